@@ -1,0 +1,106 @@
+#include "harness/engine/interception.h"
+
+#include <torch/csrc/autograd/engine.h>
+#include <torch/library.h>
+
+#include <atomic>
+
+namespace rematch {
+namespace {
+
+constexpr c10::DispatchKeySet kBelowFake(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake);
+
+// Thread-local on purpose: autograd's worker threads inherit the key (it travels with
+// at::ThreadLocalState) but see no modes, so ops there pass through to the observer.
+thread_local std::vector<OpMode*> modes;
+thread_local SavedTensorProvider* saved_tensor_provider = nullptr;
+std::atomic<OpObserver*> observer{nullptr};
+
+Phase phase_of_thread() {
+  return torch::autograd::get_current_graph_task_id() >= 0 ? Phase::kBackward : Phase::kForward;
+}
+
+void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  c10::impl::ExcludeDispatchKeyGuard kernels_are_not_seen(c10::DispatchKey::Fake);
+  call_next(op, keys, stack, modes.size());
+}
+
+// Engine's virtual is the only source of default saved-tensor hooks that needs no Python.
+struct HookEngine final : torch::autograd::Engine {
+  ~HookEngine() override { stop(); }
+  std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+    return saved_tensor_provider == nullptr ? nullptr : saved_tensor_provider->make();
+  }
+  static torch::autograd::Engine& get() {
+    static auto* engine = new HookEngine;  // leaked: worker threads may outlive static destruction
+    return *engine;
+  }
+};
+
+void install_fallback() {
+  TORCH_CHECK(
+      !c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(c10::DispatchKey::Fake),
+      "rematch: dispatch key Fake already has a fallback; the engine needs it to see ops below "
+      "autograd. Is another library that intercepts ops, or a LibTorch other than 2.11, loaded?");
+  static auto* library =
+      new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::Fake, __FILE__, __LINE__);
+  library->fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
+}
+
+}  // namespace
+
+void install_interception() {
+  static const bool installed = [] {
+    install_fallback();
+    torch::autograd::set_default_engine_stub(&HookEngine::get);
+    return true;
+  }();
+  (void)installed;
+  TORCH_CHECK(dynamic_cast<HookEngine*>(&torch::autograd::Engine::get_default_engine()) != nullptr,
+              "rematch: another library replaced the autograd engine, so saved tensors can no longer "
+              "be intercepted. Load it before the first Recording, or not at all");
+}
+
+void call_next(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
+               std::size_t depth) {
+  if (depth > 0) {
+    modes[depth - 1]->run(op, keys, stack, depth - 1);
+    return;
+  }
+  op.redispatchBoxed(keys & kBelowFake, stack);
+  if (OpObserver* current = observer.load(std::memory_order_relaxed)) {
+    current->executed(op, phase_of_thread(), *stack);
+  }
+}
+
+OpModeGuard::OpModeGuard(OpMode* mode)
+    : key_on_((install_interception(), c10::DispatchKey::Fake)) {
+  modes.push_back(mode);
+}
+OpModeGuard::~OpModeGuard() { modes.pop_back(); }
+
+SavedTensorGuard::SavedTensorGuard(SavedTensorProvider* provider) : previous_(saved_tensor_provider) {
+  install_interception();
+  saved_tensor_provider = provider;
+}
+SavedTensorGuard::~SavedTensorGuard() { saved_tensor_provider = previous_; }
+
+OpObserverGuard::OpObserverGuard(OpObserver* new_observer)
+    : key_on_((install_interception(), c10::DispatchKey::Fake)) {
+  OpObserver* none = nullptr;
+  TORCH_CHECK(observer.compare_exchange_strong(none, new_observer),
+              "rematch: an OpObserver is already active in this process; end it first");
+}
+OpObserverGuard::~OpObserverGuard() { observer.store(nullptr); }
+
+void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                      torch::jit::Stack* stack) {
+  op.redispatchBoxed(keys, stack);
+  if (OpObserver* current = observer.load(std::memory_order_relaxed)) {
+    current->executed(op, Phase::kRecompute, *stack);
+  }
+}
+
+c10::DispatchKeySet keys_below_interception(c10::DispatchKeySet keys) { return keys & kBelowFake; }
+
+}  // namespace rematch

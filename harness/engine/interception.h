@@ -1,0 +1,99 @@
+// The one place that hooks into LibTorch: a fallback at a dispatch key just below autograd, and
+// an autograd engine that hands out saved-tensor hooks. Both are installed once per process, on
+// first use; while no guard below is alive on a thread, neither costs it anything.
+//
+// Note [Dispatch key Fake]
+// On LibTorch 2.11 the key DispatchKey::Fake sits right below ADInplaceOrView, sees factories,
+// and has no fallback of its own. Ops arrive as the leaves that autograd differentiates
+// (CompositeImplicit ops are already decomposed), with the very TensorImpl that autograd goes on
+// using. Later releases use the key themselves, so the engine is bound to 2.11.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/saved_variable_hooks.h>
+
+#include <memory>
+#include <vector>
+
+#include "policies/trace/phase.h"
+
+namespace rematch {
+
+// Installs fallback and engine. Throws c10::Error if someone else took the key, or replaced the
+// autograd engine after us. Called by the guards; calling it again is cheap.
+void install_interception();
+
+// Sees every op that the thread runs below autograd while its guard lives. Implementations pass
+// the op on with call_next(); not calling it drops the op.
+class OpMode {
+ public:
+  virtual ~OpMode() = default;
+  virtual void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
+                   std::size_t depth) = 0;
+};
+
+// Passes an op on: to the mode below, or to its kernel.
+void call_next(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
+               std::size_t depth);
+
+class OpModeGuard {
+ public:
+  explicit OpModeGuard(OpMode* mode);
+  ~OpModeGuard();
+  OpModeGuard(const OpModeGuard&) = delete;
+  OpModeGuard& operator=(const OpModeGuard&) = delete;
+
+ private:
+  c10::impl::IncludeDispatchKeyGuard key_on_;
+};
+
+// Hands out hooks for tensors that autograd saves. make() may return null: saved as usual.
+class SavedTensorProvider {
+ public:
+  virtual ~SavedTensorProvider() = default;
+  virtual std::unique_ptr<torch::autograd::SavedVariableHooks> make() = 0;
+};
+
+// The thread's provider while the guard lives; null switches hooks off. Guards nest.
+class SavedTensorGuard {
+ public:
+  explicit SavedTensorGuard(SavedTensorProvider* provider);
+  ~SavedTensorGuard();
+  SavedTensorGuard(const SavedTensorGuard&) = delete;
+  SavedTensorGuard& operator=(const SavedTensorGuard&) = delete;
+
+ private:
+  SavedTensorProvider* previous_;
+};
+
+// Hears of every op that was really executed, on any thread, recomputed ones included. The
+// process has one at a time: counting is a matter of the process. `phase` is kForward for
+// everything outside backward: who runs the optimizer knows that it does.
+class OpObserver {
+ public:
+  virtual ~OpObserver() = default;
+  // `stack` ends with the op's results.
+  virtual void executed(const c10::OperatorHandle& op, Phase phase, const torch::jit::Stack& stack) = 0;
+};
+
+// Observes while it lives. A second one at the same time throws c10::Error.
+class OpObserverGuard {
+ public:
+  explicit OpObserverGuard(OpObserver* observer);
+  ~OpObserverGuard();
+  OpObserverGuard(const OpObserverGuard&) = delete;
+  OpObserverGuard& operator=(const OpObserverGuard&) = delete;
+
+ private:
+  c10::impl::IncludeDispatchKeyGuard key_on_;
+};
+
+// Runs a recorded op below autograd, out of sight of every mode, and tells the observer it was a
+// recompute. `keys` are those call_next() saw at recording, masked by keys_below_interception().
+void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+// The part of a key set that is below the interception point.
+c10::DispatchKeySet keys_below_interception(c10::DispatchKeySet keys);
+
+}  // namespace rematch

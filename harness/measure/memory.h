@@ -1,0 +1,50 @@
+// Counting allocators: exact bytes of the process's tensors, by tag, on the CPU and on meta.
+// On meta a tensor has no data, so a model of any size is laid out in milliseconds; op for op it
+// allocates what the CPU would. What kernels allocate inside is seen on the CPU only.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "policies/trace/bytes.h"
+
+namespace rematch {
+
+// Who a block was allocated for; set by the code that is about to allocate.
+enum class MemoryTag : std::uint8_t { kParameter, kForward, kRecompute, kBackward, kOptimizer, kOther };
+inline constexpr int kNumMemoryTags = 6;
+
+// Bytes alive at one moment, in all and by tag.
+struct MemorySample {
+  Bytes total;
+  std::array<Bytes, kNumMemoryTags> by_tag;
+};
+
+// Replaces LibTorch's CPU and meta allocators for the rest of the process. Call before the first
+// tensor. Thread-safe counting; sizes are what was asked for, rounded up to `round` bytes (1: exact;
+// 512: as CUDA's caching allocator counts).
+void install_counting_allocators(std::int64_t round = 1);
+
+// Bytes alive, per device kind. Throws std::logic_error if the allocators are not installed.
+MemorySample current_cpu_memory();
+MemorySample current_meta_memory();
+
+// Most bytes alive since the last reset, between op boundaries included: this sees what kernels
+// allocate inside.
+Bytes peak_cpu_memory();
+Bytes peak_meta_memory();
+void reset_memory_peaks();
+
+// Tags what this thread allocates while it lives. Untagged: kOther.
+class MemoryTagGuard {
+ public:
+  explicit MemoryTagGuard(MemoryTag tag);
+  ~MemoryTagGuard();
+  MemoryTagGuard(const MemoryTagGuard&) = delete;
+  MemoryTagGuard& operator=(const MemoryTagGuard&) = delete;
+
+ private:
+  MemoryTag previous_;
+};
+
+}  // namespace rematch

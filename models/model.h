@@ -1,0 +1,54 @@
+// A reference model as training code sees it: parameters, and a loss for a batch. Plain LibTorch
+// with Scope objects in forward; it knows nothing of policies or recordings.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/preset/preset.h"
+
+namespace rematch {
+
+struct NamedTensor {
+  std::string name;  // "blocks.3.attention.wq.weight"
+  at::Tensor tensor;
+};
+
+// One step's input. What the tensors are is between a family's data source and its model.
+struct Batch {
+  std::vector<at::Tensor> tensors;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  // Scalar loss (float32, 0-d) with its graph. Opens top-level scopes "embed", "blocks.<i>",
+  // "head", "loss" in this order; everything but "loss" is what a root region spans.
+  virtual at::Tensor loss(const Batch& batch) = 0;
+  // Leaves that require grad, in a fixed order; tensors stay the same objects for the model's life.
+  virtual const std::vector<NamedTensor>& parameters() const = 0;
+};
+
+// Parameters are initialised from an integer hash of (parameter name, element index), the same on
+// every device and in tests/parity's Python; on meta they have no data. Every parameter gets a
+// gradient from the first step. Allocates parameters and constants (rotary tables), nothing else.
+std::unique_ptr<Model> make_model(const ModelSpec& spec, at::Device device);
+
+// Deterministic input: step i gives the same batch on every device, in every process.
+class DataSource {
+ public:
+  virtual ~DataSource() = default;
+  virtual Batch batch(std::int64_t step) = 0;
+};
+
+// Llama: windows of a text file's bytes (`data_file` empty: the text that ships with the project).
+// DiT: latents of moving shapes, a text embedding that names them, noise and a flow time.
+// Throws std::invalid_argument with one line if the file is missing, unreadable or too short.
+std::unique_ptr<DataSource> make_data(const ModelSpec& spec, const std::string& data_file,
+                                      std::uint64_t seed, at::Device device);
+
+}  // namespace rematch

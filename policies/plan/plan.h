@@ -1,0 +1,78 @@
+// A plan: a policy resolved against a trace. Regions, and the treatment of every op in them, by
+// index. No rule is left in it: the engine looks treatments up, people read and port it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policies/trace/bytes.h"
+
+namespace rematch {
+
+// What happens to the outputs of an op between forward and backward.
+enum class Treatment : std::uint8_t { kSave, kRecompute, kOffload };
+
+// When recompute happens: torch.utils.checkpoint's semantics, or what backward needs when it
+// needs it.
+enum class Schedule : std::uint8_t { kWholeRegion, kOnDemand };
+
+struct PlannedOp {
+  std::string name;   // as TracedOp::name
+  std::string scope;  // relative to the region's first scope's parent: "attention.core"
+  Bytes bytes;        // fresh storages it allocates
+  Treatment treatment = Treatment::kRecompute;
+  std::string reason;      // one of a few: "matches aten::mm", "view: free", "not in the save list", ...
+  bool dead_save = false;  // saved, yet no recompute ever reads it
+  bool operator==(const PlannedOp&) const = default;
+};
+
+// on_demand only: when backward asks for saved tensor `pack` (index in the region's pack order),
+// these packs' values are made available too, in this order around it. It is how a region whose
+// lazy order would peak higher is run in another order. Without an entry: the pack alone.
+struct DemandStep {
+  int pack = 0;
+  std::vector<int> before;
+  std::vector<int> after;
+  bool operator==(const DemandStep&) const = default;
+};
+
+// What regions of equal content share. Ops in dispatch order.
+struct RegionType {
+  std::vector<PlannedOp> ops;
+  bool early_stop = true;
+  bool whole_on_demand = false;  // on_demand runs this region like whole_region: it peaks lower so
+  std::vector<DemandStep> demand_steps;
+  bool operator==(const RegionType&) const = default;
+};
+
+// A run of consecutive scopes: starts where `first_scope` opens, ends where `last_scope` closes.
+struct PlannedRegion {
+  std::string first_scope;  // "blocks.0"
+  std::string last_scope;   // "blocks.0", or "blocks.3" for a segment of four
+  int type = 0;             // index into Plan::types
+  std::vector<int> layers;  // layer indices it covers, for people
+  bool operator==(const PlannedRegion&) const = default;
+};
+
+struct Plan {
+  std::string policy;        // canonical spelling
+  std::string model;         // preset name of the trace
+  std::map<std::string, std::int64_t> dimensions;
+  std::string dtype;
+  std::string trace_sha256;
+  std::vector<RegionType> types;
+  std::vector<PlannedRegion> regions;  // in forward order, disjoint
+  bool operator==(const Plan&) const = default;
+};
+
+// SHA-256, in hex, of the plan's canonical JSON (RFC 8785), policy name left out: plans that do
+// the same have the same hash.
+std::string plan_sha256(const Plan& plan);
+
+std::string_view to_string(Treatment treatment);
+std::string_view to_string(Schedule schedule);
+
+}  // namespace rematch

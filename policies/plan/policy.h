@@ -1,0 +1,68 @@
+// A policy: a small rule, independent of any model. Which blocks, which regions, what is kept
+// in them. Pure data with a JSON form; policies/catalogue gives the known ones names.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policies/plan/selector.h"
+
+namespace rematch {
+
+// Which layers of each block list a policy governs. `indices` and `n` are layer indices from 0.
+struct BlockChoice {
+  enum class Kind : std::uint8_t {
+    kNone,
+    kAll,
+    kNthFirst,  // i % n == 0            (FastVideo block_skip, diffusers)
+    kNthLast,   // (i + 1) % n == 0      (torchtune, modalities, torchtitan's retired layer mode)
+    kSkipNth,   // i % n != 0            (all but every n-th)
+    kFirst,     // i < n                 (Megatron block)
+    kLast,      // i >= L - n
+    kOnly,      // i in indices
+    kExcept,    // i not in indices
+  };
+  Kind kind = Kind::kAll;
+  int n = 0;
+  std::vector<int> indices;
+};
+
+// How the chosen blocks become regions.
+struct RegionChoice {
+  enum class Kind : std::uint8_t {
+    kBlock,     // one region a block
+    kSegments,  // one region for n consecutive blocks; the last may be shorter
+    kRoot,      // one region: all top-level scopes but the loss
+    kScopes,    // one region for each scope that matches one of `patterns`, inside chosen blocks
+  };
+  Kind kind = Kind::kBlock;
+  int n = 0;
+  std::vector<std::string> patterns;  // relative to the block: "attention", "ffn"
+};
+
+// Of the ops that match `selectors`, counted from 1 in each region, keeps the odd or even ones;
+// the others are recomputed. Ops that match `exclude` are recomputed and not counted.
+struct Alternation {
+  enum class Keep : std::uint8_t { kOdd, kEven };
+  std::vector<Selector> selectors;
+  std::vector<Selector> exclude;
+  Keep keep = Keep::kOdd;
+};
+
+struct Policy {
+  std::string name;  // canonical spelling, arguments included: "nth_last(2)"
+  BlockChoice blocks;
+  RegionChoice regions;
+  std::vector<Selector> save;     // kept on the device
+  std::vector<Selector> offload;  // kept on the host
+  std::vector<Selector> exclude;  // recomputed whatever the other lists say
+  std::optional<Alternation> alternate;
+  bool inverse = false;  // true: everything is kept but what matches `recompute`
+  std::vector<Selector> recompute;
+  bool early_stop = true;
+  bool no_effect_is_intended = false;  // the name or its arguments say that nothing changes
+};
+
+}  // namespace rematch

@@ -1,0 +1,37 @@
+// Selectors pick ops of a trace: a scope pattern, then an op name or class, optionally the n-th
+// of its kind in the scope.
+//
+//   attention_forward            every op of the class, anywhere
+//   aten::mm                     every op of that exact name (overload omitted: any overload)
+//   *.attention::matmul#2        the second matmul of each scope matching `*.attention`
+//   blocks.3.ffn::aten::addmm    in one scope only
+//
+// In a pattern `*` matches any run of characters. A scope matches with everything below it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "policies/plan/rejected.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+struct Selector {
+  std::string scope_pattern;  // empty: any scope
+  std::string op;             // op name ("aten::mm", "aten::add.Tensor") or op class ("matmul")
+  std::optional<int> nth;     // from 1, per matching scope instance
+
+  bool operator==(const Selector&) const = default;
+};
+
+std::variant<Selector, Rejected> parse_selector(std::string_view text);
+std::string to_string(const Selector& selector);
+
+// For each op of the trace, in order: does the selector pick it.
+std::vector<bool> matches(const Selector& selector, const Trace& trace);
+
+}  // namespace rematch

@@ -1,0 +1,107 @@
+# What every target of this project shares: language, warnings, sanitizers, the
+# precompiled header of the parts on LibTorch, and how tests are found.
+include(GNUInstallDirs)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(REMATCH_CCACHE ccache)
+if(REMATCH_CCACHE)
+  # The sloppiness lets ccache serve units that use a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${REMATCH_CCACHE})
+endif()
+
+# Finds LibTorch 2.11, or stops with one line that says what to do.
+macro(rematch_find_libtorch)
+  set(rematch_components "")
+  if(REMATCH_CUDA)
+    set(rematch_components COMPONENTS CUDA CUPTI NVTX)
+  endif()
+  if(NOT EXISTS ${LIBTORCH_ROOT}/torch/include)
+    message(FATAL_ERROR "no LibTorch in LIBTORCH_ROOT=${LIBTORCH_ROOT}: run scripts/setup, or pass "
+      "-DLIBTORCH_ROOT=DIR where DIR holds torch/ of LibTorch 2.11, or -DREMATCH_LIBTORCH=OFF")
+  endif()
+  find_package(LibTorch REQUIRED ${rematch_components})
+  if(NOT LibTorch_VERSION MATCHES "^2\\.11\\.")
+    message(FATAL_ERROR "LIBTORCH_ROOT=${LIBTORCH_ROOT} holds LibTorch ${LibTorch_VERSION}; the engine "
+      "is bound to 2.11 (its dispatch key order): run scripts/setup to get 2.11.0")
+  endif()
+endmacro()
+
+function(rematch_target_defaults target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror)
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
+  if(REMATCH_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${REMATCH_SANITIZE} -fno-omit-frame-pointer -g1)
+    target_link_options(${target} PUBLIC -fsanitize=${REMATCH_SANITIZE})
+  endif()
+endfunction()
+
+# Parts on LibTorch share one precompiled header: it halves their compile time.
+function(rematch_use_torch_pch target)
+  if(NOT TARGET rematch_torch_pch)
+    file(WRITE ${CMAKE_BINARY_DIR}/torch_pch.cpp "")
+    add_library(rematch_torch_pch OBJECT ${CMAKE_BINARY_DIR}/torch_pch.cpp)
+    target_link_libraries(rematch_torch_pch PUBLIC torch::cpu)
+    rematch_target_defaults(rematch_torch_pch)
+    target_compile_options(rematch_torch_pch PRIVATE -fopenmp)
+    target_precompile_headers(rematch_torch_pch PRIVATE
+      <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h> <torch/csrc/autograd/engine.h>
+      <torch/csrc/autograd/saved_variable.h> <torch/library.h>)
+  endif()
+  target_compile_options(${target} PRIVATE -fopenmp)  # at::parallel_for is serial without it
+  target_precompile_headers(${target} REUSE_FROM rematch_torch_pch)
+endfunction()
+
+# rematch_add_library(NAME SOURCES ... DEPENDS ... [OBJECT]): target rematch_NAME, alias rematch::NAME.
+# DEPENDS is the whole of what the part may include. OBJECT is for sources whose static
+# initialisers register ops: a static archive would drop them.
+function(rematch_add_library name)
+  cmake_parse_arguments(arg "OBJECT" "" "SOURCES;DEPENDS" ${ARGN})
+  set(target rematch_${name})
+  if(NOT arg_SOURCES)
+    add_library(${target} INTERFACE)
+    target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
+    target_compile_features(${target} INTERFACE cxx_std_20)
+    target_link_libraries(${target} INTERFACE ${arg_DEPENDS})
+  else()
+    if(arg_OBJECT)
+      add_library(${target} OBJECT ${arg_SOURCES})
+    else()
+      add_library(${target} STATIC ${arg_SOURCES})
+    endif()
+    rematch_target_defaults(${target})
+    target_link_libraries(${target} PUBLIC ${arg_DEPENDS})
+    list(FIND arg_DEPENDS torch::cpu uses_torch)
+    if(NOT uses_torch EQUAL -1)
+      rematch_use_torch_pch(${target})
+    endif()
+  endif()
+  add_library(rematch::${name} ALIAS ${target})
+endfunction()
+
+# rematch_add_test(NAME SOURCES ... DEPENDS ... [TORCH]): one Catch2 binary; every test case is a
+# ctest test. Labels come from tags: [property] [golden] [parity] [gpu], else `unit`.
+function(rematch_add_test name)
+  cmake_parse_arguments(arg "TORCH" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  rematch_target_defaults(${name})
+  target_link_libraries(${name} PRIVATE rematch_test_main ${arg_DEPENDS})
+  target_compile_definitions(${name} PRIVATE REMATCH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  if(arg_TORCH)
+    rematch_use_torch_pch(${name})
+  endif()
+  foreach(label property golden parity gpu)
+    catch_discover_tests(${name} TEST_SPEC "[${label}]" TEST_PREFIX "${name}: " TEST_LIST ${name}_${label}
+      PROPERTIES LABELS ${label} SKIP_REGULAR_EXPRESSION ": skipped" PROCESSORS 1)
+  endforeach()
+  catch_discover_tests(${name} TEST_SPEC "~[property]~[golden]~[parity]~[gpu]~[.]" TEST_PREFIX "${name}: "
+    TEST_LIST ${name}_unit PROPERTIES LABELS unit SKIP_REGULAR_EXPRESSION ": skipped" PROCESSORS 1)
+endfunction()
