@@ -16,6 +16,17 @@ if(REMATCH_CCACHE)
       CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${REMATCH_CCACHE})
 endif()
 
+# JSON Schema validation, headers only. scripts/setup unpacks them beside the sources where the
+# system has none. They stay SYSTEM: their warnings are not ours.
+macro(rematch_find_valijson)
+  find_path(VALIJSON_INCLUDE_DIR valijson/schema.hpp HINTS ${CMAKE_SOURCE_DIR}/.valijson/include)
+  if(NOT VALIJSON_INCLUDE_DIR)
+    message(FATAL_ERROR "no valijson headers: run scripts/setup, or pass -DVALIJSON_INCLUDE_DIR=DIR")
+  endif()
+  add_library(valijson::valijson INTERFACE IMPORTED)
+  target_include_directories(valijson::valijson INTERFACE ${VALIJSON_INCLUDE_DIR})
+endmacro()
+
 # Finds LibTorch 2.11, or stops with one line that says what to do.
 macro(rematch_find_libtorch)
   set(rematch_components "")
@@ -33,11 +44,39 @@ macro(rematch_find_libtorch)
   endif()
 endmacro()
 
+# The CUDA language for kernels: sm_89 (L40S) and sm_90 (H100, H200). The compiler is the one that
+# scripts/setup put beside LibTorch, unless CMAKE_CUDA_COMPILER or CUDACXX says otherwise.
+macro(rematch_enable_cuda)
+  if(NOT REMATCH_LIBTORCH)
+    message(FATAL_ERROR "REMATCH_CUDA=ON needs REMATCH_LIBTORCH=ON")
+  endif()
+  set(rematch_own_nvcc ${LIBTORCH_ROOT}/nvidia/cu13/bin/nvcc)
+  if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS ${rematch_own_nvcc})
+    set(CMAKE_CUDA_COMPILER ${rematch_own_nvcc} CACHE FILEPATH "CUDA compiler")
+  endif()
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 89-real 90-real)
+  endif()
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)  # a static one would be a second runtime in the process
+  enable_language(CUDA)
+  if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    # CMake 3.25 does not know that nvcc 12 and later have C++20.
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  endif()
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+endmacro()
+
 function(rematch_target_defaults target)
   target_compile_features(${target} PUBLIC cxx_std_20)
-  target_compile_options(${target} PRIVATE
-    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror)
+  # nvcc passes generated code to the host compiler, which -Wpedantic would refuse.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror>)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
+  if(REMATCH_CUDA)
+    target_compile_definitions(${target} PRIVATE REMATCH_CUDA=1)
+  endif()
   if(REMATCH_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${REMATCH_SANITIZE} -fno-omit-frame-pointer -g1)
     target_link_options(${target} PUBLIC -fsanitize=${REMATCH_SANITIZE})
