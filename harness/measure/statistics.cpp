@@ -1,0 +1,229 @@
+#include "harness/measure/statistics.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+
+namespace rematch {
+namespace {
+
+constexpr int kResamples = 1000;
+constexpr std::uint64_t kSeed = 20260;    // fixed: the same samples give the same interval
+constexpr double kNormalSpread = 1.4826;  // MAD of a normal distribution to its standard deviation
+constexpr double kNoisyHalfWidth = 0.05;  // of the median: wider intervals decide little
+constexpr double kNoisyWithinBlock = 0.10;
+constexpr double kDrifting = 0.03;
+constexpr std::size_t kEnoughBlocks = 3;
+constexpr std::size_t kDriftSamples = 6;  // two in a third
+
+// Two-sided 95 % quantiles of Student's t. Few blocks estimate their own spread badly, and this is
+// what it costs.
+double student_t_95(std::size_t degrees) {
+  constexpr std::array kTable = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262,
+                                 2.228,  2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101,
+                                 2.093,  2.086, 2.080, 2.074, 2.069, 2.064, 2.060};
+  if (degrees == 0) throw std::invalid_argument("an interval needs two blocks");
+  if (degrees <= kTable.size()) return kTable[degrees - 1];
+  return 1.960 + 2.5 / static_cast<double>(degrees);
+}
+
+std::vector<double> block_medians(const Blocks& blocks) {
+  if (blocks.empty()) throw std::invalid_argument("no blocks: nothing was measured");
+  std::vector<double> medians;
+  medians.reserve(blocks.size());
+  for (const std::vector<double>& block : blocks) medians.push_back(median(block));
+  return medians;
+}
+
+// Standard deviation of the median over resamples of `values` with replacement, made wider by
+// n / (n - 1): a bootstrap of n values sees their spread about their own mean.
+double bootstrap_error_of_median(const std::vector<double>& values) {
+  std::mt19937_64 generator(kSeed);
+  std::vector<double> drawn(values.size());
+  double sum = 0;
+  double sum_of_squares = 0;
+  const double center = median(values);
+  for (int resample = 0; resample < kResamples; ++resample) {
+    for (double& value : drawn) value = values[generator() % values.size()];
+    const double difference = median(drawn) - center;
+    sum += difference;
+    sum_of_squares += difference * difference;
+  }
+  const double count = kResamples;
+  const double variance = std::max(0.0, sum_of_squares / count - (sum / count) * (sum / count));
+  const double size = static_cast<double>(values.size());
+  return std::sqrt(variance * size / (size - 1));
+}
+
+Estimate median_with_interval(const std::vector<double>& values) {
+  Estimate estimate{.value = median(values), .interval = std::nullopt};
+  if (values.size() < 2) return estimate;
+  const double half = student_t_95(values.size() - 1) * bootstrap_error_of_median(values);
+  estimate.interval = Interval{estimate.value - half, estimate.value + half};
+  return estimate;
+}
+
+std::vector<double> logarithms(std::vector<double> values) {
+  for (double& value : values) {
+    if (!(value > 0)) throw std::invalid_argument("a ratio needs times above zero");
+    value = std::log(value);
+  }
+  return values;
+}
+
+Estimate exponential(const Estimate& estimate) {
+  Estimate ratio{.value = std::exp(estimate.value), .interval = std::nullopt};
+  if (estimate.interval) {
+    ratio.interval = Interval{std::exp(estimate.interval->low), std::exp(estimate.interval->high)};
+  }
+  return ratio;
+}
+
+double noise_within(const std::vector<double>& block) {
+  const double center = median(block);
+  return center > 0 ? kNormalSpread * median_absolute_deviation(block) / center : 0;
+}
+
+std::string percent(double fraction) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f %%", 100 * fraction);
+  return text.data();
+}
+
+}  // namespace
+
+double quantile(std::vector<double> samples, double fraction) {
+  if (samples.empty()) throw std::invalid_argument("no samples: nothing was measured");
+  if (!(fraction >= 0 && fraction <= 1)) {
+    throw std::invalid_argument("a quantile's fraction lies in 0 to 1");
+  }
+  const double position = fraction * static_cast<double>(samples.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const auto nth = samples.begin() + static_cast<std::ptrdiff_t>(below);
+  std::nth_element(samples.begin(), nth, samples.end());
+  const double low = *nth;
+  if (below + 1 == samples.size()) return low;
+  const double high = *std::min_element(nth + 1, samples.end());
+  return low + (position - static_cast<double>(below)) * (high - low);
+}
+
+double median(std::vector<double> samples) { return quantile(std::move(samples), 0.5); }
+
+double median_absolute_deviation(const std::vector<double>& samples) {
+  const double center = median(samples);
+  std::vector<double> deviations;
+  deviations.reserve(samples.size());
+  for (const double sample : samples) deviations.push_back(std::abs(sample - center));
+  return median(std::move(deviations));
+}
+
+Estimate median_over_blocks(const Blocks& blocks) {
+  return median_with_interval(block_medians(blocks));
+}
+
+Estimate ratio_of_medians(const Blocks& numerator, const Blocks& denominator) {
+  const std::vector<double> above = logarithms(block_medians(numerator));
+  const std::vector<double> below = logarithms(block_medians(denominator));
+  Estimate difference{.value = median(above) - median(below), .interval = std::nullopt};
+  const std::size_t fewest = std::min(above.size(), below.size());
+  if (fewest >= 2) {
+    const double error =
+        std::hypot(bootstrap_error_of_median(above), bootstrap_error_of_median(below));
+    const double half = student_t_95(fewest - 1) * error;
+    difference.interval = Interval{difference.value - half, difference.value + half};
+  }
+  return exponential(difference);
+}
+
+Estimate paired_ratio(const Blocks& numerator, const Blocks& denominator) {
+  if (numerator.size() != denominator.size()) {
+    throw std::invalid_argument("arms that took turns have as many blocks; these have " +
+                                std::to_string(numerator.size()) + " and " +
+                                std::to_string(denominator.size()));
+  }
+  std::vector<double> ratios = logarithms(block_medians(numerator));
+  const std::vector<double> below = logarithms(block_medians(denominator));
+  std::transform(ratios.begin(), ratios.end(), below.begin(), ratios.begin(), std::minus<>());
+  return exponential(median_with_interval(ratios));
+}
+
+std::optional<double> drift(const Blocks& blocks) {
+  std::vector<double> drifts;
+  for (const std::vector<double>& block : blocks) {
+    if (block.size() < kDriftSamples) continue;
+    const auto third = static_cast<std::ptrdiff_t>(block.size() / 3);
+    const double first = median({block.begin(), block.begin() + third});
+    const double last = median({block.end() - third, block.end()});
+    if (first > 0) drifts.push_back(last / first - 1);
+  }
+  if (drifts.empty()) return std::nullopt;
+  return median(std::move(drifts));
+}
+
+QualityReport judge_quality(const Blocks& blocks) {
+  const Estimate step = median_over_blocks(blocks);
+  QualityReport report;
+  std::vector<double> noises;
+  for (const std::vector<double>& block : blocks) noises.push_back(noise_within(block));
+  report.noise_ratio = median(noises);
+  report.drift_ratio = drift(blocks);
+
+  const auto find = [&report](Quality finding, std::string reason) {
+    report.verdict = std::max(report.verdict, finding);
+    report.reasons.push_back(std::move(reason));
+  };
+  if (blocks.size() < kEnoughBlocks) {
+    find(Quality::kFewBlocks, std::to_string(blocks.size()) + " of at least " +
+                                  std::to_string(kEnoughBlocks) + " blocks");
+  }
+  if (report.noise_ratio > kNoisyWithinBlock) {
+    find(Quality::kNoisy, "steps of one process spread by " + percent(report.noise_ratio));
+  }
+  if (step.interval && step.value > 0 && blocks.size() >= kEnoughBlocks) {
+    const double half_width = (step.interval->high - step.interval->low) / 2 / step.value;
+    if (half_width > kNoisyHalfWidth) {
+      find(Quality::kNoisy, "the median is known to +- " + percent(half_width) + " only");
+    }
+  }
+  if (report.drift_ratio && std::abs(*report.drift_ratio) > kDrifting &&
+      std::abs(*report.drift_ratio) > report.noise_ratio) {
+    find(Quality::kDrifting,
+         "the last third differs from the first by " + percent(*report.drift_ratio));
+  }
+  return report;
+}
+
+RatioVerdict judge_ratio(const Estimate& ratio, double floor) {
+  if (!ratio.interval) return RatioVerdict::kUnsure;
+  const double high = 1 + floor;
+  const double low = 1 / high;
+  if (ratio.interval->low > high) return RatioVerdict::kSlower;
+  if (ratio.interval->high < low) return RatioVerdict::kFaster;
+  if (ratio.interval->low >= low && ratio.interval->high <= high) return RatioVerdict::kSame;
+  return RatioVerdict::kUnsure;
+}
+
+double floor_of_control(const Estimate& control) {
+  if (!control.interval) return kSmallestDifference;
+  const double above = control.interval->high - 1;
+  const double below = 1 / control.interval->low - 1;
+  return std::max({kSmallestDifference, above, below});
+}
+
+std::string_view to_string(Quality quality) {
+  constexpr std::array<std::string_view, 4> kNames = {"good", "few_blocks", "noisy", "drifting"};
+  return kNames.at(static_cast<std::size_t>(quality));
+}
+
+std::string_view to_string(RatioVerdict verdict) {
+  constexpr std::array<std::string_view, 4> kNames = {"faster", "slower", "same", "unsure"};
+  return kNames.at(static_cast<std::size_t>(verdict));
+}
+
+}  // namespace rematch

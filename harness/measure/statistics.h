@@ -1,0 +1,79 @@
+// Robust statistics of step times. The unit is the block (one child process): steps in a process
+// share its luck, so intervals are over blocks. No clock, no LibTorch; seconds, nanoseconds and
+// ratios are all plain doubles here.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rematch {
+
+// [block][step], in the order of the clock.
+using Blocks = std::vector<std::vector<double>>;
+
+struct Interval {
+  double low = 0;
+  double high = 0;
+  bool operator==(const Interval&) const = default;
+};
+
+// An estimate with its 95 % interval. One block says nothing of the spread between blocks, so it
+// has no interval.
+struct Estimate {
+  double value = 0;
+  std::optional<Interval> interval;
+  bool operator==(const Estimate&) const = default;
+};
+
+// Of a non-empty list; they throw std::invalid_argument for an empty one.
+double median(std::vector<double> samples);
+double median_absolute_deviation(const std::vector<double>& samples);  // not scaled
+// Linear between order statistics; `fraction` in [0, 1].
+double quantile(std::vector<double> samples, double fraction);
+
+// Median of the block medians. Every block must hold a sample.
+Estimate median_over_blocks(const Blocks& blocks);
+
+// Ratio of the medians of two arms that ran apart; blocks do not correspond.
+Estimate ratio_of_medians(const Blocks& numerator, const Blocks& denominator);
+
+// Ratio of two arms that took turns: block i of one ran beside block i of the other, so what
+// slowed both cancels. Throws std::invalid_argument unless both have as many blocks.
+Estimate paired_ratio(const Blocks& numerator, const Blocks& denominator);
+
+// Last third of a block over its first third, less one; the median over blocks. Absent where no
+// block has six samples.
+std::optional<double> drift(const Blocks& blocks);
+
+enum class Quality : std::uint8_t { kGood, kFewBlocks, kNoisy, kDrifting };
+
+// How far the samples can be trusted. The verdict is the worst finding; each has a reason.
+struct QualityReport {
+  Quality verdict = Quality::kGood;
+  double noise_ratio = 0;  // 1.4826 MAD over the median within a block; the median over blocks
+  std::optional<double> drift_ratio;
+  std::vector<std::string> reasons;
+};
+QualityReport judge_quality(const Blocks& blocks);
+
+enum class RatioVerdict : std::uint8_t { kFaster, kSlower, kSame, kUnsure };
+
+// Differences up to this fraction are not claimed: two arms that ran the same code on an idle
+// machine differ by about as much.
+inline constexpr double kSmallestDifference = 0.01;
+
+// Where the interval lies against 1 give or take `floor`: above it whole, below it whole, inside
+// it whole; anything else, and no interval, is unsure. `floor` grows with an A/A control.
+RatioVerdict judge_ratio(const Estimate& ratio, double floor = kSmallestDifference);
+
+// The floor that an A/A control of the same session asks for: how far its interval strays from 1,
+// at least kSmallestDifference.
+double floor_of_control(const Estimate& control);
+
+std::string_view to_string(Quality quality);
+std::string_view to_string(RatioVerdict verdict);
+
+}  // namespace rematch

@@ -1,0 +1,49 @@
+// Where and with what a report was measured. Absent means not known on this machine.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "policies/trace/bytes.h"
+
+namespace rematch {
+
+struct Environment {
+  std::optional<std::string> device;  // "cpu", or the GPU's name
+  std::optional<std::string> device_uuid;
+  std::optional<std::string> compute_capability;
+  std::optional<Bytes> device_memory;
+  std::optional<std::string> cpu_model;
+  std::optional<int> cpu_cores;               // this process may use
+  std::optional<std::string> cpu_capability;  // what ATen dispatches to: "AVX512"
+  std::optional<int> threads;
+  std::optional<Bytes> host_memory;
+  std::optional<std::string> libtorch_version;
+  std::optional<std::string> libtorch_build;  // build configuration, one line
+  std::optional<std::string> math_mode;       // MKL and oneDNN: "mkl cnr off, onednn on"
+  std::optional<std::string> compiler;
+  std::optional<std::string> build_type;
+  std::optional<std::string> os;
+  std::optional<std::string> kernel;
+  std::optional<std::string> allocator;
+  std::optional<std::string> driver;
+  std::optional<std::string> cuda_runtime;
+  std::optional<std::string> cudnn;
+  std::optional<int> pcie_generation;
+  std::optional<int> pcie_width;
+  std::optional<std::string> topology;
+  std::optional<int> sm_clock_mhz;
+  std::optional<int> memory_clock_mhz;
+  std::optional<std::string> cpu_governor;
+  std::optional<std::string> hostname;
+  std::map<std::string, std::string> variables;  // allow-listed: "OMP_NUM_THREADS"
+  bool operator==(const Environment&) const = default;
+};
+
+// SHA-256, in hex, of what must be equal for two reports' times to be compared: everything but
+// the host name, clocks at the moment and `variables`.
+std::string fingerprint(const Environment& environment);
+
+}  // namespace rematch

@@ -1,0 +1,187 @@
+// What one point measured, or why it did not. Plain data; absent means not measured. Its JSON is in
+// record_json.h, the JSON's words in reports/schema/point.schema.json.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policies/plan/plan.h"
+#include "policies/trace/bytes.h"
+#include "policies/trace/json.h"
+#include "policies/trace/op_class.h"
+#include "policies/trace/phase.h"
+#include "reports/record/holder.h"
+
+namespace rematch {
+
+// Every input that can change a count, a byte or a bit; nothing else. The point's key is its hash.
+struct PointIdentity {
+  std::string model;                               // preset name
+  std::map<std::string, std::int64_t> dimensions;  // all of them, defaults included
+  std::string data;                                // what was trained on: "builtin", "sha256:<hex>"
+  std::uint64_t seed = 0;                          // below 2^53: JSON numbers are doubles to others
+  std::string plan_sha256;
+  Schedule schedule = Schedule::kOnDemand;
+  std::string ops = "eager";      // or "fused"
+  std::string attention_backend;  // "flash"
+  std::string dtype;              // "float32"
+  std::string optimizer;          // "adamw", "none"
+  bool deterministic = true;
+  std::string allocator;  // "cpu_counting", "meta_counting", "cuda_caching"
+  int threads = 1;
+  int world = 1;
+  bool operator==(const PointIdentity&) const = default;
+};
+
+// SHA-256, in hex, of the identity's canonical JSON.
+std::string point_key(const PointIdentity& identity);
+
+enum class PointStatus : std::uint8_t { kOk, kOom, kTimeout, kCrash, kSkipped, kInvalid };
+
+// Executed ops of all counted steps together, by phase.
+using ClassCounts = std::array<std::map<OpClass, std::int64_t>, kNumPhases>;
+using OpCounts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
+
+struct CountsRecord {
+  int counted_steps = 0;
+  ClassCounts by_class;  // JSON "counts": class names
+  OpCounts by_op;        // JSON "ops": dispatcher names with overload, "aten::mm"
+  bool operator==(const CountsRecord&) const = default;
+};
+
+// Bytes by holder over one step, a sample for each op boundary (or fewer). Columns have one entry
+// a sample: `bytes[holder][sample]`.
+struct MemoryTimeline {
+  std::vector<std::int64_t> op_index;  // ops executed before the sample
+  std::vector<Phase> phase;
+  std::map<Holder, std::vector<std::int64_t>> bytes;
+  bool operator==(const MemoryTimeline&) const = default;
+};
+
+// Bytes at op boundaries, parameters included unless the name says otherwise. After a failure it
+// holds what was reached.
+struct MemoryRecord {
+  std::optional<Bytes> peak_allocated;
+  std::optional<Bytes> peak_transient;    // most that kernels allocated inside, above the boundary
+  std::optional<Bytes> peak_reserved;     // CUDA's caching allocator
+  std::optional<Bytes> peak_device_used;  // CUDA, the whole device
+  std::optional<Phase> peak_phase;
+  std::string peak_scope;              // "blocks.3", "head", "loss"; empty: none or unknown
+  std::optional<Bytes> after_forward;  // when backward starts
+  std::optional<Bytes> parameter;
+  std::optional<Bytes> baseline;  // between two steps: parameters, optimizer state, data
+  HeldBytes holders_at_peak;      // sums to peak_allocated; empty: not measured
+  // Peaks of parts of the step: "forward", "loss", "recompute", "backward", "optimizer", and
+  // "backward.<scope>" for one block.
+  std::map<std::string, Bytes> peak_by_phase;
+  std::optional<Bytes> dead_save;  // saved by the plan, read by nothing
+  std::optional<Bytes> predicted_peak_allocated;
+  std::optional<Bytes> predicted_after_forward;
+  std::optional<MemoryTimeline> timeline;
+  bool operator==(const MemoryRecord&) const = default;
+};
+
+// Step time of this point over the reference's, paired by block. `verdict` is faster, slower, same
+// or unsure.
+struct StepRatioRecord {
+  std::string reference;  // policy: "none"
+  double ratio = 1;
+  std::array<double, 2> interval = {1, 1};
+  std::string verdict;
+  bool operator==(const StepRatioRecord&) const = default;
+};
+
+// How far the samples can be trusted: verdict is good, noisy, drifting or few_blocks.
+struct TimeQuality {
+  std::string verdict;
+  std::optional<double> noise_ratio;  // spread within a block over the median
+  std::optional<double> drift_ratio;  // last third over first third, less one
+  std::vector<std::string> reasons;   // one line each
+  bool operator==(const TimeQuality&) const = default;
+};
+
+struct TimeRecord {
+  using Nanoseconds = std::chrono::nanoseconds;
+  std::vector<std::vector<Nanoseconds>> samples;  // [block][step]: every one, in order
+  std::optional<Nanoseconds> step_median;
+  std::optional<std::array<Nanoseconds, 2>> step_interval;  // of the median, 95 %
+  std::optional<Nanoseconds> step_mad;                      // median absolute deviation
+  std::map<std::string, Nanoseconds> phases;                // median a step: "forward", "backward"
+  std::array<std::map<OpClass, Nanoseconds>, kNumPhases> classes;  // a step, counting pass
+  std::optional<StepRatioRecord> ratio;
+  std::optional<TimeQuality> quality;
+  bool operator==(const TimeRecord&) const = default;
+};
+
+// One training step. Bits are hex strings, so equality does not depend on printing.
+struct StepRecord {
+  std::optional<double> loss;      // absent: not finite; loss_bits says which
+  std::string loss_bits;           // "0x40490fdb"
+  std::string gradient_norm_bits;  // empty strings: not recorded
+  std::string parameter_hash;      // parameters and buffers after the step
+  std::string generator_hash;
+  std::map<std::string, std::string> gradient_hashes;  // by parameter; empty: not recorded
+  bool operator==(const StepRecord&) const = default;
+};
+
+// This point against the reference, step by step. Absent: could not be compared.
+struct ParityRecord {
+  std::string reference;         // policy: "none"
+  std::string reference_reason;  // why it is not the one asked for; empty: it is
+  int compared_steps = 0;
+  std::optional<bool> loss_bits_equal;
+  std::optional<bool> gradient_bits_equal;
+  std::optional<bool> parameter_hash_equal;
+  std::optional<bool> generator_hash_equal;
+  std::optional<int> first_different_step;           // from 0
+  std::string first_different_tensor;                // "loss", "blocks.0.attention.wq.weight"
+  std::optional<bool> every_parameter_has_gradient;  // non-zero, in the first step
+  std::string first_parameter_without_gradient;
+  bool operator==(const ParityRecord&) const = default;
+};
+
+// Does the plan do what its policy says, and did the run do what the plan says.
+struct EffectRecord {
+  std::string same_as;    // "none", "full": the plan equals that one's; empty: neither
+  bool intended = false;  // the policy's name or arguments say so
+  std::optional<bool> counts_equal_prediction;
+  std::string detail;  // the first difference, in a line
+  bool operator==(const EffectRecord&) const = default;
+};
+
+// How a point that is not ok ended.
+struct FailureRecord {
+  std::optional<int> exit_code;
+  std::optional<int> signal;
+  std::optional<Bytes> requested;  // the allocation that failed
+  bool operator==(const FailureRecord&) const = default;
+};
+
+struct PointRecord {
+  PointIdentity identity;
+  std::string policy;  // canonical spelling: "nth_last(2)"
+  std::string device;  // "cpu", "meta", "cuda"
+  PointStatus status = PointStatus::kOk;
+  std::string reason;  // one line; empty where status is ok
+  std::optional<FailureRecord> failure;
+  std::optional<CountsRecord> counts;
+  std::optional<ClassCounts> predicted_counts;  // for the same number of steps
+  std::optional<MemoryRecord> memory;
+  std::optional<TimeRecord> time;
+  std::vector<StepRecord> steps;
+  std::optional<ParityRecord> parity;
+  std::optional<EffectRecord> effect;
+  std::optional<std::int64_t> step_flops;  // matmul and attention flops executed in a step
+  std::optional<double> implied_flops_per_second;
+  // Keys of a newer minor version, by JSON pointer: read, kept and written again.
+  std::map<std::string, Json> unknown;
+};
+
+std::string_view to_string(PointStatus status);
+
+}  // namespace rematch

@@ -1,0 +1,16 @@
+// Reports and points as JSON, "rematch.report/1.0" and "rematch.point/1.0". Readers throw
+// FormatError with the key's path; keys of a newer minor version are kept and written again.
+#pragma once
+
+#include "policies/trace/json.h"
+#include "reports/record/report.h"
+
+namespace rematch {
+
+Json report_to_json(const Report& report);
+Report report_from_json(const Json& json);
+
+Json point_file_to_json(const PointFile& file);
+PointFile point_file_from_json(const Json& json);
+
+}  // namespace rematch

@@ -1,0 +1,244 @@
+#include "harness/measure/statistics.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <random>
+#include <stdexcept>
+
+namespace rematch {
+namespace {
+
+// A machine: every process (block) has its own speed, every step its own noise.
+struct Machine {
+  double step = 100;
+  double block_noise = 0.01;
+  double step_noise = 0.01;
+};
+
+Blocks measure(const Machine& machine, int num_blocks, int num_steps, std::mt19937_64& generator) {
+  std::normal_distribution<double> normal;
+  Blocks blocks;
+  for (int block = 0; block < num_blocks; ++block) {
+    const double speed = machine.step * (1 + machine.block_noise * normal(generator));
+    std::vector<double> samples;
+    for (int step = 0; step < num_steps; ++step) {
+      samples.push_back(speed * (1 + machine.step_noise * normal(generator)));
+    }
+    blocks.push_back(std::move(samples));
+  }
+  return blocks;
+}
+
+bool holds(const Estimate& estimate, double truth) {
+  return estimate.interval && estimate.interval->low <= truth && truth <= estimate.interval->high;
+}
+
+}  // namespace
+
+TEST_CASE("order statistics of small lists are the ones found by hand") {
+  CHECK(median({3, 1, 2}) == 2);
+  CHECK(median({4, 1, 2, 3}) == 2.5);
+  CHECK(median({7}) == 7);
+  CHECK(quantile({10, 20, 30, 40, 50}, 0.0) == 10);
+  CHECK(quantile({10, 20, 30, 40, 50}, 1.0) == 50);
+  CHECK(quantile({10, 20, 30, 40, 50}, 0.1) == Approx(14));  // 0.4 of the way from 10 to 20
+  CHECK(median_absolute_deviation({1, 1, 2, 2, 4, 6, 9}) == 1);
+}
+
+TEST_CASE("statistics of nothing are refused") {
+  CHECK_THROWS_AS(median({}), std::invalid_argument);
+  CHECK_THROWS_AS(quantile({1}, 1.5), std::invalid_argument);
+  CHECK_THROWS_AS(median_over_blocks({}), std::invalid_argument);
+  CHECK_THROWS_AS(median_over_blocks({{1}, {}}), std::invalid_argument);
+  CHECK_THROWS_AS(paired_ratio({{1}, {1}}, {{1}}), std::invalid_argument);
+  CHECK_THROWS_AS(paired_ratio({{0}}, {{1}}), std::invalid_argument);
+}
+
+TEST_CASE("all samples equal give a point interval and no noise") {
+  const Blocks blocks(4, std::vector<double>(10, 5.0));
+  CHECK(median_over_blocks(blocks) == Estimate{5, Interval{5, 5}});
+  CHECK(paired_ratio(blocks, blocks) == Estimate{1, Interval{1, 1}});
+  CHECK(judge_ratio(paired_ratio(blocks, blocks)) == RatioVerdict::kSame);
+  const QualityReport quality = judge_quality(blocks);
+  CHECK(quality.verdict == Quality::kGood);
+  CHECK(quality.noise_ratio == 0);
+  CHECK(quality.reasons.empty());
+}
+
+TEST_CASE("one block has a median, no interval, and decides nothing") {
+  const Blocks one = {{100, 101, 99, 100, 102, 98}};
+  const Blocks twice = {{200, 202, 198, 200, 204, 196}};
+  CHECK(median_over_blocks(one) == Estimate{100, std::nullopt});
+  CHECK(paired_ratio(twice, one) == Estimate{std::exp(std::log(200.0) - std::log(100.0)), {}});
+  CHECK_FALSE(ratio_of_medians(twice, one).interval);
+  CHECK(judge_ratio(paired_ratio(twice, one)) == RatioVerdict::kUnsure);
+  CHECK(judge_quality(one).verdict == Quality::kFewBlocks);
+}
+
+TEST_CASE("stalls and lucky samples do not move the median") {
+  std::mt19937_64 generator(1);
+  Blocks blocks = measure({}, 5, 20, generator);
+  const Estimate clean = median_over_blocks(blocks);
+  for (std::vector<double>& block : blocks) {
+    block[3] *= 50;   // the machine paged
+    block[9] *= 0.2;  // a step that skipped its work
+  }
+  const Estimate disturbed = median_over_blocks(blocks);
+  CHECK(disturbed.value == Approx(clean.value).epsilon(0.002));
+  CHECK(disturbed.interval->high - disturbed.interval->low <
+        1.5 * (clean.interval->high - clean.interval->low));
+}
+
+TEST_CASE("one slow process of seven does not move the median by more than the others spread") {
+  std::mt19937_64 generator(2);
+  Blocks blocks = measure({}, 7, 20, generator);
+  for (double& sample : blocks[2]) sample *= 1.5;
+  CHECK(median_over_blocks(blocks).value == Approx(100).epsilon(0.02));
+}
+
+// Each block climbs from 100 to 120: the first third's median is about 103, the last's 117.
+TEST_CASE("drift is the last third over the first and is named") {
+  Blocks rising;
+  for (int block = 0; block < 3; ++block) {
+    std::vector<double> samples;
+    for (int step = 0; step < 30; ++step) samples.push_back(100 + 20.0 * step / 29);
+    rising.push_back(std::move(samples));
+  }
+  // Medians of steps 0..9 and 20..29: steps 4.5 and 24.5.
+  const double expected = (100 + 20 * 24.5 / 29) / (100 + 20 * 4.5 / 29) - 1;
+  REQUIRE(drift(rising));
+  CHECK(*drift(rising) == Approx(expected));
+  CHECK(judge_quality(rising).verdict == Quality::kDrifting);
+  CHECK_THAT(judge_quality(rising).reasons.back(), Catch::Contains("13.4 %"));
+  CHECK_FALSE(drift({{1, 2, 3, 4, 5}}));
+}
+
+TEST_CASE("steady noise is not called drift and a wide spread is called noisy") {
+  std::mt19937_64 generator(3);
+  for (int trial = 0; trial < 100; ++trial) {
+    CAPTURE(trial);
+    CHECK(judge_quality(measure({100, 0.005, 0.01}, 5, 30, generator)).verdict == Quality::kGood);
+  }
+  CHECK(judge_quality(measure({100, 0.0, 0.3}, 5, 31, generator)).verdict >= Quality::kNoisy);
+  CHECK(judge_quality(measure({100, 0.2, 0.01}, 5, 30, generator)).verdict >= Quality::kNoisy);
+  CHECK(judge_quality(measure({}, 2, 30, generator)).verdict == Quality::kFewBlocks);
+}
+
+// Block i of both arms ran in the same minute, and the minutes differ by up to a factor of two.
+TEST_CASE("taking turns cancels what slows both arms") {
+  std::mt19937_64 generator(4);
+  std::uniform_real_distribution<double> minute(1, 2);
+  Blocks first = measure({100, 0, 0.005}, 6, 15, generator);
+  Blocks second = measure({110, 0, 0.005}, 6, 15, generator);
+  for (std::size_t block = 0; block < first.size(); ++block) {
+    const double slow = minute(generator);
+    for (double& sample : first[block]) sample *= slow;
+    for (double& sample : second[block]) sample *= slow;
+  }
+  const Estimate paired = paired_ratio(second, first);
+  CHECK(paired.value == Approx(1.10).epsilon(0.01));
+  CHECK(judge_ratio(paired) == RatioVerdict::kSlower);
+  CHECK(judge_ratio(ratio_of_medians(second, first)) == RatioVerdict::kUnsure);
+}
+
+TEST_CASE("a verdict needs its interval whole on one side of the floor") {
+  struct Row {
+    Estimate ratio;
+    double floor;
+    RatioVerdict verdict;
+  };
+  const std::vector<Row> rows = {
+      {{1.20, Interval{1.15, 1.25}}, 0.01, RatioVerdict::kSlower},
+      {{1.20, Interval{1.005, 1.40}}, 0.01, RatioVerdict::kUnsure},
+      {{1.20, Interval{1.15, 1.25}}, 0.20, RatioVerdict::kUnsure},
+      {{0.80, Interval{0.75, 0.85}}, 0.01, RatioVerdict::kFaster},
+      {{0.99, Interval{0.97, 1.01}}, 0.01, RatioVerdict::kUnsure},
+      {{1.00, Interval{0.995, 1.005}}, 0.01, RatioVerdict::kSame},
+      {{1.00, Interval{0.5, 2.0}}, 0.01, RatioVerdict::kUnsure},
+      {{1.00, std::nullopt}, 0.01, RatioVerdict::kUnsure},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.ratio.value, row.floor);
+    CHECK(judge_ratio(row.ratio, row.floor) == row.verdict);
+  }
+}
+
+TEST_CASE("the floor grows with what an A/A control shows and never shrinks") {
+  CHECK(floor_of_control({1, Interval{0.999, 1.001}}) == kSmallestDifference);
+  CHECK(floor_of_control({1.02, Interval{0.99, 1.05}}) == Approx(0.05));
+  CHECK(floor_of_control({0.9, Interval{0.8, 1.01}}) == Approx(0.25));
+  CHECK(floor_of_control({1, std::nullopt}) == kSmallestDifference);
+}
+
+TEST_CASE("the same samples give the same interval") {
+  std::mt19937_64 generator(5);
+  const Blocks blocks = measure({}, 4, 10, generator);
+  CHECK(median_over_blocks(blocks) == median_over_blocks(blocks));
+}
+
+// A 95 % interval that holds the truth in fewer experiments promises too much; one that always
+// does is of no use, so its width is bounded as well: Student's interval of a mean of n normal
+// block medians is 2 t s / sqrt(n), a median costs up to 1.25 times as much.
+TEST_CASE("the interval holds the truth in about 95 of 100 simulated experiments", "[property]") {
+  struct Row {
+    int num_blocks;
+    double widest;  // mean width allowed, in block standard deviations
+  };
+  for (const Row& row : {Row{3, 8.0}, Row{4, 5.0}, Row{5, 4.0}, Row{9, 2.4}}) {
+    CAPTURE(row.num_blocks);
+    std::mt19937_64 generator(6);
+    constexpr int kExperiments = 1000;
+    const Machine machine{100, 0.01, 0.001};
+    int held = 0;
+    double width = 0;
+    for (int experiment = 0; experiment < kExperiments; ++experiment) {
+      const Estimate estimate = median_over_blocks(measure(machine, row.num_blocks, 9, generator));
+      held += holds(estimate, 100) ? 1 : 0;
+      width += (estimate.interval->high - estimate.interval->low) / kExperiments;
+    }
+    CHECK(held >= 930);
+    CHECK(held <= 992);
+    CHECK(width < row.widest);
+  }
+}
+
+TEST_CASE("arms that run the same code are called different less than once in a hundred",
+          "[property]") {
+  for (const int num_blocks : {2, 3, 5, 8}) {
+    CAPTURE(num_blocks);
+    std::mt19937_64 generator(7);
+    int alarms = 0;
+    for (int experiment = 0; experiment < 1000; ++experiment) {
+      const Blocks first = measure({100, 0.004, 0.01}, num_blocks, 10, generator);
+      const Blocks second = measure({100, 0.004, 0.01}, num_blocks, 10, generator);
+      const RatioVerdict verdict = judge_ratio(paired_ratio(first, second));
+      alarms += verdict == RatioVerdict::kFaster || verdict == RatioVerdict::kSlower ? 1 : 0;
+    }
+    CHECK(alarms < 10);
+  }
+}
+
+TEST_CASE("on a quiet machine equal arms are called the same", "[property]") {
+  std::mt19937_64 generator(9);
+  int sames = 0;
+  for (int experiment = 0; experiment < 200; ++experiment) {
+    const Blocks first = measure({100, 0.001, 0.005}, 5, 20, generator);
+    const Blocks second = measure({100, 0.001, 0.005}, 5, 20, generator);
+    sames += judge_ratio(paired_ratio(first, second)) == RatioVerdict::kSame ? 1 : 0;
+  }
+  CHECK(sames > 190);
+}
+
+TEST_CASE("a true difference of 10 % is found by four turns", "[property]") {
+  std::mt19937_64 generator(8);
+  int found = 0;
+  for (int experiment = 0; experiment < 200; ++experiment) {
+    const Blocks base = measure({100, 0.004, 0.01}, 4, 10, generator);
+    const Blocks slower = measure({110, 0.004, 0.01}, 4, 10, generator);
+    found += judge_ratio(paired_ratio(slower, base)) == RatioVerdict::kSlower ? 1 : 0;
+  }
+  CHECK(found > 190);
+}
+
+}  // namespace rematch
