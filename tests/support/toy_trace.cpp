@@ -1,0 +1,122 @@
+#include "tests/support/toy_trace.h"
+
+#include "tests/support/trace_builder.h"
+
+namespace rematch::testing {
+namespace {
+
+enum class Bias : std::uint8_t { kWithout, kWith };
+
+class ToyModel {
+ public:
+  ToyModel(const ToySizes& sizes, Bias bias)
+      : sizes_(sizes), bias_(bias), build_(bias == Bias::kWith ? "toy_biased" : "toy_llama") {}
+
+  Trace run() {
+    build_.trace().dimensions = {{"dim", sizes_.dim},       {"ffn", sizes_.ffn},
+                                 {"heads", sizes_.heads},   {"layers", sizes_.layers},
+                                 {"tokens", sizes_.tokens}, {"vocab", sizes_.vocab}};
+    const ValueId ids = build_.outside({sizes_.tokens}, "int64");
+    const ValueId targets = build_.outside({sizes_.tokens}, "int64");
+    rotary_ = build_.outside({sizes_.tokens, sizes_.dim});
+    ValueId x = embed(ids);
+    for (int layer_index = 0; layer_index < sizes_.layers; ++layer_index) {
+      const auto scope = build_.scope("blocks", layer_index);
+      x = build_.call("aten::add.Tensor", {x, attention(x)}, width(sizes_.dim));
+      x = build_.call("aten::add.Tensor", {x, ffn(x)}, width(sizes_.dim));
+    }
+    loss(head(x), targets);
+    return build_.finish();
+  }
+
+ private:
+  Shape width(std::int64_t channels) const { return {sizes_.tokens, channels}; }
+
+  ValueId embed(ValueId ids) {
+    const auto scope = build_.scope("embed");
+    const ValueId table = build_.parameter({sizes_.vocab, sizes_.dim});
+    return build_.call("aten::embedding", {table, ids}, width(sizes_.dim), {{1}, {}});
+  }
+
+  // pow mean add_ rsqrt mul mul: what RMSNorm is just below autograd.
+  ValueId norm(ValueId x) {
+    const ValueId weight = build_.parameter({sizes_.dim});
+    const ValueId square =
+        build_.call("aten::pow.Tensor_Scalar", {x}, width(sizes_.dim), {{0}, {}});
+    const ValueId mean = build_.call("aten::mean.dim", {square}, width(1));
+    build_.in_place("aten::add_.Scalar", {mean});
+    const ValueId scale = build_.call("aten::rsqrt", {mean}, width(1), {{}, {0}});
+    const ValueId unit =
+        build_.call("aten::mul.Tensor", {x, scale}, width(sizes_.dim), {{1, 0}, {}});
+    return build_.call("aten::mul.Tensor", {unit, weight}, width(sizes_.dim), {{1, 0}, {}});
+  }
+
+  ValueId linear(ValueId x, std::int64_t channels) {
+    const std::int64_t inner = build_.shape(x).back();
+    const ValueId weight = build_.parameter({channels, inner});
+    const ValueId transposed = build_.view("aten::t", weight, {inner, channels});
+    if (bias_ == Bias::kWithout) {
+      return build_.call("aten::mm", {x, transposed}, width(channels), {{0, 1}, {}});
+    }
+    const ValueId bias = build_.parameter({channels});
+    return build_.call("aten::addmm", {bias, x, transposed}, width(channels), {{1, 2}, {}});
+  }
+
+  ValueId rotate(ValueId x) {
+    return build_.call("aten::mul.Tensor", {x, rotary_}, width(sizes_.dim), {{1}, {}});
+  }
+
+  ValueId attention(ValueId x) {
+    const auto scope = build_.scope("attention");
+    const ValueId normed = norm(x);
+    const ValueId q = heads(rotate(linear(normed, sizes_.dim)));
+    const ValueId k = heads(rotate(linear(normed, sizes_.dim)));
+    const ValueId v = heads(linear(normed, sizes_.dim));
+    const std::vector<ValueId> outputs =
+        build_.op("rematch::attention", {q, k, v}, {build_.shape(q), {sizes_.heads, sizes_.tokens}},
+                  {{0, 1, 2}, {0, 1}});
+    const ValueId joined = build_.view("aten::view", outputs[0], width(sizes_.dim));
+    return linear(joined, sizes_.dim);
+  }
+
+  ValueId heads(ValueId x) {
+    return build_.view("aten::view", x, {sizes_.heads, sizes_.tokens, sizes_.dim / sizes_.heads});
+  }
+
+  ValueId ffn(ValueId x) {
+    const auto scope = build_.scope("ffn");
+    const ValueId normed = norm(x);
+    const ValueId gate_in = linear(normed, sizes_.ffn);
+    const ValueId gate = build_.call("aten::silu", {gate_in}, width(sizes_.ffn), {{0}, {}});
+    const ValueId up = linear(normed, sizes_.ffn);
+    const ValueId product =
+        build_.call("aten::mul.Tensor", {gate, up}, width(sizes_.ffn), {{1, 0}, {}});
+    return linear(product, sizes_.dim);
+  }
+
+  ValueId head(ValueId x) {
+    const auto scope = build_.scope("head");
+    const ValueId normed = norm(x);
+    return linear(normed, sizes_.vocab);
+  }
+
+  void loss(ValueId logits, ValueId targets) {
+    const auto scope = build_.scope("loss");
+    const ValueId log_probabilities =
+        build_.call("aten::_log_softmax", {logits}, width(sizes_.vocab), {{}, {0}});
+    build_.op("aten::nll_loss_forward", {log_probabilities, targets}, {{}, {}}, {{0, 1}, {1}});
+  }
+
+  ToySizes sizes_;
+  Bias bias_;
+  TraceBuilder build_;
+  ValueId rotary_ = kNone;
+};
+
+}  // namespace
+
+Trace toy_llama(const ToySizes& sizes) { return ToyModel(sizes, Bias::kWithout).run(); }
+
+Trace toy_biased(const ToySizes& sizes) { return ToyModel(sizes, Bias::kWith).run(); }
+
+}  // namespace rematch::testing

@@ -1,0 +1,29 @@
+// A small Llama-like model as a trace, built without a model: the same scopes, op names, packs
+// and aliases as the real one records, in sizes that can be added up by hand.
+#pragma once
+
+#include <cstdint>
+
+#include "policies/trace/trace.h"
+
+namespace rematch::testing {
+
+struct ToySizes {
+  int layers = 4;
+  std::int64_t tokens = 8;
+  std::int64_t dim = 16;
+  std::int64_t heads = 2;
+  std::int64_t ffn = 32;
+  std::int64_t vocab = 64;
+};
+
+// Scopes "embed", "blocks.<i>" with "attention" and "ffn" inside, "head", "loss". A block has
+// seven aten::mm (wq wk wv wo w1 w3 w2) and one rematch::attention; its norms contain one in-place
+// op each, its last op is the residual add, in no inner scope.
+Trace toy_llama(const ToySizes& sizes = {});
+
+// The same with biased linears (aten::addmm, no aten::mm in the blocks), for messages about
+// selectors that match nothing.
+Trace toy_biased(const ToySizes& sizes = {});
+
+}  // namespace rematch::testing

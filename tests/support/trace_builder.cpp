@@ -1,0 +1,243 @@
+#include "tests/support/trace_builder.h"
+
+#include <map>
+#include <utility>
+
+namespace rematch::testing {
+namespace {
+
+std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
+
+std::int64_t element_bytes(std::string_view dtype) {
+  if (dtype == "bool") return 1;
+  if (dtype == "bfloat16") return 2;
+  return dtype == "int64" ? 8 : 4;
+}
+
+std::int64_t num_elements(const Shape& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) count *= size;
+  return count;
+}
+
+// Gradients alive while backward runs, by the storage they are the gradient of.
+class Gradients {
+ public:
+  explicit Gradients(const Trace& trace) : trace_(trace) {}
+
+  // Born, or added in place to the one that is there.
+  void add(ValueId value) {
+    const StorageId storage = trace_.values[at(value)].storage;
+    if (!alive_.emplace(storage, true).second) return;
+    current_ += trace_.storages[at(storage)].bytes;
+  }
+  // Activations' gradients die when their producer's node is done; parameters' stay.
+  void drop(ValueId value) {
+    const StorageId storage = trace_.values[at(value)].storage;
+    if (alive_.erase(storage) > 0) current_ -= trace_.storages[at(storage)].bytes;
+  }
+  Bytes current() const { return current_; }
+
+ private:
+  const Trace& trace_;
+  std::map<StorageId, bool> alive_;
+  Bytes current_;
+};
+
+BackwardEvent event_of(BackwardEvent::Kind kind, PackId pack) {
+  BackwardEvent event;
+  event.kind = kind;
+  event.pack = pack;
+  return event;
+}
+
+BackwardEvent op_event(std::string name, Bytes bytes) {
+  BackwardEvent event;
+  event.op = std::move(name);
+  event.other_bytes = bytes;
+  return event;
+}
+
+// One backward op per input that gets a gradient, as mm's two products.
+std::string backward_name(const TracedOp& op) {
+  if (op.is_view || op.op_class == OpClass::kMatmul) return op.name;
+  return op.name + "_backward";
+}
+
+}  // namespace
+
+TraceBuilder::TraceBuilder(std::string model, std::string dtype) {
+  trace_.model = std::move(model);
+  trace_.dtype = std::move(dtype);
+}
+
+TraceBuilder::OpenScope TraceBuilder::scope(std::string_view name, int layer_index) {
+  TracedScope scope;
+  scope.parent = open_.empty() ? kNone : open_.back();
+  if (scope.parent != kNone) scope.path = trace_.scopes[at(scope.parent)].path + ".";
+  scope.path += name;
+  if (layer_index != kNoIndex) scope.path.append(".").append(std::to_string(layer_index));
+  scope.first_op = static_cast<OpId>(trace_.ops.size());
+  const auto id = static_cast<ScopeId>(trace_.scopes.size());
+  if (layer_index != kNoIndex) trace_.blocks.push_back({id, std::string(name), layer_index});
+  trace_.scopes.push_back(std::move(scope));
+  open_.push_back(id);
+  return OpenScope(*this, id);
+}
+
+void TraceBuilder::close(ScopeId scope) {
+  trace_.scopes[at(scope)].end_op = static_cast<OpId>(trace_.ops.size());
+  open_.pop_back();
+}
+
+ValueId TraceBuilder::parameter(Shape shape) {
+  const ValueId value = outside(std::move(shape), trace_.dtype, /*needs_grad=*/true);
+  trace_.values[at(value)].is_parameter = true;
+  return value;
+}
+
+ValueId TraceBuilder::outside(Shape shape, std::string dtype, bool needs_grad) {
+  const StorageId storage = add_storage(shape, dtype);
+  const ValueId value = add_value(kNone, storage, std::move(shape), std::move(dtype));
+  needs_grad_[at(value)] = needs_grad;
+  return value;
+}
+
+std::vector<ValueId> TraceBuilder::op(std::string name, std::vector<ValueId> inputs,
+                                      std::vector<Shape> output_shapes, const Saves& saves) {
+  Node node;
+  bool grad = false;
+  for (const ValueId input : inputs) grad = grad || needs_grad(input);
+  if (grad) pack_inputs(node, inputs, saves);
+  node.op = add_op(std::move(name), inputs);
+  std::vector<ValueId> outputs;
+  for (Shape& output_shape : output_shapes) {
+    const StorageId storage = add_storage(output_shape, trace_.dtype);
+    outputs.push_back(add_value(node.op, storage, std::move(output_shape), trace_.dtype));
+    needs_grad_[at(outputs.back())] = grad;
+  }
+  trace_.ops[at(node.op)].outputs = outputs;
+  if (!grad) return outputs;
+  for (const int position : saves.outputs) pack(node, outputs.at(at(position)));
+  nodes_.push_back(std::move(node));
+  return outputs;
+}
+
+ValueId TraceBuilder::call(std::string name, std::vector<ValueId> inputs, Shape shape,
+                           const Saves& saves) {
+  return op(std::move(name), std::move(inputs), {std::move(shape)}, saves).front();
+}
+
+ValueId TraceBuilder::view(std::string name, ValueId input, Shape shape) {
+  const OpId op = add_op(std::move(name), {input});
+  const TracedValue& source = trace_.values[at(input)];
+  const ValueId value = add_value(op, source.storage, std::move(shape), source.dtype);
+  trace_.ops[at(op)].outputs = {value};
+  trace_.ops[at(op)].is_view = true;
+  needs_grad_[at(value)] = needs_grad(input);
+  if (needs_grad(input)) nodes_.push_back({op, {}});
+  return value;
+}
+
+void TraceBuilder::in_place(std::string name, std::vector<ValueId> inputs, const Saves& saves) {
+  Node node;
+  bool grad = false;
+  for (const ValueId input : inputs) grad = grad || needs_grad(input);
+  if (grad) pack_inputs(node, inputs, saves);
+  node.op = add_op(std::move(name), inputs);
+  const StorageId written = trace_.values[at(inputs.at(0))].storage;
+  trace_.ops[at(node.op)].writes = {written};
+  ++versions_[at(written)];
+  needs_grad_[at(inputs[0])] = grad;
+  if (grad) nodes_.push_back(std::move(node));
+}
+
+void TraceBuilder::last_output_is(std::string dtype) {
+  for (const ValueId value : trace_.ops.back().outputs) {
+    TracedValue& output = trace_.values[at(value)];
+    trace_.storages[at(output.storage)].bytes = {num_elements(output.shape) * element_bytes(dtype)};
+    output.dtype = dtype;
+    needs_grad_[at(value)] = false;
+  }
+}
+
+void TraceBuilder::last_op_draws() { trace_.ops.back().draws_random = true; }
+
+bool TraceBuilder::was_packed(ValueId value) const {
+  return packed_[at(trace_.values[at(value)].storage)];
+}
+
+const Shape& TraceBuilder::shape(ValueId value) const { return trace_.values[at(value)].shape; }
+
+Trace TraceBuilder::finish() {
+  Gradients gradients(trace_);
+  trace_.backward.push_back(op_event("aten::ones_like", {4}));
+  for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
+    const TracedOp& op = trace_.ops[at(node->op)];
+    for (const PackId pack : node->packs) {
+      trace_.backward.push_back(event_of(BackwardEvent::Kind::kDemand, pack));
+    }
+    for (const TracedUse& input : op.inputs) {
+      if (!needs_grad(input.value)) continue;
+      gradients.add(input.value);
+      trace_.backward.push_back(op_event(backward_name(op), gradients.current()));
+    }
+    for (const ValueId output : op.outputs) {
+      if (!op.is_view) gradients.drop(output);
+    }
+    for (const PackId pack : node->packs) {
+      trace_.backward.push_back(event_of(BackwardEvent::Kind::kRelease, pack));
+    }
+  }
+  for (const TracedValue& value : trace_.values) {
+    if (value.is_parameter) trace_.parameter_bytes += trace_.storages[at(value.storage)].bytes;
+  }
+  return std::move(trace_);
+}
+
+ValueId TraceBuilder::add_value(OpId producer, StorageId storage, Shape shape, std::string dtype) {
+  TracedValue value;
+  value.producer = producer;
+  value.storage = storage;
+  value.shape = std::move(shape);
+  value.dtype = std::move(dtype);
+  trace_.values.push_back(std::move(value));
+  needs_grad_.push_back(false);
+  return static_cast<ValueId>(trace_.values.size()) - 1;
+}
+
+StorageId TraceBuilder::add_storage(const Shape& shape, std::string_view dtype) {
+  trace_.storages.push_back({Bytes{num_elements(shape) * element_bytes(dtype)}});
+  versions_.push_back(0);
+  packed_.push_back(false);
+  return static_cast<StorageId>(trace_.storages.size()) - 1;
+}
+
+OpId TraceBuilder::add_op(std::string name, const std::vector<ValueId>& inputs) {
+  TracedOp op;
+  op.op_class = op_class_of(name.substr(0, name.find('.')));
+  op.name = std::move(name);
+  op.scope = open_.empty() ? kNone : open_.back();
+  for (const ValueId input : inputs) op.inputs.push_back({input, version_of(input)});
+  if (op.op_class == OpClass::kMatmul && inputs.size() >= 2 && !shape(inputs.back()).empty()) {
+    op.flops = 2 * num_elements(shape(inputs[inputs.size() - 2])) * shape(inputs.back()).back();
+  }
+  trace_.ops.push_back(std::move(op));
+  return static_cast<OpId>(trace_.ops.size()) - 1;
+}
+
+void TraceBuilder::pack_inputs(Node& node, const std::vector<ValueId>& inputs, const Saves& saves) {
+  for (const int position : saves.inputs) pack(node, inputs.at(at(position)));
+}
+
+void TraceBuilder::pack(Node& node, ValueId value) {
+  node.packs.push_back(static_cast<PackId>(trace_.packs.size()));
+  trace_.packs.push_back({value, version_of(value), static_cast<OpId>(trace_.ops.size())});
+  packed_[at(trace_.values[at(value)].storage)] = true;
+}
+
+std::int32_t TraceBuilder::version_of(ValueId value) const {
+  return versions_[at(trace_.values[at(value)].storage)];
+}
+
+}  // namespace rematch::testing

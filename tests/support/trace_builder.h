@@ -1,0 +1,89 @@
+// Builds valid traces by hand for tests: ops are called one by one as a model would, values,
+// storages, versions and packs follow, and finish() plays the backward that autograd would run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policies/trace/trace.h"
+
+namespace rematch::testing {
+
+using Shape = std::vector<std::int64_t>;
+
+// Which inputs and outputs an op's backward asks for, by position, in the order of packing.
+struct Saves {
+  std::vector<int> inputs;
+  std::vector<int> outputs;
+};
+
+class TraceBuilder {
+ public:
+  // Leaves its scope when it dies.
+  class OpenScope {
+   public:
+    OpenScope(TraceBuilder& builder, ScopeId scope) : builder_(builder), scope_(scope) {}
+    ~OpenScope() { builder_.close(scope_); }
+    OpenScope(const OpenScope&) = delete;
+    OpenScope& operator=(const OpenScope&) = delete;
+
+   private:
+    TraceBuilder& builder_;
+    ScopeId scope_;
+  };
+  static constexpr int kNoIndex = -1;
+
+  explicit TraceBuilder(std::string model, std::string dtype = "float32");
+
+  // A layer index makes the scope a block: scope("blocks", 3) is "blocks.3".
+  [[nodiscard]] OpenScope scope(std::string_view name, int layer_index = kNoIndex);
+
+  ValueId parameter(Shape shape);
+  ValueId outside(Shape shape, std::string dtype = "float32", bool needs_grad = false);
+
+  // An op with fresh outputs. Each output has its own storage.
+  std::vector<ValueId> op(std::string name, std::vector<ValueId> inputs,
+                          std::vector<Shape> output_shapes, const Saves& saves = {});
+  // The same with one output.
+  ValueId call(std::string name, std::vector<ValueId> inputs, Shape shape, const Saves& saves = {});
+  ValueId view(std::string name, ValueId input, Shape shape);
+  // Writes its first input.
+  void in_place(std::string name, std::vector<ValueId> inputs, const Saves& saves = {});
+  // What the last op produced is of this type and carries no gradient.
+  void last_output_is(std::string dtype);
+  // The last op advances a generator.
+  void last_op_draws();
+
+  bool needs_grad(ValueId value) const { return needs_grad_[static_cast<std::size_t>(value)]; }
+  bool was_packed(ValueId value) const;  // any value of its storage was
+  const Shape& shape(ValueId value) const;
+  Trace& trace() { return trace_; }
+
+  // Adds backward events from the last op to the first, and parameter bytes.
+  Trace finish();
+
+ private:
+  struct Node {
+    OpId op = kNone;
+    std::vector<PackId> packs;
+  };
+
+  void close(ScopeId scope);
+  ValueId add_value(OpId producer, StorageId storage, Shape shape, std::string dtype);
+  StorageId add_storage(const Shape& shape, std::string_view dtype);
+  OpId add_op(std::string name, const std::vector<ValueId>& inputs);
+  void pack(Node& node, ValueId value);
+  void pack_inputs(Node& node, const std::vector<ValueId>& inputs, const Saves& saves);
+  std::int32_t version_of(ValueId value) const;
+
+  Trace trace_;
+  std::vector<ScopeId> open_;
+  std::vector<bool> needs_grad_;        // by value
+  std::vector<std::int32_t> versions_;  // by storage
+  std::vector<bool> packed_;            // by storage
+  std::vector<Node> nodes_;             // autograd nodes, forward order
+};
+
+}  // namespace rematch::testing
