@@ -56,9 +56,10 @@ void install_interception() {
     return true;
   }();
   (void)installed;
-  TORCH_CHECK(dynamic_cast<HookEngine*>(&torch::autograd::Engine::get_default_engine()) != nullptr,
-              "rematch: another library replaced the autograd engine, so saved tensors can no longer "
-              "be intercepted. Load it before the first Recording, or not at all");
+  TORCH_CHECK(
+      dynamic_cast<HookEngine*>(&torch::autograd::Engine::get_default_engine()) != nullptr,
+      "rematch: another library replaced the autograd engine, so saved tensors can no longer "
+      "be intercepted. Load it before the first Recording, or not at all");
 }
 
 void call_next(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
@@ -73,13 +74,13 @@ void call_next(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   }
 }
 
-OpModeGuard::OpModeGuard(OpMode* mode)
-    : key_on_((install_interception(), c10::DispatchKey::Fake)) {
+OpModeGuard::OpModeGuard(OpMode* mode) : key_on_((install_interception(), c10::DispatchKey::Fake)) {
   modes.push_back(mode);
 }
 OpModeGuard::~OpModeGuard() { modes.pop_back(); }
 
-SavedTensorGuard::SavedTensorGuard(SavedTensorProvider* provider) : previous_(saved_tensor_provider) {
+SavedTensorGuard::SavedTensorGuard(SavedTensorProvider* provider)
+    : previous_(saved_tensor_provider) {
   install_interception();
   saved_tensor_provider = provider;
 }

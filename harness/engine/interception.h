@@ -29,8 +29,8 @@ void install_interception();
 class OpMode {
  public:
   virtual ~OpMode() = default;
-  virtual void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
-                   std::size_t depth) = 0;
+  virtual void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                   torch::jit::Stack* stack, std::size_t depth) = 0;
 };
 
 // Passes an op on: to the mode below, or to its kernel.
@@ -74,7 +74,8 @@ class OpObserver {
  public:
   virtual ~OpObserver() = default;
   // `stack` ends with the op's results.
-  virtual void executed(const c10::OperatorHandle& op, Phase phase, const torch::jit::Stack& stack) = 0;
+  virtual void executed(const c10::OperatorHandle& op, Phase phase,
+                        const torch::jit::Stack& stack) = 0;
 };
 
 // Observes while it lives. A second one at the same time throws c10::Error.
@@ -91,7 +92,8 @@ class OpObserverGuard {
 
 // Runs a recorded op below autograd, out of sight of every mode, and tells the observer it was a
 // recompute. `keys` are those call_next() saw at recording, masked by keys_below_interception().
-void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                      torch::jit::Stack* stack);
 
 // The part of a key set that is below the interception point.
 c10::DispatchKeySet keys_below_interception(c10::DispatchKeySet keys);

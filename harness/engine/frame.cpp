@@ -1,0 +1,135 @@
+#include "harness/engine/frame.h"
+
+#include <torch/csrc/autograd/engine.h>
+
+namespace rematch {
+namespace {
+
+// A pass over part of the graph leaves some slots unasked for; running their closures early would
+// execute ops that nobody demands.
+bool is_partial_backward() {
+  const auto* exec_info = torch::autograd::get_current_graph_task_exec_info();
+  return exec_info != nullptr && !exec_info->empty();
+}
+
+std::string name_of(const PlannedRegion& region) {
+  return region.first_scope == region.last_scope ? region.first_scope
+                                                 : region.first_scope + ".." + region.last_scope;
+}
+
+}  // namespace
+
+Frame::Frame(std::shared_ptr<const Checkpoint::Prepared> prepared, std::size_t region)
+    : prepared_(std::move(prepared)),
+      type_(prepared_->types[prepared_->plan.regions[region].type]),
+      region_name_(name_of(prepared_->plan.regions[region])) {
+  record_.ops.reserve(type_.ops.size());
+  record_.arguments.reserve(4 * type_.ops.size());
+  record_.uses.reserve(2 * type_.ops.size());
+  record_.outputs.reserve(type_.ops.size() + 8);
+  record_.values.reserve(2 * type_.ops.size());
+  record_.storages.reserve(2 * type_.ops.size());
+}
+
+void Frame::close(std::optional<std::string> mismatch) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  open_ = false;
+  mismatch_ = std::move(mismatch);
+}
+
+int Frame::pack(Recorder& recorder, const at::Tensor& tensor) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const std::int32_t value = recorder.value_of(tensor);
+  const std::int32_t version = record_.storages[record_.values[value].storage].version;
+  stop_ = static_cast<std::int32_t>(record_.ops.size());
+  slots_.push_back({.wanted = {value, version}});
+  return static_cast<int>(slots_.size()) - 1;
+}
+
+at::Tensor Frame::unpack(int slot_index) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (mismatch_.has_value()) throw StreamMismatch(*mismatch_);
+  Slot& slot = slots_[slot_index];
+  check_not_written_since(slot);
+  if (is_outside(slot)) return unpack_outside(slot);
+  const int graph_task = torch::autograd::get_current_graph_task_id();
+  if (open_ || graph_task < 0) return unpack_alone(slot);
+  if (!replay_.has_value() || graph_task != replay_task_ || !slot.planned) begin_replay(graph_task);
+  make_available(slot_index);
+  slot.planned = false;
+  return replay_->take(slot.wanted.value);
+}
+
+// Plain autograd refuses a saved tensor that was modified later; so do we.
+void Frame::check_not_written_since(const Slot& slot) const {
+  const RecordedValue& value = record_.values[slot.wanted.value];
+  const std::int32_t version = record_.storages[value.storage].version;
+  TORCH_CHECK(version == slot.wanted.version, "rematch: region ", region_name_,
+              ": a tensor needed for gradient computation was modified by an in-place op after it "
+              "was saved (version ",
+              slot.wanted.version, ", now ", version, "). Use the out-of-place op");
+}
+
+at::Tensor Frame::unpack_outside(const Slot& slot) const {
+  const RecordedValue& value = record_.values[slot.wanted.value];
+  if (version_of(value.kept) != value.kept_version) {
+    throw Refused("region " + region_name_ + ": " + describe_tensor(value.kept) +
+                  ", which autograd saved in forward, was changed in place before backward; change "
+                  "parameters and inputs after backward");
+  }
+  return value.kept;
+}
+
+// Backward inside forward, or a look at a saved tensor outside backward: nothing is remembered.
+at::Tensor Frame::unpack_alone(const Slot& slot) {
+  Replay replay(record_, region_name_, {slot.wanted}, Replay::Extent::kClosure, 0,
+                Replay::KeptValues::kBorrow);
+  replay.run_all();
+  return replay.take(slot.wanted.value);
+}
+
+void Frame::begin_replay(int graph_task) {
+  std::vector<WantedValue> wanted;
+  for (Slot& slot : slots_) {
+    const RecordedValue& value = record_.values[slot.wanted.value];
+    slot.planned = slot.alive && value.op != kNoOp &&
+                   record_.storages[value.storage].version == slot.wanted.version;
+    if (slot.planned) wanted.push_back(slot.wanted);
+  }
+  const bool as_forward = prepared_->schedule == Schedule::kWholeRegion;
+  const auto num_ops = static_cast<std::int32_t>(record_.ops.size());
+  replay_.emplace(record_, region_name_, wanted,
+                  as_forward ? Replay::Extent::kPrefix : Replay::Extent::kClosure,
+                  type_.early_stop ? stop_ : num_ops, Replay::KeptValues::kTake);
+  replay_task_ = graph_task;
+  if (as_forward || (type_.whole_on_demand && !is_partial_backward())) replay_->run_all();
+}
+
+void Frame::make_available(int slot) {
+  const auto step = type_.demand_steps.find(slot);
+  const bool ordered = prepared_->schedule == Schedule::kOnDemand &&
+                       step != type_.demand_steps.end() && !is_partial_backward();
+  if (ordered) {
+    for (const int other : step->second->before) materialize_planned(other);
+  }
+  materialize_planned(slot);
+  if (ordered) {
+    for (const int other : step->second->after) materialize_planned(other);
+  }
+}
+
+void Frame::materialize_planned(int slot_index) {
+  if (slot_index >= static_cast<int>(slots_.size())) return;
+  const Slot& slot = slots_[slot_index];
+  if (slot.planned) replay_->materialize(slot.wanted);
+}
+
+void Frame::release(int slot_index) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  Slot& slot = slots_[slot_index];
+  slot.alive = false;
+  if (slot.planned && replay_.has_value()) replay_->release(slot.wanted.value);
+  slot.planned = false;
+}
+
+}  // namespace rematch

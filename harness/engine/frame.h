@@ -1,0 +1,84 @@
+// A frame is one pass of forward through a region: its record, and the tensors that autograd saved
+// there as slots. It lives as long as a graph node holds one of its slots.
+#pragma once
+
+#include <torch/csrc/autograd/saved_variable_hooks.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/engine/prepared_plan.h"
+#include "harness/engine/record.h"
+#include "harness/engine/replay.h"
+
+namespace rematch {
+
+class Frame {
+ public:
+  // `region` is an index into the plan's regions.
+  Frame(std::shared_ptr<const Checkpoint::Prepared> prepared, std::size_t region);
+
+  const std::string& region_name() const { return region_name_; }
+  const PreparedRegionType& type() const { return type_; }
+  Record& record() { return record_; }
+
+  // Forward is done with the region. With a message: every later use of the frame throws it.
+  void close(std::optional<std::string> mismatch);
+
+  // The three calls of a slot's life, from autograd's hooks. pack() happens while the region is
+  // open, on the recording thread; the others on any thread.
+  int pack(Recorder& recorder, const at::Tensor& tensor);
+  at::Tensor unpack(int slot);
+  void release(int slot);
+
+ private:
+  struct Slot {
+    WantedValue wanted;
+    bool alive = true;
+    bool planned = false;  // the current replay counts on it
+  };
+
+  bool is_outside(const Slot& slot) const { return record_.values[slot.wanted.value].op == kNoOp; }
+  void check_not_written_since(const Slot& slot) const;
+  at::Tensor unpack_outside(const Slot& slot) const;
+  at::Tensor unpack_alone(const Slot& slot);
+  void begin_replay(int graph_task);
+  void make_available(int slot);
+  void materialize_planned(int slot);
+
+  const std::shared_ptr<const Checkpoint::Prepared> prepared_;
+  const PreparedRegionType& type_;
+  const std::string region_name_;
+  std::mutex mutex_;
+  Record record_;
+  std::vector<Slot> slots_;
+  std::int32_t stop_ = 0;  // ops that had run at the last pack: a re-run may stop there
+  bool open_ = true;
+  std::optional<std::string> mismatch_;
+  std::optional<Replay> replay_;
+  int replay_task_ = -1;
+};
+
+// What autograd holds in place of a saved tensor.
+class SlotHook final : public torch::autograd::SavedVariableHooks {
+ public:
+  SlotHook(std::shared_ptr<Frame> frame, Recorder* recorder)
+      : frame_(std::move(frame)), recorder_(recorder) {}
+  ~SlotHook() override {
+    if (slot_ >= 0) frame_->release(slot_);
+  }
+  void call_pack_hook(const at::Tensor& tensor) override {
+    slot_ = frame_->pack(*recorder_, tensor);
+  }
+  at::Tensor call_unpack_hook() override { return frame_->unpack(slot_); }
+
+ private:
+  std::shared_ptr<Frame> frame_;
+  Recorder* recorder_;  // used at pack only, while the region is open
+  int slot_ = -1;
+};
+
+}  // namespace rematch

@@ -1,0 +1,27 @@
+// Generator states of ops that draw random numbers: taken before the op, put back for its replay.
+#pragma once
+
+#include <optional>
+
+#include "harness/engine/record.h"
+
+namespace rematch {
+
+// The state of the generator this op is about to draw from; empty if it draws nothing. Fused
+// attention carries the seeded tag but draws only with dropout, and a CPU state is 5,056 bytes.
+std::optional<GeneratorState> state_before(const OpFacts& facts, const torch::jit::Stack& stack);
+
+// Sets a generator to a recorded state while it lives, then back to where it was.
+class GeneratorStateGuard {
+ public:
+  explicit GeneratorStateGuard(const GeneratorState& recorded);
+  ~GeneratorStateGuard();
+  GeneratorStateGuard(const GeneratorStateGuard&) = delete;
+  GeneratorStateGuard& operator=(const GeneratorStateGuard&) = delete;
+
+ private:
+  at::Generator generator_;
+  at::Tensor previous_;
+};
+
+}  // namespace rematch

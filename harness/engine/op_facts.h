@@ -1,0 +1,38 @@
+// What the engine must know of an op, read from its schema once and kept for the process.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rematch {
+
+struct OpFacts {
+  enum class ArgumentKind : std::uint8_t { kTensor, kTensorList, kOptionalTensorList, kOther };
+
+  c10::OperatorHandle op;
+  const c10::FunctionSchema* schema = nullptr;  // identifies the op
+  std::string name;  // "aten::add.Tensor"; the default overload is left out
+  std::vector<ArgumentKind> arguments;
+  std::size_t num_returns = 0;
+  std::vector<std::uint16_t> written;  // positions of tensor arguments it mutates
+  bool mutates = false;                // schema is mutable
+  bool mutates_list = false;           // mutates a Tensor[]
+  bool returns_alias = false;          // some output is declared to alias an input
+  bool may_draw = false;               // tagged nondeterministic_seeded
+  bool is_empty_factory = false;       // its output has no defined content
+  std::int32_t dropout_argument = -1;  // "dropout_p" or "p": nothing is drawn when it is 0
+  std::int32_t generator_argument = -1;
+  std::int32_t device_argument = -1;
+};
+
+// Stable for the life of the process; fast for an op seen before on this thread.
+const OpFacts& facts_of(const c10::OperatorHandle& op);
+
+// Looks a name such as "aten::add.Tensor" up; null if this LibTorch has no such op.
+const OpFacts* find_facts(const std::string& name);
+
+}  // namespace rematch

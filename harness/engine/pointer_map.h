@@ -1,0 +1,66 @@
+// A flat hash map from addresses to small integers: the identity tables of a recording. Sized for
+// the few hundred tensors of a region; cleared in one sweep and used again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace rematch {
+
+class PointerMap {
+ public:
+  PointerMap() : entries_(kInitialCapacity) {}
+
+  // The integer stored for `key`, or -1.
+  std::int32_t find(const void* key) const {
+    for (std::size_t i = slot_of(key);; i = (i + 1) & mask()) {
+      if (entries_[i].key == key) return entries_[i].value;
+      if (entries_[i].key == nullptr) return -1;
+    }
+  }
+
+  // `key` must not be null. Replaces what was stored for it.
+  void set(const void* key, std::int32_t value) {
+    if (2 * (size_ + 1) > entries_.size()) grow();
+    insert(key, value);
+  }
+
+  void clear() {
+    entries_.assign(entries_.size(), Entry{});
+    size_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kInitialCapacity = 256;  // power of two
+  struct Entry {
+    const void* key = nullptr;
+    std::int32_t value = -1;
+  };
+
+  std::size_t mask() const { return entries_.size() - 1; }
+  // Heap addresses share their low bits; a multiplicative hash spreads the rest.
+  std::size_t slot_of(const void* key) const {
+    const auto address = reinterpret_cast<std::uintptr_t>(key) >> 4U;
+    return (address * 0x9E3779B97F4A7C15ULL >> 32U) & mask();
+  }
+  void insert(const void* key, std::int32_t value) {
+    std::size_t i = slot_of(key);
+    while (entries_[i].key != nullptr && entries_[i].key != key) i = (i + 1) & mask();
+    if (entries_[i].key == nullptr) ++size_;
+    entries_[i] = {key, value};
+  }
+  void grow() {
+    std::vector<Entry> old(entries_.size() * 2);
+    old.swap(entries_);
+    size_ = 0;
+    for (const Entry& entry : old) {
+      if (entry.key != nullptr) insert(entry.key, entry.value);
+    }
+  }
+
+  std::vector<Entry> entries_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace rematch

@@ -1,0 +1,42 @@
+#include "harness/engine/prepared_plan.h"
+
+namespace rematch {
+namespace {
+
+PreparedRegionType prepare(const RegionType& type) {
+  PreparedRegionType prepared;
+  prepared.early_stop = type.early_stop;
+  prepared.whole_on_demand = type.whole_on_demand;
+  for (const PlannedOp& op : type.ops) {
+    const OpFacts* facts = find_facts(op.name);
+    if (facts == nullptr) {
+      throw StreamMismatch("plan names op " + op.name + " (scope " + op.scope +
+                           "), which this build of LibTorch does not have; was the plan made for "
+                           "another version, or is the library that registers the op not linked?");
+    }
+    if (op.treatment == Treatment::kOffload) {
+      throw Refused("plan offloads " + op.name + " (scope " + op.scope +
+                    "); this engine saves or recomputes, it does not offload");
+    }
+    prepared.ops.push_back(facts);
+    prepared.keep.push_back(op.treatment == Treatment::kSave ? Keep::kOutputs : Keep::kNothing);
+  }
+  for (const DemandStep& step : type.demand_steps) prepared.demand_steps[step.pack] = &step;
+  return prepared;
+}
+
+}  // namespace
+
+Checkpoint::Prepared::Prepared(Plan given_plan, Schedule given_schedule)
+    : plan(std::move(given_plan)), schedule(given_schedule) {
+  for (const RegionType& type : plan.types) types.push_back(prepare(type));
+  for (std::size_t i = 0; i < plan.regions.size(); ++i) {
+    region_by_first_scope[plan.regions[i].first_scope] = i;
+  }
+}
+
+Checkpoint::Checkpoint(const Plan& plan, Schedule schedule)
+    : prepared_(std::make_shared<const Prepared>(plan, schedule)) {}
+Checkpoint::~Checkpoint() = default;
+
+}  // namespace rematch

@@ -1,0 +1,31 @@
+// A plan made ready for the engine: op names looked up once, regions found by scope path.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "harness/engine/op_facts.h"
+#include "harness/engine/record.h"
+#include "harness/engine/recording.h"
+
+namespace rematch {
+
+struct PreparedRegionType {
+  std::vector<const OpFacts*> ops;
+  std::vector<Keep> keep;  // by op
+  bool early_stop = true;
+  bool whole_on_demand = false;
+  std::unordered_map<int, const DemandStep*> demand_steps;  // by pack
+};
+
+struct Checkpoint::Prepared {
+  Prepared(Plan plan, Schedule schedule);
+
+  Plan plan;
+  Schedule schedule;
+  std::vector<PreparedRegionType> types;
+  std::unordered_map<std::string, std::size_t> region_by_first_scope;
+};
+
+}  // namespace rematch

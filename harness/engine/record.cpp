@@ -1,0 +1,289 @@
+#include "harness/engine/record.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "harness/engine/generator_state.h"
+#include "harness/engine/interception.h"
+#include "harness/engine/recording.h"
+
+namespace rematch {
+namespace {
+
+// Undoes what was appended for an op that did not finish.
+class Rollback {
+ public:
+  explicit Rollback(Record& record)
+      : record_(record), num_arguments_(record.arguments.size()), num_uses_(record.uses.size()) {}
+  ~Rollback() {
+    if (done_) return;
+    record_.arguments.resize(num_arguments_);
+    record_.uses.erase(record_.uses.begin() + static_cast<std::ptrdiff_t>(num_uses_),
+                       record_.uses.end());
+  }
+  Rollback(const Rollback&) = delete;
+  Rollback& operator=(const Rollback&) = delete;
+  void commit() { done_ = true; }
+
+ private:
+  Record& record_;
+  std::size_t num_arguments_;
+  std::size_t num_uses_;
+  bool done_ = false;
+};
+
+bool is_written(const OpFacts& facts, const RecordedUse& use) {
+  return std::find(facts.written.begin(), facts.written.end(), use.argument) != facts.written.end();
+}
+
+c10::StorageImpl* storage_address(const at::Tensor& tensor) {
+  return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
+}
+
+}  // namespace
+
+at::Tensor without_graph(const at::Tensor& tensor) {
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  return at::Tensor(impl->shallow_copy_and_detach(impl->version_counter(),
+                                                  /*allow_tensor_metadata_change=*/true));
+}
+
+std::uint32_t version_of(const at::Tensor& tensor) {
+  return tensor.is_inference() ? 0 : static_cast<std::uint32_t>(tensor._version());
+}
+
+std::string describe_tensor(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "undefined";
+  std::ostringstream text;
+  text << tensor.dtype().name() << " " << tensor.sizes();
+  return text.str();
+}
+
+void Recorder::open(Record* record, const std::string* region) {
+  record_ = record;
+  region_ = region;
+}
+
+void Recorder::close() {
+  record_ = nullptr;
+  values_.clear();
+  storages_.clear();
+  identities_.clear();
+}
+
+void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::Stack* stack,
+                   std::size_t depth, Keep keep) {
+  Rollback rollback(*record_);
+  RecordedOp op{.facts = &facts,
+                .keys = keys_below_interception(keys),
+                .first_argument = static_cast<std::uint32_t>(record_->arguments.size()),
+                .first_use = static_cast<std::uint32_t>(record_->uses.size()),
+                .first_output = static_cast<std::uint32_t>(record_->outputs.size()),
+                .num_uses = 0,
+                .num_outputs = 0,
+                .generator_state = -1,
+                .side_effect = false};
+  note_arguments(facts, *stack);
+  op.num_uses = static_cast<std::uint16_t>(record_->uses.size() - op.first_use);
+  if (facts.mutates) check_writes(op, *stack);
+  std::optional<GeneratorState> generator_state;
+  if (facts.may_draw) generator_state = state_before(facts, *stack);
+
+  call_next(facts.op, keys, stack, depth);
+
+  if (generator_state.has_value()) {
+    op.generator_state = static_cast<std::int32_t>(record_->generator_states.size());
+    record_->generator_states.push_back(std::move(*generator_state));
+  }
+  if (facts.mutates) note_writes(op);
+  if (op.side_effect) {
+    keep = Keep::kForever;
+  } else if (facts.mutates || facts.returns_alias) {
+    keep = Keep::kNothing;
+  }
+  note_outputs(op, *stack, keep);
+  record_->ops.push_back(op);
+  rollback.commit();
+}
+
+void Recorder::note_arguments(const OpFacts& facts, const torch::jit::Stack& stack) {
+  using Kind = OpFacts::ArgumentKind;
+  const std::size_t base = stack.size() - facts.arguments.size();
+  for (std::size_t position = 0; position < facts.arguments.size(); ++position) {
+    const c10::IValue& argument = stack[base + position];
+    if (facts.arguments[position] == Kind::kTensor && argument.isTensor() &&
+        argument.toTensor().defined()) {
+      note_use(argument.toTensor(), position, -1);
+      record_->arguments.emplace_back();
+    } else if (facts.arguments[position] == Kind::kTensorList && argument.isTensorList()) {
+      const auto list = argument.toTensorList();
+      for (std::size_t item = 0; item < list.size(); ++item) {
+        note_use(list.get(item), position, static_cast<std::int16_t>(item));
+      }
+      record_->arguments.emplace_back(static_cast<std::int64_t>(list.size()));
+    } else if (facts.arguments[position] == Kind::kOptionalTensorList && argument.isList()) {
+      const auto list = argument.toOptionalTensorList();
+      for (std::size_t item = 0; item < list.size(); ++item) {
+        const std::optional<at::Tensor> tensor = list.get(item);
+        if (tensor.has_value()) note_use(*tensor, position, static_cast<std::int16_t>(item));
+      }
+      record_->arguments.emplace_back(static_cast<std::int64_t>(list.size()));
+    } else {
+      record_->arguments.push_back(argument);
+    }
+  }
+}
+
+void Recorder::note_use(const at::Tensor& tensor, std::size_t argument, std::int16_t item) {
+  if (!tensor.defined()) return;
+  const std::int32_t value = value_of(tensor);
+  const std::int32_t version = record_->storages[record_->values[value].storage].version;
+  record_->uses.push_back({value, version, static_cast<std::uint16_t>(argument), item});
+  keep_if_filled_by_pointer(record_->uses.back(), tensor);
+}
+
+// An `empty` that is read before any op wrote to it was filled through a raw pointer (an extension
+// kernel, at::tensor({...})): replay cannot make its content, so it is kept as a constant.
+void Recorder::keep_if_filled_by_pointer(const RecordedUse& use, const at::Tensor& tensor) {
+  RecordedValue& value = record_->values[use.value];
+  if (value.op == kNoOp || use.version != 0 || value.kept.defined()) return;
+  if (!record_->ops[value.op].facts->is_empty_factory) return;
+  value.kept = without_graph(tensor);
+  value.kept_version = version_of(tensor);
+  value.constant = true;
+}
+
+void Recorder::check_writes(RecordedOp& op, const torch::jit::Stack& stack) const {
+  const OpFacts& facts = *op.facts;
+  if (facts.mutates_list) {
+    throw Refused(
+        "region " + *region_ + ": " + facts.name +
+        " writes in place into a list of tensors, which cannot be replayed; use it outside "
+        "checkpointed regions, or on one tensor at a time");
+  }
+  const std::size_t base = stack.size() - facts.arguments.size();
+  std::size_t num_inside = 0;
+  for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
+    const RecordedUse& use = record_->uses[i];
+    if (!is_written(facts, use)) continue;
+    if (!record_->storages[record_->values[use.value].storage].outside) {
+      ++num_inside;
+      continue;
+    }
+    const at::Tensor& tensor = stack[base + use.argument].toTensor();
+    if (tensor.requires_grad()) {
+      throw Refused("region " + *region_ + ": " + facts.name + " writes in place into " +
+                    describe_tensor(tensor) +
+                    ", which comes from outside the region and takes part in autograd; recompute "
+                    "would start from the changed value. Write to a copy, or out of place");
+    }
+    op.side_effect = true;
+  }
+  if (op.side_effect && num_inside > 0) {
+    throw Refused(
+        "region " + *region_ + ": " + facts.name +
+        " writes both into a tensor from outside the region and into one of its own; split "
+        "it into two ops");
+  }
+}
+
+void Recorder::note_writes(const RecordedOp& op) {
+  for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
+    const RecordedUse& use = record_->uses[i];
+    if (!is_written(*op.facts, use)) continue;
+    const std::int32_t written = record_->values[use.value].storage;
+    RecordedStorage& storage = record_->storages[written];
+    ++storage.version;
+    if (!storage.outside) {
+      record_->writes.push_back(
+          {static_cast<std::int32_t>(record_->ops.size()), written, storage.version});
+    }
+    for (RecordedValue& value : record_->values) {
+      if (value.storage != written || !value.kept.defined()) continue;
+      if (value.op == kNoOp) {
+        value.kept_version = version_of(value.kept);
+      } else {
+        value.kept.reset();  // no longer what its op computed
+      }
+    }
+  }
+}
+
+void Recorder::note_outputs(RecordedOp& op, const torch::jit::Stack& stack, Keep keep) {
+  const std::size_t num_returns = op.facts->num_returns;
+  for (std::size_t i = stack.size() - num_returns; i < stack.size(); ++i) {
+    const c10::IValue& result = stack[i];
+    if (result.isTensor()) {
+      note_output(op, result.toTensor(), keep);
+    } else if (result.isTensorList()) {
+      const auto list = result.toTensorList();
+      for (std::size_t item = 0; item < list.size(); ++item) note_output(op, list.get(item), keep);
+    }
+  }
+}
+
+void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) {
+  ++op.num_outputs;
+  if (!tensor.defined()) {
+    record_->outputs.push_back(-1);
+    return;
+  }
+  const std::int32_t known = values_.find(tensor.unsafeGetTensorImpl());
+  if (known >= 0) {  // in place, or an op that returns its argument
+    record_->outputs.push_back(known);
+    return;
+  }
+  const std::size_t storages_before = record_->storages.size();
+  const std::int32_t storage = storage_of(tensor, /*outside=*/false);
+  const bool is_fresh = static_cast<std::size_t>(storage) == storages_before;
+  const auto value = static_cast<std::int32_t>(record_->values.size());
+  record_->values.push_back(
+      {.op = static_cast<std::int32_t>(record_->ops.size()), .storage = storage, .kept = {}});
+  if (keep != Keep::kNothing && is_fresh) {
+    record_->values.back().kept = without_graph(tensor);
+    record_->values.back().constant = keep == Keep::kForever;
+    record_->values.back().kept_version = version_of(tensor);
+  }
+  values_.set(tensor.unsafeGetTensorImpl(), value);
+  identities_.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()),
+                         tensor.storage().getWeakStorageImpl()});
+  record_->outputs.push_back(value);
+}
+
+std::int32_t Recorder::value_of(const at::Tensor& tensor) {
+  const std::int32_t known = values_.find(tensor.unsafeGetTensorImpl());
+  return known >= 0 ? known : add_outside(tensor);
+}
+
+// Plain leaves are held as they are; anything that leads to a graph is held without it, or region
+// and graph would keep each other alive.
+std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
+  const auto value = static_cast<std::int32_t>(record_->values.size());
+  const std::int32_t storage = storage_of(tensor, /*outside=*/true);
+  const bool is_plain = tensor.unsafeGetTensorImpl()->autograd_meta() == nullptr ||
+                        (tensor.is_leaf() && !tensor.is_view());
+  record_->values.push_back({.op = kNoOp,
+                             .storage = storage,
+                             .kept = is_plain ? tensor : without_graph(tensor),
+                             .kept_version = version_of(tensor)});
+  values_.set(tensor.unsafeGetTensorImpl(), value);
+  if (!is_plain) {
+    identities_.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()),
+                           tensor.storage().getWeakStorageImpl()});
+  }
+  return value;
+}
+
+std::int32_t Recorder::storage_of(const at::Tensor& tensor, bool outside) {
+  const void* address = storage_address(tensor);
+  if (address != nullptr) {
+    const std::int32_t known = storages_.find(address);
+    if (known >= 0) return known;
+  }
+  const auto storage = static_cast<std::int32_t>(record_->storages.size());
+  record_->storages.push_back({.version = 0, .outside = outside});
+  if (address != nullptr) storages_.set(address, storage);
+  return storage;
+}
+
+}  // namespace rematch

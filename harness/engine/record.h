@@ -1,0 +1,131 @@
+// The record of a region: every op that ran below autograd, with what it takes to run it again.
+// A Recorder writes it while the region is open; Replay (replay.h) reads it in backward.
+//
+// Note [Values, storages, versions]
+// A value is one TensorImpl: autograd keeps the impl that the dispatcher returned, so addresses
+// identify tensors while the region is open (weak references keep them from being reused). In-place
+// ops make no new value; they raise the version of the value's storage, and a read is a pair of
+// value and version. Views are values that share a storage.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/engine/op_facts.h"
+#include "harness/engine/pointer_map.h"
+
+namespace rematch {
+
+inline constexpr std::int32_t kNoOp = -1;
+
+struct RecordedUse {
+  std::int32_t value;
+  std::int32_t version;    // of the value's storage, when it was read
+  std::uint16_t argument;  // position in the schema
+  std::int16_t item;       // in a tensor list; -1: the argument itself
+};
+
+struct RecordedOp {
+  const OpFacts* facts;
+  c10::DispatchKeySet keys;  // below the interception point
+  std::uint32_t first_argument;
+  std::uint32_t first_use;
+  std::uint32_t first_output;
+  std::uint16_t num_uses;
+  std::uint16_t num_outputs;
+  std::int32_t generator_state;  // index, or -1: draws nothing
+  bool side_effect;              // writes to a tensor from outside: never repeated
+};
+
+struct RecordedValue {
+  std::int32_t op;  // kNoOp: from outside the region
+  std::int32_t storage;
+  // Outside values: held for the record's life. Values of saved ops: until their last use.
+  at::Tensor kept;
+  std::uint32_t kept_version = 0;
+  bool constant = false;  // kept because replay cannot make it; never given away
+};
+
+struct RecordedStorage {
+  std::int32_t version = 0;  // in-place writes seen
+  bool outside = false;
+};
+
+struct RecordedWrite {
+  std::int32_t op;
+  std::int32_t storage;
+  std::int32_t version;  // of the storage, after the write
+};
+
+struct GeneratorState {
+  at::Generator generator;
+  at::Tensor state;
+};
+
+struct Record {
+  std::vector<RecordedOp> ops;
+  std::vector<c10::IValue> arguments;  // tensors blanked
+  std::vector<RecordedUse> uses;
+  std::vector<std::int32_t> outputs;  // value per tensor output; -1: undefined
+  std::vector<RecordedValue> values;
+  std::vector<RecordedStorage> storages;
+  std::vector<RecordedWrite> writes;
+  std::vector<GeneratorState> generator_states;
+};
+
+// What to do with the outputs of the op that is about to run. kForever is for what replay cannot
+// make: results of ops with side effects.
+enum class Keep : std::uint8_t { kNothing, kOutputs, kForever };
+
+// Writes a record while its region is open, on one thread.
+class Recorder {
+ public:
+  // Starts an empty record. `region` names it in errors.
+  void open(Record* record, const std::string* region);
+  // Forgets every identity; the record stays with its owner.
+  void close();
+
+  // Runs the op through call_next() and appends it. Throws Refused for what cannot be replayed;
+  // if the op itself throws, the record is as before.
+  void run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::Stack* stack,
+           std::size_t depth, Keep keep);
+
+  // The value of a tensor: one of the region's own, or an outside one, which is added and held.
+  std::int32_t value_of(const at::Tensor& tensor);
+
+ private:
+  struct Identity {
+    c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;
+  };
+  void note_arguments(const OpFacts& facts, const torch::jit::Stack& stack);
+  void note_use(const at::Tensor& tensor, std::size_t argument, std::int16_t item);
+  void check_writes(RecordedOp& op, const torch::jit::Stack& stack) const;
+  void note_writes(const RecordedOp& op);
+  void note_outputs(RecordedOp& op, const torch::jit::Stack& stack, Keep keep);
+  void note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep);
+  std::int32_t add_outside(const at::Tensor& tensor);
+  std::int32_t storage_of(const at::Tensor& tensor, bool outside);
+  void keep_if_filled_by_pointer(const RecordedUse& use, const at::Tensor& tensor);
+
+  Record* record_ = nullptr;
+  const std::string* region_ = nullptr;
+  PointerMap values_;
+  PointerMap storages_;
+  std::vector<Identity> identities_;
+};
+
+// A tensor on the same storage and version counter, without its graph.
+at::Tensor without_graph(const at::Tensor& tensor);
+
+// The tensor's in-place version; 0 for inference tensors, which have none.
+std::uint32_t version_of(const at::Tensor& tensor);
+
+// "float32 [2, 64]", for messages.
+std::string describe_tensor(const at::Tensor& tensor);
+
+}  // namespace rematch

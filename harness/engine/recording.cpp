@@ -1,0 +1,190 @@
+#include "harness/engine/recording.h"
+
+#include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
+
+#include <exception>
+#include <optional>
+
+#include "harness/engine/frame.h"
+#include "harness/engine/interception.h"
+#include "harness/engine/prepared_plan.h"
+#include "models/scope/scope.h"
+
+namespace rematch {
+namespace {
+
+thread_local int num_open_regions = 0;
+
+std::string describe_arguments(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  std::string text = "(";
+  const std::size_t base = stack.size() - op.schema().arguments().size();
+  for (std::size_t i = base; i < stack.size(); ++i) {
+    if (!stack[i].isTensor()) continue;
+    text += (text.size() > 1 ? ", " : "") + describe_tensor(stack[i].toTensor());
+  }
+  return text + ")";
+}
+
+}  // namespace
+
+// Follows the scopes; while a region is open, it is the thread's op mode and saved-tensor provider.
+struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
+  explicit State(std::shared_ptr<const Checkpoint::Prepared> given) : prepared(std::move(given)) {
+    if (num_open_regions > 0) {
+      throw Refused(
+          "a Recording begins inside an open region of another one; begin it before forward, or "
+          "outside the scopes that the outer plan governs");
+    }
+    install_interception();
+    outer_listener = scope_listener();
+    scope_listener() = this;
+  }
+
+  ~State() override {
+    if (frame != nullptr) close_region(std::nullopt);
+    if (scope_listener() == this) scope_listener() = outer_listener;
+  }
+
+  void enter(std::string_view name, int index) override {
+    throw_pending_error();
+    path_lengths.push_back(path.size());
+    if (!path.empty()) path += '.';
+    path += name;
+    if (index != kNoIndex) {
+      path += '.';
+      path += std::to_string(index);
+    }
+    if (frame == nullptr && at::GradMode::is_enabled()) {
+      try {
+        open_region_if_planned();
+      } catch (...) {
+        leave();  // the Scope that told us is not going to exist
+        throw;
+      }
+    }
+  }
+
+  void leave() noexcept override {
+    if (frame != nullptr && path == *last_scope && path_lengths.size() == region_depth) {
+      close_region(find_early_end());
+    }
+    path.resize(path_lengths.back());
+    path_lengths.pop_back();
+  }
+
+  void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
+           std::size_t depth) override {
+    const PreparedRegionType& type = frame->type();
+    const std::size_t index = frame->record().ops.size();
+    if (index >= type.ops.size() || type.ops[index]->schema != &op.schema()) {
+      throw_mismatch(index, op, *stack);
+    }
+    recorder.run(*type.ops[index], keys, stack, depth, type.keep[index]);
+  }
+
+  std::unique_ptr<torch::autograd::SavedVariableHooks> make() override {
+    return std::make_unique<SlotHook>(frame, &recorder);
+  }
+
+  void open_region_if_planned() {
+    const auto& regions = prepared->plan.regions;
+    if (next_region >= regions.size()) next_region = 0;
+    if (regions.empty()) return;
+    if (regions[next_region].first_scope != path) {
+      const auto found = prepared->region_by_first_scope.find(path);
+      if (found == prepared->region_by_first_scope.end()) return;
+      next_region = found->second;
+    }
+    if (c10::InferenceMode::is_enabled()) {
+      throw Refused("region " + path +
+                    " runs in inference mode, where nothing can be recorded; use "
+                    "no_grad for evaluation");
+    }
+    open_region(next_region++);
+  }
+
+  void open_region(std::size_t region) {
+    frame = std::make_shared<Frame>(prepared, region);
+    last_scope = &prepared->plan.regions[region].last_scope;
+    region_depth = path_lengths.size();
+    exceptions_at_open = std::uncaught_exceptions();
+    recorder.open(&frame->record(), &frame->region_name());
+    mode_guard.emplace(this);
+    saved_tensor_guard.emplace(this);
+    ++num_open_regions;
+    any_region_entered = true;
+  }
+
+  void close_region(std::optional<std::string> mismatch) noexcept {
+    saved_tensor_guard.reset();
+    mode_guard.reset();
+    --num_open_regions;
+    recorder.close();
+    if (mismatch.has_value()) pending_error = mismatch;
+    frame->close(std::move(mismatch));
+    frame.reset();
+  }
+
+  std::optional<std::string> find_early_end() const {
+    const PreparedRegionType& type = frame->type();
+    const std::size_t num_ops = frame->record().ops.size();
+    const bool unwinding = std::uncaught_exceptions() > exceptions_at_open;
+    if (unwinding || num_ops == type.ops.size()) return std::nullopt;
+    return "region " + frame->region_name() + " ended after " + std::to_string(num_ops) + " of " +
+           std::to_string(type.ops.size()) + " planned ops; the next was to be " +
+           type.ops[num_ops]->name + ". Was the plan made for another model or other dimensions?";
+  }
+
+  [[noreturn]] void throw_mismatch(std::size_t index, const c10::OperatorHandle& op,
+                                   const torch::jit::Stack& stack) const {
+    const PreparedRegionType& type = frame->type();
+    const std::string expected = index < type.ops.size() ? type.ops[index]->name : "its end";
+    throw StreamMismatch("region " + frame->region_name() + ", op " + std::to_string(index) +
+                         ": the plan expects " + expected + ", the model ran " + facts_of(op).name +
+                         describe_arguments(op, stack) +
+                         ". Was the plan made for another model or other dimensions?");
+  }
+
+  void throw_pending_error() {
+    if (!pending_error.has_value()) return;
+    const std::string message = *pending_error;
+    pending_error.reset();
+    throw StreamMismatch(message);
+  }
+
+  const std::shared_ptr<const Checkpoint::Prepared> prepared;
+  ScopeListener* outer_listener = nullptr;
+  std::string path;
+  std::vector<std::size_t> path_lengths;
+  std::size_t next_region = 0;
+  bool any_region_entered = false;
+  std::optional<std::string> pending_error;
+
+  // Of the open region.
+  Recorder recorder;
+  std::shared_ptr<Frame> frame;
+  const std::string* last_scope = nullptr;
+  std::size_t region_depth = 0;
+  int exceptions_at_open = 0;
+  std::optional<OpModeGuard> mode_guard;
+  std::optional<SavedTensorGuard> saved_tensor_guard;
+};
+
+Recording::Recording(const Checkpoint& checkpoint)
+    : state_(std::make_unique<State>(checkpoint.prepared())) {}
+Recording::Recording(const Plan& plan, Schedule schedule) : Recording(Checkpoint(plan, schedule)) {}
+Recording::~Recording() = default;
+
+void Recording::finish() {
+  if (state_ == nullptr) return;
+  const std::unique_ptr<State> state = std::move(state_);
+  state->throw_pending_error();
+  if (!state->any_region_entered && !state->prepared->plan.regions.empty()) {
+    throw StreamMismatch("no region of the plan was entered: it starts at scope " +
+                         state->prepared->plan.regions.front().first_scope +
+                         ", which the model never opened with grad mode on");
+  }
+}
+
+}  // namespace rematch

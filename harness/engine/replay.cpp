@@ -1,0 +1,268 @@
+#include "harness/engine/replay.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "harness/engine/generator_state.h"
+#include "harness/engine/interception.h"
+#include "harness/engine/recording.h"
+
+namespace rematch {
+namespace {
+
+// Where recorded ops run: below autograd, out of sight of modes, with grad mode as in forward.
+struct BelowAutograd {
+  at::AutoDispatchBelowADInplaceOrView below;
+  c10::impl::ExcludeDispatchKeyGuard unseen{c10::DispatchKey::Fake};
+  at::AutoGradMode grad_mode{true};
+};
+
+}  // namespace
+
+Replay::Replay(Record& record, const std::string& region, const std::vector<WantedValue>& wanted,
+               Extent extent, std::int32_t num_ops, KeptValues kept_values)
+    : record_(record),
+      region_(region),
+      kept_values_(kept_values),
+      tensors_(record.values.size()),
+      num_uses_(record.values.size(), 0),
+      planned_(record.ops.size(), 0) {
+  forget_stale_kept_values();
+  for (const WantedValue& value : wanted) ++num_uses_[value.value];
+  if (extent == Extent::kClosure) {
+    plan_closure(wanted);
+  } else {
+    plan_prefix(num_ops);
+  }
+  adopt_kept_values();
+}
+
+// Backwards over the record: an op is planned if a later planned reader, or backward, wants one of
+// its outputs, or a version that it wrote. Kept values end the walk.
+void Replay::plan_closure(const std::vector<WantedValue>& wanted) {
+  std::vector<std::int32_t> wanted_version(record_.storages.size(), 0);
+  auto want = [&](std::int32_t value, std::int32_t version) {
+    std::int32_t& storage_version = wanted_version[record_.values[value].storage];
+    storage_version = std::max(storage_version, version);
+  };
+  for (const WantedValue& value : wanted) want(value.value, value.version);
+  std::size_t next_write = record_.writes.size();
+  for (std::size_t i = record_.ops.size(); i-- > 0;) {
+    const RecordedOp& op = record_.ops[i];
+    bool needed = false;
+    while (next_write > 0 && record_.writes[next_write - 1].op >= static_cast<std::int32_t>(i)) {
+      const RecordedWrite& write = record_.writes[--next_write];
+      needed |= wanted_version[write.storage] >= write.version;
+    }
+    for (std::size_t j = op.first_output; j < op.first_output + op.num_outputs; ++j) {
+      needed |= is_wanted_output(record_.outputs[j], static_cast<std::int32_t>(i));
+    }
+    if (!needed || op.side_effect) continue;
+    planned_[i] = 1;
+    for (std::size_t j = op.first_use; j < op.first_use + op.num_uses; ++j) {
+      ++num_uses_[record_.uses[j].value];
+      want(record_.uses[j].value, record_.uses[j].version);
+    }
+  }
+}
+
+// An op's own result that someone reads; what an in-place op returns belongs to an earlier op.
+bool Replay::is_wanted_output(std::int32_t value, std::int32_t op) const {
+  if (value < 0 || record_.values[value].op != op) return false;
+  return num_uses_[value] > 0 && !record_.values[value].kept.defined();
+}
+
+void Replay::plan_prefix(std::int32_t num_ops) {
+  for (std::int32_t i = 0; i < num_ops; ++i) {
+    const RecordedOp& op = record_.ops[i];
+    if (op.side_effect || is_kept(op)) continue;
+    planned_[i] = 1;
+    for (std::size_t j = op.first_use; j < op.first_use + op.num_uses; ++j) {
+      ++num_uses_[record_.uses[j].value];
+    }
+  }
+}
+
+bool Replay::is_kept(const RecordedOp& op) const {
+  bool any = false;
+  for (std::size_t j = op.first_output; j < op.first_output + op.num_outputs; ++j) {
+    const std::int32_t value = record_.outputs[j];
+    if (value < 0) continue;
+    if (!record_.values[value].kept.defined()) return false;
+    any = true;
+  }
+  return any && !op.facts->mutates && !op.facts->returns_alias;
+}
+
+// A kept value that was written to after the region ended is not what its op computed: it is
+// planned for like any other.
+void Replay::forget_stale_kept_values() {
+  for (RecordedValue& value : record_.values) {
+    const bool is_ours = value.op != kNoOp && value.kept.defined() && !value.constant;
+    if (is_ours && version_of(value.kept) != value.kept_version) value.kept.reset();
+  }
+}
+
+// Kept values become available; those that nobody needs are freed at once.
+void Replay::adopt_kept_values() {
+  for (std::size_t value = 0; value < record_.values.size(); ++value) {
+    RecordedValue& recorded = record_.values[value];
+    if (recorded.op == kNoOp || !recorded.kept.defined()) continue;
+    if (num_uses_[value] > 0) tensors_[value] = recorded.kept;
+    if (kept_values_ == KeptValues::kTake && !recorded.constant) recorded.kept.reset();
+  }
+}
+
+void Replay::run_all() {
+  BelowAutograd guard;
+  for (std::size_t i = 0; i < planned_.size(); ++i) {
+    if (planned_[i] != 0) execute(static_cast<std::int32_t>(i));
+  }
+}
+
+void Replay::materialize(const WantedValue& wanted) {
+  std::vector<std::int32_t> pending;
+  require(wanted.value, wanted.version, pending);
+  if (pending.empty()) return;
+  std::sort(pending.begin(), pending.end());
+  BelowAutograd guard;
+  for (const std::int32_t op : pending) execute(op);
+}
+
+// Adds to `pending` the planned ops that a read of `value` at `version` waits for.
+void Replay::require(std::int32_t value, std::int32_t version, std::vector<std::int32_t>& pending) {
+  const RecordedValue& recorded = record_.values[value];
+  if (recorded.op != kNoOp && !tensors_[value].defined()) require_op(recorded.op, pending);
+  if (version == 0 || record_.writes.empty()) return;
+  for (const RecordedWrite& write : record_.writes) {
+    if (write.storage == recorded.storage && write.version <= version) {
+      require_op(write.op, pending);
+      require_earlier_readers(write, pending);
+    }
+  }
+}
+
+void Replay::require_op(std::int32_t op_index, std::vector<std::int32_t>& pending) {
+  if (planned_[op_index] != 1) return;
+  planned_[op_index] = 2;  // in `pending`
+  pending.push_back(op_index);
+  const RecordedOp& op = record_.ops[op_index];
+  for (std::size_t j = op.first_use; j < op.first_use + op.num_uses; ++j) {
+    require(record_.uses[j].value, record_.uses[j].version, pending);
+  }
+}
+
+// Once a storage is written to, what it held before is gone: planned ops that read it go first.
+void Replay::require_earlier_readers(const RecordedWrite& write,
+                                     std::vector<std::int32_t>& pending) {
+  for (std::int32_t i = 0; i < write.op; ++i) {
+    if (planned_[i] != 1) continue;
+    const RecordedOp& op = record_.ops[i];
+    for (std::size_t j = op.first_use; j < op.first_use + op.num_uses; ++j) {
+      const RecordedUse& use = record_.uses[j];
+      if (record_.values[use.value].storage == write.storage && use.version < write.version) {
+        require_op(i, pending);
+        break;
+      }
+    }
+  }
+}
+
+void Replay::execute(std::int32_t op_index) {
+  const RecordedOp& op = record_.ops[op_index];
+  planned_[op_index] = 0;
+  stack_.clear();
+  fill_arguments(op, stack_);
+  std::optional<GeneratorStateGuard> generator;
+  if (op.generator_state >= 0) generator.emplace(record_.generator_states[op.generator_state]);
+  execute_recorded(op.facts->op, op.keys, &stack_);
+  store_outputs(op, stack_);
+  stack_.clear();
+}
+
+void Replay::fill_arguments(const RecordedOp& op, torch::jit::Stack& stack) {
+  using Kind = OpFacts::ArgumentKind;
+  std::size_t use = op.first_use;
+  const std::size_t end = op.first_use + op.num_uses;
+  for (std::size_t position = 0; position < op.facts->arguments.size(); ++position) {
+    const c10::IValue& recorded = record_.arguments[op.first_argument + position];
+    const bool has_uses = use < end && record_.uses[use].argument == position;
+    const Kind kind = op.facts->arguments[position];
+    if (kind == Kind::kTensor && has_uses) {
+      stack.emplace_back(argument(op, record_.uses[use++]));
+    } else if (kind == Kind::kTensorList && recorded.isInt()) {
+      c10::List<at::Tensor> list;
+      list.resize(static_cast<std::size_t>(recorded.toInt()));
+      for (; use < end && record_.uses[use].argument == position; ++use) {
+        list.set(static_cast<std::size_t>(record_.uses[use].item), argument(op, record_.uses[use]));
+      }
+      stack.emplace_back(std::move(list));
+    } else if (kind == Kind::kOptionalTensorList && recorded.isInt()) {
+      c10::List<std::optional<at::Tensor>> list;
+      list.resize(static_cast<std::size_t>(recorded.toInt()));
+      for (; use < end && record_.uses[use].argument == position; ++use) {
+        list.set(static_cast<std::size_t>(record_.uses[use].item), argument(op, record_.uses[use]));
+      }
+      stack.emplace_back(std::move(list));
+    } else if (kind == Kind::kTensor && recorded.isNone()) {
+      stack.emplace_back();  // an optional tensor that was not given
+    } else {
+      stack.push_back(recorded);
+    }
+  }
+}
+
+at::Tensor Replay::argument(const RecordedOp& op, const RecordedUse& use) {
+  const RecordedValue& value = record_.values[use.value];
+  if (value.op != kNoOp) {
+    at::Tensor tensor = tensors_[use.value];
+    TORCH_INTERNAL_ASSERT(tensor.defined(), "rematch: region ", region_, ": replay of ",
+                          op.facts->name, " lacks an input");
+    drop_use(use.value);
+    return tensor;
+  }
+  const bool written_inside =
+      use.version != record_.storages[value.storage].version && !op.facts->returns_alias;
+  if (written_inside || version_of(value.kept) != value.kept_version) {
+    throw Refused("region " + region_ + ": " + op.facts->name + " read " +
+                  describe_tensor(value.kept) +
+                  " in forward, and it was changed in place before backward recomputed the op; "
+                  "change parameters and inputs after backward");
+  }
+  return value.kept;
+}
+
+void Replay::store_outputs(const RecordedOp& op, const torch::jit::Stack& stack) {
+  std::size_t output = op.first_output;
+  for (const c10::IValue& result : stack) {
+    if (result.isTensor()) {
+      store_output(record_.outputs[output++], result.toTensor());
+    } else if (result.isTensorList()) {
+      const auto list = result.toTensorList();
+      for (std::size_t item = 0; item < list.size(); ++item) {
+        store_output(record_.outputs[output++], list.get(item));
+      }
+    }
+  }
+}
+
+void Replay::store_output(std::int32_t value, const at::Tensor& tensor) {
+  if (value < 0 || record_.values[value].op == kNoOp) return;
+  if (num_uses_[value] > 0) tensors_[value] = tensor;
+}
+
+at::Tensor Replay::take(std::int32_t value) {
+  at::Tensor tensor = tensors_[value];
+  drop_use(value);
+  return tensor;
+}
+
+void Replay::drop_use(std::int32_t value) {
+  if (--num_uses_[value] == 0) tensors_[value].reset();
+}
+
+}  // namespace rematch

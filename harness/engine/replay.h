@@ -1,0 +1,76 @@
+// Recomputes values of a record: plans which recorded ops a backward pass needs, runs them below
+// autograd, and lets every intermediate go at its last use.
+//
+// Note [One replay per graph task]
+// Everything here is state of one backward pass over one region. A second pass (retain_graph,
+// double backward) starts a new Replay over the same record; kept values that the first one used
+// up are recomputed then.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "harness/engine/record.h"
+
+namespace rematch {
+
+// A tensor saved for backward: a value at a version.
+struct WantedValue {
+  std::int32_t value;
+  std::int32_t version;
+};
+
+class Replay {
+ public:
+  // Plans for `wanted`, the saved tensors that are still alive (one entry each, duplicates count).
+  // kClosure: the ops they depend on. kPrefix: all of the first `num_ops` ops, as a re-run of the
+  // region's forward would execute, but what is kept.
+  enum class Extent : std::uint8_t { kClosure, kPrefix };
+  // Takes kept values out of the record at their last use, unless the record is still being
+  // written.
+  enum class KeptValues : std::uint8_t { kTake, kBorrow };
+
+  // `region` names the region in errors. All three must outlive the replay.
+  Replay(Record& record, const std::string& region, const std::vector<WantedValue>& wanted,
+         Extent extent, std::int32_t num_ops, KeptValues kept_values);
+
+  // Runs every planned op, in recorded order.
+  void run_all();
+
+  // Runs what `wanted` still lacks. It must be among those planned for.
+  void materialize(const WantedValue& wanted);
+
+  bool has(std::int32_t value) const { return tensors_[value].defined(); }
+
+  // Hands a materialized value to backward; its last taker gets the only reference.
+  at::Tensor take(std::int32_t value);
+  // A planned-for saved tensor was dropped without being asked for.
+  void release(std::int32_t value) { drop_use(value); }
+
+ private:
+  void plan_closure(const std::vector<WantedValue>& wanted);
+  void plan_prefix(std::int32_t num_ops);
+  bool is_wanted_output(std::int32_t value, std::int32_t op) const;
+  bool is_kept(const RecordedOp& op) const;
+  void forget_stale_kept_values();
+  void adopt_kept_values();
+  void require(std::int32_t value, std::int32_t version, std::vector<std::int32_t>& pending);
+  void require_op(std::int32_t op, std::vector<std::int32_t>& pending);
+  void require_earlier_readers(const RecordedWrite& write, std::vector<std::int32_t>& pending);
+  void execute(std::int32_t op);
+  void fill_arguments(const RecordedOp& op, torch::jit::Stack& stack);
+  at::Tensor argument(const RecordedOp& op, const RecordedUse& use);
+  void store_outputs(const RecordedOp& op, const torch::jit::Stack& stack);
+  void store_output(std::int32_t value, const at::Tensor& tensor);
+  void drop_use(std::int32_t value);
+
+  Record& record_;
+  const std::string& region_;
+  KeptValues kept_values_;
+  std::vector<at::Tensor> tensors_;     // by value: what is available
+  std::vector<std::int32_t> num_uses_;  // by value: planned reads and takers to come
+  std::vector<std::uint8_t> planned_;   // by op: to be executed; cleared when done
+  torch::jit::Stack stack_;
+};
+
+}  // namespace rematch
