@@ -1,0 +1,104 @@
+"""Which part may include what. The table is the layering; CMake's links enforce it as well."""
+
+import re
+
+# Outside libraries, by how their headers are spelled. First match wins.
+LIBRARIES = [
+    ("cuda", r"(c10|ATen)/cuda/|ATen/native/cuda/|cuda|cublas|cooperative_groups|cub/|curand"),
+    ("nccl", r"nccl\.h|torch/csrc/distributed/c10d/ProcessGroupNCCL"),
+    ("libtorch", r"ATen/|torch/|c10/"),
+    ("cupti", r"cupti"),
+    ("nvtx", r"nvtx3/"),
+    ("nvml", r"nvml\.h"),
+    ("fmt", r"fmt/"),
+    ("json", r"nlohmann/"),
+    ("openssl", r"openssl/"),
+    ("valijson", r"valijson/"),
+    ("cli11", r"CLI/"),
+    ("catch2", r"catch2/"),
+    ("benchmark", r"benchmark/"),
+    ("rapidcheck", r"rapidcheck"),
+    ("highs", r"highs|Highs"),
+    ("standard", r"[a-z_]+$|(sys|linux|netinet|arpa)/|[a-z_]+\.h$"),
+]
+EVERY_LIBRARY = [name for name, _ in LIBRARIES]
+
+# part: (other parts it may include, outside libraries). A file belongs to the longest part that
+# its path starts with, and may always include its own part and the standard library.
+PARTS = {
+    "policies/trace": ([], ["json", "openssl"]),
+    "policies/plan": (["policies/trace"], ["json", "openssl"]),
+    "policies/predict": (["policies/trace", "policies/plan"], ["json", "openssl"]),
+    "policies/catalogue": (["policies/trace", "policies/plan", "policies/predict"],
+                           ["json", "openssl"]),
+    "policies/search": (["policies/trace", "policies/plan", "policies/predict"],
+                        ["json", "openssl"]),
+    "reports": (["policies"], ["json", "valijson"]),
+    "models/scope": ([], []),
+    "models/preset": (["policies/plan"], []),  # for Rejected: a bad dimension is a value
+    "kernels": ([], ["libtorch", "cuda"]),
+    "models": (["kernels", "models"], ["libtorch"]),
+    "harness/engine": (["models/scope", "policies/trace", "policies/plan"], ["libtorch", "cuda"]),
+    "harness": (["policies", "reports", "kernels", "models", "harness"],
+                ["libtorch", "cuda", "fmt", "cupti", "nvtx", "nvml", "nccl", "cli11", "json",
+                 "openssl"]),
+    "tests": (["policies", "reports", "kernels", "models", "harness", "tests"], EVERY_LIBRARY),
+}
+
+# (where, header, why not)
+FORBIDDEN = [
+    ("", r"torch/(torch|all|extension)\.h", "costs ten seconds a file; use the narrow headers"),
+    ("harness/engine", r"chrono$|time\.h$|ctime$", "the engine knows no clock"),
+]
+
+
+def run(tree):
+    problems = []
+    files = tree.code()
+    for name in files:
+        for line, kind, header in tree.includes(name):
+            reason = forbidden(tree, name, kind, header)
+            if reason:
+                problems.append(f"{name}:{line}: {reason}")
+    return f"{len(files)} files", problems
+
+
+def forbidden(tree, name, kind, header):
+    """Why the file may not include the header, or None."""
+    for where, pattern, why in FORBIDDEN:
+        if name.startswith(where) and re.match(pattern, header):
+            return f"<{header}> is not to be included here: {why}"
+    part = part_of(name)
+    if part is None:
+        return f"{name} is in no part of scripts/checks/layers.py: add its folder to the table"
+    parts, libraries = PARTS[part]
+    if kind == '"':
+        if header not in tree.files:
+            return f'"{header}" is no file of this tree; includes are written from the root'
+        target = part_of(header)
+        if target == part or any(inside(header, allowed) for allowed in parts):
+            return None
+        return f"{part} may not include {header}; it may include {', '.join(parts) or 'no other part'}"
+    library = library_of(header)
+    if library is None:
+        return f"<{header}> is of no library in scripts/checks/layers.py: add it to the table"
+    if library == "standard" or library in libraries:
+        return None
+    usable = ", ".join(libraries) or "only the standard library"
+    return f"{part} may not include <{header}> ({library}); it may use {usable}"
+
+
+def part_of(name):
+    matching = [part for part in PARTS if inside(name, part)]
+    return max(matching, key=len) if matching else None
+
+
+def inside(name, folder):
+    return name.startswith(folder + "/")
+
+
+def library_of(header):
+    for library, pattern in LIBRARIES:
+        if re.match(pattern, header):
+            return library
+    return None

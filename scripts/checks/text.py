@@ -1,0 +1,41 @@
+"""Plain ASCII, no stray large files, no words that belong to one machine or one moment."""
+
+import re
+
+MAX_BYTES = 200 * 1024
+# Files that may be larger, each with the reason.
+LARGE_FILES = {}
+BINARY = (".png",)
+
+# The names are written in pieces, so that this file passes its own check.
+FORBIDDEN = [
+    (re.compile(r"(?<![\w.}])/(home|root|work|Users|mnt)/"), "a path of one machine"),
+    (re.compile(r"py" r"pi\.org|python" r"hosted|deb\.deb" r"ian\.org"),
+     "a registry's host: the user's tools know theirs"),
+    (re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b"), "an open end: do it, or write an issue"),
+]
+
+
+def run(tree):
+    problems = []
+    names = [name for name in tree.files if not name.endswith(BINARY)]
+    for name in names:
+        size = len(tree.bytes_of(name))
+        if size > MAX_BYTES and name not in LARGE_FILES:
+            problems.append(f"{name}:1: {size} bytes, the limit is {MAX_BYTES}; a larger file is "
+                            "listed with its reason in scripts/checks/text.py")
+        problems += problems_of_lines(tree, name)
+    return f"{len(names)} files", problems
+
+
+def problems_of_lines(tree, name):
+    found = []
+    for number, line in enumerate(tree.lines(name), 1):
+        if not line.isascii():
+            character = next(c for c in line if not c.isascii())
+            found.append(f"{name}:{number}: '{character}' (U+{ord(character):04X}) is not ASCII")
+        for pattern, why in FORBIDDEN:
+            match = pattern.search(line)
+            if match:
+                found.append(f"{name}:{number}: '{match[0]}' is {why}")
+    return found

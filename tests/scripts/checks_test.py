@@ -1,0 +1,197 @@
+"""Each check of scripts/check finds a planted error, names its place, and passes without it."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GOOD_HEADER = """// Counts.
+#pragma once
+
+namespace rematch {
+
+inline int twice(int count) { return 2 * count; }
+
+}  // namespace rematch
+"""
+GOOD_SOURCE = """#include "policies/plan/count.h"
+
+namespace rematch {
+
+int four_times(int count) { return twice(twice(count)); }
+
+}  // namespace rematch
+"""
+
+
+class CheckoutTest(unittest.TestCase):
+    """A small checkout in which every check passes; each test plants one error."""
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="rematch_checks_"))
+        self.addCleanup(shutil.rmtree, self.root)
+        subprocess.run(["git", "init", "-q", self.root], check=True)
+        for name in (".clang-format", ".clang-tidy", ".gitignore"):
+            shutil.copy(ROOT / name, self.root / name)
+        self.write("policies/plan/count.h", GOOD_HEADER)
+        self.write("policies/plan/count.cpp", GOOD_SOURCE)
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def check(self, *arguments):
+        done = subprocess.run([ROOT / "scripts" / "check", "--root", self.root, *arguments],
+                              capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def expect_clean(self, check):
+        status, output = self.check(check)
+        if " skipped: " in output:
+            self.skipTest(output)
+        self.assertEqual(status, 0, output)
+        self.assertIn("checks: 1 passed, 0 failed, 0 skipped", output)
+
+    def expect_problem(self, check, *parts):
+        status, output = self.check(check)
+        if " skipped: " in output:
+            self.skipTest(output)
+        self.assertEqual(status, 1, output)
+        self.assertIn("checks: 0 passed, 1 failed, 0 skipped", output)
+        for part in parts:
+            self.assertIn(part, output)
+
+
+class FormatTest(CheckoutTest):
+    def test_a_badly_indented_line_is_found_and_repaired(self):
+        self.expect_clean("format")
+        self.write("policies/plan/count.cpp", GOOD_SOURCE.replace("int four", "  int  four"))
+        self.expect_problem("format", "policies/plan/count.cpp:")
+        self.check("--fix", "format")
+        self.expect_clean("format")
+        self.assertEqual((self.root / "policies/plan/count.cpp").read_text(), GOOD_SOURCE)
+
+
+class LayersTest(CheckoutTest):
+    def test_a_tensor_in_policies_is_found(self):
+        self.expect_clean("layers")
+        self.write("policies/plan/tensor.cpp", "// A.\n#include <ATen/core/Tensor.h>\n")
+        self.expect_problem("layers", "policies/plan/tensor.cpp:2:", "(libtorch)")
+
+    def test_a_lower_part_may_not_include_a_higher_one(self):
+        self.write("policies/predict/peak.h", GOOD_HEADER)
+        self.write("policies/plan/count.cpp", '#include "policies/predict/peak.h"\n')
+        self.expect_problem("layers", "policies/plan/count.cpp:1:", "may not include policies/predict")
+
+    def test_a_higher_part_may_include_a_lower_one(self):
+        self.write("policies/predict/peak.cpp", '#include "policies/plan/count.h"\n')
+        self.expect_clean("layers")
+
+    def test_nothing_includes_tests(self):
+        self.write("tests/support/fake.h", GOOD_HEADER)
+        self.write("harness/run/point.cpp", '#include "tests/support/fake.h"\n')
+        self.expect_problem("layers", "harness/run/point.cpp:1:", "may not include tests/")
+
+    def test_the_whole_of_torch_is_refused_everywhere(self):
+        self.write("harness/run/point.cpp", "#include <torch/torch.h>\n")
+        self.expect_problem("layers", "harness/run/point.cpp:1:", "narrow headers")
+
+    def test_the_engine_knows_no_clock(self):
+        self.write("harness/engine/record.cpp", "#include <chrono>\n")
+        self.expect_problem("layers", "harness/engine/record.cpp:1:", "no clock")
+
+    def test_an_include_is_written_from_the_root(self):
+        self.write("policies/plan/count.cpp", '#include "count.h"\n')
+        self.expect_problem("layers", "policies/plan/count.cpp:1:", "from the root")
+
+    def test_a_folder_outside_the_table_is_named(self):
+        self.write("extras/more.cpp", "#include <vector>\n")
+        self.expect_problem("layers", "extras/more.cpp:1:", "in no part")
+
+    def test_a_library_outside_the_table_is_named(self):
+        self.write("policies/plan/count.cpp", "#include <boost/any.hpp>\n")
+        self.expect_problem("layers", "policies/plan/count.cpp:1:", "<boost/any.hpp>")
+
+
+class HeadersTest(CheckoutTest):
+    def test_a_header_that_needs_another_before_it_is_found(self):
+        self.expect_clean("headers")
+        self.write("policies/plan/list.h", "#pragma once\nstd::vector<int> counts();\n")
+        self.expect_problem("headers", "policies/plan/list.h:1: does not compile alone")
+
+    def test_a_header_without_a_guard_is_found(self):
+        self.write("policies/plan/twice.h", "struct Twice {};\n")
+        self.expect_problem("headers", "policies/plan/twice.h:1:", "redefinition")
+
+    def test_an_error_in_an_included_header_is_found_though_the_header_passed_before(self):
+        self.write("policies/plan/upper.h", '#pragma once\n#include "policies/plan/count.h"\n'
+                                            "inline int eight() { return rematch::twice(4); }\n")
+        self.expect_clean("headers")
+        self.write("policies/plan/count.h", GOOD_HEADER.replace("twice", "thrice"))
+        self.expect_problem("headers", "policies/plan/upper.h:1:")
+
+
+class TextTest(CheckoutTest):
+    def test_a_character_outside_ascii_is_found(self):
+        self.expect_clean("text")
+        self.write("README.md", "one\ntwo \N{EM DASH} three\n")
+        self.expect_problem("text", "README.md:2:", "U+2014")
+
+    def test_a_large_file_is_found(self):
+        self.write("notes.txt", "a\n" * 150_000)
+        self.expect_problem("text", "notes.txt:1: 300000 bytes")
+
+    def test_a_path_of_one_machine_is_found(self):
+        self.write("README.md", "see /" + "home/somebody/notes\n")
+        self.expect_problem("text", "README.md:1:", "one machine")
+
+    def test_ignored_files_are_not_looked_at(self):
+        self.write("results/report.txt", "\N{EM DASH}\n")
+        self.expect_clean("text")
+
+
+class TidyTest(CheckoutTest):
+    def setUp(self):
+        super().setUp()
+        source = self.root / "policies/plan/count.cpp"
+        self.write("build/lite/compile_commands.json", json.dumps([{
+            "directory": str(self.root), "file": str(source),
+            "command": f"g++ -std=c++20 -I{self.root} -c {source}"}]))
+
+    def test_a_name_in_the_wrong_case_is_found_in_source_and_header(self):
+        self.expect_clean("tidy")
+        self.write("policies/plan/count.cpp", GOOD_SOURCE.replace("four_times", "FourTimes"))
+        self.expect_problem("tidy", "policies/plan/count.cpp:5:", "readability-identifier-naming")
+        self.write("policies/plan/count.cpp", GOOD_SOURCE.replace("twice", "Twice"))
+        self.write("policies/plan/count.h", GOOD_HEADER.replace("twice", "Twice"))
+        self.expect_problem("tidy", "policies/plan/count.h:6:", "readability-identifier-naming")
+
+    def test_a_bug_is_found(self):
+        self.write("policies/plan/count.cpp", GOOD_SOURCE.replace(
+            "return twice(twice(count))", "int* lost = nullptr;\n  return *lost + count"))
+        self.expect_problem("tidy", "policies/plan/count.cpp:", "clang-analyzer")
+
+    def test_a_long_function_is_found(self):
+        body = "  count += 1;\n" * 80
+        self.write("policies/plan/count.cpp", GOOD_SOURCE.replace(
+            "{ return twice", "{\n" + body + "  return twice"))
+        self.expect_problem("tidy", "policies/plan/count.cpp:5:", "readability-function-size")
+
+    def test_a_source_that_is_not_compiled_is_found(self):
+        self.write("policies/plan/forgotten.cpp", GOOD_SOURCE)
+        self.expect_problem("tidy", "policies/plan/forgotten.cpp:1:")
+
+
+class CommandTest(CheckoutTest):
+    def test_an_unknown_check_is_a_usage_error_that_lists_the_checks(self):
+        status, output = self.check("layerz")
+        self.assertEqual(status, 2)
+        self.assertIn("unknown check 'layerz'; the checks are format layers", output)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,199 @@
+"""scripts/setup installs only what is missing, leaves nothing half-done, and says what it needs."""
+
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PLAIN_TOOLS = ("bash cat sha256sum flock grep head sort tr mkdir rm mv uname cut wc env dirname ls ln "
+               "unzip chmod").split()
+
+
+class SetupTest(unittest.TestCase):
+    """A checkout and a PATH of stand-ins: every program and header is there, LibTorch is not.
+
+    The stand-in for pip makes small wheels instead of fetching; `calls` lists what was started.
+    """
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="rematch_setup_"))
+        self.addCleanup(shutil.rmtree, self.root)
+        (self.root / "scripts").mkdir()
+        (self.root / "bin").mkdir()
+        for name in ("setup", "libtorch-cpu.txt", "libtorch-cuda.txt"):
+            shutil.copy(ROOT / "scripts" / name, self.root / "scripts" / name)
+        for tool in PLAIN_TOOLS:
+            (self.root / "bin" / tool).symlink_to(shutil.which(tool))
+        for program in "ninja git ccache clang-format-14 clang-tidy-14".split():
+            self.stand_in(program, "exit 0")
+        self.stand_in("g++", "echo 'g++ 12.2.0'")
+        self.stand_in("cmake", "echo 'cmake version 3.25.1'")
+        self.stand_in("id", "echo 0")
+        self.stand_in("apt-get", f"echo apt-get $* >>{self.root}/calls")
+        self.make_wheels()
+        self.pip("cp wheels/*.whl $folder/")
+
+    def stand_in(self, name, body):
+        path = self.root / "bin" / name
+        path.unlink(missing_ok=True)
+        path.write_text(f"#!/bin/bash\n{body}\n")
+        path.chmod(0o755)
+
+    def pip(self, download):
+        """Installs a stand-in for Python whose `-m pip download ... -d folder ...` runs `download`."""
+        cp = shutil.which("cp")
+        self.stand_in("python3", f"""
+if [[ $1 == --version ]]; then echo Python 3.11.2; exit; fi
+if [[ $3 == --version ]]; then exit 0; fi
+echo pip >>{self.root}/calls
+while [[ $1 != -d ]]; do shift; done
+folder=$2
+cp() {{ {cp} "$@"; }}
+{download}""")
+
+    def make_wheels(self):
+        (self.root / "wheels").mkdir()
+        with zipfile.ZipFile(self.root / "wheels/torch-2.11.0-cp311.whl", "w") as wheel:
+            for member in ("torch/lib/libtorch_cpu.so", "torch/lib/libc10.so",
+                           "torch/lib/libgomp.so.1", "torch/lib/libtorch_cuda.so",
+                           "torch/include/ATen/Tensor.h", "torch/nn.py",
+                           "torch-2.11.0.dist-info/METADATA",
+                           "torch-2.11.0.dist-info/licenses/LICENSE"):
+                wheel.writestr(member, member)
+        with zipfile.ZipFile(self.root / "wheels/nvidia_cuda_runtime-13.whl", "w") as wheel:
+            for member in ("nvidia/cu13/lib/libcudart.so.13", "x.dist-info/METADATA"):
+                wheel.writestr(member, member)
+
+    def setup(self, *arguments, **environment):
+        clean = {key: value for key, value in os.environ.items() if key != "LIBTORCH_ROOT"}
+        done = subprocess.run(
+            [self.root / "scripts" / "setup", *arguments], stdin=subprocess.DEVNULL,
+            env={**clean, "PATH": str(self.root / "bin"), **environment},
+            capture_output=True, text=True)
+        return done.returncode, done.stderr
+
+    def calls(self):
+        path = self.root / "calls"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def leftovers(self):
+        return [name for name in os.listdir(self.root) if ".partial" in name]
+
+    def test_libtorch_is_unpacked_without_the_parts_that_a_cpu_process_does_not_load(self):
+        status, output = self.setup()
+        self.assertEqual(status, 0, output)
+        unpacked = {str(path.relative_to(self.root / ".libtorch"))
+                    for path in (self.root / ".libtorch").rglob("*") if path.is_file()}
+        self.assertEqual(unpacked, {
+            "torch/lib/libtorch_cpu.so", "torch/lib/libc10.so", "torch/lib/libgomp.so.1",
+            "torch/include/ATen/Tensor.h", "torch-2.11.0.dist-info/METADATA",
+            "torch-2.11.0.dist-info/licenses/LICENSE", "nvidia/cu13/lib/libcudart.so.13",
+            "x.dist-info/METADATA", "stamp"})
+        pins = (ROOT / "scripts/libtorch-cpu.txt").read_bytes()
+        self.assertEqual((self.root / ".libtorch/stamp").read_text().strip(),
+                         hashlib.sha256(pins).hexdigest())
+        self.assertEqual(self.leftovers(), [])
+
+    def test_a_second_start_fetches_and_installs_nothing(self):
+        self.setup()
+        self.assertEqual(self.setup(), (0, ""))
+        self.assertEqual(self.calls(), ["pip"])
+
+    def test_other_pins_replace_what_is_there(self):
+        self.setup()
+        stale = self.root / ".libtorch" / "stale"
+        stale.write_text("")
+        with open(self.root / "scripts/libtorch-cpu.txt", "a", encoding="utf-8") as pins:
+            pins.write("another==1 --hash=sha256:0\n")
+        self.assertEqual(self.setup()[0], 0)
+        self.assertFalse(stale.exists())
+        self.assertEqual(self.calls(), ["pip", "pip"])
+
+    def test_a_failed_download_leaves_nothing_and_the_next_start_begins_anew(self):
+        self.pip("cp wheels/torch*.whl $folder/; exit 1")
+        status, output = self.setup()
+        self.assertEqual(status, 1)
+        self.assertIn("fetching failed", output)
+        self.assertFalse((self.root / ".libtorch").exists())
+        self.assertEqual(self.leftovers(), [])
+        self.pip("cp wheels/*.whl $folder/")
+        self.assertEqual(self.setup()[0], 0)
+
+    def test_what_a_killed_set_up_left_is_removed_and_never_taken_for_whole(self):
+        self.pip("cp wheels/torch*.whl $folder/; kill -9 $PPID")
+        self.assertNotEqual(self.setup()[0], 0)
+        self.assertFalse((self.root / ".libtorch").exists())
+        self.assertEqual(self.leftovers(), [".libtorch.partial"])
+        self.pip("cp wheels/*.whl $folder/")
+        self.assertEqual(self.setup()[0], 0)
+        self.assertEqual(self.leftovers(), [])
+
+    def test_without_root_and_sudo_it_prints_the_command_and_asks(self):
+        (self.root / "bin/ninja").unlink()
+        self.stand_in("id", "echo 1000")
+        status, output = self.setup()
+        self.assertEqual(status, 2)
+        self.assertIn("apt-get update && apt-get install -y --no-install-recommends "
+                      "ca-certificates ninja-build", output)
+        self.assertEqual(self.calls(), [])
+
+    def test_sudo_installs_what_is_missing_and_only_that(self):
+        (self.root / "bin/ninja").unlink()
+        self.stand_in("id", "echo 1000")
+        self.stand_in("sudo", f"""[[ $1 == -n ]] && exit 0
+"$@"
+[[ $* == *ninja-build* ]] && ln -s /bin/true {self.root}/bin/ninja; exit 0""")
+        status, output = self.setup()
+        self.assertEqual(status, 0, output)
+        self.assertEqual(self.calls(), [
+            "apt-get update -qq",
+            "apt-get install -y --no-install-recommends ca-certificates ninja-build -qq", "pip"])
+
+    def test_a_compiler_that_is_too_old_counts_as_missing(self):
+        self.stand_in("g++", "echo 'g++ 11.4.0'")
+        status, output = self.setup()
+        self.assertEqual(status, 2)  # the stand-in for apt-get brings no newer one
+        self.assertIn("still missing or too old after installing: g++", output)
+
+    def test_a_missing_header_is_installed_by_its_package(self):
+        self.stand_in("g++", """case $* in
+--version) echo 'g++ 12.2.0' ;;
+*) echo nlohmann-json3-dev ;;
+esac""")
+        self.setup()
+        self.assertIn("apt-get install -y --no-install-recommends ca-certificates "
+                      "nlohmann-json3-dev -qq", self.calls())
+
+    def test_elsewhere_than_on_debian_it_names_what_is_missing_and_goes_on(self):
+        (self.root / "bin/apt-get").unlink()
+        (self.root / "bin/ninja").unlink()
+        status, output = self.setup()
+        self.assertEqual(status, 0, output)
+        self.assertIn("missing here, by their Debian names: ninja-build", output)
+        self.assertIn("g++ >= 12, CMake >= 3.25", output)
+
+    def test_an_installed_libtorch_is_used_and_none_is_fetched(self):
+        library = self.root / "mine/torch/lib/libtorch_cpu.so"
+        library.parent.mkdir(parents=True)
+        library.write_text("")
+        self.assertEqual(self.setup(LIBTORCH_ROOT=str(self.root / "mine"))[0], 0)
+        self.assertEqual(self.calls(), [])
+
+    def test_a_libtorch_root_without_libtorch_is_named(self):
+        status, output = self.setup(LIBTORCH_ROOT="/nowhere")
+        self.assertEqual(status, 2)
+        self.assertIn("LIBTORCH_ROOT=/nowhere has no torch/lib/libtorch_cpu.so", output)
+
+    def test_an_unknown_mode_is_a_usage_error(self):
+        status, output = self.setup("gpu")
+        self.assertEqual(status, 2)
+        self.assertIn("usage: scripts/setup [cpu|cuda]", output)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,81 @@
+"""scripts/test adds up ctest's and scripts/check's counts, and fails when anything failed."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+JUNIT = ('<?xml version="1.0"?>\n<testsuite name="x" tests="{}" failures="{}" disabled="{}" '
+         'skipped="{}" time="7">\n<testcase name="a tests=&quot;9&quot;" time="1"/>\n</testsuite>\n')
+
+
+class TestCommandTest(unittest.TestCase):
+    """A checkout in which set-up, cmake and the checks are stand-ins that report given counts."""
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="rematch_test_"))
+        self.addCleanup(shutil.rmtree, self.root)
+        (self.root / "scripts").mkdir()
+        (self.root / "bin").mkdir()
+        shutil.copy(ROOT / "scripts" / "test", self.root / "scripts" / "test")
+        self.stand_in("scripts/setup", "exit 0")
+        self.stand_in("scripts/check", "echo 'checks: 5 passed, 0 failed, 0 skipped'")
+        self.presets(lite=(10, 0, 0, 1), dev=(20, 0, 1, 3))
+
+    def stand_in(self, name, body):
+        path = self.root / name
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+
+    def presets(self, status=0, **counts):
+        for preset, numbers in counts.items():
+            (self.root / f"{preset}.xml").write_text(JUNIT.format(*numbers))
+        self.stand_in("bin/cmake", "mkdir -p build/$3 && cp $3.xml build/$3/ctest.xml\n"
+                                   f"exit {status}")
+
+    def run_test(self, *arguments):
+        path = f"{self.root}/bin:{os.environ['PATH']}"
+        done = subprocess.run([self.root / "scripts" / "test", *arguments],
+                              env={**os.environ, "PATH": path}, capture_output=True, text=True)
+        return done.returncode, done.stdout.strip().splitlines()
+
+    def test_the_last_line_adds_up_both_presets_and_the_checks(self):
+        # lite 9 + dev 16 + checks 5 passed; lite 1, dev 3 skipped and 1 disabled.
+        status, lines = self.run_test()
+        self.assertEqual((status, lines[-1]), (0, "30 passed, 0 failed, 5 skipped"))
+
+    def test_a_failed_test_fails_the_command(self):
+        self.presets(status=8, lite=(10, 2, 0, 0), dev=(20, 0, 0, 0))
+        status, lines = self.run_test()
+        # cmake fails for dev as well here, without a failing test in it: one more failure.
+        self.assertEqual((status, lines[-1]), (1, "33 passed, 3 failed, 0 skipped"))
+
+    def test_a_build_that_leaves_no_report_is_a_failure_though_an_older_report_lies_there(self):
+        self.run_test()
+        self.stand_in("bin/cmake", "exit 1")
+        status, lines = self.run_test()
+        self.assertEqual((status, lines[-1]), (1, "5 passed, 2 failed, 0 skipped"))
+
+    def test_a_failed_check_fails_the_command(self):
+        self.stand_in("scripts/check", "echo 'checks: 4 passed, 1 failed, 0 skipped'; exit 1")
+        status, lines = self.run_test()
+        self.assertEqual((status, lines[-1]), (1, "29 passed, 1 failed, 5 skipped"))
+
+    def test_checks_that_crash_are_a_failure(self):
+        self.stand_in("scripts/check", "exit 1")
+        status, lines = self.run_test()
+        self.assertEqual((status, lines[-1]), (1, "25 passed, 1 failed, 5 skipped"))
+
+    def test_a_set_up_that_needs_the_user_ends_it_with_the_set_ups_exit_code(self):
+        self.stand_in("scripts/setup", "exit 2")
+        self.assertEqual(self.run_test()[0], 2)
+
+    def test_an_unknown_flag_is_a_usage_error(self):
+        self.assertEqual(self.run_test("--quick")[0], 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
