@@ -1,0 +1,34 @@
+// Counter-based pseudo-random integers: the same in every language and on every machine, any
+// element on its own. Parameters and made-up data come from it; training never draws from it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace rematch {
+
+// 64-bit FNV-1a of the bytes of `text`.
+constexpr std::uint64_t fnv1a64(std::string_view text) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const char character : text) {
+    hash ^= static_cast<unsigned char>(character);
+    hash *= 1099511628211ULL;
+  }
+  return hash;
+}
+
+// The output of the SplitMix64 generator whose state is `counter` before the draw.
+constexpr std::uint64_t splitmix64(std::uint64_t counter) {
+  std::uint64_t mixed = counter + 0x9E3779B97F4A7C15ULL;
+  mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBULL;
+  return mixed ^ (mixed >> 31);
+}
+
+// Uniform in [-1, 1), a multiple of 2^-23: exact in float32.
+constexpr float hash_to_signed_unit(std::uint64_t hash) {
+  const auto top = static_cast<std::int32_t>(hash >> 40);  // 24 bits
+  return static_cast<float>(top - (1 << 23)) * 0x1p-23F;
+}
+
+}  // namespace rematch

@@ -1,0 +1,30 @@
+// Initial values of parameters, reproducible to the bit in any language.
+//
+// Note [Hash initialisation]
+// Element i of parameter `name` (row-major) is, all in float32:
+//   u = (top 24 bits of splitmix64(fnv1a64(name) + i) - 2^23) * 2^-23     exact, in [-1, 1)
+//   value = centre + amplitude * u
+// with wrapping 64-bit integers. `amplitude` is sqrt(1 / fan_in) computed in double and rounded to
+// float32 where centre is 0, and 2^-3 where centre is 1, so that one rounding happens in either
+// case. bfloat16 parameters hold that value rounded to nearest, ties to even.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string_view>
+
+namespace rematch {
+
+struct InitialValues {
+  float centre = 0.0F;
+  float amplitude = 0.0F;
+};
+
+InitialValues uniform_by_fan_in(std::int64_t fan_in);
+InitialValues near_one();
+
+// Fills a contiguous float32 or bfloat16 CPU tensor.
+void fill_by_hash(const at::Tensor& tensor, std::string_view name, InitialValues values);
+
+}  // namespace rematch

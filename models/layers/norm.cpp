@@ -1,0 +1,39 @@
+#include "models/layers/norm.h"
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/native_layer_norm.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/rsqrt.h>
+
+namespace rematch {
+namespace {
+
+// Statements, not nested calls: a temporary of a full expression would outlive its last use.
+at::Tensor normalise(const at::Tensor& x, double eps) {
+  at::Tensor statistic = at::pow(x, 2);
+  statistic = at::mean(statistic, /*dim=*/-1, /*keepdim=*/true);
+  statistic = at::add(statistic, eps);
+  statistic = at::rsqrt(statistic);
+  return at::mul(x, statistic);
+}
+
+}  // namespace
+
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
+  const at::Tensor wide = x.to(at::kFloat);
+  at::Tensor normalised = normalise(wide, eps);
+  normalised = normalised.to(x.scalar_type());
+  return at::mul(normalised, weight);
+}
+
+at::Tensor layer_norm_float32(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                              double eps) {
+  const at::Tensor wide = x.to(at::kFloat);
+  const at::Tensor wide_weight = weight.defined() ? weight.to(at::kFloat) : weight;
+  const at::Tensor wide_bias = bias.defined() ? bias.to(at::kFloat) : bias;
+  return std::get<0>(at::native_layer_norm(wide, {x.size(-1)}, wide_weight, wide_bias, eps));
+}
+
+}  // namespace rematch

@@ -1,0 +1,36 @@
+// Rotary position embedding over interleaved pairs (2i, 2i+1), as Llama 3 and Wan use it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace rematch {
+
+// Constants: [tokens, 1, head_dim / 2] each, float32. Angles, cosines and sines are computed in
+// double.
+struct RotaryTable {
+  at::Tensor cosine;
+  at::Tensor sine;
+};
+
+// One position axis: token t stands at positions[t] and turns pair i by positions[t] *
+// frequencies[i].
+struct RotaryAxis {
+  std::vector<std::int64_t> positions;
+  std::vector<double> frequencies;
+};
+
+// theta^(-2i / head_dim) for each pair i.
+std::vector<double> rotary_frequencies(std::int64_t head_dim, double theta);
+
+// The axes' pairs one after the other; all axes have the same number of positions. On meta: no
+// data.
+RotaryTable make_rotary_table(const std::vector<RotaryAxis>& axes, at::Device device);
+
+// Turns x_BSHD, contiguous, in float32; gives x's dtype: `view unbind mul mul sub mul mul add stack
+// view`.
+at::Tensor apply_rotary(const at::Tensor& x_BSHD, const RotaryTable& table);
+
+}  // namespace rematch
