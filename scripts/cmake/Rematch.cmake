@@ -95,7 +95,9 @@ function(rematch_use_torch_pch target)
       <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h> <torch/csrc/autograd/engine.h>
       <torch/csrc/autograd/saved_variable.h> <torch/library.h>)
   endif()
-  target_compile_options(${target} PRIVATE -fopenmp)  # at::parallel_for is serial without it
+  # -fopenmp: at::parallel_for is serial without it. -fPIC: executables would get -fPIE, and a
+  # precompiled header serves one of the two only.
+  target_compile_options(${target} PRIVATE -fopenmp -fPIC)
   target_precompile_headers(${target} REUSE_FROM rematch_torch_pch)
 endfunction()
 
