@@ -8,22 +8,38 @@
 
 #include "policies/trace/bytes.h"
 
+namespace c10 {
+struct StorageImpl;
+}
+
 namespace rematch {
 
-// Who a block was allocated for; set by the code that is about to allocate.
-enum class MemoryTag : std::uint8_t { kParameter, kForward, kRecompute, kBackward, kOptimizer, kOther };
-inline constexpr int kNumMemoryTags = 6;
+// Who a block was allocated for; set by the code that is about to allocate, or by whoever knows
+// better later (retag_storage).
+enum class MemoryTag : std::uint8_t {
+  kParameter,
+  kForward,
+  kRecompute,
+  kBackward,
+  kOptimizer,
+  kOther,
+  kGradient,  // gradients of parameters
+};
+inline constexpr int kNumMemoryTags = 7;
 
 // Bytes alive at one moment, in all and by tag.
 struct MemorySample {
   Bytes total;
   std::array<Bytes, kNumMemoryTags> by_tag;
+
+  Bytes at(MemoryTag tag) const { return by_tag[static_cast<std::size_t>(tag)]; }
 };
 
 // Replaces LibTorch's CPU and meta allocators for the rest of the process. Call before the first
-// tensor. Thread-safe counting; sizes are what was asked for, rounded up to `round` bytes (1: exact;
-// 512: as CUDA's caching allocator counts).
+// tensor. Thread-safe counting; sizes are what was asked for, rounded up to `round` bytes (1:
+// exact; 512: as CUDA's caching allocator counts). A second call changes `round` for later blocks.
 void install_counting_allocators(std::int64_t round = 1);
+bool counting_allocators_installed();
 
 // Bytes alive, per device kind. Throws std::logic_error if the allocators are not installed.
 MemorySample current_cpu_memory();
@@ -34,6 +50,12 @@ MemorySample current_meta_memory();
 Bytes peak_cpu_memory();
 Bytes peak_meta_memory();
 void reset_memory_peaks();
+
+// Moves a storage's bytes from tag `from` to `to` and says how many. None, if its block carries
+// another tag or did not come from these allocators.
+Bytes retag_storage(const c10::StorageImpl& storage, MemoryTag from, MemoryTag to);
+// The same, whatever tag it carries.
+Bytes retag_storage(const c10::StorageImpl& storage, MemoryTag to);
 
 // Tags what this thread allocates while it lives. Untagged: kOther.
 class MemoryTagGuard {

@@ -1,0 +1,175 @@
+#include "harness/measure/environment.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <sched.h>
+#include <sys/utsname.h>
+#include <torch/headeronly/version.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+
+namespace rematch {
+namespace {
+
+// What changes how LibTorch computes or times. Nothing else of the caller's variables is recorded.
+constexpr std::array kRecordedVariables = {"ATEN_CPU_CAPABILITY",
+                                           "CUBLAS_WORKSPACE_CONFIG",
+                                           "CUDA_VISIBLE_DEVICES",
+                                           "GOMP_CPU_AFFINITY",
+                                           "KMP_AFFINITY",
+                                           "MKL_CBWR",
+                                           "MKL_NUM_THREADS",
+                                           "NVIDIA_TF32_OVERRIDE",
+                                           "OMP_NUM_THREADS",
+                                           "OMP_PROC_BIND",
+                                           "ONEDNN_MAX_CPU_ISA",
+                                           "PYTORCH_ALLOC_CONF",
+                                           "PYTORCH_CUDA_ALLOC_CONF",
+                                           "SLURM_JOB_ID"};
+
+// The text after the colon of the first line of `path` that starts with `key`.
+std::optional<std::string> value_in(const char* path, std::string_view key, char separator) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!std::string_view(line).starts_with(key)) continue;
+    const std::size_t at = line.find(separator);
+    if (at == std::string::npos) continue;
+    const std::size_t begin = line.find_first_not_of(" \t\"", at + 1);
+    const std::size_t end = line.find_last_not_of(" \t\"");
+    if (begin != std::string::npos && end >= begin) return line.substr(begin, end - begin + 1);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> first_line_in(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line) || line.empty()) return std::nullopt;
+  return line;
+}
+
+std::optional<int> usable_cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return std::nullopt;
+  return CPU_COUNT(&set);
+}
+
+std::optional<Bytes> physical_memory() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page_bytes = sysconf(_SC_PAGE_SIZE);
+  if (pages <= 0 || page_bytes <= 0) return std::nullopt;
+  return Bytes{static_cast<std::int64_t>(pages) * page_bytes};
+}
+
+std::string one_line(std::string text) {
+  std::string line;
+  for (const char letter : text) {
+    const bool space = letter == '\n' || letter == ' ';
+    if (!space) line += letter;
+    if (space && !line.empty() && line.back() != ' ') line += ' ';
+  }
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  return line;
+}
+
+std::string math_mode() {
+  const auto& context = at::globalContext();
+  const char* conditional_reproducibility = std::getenv("MKL_CBWR");
+  std::string mode = context.hasMKL() ? "mkl" : "no mkl";
+  mode += " cnr ";
+  mode += conditional_reproducibility == nullptr ? "off" : conditional_reproducibility;
+  mode += context.userEnabledMkldnn() ? ", onednn on" : ", onednn off";
+  return mode;
+}
+
+std::string compiler() {
+#if defined(__clang__)
+  return "clang " __clang_version__;
+#elif defined(__GNUC__)
+  return "gcc " __VERSION__;
+#else
+  return "unknown";
+#endif
+}
+
+void describe_host(Environment& environment) {
+  environment.cpu_model = value_in("/proc/cpuinfo", "model name", ':');
+  environment.cpu_cores = usable_cores();
+  environment.host_memory = physical_memory();
+  environment.os = value_in("/etc/os-release", "PRETTY_NAME=", '=');
+  environment.cpu_governor = first_line_in("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  utsname system{};
+  if (uname(&system) == 0) {
+    environment.kernel = std::string(system.sysname) + " " + system.release + " " + system.machine;
+    environment.hostname = system.nodename;
+  }
+  for (const char* name : kRecordedVariables) {
+    if (const char* value = std::getenv(name)) environment.variables[name] = value;
+  }
+}
+
+void describe_libtorch(Environment& environment) {
+  environment.cpu_capability = at::get_cpu_capability();
+  environment.threads = at::get_num_threads();
+  environment.libtorch_version = TORCH_VERSION;
+  environment.libtorch_build = one_line(at::show_config());
+  environment.math_mode = math_mode();
+}
+
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char letter : text) {
+    if (letter == '\'') {
+      result += "'\\''";
+    } else {
+      result += letter;
+    }
+  }
+  return result + "'";
+}
+
+}  // namespace
+
+Environment describe_environment(at::DeviceType device) {
+  Environment environment;
+  environment.device = c10::DeviceTypeName(device, /*lower_case=*/true);
+  describe_host(environment);
+  describe_libtorch(environment);
+  environment.compiler = compiler();
+  environment.build_type = REMATCH_BUILD_TYPE;
+  environment.allocator = device == at::kCUDA   ? "cuda_caching"
+                          : device == at::kMeta ? "meta_counting"
+                                                : "cpu_counting";
+  return environment;
+}
+
+std::optional<SourceState> source_state() {
+  const std::string git = "git -C " + quoted(REMATCH_SOURCE_TREE) + " ";
+  const std::optional<std::string> commit = first_line_of(git + "rev-parse HEAD 2>/dev/null");
+  if (!commit) return std::nullopt;
+  const std::optional<std::string> change =
+      first_line_of(git + "status --porcelain --untracked-files=no 2>/dev/null");
+  return SourceState{*commit, change.has_value()};
+}
+
+std::optional<std::string> first_line_of(const std::string& command) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "r"), &pclose);
+  if (pipe == nullptr) return std::nullopt;
+  std::string line;
+  for (int letter = std::fgetc(pipe.get()); letter != EOF && letter != '\n';
+       letter = std::fgetc(pipe.get())) {
+    line += static_cast<char>(letter);
+  }
+  while (std::fgetc(pipe.get()) != EOF) {
+  }
+  if (line.empty()) return std::nullopt;
+  return line;
+}
+
+}  // namespace rematch

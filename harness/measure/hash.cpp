@@ -1,0 +1,90 @@
+#include "harness/measure/hash.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/Generator.h>
+#include <openssl/evp.h>
+
+#include <array>
+#include <bit>
+#include <iomanip>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <stdexcept>
+
+namespace rematch {
+namespace {
+
+constexpr std::size_t kKeptBytes = 16;
+
+class Sha256 {
+ public:
+  Sha256() : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
+    if (context_ == nullptr || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) {
+      throw std::runtime_error("OpenSSL cannot start a SHA-256 digest");
+    }
+  }
+
+  void add(const at::Tensor& tensor) {
+    if (!tensor.defined() || tensor.numel() == 0) return;
+    const at::Tensor host = tensor.detach().to(at::kCPU).contiguous();
+    if (EVP_DigestUpdate(context_.get(), host.const_data_ptr(), host.nbytes()) != 1) {
+      throw std::runtime_error("OpenSSL cannot update a SHA-256 digest");
+    }
+  }
+
+  std::string finish() {
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+    unsigned int size = 0;
+    if (EVP_DigestFinal_ex(context_.get(), digest.data(), &size) != 1) {
+      throw std::runtime_error("OpenSSL cannot finish a SHA-256 digest");
+    }
+    std::string text;
+    for (std::size_t index = 0; index < kKeptBytes; ++index) {
+      constexpr std::string_view kDigits = "0123456789abcdef";
+      text += kDigits[digest[index] >> 4];
+      text += kDigits[digest[index] & 15];
+    }
+    return text;
+  }
+
+ private:
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
+};
+
+template <typename Word>
+std::string hex_word(Word word) {
+  std::ostringstream text;
+  text << "0x" << std::hex << std::setfill('0') << std::setw(2 * sizeof(Word)) << word;
+  return text.str();
+}
+
+}  // namespace
+
+std::string tensor_hash(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "";
+  Sha256 sha;
+  sha.add(tensor);
+  return sha.finish();
+}
+
+std::string tensors_hash(const std::vector<at::Tensor>& tensors) {
+  Sha256 sha;
+  for (const at::Tensor& tensor : tensors) sha.add(tensor);
+  return sha.finish();
+}
+
+std::string generator_hash(at::Device device) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  at::Tensor state;
+  {
+    const std::lock_guard lock(generator.mutex());
+    state = generator.get_state();
+  }
+  return tensor_hash(state);
+}
+
+std::string bits_of(float value) { return hex_word(std::bit_cast<std::uint32_t>(value)); }
+std::string bits_of(double value) { return hex_word(std::bit_cast<std::uint64_t>(value)); }
+
+}  // namespace rematch

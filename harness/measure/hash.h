@@ -1,0 +1,27 @@
+// Fingerprints of tensor contents: the first 128 bits of SHA-256 over the elements' bytes in
+// row-major order, in hex. In Python: hashlib.sha256(t.contiguous().numpy().tobytes())
+// .hexdigest()[:32]. Equal prints stand for equal bits.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rematch {
+
+// Of one tensor, on any device with data. An undefined tensor gives "".
+std::string tensor_hash(const at::Tensor& tensor);
+
+// Of several, as if their bytes were one after the other; undefined ones add nothing.
+std::string tensors_hash(const std::vector<at::Tensor>& tensors);
+
+// Of the state of the default generator of `device`'s kind.
+std::string generator_hash(at::Device device);
+
+// "0x3f800000", "0x7ff8000000000000": the bits of a float or double.
+std::string bits_of(float value);
+std::string bits_of(double value);
+
+}  // namespace rematch

@@ -1,0 +1,215 @@
+#include "harness/measure/memory.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/StorageImpl.h>
+#include <c10/core/impl/alloc_cpu.h>
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+
+namespace rematch {
+namespace {
+
+// Higher than the priority of LibTorch's own allocators, so that nothing replaces ours later.
+constexpr std::uint8_t kAllocatorPriority = 100;
+
+thread_local MemoryTag thread_tag = MemoryTag::kOther;
+std::atomic<bool> installed{false};
+
+// What one device kind's tensors hold.
+class Counters {
+ public:
+  std::int64_t rounded(std::size_t bytes) const {
+    const std::int64_t round = round_.load(std::memory_order_relaxed);
+    return (static_cast<std::int64_t>(bytes) + round - 1) / round * round;
+  }
+  void set_round(std::int64_t round) { round_.store(round, std::memory_order_relaxed); }
+
+  void add(std::int64_t bytes, MemoryTag tag) {
+    slot(tag).fetch_add(bytes, std::memory_order_relaxed);
+    const std::int64_t total = total_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    std::int64_t peak = peak_.load(std::memory_order_relaxed);
+    while (total > peak && !peak_.compare_exchange_weak(peak, total, std::memory_order_relaxed)) {
+    }
+  }
+  void remove(std::int64_t bytes, MemoryTag tag) {
+    slot(tag).fetch_sub(bytes, std::memory_order_relaxed);
+    total_.fetch_sub(bytes, std::memory_order_relaxed);
+  }
+  void move(std::int64_t bytes, MemoryTag from, MemoryTag to) {
+    slot(from).fetch_sub(bytes, std::memory_order_relaxed);
+    slot(to).fetch_add(bytes, std::memory_order_relaxed);
+  }
+
+  MemorySample sample() const {
+    MemorySample sample{Bytes{total_.load(std::memory_order_relaxed)}, {}};
+    for (std::size_t tag = 0; tag < by_tag_.size(); ++tag) {
+      sample.by_tag[tag] = Bytes{by_tag_[tag].load(std::memory_order_relaxed)};
+    }
+    return sample;
+  }
+  Bytes peak() const { return Bytes{peak_.load(std::memory_order_relaxed)}; }
+  void reset_peak() { peak_.store(total_.load(std::memory_order_relaxed)); }
+
+ private:
+  std::atomic<std::int64_t>& slot(MemoryTag tag) { return by_tag_[static_cast<std::size_t>(tag)]; }
+
+  std::atomic<std::int64_t> round_{1};
+  std::atomic<std::int64_t> total_{0};
+  std::atomic<std::int64_t> peak_{0};
+  std::array<std::atomic<std::int64_t>, kNumMemoryTags> by_tag_{};
+};
+
+Counters& cpu_counters() {
+  static auto* counters = new Counters;  // leaked: tensors of static duration are freed after main
+  return *counters;
+}
+
+Counters& meta_counters() {
+  static auto* counters = new Counters;  // leaked, for the same reason
+  return *counters;
+}
+
+struct Block {
+  std::int64_t bytes = 0;
+  MemoryTag tag = MemoryTag::kOther;
+};
+
+// Sits in front of the data of every CPU block. A whole alignment unit, so that data stays
+// aligned as LibTorch's kernels expect.
+constexpr std::size_t kHeaderBytes = 64;
+static_assert(sizeof(Block) <= kHeaderBytes);
+
+Block* header_of(void* data) {
+  return reinterpret_cast<Block*>(static_cast<char*>(data) - kHeaderBytes);
+}
+
+void release_cpu(void* data) {
+  if (data == nullptr) return;
+  Block* block = header_of(data);
+  cpu_counters().remove(block->bytes, block->tag);
+  c10::free_cpu(block);
+}
+
+// Context equals data and raw_deleter is set: oneDNN's bf16 matmul takes raw pointers and
+// LibTorch refuses allocators that cannot give them.
+class CpuAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t num_bytes) override {
+    if (num_bytes == 0) return {nullptr, nullptr, &release_cpu, c10::Device(c10::kCPU)};
+    void* memory = c10::alloc_cpu(num_bytes + kHeaderBytes);
+    auto* block = new (memory) Block{cpu_counters().rounded(num_bytes), thread_tag};
+    cpu_counters().add(block->bytes, block->tag);
+    void* data = static_cast<char*>(memory) + kHeaderBytes;
+    return {data, data, &release_cpu, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &release_cpu; }
+  void copy_data(void* to, const void* from, std::size_t num_bytes) const override {
+    default_copy_data(to, from, num_bytes);
+  }
+};
+
+void release_meta(void* context) {
+  auto* block = static_cast<Block*>(context);
+  meta_counters().remove(block->bytes, block->tag);
+  delete block;
+}
+
+class MetaAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t num_bytes) override {
+    auto* block = new Block{meta_counters().rounded(num_bytes), thread_tag};
+    meta_counters().add(block->bytes, block->tag);
+    return {nullptr, block, &release_meta, c10::Device(c10::kMeta)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  void copy_data(void*, const void*, std::size_t) const override {}
+};
+
+void require_installed() {
+  if (!installed.load()) {
+    throw std::logic_error(
+        "memory was asked for without install_counting_allocators(); call it before the first "
+        "tensor");
+  }
+}
+
+// The block behind a storage and whose it is; null if it is not one of ours.
+struct Located {
+  Block* block = nullptr;
+  Counters* counters = nullptr;
+};
+
+Located locate(const c10::StorageImpl& storage) {
+  const c10::DataPtr& data = storage.data_ptr();
+  if (data.get_context() == nullptr) return {};
+  if (data.get_deleter() == &release_cpu) return {header_of(data.get_context()), &cpu_counters()};
+  if (data.get_deleter() == &release_meta) {
+    return {static_cast<Block*>(data.get_context()), &meta_counters()};
+  }
+  return {};
+}
+
+Bytes move_block(const Located& located, MemoryTag to) {
+  located.counters->move(located.block->bytes, located.block->tag, to);
+  located.block->tag = to;
+  return Bytes{located.block->bytes};
+}
+
+}  // namespace
+
+void install_counting_allocators(std::int64_t round) {
+  if (round < 1) throw std::invalid_argument("allocation sizes round to 1 byte or more");
+  cpu_counters().set_round(round);
+  meta_counters().set_round(round);
+  if (installed.exchange(true)) return;
+  static auto* cpu = new CpuAllocator;    // leaked: LibTorch keeps the pointer for good
+  static auto* meta = new MetaAllocator;  // leaked, for the same reason
+  c10::SetCPUAllocator(cpu, kAllocatorPriority);
+  c10::SetAllocator(c10::kMeta, meta, kAllocatorPriority);
+}
+
+bool counting_allocators_installed() { return installed.load(); }
+
+MemorySample current_cpu_memory() {
+  require_installed();
+  return cpu_counters().sample();
+}
+
+MemorySample current_meta_memory() {
+  require_installed();
+  return meta_counters().sample();
+}
+
+Bytes peak_cpu_memory() {
+  require_installed();
+  return cpu_counters().peak();
+}
+
+Bytes peak_meta_memory() {
+  require_installed();
+  return meta_counters().peak();
+}
+
+void reset_memory_peaks() {
+  cpu_counters().reset_peak();
+  meta_counters().reset_peak();
+}
+
+Bytes retag_storage(const c10::StorageImpl& storage, MemoryTag from, MemoryTag to) {
+  const Located located = locate(storage);
+  if (located.block == nullptr || located.block->tag != from) return {};
+  return move_block(located, to);
+}
+
+Bytes retag_storage(const c10::StorageImpl& storage, MemoryTag to) {
+  const Located located = locate(storage);
+  return located.block == nullptr ? Bytes{} : move_block(located, to);
+}
+
+MemoryTagGuard::MemoryTagGuard(MemoryTag tag) : previous_(thread_tag) { thread_tag = tag; }
+MemoryTagGuard::~MemoryTagGuard() { thread_tag = previous_; }
+
+}  // namespace rematch

@@ -1,0 +1,171 @@
+#include "harness/measure/memory_probe.h"
+
+#include <ATen/SequenceNumber.h>
+#include <ATen/core/function_schema.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+
+#include "harness/measure/phase_guard.h"
+
+namespace rematch {
+namespace {
+
+// What autograd accumulates into a parameter's gradient becomes the gradient's.
+struct TagGradient final : torch::autograd::PostAccumulateGradHook {
+  void operator()(const torch::autograd::Variable& parameter) override {
+    const at::Tensor& gradient = parameter.grad();
+    if (gradient.defined() && gradient.has_storage()) {
+      retag_storage(*gradient.storage().unsafeGetStorageImpl(), MemoryTag::kGradient);
+    }
+  }
+};
+
+MemoryTag tag_of(Phase phase) {
+  switch (phase) {
+    case Phase::kForward:
+      return MemoryTag::kForward;
+    case Phase::kRecompute:
+      return MemoryTag::kRecompute;
+    case Phase::kBackward:
+      return MemoryTag::kBackward;
+    case Phase::kOptimizer:
+      return MemoryTag::kOptimizer;
+  }
+  return MemoryTag::kOther;
+}
+
+std::vector<bool> fresh_results_of(const c10::FunctionSchema& schema) {
+  std::vector<bool> fresh;
+  for (const c10::Argument& result : schema.returns()) {
+    fresh.push_back(result.alias_info() == nullptr);
+  }
+  return fresh;
+}
+
+}  // namespace
+
+MemoryProbe::MemoryProbe(at::DeviceType device, const std::vector<at::Tensor>& parameters)
+    : device_(device), parameters_(parameters) {
+  for (const at::Tensor& parameter : parameters_) {
+    retag_storage(*parameter.storage().unsafeGetStorageImpl(), MemoryTag::kParameter);
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::make_unique<TagGradient>());
+  }
+}
+
+MemoryProbe::~MemoryProbe() {
+  for (const at::Tensor& parameter : parameters_) {
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
+  }
+}
+
+void MemoryProbe::begin_step() {
+  intervals_.clear();
+  born_.clear();
+  place_ = 0;
+  samples_ = {};
+  samples_.baseline = previous_total_ = sample().total;
+  reset_memory_peaks();
+}
+
+// Only here is it known which bytes born in forward were temporaries.
+void MemoryProbe::forward_done() {
+  samples_.after_forward = sample().total;
+  std::vector<BoundarySample>& boundaries = samples_.boundaries;
+  std::vector<Bytes> born_at(boundaries.size());
+  for (const Born& born : born_) {
+    if (!born.storage.expired()) born_at[born.boundary] += born.bytes;
+  }
+  Bytes saved;
+  for (std::size_t index = 0; index < boundaries.size(); ++index) {
+    saved += born_at[index];
+    boundaries[index].saved = saved;
+  }
+  born_.clear();
+  place_ = 0;
+}
+
+MemoryRecord MemoryProbe::finish_step() { return summarize(samples_); }
+
+void MemoryProbe::executed(const c10::OperatorHandle& op, Phase observed,
+                           const torch::jit::Stack& stack) {
+  const Phase phase = PhaseGuard::effective(observed);
+  tag_results(op, phase, stack);
+  BoundarySample boundary;
+  boundary.memory = sample();
+  boundary.phase = phase;
+  boundary.place = phase == Phase::kForward ? place_ : place_in_backward();
+  if (phase == Phase::kOptimizer) boundary.place = 0;
+  if (phase != Phase::kForward) boundary.saved = boundary.memory.at(MemoryTag::kForward);
+  const Bytes total = boundary.memory.total;
+  boundary.transient = std::max(Bytes{}, allocator_peak() - std::max(previous_total_, total));
+  previous_total_ = total;
+  samples_.boundaries.push_back(std::move(boundary));
+  reset_memory_peaks();
+}
+
+void MemoryProbe::enter(std::string_view name, int index) {
+  if (scope_depth_++ == 0) {
+    std::string place(name);
+    if (index != kNoIndex) place.append(".").append(std::to_string(index));
+    place_ = static_cast<int>(samples_.places.size());
+    samples_.places.push_back(std::move(place));
+    intervals_.push_back({at::sequence_number::peek(), place_});
+  }
+  if (next_ != nullptr) next_->enter(name, index);
+}
+
+void MemoryProbe::leave() noexcept {
+  if (--scope_depth_ == 0) place_ = 0;
+  if (next_ != nullptr) next_->leave();
+}
+
+MemorySample MemoryProbe::sample() const {
+  return device_ == at::kMeta ? current_meta_memory() : current_cpu_memory();
+}
+
+Bytes MemoryProbe::allocator_peak() const {
+  return device_ == at::kMeta ? peak_meta_memory() : peak_cpu_memory();
+}
+
+// Nodes are numbered in the order forward made them, so a node's number tells its scope.
+// Accumulators carry the highest number there is: they belong to the node that fed them.
+int MemoryProbe::place_in_backward() {
+  const std::shared_ptr<torch::autograd::Node> node = torch::autograd::get_current_node();
+  if (node == nullptr || node->sequence_nr() == UINT64_MAX) return place_;
+  const auto after = std::upper_bound(intervals_.begin(), intervals_.end(), node->sequence_nr(),
+                                      [](std::uint64_t sequence, const Interval& interval) {
+                                        return sequence < interval.first_sequence;
+                                      });
+  place_ = after == intervals_.begin() ? 0 : std::prev(after)->place;
+  return place_;
+}
+
+void MemoryProbe::tag_results(const c10::OperatorHandle& op, Phase phase,
+                              const torch::jit::Stack& stack) {
+  std::vector<bool>& fresh = fresh_results_[&op.schema()];
+  if (fresh.empty()) fresh = fresh_results_of(op.schema());
+  const MemoryTag tag = tag_of(phase);
+  for (std::size_t index = 0; index < fresh.size(); ++index) {
+    if (!fresh[index]) continue;
+    const c10::IValue& result = stack[stack.size() - fresh.size() + index];
+    if (result.isTensor()) {
+      tag_result(result.toTensor(), tag);
+    } else if (result.isTensorList()) {
+      for (const at::Tensor& tensor : result.toTensorVector()) tag_result(tensor, tag);
+    }
+  }
+}
+
+void MemoryProbe::tag_result(const at::Tensor& result, MemoryTag tag) {
+  if (!result.defined() || !result.has_storage()) return;
+  const c10::Storage& storage = result.storage();
+  const Bytes moved = retag_storage(*storage.unsafeGetStorageImpl(), MemoryTag::kOther, tag);
+  if (tag == MemoryTag::kForward && moved.count > 0) {
+    born_.push_back({storage.getWeakStorageImpl(), samples_.boundaries.size(), moved});
+  }
+}
+
+}  // namespace rematch

@@ -1,0 +1,93 @@
+// The memory pass of one step: samples the counting allocator after every executed op, and knows
+// where in the step that op was. Needs install_counting_allocators(). Not a clock: it slows the
+// step down.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Storage.h>
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "harness/engine/interception.h"
+#include "harness/measure/memory_timeline.h"
+#include "models/scope/scope.h"
+
+namespace rematch {
+
+// One probe serves one step after the other, on the thread that runs forward:
+//
+//   probe.begin_step();
+//   { OpObserverGuard observe(&probe);
+//     { Recording recording(...); MemoryProbe::Listening scopes(probe); loss = ...; }
+//     probe.forward_done(); loss.backward(); ... }
+//   MemoryRecord record = probe.finish_step();
+class MemoryProbe final : public OpObserver, private ScopeListener {
+ public:
+  // `device` is CPU or meta. Watches the gradients of `parameters` and tags what they hold already.
+  MemoryProbe(at::DeviceType device, const std::vector<at::Tensor>& parameters);
+  ~MemoryProbe() override;
+  MemoryProbe(const MemoryProbe&) = delete;
+  MemoryProbe& operator=(const MemoryProbe&) = delete;
+
+  void begin_step();
+  void forward_done();
+  MemoryRecord finish_step();
+
+  void executed(const c10::OperatorHandle& op, Phase phase,
+                const torch::jit::Stack& stack) override;
+
+  // Hears scopes while it lives and passes them on to the listener there was. Make it after the
+  // Recording, so that it is the first to go.
+  class Listening {
+   public:
+    explicit Listening(MemoryProbe& probe) : probe_(probe) {
+      probe_.next_ = scope_listener();
+      scope_listener() = &probe_;
+    }
+    ~Listening() { scope_listener() = probe_.next_; }
+    Listening(const Listening&) = delete;
+    Listening& operator=(const Listening&) = delete;
+
+   private:
+    MemoryProbe& probe_;
+  };
+
+ private:
+  // The autograd nodes made while a top-level scope was open: from `first_sequence` on.
+  struct Interval {
+    std::uint64_t first_sequence = 0;
+    int place = 0;
+  };
+  // A storage born in forward: those alive when forward ends are what was saved.
+  struct Born {
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;
+    std::size_t boundary = 0;
+    Bytes bytes;
+  };
+
+  void enter(std::string_view name, int index) override;
+  void leave() noexcept override;
+
+  MemorySample sample() const;
+  Bytes allocator_peak() const;
+  int place_in_backward();
+  void tag_results(const c10::OperatorHandle& op, Phase phase, const torch::jit::Stack& stack);
+  void tag_result(const at::Tensor& result, MemoryTag tag);
+
+  at::DeviceType device_;
+  std::vector<at::Tensor> parameters_;
+  ScopeListener* next_ = nullptr;
+  int scope_depth_ = 0;
+  int place_ = 0;
+  std::vector<Interval> intervals_;
+  std::vector<Born> born_;
+  StepSamples samples_;
+  Bytes previous_total_;
+  // By schema: which results are fresh memory.
+  std::unordered_map<const void*, std::vector<bool>> fresh_results_;
+};
+
+}  // namespace rematch

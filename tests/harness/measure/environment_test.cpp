@@ -1,0 +1,38 @@
+#include "harness/measure/environment.h"
+
+#include <ATen/Parallel.h>
+#include <stdlib.h>
+
+#include <catch2/catch.hpp>
+
+namespace rematch {
+namespace {
+
+TEST_CASE("the environment says what computed, with which LibTorch") {
+  const Environment environment = describe_environment(at::kCPU);
+  CHECK(environment.device == "cpu");
+  CHECK(environment.libtorch_version == "2.11.0");
+  CHECK(environment.threads == at::get_num_threads());
+  CHECK(environment.cpu_capability.value_or("") != "");
+  CHECK(environment.math_mode.value_or("").find("onednn") != std::string::npos);
+  CHECK(environment.libtorch_build->find('\n') == std::string::npos);
+  CHECK(environment.host_memory->count > 0);
+}
+
+TEST_CASE("only variables that change a result or a time are recorded") {
+  setenv("MKL_CBWR", "COMPATIBLE", 1);
+  setenv("REMATCH_TEST_SECRET", "hidden", 1);
+  const Environment environment = describe_environment(at::kCPU);
+  unsetenv("MKL_CBWR");
+  CHECK(environment.variables.at("MKL_CBWR") == "COMPATIBLE");
+  CHECK(environment.variables.count("REMATCH_TEST_SECRET") == 0);
+  CHECK(environment.math_mode->find("cnr COMPATIBLE") != std::string::npos);
+}
+
+TEST_CASE("a command's first line, or nothing") {
+  CHECK(first_line_of("printf 'one\\ntwo\\n'") == "one");
+  CHECK_FALSE(first_line_of("false").has_value());
+}
+
+}  // namespace
+}  // namespace rematch

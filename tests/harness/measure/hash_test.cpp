@@ -1,0 +1,52 @@
+#include "harness/measure/hash.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/zeros.h>
+
+#include <catch2/catch.hpp>
+
+namespace rematch {
+namespace {
+
+TEST_CASE("a tensor's hash is the head of the SHA-256 of its bytes") {
+  // sha256 of four zero bytes, and of 00 00 00 00 00 00 80 3f: [0, 1] in float32.
+  CHECK(tensor_hash(at::zeros({1})) == "df3f619804a92fdb4057192dc43dd748");
+  CHECK(tensor_hash(at::arange(2, at::kFloat)) == "22b6f43bd8d27738d3213f29e96b62d0");
+  CHECK(tensor_hash(at::Tensor()).empty());
+}
+
+TEST_CASE("the hash follows elements, not storage") {
+  const at::Tensor table = at::arange(6, at::kFloat).view({2, 3});
+  CHECK(tensor_hash(table.t().contiguous()) == tensor_hash(table.t()));
+  CHECK(tensor_hash(table.t()) != tensor_hash(table));
+  CHECK(tensor_hash(table[0]) == tensor_hash(at::arange(3, at::kFloat)));
+}
+
+TEST_CASE("several tensors hash as their bytes one after the other") {
+  const at::Tensor all = at::arange(6, at::kFloat);
+  CHECK(tensors_hash({all.slice(0, 0, 2), at::Tensor(), all.slice(0, 2)}) == tensor_hash(all));
+}
+
+TEST_CASE("one bit is enough") {
+  at::Tensor zero = at::zeros({3});
+  const std::string before = tensor_hash(zero);
+  zero[1].neg_();  // -0 equals 0 as a number and differs in one bit
+  CHECK(tensor_hash(zero) != before);
+}
+
+TEST_CASE("drawing a number changes the generator's hash") {
+  const std::string before = generator_hash(at::kCPU);
+  CHECK(generator_hash(at::kCPU) == before);
+  at::rand({1});
+  CHECK(generator_hash(at::kCPU) != before);
+}
+
+TEST_CASE("bits print with all their digits") {
+  CHECK(bits_of(1.0F) == "0x3f800000");
+  CHECK(bits_of(0.0F) == "0x00000000");
+  CHECK(bits_of(-2.0) == "0xc000000000000000");
+}
+
+}  // namespace
+}  // namespace rematch

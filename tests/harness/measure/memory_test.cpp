@@ -1,0 +1,111 @@
+#include "harness/measure/memory.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+
+#include <catch2/catch.hpp>
+#include <thread>
+
+namespace rematch {
+namespace {
+
+std::int64_t cpu_bytes() { return current_cpu_memory().total.count; }
+std::int64_t meta_bytes() { return current_meta_memory().total.count; }
+
+const auto kMeta = at::TensorOptions().device(at::kMeta);
+
+TEST_CASE("CPU bytes are what tensors asked for, and go with the last of them") {
+  install_counting_allocators();
+  const std::int64_t before = cpu_bytes();
+  {
+    const at::Tensor a = at::empty({10, 10});        // 400 bytes
+    const at::Tensor view = a.view({100});           // shares them
+    const at::Tensor b = at::empty({3}, at::kLong);  // 24 bytes
+    CHECK(cpu_bytes() - before == 424);
+  }
+  CHECK(cpu_bytes() == before);
+}
+
+TEST_CASE("meta tensors of any size count without memory behind them") {
+  install_counting_allocators();
+  const std::int64_t before = meta_bytes();
+  {
+    // 2^20 x 2^20 floats are 4 TiB.
+    const at::Tensor huge = at::empty({1 << 20, 1 << 20}, kMeta);
+    CHECK(meta_bytes() - before == std::int64_t{1} << 42);
+  }
+  CHECK(meta_bytes() == before);
+}
+
+TEST_CASE("rounding applies to every block, as a caching allocator's granularity would") {
+  install_counting_allocators(512);
+  const std::int64_t before = meta_bytes();
+  {
+    const at::Tensor a = at::empty({1}, kMeta);    // 4 -> 512
+    const at::Tensor b = at::empty({129}, kMeta);  // 516 -> 1024
+    install_counting_allocators(1);
+    CHECK(meta_bytes() - before == 1536);
+  }
+  CHECK(meta_bytes() == before);  // a block remembers its own rounded size
+}
+
+TEST_CASE("the peak sees what lived between two looks, and can be reset") {
+  install_counting_allocators();
+  const std::int64_t before = cpu_bytes();
+  reset_memory_peaks();
+  { const at::Tensor gone = at::empty({250}); }
+  CHECK(cpu_bytes() == before);
+  CHECK(peak_cpu_memory().count - before == 1000);
+  reset_memory_peaks();
+  CHECK(peak_cpu_memory().count == before);
+}
+
+TEST_CASE("blocks carry the tag of the thread that made them until they are retagged") {
+  install_counting_allocators();
+  const MemorySample before = current_cpu_memory();
+  at::Tensor weight;
+  {
+    const MemoryTagGuard tag(MemoryTag::kParameter);
+    weight = at::empty({5});
+    std::thread other([] { const at::Tensor untagged = at::empty({7}); });
+    other.join();
+  }
+  const auto grown = [&](MemoryTag tag) {
+    return current_cpu_memory().at(tag).count - before.at(tag).count;
+  };
+  CHECK(grown(MemoryTag::kParameter) == 20);
+  CHECK(grown(MemoryTag::kOther) == 0);
+
+  c10::StorageImpl& storage = *weight.storage().unsafeGetStorageImpl();
+  CHECK(retag_storage(storage, MemoryTag::kOther, MemoryTag::kForward).count == 0);
+  CHECK(grown(MemoryTag::kParameter) == 20);
+  CHECK(retag_storage(storage, MemoryTag::kParameter, MemoryTag::kGradient).count == 20);
+  CHECK(grown(MemoryTag::kParameter) == 0);
+  CHECK(grown(MemoryTag::kGradient) == 20);
+  weight.reset();
+  CHECK(grown(MemoryTag::kGradient) == 0);
+}
+
+TEST_CASE("LibTorch's kernels run on counted blocks, bf16 matmul's raw allocations included") {
+  install_counting_allocators();
+  const auto bf16 = at::TensorOptions().dtype(at::kBFloat16);
+  const at::Tensor product = at::mm(at::ones({64, 64}, bf16), at::ones({64, 64}, bf16));
+  CHECK(product[0][0].item<float>() == 64.0F);
+}
+
+TEST_CASE("resizing and moving storage keeps the books") {
+  install_counting_allocators();
+  const std::int64_t before = cpu_bytes();
+  {
+    at::Tensor grows = at::zeros({2});
+    grows.resize_({100});
+    CHECK(cpu_bytes() - before == 400);
+  }
+  CHECK(cpu_bytes() == before);
+}
+
+}  // namespace
+}  // namespace rematch

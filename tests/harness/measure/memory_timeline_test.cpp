@@ -1,0 +1,90 @@
+#include "harness/measure/memory_timeline.h"
+
+#include <catch2/catch.hpp>
+
+namespace rematch {
+namespace {
+
+BoundarySample boundary(Phase phase, int place, std::int64_t parameter, std::int64_t forward,
+                        std::int64_t saved, std::int64_t backward = 0) {
+  BoundarySample sample;
+  sample.phase = phase;
+  sample.place = place;
+  sample.saved = Bytes{saved};
+  sample.memory.by_tag[static_cast<std::size_t>(MemoryTag::kParameter)] = Bytes{parameter};
+  sample.memory.by_tag[static_cast<std::size_t>(MemoryTag::kForward)] = Bytes{forward};
+  sample.memory.by_tag[static_cast<std::size_t>(MemoryTag::kBackward)] = Bytes{backward};
+  sample.memory.total = Bytes{parameter + forward + backward};
+  return sample;
+}
+
+StepSamples two_blocks() {
+  StepSamples samples;
+  samples.places = {"", "blocks.0", "blocks.1", "loss"};
+  samples.baseline = Bytes{100};
+  samples.after_forward = Bytes{150};
+  samples.boundaries = {
+      boundary(Phase::kForward, 1, 100, 30, 20),
+      boundary(Phase::kForward, 2, 100, 60, 40),
+      boundary(Phase::kForward, 3, 100, 50, 50),
+      boundary(Phase::kBackward, 2, 100, 50, 50, 25),
+      boundary(Phase::kBackward, 1, 100, 20, 20, 20),
+  };
+  return samples;
+}
+
+TEST_CASE("the peak names its phase, its block and who holds it") {
+  const MemoryRecord record = summarize(two_blocks());
+  CHECK(record.peak_allocated == Bytes{175});  // 100 + 50 + 25, in backward of block 1
+  CHECK(record.peak_phase == Phase::kBackward);
+  CHECK(record.peak_scope == "blocks.1");
+  CHECK(record.baseline == Bytes{100});
+  CHECK(record.after_forward == Bytes{150});
+  CHECK(record.holders_at_peak.at(Holder::kParameters) == Bytes{100});
+  CHECK(record.holders_at_peak.at(Holder::kSavedActivations) == Bytes{50});
+  CHECK(record.holders_at_peak.at(Holder::kOther) == Bytes{25});
+  Bytes sum;
+  for (const auto& [holder, bytes] : record.holders_at_peak) sum += bytes;
+  CHECK(sum == record.peak_allocated);
+}
+
+TEST_CASE("of equal peaks the first counts; forward temporaries are not saved activations") {
+  StepSamples samples = two_blocks();
+  samples.boundaries[3].memory.total = Bytes{160};
+  const MemoryRecord record = summarize(samples);
+  CHECK(record.peak_allocated == Bytes{160});
+  CHECK(record.peak_phase == Phase::kForward);
+  CHECK(record.holders_at_peak.at(Holder::kSavedActivations) == Bytes{40});
+  CHECK(record.holders_at_peak.at(Holder::kOther) == Bytes{20});
+}
+
+TEST_CASE("each part of the step has its own peak") {
+  const std::map<std::string, Bytes> parts = summarize(two_blocks()).peak_by_phase;
+  CHECK(parts.at("forward") == Bytes{160});
+  CHECK(parts.at("loss") == Bytes{150});
+  CHECK(parts.at("backward") == Bytes{175});
+  CHECK(parts.at("backward.blocks.1") == Bytes{175});
+  CHECK(parts.at("backward.blocks.0") == Bytes{140});
+  CHECK(parts.count("recompute") == 0);
+}
+
+TEST_CASE("a long timeline keeps the highest boundary of each stretch") {
+  StepSamples samples;
+  for (int index = 0; index < 2000; ++index) {
+    samples.boundaries.push_back(boundary(Phase::kForward, 0, 100, index == 777 ? 9 : 1, 1));
+  }
+  const MemoryRecord record = summarize(samples);
+  REQUIRE(record.timeline.has_value());
+  CHECK(record.timeline->op_index.size() == kMaxTimelineSamples);
+  const std::vector<std::int64_t>& other = record.timeline->bytes.at(Holder::kOther);
+  const auto peak = std::max_element(other.begin(), other.end());
+  CHECK(*peak == 8);
+  CHECK(record.timeline->op_index[peak - other.begin()] == 778);  // ops executed by then
+}
+
+TEST_CASE("a step without ops has no peak") {
+  CHECK_FALSE(summarize(StepSamples{}).peak_allocated.has_value());
+}
+
+}  // namespace
+}  // namespace rematch

@@ -1,0 +1,86 @@
+#include "harness/measure/op_counter.h"
+
+#include <ATen/ops/mm.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/sum.h>
+
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "harness/measure/phase_guard.h"
+
+namespace rematch {
+namespace {
+
+std::int64_t count(const CountsRecord& record, Phase phase, const std::string& op) {
+  const auto& ops = record.by_op[static_cast<std::size_t>(phase)];
+  const auto found = ops.find(op);
+  return found == ops.end() ? 0 : found->second;
+}
+
+TEST_CASE("ops are counted by phase, exact name and class") {
+  const at::Tensor x = at::ones({4, 4});
+  const at::Tensor w = at::ones({4, 4}).requires_grad_();
+  OpCounter counter;
+  {
+    const OpObserverGuard observe(&counter);
+    at::mm(at::mm(x, w), w).sum().backward();
+  }
+  const CountsRecord record = counter.record(1);
+  CHECK(record.counted_steps == 1);
+  CHECK(count(record, Phase::kForward, "aten::mm") == 2);
+  // d(x w w)/dw: two products for the outer mm (its left input needs a gradient too), one for the
+  // inner, whose left input does not.
+  CHECK(count(record, Phase::kBackward, "aten::mm") == 3);
+  const auto& classes = record.by_class[static_cast<std::size_t>(Phase::kBackward)];
+  CHECK(classes.at(OpClass::kMatmul) == 3);
+  CHECK(record.by_op[static_cast<std::size_t>(Phase::kRecompute)].empty());
+}
+
+TEST_CASE("overloads are told apart by name") {
+  OpCounter counter;
+  const at::Tensor x = at::ones({2});
+  {
+    const OpObserverGuard observe(&counter);
+    at::mul(x, x);
+    x.sum();
+    x.sum(0);
+  }
+  const CountsRecord record = counter.record(1);
+  CHECK(count(record, Phase::kForward, "aten::mul.Tensor") == 1);
+  CHECK(count(record, Phase::kForward, "aten::sum") == 1);
+  CHECK(count(record, Phase::kForward, "aten::sum.dim_IntList") == 1);
+}
+
+TEST_CASE("the optimizer's ops are its own while the guard lives") {
+  OpCounter counter;
+  const at::Tensor x = at::ones({2});
+  {
+    const OpObserverGuard observe(&counter);
+    {
+      const PhaseGuard optimizer(Phase::kOptimizer);
+      at::mul(x, x);
+    }
+    at::mul(x, x);
+  }
+  const CountsRecord record = counter.record(1);
+  CHECK(count(record, Phase::kOptimizer, "aten::mul.Tensor") == 1);
+  CHECK(count(record, Phase::kForward, "aten::mul.Tensor") == 1);
+}
+
+TEST_CASE("nothing is counted outside the guard or after a reset") {
+  OpCounter counter;
+  const at::Tensor x = at::ones({2});
+  {
+    const OpObserverGuard observe(&counter);
+    at::mul(x, x);
+  }
+  at::mul(x, x);
+  CHECK(count(counter.record(1), Phase::kForward, "aten::mul.Tensor") == 1);
+  counter.reset();
+  CHECK(counter.record(1).by_op[0].empty());
+}
+
+}  // namespace
+}  // namespace rematch
