@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,8 @@ struct PlannedOp {
   std::string scope;  // relative to the region's first scope's parent: "attention.core"
   Bytes bytes;        // fresh storages it allocates
   Treatment treatment = Treatment::kRecompute;
-  std::string reason;      // one of a few: "matches aten::mm", "view: free", "not in the save list", ...
+  std::string
+      reason;  // one of a few: "matches aten::mm", "view: free", "not in the save list", ...
   bool dead_save = false;  // saved, yet no recompute ever reads it
   bool operator==(const PlannedOp&) const = default;
 };
@@ -58,8 +60,8 @@ struct PlannedRegion {
 };
 
 struct Plan {
-  std::string policy;        // canonical spelling
-  std::string model;         // preset name of the trace
+  std::string policy;  // canonical spelling
+  std::string model;   // preset name of the trace
   std::map<std::string, std::int64_t> dimensions;
   std::string dtype;
   std::string trace_sha256;
@@ -68,11 +70,17 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-// SHA-256, in hex, of the plan's canonical JSON (RFC 8785), policy name left out: plans that do
-// the same have the same hash.
+// SHA-256, in hex, of the canonical JSON (RFC 8785) of what the plan does: policy name, reasons,
+// the numbering of types and everything else that is there for people are left out, so plans that
+// do the same to the same trace have the same hash.
 std::string plan_sha256(const Plan& plan);
 
 std::string_view to_string(Treatment treatment);
 std::string_view to_string(Schedule schedule);
+std::optional<Treatment> treatment_from_string(std::string_view text);
+std::optional<Schedule> schedule_from_string(std::string_view text);
+
+// Layer indices as people read them, in the order given: "0-3, 6, 8-9".
+std::string layer_ranges(const std::vector<int>& layers);
 
 }  // namespace rematch

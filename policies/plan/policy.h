@@ -11,6 +11,9 @@
 
 namespace rematch {
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"  // GCC 12 says that the scoped kNone shadows trace.h's
+
 // Which layers of each block list a policy governs. `indices` and `n` are layer indices from 0.
 struct BlockChoice {
   enum class Kind : std::uint8_t {
@@ -27,7 +30,10 @@ struct BlockChoice {
   Kind kind = Kind::kAll;
   int n = 0;
   std::vector<int> indices;
+  bool operator==(const BlockChoice&) const = default;
 };
+
+#pragma GCC diagnostic pop
 
 // How the chosen blocks become regions.
 struct RegionChoice {
@@ -40,6 +46,7 @@ struct RegionChoice {
   Kind kind = Kind::kBlock;
   int n = 0;
   std::vector<std::string> patterns;  // relative to the block: "attention", "ffn"
+  bool operator==(const RegionChoice&) const = default;
 };
 
 // Of the ops that match `selectors`, counted from 1 in each region, keeps the odd or even ones;
@@ -49,6 +56,7 @@ struct Alternation {
   std::vector<Selector> selectors;
   std::vector<Selector> exclude;
   Keep keep = Keep::kOdd;
+  bool operator==(const Alternation&) const = default;
 };
 
 struct Policy {
@@ -63,6 +71,7 @@ struct Policy {
   std::vector<Selector> recompute;
   bool early_stop = true;
   bool no_effect_is_intended = false;  // the name or its arguments say that nothing changes
+  bool operator==(const Policy&) const = default;
 };
 
 }  // namespace rematch

@@ -6,7 +6,9 @@
 //   *.attention::matmul#2        the second matmul of each scope matching `*.attention`
 //   blocks.3.ffn::aten::addmm    in one scope only
 //
-// In a pattern `*` matches any run of characters. A scope matches with everything below it.
+// In a pattern `*` matches any run of characters. A scope matches with everything below it, so a
+// scope inside a matching one is part of that instance. Without a pattern every top-level scope is
+// an instance of its own: `matmul#2` is the second matmul of each block.
 #pragma once
 
 #include <optional>
@@ -28,8 +30,12 @@ struct Selector {
   bool operator==(const Selector&) const = default;
 };
 
+// Any spelling above. Rejected: what none of them fits, with the nearest op or class.
 std::variant<Selector, Rejected> parse_selector(std::string_view text);
 std::string to_string(const Selector& selector);
+
+// Does `text` fit a pattern in which `*` stands for any run of characters, none included.
+bool matches_pattern(std::string_view pattern, std::string_view text);
 
 // For each op of the trace, in order: does the selector pick it.
 std::vector<bool> matches(const Selector& selector, const Trace& trace);

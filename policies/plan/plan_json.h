@@ -1,0 +1,20 @@
+// Plans as files, "rematch.plan/1.0": each region type once, with an object per op that people can
+// read and port by hand, and the regions that refer to them.
+#pragma once
+
+#include "policies/plan/plan.h"
+#include "policies/trace/json.h"
+
+namespace rematch {
+
+Json plan_to_json(const Plan& plan);
+
+// Throws FormatError with the JSON path. Ignores what is there for people (`layers` of the whole
+// plan) and unknown keys.
+Plan plan_from_json(const Json& json);
+
+// What plan_sha256 hashes: what the plan does, with types equal in effect merged and numbered by
+// first use.
+Json plan_effect_json(const Plan& plan);
+
+}  // namespace rematch

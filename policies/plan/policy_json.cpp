@@ -1,0 +1,232 @@
+#include "policies/plan/policy_json.h"
+
+#include <algorithm>
+#include <array>
+
+#include "policies/trace/file.h"
+#include "policies/trace/suggest.h"
+
+namespace rematch {
+namespace {
+
+constexpr int kMajor = 1;
+constexpr std::string_view kSchema = "rematch.policy/1.0";
+
+enum class Argument : std::uint8_t { kNone, kCount, kList };
+
+// How a choice is spelled: a word, or an object with one key.
+template <class Kind>
+struct Spelling {
+  Kind kind;
+  std::string_view name;
+  Argument argument;
+};
+
+constexpr std::array<Spelling<BlockChoice::Kind>, 9> kBlocks = {{
+    {BlockChoice::Kind::kNone, "none", Argument::kNone},
+    {BlockChoice::Kind::kAll, "all", Argument::kNone},
+    {BlockChoice::Kind::kNthFirst, "nth_first", Argument::kCount},
+    {BlockChoice::Kind::kNthLast, "nth_last", Argument::kCount},
+    {BlockChoice::Kind::kSkipNth, "skip_nth", Argument::kCount},
+    {BlockChoice::Kind::kFirst, "first", Argument::kCount},
+    {BlockChoice::Kind::kLast, "last", Argument::kCount},
+    {BlockChoice::Kind::kOnly, "only", Argument::kList},
+    {BlockChoice::Kind::kExcept, "except", Argument::kList},
+}};
+
+constexpr std::array<Spelling<RegionChoice::Kind>, 4> kRegions = {{
+    {RegionChoice::Kind::kBlock, "block", Argument::kNone},
+    {RegionChoice::Kind::kRoot, "root", Argument::kNone},
+    {RegionChoice::Kind::kSegments, "segments", Argument::kCount},
+    {RegionChoice::Kind::kScopes, "scopes", Argument::kList},
+}};
+
+template <class Kind, std::size_t N>
+const Spelling<Kind>& spelling_of(const std::array<Spelling<Kind>, N>& spellings, Kind kind) {
+  return *std::find_if(spellings.begin(), spellings.end(),
+                       [&](const auto& spelling) { return spelling.kind == kind; });
+}
+
+template <class Kind, class List, std::size_t N>
+Json choice_to_json(const std::array<Spelling<Kind>, N>& spellings, Kind kind, int n,
+                    const List& list) {
+  const Spelling<Kind>& spelling = spelling_of(spellings, kind);
+  if (spelling.argument == Argument::kNone) return spelling.name;
+  Json json = Json::object();
+  json[std::string(spelling.name)] = spelling.argument == Argument::kCount ? Json(n) : Json(list);
+  return json;
+}
+
+// The spelling in the file, and where its argument is.
+template <class Kind>
+struct FoundChoice {
+  const Spelling<Kind>& spelling;
+  JsonField argument;
+};
+
+template <class Kind, std::size_t N>
+FoundChoice<Kind> find_choice(const std::array<Spelling<Kind>, N>& spellings,
+                              const JsonField& field) {
+  const bool is_word = field.json().is_string();
+  if (!is_word && (!field.json().is_object() || field.json().size() != 1)) {
+    field.fail("expected a word or an object with one key, such as {\"" +
+               std::string(spellings.back().name) + "\": ...}");
+  }
+  const std::string name = is_word ? field.string() : field.json().begin().key();
+  for (const Spelling<Kind>& spelling : spellings) {
+    if (spelling.name != name) continue;
+    if (is_word && spelling.argument != Argument::kNone) {
+      field.fail("\"" + name + "\" needs an argument: write {\"" + name +
+                 "\": " + (spelling.argument == Argument::kCount ? "2}" : "[...]}"));
+    }
+    if (!is_word && spelling.argument == Argument::kNone) {
+      field.fail("\"" + name + "\" takes no argument: write \"" + name + "\"");
+    }
+    return {spelling, is_word ? field : field.at(name)};
+  }
+  std::vector<std::string_view> known;
+  for (const Spelling<Kind>& spelling : spellings) known.push_back(spelling.name);
+  field.fail("unknown choice \"" + name + "\"" + did_you_mean(name, known));
+}
+
+BlockChoice blocks_from_json(const JsonField& field) {
+  const auto found = find_choice(kBlocks, field);
+  BlockChoice choice;
+  choice.kind = found.spelling.kind;
+  if (found.spelling.argument == Argument::kCount) choice.n = found.argument.integer32(1);
+  if (found.spelling.argument == Argument::kList) {
+    for (const JsonField& index : found.argument.elements()) {
+      choice.indices.push_back(index.integer32(0));
+    }
+  }
+  return choice;
+}
+
+RegionChoice regions_from_json(const JsonField& field) {
+  const auto found = find_choice(kRegions, field);
+  RegionChoice choice;
+  choice.kind = found.spelling.kind;
+  if (found.spelling.argument == Argument::kCount) choice.n = found.argument.integer32(1);
+  if (found.spelling.argument == Argument::kList) {
+    choice.patterns = found.argument.strings();
+    if (choice.patterns.empty())
+      found.argument.fail("names no scope; for whole blocks write \"block\"");
+  }
+  return choice;
+}
+
+Json selectors_to_json(const std::vector<Selector>& selectors) {
+  Json json = Json::array();
+  for (const Selector& selector : selectors) json.push_back(to_string(selector));
+  return json;
+}
+
+std::vector<Selector> selectors_from_json(const std::optional<JsonField>& field) {
+  std::vector<Selector> selectors;
+  if (!field) return selectors;
+  for (const JsonField& element : field->elements()) {
+    auto parsed = parse_selector(element.string());
+    if (const auto* rejected = std::get_if<Rejected>(&parsed)) element.fail(rejected->message);
+    selectors.push_back(std::get<Selector>(std::move(parsed)));
+  }
+  return selectors;
+}
+
+Json alternation_to_json(const Alternation& alternate) {
+  return {{"selectors", selectors_to_json(alternate.selectors)},
+          {"exclude", selectors_to_json(alternate.exclude)},
+          {"keep", alternate.keep == Alternation::Keep::kOdd ? "odd" : "even"}};
+}
+
+Alternation alternation_from_json(const JsonField& field) {
+  field.require_known_keys({"selectors", "exclude", "keep"});
+  Alternation alternate;
+  alternate.selectors = selectors_from_json(field.at("selectors"));
+  if (alternate.selectors.empty()) field.at("selectors").fail("names no op to alternate");
+  alternate.exclude = selectors_from_json(field.find("exclude"));
+  if (const auto keep = field.find("keep")) {
+    if (keep->string() != "odd" && keep->string() != "even") {
+      keep->fail("\"" + keep->string() + "\" is out of range; allowed are \"odd\" and \"even\"");
+    }
+    if (keep->string() == "even") alternate.keep = Alternation::Keep::kEven;
+  }
+  return alternate;
+}
+
+bool flag_from_json(const JsonField& root, std::string_view key, bool otherwise) {
+  const auto field = root.find(key);
+  return field ? field->boolean() : otherwise;
+}
+
+// Lists that the other lists make meaningless are mistakes, not preferences.
+void refuse_contradictions(const JsonField& root, const Policy& policy) {
+  if (!policy.inverse && !policy.recompute.empty()) {
+    root.fail(
+        "\"recompute\" has a meaning only with \"inverse\": true; without it every op that "
+        "\"save\" does not pick is recomputed");
+  }
+  if (policy.inverse && (!policy.save.empty() || policy.alternate)) {
+    root.fail(
+        "\"inverse\": true keeps everything but \"recompute\"; remove \"save\" and "
+        "\"alternate\"");
+  }
+}
+
+}  // namespace
+
+Json policy_to_json(const Policy& policy) {
+  Json json = {{"schema", kSchema}, {"name", policy.name}};
+  json["blocks"] =
+      choice_to_json(kBlocks, policy.blocks.kind, policy.blocks.n, policy.blocks.indices);
+  json["regions"] =
+      choice_to_json(kRegions, policy.regions.kind, policy.regions.n, policy.regions.patterns);
+  json["save"] = selectors_to_json(policy.save);
+  if (!policy.offload.empty()) json["offload"] = selectors_to_json(policy.offload);
+  if (!policy.exclude.empty()) json["exclude"] = selectors_to_json(policy.exclude);
+  if (policy.alternate) json["alternate"] = alternation_to_json(*policy.alternate);
+  if (policy.inverse) json["inverse"] = true;
+  if (!policy.recompute.empty()) json["recompute"] = selectors_to_json(policy.recompute);
+  json["early_stop"] = policy.early_stop;
+  if (policy.no_effect_is_intended) json["no_effect_is_intended"] = true;
+  return json;
+}
+
+Policy policy_from_json(const Json& json) {
+  require_schema(json, "policy", kMajor);
+  const JsonField root(json);
+  root.require_known_keys({"schema", "name", "blocks", "regions", "save", "offload", "exclude",
+                           "alternate", "inverse", "recompute", "early_stop",
+                           "no_effect_is_intended"});
+  Policy policy;
+  policy.name = root.at("name").string();
+  if (policy.name.empty()) root.at("name").fail("is empty; reports name the policy by it");
+  if (const auto blocks = root.find("blocks")) policy.blocks = blocks_from_json(*blocks);
+  if (const auto regions = root.find("regions")) policy.regions = regions_from_json(*regions);
+  policy.save = selectors_from_json(root.find("save"));
+  policy.offload = selectors_from_json(root.find("offload"));
+  policy.exclude = selectors_from_json(root.find("exclude"));
+  if (const auto alternate = root.find("alternate")) {
+    policy.alternate = alternation_from_json(*alternate);
+  }
+  policy.inverse = flag_from_json(root, "inverse", false);
+  policy.recompute = selectors_from_json(root.find("recompute"));
+  policy.early_stop = flag_from_json(root, "early_stop", true);
+  policy.no_effect_is_intended = flag_from_json(root, "no_effect_is_intended", false);
+  refuse_contradictions(root, policy);
+  return policy;
+}
+
+std::variant<Policy, Rejected> read_policy_file(const std::string& path) {
+  try {
+    const Json json = read_json_file(path);
+    try {
+      return policy_from_json(json);
+    } catch (const FormatError& error) {
+      return Rejected{path + ": " + error.what()};
+    }
+  } catch (const std::runtime_error& error) {  // FileError or FormatError: they name the file
+    return Rejected{error.what()};
+  }
+}
+
+}  // namespace rematch

@@ -1,0 +1,31 @@
+// Policies as files, "rematch.policy/1.0": what a user writes to try a rule that the catalogue does
+// not name. Strict: an unknown key is a typing mistake and is refused.
+//
+//   {"schema": "rematch.policy/1.0", "name": "mine", "blocks": {"nth_last": 2}, "regions": "block",
+//    "save": ["attention_forward", "*.ffn::matmul#1"], "early_stop": true}
+//
+// blocks: "all", "none", {"nth_first" | "nth_last" | "skip_nth" | "first" | "last": N},
+//         {"only" | "except": [layer indices]}
+// regions: "block", "root", {"segments": N}, {"scopes": ["attention", "ffn"]}
+// Also: offload, exclude, recompute (lists of selectors), inverse, no_effect_is_intended,
+//       alternate: {"selectors": [...], "exclude": [...], "keep": "odd" | "even"}
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "policies/plan/policy.h"
+#include "policies/plan/rejected.h"
+#include "policies/trace/json.h"
+
+namespace rematch {
+
+Json policy_to_json(const Policy& policy);
+
+// Throws FormatError with the JSON path.
+Policy policy_from_json(const Json& json);
+
+// A policy from a file. Rejected: whatever is wrong with the file, in one line.
+std::variant<Policy, Rejected> read_policy_file(const std::string& path);
+
+}  // namespace rematch

@@ -1,0 +1,214 @@
+#include "policies/plan/selector.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+
+#include "policies/trace/suggest.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::string_view kForms =
+    "write an op class (attention_forward), an op (aten::mm), or either after a scope pattern "
+    "(*.attention::matmul#2)";
+
+// `aten::embedding` is an op although `embedding` is also a class; before any other word,
+// `embed::embedding`, the class is meant and the word is a scope.
+constexpr std::array<std::string_view, 20> kNamespaces = {"aten",
+                                                          "rematch",
+                                                          "prim",
+                                                          "prims",
+                                                          "_c10d_functional",
+                                                          "_c10d_functional_autograd",
+                                                          "c10d",
+                                                          "fsdp",
+                                                          "flash_attn",
+                                                          "flash_attn_3",
+                                                          "fastvideo",
+                                                          "fastvideo_kernel",
+                                                          "torch_attn",
+                                                          "higher_order",
+                                                          "deepep",
+                                                          "hybridep",
+                                                          "xformers",
+                                                          "xformers_flash",
+                                                          "xformers_flash3",
+                                                          "quantized"};
+
+bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+bool consists_of(std::string_view text, std::string_view also_allowed) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+    return is_name_char(c) || also_allowed.find(c) != std::string_view::npos;
+  });
+}
+
+// In single quotes, as messages show what was typed.
+std::string quoted(std::string_view text) {
+  std::string result = "'";
+  result.append(text).append("'");
+  return result;
+}
+
+Rejected reject(std::string_view text, const std::string& problem) {
+  return Rejected{"selector " + quoted(text) + ": " + problem};
+}
+
+std::vector<std::string_view> class_names() {
+  std::vector<std::string_view> names;
+  for (int index = 0; index < kNumOpClasses; ++index) {
+    names.push_back(to_string(static_cast<OpClass>(index)));
+  }
+  return names;
+}
+
+// A last word that is no class and has no namespace before it.
+std::string not_a_class(std::string_view word) {
+  std::string problem = quoted(word) + " is no op class";
+  const std::string as_op = "aten::" + std::string(word);
+  if (op_class_of(as_op) != OpClass::kOther)
+    return problem + "; did you mean " + quoted(as_op) + "?";
+  return problem + did_you_mean(word, class_names()) + "; " + std::string(kForms);
+}
+
+bool is_known_namespace(std::string_view word) {
+  return std::find(kNamespaces.begin(), kNamespaces.end(), word) != kNamespaces.end();
+}
+
+// Splits at the last "::"; `before` is empty and `found` false where there is none.
+struct Split {
+  bool found = false;
+  std::string_view before;
+  std::string_view last;
+};
+
+Split split_last(std::string_view text) {
+  const std::size_t colons = text.rfind("::");
+  if (colons == std::string_view::npos) return {false, {}, text};
+  return {true, text.substr(0, colons), text.substr(colons + 2)};
+}
+
+// Takes `#n` off the end. Rejected if something else than a number from 1 follows `#`.
+std::variant<std::optional<int>, Rejected> take_nth(std::string_view whole,
+                                                    std::string_view& text) {
+  const std::size_t hash = text.rfind('#');
+  if (hash == std::string_view::npos) return std::optional<int>();
+  const std::string_view digits = text.substr(hash + 1);
+  int nth = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), nth);
+  if (error != std::errc() || end != digits.data() + digits.size() || nth < 1) {
+    return reject(whole,
+                  quoted(digits) + " after # is out of range; allowed is a whole number from 1");
+  }
+  text = text.substr(0, hash);
+  return std::optional<int>(nth);
+}
+
+bool is_kind(const Selector& selector, std::optional<OpClass> op_class, const TracedOp& op) {
+  if (op_class) return op.op_class == *op_class;
+  if (op.name == selector.op) return true;
+  return op.name.size() > selector.op.size() && op.name[selector.op.size()] == '.' &&
+         op.name.starts_with(selector.op);
+}
+
+// For each scope the outermost scope around it, or itself, that matches; kNone if none does.
+// A parent stands before its children.
+std::vector<ScopeId> matching_instances(const std::string& pattern, const Trace& trace) {
+  std::vector<ScopeId> instances;
+  instances.reserve(trace.scopes.size());
+  for (const TracedScope& scope : trace.scopes) {
+    const ScopeId around =
+        scope.parent == kNone ? kNone : instances[static_cast<std::size_t>(scope.parent)];
+    const bool matches = pattern.empty() || matches_pattern(pattern, scope.path);
+    const auto self = static_cast<ScopeId>(instances.size());
+    instances.push_back(around != kNone ? around : (matches ? self : kNone));
+  }
+  return instances;
+}
+
+}  // namespace
+
+std::variant<Selector, Rejected> parse_selector(std::string_view text) {
+  Selector selector;
+  std::string_view rest = text;
+  auto nth = take_nth(text, rest);
+  if (auto* rejected = std::get_if<Rejected>(&nth)) return *rejected;
+  selector.nth = std::get<std::optional<int>>(nth);
+
+  const Split op = split_last(rest);
+  const Split space = split_last(op.before);
+  const bool is_class = op_class_from_string(op.last).has_value();
+  if (!consists_of(op.last, "."))
+    return reject(text, "no op or op class in it; " + std::string(kForms));
+  if (!op.found && !is_class) return reject(text, not_a_class(op.last));
+  if (is_class && !is_known_namespace(space.last)) {
+    selector.op = op.last;
+    selector.scope_pattern = op.before;
+    if (op.found && op.before.empty())
+      return reject(text, "an empty scope pattern; leave out the leading '::'");
+  } else {
+    if (!consists_of(space.last, "")) return reject(text, not_a_class(op.last));
+    selector.op = std::string(space.last) + "::" + std::string(op.last);
+    selector.scope_pattern = space.before;
+  }
+  if (!selector.scope_pattern.empty() && !consists_of(selector.scope_pattern, ".*-")) {
+    return reject(text, "scope pattern " + quoted(selector.scope_pattern) +
+                            " may hold letters, digits, '_', '-', '.' and '*'");
+  }
+  return selector;
+}
+
+std::string to_string(const Selector& selector) {
+  std::string text = selector.scope_pattern;
+  if (!text.empty()) text += "::";
+  text += selector.op;
+  if (selector.nth) text.append("#").append(std::to_string(*selector.nth));
+  return text;
+}
+
+bool matches_pattern(std::string_view pattern, std::string_view text) {
+  std::size_t at = 0, in_text = 0;
+  std::size_t last_star = std::string_view::npos, star_text = 0;
+  while (in_text < text.size()) {
+    if (at < pattern.size() && pattern[at] == '*') {
+      last_star = at++;
+      star_text = in_text;
+    } else if (at < pattern.size() && pattern[at] == text[in_text]) {
+      ++at;
+      ++in_text;
+    } else if (last_star != std::string_view::npos) {
+      at = last_star + 1;  // let the star take one more character
+      in_text = ++star_text;
+    } else {
+      return false;
+    }
+  }
+  while (at < pattern.size() && pattern[at] == '*') ++at;
+  return at == pattern.size();
+}
+
+std::vector<bool> matches(const Selector& selector, const Trace& trace) {
+  const std::vector<ScopeId> instances = matching_instances(selector.scope_pattern, trace);
+  const std::optional<OpClass> op_class = op_class_from_string(selector.op);
+  std::map<ScopeId, int> seen;  // ops of the kind so far, by instance
+  std::vector<bool> picked;
+  picked.reserve(trace.ops.size());
+  for (const TracedOp& op : trace.ops) {
+    const ScopeId instance =
+        op.scope == kNone ? kNone : instances[static_cast<std::size_t>(op.scope)];
+    const bool in_scope = selector.scope_pattern.empty() || instance != kNone;
+    if (!in_scope || !is_kind(selector, op_class, op)) {
+      picked.push_back(false);
+      continue;
+    }
+    const int count = ++seen[instance];
+    picked.push_back(!selector.nth || count == *selector.nth);
+  }
+  return picked;
+}
+
+}  // namespace rematch

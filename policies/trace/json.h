@@ -1,0 +1,75 @@
+// What every format's reader shares: the JSON type, the error of a file that cannot be used, the
+// version rule, and typed access to keys that names the place of a mistake.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rematch {
+
+using Json = nlohmann::ordered_json;  // keeps the order of keys, for people
+
+// A file, or a part of one, that is not what its format says. One line, with the JSON path.
+struct FormatError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// "rematch.trace/1.": what the schema of every version that this build reads starts with.
+std::string schema_prefix(std::string_view kind, int major);
+
+// Throws FormatError unless `json` is of this kind and of a major version this build reads. A
+// newer minor version passes: it only adds keys, which readers ignore or keep.
+void require_schema(const Json& json, std::string_view kind, int major);
+
+// A place in a JSON document. Every accessor throws FormatError with its path if the document has
+// something else there. Refers to the document, which must outlive it.
+class JsonField {
+ public:
+  static constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+  static constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+
+  explicit JsonField(const Json& value, std::string path = {});
+
+  const Json& json() const { return *value_; }
+  const std::string& path() const { return path_; }
+  bool is_null() const { return value_->is_null(); }
+
+  // Of an object: a key that must be there, or may be.
+  JsonField at(std::string_view key) const;
+  std::optional<JsonField> find(std::string_view key) const;
+  void require_object() const;
+  // For files that people write: an unknown key is a typing mistake, so it is refused, with the
+  // nearest known one. Machine-written formats let unknown keys pass.
+  void require_known_keys(std::initializer_list<std::string_view> known) const;
+
+  // Of an array.
+  std::size_t size() const;
+  JsonField at(std::size_t index) const;
+  std::vector<JsonField> elements() const;
+
+  std::int64_t integer(std::int64_t min = kMin, std::int64_t max = kMax) const;
+  std::int32_t integer32(std::int32_t min = std::numeric_limits<std::int32_t>::min(),
+                         std::int32_t max = std::numeric_limits<std::int32_t>::max()) const;
+  double number() const;
+  bool boolean() const;
+  const std::string& string() const;
+  std::vector<std::string> strings() const;
+
+  // Throws FormatError: path and problem.
+  [[noreturn]] void fail(const std::string& problem) const;
+
+ private:
+  [[noreturn]] void fail_type(std::string_view expected) const;
+
+  const Json* value_;
+  std::string path_;
+};
+
+}  // namespace rematch

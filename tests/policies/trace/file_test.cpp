@@ -1,0 +1,131 @@
+#include "policies/trace/file.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/support/scratch_folder.h"
+
+namespace rematch {
+namespace {
+
+using Catch::Contains;
+using testing::ScratchFolder;
+
+void put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+std::string get(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST_CASE("JSON survives writing and reading, keys in order") {
+  const ScratchFolder folder;
+  const Json json = {{"z", 1}, {"a", {1.5, nullptr, "x"}}, {"m", Json::object()}};
+  write_json_file(folder.file("a.json"), json);
+  const Json read = read_json_file(folder.file("a.json"));
+  CHECK(read == json);
+  CHECK(read.dump() == json.dump());
+}
+
+TEST_CASE("a file that cannot be read is said in one line with the reason") {
+  const ScratchFolder folder;
+  const std::string missing = folder.file("missing.json");
+  CHECK_THROWS_WITH(read_json_file(missing),
+                    "cannot read '" + missing + "': No such file or directory");
+  CHECK_THROWS_WITH(read_json_file(folder.path().string()), Contains("Is a directory"));
+  CHECK_THROWS_AS(read_json_file(missing), FileError);
+}
+
+TEST_CASE("a file that is no JSON is said with line and column") {
+  const ScratchFolder folder;
+  const std::string path = folder.file("bad.json");
+  struct Row {
+    std::string text;
+    std::string message;
+  };
+  const Row rows[] = {
+      {"", "is empty"},
+      {" \n\t ", "is empty"},
+      {"{\"a\": 1,\n  \"b\": }", "line 2, column 8"},
+      {"{\"a\": 1", "line 1, column 7"},
+      {"{} {}", "line 1, column 4"},
+      {"[1e999]", "number overflow"},
+      {"[NaN]", "malformed JSON"},
+      {"{\"a\": 1, \"b\": 2, \"a\": 3}", "key \"a\" stands twice"},
+      {std::string(101, '[') + std::string(101, ']'), "nested deeper than 100"},
+      {std::string("{\"a\": \"\xFF\"}"), "malformed JSON"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    put(path, row.text);
+    CHECK_THROWS_WITH(read_json_file(path), Contains(path) && Contains(row.message));
+    CHECK_THROWS_AS(read_json_file(path), FormatError);
+    try {
+      read_json_file(path);
+    } catch (const FormatError& error) {
+      CHECK(std::string(error.what()).find('\n') == std::string::npos);
+    }
+  }
+  put(path, std::string(100, '[') + std::string(100, ']'));
+  CHECK_NOTHROW(read_json_file(path));
+}
+
+TEST_CASE("a file beyond the limit is refused before it is parsed") {
+  const ScratchFolder folder;
+  put(folder.file("a.json"), "[1, 2, 3]");
+  CHECK_NOTHROW(read_json_file(folder.file("a.json"), Bytes{9}));
+  CHECK_THROWS_WITH(read_json_file(folder.file("a.json"), Bytes{8}),
+                    Contains("larger than the limit of 8 bytes"));
+}
+
+TEST_CASE("an object with very many keys reads in linear time") {
+  std::string text = "{";
+  for (int key = 0; key < 100000; ++key) {
+    text.append(key == 0 ? "\"" : ",\"").append(std::to_string(key)).append("\":0");
+  }
+  CHECK(parse_json(text + "}", "many").size() == 100000);
+}
+
+TEST_CASE("writing replaces the whole file and leaves nothing beside it") {
+  const ScratchFolder folder;
+  const std::string path = folder.file("a.json");
+  put(path, "a much longer text than the one that follows");
+  write_file_atomically(path, "short");
+  CHECK(get(path) == "short");
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("a failed write leaves the old file and nothing beside it") {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder.file("target"));
+  CHECK_THROWS_WITH(write_file_atomically(folder.file("target"), "text"),
+                    Contains("Is a directory"));
+  const std::string nowhere = folder.file("no/such/folder/a.json");
+  CHECK_THROWS_WITH(write_file_atomically(nowhere, "text"),
+                    "cannot write '" + nowhere + "': No such file or directory");
+  CHECK_THROWS_AS(write_file_atomically("/proc/a.json", "text"), FileError);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("a link's target is written, and a device is not replaced") {
+  const ScratchFolder folder;
+  put(folder.file("target.json"), "old");
+  std::filesystem::create_symlink("target.json", folder.file("link.json"));
+  write_file_atomically(folder.file("link.json"), "new");
+  CHECK(get(folder.file("target.json")) == "new");
+  CHECK(std::filesystem::is_symlink(folder.file("link.json")));
+  write_file_atomically("/dev/null", "text");
+  CHECK(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST_CASE("a full disk is an error, not half a file") {
+  if (!std::filesystem::exists("/dev/full")) return;
+  CHECK_THROWS_WITH(write_file_atomically("/dev/full", "text"),
+                    Contains("No space left on device"));
+}
+
+}  // namespace
+}  // namespace rematch
