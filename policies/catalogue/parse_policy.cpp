@@ -1,0 +1,208 @@
+#include "policies/catalogue/catalogue.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <system_error>
+
+#include "policies/catalogue/families.h"
+#include "policies/plan/policy_json.h"
+#include "policies/trace/suggest.h"
+
+namespace rematch {
+namespace {
+
+constexpr int kMaxArgument = 1'000'000;  // no model has as many layers
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+std::string in_quotes(std::string_view text) {
+  std::string quoted(1, '\'');
+  quoted += text;
+  quoted += '\'';
+  return quoted;
+}
+
+// Splits at commas outside brackets. nullopt: brackets do not pair.
+std::optional<std::vector<std::string_view>> split(std::string_view text) {
+  std::vector<std::string_view> parts;
+  std::string open;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '(' || c == '[') open += c == '(' ? ')' : ']';
+    if (c == ')' || c == ']') {
+      if (open.empty() || open.back() != c) return std::nullopt;
+      open.pop_back();
+    }
+    if (c == ',' && open.empty()) {
+      parts.push_back(trimmed(text.substr(begin, i - begin)));
+      begin = i + 1;
+    }
+  }
+  if (!open.empty()) return std::nullopt;
+  parts.push_back(trimmed(text.substr(begin)));
+  return parts;
+}
+
+// `name` or `name(arguments)`.
+struct Call {
+  std::string_view name;
+  std::optional<std::string_view> arguments;
+};
+
+std::optional<Call> parse_call(std::string_view text) {
+  const std::size_t open = text.find('(');
+  if (open == std::string_view::npos) {
+    const bool plain = text.find_first_of(")[], \t") == std::string_view::npos;
+    return plain ? std::optional(Call{text, std::nullopt}) : std::nullopt;
+  }
+  if (text.back() != ')') return std::nullopt;
+  const std::string_view inside = text.substr(open + 1, text.size() - open - 2);
+  if (!split(inside)) return std::nullopt;
+  return Call{trimmed(text.substr(0, open)), trimmed(inside)};
+}
+
+std::string usage(const PolicyFamilyEntry& found) {
+  return std::string(found.entry.name) + std::string(found.entry.parameters);
+}
+
+std::variant<int, Rejected> parse_number(std::string_view text, int least,
+                                         const std::string& what) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = error != std::errc::invalid_argument && end == text.data() + text.size();
+  if (!is_number || error == std::errc::result_out_of_range || number < least ||
+      number > kMaxArgument) {
+    return Rejected{what + " is a whole number from " + std::to_string(least) + " to " +
+                    std::to_string(kMaxArgument) + ", not " + in_quotes(text)};
+  }
+  return number;
+}
+
+std::variant<std::vector<int>, Rejected> parse_count(const PolicyFamilyEntry& found,
+                                                     const Call& call) {
+  const std::string form = usage(found) + ", for example " + std::string(found.entry.name) + "(2)";
+  if (!call.arguments || call.arguments->empty())
+    return Rejected{in_quotes(call.name) + " needs N: write " + form};
+  const auto parts = *split(*call.arguments);
+  if (parts.size() > 1) {
+    return Rejected{in_quotes(call.name) + " takes one argument, not " +
+                    std::to_string(parts.size()) + ": write " + form};
+  }
+  auto number = parse_number(parts[0], 1, "N of " + usage(found));
+  if (const auto* rejected = std::get_if<Rejected>(&number)) return *rejected;
+  return std::vector<int>{std::get<int>(number)};
+}
+
+// Layer indices, sorted: `[0,2]`, or without the brackets `0,2`.
+std::variant<std::vector<int>, Rejected> parse_list(const PolicyFamilyEntry& found,
+                                                    const Call& call) {
+  const std::string name(found.entry.name);
+  if (!call.arguments || call.arguments->empty()) {
+    return Rejected{in_quotes(name) + " needs layer indices: write " + name + "([0,2]), or " +
+                    name + "([]) for none"};
+  }
+  std::string_view list = *call.arguments;
+  if (list.front() == '[' && list.back() == ']') list = trimmed(list.substr(1, list.size() - 2));
+  std::set<int> indices;
+  if (list.empty()) return std::vector<int>{};
+  const auto parts = split(list);
+  if (!parts) return Rejected{"the brackets of " + in_quotes(list) + " do not pair"};
+  for (std::string_view part : *parts) {
+    auto number = parse_number(part, 0, "a layer index of " + name);
+    if (const auto* rejected = std::get_if<Rejected>(&number)) return *rejected;
+    if (!indices.insert(std::get<int>(number)).second) {
+      return Rejected{name + " names layer " + std::string(part) + " twice; name it once"};
+    }
+  }
+  return std::vector<int>(indices.begin(), indices.end());
+}
+
+std::variant<std::vector<int>, Rejected> parse_arguments(const PolicyFamilyEntry& found,
+                                                         const Call& call) {
+  switch (found.arguments) {
+    case PolicyArguments::kCount:
+      return parse_count(found, call);
+    case PolicyArguments::kList:
+      return parse_list(found, call);
+    case PolicyArguments::kNoArguments:
+      break;
+  }
+  if (call.arguments && !call.arguments->empty()) {
+    return Rejected{in_quotes(call.name) + " takes no arguments, not (" +
+                    std::string(*call.arguments) + ")"};
+  }
+  return std::vector<int>{};
+}
+
+std::string canonical(const PolicyFamilyEntry& found, const std::vector<int>& arguments) {
+  std::string text;
+  for (int argument : arguments) {
+    if (!text.empty()) text += ',';
+    text += std::to_string(argument);
+  }
+  const std::string name(found.entry.name);
+  if (found.arguments == PolicyArguments::kNoArguments) return name;
+  return found.arguments == PolicyArguments::kCount ? name + "(" + text + ")"
+                                                    : name + "([" + text + "])";
+}
+
+std::string unknown(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const PolicyFamilyEntry& known : policy_entries()) names.push_back(known.entry.name);
+  return "unknown policy " + in_quotes(name) + did_you_mean(name, names) +
+         "; `rematch list` shows all, and a policy file ends in .json";
+}
+
+}  // namespace
+
+std::variant<Policy, Rejected> parse_policy(std::string_view text) {
+  text = trimmed(text);
+  if (text.empty()) return Rejected{"a policy is empty; `rematch list` shows all"};
+  if (text.ends_with(".json")) return read_policy_file(std::string(text));
+  const std::optional<Call> call = parse_call(text);
+  if (!call) {
+    return Rejected{"policy " + in_quotes(text) +
+                    " is not of the form name or name(arguments), for example nth_last(2)"};
+  }
+  const auto& all = policy_entries();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const PolicyFamilyEntry& known) {
+    return known.entry.name == call->name;
+  });
+  if (found == all.end()) return Rejected{unknown(call->name)};
+  const auto arguments = parse_arguments(*found, *call);
+  if (const auto* rejected = std::get_if<Rejected>(&arguments)) return *rejected;
+  Policy policy = found->make(std::get<std::vector<int>>(arguments));
+  policy.name = canonical(*found, std::get<std::vector<int>>(arguments));
+  return policy;
+}
+
+std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text) {
+  const auto parts = split(text);
+  if (!parts) return Rejected{"the brackets of " + in_quotes(text) + " do not pair"};
+  std::vector<Policy> policies;
+  for (std::string_view part : *parts) {
+    if (part.empty()) {
+      return Rejected{"the list of policies " + in_quotes(text) +
+                      " has an empty entry; write names with one comma between them"};
+    }
+    auto parsed = parse_policy(part);
+    if (const auto* rejected = std::get_if<Rejected>(&parsed)) return *rejected;
+    Policy& policy = std::get<Policy>(parsed);
+    if (std::any_of(policies.begin(), policies.end(),
+                    [&](const Policy& other) { return other.name == policy.name; })) {
+      return Rejected{"policy " + policy.name + " is listed twice; list it once"};
+    }
+    policies.push_back(std::move(policy));
+  }
+  return policies;
+}
+
+}  // namespace rematch

@@ -1,0 +1,226 @@
+#include "policies/catalogue/place_regions.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace rematch {
+namespace {
+
+// The blocks of one list, in forward order. A looped layer appears as often as it runs.
+struct BlockList {
+  std::vector<TracedBlock> blocks;
+  int num_layers = 0;
+};
+
+std::vector<BlockList> block_lists(const Trace& trace) {
+  std::vector<BlockList> lists;
+  std::map<std::string, std::size_t> by_name;
+  for (const TracedBlock& block : trace.blocks) {
+    const auto [found, is_new] = by_name.try_emplace(block.list, lists.size());
+    if (is_new) lists.emplace_back();
+    BlockList& list = lists[found->second];
+    list.blocks.push_back(block);
+    list.num_layers = std::max(list.num_layers, block.index + 1);
+  }
+  return lists;
+}
+
+bool has_n(BlockChoice::Kind kind) {
+  switch (kind) {
+    case BlockChoice::Kind::kNthFirst:
+    case BlockChoice::Kind::kNthLast:
+    case BlockChoice::Kind::kSkipNth:
+    case BlockChoice::Kind::kFirst:
+    case BlockChoice::Kind::kLast:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool chooses(const BlockChoice& choice, int layer, int num_layers) {
+  const bool listed =
+      std::find(choice.indices.begin(), choice.indices.end(), layer) != choice.indices.end();
+  switch (choice.kind) {
+    case BlockChoice::Kind::kNone:
+      return false;
+    case BlockChoice::Kind::kAll:
+      return true;
+    case BlockChoice::Kind::kNthFirst:
+      return layer % choice.n == 0;
+    case BlockChoice::Kind::kNthLast:
+      return (layer + 1) % choice.n == 0;
+    case BlockChoice::Kind::kSkipNth:
+      return layer % choice.n != 0;
+    case BlockChoice::Kind::kFirst:
+      return layer < choice.n;
+    case BlockChoice::Kind::kLast:
+      return layer >= num_layers - choice.n;
+    case BlockChoice::Kind::kOnly:
+      return listed;
+    case BlockChoice::Kind::kExcept:
+      return !listed;
+  }
+  return false;
+}
+
+std::string layers_of(const std::string& model, int num_layers) {
+  return model + " has " + std::to_string(num_layers) + (num_layers == 1 ? " layer" : " layers");
+}
+
+// N and indices against the longest list: what no list has is a mistake.
+std::optional<Rejected> check_range(const Policy& policy, const Trace& trace, int num_layers) {
+  const std::string model = layers_of(trace.model, num_layers);
+  const bool segments = policy.regions.kind == RegionChoice::Kind::kSegments;
+  for (const auto& [used, n] : {std::pair(has_n(policy.blocks.kind), policy.blocks.n),
+                                std::pair(segments, policy.regions.n)}) {
+    if (used && (n < 1 || n > num_layers)) {
+      return Rejected{policy.name + ": N is " + std::to_string(n) + ", but " + model +
+                      "; use 1 to " + std::to_string(num_layers)};
+    }
+  }
+  for (int index : policy.blocks.indices) {
+    if (index < 0 || index >= num_layers) {
+      return Rejected{policy.name + ": layer " + std::to_string(index) + " does not exist, " +
+                      model + "; use indices 0 to " + std::to_string(num_layers - 1)};
+    }
+  }
+  return std::nullopt;
+}
+
+PlacedRegion region_of(const Trace& trace, ScopeId first, ScopeId last, std::vector<int> layers) {
+  return {{trace.scopes[first].path, trace.scopes[last].path, 0, std::move(layers)},
+          first,
+          {trace.scopes[first].first_op, trace.scopes[last].end_op}};
+}
+
+// Chosen blocks in runs of at most n; a layer that is not chosen ends a run.
+void add_runs(const Trace& trace, const BlockList& list, const BlockChoice& choice, int n,
+              std::vector<PlacedRegion>& regions) {
+  int in_run = 0;
+  for (const TracedBlock& block : list.blocks) {
+    if (!chooses(choice, block.index, list.num_layers)) {
+      in_run = 0;
+      continue;
+    }
+    const PlacedRegion region = region_of(trace, block.scope, block.scope, {block.index});
+    if (in_run == 0) {
+      regions.push_back(region);
+    } else {
+      regions.back().planned.last_scope = region.planned.last_scope;
+      regions.back().planned.layers.push_back(block.index);
+      regions.back().range.end = region.range.end;
+    }
+    in_run = (in_run + 1) % n;
+  }
+}
+
+bool is_below(const Trace& trace, ScopeId scope, ScopeId ancestor) {
+  while (scope != kNone && scope != ancestor) scope = trace.scopes[scope].parent;
+  return scope == ancestor;
+}
+
+// The outermost scopes below the block whose path, relative to it, matches a pattern.
+void add_scopes(const Trace& trace, const TracedBlock& block, const RegionChoice& choice,
+                std::vector<PlacedRegion>& regions) {
+  const std::size_t prefix = trace.scopes[block.scope].path.size() + 1;
+  OpId covered = 0;
+  for (ScopeId id = block.scope + 1; id < static_cast<ScopeId>(trace.scopes.size()); ++id) {
+    const TracedScope& scope = trace.scopes[id];
+    if (!is_below(trace, id, block.scope) || scope.path.size() <= prefix) continue;
+    if (scope.first_op < covered) continue;
+    const std::string_view relative = std::string_view(scope.path).substr(prefix);
+    if (std::any_of(choice.patterns.begin(), choice.patterns.end(),
+                    [&](const std::string& p) { return matches_pattern(p, relative); })) {
+      regions.push_back(region_of(trace, id, id, {block.index}));
+      covered = scope.end_op;
+    }
+  }
+}
+
+std::string scope_names_below(const Trace& trace, const TracedBlock& block) {
+  const std::size_t prefix = trace.scopes[block.scope].path.size() + 1;
+  std::string names;
+  for (ScopeId id = block.scope + 1; id < static_cast<ScopeId>(trace.scopes.size()); ++id) {
+    if (!is_below(trace, id, block.scope)) continue;
+    names += (names.empty() ? "" : ", ") + trace.scopes[id].path.substr(prefix);
+  }
+  return names.empty() ? "none" : names;
+}
+
+std::string join(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+// All top-level scopes but the loss. What it saves is needed at once, so nothing is gained there.
+std::vector<PlacedRegion> root_region(const Trace& trace) {
+  ScopeId first = kNone;
+  ScopeId last = kNone;
+  for (ScopeId id = 0; id < static_cast<ScopeId>(trace.scopes.size()); ++id) {
+    if (trace.scopes[id].parent != kNone || trace.scopes[id].path == "loss") continue;
+    if (first == kNone) first = id;
+    last = id;
+  }
+  if (first == kNone) return {};
+  std::set<int> layers;
+  for (const TracedBlock& block : trace.blocks) layers.insert(block.index);
+  return {region_of(trace, first, last, {layers.begin(), layers.end()})};
+}
+
+std::variant<std::vector<PlacedRegion>, Rejected> place(const Policy& policy, const Trace& trace) {
+  if (policy.regions.kind == RegionChoice::Kind::kRoot) return root_region(trace);
+  std::vector<PlacedRegion> regions;
+  for (const BlockList& list : block_lists(trace)) {
+    switch (policy.regions.kind) {
+      case RegionChoice::Kind::kSegments:
+        add_runs(trace, list, policy.blocks, policy.regions.n, regions);
+        break;
+      case RegionChoice::Kind::kScopes:
+        for (const TracedBlock& block : list.blocks) {
+          if (chooses(policy.blocks, block.index, list.num_layers)) {
+            add_scopes(trace, block, policy.regions, regions);
+          }
+        }
+        break;
+      default:
+        add_runs(trace, list, policy.blocks, 1, regions);
+    }
+  }
+  if (policy.regions.kind == RegionChoice::Kind::kScopes && regions.empty()) {
+    return Rejected{policy.name + ": no scope in a chosen block matches " +
+                    join(policy.regions.patterns) + "; the blocks of " + trace.model +
+                    " have the scopes " + scope_names_below(trace, trace.blocks.front())};
+  }
+  return regions;
+}
+
+}  // namespace
+
+std::variant<std::vector<PlacedRegion>, Rejected> place_regions(const Policy& policy,
+                                                                const Trace& trace) {
+  if (policy.blocks.kind == BlockChoice::Kind::kNone) return std::vector<PlacedRegion>{};
+  int num_layers = 0;
+  for (const TracedBlock& block : trace.blocks) num_layers = std::max(num_layers, block.index + 1);
+  if (num_layers == 0 && policy.regions.kind != RegionChoice::Kind::kRoot) {
+    return Rejected{policy.name + ": the trace of " + trace.model +
+                    " has no layers; open its blocks as scopes with a layer index, or use root"};
+  }
+  if (auto rejected = check_range(policy, trace, num_layers)) return *rejected;
+  auto placed = place(policy, trace);
+  if (auto* regions = std::get_if<std::vector<PlacedRegion>>(&placed)) {
+    std::erase_if(*regions, [](const PlacedRegion& r) { return r.range.first >= r.range.end; });
+    std::sort(regions->begin(), regions->end(), [](const PlacedRegion& a, const PlacedRegion& b) {
+      return a.range.first < b.range.first;
+    });
+  }
+  return placed;
+}
+
+}  // namespace rematch

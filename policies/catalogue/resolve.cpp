@@ -1,0 +1,132 @@
+#include "policies/catalogue/resolve.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "policies/catalogue/place_regions.h"
+#include "policies/catalogue/treat_ops.h"
+#include "policies/predict/region.h"
+
+namespace rematch {
+namespace {
+
+// A save is dead if no value of it is saved for backward, nor read by anything that must be
+// recomputed for what is.
+void mark_dead_saves(const RegionGraph& graph, std::vector<PlannedOp>& ops) {
+  const std::vector<bool> kept = kept_values(graph, ops);
+  std::vector<RegionUse> roots;
+  std::vector<bool> wanted(graph.values.size(), false);
+  for (const RegionSlot& slot : graph.slots) {
+    roots.push_back(slot.use);
+    wanted[slot.use.value] = true;
+  }
+  const std::vector<bool> executed = closure_of(graph, kept, roots);
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    if (!executed[i]) continue;
+    for (const RegionUse& read : graph.ops[i].reads) wanted[read.value] = true;
+  }
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const std::vector<int>& outputs = graph.ops[i].outputs;
+    ops[i].dead_save =
+        ops[i].treatment != Treatment::kRecompute &&
+        std::none_of(outputs.begin(), outputs.end(), [&](int v) { return kept[v] && wanted[v]; });
+  }
+}
+
+// What a region writes in place later cannot be held: the op runs again.
+void recompute_what_is_overwritten(const RegionGraph& graph, std::vector<PlannedOp>& ops) {
+  const std::vector<bool> kept = kept_values(graph, ops);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].treatment == Treatment::kRecompute) continue;
+    const std::vector<int>& outputs = graph.ops[i].outputs;
+    if (std::any_of(outputs.begin(), outputs.end(), [&](int value) { return kept[value]; }))
+      continue;
+    ops[i].treatment = Treatment::kRecompute;
+    ops[i].reason += ", but is written in place later";
+  }
+}
+
+RegionType type_of(const OpTreater& treater, const Trace& trace, const PlacedRegion& region,
+                   bool early_stop) {
+  const RegionGraph graph = make_region_graph(trace, region.range);
+  RegionType type;
+  type.ops = treater.treat(region);
+  type.early_stop = early_stop;
+  recompute_what_is_overwritten(graph, type.ops);
+  mark_dead_saves(graph, type.ops);
+  return type;
+}
+
+Plan make_plan(const Policy& policy, const Trace& trace, const OpTreater& treater,
+               const std::vector<PlacedRegion>& regions) {
+  Plan plan;
+  plan.policy = policy.name;
+  plan.model = trace.model;
+  plan.dimensions = trace.dimensions;
+  plan.dtype = trace.dtype;
+  plan.trace_sha256 = trace_sha256(trace);
+  for (const PlacedRegion& region : regions) {
+    RegionType type = type_of(treater, trace, region, policy.early_stop);
+    const auto same = std::find(plan.types.begin(), plan.types.end(), type);
+    plan.regions.push_back(region.planned);
+    plan.regions.back().type = static_cast<int>(same - plan.types.begin());
+    if (same == plan.types.end()) plan.types.push_back(std::move(type));
+  }
+  return plan;
+}
+
+// The same regions as full's, and the same treatments: reasons are for people.
+bool is_full(const Plan& plan, const std::vector<PlacedRegion>& placed, const Trace& trace) {
+  const Policy full;  // every block a region, nothing saved
+  const auto all = place_regions(full, trace);
+  const auto* blocks = std::get_if<std::vector<PlacedRegion>>(&all);
+  if (blocks == nullptr || blocks->size() != placed.size()) return false;
+  const OpTreater treater(full, trace);
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    const RegionType& type = plan.types[plan.regions[i].type];
+    if (placed[i].range != (*blocks)[i].range || !type.early_stop) return false;
+    const std::vector<PlannedOp> ops = treater.treat(placed[i]);
+    if (!std::equal(
+            ops.begin(), ops.end(), type.ops.begin(), type.ops.end(),
+            [](const PlannedOp& a, const PlannedOp& b) { return a.treatment == b.treatment; })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::optional<Rejected> check_effect(const Policy& policy, const Plan& plan,
+                                     const std::vector<PlacedRegion>& placed, const Trace& trace) {
+  if (policy.no_effect_is_intended) return std::nullopt;
+  const std::string advice = "; write that instead, or pass --allow-no-effect to keep it";
+  if (plan.regions.empty()) {
+    return Rejected{policy.name + " checkpoints nothing of " + trace.model +
+                    ": it is the same as none" + advice};
+  }
+  if (is_full(plan, placed, trace)) {
+    return Rejected{policy.name + " recomputes every block of " + trace.model +
+                    " whole: it is the same as full" + advice};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace, NoEffect no_effect) {
+  const auto placed = place_regions(policy, trace);
+  if (const auto* rejected = std::get_if<Rejected>(&placed)) return *rejected;
+  const auto& regions = std::get<std::vector<PlacedRegion>>(placed);
+  const OpTreater treater(policy, trace);
+  std::vector<OpRange> ranges;
+  for (const PlacedRegion& region : regions) ranges.push_back(region.range);
+  if (auto rejected = treater.check_matches(ranges)) return *rejected;
+  Plan plan = make_plan(policy, trace, treater, regions);
+  if (no_effect == NoEffect::kReject) {
+    if (auto rejected = check_effect(policy, plan, regions, trace)) return *rejected;
+  }
+  return plan;
+}
+
+}  // namespace rematch

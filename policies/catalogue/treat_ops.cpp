@@ -1,0 +1,191 @@
+#include "policies/catalogue/treat_ops.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+namespace rematch {
+namespace {
+
+constexpr std::size_t kMaxNamesInMessage = 12;
+
+// Runs whatever a list says: a view costs nothing, and an in-place op must act on the value that
+// is there. wait_tensor returns its argument without saying so.
+bool is_always_executed(const TracedOp& op) {
+  return op.is_view || !op.writes.empty() || op.name == "_c10d_functional::wait_tensor";
+}
+
+Bytes fresh_bytes(const Trace& trace, const TracedOp& op) {
+  if (op.is_view) return {};
+  std::set<StorageId> storages;
+  for (ValueId output : op.outputs) storages.insert(trace.values[output].storage);
+  for (const TracedUse& input : op.inputs) storages.erase(trace.values[input.value].storage);
+  Bytes bytes;
+  for (StorageId storage : storages) bytes += trace.storages[storage].bytes;
+  return bytes;
+}
+
+std::string_view without_overload(std::string_view name) { return name.substr(0, name.find('.')); }
+
+std::optional<OpClass> class_of(const Selector& selector) {
+  if (auto op_class = op_class_from_string(selector.op)) return op_class;
+  const OpClass op_class = op_class_of(without_overload(selector.op));
+  if (op_class == OpClass::kOther) return std::nullopt;
+  return op_class;
+}
+
+std::string joined(const std::vector<const Selector*>& selectors) {
+  std::string text;
+  for (const Selector* selector : selectors) {
+    text += (text.empty() ? "" : ", ") + to_string(*selector);
+  }
+  return text;
+}
+
+}  // namespace
+
+OpTreater::OpTreater(const Policy& policy, const Trace& trace)
+    : policy_(policy),
+      trace_(trace),
+      save_(match(policy.save)),
+      offload_(match(policy.offload)),
+      exclude_(match(policy.exclude)),
+      recompute_(match(policy.recompute)) {
+  block_of_scope_.assign(trace.scopes.size(), kNone);
+  for (std::size_t i = 0; i < trace.blocks.size(); ++i) {
+    block_of_scope_[trace.blocks[i].scope] = static_cast<int>(i);
+  }
+  if (policy.alternate) {
+    alternate_ = match(policy.alternate->selectors);
+    alternate_exclude_ = match(policy.alternate->exclude);
+  }
+}
+
+std::string OpTreater::Matches::text(OpId op) const { return to_string((*list)[selector[op]]); }
+
+OpTreater::Matches OpTreater::match(const std::vector<Selector>& list) const {
+  Matches found;
+  found.list = &list;
+  if (list.empty()) return found;
+  found.selector.assign(trace_.ops.size(), kNone);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::vector<bool> picked = matches(list[i], trace_);
+    for (std::size_t op = 0; op < picked.size(); ++op) {
+      if (picked[op] && found.selector[op] == kNone) found.selector[op] = static_cast<int>(i);
+    }
+  }
+  return found;
+}
+
+// The innermost block around a scope, or kNone.
+int OpTreater::block_of(ScopeId scope) const {
+  while (scope != kNone && block_of_scope_[scope] == kNone) scope = trace_.scopes[scope].parent;
+  return scope == kNone ? kNone : block_of_scope_[scope];
+}
+
+std::string OpTreater::scope_name(ScopeId scope, const PlacedRegion& region) const {
+  if (scope == kNone) return "";
+  const std::string& path = trace_.scopes[scope].path;
+  const int block = block_of(scope);
+  if (block == kNone || block_of(region.first_scope) == kNone) return path;
+  const std::size_t prefix = trace_.scopes[trace_.blocks[block].scope].path.size();
+  const std::string inside = path.size() > prefix ? path.substr(prefix + 1) : "";
+  if (region.planned.layers.size() == 1) return inside;
+  std::string name = "+";
+  name += std::to_string(trace_.blocks[block].index - region.planned.layers.front());
+  if (!inside.empty()) name += "." + inside;
+  return name;
+}
+
+std::vector<PlannedOp> OpTreater::treat(const PlacedRegion& region) const {
+  const OpRange range = region.range;
+  std::vector<PlannedOp> ops;
+  int alternated = 0;
+  for (OpId id = range.first; id < range.end; ++id) {
+    const TracedOp& traced = trace_.ops[id];
+    Decision decision = decide(id, alternated);
+    if (traced.draws_random && decision.treatment == Treatment::kRecompute) {
+      decision.reason += "; its draws are replayed";
+    }
+    ops.push_back({traced.name, scope_name(traced.scope, region), fresh_bytes(trace_, traced),
+                   decision.treatment, decision.reason, false});
+  }
+  return ops;
+}
+
+OpTreater::Decision OpTreater::decide(OpId op, int& alternated) const {
+  const TracedOp& traced = trace_.ops[op];
+  if (traced.is_view) return {Treatment::kRecompute, "view: free"};
+  if (is_always_executed(traced))
+    return {Treatment::kRecompute, "writes in place: always executed"};
+  if (exclude_.any(op)) return {Treatment::kRecompute, "excluded by " + exclude_.text(op)};
+  if (alternate_exclude_.any(op)) {
+    return {Treatment::kRecompute, "excluded by " + alternate_exclude_.text(op)};
+  }
+  if (alternate_.any(op)) {
+    const bool odd = ++alternated % 2 == 1;
+    const bool keep = odd == (policy_.alternate->keep == Alternation::Keep::kOdd);
+    return {keep ? Treatment::kSave : Treatment::kRecompute,
+            "alternates " + alternate_.text(op) + ": number " + std::to_string(alternated)};
+  }
+  return decide_by_lists(op);
+}
+
+OpTreater::Decision OpTreater::decide_by_lists(OpId op) const {
+  if (save_.any(op)) return {Treatment::kSave, "matches " + save_.text(op)};
+  if (offload_.any(op)) return {Treatment::kOffload, "matches " + offload_.text(op)};
+  if (recompute_.any(op)) return {Treatment::kRecompute, "matches " + recompute_.text(op)};
+  if (policy_.inverse) return {Treatment::kSave, "not in the recompute list"};
+  // Issued again, it would have to be in the same order on all ranks.
+  if (trace_.ops[op].op_class == OpClass::kCollective) {
+    return {Treatment::kSave, "collective: never issued twice"};
+  }
+  const bool has_list = !policy_.save.empty() || !policy_.offload.empty() || policy_.alternate;
+  return {Treatment::kRecompute, has_list ? "not in the save list" : "nothing is saved"};
+}
+
+std::optional<Rejected> OpTreater::check_matches(const std::vector<OpRange>& ranges) const {
+  std::vector<const Selector*> wanted;
+  bool found = false;
+  const auto look = [&](const Matches& matches, const std::vector<Selector>& list) {
+    for (const Selector& selector : list) wanted.push_back(&selector);
+    for (OpRange range : ranges) {
+      for (OpId op = range.first; op < range.end && !found; ++op) {
+        found = matches.any(op) && !is_always_executed(trace_.ops[op]);
+      }
+    }
+  };
+  look(save_, policy_.save);
+  look(offload_, policy_.offload);
+  if (policy_.alternate) look(alternate_, policy_.alternate->selectors);
+  if (policy_.inverse) look(recompute_, policy_.recompute);
+  if (wanted.empty() || found || ranges.empty()) return std::nullopt;
+  return Rejected{policy_.name + ": nothing in its regions matches " + joined(wanted) +
+                  "; use a name or class of what they do contain: " + names_in(ranges, wanted)};
+}
+
+// Names of the class that was asked for come first: `aten::addmm` for who wrote `aten::mm`.
+std::string OpTreater::names_in(const std::vector<OpRange>& ranges,
+                                const std::vector<const Selector*>& wanted) const {
+  std::set<OpClass> classes;
+  for (const Selector* selector : wanted) {
+    if (const auto op_class = class_of(*selector)) classes.insert(*op_class);
+  }
+  std::vector<std::string> names;
+  for (const bool of_wanted_class : {true, false}) {
+    for (OpRange range : ranges) {
+      for (OpId id = range.first; id < range.end; ++id) {
+        const TracedOp& op = trace_.ops[id];
+        if (is_always_executed(op) || classes.contains(op.op_class) != of_wanted_class) continue;
+        if (std::find(names.begin(), names.end(), op.name) == names.end()) names.push_back(op.name);
+      }
+    }
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMaxNamesInMessage); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  return names.size() > kMaxNamesInMessage ? text + ", ..." : text;
+}
+
+}  // namespace rematch

@@ -1,0 +1,261 @@
+#include "policies/predict/region.h"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace rematch {
+namespace {
+
+ScopeId nth_opening(const Trace& trace, const std::string& path, int nth) {
+  for (ScopeId id = 0; id < static_cast<ScopeId>(trace.scopes.size()); ++id) {
+    if (trace.scopes[id].path == path && nth-- == 0) return id;
+  }
+  throw std::invalid_argument("the plan has a region at scope '" + path +
+                              "', which the trace of model '" + trace.model +
+                              "' does not open; was the plan made for another model?");
+}
+
+bool reads(const TracedOp& op, ValueId value) {
+  return std::any_of(op.inputs.begin(), op.inputs.end(),
+                     [value](const TracedUse& use) { return use.value == value; });
+}
+
+// Ops whose autograd formula saves a floating-point result. Matters only for a value that is packed
+// between two ops, made by the one and read by the other, at a region's edge.
+bool saves_its_result(const TracedOp& op) {
+  static constexpr std::string_view kNames[] = {
+      "aten::exp",        "aten::sigmoid",  "aten::tanh",         "aten::sqrt", "aten::rsqrt",
+      "aten::reciprocal", "aten::_softmax", "aten::_log_softmax", "aten::relu", "aten::cumprod"};
+  return op.op_class == OpClass::kAttentionForward ||
+         std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
+}
+
+bool is_empty_factory(std::string_view name) {
+  return name.starts_with("aten::empty") || name.starts_with("aten::new_empty");
+}
+
+// Between two ops packs belong to the one before (its outputs) or the one after (its inputs).
+// Per pack with this at_op, in order: is it the op before's.
+class EdgePacks {
+ public:
+  EdgePacks(const Trace& trace, OpId at_op) : trace_(trace), at_op_(at_op) {}
+
+  bool is_of_op_before(const TracedPack& pack) {
+    if (at_op_ == 0 || trace_.values[pack.value].producer != at_op_ - 1) return false;
+    const bool next_reads =
+        at_op_ < static_cast<OpId>(trace_.ops.size()) && reads(trace_.ops[at_op_], pack.value);
+    if (!next_reads) return true;
+    return saves_its_result(trace_.ops[at_op_ - 1]) && seen_[pack.value]++ == 0;
+  }
+
+ private:
+  const Trace& trace_;
+  OpId at_op_;
+  std::map<ValueId, int> seen_;
+};
+
+class GraphBuilder {
+ public:
+  GraphBuilder(const Trace& trace, OpRange range) : trace_(trace) { graph_.range = range; }
+
+  RegionGraph build() {
+    for (OpId op = graph_.range.first; op < graph_.range.end; ++op) add_op(op);
+    add_slots();
+    note_side_effects();
+    note_constants();
+    add_events();
+    return std::move(graph_);
+  }
+
+ private:
+  int value(ValueId id) {
+    const auto [found, is_new] = values_.try_emplace(id, static_cast<int>(graph_.values.size()));
+    if (!is_new) return found->second;
+    const TracedValue& traced = trace_.values[id];
+    const bool inside = traced.producer >= graph_.range.first && traced.producer < graph_.range.end;
+    const int index = found->second;
+    graph_.values.push_back({id, inside ? traced.producer - graph_.range.first : kNone, kNone});
+    const int storage_index = storage(traced.storage);
+    graph_.values[index].storage = storage_index;
+    if (!inside) graph_.storages[storage_index].outside = true;
+    return index;
+  }
+
+  int storage(StorageId id) {
+    const auto [found, is_new] =
+        storages_.try_emplace(id, static_cast<int>(graph_.storages.size()));
+    if (is_new) graph_.storages.push_back({id, trace_.storages[id].bytes, false, {}});
+    return found->second;
+  }
+
+  void add_op(OpId id) {
+    const TracedOp& traced = trace_.ops[id];
+    RegionOp op;
+    op.is_view = traced.is_view;
+    for (const TracedUse& use : traced.inputs) op.reads.push_back({value(use.value), use.version});
+    for (ValueId output : traced.outputs) op.outputs.push_back(value(output));
+    for (StorageId written : traced.writes) {
+      op.writes.push_back(storage(written));
+      graph_.storages[op.writes.back()].writes.push_back(id - graph_.range.first);
+    }
+    graph_.ops.push_back(std::move(op));
+  }
+
+  void note_side_effects() {
+    for (RegionOp& op : graph_.ops) {
+      for (int written : op.writes) op.side_effect |= graph_.storages[written].outside;
+      if (!op.side_effect) continue;
+      for (int output : op.outputs) graph_.values[output].constant = true;
+    }
+    for (RegionStorage& storage : graph_.storages) {
+      if (storage.outside) storage.writes.clear();
+    }
+  }
+
+  void note_constants() {
+    for (const RegionOp& op : graph_.ops) {
+      for (const RegionUse& read : op.reads) {
+        RegionValue& value = graph_.values[read.value];
+        if (value.producer == kNone || !is_empty_factory(producer_name(value))) continue;
+        value.constant |= graph_.storages[value.storage].writes.empty();
+      }
+    }
+  }
+
+  std::string_view producer_name(const RegionValue& value) const {
+    return trace_.ops[graph_.range.first + value.producer].name;
+  }
+
+  void add_slots() {
+    for (PackId pack : packs_of(trace_, graph_.range)) {
+      const TracedPack& traced = trace_.packs[pack];
+      slots_.emplace(pack, static_cast<int>(graph_.slots.size()));
+      graph_.slots.push_back(
+          {pack, {value(traced.value), traced.version}, traced.at_op - graph_.range.first});
+      graph_.stop = std::max(graph_.stop, graph_.slots.back().at_op);
+    }
+  }
+
+  void add_events() {
+    std::size_t last = 0;
+    Bytes other;
+    for (const BackwardEvent& event : trace_.backward) {
+      const auto slot = event.pack == kNone ? slots_.end() : slots_.find(event.pack);
+      const bool touches = slot != slots_.end();
+      if (graph_.events.empty() && !touches) {
+        if (event.kind == BackwardEvent::Kind::kOp) other = event.other_bytes;
+        continue;
+      }
+      if (graph_.events.empty()) graph_.other_bytes_before = other;
+      graph_.events.push_back({event.kind, touches ? slot->second : kNone, event.other_bytes});
+      if (touches) last = graph_.events.size();
+    }
+    graph_.events.resize(last);
+  }
+
+  const Trace& trace_;
+  RegionGraph graph_;
+  std::unordered_map<ValueId, int> values_;
+  std::unordered_map<StorageId, int> storages_;
+  std::unordered_map<PackId, int> slots_;
+};
+
+class Closure {
+ public:
+  Closure(const RegionGraph& graph, const std::vector<bool>& kept)
+      : graph_(graph), kept_(kept), planned_(graph.ops.size(), false) {}
+
+  void add(const RegionUse& root) {
+    need(root);
+    while (!pending_.empty()) {
+      const int op = pending_.back();
+      pending_.pop_back();
+      for (const RegionUse& read : graph_.ops[op].reads) need(read);
+    }
+  }
+
+  std::vector<bool> take() { return std::move(planned_); }
+
+ private:
+  void need(const RegionUse& use) {
+    const RegionValue& value = graph_.values[use.value];
+    if (value.producer == kNone || kept_[use.value]) return;
+    need_op(value.producer);
+    const std::vector<int>& writes = graph_.storages[value.storage].writes;
+    const auto num_writes = std::min<std::size_t>(use.version, writes.size());
+    for (std::size_t i = 0; i < num_writes; ++i) need_op(writes[i]);
+  }
+
+  void need_op(int op) {
+    if (planned_[op] || graph_.ops[op].side_effect) return;
+    planned_[op] = true;
+    pending_.push_back(op);
+  }
+
+  const RegionGraph& graph_;
+  const std::vector<bool>& kept_;
+  std::vector<bool> planned_;
+  std::vector<int> pending_;
+};
+
+}  // namespace
+
+std::vector<OpRange> region_ranges(const Trace& trace, const Plan& plan) {
+  std::vector<OpRange> ranges;
+  std::map<std::string, int> opened;
+  std::map<std::string, int> closed;
+  for (const PlannedRegion& region : plan.regions) {
+    const ScopeId first = nth_opening(trace, region.first_scope, opened[region.first_scope]++);
+    const ScopeId last = nth_opening(trace, region.last_scope, closed[region.last_scope]++);
+    ranges.push_back({trace.scopes[first].first_op, trace.scopes[last].end_op});
+  }
+  return ranges;
+}
+
+std::vector<PackId> packs_of(const Trace& trace, OpRange range) {
+  std::vector<PackId> packs;
+  const auto begin =
+      std::lower_bound(trace.packs.begin(), trace.packs.end(), range.first,
+                       [](const TracedPack& pack, OpId op) { return pack.at_op < op; });
+  EdgePacks front(trace, range.first);
+  EdgePacks back(trace, range.end);
+  for (auto pack = begin; pack != trace.packs.end() && pack->at_op <= range.end; ++pack) {
+    if (pack->at_op == range.first && front.is_of_op_before(*pack)) continue;
+    if (pack->at_op == range.end && !back.is_of_op_before(*pack)) continue;
+    packs.push_back(static_cast<PackId>(pack - trace.packs.begin()));
+  }
+  return packs;
+}
+
+RegionGraph make_region_graph(const Trace& trace, OpRange range) {
+  return GraphBuilder(trace, range).build();
+}
+
+std::vector<bool> kept_values(const RegionGraph& graph, const std::vector<PlannedOp>& ops) {
+  std::vector<bool> kept(graph.values.size(), false);
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    const RegionOp& op = graph.ops[i];
+    if (ops[i].treatment == Treatment::kRecompute || op.is_view || !op.writes.empty()) continue;
+    for (int output : op.outputs) {
+      const RegionStorage& storage = graph.storages[graph.values[output].storage];
+      kept[output] = !storage.outside && storage.writes.empty();
+    }
+  }
+  for (std::size_t i = 0; i < graph.values.size(); ++i) {
+    if (graph.values[i].constant) kept[i] = true;
+  }
+  return kept;
+}
+
+std::vector<bool> closure_of(const RegionGraph& graph, const std::vector<bool>& kept,
+                             const std::vector<RegionUse>& roots) {
+  Closure closure(graph, kept);
+  for (const RegionUse& root : roots) closure.add(root);
+  return closure.take();
+}
+
+}  // namespace rematch

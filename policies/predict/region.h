@@ -1,0 +1,96 @@
+// A region of a trace as a schedule sees it: ops, values and storages by small local index, the
+// tensors saved for backward while it was open, and what backward does with them. Knows no
+// treatment.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "policies/plan/plan.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// Ops [first, end) of a trace.
+struct OpRange {
+  OpId first = 0;
+  OpId end = 0;
+  bool operator==(const OpRange&) const = default;
+};
+
+// Where the plan's regions lie in the trace, in the plan's order. A scope that opens several times
+// is counted: the i-th region that starts with it starts at its i-th opening. Throws
+// std::invalid_argument if the trace lacks a scope: the plan was made for another model.
+std::vector<OpRange> region_ranges(const Trace& trace, const Plan& plan);
+
+// What was saved for backward while the region was open, in pack order. DemandStep::pack is an
+// index into this.
+std::vector<PackId> packs_of(const Trace& trace, OpRange range);
+
+struct RegionValue {
+  ValueId id = kNone;    // in the trace
+  int producer = kNone;  // local op; kNone: comes from outside the region
+  int storage = kNone;   // local
+  // Held until the region's last slot goes, because nothing can make it again: the result of a side
+  // effect, or of an `empty` that a kernel filled through a pointer.
+  bool constant = false;
+};
+
+struct RegionStorage {
+  StorageId id = kNone;
+  Bytes bytes;
+  bool outside = false;     // lives outside the region: recompute never allocates it
+  std::vector<int> writes;  // local ops that write it in place, in order; not if outside
+};
+
+struct RegionUse {
+  int value = kNone;  // local
+  std::int32_t version = 0;
+};
+
+struct RegionOp {
+  std::vector<RegionUse> reads;
+  std::vector<int> outputs;  // local values
+  std::vector<int> writes;   // local storages
+  bool is_view = false;
+  bool side_effect = false;  // writes what lives outside the region: never executed again
+};
+
+// A tensor saved for backward, and the number of region ops that had run when it was.
+struct RegionSlot {
+  PackId pack = kNone;
+  RegionUse use;
+  int at_op = 0;
+};
+
+// Backward from the first event that touches the region to the last.
+struct RegionEvent {
+  BackwardEvent::Kind kind = BackwardEvent::Kind::kOp;
+  int slot = kNone;   // kDemand, kRelease: kNone if the slot is another region's
+  Bytes other_bytes;  // kOp
+};
+
+struct RegionGraph {
+  OpRange range;
+  std::vector<RegionOp> ops;
+  std::vector<RegionValue> values;
+  std::vector<RegionStorage> storages;
+  std::vector<RegionSlot> slots;
+  std::vector<RegionEvent> events;
+  Bytes other_bytes_before;  // when the first event happens
+  int stop = 0;  // an early-stopped recompute runs the ops below: those before the last pack
+};
+
+RegionGraph make_region_graph(const Trace& trace, OpRange range);
+
+// Per local value: is it held from forward to backward. Constants, and the fresh outputs of saved
+// and offloaded ops; never a view's, a mutating op's, or one whose storage the region writes later,
+// because what is held must not change.
+std::vector<bool> kept_values(const RegionGraph& graph, const std::vector<PlannedOp>& ops);
+
+// Per local op: would a recompute of exactly `roots` run it. Kept values end the closure, and a
+// read at a version needs the in-place writes before it.
+std::vector<bool> closure_of(const RegionGraph& graph, const std::vector<bool>& kept,
+                             const std::vector<RegionUse>& roots);
+
+}  // namespace rematch

@@ -1,0 +1,141 @@
+#include <catch2/catch.hpp>
+
+#include "policies/catalogue/catalogue.h"
+
+namespace rematch {
+namespace {
+
+std::string name_of(std::string_view text) {
+  const auto parsed = parse_policy(text);
+  if (const auto* rejected = std::get_if<Rejected>(&parsed))
+    return "rejected: " + rejected->message;
+  return std::get<Policy>(parsed).name;
+}
+
+std::string message_of(std::string_view text) {
+  const auto parsed = parse_policy(text);
+  REQUIRE(std::holds_alternative<Rejected>(parsed));
+  return std::get<Rejected>(parsed).message;
+}
+
+Policy parsed(std::string_view text) { return std::get<Policy>(parse_policy(text)); }
+
+TEST_CASE("a policy is printed back in its canonical spelling") {
+  CHECK(name_of("none") == "none");
+  CHECK(name_of(" full ") == "full");
+  CHECK(name_of("full()") == "full");
+  CHECK(name_of("nth_last( 2 )") == "nth_last(2)");
+  CHECK(name_of("nth_last (02)") == "nth_last(2)");
+  CHECK(name_of("skip_list([3, 0])") == "skip_list([0,3])");
+  CHECK(name_of("skip_list(0,3)") == "skip_list([0,3])");
+  CHECK(name_of("skip_list(4)") == "skip_list([4])");
+  CHECK(name_of("skip_list([])") == "skip_list([])");
+}
+
+TEST_CASE("every catalogue name parses, with an argument where it has parameters") {
+  for (const CatalogueEntry& entry : catalogue()) {
+    CAPTURE(entry.name);
+    std::string text(entry.name);
+    if (entry.parameters == "(N)") text += "(2)";
+    if (entry.parameters == "([I,...])") text += "([2])";
+    CHECK(name_of(text) == text);
+    CHECK_FALSE(entry.description.empty());
+    CHECK_FALSE(entry.used_by.empty());
+  }
+}
+
+TEST_CASE("the catalogue lists the named policies") {
+  std::vector<std::string> names;
+  for (const CatalogueEntry& entry : catalogue()) {
+    names.push_back(std::string(entry.name) + std::string(entry.parameters));
+  }
+  CHECK(names == std::vector<std::string>{"none", "full", "full_nostop", "nth_last(N)",
+                                          "nth_first(N)", "skip_nth(N)", "first_n(N)", "last_n(N)",
+                                          "skip_list([I,...])", "only_list([I,...])", "attn_only",
+                                          "save_mm", "save_compute", "segments(N)", "root"});
+}
+
+TEST_CASE("a policy says when it changes nothing on purpose") {
+  for (const char* text : {"none", "full", "nth_last(1)", "nth_first(1)", "skip_nth(1)",
+                           "segments(1)", "skip_list([])", "only_list([])"}) {
+    CAPTURE(text);
+    CHECK(parsed(text).no_effect_is_intended);
+  }
+  for (const char* text :
+       {"full_nostop", "nth_last(2)", "first_n(1)", "skip_list([0])", "attn_only", "root"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parsed(text).no_effect_is_intended);
+  }
+}
+
+TEST_CASE("bad arguments are rejected with what to write") {
+  CHECK(message_of("nth_last") == "'nth_last' needs N: write nth_last(N), for example nth_last(2)");
+  CHECK(message_of("nth_last()") == message_of("nth_last"));
+  CHECK(message_of("nth_last(2,3)") ==
+        "'nth_last' takes one argument, not 2: write nth_last(N), for example nth_last(2)");
+  CHECK(message_of("full(2)") == "'full' takes no arguments, not (2)");
+  CHECK(message_of("skip_list") ==
+        "'skip_list' needs layer indices: write skip_list([0,2]), or skip_list([]) for none");
+  CHECK(message_of("skip_list()") == message_of("skip_list"));
+  CHECK(message_of("skip_list([1,1])") == "skip_list names layer 1 twice; name it once");
+  for (const char* bad : {"0", "-1", "two", "2.0", "1e3", "2 3", "+2", "1000001",
+                          "99999999999999999999", "-99999999999999999999"}) {
+    CAPTURE(bad);
+    CHECK(message_of("nth_last(" + std::string(bad) + ")") ==
+          "N of nth_last(N) is a whole number from 1 to 1000000, not '" + std::string(bad) + "'");
+  }
+  for (const char* bad : {"-1", "x", "1000001", "0.5", "(1)", "[1]"}) {
+    CAPTURE(bad);
+    CHECK(message_of("only_list([" + std::string(bad) + "])") ==
+          "a layer index of only_list is a whole number from 0 to 1000000, not '" +
+              std::string(bad) + "'");
+  }
+  CHECK(message_of("only_list([1,,2])") ==
+        "a layer index of only_list is a whole number from 0 to 1000000, not ''");
+}
+
+TEST_CASE("an unknown or broken name is rejected with the nearest one") {
+  CHECK_THAT(message_of("nth_lst(2)"),
+             Catch::Contains("unknown policy 'nth_lst'") && Catch::Contains("nth_last"));
+  CHECK_THAT(message_of("ful"), Catch::Contains("full"));
+  for (const char* bad : {"nth_last(2", "nth_last 2", "nth_last(2))", "nth_last[2]", "(2)x",
+                          "nth_last(2)x", "skip_list([0)]"}) {
+    CAPTURE(bad);
+    CHECK_THAT(message_of(bad), Catch::Contains("is not of the form"));
+  }
+  CHECK(message_of("  ") == "a policy is empty; `rematch list` shows all");
+  CHECK_THAT(message_of("(2)"), Catch::Contains("unknown policy ''"));
+  for (const char* text : {"nth_lst(2)", "x", "nth_last(\n)", "full(2)"}) {
+    CAPTURE(text);
+    CHECK(message_of(text).find('\n') == std::string::npos);
+  }
+}
+
+TEST_CASE("a missing policy file is rejected by its path") {
+  CHECK_THAT(message_of("no/such/policy.json"), Catch::Contains("no/such/policy.json"));
+}
+
+TEST_CASE("commas inside brackets do not split a list of policies") {
+  const auto list = parse_policies("none, skip_list([0,2]),skip_list(1,3) ,nth_last(2)");
+  REQUIRE(std::holds_alternative<std::vector<Policy>>(list));
+  std::vector<std::string> names;
+  for (const Policy& policy : std::get<std::vector<Policy>>(list)) names.push_back(policy.name);
+  CHECK(names ==
+        std::vector<std::string>{"none", "skip_list([0,2])", "skip_list([1,3])", "nth_last(2)"});
+}
+
+TEST_CASE("lists of policies with holes, repeats and open brackets are rejected") {
+  const auto message = [](std::string_view text) {
+    const auto list = parse_policies(text);
+    return std::holds_alternative<Rejected>(list) ? std::get<Rejected>(list).message : "";
+  };
+  CHECK_THAT(message("none,,full"), Catch::Contains("empty entry"));
+  CHECK_THAT(message(""), Catch::Contains("empty entry"));
+  CHECK_THAT(message("none,"), Catch::Contains("empty entry"));
+  CHECK(message("nth_last(2),nth_last( 2 )") == "policy nth_last(2) is listed twice; list it once");
+  CHECK_THAT(message("skip_list([0,2),none"), Catch::Contains("do not pair"));
+  CHECK_THAT(message("none,nth_lst(2)"), Catch::Contains("unknown policy"));
+}
+
+}  // namespace
+}  // namespace rematch
