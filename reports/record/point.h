@@ -91,7 +91,7 @@ struct MemoryRecord {
 struct StepRatioRecord {
   std::string reference;  // policy: "none"
   double ratio = 1;
-  std::array<double, 2> interval = {1, 1};
+  std::optional<std::array<double, 2>> interval;  // 95 %; absent with one block
   std::string verdict;
   bool operator==(const StepRatioRecord&) const = default;
 };

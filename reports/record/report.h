@@ -40,7 +40,7 @@ struct Report {
 };
 
 // One report of point files in the given order, with the first one's provenance. Rejected: none,
-// different fingerprints, two points with one key.
+// different fingerprints, two points of one policy with one key.
 std::variant<Report, Rejected> merge_points(const std::vector<PointFile>& files);
 
 }  // namespace rematch

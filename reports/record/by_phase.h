@@ -1,0 +1,59 @@
+// JSON of what is kept by phase: {"forward": {}, "recompute": {}, "backward": {}, "optimizer": {}},
+// every phase always there.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "policies/trace/op_class.h"
+#include "policies/trace/phase.h"
+#include "reports/record/field_value.h"
+
+namespace rematch {
+
+inline constexpr std::array kPhases = {Phase::kForward, Phase::kRecompute, Phase::kBackward,
+                                       Phase::kOptimizer};
+
+std::optional<Phase> phase_from_string(std::string_view text);
+
+// Classes that this build does not know are left out; the point keeps them as unknown members.
+template <class T>
+void read_value(const JsonField& field, std::map<OpClass, T>& classes) {
+  std::map<std::string, T> named;
+  read_value(field, named);
+  classes.clear();
+  for (const auto& [name, value] : named) {
+    if (const std::optional<OpClass> known = op_class_from_string(name)) classes[*known] = value;
+  }
+}
+
+template <class T>
+Json to_value(const std::map<OpClass, T>& classes) {
+  Json json = Json::object();
+  for (const auto& [op_class, value] : classes) {
+    json[std::string(to_string(op_class))] = to_value(value);
+  }
+  return json;
+}
+
+template <class T>
+Json phases_to_json(const std::array<T, kNumPhases>& values) {
+  Json json = Json::object();
+  for (const Phase phase : kPhases) {
+    json[std::string(to_string(phase))] = to_value(values[static_cast<std::size_t>(phase)]);
+  }
+  return json;
+}
+
+template <class T>
+void read_phases(const JsonField& field, std::array<T, kNumPhases>& values) {
+  for (const Phase phase : kPhases) {
+    read_value(field.at(to_string(phase)), values[static_cast<std::size_t>(phase)]);
+  }
+}
+
+}  // namespace rematch

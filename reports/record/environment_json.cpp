@@ -1,0 +1,65 @@
+#include "policies/trace/canonical_json.h"
+#include "reports/record/field_value.h"
+#include "reports/record/parts_json.h"
+
+namespace rematch {
+namespace {
+
+// Each member with its key, once for writing and reading.
+template <class AnEnvironment, class Visit>
+void visit_members(AnEnvironment& environment, Visit visit) {
+  visit("device", environment.device);
+  visit("device_uuid", environment.device_uuid);
+  visit("compute_capability", environment.compute_capability);
+  visit("device_memory_bytes", environment.device_memory);
+  visit("cpu_model", environment.cpu_model);
+  visit("cpu_cores", environment.cpu_cores);
+  visit("cpu_capability", environment.cpu_capability);
+  visit("threads", environment.threads);
+  visit("host_memory_bytes", environment.host_memory);
+  visit("libtorch_version", environment.libtorch_version);
+  visit("libtorch_build", environment.libtorch_build);
+  visit("math_mode", environment.math_mode);
+  visit("compiler", environment.compiler);
+  visit("build_type", environment.build_type);
+  visit("os", environment.os);
+  visit("kernel", environment.kernel);
+  visit("allocator", environment.allocator);
+  visit("driver", environment.driver);
+  visit("cuda_runtime", environment.cuda_runtime);
+  visit("cudnn", environment.cudnn);
+  visit("pcie_generation", environment.pcie_generation);
+  visit("pcie_width", environment.pcie_width);
+  visit("topology", environment.topology);
+  visit("cpu_governor", environment.cpu_governor);
+  visit("sm_clock_mhz", environment.sm_clock_mhz);
+  visit("memory_clock_mhz", environment.memory_clock_mhz);
+  visit("hostname", environment.hostname);
+  visit("variables", environment.variables);
+}
+
+}  // namespace
+
+Json environment_to_json(const Environment& environment) {
+  Json json = Json::object();
+  visit_members(environment,
+                [&json](const char* name, const auto& member) { json[name] = to_value(member); });
+  return json;
+}
+
+Environment environment_from_json(const JsonField& field) {
+  Environment environment;
+  visit_members(environment,
+                [&field](const char* name, auto& member) { read_member(field, name, member); });
+  return environment;
+}
+
+std::string fingerprint(const Environment& environment) {
+  Json json = environment_to_json(environment);
+  for (const char* name : {"hostname", "sm_clock_mhz", "memory_clock_mhz", "variables"}) {
+    json.erase(name);
+  }
+  return canonical_sha256(json);
+}
+
+}  // namespace rematch

@@ -1,0 +1,35 @@
+#include "reports/record/field_value.h"
+
+#include <cmath>
+
+namespace rematch {
+
+void read_value(const JsonField& field, bool& value) { value = field.boolean(); }
+void read_value(const JsonField& field, int& value) { value = field.integer32(); }
+void read_value(const JsonField& field, std::int64_t& value) { value = field.integer(); }
+void read_value(const JsonField& field, std::uint64_t& value) {
+  value = static_cast<std::uint64_t>(field.integer(0));
+}
+void read_value(const JsonField& field, double& value) { value = field.number(); }
+void read_value(const JsonField& field, std::string& value) { value = field.string(); }
+void read_value(const JsonField& field, Bytes& value) { value = Bytes{field.integer()}; }
+void read_value(const JsonField& field, std::chrono::nanoseconds& value) {
+  value = std::chrono::nanoseconds(field.integer());
+}
+
+void read_text(const JsonField& object, const char* name, std::string& value) {
+  const std::optional<JsonField> member = non_null_member(object, name);
+  value = member ? member->string() : std::string();
+}
+
+std::optional<JsonField> non_null_member(const JsonField& object, const char* name) {
+  JsonField member = object.at(name);
+  if (member.is_null()) return std::nullopt;
+  return member;
+}
+
+Json to_value(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+}  // namespace rematch

@@ -1,0 +1,105 @@
+#include "reports/record/by_phase.h"
+#include "reports/record/field_value.h"
+#include "reports/record/parts_json.h"
+
+namespace rematch {
+namespace {
+
+Json timeline_to_json(const MemoryTimeline& timeline) {
+  Json phases = Json::array();
+  for (const Phase phase : kPhases) phases.push_back(to_string(phase));
+  Json phase_of_sample = Json::array();
+  for (const Phase phase : timeline.phase) phase_of_sample.push_back(static_cast<int>(phase));
+  Json held = Json::object();
+  for (const auto& [holder, bytes] : timeline.bytes) held[std::string(to_string(holder))] = bytes;
+  return {{"op_index", timeline.op_index},
+          {"phases", std::move(phases)},
+          {"phase", std::move(phase_of_sample)},
+          {"held_bytes", std::move(held)}};
+}
+
+void require_as_many(const JsonField& column, std::size_t wanted) {
+  if (column.size() == wanted) return;
+  column.fail("has " + std::to_string(column.size()) + " entries; op_index has " +
+              std::to_string(wanted));
+}
+
+MemoryTimeline timeline_from_json(const JsonField& field) {
+  MemoryTimeline timeline;
+  read_member(field, "op_index", timeline.op_index);
+  const std::size_t samples = timeline.op_index.size();
+  std::vector<std::string> names;
+  read_member(field, "phases", names);
+  require_as_many(field.at("phase"), samples);
+  for (const JsonField& sample : field.at("phase").elements()) {
+    const std::int64_t index = sample.integer(0, static_cast<std::int64_t>(names.size()) - 1);
+    const auto phase = phase_from_string(names[static_cast<std::size_t>(index)]);
+    if (!phase) sample.fail("means '" + names[static_cast<std::size_t>(index)] + "', no phase");
+    timeline.phase.push_back(*phase);
+  }
+  std::map<std::string, std::vector<std::int64_t>> held;
+  read_member(field, "held_bytes", held);
+  for (auto& [name, bytes] : held) {
+    require_as_many(field.at("held_bytes").at(name), samples);
+    if (const auto holder = holder_from_string(name)) timeline.bytes[*holder] = std::move(bytes);
+  }
+  return timeline;
+}
+
+}  // namespace
+
+Json memory_to_json(const MemoryRecord& memory) {
+  Json holders = Json::object();
+  for (const auto& [holder, bytes] : memory.holders_at_peak) {
+    holders[std::string(to_string(holder))] = bytes.count;
+  }
+  return {{"peak_allocated_bytes", to_value(memory.peak_allocated)},
+          {"peak_transient_bytes", to_value(memory.peak_transient)},
+          {"peak_reserved_bytes", to_value(memory.peak_reserved)},
+          {"peak_device_used_bytes", to_value(memory.peak_device_used)},
+          {"peak_phase", memory.peak_phase ? Json(to_string(*memory.peak_phase)) : Json(nullptr)},
+          {"peak_scope", text_or_null(memory.peak_scope)},
+          {"after_forward_bytes", to_value(memory.after_forward)},
+          {"parameter_bytes", to_value(memory.parameter)},
+          {"baseline_bytes", to_value(memory.baseline)},
+          {"holders_at_peak", std::move(holders)},
+          {"peak_by_phase_bytes", to_value(memory.peak_by_phase)},
+          {"dead_save_bytes", to_value(memory.dead_save)},
+          {"predicted_peak_allocated_bytes", to_value(memory.predicted_peak_allocated)},
+          {"predicted_after_forward_bytes", to_value(memory.predicted_after_forward)},
+          {"timeline", memory.timeline ? timeline_to_json(*memory.timeline) : Json(nullptr)}};
+}
+
+MemoryRecord memory_from_json(const JsonField& field) {
+  MemoryRecord memory;
+  read_member(field, "peak_allocated_bytes", memory.peak_allocated);
+  read_member(field, "peak_transient_bytes", memory.peak_transient);
+  read_member(field, "peak_reserved_bytes", memory.peak_reserved);
+  read_member(field, "peak_device_used_bytes", memory.peak_device_used);
+  if (const auto phase = non_null_member(field, "peak_phase")) {
+    memory.peak_phase = phase_from_string(phase->string());
+    if (!memory.peak_phase) {
+      phase->fail("'" + phase->string() +
+                  "' is no phase; allowed are forward, recompute, backward, optimizer");
+    }
+  }
+  read_text(field, "peak_scope", memory.peak_scope);
+  read_member(field, "after_forward_bytes", memory.after_forward);
+  read_member(field, "parameter_bytes", memory.parameter);
+  read_member(field, "baseline_bytes", memory.baseline);
+  std::map<std::string, Bytes> holders;
+  read_member(field, "holders_at_peak", holders);
+  for (const auto& [name, bytes] : holders) {
+    if (const auto holder = holder_from_string(name)) memory.holders_at_peak[*holder] = bytes;
+  }
+  read_member(field, "peak_by_phase_bytes", memory.peak_by_phase);
+  read_member(field, "dead_save_bytes", memory.dead_save);
+  read_member(field, "predicted_peak_allocated_bytes", memory.predicted_peak_allocated);
+  read_member(field, "predicted_after_forward_bytes", memory.predicted_after_forward);
+  if (const auto timeline = non_null_member(field, "timeline")) {
+    memory.timeline = timeline_from_json(*timeline);
+  }
+  return memory;
+}
+
+}  // namespace rematch

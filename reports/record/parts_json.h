@@ -1,0 +1,44 @@
+// The JSON of the parts of a point and of a report, for the files that put them together.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "policies/trace/json.h"
+#include "reports/record/environment.h"
+#include "reports/record/point.h"
+
+namespace rematch {
+
+Json identity_to_json(const PointIdentity& identity);
+PointIdentity identity_from_json(const JsonField& field);
+
+Json memory_to_json(const MemoryRecord& memory);
+MemoryRecord memory_from_json(const JsonField& field);
+
+Json time_to_json(const TimeRecord& time);
+TimeRecord time_from_json(const JsonField& field);
+
+Json step_to_json(const StepRecord& step);
+StepRecord step_from_json(const JsonField& field);
+
+Json parity_to_json(const ParityRecord& parity);
+ParityRecord parity_from_json(const JsonField& field);
+
+Json effect_to_json(const EffectRecord& effect);
+EffectRecord effect_from_json(const JsonField& field);
+
+Json environment_to_json(const Environment& environment);
+Environment environment_from_json(const JsonField& field);
+
+// The whole point, keys of newer versions included. Reading throws FormatError if the point's key
+// is not the hash of its identity, or if what stands twice differs.
+Json point_to_json(const PointRecord& point);
+PointRecord point_from_json(const JsonField& field);
+
+// Members of `source` that `written` lacks, by JSON pointer; and their way back, where the object
+// that held them is still there.
+std::map<std::string, Json> unknown_members(const Json& source, const Json& written);
+void add_members(Json& json, const std::map<std::string, Json>& members);
+
+}  // namespace rematch

@@ -1,0 +1,139 @@
+#include <algorithm>
+#include <array>
+
+#include "policies/trace/canonical_json.h"
+#include "reports/record/by_phase.h"
+#include "reports/record/field_value.h"
+#include "reports/record/parts_json.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::array kStatuses = {PointStatus::kOk,      PointStatus::kOom,
+                                  PointStatus::kTimeout, PointStatus::kCrash,
+                                  PointStatus::kSkipped, PointStatus::kInvalid};
+
+PointStatus status_from_json(const JsonField& field) {
+  const auto* found = std::find_if(kStatuses.begin(), kStatuses.end(), [&](PointStatus status) {
+    return to_string(status) == field.string();
+  });
+  if (found == kStatuses.end()) {
+    field.fail("'" + field.string() +
+               "' is no status; allowed are ok, oom, timeout, crash, skipped, invalid");
+  }
+  return *found;
+}
+
+Json failure_to_json(const FailureRecord& failure) {
+  return {{"exit_code", to_value(failure.exit_code)},
+          {"signal", to_value(failure.signal)},
+          {"requested_bytes", to_value(failure.requested)}};
+}
+
+FailureRecord failure_from_json(const JsonField& field) {
+  FailureRecord failure;
+  read_member(field, "exit_code", failure.exit_code);
+  read_member(field, "signal", failure.signal);
+  read_member(field, "requested_bytes", failure.requested);
+  return failure;
+}
+
+// What readers look for first stands at the top of a point too, and must say the same there.
+constexpr std::array kRepeated = {"model", "plan_sha256", "schedule"};
+
+void require_consistent(const JsonField& field) {
+  const Json& identity = field.at("identity").json();
+  for (const char* name : kRepeated) {
+    if (field.at(name).json() != identity.at(name)) {
+      field.at(name).fail("differs from the one in \"identity\"");
+    }
+  }
+  if (field.at("key").string() != canonical_sha256(identity)) {
+    field.at("key").fail("is not the hash of \"identity\"; was the file edited?");
+  }
+}
+
+void write_measures(Json& json, const PointRecord& point) {
+  const auto& counts = point.counts;
+  json["counted_steps"] = counts ? Json(counts->counted_steps) : Json(nullptr);
+  json["counts"] = counts ? phases_to_json(counts->by_class) : Json(nullptr);
+  json["ops"] = counts ? phases_to_json(counts->by_op) : Json(nullptr);
+  json["predicted_counts"] =
+      point.predicted_counts ? phases_to_json(*point.predicted_counts) : Json(nullptr);
+  json["memory"] = point.memory ? memory_to_json(*point.memory) : Json(nullptr);
+  json["time"] = point.time ? time_to_json(*point.time) : Json(nullptr);
+  json["steps"] = Json::array();
+  for (const StepRecord& step : point.steps) json["steps"].push_back(step_to_json(step));
+  json["parity"] = point.parity ? parity_to_json(*point.parity) : Json(nullptr);
+  json["effect"] = point.effect ? effect_to_json(*point.effect) : Json(nullptr);
+  json["executed_step_flops"] = to_value(point.step_flops);
+  json["implied_flops_per_second"] = to_value(point.implied_flops_per_second);
+}
+
+void read_measures(const JsonField& field, PointRecord& point) {
+  if (const auto counts = non_null_member(field, "counts")) {
+    CountsRecord& record = point.counts.emplace();
+    read_member(field, "counted_steps", record.counted_steps);
+    read_phases(*counts, record.by_class);
+    read_phases(field.at("ops"), record.by_op);
+  }
+  if (const auto predicted = non_null_member(field, "predicted_counts")) {
+    read_phases(*predicted, point.predicted_counts.emplace());
+  }
+  if (const auto memory = non_null_member(field, "memory"))
+    point.memory = memory_from_json(*memory);
+  if (const auto time = non_null_member(field, "time")) point.time = time_from_json(*time);
+  for (const JsonField& step : field.at("steps").elements()) {
+    point.steps.push_back(step_from_json(step));
+  }
+  if (const auto parity = non_null_member(field, "parity"))
+    point.parity = parity_from_json(*parity);
+  if (const auto effect = non_null_member(field, "effect"))
+    point.effect = effect_from_json(*effect);
+  read_member(field, "executed_step_flops", point.step_flops);
+  read_member(field, "implied_flops_per_second", point.implied_flops_per_second);
+}
+
+}  // namespace
+
+std::string_view to_string(PointStatus status) {
+  constexpr std::array<std::string_view, kStatuses.size()> kNames = {"ok",    "oom",     "timeout",
+                                                                     "crash", "skipped", "invalid"};
+  return kNames.at(static_cast<std::size_t>(status));
+}
+
+Json point_to_json(const PointRecord& point) {
+  Json json = {{"key", nullptr},
+               {"model", point.identity.model},
+               {"policy", point.policy},
+               {"plan_sha256", point.identity.plan_sha256},
+               {"schedule", to_string(point.identity.schedule)},
+               {"device", point.device},
+               {"status", to_string(point.status)},
+               {"reason", text_or_null(point.reason)},
+               {"failure", point.failure ? failure_to_json(*point.failure) : Json(nullptr)},
+               {"identity", identity_to_json(point.identity)}};
+  write_measures(json, point);
+  add_members(json, point.unknown);
+  // Last: what a newer version has in the identity counts too.
+  json["key"] = canonical_sha256(json["identity"]);
+  return json;
+}
+
+PointRecord point_from_json(const JsonField& field) {
+  PointRecord point;
+  point.identity = identity_from_json(field.at("identity"));
+  require_consistent(field);
+  read_member(field, "policy", point.policy);
+  read_member(field, "device", point.device);
+  point.status = status_from_json(field.at("status"));
+  read_text(field, "reason", point.reason);
+  if (const auto failure = non_null_member(field, "failure")) {
+    point.failure = failure_from_json(*failure);
+  }
+  read_measures(field, point);
+  point.unknown = unknown_members(field.json(), point_to_json(point));
+  return point;
+}
+
+}  // namespace rematch

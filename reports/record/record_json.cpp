@@ -1,0 +1,90 @@
+#include "reports/record/record_json.h"
+
+#include "reports/record/field_value.h"
+#include "reports/record/parts_json.h"
+
+namespace rematch {
+namespace {
+
+constexpr int kMajor = 1;
+constexpr const char* kReportSchema = "rematch.report/1.0";
+constexpr const char* kPointSchema = "rematch.point/1.0";
+
+void write_provenance(Json& json, const Provenance& provenance) {
+  json["environment"] = environment_to_json(provenance.environment);
+  json["fingerprint"] = fingerprint(provenance.environment);
+  json["command"] = provenance.command;
+  json["seed"] = provenance.seed;
+  json["tool_version"] = to_value(provenance.tool_version);
+  json["git_commit"] = to_value(provenance.git_commit);
+  json["git_dirty"] = to_value(provenance.git_dirty);
+  json["reproduce"] = provenance.reproduce;
+  json["execution"] = provenance.execution;
+}
+
+Provenance read_provenance(const JsonField& field) {
+  Provenance provenance;
+  provenance.environment = environment_from_json(field.at("environment"));
+  read_member(field, "command", provenance.command);
+  read_member(field, "seed", provenance.seed);
+  read_member(field, "tool_version", provenance.tool_version);
+  read_member(field, "git_commit", provenance.git_commit);
+  read_member(field, "git_dirty", provenance.git_dirty);
+  read_member(field, "reproduce", provenance.reproduce);
+  read_member(field, "execution", provenance.execution);
+  return provenance;
+}
+
+// Of the frame alone: points keep their own.
+template <class AFile>
+std::map<std::string, Json> unknown_of_frame(const Json& source, const AFile& file,
+                                             const char* points) {
+  Json written;
+  write_provenance(written, file.provenance);
+  written["schema"] = nullptr;
+  written[points] = nullptr;
+  return unknown_members(source, written);
+}
+
+}  // namespace
+
+Json report_to_json(const Report& report) {
+  Json json = {{"schema", kReportSchema}};
+  write_provenance(json, report.provenance);
+  add_members(json, report.unknown);
+  json["points"] = Json::array();
+  for (const PointRecord& point : report.points) json["points"].push_back(point_to_json(point));
+  return json;
+}
+
+Report report_from_json(const Json& json) {
+  require_schema(json, "report", kMajor);
+  const JsonField field(json);
+  Report report;
+  report.provenance = read_provenance(field);
+  for (const JsonField& point : field.at("points").elements()) {
+    report.points.push_back(point_from_json(point));
+  }
+  report.unknown = unknown_of_frame(json, report, "points");
+  return report;
+}
+
+Json point_file_to_json(const PointFile& file) {
+  Json json = {{"schema", kPointSchema}};
+  write_provenance(json, file.provenance);
+  add_members(json, file.unknown);
+  json["point"] = point_to_json(file.point);
+  return json;
+}
+
+PointFile point_file_from_json(const Json& json) {
+  require_schema(json, "point", kMajor);
+  const JsonField field(json);
+  PointFile file;
+  file.provenance = read_provenance(field);
+  file.point = point_from_json(field.at("point"));
+  file.unknown = unknown_of_frame(json, file, "point");
+  return file;
+}
+
+}  // namespace rematch

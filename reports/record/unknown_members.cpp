@@ -1,0 +1,42 @@
+#include "reports/record/parts_json.h"
+
+namespace rematch {
+namespace {
+
+using Pointer = Json::json_pointer;
+
+void collect(const Json& source, const Json& written, const Pointer& at,
+             std::map<std::string, Json>& unknown) {
+  if (source.is_object() && written.is_object()) {
+    for (const auto& [name, member] : source.items()) {
+      const auto found = written.find(name);
+      if (found == written.end()) {
+        unknown.emplace((at / name).to_string(), member);
+      } else {
+        collect(member, *found, at / name, unknown);
+      }
+    }
+  } else if (source.is_array() && written.is_array()) {
+    for (std::size_t index = 0; index < std::min(source.size(), written.size()); ++index) {
+      collect(source[index], written[index], at / index, unknown);
+    }
+  }
+}
+
+}  // namespace
+
+std::map<std::string, Json> unknown_members(const Json& source, const Json& written) {
+  std::map<std::string, Json> unknown;
+  collect(source, written, Pointer(), unknown);
+  return unknown;
+}
+
+void add_members(Json& json, const std::map<std::string, Json>& members) {
+  for (const auto& [path, member] : members) {
+    const Pointer pointer(path);
+    const Pointer parent = pointer.parent_pointer();
+    if (json.contains(parent) && json.at(parent).is_object()) json[pointer] = member;
+  }
+}
+
+}  // namespace rematch

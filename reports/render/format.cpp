@@ -1,0 +1,87 @@
+#include "reports/render/format.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace rematch {
+
+std::string format_fixed(double value, int decimals) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
+  return text.data();
+}
+
+namespace {
+
+// Three significant digits of a number below a thousand or so.
+std::string three_digits(double value) {
+  if (value < 9.995) return format_fixed(value, 2);
+  if (value < 99.95) return format_fixed(value, 1);
+  return format_fixed(value, 0);
+}
+
+}  // namespace
+
+std::string format_bytes(Bytes bytes) {
+  if (bytes.count < 0) return std::string("-").append(format_bytes({-bytes.count}));
+  if (bytes.count < 1024) return std::to_string(bytes.count) + " B";
+  constexpr std::array kUnits = {"KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes.count) / 1024;
+  std::size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return three_digits(value) + " " + kUnits.at(unit);
+}
+
+std::string format_duration(std::chrono::nanoseconds time) {
+  constexpr std::array kUnits = {"ns", "us", "ms", "s"};
+  auto value = static_cast<double>(time.count());
+  std::size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < kUnits.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  return (unit == 0 ? std::to_string(time.count()) : three_digits(value)) + " " + kUnits.at(unit);
+}
+
+std::string format_percent(double fraction) {
+  const double percent = std::abs(fraction) * 100;
+  if (percent == 0) return "0 %";
+  if (percent < 0.1) return "under 0.1 %";
+  return format_fixed(percent, percent < 9.95 ? 1 : 0) + " %";
+}
+
+std::string format_change(double fraction) {
+  if (fraction == 0) return "0";
+  const std::string sign = fraction < 0 ? "-" : "+";
+  if (std::abs(fraction) < 0.001) return sign + "<0.1 %";
+  return sign + format_percent(fraction);
+}
+
+std::string format_per_step(std::int64_t total, int steps) {
+  if (steps > 0 && total % steps == 0) return std::to_string(total / steps);
+  return format_fixed(static_cast<double>(total) / std::max(1, steps), 1);
+}
+
+std::vector<std::string> wrap(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines;
+  std::size_t start = 0;
+  while (start < text.size()) {
+    const std::size_t end = std::min(text.find(' ', start), text.size());
+    const std::string_view word = text.substr(start, end - start);
+    start = end + 1;
+    if (word.empty()) continue;
+    if (lines.empty() || lines.back().size() + 1 + word.size() > width) {
+      lines.emplace_back(word);
+    } else {
+      lines.back().append(" ").append(word);
+    }
+  }
+  return lines;
+}
+
+}  // namespace rematch

@@ -1,0 +1,28 @@
+// Quantities as people read them: ASCII, a unit with every number, enough digits and no more.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policies/trace/bytes.h"
+
+namespace rematch {
+
+std::string format_bytes(Bytes bytes);                       // "1.21 GiB", "512 B"
+std::string format_duration(std::chrono::nanoseconds time);  // "12.3 ms"
+// Of a fraction, without sign: "41 %", "3.2 %", "under 0.1 %".
+std::string format_percent(double fraction);
+// With sign: "-41 %", "+3.2 %", "0".
+std::string format_change(double fraction);
+std::string format_fixed(double value, int decimals);
+
+// A total over `steps` for one step: whole where it divides, else with one decimal.
+std::string format_per_step(std::int64_t total, int steps);
+
+// Breaks at spaces; a word longer than `width` gets a line of its own.
+std::vector<std::string> wrap(std::string_view text, std::size_t width);
+
+}  // namespace rematch

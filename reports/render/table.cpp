@@ -1,0 +1,188 @@
+#include "reports/render/table.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "reports/render/comparison.h"
+#include "reports/render/format.h"
+#include "reports/render/row.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::string_view kDetailIndent = "    ";
+
+std::vector<std::size_t> widths_of(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths;
+  for (std::size_t column = 0; column < columns().size(); ++column) {
+    std::size_t width = columns()[column].title.size();
+    for (const Row& row : rows) width = std::max(width, row.cells[column].size());
+    widths.push_back(width);
+  }
+  return widths;
+}
+
+// The columns that fit; the others are told in the detail line.
+std::vector<bool> choose_columns(const std::vector<std::size_t>& widths, std::size_t width) {
+  std::vector<bool> shown(widths.size(), true);
+  const auto total = [&] {
+    std::size_t sum = 0;
+    for (std::size_t column = 0; column < widths.size(); ++column) {
+      if (shown[column]) sum += widths[column] + 2;
+    }
+    return sum - 2;
+  };
+  for (int yields = 3; yields > 0 && total() > width; --yields) {
+    for (std::size_t column = 0; column < widths.size(); ++column) {
+      if (columns()[column].yields == yields) shown[column] = false;
+    }
+  }
+  return shown;
+}
+
+std::string pad(const std::string& text, std::size_t width, Alignment alignment) {
+  const std::string space(width > text.size() ? width - text.size() : 0, ' ');
+  return alignment == Alignment::kLeft ? text + space : space + text;
+}
+
+std::string text_line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths,
+                      const std::vector<bool>& shown) {
+  std::string line;
+  for (std::size_t column = 0; column < cells.size(); ++column) {
+    if (!shown[column]) continue;
+    if (!line.empty()) line += "  ";
+    line += pad(cells[column], widths[column], columns()[column].alignment);
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+std::string wrapped(const std::string& text, std::string_view indent, std::size_t width) {
+  std::string lines;
+  for (const std::string& line : wrap(text, width - indent.size())) {
+    lines.append(indent).append(line).append("\n");
+  }
+  return lines;
+}
+
+std::vector<std::string> titles() {
+  std::vector<std::string> names;
+  for (const Column& column : columns()) names.push_back(column.title);
+  return names;
+}
+
+std::string text_table(const std::vector<Row>& rows, std::size_t width) {
+  const std::vector<std::size_t> widths = widths_of(rows);
+  const std::vector<bool> shown = choose_columns(widths, width);
+  std::string text = text_line(titles(), widths, shown);
+  for (const Row& row : rows) {
+    text += text_line(row.cells, widths, shown);
+    std::string detail = row.detail;
+    for (std::size_t column = 0; column < shown.size(); ++column) {
+      if (shown[column] || row.cells[column] == kNotMeasured) continue;
+      detail += "; " + columns()[column].title + " " + row.cells[column];
+    }
+    text += wrapped(detail, kDetailIndent, width);
+  }
+  return text;
+}
+
+std::string markdown_line(const std::vector<std::string>& cells, const std::string& last) {
+  std::string line = "|";
+  for (const std::string& cell : cells) line.append(" ").append(cell).append(" |");
+  return line + " " + last + " |\n";
+}
+
+// A `|` would end the cell.
+std::string markdown_cell(const std::string& text) {
+  std::string cell;
+  for (const char letter : text) {
+    if (letter == '|') cell += '\\';
+    cell += letter;
+  }
+  return cell;
+}
+
+std::string markdown_table(const std::vector<Row>& rows) {
+  std::string text = markdown_line(titles(), "verdict");
+  text += "|";
+  for (const Column& column : columns()) {
+    text += column.alignment == Alignment::kLeft ? " --- |" : " ---: |";
+  }
+  text += " --- |\n";
+  for (const Row& row : rows) {
+    std::vector<std::string> cells;
+    for (const std::string& cell : row.cells) cells.push_back(markdown_cell(cell));
+    text += markdown_line(cells, markdown_cell(row.detail));
+  }
+  return text;
+}
+
+std::string failures_line(const Report& report) {
+  std::string names;
+  std::size_t failed = 0;
+  for (const PointRecord& point : report.points) {
+    if (point.status == PointStatus::kOk) continue;
+    ++failed;
+    names += (names.empty() ? "" : ", ") + point.policy + " " +
+             std::string(to_string(point.identity.schedule)) + " (" +
+             std::string(to_string(point.status)) + ")";
+  }
+  if (failed == 0) return "";
+  return std::to_string(failed) + " of " + std::to_string(report.points.size()) +
+         " points did not finish: " + names + ".";
+}
+
+std::string machine_of(const Environment& environment) {
+  std::string machine;
+  if (environment.cpu_model) machine.append(": ").append(*environment.cpu_model);
+  if (environment.threads) {
+    machine.append(machine.empty() ? ": " : ", ").append(std::to_string(*environment.threads));
+    machine += *environment.threads == 1 ? " thread" : " threads";
+  }
+  return machine;
+}
+
+std::vector<std::string> footer(const Report& report) {
+  std::vector<std::string> paragraphs = {
+      "Attention and matmul: executed per step in forward/recompute/backward. Peak: bytes that "
+      "tensors hold at op boundaries, parameters included. Step / none: ratio of median step "
+      "times with its 95 % interval.",
+      "Counts, bytes and equal bits hold on any machine; times hold for this machine and this "
+      "shape" +
+          machine_of(report.provenance.environment) + "."};
+  const std::string failures = failures_line(report);
+  if (!failures.empty()) paragraphs.push_back(failures);
+  return paragraphs;
+}
+
+}  // namespace
+
+std::string render_table(const Report& report, TableFormat format, std::size_t width) {
+  const bool is_text = format == TableFormat::kText;
+  std::string text;
+  for (const Comparison& comparison : compare_policies(report)) {
+    std::vector<Row> rows;
+    for (const ComparedPoint& compared : comparison.points) rows.push_back(make_row(compared));
+    text += is_text ? wrapped(comparison.title, "", width)
+                    : std::string("**").append(comparison.title).append("**\n");
+    text += "\n";
+    text += is_text ? text_table(rows, width) : markdown_table(rows);
+    text += "\n";
+  }
+  if (report.points.empty()) text += "The report has no points.\n\n";
+  for (const std::string& paragraph : footer(report)) {
+    text += is_text ? wrapped(paragraph, "", width) : paragraph + "\n\n";
+  }
+  // Not wrapped: it is there to be copied.
+  if (!report.provenance.reproduce.empty()) {
+    const std::string quote = is_text ? "" : "`";
+    text.append("Make it again: ").append(quote).append(report.provenance.reproduce);
+    text.append(quote).append("\n");
+  }
+  return text;
+}
+
+}  // namespace rematch

@@ -1,0 +1,17 @@
+// The comparison of a report's policies as a table: what each executed, its peak, its price and a
+// verdict in words. Every point has a row, failed ones too.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "reports/record/report.h"
+
+namespace rematch {
+
+enum class TableFormat : std::uint8_t { kText, kMarkdown };
+
+// ASCII, newline at the end. Text fits `width` columns unless a single cell does not.
+std::string render_table(const Report& report, TableFormat format, std::size_t width = 120);
+
+}  // namespace rematch

@@ -1,0 +1,201 @@
+#include "reports/render/verdict.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+// Below this share of the peak, activations are not what binds it.
+constexpr double kNegligibleShare = 0.01;
+// Holders are named until this much of the peak is explained.
+constexpr double kMostOfThePeak = 0.8;
+
+double share(Bytes part, Bytes whole) {
+  return whole.count == 0 ? 0 : static_cast<double>(part.count) / static_cast<double>(whole.count);
+}
+
+Bytes held_by(const MemoryRecord& memory, Holder holder) {
+  const auto found = memory.holders_at_peak.find(holder);
+  return found == memory.holders_at_peak.end() ? Bytes{} : found->second;
+}
+
+const MemoryRecord* measured_memory(const PointRecord* point) {
+  if (point == nullptr || !point->memory || !point->memory->peak_allocated) return nullptr;
+  return &*point->memory;
+}
+
+bool is_bound(const MemoryRecord& memory) {
+  if (memory.peak_phase == Phase::kOptimizer) return true;
+  if (memory.holders_at_peak.empty()) return false;
+  const Bytes peak = *memory.peak_allocated;
+  return share(peak - out_of_reach(memory), peak) < kNegligibleShare;
+}
+
+std::string held_there(const MemoryRecord& memory) {
+  const std::string holders = describe_holders(memory);
+  return "in " + describe_place(memory) + (holders.empty() ? "" : ", held by " + holders);
+}
+
+// " for 23 % more time", or why there is no such figure.
+std::string price(const PointRecord& point) {
+  if (!point.time || !point.time->ratio) return "; time not measured";
+  const StepRatioRecord& ratio = *point.time->ratio;
+  if (ratio.verdict == "slower") return " for " + format_percent(ratio.ratio - 1) + " more time";
+  if (ratio.verdict == "faster") {
+    return " and takes " + format_percent(1 - ratio.ratio) + " less time";
+  }
+  if (ratio.verdict == "same") return " for no more time";
+  if (!ratio.interval) return "; what it costs in time is unsure: too few blocks";
+  return "; what it costs in time is unsure: " + format_fixed((*ratio.interval)[0], 2) + " to " +
+         format_fixed((*ratio.interval)[1], 2) + " of " + ratio.reference + "'s";
+}
+
+// Recomputes at least as many ops of every class as `full` does.
+bool recomputes_as_much(const PointRecord& point, const PointRecord& full) {
+  if (!point.counts || !full.counts) return false;
+  if (point.counts->counted_steps != full.counts->counted_steps) return false;
+  constexpr auto kRecompute = static_cast<std::size_t>(Phase::kRecompute);
+  const auto& mine = point.counts->by_class[kRecompute];
+  const auto& theirs = full.counts->by_class[kRecompute];
+  if (theirs.empty()) return false;
+  return std::all_of(theirs.begin(), theirs.end(), [&mine](const auto& entry) {
+    const auto found = mine.find(entry.first);
+    return entry.second <= (found == mine.end() ? 0 : found->second);
+  });
+}
+
+std::string describe_difference(const ParityRecord& parity) {
+  std::string text = "DIFFERENT from " + parity.reference;
+  if (parity.first_different_step)
+    text += " at step " + std::to_string(*parity.first_different_step);
+  if (!parity.first_different_tensor.empty()) text += ", tensor " + parity.first_different_tensor;
+  return text;
+}
+
+// What makes a finished point's figures worthless, if anything does.
+std::optional<Verdict> judge_validity(const PointRecord& point) {
+  if (point.status == PointStatus::kSkipped) {
+    return Verdict{VerdictKind::kFailed, "SKIPPED: " + point.reason};
+  }
+  if (point.status != PointStatus::kOk) {
+    return Verdict{VerdictKind::kFailed, "FAILED: " + std::string(to_string(point.status)) +
+                                             (point.reason.empty() ? "" : ", " + point.reason)};
+  }
+  if (point.parity) {
+    const ParityRecord& parity = *point.parity;
+    for (const std::optional<bool>& equal :
+         {parity.loss_bits_equal, parity.gradient_bits_equal, parity.parameter_hash_equal,
+          parity.generator_hash_equal}) {
+      if (equal == false) return Verdict{VerdictKind::kDifferent, describe_difference(parity)};
+    }
+    if (parity.every_parameter_has_gradient == false) {
+      return Verdict{VerdictKind::kDifferent, "parity proves nothing: parameter " +
+                                                  parity.first_parameter_without_gradient +
+                                                  " got no gradient"};
+    }
+  }
+  if (point.effect && point.effect->counts_equal_prediction == false) {
+    return Verdict{VerdictKind::kMiscounted,
+                   "WRONG COUNTS: the run differs from its plan: " + point.effect->detail};
+  }
+  return std::nullopt;
+}
+
+Verdict judge_lower(const PointRecord& point, const MemoryRecord& mine, const MemoryRecord& theirs,
+                    const PointRecord* full) {
+  const MemoryRecord* full_memory = measured_memory(full);
+  if (full != &point && full_memory != nullptr && recomputes_as_much(point, *full) &&
+      *mine.peak_allocated >= *full_memory->peak_allocated) {
+    const Bytes more = *mine.peak_allocated - *full_memory->peak_allocated;
+    return {VerdictKind::kNothingAgainstFull,
+            more.count == 0
+                ? "saves nothing against full: as many ops recomputed, the same peak"
+                : "saves nothing against full: as many ops recomputed, a peak " +
+                      format_percent(share(more, *full_memory->peak_allocated)) + " higher"};
+  }
+  const Bytes less = *theirs.peak_allocated - *mine.peak_allocated;
+  Verdict verdict{
+      VerdictKind::kLowersPeak,
+      "lowers the peak by " + format_percent(share(less, *theirs.peak_allocated)) + price(point)};
+  if (is_bound(mine)) verdict.text += "; no policy can go lower: the peak is " + held_there(mine);
+  return verdict;
+}
+
+Verdict judge_peak(const PointRecord& point, const MemoryRecord& mine, const MemoryRecord& theirs,
+                   const PointRecord* full) {
+  if (*mine.peak_allocated < *theirs.peak_allocated) return judge_lower(point, mine, theirs, full);
+  if (*mine.peak_allocated > *theirs.peak_allocated) {
+    const Bytes more = *mine.peak_allocated - *theirs.peak_allocated;
+    return {VerdictKind::kRaisesPeak, "raises the peak by " +
+                                          format_percent(share(more, *theirs.peak_allocated)) +
+                                          price(point) + ": it is " + held_there(mine)};
+  }
+  if (is_bound(theirs)) {
+    return {VerdictKind::kCannotLower, "cannot lower this peak: it is " + held_there(theirs)};
+  }
+  return {VerdictKind::kSavesNothing,
+          "saves nothing: the same peak" + price(point) + "; it is " + held_there(mine)};
+}
+
+}  // namespace
+
+Bytes out_of_reach(const MemoryRecord& memory) {
+  const Bytes peak = memory.peak_allocated.value_or(Bytes{});
+  if (memory.peak_phase == Phase::kOptimizer) return peak;
+  return peak - held_by(memory, Holder::kSavedActivations) -
+         held_by(memory, Holder::kRecomputeTransient);
+}
+
+std::string describe_place(const MemoryRecord& memory) {
+  if (!memory.peak_phase) return "an unknown phase";
+  const std::string phase(to_string(*memory.peak_phase));
+  return "the " + phase + (memory.peak_scope.empty() ? "" : " of " + memory.peak_scope);
+}
+
+std::string describe_holders(const MemoryRecord& memory) {
+  const Bytes peak = memory.peak_allocated.value_or(Bytes{});
+  std::vector<std::pair<Holder, Bytes>> holders(memory.holders_at_peak.begin(),
+                                                memory.holders_at_peak.end());
+  std::stable_sort(holders.begin(), holders.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  Bytes explained;
+  for (const auto& [holder, bytes] : holders) {
+    if (bytes.count == 0 || share(explained, peak) >= kMostOfThePeak) break;
+    text += text.empty() ? "" : ", ";
+    text += std::string(to_string(holder)) + " " + format_percent(share(bytes, peak));
+    explained += bytes;
+  }
+  return text;
+}
+
+Verdict judge_point(const PointRecord& point, const PointRecord* none, const PointRecord* full) {
+  if (std::optional<Verdict> invalid = judge_validity(point)) return *std::move(invalid);
+  const MemoryRecord* mine = measured_memory(&point);
+  if (&point == none) {
+    return {VerdictKind::kReference,
+            mine == nullptr ? "the reference" : "the reference; its peak is " + held_there(*mine)};
+  }
+  if (none == nullptr) {
+    return {VerdictKind::kNoReference, "nothing to compare with: none is not in this report"};
+  }
+  if (none->status != PointStatus::kOk) {
+    return {VerdictKind::kFits,
+            "finishes where none does not (" + std::string(to_string(none->status)) + ")"};
+  }
+  if (point.effect && point.effect->same_as == "none") {
+    return {VerdictKind::kNoEffect, std::string("changes nothing, its plan is none's") +
+                                        (point.effect->intended ? ", as its name says" : "")};
+  }
+  const MemoryRecord* theirs = measured_memory(none);
+  if (mine == nullptr || theirs == nullptr) {
+    return {VerdictKind::kNoReference, "peaks were not measured"};
+  }
+  return judge_peak(point, *mine, *theirs, full);
+}
+
+}  // namespace rematch
