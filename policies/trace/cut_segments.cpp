@@ -1,0 +1,259 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "policies/trace/segments.h"
+
+namespace rematch {
+namespace {
+
+// Where one segment ends and the next begins, in every table.
+struct Cut {
+  OpId op = 0;
+  ValueId value = 0;
+  StorageId storage = 0;
+  ScopeId scope = 0;
+  PackId pack = 0;
+  bool operator==(const Cut&) const = default;
+};
+
+struct Stretch {
+  Cut first;
+  Cut end;
+  std::string path;
+};
+
+template <class T>
+std::int32_t size_of(const std::vector<T>& table) {
+  return static_cast<std::int32_t>(table.size());
+}
+
+// Finds the cut that goes with an op: the tables grow in the order of ops. Any cut would do for
+// joining; these make equal layers equal.
+class Cutter {
+ public:
+  explicit Cutter(const Trace& trace) : trace_(trace) {}
+
+  // Scopes cannot be told from op positions: one may open without an op in it.
+  Cut cut_at(OpId op, ScopeId scope, const Cut& previous) {
+    while (next_op_ < op) take_outputs_of(next_op_++);
+    while (pack_ < size_of(trace_.packs) &&
+           trace_.packs[static_cast<std::size_t>(pack_)].at_op < op) {
+      ++pack_;
+    }
+    while (seen_value_ < value_) {
+      const TracedValue& value = trace_.values[static_cast<std::size_t>(seen_value_++)];
+      storage_ = std::max(storage_, value.storage + 1);
+    }
+    return {op, value_, storage_, std::max(scope, previous.scope), pack_};
+  }
+
+ private:
+  // Outside values that are first read after these outputs have higher ids, so they go with the
+  // segment that reads them.
+  void take_outputs_of(OpId op) {
+    for (const ValueId output : trace_.ops[static_cast<std::size_t>(op)].outputs) {
+      value_ = std::max(value_, output + 1);
+    }
+  }
+
+  const Trace& trace_;
+  OpId next_op_ = 0;
+  ValueId value_ = 0;
+  ValueId seen_value_ = 0;
+  StorageId storage_ = 0;
+  PackId pack_ = 0;
+};
+
+// The first scope behind `scope` that is not inside it. Ids are in the order of opening.
+ScopeId end_of_scope(const Trace& trace, ScopeId scope) {
+  ScopeId end = scope + 1;
+  while (end < size_of(trace.scopes) &&
+         trace.scopes[static_cast<std::size_t>(end)].parent >= scope) {
+    ++end;
+  }
+  return end;
+}
+
+// Block scopes in forward order, without those inside or across another.
+std::vector<ScopeId> separate_blocks(const Trace& trace) {
+  std::vector<ScopeId> scopes;
+  for (const TracedBlock& block : trace.blocks) scopes.push_back(block.scope);
+  std::sort(scopes.begin(), scopes.end());
+  std::vector<ScopeId> separate;
+  ScopeId free_scope = 0;
+  OpId free_op = 0;
+  for (const ScopeId scope : scopes) {
+    const TracedScope& traced = trace.scopes[static_cast<std::size_t>(scope)];
+    if (scope < free_scope || traced.first_op < free_op) continue;
+    separate.push_back(scope);
+    free_scope = end_of_scope(trace, scope);
+    free_op = traced.end_op;
+  }
+  return separate;
+}
+
+std::vector<Stretch> stretches_of(const Trace& trace) {
+  std::vector<Stretch> stretches;
+  Cutter cutter(trace);
+  Cut previous;
+  const auto add_until = [&](const Cut& end, const std::string& path) {
+    if (previous != end) stretches.push_back({previous, end, path});
+    previous = end;
+  };
+  for (const ScopeId scope : separate_blocks(trace)) {
+    const TracedScope& traced = trace.scopes[static_cast<std::size_t>(scope)];
+    add_until(cutter.cut_at(traced.first_op, scope, previous), "");
+    add_until(cutter.cut_at(traced.end_op, end_of_scope(trace, scope), previous), traced.path);
+  }
+  add_until({size_of(trace.ops), size_of(trace.values), size_of(trace.storages),
+             size_of(trace.scopes), size_of(trace.packs)},
+            "");
+  return stretches;
+}
+
+// Turns ids of one table into ids of a segment, noting what lies outside.
+class Relative {
+ public:
+  Relative(std::int32_t first, std::int32_t end, std::vector<std::int32_t>& outside)
+      : first_(first), end_(end), outside_(outside) {}
+
+  std::int32_t operator()(std::int32_t id) {
+    if (id == kNone) return kNone;
+    if (id >= first_ && id < end_) return id - first_;
+    const auto [entry, is_fresh] = known_.try_emplace(id, outside_id(outside_.size()));
+    if (is_fresh) outside_.push_back(id);
+    return entry->second;
+  }
+
+ private:
+  std::int32_t first_;
+  std::int32_t end_;
+  std::vector<std::int32_t>& outside_;
+  std::unordered_map<std::int32_t, std::int32_t> known_;
+};
+
+std::string relative_path(const std::string& path, const std::string& block) {
+  if (block.empty()) return path;
+  if (path == block) return ".";
+  if (path.size() > block.size() && path[block.size()] == '.' && path.starts_with(block)) {
+    return path.substr(block.size());
+  }
+  return path;
+}
+
+template <class T>
+std::vector<T> slice(const std::vector<T>& table, std::int32_t first, std::int32_t end) {
+  return {table.begin() + first, table.begin() + end};
+}
+
+SegmentType relative_type(const Trace& trace, const Stretch& stretch, Segment& segment) {
+  const Cut& first = stretch.first;
+  const Cut& end = stretch.end;
+  Relative op_id(first.op, end.op, segment.outside_ops);
+  Relative value_id(first.value, end.value, segment.outside_values);
+  Relative storage_id(first.storage, end.storage, segment.outside_storages);
+  Relative scope_id(first.scope, end.scope, segment.outside_scopes);
+
+  SegmentType type;
+  type.ops = slice(trace.ops, first.op, end.op);
+  for (TracedOp& op : type.ops) {
+    op.scope = scope_id(op.scope);
+    for (TracedUse& use : op.inputs) use.value = value_id(use.value);
+    for (ValueId& output : op.outputs) output = value_id(output);
+    for (StorageId& written : op.writes) written = storage_id(written);
+  }
+  type.values = slice(trace.values, first.value, end.value);
+  for (TracedValue& value : type.values) {
+    value.producer = op_id(value.producer);
+    value.storage = storage_id(value.storage);
+  }
+  type.storages = slice(trace.storages, first.storage, end.storage);
+  type.scopes = slice(trace.scopes, first.scope, end.scope);
+  for (TracedScope& scope : type.scopes) {
+    scope.path = relative_path(scope.path, stretch.path);
+    scope.parent = scope_id(scope.parent);
+    scope.first_op -= first.op;
+    scope.end_op -= first.op;
+  }
+  type.packs = slice(trace.packs, first.pack, end.pack);
+  for (TracedPack& pack : type.packs) {
+    pack.value = value_id(pack.value);
+    pack.at_op -= first.op;
+  }
+  return type;
+}
+
+template <class T>
+int index_of(std::vector<T>& known, T type) {
+  const auto found = std::find(known.begin(), known.end(), type);
+  const auto index = static_cast<int>(found - known.begin());
+  if (found == known.end()) known.push_back(std::move(type));
+  return index;
+}
+
+// Backward, cut where it turns to the packs of another segment.
+class BackwardCutter {
+ public:
+  BackwardCutter(const Trace& trace, const std::vector<Stretch>& stretches, SegmentedTrace& result)
+      : trace_(trace), stretches_(stretches), result_(result) {}
+
+  void run() {
+    for (const BackwardEvent& event : trace_.backward) {
+      if (event.pack != kNone) move_to(event.pack);
+      events_.push_back(event);
+    }
+    close();
+  }
+
+ private:
+  void move_to(PackId pack) {
+    if (stretch_ && pack >= stretch_->first.pack && pack < stretch_->end.pack) return;
+    if (stretch_) close();  // ops before the first pack belong to the first run
+    const auto next =
+        std::upper_bound(stretches_.begin(), stretches_.end(), pack,
+                         [](PackId id, const Stretch& stretch) { return id < stretch.end.pack; });
+    stretch_ = &*next;
+  }
+
+  void close() {
+    if (events_.empty()) return;
+    const PackId first_pack = stretch_ ? stretch_->first.pack : 0;
+    for (BackwardEvent& event : events_) {
+      if (event.pack != kNone) {
+        event.pack -= first_pack;
+        continue;
+      }
+      const Bytes bytes = event.other_bytes;
+      event.other_bytes -= previous_bytes_;
+      previous_bytes_ = bytes;
+    }
+    const int type = index_of(result_.backward_types, std::move(events_));
+    result_.backward.push_back({type, first_pack});
+    events_.clear();
+  }
+
+  const Trace& trace_;
+  const std::vector<Stretch>& stretches_;
+  SegmentedTrace& result_;
+  const Stretch* stretch_ = nullptr;
+  std::vector<BackwardEvent> events_;
+  Bytes previous_bytes_;
+};
+
+}  // namespace
+
+SegmentedTrace cut_into_segments(const Trace& trace) {
+  const std::vector<Stretch> stretches = stretches_of(trace);
+  SegmentedTrace result;
+  for (const Stretch& stretch : stretches) {
+    Segment segment;
+    segment.path = stretch.path;
+    SegmentType type = relative_type(trace, stretch, segment);
+    segment.type = index_of(result.types, std::move(type));
+    result.segments.push_back(std::move(segment));
+  }
+  BackwardCutter(trace, stretches, result).run();
+  return result;
+}
+
+}  // namespace rematch

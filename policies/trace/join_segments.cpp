@@ -1,0 +1,143 @@
+#include <limits>
+
+#include "policies/trace/json.h"
+#include "policies/trace/segments.h"
+
+namespace rematch {
+namespace {
+
+// A step of the largest models has some 100,000 entries.
+constexpr std::size_t kMostEntries = 8'000'000;
+
+template <class T>
+std::int32_t size_of(const std::vector<T>& table) {
+  return static_cast<std::int32_t>(table.size());
+}
+
+// Turns ids of a segment back into ids of the trace.
+class Absolute {
+ public:
+  Absolute(std::string_view what, std::int32_t first, std::int32_t count,
+           const std::vector<std::int32_t>& outside)
+      : what_(what), first_(first), count_(count), outside_(outside) {}
+
+  std::int32_t operator()(std::int32_t id) const {
+    if (id == kNone) return kNone;
+    if (id >= 0 && id < count_) return first_ + id;
+    if (is_outside(id) && outside_index(id) < outside_.size()) return outside_[outside_index(id)];
+    throw FormatError("a segment refers to " + std::string(what_) + " " + std::to_string(id) +
+                      ", but its type has " + std::to_string(count_) + " and it lists " +
+                      std::to_string(outside_.size()) + " from outside");
+  }
+
+ private:
+  std::string_view what_;
+  std::int32_t first_;
+  std::int32_t count_;
+  const std::vector<std::int32_t>& outside_;
+};
+
+// Positions that a broken file can push out of range.
+std::int32_t moved(std::string_view what, std::int32_t position, std::int32_t by) {
+  const std::int64_t result = std::int64_t{position} + by;
+  if (result < 0 || result > std::numeric_limits<std::int32_t>::max()) {
+    throw FormatError("a segment refers to " + std::string(what) + " " + std::to_string(result));
+  }
+  return static_cast<std::int32_t>(result);
+}
+
+template <class T>
+void append(std::vector<T>& table, const std::vector<T>& stretch) {
+  table.insert(table.end(), stretch.begin(), stretch.end());
+}
+
+void add_segment(const SegmentType& type, const Segment& segment, Trace& trace) {
+  const OpId first_op = size_of(trace.ops);
+  const Absolute op_id("op", first_op, size_of(type.ops), segment.outside_ops);
+  const Absolute value_id("value", size_of(trace.values), size_of(type.values),
+                          segment.outside_values);
+  const Absolute storage_id("storage", size_of(trace.storages), size_of(type.storages),
+                            segment.outside_storages);
+  const Absolute scope_id("scope", size_of(trace.scopes), size_of(type.scopes),
+                          segment.outside_scopes);
+  for (TracedOp op : type.ops) {
+    op.scope = scope_id(op.scope);
+    for (TracedUse& use : op.inputs) use.value = value_id(use.value);
+    for (ValueId& output : op.outputs) output = value_id(output);
+    for (StorageId& written : op.writes) written = storage_id(written);
+    trace.ops.push_back(std::move(op));
+  }
+  for (TracedValue value : type.values) {
+    value.producer = op_id(value.producer);
+    value.storage = storage_id(value.storage);
+    trace.values.push_back(std::move(value));
+  }
+  append(trace.storages, type.storages);
+  for (TracedScope scope : type.scopes) {
+    if (!segment.path.empty() && scope.path == ".") {
+      scope.path = segment.path;
+    } else if (!segment.path.empty() && scope.path.starts_with('.')) {
+      scope.path.insert(0, segment.path);
+    }
+    scope.parent = scope_id(scope.parent);
+    scope.first_op = moved("op position", scope.first_op, first_op);
+    scope.end_op = moved("op position", scope.end_op, first_op);
+    trace.scopes.push_back(std::move(scope));
+  }
+  for (TracedPack pack : type.packs) {
+    pack.value = value_id(pack.value);
+    pack.at_op = moved("op position", pack.at_op, first_op);
+    trace.packs.push_back(pack);
+  }
+}
+
+std::size_t entries_of(const SegmentType& type) {
+  return type.ops.size() + type.values.size() + type.storages.size() + type.scopes.size() +
+         type.packs.size();
+}
+
+void refuse_more_than_a_step(const SegmentedTrace& segmented) {
+  std::size_t entries = 0;
+  const auto add = [&](std::size_t count) {
+    entries += count;
+    if (entries > kMostEntries) {
+      throw FormatError("has more than " + std::to_string(kMostEntries) +
+                        " entries once its types are written out; no training step has");
+    }
+  };
+  for (const Segment& segment : segmented.segments) {
+    add(1 + entries_of(segmented.types.at(static_cast<std::size_t>(segment.type))));
+  }
+  for (const BackwardRun& run : segmented.backward) {
+    add(1 + segmented.backward_types.at(static_cast<std::size_t>(run.type)).size());
+  }
+}
+
+void add_backward(const SegmentedTrace& segmented, Trace& trace) {
+  std::int64_t bytes = 0;
+  for (const BackwardRun& run : segmented.backward) {
+    for (BackwardEvent event : segmented.backward_types[static_cast<std::size_t>(run.type)]) {
+      if (event.kind == BackwardEvent::Kind::kOp) {
+        if (__builtin_add_overflow(bytes, event.other_bytes.count, &bytes)) {
+          throw FormatError("bytes in backward are out of range");
+        }
+        event.other_bytes = {bytes};
+      } else {
+        event.pack = moved("pack", event.pack, run.first_pack);
+      }
+      trace.backward.push_back(std::move(event));
+    }
+  }
+}
+
+}  // namespace
+
+void join_segments(const SegmentedTrace& segmented, Trace& trace) {
+  refuse_more_than_a_step(segmented);
+  for (const Segment& segment : segmented.segments) {
+    add_segment(segmented.types[static_cast<std::size_t>(segment.type)], segment, trace);
+  }
+  add_backward(segmented, trace);
+}
+
+}  // namespace rematch

@@ -1,0 +1,63 @@
+// Cuts a trace into segments, one per block and one between neighbours, whose ids are relative to
+// the segment. Layers that do the same become equal, so a file stores each distinct type once.
+// Joining gives back exactly the trace that was cut, with or without blocks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// One stretch of every table of a trace. An id in it is an index into the stretch, kNone, or
+// outside_id(k) for the k-th entry of the segment's list of outside ids. Op positions (first_op,
+// end_op, at_op) are counted from the stretch's first op. Paths below the segment's own begin with
+// a dot, the segment's own is ".".
+struct SegmentType {
+  std::vector<TracedOp> ops;
+  std::vector<TracedValue> values;
+  std::vector<TracedStorage> storages;
+  std::vector<TracedScope> scopes;
+  std::vector<TracedPack> packs;
+  bool operator==(const SegmentType&) const = default;
+};
+
+constexpr std::int32_t outside_id(std::size_t index) {
+  return -2 - static_cast<std::int32_t>(index);
+}
+constexpr bool is_outside(std::int32_t id) { return id <= -2; }
+constexpr std::size_t outside_index(std::int32_t id) { return static_cast<std::size_t>(-2 - id); }
+
+// A place where a type stands in the trace, with what its outside ids are there.
+struct Segment {
+  int type = 0;
+  std::string path;  // of the block's scope; empty between blocks
+  std::vector<OpId> outside_ops;
+  std::vector<ValueId> outside_values;
+  std::vector<StorageId> outside_storages;
+  std::vector<ScopeId> outside_scopes;
+};
+
+// A stretch of backward: packs are counted from `first_pack`, and bytes of an op are the change
+// from the op before it.
+struct BackwardRun {
+  int type = 0;
+  PackId first_pack = 0;
+};
+
+struct SegmentedTrace {
+  std::vector<SegmentType> types;
+  std::vector<Segment> segments;  // in order; together all of the trace's tables
+  std::vector<std::vector<BackwardEvent>> backward_types;
+  std::vector<BackwardRun> backward;
+};
+
+// `trace` must be valid (trace_check.h).
+SegmentedTrace cut_into_segments(const Trace& trace);
+
+// Fills ops, values, storages, scopes, packs and backward of `trace`. Throws FormatError if an id
+// is in no table, or if there is more than any step can be (a file that repeats a large type).
+void join_segments(const SegmentedTrace& segmented, Trace& trace);
+
+}  // namespace rematch

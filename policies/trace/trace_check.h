@@ -1,0 +1,15 @@
+// What every trace must satisfy before anything relies on it: ids that exist, order, ranges. Files
+// come from anywhere, so readers check; writers check so that no file is born broken.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// The first thing wrong with the trace, in one line; nothing if it is valid.
+std::optional<std::string> trace_problem(const Trace& trace);
+
+}  // namespace rematch

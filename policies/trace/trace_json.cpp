@@ -1,0 +1,289 @@
+#include "policies/trace/trace_json.h"
+
+#include <stdexcept>
+
+#include "policies/trace/canonical_json.h"
+#include "policies/trace/segments.h"
+#include "policies/trace/suggest.h"
+#include "policies/trace/trace_check.h"
+
+namespace rematch {
+namespace {
+
+constexpr int kMajor = 1;
+constexpr std::string_view kSchema = "rematch.trace/1.0";
+
+// References as the file has them. In memory kNone is -1; there it is null, which frees -1 to be
+// the first outside entry.
+Json id_to_json(std::int32_t id) {
+  if (id == kNone) return nullptr;
+  return id >= 0 ? id : id + 1;
+}
+
+std::int32_t id_from_json(const JsonField& field) {
+  const std::int32_t id = field.integer32(std::numeric_limits<std::int32_t>::min() + 1);
+  return id >= 0 ? id : id - 1;
+}
+
+std::int32_t id_or_none_from_json(const JsonField& field) {
+  return field.is_null() ? kNone : id_from_json(field);
+}
+
+template <class T, class ToJson>
+Json list_to_json(const std::vector<T>& list, const ToJson& to_json) {
+  Json json = Json::array();
+  for (const T& element : list) json.push_back(to_json(element));
+  return json;
+}
+
+template <class T, class FromJson>
+std::vector<T> list_from_json(const JsonField& field, const FromJson& from_json) {
+  std::vector<T> list;
+  list.reserve(field.size());
+  for (std::size_t index = 0; index < field.size(); ++index) {
+    list.push_back(from_json(field.at(index)));
+  }
+  return list;
+}
+
+// A use is a reference, or [reference, version] where the storage was written before.
+Json use_to_json(const TracedUse& use) {
+  if (use.version == 0) return id_to_json(use.value);
+  return Json::array({id_to_json(use.value), use.version});
+}
+
+TracedUse use_from_json(const JsonField& field) {
+  if (!field.json().is_array()) return {id_from_json(field), 0};
+  return {id_from_json(field.at(0)), field.at(1).integer32(0)};
+}
+
+Json op_to_json(const TracedOp& op) {
+  Json json = {{"name", op.name},
+               {"class", to_string(op.op_class)},
+               {"scope", id_to_json(op.scope)},
+               {"inputs", list_to_json(op.inputs, use_to_json)},
+               {"outputs", list_to_json(op.outputs, id_to_json)}};
+  if (!op.writes.empty()) json["writes"] = list_to_json(op.writes, id_to_json);
+  if (op.is_view) json["view"] = true;
+  if (op.draws_random) json["draws_random"] = true;
+  if (op.flops != 0) json["flops"] = op.flops;
+  return json;
+}
+
+OpClass class_from_json(const JsonField& field) {
+  if (const auto op_class = op_class_from_string(field.string())) return *op_class;
+  std::vector<std::string_view> known;
+  for (int index = 0; index < kNumOpClasses; ++index) {
+    known.push_back(to_string(static_cast<OpClass>(index)));
+  }
+  field.fail("unknown op class '" + field.string() + "'" + did_you_mean(field.string(), known));
+}
+
+TracedOp op_from_json(const JsonField& field) {
+  TracedOp op;
+  op.name = field.at("name").string();
+  op.op_class = class_from_json(field.at("class"));
+  op.scope = id_or_none_from_json(field.at("scope"));
+  op.inputs = list_from_json<TracedUse>(field.at("inputs"), use_from_json);
+  op.outputs = list_from_json<ValueId>(field.at("outputs"), id_from_json);
+  if (const auto writes = field.find("writes")) {
+    op.writes = list_from_json<StorageId>(*writes, id_from_json);
+  }
+  if (const auto view = field.find("view")) op.is_view = view->boolean();
+  if (const auto draws = field.find("draws_random")) op.draws_random = draws->boolean();
+  if (const auto flops = field.find("flops")) op.flops = flops->integer(0);
+  return op;
+}
+
+Json value_to_json(const TracedValue& value) {
+  Json json = {{"producer", id_to_json(value.producer)},
+               {"storage", id_to_json(value.storage)},
+               {"shape", value.shape},
+               {"dtype", value.dtype}};
+  if (value.is_parameter) json["parameter"] = true;
+  return json;
+}
+
+TracedValue value_from_json(const JsonField& field) {
+  TracedValue value;
+  value.producer = id_or_none_from_json(field.at("producer"));
+  value.storage = id_from_json(field.at("storage"));
+  value.shape = list_from_json<std::int64_t>(field.at("shape"),
+                                             [](const JsonField& size) { return size.integer(0); });
+  value.dtype = field.at("dtype").string();
+  if (const auto parameter = field.find("parameter")) value.is_parameter = parameter->boolean();
+  return value;
+}
+
+Json scope_to_json(const TracedScope& scope) {
+  return {{"path", scope.path},
+          {"parent", id_to_json(scope.parent)},
+          {"first_op", scope.first_op},
+          {"end_op", scope.end_op}};
+}
+
+TracedScope scope_from_json(const JsonField& field) {
+  return {field.at("path").string(), id_or_none_from_json(field.at("parent")),
+          field.at("first_op").integer32(), field.at("end_op").integer32()};
+}
+
+Json pack_to_json(const TracedPack& pack) {
+  return {{"value", id_to_json(pack.value)}, {"version", pack.version}, {"at_op", pack.at_op}};
+}
+
+TracedPack pack_from_json(const JsonField& field) {
+  return {id_from_json(field.at("value")), field.at("version").integer32(0),
+          field.at("at_op").integer32()};
+}
+
+Json type_to_json(const SegmentType& type) {
+  return {{"ops", list_to_json(type.ops, op_to_json)},
+          {"values", list_to_json(type.values, value_to_json)},
+          {"storage_bytes",
+           list_to_json(type.storages,
+                        [](const TracedStorage& storage) { return storage.bytes.count; })},
+          {"scopes", list_to_json(type.scopes, scope_to_json)},
+          {"packs", list_to_json(type.packs, pack_to_json)}};
+}
+
+SegmentType type_from_json(const JsonField& field) {
+  SegmentType type;
+  type.ops = list_from_json<TracedOp>(field.at("ops"), op_from_json);
+  type.values = list_from_json<TracedValue>(field.at("values"), value_from_json);
+  type.storages = list_from_json<TracedStorage>(
+      field.at("storage_bytes"),
+      [](const JsonField& bytes) { return TracedStorage{Bytes{bytes.integer(0)}}; });
+  type.scopes = list_from_json<TracedScope>(field.at("scopes"), scope_from_json);
+  type.packs = list_from_json<TracedPack>(field.at("packs"), pack_from_json);
+  return type;
+}
+
+Json segment_to_json(const Segment& segment) {
+  Json json = {{"type", segment.type}};
+  if (!segment.path.empty()) json["path"] = segment.path;
+  if (!segment.outside_ops.empty()) json["outside_ops"] = segment.outside_ops;
+  if (!segment.outside_values.empty()) json["outside_values"] = segment.outside_values;
+  if (!segment.outside_storages.empty()) json["outside_storages"] = segment.outside_storages;
+  if (!segment.outside_scopes.empty()) json["outside_scopes"] = segment.outside_scopes;
+  return json;
+}
+
+int type_index(const JsonField& field, std::size_t num_types) {
+  if (num_types == 0) field.fail("refers to a type, but the list of types is empty");
+  return field.integer32(0, static_cast<std::int32_t>(num_types) - 1);
+}
+
+std::vector<std::int32_t> outside_from_json(const JsonField& segment, std::string_view key) {
+  const auto field = segment.find(key);
+  if (!field) return {};
+  return list_from_json<std::int32_t>(*field, [](const JsonField& id) { return id.integer32(0); });
+}
+
+Segment segment_from_json(const JsonField& field, std::size_t num_types) {
+  Segment segment;
+  segment.type = type_index(field.at("type"), num_types);
+  if (const auto path = field.find("path")) segment.path = path->string();
+  segment.outside_ops = outside_from_json(field, "outside_ops");
+  segment.outside_values = outside_from_json(field, "outside_values");
+  segment.outside_storages = outside_from_json(field, "outside_storages");
+  segment.outside_scopes = outside_from_json(field, "outside_scopes");
+  return segment;
+}
+
+Json block_to_json(const TracedBlock& block) {
+  return {{"list", block.list}, {"index", block.index}, {"scope", block.scope}};
+}
+
+TracedBlock block_from_json(const JsonField& field) {
+  return {field.at("scope").integer32(0), field.at("list").string(),
+          field.at("index").integer32(0)};
+}
+
+Json event_to_json(const BackwardEvent& event) {
+  if (event.kind == BackwardEvent::Kind::kDemand) return {{"demand", event.pack}};
+  if (event.kind == BackwardEvent::Kind::kRelease) return {{"release", event.pack}};
+  return {{"op", event.op}, {"bytes_change", event.other_bytes.count}};
+}
+
+BackwardEvent event_from_json(const JsonField& field) {
+  BackwardEvent event;
+  if (const auto demand = field.find("demand")) {
+    event.kind = BackwardEvent::Kind::kDemand;
+    event.pack = demand->integer32(0);
+  } else if (const auto release = field.find("release")) {
+    event.kind = BackwardEvent::Kind::kRelease;
+    event.pack = release->integer32(0);
+  } else {
+    event.op = field.at("op").string();
+    event.other_bytes = {field.at("bytes_change").integer()};
+  }
+  return event;
+}
+
+Json events_to_json(const std::vector<BackwardEvent>& events) {
+  return list_to_json(events, event_to_json);
+}
+
+std::vector<BackwardEvent> events_from_json(const JsonField& field) {
+  return list_from_json<BackwardEvent>(field, event_from_json);
+}
+
+SegmentedTrace segmented_from_json(const JsonField& root) {
+  SegmentedTrace segmented;
+  segmented.types = list_from_json<SegmentType>(root.at("types"), type_from_json);
+  segmented.segments = list_from_json<Segment>(root.at("segments"), [&](const JsonField& field) {
+    return segment_from_json(field, segmented.types.size());
+  });
+  segmented.backward_types =
+      list_from_json<std::vector<BackwardEvent>>(root.at("backward_types"), events_from_json);
+  segmented.backward =
+      list_from_json<BackwardRun>(root.at("backward"), [&](const JsonField& field) {
+        return BackwardRun{type_index(field.at("type"), segmented.backward_types.size()),
+                           field.at("first_pack").integer32(0)};
+      });
+  return segmented;
+}
+
+}  // namespace
+
+Json trace_to_json(const Trace& trace) {
+  if (const auto problem = trace_problem(trace)) {
+    throw std::invalid_argument("trace of '" + trace.model + "' is not valid: " + *problem);
+  }
+  const SegmentedTrace segmented = cut_into_segments(trace);
+  Json json = {{"schema", kSchema},
+               {"model", trace.model},
+               {"dimensions", trace.dimensions},
+               {"dtype", trace.dtype},
+               {"parameter_bytes", trace.parameter_bytes.count}};
+  json["types"] = list_to_json(segmented.types, type_to_json);
+  json["segments"] = list_to_json(segmented.segments, segment_to_json);
+  json["blocks"] = list_to_json(trace.blocks, block_to_json);
+  json["backward_types"] = list_to_json(segmented.backward_types, events_to_json);
+  json["backward"] = list_to_json(segmented.backward, [](const BackwardRun& run) {
+    return Json{{"type", run.type}, {"first_pack", run.first_pack}};
+  });
+  return json;
+}
+
+Trace trace_from_json(const Json& json) {
+  require_schema(json, "trace", kMajor);
+  const JsonField root(json);
+  Trace trace;
+  trace.model = root.at("model").string();
+  const JsonField dimensions = root.at("dimensions");
+  dimensions.require_object();
+  for (const auto& [name, value] : dimensions.json().items()) {
+    trace.dimensions[name] = dimensions.at(name).integer();
+  }
+  trace.dtype = root.at("dtype").string();
+  trace.parameter_bytes = {root.at("parameter_bytes").integer(0)};
+  trace.blocks = list_from_json<TracedBlock>(root.at("blocks"), block_from_json);
+  join_segments(segmented_from_json(root), trace);
+  if (const auto problem = trace_problem(trace)) throw FormatError("trace: " + *problem);
+  return trace;
+}
+
+std::string trace_sha256(const Trace& trace) { return canonical_sha256(trace_to_json(trace)); }
+
+}  // namespace rematch

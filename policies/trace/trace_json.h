@@ -1,0 +1,20 @@
+// Traces as files, "rematch.trace/1.0": each distinct block type once, the segments that say where
+// it stands, and the rest of the step. Lossless: reading gives back every id.
+//
+// Inside a type a reference is an index into the type's own list, -1, -2, ... for the first,
+// second,
+// ... entry of the segment's `outside_*` list, or null for none.
+#pragma once
+
+#include "policies/trace/json.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// Throws std::invalid_argument if the trace is not valid (trace_check.h).
+Json trace_to_json(const Trace& trace);
+
+// Throws FormatError, with the JSON path where one place is at fault. Ignores unknown keys.
+Trace trace_from_json(const Json& json);
+
+}  // namespace rematch

@@ -1,0 +1,253 @@
+#include "policies/trace/trace_json.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "policies/trace/file.h"
+#include "policies/trace/segments.h"
+#include "tests/support/random_trace.h"
+#include "tests/support/schema_check.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch {
+namespace {
+
+using Catch::Contains;
+using testing::random_trace;
+using testing::toy_llama;
+
+Trace through_text(const Trace& trace) {
+  return trace_from_json(parse_json(trace_to_json(trace).dump(), "trace"));
+}
+
+// The same trace with values and storages numbered at random: legal, and as far from the order that
+// the format expects as can be.
+Trace shuffled(Trace trace, std::uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::vector<ValueId> value_ids(trace.values.size());
+  std::vector<StorageId> storage_ids(trace.storages.size());
+  std::iota(value_ids.begin(), value_ids.end(), 0);
+  std::iota(storage_ids.begin(), storage_ids.end(), 0);
+  std::shuffle(value_ids.begin(), value_ids.end(), engine);
+  std::shuffle(storage_ids.begin(), storage_ids.end(), engine);
+  const auto value = [&](ValueId id) { return value_ids[static_cast<std::size_t>(id)]; };
+  const auto storage = [&](StorageId id) { return storage_ids[static_cast<std::size_t>(id)]; };
+  Trace result = trace;
+  for (std::size_t id = 0; id < trace.values.size(); ++id) {
+    TracedValue moved = trace.values[id];
+    moved.storage = storage(moved.storage);
+    result.values[static_cast<std::size_t>(value_ids[id])] = moved;
+  }
+  for (std::size_t id = 0; id < trace.storages.size(); ++id) {
+    result.storages[static_cast<std::size_t>(storage_ids[id])] = trace.storages[id];
+  }
+  for (TracedOp& op : result.ops) {
+    for (TracedUse& use : op.inputs) use.value = value(use.value);
+    for (ValueId& output : op.outputs) output = value(output);
+    for (StorageId& written : op.writes) written = storage(written);
+  }
+  for (TracedPack& pack : result.packs) pack.value = value(pack.value);
+  return result;
+}
+
+TEST_CASE("a random trace reads back as it was and fits the schema", "[property]") {
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    const Trace trace = random_trace(seed, {.layers = static_cast<int>(seed % 7),
+                                            .block_types = 1 + static_cast<int>(seed % 3),
+                                            .ops_per_block = 1 + static_cast<int>(seed % 20),
+                                            .ops_outside_blocks = static_cast<int>(seed % 5)});
+    REQUIRE(through_text(trace) == trace);
+    if (seed % 20 == 0)
+      REQUIRE(testing::schema_error(trace_to_json(trace), "trace") == std::nullopt);
+  }
+}
+
+TEST_CASE("any numbering of values and storages reads back as it was", "[property]") {
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    const Trace trace = shuffled(random_trace(seed), seed);
+    REQUIRE(through_text(trace) == trace);
+  }
+}
+
+TEST_CASE("blocks that lie inside, across or beside each other read back as they were",
+          "[property]") {
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 engine(seed);
+    Trace trace = random_trace(seed);
+    for (int count = 0; count < 5; ++count) {
+      const auto scope = static_cast<ScopeId>(engine() % trace.scopes.size());
+      trace.blocks.push_back({scope, "more", count});
+    }
+    std::shuffle(trace.blocks.begin(), trace.blocks.end(), engine);
+    REQUIRE(through_text(trace) == trace);
+  }
+}
+
+TEST_CASE("traces without blocks, without packs and without anything read back") {
+  Trace trace = random_trace(1);
+  trace.blocks.clear();
+  CHECK(through_text(trace) == trace);
+  trace.packs.clear();
+  std::erase_if(trace.backward, [](const BackwardEvent& event) { return event.pack != kNone; });
+  CHECK(through_text(trace) == trace);
+  CHECK(through_text(Trace{}) == Trace{});
+}
+
+// The head of the step, the layer, and the rest. Every layer reads the one before through its
+// outside list, so all of them are one type.
+TEST_CASE("equal layers are stored once") {
+  const SegmentedTrace segmented = cut_into_segments(toy_llama({.layers = 12}));
+  CHECK(segmented.segments.size() == 14);
+  CHECK(segmented.types.size() == 3);
+  std::set<int> layer_types;
+  for (const Segment& segment : segmented.segments) {
+    if (!segment.path.empty()) layer_types.insert(segment.type);
+  }
+  CHECK(layer_types.size() == 1);
+  // Of backward only the last layer's end (with the head's) can differ.
+  CHECK(segmented.backward_types.size() <= 4);
+  const auto size = [](int layers) {
+    return trace_to_json(toy_llama({.layers = layers})).dump().size();
+  };
+  CHECK(size(80) - size(12) < 68 * 250);
+}
+
+TEST_CASE("different layers are different types") {
+  Trace trace = toy_llama({.layers = 4});
+  const std::size_t before = cut_into_segments(trace).types.size();
+  const TracedScope& layer = trace.scopes.at(static_cast<std::size_t>(trace.blocks.at(2).scope));
+  trace.ops.at(static_cast<std::size_t>(layer.first_op)).draws_random = true;
+  CHECK(cut_into_segments(trace).types.size() == before + 1);
+  CHECK(through_text(trace) == trace);
+}
+
+TEST_CASE("the hash is of the content: equal for equal traces, else different") {
+  const Trace trace = toy_llama({.layers = 2});
+  const std::string hash = trace_sha256(trace);
+  CHECK(hash.size() == 64);
+  CHECK(trace_sha256(through_text(trace)) == hash);
+  CHECK(trace_sha256(toy_llama({.layers = 3})) != hash);
+  Trace changed = trace;
+  changed.ops.back().name += "_";
+  CHECK(trace_sha256(changed) != hash);
+  changed = trace;
+  ++changed.backward.at(0).other_bytes.count;
+  CHECK(trace_sha256(changed) != hash);
+}
+
+TEST_CASE("a newer minor version with unknown keys is read, another major is not") {
+  const Trace trace = toy_llama({.layers = 2});
+  Json json = trace_to_json(trace);
+  json["schema"] = "rematch.trace/1.9";
+  json["a_later_idea"] = {{"x", 1}};
+  json["types"][0]["a_later_idea"] = 7;
+  json["types"][0]["ops"][0]["a_later_idea"] = nullptr;
+  json["segments"][0]["a_later_idea"] = "x";
+  CHECK(trace_from_json(json) == trace);
+  CHECK(testing::schema_error(json, "trace") == std::nullopt);
+  json["schema"] = "rematch.trace/2.0";
+  CHECK_THROWS_WITH(trace_from_json(json), Contains("this build reads 'rematch.trace/1.x'"));
+  CHECK(testing::schema_error(json, "trace").has_value());
+}
+
+struct Mistake {
+  std::function<void(Json&)> make;
+  std::string message;
+};
+
+TEST_CASE("a broken trace is refused with the place of the mistake") {
+  const Json good = trace_to_json(toy_llama({.layers = 2}));
+  const Mistake mistakes[] = {
+      {[](Json& j) { j.erase("types"); }, "key \"types\" is missing"},
+      {[](Json& j) { j["types"][1]["ops"][3]["name"] = 4; }, "types[1].ops[3].name: found 4"},
+      {[](Json& j) { j["types"][1]["ops"][3]["class"] = "matmull"; },
+       "types[1].ops[3].class: unknown op class 'matmull'; did you mean 'matmul'?"},
+      {[](Json& j) { j["types"][1]["ops"][3]["inputs"] = {99999}; }, "refers to value 99999"},
+      {[](Json& j) { j["types"][1]["ops"][3]["inputs"] = {-99999}; }, "from outside"},
+      {[](Json& j) { j["types"][1]["ops"][0]["scope"] = -2147483648LL; }, "out of range"},
+      {[](Json& j) { j["types"][1]["storage_bytes"][0] = -1; },
+       "types[1].storage_bytes[0]: -1 is out of range"},
+      {[](Json& j) { j["types"][1]["values"][0]["shape"] = {-1}; }, "values[0].shape[0]"},
+      {[](Json& j) { j["types"][1]["scopes"][0]["end_op"] = 2147483647; }, "op position"},
+      {[](Json& j) { j["types"][1]["scopes"][1]["path"] = ""; }, "has no name"},
+      {[](Json& j) { j["types"][1]["packs"][0]["at_op"] = -100; }, "op position"},
+      {[](Json& j) { j["segments"][1]["type"] = 17; }, "segments[1].type: 17 is out of range"},
+      {[](Json& j) { j["segments"][1]["outside_values"] = Json::array(); }, "from outside"},
+      {[](Json& j) { j["segments"][1]["outside_values"][0] = 2147483647; }, "refers to value"},
+      {[](Json& j) { j["blocks"][0]["scope"] = 12345; }, "block 0 (blocks): refers to scope"},
+      {[](Json& j) { j["backward"][0]["first_pack"] = 2147483647; }, "refers to pack"},
+      {[](Json& j) { j["backward_types"] = Json::array(); }, "the list of types is empty"},
+      {[](Json& j) { j["parameter_bytes"] = "many"; }, "parameter_bytes: found \"many\""},
+  };
+  for (const Mistake& mistake : mistakes) {
+    CAPTURE(mistake.message);
+    Json json = good;
+    mistake.make(json);
+    CHECK_THROWS_AS(trace_from_json(json), FormatError);
+    CHECK_THROWS_WITH(trace_from_json(json), Contains(mistake.message));
+  }
+}
+
+TEST_CASE("a small file that would unfold into a huge trace is refused") {
+  Json json = trace_to_json(toy_llama({.layers = 2}));
+  const Json segment = json["segments"][1];
+  for (int count = 0; count < 100000; ++count) json["segments"].push_back(segment);
+  CHECK_THROWS_WITH(trace_from_json(json), Contains("no training step has"));
+}
+
+// One random change anywhere must end in a valid trace or in FormatError, nothing else.
+TEST_CASE("no change of a file crashes the reader", "[property]") {
+  const std::string text = trace_to_json(random_trace(3)).dump();
+  std::mt19937 engine(7);
+  int refused = 0;
+  for (int attempt = 0; attempt < 2000; ++attempt) {
+    std::string changed = text;
+    constexpr std::string_view kBytes = "0123456789-[]{},\":x";
+    changed[engine() % changed.size()] = kBytes[engine() % kBytes.size()];
+    try {
+      trace_to_json(trace_from_json(parse_json(changed, "changed")));
+    } catch (const FormatError&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 1000);
+}
+
+TEST_CASE("an invalid trace is not written") {
+  Trace trace = toy_llama({.layers = 2});
+  trace.ops[5].inputs[0].value = 100000;
+  CHECK_THROWS_WITH(trace_to_json(trace), Contains("trace of 'toy_llama' is not valid: op 5"));
+}
+
+TEST_CASE("the schema refuses what the reader refuses") {
+  const Json good = trace_to_json(toy_llama({.layers = 2}));
+  CHECK(testing::schema_error(good, "trace") == std::nullopt);
+  const Json bad =
+      read_json_file(std::string(REMATCH_SOURCE_DIR) + "/tests/policies/trace/bad_trace.json");
+  CHECK(testing::schema_error(bad, "trace").has_value());
+  CHECK_THROWS_WITH(trace_from_json(bad), Contains("types[0].storage_bytes[1]"));
+}
+
+// The bound is for a loaded machine and a sanitizer build; an optimized build takes a tenth.
+TEST_CASE("80 layers of 60 ops go to a file and back in a fraction of a second") {
+  const Trace trace = toy_llama({.layers = 80});
+  const testing::ScratchFolder folder;
+  const auto start = std::chrono::steady_clock::now();
+  write_json_file(folder.file("trace.json"), trace_to_json(trace));
+  const Trace read = trace_from_json(read_json_file(folder.file("trace.json")));
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  CHECK(read == trace);
+  CHECK(seconds.count() < 2.0);
+}
+
+}  // namespace
+}  // namespace rematch
