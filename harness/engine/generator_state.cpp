@@ -7,13 +7,6 @@
 namespace rematch {
 namespace {
 
-bool draws(const OpFacts& facts, const torch::jit::Stack& stack, std::size_t base) {
-  if (!facts.may_draw) return false;
-  if (facts.dropout_argument < 0) return true;
-  const c10::IValue& probability = stack[base + static_cast<std::size_t>(facts.dropout_argument)];
-  return !probability.isDouble() || probability.toDouble() > 0.0;
-}
-
 c10::Device device_of(const OpFacts& facts, const torch::jit::Stack& stack, std::size_t base) {
   for (std::size_t i = base; i < stack.size(); ++i) {
     if (stack[i].isTensor() && stack[i].toTensor().defined()) return stack[i].toTensor().device();
@@ -46,9 +39,17 @@ void set_state(at::Generator& generator, const at::Tensor& state) {
 
 }  // namespace
 
+bool draws_random(const OpFacts& facts, const torch::jit::Stack& stack) {
+  if (!facts.may_draw) return false;
+  if (facts.dropout_argument < 0) return true;
+  const std::size_t base = stack.size() - facts.arguments.size();
+  const c10::IValue& probability = stack[base + static_cast<std::size_t>(facts.dropout_argument)];
+  return !probability.isDouble() || probability.toDouble() > 0.0;
+}
+
 std::optional<GeneratorState> state_before(const OpFacts& facts, const torch::jit::Stack& stack) {
   const std::size_t base = stack.size() - facts.arguments.size();
-  if (!draws(facts, stack, base)) return std::nullopt;
+  if (!draws_random(facts, stack)) return std::nullopt;
   const c10::Device device = device_of(facts, stack, base);
   if (device.is_meta()) return std::nullopt;  // meta kernels compute nothing
   at::Generator generator = generator_of(facts, stack, base, device);

@@ -7,6 +7,9 @@
 
 namespace rematch {
 
+// Whether the op, with the arguments at the end of `stack`, is about to draw from a generator.
+bool draws_random(const OpFacts& facts, const torch::jit::Stack& stack);
+
 // The state of the generator this op is about to draw from; empty if it draws nothing. Fused
 // attention carries the seeded tag but draws only with dropout, and a CPU state is 5,056 bytes.
 std::optional<GeneratorState> state_before(const OpFacts& facts, const torch::jit::Stack& stack);

@@ -1,0 +1,125 @@
+#include "harness/trace/trace_from_record.h"
+
+#include <utility>
+
+namespace rematch {
+namespace {
+
+std::string without_overload(const std::string& name) {
+  const std::size_t after_namespace = name.find("::");
+  return name.substr(0, name.find('.', after_namespace == std::string::npos ? 0 : after_namespace));
+}
+
+const std::vector<std::int64_t>& shape_of(const Trace& trace, const TracedUse& use) {
+  return trace.values[use.value].shape;
+}
+
+// Multiply-adds count as two. Attention forward is two products of [tokens, keys] by head width,
+// masked or not: what the kernel is asked for, not what it skips.
+std::int64_t flops_of(const Trace& trace, const TracedOp& op) {
+  const std::string name = without_overload(op.name);
+  const auto product = [&](std::size_t left, std::size_t right) -> std::int64_t {
+    std::int64_t flops = 2 * shape_of(trace, op.inputs[right]).back();
+    for (const std::int64_t size : shape_of(trace, op.inputs[left])) flops *= size;
+    return flops;
+  };
+  if (name == "aten::mm" || name == "aten::bmm") return product(0, 1);
+  if (name == "aten::addmm" || name == "aten::baddbmm") return product(1, 2);
+  if (op.op_class == OpClass::kAttentionForward && op.inputs.size() >= 2) {
+    const auto& query = shape_of(trace, op.inputs[0]);
+    const auto& key = shape_of(trace, op.inputs[1]);
+    if (query.size() == 4 && key.size() == 4) {
+      return 4 * query[0] * query[1] * query[2] * key[2] * query[3];
+    }
+  }
+  return 0;
+}
+
+void add_values(const Observations& seen, Trace& trace) {
+  trace.storages.resize(seen.record.storages.size());
+  for (std::size_t i = 0; i < seen.record.values.size(); ++i) {
+    const RecordedValue& value = seen.record.values[i];
+    const ObservedValue& observed = seen.values.at(i);
+    trace.values.push_back({.producer = value.op == kNoOp ? kNone : value.op,
+                            .storage = value.storage,
+                            .shape = observed.shape,
+                            .dtype = observed.dtype,
+                            .is_parameter = observed.is_parameter});
+    trace.storages[value.storage].bytes = observed.storage_bytes;
+  }
+}
+
+// Whether the storage of one of the op's own outputs is that of something it read.
+bool shares_storage(const Trace& trace, const TracedOp& op) {
+  for (const ValueId output : op.outputs) {
+    for (const TracedUse& input : op.inputs) {
+      if (trace.values[input.value].storage == trace.values[output].storage) return true;
+    }
+  }
+  return false;
+}
+
+void add_ops(const Observations& seen, Trace& trace) {
+  const Record& record = seen.record;
+  for (std::size_t i = 0; i < record.ops.size(); ++i) {
+    const RecordedOp& recorded = record.ops[i];
+    TracedOp op{.name = recorded.facts->name,
+                .op_class = op_class_of(without_overload(recorded.facts->name)),
+                .scope = seen.ops[i].scope,
+                .draws_random = seen.ops[i].draws_random};
+    for (std::size_t j = 0; j < recorded.num_uses; ++j) {
+      const RecordedUse& use = record.uses[recorded.first_use + j];
+      op.inputs.push_back({.value = use.value, .version = use.version});
+    }
+    for (std::size_t j = 0; j < recorded.num_outputs; ++j) {
+      const std::int32_t value = record.outputs[recorded.first_output + j];
+      if (value >= 0 && record.values[value].op == static_cast<std::int32_t>(i)) {
+        op.outputs.push_back(value);
+      }
+    }
+    op.is_view = recorded.facts->returns_alias || shares_storage(trace, op);
+    op.flops = flops_of(trace, op);
+    trace.ops.push_back(std::move(op));
+  }
+  for (const RecordedWrite& write : record.writes) {
+    trace.ops[write.op].writes.push_back(write.storage);
+  }
+}
+
+}  // namespace
+
+std::string dtype_name(c10::ScalarType type) {
+  switch (type) {
+    case c10::ScalarType::Float:
+      return "float32";
+    case c10::ScalarType::Double:
+      return "float64";
+    case c10::ScalarType::BFloat16:
+      return "bfloat16";
+    case c10::ScalarType::Half:
+      return "float16";
+    case c10::ScalarType::Long:
+      return "int64";
+    case c10::ScalarType::Int:
+      return "int32";
+    case c10::ScalarType::Byte:
+      return "uint8";
+    case c10::ScalarType::Bool:
+      return "bool";
+    default:
+      return c10::toString(type);
+  }
+}
+
+Trace trace_from_observations(Observations seen) {
+  Trace trace;
+  add_values(seen, trace);
+  add_ops(seen, trace);
+  trace.scopes = std::move(seen.scopes);
+  trace.blocks = std::move(seen.blocks);
+  trace.packs = std::move(seen.packs);
+  trace.backward = std::move(seen.backward);
+  return trace;
+}
+
+}  // namespace rematch

@@ -1,0 +1,42 @@
+// Turns what a tracer saw into a Trace.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <string>
+#include <vector>
+
+#include "harness/engine/record.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+struct ObservedValue {
+  std::vector<std::int64_t> shape;
+  std::string dtype;  // empty: never seen
+  Bytes storage_bytes;
+  bool is_parameter = false;
+};
+
+struct ObservedOp {
+  ScopeId scope = kNone;
+  bool draws_random = false;
+};
+
+// One step: the record of its forward (loss included), and beside it what a record does not keep.
+struct Observations {
+  Record record;
+  std::vector<ObservedValue> values;  // by value of the record
+  std::vector<ObservedOp> ops;        // by op of the record
+  std::vector<TracedScope> scopes;
+  std::vector<TracedBlock> blocks;
+  std::vector<TracedPack> packs;
+  std::vector<BackwardEvent> backward;
+};
+
+// "float32", "bfloat16", "int64", ...
+std::string dtype_name(c10::ScalarType type);
+
+Trace trace_from_observations(Observations observations);
+
+}  // namespace rematch

@@ -1,0 +1,209 @@
+#include "harness/trace/tracer.h"
+
+#include <torch/csrc/autograd/engine.h>
+
+#include <memory>
+#include <optional>
+
+#include "harness/engine/generator_state.h"
+#include "harness/engine/interception.h"
+#include "harness/engine/record.h"
+#include "harness/measure/memory.h"
+#include "harness/trace/in_place_accumulation.h"
+#include "harness/trace/trace_from_record.h"
+#include "models/scope/scope.h"
+
+namespace rematch {
+namespace {
+
+Bytes bytes_born_in_backward(c10::Device device) {
+  if (!counting_allocators_installed()) return {};
+  const MemorySample now = device.is_meta() ? current_meta_memory() : current_cpu_memory();
+  return now.at(MemoryTag::kBackward) + now.at(MemoryTag::kGradient);
+}
+
+// Watches one step from the seat that the engine has: the thread's op mode, saved-tensor provider
+// and scope listener.
+class Tracer final : public OpMode, public SavedTensorProvider, public ScopeListener {
+ public:
+  Tracer() : outer_listener_(scope_listener()) {
+    recorder_.open(&observations_.record, &region_);
+    scope_listener() = this;
+  }
+  ~Tracer() override {
+    *self_ = nullptr;  // hooks may outlive the tracer with the graph
+    if (scope_listener() == this) scope_listener() = outer_listener_;
+  }
+  Tracer(const Tracer&) = delete;
+  Tracer& operator=(const Tracer&) = delete;
+
+  void end_forward() {
+    recorder_.close();
+    in_backward_ = true;
+  }
+
+  void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
+           std::size_t depth) override {
+    if (in_backward_) {
+      run_in_backward(op, keys, stack, depth);
+      return;
+    }
+    const OpFacts& facts = facts_of(op);
+    const bool draws = draws_random(facts, *stack);
+    const std::size_t base = stack->size() - facts.arguments.size();
+    for (std::size_t i = base; i < stack->size(); ++i) note_tensors((*stack)[i]);
+    recorder_.run(facts, keys, stack, depth, Keep::kNothing);
+    for (std::size_t i = stack->size() - facts.num_returns; i < stack->size(); ++i) {
+      note_tensors((*stack)[i]);
+    }
+    observations_.ops.push_back(
+        {.scope = open_scopes_.empty() ? kNone : open_scopes_.back(), .draws_random = draws});
+  }
+
+  std::unique_ptr<torch::autograd::SavedVariableHooks> make() override;
+
+  PackId pack(const at::Tensor& tensor) {
+    if (in_backward_) return kNone;  // the graph of a double backward is not part of the trace
+    note_tensor(tensor);
+    const std::int32_t value = recorder_.value_of(tensor);
+    const Record& record = observations_.record;
+    observations_.packs.push_back({.value = value,
+                                   .version = record.storages[record.values[value].storage].version,
+                                   .at_op = static_cast<OpId>(record.ops.size())});
+    return static_cast<PackId>(observations_.packs.size()) - 1;
+  }
+
+  void note_event(BackwardEvent::Kind kind, PackId pack) {
+    if (in_backward_ && pack != kNone)
+      observations_.backward.push_back({.kind = kind, .pack = pack});
+  }
+
+  void enter(std::string_view name, int index) override {
+    std::string path;
+    if (!open_scopes_.empty())
+      path.append(observations_.scopes[open_scopes_.back()].path).append(1, '.');
+    path.append(name);
+    if (index != kNoIndex) path.append(1, '.').append(std::to_string(index));
+    const auto scope = static_cast<ScopeId>(observations_.scopes.size());
+    observations_.scopes.push_back({.path = path,
+                                    .parent = open_scopes_.empty() ? kNone : open_scopes_.back(),
+                                    .first_op = num_ops(),
+                                    .end_op = num_ops()});
+    if (index != kNoIndex) {
+      observations_.blocks.push_back(
+          {.scope = scope, .list = path.substr(0, path.rfind('.')), .index = index});
+    }
+    open_scopes_.push_back(scope);
+    if (outer_listener_ != nullptr) outer_listener_->enter(name, index);
+  }
+
+  void leave() noexcept override {
+    observations_.scopes[open_scopes_.back()].end_op = num_ops();
+    open_scopes_.pop_back();
+    if (outer_listener_ != nullptr) outer_listener_->leave();
+  }
+
+  Observations take() { return std::move(observations_); }
+
+ private:
+  OpId num_ops() const { return static_cast<OpId>(observations_.record.ops.size()); }
+
+  void run_in_backward(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                       torch::jit::Stack* stack, std::size_t depth) {
+    c10::Device device(c10::kCPU);
+    for (const c10::IValue& value : *stack) {
+      if (value.isTensor() && value.toTensor().defined()) device = value.toTensor().device();
+    }
+    call_next(op, keys, stack, depth);
+    observations_.backward.push_back({.kind = BackwardEvent::Kind::kOp,
+                                      .op = facts_of(op).name,
+                                      .other_bytes = bytes_born_in_backward(device)});
+  }
+
+  void note_tensors(const c10::IValue& argument) {
+    if (argument.isTensor()) {
+      note_tensor(argument.toTensor());
+    } else if (argument.isTensorList()) {
+      const auto list = argument.toTensorList();
+      for (std::size_t i = 0; i < list.size(); ++i) note_tensor(list.get(i));
+    } else if (argument.isOptionalTensorList()) {
+      const auto list = argument.toOptionalTensorList();
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const std::optional<at::Tensor> tensor = list.get(i);
+        if (tensor.has_value()) note_tensor(*tensor);
+      }
+    }
+  }
+
+  void note_tensor(const at::Tensor& tensor) {
+    if (!tensor.defined()) return;
+    const auto value = static_cast<std::size_t>(recorder_.value_of(tensor));
+    if (value >= observations_.values.size()) observations_.values.resize(value + 1);
+    ObservedValue& seen = observations_.values[value];
+    if (!seen.dtype.empty()) return;
+    seen.shape = tensor.sizes().vec();
+    seen.dtype = dtype_name(tensor.scalar_type());
+    seen.storage_bytes = {
+        tensor.has_storage() ? static_cast<std::int64_t>(tensor.storage().nbytes()) : 0};
+    seen.is_parameter = tensor.requires_grad() && tensor.is_leaf();
+  }
+
+  const std::shared_ptr<Tracer*> self_ = std::make_shared<Tracer*>(this);
+  Observations observations_;
+  Recorder recorder_;
+  const std::string region_ = "(trace)";
+  ScopeListener* outer_listener_;
+  std::vector<ScopeId> open_scopes_;
+  bool in_backward_ = false;
+};
+
+// Saves as autograd does without hooks, and tells the tracer when backward asks and lets go.
+class ObservedSave final : public torch::autograd::SavedVariableHooks {
+ public:
+  explicit ObservedSave(std::shared_ptr<Tracer*> tracer) : tracer_(std::move(tracer)) {}
+  ~ObservedSave() override { note(BackwardEvent::Kind::kRelease); }
+  void call_pack_hook(const at::Tensor& tensor) override {
+    pack_ = (*tracer_)->pack(tensor);
+    saved_ = without_graph(tensor);
+  }
+  at::Tensor call_unpack_hook() override {
+    note(BackwardEvent::Kind::kDemand);
+    return saved_;
+  }
+
+ private:
+  void note(BackwardEvent::Kind kind) {
+    if (*tracer_ != nullptr) (*tracer_)->note_event(kind, pack_);
+  }
+
+  std::shared_ptr<Tracer*> tracer_;  // null inside once the tracer is gone
+  PackId pack_ = kNone;
+  at::Tensor saved_;
+};
+
+std::unique_ptr<torch::autograd::SavedVariableHooks> Tracer::make() {
+  return std::make_unique<ObservedSave>(self_);
+}
+
+}  // namespace
+
+Trace record_trace(const std::function<at::Tensor()>& loss) {
+  Tracer tracer;
+  {
+    InPlaceAccumulation as_with_data;
+    OpModeGuard accumulate(&as_with_data);
+    OpModeGuard watch(&tracer);
+    at::Tensor value;
+    {
+      SavedTensorGuard save(&tracer);
+      MemoryTagGuard tag(MemoryTag::kForward);
+      value = loss();
+    }
+    tracer.end_forward();
+    MemoryTagGuard tag(MemoryTag::kBackward);
+    value.backward();
+  }
+  return trace_from_observations(tracer.take());
+}
+
+}  // namespace rematch

@@ -1,0 +1,180 @@
+// What the engine refuses, and how it says so. Plain autograd's errors stay errors.
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <c10/core/InferenceMode.h>
+
+#include <catch2/catch.hpp>
+
+#include "models/scope/scope.h"
+#include "tests/support/networks.h"
+
+namespace rematch::testing {
+namespace {
+
+using Catch::Contains;
+
+constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
+
+NamedNetwork network_of(
+    const std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>& layer) {
+  return {"refused", [layer] {
+            Network network;
+            network.input = at::ones({4, 4}).requires_grad_();
+            const at::Tensor w = at::ones({4, 4}).requires_grad_();
+            network.parameters = {w};
+            network.layers = {[w](const at::Tensor& x) { return at::mm(x, w); },
+                              [layer, w](const at::Tensor& x) { return layer(x, w); }};
+            return network;
+          }};
+}
+
+// The plan of a network whose layers are all recomputed, made from `like`.
+Plan plan_like(const NamedNetwork& like) {
+  return plan_of_blocks(trace_of(like), [](int, int) { return false; });
+}
+
+PlannedRegion block(int index, int type) {
+  const std::string scope = "blocks." + std::to_string(index);
+  return {.first_scope = scope, .last_scope = scope, .type = type, .layers = {index}};
+}
+
+TEST_CASE("a parameter changed between forward and backward") {
+  const NamedNetwork network = network_of(
+      [](const at::Tensor& x, const at::Tensor& w) { return at::mm(at::sin(at::mm(x, w)), w); });
+  const Plan plan = plan_like(network);
+  for (const Schedule schedule : kSchedules) {
+    const Network made = network.make();
+    Recording recording(plan, schedule);
+    const at::Tensor loss = loss_of(forward_with_scopes(made));
+    at::Tensor data = made.parameters[0].detach();
+    data.mul_(2);
+    CHECK_THROWS_AS(loss.backward(), Refused);
+  }
+}
+
+TEST_CASE("the refusal names region, op and tensor") {
+  const NamedNetwork network =
+      network_of([](const at::Tensor& x, const at::Tensor& w) { return at::sin(at::mm(x, w)); });
+  const Plan plan = plan_like(network);
+  const Network made = network.make();
+  Recording recording(plan, Schedule::kOnDemand);
+  const at::Tensor loss = loss_of(forward_with_scopes(made));
+  made.parameters[0].detach().mul_(2);
+  CHECK_THROWS_WITH(loss.backward(), Contains("region blocks.1") && Contains("aten::mm") &&
+                                         Contains("float [4, 4]") && Contains("after backward"));
+}
+
+TEST_CASE("a region's input written in place") {
+  const NamedNetwork network = network_of([](const at::Tensor& x, const at::Tensor& w) {
+    at::Tensor y = x;
+    y.mul_(2);
+    return at::mm(y, w);
+  });
+  Plan plan;
+  plan.types = {RegionType{.ops = {{.name = "aten::mul_.Scalar"}, {.name = "aten::mm"}}}};
+  plan.regions = {block(1, 0)};
+  const Network made = network.make();
+  Recording recording(plan, Schedule::kOnDemand);
+  CHECK_THROWS_WITH(
+      forward_with_scopes(made),
+      Contains("region blocks.1: aten::mul_.Scalar writes in place into float [4, 4]"));
+}
+
+TEST_CASE("mutating ops over tensor lists") {
+  const NamedNetwork network = network_of([](const at::Tensor& x, const at::Tensor& w) {
+    at::Tensor y = at::mm(x, w).detach();
+    at::_foreach_mul_({y}, 2.0);
+    return x * y;
+  });
+  Plan plan;
+  plan.types = {RegionType{.ops = {{.name = "aten::mm"},
+                                   {.name = "aten::detach"},
+                                   {.name = "aten::_foreach_mul_.Scalar"},
+                                   {.name = "aten::mul.Tensor"}}}};
+  plan.regions = {block(1, 0)};
+  const Network made = network.make();
+  Recording recording(plan, Schedule::kOnDemand);
+  CHECK_THROWS_WITH(forward_with_scopes(made),
+                    Contains("aten::_foreach_mul_.Scalar writes in place into a list of tensors"));
+}
+
+TEST_CASE("a saved tensor written to later is an error, as in plain autograd") {
+  const NamedNetwork network = network_of([](const at::Tensor& x, const at::Tensor& w) {
+    at::Tensor y = at::mm(x, w);
+    const at::Tensor z = at::sin(y);  // saves y
+    y.mul_(2);
+    return z + y;
+  });
+  const Network plain = network.make();
+  CHECK_THROWS_WITH(loss_of(forward_plain(plain)).backward(),
+                    Contains("modified by an inplace operation"));
+  Plan plan;
+  plan.types = {RegionType{.ops = {{.name = "aten::mm"},
+                                   {.name = "aten::sin"},
+                                   {.name = "aten::mul_.Scalar"},
+                                   {.name = "aten::add.Tensor"}}}};
+  plan.regions = {block(1, 0)};
+  for (const Schedule schedule : kSchedules) {
+    const Network made = network.make();
+    Recording recording(plan, schedule);
+    const at::Tensor loss = loss_of(forward_with_scopes(made));
+    CHECK_THROWS_WITH(loss.backward(), Contains("modified by an in-place op after it was saved"));
+  }
+}
+
+TEST_CASE("a side effect on an outside buffer happens once") {
+  const at::Tensor counter = at::zeros({1});
+  const NamedNetwork network = network_of([counter](const at::Tensor& x, const at::Tensor& w) {
+    at::Tensor(counter).add_(1);
+    return at::sin(at::mm(x, w));
+  });
+  Plan plan;
+  plan.types = {RegionType{
+      .ops = {{.name = "aten::add_.Scalar"}, {.name = "aten::mm"}, {.name = "aten::sin"}}}};
+  plan.regions = {block(1, 0)};
+  for (const Schedule schedule : kSchedules) {
+    counter.zero_();
+    const Network made = network.make();
+    Recording recording(plan, schedule);
+    loss_of(forward_with_scopes(made)).backward();
+    CHECK(counter.item<float>() == 1.0F);
+  }
+}
+
+TEST_CASE("a stream that differs from the plan") {
+  const NamedNetwork network =
+      network_of([](const at::Tensor& x, const at::Tensor& w) { return at::sin(at::mm(x, w)); });
+  const auto run = [&](std::vector<PlannedOp> ops) {
+    Plan plan;
+    plan.types = {RegionType{.ops = std::move(ops)}};
+    plan.regions = {block(1, 0)};
+    const Network made = network.make();
+    Recording recording(plan, Schedule::kOnDemand);
+    loss_of(forward_with_scopes(made)).backward();
+  };
+  CHECK_NOTHROW(run({{.name = "aten::mm"}, {.name = "aten::sin"}}));
+  CHECK_THROWS_WITH(run({{.name = "aten::mm"}, {.name = "aten::cos"}}),
+                    Contains("region blocks.1, op 1: the plan expects aten::cos, the model ran "
+                             "aten::sin(float [4, 4])"));
+  CHECK_THROWS_WITH(run({{.name = "aten::mm"}}), Contains("the plan expects its end"));
+  CHECK_THROWS_WITH(run({{.name = "aten::mm"}, {.name = "aten::sin"}, {.name = "aten::cos"}}),
+                    Contains("region blocks.1 ended after 2 of 3 planned ops"));
+  CHECK_THROWS_WITH(run({{.name = "aten::no_such_op"}}), Contains("aten::no_such_op"));
+  CHECK_THROWS_WITH(run({{.name = "aten::mm", .treatment = Treatment::kOffload}}),
+                    Contains("does not offload"));
+}
+
+TEST_CASE("inference mode inside a region, and a recording inside an open region") {
+  const NamedNetwork network =
+      network_of([](const at::Tensor& x, const at::Tensor& w) { return at::sin(at::mm(x, w)); });
+  const Plan plan = plan_like(network);
+  const Network made = network.make();
+  Recording recording(plan, Schedule::kOnDemand);
+  {
+    const Scope open("blocks", 1);
+    CHECK_THROWS_WITH(Recording(plan, Schedule::kOnDemand), Contains("inside an open region"));
+  }
+}
+
+}  // namespace
+}  // namespace rematch::testing
