@@ -1,0 +1,17 @@
+// Catch2, version 2 or 3, under the same names.
+#pragma once
+
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+
+// Version 2 has these at these places.
+using Catch::Approx;
+namespace Catch {
+using Matchers::EndsWith;
+using Matchers::Equals;
+using Matchers::StartsWith;
+inline auto Contains(const std::string& part) { return Matchers::ContainsSubstring(part); }
+}  // namespace Catch
+#else
+#include <catch2/catch.hpp>
+#endif
