@@ -135,6 +135,9 @@ std::vector<ScopeId> matching_instances(const std::string& pattern, const Trace&
 std::variant<Selector, Rejected> parse_selector(std::string_view text) {
   Selector selector;
   std::string_view rest = text;
+  if (text.find_first_of(" \t\n,;") != std::string_view::npos) {
+    return reject(text, "no space or comma belongs in it; write one selector for each");
+  }
   auto nth = take_nth(text, rest);
   if (auto* rejected = std::get_if<Rejected>(&nth)) return *rejected;
   selector.nth = std::get<std::optional<int>>(nth);

@@ -1,0 +1,196 @@
+#include "policies/plan/plan_json.h"
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <random>
+
+#include "policies/trace/file.h"
+#include "tests/support/schema_check.h"
+
+namespace rematch {
+namespace {
+
+using Catch::Contains;
+
+Plan random_plan(std::uint32_t seed) {
+  std::mt19937 engine(seed);
+  const auto below = [&](int limit) {
+    return static_cast<int>(engine() % static_cast<std::uint32_t>(limit));
+  };
+  Plan plan{"nth_last(2)", "toy_llama", {{"dim", 16}, {"layers", 8}}, "float32", "abc", {}, {}};
+  const int num_types = 1 + below(3);
+  for (int type_index = 0; type_index < num_types; ++type_index) {
+    RegionType type;
+    type.early_stop = below(2) == 0;
+    type.whole_on_demand = below(2) == 0;
+    for (int count = below(3); count > 0; --count) {
+      type.demand_steps.push_back({below(9), {below(9), below(9)}, {}});
+    }
+    for (int count = below(30); count > 0; --count) {
+      PlannedOp op{"aten::mm", "attention",  {below(1000)}, static_cast<Treatment>(below(3)),
+                   "why",      below(2) == 0};
+      op.name += std::to_string(below(3));
+      type.ops.push_back(std::move(op));
+    }
+    plan.types.push_back(std::move(type));
+  }
+  for (int layer_index = 0; layer_index < 8; ++layer_index) {
+    const std::string scope = "blocks." + std::to_string(layer_index);
+    plan.regions.push_back({scope, scope, below(num_types), {layer_index}});
+  }
+  return plan;
+}
+
+// Two regions of one type: mm kept, relu recomputed.
+Plan small_plan() {
+  Plan plan;
+  plan.policy = "save_mm";
+  plan.model = "toy_llama";
+  plan.types = {
+      {{{"aten::mm", "ffn", {64}, Treatment::kSave, "matches aten::mm", false},
+        {"aten::relu", "ffn", {64}, Treatment::kRecompute, "not in the save list", false}},
+       true,
+       false,
+       {}}};
+  plan.regions = {{"blocks.0", "blocks.0", 0, {0}}, {"blocks.1", "blocks.1", 0, {1}}};
+  return plan;
+}
+
+TEST_CASE("a random plan reads back as it was and fits the schema", "[property]") {
+  for (std::uint32_t seed = 0; seed < 100; ++seed) {
+    CAPTURE(seed);
+    const Plan plan = random_plan(seed);
+    const Json json = plan_to_json(plan);
+    REQUIRE(plan_from_json(parse_json(json.dump(), "plan")) == plan);
+    REQUIRE(testing::schema_error(json, "plan") == std::nullopt);
+  }
+  CHECK(plan_from_json(plan_to_json(Plan{})) == Plan{});
+}
+
+TEST_CASE("a plan says in words what happens to each op and which layers it is for") {
+  const Json json = plan_to_json(small_plan());
+  CHECK(json["types"][0]["ops"][0].dump() ==
+        R"({"name":"aten::mm","scope":"ffn","bytes":64,"treatment":"save",)"
+        R"("reason":"matches aten::mm"})");
+  CHECK(json["layers"].dump() == R"([{"type":0,"layers":"0, 1","regions":2}])");
+}
+
+TEST_CASE("layers are listed as ranges") {
+  CHECK(layer_ranges({}).empty());
+  CHECK(layer_ranges({4}) == "4");
+  CHECK(layer_ranges({0, 1, 2, 3}) == "0-3");
+  CHECK(layer_ranges({0, 2, 4, 5, 7, 8, 9}) == "0, 2, 4, 5, 7-9");
+  CHECK(layer_ranges({3, 2, 1}) == "3, 2, 1");
+}
+
+TEST_CASE("plans that do the same have the same hash") {
+  const Plan plan = small_plan();
+  const std::string hash = plan_sha256(plan);
+  CHECK(hash.size() == 64);
+
+  Plan same = plan;
+  same.policy = "save(aten::mm)";
+  same.types[0].ops[0].reason = "matches matmul";
+  same.types[0].ops[0].dead_save = true;
+  same.regions[1].layers.clear();
+  CHECK(plan_sha256(same) == hash);
+
+  same.types.push_back(same.types[0]);  // the second region's own copy of the type
+  same.types[1].ops[1].reason = "other words";
+  same.regions[1].type = 1;
+  CHECK(plan_sha256(same) == hash);
+  std::swap(same.types[0], same.types[1]);
+  same.types.insert(same.types.begin(), RegionType{});  // used by no region
+  same.regions[0].type = 1;
+  same.regions[1].type = 2;
+  CHECK(plan_sha256(same) == hash);
+}
+
+TEST_CASE("plans that differ in what they do have different hashes") {
+  const std::function<void(Plan&)> changes[] = {
+      [](Plan& p) { p.model = "other"; },
+      [](Plan& p) { p.dimensions["layers"] = 3; },
+      [](Plan& p) { p.dtype = "bfloat16"; },
+      [](Plan& p) { p.trace_sha256 = "0"; },
+      [](Plan& p) { p.types[0].ops[1].treatment = Treatment::kOffload; },
+      [](Plan& p) { p.types[0].ops[1].name = "aten::silu"; },
+      [](Plan& p) { p.types[0].early_stop = false; },
+      [](Plan& p) { p.types[0].whole_on_demand = true; },
+      [](Plan& p) {
+        p.types[0].demand_steps = {{0, {1}, {}}};
+      },
+      [](Plan& p) { p.regions.pop_back(); },
+      [](Plan& p) { p.regions[0].last_scope = "blocks.1"; },
+  };
+  std::vector<std::string> hashes = {plan_sha256(small_plan())};
+  for (const auto& change : changes) {
+    Plan plan = small_plan();
+    change(plan);
+    const std::string hash = plan_sha256(plan);
+    CHECK(std::find(hashes.begin(), hashes.end(), hash) == hashes.end());
+    hashes.push_back(hash);
+  }
+}
+
+TEST_CASE("a newer minor version with unknown keys is read, another major is not") {
+  Json json = plan_to_json(small_plan());
+  json["schema"] = "rematch.plan/1.4";
+  json["types"][0]["ops"][0]["a_later_idea"] = 1;
+  json.erase("layers");
+  CHECK(plan_from_json(json) == small_plan());
+  CHECK(testing::schema_error(json, "plan") == std::nullopt);
+  json["schema"] = "rematch.plan/2.0";
+  CHECK_THROWS_AS(plan_from_json(json), FormatError);
+}
+
+TEST_CASE("a broken plan is refused with the place of the mistake") {
+  struct Row {
+    std::function<void(Json&)> make;
+    std::string message;
+  };
+  const Row rows[] = {
+      {[](Json& j) { j["types"][0]["ops"][1]["treatment"] = "safe"; },
+       "types[0].ops[1].treatment: unknown treatment 'safe'; did you mean 'save'?"},
+      {[](Json& j) { j["regions"][1]["type"] = 1; },
+       "regions[1].type: 1 is out of range; allowed are 0 to 0"},
+      {[](Json& j) { j["types"] = Json::array(); }, "regions[0].type: refers to a type"},
+      {[](Json& j) { j["types"][0]["ops"][0].erase("bytes"); },
+       "types[0].ops[0]: key \"bytes\" is missing"},
+      {[](Json& j) {
+         j["dimensions"] = {{"dim", "wide"}};
+       },
+       "dimensions.dim: found \"wide\""},
+      {[](Json& j) {
+         j["types"][0]["demand_steps"] = {{{"pack", -1}}};
+       },
+       "types[0].demand_steps[0].pack: -1 is out of range"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.message);
+    Json json = plan_to_json(small_plan());
+    row.make(json);
+    CHECK_THROWS_AS(plan_from_json(json), FormatError);
+    CHECK_THROWS_WITH(plan_from_json(json), Contains(row.message));
+  }
+}
+
+TEST_CASE("the plan schema refuses what the reader refuses") {
+  const Json bad =
+      read_json_file(std::string(REMATCH_SOURCE_DIR) + "/tests/policies/plan/bad_plan.json");
+  CHECK(testing::schema_error(bad, "plan").has_value());
+  CHECK_THROWS_WITH(plan_from_json(bad), Contains("types[0].ops[0].treatment"));
+}
+
+TEST_CASE("treatments and schedules read back from their names") {
+  for (const Treatment treatment : {Treatment::kSave, Treatment::kRecompute, Treatment::kOffload}) {
+    CHECK(treatment_from_string(to_string(treatment)) == treatment);
+  }
+  for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
+    CHECK(schedule_from_string(to_string(schedule)) == schedule);
+  }
+  CHECK(to_string(Schedule::kWholeRegion) == "whole_region");
+  CHECK_FALSE(treatment_from_string("keep").has_value());
+}
+
+}  // namespace
+}  // namespace rematch

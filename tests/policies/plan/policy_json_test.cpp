@@ -1,0 +1,158 @@
+#include "policies/plan/policy_json.h"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <random>
+
+#include "policies/trace/file.h"
+#include "tests/support/schema_check.h"
+#include "tests/support/scratch_folder.h"
+
+namespace rematch {
+namespace {
+
+using Catch::Contains;
+
+Policy read(const std::string& text) { return policy_from_json(parse_json(text, "policy")); }
+
+// The text of a policy file with `rest` after schema and name.
+std::string file_with(const std::string& rest) {
+  return R"({"schema": "rematch.policy/1.0", "name": "mine")" + rest + "}";
+}
+
+Policy random_policy(std::uint32_t seed) {
+  std::mt19937 engine(seed);
+  const auto below = [&](int limit) {
+    return static_cast<int>(engine() % static_cast<std::uint32_t>(limit));
+  };
+  const auto selectors = [&](int at_least) {
+    std::vector<Selector> list;
+    for (int count = at_least + below(3); count > 0; --count) {
+      Selector selector{below(2) == 0 ? "" : "*.ffn", below(2) == 0 ? "matmul" : "aten::mm", {}};
+      if (below(3) == 0) selector.nth = 1 + below(4);
+      list.push_back(selector);
+    }
+    return list;
+  };
+  Policy policy;
+  policy.name = "random(" + std::to_string(seed) + ")";
+  policy.blocks.kind = static_cast<BlockChoice::Kind>(below(9));
+  const bool counts = policy.blocks.kind >= BlockChoice::Kind::kNthFirst &&
+                      policy.blocks.kind <= BlockChoice::Kind::kLast;
+  if (counts) policy.blocks.n = 1 + below(5);
+  if (policy.blocks.kind >= BlockChoice::Kind::kOnly) policy.blocks.indices = {below(3), 5};
+  policy.regions.kind = static_cast<RegionChoice::Kind>(below(4));
+  if (policy.regions.kind == RegionChoice::Kind::kSegments) policy.regions.n = 1 + below(5);
+  if (policy.regions.kind == RegionChoice::Kind::kScopes) policy.regions.patterns = {"ffn", "a*"};
+  policy.inverse = below(3) == 0;
+  if (policy.inverse) {
+    policy.recompute = selectors(0);
+  } else {
+    policy.save = selectors(0);
+    if (below(2) == 0) {
+      policy.alternate = {selectors(1), selectors(0),
+                          below(2) == 0 ? Alternation::Keep::kOdd : Alternation::Keep::kEven};
+    }
+  }
+  policy.offload = selectors(0);
+  policy.exclude = selectors(0);
+  policy.early_stop = below(2) == 0;
+  policy.no_effect_is_intended = below(2) == 0;
+  return policy;
+}
+
+TEST_CASE("a random policy reads back as it was and fits the schema", "[property]") {
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    const Policy policy = random_policy(seed);
+    const Json json = policy_to_json(policy);
+    REQUIRE(policy_from_json(parse_json(json.dump(), "policy")) == policy);
+    REQUIRE(testing::schema_error(json, "policy") == std::nullopt);
+  }
+}
+
+TEST_CASE("a policy file needs no more than a name; the rest is full checkpointing") {
+  Policy full;
+  full.name = "mine";
+  CHECK(read(file_with("")) == full);
+  CHECK(testing::schema_error(parse_json(file_with(""), "policy"), "policy") == std::nullopt);
+}
+
+TEST_CASE("a hand-written policy means what it says") {
+  const Policy policy = read(file_with(R"(, "blocks": {"nth_last": 2}, "regions": "block",
+      "save": ["attention_forward", "*.ffn::matmul#1"], "early_stop": false)"));
+  CHECK(policy.blocks.kind == BlockChoice::Kind::kNthLast);
+  CHECK(policy.blocks.n == 2);
+  CHECK(policy.regions.kind == RegionChoice::Kind::kBlock);
+  CHECK(policy.save ==
+        std::vector<Selector>{{"", "attention_forward", {}}, {"*.ffn", "matmul", 1}});
+  CHECK_FALSE(policy.early_stop);
+}
+
+TEST_CASE("a mistake in a policy file is refused with its place and what to write") {
+  struct Row {
+    std::string rest;
+    std::string message;
+  };
+  const Row rows[] = {
+      {R"(, "safe": [])", "unknown key \"safe\"; did you mean 'save'?"},
+      {R"(, "early_stpo": true)", "did you mean 'early_stop'?"},
+      {R"(, "save": ["mm"])",
+       "save[0]: selector 'mm': 'mm' is no op class; did you mean 'aten::mm'?"},
+      {R"(, "save": "aten::mm")", "save: found \"aten::mm\"; expected a list"},
+      {R"(, "save": [1])", "save[0]: found 1; expected a string"},
+      {R"(, "blocks": "every")", "blocks: unknown choice \"every\"; known: none, all"},
+      {R"(, "blocks": {"nth_lst": 2})", "did you mean 'nth_last'?"},
+      {R"(, "blocks": {"nth_last": 0})", "blocks.nth_last: 0 is out of range; allowed are 1 to"},
+      {R"(, "blocks": {"nth_last": 2.5})", "blocks.nth_last: found 2.5; expected a whole number"},
+      {R"(, "blocks": "nth_last")", "\"nth_last\" needs an argument: write {\"nth_last\": 2}"},
+      {R"(, "blocks": {"all": 1})", "\"all\" takes no argument: write \"all\""},
+      {R"(, "blocks": {"only": [-1]})", "blocks.only[0]: -1 is out of range"},
+      {R"(, "blocks": {"first": 1, "last": 1})", "expected a word or an object with one key"},
+      {R"(, "blocks": 3)", "expected a word or an object with one key"},
+      {R"(, "regions": {"scopes": []})", "names no scope"},
+      {R"(, "alternate": {"keep": "odd"})", "alternate: key \"selectors\" is missing"},
+      {R"(, "alternate": {"selectors": []})", "names no op to alternate"},
+      {R"(, "alternate": {"selectors": ["matmul"], "keep": "first"})",
+       "allowed are \"odd\" and \"even\""},
+      {R"(, "recompute": ["matmul"])", "\"recompute\" has a meaning only with \"inverse\": true"},
+      {R"(, "inverse": true, "save": ["matmul"])", "remove \"save\""},
+      {R"(, "name2": 1)", "did you mean 'name'?"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.rest);
+    CHECK_THROWS_AS(read(file_with(row.rest)), FormatError);
+    CHECK_THROWS_WITH(read(file_with(row.rest)), Contains(row.message));
+  }
+  CHECK_THROWS_WITH(read(R"({"schema": "rematch.policy/1.0"})"), "key \"name\" is missing");
+  CHECK_THROWS_WITH(read(R"({"schema": "rematch.policy/1.0", "name": ""})"), Contains("is empty"));
+  CHECK_THROWS_WITH(read(R"({"schema": "rematch.plan/1.0"})"), Contains("rematch.policy/1.x"));
+}
+
+TEST_CASE("a policy file is read, or rejected in one line that names it") {
+  const testing::ScratchFolder folder;
+  const std::string path = folder.file("mine.json");
+  std::ofstream(path) << file_with(R"(, "regions": "root")");
+  const auto policy = read_policy_file(path);
+  REQUIRE(std::holds_alternative<Policy>(policy));
+  CHECK(std::get<Policy>(policy).regions.kind == RegionChoice::Kind::kRoot);
+
+  const auto message_of = [&](const std::string& file) {
+    return std::get<Rejected>(read_policy_file(file)).message;
+  };
+  std::ofstream(path) << file_with(R"(, "regions": "roots")");
+  CHECK(message_of(path) == path + ": regions: unknown choice \"roots\"; did you mean 'root'?");
+  std::ofstream(path) << "{";
+  CHECK_THAT(message_of(path), Catch::StartsWith(path + ": malformed JSON at line 1"));
+  CHECK_THAT(message_of(folder.file("none.json")), Contains("No such file or directory"));
+}
+
+TEST_CASE("the policy schema refuses what the reader refuses") {
+  const Json bad =
+      read_json_file(std::string(REMATCH_SOURCE_DIR) + "/tests/policies/plan/bad_policy.json");
+  CHECK(testing::schema_error(bad, "policy").has_value());
+  CHECK_THROWS_WITH(policy_from_json(bad), Contains("blocks.nth_last"));
+}
+
+}  // namespace
+}  // namespace rematch

@@ -1,0 +1,217 @@
+#include "policies/plan/selector.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/random_trace.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch {
+namespace {
+
+using Catch::Contains;
+using testing::toy_llama;
+
+Selector parsed(std::string_view text) { return std::get<Selector>(parse_selector(text)); }
+
+std::string rejection(std::string_view text) {
+  const auto result = parse_selector(text);
+  REQUIRE(std::holds_alternative<Rejected>(result));
+  return std::get<Rejected>(result).message;
+}
+
+// The ops that a selector picks, as "scope name".
+std::vector<std::string> picked(std::string_view text, const Trace& trace) {
+  const std::vector<bool> flags = matches(parsed(text), trace);
+  REQUIRE(flags.size() == trace.ops.size());
+  std::vector<std::string> ops;
+  for (std::size_t index = 0; index < flags.size(); ++index) {
+    if (!flags[index]) continue;
+    const TracedOp& op = trace.ops[index];
+    const std::string scope =
+        op.scope == kNone ? "-" : trace.scopes.at(static_cast<std::size_t>(op.scope)).path;
+    ops.push_back(scope + " " + op.name);
+  }
+  return ops;
+}
+
+std::size_t num_picked(std::string_view text, const Trace& trace) {
+  return picked(text, trace).size();
+}
+
+using Names = std::vector<std::string>;
+
+TEST_CASE("every form of selector is understood and written back as it was") {
+  struct Row {
+    std::string text;
+    Selector selector;
+  };
+  const Row rows[] = {
+      {"attention_forward", {"", "attention_forward", {}}},
+      {"aten::mm", {"", "aten::mm", {}}},
+      {"aten::add.Tensor", {"", "aten::add.Tensor", {}}},
+      {"matmul#3", {"", "matmul", 3}},
+      {"*.attention::matmul#2", {"*.attention", "matmul", 2}},
+      {"blocks.3.ffn::aten::addmm", {"blocks.3.ffn", "aten::addmm", {}}},
+      {"blocks.*::_c10d_functional::wait_tensor#1",
+       {"blocks.*", "_c10d_functional::wait_tensor", 1}},
+      {"embed::embedding", {"embed", "embedding", {}}},
+      {"aten::embedding", {"", "aten::embedding", {}}},  // the op, although it is a class as well
+      {"embed::aten::embedding", {"embed", "aten::embedding", {}}},
+      {"mylib::fast_op", {"", "mylib::fast_op", {}}},
+      {"*::matmul", {"*", "matmul", {}}},
+      {"*.moe.router::matmul", {"*.moe.router", "matmul", {}}},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    CHECK(parsed(row.text) == row.selector);
+    CHECK(to_string(row.selector) == row.text);
+  }
+}
+
+TEST_CASE("what is no selector is rejected with what to write instead") {
+  struct Row {
+    std::string text;
+    std::string message;
+  };
+  const Row rows[] = {
+      {"mm", "'mm' is no op class; did you mean 'aten::mm'?"},
+      {"atention_forward", "did you mean 'attention_forward'?"},
+      {"qwertyuiop", "write an op class (attention_forward), an op (aten::mm)"},
+      {"blocks.3::mm", "'mm' is no op class; did you mean 'aten::mm'?"},
+      {"", "no op or op class"},
+      {"blocks.3::", "no op or op class"},
+      {"::matmul", "empty scope pattern"},
+      {"matmul#0", "'0' after # is out of range"},
+      {"matmul#-1", "'-1' after # is out of range"},
+      {"matmul#two", "'two' after # is out of range"},
+      {"matmul#", "after # is out of range"},
+      {"matmul#99999999999", "after # is out of range"},
+      {"a b::matmul", "no space or comma"},
+      {"a+b::matmul", "scope pattern 'a+b' may hold"},
+      {"a:b::matmul", "scope pattern 'a:b' may hold"},
+      {"aten::mm, aten::addmm", "no space or comma"},
+      {"#1", "no op or op class"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    const std::string message = rejection(row.text);
+    CHECK_THAT(message, Contains(row.message));
+    CHECK_THAT(message, Contains("selector '" + row.text + "'"));
+    CHECK(message.find('\n') == std::string::npos);
+  }
+}
+
+TEST_CASE("a star in a pattern stands for any run of characters") {
+  CHECK(matches_pattern("*", ""));
+  CHECK(matches_pattern("*", "a.b"));
+  CHECK(matches_pattern("*.attention", "blocks.3.attention"));
+  CHECK_FALSE(matches_pattern("*.attention", "attention"));
+  CHECK_FALSE(matches_pattern("*.attention", "blocks.3.attention.core"));
+  CHECK(matches_pattern("blocks.*.ffn", "blocks.12.moe.ffn"));
+  CHECK(matches_pattern("a*b*c", "axxbyybzc"));
+  CHECK_FALSE(matches_pattern("a*b*c", "axxcyyb"));
+  CHECK_FALSE(matches_pattern("", "a"));
+  CHECK(matches_pattern("", ""));
+  CHECK_FALSE(matches_pattern("blocks.1", "blocks.12"));
+}
+
+TEST_CASE("classes, names and scopes pick the ops of a Llama") {
+  const Trace trace = toy_llama({.layers = 2});
+  CHECK(num_picked("aten::mm", trace) == 15);
+  CHECK(num_picked("matmul", trace) == 15);
+  CHECK(num_picked("aten::addmm", trace) == 0);
+  CHECK(num_picked("blocks.*::matmul", trace) == 14);
+  CHECK(num_picked("blocks.1::matmul", trace) == 7);
+  CHECK(num_picked("*.attention::matmul", trace) == 8);
+  CHECK(picked("attention_forward", trace) ==
+        Names{"blocks.0.attention rematch::attention", "blocks.1.attention rematch::attention"});
+  CHECK(picked("head::aten::mm", trace) == Names{"head aten::mm"});
+}
+
+TEST_CASE("a name without overload means every overload, a name with one only that") {
+  const Trace trace = toy_llama({.layers = 1});
+  CHECK(num_picked("aten::add", trace) == 2);  // the residual adds, not add_.Scalar
+  CHECK(num_picked("aten::add.Tensor", trace) == 2);
+  CHECK(num_picked("aten::add.Scalar", trace) == 0);
+  CHECK(num_picked("aten::add_", trace) == 3);
+}
+
+// The third matmul of each ffn is w2; of each attention, wv.
+TEST_CASE("the n-th is counted anew in each matching scope") {
+  const Trace trace = toy_llama({.layers = 2});
+  CHECK(picked("*.ffn::matmul#3", trace) ==
+        Names{"blocks.0.ffn aten::mm", "blocks.1.ffn aten::mm"});
+  CHECK(num_picked("*.ffn::matmul#4", trace) == 0);
+  CHECK(num_picked("blocks.*::matmul#5", trace) == 2);
+  CHECK(picked("blocks.*::matmul#5", trace) ==
+        Names{"blocks.0.ffn aten::mm", "blocks.1.ffn aten::mm"});
+}
+
+TEST_CASE("a scope inside a matching one belongs to that instance") {
+  const Trace trace = toy_llama({.layers = 2});
+  // `*` matches blocks.0 and blocks.0.ffn; the outer one is the instance, so w1 is its fifth.
+  CHECK(picked("*::matmul#5", trace) == picked("blocks.*::matmul#5", trace));
+}
+
+TEST_CASE("without a pattern the n-th is counted in each top-level scope") {
+  const Trace trace = toy_llama({.layers = 2});
+  CHECK(picked("matmul#1", trace) ==
+        Names{"blocks.0.attention aten::mm", "blocks.1.attention aten::mm", "head aten::mm"});
+}
+
+TEST_CASE("ops outside every scope are picked by selectors without a pattern alone") {
+  Trace trace = toy_llama({.layers = 1});
+  for (TracedOp& op : trace.ops) op.scope = kNone;
+  CHECK(num_picked("matmul", trace) == 8);
+  CHECK(num_picked("*::matmul", trace) == 0);
+  CHECK(num_picked("matmul#8", trace) == 1);
+}
+
+// The oracle is slower and dumber: each op looks for its outermost matching scope by itself, and
+// counts the ops before it.
+TEST_CASE("matching agrees with looking at every op by itself", "[property]") {
+  const std::vector<std::string> texts = {
+      "matmul",           "matmul#2",          "*.attention::matmul", "*.ffn::matmul#1",
+      "blocks.*::copy#1", "*core::aten::mm#2", "aten::add#3",         "blocks.1*::elementwise#2"};
+  for (std::uint32_t seed = 0; seed < 40; ++seed) {
+    const Trace trace = testing::random_trace(seed);
+    for (const std::string& text : texts) {
+      CAPTURE(seed, text);
+      const Selector selector = parsed(text);
+      const auto instance = [&](const TracedOp& op) {
+        ScopeId found = kNone;
+        for (ScopeId id = op.scope; id != kNone;) {
+          const TracedScope& scope = trace.scopes.at(static_cast<std::size_t>(id));
+          if (selector.scope_pattern.empty() ||
+              matches_pattern(selector.scope_pattern, scope.path)) {
+            found = id;
+          }
+          id = scope.parent;
+        }
+        return found;
+      };
+      const auto is_kind = [&](const TracedOp& op) {
+        return to_string(op.op_class) == selector.op || op.name == selector.op ||
+               op.name.substr(0, op.name.find('.')) == selector.op;
+      };
+      std::vector<bool> expected;
+      for (std::size_t index = 0; index < trace.ops.size(); ++index) {
+        const TracedOp& op = trace.ops[index];
+        const ScopeId own = instance(op);
+        bool picks = is_kind(op) && (own != kNone || selector.scope_pattern.empty());
+        if (picks && selector.nth) {
+          int nth = 1;
+          for (std::size_t before = 0; before < index; ++before) {
+            nth += is_kind(trace.ops[before]) && instance(trace.ops[before]) == own ? 1 : 0;
+          }
+          picks = nth == *selector.nth;
+        }
+        expected.push_back(picks);
+      }
+      REQUIRE(matches(selector, trace) == expected);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rematch
