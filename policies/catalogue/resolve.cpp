@@ -7,6 +7,7 @@
 
 #include "policies/catalogue/place_regions.h"
 #include "policies/catalogue/treat_ops.h"
+#include "policies/predict/order.h"
 #include "policies/predict/region.h"
 
 namespace rematch {
@@ -48,16 +49,37 @@ void recompute_what_is_overwritten(const RegionGraph& graph, std::vector<Planned
   }
 }
 
-RegionType type_of(const OpTreater& treater, const Trace& trace, const PlacedRegion& region,
-                   bool early_stop) {
-  const RegionGraph graph = make_region_graph(trace, region.range);
-  RegionType type;
-  type.ops = treater.treat(region);
-  type.early_stop = early_stop;
-  recompute_what_is_overwritten(graph, type.ops);
-  mark_dead_saves(graph, type.ops);
-  return type;
-}
+// Regions that behave alike share one order, so it is chosen once.
+class TypeMaker {
+ public:
+  TypeMaker(const Policy& policy, const Trace& trace, const OpTreater& treater)
+      : trace_(trace), treater_(treater), early_stop_(policy.early_stop) {}
+
+  RegionType make(const PlacedRegion& region) {
+    RegionGraph graph = make_region_graph(trace_, region.range);
+    RegionType type;
+    type.ops = treater_.treat(region);
+    type.early_stop = early_stop_;
+    recompute_what_is_overwritten(graph, type.ops);
+    mark_dead_saves(graph, type.ops);
+    for (const Known& known : known_) {
+      if (known.type.ops == type.ops && same_behaviour(known.graph, graph)) return known.type;
+    }
+    choose_order(graph, type);
+    known_.push_back({std::move(graph), type});
+    return type;
+  }
+
+ private:
+  struct Known {
+    RegionGraph graph;
+    RegionType type;
+  };
+  const Trace& trace_;
+  const OpTreater& treater_;
+  bool early_stop_;
+  std::vector<Known> known_;
+};
 
 Plan make_plan(const Policy& policy, const Trace& trace, const OpTreater& treater,
                const std::vector<PlacedRegion>& regions) {
@@ -67,8 +89,9 @@ Plan make_plan(const Policy& policy, const Trace& trace, const OpTreater& treate
   plan.dimensions = trace.dimensions;
   plan.dtype = trace.dtype;
   plan.trace_sha256 = trace_sha256(trace);
+  TypeMaker types(policy, trace, treater);
   for (const PlacedRegion& region : regions) {
-    RegionType type = type_of(treater, trace, region, policy.early_stop);
+    RegionType type = types.make(region);
     const auto same = std::find(plan.types.begin(), plan.types.end(), type);
     plan.regions.push_back(region.planned);
     plan.regions.back().type = static_cast<int>(same - plan.types.begin());

@@ -78,17 +78,20 @@ class GraphBuilder {
     const TracedValue& traced = trace_.values[id];
     const bool inside = traced.producer >= graph_.range.first && traced.producer < graph_.range.end;
     const int index = found->second;
-    graph_.values.push_back({id, inside ? traced.producer - graph_.range.first : kNone, kNone});
+    graph_.values.push_back({inside ? traced.producer - graph_.range.first : kNone, kNone});
     const int storage_index = storage(traced.storage);
     graph_.values[index].storage = storage_index;
-    if (!inside) graph_.storages[storage_index].outside = true;
+    if (!inside) {
+      graph_.storages[storage_index].outside = true;
+      graph_.storages[storage_index].is_input = is_activation(id);
+    }
     return index;
   }
 
   int storage(StorageId id) {
     const auto [found, is_new] =
         storages_.try_emplace(id, static_cast<int>(graph_.storages.size()));
-    if (is_new) graph_.storages.push_back({id, trace_.storages[id].bytes, false, {}});
+    if (is_new) graph_.storages.push_back({trace_.storages[id].bytes, false, false, {}});
     return found->second;
   }
 
@@ -133,7 +136,6 @@ class GraphBuilder {
   void add_slots() {
     for (PackId pack : packs_of(trace_, graph_.range)) {
       const TracedPack& traced = trace_.packs[pack];
-      slots_.emplace(pack, static_cast<int>(graph_.slots.size()));
       graph_.slots.push_back(
           {pack, {value(traced.value), traced.version}, traced.at_op - graph_.range.first});
       graph_.stop = std::max(graph_.stop, graph_.slots.back().at_op);
@@ -144,24 +146,42 @@ class GraphBuilder {
     std::size_t last = 0;
     Bytes other;
     for (const BackwardEvent& event : trace_.backward) {
-      const auto slot = event.pack == kNone ? slots_.end() : slots_.find(event.pack);
-      const bool touches = slot != slots_.end();
-      if (graph_.events.empty() && !touches) {
-        if (event.kind == BackwardEvent::Kind::kOp) other = event.other_bytes;
-        continue;
+      if (event.kind == BackwardEvent::Kind::kOp) {
+        other = event.other_bytes;
+        if (graph_.events.empty()) continue;
+        graph_.events.push_back({event.kind, kNone, other - graph_.other_bytes_before});
+      } else if (const int slot = slot_of(event.pack); slot != kNone) {
+        if (graph_.events.empty()) graph_.other_bytes_before = other;
+        graph_.events.push_back({event.kind, slot, {}});
+        last = graph_.events.size();
       }
-      if (graph_.events.empty()) graph_.other_bytes_before = other;
-      graph_.events.push_back({event.kind, touches ? slot->second : kNone, event.other_bytes});
-      if (touches) last = graph_.events.size();
     }
     graph_.events.resize(last);
+  }
+
+  int slot_of(PackId pack) const {
+    const auto found =
+        std::lower_bound(graph_.slots.begin(), graph_.slots.end(), pack,
+                         [](const RegionSlot& slot, PackId id) { return slot.pack < id; });
+    if (found == graph_.slots.end() || found->pack != pack) return kNone;
+    return static_cast<int>(found - graph_.slots.begin());
+  }
+
+  // What an op of the trace computed, itself or as a view of it.
+  bool is_activation(ValueId id) const {
+    while (true) {
+      const OpId producer = trace_.values[id].producer;
+      if (producer == kNone) return false;
+      const TracedOp& op = trace_.ops[producer];
+      if (!op.is_view || op.inputs.empty()) return true;
+      id = op.inputs.front().value;
+    }
   }
 
   const Trace& trace_;
   RegionGraph graph_;
   std::unordered_map<ValueId, int> values_;
   std::unordered_map<StorageId, int> storages_;
-  std::unordered_map<PackId, int> slots_;
 };
 
 class Closure {
@@ -233,6 +253,15 @@ std::vector<PackId> packs_of(const Trace& trace, OpRange range) {
 
 RegionGraph make_region_graph(const Trace& trace, OpRange range) {
   return GraphBuilder(trace, range).build();
+}
+
+bool same_behaviour(const RegionGraph& a, const RegionGraph& b) {
+  return a.ops == b.ops && a.values == b.values && a.storages == b.storages &&
+         a.events == b.events && a.stop == b.stop &&
+         std::equal(a.slots.begin(), a.slots.end(), b.slots.begin(), b.slots.end(),
+                    [](const RegionSlot& x, const RegionSlot& y) {
+                      return x.use == y.use && x.at_op == y.at_op;
+                    });
 }
 
 std::vector<bool> kept_values(const RegionGraph& graph, const std::vector<PlannedOp>& ops) {

@@ -28,24 +28,28 @@ std::vector<OpRange> region_ranges(const Trace& trace, const Plan& plan);
 std::vector<PackId> packs_of(const Trace& trace, OpRange range);
 
 struct RegionValue {
-  ValueId id = kNone;    // in the trace
   int producer = kNone;  // local op; kNone: comes from outside the region
   int storage = kNone;   // local
   // Held until the region's last slot goes, because nothing can make it again: the result of a side
   // effect, or of an `empty` that a kernel filled through a pointer.
   bool constant = false;
+  bool operator==(const RegionValue&) const = default;
 };
 
 struct RegionStorage {
-  StorageId id = kNone;
   Bytes bytes;
-  bool outside = false;     // lives outside the region: recompute never allocates it
-  std::vector<int> writes;  // local ops that write it in place, in order; not if outside
+  bool outside = false;  // lives outside the region: recompute never allocates it
+  // Outside, and made by an earlier op: alive in backward only because the region holds it. Not so
+  // parameters, constants and the batch.
+  bool is_input = false;
+  std::vector<int> writes;  // local ops that write it in place, in order; none if outside
+  bool operator==(const RegionStorage&) const = default;
 };
 
 struct RegionUse {
   int value = kNone;  // local
   std::int32_t version = 0;
+  bool operator==(const RegionUse&) const = default;
 };
 
 struct RegionOp {
@@ -54,6 +58,7 @@ struct RegionOp {
   std::vector<int> writes;   // local storages
   bool is_view = false;
   bool side_effect = false;  // writes what lives outside the region: never executed again
+  bool operator==(const RegionOp&) const = default;
 };
 
 // A tensor saved for backward, and the number of region ops that had run when it was.
@@ -63,11 +68,13 @@ struct RegionSlot {
   int at_op = 0;
 };
 
-// Backward from the first event that touches the region to the last.
+// Backward from the first event that touches the region to the last. Other regions' slots are left
+// out.
 struct RegionEvent {
   BackwardEvent::Kind kind = BackwardEvent::Kind::kOp;
-  int slot = kNone;   // kDemand, kRelease: kNone if the slot is another region's
-  Bytes other_bytes;  // kOp
+  int slot = kNone;   // kDemand, kRelease
+  Bytes other_bytes;  // kOp: above RegionGraph::other_bytes_before
+  bool operator==(const RegionEvent&) const = default;
 };
 
 struct RegionGraph {
@@ -80,6 +87,9 @@ struct RegionGraph {
   Bytes other_bytes_before;  // when the first event happens
   int stop = 0;  // an early-stopped recompute runs the ops below: those before the last pack
 };
+
+// Do two regions behave alike under every schedule, but for a constant amount of other bytes.
+bool same_behaviour(const RegionGraph& a, const RegionGraph& b);
 
 RegionGraph make_region_graph(const Trace& trace, OpRange range);
 

@@ -1,6 +1,6 @@
 #include "policies/catalogue/place_regions.h"
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 #include "policies/catalogue/catalogue.h"
 #include "tests/support/toy_trace.h"

@@ -1,7 +1,7 @@
 #include "policies/catalogue/resolve.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 #include "policies/catalogue/catalogue.h"
 #include "tests/support/toy_trace.h"

@@ -1,0 +1,129 @@
+#include "policies/predict/region_player.h"
+
+#include <algorithm>
+
+namespace rematch {
+namespace {
+
+class RegionPlayer {
+ public:
+  RegionPlayer(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
+               DemandOrder* order)
+      : graph_(graph),
+        extent_(extent),
+        order_(order),
+        stop_(type.early_stop ? graph.stop : static_cast<int>(graph.ops.size())),
+        kept_(kept_values(graph, type.ops)),
+        state_(graph, kept_),
+        alive_(graph.slots.size(), true),
+        num_alive_(graph.slots.size()) {}
+
+  RegionSimulation play() {
+    result_.kept = state_.held();
+    for (const RegionStorage& storage : graph_.storages) {
+      if (storage.is_input) result_.inputs += storage.bytes;
+    }
+    sample(state_.held());
+    for (const RegionEvent& event : graph_.events) {
+      switch (event.kind) {
+        case BackwardEvent::Kind::kOp:
+          other_ = event.other_bytes;
+          sample(state_.held());
+          break;
+        case BackwardEvent::Kind::kDemand:
+          demand(event.slot);
+          break;
+        case BackwardEvent::Kind::kRelease:
+          release(event.slot);
+      }
+    }
+    if (!result_.curve.empty()) {
+      result_.peak = *std::max_element(result_.curve.begin(), result_.curve.end());
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void demand(int slot) {
+    if (graph_.values[graph_.slots[slot].use.value].producer == kNone) return;  // it is there
+    demanded_ = slot;
+    if (!begun_) begin();
+    if (!state_.is_planned_slot(slot)) return;
+    if (extent_ == ReplayExtent::kLazyClosure) {
+      run_early(&DemandOrder::next_before);
+      run(state_.missing(slot));
+      run_early(&DemandOrder::next_after);
+    }
+    state_.take(slot);
+  }
+
+  void begin() {
+    begun_ = true;
+    std::vector<int> slots;
+    for (std::size_t slot = 0; slot < graph_.slots.size(); ++slot) {
+      const RegionUse& use = graph_.slots[slot].use;
+      if (alive_[slot] && graph_.values[use.value].producer != kNone) {
+        slots.push_back(static_cast<int>(slot));
+      }
+    }
+    if (extent_ == ReplayExtent::kPrefix) {
+      state_.plan_prefix(slots, stop_);
+    } else {
+      state_.plan_closure(slots);
+    }
+    if (extent_ != ReplayExtent::kLazyClosure) run(state_.missing());
+  }
+
+  void run_early(int (DemandOrder::*next)(int, const ReplayState&)) {
+    if (order_ == nullptr) return;
+    for (int slot = (order_->*next)(demanded_, state_); slot != kNone;
+         slot = (order_->*next)(demanded_, state_)) {
+      if (state_.is_planned_slot(slot)) run(state_.missing(slot));
+    }
+  }
+
+  void run(const std::vector<int>& ops) {
+    for (int op : ops) {
+      result_.executed.push_back({graph_.range.first + op, graph_.slots[demanded_].pack});
+      sample(state_.execute(op));
+    }
+  }
+
+  void release(int slot) {
+    if (!alive_[slot]) return;
+    alive_[slot] = false;
+    state_.finish(slot);
+    state_.drop(slot);
+    if (--num_alive_ == 0) state_.end();
+  }
+
+  void sample(Bytes held) { result_.curve.push_back(held + graph_.other_bytes_before + other_); }
+
+  const RegionGraph& graph_;
+  ReplayExtent extent_;
+  DemandOrder* order_;
+  int stop_;
+  std::vector<bool> kept_;
+  ReplayState state_;
+  std::vector<bool> alive_;  // by slot
+  std::size_t num_alive_;
+  int demanded_ = kNone;
+  bool begun_ = false;
+  Bytes other_;  // above other_bytes_before
+  RegionSimulation result_;
+};
+
+}  // namespace
+
+RegionSimulation play_region(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
+                             DemandOrder* order) {
+  if (graph.events.empty()) {
+    RegionSimulation idle = RegionPlayer(graph, type, extent, order).play();
+    idle.curve.clear();
+    idle.peak = {};
+    return idle;
+  }
+  return RegionPlayer(graph, type, extent, order).play();
+}
+
+}  // namespace rematch

@@ -1,0 +1,77 @@
+// One region in one backward pass: which values are held, which ops are planned and executed. It
+// takes the steps that the engine's Replay takes, on bytes in place of tensors. Inside this folder.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "policies/predict/region.h"
+#include "policies/trace/bytes.h"
+
+namespace rematch {
+
+class ReplayState {
+ public:
+  // As after forward: kept values are held. References must outlive it.
+  ReplayState(const RegionGraph& graph, const std::vector<bool>& kept);
+
+  // Plans for the slots that are alive: their dependency closure, or all ops below `stop` but what
+  // is kept. Kept values that nobody needs are let go.
+  void plan_closure(const std::vector<int>& slots);
+  void plan_prefix(const std::vector<int>& slots, int stop);
+
+  // Planned ops that have not run, in order: all, or those that a slot lacks. A search that finds
+  // more than `at_most` is given up, with as many found.
+  std::vector<int> missing() const;
+  std::vector<int> missing(int slot, std::size_t at_most = SIZE_MAX) const;
+
+  // Runs an op and lets go of what nobody needs after it. Returns the bytes held while it ran.
+  Bytes execute(int op);
+
+  // Backward asks for a slot, is done with it, or drops it without having asked.
+  void take(int slot);
+  void finish(int slot);
+  void drop(int slot);
+  // The last slot is gone, and the record with it.
+  void end();
+
+  bool is_planned_slot(int slot) const { return planned_slots_[slot]; }
+  Bytes held() const { return held_; }
+
+  // Bytes that go if `ops` run now, less the bytes that stay because of it.
+  Bytes gain_of(const std::vector<int>& ops) const;
+
+ private:
+  struct Reader {
+    int op = kNone;
+    std::int32_t version = 0;
+  };
+
+  void require(const RegionUse& use, std::size_t at_most, std::vector<int>& ops) const;
+  void require_op(int op, std::size_t at_most, std::vector<int>& ops) const;
+  void plan_slots(const std::vector<int>& slots);
+  void plan_op(int op);
+  void let_go_of_unneeded();
+  bool is_answered(int op) const;
+  void hold(int value);
+  void let_go(int value);
+  void retain(int storage);
+  void release(int storage);
+  void drop_use(int value);
+  bool is_available(int value) const { return available_[value]; }
+
+  const RegionGraph& graph_;
+  const std::vector<bool>& kept_;
+  std::vector<bool> available_;   // by value
+  std::vector<int> num_uses_;     // by value: planned reads and slots to come
+  std::vector<int> num_holders_;  // by storage: values held, slots in backward's hands
+  std::vector<bool> planned_;     // by op: to be executed
+  std::vector<bool> planned_slots_;
+  std::vector<bool> taken_;                       // by slot: in backward's hands
+  std::vector<std::vector<Reader>> readers_;      // by storage, if it is written in place
+  mutable std::vector<std::uint32_t> listed_in_;  // by op: the last search that listed it
+  mutable std::uint32_t search_ = 0;
+  Bytes held_;
+};
+
+}  // namespace rematch

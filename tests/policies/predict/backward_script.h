@@ -1,0 +1,41 @@
+// Backward written by hand, for traces whose bytes are to be added up in a comment.
+#pragma once
+
+#include <vector>
+
+#include "policies/plan/plan.h"
+#include "policies/trace/trace.h"
+
+namespace rematch::testing {
+
+inline BackwardEvent demand(PackId pack) {
+  BackwardEvent event;
+  event.kind = BackwardEvent::Kind::kDemand;
+  event.pack = pack;
+  return event;
+}
+
+inline BackwardEvent release(PackId pack) {
+  BackwardEvent event = demand(pack);
+  event.kind = BackwardEvent::Kind::kRelease;
+  return event;
+}
+
+inline BackwardEvent backward_op(std::int64_t other_bytes) {
+  BackwardEvent event;
+  event.op = "aten::mul.Tensor";
+  event.other_bytes = {other_bytes};
+  return event;
+}
+
+// A region type that saves the ops listed, by position in the region.
+inline RegionType saving(const Trace& trace, OpId first, OpId end, const std::vector<int>& saved) {
+  RegionType type;
+  for (OpId op = first; op < end; ++op)
+    type.ops.push_back({trace.ops[op].name, "", {}, {}, "", {}});
+  for (PlannedOp& op : type.ops) op.treatment = Treatment::kRecompute;
+  for (int op : saved) type.ops[op].treatment = Treatment::kSave;
+  return type;
+}
+
+}  // namespace rematch::testing

@@ -1,0 +1,294 @@
+#include "tests/support/replay_oracle.h"
+
+#include <algorithm>
+#include <climits>
+#include <map>
+#include <set>
+
+namespace rematch::testing {
+namespace {
+
+constexpr int kNever = INT_MAX;
+
+struct Moment {
+  enum class Kind : std::uint8_t { kStart, kExecute, kDemand, kRelease, kBackwardOp };
+  Kind kind = Kind::kStart;
+  int id = kNone;  // op or slot
+  Bytes other;
+};
+
+class Oracle {
+ public:
+  Oracle(const Trace& trace, OpRange region, const RegionType& type, Schedule schedule)
+      : trace_(trace),
+        region_(region),
+        type_(type),
+        schedule_(schedule),
+        packs_(packs_of(trace, region)) {}
+
+  OracleReplay run() {
+    write_timeline();
+    OracleReplay result;
+    for (int now = 0; now < static_cast<int>(timeline_.size()); ++now) {
+      const Moment& moment = timeline_[now];
+      if (moment.kind == Moment::Kind::kExecute) result.executed.push_back(moment.id);
+      if (moment.kind == Moment::Kind::kDemand || moment.kind == Moment::Kind::kRelease) continue;
+      result.curve.push_back(alive_at(now) + moment.other);
+      result.peak = std::max(result.peak, result.curve.back());
+    }
+    return result;
+  }
+
+ private:
+  using Kind = Moment::Kind;
+
+  bool inside(ValueId value) const {
+    const OpId producer = trace_.values[value].producer;
+    return producer >= region_.first && producer < region_.end;
+  }
+
+  std::vector<OpId> writes_of(StorageId storage) const {
+    std::vector<OpId> ops;
+    for (OpId op = region_.first; op < region_.end; ++op) {
+      for (StorageId written : trace_.ops[op].writes) {
+        if (written == storage) ops.push_back(op);
+      }
+    }
+    return ops;
+  }
+
+  bool kept(ValueId value) const {
+    if (!inside(value)) return false;
+    const OpId producer = trace_.values[value].producer;
+    const TracedOp& op = trace_.ops[producer];
+    return type_.ops[producer - region_.first].treatment == Treatment::kSave && !op.is_view &&
+           op.writes.empty() && writes_of(trace_.values[value].storage).empty();
+  }
+
+  // Ops that must run before `value` can be read at `version`.
+  std::set<OpId> before_read(ValueId value, int version) const {
+    if (!inside(value) || kept(value)) return {};
+    std::set<OpId> ops = {trace_.values[value].producer};
+    const std::vector<OpId> writes = writes_of(trace_.values[value].storage);
+    for (int i = 0; i < version && i < static_cast<int>(writes.size()); ++i) ops.insert(writes[i]);
+    return ops;
+  }
+
+  std::set<OpId> closure(std::set<OpId> ops) const {
+    while (true) {
+      std::set<OpId> more = ops;
+      for (OpId op : ops) {
+        for (const TracedUse& use : trace_.ops[op].inputs) {
+          more.merge(before_read(use.value, use.version));
+        }
+      }
+      if (more == ops) return ops;
+      ops = std::move(more);
+    }
+  }
+
+  std::set<OpId> roots(int slot) const {
+    const TracedPack& pack = trace_.packs[packs_[slot]];
+    return before_read(pack.value, pack.version);
+  }
+
+  void plan() {
+    begin_ = static_cast<int>(timeline_.size());
+    std::set<OpId> all_roots;
+    OpId stop = region_.first;
+    for (int slot = 0; slot < static_cast<int>(packs_.size()); ++slot) {
+      stop = std::max(stop, trace_.packs[packs_[slot]].at_op);
+      if (dead_.contains(slot) || !inside(trace_.packs[packs_[slot]].value)) continue;
+      planned_slots_.insert(slot);
+      all_roots.merge(roots(slot));
+    }
+    if (schedule_ == Schedule::kOnDemand) {
+      planned_ = closure(all_roots);
+      return;
+    }
+    for (OpId op = region_.first; op < (type_.early_stop ? stop : region_.end); ++op) {
+      bool answered = !trace_.ops[op].outputs.empty();
+      for (ValueId output : trace_.ops[op].outputs) answered = answered && kept(output);
+      if (!answered) planned_.insert(op);
+    }
+  }
+
+  void execute(const std::set<OpId>& ops) {
+    for (OpId op : ops) {
+      if (executed_.insert(op).second) timeline_.push_back({Kind::kExecute, op, other_});
+    }
+  }
+
+  // What a slot lacks: its closure, and, if that overwrites something, planned readers before it.
+  void materialize(int slot) {
+    std::set<OpId> ops = closure(roots(slot));
+    while (true) {
+      std::set<OpId> more = ops;
+      for (OpId op : ops) {
+        if (executed_.contains(op)) continue;
+        for (OpId reader : planned_) {
+          if (reader >= op || executed_.contains(reader)) continue;
+          for (const TracedUse& use : trace_.ops[reader].inputs) {
+            for (StorageId written : trace_.ops[op].writes) {
+              if (trace_.values[use.value].storage == written) more.merge(closure({reader}));
+            }
+          }
+        }
+      }
+      if (more == ops) break;
+      ops = std::move(more);
+    }
+    execute(ops);
+  }
+
+  void demand(int slot) {
+    if (!inside(trace_.packs[packs_[slot]].value)) return;
+    if (begin_ == kNever) {
+      plan();
+      if (schedule_ == Schedule::kWholeRegion || type_.whole_on_demand) execute(planned_);
+    }
+    if (schedule_ == Schedule::kOnDemand && !type_.whole_on_demand) {
+      std::vector<int> order = {slot};
+      for (const DemandStep& step : type_.demand_steps) {
+        if (step.pack != slot) continue;
+        order.insert(order.begin(), step.before.begin(), step.before.end());
+        order.insert(order.end(), step.after.begin(), step.after.end());
+      }
+      for (int next : order) {
+        if (!asked_.contains(next) && !dead_.contains(next)) materialize(next);
+      }
+    }
+    asked_.insert(slot);
+    timeline_.push_back({Kind::kDemand, slot, other_});
+  }
+
+  void write_timeline() {
+    std::size_t first = trace_.backward.size();
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < trace_.backward.size(); ++i) {
+      if (slot_of(trace_.backward[i]) == kNone) continue;
+      first = std::min(first, i);
+      last = i + 1;
+    }
+    for (std::size_t i = 0; i < last; ++i) {
+      const BackwardEvent& event = trace_.backward[i];
+      if (i == first) timeline_.push_back({Kind::kStart, kNone, other_});
+      if (event.kind == BackwardEvent::Kind::kOp) {
+        other_ = event.other_bytes;
+        if (i > first) timeline_.push_back({Kind::kBackwardOp, kNone, other_});
+        continue;
+      }
+      const int slot = slot_of(event);
+      if (slot == kNone) continue;
+      if (event.kind == BackwardEvent::Kind::kDemand) {
+        demand(slot);
+      } else {
+        dead_.insert(slot);
+        timeline_.push_back({Kind::kRelease, slot, other_});
+      }
+    }
+  }
+
+  int slot_of(const BackwardEvent& event) const {
+    const auto found = std::find(packs_.begin(), packs_.end(), event.pack);
+    return found == packs_.end() ? kNone : static_cast<int>(found - packs_.begin());
+  }
+
+  int moment_of(Kind kind, int id) const {
+    for (int i = 0; i < static_cast<int>(timeline_.size()); ++i) {
+      if (timeline_[i].kind == kind && timeline_[i].id == id) return i;
+    }
+    return kNever;
+  }
+
+  // The last moment at which the region itself wants the value.
+  int last_wish(ValueId value) const {
+    int last = -1;
+    for (OpId op : planned_) {
+      for (const TracedUse& use : trace_.ops[op].inputs) {
+        if (use.value == value) last = std::max(last, moment_of(Kind::kExecute, op));
+      }
+    }
+    for (int slot : planned_slots_) {
+      if (trace_.packs[packs_[slot]].value != value) continue;
+      last =
+          std::max(last, std::min(moment_of(Kind::kDemand, slot), moment_of(Kind::kRelease, slot)));
+    }
+    return last;
+  }
+
+  int end_of_region() const {
+    int last = -1;
+    for (int slot = 0; slot < static_cast<int>(packs_.size()); ++slot) {
+      last = std::max(last, moment_of(Kind::kRelease, slot));
+    }
+    return last;
+  }
+
+  bool is_alive(ValueId value, int now) const {
+    if (!inside(value) || now > end_of_region()) return false;
+    const int birth = kept(value) ? -1 : moment_of(Kind::kExecute, trace_.values[value].producer);
+    if (birth == kNever || now < birth) return false;
+    if (now == birth || (kept(value) && now < begin_)) return true;
+    return now <= last_wish(value);
+  }
+
+  Bytes alive_at(int now) const {
+    std::set<StorageId> storages;
+    for (ValueId value = 0; value < static_cast<ValueId>(trace_.values.size()); ++value) {
+      if (is_alive(value, now)) storages.insert(trace_.values[value].storage);
+    }
+    for (int slot : asked_) {
+      const ValueId value = trace_.packs[packs_[slot]].value;
+      if (moment_of(Kind::kDemand, slot) < now && now < moment_of(Kind::kRelease, slot)) {
+        storages.insert(trace_.values[value].storage);
+      }
+    }
+    Bytes bytes;
+    for (StorageId storage : storages) {
+      const bool is_outside =
+          std::any_of(trace_.values.begin(), trace_.values.end(), [&](const TracedValue& value) {
+            return value.storage == storage &&
+                   !inside(static_cast<ValueId>(&value - trace_.values.data())) &&
+                   value.producer < region_.first;
+          });
+      if (!is_outside) bytes += trace_.storages[storage].bytes;
+    }
+    if (timeline_[now].kind == Kind::kExecute) bytes += made_twice(timeline_[now].id, now);
+    return bytes;
+  }
+
+  // Kept values that their op makes again because another of its outputs was overwritten.
+  Bytes made_twice(OpId op, int now) const {
+    Bytes bytes;
+    for (ValueId output : trace_.ops[op].outputs) {
+      if (kept(output) && is_alive(output, now)) {
+        bytes += trace_.storages[trace_.values[output].storage].bytes;
+      }
+    }
+    return bytes;
+  }
+
+  const Trace& trace_;
+  OpRange region_;
+  const RegionType& type_;
+  Schedule schedule_;
+  std::vector<PackId> packs_;
+  std::vector<Moment> timeline_;
+  int begin_ = kNever;
+  std::set<OpId> planned_;
+  std::set<OpId> executed_;
+  std::set<int> planned_slots_;
+  std::set<int> asked_;
+  std::set<int> dead_;
+  Bytes other_;
+};
+
+}  // namespace
+
+OracleReplay replay_oracle(const Trace& trace, OpRange region, const RegionType& type,
+                           Schedule schedule) {
+  return Oracle(trace, region, type, schedule).run();
+}
+
+}  // namespace rematch::testing
