@@ -22,6 +22,28 @@ std::string three_digits(double value) {
   return format_fixed(value, 0);
 }
 
+bool is_unit(std::string_view word) {
+  if (word.ends_with(',') || word.ends_with(';') || word.ends_with('.')) word.remove_suffix(1);
+  constexpr std::array<std::string_view, 6> kUnits = {"%", "B", "KiB", "MiB", "GiB", "TiB"};
+  return std::find(kUnits.begin(), kUnits.end(), word) != kUnits.end();
+}
+
+// Split at spaces; a unit stays with its number.
+std::vector<std::string> words_with_units(std::string_view text) {
+  std::vector<std::string> words;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find(' ', start), text.size());
+    const std::string_view word = text.substr(start, end - start);
+    start = end + 1;
+    if (!words.empty() && is_unit(word)) {
+      words.back().append(" ").append(word);
+    } else if (!word.empty()) {
+      words.emplace_back(word);
+    }
+  }
+  return words;
+}
+
 }  // namespace
 
 std::string format_bytes(Bytes bytes) {
@@ -69,14 +91,9 @@ std::string format_per_step(std::int64_t total, int steps) {
 
 std::vector<std::string> wrap(std::string_view text, std::size_t width) {
   std::vector<std::string> lines;
-  std::size_t start = 0;
-  while (start < text.size()) {
-    const std::size_t end = std::min(text.find(' ', start), text.size());
-    const std::string_view word = text.substr(start, end - start);
-    start = end + 1;
-    if (word.empty()) continue;
+  for (const std::string& word : words_with_units(text)) {
     if (lines.empty() || lines.back().size() + 1 + word.size() > width) {
-      lines.emplace_back(word);
+      lines.push_back(word);
     } else {
       lines.back().append(" ").append(word);
     }

@@ -22,7 +22,8 @@ std::string format_fixed(double value, int decimals);
 // A total over `steps` for one step: whole where it divides, else with one decimal.
 std::string format_per_step(std::int64_t total, int steps);
 
-// Breaks at spaces; a word longer than `width` gets a line of its own.
+// Breaks at spaces, but not between a number and its unit; a word longer than `width` gets a line
+// of its own.
 std::vector<std::string> wrap(std::string_view text, std::size_t width);
 
 }  // namespace rematch

@@ -58,7 +58,8 @@ std::string change_cell(const ComparedPoint& compared) {
 std::string step_cell(const ComparedPoint& compared) {
   const PointRecord& point = *compared.point;
   if (!point.time) return kNotMeasured;
-  if (point.time->ratio) {
+  // The reference's own ratio says nothing; its time is what the others are held against.
+  if (point.time->ratio && &point != compared.none) {
     const StepRatioRecord& ratio = *point.time->ratio;
     const std::string value = format_fixed(ratio.ratio, 2);
     if (!ratio.interval) return value + " [?]";
@@ -87,7 +88,7 @@ const std::vector<Column>& columns() {
       {"policy", Alignment::kLeft, 0},       {"schedule", Alignment::kLeft, 0},
       {"attention", Alignment::kRight, 0},   {"matmul", Alignment::kRight, 0},
       {"peak", Alignment::kRight, 0},        {"peak is in", Alignment::kLeft, 2},
-      {"to none", Alignment::kRight, 0},     {"after forward", Alignment::kRight, 3},
+      {"vs none", Alignment::kRight, 0},     {"after forward", Alignment::kRight, 3},
       {"step / none", Alignment::kRight, 0}, {"parity", Alignment::kLeft, 1},
   };
   return kColumns;

@@ -1,10 +1,10 @@
 #include "harness/measure/statistics.h"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
 #include <stdexcept>
+
+#include "tests/support/catch.h"
 
 namespace rematch {
 namespace {

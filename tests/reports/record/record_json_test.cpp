@@ -1,0 +1,207 @@
+#include "reports/record/record_json.h"
+
+#include <limits>
+
+#include "policies/trace/canonical_json.h"
+#include "policies/trace/file.h"
+#include "reports/record/parts_json.h"
+#include "reports/schema/validate.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+#include "tests/support/scratch_folder.h"
+
+namespace rematch {
+namespace {
+
+using testing::sample_oom;
+using testing::sample_point;
+using testing::sample_provenance;
+
+Report sample_report() {
+  return Report{sample_provenance(), {sample_point("none"), sample_oom("full")}, {}};
+}
+
+// Every member set apart from its default, so that one that is not written or not read shows.
+void check_equal(const PointRecord& a, const PointRecord& b) {
+  CHECK(a.identity == b.identity);
+  CHECK(a.policy == b.policy);
+  CHECK(a.device == b.device);
+  CHECK(a.status == b.status);
+  CHECK(a.reason == b.reason);
+  CHECK(a.failure == b.failure);
+  CHECK(a.counts == b.counts);
+  CHECK(a.predicted_counts == b.predicted_counts);
+  CHECK(a.memory == b.memory);
+  CHECK(a.time == b.time);
+  CHECK(a.steps == b.steps);
+  CHECK(a.parity == b.parity);
+  CHECK(a.effect == b.effect);
+  CHECK(a.step_flops == b.step_flops);
+  CHECK(a.implied_flops_per_second == b.implied_flops_per_second);
+}
+
+std::string error_of(const Json& json) {
+  try {
+    report_from_json(json);
+  } catch (const FormatError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("a report read from its file is the report that was written") {
+  const testing::ScratchFolder folder;
+  const Report report = sample_report();
+  write_json_file(folder.file("report.json"), report_to_json(report));
+  const Json json = read_json_file(folder.file("report.json"));
+  CHECK(validate(json) == std::nullopt);
+  const Report read = report_from_json(json);
+  REQUIRE(read.points.size() == 2);
+  check_equal(read.points[0], report.points[0]);
+  check_equal(read.points[1], report.points[1]);
+  CHECK(read.points[0].unknown.empty());
+  CHECK(read.unknown.empty());
+  CHECK(read.provenance.environment == report.provenance.environment);
+  CHECK(read.provenance.command == report.provenance.command);
+  CHECK(report_to_json(read) == json);
+}
+
+TEST_CASE("a point file read from its file is the one that was written") {
+  const testing::ScratchFolder folder;
+  const PointFile file{sample_provenance(), sample_point("attn_only"), {}};
+  write_json_file(folder.file("point.json"), point_file_to_json(file));
+  const Json json = read_json_file(folder.file("point.json"));
+  CHECK(validate(json) == std::nullopt);
+  const PointFile read = point_file_from_json(json);
+  check_equal(read.point, file.point);
+  CHECK(point_file_to_json(read) == json);
+}
+
+TEST_CASE("a point with nothing but its identity is written and read") {
+  PointRecord point;
+  point.identity = sample_point().identity;
+  point.policy = "none";
+  point.device = "cpu";
+  point.status = PointStatus::kSkipped;
+  const Json json = report_to_json(Report{Provenance{}, {point}, {}});
+  CHECK(validate(json) == std::nullopt);
+  check_equal(report_from_json(json).points.front(), point);
+}
+
+TEST_CASE("what is not finite is null and keeps its bits") {
+  PointRecord point = sample_point();
+  point.steps[0].loss = std::numeric_limits<double>::quiet_NaN();
+  point.steps[0].loss_bits = "0x7fc00000";
+  point.implied_flops_per_second = std::numeric_limits<double>::infinity();
+  const Json json = point_to_json(point);
+  CHECK(json["steps"][0]["loss"].is_null());
+  CHECK(json["steps"][0]["loss_bits"] == "0x7fc00000");
+  CHECK(json["implied_flops_per_second"].is_null());
+}
+
+// The key is taken over the canonical JSON of the identity and nothing else.
+TEST_CASE("the key depends on every part of the identity and on no measured figure") {
+  const PointIdentity identity = sample_point().identity;
+  const std::string key = point_key(identity);
+  PointRecord measured = sample_point();
+  measured.memory->peak_allocated = Bytes{1};
+  CHECK(point_to_json(measured)["key"] == key);
+
+  const Json json = identity_to_json(identity);
+  CHECK(json.size() == 14);
+  for (const auto& [name, member] : json.items()) {
+    CAPTURE(name);
+    Json other = json;
+    other[name] = member.is_boolean()  ? Json(!member.get<bool>())
+                  : member.is_number() ? Json(member.get<int>() + 1)
+                  : member.is_object() ? Json{{"layers", 9}}
+                  : name == "schedule" ? Json("whole_region")
+                                       : Json(member.get<std::string>() + "x");
+    CHECK(point_key(identity_from_json(JsonField(other))) != key);
+  }
+}
+
+TEST_CASE("the fingerprint leaves out the host name, clocks and variables, and nothing else") {
+  const Environment environment = sample_provenance().environment;
+  const std::string same = fingerprint(environment);
+  Environment moved = environment;
+  moved.hostname = "elsewhere";
+  moved.sm_clock_mhz = 1980;
+  moved.memory_clock_mhz = 2619;
+  moved.variables.clear();
+  CHECK(fingerprint(moved) == same);
+  const Json json = environment_to_json(environment);
+  for (const auto& [name, member] : json.items()) {
+    if (name == "hostname" || name.ends_with("_mhz") || name == "variables") continue;
+    CAPTURE(name);
+    Json other = json;
+    const bool is_number = name.ends_with("_bytes") || name == "cpu_cores" || name == "threads" ||
+                           name == "pcie_generation" || name == "pcie_width";
+    other[name] = is_number ? Json(77) : Json("other");
+    CHECK(fingerprint(environment_from_json(JsonField(other))) != same);
+  }
+}
+
+TEST_CASE("keys of a newer minor version are kept at their place") {
+  Json json = report_to_json(sample_report());
+  json["schema"] = "rematch.report/1.7";
+  json["weather"] = "dry";
+  json["environment"]["humidity_ratio"] = 0.4;
+  json["points"][0]["memory"]["peak_colour"] = Json{{"red", 1}};
+  json["points"][0]["steps"][1]["mood"] = "good";
+  json["points"][0]["counts"]["forward"]["teleport"] = 3;
+  json["points"][0]["identity"]["phase_of_moon"] = "full";
+  json["points"][0]["key"] = canonical_sha256(json["points"][0]["identity"]);
+  Json written = report_to_json(report_from_json(json));
+  written["schema"] = json["schema"];
+  CHECK(nlohmann::json(written) == nlohmann::json(json));
+}
+
+TEST_CASE("a file of another kind or version is refused with what this build reads") {
+  Json json = report_to_json(sample_report());
+  json["schema"] = "rematch.report/2.0";
+  CHECK_THAT(error_of(json), Catch::Contains("rematch.report/2.0"));
+  CHECK_THAT(error_of(json), Catch::Contains("this build reads 'rematch.report/1.x'"));
+  json["schema"] = "rematch.point/1.0";
+  CHECK_THAT(error_of(json), Catch::Contains("rematch.point/1.0"));
+}
+
+TEST_CASE("a damaged report is one line with the path of the damage") {
+  const Json good = report_to_json(sample_report());
+  REQUIRE(error_of(good) == "no error");
+  struct Damage {
+    const char* pointer;
+    Json value;
+    const char* message;  // a part of it
+  };
+  const std::vector<Damage> damages = {
+      {"/points/1/status", "exploded", "points[1].status: 'exploded' is no status"},
+      {"/points/0/schedule", "on_demand ", "points[0].schedule: differs"},
+      {"/points/0/identity/seed", 2, "points[0].key: is not the hash of \"identity\""},
+      {"/points/0/identity/schedule", "never", "points[0].identity.schedule: 'never'"},
+      {"/points/0/memory/peak_allocated_bytes", "much", "points[0].memory.peak_allocated_bytes"},
+      {"/points/0/memory/peak_phase", "lunch", "points[0].memory.peak_phase: 'lunch' is no phase"},
+      {"/points/0/memory/timeline/phase", Json::array({0}), "op_index has 4"},
+      {"/points/0/memory/timeline/phase/1", 9, "points[0].memory.timeline.phase[1]: 9"},
+      {"/points/0/time/step_interval_ns", Json::array({1}), "it must have 2"},
+      {"/points/0/time/samples_ns/1/0", 1.5, "points[0].time.samples_ns[1][0]"},
+      {"/points/0/parity/loss_bits_equal", 1, "points[0].parity.loss_bits_equal"},
+      {"/points/0/steps", Json::object(), "points[0].steps"},
+      {"/environment/threads", "two", "environment.threads"},
+  };
+  for (const Damage& damage : damages) {
+    CAPTURE(damage.pointer);
+    Json json = good;
+    json[Json::json_pointer(damage.pointer)] = damage.value;
+    const std::string error = error_of(json);
+    CHECK_THAT(error, Catch::Contains(damage.message));
+    CHECK(error.find('\n') == std::string::npos);
+  }
+  Json json = good;
+  json["points"][0]["parity"].erase("reference");
+  CHECK_THAT(error_of(json), Catch::Contains("points[0].parity: key \"reference\" is missing"));
+}
+
+}  // namespace rematch

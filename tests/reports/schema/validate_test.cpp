@@ -1,0 +1,141 @@
+#include "reports/schema/validate.h"
+
+#include <algorithm>
+
+#include "policies/trace/file.h"
+#include "reports/record/record_json.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+Json report_json() {
+  return report_to_json(Report{testing::sample_provenance(),
+                               {testing::sample_point("none"), testing::sample_oom("full")},
+                               {}});
+}
+
+// What reading a file and validating it says: nothing, or one line.
+std::string error_of_file(const std::string& name) {
+  const std::string path = std::string(REMATCH_SOURCE_DIR) + "/tests/reports/fixtures/" + name;
+  try {
+    return validate(read_json_file(path)).value_or("valid");
+  } catch (const FormatError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("schemas of reports and points are built in, and are JSON") {
+  const std::vector<std::string_view> kinds = schema_kinds();
+  for (const char* kind : {"report", "point"}) {
+    CHECK(std::find(kinds.begin(), kinds.end(), kind) != kinds.end());
+  }
+  for (const std::string_view kind : kinds) {
+    CAPTURE(kind);
+    CHECK_NOTHROW(parse_json(schema_text(kind).value(), std::string(kind)));
+  }
+  CHECK_FALSE(schema_text("nonsense"));
+}
+
+TEST_CASE("each committed schema is the one that is built in") {
+  for (const std::string_view kind : schema_kinds()) {
+    CAPTURE(kind);
+    const std::string path =
+        std::string(REMATCH_SOURCE_DIR) + "/reports/schema/" + std::string(kind) + ".schema.json";
+    CHECK(read_json_file(path) == parse_json(schema_text(kind).value(), std::string(kind)));
+  }
+}
+
+TEST_CASE("what schemas cannot fit is one line with its path") {
+  const Json good = report_json();
+  REQUIRE(validate(good) == std::nullopt);
+  struct Damage {
+    const char* pointer;
+    Json value;
+    const char* place;  // how the line starts
+  };
+  const std::vector<Damage> damages = {
+      {"/points/0/status", "exploded", "points[0].status: found \"exploded\""},
+      {"/points/0/memory/peak_allocated_bytes", -1, "points[0].memory.peak_allocated_bytes: "},
+      {"/points/1/memory/timeline", "none", "points[1].memory.timeline: found \"none\""},
+      {"/points/0/counts/forward/matmul", 0.5, "points[0].counts.forward.matmul: found 0.5"},
+      {"/points/0/time/step_ratio/verdict", "great", "points[0].time.step_ratio.verdict: "},
+      {"/points/0/time/step_interval_ns", Json::array({1}), "points[0].time.step_interval_ns: "},
+      {"/points/0/steps/0/loss_bits", "3fc00000", "points[0].steps[0].loss_bits: "},
+      {"/points/0/key", "short", "points[0].key: found \"short\""},
+      {"/environment/cpu_cores", 0, "environment.cpu_cores: found 0"},
+      {"/seed", 18014398509481984, "seed: found 18014398509481984"},
+      {"/points", Json::object(), "points: found an object"},
+  };
+  for (const Damage& damage : damages) {
+    CAPTURE(damage.pointer);
+    Json json = good;
+    json[Json::json_pointer(damage.pointer)] = damage.value;
+    const std::optional<std::string> error = validate(json);
+    REQUIRE(error);
+    CHECK_THAT(*error, Catch::StartsWith(damage.place));
+    CHECK(error->find('\n') == std::string::npos);
+  }
+}
+
+TEST_CASE("a key that schemas require and a file lacks is named") {
+  for (const char* pointer :
+       {"", "/environment", "/points/0", "/points/0/identity", "/points/0/memory", "/points/0/time",
+        "/points/0/parity", "/points/0/steps/0", "/points/0/effect", "/points/1/failure"}) {
+    const Json good = report_json();
+    const Json object = good.at(Json::json_pointer(pointer));
+    int named = 0;
+    for (const auto& [name, member] : object.items()) {
+      if (name == "schema") continue;
+      CAPTURE(pointer, name);
+      Json json = good;
+      json.at(Json::json_pointer(pointer)).erase(name);
+      const std::optional<std::string> error = validate(json);
+      if (!error) continue;  // optional: a machine's properties
+      CHECK_THAT(*error, Catch::Contains("'" + name + "'"));
+      ++named;
+    }
+    CHECK(named >= 3);
+  }
+}
+
+TEST_CASE("unknown keys pass, unknown kinds and versions do not") {
+  Json json = report_json();
+  json["points"][0]["colour"] = "red";
+  CHECK(validate(json) == std::nullopt);
+  json["schema"] = "rematch.report/1.9";
+  CHECK(validate(json) == std::nullopt);
+  json["schema"] = "rematch.report/2.0";
+  CHECK_THAT(validate(json).value(), Catch::StartsWith("schema: found \"rematch.report/2.0\""));
+  json["schema"] = "rematch.novel/1.0";
+  CHECK_THAT(validate(json).value(), Catch::StartsWith("schema: no kind 'rematch.novel'"));
+  json["schema"] = 1;
+  CHECK_THAT(validate(json).value(), Catch::StartsWith("schema: missing or not of the form"));
+  CHECK_THAT(validate(Json::array()).value(), Catch::Contains("no JSON object"));
+}
+
+// Each file is the good one with one mistake.
+TEST_CASE("committed bad files are refused in one line that says where") {
+  CHECK(error_of_file("point.json") == "valid");
+  struct Bad {
+    const char* file;
+    const char* message;  // a part of it
+  };
+  for (const Bad& bad :
+       {Bad{"bad_version.json", "schema: found \"rematch.point/2.0\""},
+        Bad{"bad_nan.json", "malformed JSON at line "},
+        Bad{"bad_missing_key.json", "point.memory: found an object"},
+        Bad{"bad_type.json", "point.memory.peak_allocated_bytes: found \"100 MiB\""},
+        Bad{"bad_duplicate_key.json", "key \"status\" stands twice"},
+        Bad{"bad_truncated.json", "malformed JSON at line "}, Bad{"bad_empty.json", "is empty"}}) {
+    CAPTURE(bad.file);
+    const std::string error = error_of_file(bad.file);
+    CHECK_THAT(error, Catch::Contains(bad.message));
+    CHECK(error.find('\n') == std::string::npos);
+  }
+}
+
+}  // namespace rematch
