@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "policies/trace/suggest.h"
+
 namespace rematch {
 namespace {
 
@@ -73,32 +75,6 @@ const std::vector<Preset>& table() {
   return presets;
 }
 
-std::size_t edit_distance(std::string_view left, std::string_view right) {
-  std::vector<std::size_t> row(right.size() + 1);
-  for (std::size_t column = 0; column < row.size(); ++column) row[column] = column;
-  for (std::size_t line = 1; line <= left.size(); ++line) {
-    std::size_t diagonal = row[0];
-    row[0] = line;
-    for (std::size_t column = 1; column <= right.size(); ++column) {
-      const std::size_t replaced = diagonal + (left[line - 1] == right[column - 1] ? 0 : 1);
-      diagonal = row[column];
-      row[column] = std::min({row[column] + 1, row[column - 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
-
-// ", did you mean 'x'?" with the nearest name, and all names.
-std::string choices(std::string_view found, const std::vector<std::string>& names) {
-  const auto nearest =
-      std::min_element(names.begin(), names.end(), [&](const auto& left, const auto& right) {
-        return edit_distance(found, left) < edit_distance(found, right);
-      });
-  std::string text = "; did you mean '" + *nearest + "'? Known:";
-  for (const std::string& name : names) text += " " + name;
-  return text;
-}
-
 using Checked = std::optional<Rejected>;
 
 Checked apply_overrides(ModelSpec& spec, const Dimensions& overrides) {
@@ -107,10 +83,10 @@ Checked apply_overrides(ModelSpec& spec, const Dimensions& overrides) {
     const auto entry = std::find_if(entries.begin(), entries.end(),
                                     [&](const auto& other) { return other.name == name; });
     if (entry == entries.end()) {
-      std::vector<std::string> names;
+      std::vector<std::string_view> names;
       for (const DimensionEntry& known : entries) names.emplace_back(known.name);
       return Rejected{"model '" + spec.preset + "' has no dimension '" + name + "'" +
-                      choices(name, names)};
+                      did_you_mean(name, names)};
     }
     if (value < entry->minimum || value > entry->maximum) {
       return Rejected{name + " " + std::to_string(value) + " is out of range; allowed are " +
@@ -197,9 +173,9 @@ std::variant<ModelSpec, Rejected> make_spec(std::string_view preset, const Dimen
     return candidate.entry.name == preset;
   });
   if (found == table().end()) {
-    std::vector<std::string> names;
+    std::vector<std::string_view> names;
     for (const Preset& known : table()) names.emplace_back(known.entry.name);
-    return Rejected{"unknown model '" + std::string(preset) + "'" + choices(preset, names)};
+    return Rejected{"unknown model '" + std::string(preset) + "'" + did_you_mean(preset, names)};
   }
   if (dtype != "float32" && dtype != "bfloat16") {
     return Rejected{"unknown dtype '" + std::string(dtype) + "'; allowed are float32, bfloat16"};

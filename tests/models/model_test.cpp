@@ -1,0 +1,162 @@
+#include "models/model.h"
+
+#include <set>
+
+#include "models/scope/scope.h"
+#include "tests/models/model_checks.h"
+#include "tests/support/catch.h"
+
+using namespace rematch;
+
+namespace {
+
+struct Shape {
+  std::string preset;
+  std::map<std::string, std::int64_t> overrides;
+};
+
+// Small and odd: one layer, one token, one head, widths that no vector register divides.
+const std::vector<Shape>& shapes() {
+  static const std::vector<Shape> list = {
+      {"llama_small", {{"layers", 2}}},
+      {"llama_small",
+       {{"layers", 1},
+        {"dim", 6},
+        {"heads", 3},
+        {"kv_heads", 1},
+        {"ffn", 5},
+        {"vocab", 257},
+        {"batch", 3},
+        {"tokens", 7}}},
+      {"llama_small",
+       {{"layers", 2},
+        {"dim", 10},
+        {"heads", 1},
+        {"kv_heads", 1},
+        {"ffn", 1},
+        {"batch", 1},
+        {"tokens", 2},
+        {"tied", 1}}},
+      {"wan_small", {{"layers", 2}}},
+      {"wan_small",
+       {{"layers", 1},
+        {"dim", 30},
+        {"heads", 3},
+        {"ffn", 7},
+        {"batch", 3},
+        {"frames", 3},
+        {"height", 1},
+        {"width", 5},
+        {"text_tokens", 3},
+        {"text_dim", 5},
+        {"freq_dim", 2},
+        {"channels", 1}}},
+      {"wan_1_3b", {{"layers", 2}, {"dim", 64}, {"heads", 4}, {"ffn", 128}, {"tokens", 64}}},
+  };
+  return list;
+}
+
+class ScopeNames final : public ScopeListener {
+ public:
+  ScopeNames() { scope_listener() = this; }
+  ~ScopeNames() override { scope_listener() = nullptr; }
+  void enter(std::string_view name, int index) override {
+    std::string path;
+    if (!open_.empty()) path.append(open_.back()).push_back('.');
+    path.append(name);
+    if (index != kNoIndex) path.append(".").append(std::to_string(index));
+    if (open_.empty()) outermost.push_back(path);
+    open_.push_back(path);
+    all.insert(path);
+  }
+  void leave() noexcept override { open_.pop_back(); }
+
+  std::vector<std::string> outermost;
+  std::set<std::string> all;
+
+ private:
+  std::vector<std::string> open_;
+};
+
+}  // namespace
+
+TEST_CASE("every parameter gets a gradient from the first step") {
+  for (const Shape& shape : shapes()) {
+    for (const char* dtype : {"float32", "bfloat16"}) {
+      CAPTURE(shape.preset, shape.overrides.at("layers"), dtype);
+      check_every_parameter_learns(spec_of(shape.preset, shape.overrides, dtype));
+    }
+  }
+}
+
+TEST_CASE("CPU and meta run the same ops with the same layouts") {
+  for (const Shape& shape : shapes()) {
+    for (const char* dtype : {"float32", "bfloat16"}) {
+      CAPTURE(shape.preset, shape.overrides.at("layers"), dtype);
+      check_meta_runs_the_same_ops(spec_of(shape.preset, shape.overrides, dtype));
+    }
+  }
+}
+
+TEST_CASE("parameters are named once, and are the same objects after a step") {
+  for (const char* preset : {"llama_small", "wan_small"}) {
+    const ModelSpec spec = spec_of(preset, {{"layers", 2}});
+    const auto model = make_model(spec, at::kCPU);
+    std::set<std::string> names;
+    std::vector<const void*> objects;
+    for (const NamedTensor& parameter : model->parameters()) {
+      names.insert(parameter.name);
+      objects.push_back(parameter.tensor.unsafeGetTensorImpl());
+    }
+    CHECK(names.size() == model->parameters().size());
+    model->loss(make_data(spec, "", 1, at::kCPU)->batch(0)).backward();
+    for (std::size_t i = 0; i < objects.size(); ++i) {
+      CHECK(model->parameters()[i].tensor.unsafeGetTensorImpl() == objects[i]);
+    }
+  }
+}
+
+TEST_CASE("a model is the same every time it is made") {
+  const ModelSpec spec = spec_of("wan_small", {{"layers", 2}});
+  const Batch batch = make_data(spec, "", 1, at::kCPU)->batch(0);
+  const at::Tensor first = make_model(spec, at::kCPU)->loss(batch);
+  const at::Tensor second = make_model(spec, at::kCPU)->loss(batch);
+  CHECK(first.equal(second));
+}
+
+TEST_CASE("scopes open as embed, blocks by index, head, loss, and name the parts of a block") {
+  const std::vector<std::string> order = {"embed", "blocks.0", "blocks.1", "head", "loss"};
+  const std::map<std::string, std::vector<std::string>> parts = {
+      {"llama_small",
+       {"attention_norm", "attention.qkv", "attention.rotary", "attention.core", "attention.output",
+        "ffn_norm", "ffn"}},
+      {"wan_small",
+       {"modulation", "self_attention_norm", "self_attention.qkv", "self_attention.qk_norm",
+        "self_attention.rotary", "self_attention.core", "self_attention.output",
+        "cross_attention_norm", "cross_attention.qkv", "cross_attention.core",
+        "cross_attention.output", "ffn_norm", "ffn"}}};
+  for (const auto& [preset, expected] : parts) {
+    const ModelSpec spec = spec_of(preset, {{"layers", 2}});
+    const auto model = make_model(spec, at::kCPU);
+    const Batch batch = make_data(spec, "", 1, at::kCPU)->batch(0);
+    ScopeNames names;
+    model->loss(batch);
+    CHECK(names.outermost == order);
+    for (const std::string& part : expected) CHECK(names.all.contains("blocks.1." + part));
+  }
+}
+
+TEST_CASE("full-size models are made on meta in no time and no memory") {
+  struct Size {
+    const char* preset;
+    double billions;
+  };
+  for (const Size& size :
+       {Size{"llama3_1b", 1.236}, Size{"llama3_8b", 8.030}, Size{"wan_1_3b", 1.419}}) {
+    CAPTURE(size.preset);
+    const auto model = make_model(spec_of(size.preset, {}), at::kMeta);
+    std::int64_t count = 0;
+    for (const NamedTensor& parameter : model->parameters()) count += parameter.tensor.numel();
+    CHECK(static_cast<double>(count) / 1e9 == Approx(size.billions).epsilon(1e-3));
+  }
+}

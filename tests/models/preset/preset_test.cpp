@@ -1,0 +1,116 @@
+#include "models/preset/preset.h"
+
+#include "tests/support/catch.h"
+
+using namespace rematch;
+
+namespace {
+
+ModelSpec accept(std::string_view preset, const std::map<std::string, std::int64_t>& overrides) {
+  const auto made = make_spec(preset, overrides);
+  if (const auto* rejected = std::get_if<Rejected>(&made)) FAIL(rejected->message);
+  return std::get<ModelSpec>(made);
+}
+
+std::string reject(std::string_view preset, const std::map<std::string, std::int64_t>& overrides,
+                   std::string_view dtype = "float32") {
+  const auto made = make_spec(preset, overrides, dtype);
+  REQUIRE(std::holds_alternative<Rejected>(made));
+  return std::get<Rejected>(made).message;
+}
+
+}  // namespace
+
+TEST_CASE("every preset makes a spec that has each dimension of its family, in range") {
+  REQUIRE(presets().size() == 5);
+  for (const PresetEntry& entry : presets()) {
+    CAPTURE(entry.name);
+    const ModelSpec spec = accept(entry.name, {});
+    const auto& dimensions = dimension_entries(spec.family);
+    CHECK(spec.dimensions.size() == dimensions.size());
+    for (const DimensionEntry& dimension : dimensions) {
+      const std::int64_t value = spec.at(std::string(dimension.name));
+      CHECK(value >= dimension.minimum);
+      CHECK(value <= dimension.maximum);
+    }
+  }
+}
+
+TEST_CASE("a model that does not exist is refused with the nearest one") {
+  CHECK(reject("wan_smal", {}) == "unknown model 'wan_smal'; did you mean 'wan_small'?");
+  CHECK(reject("", {}).starts_with("unknown model ''"));
+}
+
+TEST_CASE("a dimension that the family lacks is refused with the nearest one") {
+  CHECK(reject("wan_small", {{"kv_heads", 2}})
+            .starts_with("model 'wan_small' has no dimension 'kv_heads'"));
+  CHECK(reject("llama_small", {{"layer", 2}}) ==
+        "model 'llama_small' has no dimension 'layer'; did you mean 'layers'?");
+}
+
+TEST_CASE("a value out of range is refused with the range") {
+  CHECK(reject("llama_small", {{"layers", 0}}) ==
+        "layers 0 is out of range; allowed are 1 to 10000");
+  CHECK(reject("llama_small", {{"layers", -3}}).starts_with("layers -3 is out of range"));
+  CHECK(reject("llama_small", {{"vocab", 255}}).find("256 to") != std::string::npos);
+}
+
+TEST_CASE("dimensions that do not fit each other are refused") {
+  CHECK(reject("llama_small", {{"heads", 5}}) == "heads 5 does not divide dim 128");
+  CHECK(reject("llama_small", {{"kv_heads", 3}}) == "kv_heads 3 does not divide heads 4");
+  CHECK(reject("llama_small", {{"dim", 12}}).starts_with("dim / heads = 3 is odd"));
+  CHECK(reject("wan_small", {{"freq_dim", 63}}).starts_with("freq_dim 63 is odd"));
+}
+
+TEST_CASE("a dtype other than the two is refused") {
+  CHECK(reject("llama_small", {}, "float16") ==
+        "unknown dtype 'float16'; allowed are float32, bfloat16");
+  const auto spec = make_spec("llama_small", {}, "bfloat16");
+  CHECK(std::get<ModelSpec>(spec).dtype == "bfloat16");
+}
+
+TEST_CASE("tokens alone choose a grid near a cube; a grid alone gives tokens") {
+  struct Grid {
+    std::int64_t tokens, frames, height, width;
+  };
+  for (const Grid& grid : {Grid{64, 4, 4, 4}, Grid{128, 4, 4, 8}, Grid{1, 1, 1, 1},
+                           Grid{7, 1, 1, 7}, Grid{27, 3, 3, 3}, Grid{31'200, 30, 26, 40}}) {
+    CAPTURE(grid.tokens);
+    const ModelSpec spec = accept("wan_1_3b", {{"tokens", grid.tokens}});
+    CHECK(spec.at("frames") == grid.frames);
+    CHECK(spec.at("height") == grid.height);
+    CHECK(spec.at("width") == grid.width);
+  }
+  CHECK(accept("wan_small", {{"frames", 3}, {"height", 2}, {"width", 5}}).at("tokens") == 30);
+}
+
+TEST_CASE("tokens that contradict the grid are refused") {
+  CHECK(reject("wan_small", {{"tokens", 100}, {"frames", 3}}) ==
+        "tokens 100 is not frames x height x width = 192; give one of the two");
+  CHECK(accept("wan_small", {{"tokens", 192}, {"frames", 3}}).at("tokens") == 192);
+}
+
+// 77 frames: 1 + 76 / 4 = 20. 480 / 16 = 30, 832 / 16 = 52: 31200 tokens. 720p: 20 x 45 x 80.
+TEST_CASE("a video's pixels give the patched latent grid") {
+  using Dimensions = std::map<std::string, std::int64_t>;
+  const auto grid = std::get<Dimensions>(video_dimensions("77x480x832"));
+  CHECK(grid == Dimensions{{"frames", 20}, {"height", 30}, {"width", 52}});
+  CHECK(accept("wan_1_3b", grid).at("tokens") == 31'200);
+  CHECK(accept("wan_1_3b", std::get<Dimensions>(video_dimensions("77x720x1280"))).at("tokens") ==
+        72'000);
+}
+
+TEST_CASE("a video that is none is refused") {
+  for (const char* text :
+       {"", "77", "77x480", "77x480x832x1", "77x480x", "x480x832", "77x-480x832", "77*480*832",
+        "77x480x832 ", "0x480x832", "77x480x99999999999999999999"}) {
+    CAPTURE(text);
+    const auto parsed = video_dimensions(text);
+    REQUIRE(std::holds_alternative<Rejected>(parsed));
+    CHECK(std::get<Rejected>(parsed).message.find("write it like 77x480x832") != std::string::npos);
+  }
+  CHECK(std::get<Rejected>(video_dimensions("78x480x832")).message.find("multiple of 4 plus 1") !=
+        std::string::npos);
+  CHECK(std::get<Rejected>(video_dimensions("77x488x832")).message.find("multiples of 16") !=
+        std::string::npos);
+}
