@@ -91,7 +91,10 @@ class GraphBuilder {
   int storage(StorageId id) {
     const auto [found, is_new] =
         storages_.try_emplace(id, static_cast<int>(graph_.storages.size()));
-    if (is_new) graph_.storages.push_back({trace_.storages[id].bytes, false, false, {}});
+    if (is_new) {
+      graph_.storages.push_back({trace_.storages[id].bytes, false, false, {}});
+      graph_.storage_ids.push_back(id);
+    }
     return found->second;
   }
 

@@ -82,6 +82,7 @@ struct RegionGraph {
   std::vector<RegionOp> ops;
   std::vector<RegionValue> values;
   std::vector<RegionStorage> storages;
+  std::vector<StorageId> storage_ids;  // in the trace
   std::vector<RegionSlot> slots;
   std::vector<RegionEvent> events;
   Bytes other_bytes_before;  // when the first event happens

@@ -1,0 +1,20 @@
+// A plan for people: which layers are checkpointed and kept, what happens to each op and why, and
+// what it all comes to.
+#pragma once
+
+#include <string>
+
+#include "policies/plan/plan.h"
+#include "policies/trace/json.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// Both throw std::invalid_argument if the plan was made for another model than the trace.
+std::string describe(const Plan& plan, const Trace& trace);
+Json describe_json(const Plan& plan, const Trace& trace);
+
+// "nth_first(2), 8 layers: checkpoints 0 2 4 6, keeps 1 3 5 7"
+std::string describe_layers(const Plan& plan, const Trace& trace);
+
+}  // namespace rematch

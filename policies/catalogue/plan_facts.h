@@ -1,0 +1,42 @@
+// What describe() says of a plan, worked out but not worded. Inside this folder.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policies/plan/plan.h"
+#include "policies/predict/held.h"
+#include "policies/predict/simulator.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// The layers of one block list.
+struct LayerFacts {
+  std::string list;  // "blocks"
+  int num_layers = 0;
+  std::vector<std::vector<int>> checkpointed;  // by region
+  std::vector<int> kept;
+};
+
+// A region type, played on the first region that has it.
+struct TypeFacts {
+  std::vector<int> regions;  // of the plan
+  RegionSimulation whole_region;
+  RegionSimulation on_demand;
+  Bytes dead;                      // kept for nothing
+  std::vector<std::string> slots;  // by pack index: "aten::mm (op 7, attention)"
+};
+
+struct PlanFacts {
+  std::vector<LayerFacts> lists;
+  std::vector<TypeFacts> types;
+  HeldBytes held;
+  std::int64_t recomputed_whole_region = 0;
+  std::int64_t recomputed_on_demand = 0;
+};
+
+std::vector<LayerFacts> layer_facts(const Plan& plan, const Trace& trace);
+PlanFacts plan_facts(const Plan& plan, const Trace& trace);
+
+}  // namespace rematch

@@ -1,0 +1,61 @@
+#include "policies/predict/held.h"
+
+#include <set>
+#include <vector>
+
+#include "policies/predict/region.h"
+
+namespace rematch {
+namespace {
+
+Bytes bytes_of(const Trace& trace, const std::set<StorageId>& storages) {
+  Bytes bytes;
+  for (StorageId storage : storages) bytes += trace.storages[storage].bytes;
+  return bytes;
+}
+
+std::set<StorageId> without(std::set<StorageId> storages, const std::set<StorageId>& others) {
+  for (StorageId other : others) storages.erase(other);
+  return storages;
+}
+
+// Storages that no op of the trace allocated.
+std::set<StorageId> alive_anyway(const Trace& trace) {
+  std::set<StorageId> storages;
+  for (const TracedValue& value : trace.values) {
+    if (value.producer == kNone) storages.insert(value.storage);
+  }
+  return storages;
+}
+
+}  // namespace
+
+HeldBytes held_after_forward(const Trace& trace, const Plan& plan) {
+  std::set<StorageId> kept;
+  std::set<StorageId> inputs;
+  std::vector<bool> in_region(trace.packs.size(), false);
+  const std::vector<OpRange> ranges = region_ranges(trace, plan);
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const RegionGraph graph = make_region_graph(trace, ranges[i]);
+    if (graph.slots.empty()) continue;  // nothing refers to the region after forward
+    const std::vector<bool> is_kept = kept_values(graph, plan.types[plan.regions[i].type].ops);
+    for (std::size_t value = 0; value < is_kept.size(); ++value) {
+      if (is_kept[value]) kept.insert(graph.storage_ids[graph.values[value].storage]);
+    }
+    for (std::size_t storage = 0; storage < graph.storages.size(); ++storage) {
+      if (graph.storages[storage].is_input) inputs.insert(graph.storage_ids[storage]);
+    }
+    for (const RegionSlot& slot : graph.slots) in_region[slot.pack] = true;
+  }
+  std::set<StorageId> unmanaged;
+  for (std::size_t pack = 0; pack < trace.packs.size(); ++pack) {
+    if (!in_region[pack]) unmanaged.insert(trace.values[trace.packs[pack].value].storage);
+  }
+  const std::set<StorageId> anyway = alive_anyway(trace);
+  inputs = without(without(inputs, kept), anyway);
+  unmanaged = without(without(without(unmanaged, kept), inputs), anyway);
+  return {bytes_of(trace, without(kept, anyway)), bytes_of(trace, inputs),
+          bytes_of(trace, unmanaged)};
+}
+
+}  // namespace rematch

@@ -1,0 +1,128 @@
+#include "policies/catalogue/describe.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/trace/file.h"
+#include "tests/policies/predict/backward_script.h"
+#include "tests/support/catch.h"
+#include "tests/support/toy_trace.h"
+#include "tests/support/trace_builder.h"
+
+namespace rematch {
+namespace {
+
+Plan plan_of(std::string_view policy, const Trace& trace) {
+  const auto plan = resolve(std::get<Policy>(parse_policy(policy)), trace);
+  if (const auto* rejected = std::get_if<Rejected>(&plan)) FAIL(rejected->message);
+  return std::get<Plan>(plan);
+}
+
+std::string layers(std::string_view policy, const Trace& trace) {
+  return describe_layers(plan_of(policy, trace), trace);
+}
+
+// REMATCH_APPROVE=1 rewrites the file; the difference is read in review.
+void check_golden(const std::string& name, const std::string& text) {
+  const std::string path = std::string(REMATCH_SOURCE_DIR) + "/tests/golden/describe/" + name;
+  const char* approve = std::getenv("REMATCH_APPROVE");
+  if (approve != nullptr && std::string(approve) == "1") write_file_atomically(path, text);
+  std::ifstream file(path);
+  std::stringstream wanted;
+  wanted << file.rdbuf();
+  CHECK(text == wanted.str());
+}
+
+TEST_CASE("the first line says by index which layers are checkpointed and which kept") {
+  const Trace trace = testing::toy_llama({.layers = 8});
+  CHECK(layers("nth_first(2)", trace) ==
+        "nth_first(2), 8 layers: checkpoints 0 2 4 6, keeps 1 3 5 7");
+  CHECK(layers("none", trace) == "none, 8 layers: checkpoints none, keeps 0 1 2 3 4 5 6 7");
+  CHECK(layers("full", trace) == "full, 8 layers: checkpoints 0 1 2 3 4 5 6 7, keeps none");
+  CHECK(layers("segments(3)", trace) ==
+        "segments(3), 8 layers: checkpoints 0 1 2 | 3 4 5 | 6 7, keeps none");
+  CHECK(layers("root", trace) == "root, 8 layers: checkpoints 0 1 2 3 4 5 6 7, keeps none");
+  CHECK(layers("full", testing::toy_llama({.layers = 1})) ==
+        "full, 1 layer: checkpoints 0, keeps none");
+}
+
+TEST_CASE("a layer with two regions is named once") {
+  const Trace trace = testing::toy_llama({.layers = 4});
+  Policy parts = std::get<Policy>(parse_policy("nth_last(2)"));
+  parts.regions = {RegionChoice::Kind::kScopes, 0, {"attention", "ffn"}};
+  CHECK(describe_layers(std::get<Plan>(resolve(parts, trace)), trace) ==
+        "nth_last(2), 4 layers: checkpoints 1 3, keeps 0 2");
+}
+
+TEST_CASE("several block lists are told apart") {
+  testing::TraceBuilder build("two_lists");
+  ValueId x = build.outside({4, 4}, "float32", true);
+  for (const char* list : {"encoder", "decoder"}) {
+    for (int layer = 0; layer < 2; ++layer) {
+      const auto scope = build.scope(list, layer);
+      x = build.call("aten::silu", {x}, {4, 4}, {{0}, {}});
+    }
+  }
+  const Trace trace = build.finish();
+  CHECK(layers("nth_first(2)", trace) ==
+        "nth_first(2), encoder: 2 layers: checkpoints 0, keeps 1; decoder: 2 layers: checkpoints "
+        "0, keeps 1");
+}
+
+TEST_CASE("a plan is described op by op with totals", "[golden]") {
+  const Trace trace = testing::toy_llama({.layers = 4});
+  check_golden("nth_first.txt", describe(plan_of("nth_first(2)", trace), trace));
+  check_golden("save_mm.txt", describe(plan_of("save_mm", trace), trace));
+  check_golden("none.txt", describe(plan_of("none", trace), trace));
+  check_golden("save_mm.json", describe_json(plan_of("save_mm", trace), trace).dump(2) + "\n");
+}
+
+// A kept 100 bytes is reduced to 10, asked for last; 40 others are asked for first.
+TEST_CASE("an order other than lazy is described", "[golden]") {
+  testing::TraceBuilder build("reduction", "bool");
+  const ValueId x = build.outside({1}, "bool", true);
+  {
+    const auto scope = build.scope("blocks", 0);
+    const ValueId source = build.call("aten::mm", {x}, {100});
+    const ValueId reduced = build.call("aten::sum", {source}, {10});
+    const ValueId out = build.call("aten::silu", {reduced}, {10}, {{0}, {}});
+    const ValueId wide = build.call("aten::gelu", {x}, {40});
+    build.call("aten::mul.Tensor", {wide, out}, {1}, {{0}, {}});
+  }
+  Trace trace = build.finish();
+  using testing::backward_op;
+  using testing::demand;
+  using testing::release;
+  trace.backward = {demand(1), backward_op(50), release(1), demand(0), backward_op(50), release(0)};
+  Plan plan = plan_of("save_mm", trace);
+  check_golden("early_demand.txt", describe(plan, trace));
+  plan.types[0].demand_steps = {{1, {}, {0}}};
+  CHECK_THAT(describe(plan, trace), Catch::Contains("aten::sum (op 1) after aten::gelu (op 3)"));
+  plan.types[0].demand_steps.clear();
+  plan.types[0].whole_on_demand = true;
+  CHECK_THAT(describe(plan, trace), Catch::Contains("all that is needed at the first demand"));
+}
+
+TEST_CASE("JSON and text agree") {
+  const Trace trace = testing::toy_llama({.layers = 4});
+  const Json json = describe_json(plan_of("save_mm", trace), trace);
+  CHECK(json["layers"][0]["num_layers"] == 4);
+  CHECK(json["types"][0]["regions"].size() == 4);
+  CHECK(json["types"][0]["ops"].size() == plan_of("full", trace).types[0].ops.size());
+  // w2's 8 x 16 floats are read by nobody.
+  CHECK(json["types"][0]["dead_bytes"] == 8 * 16 * 4);
+  CHECK(json["held_bytes"]["total"] == json["held_bytes"]["kept"].get<int>() +
+                                           json["held_bytes"]["inputs"].get<int>() +
+                                           json["held_bytes"]["outside_regions"].get<int>());
+}
+
+TEST_CASE("a plan of another model is not described") {
+  const Plan plan = plan_of("full", testing::toy_llama({.layers = 4}));
+  CHECK_THROWS_AS(describe(plan, testing::toy_llama({.layers = 3})), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace rematch
