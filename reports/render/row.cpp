@@ -59,12 +59,13 @@ std::string step_cell(const ComparedPoint& compared) {
   const PointRecord& point = *compared.point;
   if (!point.time) return kNotMeasured;
   // The reference's own ratio says nothing; its time is what the others are held against.
-  if (point.time->ratio && &point != compared.none) {
+  if (point.time->ratio && point.policy != point.time->ratio->reference) {
     const StepRatioRecord& ratio = *point.time->ratio;
-    const std::string value = format_fixed(ratio.ratio, 2);
-    if (!ratio.interval) return value + " [?]";
-    return value + " [" + format_fixed((*ratio.interval)[0], 2) + " " +
-           format_fixed((*ratio.interval)[1], 2) + "]";
+    std::string cell = format_fixed(ratio.ratio, 2);
+    cell += ratio.interval ? " [" + format_fixed((*ratio.interval)[0], 2) + " " +
+                                 format_fixed((*ratio.interval)[1], 2) + "]"
+                           : " [?]";
+    return ratio.reference == "none" ? cell : cell + " of " + ratio.reference;
   }
   return point.time->step_median ? format_duration(*point.time->step_median) : kNotMeasured;
 }

@@ -44,11 +44,15 @@ std::string held_there(const MemoryRecord& memory) {
 std::string price(const PointRecord& point) {
   if (!point.time || !point.time->ratio) return "; time not measured";
   const StepRatioRecord& ratio = *point.time->ratio;
-  if (ratio.verdict == "slower") return " for " + format_percent(ratio.ratio - 1) + " more time";
-  if (ratio.verdict == "faster") {
-    return " and takes " + format_percent(1 - ratio.ratio) + " less time";
+  // The peak is compared with none's; where none has no time, another stands in.
+  const std::string than = ratio.reference == "none" ? "" : " than " + ratio.reference;
+  if (ratio.verdict == "slower") {
+    return " for " + format_percent(ratio.ratio - 1) + " more time" + than;
   }
-  if (ratio.verdict == "same") return " for no more time";
+  if (ratio.verdict == "faster") {
+    return " and takes " + format_percent(1 - ratio.ratio) + " less time" + than;
+  }
+  if (ratio.verdict == "same") return " for no more time" + than;
   if (!ratio.interval) return "; what it costs in time is unsure: too few blocks";
   return "; what it costs in time is unsure: " + format_fixed((*ratio.interval)[0], 2) + " to " +
          format_fixed((*ratio.interval)[1], 2) + " of " + ratio.reference + "'s";

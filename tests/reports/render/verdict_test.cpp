@@ -60,6 +60,11 @@ TEST_CASE("a verdict says what a policy gives and what stands in its way") {
        },
        VerdictKind::kLowersPeak,
        "lowers the peak by 20 %; what it costs in time is unsure: 0.90 to 1.10 of none's"},
+      {"time held against another point than the peak",
+       [](auto& point, auto&) {
+         point.time->ratio = StepRatioRecord{"full", 0.9, {{0.88, 0.92}}, "faster"};
+       },
+       VerdictKind::kLowersPeak, "lowers the peak by 20 % and takes 10 % less time than full"},
       {"one block has no interval",
        [](auto& point, auto&) {
          point.time->ratio = StepRatioRecord{"none", 1.1, std::nullopt, "unsure"};
