@@ -152,7 +152,7 @@ cp() {{ {cp} "$@"; }}
         self.assertEqual(status, 0, output)
         self.assertEqual(self.calls(), [
             "apt-get update -qq",
-            "apt-get install -y --no-install-recommends ca-certificates ninja-build -qq", "pip"])
+            "apt-get install -y --no-install-recommends ca-certificates ninja-build -qq -o Dpkg::Use-Pty=0", "pip"])
 
     def test_a_compiler_that_is_too_old_counts_as_missing(self):
         self.stand_in("g++", "echo 'g++ 11.4.0'")
@@ -167,7 +167,27 @@ cp() {{ {cp} "$@"; }}
 esac""")
         self.setup()
         self.assertIn("apt-get install -y --no-install-recommends ca-certificates "
-                      "nlohmann-json3-dev -qq", self.calls())
+                      "nlohmann-json3-dev -qq -o Dpkg::Use-Pty=0", self.calls())
+
+    def test_valijson_is_unpacked_without_installing_its_package(self):
+        headers = "x/usr/include/valijson"
+        self.stand_in("g++", """case $* in
+--version) echo 'g++ 12.2.0' ;;
+*) echo libvalijson-dev ;;
+esac""")
+        self.stand_in("apt-get", f"""echo apt-get $1 >>{self.root}/calls
+[[ $1 != download || -e {self.root}/fetched ]] || {{ echo >{self.root}/fetched; exit 1; }}
+echo >libvalijson-dev_1.deb""")
+        self.stand_in("dpkg-deb", f"""mkdir -p {headers} x/usr/share/doc/libvalijson-dev
+echo >{headers}/schema.hpp
+echo >x/usr/share/doc/libvalijson-dev/copyright""")
+        status, output = self.setup()
+        self.assertEqual(status, 0, output)
+        self.assertEqual(sorted(os.listdir(self.root / ".valijson")), ["copyright", "include"])
+        # The first download fails for want of package lists.
+        self.assertEqual(self.calls(), ["apt-get download", "apt-get update", "apt-get download",
+                                        "pip"])
+        self.assertEqual(self.leftovers(), [])
 
     def test_elsewhere_than_on_debian_it_names_what_is_missing_and_goes_on(self):
         (self.root / "bin/apt-get").unlink()
