@@ -93,13 +93,25 @@ void release_cpu(void* data) {
   c10::free_cpu(block);
 }
 
+void* allocate_or_throw(std::size_t num_bytes) {
+  try {
+    return c10::alloc_cpu(num_bytes + kHeaderBytes);
+  } catch (const c10::Error&) {
+    const Bytes requested{static_cast<std::int64_t>(num_bytes)};
+    const Bytes alive = cpu_counters().sample().total;
+    throw OutOfMemory("out of memory: asked for " + std::to_string(requested.count) +
+                          " bytes with " + std::to_string(alive.count) + " bytes in tensors",
+                      requested, alive);
+  }
+}
+
 // Context equals data and raw_deleter is set: oneDNN's bf16 matmul takes raw pointers and
 // LibTorch refuses allocators that cannot give them.
 class CpuAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t num_bytes) override {
     if (num_bytes == 0) return {nullptr, nullptr, &release_cpu, c10::Device(c10::kCPU)};
-    void* memory = c10::alloc_cpu(num_bytes + kHeaderBytes);
+    void* memory = allocate_or_throw(num_bytes);
     auto* block = new (memory) Block{cpu_counters().rounded(num_bytes), thread_tag};
     cpu_counters().add(block->bytes, block->tag);
     void* data = static_cast<char*>(memory) + kHeaderBytes;

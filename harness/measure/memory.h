@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cstdint>
+#include <stdexcept>
+#include <string>
 
 #include "policies/trace/bytes.h"
 
@@ -26,6 +28,14 @@ enum class MemoryTag : std::uint8_t {
   kGradient,  // gradients of parameters
 };
 inline constexpr int kNumMemoryTags = 7;
+
+// The machine has no memory for a tensor. A result of a measurement, not a fault of the program.
+struct OutOfMemory : std::runtime_error {
+  OutOfMemory(const std::string& message, Bytes requested_bytes, Bytes alive_bytes)
+      : std::runtime_error(message), requested(requested_bytes), alive(alive_bytes) {}
+  Bytes requested;
+  Bytes alive;  // in other tensors
+};
 
 // Bytes alive at one moment, in all and by tag.
 struct MemorySample {

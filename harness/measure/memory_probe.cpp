@@ -15,12 +15,14 @@ namespace {
 
 // What autograd accumulates into a parameter's gradient becomes the gradient's.
 struct TagGradient final : torch::autograd::PostAccumulateGradHook {
+  explicit TagGradient(DeviceMemory* device_memory) : memory(device_memory) {}
   void operator()(const torch::autograd::Variable& parameter) override {
     const at::Tensor& gradient = parameter.grad();
     if (gradient.defined() && gradient.has_storage()) {
-      retag_storage(*gradient.storage().unsafeGetStorageImpl(), MemoryTag::kGradient);
+      memory->tag(gradient.storage(), MemoryTag::kGradient);
     }
   }
+  DeviceMemory* memory;  // the probe's, which takes its hooks along when it goes
 };
 
 MemoryTag tag_of(Phase phase) {
@@ -47,11 +49,12 @@ std::vector<bool> fresh_results_of(const c10::FunctionSchema& schema) {
 
 }  // namespace
 
-MemoryProbe::MemoryProbe(at::DeviceType device, const std::vector<at::Tensor>& parameters)
-    : device_(device), parameters_(parameters) {
+MemoryProbe::MemoryProbe(at::Device device, const std::vector<at::Tensor>& parameters)
+    : memory_(device), parameters_(parameters) {
   for (const at::Tensor& parameter : parameters_) {
-    retag_storage(*parameter.storage().unsafeGetStorageImpl(), MemoryTag::kParameter);
-    torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::make_unique<TagGradient>());
+    memory_.tag(parameter.storage(), MemoryTag::kParameter);
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter,
+                                                   std::make_unique<TagGradient>(&memory_));
   }
 }
 
@@ -61,18 +64,22 @@ MemoryProbe::~MemoryProbe() {
   }
 }
 
+void MemoryProbe::assign(const std::vector<at::Tensor>& tensors, MemoryTag tag) {
+  for (const at::Tensor& tensor : tensors) memory_.tag(tensor.storage(), tag);
+}
+
 void MemoryProbe::begin_step() {
   intervals_.clear();
   born_.clear();
   place_ = 0;
   samples_ = {};
-  samples_.baseline = previous_total_ = sample().total;
-  reset_memory_peaks();
+  samples_.baseline = previous_total_ = memory_.sample().total;
+  memory_.reset_peak();
 }
 
 // Only here is it known which bytes born in forward were temporaries.
 void MemoryProbe::forward_done() {
-  samples_.after_forward = sample().total;
+  samples_.after_forward = memory_.sample().total;
   std::vector<BoundarySample>& boundaries = samples_.boundaries;
   std::vector<Bytes> born_at(boundaries.size());
   for (const Born& born : born_) {
@@ -87,23 +94,27 @@ void MemoryProbe::forward_done() {
   place_ = 0;
 }
 
-MemoryRecord MemoryProbe::finish_step() { return summarize(samples_); }
+MemoryRecord MemoryProbe::finish_step() {
+  MemoryRecord record = summarize(samples_);
+  record.peak_reserved = memory_.peak_reserved();
+  return record;
+}
 
 void MemoryProbe::executed(const c10::OperatorHandle& op, Phase observed,
                            const torch::jit::Stack& stack) {
   const Phase phase = PhaseGuard::effective(observed);
   tag_results(op, phase, stack);
   BoundarySample boundary;
-  boundary.memory = sample();
+  boundary.memory = memory_.sample();
   boundary.phase = phase;
   boundary.place = phase == Phase::kForward ? place_ : place_in_backward();
   if (phase == Phase::kOptimizer) boundary.place = 0;
   if (phase != Phase::kForward) boundary.saved = boundary.memory.at(MemoryTag::kForward);
   const Bytes total = boundary.memory.total;
-  boundary.transient = std::max(Bytes{}, allocator_peak() - std::max(previous_total_, total));
+  boundary.transient = std::max(Bytes{}, memory_.peak() - std::max(previous_total_, total));
   previous_total_ = total;
   samples_.boundaries.push_back(std::move(boundary));
-  reset_memory_peaks();
+  memory_.reset_peak();
 }
 
 void MemoryProbe::enter(std::string_view name, int index) {
@@ -120,14 +131,6 @@ void MemoryProbe::enter(std::string_view name, int index) {
 void MemoryProbe::leave() noexcept {
   if (--scope_depth_ == 0) place_ = 0;
   if (next_ != nullptr) next_->leave();
-}
-
-MemorySample MemoryProbe::sample() const {
-  return device_ == at::kMeta ? current_meta_memory() : current_cpu_memory();
-}
-
-Bytes MemoryProbe::allocator_peak() const {
-  return device_ == at::kMeta ? peak_meta_memory() : peak_cpu_memory();
 }
 
 // Nodes are numbered in the order forward made them, so a node's number tells its scope.
@@ -162,7 +165,7 @@ void MemoryProbe::tag_results(const c10::OperatorHandle& op, Phase phase,
 void MemoryProbe::tag_result(const at::Tensor& result, MemoryTag tag) {
   if (!result.defined() || !result.has_storage()) return;
   const c10::Storage& storage = result.storage();
-  const Bytes moved = retag_storage(*storage.unsafeGetStorageImpl(), MemoryTag::kOther, tag);
+  const Bytes moved = memory_.tag_if_other(storage, tag);
   if (tag == MemoryTag::kForward && moved.count > 0) {
     born_.push_back({storage.getWeakStorageImpl(), samples_.boundaries.size(), moved});
   }

@@ -1,6 +1,6 @@
-// The memory pass of one step: samples the counting allocator after every executed op, and knows
-// where in the step that op was. Needs install_counting_allocators(). Not a clock: it slows the
-// step down.
+// The memory pass of one step: samples the device's allocator after every executed op, and knows
+// where in the step that op was. On CPU and meta it needs install_counting_allocators(). Not a
+// clock: it slows the step down.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "harness/engine/interception.h"
+#include "harness/measure/device_memory.h"
 #include "harness/measure/memory_timeline.h"
 #include "models/scope/scope.h"
 
@@ -26,11 +27,14 @@ namespace rematch {
 //   MemoryRecord record = probe.finish_step();
 class MemoryProbe final : public OpObserver, private ScopeListener {
  public:
-  // `device` is CPU or meta. Watches the gradients of `parameters` and tags what they hold already.
-  MemoryProbe(at::DeviceType device, const std::vector<at::Tensor>& parameters);
+  // Watches the gradients of `parameters`, and tags what those hold already.
+  MemoryProbe(at::Device device, const std::vector<at::Tensor>& parameters);
   ~MemoryProbe() override;
   MemoryProbe(const MemoryProbe&) = delete;
   MemoryProbe& operator=(const MemoryProbe&) = delete;
+
+  // Books what tensors made before the probe hold: the optimizer's state.
+  void assign(const std::vector<at::Tensor>& tensors, MemoryTag tag);
 
   void begin_step();
   void forward_done();
@@ -71,13 +75,11 @@ class MemoryProbe final : public OpObserver, private ScopeListener {
   void enter(std::string_view name, int index) override;
   void leave() noexcept override;
 
-  MemorySample sample() const;
-  Bytes allocator_peak() const;
   int place_in_backward();
   void tag_results(const c10::OperatorHandle& op, Phase phase, const torch::jit::Stack& stack);
   void tag_result(const at::Tensor& result, MemoryTag tag);
 
-  at::DeviceType device_;
+  DeviceMemory memory_;
   std::vector<at::Tensor> parameters_;
   ScopeListener* next_ = nullptr;
   int scope_depth_ = 0;

@@ -3,7 +3,7 @@
 #include <ATen/Parallel.h>
 #include <stdlib.h>
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 namespace rematch {
 namespace {

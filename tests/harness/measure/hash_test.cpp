@@ -4,7 +4,7 @@
 #include <ATen/ops/rand.h>
 #include <ATen/ops/zeros.h>
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 namespace rematch {
 namespace {

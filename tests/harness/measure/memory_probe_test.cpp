@@ -6,7 +6,7 @@
 #include <ATen/ops/sin.h>
 #include <ATen/ops/sum.h>
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 #include "harness/measure/phase_guard.h"
 
@@ -38,7 +38,7 @@ struct TwoBlocks {
 MemoryRecord run_step(at::Device device) {
   install_counting_allocators();
   const TwoBlocks model(device);
-  MemoryProbe probe(device.type(), model.weights);
+  MemoryProbe probe(device, model.weights);
   probe.begin_step();
   const OpObserverGuard observe(&probe);
   at::Tensor loss;

@@ -6,8 +6,8 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
-#include <catch2/catch.hpp>
 #include <thread>
+#include "tests/support/catch.h"
 
 namespace rematch {
 namespace {
@@ -94,6 +94,19 @@ TEST_CASE("LibTorch's kernels run on counted blocks, bf16 matmul's raw allocatio
   const auto bf16 = at::TensorOptions().dtype(at::kBFloat16);
   const at::Tensor product = at::mm(at::ones({64, 64}, bf16), at::ones({64, 64}, bf16));
   CHECK(product[0][0].item<float>() == 64.0F);
+}
+
+TEST_CASE("what the machine cannot give is an error that says how much was asked for") {
+  install_counting_allocators();
+  const std::int64_t before = cpu_bytes();
+  try {
+    at::empty({std::int64_t{1} << 58});  // 2^60 bytes
+    FAIL("a machine with an exbibyte of memory");
+  } catch (const OutOfMemory& error) {
+    CHECK(error.requested.count == std::int64_t{1} << 60);
+    CHECK(error.alive.count == before);
+  }
+  CHECK(cpu_bytes() == before);
 }
 
 TEST_CASE("resizing and moving storage keeps the books") {

@@ -1,6 +1,6 @@
 #include "harness/measure/memory_timeline.h"
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 namespace rematch {
 namespace {

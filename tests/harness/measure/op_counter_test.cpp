@@ -5,8 +5,8 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/sum.h>
 
-#include <catch2/catch.hpp>
 #include <thread>
+#include "tests/support/catch.h"
 
 #include "harness/measure/phase_guard.h"
 

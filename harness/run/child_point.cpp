@@ -1,0 +1,109 @@
+#include "harness/run/child_point.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "harness/run/passes.h"
+#include "policies/trace/file.h"
+#include "reports/record/record_json.h"
+
+namespace rematch {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of its own for the files of one child, gone with it.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string pattern = (fs::temp_directory_path() / "rematch-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) {
+      throw FileError("cannot make a folder in '" + fs::temp_directory_path().string() +
+                      "': " + std::strerror(errno) + "; set TMPDIR");
+    }
+    path_ = pattern;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+std::string last_line(const std::string& text) {
+  const std::size_t end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  const std::size_t begin = text.find_last_of('\n', end);
+  return text.substr(begin == std::string::npos ? 0 : begin + 1, end - begin);
+}
+
+PointRecord empty_record(const PointRequest& request) {
+  PointRecord record;
+  record.identity = request.identity;
+  record.policy = request.policy;
+  record.device = request.device;
+  return record;
+}
+
+}  // namespace
+
+PointRecord measure_in_child(const PointRequest& request, std::chrono::milliseconds limit) {
+  const ScratchFolder scratch;
+  const std::string request_file = scratch.file("request.json");
+  const std::string result_file = scratch.file("result.json");
+  write_json_file(request_file, request_to_json(request));
+  const ChildResult result =
+      run_child({own_executable(), "point", request_file, result_file}, limit);
+  if (result.end == ChildEnd::kInterrupted) throw Interrupted(InterruptGuard::signal().value_or(0));
+  if (result.end == ChildEnd::kExited && result.code == 0 && fs::exists(result_file)) {
+    return point_file_from_json(read_json_file(result_file)).point;
+  }
+  PointRecord record = empty_record(request);
+  describe_end(result, limit, record);
+  return record;
+}
+
+void describe_end(const ChildResult& result, std::chrono::milliseconds limit, PointRecord& record) {
+  record.failure.emplace();
+  const std::string said = last_line(result.error_tail);
+  const std::string resident =
+      "; it held " + std::to_string(result.peak_resident.count) + " bytes at most";
+  if (result.end == ChildEnd::kTimedOut) {
+    record.status = PointStatus::kTimeout;
+    record.reason = "no result after " + std::to_string(limit.count()) + " ms" + resident +
+                    "; raise --timeout, or use fewer steps";
+    return;
+  }
+  if (result.end == ChildEnd::kSignalled) {
+    record.failure->signal = result.code;
+    const bool killed = result.code == SIGKILL;
+    record.status = killed ? PointStatus::kOom : PointStatus::kCrash;
+    record.reason = killed
+                        ? "killed from outside, as the system does when memory runs out" + resident
+                        : "ended by signal " + std::to_string(result.code) + " (" +
+                              strsignal(result.code) + ")";
+  } else {
+    record.failure->exit_code = result.code;
+    record.status = PointStatus::kCrash;
+    record.reason = "exited with code " + std::to_string(result.code) + " and no result";
+  }
+  if (!said.empty()) record.reason += ": " + said;
+}
+
+void answer_request(const std::string& request_file, const std::string& result_file) {
+  const PointRequest request = request_from_json(read_json_file(request_file));
+  PointFile result;
+  result.point = run_passes(request);
+  write_json_file(result_file, point_file_to_json(result));
+}
+
+}  // namespace rematch

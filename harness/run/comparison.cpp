@@ -1,0 +1,293 @@
+#include "harness/run/comparison.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "harness/run/child_point.h"
+#include "harness/run/parity.h"
+#include "harness/run/point_store.h"
+#include "harness/run/progress.h"
+#include "harness/run/time_summary.h"
+#include "policies/trace/sha256.h"
+
+namespace rematch {
+namespace {
+
+// One comparison under way. Reads as its steps, in run().
+class Comparison {
+ public:
+  Comparison(const ComparisonSettings& settings, const std::vector<Variant>& variants,
+             const Provenance& provenance)
+      : settings_(settings),
+        variants_(variants),
+        provenance_(provenance),
+        store_(settings.points_folder, provenance, settings.fresh),
+        progress_(num_parts()) {}
+
+  Report run() {
+    measure_exact();
+    choose_reference();
+    measure_times();
+    for (std::size_t index = 0; index < points_.size(); ++index) finish_point(index);
+    return make_report();
+  }
+
+ private:
+  // Who takes part in a block of time: every point that is ok, and the reference once more, as the
+  // A/A control.
+  struct Arm {
+    std::size_t point = 0;
+    bool control = false;
+    std::vector<TimedBlock> blocks;
+  };
+
+  int num_parts() const {
+    const int num_points = static_cast<int>(variants_.size());
+    return num_points + (has_times() ? settings_.num_blocks * (num_points + 1) : 0);
+  }
+  bool has_times() const { return settings_.variants.device != "meta" && settings_.num_blocks > 0; }
+
+  void measure_exact();
+  void choose_reference();
+  void measure_times();
+  void measure_block(int block);
+  void finish_point(std::size_t index);
+  void check_counts(const Variant& variant, PointRecord& point) const;
+  void add_prediction(const Variant& variant, PointRecord& point) const;
+  void add_flops(const Variant& variant, PointRecord& point) const;
+  Report make_report() const;
+
+  PointRequest request_of(const Variant& variant, Pass pass) const;
+  std::string block_name(const Arm& arm, int block) const;
+  std::string arms_hash() const;
+
+  const ComparisonSettings& settings_;
+  const std::vector<Variant>& variants_;
+  const Provenance& provenance_;
+  PointStore store_;
+  Progress progress_;
+  std::vector<PointRecord> points_;
+  std::vector<Arm> arms_;
+  std::optional<std::size_t> reference_;
+  std::string reference_reason_;
+};
+
+void Comparison::measure_exact() {
+  for (const Variant& variant : variants_) {
+    const std::string part = describe_variant(variant) + ", exact";
+    const std::string name = point_name(variant.identity, variant.policy) + ".exact";
+    progress_.start(part);
+    std::optional<PointRecord> point = store_.load(name);
+    if (point && (!point->counts || point->counts->counted_steps != settings_.num_steps)) {
+      point.reset();
+    }
+    if (!point) {
+      point = measure_in_child(request_of(variant, Pass::kExact), settings_.time_limit);
+      store_.save(name, *point);
+    }
+    progress_.finish(part, std::string(to_string(point->status)));
+    points_.push_back(std::move(*point));
+  }
+}
+
+// The policy asked for; full where that one has nothing to compare with.
+void Comparison::choose_reference() {
+  const auto find = [this](const std::string& policy) -> std::optional<std::size_t> {
+    for (std::size_t index = 0; index < points_.size(); ++index) {
+      if (points_[index].policy == policy) return index;
+    }
+    return std::nullopt;
+  };
+  reference_ = find(settings_.reference);
+  if (!reference_ || points_[*reference_].status == PointStatus::kOk) return;
+  const std::optional<std::size_t> full = find("full");
+  if (!full || points_[*full].status != PointStatus::kOk) return;
+  reference_reason_ = settings_.reference + " ended " +
+                      std::string(to_string(points_[*reference_].status)) + ": " +
+                      points_[*reference_].reason;
+  reference_ = full;
+}
+
+void Comparison::measure_times() {
+  if (!has_times()) return;
+  for (std::size_t index = 0; index < points_.size(); ++index) {
+    if (points_[index].status == PointStatus::kOk) arms_.push_back({index, false, {}});
+  }
+  if (reference_ && points_[*reference_].status == PointStatus::kOk) {
+    arms_.push_back({*reference_, true, {}});
+  }
+  for (int block = 0; block < settings_.num_blocks; ++block) measure_block(block);
+}
+
+// A block is taken from disk whole or measured whole: its arms are compared with each other.
+void Comparison::measure_block(int block) {
+  std::vector<std::optional<PointRecord>> records;
+  for (const Arm& arm : arms_) records.push_back(store_.load(block_name(arm, block)));
+  const bool stored = std::all_of(records.begin(), records.end(),
+                                  [](const auto& record) { return record && record->time; });
+  for (const std::size_t index : order_of_block(block, arms_.size())) {
+    Arm& arm = arms_[index];
+    const Variant& variant = variants_[arm.point];
+    const std::string part = describe_variant(variant) + (arm.control ? " again" : "") +
+                             ", time block " + std::to_string(block + 1);
+    progress_.start(part);
+    if (!stored) {
+      records[index] = measure_in_child(request_of(variant, Pass::kTime), settings_.time_limit);
+      store_.save(block_name(arm, block), *records[index]);
+    }
+    const PointRecord& record = *records[index];
+    progress_.finish(part, std::string(to_string(record.status)));
+    if (record.status == PointStatus::kOk) {
+      arm.blocks.push_back(*record.time);
+    } else if (!arm.control && points_[arm.point].status == PointStatus::kOk) {
+      points_[arm.point].status = record.status;
+      points_[arm.point].reason = record.reason;
+      points_[arm.point].failure = record.failure;
+    }
+  }
+}
+
+void Comparison::finish_point(std::size_t index) {
+  PointRecord& point = points_[index];
+  const Variant& variant = variants_[index];
+  point.effect = variant.effect;
+  add_prediction(variant, point);
+  check_counts(variant, point);
+  if (reference_ && settings_.variants.device != "meta") {
+    point.parity = compare_steps(point, points_[*reference_]);
+    point.parity->reference_reason = reference_reason_;
+  }
+  const auto arm_of = [this](std::size_t wanted, bool control) -> const Arm* {
+    for (const Arm& arm : arms_) {
+      if (arm.point == wanted && arm.control == control && !arm.blocks.empty()) return &arm;
+    }
+    return nullptr;
+  };
+  const Arm* own = arm_of(index, false);
+  if (own == nullptr) return;
+  point.time = summarize_blocks(own->blocks);
+  add_flops(variant, point);
+  const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
+  if (reference == nullptr || reference->blocks.size() != own->blocks.size()) return;
+  const TimeRecord reference_time = summarize_blocks(reference->blocks);
+  double floor = kSmallestDifference;
+  const Arm* control = arm_of(*reference_, true);
+  if (control != nullptr && control->blocks.size() == reference->blocks.size()) {
+    floor = floor_of_control(
+        paired_ratio(blocks_of(summarize_blocks(control->blocks)), blocks_of(reference_time)));
+  }
+  point.time->ratio = ratio_to(points_[*reference_].policy, *point.time, reference_time, floor);
+}
+
+void Comparison::add_prediction(const Variant& variant, PointRecord& point) const {
+  ClassCounts predicted = variant.predicted_counts.by_class;
+  for (auto& phase : predicted) {
+    for (auto& [op_class, executed] : phase) executed *= settings_.num_steps;
+  }
+  point.predicted_counts = predicted;
+  if (!point.memory) return;
+  point.memory->predicted_peak_allocated = variant.prediction.memory.peak_allocated;
+  point.memory->predicted_after_forward = variant.prediction.memory.after_forward;
+  Bytes dead;
+  for (const PlannedRegion& region : variant.plan.regions) {
+    for (const PlannedOp& op : variant.plan.types[static_cast<std::size_t>(region.type)].ops) {
+      if (op.dead_save) dead += op.bytes;
+    }
+  }
+  point.memory->dead_save = dead;
+}
+
+// Exactly: another count means that the plan, the engine or the prediction is wrong.
+void Comparison::check_counts(const Variant& variant, PointRecord& point) const {
+  if (!point.counts) return;
+  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+    std::map<std::string, std::int64_t> expected;
+    for (const auto& [op, executed] : variant.predicted_counts.by_op[phase]) {
+      expected[op] = executed * settings_.num_steps;
+    }
+    if (expected == point.counts->by_op[phase]) continue;
+    std::map<std::string, std::int64_t> all = expected;
+    all.insert(point.counts->by_op[phase].begin(), point.counts->by_op[phase].end());
+    for (const auto& [op, unused] : all) {
+      const std::int64_t predicted = expected.count(op) != 0 ? expected.at(op) : 0;
+      const auto found = point.counts->by_op[phase].find(op);
+      const std::int64_t measured = found == point.counts->by_op[phase].end() ? 0 : found->second;
+      if (predicted == measured) continue;
+      point.effect->counts_equal_prediction = false;
+      point.effect->detail = op + " in " + std::string(to_string(static_cast<Phase>(phase))) +
+                             ": executed " + std::to_string(measured) + ", predicted " +
+                             std::to_string(predicted);
+      if (point.status == PointStatus::kOk) {
+        point.status = PointStatus::kInvalid;
+        point.reason = "executed other ops than predicted: " + point.effect->detail;
+      }
+      return;
+    }
+  }
+  point.effect->counts_equal_prediction = true;
+}
+
+void Comparison::add_flops(const Variant& variant, PointRecord& point) const {
+  if (!point.time || !point.time->step_median) return;
+  point.step_flops = variant.step_flops;
+  const double seconds = std::chrono::duration<double>(*point.time->step_median).count();
+  point.implied_flops_per_second = static_cast<double>(variant.step_flops) / seconds;
+}
+
+Report Comparison::make_report() const {
+  Report report;
+  report.provenance = provenance_;
+  for (PointRecord point : points_) {
+    store_.save(point_name(point.identity, point.policy), point);
+    // Parity has been judged; a hash per parameter and step would be most of the report.
+    for (StepRecord& step : point.steps) step.gradient_hashes.clear();
+    report.points.push_back(std::move(point));
+  }
+  return report;
+}
+
+PointRequest Comparison::request_of(const Variant& variant, Pass pass) const {
+  PointRequest request;
+  request.pass = pass;
+  request.identity = variant.identity;
+  request.policy = variant.policy;
+  request.device = settings_.variants.device;
+  request.family = settings_.variants.model.family;
+  request.data_file = settings_.variants.data_file;
+  request.plan = variant.plan;
+  request.num_steps = settings_.num_steps;
+  return request;
+}
+
+std::string Comparison::block_name(const Arm& arm, int block) const {
+  const Variant& variant = variants_[arm.point];
+  return point_name(variant.identity, variant.policy) + (arm.control ? ".again" : "") + ".block" +
+         std::to_string(block) + "-" + arms_hash();
+}
+
+// Blocks of another set of arms, or of other lengths, are another comparison's.
+std::string Comparison::arms_hash() const {
+  std::string text = std::to_string(settings_.num_steps);
+  for (const Arm& arm : arms_) {
+    text.append(" ").append(point_name(variants_[arm.point].identity, variants_[arm.point].policy));
+  }
+  return sha256_hex(text).substr(0, 8);
+}
+
+}  // namespace
+
+Report run_comparison(const ComparisonSettings& settings, const std::vector<Variant>& variants,
+                      const Provenance& provenance) {
+  const InterruptGuard interrupts;
+  return Comparison(settings, variants, provenance).run();
+}
+
+std::vector<std::size_t> order_of_block(int block, std::size_t num_arms) {
+  std::vector<std::size_t> order(num_arms);
+  for (std::size_t index = 0; index < num_arms; ++index) {
+    order[index] = block % 2 == 0 ? index : num_arms - 1 - index;
+  }
+  return order;
+}
+
+}  // namespace rematch

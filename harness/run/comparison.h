@@ -1,0 +1,33 @@
+// Measures variants against each other: one child process per point and pass, exact passes once,
+// time passes by turns over blocks, then parity, ratios and the effect check over all of them.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "harness/run/variants.h"
+#include "reports/record/report.h"
+
+namespace rematch {
+
+struct ComparisonSettings {
+  VariantSettings variants;
+  std::string reference = "none";  // policy that the others are held against
+  int num_steps = 10;              // in each pass and block
+  int num_blocks = 4;              // of time; 0: no times
+  std::chrono::milliseconds time_limit{std::chrono::minutes(10)};  // of one child process
+  std::string points_folder;  // for going on after a kill; empty: none
+  bool fresh = false;
+};
+
+// Points in the order of the variants. Throws Interrupted after a signal, with its children gone
+// and finished points on disk; never for what happens to a point.
+Report run_comparison(const ComparisonSettings& settings, const std::vector<Variant>& variants,
+                      const Provenance& provenance);
+
+// The order of a block's arms: as given, then reversed, and so on, so that no arm always runs
+// first. Pure.
+std::vector<std::size_t> order_of_block(int block, std::size_t num_arms);
+
+}  // namespace rematch

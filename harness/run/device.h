@@ -1,0 +1,28 @@
+// The device a user asks for by name, checked: usable here and by this build, or why not.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "policies/plan/rejected.h"
+
+namespace rematch {
+
+// `name` itself if it can be used. Rejected: an unknown device (with the nearest known), CUDA in a
+// build without it, without a driver, with one older than CUDA 13 needs, or without a device.
+std::variant<std::string, Rejected> usable_device(std::string_view name);
+
+// "535.104.05", from the kernel module that is loaded; nothing without one.
+std::optional<std::string> nvidia_driver_version();
+
+// The first driver that runs CUDA 13.
+inline constexpr int kOldestCudaDriver = 580;
+
+// Why CUDA cannot be used, given what is installed. Pure.
+std::optional<std::string> cuda_obstacle(bool built_with_cuda,
+                                         const std::optional<std::string>& driver_version,
+                                         int device_count);
+
+}  // namespace rematch

@@ -1,0 +1,45 @@
+// The optimizer of a measured step: AdamW through LibTorch's fused op, or none. Deliberately not a
+// library of optimizers.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rematch {
+
+enum class OptimizerKind : std::uint8_t { kAdamW, kNone };
+
+std::optional<OptimizerKind> optimizer_from_string(std::string_view text);
+std::string_view to_string(OptimizerKind kind);
+
+// As torch.optim.AdamW(lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.01, fused=True).
+struct AdamWSettings {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.01;
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  // Allocates the state that would otherwise be born in the first step.
+  virtual void prepare() = 0;
+  // What it holds between steps, parameters themselves left out.
+  virtual std::vector<at::Tensor> state() const = 0;
+  // One update from the parameters' gradients; parameters without one stay as they are.
+  virtual void step() = 0;
+};
+
+// `parameters` are leaves and outlive the optimizer's use. bfloat16 ones get float32 master weights
+// and moments: the update runs on the master, the parameter is its rounded copy.
+std::unique_ptr<Optimizer> make_optimizer(OptimizerKind kind, std::vector<at::Tensor> parameters,
+                                          const AdamWSettings& settings = {});
+
+}  // namespace rematch

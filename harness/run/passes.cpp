@@ -1,0 +1,330 @@
+#include "harness/run/passes.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/sum.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
+
+#include <chrono>
+#include <cmath>
+#include <new>
+
+#include "harness/measure/hash.h"
+#include "harness/measure/memory.h"
+#include "harness/measure/memory_probe.h"
+#include "harness/measure/op_counter.h"
+#include "harness/measure/statistics.h"
+#include "harness/run/training.h"
+
+namespace rematch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A loss that is not finite: whatever it was compared with, the point is of no use.
+struct LossNotFinite : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Where a pass is, for the reason of one that fails.
+struct Position {
+  std::string pass = "building the model";
+  std::int64_t step = -1;
+  std::string_view moment;
+
+  std::string describe() const {
+    if (step < 0) return pass;
+    return pass + " pass, step " + std::to_string(step) + ", " + std::string(moment);
+  }
+};
+
+// Keeps `position` up to date, whatever else a pass listens for.
+class Watching : public StepListener {
+ public:
+  explicit Watching(Position& position) : position_(position) {}
+  void before_step() override {
+    ++position_.step;
+    position_.moment = "forward";
+  }
+  void after_forward(const at::Tensor&) override { position_.moment = "backward"; }
+  void after_backward() override { position_.moment = "optimizer"; }
+
+ private:
+  Position& position_;
+};
+
+void require_finite(double loss, std::int64_t step) {
+  if (std::isfinite(loss)) return;
+  throw LossNotFinite("the loss of step " + std::to_string(step) + " is " +
+                      (std::isnan(loss) ? "not a number" : "infinite") +
+                      "; lower the learning rate or check the data");
+}
+
+// Note [Gradient norm]
+// The square root of the sum of squares of all gradients, each tensor squared and summed in
+// float64, the tensors' sums added in parameter order: the same in Python.
+double squares_of(const at::Tensor& gradient) {
+  return gradient.to(at::kDouble).pow(2).sum().item<double>();
+}
+
+// The parity pass: what a step left behind, bit by bit.
+class ParityListener final : public Watching {
+ public:
+  ParityListener(Position& position, const Training& training, at::Device device,
+                 PointRecord& record)
+      : Watching(position), training_(training), device_(device), record_(record) {}
+
+  void before_step() override {
+    Watching::before_step();
+    step_ = {};
+  }
+  void after_forward(const at::Tensor& loss) override {
+    Watching::after_forward(loss);
+    const auto value = loss.item<float>();
+    step_.loss_bits = bits_of(value);
+    if (std::isfinite(value)) step_.loss = value;
+  }
+  void after_backward() override {
+    Watching::after_backward();
+    double squares = 0;
+    for (const NamedTensor& parameter : training_.parameters()) {
+      const at::Tensor& gradient = parameter.tensor.grad();
+      step_.gradient_hashes[parameter.name] = tensor_hash(gradient);
+      const double own = gradient.defined() ? squares_of(gradient) : 0;
+      squares += own;
+      if (record_.steps.empty() && own == 0) note_missing_gradient(parameter.name);
+    }
+    step_.gradient_norm_bits = bits_of(std::sqrt(squares));
+  }
+  void after_optimizer() override {
+    step_.parameter_hash = tensors_hash(training_.parameter_tensors());
+    step_.generator_hash = generator_hash(device_);
+    record_.steps.push_back(step_);
+  }
+
+ private:
+  void note_missing_gradient(const std::string& name) {
+    ParityRecord& parity = record_.parity.value();
+    if (parity.every_parameter_has_gradient.value_or(true)) {
+      parity.first_parameter_without_gradient = name;
+    }
+    parity.every_parameter_has_gradient = false;
+  }
+
+  const Training& training_;
+  at::Device device_;
+  PointRecord& record_;
+  StepRecord step_;
+};
+
+class MemoryListener final : public Watching {
+ public:
+  MemoryListener(Position& position, MemoryProbe& probe) : Watching(position), probe_(probe) {}
+
+  void before_step() override {
+    Watching::before_step();
+    probe_.begin_step();
+  }
+  at::Tensor forward(const std::function<at::Tensor()>& loss) override {
+    const MemoryProbe::Listening scopes(probe_);
+    return loss();
+  }
+  void after_forward(const at::Tensor& loss) override {
+    Watching::after_forward(loss);
+    probe_.forward_done();
+  }
+
+ private:
+  MemoryProbe& probe_;
+};
+
+// Times the parts of a step with nothing else attached.
+class TimeListener final : public StepListener {
+ public:
+  explicit TimeListener(at::Device device) : device_(device) {}
+
+  void before_step() override { start_ = now(); }
+  void after_forward(const at::Tensor&) override { forward_ = now(); }
+  void after_backward() override { backward_ = now(); }
+  void after_optimizer() override {
+    const Clock::time_point end = now();
+    steps.push_back(end - start_);
+    phases["forward"].push_back(count(forward_ - start_));
+    phases["backward"].push_back(count(backward_ - forward_));
+    phases["optimizer"].push_back(count(end - backward_));
+  }
+
+  std::vector<std::chrono::nanoseconds> steps;
+  std::map<std::string, std::vector<double>> phases;
+
+ private:
+  static double count(Clock::duration duration) {
+    return static_cast<double>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
+  }
+  // What was launched counts when it has run, not when it was launched.
+  Clock::time_point now() const {
+    if (device_.is_cuda()) {
+      c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
+    }
+    return Clock::now();
+  }
+
+  at::Device device_;
+  Clock::time_point start_;
+  Clock::time_point forward_;
+  Clock::time_point backward_;
+};
+
+void parity_pass(Training& training, at::Device device, int num_steps, Position& position,
+                 PointRecord& record) {
+  position = {"parity", -1, {}};
+  record.parity.emplace();
+  record.parity->every_parameter_has_gradient = true;
+  ParityListener listener(position, training, device, record);
+  for (int step = 0; step < num_steps; ++step) {
+    const at::Tensor loss = training.step(step, listener);
+    require_finite(loss.item<double>(), step);
+  }
+}
+
+void warm_up(Training& training, std::int64_t first_step, int num_steps, Position& position) {
+  position = {"warm-up", -1, {}};
+  Watching listener(position);
+  for (int step = 0; step < num_steps; ++step) training.step(first_step + step, listener);
+}
+
+void counting_pass(Training& training, std::int64_t first_step, int num_steps, Position& position,
+                   PointRecord& record) {
+  position = {"counting", -1, {}};
+  OpCounter counter;
+  Watching listener(position);
+  {
+    const OpObserverGuard observe(&counter);
+    for (int step = 0; step < num_steps; ++step) training.step(first_step + step, listener);
+  }
+  record.counts = counter.record(num_steps);
+}
+
+void memory_pass(Training& training, at::Device device, std::int64_t step, Position& position,
+                 PointRecord& record) {
+  position = {"memory", -1, {}};
+  MemoryProbe probe(device, training.parameter_tensors());
+  probe.assign(training.optimizer().state(), MemoryTag::kOptimizer);
+  {
+    const OpObserverGuard observe(&probe);
+    MemoryListener listener(position, probe);
+    training.step(step, listener);
+  }
+  record.memory = probe.finish_step();
+  if (device.is_meta()) record.memory->peak_transient.reset();  // no kernels, no insides
+}
+
+void exact_passes(const PointRequest& request, at::Device device, Training& training,
+                  Position& position, PointRecord& record) {
+  std::int64_t step = 0;
+  if (!device.is_meta()) {
+    parity_pass(training, device, request.num_steps, position, record);
+    step = request.num_steps;
+  }
+  const int missing = kWarmUpSteps - static_cast<int>(step);
+  if (missing > 0) {
+    warm_up(training, step, missing, position);
+    step += missing;
+  }
+  counting_pass(training, step, request.num_steps, position, record);
+  memory_pass(training, device, step + request.num_steps, position, record);
+}
+
+void time_pass(const PointRequest& request, at::Device device, Training& training,
+               Position& position, PointRecord& record) {
+  warm_up(training, 0, kWarmUpSteps, position);
+  position = {"time", -1, {}};
+  TimeListener listener(device);
+  at::Tensor loss;
+  for (int step = 0; step < request.num_steps; ++step) {
+    loss = training.step(kWarmUpSteps + step, listener);
+  }
+  require_finite(loss.item<double>(), kWarmUpSteps + request.num_steps - 1);
+  record.time.emplace();
+  record.time->samples = {listener.steps};
+  for (const auto& [phase, samples] : listener.phases) {
+    record.time->phases[phase] =
+        std::chrono::nanoseconds(static_cast<std::int64_t>(median(samples)));
+  }
+}
+
+void fail(PointRecord& record, PointStatus status, const std::string& reason) {
+  record.status = status;
+  record.reason = reason.substr(0, reason.find('\n'));
+}
+
+void fail_for_memory(PointRecord& record, const Position& position, const std::string& what,
+                     std::optional<Bytes> requested) {
+  fail(record, PointStatus::kOom, what + " (" + position.describe() + ")");
+  record.failure.emplace();
+  record.failure->requested = requested;
+  if (!counting_allocators_installed() || record.device != "cpu") return;
+  if (!record.memory) record.memory.emplace();
+  record.memory->peak_allocated = peak_cpu_memory();
+}
+
+// LibTorch's own CPU allocator, which the time pass uses, has no error type of its own.
+void fail_for_error(PointRecord& record, const Position& position, const std::string& what) {
+  if (what.find("DefaultCPUAllocator") != std::string::npos) {
+    fail_for_memory(record, position, "out of memory: " + what, std::nullopt);
+  } else {
+    fail(record, PointStatus::kCrash, what + " (" + position.describe() + ")");
+  }
+}
+
+void measure(const PointRequest& request, Position& position, PointRecord& record) {
+  const at::Device device(request.device);
+  TrainingSettings settings;
+  settings.model = spec_of(request);
+  settings.data_file = request.data_file;
+  settings.seed = request.identity.seed;
+  settings.device = device;
+  settings.optimizer = optimizer_from_string(request.identity.optimizer).value();
+  Training training(settings);
+  training.use_plan(request.plan, request.identity.schedule);
+  if (request.pass == Pass::kExact) {
+    exact_passes(request, device, training, position, record);
+  } else {
+    time_pass(request, device, training, position, record);
+  }
+}
+
+}  // namespace
+
+PointRecord run_passes(const PointRequest& request) {
+  if (request.pass == Pass::kExact) {
+    install_counting_allocators();
+    reset_memory_peaks();
+  }
+  at::set_num_threads(request.identity.threads);
+  PointRecord record;
+  record.identity = request.identity;
+  record.policy = request.policy;
+  record.device = request.device;
+  Position position;
+  try {
+    measure(request, position, record);
+  } catch (const OutOfMemory& error) {
+    fail_for_memory(record, position, error.what(), error.requested);
+  } catch (const c10::OutOfMemoryError& error) {
+    fail_for_memory(record, position, error.what_without_backtrace(), std::nullopt);
+  } catch (const std::bad_alloc&) {
+    fail_for_memory(record, position, "out of memory: the process got no more", std::nullopt);
+  } catch (const LossNotFinite& error) {
+    fail(record, PointStatus::kInvalid, error.what());
+  } catch (const c10::Error& error) {
+    fail_for_error(record, position, error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    fail(record, PointStatus::kCrash, std::string(error.what()) + " (" + position.describe() + ")");
+  }
+  return record;
+}
+
+}  // namespace rematch

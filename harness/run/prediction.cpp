@@ -1,0 +1,87 @@
+#include "harness/run/prediction.h"
+
+#include "harness/measure/memory.h"
+#include "harness/measure/memory_probe.h"
+#include "harness/measure/op_counter.h"
+#include "harness/trace/tracer.h"
+
+namespace rematch {
+namespace {
+
+TrainingSettings meta_settings(const ModelSpec& spec, OptimizerKind optimizer,
+                               const std::string& data_file, std::uint64_t seed) {
+  TrainingSettings settings;
+  settings.model = spec;
+  settings.data_file = data_file;
+  settings.seed = seed;
+  settings.device = at::kMeta;
+  settings.optimizer = optimizer;
+  return settings;
+}
+
+// Nothing can disturb anything on meta, so one step serves both.
+class BothObservers final : public OpObserver {
+ public:
+  BothObservers(OpObserver& first, OpObserver& second) : first_(first), second_(second) {}
+  void executed(const c10::OperatorHandle& op, Phase phase,
+                const torch::jit::Stack& stack) override {
+    first_.executed(op, phase, stack);
+    second_.executed(op, phase, stack);
+  }
+
+ private:
+  OpObserver& first_;
+  OpObserver& second_;
+};
+
+class ProbeListener final : public StepListener {
+ public:
+  explicit ProbeListener(MemoryProbe& probe) : probe_(probe) {}
+  void before_step() override { probe_.begin_step(); }
+  at::Tensor forward(const std::function<at::Tensor()>& loss) override {
+    const MemoryProbe::Listening scopes(probe_);
+    return loss();
+  }
+  void after_forward(const at::Tensor&) override { probe_.forward_done(); }
+
+ private:
+  MemoryProbe& probe_;
+};
+
+}  // namespace
+
+MetaModel::MetaModel(const ModelSpec& spec, OptimizerKind optimizer, const std::string& data_file,
+                     std::uint64_t seed)
+    : spec_(spec), training_(meta_settings(spec, optimizer, data_file, seed)) {
+  training_.optimizer().prepare();
+}
+
+Trace MetaModel::trace() {
+  Trace trace = record_trace([this] { return training_.loss(0); });
+  training_.clear_gradients();
+  trace.model = spec_.preset;
+  trace.dimensions = spec_.dimensions;
+  trace.dtype = spec_.dtype;
+  for (const at::Tensor& parameter : training_.parameter_tensors()) {
+    trace.parameter_bytes += Bytes{static_cast<std::int64_t>(parameter.nbytes())};
+  }
+  return trace;
+}
+
+Prediction MetaModel::predict(const Plan& plan, Schedule schedule) {
+  training_.use_plan(plan, schedule);
+  MemoryProbe probe(at::kMeta, training_.parameter_tensors());
+  probe.assign(training_.optimizer().state(), MemoryTag::kOptimizer);
+  OpCounter counter;
+  BothObservers both(counter, probe);
+  {
+    const OpObserverGuard observe(&both);
+    ProbeListener listener(probe);
+    training_.step(0, listener);
+  }
+  Prediction prediction{counter.record(1), probe.finish_step()};
+  prediction.memory.peak_transient.reset();  // no kernels, no insides
+  return prediction;
+}
+
+}  // namespace rematch

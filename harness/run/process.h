@@ -1,0 +1,53 @@
+// Child processes with a time limit: the unit of measurement is the process. Knows nothing of what
+// the child does.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "policies/trace/bytes.h"
+
+namespace rematch {
+
+enum class ChildEnd : std::uint8_t { kExited, kSignalled, kTimedOut, kInterrupted };
+
+struct ChildResult {
+  ChildEnd end = ChildEnd::kExited;
+  int code = 0;            // exit code, or the signal that ended it
+  std::string error_tail;  // the end of what it wrote to stderr
+  Bytes peak_resident;     // of the whole process
+  std::chrono::nanoseconds elapsed{};
+};
+
+// Runs `command` (argv; the first is a path) in its own process group, stdin and stdout closed.
+// After `limit` the group gets SIGTERM, and SIGKILL if that does not help; the same when an
+// InterruptGuard saw a signal. The child dies with this process, however that ends.
+// Throws std::system_error if it cannot be started.
+ChildResult run_child(const std::vector<std::string>& command, std::chrono::milliseconds limit);
+
+// This program's own file, to start again.
+std::string own_executable();
+
+// While it lives, SIGINT and SIGTERM do not end the process but are noted; run_child() then ends
+// its child and says kInterrupted. One at a time.
+class InterruptGuard {
+ public:
+  InterruptGuard();
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+  static std::optional<int> signal();  // the first one noted
+};
+
+// Ends what the user interrupted: carries the signal up to main, which exits with 128 + signal.
+struct Interrupted : std::runtime_error {
+  explicit Interrupted(int signal_number);
+  int signal;
+};
+
+}  // namespace rematch

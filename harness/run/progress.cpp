@@ -1,0 +1,62 @@
+#include "harness/run/progress.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace rematch {
+namespace {
+
+constexpr int kBarWidth = 24;
+constexpr const char* kClearLine = "\r\033[K";
+
+}  // namespace
+
+Progress::Progress(int num_parts) : num_parts_(num_parts), bar_(stderr_is_terminal()) {}
+
+Progress::~Progress() {
+  if (bar_) std::fputs(kClearLine, stderr);
+}
+
+void Progress::start(const std::string& part) {
+  if (bar_) draw(part);
+}
+
+void Progress::finish(const std::string& part, const std::string& note) {
+  ++finished_;
+  if (bar_) {
+    draw(part);
+  } else {
+    std::fprintf(stderr, "%d/%d %s: %s\n", finished_, num_parts_, part.c_str(), note.c_str());
+  }
+}
+
+void Progress::draw(const std::string& part) const {
+  const auto elapsed = std::chrono::steady_clock::now() - begin_;
+  std::string left;
+  if (finished_ > 0 && finished_ < num_parts_) {
+    const auto rest = elapsed * (num_parts_ - finished_) / finished_;
+    left = ", about " + describe_duration(std::chrono::duration_cast<std::chrono::seconds>(rest)) +
+           " left";
+  }
+  const int filled = num_parts_ == 0 ? kBarWidth : kBarWidth * finished_ / num_parts_;
+  const std::string bar = std::string(static_cast<std::size_t>(filled), '#') +
+                          std::string(static_cast<std::size_t>(kBarWidth - filled), '.');
+  std::fprintf(stderr, "%s[%s] %d/%d%s  %s", kClearLine, bar.c_str(), finished_, num_parts_,
+               left.c_str(), part.c_str());
+}
+
+bool stderr_is_terminal() {
+  const char* term = std::getenv("TERM");
+  return isatty(STDERR_FILENO) == 1 && (term == nullptr || std::string_view(term) != "dumb");
+}
+
+std::string describe_duration(std::chrono::seconds duration) {
+  const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(duration);
+  const std::string seconds = std::to_string((duration - minutes).count()) + " s";
+  return minutes.count() == 0 ? seconds : std::to_string(minutes.count()) + " min " + seconds;
+}
+
+}  // namespace rematch

@@ -1,0 +1,35 @@
+// Progress on stderr: a bar with an estimate on a terminal, a line per finished part elsewhere.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace rematch {
+
+class Progress {
+ public:
+  explicit Progress(int num_parts);
+  ~Progress();  // leaves the terminal's line clean
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void start(const std::string& part);
+  // `note` is shown where there are lines: "ok", "oom".
+  void finish(const std::string& part, const std::string& note);
+
+ private:
+  void draw(const std::string& part) const;
+
+  int num_parts_;
+  int finished_ = 0;
+  bool bar_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+// Is stderr a terminal that wants to be drawn on: TERM is not "dumb".
+bool stderr_is_terminal();
+
+// "2 min 5 s", "40 s".
+std::string describe_duration(std::chrono::seconds duration);
+
+}  // namespace rematch

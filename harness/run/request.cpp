@@ -1,0 +1,50 @@
+#include "harness/run/request.h"
+
+#include "policies/plan/plan_json.h"
+#include "reports/record/parts_json.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::string_view kExactName = "exact";
+constexpr std::string_view kTimeName = "time";
+constexpr std::string_view kLlamaName = "llama";
+constexpr std::string_view kDitName = "dit";
+
+}  // namespace
+
+ModelSpec spec_of(const PointRequest& request) {
+  ModelSpec spec;
+  spec.preset = request.identity.model;
+  spec.family = request.family;
+  spec.dimensions = request.identity.dimensions;
+  spec.dtype = request.identity.dtype;
+  return spec;
+}
+
+Json request_to_json(const PointRequest& request) {
+  return {{"pass", request.pass == Pass::kExact ? kExactName : kTimeName},
+          {"identity", identity_to_json(request.identity)},
+          {"policy", request.policy},
+          {"device", request.device},
+          {"family", request.family == ModelFamily::kLlama ? kLlamaName : kDitName},
+          {"data_file", request.data_file},
+          {"plan", plan_to_json(request.plan)},
+          {"num_steps", request.num_steps}};
+}
+
+PointRequest request_from_json(const Json& json) {
+  const JsonField root(json);
+  PointRequest request;
+  request.pass = root.at("pass").string() == kTimeName ? Pass::kTime : Pass::kExact;
+  request.identity = identity_from_json(root.at("identity"));
+  request.policy = root.at("policy").string();
+  request.device = root.at("device").string();
+  request.family = root.at("family").string() == kDitName ? ModelFamily::kDit : ModelFamily::kLlama;
+  request.data_file = root.at("data_file").string();
+  request.plan = plan_from_json(root.at("plan").json());
+  request.num_steps = root.at("num_steps").integer32(1);
+  return request;
+}
+
+}  // namespace rematch

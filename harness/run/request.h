@@ -1,0 +1,36 @@
+// What a child process is asked to measure: the hidden subcommand `point` reads it from a file.
+// Internal to one build of the tool, so its JSON carries no version.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "models/preset/preset.h"
+#include "policies/plan/plan.h"
+#include "policies/trace/json.h"
+#include "reports/record/point.h"
+
+namespace rematch {
+
+enum class Pass : std::uint8_t {
+  kExact,  // parity, then counts, then memory: figures that repeat to the last bit
+  kTime,   // no observer, no hook, LibTorch's own allocator
+};
+
+struct PointRequest {
+  Pass pass = Pass::kExact;
+  PointIdentity identity;  // seed, schedule, optimizer and threads are read from it
+  std::string policy;
+  std::string device = "cpu";
+  ModelFamily family = ModelFamily::kLlama;
+  std::string data_file;
+  Plan plan;  // without regions: no recording at all
+  int num_steps = 1;
+};
+
+ModelSpec spec_of(const PointRequest& request);
+
+Json request_to_json(const PointRequest& request);
+PointRequest request_from_json(const Json& json);  // throws FormatError
+
+}  // namespace rematch

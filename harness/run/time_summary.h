@@ -1,0 +1,27 @@
+// From step samples by block to a TimeRecord: median, interval, quality, ratio to the reference.
+// Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/measure/statistics.h"
+#include "reports/record/point.h"
+
+namespace rematch {
+
+// What one child process measured: samples of one block, medians of its phases.
+using TimedBlock = TimeRecord;
+
+// Everything but the ratio. `blocks` in the order they ran; must not be empty.
+TimeRecord summarize_blocks(const std::vector<TimedBlock>& blocks);
+
+// Step time over the reference's, paired by block. `floor` is what the A/A control asks for.
+StepRatioRecord ratio_to(const std::string& reference_policy, const TimeRecord& time,
+                         const TimeRecord& reference, double floor);
+
+// The samples as statistics take them: nanoseconds.
+Blocks blocks_of(const TimeRecord& time);
+
+}  // namespace rematch

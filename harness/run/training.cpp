@@ -1,0 +1,76 @@
+#include "harness/run/training.h"
+
+#include <ATen/Context.h>
+
+#include "harness/measure/phase_guard.h"
+#include "harness/trace/in_place_accumulation.h"
+#include "harness/trace/meta_kernels.h"
+
+namespace rematch {
+
+Training::Training(const TrainingSettings& settings) : device_(settings.device) {
+  if (device_.is_meta()) install_meta_kernels();
+  at::globalContext().setDeterministicAlgorithms(device_.is_cuda(), /*warn_only=*/false);
+  at::manual_seed(settings.seed);
+  model_ = make_model(settings.model, device_);
+  data_ = make_data(settings.model, settings.data_file, settings.seed, device_);
+  optimizer_ = make_optimizer(settings.optimizer, parameter_tensors());
+}
+
+void Training::use_plan(const Plan& plan, Schedule schedule) {
+  checkpoint_.reset();
+  if (!plan.regions.empty()) checkpoint_.emplace(plan, schedule);
+}
+
+void Training::use_no_plan() { checkpoint_.reset(); }
+
+at::Tensor Training::step(std::int64_t index, StepListener& listener) {
+  const Batch batch = data_->batch(index);
+  listener.before_step();
+  at::Tensor loss = forward(batch, listener);
+  listener.after_forward(loss);
+  backward(loss);
+  loss = loss.detach();
+  listener.after_backward();
+  update();
+  listener.after_optimizer();
+  clear_gradients();
+  return loss;
+}
+
+at::Tensor Training::loss(std::int64_t index) { return model_->loss(data_->batch(index)); }
+
+std::vector<at::Tensor> Training::parameter_tensors() const {
+  std::vector<at::Tensor> tensors;
+  for (const NamedTensor& parameter : model_->parameters()) tensors.push_back(parameter.tensor);
+  return tensors;
+}
+
+void Training::clear_gradients() {
+  for (const NamedTensor& parameter : model_->parameters()) parameter.tensor.mutable_grad().reset();
+}
+
+at::Tensor Training::forward(const Batch& batch, StepListener& listener) {
+  std::optional<Recording> recording;
+  if (checkpoint_) recording.emplace(*checkpoint_);
+  at::Tensor loss = listener.forward([&] { return model_->loss(batch); });
+  if (recording) recording->finish();
+  return loss;
+}
+
+void Training::backward(const at::Tensor& loss) {
+  if (!device_.is_meta()) {
+    loss.backward();
+    return;
+  }
+  InPlaceAccumulation as_with_data;
+  const OpModeGuard guard(&as_with_data);
+  loss.backward();
+}
+
+void Training::update() {
+  const PhaseGuard phase(Phase::kOptimizer);
+  optimizer_->step();
+}
+
+}  // namespace rematch

@@ -1,0 +1,74 @@
+// One training process: a model, its data and its optimizer, stepped under a plan. What a pass
+// wants to know of a step it hears as a StepListener; the step itself is the same in all of them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/engine/recording.h"
+#include "harness/run/optimizer.h"
+#include "models/model.h"
+#include "policies/plan/plan.h"
+
+namespace rematch {
+
+// The moments of a step, in order. The batch exists before before_step().
+class StepListener {
+ public:
+  virtual ~StepListener() = default;
+  virtual void before_step() {}
+  // Runs forward; a listener may put guards around it. Recording is on.
+  virtual at::Tensor forward(const std::function<at::Tensor()>& loss) { return loss(); }
+  virtual void after_forward(const at::Tensor& /*loss*/) {}  // recording has ended
+  virtual void after_backward() {}
+  virtual void after_optimizer() {}  // gradients are still there
+};
+
+struct TrainingSettings {
+  ModelSpec model;
+  std::string data_file;  // empty: what ships with the project
+  std::uint64_t seed = 0;
+  at::Device device = at::kCPU;
+  OptimizerKind optimizer = OptimizerKind::kAdamW;
+};
+
+class Training {
+ public:
+  // Builds the model and seeds every generator. Throws what make_model and make_data throw.
+  explicit Training(const TrainingSettings& settings);
+
+  // The plan of the steps that follow; none: no recording at all.
+  void use_plan(const Plan& plan, Schedule schedule);
+  void use_no_plan();
+
+  // Forward, loss, backward, optimizer on the data of step `index`; gradients are gone afterwards.
+  // Returns the loss, detached.
+  at::Tensor step(std::int64_t index, StepListener& listener);
+
+  // Runs forward of step `index` once and hands over the loss with its graph.
+  at::Tensor loss(std::int64_t index);
+
+  const std::vector<NamedTensor>& parameters() const { return model_->parameters(); }
+  std::vector<at::Tensor> parameter_tensors() const;
+  Optimizer& optimizer() { return *optimizer_; }
+  void clear_gradients();
+
+ private:
+  at::Tensor forward(const Batch& batch, StepListener& listener);
+  void backward(const at::Tensor& loss);
+  void update();
+
+  at::Device device_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<DataSource> data_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::optional<Checkpoint> checkpoint_;
+};
+
+}  // namespace rematch

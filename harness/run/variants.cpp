@@ -1,0 +1,164 @@
+#include "harness/run/variants.h"
+
+#include <fstream>
+#include <iterator>
+
+#include "policies/catalogue/catalogue.h"
+#include "policies/predict/counts.h"
+#include "policies/predict/simulator.h"
+#include "policies/trace/sha256.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::string_view kNoneName = "none";
+constexpr std::string_view kFullName = "full";
+
+// A plan with the name it will have in the report.
+struct NamedPlan {
+  Plan plan;
+  bool no_effect_is_intended = false;
+};
+
+std::string data_identity(const VariantSettings& settings) {
+  if (settings.data_file.empty()) return "builtin";
+  std::ifstream file(settings.data_file, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return "sha256:" + sha256_hex(bytes);
+}
+
+PointIdentity shared_identity(const VariantSettings& settings) {
+  PointIdentity identity;
+  identity.model = settings.model.preset;
+  identity.dimensions = settings.model.dimensions;
+  identity.data = data_identity(settings);
+  identity.seed = settings.seed;
+  identity.attention_backend = "flash";
+  identity.dtype = settings.model.dtype;
+  identity.optimizer = std::string(to_string(settings.optimizer));
+  identity.threads = settings.threads;
+  identity.allocator = settings.device == "cuda"   ? "cuda_caching"
+                       : settings.device == "meta" ? "meta_counting"
+                                                   : "cpu_counting";
+  return identity;
+}
+
+std::variant<NamedPlan, Rejected> resolved(const Policy& policy, const Trace& trace,
+                                           NoEffect no_effect) {
+  std::variant<Plan, Rejected> plan = resolve(policy, trace, no_effect);
+  if (auto* rejected = std::get_if<Rejected>(&plan)) return *rejected;
+  return NamedPlan{std::get<Plan>(std::move(plan)), policy.no_effect_is_intended};
+}
+
+std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const VariantSettings& settings,
+                                                           const Trace& trace,
+                                                           const std::string& trace_hash) {
+  std::vector<NamedPlan> plans;
+  for (const Policy& policy : settings.policies) {
+    auto plan = resolved(policy, trace, settings.no_effect);
+    if (auto* rejected = std::get_if<Rejected>(&plan)) return *rejected;
+    plans.push_back(std::get<NamedPlan>(std::move(plan)));
+  }
+  for (const Plan& plan : settings.plans) {
+    if (plan.trace_sha256 != trace_hash) {
+      return Rejected{"the plan of policy '" + plan.policy + "' was made for " + plan.model +
+                      " with other dimensions, dtype or ops than this " + trace.model +
+                      "; make it again with `rematch plan` and the same flags"};
+    }
+    plans.push_back({plan, /*no_effect_is_intended=*/true});
+  }
+  return plans;
+}
+
+// Hashes of the plans that change nothing there is to change: none's and full's.
+struct Extremes {
+  std::string none;
+  std::string full;
+};
+
+std::string hash_of_named(std::string_view name, const Trace& trace) {
+  const auto policy = parse_policy(name);
+  if (!std::holds_alternative<Policy>(policy)) return "";
+  const auto plan = resolve(std::get<Policy>(policy), trace, NoEffect::kAllow);
+  return std::holds_alternative<Plan>(plan) ? plan_sha256(std::get<Plan>(plan)) : "";
+}
+
+EffectRecord effect_of(const NamedPlan& named, const std::string& hash, const Extremes& extremes) {
+  EffectRecord effect;
+  const bool is_extreme = named.plan.policy == kNoneName || named.plan.policy == kFullName;
+  if (hash == extremes.none) effect.same_as = kNoneName;
+  if (hash == extremes.full) effect.same_as = kFullName;
+  effect.intended = is_extreme || (!effect.same_as.empty() && named.no_effect_is_intended);
+  return effect;
+}
+
+// Forward, two products of that size for each in backward, and what recompute repeats.
+std::int64_t flops_of(const Trace& trace, const Plan& plan, Schedule schedule) {
+  std::int64_t flops = 0;
+  for (const TracedOp& op : trace.ops) flops += 3 * op.flops;
+  const std::vector<OpRange> ranges = region_ranges(trace, plan);
+  for (std::size_t region = 0; region < ranges.size(); ++region) {
+    const RegionType& type = plan.types[static_cast<std::size_t>(plan.regions[region].type)];
+    for (const ExecutedOp& executed :
+         simulate_region(trace, ranges[region].first, ranges[region].end, type, schedule)
+             .executed) {
+      flops += trace.ops[static_cast<std::size_t>(executed.op)].flops;
+    }
+  }
+  return flops;
+}
+
+// A trace ends with backward; the optimizer's ops are those of the step on meta.
+CountsRecord predicted_counts(const Trace& trace, const Plan& plan, Schedule schedule,
+                              const Prediction& on_meta) {
+  const PredictedCounts counts = predict_counts(trace, plan, schedule);
+  CountsRecord record;
+  record.counted_steps = 1;
+  record.by_op = counts.by_op;
+  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+    for (const auto& [name, executed] : counts.by_class[phase]) {
+      record.by_class[phase][op_class_from_string(name).value_or(OpClass::kOther)] = executed;
+    }
+  }
+  constexpr auto kOptimizer = static_cast<std::size_t>(Phase::kOptimizer);
+  record.by_op[kOptimizer] = on_meta.counts.by_op[kOptimizer];
+  record.by_class[kOptimizer] = on_meta.counts.by_class[kOptimizer];
+  return record;
+}
+
+}  // namespace
+
+std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings) {
+  MetaModel model(settings.model, settings.optimizer, settings.data_file, settings.seed);
+  const Trace trace = model.trace();
+  auto plans = resolve_all(settings, trace, trace_sha256(trace));
+  if (auto* rejected = std::get_if<Rejected>(&plans)) return *rejected;
+
+  const PointIdentity shared = shared_identity(settings);
+  const Extremes extremes{hash_of_named(kNoneName, trace), hash_of_named(kFullName, trace)};
+  std::vector<Variant> variants;
+  for (const NamedPlan& named : std::get<std::vector<NamedPlan>>(plans)) {
+    for (const Schedule schedule : settings.schedules) {
+      Variant variant;
+      variant.policy = named.plan.policy;
+      variant.plan = named.plan;
+      variant.identity = shared;
+      variant.identity.plan_sha256 = plan_sha256(named.plan);
+      variant.identity.schedule = named.plan.regions.empty() ? Schedule::kWholeRegion : schedule;
+      variant.effect = effect_of(named, variant.identity.plan_sha256, extremes);
+      variant.prediction = model.predict(named.plan, schedule);
+      variant.predicted_counts = predicted_counts(trace, named.plan, schedule, variant.prediction);
+      variant.step_flops = flops_of(trace, named.plan, schedule);
+      variants.push_back(std::move(variant));
+      if (named.plan.regions.empty()) break;
+    }
+  }
+  return variants;
+}
+
+std::string describe_variant(const Variant& variant) {
+  if (variant.plan.regions.empty()) return variant.policy;
+  return variant.policy + ", " + std::string(to_string(variant.identity.schedule));
+}
+
+}  // namespace rematch

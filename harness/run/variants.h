@@ -1,0 +1,48 @@
+// What one command compares: every policy under every schedule, resolved, checked and predicted on
+// meta before anything runs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "harness/run/prediction.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/plan/policy.h"
+
+namespace rematch {
+
+struct VariantSettings {
+  ModelSpec model;
+  std::vector<Policy> policies;
+  std::vector<Plan> plans;  // from files, as they are
+  std::vector<Schedule> schedules = {Schedule::kOnDemand};
+  NoEffect no_effect = NoEffect::kReject;
+  std::string device = "cpu";
+  OptimizerKind optimizer = OptimizerKind::kAdamW;
+  std::string data_file;
+  std::uint64_t seed = 0;
+  int threads = 1;
+};
+
+struct Variant {
+  std::string policy;
+  Plan plan;
+  PointIdentity identity;
+  EffectRecord effect;
+  CountsRecord predicted_counts;  // of one step: from trace and plan; the optimizer's from meta
+  Prediction prediction;          // the engine's run on meta
+  std::int64_t step_flops = 0;    // matmul and attention, recompute included
+};
+
+// In the order of policies, schedules inside; a plan without regions has no schedule and comes
+// once. Rejected: what resolve() rejects, and a plan that was made for another model.
+// Throws std::invalid_argument for data that cannot be used.
+std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings);
+
+// "attn_only, on_demand"; the policy alone where there is no schedule to speak of.
+std::string describe_variant(const Variant& variant);
+
+}  // namespace rematch
