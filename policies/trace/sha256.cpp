@@ -15,7 +15,7 @@ std::string sha256_hex(std::string_view bytes) {
   }
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string hex;
-  hex.reserve(2 * size);
+  hex.reserve(std::size_t{2} * size);
   for (unsigned int index = 0; index < size; ++index) {
     hex += kDigits[digest[index] >> 4];
     hex += kDigits[digest[index] & 15];
