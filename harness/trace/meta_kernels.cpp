@@ -4,6 +4,7 @@
 #include <ATen/WrapDimUtils.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/result_type.h>
 #include <c10/core/SymIntArrayRef.h>
 #include <torch/library.h>
@@ -101,6 +102,22 @@ at::Tensor native_dropout_backward(const at::Tensor& grad_output, const at::Tens
   return at::empty_like(grad_output);
 }
 
+// Rows of the product start at multiples of 16 bytes, as the kernels want them.
+at::Tensor grouped_mm(const at::Tensor& self, const at::Tensor& mat2, const OptionalTensor& offs,
+                      const OptionalTensor& /*bias*/, std::optional<at::ScalarType> out_dtype) {
+  constexpr std::int64_t kRowAlignmentBytes = 16;
+  const auto options = self.options().dtype(out_dtype.value_or(self.scalar_type()));
+  const std::int64_t rows = self.size(-2);
+  const std::int64_t columns = mat2.size(-1);
+  const auto multiple = kRowAlignmentBytes / static_cast<std::int64_t>(self.element_size());
+  const std::int64_t stride = (columns + multiple - 1) / multiple * multiple;
+  if (self.dim() != mat2.dim()) {
+    return at::empty_strided({rows, columns}, {stride, 1}, options);
+  }
+  const std::int64_t groups = self.dim() == 3 ? self.size(0) : offs.value().size(0);
+  return at::empty_strided({groups, rows, columns}, {rows * stride, stride, 1}, options);
+}
+
 void fused_adamw(at::TensorList /*self*/, at::TensorList /*grads*/, at::TensorList /*exp_avgs*/,
                  at::TensorList /*exp_avg_sqs*/, at::TensorList /*max_exp_avg_sqs*/,
                  at::TensorList /*state_steps*/, double /*lr*/, double /*beta1*/, double /*beta2*/,
@@ -122,6 +139,7 @@ void install_meta_kernels() {
     meta->impl("where.self", TORCH_FN(where));
     meta->impl("native_dropout", TORCH_FN(native_dropout));
     meta->impl("native_dropout_backward", TORCH_FN(native_dropout_backward));
+    meta->impl("_grouped_mm", TORCH_FN(grouped_mm));
     meta->impl("_fused_adamw_", TORCH_FN(fused_adamw));
     return meta;
   }();

@@ -1,6 +1,8 @@
 #include "harness/trace/meta_kernels.h"
 
 #include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/_grouped_mm.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/embedding_dense_backward.h>
 #include <ATen/ops/empty_strided.h>
@@ -128,6 +130,29 @@ TEST_CASE("native_dropout and its backward on meta are laid out as on the CPU") 
       check_layout([&](at::DeviceType device) -> Results {
         const auto [out, mask] = at::native_dropout(on(device, input), 0.5, train);
         return {out, mask, at::native_dropout_backward(out, mask, 2.0)};
+      });
+    }
+  }
+}
+
+// Groups end at 2, 4 and 6. A width of 5 is no multiple of 16 bytes: rows of the product are
+// padded.
+TEST_CASE("_grouped_mm on meta is laid out as on the CPU") {
+  const at::Tensor ends = at::arange(1, 4, at::TensorOptions().dtype(at::kInt)).mul_(2);
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    const auto options = at::TensorOptions().dtype(dtype);
+    for (const std::int64_t width : {5, 8}) {
+      CAPTURE(dtype, width);
+      check_layout([&](at::DeviceType device) -> Results {
+        const auto ones = [&](at::IntArrayRef sizes) {
+          return on(device, at::ones(sizes, options));
+        };
+        const at::Tensor offs = on(device, ends);
+        const at::Tensor experts = ones({3, width, 16}).transpose(1, 2);
+        return {at::_grouped_mm(ones({6, 16}), experts, offs),
+                at::_grouped_mm(ones({6, 8}).t(), ones({6, 8}).narrow(1, 0, width), offs),
+                at::_grouped_mm(ones({3, width, 16}), ones({6, 16}).t(), offs),
+                at::_grouped_mm(ones({3, 4, 16}), experts)};
       });
     }
   }
