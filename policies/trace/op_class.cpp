@@ -109,7 +109,9 @@ constexpr ClassRow kPointwise[] = {
      "aten::logical_not aten::bitwise_and aten::bitwise_or aten::bitwise_xor aten::bitwise_not "
      "aten::bitwise_left_shift aten::bitwise_right_shift aten::isnan aten::isinf aten::isfinite "
      "aten::nan_to_num aten::hypot aten::polar aten::complex aten::copysign aten::heaviside "
-     "aten::xlogy aten::sinc aten::tril aten::triu aten::conj_physical aten::_conj_physical "
+     "aten::logaddexp aten::signbit aten::asinh aten::acosh aten::atanh aten::angle aten::addr "
+     "aten::isin aten::xlogy aten::sinc aten::tril aten::triu aten::conj_physical "
+     "aten::_conj_physical "
      "aten::silu_backward aten::gelu_backward aten::threshold_backward aten::sigmoid_backward "
      "aten::tanh_backward aten::elu_backward aten::leaky_relu_backward aten::mish_backward "
      "aten::softplus_backward aten::hardtanh_backward aten::hardswish_backward "
@@ -124,6 +126,8 @@ constexpr ClassRow kReductions[] = {
      "aten::sum aten::mean aten::prod aten::var aten::std aten::var_mean aten::std_mean aten::amax "
      "aten::amin aten::aminmax aten::max aten::min aten::argmax aten::argmin aten::all aten::any "
      "aten::norm aten::linalg_vector_norm aten::logsumexp aten::cumsum aten::cumprod aten::nansum "
+     "aten::cummax aten::cummin aten::_cummax_helper aten::_cummin_helper aten::logcumsumexp "
+     "aten::_logcumsumexp aten::median aten::kthvalue aten::mode aten::renorm aten::kl_div "
      "aten::count_nonzero aten::softmax aten::log_softmax aten::_softmax "
      "aten::_softmax_backward_data aten::_log_softmax aten::_log_softmax_backward_data "
      "aten::_safe_softmax aten::nll_loss_forward aten::nll_loss_backward aten::nll_loss2d_forward "
@@ -144,7 +148,9 @@ constexpr ClassRow kCopies[] = {
      "aten::empty aten::empty_like aten::empty_strided aten::empty_permuted aten::new_empty "
      "aten::new_empty_strided aten::lift_fresh_copy aten::_local_scalar_dense aten::resize "
      "aten::set aten::split_with_sizes_copy aten::slice_backward aten::select_backward "
-     "aten::diagonal_backward aten::repeat_interleave aten::tril_indices aten::triu_indices "
+     "aten::diagonal_backward aten::slice_scatter aten::select_scatter aten::diagonal_scatter "
+     "aten::as_strided_scatter aten::_chunk_cat aten::_pin_memory aten::repeat_interleave "
+     "aten::tril_indices aten::triu_indices "
      "aten::one_hot aten::view_copy aten::expand_copy aten::permute_copy aten::transpose_copy "
      "fsdp::all_gather_copy_in fsdp::split_with_sizes_copy fsdp::chunk_cat fsdp::copy_"},
 };
@@ -157,7 +163,7 @@ constexpr ClassRow kViews[] = {
      "aten::split aten::split_with_sizes aten::chunk aten::unbind aten::unfold aten::diagonal "
      "aten::detach aten::alias aten::as_strided aten::flatten aten::unflatten aten::movedim "
      "aten::swapaxes aten::real aten::imag aten::_conj aten::_neg_view aten::lift_fresh "
-     "aten::broadcast_to aten::numpy_T aten::mT aten::_unsafe_split "
+     "aten::broadcast_to aten::numpy_T aten::mT "
      "aten::unsafe_split aten::unsafe_chunk aten::unsafe_split_with_sizes"},
 };
 
@@ -168,6 +174,8 @@ constexpr ClassRow kIndexing[] = {
      "aten::scatter_reduce aten::index aten::index_put aten::_index_put_impl aten::_unsafe_index "
      "aten::_unsafe_index_put aten::index_select aten::index_add aten::index_copy aten::index_fill "
      "aten::masked_select aten::masked_scatter aten::nonzero aten::take aten::put "
+     "aten::index_reduce aten::_unsafe_masked_index aten::_unsafe_masked_index_put_accumulate "
+     "aten::index_select_backward aten::masked_select_backward "
      "aten::searchsorted aten::bucketize aten::_unique2"},
 };
 
