@@ -77,16 +77,25 @@ const std::vector<Preset>& table() {
 
 using Checked = std::optional<Rejected>;
 
+const DimensionEntry* find_dimension(ModelFamily family, std::string_view name) {
+  for (const DimensionEntry& entry : dimension_entries(family)) {
+    if (entry.name == name) return &entry;
+  }
+  return nullptr;
+}
+
+std::vector<std::string_view> dimension_names(ModelFamily family) {
+  std::vector<std::string_view> names;
+  for (const DimensionEntry& entry : dimension_entries(family)) names.push_back(entry.name);
+  return names;
+}
+
 Checked apply_overrides(ModelSpec& spec, const Dimensions& overrides) {
-  const std::vector<DimensionEntry>& entries = dimension_entries(spec.family);
   for (const auto& [name, value] : overrides) {
-    const auto entry = std::find_if(entries.begin(), entries.end(),
-                                    [&](const auto& other) { return other.name == name; });
-    if (entry == entries.end()) {
-      std::vector<std::string_view> names;
-      for (const DimensionEntry& known : entries) names.emplace_back(known.name);
+    const DimensionEntry* entry = find_dimension(spec.family, name);
+    if (entry == nullptr) {
       return Rejected{"model '" + spec.preset + "' has no dimension '" + name + "'" +
-                      did_you_mean(name, names)};
+                      did_you_mean(name, dimension_names(spec.family))};
     }
     if (value < entry->minimum || value > entry->maximum) {
       return Rejected{name + " " + std::to_string(value) + " is out of range; allowed are " +

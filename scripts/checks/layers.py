@@ -35,7 +35,7 @@ PARTS = {
                         ["json", "openssl"]),
     "reports": (["policies"], ["json", "valijson"]),
     "models/scope": ([], []),
-    "models/preset": (["policies/plan"], []),  # for Rejected: a bad dimension is a value
+    "models/preset": (["policies/plan", "policies/trace"], []),  # a bad dimension is a value; did you mean
     "kernels": ([], ["libtorch", "cuda"]),
     "models": (["kernels", "models"], ["libtorch"]),
     "harness/engine": (["models/scope", "policies/trace", "policies/plan"], ["libtorch", "cuda"]),
