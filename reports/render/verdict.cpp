@@ -29,8 +29,8 @@ const MemoryRecord* measured_memory(const PointRecord* point) {
 }
 
 bool is_bound(const MemoryRecord& memory) {
-  if (memory.peak_phase == Phase::kOptimizer) return true;
-  if (memory.holders_at_peak.empty()) return false;
+  const bool in_optimizer = memory.peak_phase == Phase::kOptimizer;
+  if (memory.holders_at_peak.empty() && !in_optimizer) return false;
   const Bytes peak = *memory.peak_allocated;
   return share(peak - out_of_reach(memory), peak) < kNegligibleShare;
 }

@@ -105,6 +105,20 @@ TEST_CASE("a verdict says what a policy gives and what stands in its way") {
        },
        VerdictKind::kCannotLower,
        "cannot lower this peak: it is in the optimizer, held by parameters 62 %, optimizer 31 %"},
+      {"the same peak, in the optimizer, holders not measured",
+       [](auto& point, auto& none) {
+         move_to_optimizer(none, 100_MiB);
+         none.memory->holders_at_peak.clear();
+         point.memory = none.memory;
+       },
+       VerdictKind::kCannotLower, "cannot lower this peak: it is in the optimizer"},
+      {"the same peak, in backward, holders not measured",
+       [](auto& point, auto& none) {
+         none.memory->holders_at_peak.clear();
+         point.memory = none.memory;
+       },
+       VerdictKind::kSavesNothing,
+       "saves nothing: the same peak for 10 % more time; it is in the backward of blocks.7"},
       {"the same peak, in backward, held by parameters and gradients",
        [](auto& point, auto& none) {
          none.memory->holders_at_peak = {{Holder::kParameters, 50_MiB},
