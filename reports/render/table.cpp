@@ -24,22 +24,32 @@ std::vector<std::size_t> widths_of(const std::vector<Row>& rows) {
   return widths;
 }
 
-// The columns that fit; the others are told in the detail line.
-std::vector<bool> choose_columns(const std::vector<std::size_t>& widths, std::size_t width) {
-  std::vector<bool> shown(widths.size(), true);
-  const auto total = [&] {
+constexpr std::size_t kWideGap = 2;
+constexpr std::size_t kNarrowGap = 1;
+
+struct Layout {
+  std::vector<std::size_t> widths;
+  std::vector<bool> shown;  // the others are told in the detail line
+  std::size_t gap = kWideGap;
+
+  std::size_t total() const {
     std::size_t sum = 0;
     for (std::size_t column = 0; column < widths.size(); ++column) {
-      if (shown[column]) sum += widths[column] + 2;
+      if (shown[column]) sum += widths[column] + (sum == 0 ? 0 : gap);
     }
-    return sum - 2;
-  };
-  for (int yields = 3; yields > 0 && total() > width; --yields) {
-    for (std::size_t column = 0; column < widths.size(); ++column) {
-      if (columns()[column].yields == yields) shown[column] = false;
+    return sum;
+  }
+};
+
+Layout choose_layout(const std::vector<Row>& rows, std::size_t width) {
+  Layout layout{widths_of(rows), std::vector<bool>(columns().size(), true)};
+  for (int yields = 3; yields > 0 && layout.total() > width; --yields) {
+    for (std::size_t column = 0; column < columns().size(); ++column) {
+      if (columns()[column].yields == yields) layout.shown[column] = false;
     }
   }
-  return shown;
+  if (layout.total() > width) layout.gap = kNarrowGap;
+  return layout;
 }
 
 std::string pad(const std::string& text, std::size_t width, Alignment alignment) {
@@ -47,13 +57,12 @@ std::string pad(const std::string& text, std::size_t width, Alignment alignment)
   return alignment == Alignment::kLeft ? text + space : space + text;
 }
 
-std::string text_line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths,
-                      const std::vector<bool>& shown) {
+std::string text_line(const std::vector<std::string>& cells, const Layout& layout) {
   std::string line;
   for (std::size_t column = 0; column < cells.size(); ++column) {
-    if (!shown[column]) continue;
-    if (!line.empty()) line += "  ";
-    line += pad(cells[column], widths[column], columns()[column].alignment);
+    if (!layout.shown[column]) continue;
+    if (!line.empty()) line.append(layout.gap, ' ');
+    line += pad(cells[column], layout.widths[column], columns()[column].alignment);
   }
   line.erase(line.find_last_not_of(' ') + 1);
   return line + "\n";
@@ -74,14 +83,13 @@ std::vector<std::string> titles() {
 }
 
 std::string text_table(const std::vector<Row>& rows, std::size_t width) {
-  const std::vector<std::size_t> widths = widths_of(rows);
-  const std::vector<bool> shown = choose_columns(widths, width);
-  std::string text = text_line(titles(), widths, shown);
+  const Layout layout = choose_layout(rows, width);
+  std::string text = text_line(titles(), layout);
   for (const Row& row : rows) {
-    text += text_line(row.cells, widths, shown);
+    text += text_line(row.cells, layout);
     std::string detail = row.detail;
-    for (std::size_t column = 0; column < shown.size(); ++column) {
-      if (shown[column] || row.cells[column] == kNotMeasured) continue;
+    for (std::size_t column = 0; column < row.cells.size(); ++column) {
+      if (layout.shown[column] || row.cells[column] == kNotMeasured) continue;
       detail += "; " + columns()[column].title + " " + row.cells[column];
     }
     text += wrapped(detail, kDetailIndent, width);

@@ -98,6 +98,11 @@ TEST_CASE("a narrow table moves columns into the detail line and loses none", "[
   CHECK_THAT(text, Catch::Contains("95.0 MiB"));
 }
 
+TEST_CASE("a terminal of 80 columns is enough") {
+  const std::string text = render_table(comparison_report(), TableFormat::kText, 80);
+  CHECK(longest_line(text.substr(0, text.find("Make it again"))) <= 80);
+}
+
 TEST_CASE("every point has a row and failures are summed up") {
   const Report report = comparison_report();
   const std::string text = render_table(report, TableFormat::kText);
