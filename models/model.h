@@ -5,8 +5,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/preset/preset.h"
@@ -23,14 +25,31 @@ struct Batch {
   std::vector<at::Tensor> tensors;
 };
 
+// Runs one block, `block(x)`, in a way of the caller's: how another checkpointing scheme is put
+// around a model's blocks. `block` stays valid while the model lives and may be called again.
+using BlockWrapper = std::function<at::Tensor(
+    const std::function<at::Tensor(const at::Tensor&)>& block, const at::Tensor& x)>;
+
 class Model {
  public:
   virtual ~Model() = default;
+  void wrap_blocks(BlockWrapper wrapper) { wrapper_ = std::move(wrapper); }
   // Scalar loss (float32, 0-d) with its graph. Opens top-level scopes "embed", "blocks.<i>",
   // "head", "loss" in this order; everything but "loss" is what a root region spans.
   virtual at::Tensor loss(const Batch& batch) = 0;
   // Leaves that require grad, in a fixed order; tensors stay the same objects for the model's life.
   virtual const std::vector<NamedTensor>& parameters() const = 0;
+
+ protected:
+  // block(x), through the wrapper if there is one.
+  template <typename Block>
+  at::Tensor run_block(const Block& block, at::Tensor x) const {
+    if (wrapper_) return wrapper_(block, x);
+    return block(std::move(x));
+  }
+
+ private:
+  BlockWrapper wrapper_;
 };
 
 // Parameters are initialised from an integer hash of (parameter name, element index), the same on

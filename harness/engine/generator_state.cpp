@@ -1,5 +1,6 @@
 #include "harness/engine/generator_state.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 
 #include <mutex>
@@ -27,14 +28,28 @@ at::Generator generator_of(const OpFacts& facts, const torch::jit::Stack& stack,
   return at::globalContext().defaultGenerator(device);
 }
 
-at::Tensor get_state(at::Generator& generator) {
+GeneratorState state_of(at::Generator generator) {
   std::lock_guard<std::mutex> lock(generator.mutex());
-  return generator.get_state();
+  if (generator.device().is_cpu()) {
+    auto* cpu = at::check_generator<at::CPUGeneratorImpl>(generator);
+    return {generator, CpuGeneratorState{.engine = cpu->engine(),
+                                         .next_float = cpu->next_float_normal_sample(),
+                                         .next_double = cpu->next_double_normal_sample()}};
+  }
+  return {generator, generator.get_state()};
 }
 
-void set_state(at::Generator& generator, const at::Tensor& state) {
+void put_back(const GeneratorState& recorded) {
+  at::Generator generator = recorded.generator;
   std::lock_guard<std::mutex> lock(generator.mutex());
-  generator.set_state(state);
+  if (const auto* state = std::get_if<CpuGeneratorState>(&recorded.state)) {
+    auto* cpu = at::check_generator<at::CPUGeneratorImpl>(generator);
+    cpu->set_engine(state->engine);
+    cpu->set_next_float_normal_sample(state->next_float);
+    cpu->set_next_double_normal_sample(state->next_double);
+    return;
+  }
+  generator.set_state(std::get<at::Tensor>(recorded.state));
 }
 
 }  // namespace
@@ -52,15 +67,13 @@ std::optional<GeneratorState> state_before(const OpFacts& facts, const torch::ji
   if (!draws_random(facts, stack)) return std::nullopt;
   const c10::Device device = device_of(facts, stack, base);
   if (device.is_meta()) return std::nullopt;  // meta kernels compute nothing
-  at::Generator generator = generator_of(facts, stack, base, device);
-  at::Tensor state = get_state(generator);
-  return GeneratorState{std::move(generator), std::move(state)};
+  return state_of(generator_of(facts, stack, base, device));
 }
 
 GeneratorStateGuard::GeneratorStateGuard(const GeneratorState& recorded)
-    : generator_(recorded.generator), previous_(get_state(generator_)) {
-  set_state(generator_, recorded.state);
+    : previous_(state_of(recorded.generator)) {
+  put_back(recorded);
 }
-GeneratorStateGuard::~GeneratorStateGuard() { set_state(generator_, previous_); }
+GeneratorStateGuard::~GeneratorStateGuard() { put_back(previous_); }
 
 }  // namespace rematch

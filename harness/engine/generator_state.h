@@ -11,7 +11,7 @@ namespace rematch {
 bool draws_random(const OpFacts& facts, const torch::jit::Stack& stack);
 
 // The state of the generator this op is about to draw from; empty if it draws nothing. Fused
-// attention carries the seeded tag but draws only with dropout, and a CPU state is 5,056 bytes.
+// attention carries the seeded tag but draws only with dropout.
 std::optional<GeneratorState> state_before(const OpFacts& facts, const torch::jit::Stack& stack);
 
 // Sets a generator to a recorded state while it lives, then back to where it was.
@@ -23,8 +23,7 @@ class GeneratorStateGuard {
   GeneratorStateGuard& operator=(const GeneratorStateGuard&) = delete;
 
  private:
-  at::Generator generator_;
-  at::Tensor previous_;
+  GeneratorState previous_;
 };
 
 }  // namespace rematch

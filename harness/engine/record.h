@@ -8,11 +8,15 @@
 // value and version. Views are values that share a storage.
 #pragma once
 
+#include <ATen/core/Generator.h>
+#include <ATen/core/MT19937RNGEngine.h>
 #include <ATen/core/Tensor.h>
 #include <c10/util/intrusive_ptr.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "harness/engine/op_facts.h"
@@ -61,9 +65,17 @@ struct RecordedWrite {
   std::int32_t version;  // of the storage, after the write
 };
 
+// Where a generator stood. The CPU's is held as the plain Mersenne twister: get_state() would make
+// a tensor of 5,056 bytes for every op that draws.
+struct CpuGeneratorState {
+  at::mt19937 engine;
+  std::optional<float> next_float;
+  std::optional<double> next_double;
+};
+
 struct GeneratorState {
   at::Generator generator;
-  at::Tensor state;
+  std::variant<CpuGeneratorState, at::Tensor> state;
 };
 
 struct Record {

@@ -92,8 +92,11 @@ class Dit final : public Model {
     at::Tensor x_BND = std::move(embedded.video_BND);
     for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
       const Scope scope("blocks", static_cast<int>(layer));
-      x_BND = blocks_[layer].forward(std::move(x_BND), embedded.text_BLD, embedded.modulation_B6D,
-                                     table_);
+      x_BND = run_block(
+          [this, layer, text = embedded.text_BLD, time = embedded.modulation_B6D](at::Tensor x) {
+            return blocks_[layer].forward(std::move(x), text, time, table_);
+          },
+          std::move(x_BND));
     }
     const at::Tensor velocity = head(std::move(x_BND), embedded.time_BD);
     return flow_matching_loss(velocity, latents, noise);

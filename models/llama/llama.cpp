@@ -153,7 +153,11 @@ class Llama final : public Model {
     at::Tensor x = embed(batch.tensors.at(0));
     for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
       const Scope scope("blocks", static_cast<int>(layer));
-      x = blocks_[layer].forward(std::move(x), table_);
+      x = run_block(
+          [this, layer](at::Tensor input) {
+            return blocks_[layer].forward(std::move(input), table_);
+          },
+          std::move(x));
     }
     x = logits(std::move(x));
     const Scope scope("loss");
