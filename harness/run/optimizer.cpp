@@ -117,7 +117,7 @@ class AdamW final : public Optimizer {
 
 std::optional<OptimizerKind> optimizer_from_string(std::string_view text) {
   if (text == "adamw") return OptimizerKind::kAdamW;
-  if (text == "none") return OptimizerKind::kNone;
+  if (text == "none") return OptimizerKind::kNothing;
   return std::nullopt;
 }
 
@@ -127,7 +127,7 @@ std::string_view to_string(OptimizerKind kind) {
 
 std::unique_ptr<Optimizer> make_optimizer(OptimizerKind kind, std::vector<at::Tensor> parameters,
                                           const AdamWSettings& settings) {
-  if (kind == OptimizerKind::kNone) return std::make_unique<NoOptimizer>();
+  if (kind == OptimizerKind::kNothing) return std::make_unique<NoOptimizer>();
   return std::make_unique<AdamW>(std::move(parameters), settings);
 }
 

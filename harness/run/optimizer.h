@@ -12,7 +12,7 @@
 
 namespace rematch {
 
-enum class OptimizerKind : std::uint8_t { kAdamW, kNone };
+enum class OptimizerKind : std::uint8_t { kAdamW, kNothing };
 
 std::optional<OptimizerKind> optimizer_from_string(std::string_view text);
 std::string_view to_string(OptimizerKind kind);

@@ -27,10 +27,9 @@ void Training::use_no_plan() { checkpoint_.reset(); }
 at::Tensor Training::step(std::int64_t index, StepListener& listener) {
   const Batch batch = data_->batch(index);
   listener.before_step();
-  at::Tensor loss = forward(batch, listener);
+  const at::Tensor loss = forward(batch, listener);
   listener.after_forward(loss);
   backward(loss);
-  loss = loss.detach();
   listener.after_backward();
   update();
   listener.after_optimizer();

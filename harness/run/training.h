@@ -48,7 +48,7 @@ class Training {
   void use_no_plan();
 
   // Forward, loss, backward, optimizer on the data of step `index`; gradients are gone afterwards.
-  // Returns the loss, detached.
+  // Returns the loss with what backward left of its graph: a detach would be an op of the step.
   at::Tensor step(std::int64_t index, StepListener& listener);
 
   // Runs forward of step `index` once and hands over the loss with its graph.

@@ -1,0 +1,55 @@
+#include "policies/catalogue/describe.h"
+
+#include "harness/cli/commands.h"
+#include "harness/cli/model_flags.h"
+#include "harness/cli/output.h"
+#include "harness/cli/require.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+
+namespace rematch {
+namespace {
+
+struct Flags {
+  explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kPositional) {
+    app.add_option("policy", policy, "One policy: a name of rematch list, or a JSON file");
+    app.add_option("--trace", trace, "A stored trace; then the policy is the only argument");
+    app.add_flag("--json", json, "As JSON");
+  }
+  ModelFlags model;
+  std::string policy;
+  std::string trace;
+  bool json = false;
+};
+
+ExitCode run(const Flags& flags) {
+  // With a stored trace the first argument is the policy.
+  const bool one_argument = flags.policy.empty();
+  if (one_argument && flags.trace.empty()) {
+    throw UsageError("describe takes a model and a policy: rematch describe wan_small attn_only");
+  }
+  if (!one_argument && !flags.trace.empty()) {
+    throw UsageError("--trace already names the model; give the policy alone");
+  }
+  const Policy policy = require(parse_policy(one_argument ? flags.model.model() : flags.policy));
+  const Trace trace = obtain_trace(flags.model, flags.trace);
+  const Plan plan = require(resolve(policy, trace, NoEffect::kAllow));
+  print(flags.json ? describe_json(plan, trace).dump(2) + "\n" : describe(plan, trace));
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_describe(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "describe", "What a policy does to a model: layers, ops, treatments, reasons, bytes");
+  auto flags = std::make_shared<Flags>(*command);
+  command->footer(
+      "Examples:\n"
+      "  rematch describe llama_small 'nth_first(2)'\n"
+      "  rematch describe wan_1_3b attn_only --video 77x480x832 --json\n"
+      "  rematch describe save_mm --trace llama.trace.json");
+  command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
+}
+
+}  // namespace rematch

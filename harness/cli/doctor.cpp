@@ -1,0 +1,91 @@
+#include "harness/cli/commands.h"
+#include "harness/cli/output.h"
+#ifdef REMATCH_LIBTORCH
+#include "harness/engine/interception.h"
+#include "harness/measure/environment.h"
+#include "harness/run/device.h"
+#include "reports/record/parts_json.h"
+#include "reports/render/format.h"
+#endif
+
+namespace rematch {
+namespace {
+
+#ifdef REMATCH_LIBTORCH
+
+std::string line(const std::string& name, const std::string& value) {
+  constexpr std::size_t kColumn = 14;
+  std::string text = name;
+  text.append(name.size() < kColumn ? kColumn - name.size() : 1, ' ');
+  return text.append(value).append("\n");
+}
+
+std::string engine_state() {
+  try {
+    install_interception();
+    return "ok";
+  } catch (const std::exception& error) {
+    const std::string what = error.what();
+    return what.substr(0, what.find('\n'));
+  }
+}
+
+std::string device_state(const std::string& name) {
+  const auto device = usable_device(name);
+  const auto* rejected = std::get_if<Rejected>(&device);
+  return rejected == nullptr ? "ok" : rejected->message;
+}
+
+ExitCode doctor(bool json) {
+  const Environment environment = describe_environment(at::kCPU);
+  const std::string engine = engine_state();
+  if (json) {
+    Json devices = Json::object();
+    for (const char* name : {"cpu", "meta", "cuda"}) devices[name] = device_state(name);
+    const Json all = {{"engine", engine},
+                      {"devices", std::move(devices)},
+                      {"environment", environment_to_json(environment)}};
+    print(all.dump(2) + "\n");
+  } else {
+    const std::string unknown = "unknown";
+    print(line("rematch", REMATCH_VERSION) +
+          line("LibTorch", environment.libtorch_version.value_or(unknown)) +
+          line("engine", engine) + line("CPU", environment.cpu_model.value_or(unknown)) +
+          line("cores", std::to_string(environment.cpu_cores.value_or(0))) +
+          line("threads", std::to_string(environment.threads.value_or(0))) +
+          line("capability", environment.cpu_capability.value_or(unknown)) +
+          line("math", environment.math_mode.value_or(unknown)) +
+          line("memory", format_bytes(environment.host_memory.value_or(Bytes{}))) +
+          line("driver", nvidia_driver_version().value_or("none loaded")) +
+          line("device cpu", device_state("cpu")) + line("device meta", device_state("meta")) +
+          line("device cuda", device_state("cuda")));
+  }
+  return engine == "ok" ? ExitCode::kOk : ExitCode::kToolError;
+}
+
+#else
+
+ExitCode doctor(bool json) {
+  if (json) {
+    print(Json({{"engine", nullptr}, {"devices", Json::object()}}).dump(2) + "\n");
+  } else {
+    print(std::string("rematch ") + REMATCH_VERSION +
+          ", built without LibTorch: policies, plans and reports; no models\n");
+  }
+  return ExitCode::kOk;
+}
+
+#endif
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("doctor", "What this build and machine can do, and why not the rest");
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "As JSON");
+  command->footer("Example: rematch doctor");
+  command->callback([&action, json] { action = [json] { return doctor(*json); }; });
+}
+
+}  // namespace rematch

@@ -1,0 +1,25 @@
+// Flag values that several subcommands take.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "policies/plan/plan.h"
+#ifdef REMATCH_LIBTORCH
+#include "harness/run/optimizer.h"
+#endif
+
+namespace rematch {
+
+// "whole_region", "on_demand" or "both". Throws UsageError.
+std::vector<Schedule> parse_schedules(const std::string& text);
+
+// "90s", "10min", "500ms", "1h". Throws UsageError: the unit is part of the value.
+std::chrono::milliseconds parse_duration(const std::string& text);
+
+#ifdef REMATCH_LIBTORCH
+OptimizerKind parse_optimizer(const std::string& text);
+#endif
+
+}  // namespace rematch

@@ -1,0 +1,136 @@
+// rematch: one binary, a subcommand per stage. Data goes to stdout, messages to stderr.
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/cli/commands.h"
+#include "policies/trace/file.h"
+#include "policies/trace/json.h"
+#include "policies/trace/suggest.h"
+#ifdef REMATCH_LIBTORCH
+#include "harness/run/child_point.h"
+#endif
+
+namespace rematch {
+namespace {
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  rematch list\n"
+    "  rematch describe wan_small attn_only\n"
+    "  rematch predict --model llama3_8b --policy none,full,attn_only\n"
+    "  rematch run --model llama_small --policy none,full,attn_only --steps 10 -o report.json\n"
+    "\n"
+    "Exit codes: 0 ok, 1 tool error, 2 usage, 3 gate failed or bits differ, 4 inconclusive,\n"
+    "5 finished but some points failed, 6 fingerprints differ, 128+n ended by signal n.";
+
+int fail(ExitCode code, const std::string& message) {
+  std::fprintf(stderr, "rematch: %s\n", message.c_str());
+  return static_cast<int>(code);
+}
+
+// What CLI11 left over: the first unknown flag or word, with the nearest known one.
+std::string describe_leftover(const CLI::App& app) {
+  const std::vector<CLI::App*> parsed = app.get_subcommands();
+  const CLI::App& scope = parsed.empty() ? app : *parsed.front();
+  const std::vector<std::string> left = scope.remaining();
+  const std::string word = left.empty() ? "" : left.front();
+  const bool is_flag = word.size() > 1 && word.front() == '-';
+  std::vector<std::string> known;
+  if (is_flag) {
+    for (const CLI::Option* option : scope.get_options()) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+    const std::string flag = word.substr(0, word.find('='));
+    return "unknown flag '" + flag + "'" + did_you_mean(flag, known);
+  }
+  if (!parsed.empty()) {
+    return "'" + word + "' is one argument too many for " + scope.get_name() + "; see rematch " +
+           scope.get_name() + " --help";
+  }
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    known.push_back(command->get_name());
+  }
+  return "unknown subcommand '" + word + "'" + did_you_mean(word, known);
+}
+
+std::string one_line(std::string text) {
+  for (char& letter : text) {
+    if (letter == '\n') letter = ' ';
+  }
+  return text;
+}
+
+// Parses; the exit code where that already ends the program.
+std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    return fail(ExitCode::kUsage, describe_leftover(app));
+  } catch (const CLI::ParseError& error) {
+    const bool asked_for_help = error.get_exit_code() == 0;
+    if (asked_for_help) return app.exit(error);
+    return fail(ExitCode::kUsage, one_line(error.what()) + "; see --help");
+  }
+  if (app.get_subcommands().empty()) {
+    std::fputs(app.help().c_str(), stderr);
+    return static_cast<int>(ExitCode::kUsage);
+  }
+  return std::nullopt;
+}
+
+int run_action(const Action& action) {
+  try {
+    return static_cast<int>(action());
+  } catch (const UsageError& error) {
+    return fail(ExitCode::kUsage, error.what());
+  } catch (const FormatError& error) {
+    return fail(ExitCode::kUsage, error.what());
+  } catch (const FileError& error) {
+    return fail(ExitCode::kToolError, error.what());
+#ifdef REMATCH_LIBTORCH
+  } catch (const Interrupted& error) {
+    const int code = static_cast<int>(ExitCode::kFirstSignal) + error.signal;
+    std::fprintf(stderr,
+                 "rematch: interrupted; finished points are kept, the same command goes on\n");
+    return code;
+#endif
+  } catch (const std::exception& error) {
+    return fail(ExitCode::kToolError, one_line(error.what()));
+  }
+}
+
+int run_main(int argc, char** argv) {
+  const std::vector<std::string> command(argv, argv + argc);
+#ifdef REMATCH_LIBTORCH
+  // The hidden subcommand of child processes: no parser, so that they start sooner.
+  if (command.size() == 4 && command[1] == "point") {
+    return run_action([&] {
+      answer_request(command[2], command[3]);
+      return ExitCode::kOk;
+    });
+  }
+#endif
+  CLI::App app("Which activations to keep, for how much memory: activation checkpointing measured.",
+               "rematch");
+  app.footer(kFooter);
+  app.set_version_flag("--version", std::string("rematch ") + REMATCH_VERSION);
+  Action action;
+  add_list(app, action);
+  add_describe(app, action);
+  add_trace(app, action);
+  add_plan(app, action);
+  add_predict(app, action);
+  add_run(app, action, command);
+  add_validate(app, action);
+  add_doctor(app, action);
+  if (const std::optional<int> code = parse(app, argc, argv)) return *code;
+  return run_action(action);
+}
+
+}  // namespace
+}  // namespace rematch
+
+int main(int argc, char** argv) { return rematch::run_main(argc, argv); }

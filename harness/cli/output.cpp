@@ -1,0 +1,43 @@
+#include "harness/cli/output.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "harness/cli/exit_code.h"
+#include "policies/trace/file.h"
+
+namespace rematch {
+
+void write_output(const std::string& file, const Json& json) {
+  if (file.empty()) {
+    print(json.dump(2) + "\n");
+  } else {
+    write_json_file(file, json);
+  }
+}
+
+void require_writable(const std::string& file) {
+  namespace fs = std::filesystem;
+  if (file.empty()) return;
+  const fs::path parent = fs::path(file).parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  if (!fs::is_directory(folder)) {
+    throw UsageError("cannot write '" + file + "': there is no folder '" + folder +
+                     "'; make it first");
+  }
+  if (fs::is_directory(file)) {
+    throw UsageError("cannot write '" + file + "': it is a folder; give a file name in it");
+  }
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    throw UsageError("cannot write '" + file + "': " + std::strerror(errno) +
+                     "; choose a folder that you may write to");
+  }
+}
+
+void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+}  // namespace rematch

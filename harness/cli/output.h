@@ -1,0 +1,19 @@
+// Where a command's data goes: stdout, or a file that is replaced as a whole.
+#pragma once
+
+#include <string>
+
+#include "policies/trace/json.h"
+
+namespace rematch {
+
+// To `file`, or to stdout if that is empty. Throws FileError.
+void write_output(const std::string& file, const Json& json);
+
+// Throws UsageError unless a file of this name can be written: said before anything runs for
+// minutes.
+void require_writable(const std::string& file);
+
+void print(const std::string& text);  // to stdout
+
+}  // namespace rematch

@@ -1,0 +1,49 @@
+#include "harness/cli/commands.h"
+#include "harness/cli/model_flags.h"
+#include "harness/cli/output.h"
+#include "harness/cli/require.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/plan/plan_json.h"
+
+namespace rematch {
+namespace {
+
+struct Flags {
+  explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
+    app.add_option("--policy", policy, "One policy: a name of rematch list, or a JSON file")
+        ->required();
+    app.add_option("--trace", trace, "A stored trace instead of --model");
+    app.add_option("-o,--output", output, "File to write; stdout if not given");
+    app.add_flag("--allow-no-effect", allow_no_effect, "Also a plan that changes nothing");
+  }
+  ModelFlags model;
+  std::string policy;
+  std::string trace;
+  std::string output;
+  bool allow_no_effect = false;
+};
+
+}  // namespace
+
+void add_plan(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("plan", "Resolves a policy against a model: the treatment of every op");
+  auto flags = std::make_shared<Flags>(*command);
+  command->footer(
+      "Examples:\n"
+      "  rematch plan --model wan_small --policy 'nth_first(2)' -o wan.plan.json\n"
+      "  rematch plan --trace llama.trace.json --policy save_mm");
+  command->callback([&action, flags] {
+    action = [flags] {
+      require_writable(flags->output);
+      const Policy policy = require(parse_policy(flags->policy));
+      const Trace trace = obtain_trace(flags->model, flags->trace);
+      const NoEffect no_effect = flags->allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
+      write_output(flags->output, plan_to_json(require(resolve(policy, trace, no_effect))));
+      return ExitCode::kOk;
+    };
+  });
+}
+
+}  // namespace rematch

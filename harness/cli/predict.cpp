@@ -1,0 +1,133 @@
+#include "harness/cli/commands.h"
+#include "harness/cli/flag_values.h"
+#include "harness/cli/model_flags.h"
+#include "harness/cli/no_libtorch.h"
+#include "harness/cli/output.h"
+#include "harness/cli/require.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/plan/plan_json.h"
+#include "reports/record/parts_json.h"
+#include "reports/render/format.h"
+#include "reports/render/verdict.h"
+#ifdef REMATCH_LIBTORCH
+#include "harness/measure/memory.h"
+#include "harness/run/variants.h"
+#endif
+
+namespace rematch {
+namespace {
+
+struct Flags {
+  explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
+    app.add_option("--policy", policies, "Policies, separated by commas");
+    app.add_option("--plan", plan_files, "Plan files, instead of policies or with them");
+    app.add_option("--schedule", schedule, "whole_region, on_demand or both");
+    app.add_option("--optimizer", optimizer, "adamw or none");
+    app.add_flag("--round-512", round_512, "Sizes as CUDA's caching allocator counts them");
+    app.add_flag("--allow-no-effect", allow_no_effect, "Also plans that change nothing");
+    app.add_flag("--json", json, "As JSON");
+  }
+  ModelFlags model;
+  std::string policies;
+  std::vector<std::string> plan_files;
+  std::string schedule = "on_demand";
+  std::string optimizer = "adamw";
+  bool round_512 = false;
+  bool allow_no_effect = false;
+  bool json = false;
+};
+
+#ifdef REMATCH_LIBTORCH
+
+constexpr std::int64_t kCudaRounding = 512;
+
+Json to_json(const Variant& variant) {
+  const Prediction& prediction = variant.prediction;
+  Json counts = Json::object();
+  for (int phase = 0; phase < kNumPhases; ++phase) {
+    Json ops = Json::object();
+    for (const auto& [op, executed] : prediction.counts.by_op[static_cast<std::size_t>(phase)]) {
+      ops[op] = executed;
+    }
+    counts[std::string(to_string(static_cast<Phase>(phase)))] = std::move(ops);
+  }
+  MemoryRecord memory = prediction.memory;
+  memory.timeline.reset();
+  return {{"policy", variant.policy},
+          {"schedule", to_string(variant.identity.schedule)},
+          {"plan_sha256", variant.identity.plan_sha256},
+          {"predicted_ops", std::move(counts)},
+          {"predicted_memory", memory_to_json(memory)}};
+}
+
+std::int64_t count(const Variant& variant, Phase phase, OpClass op_class) {
+  const auto& classes = variant.prediction.counts.by_class[static_cast<std::size_t>(phase)];
+  const auto found = classes.find(op_class);
+  return found == classes.end() ? 0 : found->second;
+}
+
+std::string to_text(const Variant& variant) {
+  const MemoryRecord& memory = variant.prediction.memory;
+  const auto both = [&](OpClass op_class) {
+    return std::to_string(count(variant, Phase::kForward, op_class)) + " + " +
+           std::to_string(count(variant, Phase::kRecompute, op_class));
+  };
+  std::string text = describe_variant(variant);
+  text.append("\n  peak ").append(format_bytes(memory.peak_allocated.value_or(Bytes{})));
+  text.append(" in ").append(describe_place(memory));
+  text.append(": ").append(describe_holders(memory));
+  text.append("\n  after forward ").append(format_bytes(memory.after_forward.value_or(Bytes{})));
+  text.append("\n  executed forward + recompute: attention ")
+      .append(both(OpClass::kAttentionForward));
+  text.append(", matmul ").append(both(OpClass::kMatmul)).append("\n");
+  return text;
+}
+
+ExitCode predict(const Flags& flags) {
+  VariantSettings settings;
+  settings.model = flags.model.spec();
+  if (flags.policies.empty() && flags.plan_files.empty()) {
+    throw UsageError("nothing to predict: give --policy none,full,... or --plan FILE");
+  }
+  if (!flags.policies.empty()) settings.policies = require(parse_policies(flags.policies));
+  for (const std::string& file : flags.plan_files) {
+    settings.plans.push_back(plan_from_json(require_json_file(file)));
+  }
+  settings.schedules = parse_schedules(flags.schedule);
+  settings.optimizer = parse_optimizer(flags.optimizer);
+  settings.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
+  settings.device = "meta";
+  install_counting_allocators(flags.round_512 ? kCudaRounding : 1);
+  const std::vector<Variant> variants = require(make_variants(settings));
+  Json predictions = Json::array();
+  for (const Variant& variant : variants) {
+    if (flags.json) {
+      predictions.push_back(to_json(variant));
+    } else {
+      print(to_text(variant));
+    }
+  }
+  if (flags.json) print(predictions.dump(2) + "\n");
+  return ExitCode::kOk;
+}
+
+#else
+
+ExitCode predict(const Flags&) { refuse_without_libtorch("predict"); }
+
+#endif
+
+}  // namespace
+
+void add_predict(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "predict", "Peak bytes, who holds them, and executed ops of a step, without running it");
+  auto flags = std::make_shared<Flags>(*command);
+  command->footer(
+      "Examples:\n"
+      "  rematch predict --model llama3_8b --policy none,full,attn_only --schedule both\n"
+      "  rematch predict --model wan_1_3b --video 77x480x832 --policy 'nth_first(2)' --json");
+  command->callback([&action, flags] { action = [flags] { return predict(*flags); }; });
+}
+
+}  // namespace rematch

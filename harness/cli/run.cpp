@@ -1,0 +1,232 @@
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/flag_values.h"
+#include "harness/cli/model_flags.h"
+#include "harness/cli/no_libtorch.h"
+#include "harness/cli/output.h"
+#include "harness/cli/require.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/plan/plan_json.h"
+#include "reports/record/record_json.h"
+#include "reports/render/table.h"
+#ifdef REMATCH_LIBTORCH
+#include <ATen/Parallel.h>
+
+#include "harness/measure/environment.h"
+#include "harness/measure/memory.h"
+#include "harness/run/comparison.h"
+#include "harness/run/device.h"
+#endif
+
+namespace rematch {
+namespace {
+
+constexpr int kMostSteps = 1'000'000;
+constexpr int kMostBlocks = 1000;
+constexpr int kMostThreads = 4096;
+
+struct Flags {
+  explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
+    app.add_option("--policy", policies, "Policies, separated by commas");
+    app.add_option("--plan", plan_files, "Plan files, instead of policies or with them");
+    app.add_option("--schedule", schedule, "whole_region, on_demand or both");
+    app.add_option("--device", device, "cpu, meta or cuda");
+    app.add_option("--steps", num_steps, "Steps of every pass and block")
+        ->check(CLI::Range(1, kMostSteps));
+    app.add_option("--blocks", num_blocks, "Child processes of time for each point; 0: no times")
+        ->check(CLI::Range(0, kMostBlocks));
+    app.add_option("--optimizer", optimizer, "adamw, or none for forward and backward alone");
+    app.add_option("--data", data_file, "Text file to train on; without it, the one that ships");
+    app.add_option("--seed", seed, "Of data and generators")->check(CLI::Range(0, kMostSteps));
+    app.add_option("--threads", num_threads, "Of LibTorch; its own choice if not given")
+        ->check(CLI::Range(1, kMostThreads));
+    app.add_option("--reference", reference, "Policy that the others are held against");
+    app.add_option("--timeout", timeout, "Limit of one child process: 90s, 10min");
+    app.add_flag("--allow-no-effect", allow_no_effect, "Also plans that change nothing");
+    app.add_flag("--fresh", fresh, "Measure again what an interrupted run has finished");
+    app.add_option("-o,--output", output, "Report to write; its points lie in a folder beside it");
+    app.add_flag("--json", json, "The report on stdout instead of the table");
+  }
+  ModelFlags model;
+  std::string policies;
+  std::vector<std::string> plan_files;
+  std::string schedule = "on_demand";
+  std::string device = "cpu";
+  int num_steps = 10;
+  int num_blocks = 4;
+  std::string optimizer = "adamw";
+  std::string data_file;
+  std::int64_t seed = 0;
+  int num_threads = 0;
+  std::string reference = "none";
+  std::string timeout = "10min";
+  bool allow_no_effect = false;
+  bool fresh = false;
+  std::string output;
+  bool json = false;
+};
+
+#ifdef REMATCH_LIBTORCH
+
+// As typed, quoted where a shell needs it.
+std::string shell_line(const std::vector<std::string>& command) {
+  std::string line = "rematch";
+  for (std::size_t index = 1; index < command.size(); ++index) {
+    const std::string& word = command[index];
+    const bool plain = word.find_first_not_of(
+                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                           "0123456789_-+=./,:") == std::string::npos;
+    line.append(" ");
+    if (plain && !word.empty()) {
+      line.append(word);
+      continue;
+    }
+    line.append("'");
+    for (const char letter : word) {
+      if (letter == '\'') {
+        line.append("'\\''");
+      } else {
+        line.push_back(letter);
+      }
+    }
+    line.append("'");
+  }
+  return line;
+}
+
+Provenance provenance_of(const Flags& flags, const std::vector<std::string>& command) {
+  Provenance provenance;
+  const at::DeviceType device = at::Device(flags.device).type();
+  provenance.environment = describe_environment(device);
+  provenance.command = command;
+  provenance.seed = static_cast<std::uint64_t>(flags.seed);
+  if (const std::optional<SourceState> source = source_state()) {
+    provenance.git_commit = source->commit;
+    provenance.git_dirty = source->dirty;
+  }
+  provenance.tool_version = REMATCH_VERSION;
+  provenance.reproduce = shell_line(command);
+  return provenance;
+}
+
+// The policies asked for; the reference in front if it is not among them.
+std::vector<Policy> policies_of(const Flags& flags) {
+  if (flags.policies.empty() && flags.plan_files.empty()) {
+    throw UsageError("nothing to run: give --policy none,full,... or --plan FILE");
+  }
+  std::vector<Policy> policies;
+  if (!flags.policies.empty()) policies = require(parse_policies(flags.policies));
+  const Policy reference = require(parse_policy(flags.reference));
+  const bool there = std::any_of(policies.begin(), policies.end(), [&](const Policy& policy) {
+    return policy.name == reference.name;
+  });
+  if (!there) policies.insert(policies.begin(), reference);
+  return policies;
+}
+
+ComparisonSettings settings_of(const Flags& flags) {
+  ComparisonSettings settings;
+  VariantSettings& variants = settings.variants;
+  variants.device = require(usable_device(flags.device));
+  variants.model = flags.model.spec();
+  variants.policies = policies_of(flags);
+  for (const std::string& file : flags.plan_files) {
+    variants.plans.push_back(plan_from_json(require_json_file(file)));
+  }
+  variants.schedules = parse_schedules(flags.schedule);
+  variants.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
+  variants.optimizer = parse_optimizer(flags.optimizer);
+  variants.data_file = flags.data_file;
+  if (!flags.data_file.empty() && variants.model.family != ModelFamily::kLlama) {
+    throw UsageError("--data is the text that a language model trains on; " +
+                     variants.model.preset + " makes its own latents, so leave it out");
+  }
+  variants.seed = static_cast<std::uint64_t>(flags.seed);
+  if (flags.num_threads > 0) at::set_num_threads(flags.num_threads);
+  variants.threads = at::get_num_threads();
+  settings.reference = require(parse_policy(flags.reference)).name;
+  settings.num_steps = flags.num_steps;
+  settings.num_blocks = flags.num_blocks;
+  settings.time_limit = parse_duration(flags.timeout);
+  settings.fresh = flags.fresh;
+  if (!flags.output.empty()) {
+    require_writable(flags.output);
+    settings.points_folder =
+        std::filesystem::path(flags.output).replace_extension("").string() + ".points";
+  }
+  return settings;
+}
+
+ExitCode exit_code_of(const Report& report) {
+  ExitCode code = ExitCode::kOk;
+  for (const PointRecord& point : report.points) {
+    if (point.status != PointStatus::kOk) code = ExitCode::kSomePointsFailed;
+  }
+  for (const PointRecord& point : report.points) {
+    if (!point.parity) continue;
+    const bool equal = point.parity->loss_bits_equal.value_or(true) &&
+                       point.parity->gradient_bits_equal.value_or(true) &&
+                       point.parity->parameter_hash_equal.value_or(true) &&
+                       point.parity->generator_hash_equal.value_or(true);
+    if (!equal) return ExitCode::kGateFailed;
+  }
+  return code;
+}
+
+std::size_t terminal_columns() {
+  constexpr std::size_t kWithoutTerminal = 120;
+  winsize size{};
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kWithoutTerminal;
+}
+
+ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
+  const ComparisonSettings settings = settings_of(flags);
+  install_counting_allocators();
+  std::vector<Variant> variants;
+  try {
+    variants = require(make_variants(settings.variants));
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());  // data that cannot be used
+  }
+  const Report report = run_comparison(settings, variants, provenance_of(flags, command));
+  if (!flags.output.empty()) write_json_file(flags.output, report_to_json(report));
+  if (flags.json) {
+    print(report_to_json(report).dump(2) + "\n");
+  } else {
+    print(render_table(report, TableFormat::kText, terminal_columns()));
+  }
+  if (!flags.output.empty()) std::fprintf(stderr, "report: %s\n", flags.output.c_str());
+  return exit_code_of(report);
+}
+
+#else
+
+ExitCode run(const Flags&, const std::vector<std::string>&) { refuse_without_libtorch("run"); }
+
+#endif
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action, const std::vector<std::string>& command) {
+  CLI::App* run_command = app.add_subcommand(
+      "run", "Trains under each policy and compares: executed ops, peak bytes, time, bits");
+  auto flags = std::make_shared<Flags>(*run_command);
+  run_command->footer(
+      "Examples:\n"
+      "  rematch run --model llama_small --policy none,full,attn_only --steps 10 -o report.json\n"
+      "  rematch run --model wan_small --policy 'skip_nth(2),save_mm' --schedule both\n"
+      "  rematch run --model wan_1_3b --layers 30 --dim 64 --heads 4 --ffn 128 --tokens 64 \\\n"
+      "      --steps 10 --policy none,full,attn_only\n"
+      "An interrupted run goes on where it was when the same command is given again.");
+  run_command->callback(
+      [&action, flags, command] { action = [flags, command] { return run(*flags, command); }; });
+}
+
+}  // namespace rematch

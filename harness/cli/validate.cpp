@@ -1,0 +1,86 @@
+#include "reports/schema/validate.h"
+
+#include <cstdio>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/output.h"
+#include "harness/cli/require.h"
+#include "policies/plan/plan_json.h"
+#include "policies/plan/policy_json.h"
+#include "policies/trace/trace_json.h"
+#include "reports/record/record_json.h"
+
+namespace rematch {
+namespace {
+
+struct Flags {
+  std::vector<std::string> files;
+  bool json = false;
+};
+
+bool is_kind(const std::string& schema, std::string_view kind) {
+  return schema.starts_with("rematch." + std::string(kind) + "/");
+}
+
+// What schemas cannot say: hashes, references, what stands twice. Throws FormatError.
+void read_as(const std::string& schema, const Json& json) {
+  if (is_kind(schema, "report")) report_from_json(json);
+  if (is_kind(schema, "point")) point_file_from_json(json);
+  if (is_kind(schema, "plan")) plan_from_json(json);
+  if (is_kind(schema, "policy")) policy_from_json(json);
+  if (is_kind(schema, "trace")) trace_from_json(json);
+}
+
+struct Finding {
+  std::string file;
+  std::string schema;   // empty: could not be read that far
+  std::string problem;  // empty: none
+};
+
+Finding check(const std::string& file) {
+  Finding finding{file, "", ""};
+  try {
+    const Json json = require_json_file(file);
+    finding.schema = JsonField(json).at("schema").string();
+    finding.problem = validate(json).value_or("");
+    if (finding.problem.empty()) read_as(finding.schema, json);
+  } catch (const UsageError& error) {
+    finding.problem = error.what();
+  } catch (const FormatError& error) {
+    finding.problem = error.what();
+  }
+  return finding;
+}
+
+ExitCode run(const Flags& flags) {
+  ExitCode code = ExitCode::kOk;
+  Json findings = Json::array();
+  for (const std::string& file : flags.files) {
+    const Finding finding = check(file);
+    const bool ok = finding.problem.empty();
+    if (!ok) code = ExitCode::kUsage;
+    if (flags.json) {
+      findings.push_back({{"file", file}, {"schema", finding.schema}, {"valid", ok}});
+      findings.back()["problem"] = ok ? Json(nullptr) : Json(finding.problem);
+    } else if (ok) {
+      print(file + ": ok, " + finding.schema + "\n");
+    }
+    if (!ok) std::fprintf(stderr, "rematch: %s: %s\n", file.c_str(), finding.problem.c_str());
+  }
+  if (flags.json) print(findings.dump(2) + "\n");
+  return code;
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "validate", "Holds files to the schema of their kind: trace, plan, policy, point, report");
+  auto flags = std::make_shared<Flags>();
+  command->add_option("files", flags->files, "JSON files")->required();
+  command->add_flag("--json", flags->json, "As JSON");
+  command->footer("Example: rematch validate report.json wan.plan.json");
+  command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
+}
+
+}  // namespace rematch

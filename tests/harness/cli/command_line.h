@@ -1,0 +1,45 @@
+// Runs the built binary as a user would, for tests.
+#pragma once
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "tests/support/scratch_folder.h"
+
+namespace rematch::testing {
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+inline std::string text_of(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+// `arguments` as typed in a shell, after the program's name.
+inline Outcome rematch(const std::string& arguments) {
+  const ScratchFolder scratch;
+  const std::string command = std::string(REMATCH_BINARY) + " " + arguments + " >" +
+                              scratch.file("out") + " 2>" + scratch.file("err") + " </dev/null";
+  const int status = std::system(command.c_str());
+  Outcome outcome;
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  outcome.out = text_of(scratch.file("out"));
+  outcome.err = text_of(scratch.file("err"));
+  return outcome;
+}
+
+// One line, of this tool, on stderr alone.
+inline bool is_one_clear_line(const Outcome& outcome) {
+  return outcome.out.empty() && outcome.err.rfind("rematch: ", 0) == 0 &&
+         outcome.err.find('\n') == outcome.err.size() - 1;
+}
+
+}  // namespace rematch::testing

@@ -1,0 +1,204 @@
+// The binary where it can run models: trace, plan, describe, predict, run, and what it refuses.
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "policies/trace/file.h"
+#include "policies/trace/json.h"
+#include "tests/harness/cli/command_line.h"
+#include "tests/support/catch.h"
+
+namespace rematch::testing {
+namespace {
+
+// Two layers, small enough for a step in milliseconds.
+const std::string kTinyLlama =
+    "--model llama_small --layers 2 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 16 --batch "
+    "1 ";
+const std::string kTinyDit =
+    "--model wan_small --layers 2 --dim 32 --heads 2 --ffn 64 --tokens 16 --batch 1 ";
+
+void check_usage_error(const std::string& arguments, const std::string& part) {
+  const Outcome outcome = rematch(arguments);
+  CAPTURE(arguments, outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(is_one_clear_line(outcome));
+  CHECK_THAT(outcome.err, Catch::Contains(part));
+}
+
+TEST_CASE("a model's trace makes the same plan as the model itself") {
+  const ScratchFolder scratch;
+  const std::string trace = scratch.file("trace.json");
+  REQUIRE(rematch("trace " + kTinyLlama + "-o " + trace).code == 0);
+  const Outcome from_file = rematch("plan --policy save_mm --trace " + trace);
+  const Outcome from_model = rematch("plan --policy save_mm " + kTinyLlama);
+  CHECK(from_file.code == 0);
+  CHECK(from_file.out == from_model.out);
+  CHECK(rematch("validate " + trace).code == 0);
+}
+
+TEST_CASE("describe says which layers are checkpointed and what is kept in them") {
+  const Outcome outcome = rematch("describe llama_small 'nth_first(2)'");
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains("nth_first(2)") && Catch::Contains("keeps 1"));
+}
+
+TEST_CASE("predict tells peak, place and executed ops without data") {
+  const Outcome outcome = rematch("predict --model llama3_8b --policy none,full,attn_only --json");
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json json = Json::parse(outcome.out);
+  REQUIRE(json.size() == 3);
+  const auto peak = [&](int index) {
+    return json[static_cast<std::size_t>(index)]["predicted_memory"]["peak_allocated_bytes"]
+        .get<std::int64_t>();
+  };
+  CHECK(peak(0) > peak(2));
+  CHECK(peak(2) >= peak(1));
+}
+
+TEST_CASE("run counts, compares bits and writes a valid report") {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("report.json");
+  const Outcome outcome = rematch("run " + kTinyDit +
+                                  "--policy none,full,attn_only --schedule whole_region --steps 3 "
+                                  "--blocks 1 -o " +
+                                  file);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(rematch("validate " + file).code == 0);
+  const Json report = read_json_file(file);
+  // Self and cross attention: 2 x 2 layers x 3 steps.
+  const auto attention = [&](std::size_t point, const char* phase, const char* name) {
+    const Json& counts = report["points"][point]["counts"][phase];
+    return counts.contains(name) ? counts[name].get<int>() : 0;
+  };
+  CHECK(attention(0, "forward", "attention_forward") == 12);
+  CHECK(attention(0, "recompute", "attention_forward") == 0);
+  CHECK(attention(1, "recompute", "attention_forward") == 12);
+  CHECK(attention(2, "recompute", "attention_forward") == 0);
+  for (std::size_t point = 0; point < 3; ++point) {
+    const Json& record = report["points"][point];
+    CAPTURE(record["policy"]);
+    CHECK(record["status"] == "ok");
+    CHECK(attention(point, "backward", "attention_backward") == 12);
+    CHECK(record["parity"]["loss_bits_equal"] == true);
+    CHECK(record["parity"]["gradient_bits_equal"] == true);
+    CHECK(record["memory"]["peak_allocated_bytes"] ==
+          record["memory"]["predicted_peak_allocated_bytes"]);
+    CHECK(record["time"]["samples_ns"].size() == 1);
+  }
+}
+
+TEST_CASE("a run of a plan file is the run of its policy") {
+  const ScratchFolder scratch;
+  const std::string plan = scratch.file("plan.json");
+  REQUIRE(rematch("plan " + kTinyLlama + "--policy save_mm -o " + plan).code == 0);
+  const Outcome outcome =
+      rematch("run " + kTinyLlama + "--plan " + plan + " --steps 1 --blocks 0 --json");
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json report = Json::parse(outcome.out);
+  REQUIRE(report["points"].size() == 2);  // the reference is run, asked for or not
+  CHECK(report["points"][0]["policy"] == "none");
+  CHECK(report["points"][1]["policy"] == "save_mm");
+
+  const Outcome other = rematch("run " + kTinyDit + "--plan " + plan + " --steps 1 --blocks 0");
+  CHECK(other.code == 2);
+  CHECK_THAT(other.err, Catch::Contains("was made for llama_small"));
+}
+
+TEST_CASE("bad inputs are refused in one line") {
+  const ScratchFolder scratch;
+  std::ofstream(scratch.file("empty.txt"));
+  const std::string steps = " --steps 1 --blocks 0";
+  check_usage_error("run --model lama_small --policy full" + steps, "did you mean 'llama_small'");
+  check_usage_error("run " + kTinyLlama + "--policy ful" + steps, "did you mean 'full'");
+  check_usage_error("run " + kTinyLlama + "--policy full --device cpuu" + steps,
+                    "did you mean 'cpu'");
+  check_usage_error("run " + kTinyLlama + "--policy full --schedule demand" + steps,
+                    "whole_region");
+  check_usage_error("run " + kTinyLlama + "--policy full --optimizer sgd" + steps, "adamw");
+  check_usage_error("run " + kTinyLlama + "--policy full --steps 0", "--steps");
+  check_usage_error("run " + kTinyLlama + "--policy full --timeout 10" + steps, "unit");
+  check_usage_error("run " + kTinyLlama + "--policy full --heads 3" + steps, "heads");
+  check_usage_error("run " + kTinyLlama + "--policy full --layers 0" + steps, "layers");
+  check_usage_error("run " + kTinyLlama + "--policy 'nth_last(0)'" + steps, "0");
+  check_usage_error("run " + kTinyLlama + "--policy 'nth_last(3)'" + steps, "3");
+  check_usage_error("run " + kTinyLlama + "--policy 'skip_list([7])'" + steps, "7");
+  check_usage_error("run " + kTinyLlama + "--policy full,full" + steps, "full");
+  check_usage_error("run " + kTinyLlama + "--policy full --data /no/such/file" + steps,
+                    "/no/such/file");
+  check_usage_error(
+      "run " + kTinyLlama + "--policy full --data " + scratch.file("empty.txt") + steps, "0 bytes");
+  check_usage_error("run " + kTinyLlama + "--policy full --data /tmp" + steps, "/tmp");
+  check_usage_error("run " + kTinyDit + "--policy full --data /etc/passwd" + steps, "leave it out");
+  check_usage_error("run " + kTinyLlama + steps, "nothing to run");
+  check_usage_error("run " + kTinyLlama + "--policy full -o /no/such/folder/r.json" + steps,
+                    "/no/such/folder");
+}
+
+TEST_CASE("CUDA where there is none is refused with the reason") {
+#ifndef REMATCH_CUDA
+  check_usage_error("run " + kTinyLlama + "--policy full --device cuda", "no CUDA");
+#endif
+}
+
+TEST_CASE("a point that needs more memory than there is is a result, and the code says so") {
+  const Outcome outcome = rematch("run " + kTinyLlama +
+                                  "--ffn 1099511627776 --policy full --steps 1 --blocks 0 --json");
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 5);
+  const Json report = Json::parse(outcome.out);
+  CHECK(report["points"][0]["status"] == "oom");
+  CHECK_THAT(report["points"][0]["reason"].get<std::string>(), Catch::Contains("out of memory"));
+}
+
+TEST_CASE("a point that takes too long is a result") {
+  const Outcome outcome =
+      rematch("run " + kTinyLlama + "--policy full --steps 100000 --blocks 0 --timeout 1s --json");
+  CHECK(outcome.code == 5);
+  CHECK(Json::parse(outcome.out)["points"][0]["status"] == "timeout");
+}
+
+// The signal comes in the middle of a child's work; what is finished stays, nothing is half there.
+TEST_CASE("an interrupted run leaves no half-written file and goes on where it was") {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("report.json");
+  const std::string command =
+      "run " + kTinyLlama + "--policy none,full --steps 200 --blocks 2 -o " + file;
+  Outcome interrupted;
+  interrupted = rematch(command + " & pid=$!; i=0; while [ ! -d " + scratch.file("report.points") +
+                        " ] || [ -z \"$(ls " + scratch.file("report.points") +
+                        ")\" ]; do sleep 0.1; i=$((i+1)); [ $i -lt 600 ] || break; done; "
+                        "kill -TERM $pid; wait $pid");
+  CHECK(interrupted.code == 128 + SIGTERM);
+  CHECK_FALSE(std::filesystem::exists(file));
+  int kept = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(scratch.file("report.points"))) {
+    CAPTURE(entry.path().string());
+    CHECK(rematch("validate " + entry.path().string()).code == 0);
+    ++kept;
+  }
+  CHECK(kept > 0);
+  const Outcome resumed = rematch(command);
+  CAPTURE(resumed.err);
+  CHECK(resumed.code == 0);
+  CHECK(std::filesystem::exists(file));
+}
+
+TEST_CASE("doctor names what can be used and why not the rest") {
+  const Outcome outcome = rematch("doctor");
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains("2.11.0") && Catch::Contains("device cuda"));
+  const Json json = Json::parse(rematch("doctor --json").out);
+  CHECK(json["engine"] == "ok");
+  CHECK(json["devices"]["cpu"] == "ok");
+}
+
+}  // namespace
+}  // namespace rematch::testing

@@ -1,0 +1,78 @@
+// What every build of the binary does with its command line.
+#include "policies/trace/json.h"
+#include "tests/harness/cli/command_line.h"
+#include "tests/support/catch.h"
+
+namespace rematch::testing {
+namespace {
+
+void check_usage_error(const std::string& arguments, const std::string& part) {
+  const Outcome outcome = rematch(arguments);
+  CAPTURE(arguments, outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(is_one_clear_line(outcome));
+  CHECK_THAT(outcome.err, Catch::Contains(part));
+}
+
+TEST_CASE("help goes to stdout with examples, for the tool and each subcommand") {
+  const Outcome help = rematch("--help");
+  CHECK(help.code == 0);
+  CHECK(help.err.empty());
+  CHECK_THAT(help.out, Catch::Contains("Examples:") && Catch::Contains("Exit codes"));
+  for (const char* command :
+       {"list", "describe", "trace", "plan", "predict", "run", "validate", "doctor"}) {
+    const Outcome one = rematch(std::string(command) + " --help");
+    CAPTURE(command);
+    CHECK(one.code == 0);
+    CHECK_THAT(one.out, Catch::Contains(std::string("rematch ") + command));
+    CHECK_THAT(one.out, Catch::Contains("Example"));
+  }
+}
+
+TEST_CASE("no subcommand is a usage error that shows the help") {
+  const Outcome outcome = rematch("");
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  CHECK_THAT(outcome.err, Catch::Contains("describe"));
+}
+
+TEST_CASE("unknown subcommands and flags get the nearest known one") {
+  check_usage_error("descrbe wan_small full", "did you mean 'describe'");
+  check_usage_error("plan --polcy full", "did you mean '--policy'");
+  check_usage_error("list extra", "'extra' is one argument too many");
+}
+
+TEST_CASE("list names policies and models, for people and as JSON") {
+  const Outcome text = rematch("list");
+  CHECK(text.code == 0);
+  CHECK_THAT(text.out, Catch::Contains("nth_last(N)") && Catch::Contains("wan_small"));
+  const Json json = Json::parse(rematch("list --json").out);
+  CHECK(json["policies"].size() > 10);
+  CHECK(json["models"].size() >= 5);
+  CHECK(json["policies"][0]["name"] == "none");
+}
+
+TEST_CASE("files that are not there or not readable as what they should be") {
+  const ScratchFolder scratch;
+  std::ofstream(scratch.file("broken.json")) << "{\"schema\": ";
+  std::ofstream(scratch.file("other.json")) << "{\"schema\": \"rematch.plan/9.0\"}";
+  check_usage_error("plan --policy full --trace " + scratch.file("missing.json"), "missing.json");
+  check_usage_error("plan --policy full --trace " + scratch.file("broken.json"), "broken.json");
+  check_usage_error("plan --policy full --trace " + scratch.file("other.json"), "rematch.plan/9.0");
+  check_usage_error("validate " + scratch.file("broken.json"), "broken.json");
+  check_usage_error("validate " + scratch.file("missing.json"), "missing.json");
+}
+
+TEST_CASE("an output that cannot be written is refused before anything runs") {
+  check_usage_error("plan --policy full --model wan_small -o /no/such/folder/plan.json",
+                    "/no/such/folder");
+  check_usage_error("plan --policy full --model wan_small -o /tmp", "it is a folder");
+}
+
+TEST_CASE("policies that are not there, or not well spelled") {
+  check_usage_error("plan --model wan_small --policy fulll", "did you mean 'full'");
+  check_usage_error("plan --model wan_small --policy 'nth_last(0)'", "0");
+}
+
+}  // namespace
+}  // namespace rematch::testing

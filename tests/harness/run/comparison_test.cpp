@@ -1,0 +1,121 @@
+// The pure parts of a comparison: order of turns, parity, time summaries, device obstacles.
+#include "harness/run/comparison.h"
+
+#include "harness/run/device.h"
+#include "harness/run/parity.h"
+#include "harness/run/time_summary.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+StepRecord step(const std::string& bits) {
+  StepRecord record;
+  record.loss_bits = bits;
+  record.gradient_norm_bits = "n" + bits;
+  record.parameter_hash = "p" + bits;
+  record.generator_hash = "g";
+  record.gradient_hashes = {{"a", "a" + bits}, {"b", "b" + bits}};
+  return record;
+}
+
+PointRecord point(const std::string& policy, const std::vector<std::string>& bits) {
+  PointRecord record;
+  record.policy = policy;
+  for (const std::string& text : bits) record.steps.push_back(step(text));
+  return record;
+}
+
+TEST_CASE("arms take turns so that none always runs first") {
+  CHECK(order_of_block(0, 3) == std::vector<std::size_t>{0, 1, 2});
+  CHECK(order_of_block(1, 3) == std::vector<std::size_t>{2, 1, 0});
+  CHECK(order_of_block(2, 3) == std::vector<std::size_t>{0, 1, 2});
+}
+
+TEST_CASE("equal steps are equal in every kind of bit") {
+  const ParityRecord parity = compare_steps(point("full", {"1", "2"}), point("none", {"1", "2"}));
+  CHECK(parity.reference == "none");
+  CHECK(parity.compared_steps == 2);
+  CHECK(parity.loss_bits_equal == true);
+  CHECK(parity.gradient_bits_equal == true);
+  CHECK(parity.parameter_hash_equal == true);
+  CHECK(parity.generator_hash_equal == true);
+  CHECK_FALSE(parity.first_different_step.has_value());
+}
+
+TEST_CASE("the first difference is named by step and tensor") {
+  PointRecord wrong = point("full", {"1", "2", "3"});
+  wrong.steps[1].gradient_hashes["b"] = "other";
+  wrong.steps[2] = step("9");
+  const ParityRecord parity = compare_steps(wrong, point("none", {"1", "2", "3"}));
+  CHECK(parity.gradient_bits_equal == false);
+  CHECK(parity.loss_bits_equal == false);
+  CHECK(parity.first_different_step == 1);
+  CHECK(parity.first_different_tensor == "b");
+}
+
+TEST_CASE("a gradient too many is a difference") {
+  PointRecord more = point("full", {"1"});
+  more.steps[0].gradient_hashes["c"] = "c";
+  CHECK(compare_steps(more, point("none", {"1"})).gradient_bits_equal == false);
+}
+
+TEST_CASE("a generator left elsewhere is a difference though all else is equal") {
+  PointRecord moved = point("full", {"1"});
+  moved.steps[0].generator_hash = "h";
+  const ParityRecord parity = compare_steps(moved, point("none", {"1"}));
+  CHECK(parity.generator_hash_equal == false);
+  CHECK(parity.loss_bits_equal == true);
+}
+
+TEST_CASE("without common steps nothing is claimed") {
+  const ParityRecord parity = compare_steps(point("full", {}), point("none", {"1"}));
+  CHECK(parity.compared_steps == 0);
+  CHECK_FALSE(parity.loss_bits_equal.has_value());
+}
+
+TimedBlock block(const std::vector<int>& milliseconds) {
+  TimedBlock timed;
+  timed.samples.emplace_back();
+  for (const int sample : milliseconds) {
+    timed.samples.back().push_back(std::chrono::milliseconds(sample));
+  }
+  timed.phases["forward"] = std::chrono::milliseconds(milliseconds.front());
+  return timed;
+}
+
+TEST_CASE("a time record keeps every sample and summarises by block") {
+  const TimeRecord time = summarize_blocks({block({10, 10, 10}), block({12, 12, 90})});
+  CHECK(time.samples.size() == 2);
+  CHECK(time.samples[1].size() == 3);
+  // Block medians 10 and 12; the stall of 90 moves neither.
+  CHECK(time.step_median == std::chrono::milliseconds(11));
+  CHECK(time.phases.at("forward") == std::chrono::milliseconds(11));
+  CHECK(time.quality.has_value());
+}
+
+TEST_CASE("the ratio is paired by block: what slows a block slows both") {
+  const TimeRecord slow = summarize_blocks({block({20, 20}), block({200, 200}), block({22, 22})});
+  const TimeRecord fast = summarize_blocks({block({10, 10}), block({100, 100}), block({11, 11})});
+  const StepRatioRecord ratio = ratio_to("none", slow, fast, 0.01);
+  CHECK(ratio.reference == "none");
+  CHECK(ratio.ratio == Catch::Detail::Approx(2.0));
+  CHECK(ratio.verdict == "slower");
+}
+
+TEST_CASE("why CUDA cannot be used is said in the order in which it would be found out") {
+  CHECK_THAT(cuda_obstacle(false, std::nullopt, 0).value(), Catch::Contains("preset cuda"));
+  CHECK_THAT(cuda_obstacle(true, std::nullopt, 0).value(), Catch::Contains("no NVIDIA driver"));
+  CHECK_THAT(cuda_obstacle(true, "535.104.05", 1).value(), Catch::Contains("535.104.05"));
+  CHECK_THAT(cuda_obstacle(true, "580.65.06", 0).value(), Catch::Contains("no device"));
+  CHECK_FALSE(cuda_obstacle(true, "580.65.06", 1).has_value());
+}
+
+TEST_CASE("an unknown device gets a suggestion") {
+  const auto device = usable_device("cude");
+  REQUIRE(std::holds_alternative<Rejected>(device));
+  CHECK_THAT(std::get<Rejected>(device).message, Catch::Contains("did you mean 'cuda'"));
+}
+
+}  // namespace
+}  // namespace rematch

@@ -1,0 +1,112 @@
+#include "harness/run/process.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <thread>
+
+#include "harness/run/child_point.h"
+#include "tests/support/catch.h"
+#include "tests/support/scratch_folder.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+ChildResult run_shell(const std::string& script, milliseconds limit = seconds(60)) {
+  return run_child({"/bin/sh", "-c", script}, limit);
+}
+
+TEST_CASE("a child's exit code and the end of its stderr come back") {
+  const ChildResult result = run_shell("echo first >&2; echo last >&2; exit 7");
+  CHECK(result.end == ChildEnd::kExited);
+  CHECK(result.code == 7);
+  CHECK(result.error_tail == "first\nlast\n");
+  CHECK(result.peak_resident.count > 0);
+}
+
+TEST_CASE("only the end of a long stderr is kept") {
+  const ChildResult result = run_shell(
+      "i=0; while [ $i -lt 3000 ]; do echo line$i >&2; "
+      "i=$((i+1)); done");
+  CHECK(result.code == 0);
+  CHECK(result.error_tail.size() == 4096);
+  CHECK_THAT(result.error_tail, Catch::EndsWith("line2999\n"));
+}
+
+TEST_CASE("a child that a signal ends says which") {
+  const ChildResult result = run_shell("kill -SEGV $$");
+  CHECK(result.end == ChildEnd::kSignalled);
+  CHECK(result.code == SIGSEGV);
+}
+
+// The grandchild holds the same stderr and would outlive a plain kill of its parent.
+TEST_CASE("a child that takes too long is ended with its whole process group") {
+  const testing::ScratchFolder scratch;
+  const std::string pid_file = scratch.file("pid");
+  const ChildResult result =
+      run_shell("sleep 1000 & echo $! > " + pid_file + "; wait", milliseconds(500));
+  CHECK(result.end == ChildEnd::kTimedOut);
+  CHECK(result.elapsed < seconds(10));
+  pid_t grandchild = 0;
+  REQUIRE(std::ifstream(pid_file) >> grandchild);
+  for (int attempt = 0; attempt < 100 && kill(grandchild, 0) == 0; ++attempt) {
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  CHECK(kill(grandchild, 0) == -1);
+}
+
+TEST_CASE("a child that ignores SIGTERM is killed") {
+  const ChildResult result =
+      run_shell("trap '' TERM; while true; do sleep 0.05; done", milliseconds(200));
+  CHECK(result.end == ChildEnd::kTimedOut);
+  CHECK(result.elapsed < seconds(20));
+}
+
+TEST_CASE("a signal to this process ends the child and is noted, not obeyed") {
+  const InterruptGuard interrupts;
+  std::thread sender([] {
+    std::this_thread::sleep_for(milliseconds(300));
+    kill(getpid(), SIGINT);
+  });
+  const ChildResult result = run_shell("sleep 1000");
+  sender.join();
+  CHECK(result.end == ChildEnd::kInterrupted);
+  CHECK(InterruptGuard::signal() == SIGINT);
+}
+
+TEST_CASE("what a child's end means for its point") {
+  PointRecord record;
+  ChildResult result;
+  result.peak_resident = Bytes{1234};
+
+  result.end = ChildEnd::kTimedOut;
+  describe_end(result, seconds(5), record);
+  CHECK(record.status == PointStatus::kTimeout);
+  CHECK_THAT(record.reason, Catch::Contains("5000 ms") && Catch::Contains("--timeout"));
+
+  result.end = ChildEnd::kSignalled;
+  result.code = SIGKILL;
+  describe_end(result, seconds(5), record);
+  CHECK(record.status == PointStatus::kOom);
+  CHECK(record.failure->signal == SIGKILL);
+  CHECK_THAT(record.reason, Catch::Contains("1234 bytes"));
+
+  result.code = SIGSEGV;
+  result.error_tail = "one\ntwo\n";
+  describe_end(result, seconds(5), record);
+  CHECK(record.status == PointStatus::kCrash);
+  CHECK_THAT(record.reason, Catch::EndsWith(": two"));
+
+  result.end = ChildEnd::kExited;
+  result.code = 3;
+  describe_end(result, seconds(5), record);
+  CHECK(record.status == PointStatus::kCrash);
+  CHECK(record.failure->exit_code == 3);
+}
+
+}  // namespace
+}  // namespace rematch
