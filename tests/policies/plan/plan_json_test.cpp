@@ -156,6 +156,8 @@ TEST_CASE("a broken plan is refused with the place of the mistake") {
       {[](Json& j) { j["types"] = Json::array(); }, "regions[0].type: refers to a type"},
       {[](Json& j) { j["types"][0]["ops"][0].erase("bytes"); },
        "types[0].ops[0]: key \"bytes\" is missing"},
+      {[](Json& j) { j["types"][0]["ops"][0]["bytes"] = -1; },
+       "types[0].ops[0].bytes: -1 is out of range"},
       {[](Json& j) {
          j["dimensions"] = {{"dim", "wide"}};
        },

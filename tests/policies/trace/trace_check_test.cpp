@@ -1,0 +1,75 @@
+#include "policies/trace/trace_check.h"
+
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "tests/support/toy_trace.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::int64_t kTooMany = (std::int64_t{1} << 53) + 1;
+
+TEST_CASE("a trace as recorded has no problem, nor has an empty one") {
+  CHECK(trace_problem(testing::toy_llama()) == std::nullopt);
+  CHECK(trace_problem(Trace{}) == std::nullopt);
+}
+
+// One broken thing each; what the message must say.
+TEST_CASE("every way to break a trace is noticed and named") {
+  struct Row {
+    std::function<void(Trace&)> make;
+    std::string message;
+  };
+  const Row rows[] = {
+      {[](Trace& t) { t.storages[3].bytes = {-1}; }, "storage 3: has -1 bytes"},
+      {[](Trace& t) { t.storages[3].bytes = {kTooMany}; }, "storage 3: has"},
+      {[](Trace& t) { t.values[4].storage = 9999; }, "value 4: refers to storage 9999"},
+      {[](Trace& t) { t.values[4].storage = kNone; }, "value 4: refers to storage -1"},
+      {[](Trace& t) { t.values[4].producer = 9999; }, "value 4: refers to op 9999"},
+      {[](Trace& t) {
+         t.values[4].shape = {2, -2};
+       },
+       "value 4: has a dimension of -2"},
+      {[](Trace& t) { t.ops[2].name.clear(); }, "op 2: has no name"},
+      {[](Trace& t) { t.ops[2].scope = 9999; }, "op 2 (aten::mean.dim): refers to scope 9999"},
+      {[](Trace& t) { t.ops[2].inputs[0].value = -2; }, "refers to value -2"},
+      {[](Trace& t) { t.ops[2].inputs[0].version = -1; }, "reads version -1"},
+      {[](Trace& t) { t.ops[2].inputs[0].value = t.ops[2].outputs[0]; }, "before it is made"},
+      {[](Trace& t) { t.ops[2].outputs[0] = t.ops[1].outputs[0]; }, "does not own its output"},
+      {[](Trace& t) { t.ops[2].outputs.push_back(t.ops[2].outputs[0]); }, "does not own"},
+      {[](Trace& t) { t.ops[2].outputs[0] = 9999; }, "op 2 (aten::mean.dim): refers to value"},
+      {[](Trace& t) { t.ops.back().outputs.pop_back(); }, "is no output of its producer"},
+      {[](Trace& t) { t.ops[3].writes[0] = 9999; }, "refers to storage 9999"},
+      {[](Trace& t) { t.ops[2].flops = kTooMany; }, "flops"},
+      {[](Trace& t) { t.scopes[1].path.clear(); }, "scope 1: has no name"},
+      {[](Trace& t) { t.scopes[1].path = ".a"; }, "scope 1 (.a): has no name"},
+      {[](Trace& t) { t.scopes[1].parent = 1; }, "scope 1 (blocks.0): refers to scope 1"},
+      {[](Trace& t) { t.scopes[1].first_op = -1; }, "spans ops -1 to"},
+      {[](Trace& t) { t.scopes[1].end_op = 0; }, "spans ops 1 to 0"},
+      {[](Trace& t) { t.scopes[1].end_op = 9999; }, "to 9999"},
+      {[](Trace& t) { t.blocks[1].scope = kNone; }, "block 1 (blocks): refers to scope -1"},
+      {[](Trace& t) { t.blocks[1].index = -3; }, "has layer index -3"},
+      {[](Trace& t) { t.packs[5].value = 9999; }, "pack 5: refers to value 9999"},
+      {[](Trace& t) { t.packs[5].version = -1; }, "pack 5: has version -1"},
+      {[](Trace& t) { t.packs.back().at_op = 0; }, "is packed after 0 ops"},
+      {[](Trace& t) { t.packs[5].at_op = 9999; }, "pack 5: is packed after 9999 ops"},
+      {[](Trace& t) { t.backward[0].op.clear(); }, "backward event 0: is no op"},
+      {[](Trace& t) { t.backward[0].pack = 0; }, "backward event 0 (aten::ones_like): is no op"},
+      {[](Trace& t) { t.backward[0].other_bytes = {-1}; }, "leaves -1 bytes"},
+      {[](Trace& t) { t.backward[1].pack = 9999; }, "backward event 1: refers to pack 9999"},
+      {[](Trace& t) { t.backward[1].other_bytes = {1}; }, "both a pack's event and an op"},
+      {[](Trace& t) { t.parameter_bytes = {-1}; }, "parameters have -1 bytes"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.message);
+    Trace trace = testing::toy_llama();
+    row.make(trace);
+    const auto problem = trace_problem(trace);
+    REQUIRE(problem.has_value());
+    CHECK_THAT(*problem, Catch::Contains(row.message));
+  }
+}
+
+}  // namespace
+}  // namespace rematch
