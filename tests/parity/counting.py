@@ -1,0 +1,78 @@
+"""Counts executed ops and bytes of one step in Python, with counting_allocator.cpp."""
+
+import ctypes
+import gc
+import pathlib
+import subprocess
+
+import torch
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+SOURCES = [HERE / "counting_allocator.cpp", HERE / "fingerprint.h"]
+LIBRARY = ROOT / "build" / "parity" / "counting_allocator.so"  # git ignores build/
+
+# The same op in C++; there it has a name of its own, so that it is one op on every device.
+NAMES_IN_CPP = {
+    "aten::_scaled_dot_product_flash_attention_for_cpu": "rematch::attention",
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": "rematch::attention_backward",
+}
+
+
+def compile_library():
+    newest = max(source.stat().st_mtime for source in SOURCES)
+    if LIBRARY.exists() and LIBRARY.stat().st_mtime > newest:
+        return
+    LIBRARY.parent.mkdir(parents=True, exist_ok=True)
+    torch_folder = pathlib.Path(torch.__file__).resolve().parent
+    command = ["g++", "-std=c++20", "-O1", "-fPIC", "-shared", "-Wall", f"-I{ROOT}"]
+    command += [f"-isystem{torch_folder}/include", str(SOURCES[0]), "-o", str(LIBRARY)]
+    command += [f"-L{torch_folder}/lib", "-ltorch_cpu", "-lc10"]
+    subprocess.run(command, check=True)
+
+
+class Counting:
+    """One a process: it replaces the CPU allocator for good. Make it before the first tensor."""
+
+    def __init__(self):
+        compile_library()
+        self.library = ctypes.PyDLL(str(LIBRARY))
+        for name in ("parity_current_bytes", "parity_peak_bytes"):
+            getattr(self.library, name).restype = ctypes.c_int64
+        for name in ("parity_executed", "parity_fingerprint"):
+            getattr(self.library, name).restype = ctypes.c_char_p
+        self.library.parity_install()
+
+    def lines(self, function):
+        text = getattr(self.library, function)().decode()
+        return dict(line.split(" ", 1) for line in text.splitlines())
+
+    def fingerprint(self):
+        return self.lines("parity_fingerprint")
+
+    def see_ops_of_mode(self):
+        """Call in a TorchDispatchMode's handler: what it calls itself is counted too."""
+        self.library.parity_see_ops_of_mode()
+
+    def step(self, forward):
+        """Runs forward and backward once. Bytes are above those held before."""
+        gc.collect()
+        gc.disable()  # a cycle that holds a tensor is Python's own cost, and counts
+        self.library.parity_start()
+        try:
+            loss = forward()
+            after_forward = self.library.parity_current_bytes()
+            loss.backward()
+        finally:
+            self.library.parity_stop()
+            gc.enable()
+        ops = {
+            NAMES_IN_CPP.get(name, name): int(count)
+            for name, count in self.lines("parity_executed").items()
+        }
+        return loss.detach(), {
+            "after_forward_bytes": after_forward,
+            "peak_bytes": self.library.parity_peak_bytes(),
+            "after_backward_bytes": self.library.parity_current_bytes(),
+            "executed_ops": dict(sorted(ops.items())),
+        }

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Writes golden/*.json: what Python PyTorch 2.11.0 does for the same models, data and policies.
+
+    python tests/parity/make_golden.py
+
+Needs torch 2.11.0, numpy and g++. See README.md here."""
+
+import argparse
+import hashlib
+import json
+import pathlib
+import sys
+
+import torch
+
+import data
+from counting import Counting
+from llama import Llama
+from policies import POLICIES
+from wan import Wan
+
+GOLDEN = pathlib.Path(__file__).resolve().parent / "golden"
+TORCH_VERSION = "2.11.0"
+SEED = 1
+STEP = 0
+WIDTH = 100
+MAX_STEPS = 5
+THREADS = 1  # sums of several threads depend on how many there are
+
+# The presets of models/preset/preset.cpp. parity_test holds the two to each other.
+MODELS = {
+    "llama_small": (
+        Llama,
+        data.text_batch,
+        {
+            "layers": 8,
+            "dim": 128,
+            "heads": 4,
+            "kv_heads": 2,
+            "ffn": 352,
+            "vocab": 256,
+            "batch": 2,
+            "tokens": 128,
+            "tied": 0,
+        },
+    ),
+    "wan_small": (
+        Wan,
+        data.shape_batch,
+        {
+            "layers": 8,
+            "dim": 96,
+            "heads": 4,
+            "ffn": 384,
+            "batch": 2,
+            "tokens": 128,
+            "frames": 2,
+            "height": 8,
+            "width": 8,
+            "text_tokens": 16,
+            "text_dim": 64,
+            "freq_dim": 64,
+            "channels": 4,
+        },
+    ),
+}
+POLICIES_BY_DTYPE = {
+    "float32": list(POLICIES),
+    "bfloat16": ["none", "full", "nth_first(2)", "attn_only", "save_mm"],
+}
+
+
+def tensor_bytes(tensor):
+    return tensor.detach().contiguous().view(torch.uint8).numpy().tobytes()
+
+
+def tensor_hash(tensor):
+    """As harness/measure/hash.h."""
+    return hashlib.sha256(tensor_bytes(tensor)).hexdigest()[:32]
+
+
+def loss_bits(loss):
+    return f"0x{int.from_bytes(tensor_bytes(loss.reshape(1)), 'little'):08x}"
+
+
+def measure_once(counting, model, batch, regions):
+    for parameter in model.parameters.by_name.values():
+        parameter.grad = None
+    with regions.forward_context():
+        loss, measured = counting.step(lambda: model.loss(batch, regions))
+    gradients = {
+        name: tensor_hash(parameter.grad) for name, parameter in model.parameters.by_name.items()
+    }
+    return {"loss_bits": loss_bits(loss), **measured}, gradients
+
+
+def measure(counting, model, batch, policy):
+    """Until two steps agree: Python's first checkpoint imports modules, which hold on to frames."""
+    regions = POLICIES[policy]
+    regions.before_op = counting.see_ops_of_mode
+    previous = None
+    for _ in range(MAX_STEPS):
+        found = measure_once(counting, model, batch, regions)
+        if found == previous:
+            return found
+        previous = found
+    sys.exit(f"{policy}: no two of {MAX_STEPS} steps in a row agree")
+
+
+def golden_of(counting, name, dtype):
+    make_model, make_batch, dimensions = MODELS[name]
+    model = make_model(dimensions, getattr(torch, dtype))
+    batch = make_batch(dimensions, SEED, STEP)
+    golden = {
+        "model": name,
+        "dtype": dtype,
+        "dimensions": dimensions,
+        "seed": SEED,
+        "step": STEP,
+        "fingerprint": counting.fingerprint(),
+        "batch_hashes": [tensor_hash(tensor) for tensor in batch],
+        "parameter_hashes": {
+            key: tensor_hash(tensor) for key, tensor in model.parameters.by_name.items()
+        },
+        "gradient_hashes": None,
+        "policies": {},
+    }
+    for policy in POLICIES_BY_DTYPE[dtype]:
+        measured, gradients = measure(counting, model, batch, policy)
+        golden["gradient_hashes"] = golden["gradient_hashes"] or gradients
+        if gradients != golden["gradient_hashes"]:
+            sys.exit(f"{name} {dtype} {policy}: gradients differ from none's, in Python itself")
+        golden["policies"][policy] = measured
+    return golden
+
+
+def fill(parts, indent):
+    """Comma-separated parts in lines of at most 100 columns where a part is not longer."""
+    lines = [" " * indent + parts[0]]
+    for part in parts[1:]:
+        if len(lines[-1]) + len(part) + 3 < WIDTH:
+            lines[-1] += ", " + part
+        else:
+            lines[-1] += ","
+            lines.append(" " * indent + part)
+    return lines
+
+
+def to_lines(value, start, indent):
+    """JSON in which only objects of objects take a line an entry."""
+    flat = json.dumps(value)
+    if not isinstance(value, (dict, list)) or len(start) + len(flat) < WIDTH:
+        return [start + flat]
+    if isinstance(value, list):
+        return [start + "[", *fill([json.dumps(v) for v in value], indent + 1), " " * indent + "]"]
+    if not any(isinstance(inner, (dict, list)) for inner in value.values()):
+        parts = [f"{json.dumps(key)}: {json.dumps(inner)}" for key, inner in value.items()]
+        return [start + "{", *fill(parts, indent + 1), " " * indent + "}"]
+    lines = [start + "{"]
+    for key, inner in value.items():
+        lines += to_lines(inner, " " * (indent + 1) + json.dumps(key) + ": ", indent + 1)
+        lines[-1] += ","
+    lines[-1] = lines[-1][:-1]
+    return [*lines, " " * indent + "}"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=pathlib.Path, default=GOLDEN, help="folder to write to")
+    arguments = parser.parse_args()
+    found = torch.__version__.split("+")[0]
+    if found != TORCH_VERSION:
+        sys.exit(f"torch is {found}; the golden files are of {TORCH_VERSION}: install that version")
+    torch.set_num_threads(THREADS)
+    counting = Counting()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    for name in MODELS:
+        for dtype in POLICIES_BY_DTYPE:
+            path = arguments.output / f"{name}_{dtype}.json"
+            golden = golden_of(counting, name, dtype)
+            path.write_text("\n".join(to_lines(golden, "", 0)) + "\n")
+            print(f"{path.name}: {len(golden['policies'])} policies")
+
+
+if __name__ == "__main__":
+    main()

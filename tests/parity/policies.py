@@ -1,0 +1,120 @@
+"""The named policies of policies/catalogue as a Python user writes them: torch.utils.checkpoint,
+non-reentrant, with selective contexts."""
+
+import contextlib
+import dataclasses
+
+import torch
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    checkpoint,
+    create_selective_checkpoint_contexts,
+    noop_context_fn,
+    set_checkpoint_early_stop,
+)
+
+aten = torch.ops.aten
+
+# The class attention_forward; these models run one op of it.
+ATTENTION = [aten._scaled_dot_product_flash_attention_for_cpu.default]
+MATMUL = [aten.mm.default, aten.addmm.default, aten.bmm.default]
+COMPUTE = [
+    *MATMUL,
+    aten._scaled_mm.default,
+    aten.convolution.default,
+    aten.convolution_overrideable.default,
+    aten.upsample_bilinear2d.default,
+    aten.upsample_bilinear2d.vec,
+    *ATTENTION,
+]
+
+
+def no_block(layer, num_layers):
+    return False
+
+
+def every_block(layer, num_layers):
+    return True
+
+
+@dataclasses.dataclass
+class Stretch:
+    layers: list
+    chosen: bool
+
+
+class Regions:
+    """Which layers are checkpointed, how many to a region, and what is kept inside."""
+
+    def __init__(self, chosen=every_block, save=(), run=1, is_root=False, early_stop=True):
+        self.chosen = chosen
+        self.save = frozenset(save)
+        self.run = run
+        self.is_root = is_root
+        self.early_stop = early_stop
+        self.before_op = lambda: None  # called by selective contexts, which hide ops from a counter
+
+    def contexts(self):
+        """What a list of ops stands for in create_selective_checkpoint_contexts."""
+
+        def policy(ctx, op, *args, **kwargs):
+            self.before_op()
+            saved = op in self.save
+            return CheckpointPolicy.MUST_SAVE if saved else CheckpointPolicy.PREFER_RECOMPUTE
+
+        return create_selective_checkpoint_contexts(policy)
+
+    def forward_context(self):
+        return contextlib.nullcontext() if self.early_stop else set_checkpoint_early_stop(False)
+
+    def root(self, function, *inputs):
+        return self.checkpointed(function, *inputs) if self.is_root else function(*inputs)
+
+    def stretches(self, num_layers):
+        """Runs of layers: those chosen in runs of at most `run`, the others one by one."""
+        runs = []
+        for layer in range(num_layers):
+            chosen = not self.is_root and self.chosen(layer, num_layers)
+            if chosen and runs and runs[-1].chosen and len(runs[-1].layers) < self.run:
+                runs[-1].layers.append(layer)
+            else:
+                runs.append(Stretch([layer], chosen))
+        return runs
+
+    def blocks(self, stretch, function, moved, *context):
+        """`function(layers, moved, *context)`, checkpointed where chosen. `moved` holds the one
+        reference to the input, so that a block can let go of it as C++'s does of a moved one."""
+        layers = stretch.layers
+        if not stretch.chosen:
+            return function(layers, moved, *context)
+        return self.checkpointed(
+            lambda x, *inputs: function(layers, [x], *inputs), moved.pop(), *context
+        )
+
+    def checkpointed(self, function, *inputs):
+        return checkpoint(
+            function,
+            *inputs,
+            use_reentrant=False,
+            preserve_rng_state=False,
+            context_fn=self.contexts if self.save else noop_context_fn,
+        )
+
+
+POLICIES = {
+    "none": Regions(no_block),
+    "full": Regions(),
+    "full_nostop": Regions(early_stop=False),
+    "nth_first(2)": Regions(lambda layer, _: layer % 2 == 0),
+    "nth_last(2)": Regions(lambda layer, _: (layer + 1) % 2 == 0),
+    "skip_nth(2)": Regions(lambda layer, _: layer % 2 != 0),
+    "first_n(3)": Regions(lambda layer, _: layer < 3),
+    "last_n(3)": Regions(lambda layer, num_layers: layer >= num_layers - 3),
+    "skip_list([0,2])": Regions(lambda layer, _: layer not in (0, 2)),
+    "only_list([1])": Regions(lambda layer, _: layer == 1),
+    "attn_only": Regions(save=ATTENTION),
+    "save_mm": Regions(save=MATMUL),
+    "save_compute": Regions(save=COMPUTE),
+    "segments(2)": Regions(run=2),
+    "root": Regions(is_root=True),
+}
