@@ -148,7 +148,7 @@ std::string canonical(const PolicyFamilyEntry& found, const std::vector<int>& ar
     if (!text.empty()) text += ',';
     text += std::to_string(argument);
   }
-  const std::string name(found.entry.name);
+  std::string name(found.entry.name);
   if (found.arguments == PolicyArguments::kNoArguments) return name;
   return found.arguments == PolicyArguments::kCount ? name + "(" + text + ")"
                                                     : name + "([" + text + "])";

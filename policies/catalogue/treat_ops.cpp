@@ -89,7 +89,7 @@ std::string OpTreater::scope_name(ScopeId scope, const PlacedRegion& region) con
   const int block = block_of(scope);
   if (block == kNone || block_of(region.first_scope) == kNone) return path;
   const std::size_t prefix = trace_.scopes[trace_.blocks[block].scope].path.size();
-  const std::string inside = path.size() > prefix ? path.substr(prefix + 1) : "";
+  std::string inside = path.size() > prefix ? path.substr(prefix + 1) : "";
   if (region.planned.layers.size() == 1) return inside;
   std::string name = "+";
   name += std::to_string(trace_.blocks[block].index - region.planned.layers.front());

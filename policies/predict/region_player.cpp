@@ -15,8 +15,7 @@ class RegionPlayer {
         stop_(type.early_stop ? graph.stop : static_cast<int>(graph.ops.size())),
         kept_(kept_values(graph, type.ops)),
         state_(graph, kept_),
-        alive_(graph.slots.size(), true),
-        num_alive_(graph.slots.size()) {}
+        alive_(graph.slots.size(), true) {}
 
   RegionSimulation play() {
     result_.kept = state_.held();
@@ -62,7 +61,11 @@ class RegionPlayer {
     std::vector<int> slots;
     for (std::size_t slot = 0; slot < graph_.slots.size(); ++slot) {
       const RegionUse& use = graph_.slots[slot].use;
-      if (alive_[slot] && graph_.values[use.value].producer != kNone) {
+      const RegionValue& value = graph_.values[use.value];
+      const auto num_writes =
+          static_cast<std::int32_t>(graph_.storages[value.storage].writes.size());
+      // What was overwritten after it was packed cannot be asked for: the engine refuses.
+      if (alive_[slot] && value.producer != kNone && use.version == num_writes) {
         slots.push_back(static_cast<int>(slot));
       }
     }
@@ -94,7 +97,6 @@ class RegionPlayer {
     alive_[slot] = false;
     state_.finish(slot);
     state_.drop(slot);
-    if (--num_alive_ == 0) state_.end();
   }
 
   void sample(Bytes held) { result_.curve.push_back(held + graph_.other_bytes_before + other_); }
@@ -106,7 +108,6 @@ class RegionPlayer {
   std::vector<bool> kept_;
   ReplayState state_;
   std::vector<bool> alive_;  // by slot
-  std::size_t num_alive_;
   int demanded_ = kNone;
   bool begun_ = false;
   Bytes other_;  // above other_bytes_before

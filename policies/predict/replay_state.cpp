@@ -154,12 +154,6 @@ void ReplayState::drop(int slot) {
   drop_use(graph_.slots[slot].use.value);
 }
 
-void ReplayState::end() {
-  for (std::size_t value = 0; value < available_.size(); ++value) {
-    if (available_[value]) let_go(static_cast<int>(value));
-  }
-}
-
 Bytes ReplayState::gain_of(const std::vector<int>& ops) const {
   std::vector<std::pair<int, int>> reads;  // value, times
   const auto count_read = [&reads](int value) {

@@ -32,8 +32,6 @@ class ReplayState {
   void take(int slot);
   void finish(int slot);
   void drop(int slot);
-  // The last slot is gone, and the record with it.
-  void end();
 
   bool is_planned_slot(int slot) const { return planned_slots_[slot]; }
   Bytes held() const { return held_; }

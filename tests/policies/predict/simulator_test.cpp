@@ -168,6 +168,52 @@ TEST_CASE("an empty tensor that is read unwritten is a constant, held to the reg
   }
 }
 
+// y is asked for; its mul reads the constant, which stays (10) beside y (10) after that last use.
+TEST_CASE("a constant outlives its last use") {
+  TraceBuilder build("filled", "bool");
+  const ValueId x = build.outside({1}, "bool", true);
+  const ValueId filled = build.call("aten::empty.memory_format", {}, {10});  // 0
+  const ValueId y = build.call("aten::mul.Tensor", {x, filled}, {10});       // 1
+  build.call("aten::silu", {y}, {1}, {{0}, {}});                             // 2
+  Trace trace = build.finish();
+  trace.backward = {demand(0), backward_op(0), release(0)};
+  const RegionType type = saving(trace, 0, 3, {});
+  const RegionSimulation result = simulate_region(trace, 0, 3, type, Schedule::kOnDemand);
+  CHECK(counts(result.curve) == std::vector<std::int64_t>{10, 20, 20});
+}
+
+// Attention's output (10) is kept; its log-sum-exp (4) was written in place, so it is not, and the
+// op runs again: both outputs beside the kept one, 24. The old output goes when the new one is
+// there.
+TEST_CASE("an op of which one output is kept makes it twice if another is needed") {
+  TraceBuilder build("partly_kept", "bool");
+  const ValueId x = build.outside({1}, "bool", true);
+  const auto outputs = build.op("rematch::attention", {x}, {{10}, {4}}, {{}, {0}});  // 0, pack 0
+  build.in_place("aten::add_.Scalar", {outputs[1]});                                 // 1
+  build.call("aten::silu", {outputs[1]}, {1}, {{0}, {}});                            // 2, pack 1
+  Trace trace = build.finish();
+  trace.backward = {demand(1), backward_op(0), release(1), demand(0), release(0)};
+  const RegionType type = saving(trace, 0, 3, {0});
+  const RegionSimulation result = simulate_region(trace, 0, 3, type, Schedule::kOnDemand);
+  CHECK(ops_of(result) == std::vector<OpId>{0, 1});
+  CHECK(counts(result.curve) == std::vector<std::int64_t>{10, 24, 14, 14});
+}
+
+// Plain autograd and the engine refuse to hand out what was overwritten since it was saved.
+TEST_CASE("nothing is planned for a tensor that was overwritten after it was saved") {
+  TraceBuilder build("overwritten", "bool");
+  const ValueId x = build.outside({1}, "bool", true);
+  const ValueId y = build.call("aten::gelu", {x}, {10});  // 0
+  build.call("aten::silu", {y}, {1}, {{0}, {}});          // 1, pack 0: y at version 0
+  build.in_place("aten::add_.Tensor", {y, x});            // 2
+  const ValueId z = build.call("aten::gelu", {x}, {5});   // 3
+  build.call("aten::silu", {z}, {1}, {{0}, {}});          // 4, pack 1: z
+  Trace trace = build.finish();
+  trace.backward = {demand(1), release(1), release(0)};
+  const RegionType type = saving(trace, 0, 5, {});
+  CHECK(ops_of(simulate_region(trace, 0, 5, type, Schedule::kOnDemand)) == std::vector<OpId>{3});
+}
+
 struct RandomRegion {
   Trace trace;
   OpRange range;
