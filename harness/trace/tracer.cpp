@@ -190,9 +190,9 @@ std::unique_ptr<torch::autograd::SavedVariableHooks> Tracer::make() {
 Trace record_trace(const std::function<at::Tensor()>& loss) {
   Tracer tracer;
   {
-    InPlaceAccumulation as_with_data;
-    OpModeGuard accumulate(&as_with_data);
     OpModeGuard watch(&tracer);
+    InPlaceAccumulation as_with_data;  // above the tracer, which sees the op that really runs
+    OpModeGuard accumulate(&as_with_data);
     at::Tensor value;
     {
       SavedTensorGuard save(&tracer);
