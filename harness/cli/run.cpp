@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "harness/cli/commands.h"
@@ -186,7 +187,12 @@ std::size_t terminal_columns() {
   return known ? size.ws_col : kWithoutTerminal;
 }
 
+// Children inherit it. Threads that spin while they wait make a step several times as long on a
+// machine that does something else besides (seen: 0.35 s became 1 to 10 s).
+void let_idle_threads_sleep() { setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0); }
+
 ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
+  let_idle_threads_sleep();
   const ComparisonSettings settings = settings_of(flags);
   install_counting_allocators();
   std::vector<Variant> variants;

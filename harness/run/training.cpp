@@ -58,6 +58,7 @@ at::Tensor Training::forward(const Batch& batch, StepListener& listener) {
 }
 
 void Training::backward(const at::Tensor& loss) {
+  const PhaseGuard phase(Phase::kBackward);  // the first gradient is made before autograd runs
   if (!device_.is_meta()) {
     loss.backward();
     return;
