@@ -214,7 +214,7 @@ class Closure {
   }
 
   void need_op(int op) {
-    if (planned_[op] || graph_.ops[op].side_effect) return;
+    if (planned_[op]) return;
     planned_[op] = true;
     pending_.push_back(op);
   }

@@ -108,6 +108,16 @@ TEST_CASE("a slot dropped between demands is not recomputed") {
   CHECK(ops_of(simulate_region(trace, 1, 5, type, Schedule::kOnDemand)) == std::vector<OpId>{3});
 }
 
+// b is kept (20) for its own slot only once c (5) is made; dropping that slot lets it go.
+TEST_CASE("a slot dropped between demands lets go of what was kept for it") {
+  Trace trace = chain();
+  trace.backward = {demand(3),      backward_op(0), release(3), release(2),
+                    backward_op(0), demand(1),      release(1), release(0)};
+  const RegionType type = saving(trace, 1, 5, {1});
+  const RegionSimulation result = simulate_region(trace, 1, 5, type, Schedule::kOnDemand);
+  CHECK(counts(result.curve) == std::vector<std::int64_t>{20, 25, 25, 0, 10});
+}
+
 // y = x + 0; y.add_(1) twice; packed after one and after two writes is two versions; a reader of
 // the first version runs before the second write, though nobody has asked for it yet.
 TEST_CASE("a write waits for planned readers of what it overwrites") {
