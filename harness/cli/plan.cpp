@@ -11,8 +11,7 @@ namespace {
 
 struct Flags {
   explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
-    app.add_option("--policy", policy, "One policy: a name of rematch list, or a JSON file")
-        ->required();
+    app.add_option("--policy", policy, "One policy: a name of rematch list, or a JSON file");
     app.add_option("--trace", trace, "A stored trace instead of --model");
     app.add_option("-o,--output", output, "File to write; stdout if not given");
     app.add_flag("--allow-no-effect", allow_no_effect, "Also a plan that changes nothing");
@@ -36,6 +35,7 @@ void add_plan(CLI::App& app, Action& action) {
       "  rematch plan --trace llama.trace.json --policy save_mm");
   command->callback([&action, flags] {
     action = [flags] {
+      if (flags->policy.empty()) throw UsageError("no policy given; rematch list shows them");
       require_writable(flags->output);
       const Policy policy = require(parse_policy(flags->policy));
       const Trace trace = obtain_trace(flags->model, flags->trace);

@@ -53,6 +53,7 @@ Finding check(const std::string& file) {
 }
 
 ExitCode run(const Flags& flags) {
+  if (flags.files.empty()) throw UsageError("no file given: rematch validate report.json");
   ExitCode code = ExitCode::kOk;
   Json findings = Json::array();
   for (const std::string& file : flags.files) {
@@ -77,7 +78,7 @@ void add_validate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "validate", "Holds files to the schema of their kind: trace, plan, policy, point, report");
   auto flags = std::make_shared<Flags>();
-  command->add_option("files", flags->files, "JSON files")->required();
+  command->add_option("files", flags->files, "JSON files");
   command->add_flag("--json", flags->json, "As JSON");
   command->footer("Example: rematch validate report.json wan.plan.json");
   command->callback([&action, flags] { action = [flags] { return run(*flags); }; });

@@ -181,6 +181,7 @@ void parity_pass(Training& training, at::Device device, int num_steps, Position&
                  PointRecord& record) {
   position = {"parity", -1, {}};
   record.parity.emplace();
+  record.parity->reference = record.policy;  // nothing else to compare with in this process
   record.parity->every_parameter_has_gradient = true;
   ParityListener listener(position, training, device, record);
   for (int step = 0; step < num_steps; ++step) {

@@ -23,10 +23,10 @@ inline std::string text_of(const std::string& file) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-// `arguments` as typed in a shell, after the program's name.
-inline Outcome rematch(const std::string& arguments) {
+// `arguments` as typed in a shell, after the program's name; `before` stands in front of that.
+inline Outcome rematch(const std::string& arguments, const std::string& before = "") {
   const ScratchFolder scratch;
-  const std::string command = std::string(REMATCH_BINARY) + " " + arguments + " >" +
+  const std::string command = before + REMATCH_BINARY + " " + arguments + " >" +
                               scratch.file("out") + " 2>" + scratch.file("err") + " </dev/null";
   const int status = std::system(command.c_str());
   Outcome outcome;
