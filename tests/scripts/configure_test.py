@@ -1,0 +1,51 @@
+"""A LibTorch that is missing or of another version ends the configuration with a line that helps."""
+
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class ConfigureTest(unittest.TestCase):
+    def setUp(self):
+        self.work = pathlib.Path(tempfile.mkdtemp(prefix="rematch_configure_"))
+        self.addCleanup(shutil.rmtree, self.work)
+
+    def configure(self, *flags):
+        done = subprocess.run(
+            ["cmake", "-S", ROOT, "-B", self.work / "build", "-G", "Ninja", *flags],
+            capture_output=True, text=True)
+        self.assertNotEqual(done.returncode, 0)
+        return " ".join(done.stderr.split())  # CMake wraps its messages
+
+    def libtorch(self, version):
+        """A folder that looks like the LibTorch of a version."""
+        major, minor, patch = version.split(".")
+        for name, text in {
+                "include/ATen/ATen.h": "", "lib/libtorch_cpu.so": "", "lib/libc10.so": "",
+                "include/torch/headeronly/version.h":
+                    f"#define TORCH_VERSION_MAJOR {major}\n#define TORCH_VERSION_MINOR {minor}\n"
+                    f"#define TORCH_VERSION_PATCH {patch}\n"}.items():
+            path = self.work / "libtorch" / "torch" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return self.work / "libtorch"
+
+    def test_a_folder_without_libtorch_is_named_with_what_to_do(self):
+        output = self.configure("-DLIBTORCH_ROOT=/nowhere")
+        self.assertIn("no LibTorch in LIBTORCH_ROOT=/nowhere: run scripts/setup", output)
+
+    def test_another_version_is_named(self):
+        output = self.configure(f"-DLIBTORCH_ROOT={self.libtorch('2.10.1')}")
+        self.assertIn("holds LibTorch 2.10.1; the engine is bound to 2.11", output)
+
+    def test_cuda_without_libtorch_is_refused(self):
+        output = self.configure("-DREMATCH_LIBTORCH=OFF", "-DREMATCH_CUDA=ON")
+        self.assertIn("REMATCH_CUDA=ON needs REMATCH_LIBTORCH=ON", output)
+
+
+if __name__ == "__main__":
+    unittest.main()
