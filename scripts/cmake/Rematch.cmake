@@ -154,11 +154,12 @@ function(rematch_add_test name)
 endfunction()
 
 # One ctest test a test case, labelled by its tag. Only tags that the sources mention are asked for:
-# asking for a tag that no test has makes Catch warn. A tag written since the last configure leaves its
+# asking for a tag that no test has makes Catch warn. One OpenMP thread a test: ctest runs as many at
+# once as there are cores, and waiting threads spin. A tag written since the last configure leaves its
 # test under `unit` until the next.
 function(rematch_discover_tests name)
   set(common TEST_PREFIX "${name}/" PROPERTIES SKIP_REGULAR_EXPRESSION ": skipped" PROCESSORS 1
-      TIMEOUT 600 LABELS)
+      TIMEOUT 600 ENVIRONMENT OMP_NUM_THREADS=1 LABELS)
   set(unlabelled "~[.]")
   foreach(label property golden parity gpu)
     set(mentions "")
