@@ -68,11 +68,16 @@ TEST_CASE("bytes after forward are linear in the number of blocks left alone") {
   CHECK(after("none") == full + 8 * per_block - modulation);
 }
 
+// Backward starts with the last block and rebuilds it at once. What is left to gain is what the
+// head's backward holds before that: a small part of the block.
 TEST_CASE("checkpointing the last block saves nothing at the peak") {
   const Fixture f;
   CHECK(f.run("full").peak_bytes == f.run("first_n(7)").peak_bytes);
-  // Alone it is rebuilt at once where the peak already is, on top of its own input.
-  CHECK(f.run("last_n(1)", Schedule::kWholeRegion).peak_bytes >= f.run("none").peak_bytes);
+  const ModelStep none = f.run("none");
+  const ModelStep last = f.run("last_n(1)", Schedule::kWholeRegion);
+  const std::int64_t block_bytes = none.after_forward_bytes - last.after_forward_bytes;
+  CHECK(block_bytes > 0);
+  CHECK(none.peak_bytes - last.peak_bytes < block_bytes / 10);
 }
 
 TEST_CASE("a prefix never peaks higher than every N-th with as many blocks") {
