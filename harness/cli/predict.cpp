@@ -97,6 +97,7 @@ ExitCode predict(const Flags& flags) {
   settings.optimizer = parse_optimizer(flags.optimizer);
   settings.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
   settings.device = "meta";
+  settings.simulate = false;
   install_counting_allocators(flags.round_512 ? kCudaRounding : 1);
   const std::vector<Variant> variants = require(make_variants(settings));
   Json predictions = Json::array();

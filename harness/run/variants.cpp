@@ -147,8 +147,11 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings
       variant.identity.schedule = named.plan.regions.empty() ? Schedule::kWholeRegion : schedule;
       variant.effect = effect_of(named, variant.identity.plan_sha256, extremes);
       variant.prediction = model.predict(named.plan, schedule);
-      variant.predicted_counts = predicted_counts(trace, named.plan, schedule, variant.prediction);
-      variant.step_flops = flops_of(trace, named.plan, schedule);
+      if (settings.simulate) {
+        variant.predicted_counts =
+            predicted_counts(trace, named.plan, schedule, variant.prediction);
+        variant.step_flops = flops_of(trace, named.plan, schedule);
+      }
       variants.push_back(std::move(variant));
       if (named.plan.regions.empty()) break;
     }

@@ -25,6 +25,9 @@ struct VariantSettings {
   std::string data_file;
   std::uint64_t seed = 0;
   int threads = 1;
+  // Also simulate each plan on the trace: the counts that a run's are held to, and its flops. It
+  // takes longer than the step on meta.
+  bool simulate = true;
 };
 
 struct Variant {
@@ -32,9 +35,10 @@ struct Variant {
   Plan plan;
   PointIdentity identity;
   EffectRecord effect;
-  CountsRecord predicted_counts;  // of one step: from trace and plan; the optimizer's from meta
-  Prediction prediction;          // the engine's run on meta
-  std::int64_t step_flops = 0;    // matmul and attention, recompute included
+  Prediction prediction;  // the engine's step on meta
+  // If simulated. Counts of one step: from trace and plan; the optimizer's from meta.
+  CountsRecord predicted_counts;
+  std::int64_t step_flops = 0;  // matmul and attention, recompute included
 };
 
 // In the order of policies, schedules inside; a plan without regions has no schedule and comes
