@@ -10,6 +10,11 @@
 
 #include "tests/support/scratch_folder.h"
 
+// Set by the build; without it the binary is looked up on the path.
+#ifndef REMATCH_BINARY
+#define REMATCH_BINARY "rematch"
+#endif
+
 namespace rematch::testing {
 
 struct Outcome {
