@@ -11,7 +11,7 @@ namespace rematch {
 namespace {
 
 const std::vector<std::string_view> kSchedules = {"whole_region", "on_demand", "both"};
-const std::vector<std::string_view> kOptimizers = {"adamw", "none"};
+const std::vector<std::string_view> kOptimizers = {"adamw", "adamw(learning_rate=1e-3)", "none"};
 constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 30);
 
 }  // namespace
@@ -39,8 +39,8 @@ std::chrono::milliseconds parse_duration(const std::string& text) {
 }
 
 #ifdef REMATCH_LIBTORCH
-OptimizerKind parse_optimizer(const std::string& text) {
-  if (const auto kind = optimizer_from_string(text)) return *kind;
+OptimizerChoice parse_optimizer(const std::string& text) {
+  if (const auto choice = optimizer_from_string(text)) return *choice;
   throw UsageError("unknown optimizer '" + text + "'" + did_you_mean(text, kOptimizers));
 }
 #endif

@@ -19,7 +19,7 @@ std::vector<Schedule> parse_schedules(const std::string& text);
 std::chrono::milliseconds parse_duration(const std::string& text);
 
 #ifdef REMATCH_LIBTORCH
-OptimizerKind parse_optimizer(const std::string& text);
+OptimizerChoice parse_optimizer(const std::string& text);
 #endif
 
 }  // namespace rematch

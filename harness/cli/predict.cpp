@@ -22,7 +22,7 @@ struct Flags {
     app.add_option("--policy", policies, "Policies, separated by commas");
     app.add_option("--plan", plan_files, "Plan files, instead of policies or with them");
     app.add_option("--schedule", schedule, "whole_region, on_demand or both");
-    app.add_option("--optimizer", optimizer, "adamw or none");
+    app.add_option("--optimizer", optimizer, "adamw, adamw(learning_rate=3e-4) or none");
     app.add_flag("--round-512", round_512, "Sizes as CUDA's caching allocator counts them");
     app.add_flag("--allow-no-effect", allow_no_effect, "Also plans that change nothing");
     app.add_flag("--json", json, "As JSON");

@@ -42,7 +42,8 @@ struct Flags {
         ->check(CLI::Range(1, kMostSteps));
     app.add_option("--blocks", num_blocks, "Child processes of time for each point; 0: no times")
         ->check(CLI::Range(0, kMostBlocks));
-    app.add_option("--optimizer", optimizer, "adamw, or none for forward and backward alone");
+    app.add_option("--optimizer", optimizer,
+                   "adamw, adamw(learning_rate=3e-4), or none for forward and backward alone");
     app.add_option("--data", data_file, "Text file to train on; without it, the one that ships");
     app.add_option("--seed", seed, "Of data and generators")->check(CLI::Range(0, kMostSteps));
     app.add_option("--threads", num_threads, "Of LibTorch; its own choice if not given")

@@ -7,10 +7,17 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <utility>
 
 namespace rematch {
 namespace {
+
+constexpr std::string_view kNothingName = "none";
+constexpr std::string_view kAdamWName = "adamw";
+constexpr std::string_view kRateOpening = "adamw(learning_rate=";
 
 class NoOptimizer final : public Optimizer {
  public:
@@ -115,20 +122,33 @@ class AdamW final : public Optimizer {
 
 }  // namespace
 
-std::optional<OptimizerKind> optimizer_from_string(std::string_view text) {
-  if (text == "adamw") return OptimizerKind::kAdamW;
-  if (text == "none") return OptimizerKind::kNothing;
-  return std::nullopt;
+std::optional<OptimizerChoice> optimizer_from_string(std::string_view text) {
+  if (text == kNothingName) return OptimizerKind::kNothing;
+  if (text == kAdamWName) return OptimizerKind::kAdamW;
+  if (!text.starts_with(kRateOpening) || !text.ends_with(')')) return std::nullopt;
+  const char* begin = text.data() + kRateOpening.size();
+  const char* end = text.data() + text.size() - 1;
+  OptimizerChoice choice;
+  double& rate = choice.settings.learning_rate;
+  const auto [rest, error] = std::from_chars(begin, end, rate);
+  if (error != std::errc() || rest != end || !std::isfinite(rate) || rate <= 0) return std::nullopt;
+  return choice;
 }
 
-std::string_view to_string(OptimizerKind kind) {
-  return kind == OptimizerKind::kAdamW ? "adamw" : "none";
+std::string to_string(const OptimizerChoice& choice) {
+  if (choice.kind == OptimizerKind::kNothing) return std::string(kNothingName);
+  const double rate = choice.settings.learning_rate;
+  if (rate == AdamWSettings{}.learning_rate) return std::string(kAdamWName);
+  std::array<char, 32> digits{};  // the shortest that reads back as the same number
+  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), rate);
+  std::string text(kRateOpening);
+  return text.append(digits.data(), end).append(")");
 }
 
-std::unique_ptr<Optimizer> make_optimizer(OptimizerKind kind, std::vector<at::Tensor> parameters,
-                                          const AdamWSettings& settings) {
-  if (kind == OptimizerKind::kNothing) return std::make_unique<NoOptimizer>();
-  return std::make_unique<AdamW>(std::move(parameters), settings);
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerChoice& choice,
+                                          std::vector<at::Tensor> parameters) {
+  if (choice.kind == OptimizerKind::kNothing) return std::make_unique<NoOptimizer>();
+  return std::make_unique<AdamW>(std::move(parameters), choice.settings);
 }
 
 }  // namespace rematch

@@ -14,9 +14,6 @@ namespace rematch {
 
 enum class OptimizerKind : std::uint8_t { kAdamW, kNothing };
 
-std::optional<OptimizerKind> optimizer_from_string(std::string_view text);
-std::string_view to_string(OptimizerKind kind);
-
 // As torch.optim.AdamW(lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.01, fused=True).
 struct AdamWSettings {
   double learning_rate = 1e-3;
@@ -25,6 +22,19 @@ struct AdamWSettings {
   double epsilon = 1e-8;
   double weight_decay = 0.01;
 };
+
+struct OptimizerChoice {
+  // Implicit: a kind alone is a choice, with its defaults.
+  OptimizerChoice(OptimizerKind chosen = OptimizerKind::kAdamW) : kind(chosen) {}
+  OptimizerKind kind;
+  AdamWSettings settings;  // of kAdamW
+};
+
+// "adamw", "adamw(learning_rate=3e-4)", "none"; nothing for anything else, or a rate that is not
+// a positive number.
+std::optional<OptimizerChoice> optimizer_from_string(std::string_view text);
+// The canonical spelling: what is not the default is said.
+std::string to_string(const OptimizerChoice& choice);
 
 class Optimizer {
  public:
@@ -39,7 +49,7 @@ class Optimizer {
 
 // `parameters` are leaves and outlive the optimizer's use. bfloat16 ones get float32 master weights
 // and moments: the update runs on the master, the parameter is its rounded copy.
-std::unique_ptr<Optimizer> make_optimizer(OptimizerKind kind, std::vector<at::Tensor> parameters,
-                                          const AdamWSettings& settings = {});
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerChoice& choice,
+                                          std::vector<at::Tensor> parameters);
 
 }  // namespace rematch

@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-TrainingSettings meta_settings(const ModelSpec& spec, OptimizerKind optimizer,
+TrainingSettings meta_settings(const ModelSpec& spec, const OptimizerChoice& optimizer,
                                const std::string& data_file, std::uint64_t seed) {
   TrainingSettings settings;
   settings.model = spec;
@@ -50,8 +50,8 @@ class ProbeListener final : public StepListener {
 
 }  // namespace
 
-MetaModel::MetaModel(const ModelSpec& spec, OptimizerKind optimizer, const std::string& data_file,
-                     std::uint64_t seed)
+MetaModel::MetaModel(const ModelSpec& spec, const OptimizerChoice& optimizer,
+                     const std::string& data_file, std::uint64_t seed)
     : spec_(spec), training_(meta_settings(spec, optimizer, data_file, seed)) {
   training_.optimizer().prepare();
 }

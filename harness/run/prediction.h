@@ -22,7 +22,7 @@ struct Prediction {
 class MetaModel {
  public:
   // `data_file` is only checked: its bytes play no part. Throws what make_data throws.
-  MetaModel(const ModelSpec& spec, OptimizerKind optimizer, const std::string& data_file,
+  MetaModel(const ModelSpec& spec, const OptimizerChoice& optimizer, const std::string& data_file,
             std::uint64_t seed);
 
   Trace trace();

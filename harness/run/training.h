@@ -35,7 +35,7 @@ struct TrainingSettings {
   std::string data_file;  // empty: what ships with the project
   std::uint64_t seed = 0;
   at::Device device = at::kCPU;
-  OptimizerKind optimizer = OptimizerKind::kAdamW;
+  OptimizerChoice optimizer;
 };
 
 class Training {

@@ -35,7 +35,7 @@ PointIdentity shared_identity(const VariantSettings& settings) {
   identity.seed = settings.seed;
   identity.attention_backend = "flash";
   identity.dtype = settings.model.dtype;
-  identity.optimizer = std::string(to_string(settings.optimizer));
+  identity.optimizer = to_string(settings.optimizer);
   identity.threads = settings.threads;
   identity.allocator = settings.device == "cuda"   ? "cuda_caching"
                        : settings.device == "meta" ? "meta_counting"

@@ -21,7 +21,7 @@ struct VariantSettings {
   std::vector<Schedule> schedules = {Schedule::kOnDemand};
   NoEffect no_effect = NoEffect::kReject;
   std::string device = "cpu";
-  OptimizerKind optimizer = OptimizerKind::kAdamW;
+  OptimizerChoice optimizer;
   std::string data_file;
   std::uint64_t seed = 0;
   int threads = 1;

@@ -166,6 +166,22 @@ TEST_CASE("a point that needs more memory than there is is a result, and the cod
   CHECK(report["points"][0]["failure"]["requested_bytes"] >= std::int64_t{1} << 34);
 }
 
+// A step of 1e30 sends every parameter far beyond what float32 can square.
+TEST_CASE("a loss that is not finite fails its point, whatever its bits say") {
+  const Outcome outcome = rematch("run " + kTinyLlama +
+                                  "--policy full --optimizer 'adamw(learning_rate=1e30)' "
+                                  "--steps 4 --blocks 1 --json");
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 5);
+  const Json report = Json::parse(outcome.out);
+  for (const Json& point : report["points"]) {
+    CHECK(point["status"] == "invalid");
+    CHECK_THAT(point["reason"].get<std::string>(), Catch::Contains("the loss of step"));
+    CHECK(point["steps"].back()["loss"].is_null());
+    CHECK(point["steps"].back()["loss_bits"].get<std::string>().starts_with("0x"));
+  }
+}
+
 TEST_CASE("a point that takes too long is a result") {
   const Outcome outcome =
       rematch("run " + kTinyLlama + "--policy full --steps 100000 --blocks 0 --timeout 1s --json");

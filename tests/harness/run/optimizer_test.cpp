@@ -82,11 +82,20 @@ TEST_CASE("no optimizer changes nothing") {
   CHECK(parameter[0].item<float>() == 1.0F);
 }
 
-TEST_CASE("names and kinds of optimizers") {
-  CHECK(optimizer_from_string("adamw") == OptimizerKind::kAdamW);
-  CHECK(optimizer_from_string("none") == OptimizerKind::kNothing);
-  CHECK_FALSE(optimizer_from_string("sgd").has_value());
-  CHECK(to_string(OptimizerKind::kAdamW) == "adamw");
+TEST_CASE("optimizers have a canonical spelling that reads back") {
+  for (const char* text : {"adamw", "none", "adamw(learning_rate=3e-04)"}) {
+    const std::optional<OptimizerChoice> choice = optimizer_from_string(text);
+    REQUIRE(choice.has_value());
+    CHECK(to_string(*choice) == to_string(*optimizer_from_string(to_string(*choice))));
+  }
+  CHECK(optimizer_from_string("adamw(learning_rate=0.5)")->settings.learning_rate == 0.5);
+  CHECK(to_string(*optimizer_from_string("adamw(learning_rate=0.001)")) == "adamw");
+  for (const char* text :
+       {"sgd", "adamw()", "adamw(learning_rate=0)", "adamw(learning_rate=-1)",
+        "adamw(learning_rate=1e-3", "adamw(learning_rate=1x)", "adamw(learning_rate=inf)"}) {
+    CAPTURE(text);
+    CHECK_FALSE(optimizer_from_string(text).has_value());
+  }
 }
 
 }  // namespace
