@@ -51,11 +51,9 @@ HeldBytes held_after_forward(const Trace& trace, const Plan& plan) {
   for (std::size_t pack = 0; pack < trace.packs.size(); ++pack) {
     if (!in_region[pack]) unmanaged.insert(trace.values[trace.packs[pack].value].storage);
   }
-  const std::set<StorageId> anyway = alive_anyway(trace);
-  inputs = without(without(inputs, kept), anyway);
-  unmanaged = without(without(without(unmanaged, kept), inputs), anyway);
-  return {bytes_of(trace, without(kept, anyway)), bytes_of(trace, inputs),
-          bytes_of(trace, unmanaged)};
+  inputs = without(inputs, kept);
+  unmanaged = without(without(without(unmanaged, kept), inputs), alive_anyway(trace));
+  return {bytes_of(trace, kept), bytes_of(trace, inputs), bytes_of(trace, unmanaged)};
 }
 
 }  // namespace rematch

@@ -4,6 +4,7 @@
 #include "policies/catalogue/resolve.h"
 #include "tests/support/catch.h"
 #include "tests/support/toy_trace.h"
+#include "tests/support/trace_builder.h"
 
 namespace rematch {
 namespace {
@@ -45,11 +46,35 @@ TEST_CASE("what is held is linear in the number of layers left alone") {
   for (std::size_t i = 1; i < totals.size(); ++i) CHECK(totals[i] - totals[i - 1] == per_layer);
 }
 
-TEST_CASE("a tensor that two regions share is counted once") {
-  // save_mm keeps w2's result in every block. It is a block's last op but one, so no other region
-  // reads it. Segments of one model share the residual stream at their borders only.
+TEST_CASE("regions read the residual stream at their borders only") {
   CHECK(held("segments(2)", 4).inputs == Bytes{2 * kWidth});
   CHECK(held("root", 4).inputs == Bytes{0});
+}
+
+// The first block's result, 10 bytes, is kept there, read by the second block, and saved by the
+// head: held once. So is the second's input to both blocks, 7 bytes, which the head saves too. The
+// weight's view that the head saves is a parameter's.
+TEST_CASE("a tensor that several hold is counted once") {
+  testing::TraceBuilder build("shared", "bool");
+  const ValueId weight = build.parameter({3});
+  const ValueId x = build.call("aten::gelu", {build.outside({1}, "bool", true)}, {7});
+  ValueId y = x;
+  for (int layer = 0; layer < 2; ++layer) {
+    const auto scope = build.scope("blocks", layer);
+    y = build.call("aten::mm", {y, x}, {layer == 0 ? 10 : 5}, {{0, 1}, {}});
+    if (layer == 0) build.call("aten::mul.Tensor", {y, x}, {1}, {{0, 1}, {}});
+    if (layer == 0) continue;
+    y = build.call("aten::silu", {y}, {5}, {{0}, {}});
+  }
+  const ValueId first_result = build.trace().ops[1].outputs[0];
+  build.call("aten::mul.Tensor", {first_result, x}, {1}, {{0, 1}, {}});
+  build.call("aten::mm", {y, build.view("aten::t", weight, {3})}, {1}, {{1}, {}});
+  const Trace trace = build.finish();
+  const auto plan = resolve(std::get<Policy>(parse_policy("save_mm")), trace);
+  const HeldBytes bytes = held_after_forward(trace, std::get<Plan>(plan));
+  CHECK(bytes.kept == Bytes{10 + 5});
+  CHECK(bytes.inputs == Bytes{7});
+  CHECK(bytes.unmanaged == Bytes{0});
 }
 
 }  // namespace
