@@ -50,6 +50,14 @@ std::variant<NamedPlan, Rejected> resolved(const Policy& policy, const Trace& tr
   return NamedPlan{std::get<Plan>(std::move(plan)), policy.no_effect_is_intended};
 }
 
+Rejected made_for_another_model(const Plan& plan, const Trace& trace) {
+  const std::string difference = plan.model == trace.model
+                                     ? " with other dimensions, dtype or ops than this one"
+                                     : ", this is " + trace.model;
+  return Rejected{"the plan of policy '" + plan.policy + "' was made for " + plan.model +
+                  difference + "; make it again with `rematch plan` and the same flags"};
+}
+
 std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const VariantSettings& settings,
                                                            const Trace& trace,
                                                            const std::string& trace_hash) {
@@ -60,11 +68,7 @@ std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const VariantSettings
     plans.push_back(std::get<NamedPlan>(std::move(plan)));
   }
   for (const Plan& plan : settings.plans) {
-    if (plan.trace_sha256 != trace_hash) {
-      return Rejected{"the plan of policy '" + plan.policy + "' was made for " + plan.model +
-                      " with other dimensions, dtype or ops than this " + trace.model +
-                      "; make it again with `rematch plan` and the same flags"};
-    }
+    if (plan.trace_sha256 != trace_hash) return made_for_another_model(plan, trace);
     plans.push_back({plan, /*no_effect_is_intended=*/true});
   }
   return plans;

@@ -112,7 +112,7 @@ TEST_CASE("a run of a plan file is the run of its policy") {
 
   const Outcome other = rematch("run " + kTinyDit + "--plan " + plan + " --steps 1 --blocks 0");
   CHECK(other.code == 2);
-  CHECK_THAT(other.err, Catch::Contains("was made for llama_small"));
+  CHECK_THAT(other.err, Catch::Contains("was made for llama_small, this is wan_small"));
 }
 
 TEST_CASE("bad inputs are refused in one line") {
