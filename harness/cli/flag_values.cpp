@@ -1,6 +1,7 @@
 #include "harness/cli/flag_values.h"
 
 #include <charconv>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -12,7 +13,16 @@ namespace {
 
 const std::vector<std::string_view> kSchedules = {"whole_region", "on_demand", "both"};
 const std::vector<std::string_view> kOptimizers = {"adamw", "adamw(learning_rate=1e-3)", "none"};
+constexpr int kMostBlocks = 1000;
 constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 30);
+
+// A whole number that is all of `text`.
+std::optional<int> whole_number(std::string_view text) {
+  int number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
+  return number;
+}
 
 }  // namespace
 
@@ -38,7 +48,30 @@ std::chrono::milliseconds parse_duration(const std::string& text) {
                    "days: 500ms, 90s, 10min, 1h");
 }
 
+double parse_percent(const std::string& text) {
+  double percent = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, percent);
+  if (error == std::errc() && std::string_view(rest, static_cast<std::size_t>(end - rest)) == "%" &&
+      percent > 0 && percent <= 100) {
+    return percent / 100;
+  }
+  throw UsageError("'" + text + "' is no percentage above 0% and up to 100%, such as 2%");
+}
+
 #ifdef REMATCH_LIBTORCH
+BlockRule parse_blocks(const std::string& blocks, const std::string& precision) {
+  const std::size_t colon = blocks.find(':');
+  const std::string_view text = blocks;
+  const auto least = whole_number(text.substr(0, colon));
+  const auto most = colon == std::string::npos ? least : whole_number(text.substr(colon + 1));
+  if (!least || !most || *least < 0 || *most < *least || *most > kMostBlocks) {
+    throw UsageError("--blocks '" + blocks + "' is neither a number from 0 to " +
+                     std::to_string(kMostBlocks) + " nor a range of them such as 4:8");
+  }
+  return {.least = *least, .most = *most, .precision = parse_percent(precision)};
+}
+
 OptimizerChoice parse_optimizer(const std::string& text) {
   if (const auto choice = optimizer_from_string(text)) return *choice;
   throw UsageError("unknown optimizer '" + text + "'" + did_you_mean(text, kOptimizers));

@@ -29,7 +29,6 @@ namespace rematch {
 namespace {
 
 constexpr int kMostSteps = 1'000'000;
-constexpr int kMostBlocks = 1000;
 constexpr int kMostThreads = 4096;
 
 struct Flags {
@@ -40,8 +39,10 @@ struct Flags {
     app.add_option("--device", device, "cpu, meta or cuda");
     app.add_option("--steps", num_steps, "Steps of every pass and block")
         ->check(CLI::Range(1, kMostSteps));
-    app.add_option("--blocks", num_blocks, "Child processes of time for each point; 0: no times")
-        ->check(CLI::Range(0, kMostBlocks));
+    app.add_option("--blocks", blocks,
+                   "Child processes of time for each point: N, or LEAST:MOST, which ends when "
+                   "--precision is reached; 0: no times");
+    app.add_option("--precision", precision, "What a ratio is to be known to: 2%");
     app.add_option("--optimizer", optimizer,
                    "adamw, adamw(learning_rate=3e-4), or none for forward and backward alone");
     app.add_option("--data", data_file, "Text file to train on; without it, the one that ships");
@@ -61,7 +62,8 @@ struct Flags {
   std::string schedule = "on_demand";
   std::string device = "cpu";
   int num_steps = 10;
-  int num_blocks = 4;
+  std::string blocks = "4:8";
+  std::string precision = "2%";
   std::string optimizer = "adamw";
   std::string data_file;
   std::int64_t seed = 0;
@@ -154,7 +156,7 @@ ComparisonSettings settings_of(const Flags& flags) {
   variants.threads = at::get_num_threads();
   settings.reference = require(parse_policy(flags.reference)).name;
   settings.num_steps = flags.num_steps;
-  settings.num_blocks = flags.num_blocks;
+  settings.blocks = parse_blocks(flags.blocks, flags.precision);
   settings.time_limit = parse_duration(flags.timeout);
   settings.fresh = flags.fresh;
   if (!flags.output.empty()) {

@@ -1,6 +1,8 @@
 #include "harness/run/comparison.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <optional>
 
 #include "harness/run/child_point.h"
@@ -12,6 +14,12 @@
 
 namespace rematch {
 namespace {
+
+std::string percent(double fraction) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f %%", 100 * fraction);
+  return text.data();
+}
 
 // One comparison under way. Reads as its steps, in run().
 class Comparison {
@@ -33,28 +41,26 @@ class Comparison {
   }
 
  private:
-  // Who takes part in a block of time: every point that is ok, and the reference once more, as the
-  // A/A control.
-  struct Arm {
-    std::size_t point = 0;
-    bool control = false;
-    std::vector<TimedBlock> blocks;
-  };
-
   int num_parts() const {
     const int num_points = static_cast<int>(variants_.size());
-    return num_points + (has_times() ? settings_.num_blocks * (num_points + 1) : 0);
+    return num_points + (has_times() ? settings_.blocks.most * (num_points + 1) : 0);
   }
-  bool has_times() const { return settings_.variants.device != "meta" && settings_.num_blocks > 0; }
+  bool has_times() const {
+    return settings_.variants.device != "meta" && settings_.blocks.most > 0;
+  }
 
   void measure_exact();
   void choose_reference();
   void measure_times();
-  void measure_block(int block);
+  bool is_on_disk(int block) const;
+  PointRecord measure_arm(const Arm& arm, int block, bool from_disk);
   void finish_point(std::size_t index);
   void check_counts(const Variant& variant, PointRecord& point) const;
   void add_prediction(const Variant& variant, PointRecord& point) const;
   void add_flops(const Variant& variant, PointRecord& point) const;
+  void add_time(std::size_t index);
+  void add_ratio(PointRecord& point, const Arm& own, const Arm& reference) const;
+  const Arm* arm_of(std::size_t point, bool control) const;
   Report make_report() const;
 
   PointRequest request_of(const Variant& variant, Pass pass) const;
@@ -116,35 +122,49 @@ void Comparison::measure_times() {
   if (reference_ && points_[*reference_].status == PointStatus::kOk) {
     arms_.push_back({*reference_, true, {}});
   }
-  for (int block = 0; block < settings_.num_blocks; ++block) measure_block(block);
+  if (arms_.empty()) return;
+  std::size_t reference = 0;
+  for (std::size_t index = 0; index < arms_.size(); ++index) {
+    if (arms_[index].point == reference_ && !arms_[index].control) reference = index;
+  }
+  const int num_blocks = take_turns(
+      arms_, reference, settings_.blocks, [this](int block) { return is_on_disk(block); },
+      [this](const Arm& arm, int block, bool from_disk) {
+        return measure_arm(arm, block, from_disk);
+      });
+  if (num_blocks < settings_.blocks.most) {
+    progress_.leave_out("the later blocks: each ratio is known to " +
+                        percent(settings_.blocks.precision));
+  }
 }
 
-// A block is taken from disk whole or measured whole: its arms are compared with each other.
-void Comparison::measure_block(int block) {
-  std::vector<std::optional<PointRecord>> records;
-  for (const Arm& arm : arms_) records.push_back(store_.load(block_name(arm, block)));
-  const bool stored = std::all_of(records.begin(), records.end(),
-                                  [](const auto& record) { return record && record->time; });
-  for (const std::size_t index : order_of_block(block, arms_.size())) {
-    Arm& arm = arms_[index];
-    const Variant& variant = variants_[arm.point];
-    const std::string part = describe_variant(variant) + (arm.control ? " again" : "") +
-                             ", time block " + std::to_string(block + 1);
-    progress_.start(part);
-    if (!stored) {
-      records[index] = measure_in_child(request_of(variant, Pass::kTime), settings_.time_limit);
-      store_.save(block_name(arm, block), *records[index]);
-    }
-    const PointRecord& record = *records[index];
-    progress_.finish(part, std::string(to_string(record.status)));
-    if (record.status == PointStatus::kOk) {
-      arm.blocks.push_back(*record.time);
-    } else if (!arm.control && points_[arm.point].status == PointStatus::kOk) {
-      points_[arm.point].status = record.status;
-      points_[arm.point].reason = record.reason;
-      points_[arm.point].failure = record.failure;
-    }
+bool Comparison::is_on_disk(int block) const {
+  return std::all_of(arms_.begin(), arms_.end(), [&](const Arm& arm) {
+    const std::optional<PointRecord> record = store_.load(block_name(arm, block));
+    return record && record->time;
+  });
+}
+
+PointRecord Comparison::measure_arm(const Arm& arm, int block, bool from_disk) {
+  const Variant& variant = variants_[arm.point];
+  const std::string part = describe_variant(variant) + (arm.control ? " again" : "") +
+                           ", time block " + std::to_string(block + 1);
+  progress_.start(part);
+  PointRecord record;
+  if (from_disk) {
+    record = store_.load(block_name(arm, block)).value();
+  } else {
+    record = measure_in_child(request_of(variant, Pass::kTime), settings_.time_limit);
+    store_.save(block_name(arm, block), record);
   }
+  progress_.finish(part, std::string(to_string(record.status)));
+  if (record.status != PointStatus::kOk && !arm.control &&
+      points_[arm.point].status == PointStatus::kOk) {
+    points_[arm.point].status = record.status;
+    points_[arm.point].reason = record.reason;
+    points_[arm.point].failure = record.failure;
+  }
+  return record;
 }
 
 void Comparison::finish_point(std::size_t index) {
@@ -157,26 +177,46 @@ void Comparison::finish_point(std::size_t index) {
     point.parity = compare_steps(point, points_[*reference_]);
     point.parity->reference_reason = reference_reason_;
   }
-  const auto arm_of = [this](std::size_t wanted, bool control) -> const Arm* {
-    for (const Arm& arm : arms_) {
-      if (arm.point == wanted && arm.control == control && !arm.blocks.empty()) return &arm;
-    }
-    return nullptr;
-  };
+  add_time(index);
+}
+
+// The arm of a point, if it was timed at all.
+const Arm* Comparison::arm_of(std::size_t point, bool control) const {
+  for (const Arm& arm : arms_) {
+    if (arm.point == point && arm.control == control && !arm.blocks.empty()) return &arm;
+  }
+  return nullptr;
+}
+
+void Comparison::add_time(std::size_t index) {
+  PointRecord& point = points_[index];
   const Arm* own = arm_of(index, false);
   if (own == nullptr) return;
   point.time = summarize_blocks(own->blocks);
-  add_flops(variant, point);
+  add_flops(variants_[index], point);
   const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
   if (reference == nullptr || reference->blocks.size() != own->blocks.size()) return;
-  const TimeRecord reference_time = summarize_blocks(reference->blocks);
+  add_ratio(point, *own, *reference);
+}
+
+void Comparison::add_ratio(PointRecord& point, const Arm& own, const Arm& reference) const {
+  const TimeRecord reference_time = summarize_blocks(reference.blocks);
   double floor = kSmallestDifference;
-  const Arm* control = arm_of(*reference_, true);
-  if (control != nullptr && control->blocks.size() == reference->blocks.size()) {
+  const Arm* control = arm_of(reference.point, true);
+  if (control != nullptr && control->blocks.size() == reference.blocks.size()) {
     floor = floor_of_control(
         paired_ratio(blocks_of(summarize_blocks(control->blocks)), blocks_of(reference_time)));
   }
-  point.time->ratio = ratio_to(points_[*reference_].policy, *point.time, reference_time, floor);
+  const std::string& name = points_[reference.point].policy;
+  point.time->ratio = ratio_to(name, *point.time, reference_time, floor);
+  const BlockRule& rule = settings_.blocks;
+  if (&own == &reference || rule.least == rule.most || !point.time->ratio->interval) return;
+  const auto [low, high] = *point.time->ratio->interval;
+  const double known_to = (high - low) / 2 / point.time->ratio->ratio;
+  if (known_to <= rule.precision || !point.time->quality) return;
+  point.time->quality->reasons.push_back("after " + std::to_string(own.blocks.size()) +
+                                         " blocks the ratio is known to +- " + percent(known_to) +
+                                         ", not " + percent(rule.precision));
 }
 
 void Comparison::add_prediction(const Variant& variant, PointRecord& point) const {
@@ -280,14 +320,6 @@ Report run_comparison(const ComparisonSettings& settings, const std::vector<Vari
                       const Provenance& provenance) {
   const InterruptGuard interrupts;
   return Comparison(settings, variants, provenance).run();
-}
-
-std::vector<std::size_t> order_of_block(int block, std::size_t num_arms) {
-  std::vector<std::size_t> order(num_arms);
-  for (std::size_t index = 0; index < num_arms; ++index) {
-    order[index] = block % 2 == 0 ? index : num_arms - 1 - index;
-  }
-  return order;
 }
 
 }  // namespace rematch

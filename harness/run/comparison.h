@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/run/turns.h"
 #include "harness/run/variants.h"
 #include "reports/record/report.h"
 
@@ -15,7 +16,7 @@ struct ComparisonSettings {
   VariantSettings variants;
   std::string reference = "none";  // policy that the others are held against
   int num_steps = 10;              // in each pass and block
-  int num_blocks = 4;              // of time; 0: no times
+  BlockRule blocks;                // of time; none at most: no times
   std::chrono::milliseconds time_limit{std::chrono::minutes(10)};  // of one child process
   std::string points_folder;  // for going on after a kill; empty: none
   bool fresh = false;
@@ -25,9 +26,5 @@ struct ComparisonSettings {
 // and finished points on disk; never for what happens to a point.
 Report run_comparison(const ComparisonSettings& settings, const std::vector<Variant>& variants,
                       const Provenance& provenance);
-
-// The order of a block's arms: as given, then reversed, and so on, so that no arm always runs
-// first. Pure.
-std::vector<std::size_t> order_of_block(int block, std::size_t num_arms);
 
 }  // namespace rematch

@@ -33,6 +33,11 @@ void Progress::finish(const std::string& part, const std::string& note) {
   }
 }
 
+void Progress::leave_out(const std::string& what) {
+  num_parts_ = finished_;
+  if (!bar_) std::fprintf(stderr, "left out: %s\n", what.c_str());
+}
+
 void Progress::draw(const std::string& part) const {
   const auto elapsed = std::chrono::steady_clock::now() - begin_;
   std::string left;

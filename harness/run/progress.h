@@ -16,6 +16,8 @@ class Progress {
   void start(const std::string& part);
   // `note` is shown where there are lines: "ok", "oom".
   void finish(const std::string& part, const std::string& note);
+  // No further part comes; `what` is left out, and why.
+  void leave_out(const std::string& what);
 
  private:
   void draw(const std::string& part) const;

@@ -128,6 +128,10 @@ TEST_CASE("bad inputs are refused in one line") {
   check_usage_error("run " + kTinyLlama + "--policy full --optimizer sgd" + steps, "adamw");
   check_usage_error("run " + kTinyLlama + "--policy full --steps 0", "--steps");
   check_usage_error("run " + kTinyLlama + "--policy full --timeout 10" + steps, "unit");
+  check_usage_error("run " + kTinyLlama + "--policy full --blocks 8:4", "'8:4'");
+  check_usage_error("run " + kTinyLlama + "--policy full --blocks many", "such as 4:8");
+  check_usage_error("run " + kTinyLlama + "--policy full --precision 0%", "'0%'");
+  check_usage_error("run " + kTinyLlama + "--policy full --precision 0.02", "such as 2%");
   check_usage_error("run " + kTinyLlama + "--policy full --heads 3" + steps, "heads");
   check_usage_error("run " + kTinyLlama + "--policy full --layers 0" + steps, "layers");
   check_usage_error("run " + kTinyLlama + "--policy 'nth_last(0)'" + steps, "0");

@@ -1,4 +1,4 @@
-// The pure parts of a comparison: order of turns, parity, time summaries, device obstacles.
+// The pure parts of a comparison: parity, time summaries, device obstacles.
 #include "harness/run/comparison.h"
 
 #include "harness/run/device.h"
@@ -24,12 +24,6 @@ PointRecord point(const std::string& policy, const std::vector<std::string>& bit
   record.policy = policy;
   for (const std::string& text : bits) record.steps.push_back(step(text));
   return record;
-}
-
-TEST_CASE("arms take turns so that none always runs first") {
-  CHECK(order_of_block(0, 3) == std::vector<std::size_t>{0, 1, 2});
-  CHECK(order_of_block(1, 3) == std::vector<std::size_t>{2, 1, 0});
-  CHECK(order_of_block(2, 3) == std::vector<std::size_t>{0, 1, 2});
 }
 
 TEST_CASE("equal steps are equal in every kind of bit") {

@@ -1,0 +1,55 @@
+// Times arms by turns: blocks of one child process an arm, in alternating order, until every ratio
+// is known well enough or there are as many blocks as allowed. Knows nothing of points' other
+// facts.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/measure/statistics.h"
+#include "harness/run/time_summary.h"
+#include "reports/record/point.h"
+
+namespace rematch {
+
+// How many blocks there are. With `least` equal to `most`, that many; else they end where every
+// arm's ratio to the reference arm, the A/A control's too, is known to within `precision` (half the
+// 95 % interval over the ratio).
+struct BlockRule {
+  int least = 4;
+  int most = 8;
+  double precision = 0.02;
+};
+
+// Who takes part in a block: a point that is ok, or the reference once more, as the A/A control.
+struct Arm {
+  std::size_t point = 0;
+  bool control = false;
+  std::vector<TimedBlock> blocks;
+};
+
+// Gives an arm's block: `from_disk` says that every arm of this block is there. A block is taken
+// from disk whole or measured whole, since its arms are compared with each other.
+using IsOnDisk = std::function<bool(int block)>;
+using MeasureArm = std::function<PointRecord(const Arm& arm, int block, bool from_disk)>;
+
+// Fills the arms' blocks and gives their number. An arm whose block did not end ok goes without it.
+int take_turns(std::vector<Arm>& arms, std::size_t reference, const BlockRule& rule,
+               const IsOnDisk& is_on_disk, const MeasureArm& measure);
+
+// The order of a block's arms: as given, then reversed, and so on, so that no arm always runs
+// first. Pure.
+std::vector<std::size_t> order_of_block(int block, std::size_t num_arms);
+
+// Half of an estimate's interval over its value; the estimate must have an interval. Pure.
+double half_interval(const Estimate& estimate);
+
+// The widest of the arms' half intervals, as a fraction: of an arm's ratio to arm `reference`, and
+// of that one's own step time where it is alone. An arm with fewer blocks than the reference has
+// failed and does not count. Absent below two blocks. Pure.
+std::optional<double> widest_half_interval(const std::vector<Arm>& arms, std::size_t reference);
+
+}  // namespace rematch
