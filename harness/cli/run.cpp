@@ -194,8 +194,15 @@ std::size_t terminal_columns() {
 // machine that does something else besides (seen: 0.35 s became 1 to 10 s).
 void let_idle_threads_sleep() { setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0); }
 
+// Children inherit it. LibTorch refuses matmuls in deterministic mode without it: cuBLAS repeats its
+// bits only with a workspace of fixed size.
+void ask_cublas_for_repeatable_bits() {
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+}
+
 ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
   let_idle_threads_sleep();
+  ask_cublas_for_repeatable_bits();
   const ComparisonSettings settings = settings_of(flags);
   install_counting_allocators();
   std::vector<Variant> variants;

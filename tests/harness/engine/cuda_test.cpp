@@ -1,0 +1,104 @@
+// The engine on CUDA: backward runs on the device's own thread, and draws come from the device's
+// generator.
+#include <ATen/Context.h>
+#include <ATen/Functions.h>
+
+#include "harness/engine/recording.h"
+#include "harness/trace/tracer.h"
+#include "models/scope/scope.h"
+#include "tests/support/cuda.h"
+#include "tests/support/model_step.h"
+
+namespace rematch::testing {
+namespace {
+
+constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
+
+const at::Device& cuda() {
+  static const at::Device device(at::kCUDA, 0);
+  return device;
+}
+
+// On the CPU, where bits are compared.
+Outcome outcome_on_cpu(const at::Tensor& loss, const std::vector<at::Tensor>& parameters) {
+  Outcome outcome{.loss = loss.detach().cpu()};
+  for (const at::Tensor& parameter : parameters) {
+    outcome.gradients.push_back(parameter.grad().cpu());
+    parameter.mutable_grad().reset();
+  }
+  outcome.generator_state = at::globalContext().defaultGenerator(cuda()).get_state();
+  return outcome;
+}
+
+Outcome run(const std::function<at::Tensor()>& forward, const std::vector<at::Tensor>& parameters,
+            const Checkpoint* checkpoint) {
+  at::manual_seed(5);
+  at::Tensor loss;
+  if (checkpoint != nullptr) {
+    Recording recording(*checkpoint);
+    loss = forward();
+    recording.finish();
+  } else {
+    loss = forward();
+  }
+  loss.backward();
+  return outcome_on_cpu(loss, parameters);
+}
+
+void check_plan(const std::function<at::Tensor()>& forward,
+                const std::vector<at::Tensor>& parameters, const Plan& plan) {
+  const Outcome none = run(forward, parameters, nullptr);
+  for (const Schedule schedule : kSchedules) {
+    CAPTURE(to_string(schedule));
+    const Checkpoint checkpoint(plan, schedule);
+    CHECK(first_difference(none, run(forward, parameters, &checkpoint)) == "");
+  }
+}
+
+TEST_CASE("on CUDA every policy has the bits of no checkpointing", "[gpu]") {
+  REMATCH_NEEDS_CUDA();
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  const std::vector<ModelCase> cases = {
+      {"llama_small", {{"layers", 4}, {"dim", 64}, {"tokens", 64}}, "float32"},
+      {"llama_small", {{"layers", 4}, {"dim", 64}, {"tokens", 64}}, "bfloat16"},
+      {"wan_small", {{"layers", 4}, {"tokens", 64}, {"dim", 64}}, "float32"},
+      {"wan_small", {{"layers", 4}, {"tokens", 64}, {"dim", 64}}, "bfloat16"}};
+  for (const ModelCase& which : cases) {
+    const ModelInstance on_cpu(which);  // for its spec
+    const auto model = make_model(on_cpu.spec, cuda());
+    const Batch batch = make_data(on_cpu.spec, "", 1, cuda())->batch(0);
+    const auto forward = [&] { return model->loss(batch); };
+    std::vector<at::Tensor> parameters;
+    for (const NamedTensor& parameter : model->parameters()) parameters.push_back(parameter.tensor);
+    const Trace trace = record_trace(forward);
+    for (const at::Tensor& parameter : parameters) parameter.mutable_grad().reset();
+    for (const char* policy : {"full", "full_nostop", "nth_first(2)", "attn_only", "save_mm",
+                               "save_compute", "segments(2)", "root"}) {
+      CAPTURE(which.preset, which.dtype, policy);
+      check_plan(forward, parameters, plan_for(policy, trace));
+    }
+  }
+}
+
+TEST_CASE("on CUDA dropout is drawn again as it was and the generator ends where it would",
+          "[gpu]") {
+  REMATCH_NEEDS_CUDA();
+  const auto options = at::TensorOptions().device(cuda());
+  const at::Tensor weight = at::ones({64, 64}, options).div(64).requires_grad_(true);
+  const at::Tensor input = at::ones({32, 64}, options);
+  const auto forward = [&] {
+    at::Tensor x = input;
+    for (int layer = 0; layer < 3; ++layer) {
+      const Scope scope("blocks", layer);
+      x = at::dropout(at::tanh(at::mm(x, weight)), 0.3, /*train=*/true);
+    }
+    return x.sum();
+  };
+  at::manual_seed(5);
+  const Trace trace = record_trace(forward);
+  weight.mutable_grad().reset();
+  check_plan(forward, {weight}, plan_for("full", trace));
+}
+
+}  // namespace
+}  // namespace rematch::testing

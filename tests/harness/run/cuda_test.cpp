@@ -1,0 +1,54 @@
+// A point on CUDA: executed ops are those of the CPU, its peak is in its allocator's statistics.
+#include "tests/support/cuda.h"
+#include "harness/run/parity.h"
+#include "harness/run/passes.h"
+#include "harness/run/variants.h"
+#include "policies/catalogue/catalogue.h"
+
+namespace rematch {
+namespace {
+
+std::vector<Variant> variants_on(const std::string& device) {
+  VariantSettings settings;
+  settings.model = std::get<ModelSpec>(make_spec("llama_small", {{"layers", 3}, {"dim", 64}}));
+  settings.policies = std::get<std::vector<Policy>>(parse_policies("none,full,attn_only"));
+  settings.device = device;
+  return std::get<std::vector<Variant>>(make_variants(settings));
+}
+
+std::vector<PointRecord> measure_on(const std::string& device) {
+  std::vector<PointRecord> points;
+  for (const Variant& variant : variants_on(device)) {
+    PointRequest request;
+    request.pass = Pass::kExact;
+    request.identity = variant.identity;
+    request.policy = variant.policy;
+    request.device = device;
+    request.plan = variant.plan;
+    request.num_steps = 2;
+    points.push_back(run_passes(request));
+  }
+  return points;
+}
+
+TEST_CASE("a point on CUDA executes what the CPU executes, with equal bits and a known peak",
+          "[gpu]") {
+  REMATCH_NEEDS_CUDA();
+  const std::vector<PointRecord> on_cpu = measure_on("cpu");
+  const std::vector<PointRecord> on_cuda = measure_on("cuda");
+  REQUIRE(on_cuda.size() == on_cpu.size());
+  for (std::size_t index = 0; index < on_cuda.size(); ++index) {
+    const PointRecord& point = on_cuda[index];
+    CAPTURE(point.policy, point.reason);
+    REQUIRE(point.status == PointStatus::kOk);
+    CHECK((point.counts->by_class == on_cpu[index].counts->by_class));
+    const ParityRecord parity = compare_steps(point, on_cuda.front());
+    CHECK(parity.loss_bits_equal == true);
+    CHECK(parity.gradient_bits_equal == true);
+    CHECK(point.memory->peak_allocated <= point.memory->peak_reserved);
+  }
+  CHECK(on_cuda[1].memory->peak_allocated < on_cuda[0].memory->peak_allocated);
+}
+
+}  // namespace
+}  // namespace rematch
