@@ -1,0 +1,183 @@
+#include "harness/profile/attribution.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+namespace rematch {
+namespace {
+
+constexpr OpClass kCrossChecked[] = {OpClass::kMatmul, OpClass::kAttentionForward,
+                                     OpClass::kAttentionBackward};
+
+// The class of kernels that an op of a cross-checked class must launch.
+std::optional<KernelClass> own_kernel_class(OpClass op_class) {
+  switch (op_class) {
+    case OpClass::kMatmul:
+      return KernelClass::kMatmul;
+    case OpClass::kAttentionForward:
+      return KernelClass::kAttentionForward;
+    case OpClass::kAttentionBackward:
+      return KernelClass::kAttentionBackward;
+    default:
+      return std::nullopt;
+  }
+}
+
+class Attribution {
+ public:
+  Attribution(const Activity& activity, const std::vector<OpCall>& calls)
+      : activity_(activity), calls_(calls) {
+    for (const LaunchLink& link : activity.links) links_[link.correlation] = link.op_call;
+  }
+
+  KernelUse run() {
+    use_.dropped = activity_.dropped;
+    for (const KernelActivity& kernel : activity_.kernels) add_kernel(kernel);
+    for (const TransferActivity& transfer : activity_.transfers) add_transfer(transfer);
+    count_ops_with_kernels();
+    use_.unknown_names.assign(unknown_names_.begin(), unknown_names_.end());
+    use_.invalid = reason_for_invalid();
+    return std::move(use_);
+  }
+
+ private:
+  struct Name {
+    std::string text;
+    KernelClass kernel_class = KernelClass::kUnknown;
+  };
+
+  static void add(KernelTotals& totals, std::chrono::nanoseconds time) {
+    ++totals.count;
+    totals.time += time;
+  }
+
+  // Names repeat thousands of times; each is demangled and classed once.
+  const Name& name_of(const std::string& symbol) {
+    Name& name = names_[symbol];
+    if (name.text.empty()) {
+      name.text = demangled(symbol);
+      name.kernel_class = kernel_class_of(name.text);
+    }
+    return name;
+  }
+
+  const OpCall* call_of(std::uint32_t correlation, std::size_t& index) const {
+    const auto found = links_.find(correlation);
+    if (found == links_.end() || found->second == 0 || found->second > calls_.size()) {
+      return nullptr;
+    }
+    index = static_cast<std::size_t>(found->second - 1);
+    return &calls_[index];
+  }
+
+  bool stamps_are_good(std::chrono::nanoseconds start, std::chrono::nanoseconds end) {
+    const bool good = start.count() > 0 && end >= start;
+    if (!good) ++use_.badly_stamped;
+    return good;
+  }
+
+  void add_kernel(const KernelActivity& kernel) {
+    if (!stamps_are_good(kernel.start, kernel.end)) return;
+    std::size_t index = 0;
+    const OpCall* call = call_of(kernel.correlation, index);
+    if (call == nullptr) {
+      ++use_.unattributed;
+      return;
+    }
+    const Name& name = name_of(kernel.symbol);
+    const std::chrono::nanoseconds time = kernel.end - kernel.start;
+    const auto phase = static_cast<std::size_t>(call->phase);
+    add(use_.by_class[phase][name.kernel_class], time);
+    add(use_.by_op[phase][call->op], time);
+    add(use_.by_place[phase][call->place], time);
+    ++kernels_of_step_[call->step];
+    if (name.kernel_class == own_kernel_class(call->op_class)) launched_own_.insert(index);
+    if (name.kernel_class == KernelClass::kUnknown) {
+      use_.unknown_time += time;
+      unknown_names_.insert(name.text);
+    }
+  }
+
+  void add_transfer(const TransferActivity& transfer) {
+    if (!stamps_are_good(transfer.start, transfer.end)) return;
+    const std::chrono::nanoseconds time = transfer.end - transfer.start;
+    add(use_.transfers[transfer.kind], time);
+    std::size_t index = 0;
+    if (const OpCall* call = call_of(transfer.correlation, index)) {
+      add(use_.by_class[static_cast<std::size_t>(call->phase)][KernelClass::kMemory], time);
+    }
+  }
+
+  void count_ops_with_kernels() {
+    for (const std::size_t index : launched_own_) {
+      const OpCall& call = calls_[index];
+      ++use_.ops_with_kernels[static_cast<std::size_t>(call.phase)][call.op_class];
+    }
+  }
+
+  std::optional<std::string> reason_for_invalid() const {
+    if (use_.dropped > 0) {
+      return std::to_string(use_.dropped) + " activity records were dropped; count fewer steps";
+    }
+    if (use_.badly_stamped > 0) {
+      return std::to_string(use_.badly_stamped) + " activity records have no usable time stamps";
+    }
+    if (use_.unattributed > 0) {
+      return std::to_string(use_.unattributed) +
+             " kernels were launched by no op of the step: does something else use this process?";
+    }
+    for (const auto& [step, count] : kernels_of_step_) {
+      if (count == kernels_of_step_.begin()->second) continue;
+      return "step " + std::to_string(kernels_of_step_.begin()->first) + " ran " +
+             std::to_string(kernels_of_step_.begin()->second) + " kernels, step " +
+             std::to_string(step) + " ran " + std::to_string(count) +
+             "; equal steps run equal kernels";
+    }
+    return std::nullopt;
+  }
+
+  const Activity& activity_;
+  const std::vector<OpCall>& calls_;
+  std::unordered_map<std::uint32_t, std::uint64_t> links_;
+  std::unordered_map<std::string, Name> names_;
+  std::set<std::size_t> launched_own_;
+  std::set<std::string> unknown_names_;
+  std::map<int, std::int64_t> kernels_of_step_;
+  KernelUse use_;
+};
+
+}  // namespace
+
+std::chrono::nanoseconds KernelUse::total_time() const {
+  std::chrono::nanoseconds total{};
+  for (const auto& phase : by_class) {
+    for (const auto& [kernel_class, totals] : phase) total += totals.time;
+  }
+  return total;
+}
+
+KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls) {
+  return Attribution(activity, calls).run();
+}
+
+std::optional<std::string> disagreement(
+    const KernelUse& use, const std::array<std::map<OpClass, std::int64_t>, kNumPhases>& executed) {
+  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+    for (const OpClass op_class : kCrossChecked) {
+      const auto count_in = [op_class](const std::map<OpClass, std::int64_t>& counts) {
+        const auto found = counts.find(op_class);
+        return found == counts.end() ? std::int64_t{0} : found->second;
+      };
+      const std::int64_t ops = count_in(executed[phase]);
+      const std::int64_t with_kernels = count_in(use.ops_with_kernels[phase]);
+      if (ops == with_kernels) continue;
+      return std::string(to_string(static_cast<Phase>(phase))) + " executed " +
+             std::to_string(ops) + " " + std::string(to_string(op_class)) + " ops, but " +
+             std::to_string(with_kernels) + " of them launched a kernel of that class";
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace rematch

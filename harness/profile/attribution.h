@@ -1,0 +1,66 @@
+// From device activity to figures: how many kernels, and how much kernel time, by phase, kernel
+// class and op. Says what it could not attribute. Pure.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/profile/activity.h"
+#include "harness/profile/kernel_class.h"
+#include "policies/trace/op_class.h"
+#include "policies/trace/phase.h"
+
+namespace rematch {
+
+// One dispatched op while the activity was recorded, in the order of the calls.
+struct OpCall {
+  std::string op;  // "aten::mm"
+  OpClass op_class = OpClass::kOther;
+  Phase phase = Phase::kForward;
+  std::string place;  // the top-level scope: "blocks.3"; empty outside all
+  int step = 0;       // which of the counted steps
+};
+
+struct KernelTotals {
+  std::int64_t count = 0;
+  std::chrono::nanoseconds time{};
+  bool operator==(const KernelTotals&) const = default;
+};
+
+template <typename Key>
+using KernelTotalsByPhase = std::array<std::map<Key, KernelTotals>, kNumPhases>;
+
+struct KernelUse {
+  KernelTotalsByPhase<KernelClass> by_class;
+  KernelTotalsByPhase<std::string> by_op;
+  KernelTotalsByPhase<std::string> by_place;
+  // Op calls that launched at least one kernel of the class that is theirs.
+  std::array<std::map<OpClass, std::int64_t>, kNumPhases> ops_with_kernels;
+  std::map<Transfer, KernelTotals> transfers;
+
+  std::int64_t dropped = 0;
+  std::int64_t unattributed = 0;   // kernels that no op call launched
+  std::int64_t badly_stamped = 0;  // without a start, or that end before it
+  std::chrono::nanoseconds unknown_time{};
+  std::vector<std::string> unknown_names;  // sorted, each once
+  // Why the figures are not to be used, if so: a loss, a bad stamp, kernels of nobody, steps that
+  // differ.
+  std::optional<std::string> invalid;
+
+  std::chrono::nanoseconds total_time() const;
+};
+
+KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls);
+
+// Matmuls and attention ops that executed without a kernel of their class, or the other way round:
+// a line that names the phase, the class and both numbers; nothing where all agree. `executed` is
+// what the op counter saw in the same steps.
+std::optional<std::string> disagreement(
+    const KernelUse& use, const std::array<std::map<OpClass, std::int64_t>, kNumPhases>& executed);
+
+}  // namespace rematch

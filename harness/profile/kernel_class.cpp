@@ -1,0 +1,129 @@
+#include "harness/profile/kernel_class.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+namespace rematch {
+namespace {
+
+// `pattern` stands anywhere in the name, or at its start behind '^'; '*' is any run of characters,
+// '#' a run of digits.
+struct Rule {
+  KernelClass kernel_class;
+  std::vector<std::string_view> patterns;
+};
+
+// Names as CUDA 12 and 13 builds of PyTorch, cuBLAS, cuDNN, FlashAttention and NCCL use them.
+// nvjet is cuBLAS from 12.8 on; triton_tem_ are template kernels, nearly always matmuls.
+const std::vector<Rule>& rules() {
+  static const std::vector<Rule> table = {
+      {KernelClass::kCollective,
+       {"^ncclDevKernel_", "^ncclSymkDevKernel_", "^ncclKernel_", "cross_device_reduce",
+        "multimem_", "one_shot_all_reduce", "two_shot_all_reduce"}},
+      {KernelClass::kAttentionForward,
+       {"flash_fwd_kernel", "flash_fwd_splitkv", "FlashAttnFwdSm", "FlashAttentionForwardSm",
+        "sdpa_sm#_flash_fprop", "sdpa_sm#_*_fprop", "fmha_cutlassF_", "fmha_fwd_",
+        "attention_kernel_batched_impl"}},
+      {KernelClass::kAttentionAuxiliary,
+       {"flash_bwd_dot_do_o", "flash_bwd_convert_d", "FlashAttnBwdPreprocess",
+        "FlashAttnBwdPostprocess", "FlashAttentionBackwardPreprocess",
+        "FlashAttentionBackwardPostprocess", "compute_dot_do_o", "convert_dq_to_16bits",
+        "convert_dKV"}},
+      {KernelClass::kAttentionBackward,
+       {"flash_bwd_dq_dk_dv_loop", "FlashAttnBwdSm", "FlashAttentionBackwardSm",
+        "sdpa_sm#_flash_bprop", "sdpa_sm#_*_bprop", "fmha_cutlassB_", "fmha_bwd_",
+        "attention_kernel_backward_batched_impl"}},
+      {KernelClass::kMatmul,
+       {"^nvjet_", "sm#_xmma_gemm_", "ampere_*gemm", "turing_*gemm", "volta_*gemm",
+        "cutlass_#_tensorop", "cutlass_#_wmma", "cutlass_#_simt", "cutlass3x_sm#", "gemv",
+        "splitKreduce_kernel", "GemmUniversal", "triton_tem_"}},
+      {KernelClass::kNorm,
+       {"layer_norm", "rms_norm", "rmsnorm", "RMSNorm", "GammaBetaBackward", "batch_norm"}},
+      {KernelClass::kSoftmaxLoss, {"softmax_warp", "SoftMax", "nll_loss", "cross_entropy"}},
+      {KernelClass::kRandom, {"distribution_elementwise_grid_stride", "fused_dropout"}},
+      {KernelClass::kForeach, {"multi_tensor_apply_kernel"}},
+      {KernelClass::kIndex, {"embedding", "index_", "gather", "scatter"}},
+      {KernelClass::kReduction, {"reduce_kernel", "triton_red_", "triton_per_"}},
+      {KernelClass::kElementwise,
+       {"elementwise_kernel", "direct_copy", "CatArrayBatchedCopy", "FillFunctor", "triton_poi_"}},
+  };
+  return table;
+}
+
+bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+
+// Does `text` begin with what `pattern` describes?
+bool begins_with(std::string_view text, std::string_view pattern) {
+  if (pattern.empty()) return true;
+  if (pattern.front() == '*') {
+    for (std::size_t skipped = 0; skipped <= text.size(); ++skipped) {
+      if (begins_with(text.substr(skipped), pattern.substr(1))) return true;
+    }
+    return false;
+  }
+  if (pattern.front() == '#') {
+    std::size_t digits = 0;
+    while (digits < text.size() && is_digit(text[digits])) ++digits;
+    return digits > 0 && begins_with(text.substr(digits), pattern.substr(1));
+  }
+  return !text.empty() && text.front() == pattern.front() &&
+         begins_with(text.substr(1), pattern.substr(1));
+}
+
+bool fits(std::string_view name, std::string_view pattern) {
+  if (pattern.front() == '^') return begins_with(name, pattern.substr(1));
+  for (std::size_t start = 0; start < name.size(); ++start) {
+    if (begins_with(name.substr(start), pattern)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+KernelClass kernel_class_of(std::string_view name) {
+  constexpr std::string_view kReturnType = "void ";
+  if (name.starts_with(kReturnType)) name.remove_prefix(kReturnType.size());
+  for (const Rule& rule : rules()) {
+    const bool found =
+        std::any_of(rule.patterns.begin(), rule.patterns.end(),
+                    [name](std::string_view pattern) { return fits(name, pattern); });
+    if (found) return rule.kernel_class;
+  }
+  return KernelClass::kUnknown;
+}
+
+std::string_view to_string(KernelClass kernel_class) {
+  constexpr std::array<std::string_view, kNumKernelClasses> kNames = {"collective",
+                                                                      "attention_forward",
+                                                                      "attention_backward",
+                                                                      "attention_auxiliary",
+                                                                      "matmul",
+                                                                      "norm",
+                                                                      "softmax_loss",
+                                                                      "random",
+                                                                      "foreach",
+                                                                      "index",
+                                                                      "reduction",
+                                                                      "elementwise",
+                                                                      "memory",
+                                                                      "unknown"};
+  return kNames.at(static_cast<std::size_t>(kernel_class));
+}
+
+std::string demangled(const std::string& symbol) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), std::free);
+  if (status != 0 || text == nullptr) return symbol;
+  constexpr std::string_view kReturnType = "void ";
+  std::string_view name = text.get();
+  if (name.starts_with(kReturnType)) name.remove_prefix(kReturnType.size());
+  return std::string(name);
+}
+
+}  // namespace rematch

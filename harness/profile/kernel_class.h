@@ -1,0 +1,41 @@
+// The kind of work a CUDA kernel does, from its name: what counts and times per class speak of. The
+// phase is never in the name (a recomputed kernel is called as the original), so it is not here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace rematch {
+
+enum class KernelClass : std::uint8_t {
+  kCollective,
+  kAttentionForward,
+  kAttentionBackward,
+  kAttentionAuxiliary,  // the small kernels around an attention backward: dot products, casts
+  kMatmul,
+  kNorm,
+  kSoftmaxLoss,
+  kRandom,
+  kForeach,  // multi-tensor kernels of optimizers and gradient clipping
+  kIndex,    // embeddings, gathers, scatters
+  kReduction,
+  kElementwise,  // and copies that a kernel makes
+  kMemory,       // memcpy and memset: known by their record, not by a name
+  kUnknown,
+};
+
+inline constexpr int kNumKernelClasses = static_cast<int>(KernelClass::kUnknown) + 1;
+
+// `name` is demangled or not. Ordered rules, the first that fits: FlashAttention's kernels carry
+// cutlass in their names, so attention comes before matmul.
+KernelClass kernel_class_of(std::string_view name);
+
+// The name in JSON and tables: "attention_forward".
+std::string_view to_string(KernelClass kernel_class);
+
+// A kernel's symbol as its source spells it, without the return type; as it is where it is no C++
+// symbol.
+std::string demangled(const std::string& symbol);
+
+}  // namespace rematch

@@ -1,0 +1,138 @@
+#include "harness/profile/attribution.h"
+
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr const char* kFlashForward = "flash_fwd_kernel";
+constexpr const char* kGemm = "nvjet_tst_64x64";
+
+// Activity of one step after another: launches get correlation ids as a driver gives them.
+class Device {
+ public:
+  void run(const char* symbol, std::uint64_t op_call, std::int64_t duration = 10) {
+    ++correlation_;
+    if (op_call != 0) activity.links.push_back({correlation_, op_call});
+    activity.kernels.push_back(
+        {symbol, nanoseconds(clock_), nanoseconds(clock_ + duration), correlation_});
+    clock_ += duration + 1;
+  }
+
+  Activity activity;
+
+ private:
+  std::uint32_t correlation_ = 100;
+  std::int64_t clock_ = 1000;
+};
+
+// forward: mm, attention; recompute: attention; backward: mm. One step.
+std::vector<OpCall> calls_of_a_step(int step = 0) {
+  return {{"aten::mm", OpClass::kMatmul, Phase::kForward, "blocks.0", step},
+          {"rematch::attention", OpClass::kAttentionForward, Phase::kForward, "blocks.0", step},
+          {"rematch::attention", OpClass::kAttentionForward, Phase::kRecompute, "blocks.0", step},
+          {"aten::mm", OpClass::kMatmul, Phase::kBackward, "blocks.0", step}};
+}
+
+Device device_of_a_step() {
+  Device device;
+  device.run(kGemm, 1, 10);
+  device.run(kFlashForward, 2, 20);
+  device.run(kFlashForward, 3, 21);
+  device.run(kGemm, 4, 30);
+  device.run("splitKreduce_kernel", 4, 2);
+  return device;
+}
+
+const KernelTotals& totals(const KernelUse& use, Phase phase, KernelClass kernel_class) {
+  return use.by_class[static_cast<std::size_t>(phase)].at(kernel_class);
+}
+
+TEST_CASE("kernels are counted and timed under the op that launched them") {
+  const KernelUse use = attribute(device_of_a_step().activity, calls_of_a_step());
+  CHECK_FALSE(use.invalid);
+  CHECK(totals(use, Phase::kForward, KernelClass::kMatmul) == KernelTotals{1, nanoseconds(10)});
+  CHECK(totals(use, Phase::kForward, KernelClass::kAttentionForward) ==
+        KernelTotals{1, nanoseconds(20)});
+  CHECK(totals(use, Phase::kRecompute, KernelClass::kAttentionForward) ==
+        KernelTotals{1, nanoseconds(21)});
+  CHECK(totals(use, Phase::kBackward, KernelClass::kMatmul) == KernelTotals{2, nanoseconds(32)});
+  CHECK(use.by_op[0].at("rematch::attention") == KernelTotals{1, nanoseconds(20)});
+  CHECK(use.by_place[2].at("blocks.0") == KernelTotals{2, nanoseconds(32)});
+  CHECK(use.total_time() == nanoseconds(83));
+}
+
+TEST_CASE("ops and kernels are held against each other") {
+  const std::vector<OpCall> calls = calls_of_a_step();
+  std::array<std::map<OpClass, std::int64_t>, kNumPhases> executed;
+  executed[0] = {{OpClass::kMatmul, 1}, {OpClass::kAttentionForward, 1}};
+  executed[1] = {{OpClass::kAttentionForward, 1}};
+  executed[2] = {{OpClass::kMatmul, 1}};
+  CHECK_FALSE(disagreement(attribute(device_of_a_step().activity, calls), executed));
+
+  // The recomputed attention launched nothing.
+  Device device;
+  device.run(kGemm, 1);
+  device.run(kFlashForward, 2);
+  device.run(kGemm, 4);
+  const auto line = disagreement(attribute(device.activity, calls), executed);
+  REQUIRE(line);
+  CHECK(
+      *line ==
+      "recompute executed 1 attention_forward ops, but 0 of them launched a kernel of that class");
+}
+
+TEST_CASE("what was lost, badly stamped or launched by nobody makes the pass invalid") {
+  Activity activity = device_of_a_step().activity;
+  activity.dropped = 3;
+  CHECK_THAT(attribute(activity, calls_of_a_step()).invalid.value(),
+             Catch::Contains("3 activity records were dropped"));
+
+  activity = device_of_a_step().activity;
+  activity.kernels[1].start = nanoseconds(0);
+  activity.kernels[2].end = activity.kernels[2].start - nanoseconds(1);
+  KernelUse use = attribute(activity, calls_of_a_step());
+  CHECK(use.badly_stamped == 2);
+  CHECK_THAT(use.invalid.value(), Catch::Contains("2 activity records"));
+
+  Device device = device_of_a_step();
+  device.run(kGemm, 0);
+  device.run(kGemm, 99);  // an op call that there was not
+  use = attribute(device.activity, calls_of_a_step());
+  CHECK(use.unattributed == 2);
+  CHECK_THAT(use.invalid.value(), Catch::Contains("2 kernels were launched by no op"));
+}
+
+TEST_CASE("two counted steps that run different kernels make the pass invalid") {
+  std::vector<OpCall> calls = calls_of_a_step(0);
+  for (const OpCall& call : calls_of_a_step(1)) calls.push_back(call);
+  Device device = device_of_a_step();
+  for (const std::uint64_t call : {5, 6, 7, 8}) device.run(call == 6 ? kFlashForward : kGemm, call);
+  CHECK_THAT(attribute(device.activity, calls).invalid.value(),
+             Catch::Contains("step 0 ran 5 kernels, step 1 ran 4"));
+  device.run(kGemm, 8);
+  CHECK_FALSE(attribute(device.activity, calls).invalid);
+}
+
+TEST_CASE("unknown kernels are named, with their time") {
+  Device device = device_of_a_step();
+  device.run("mystery", 1, 7);
+  device.run("mystery", 1, 8);
+  const KernelUse use = attribute(device.activity, calls_of_a_step());
+  CHECK(use.unknown_time == nanoseconds(15));
+  CHECK(use.unknown_names == std::vector<std::string>{"mystery"});
+}
+
+TEST_CASE("transfers are known by their record, not by a name") {
+  Activity activity = device_of_a_step().activity;
+  activity.transfers.push_back({Transfer::kHostToDevice, Bytes{512}, nanoseconds(5000),
+                                nanoseconds(5040), activity.links[0].correlation});
+  const KernelUse use = attribute(activity, calls_of_a_step());
+  CHECK(use.transfers.at(Transfer::kHostToDevice) == KernelTotals{1, nanoseconds(40)});
+  CHECK(totals(use, Phase::kForward, KernelClass::kMemory) == KernelTotals{1, nanoseconds(40)});
+}
+
+}  // namespace
+}  // namespace rematch
