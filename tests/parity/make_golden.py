@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Writes golden/*.json: what Python PyTorch 2.11.0 does for the same models, data and policies.
 
-    python tests/parity/make_golden.py
-
-Needs torch 2.11.0, numpy and g++. See README.md here."""
+scripts/make_parity calls it, and finds or makes a Python with torch 2.11.0 and numpy. Needs g++. See
+README.md here."""
 
 import argparse
 import hashlib
