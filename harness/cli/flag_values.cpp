@@ -13,8 +13,10 @@ namespace {
 
 const std::vector<std::string_view> kSchedules = {"whole_region", "on_demand", "both"};
 const std::vector<std::string_view> kOptimizers = {"adamw", "adamw(learning_rate=1e-3)", "none"};
-constexpr int kMostBlocks = 1000;
 constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 30);
+
+#ifdef REMATCH_LIBTORCH
+constexpr int kMostBlocks = 1000;
 
 // A whole number that is all of `text`.
 std::optional<int> whole_number(std::string_view text) {
@@ -23,6 +25,7 @@ std::optional<int> whole_number(std::string_view text) {
   if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
   return number;
 }
+#endif
 
 }  // namespace
 
