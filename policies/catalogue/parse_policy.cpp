@@ -8,6 +8,7 @@
 
 #include "policies/catalogue/families.h"
 #include "policies/plan/policy_json.h"
+#include "policies/trace/in_quotes.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
@@ -20,13 +21,6 @@ std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(kSpace);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
-std::string in_quotes(std::string_view text) {
-  std::string quoted(1, '\'');
-  quoted += text;
-  quoted += '\'';
-  return quoted;
 }
 
 // Splits at commas outside brackets. nullopt: brackets do not pair.

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 
+#include "policies/trace/in_quotes.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
@@ -47,15 +48,8 @@ bool consists_of(std::string_view text, std::string_view also_allowed) {
   });
 }
 
-// In single quotes, as messages show what was typed.
-std::string quoted(std::string_view text) {
-  std::string result = "'";
-  result.append(text).append("'");
-  return result;
-}
-
 Rejected reject(std::string_view text, const std::string& problem) {
-  return Rejected{"selector " + quoted(text) + ": " + problem};
+  return Rejected{"selector " + in_quotes(text) + ": " + problem};
 }
 
 std::vector<std::string_view> class_names() {
@@ -68,10 +62,10 @@ std::vector<std::string_view> class_names() {
 
 // A last word that is no class and has no namespace before it.
 std::string not_a_class(std::string_view word) {
-  std::string problem = quoted(word) + " is no op class";
+  std::string problem = in_quotes(word) + " is no op class";
   const std::string as_op = "aten::" + std::string(word);
   if (op_class_of(as_op) != OpClass::kOther)
-    return problem + "; did you mean " + quoted(as_op) + "?";
+    return problem + "; did you mean " + in_quotes(as_op) + "?";
   return problem + did_you_mean(word, class_names()) + "; " + std::string(kForms);
 }
 
@@ -102,7 +96,7 @@ std::variant<std::optional<int>, Rejected> take_nth(std::string_view whole,
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), nth);
   if (error != std::errc() || end != digits.data() + digits.size() || nth < 1) {
     return reject(whole,
-                  quoted(digits) + " after # is out of range; allowed is a whole number from 1");
+                  in_quotes(digits) + " after # is out of range; allowed is a whole number from 1");
   }
   text = text.substr(0, hash);
   return std::optional<int>(nth);
@@ -159,7 +153,7 @@ std::variant<Selector, Rejected> parse_selector(std::string_view text) {
     selector.scope_pattern = space.before;
   }
   if (!selector.scope_pattern.empty() && !consists_of(selector.scope_pattern, ".*-")) {
-    return reject(text, "scope pattern " + quoted(selector.scope_pattern) +
+    return reject(text, "scope pattern " + in_quotes(selector.scope_pattern) +
                             " may hold letters, digits, '_', '-', '.' and '*'");
   }
   return selector;

@@ -2,6 +2,7 @@
 #include <random>
 
 #include "tests/support/networks.h"
+#include "tests/support/seeds.h"
 
 namespace rematch::testing {
 namespace {
@@ -35,7 +36,7 @@ TEST_CASE("networks under random save masks have the bits of the plain run") {
   for (const NamedNetwork& network : hazard_networks()) {
     const Outcome plain = run_plain(network);
     const Trace trace = trace_of(network);
-    for (std::uint32_t seed = 0; seed < 12; ++seed) {
+    for (std::uint32_t seed = 0; seed < num_seeds(12); ++seed) {
       const Plan plan = plan_of_blocks(trace, random_mask(seed), seed % 2 == 0);
       for (const Schedule schedule : kSchedules) {
         CAPTURE(network.name, to_string(schedule), seed);

@@ -4,6 +4,7 @@
 
 #include "harness/measure/memory.h"
 #include "tests/support/networks.h"
+#include "tests/support/seeds.h"
 #include "tests/support/step_meter.h"
 
 namespace rematch::testing {
@@ -67,7 +68,7 @@ TEST_CASE("whole_region executes the ops and holds the bytes of the closure orac
   for (const NamedNetwork& network : hazard_networks()) {
     if (!is_comparable(network.name)) continue;
     const Trace trace = trace_of(network);
-    for (std::uint32_t seed = 0; seed < 24; ++seed) {
+    for (std::uint32_t seed = 0; seed < num_seeds(24); ++seed) {
       const bool early_stop = seed % 4 != 3;
       const auto keep = mask_of(seed);
       CAPTURE(network.name, seed);
@@ -99,7 +100,7 @@ int total(const Metered& metered) {
 TEST_CASE("on_demand executes no more ops than whole_region and never peaks higher") {
   for (const NamedNetwork& network : hazard_networks()) {
     const Trace trace = trace_of(network);
-    for (std::uint32_t seed = 0; seed < 16; ++seed) {
+    for (std::uint32_t seed = 0; seed < num_seeds(16); ++seed) {
       const auto keep = mask_of(seed);
       CAPTURE(network.name, seed);
       const Plan plan = plan_of_blocks(

@@ -6,6 +6,7 @@
 
 #include "policies/trace/file.h"
 #include "tests/support/schema_check.h"
+#include "tests/support/seeds.h"
 
 namespace rematch {
 namespace {
@@ -57,7 +58,7 @@ Plan small_plan() {
 }
 
 TEST_CASE("a random plan reads back as it was and fits the schema", "[property]") {
-  for (std::uint32_t seed = 0; seed < 100; ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(100); ++seed) {
     CAPTURE(seed);
     const Plan plan = random_plan(seed);
     const Json json = plan_to_json(plan);

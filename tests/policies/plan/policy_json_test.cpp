@@ -7,6 +7,7 @@
 #include "policies/trace/file.h"
 #include "tests/support/schema_check.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/seeds.h"
 
 namespace rematch {
 namespace {
@@ -62,7 +63,7 @@ Policy random_policy(std::uint32_t seed) {
 }
 
 TEST_CASE("a random policy reads back as it was and fits the schema", "[property]") {
-  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(300); ++seed) {
     CAPTURE(seed);
     const Policy policy = random_policy(seed);
     const Json json = policy_to_json(policy);

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/support/random_trace.h"
+#include "tests/support/seeds.h"
 #include "tests/support/toy_trace.h"
 
 namespace rematch {
@@ -173,7 +174,7 @@ TEST_CASE("matching agrees with looking at every op by itself", "[property]") {
   const std::vector<std::string> texts = {
       "matmul",           "matmul#2",          "*.attention::matmul", "*.ffn::matmul#1",
       "blocks.*::copy#1", "*core::aten::mm#2", "aten::add#3",         "blocks.1*::elementwise#2"};
-  for (std::uint32_t seed = 0; seed < 40; ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(40); ++seed) {
     const Trace trace = testing::random_trace(seed);
     for (const std::string& text : texts) {
       CAPTURE(seed, text);

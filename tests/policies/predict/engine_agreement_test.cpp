@@ -15,6 +15,7 @@
 #include "policies/predict/order.h"
 #include "policies/predict/simulator.h"
 #include "tests/support/catch.h"
+#include "tests/support/seeds.h"
 
 namespace rematch {
 namespace {
@@ -92,7 +93,7 @@ TEST_CASE("the engine recomputes what the simulator says, where it says", "[prop
     Training training(settings);
     const Trace trace = record_trace([&] { return training.loss(0); });
     training.clear_gradients();
-    for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    for (std::uint32_t seed = 0; seed < testing::num_seeds(20); ++seed) {
       CAPTURE(seed);
       const Plan plan = plan_with_random_saves(seed < 10 ? "full" : "root", trace, seed);
       for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {

@@ -9,6 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/replay_oracle.h"
+#include "tests/support/seeds.h"
 #include "tests/support/trace_builder.h"
 
 namespace rematch {
@@ -271,7 +272,7 @@ void check_against_oracle(const RandomRegion& random, const RegionType& type, Sc
 }
 
 TEST_CASE("the simulator agrees with looking up the life of every value", "[property]") {
-  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(300); ++seed) {
     CAPTURE(seed);
     RandomRegion random = random_region(seed);
     check_against_oracle(random, random.type, Schedule::kWholeRegion);
@@ -288,7 +289,7 @@ TEST_CASE("on_demand never executes more ops and never peaks higher", "[property
   int num_sunk = 0;
   int num_whole = 0;
   int num_lower = 0;
-  for (std::uint32_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(1000); ++seed) {
     CAPTURE(seed);
     RandomRegion random = random_region(seed);
     const auto [first, end] = random.range;

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "tests/support/random_trace.h"
+#include "tests/support/seeds.h"
 #include "tests/support/toy_trace.h"
 
 namespace rematch {
@@ -72,7 +73,7 @@ TEST_CASE("the toy Llama has the ops of a Llama block in every layer") {
 }
 
 TEST_CASE("random traces are valid and repeatable", "[property]") {
-  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(200); ++seed) {
     CAPTURE(seed);
     const Trace trace = testing::random_trace(seed);
     check_consistent(trace);
@@ -82,7 +83,7 @@ TEST_CASE("random traces are valid and repeatable", "[property]") {
 
 TEST_CASE("random traces contain what makes traces hard", "[property]") {
   int writes = 0, views = 0, draws = 0, several_outputs = 0;
-  for (std::uint32_t seed = 0; seed < 50; ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(50); ++seed) {
     for (const TracedOp& op : testing::random_trace(seed).ops) {
       writes += op.writes.empty() ? 0 : 1;
       views += op.is_view ? 1 : 0;

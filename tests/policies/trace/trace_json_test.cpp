@@ -13,6 +13,7 @@
 #include "tests/support/random_trace.h"
 #include "tests/support/schema_check.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/seeds.h"
 #include "tests/support/toy_trace.h"
 
 namespace rematch {
@@ -57,7 +58,7 @@ Trace shuffled(Trace trace, std::uint32_t seed) {
 }
 
 TEST_CASE("a random trace reads back as it was and fits the schema", "[property]") {
-  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(300); ++seed) {
     CAPTURE(seed);
     const Trace trace = random_trace(seed, {.layers = static_cast<int>(seed % 7),
                                             .block_types = 1 + static_cast<int>(seed % 3),
@@ -70,7 +71,7 @@ TEST_CASE("a random trace reads back as it was and fits the schema", "[property]
 }
 
 TEST_CASE("any numbering of values and storages reads back as it was", "[property]") {
-  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(200); ++seed) {
     CAPTURE(seed);
     const Trace trace = shuffled(random_trace(seed), seed);
     REQUIRE(through_text(trace) == trace);
@@ -79,7 +80,7 @@ TEST_CASE("any numbering of values and storages reads back as it was", "[propert
 
 TEST_CASE("blocks that lie inside, across or beside each other read back as they were",
           "[property]") {
-  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(200); ++seed) {
     CAPTURE(seed);
     std::mt19937 engine(seed);
     Trace trace = random_trace(seed);

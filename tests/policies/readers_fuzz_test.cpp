@@ -1,0 +1,130 @@
+// Damaged input to everything in policies that reads: each reader gives a value that can be written
+// again, or its own error in one line. Anything else (another exception, a crash, a hang) fails.
+#include <functional>
+
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/plan/plan_json.h"
+#include "policies/plan/policy_json.h"
+#include "policies/plan/selector.h"
+#include "policies/trace/file.h"
+#include "policies/trace/trace_json.h"
+#include "tests/support/catch.h"
+#include "tests/support/mutate_text.h"
+#include "tests/support/random_trace.h"
+#include "tests/support/seeds.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch::testing {
+namespace {
+
+bool is_one_line(const std::string& message) {
+  return !message.empty() && message.find('\n') == std::string::npos;
+}
+
+struct Format {
+  std::string name;
+  Json sample;
+  std::function<void(const Json&)> read;  // and write again what was read
+};
+
+Trace small_trace(std::uint32_t seed) {
+  return random_trace(seed,
+                      {.layers = 2, .block_types = 2, .ops_per_block = 5, .ops_outside_blocks = 2});
+}
+
+std::vector<Format> formats() {
+  const Trace toy = toy_llama({.layers = 2});
+  const Policy save_mm = std::get<Policy>(parse_policy("save_mm"));
+  const Plan plan = std::get<Plan>(resolve(save_mm, toy));
+  const auto read_trace = [](const Json& json) { trace_to_json(trace_from_json(json)); };
+  return {{"trace", trace_to_json(small_trace(3)), read_trace},
+          {"trace of the toy", trace_to_json(toy), read_trace},
+          {"plan", plan_to_json(plan),
+           [](const Json& json) {
+             const Plan read = plan_from_json(json);
+             plan_to_json(read);
+             plan_effect_json(read);
+           }},
+          {"policy", policy_to_json(save_mm), [toy](const Json& json) {
+             const Policy read = policy_from_json(json);
+             policy_to_json(read);
+             resolve(read, toy);
+           }}};
+}
+
+// Empty if the reader did one of the two things it may do; else what it did.
+std::string misbehaviour(const std::function<void()>& read) {
+  try {
+    read();
+  } catch (const FormatError& error) {
+    if (!is_one_line(error.what()))
+      return "an error of more than one line: " + std::string(error.what());
+  } catch (const std::exception& error) {
+    return "a foreign exception: " + std::string(error.what());
+  }
+  return "";
+}
+
+TEST_CASE("files with damaged bytes are read or refused in one line", "[property]") {
+  for (const Format& format : formats()) {
+    const std::string text = format.sample.dump(1);
+    for (std::uint32_t seed = 0; seed < num_seeds(600); ++seed) {
+      CAPTURE(format.name, seed);
+      const std::string mutated = mutate_text(text, seed);
+      CHECK(misbehaviour([&] { format.read(parse_json(mutated, "file.json")); }) == "");
+    }
+  }
+}
+
+TEST_CASE("files with wrong values are read or refused in one line", "[property]") {
+  for (const Format& format : formats()) {
+    int read = 0;
+    int refused = 0;
+    for (std::uint32_t seed = 0; seed < num_seeds(900); ++seed) {
+      CAPTURE(format.name, seed);
+      const Json mutated = mutate_json(format.sample, seed);
+      CAPTURE(mutated.dump());
+      bool threw = true;
+      CHECK(misbehaviour([&] {
+              format.read(mutated);
+              threw = false;
+            }) == "");
+      ++(threw ? refused : read);
+    }
+    // Else the mutations are too wild, or too tame, to say anything.
+    CHECK(read > 0);
+    CHECK(refused > 0);
+  }
+}
+
+TEST_CASE("damaged selectors and policy calls are understood or refused in one line",
+          "[property]") {
+  const std::vector<std::string> texts = {"*.attention::matmul#2",
+                                          "attention_forward",
+                                          "blocks.3.ffn::aten::addmm",
+                                          "nth_first(2)",
+                                          "skip_list([0,2,5])",
+                                          "none,full,nth_last(3),save_mm",
+                                          "segments(4)"};
+  for (const std::string& text : texts) {
+    for (std::uint32_t seed = 0; seed < num_seeds(600); ++seed) {
+      const std::string mutated = mutate_text(text, seed);
+      CAPTURE(text, seed, mutated);
+      const auto selector = parse_selector(mutated);
+      if (const auto* rejected = std::get_if<Rejected>(&selector)) {
+        CHECK(is_one_line(rejected->message));
+      } else {
+        const Selector& parsed = std::get<Selector>(selector);
+        CHECK((std::get<Selector>(parse_selector(to_string(parsed))) == parsed));
+      }
+      const auto policies = parse_policies(mutated);
+      if (const auto* rejected = std::get_if<Rejected>(&policies)) {
+        CHECK(is_one_line(rejected->message));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rematch::testing

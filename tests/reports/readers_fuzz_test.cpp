@@ -1,0 +1,73 @@
+// Damaged reports and points: the readers and the schema check give a value that can be written
+// again, or one line. Anything else (another exception, a crash, a hang) fails.
+#include "policies/trace/file.h"
+#include "reports/record/record_json.h"
+#include "reports/render/table.h"
+#include "reports/schema/validate.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+#include "tests/support/mutate_text.h"
+#include "tests/support/seeds.h"
+
+namespace rematch::testing {
+namespace {
+
+bool is_one_line(const std::string& message) {
+  return !message.empty() && message.find('\n') == std::string::npos;
+}
+
+Json sample_report_json() {
+  Report report;
+  report.provenance = sample_provenance();
+  report.points = {sample_point(), sample_oom("full")};
+  return report_to_json(report);
+}
+
+Json sample_point_json() { return point_file_to_json({sample_provenance(), sample_point(), {}}); }
+
+// Reads `json` as what it says it is, writes it and renders it.
+void use(const Json& json) {
+  if (const auto problem = validate(json)) CHECK(is_one_line(*problem));
+  if (json.is_object() && json.value("schema", Json()) == "rematch.point/1.0") {
+    point_file_to_json(point_file_from_json(json));
+    return;
+  }
+  const Report report = report_from_json(json);
+  report_to_json(report);
+  render_table(report, TableFormat::kText, 100);
+}
+
+// Empty if `json` was used or refused; else what happened instead.
+std::string misbehaviour(const std::function<Json()>& json) {
+  try {
+    use(json());
+  } catch (const FormatError& error) {
+    if (!is_one_line(error.what()))
+      return "an error of more than one line: " + std::string(error.what());
+  } catch (const std::exception& error) {
+    return "a foreign exception: " + std::string(error.what());
+  }
+  return "";
+}
+
+TEST_CASE("reports with damaged bytes are read or refused in one line", "[property]") {
+  for (const Json& sample : {sample_report_json(), sample_point_json()}) {
+    const std::string text = sample.dump(1);
+    for (std::uint32_t seed = 0; seed < num_seeds(300); ++seed) {
+      CAPTURE(seed);
+      CHECK(misbehaviour([&] { return parse_json(mutate_text(text, seed), "file.json"); }) == "");
+    }
+  }
+}
+
+TEST_CASE("reports with wrong values are read or refused in one line", "[property]") {
+  for (const Json& sample : {sample_report_json(), sample_point_json()}) {
+    for (std::uint32_t seed = 0; seed < num_seeds(600); ++seed) {
+      CAPTURE(seed);
+      CHECK(misbehaviour([&] { return mutate_json(sample, seed); }) == "");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rematch::testing

@@ -1,0 +1,18 @@
+// How many seeds a test over random cases runs. REMATCH_SEEDS=3000 asks for 3000 where 300 are
+// usual, and for as many times more everywhere else; scripts/test --deep sets it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+namespace rematch::testing {
+
+inline std::uint32_t num_seeds(std::uint32_t usual) {
+  constexpr std::uint32_t kUsual = 300;
+  const char* asked = std::getenv("REMATCH_SEEDS");
+  const auto wanted = asked == nullptr ? 0 : static_cast<std::uint32_t>(std::atoi(asked));
+  return usual * std::max<std::uint32_t>(1, wanted / kUsual);
+}
+
+}  // namespace rematch::testing
