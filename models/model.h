@@ -39,6 +39,8 @@ class Model {
   virtual at::Tensor loss(const Batch& batch) = 0;
   // Leaves that require grad, in a fixed order; tensors stay the same objects for the model's life.
   virtual const std::vector<NamedTensor>& parameters() const = 0;
+  // Weights that do not learn; as fixed.
+  virtual const std::vector<NamedTensor>& frozen() const = 0;
 
  protected:
   // block(x), through the wrapper if there is one.
@@ -64,8 +66,9 @@ class DataSource {
   virtual Batch batch(std::int64_t step) = 0;
 };
 
-// Llama: windows of a text file's bytes (`data_file` empty: the text that ships with the project).
-// DiT: latents of moving shapes, a text embedding that names them, noise and a flow time.
+// Language models: windows of a text file's bytes (`data_file` empty: the text that ships with the
+// project). Video models: latents of moving shapes, a text embedding that names them, noise and a
+// flow time.
 // Throws std::invalid_argument with one line if the file is missing, unreadable or too short.
 std::unique_ptr<DataSource> make_data(const ModelSpec& spec, const std::string& data_file,
                                       std::uint64_t seed, at::Device device);

@@ -32,7 +32,7 @@ ModelFlags::ModelFlags(CLI::App& app, Name name) {
   app.add_option("--dtype", dtype_, "float32 or bfloat16 (with float32 master weights)");
   app.add_option("--video", video_, "A DiT's video, frames x height x width: 77x480x832");
   std::set<std::string_view> added;
-  for (const ModelFamily family : {ModelFamily::kLlama, ModelFamily::kDit}) {
+  for (const ModelFamily family : model_families()) {
     for (const DimensionEntry& entry : dimension_entries(family)) {
       if (!added.insert(entry.name).second) continue;
       const std::string key(entry.name);
@@ -49,7 +49,9 @@ ModelSpec ModelFlags::spec() const {
   if (model_.empty()) throw UsageError("no model given; rematch list shows them");
   std::map<std::string, std::int64_t> overrides = dimensions_;
   if (!video_.empty()) {
-    const auto grid = require<std::map<std::string, std::int64_t>>(video_dimensions(video_));
+    const ModelFamily family = require<ModelSpec>(make_spec(model_, {}, dtype_)).family;
+    const auto grid =
+        require<std::map<std::string, std::int64_t>>(video_dimensions(video_, family));
     overrides.insert(grid.begin(), grid.end());
   }
   return require<ModelSpec>(make_spec(model_, overrides, dtype_));

@@ -147,7 +147,7 @@ ComparisonSettings settings_of(const Flags& flags) {
   variants.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
   variants.optimizer = parse_optimizer(flags.optimizer);
   variants.data_file = flags.data_file;
-  if (!flags.data_file.empty() && variants.model.family != ModelFamily::kLlama) {
+  if (!flags.data_file.empty() && !trains_on_text(variants.model.family)) {
     throw UsageError("--data is the text that a language model trains on; " +
                      variants.model.preset + " makes its own latents, so leave it out");
   }
@@ -194,8 +194,8 @@ std::size_t terminal_columns() {
 // machine that does something else besides (seen: 0.35 s became 1 to 10 s).
 void let_idle_threads_sleep() { setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0); }
 
-// Children inherit it. LibTorch refuses matmuls in deterministic mode without it: cuBLAS repeats its
-// bits only with a workspace of fixed size.
+// Children inherit it. LibTorch refuses matmuls in deterministic mode without it: cuBLAS repeats
+// its bits only with a workspace of fixed size.
 void ask_cublas_for_repeatable_bits() {
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
 }

@@ -8,8 +8,12 @@ namespace {
 
 constexpr std::string_view kExactName = "exact";
 constexpr std::string_view kTimeName = "time";
-constexpr std::string_view kLlamaName = "llama";
-constexpr std::string_view kDitName = "dit";
+
+ModelFamily read_family(const std::string& name) {
+  const std::optional<ModelFamily> family = family_from_string(name);
+  if (!family) throw FormatError("unknown model family '" + name + "'");
+  return *family;
+}
 
 }  // namespace
 
@@ -27,7 +31,7 @@ Json request_to_json(const PointRequest& request) {
           {"identity", identity_to_json(request.identity)},
           {"policy", request.policy},
           {"device", request.device},
-          {"family", request.family == ModelFamily::kLlama ? kLlamaName : kDitName},
+          {"family", to_string(request.family)},
           {"data_file", request.data_file},
           {"plan", plan_to_json(request.plan)},
           {"num_steps", request.num_steps}};
@@ -40,7 +44,7 @@ PointRequest request_from_json(const Json& json) {
   request.identity = identity_from_json(root.at("identity"));
   request.policy = root.at("policy").string();
   request.device = root.at("device").string();
-  request.family = root.at("family").string() == kDitName ? ModelFamily::kDit : ModelFamily::kLlama;
+  request.family = read_family(root.at("family").string());
   request.data_file = root.at("data_file").string();
   request.plan = plan_from_json(root.at("plan").json());
   request.num_steps = root.at("num_steps").integer32(1);

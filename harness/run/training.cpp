@@ -3,7 +3,7 @@
 #include <ATen/Context.h>
 
 #include "harness/measure/phase_guard.h"
-#include "harness/trace/in_place_accumulation.h"
+#include "harness/trace/backward_as_with_data.h"
 #include "harness/trace/meta_kernels.h"
 
 namespace rematch {
@@ -63,7 +63,7 @@ void Training::backward(const at::Tensor& loss) {
     loss.backward();
     return;
   }
-  InPlaceAccumulation as_with_data;
+  BackwardAsWithData as_with_data;
   const OpModeGuard guard(&as_with_data);
   loss.backward();
 }

@@ -9,7 +9,7 @@
 #include "harness/engine/interception.h"
 #include "harness/engine/record.h"
 #include "harness/measure/memory.h"
-#include "harness/trace/in_place_accumulation.h"
+#include "harness/trace/backward_as_with_data.h"
 #include "harness/trace/trace_from_record.h"
 #include "models/scope/scope.h"
 
@@ -191,7 +191,7 @@ Trace record_trace(const std::function<at::Tensor()>& loss) {
   Tracer tracer;
   {
     OpModeGuard watch(&tracer);
-    InPlaceAccumulation as_with_data;  // above the tracer, which sees the op that really runs
+    BackwardAsWithData as_with_data;  // above the tracer, which sees the op that really runs
     OpModeGuard accumulate(&as_with_data);
     at::Tensor value;
     {

@@ -75,10 +75,11 @@ class ShapeData final : public DataSource {
       : batch_(spec.at("batch")),
         channels_(spec.at("channels")),
         frames_(spec.at("frames")),
-        height_(2 * spec.at("height")),
-        width_(2 * spec.at("width")),
+        height_(patch_extent(spec.family) * spec.at("height")),
+        width_(patch_extent(spec.family) * spec.at("width")),
         text_tokens_(spec.at("text_tokens")),
         text_dim_(spec.at("text_dim")),
+        has_mask_(spec.family == ModelFamily::kLtx),
         seed_(seed),
         device_(device) {}
 
@@ -90,15 +91,20 @@ class ShapeData final : public DataSource {
     const at::Tensor noise = at::empty(latents.sizes(), options);
     const at::Tensor time = at::empty({batch_}, options);
     const at::Tensor text = at::empty({batch_, text_tokens_, text_dim_}, options);
-    if (device_.is_meta()) return {{latents, noise, time, text}};
+    Batch batch{{latents, noise, time, text}};
+    if (has_mask_) batch.tensors.push_back(at::empty({batch_, text_tokens_}, options));
+    if (device_.is_meta()) return batch;
     fill_scenes(step, latents.data_ptr<float>(), text.data_ptr<float>());
     fill_noise(step, noise);
     fill_time(step, time.data_ptr<float>());
-    return {{latents.to(device_), noise.to(device_), time.to(device_), text.to(device_)}};
+    if (has_mask_) fill_mask(batch.tensors.back().data_ptr<float>());
+    for (at::Tensor& tensor : batch.tensors) tensor = tensor.to(device_);
+    return batch;
   }
 
  private:
   static constexpr std::uint64_t kDrawsOfScene = 8;  // counters a scene may use
+  static constexpr std::int64_t kNumWords = 3;       // the rest of the text is padding
 
   void fill_scenes(std::int64_t step, float* latents, float* text) const {
     const std::uint64_t counter = stream_counter(seed_, "scene", step);
@@ -131,17 +137,26 @@ class ShapeData final : public DataSource {
   }
 
   float* describe(const Scene& scene, float* out) const {
-    const std::array<std::string, 3> words = {kShapes[scene.shape],
-                                              "colour" + std::to_string(scene.colour),
-                                              "direction" + std::to_string(scene.direction)};
+    const std::array<std::string, kNumWords> words = {
+        kShapes[scene.shape], "colour" + std::to_string(scene.colour),
+        "direction" + std::to_string(scene.direction)};
     for (std::int64_t token = 0; token < text_tokens_; ++token) {
-      const std::string word = token < 3 ? words[static_cast<std::size_t>(token)] : "padding";
+      const std::string word =
+          token < kNumWords ? words[static_cast<std::size_t>(token)] : "padding";
       const std::string row = "word " + word;
       for (std::int64_t column = 0; column < text_dim_; ++column) {
         *out++ = table_entry(row, column);
       }
     }
     return out;
+  }
+
+  void fill_mask(float* mask) const {
+    for (std::int64_t row = 0; row < batch_; ++row) {
+      for (std::int64_t token = 0; token < text_tokens_; ++token) {
+        *mask++ = token < kNumWords ? 1.0F : 0.0F;
+      }
+    }
   }
 
   void fill_noise(std::int64_t step, const at::Tensor& noise) const {
@@ -160,6 +175,7 @@ class ShapeData final : public DataSource {
   }
 
   std::int64_t batch_, channels_, frames_, height_, width_, text_tokens_, text_dim_;
+  bool has_mask_;
   std::uint64_t seed_;
   at::Device device_;
 };

@@ -9,9 +9,10 @@
 
 namespace rematch {
 
-// Batches for a DiT: latents and noise [batch, channels, frames, 2 height, 2 width], flow time
-// [batch], text [batch, text_tokens, text_dim], all float32. The text's first three tokens name
-// shape, colour and direction; the rest is padding.
+// Batches for a DiT: latents and noise [batch, channels, frames, e height, e width] with e the
+// patch's extent, flow time [batch], text [batch, text_tokens, text_dim], all float32. The text's
+// first three tokens name shape, colour and direction; the rest is padding. LTX also gets which
+// tokens are words, 1 or 0 [batch, text_tokens].
 std::unique_ptr<DataSource> make_shape_data(const ModelSpec& spec, std::uint64_t seed,
                                             at::Device device);
 

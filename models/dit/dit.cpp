@@ -1,10 +1,12 @@
 // Shapes: B batch, C channels, f h w the token grid, N = f h w tokens, L text tokens, D dim,
-// P = 4 C values of a patch.
+// P = C patch_extent^2 values of a patch.
 #include "models/dit/dit.h"
 
+#include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/chunk.h>
+#include <ATen/ops/clone.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
@@ -17,36 +19,19 @@
 
 #include <cmath>
 
-#include "models/dit/block.h"
+#include "models/dit/ltx_block.h"
+#include "models/dit/wan_block.h"
 #include "models/scope/scope.h"
 
 namespace rematch {
 namespace {
 
-constexpr double kRotaryTheta = 1e4;
+using dit::Conditions;
+using dit::Grid;
+
 constexpr double kTimeTheta = 1e4;
-constexpr double kTimeScale = 1000.0;  // flow time 1 is Wan's last timestep
-constexpr std::int64_t kPatch = 2;     // height and width of a patch; one frame
-
-struct Grid {
-  std::int64_t batch, channels, frames, height, width;
-  std::int64_t tokens() const { return frames * height * width; }
-  std::int64_t patch_values() const { return channels * kPatch * kPatch; }
-};
-
-// Height and width get 2 * (E / 6) dimensions each, time the rest: 44, 42, 42 of 128.
-RotaryTable make_table(const Grid& grid, std::int64_t head_dim, at::Device device) {
-  const std::int64_t plane_dim = 2 * (head_dim / 6);
-  RotaryAxis time{{}, rotary_frequencies(head_dim - 2 * plane_dim, kRotaryTheta)};
-  RotaryAxis vertical{{}, rotary_frequencies(plane_dim, kRotaryTheta)};
-  RotaryAxis horizontal{{}, rotary_frequencies(plane_dim, kRotaryTheta)};
-  for (std::int64_t token = 0; token < grid.tokens(); ++token) {
-    time.positions.push_back(token / (grid.height * grid.width));
-    vertical.positions.push_back(token / grid.width % grid.height);
-    horizontal.positions.push_back(token % grid.width);
-  }
-  return make_rotary_table({time, vertical, horizontal}, device);
-}
+constexpr double kTimeScale = 1000.0;  // flow time 1 is the last timestep
+constexpr double kMasked = 10'000.0;   // far below any score, and finite in bfloat16
 
 // [1, freq_dim / 2]: theta^(-i / (freq_dim / 2)), float32 of the double.
 at::Tensor make_time_frequencies(std::int64_t freq_dim, at::Device device) {
@@ -62,17 +47,29 @@ at::Tensor make_time_frequencies(std::int64_t freq_dim, at::Device device) {
   return frequencies.to(device);
 }
 
+// What reshape does where it has to copy, also where it could do without: then it runs another op
+// on CPU than on meta.
+at::Tensor copy_as(const at::Tensor& x, at::IntArrayRef sizes) {
+  const at::Tensor copy = at::clone(x, at::MemoryFormat::Contiguous);
+  return at::_unsafe_view(copy, sizes);
+}
+
+// A Block has a constructor (parameters, name, spec), forward(x_BND, conditions, table), and static
+// make_table(grid, spec, device), modulation_dtype(model's dtype) and kLossOnTokens: whether the
+// loss compares tokens, or latents put together again.
+template <typename Block>
 class Dit final : public Model {
  public:
   Dit(const ModelSpec& spec, at::Device device)
       : grid_{spec.at("batch"), spec.at("channels"), spec.at("frames"), spec.at("height"),
               spec.at("width")},
+        patch_extent_(patch_extent(spec.family)),
         dtype_(dtype_of(spec)),
         parameters_(dtype_, device) {
     const std::int64_t dim = spec.at("dim");
-    table_ = make_table(grid_, dim / spec.at("heads"), device);
+    table_ = Block::make_table(grid_, spec, device);
     time_frequencies_ = make_time_frequencies(spec.at("freq_dim"), device);
-    patch_ = make("embed.patch", grid_.patch_values(), dim);
+    patch_ = make("embed.patch", patch_values(), dim);
     time_in_ = make("embed.time.in", spec.at("freq_dim"), dim);
     time_out_ = make("embed.time.out", dim, dim);
     time_projection_ = make("embed.time.projection", dim, 6 * dim);
@@ -82,19 +79,19 @@ class Dit final : public Model {
       blocks_.emplace_back(parameters_, "blocks." + std::to_string(layer), spec);
     }
     head_modulation_ = parameters_.add("head.modulation", {1, 2, dim}, uniform_by_fan_in(dim));
-    output_ = make("head.output", dim, grid_.patch_values());
+    output_ = make("head.output", dim, patch_values());
   }
 
   at::Tensor loss(const Batch& batch) override {
     const at::Tensor& latents = batch.tensors.at(0);
     const at::Tensor& noise = batch.tensors.at(1);
-    Embedded embedded = embed(latents, noise, batch.tensors.at(2), batch.tensors.at(3));
+    Embedded embedded = embed(batch);
     at::Tensor x_BND = std::move(embedded.video_BND);
     for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
       const Scope scope("blocks", static_cast<int>(layer));
       x_BND = run_block(
-          [this, layer, text = embedded.text_BLD, time = embedded.modulation_B6D](at::Tensor x) {
-            return blocks_[layer].forward(std::move(x), text, time, table_);
+          [this, layer, conditions = embedded.conditions](at::Tensor x) {
+            return blocks_[layer].forward(std::move(x), conditions, table_);
           },
           std::move(x_BND));
     }
@@ -103,24 +100,30 @@ class Dit final : public Model {
   }
 
   const std::vector<NamedTensor>& parameters() const override { return parameters_.list(); }
+  const std::vector<NamedTensor>& frozen() const override { return parameters_.frozen_list(); }
 
  private:
   struct Embedded {
-    at::Tensor video_BND, text_BLD;
-    at::Tensor time_BD, modulation_B6D;  // float32
+    at::Tensor video_BND;
+    at::Tensor time_BD;  // float32
+    Conditions conditions;
   };
 
   Linear make(const std::string& name, std::int64_t inputs, std::int64_t outputs) {
     return make_linear(parameters_, name, inputs, outputs, Bias::kYes);
   }
 
-  Embedded embed(const at::Tensor& latents, const at::Tensor& noise, const at::Tensor& time_B,
-                 const at::Tensor& text) const {
+  std::int64_t patch_values() const { return grid_.channels * patch_extent_ * patch_extent_; }
+
+  Embedded embed(const Batch& batch) const {
     const Scope scope("embed");
     Embedded embedded;
-    embedded.video_BND = embed_video(latents, noise, time_B);
-    embed_time(time_B, embedded);
-    embedded.text_BLD = embed_text(text);
+    embedded.video_BND = embed_video(batch.tensors.at(0), batch.tensors.at(1), batch.tensors.at(2));
+    embed_time(batch.tensors.at(2), embedded);
+    embedded.conditions.text_BLD = embed_text(batch.tensors.at(3));
+    if (batch.tensors.size() > 4) {
+      embedded.conditions.text_mask_B11L = embed_mask(batch.tensors.at(4));
+    }
     return embedded;
   }
 
@@ -133,12 +136,16 @@ class Dit final : public Model {
     at::Tensor step = at::sub(noise, latents);
     step = at::mul(step, time);
     at::Tensor x = at::add(latents, step);
-    x = x.view(
-        {grid_.batch, grid_.channels, grid_.frames, grid_.height, kPatch, grid_.width, kPatch});
-    x = x.permute({0, 2, 3, 5, 1, 4, 6});
-    x = x.reshape({grid_.batch, grid_.tokens(), grid_.patch_values()});
+    x = cut_patches(std::move(x));
     x = x.to(dtype_);
     return apply_linear(patch_, x);
+  }
+
+  at::Tensor cut_patches(at::Tensor x) const {
+    x = x.view({grid_.batch, grid_.channels, grid_.frames, grid_.height, patch_extent_, grid_.width,
+                patch_extent_});
+    x = x.permute({0, 2, 3, 5, 1, 4, 6});
+    return copy_as(x, {grid_.batch, grid_.tokens(), patch_values()});
   }
 
   void embed_time(const at::Tensor& time_B, Embedded& embedded) const {
@@ -157,7 +164,7 @@ class Dit final : public Model {
     x = at::silu(x);
     x = apply_linear(time_projection_, x);
     x = x.view({grid_.batch, 6, x.size(1) / 6});
-    embedded.modulation_B6D = x.to(at::kFloat);
+    embedded.conditions.modulation_B6D = x.to(Block::modulation_dtype(dtype_));
   }
 
   at::Tensor embed_text(const at::Tensor& text) const {
@@ -168,7 +175,17 @@ class Dit final : public Model {
     return apply_linear(text_out_, x);
   }
 
-  // Predicted velocity [B, C, f, 2 h, 2 w], float32. Patches come out as (y, x, c), as Wan's do.
+  // 0 for a word, a large negative number for padding.
+  at::Tensor embed_mask(const at::Tensor& mask_BL) const {
+    const Scope scope("mask");
+    at::Tensor bias = at::sub(mask_BL, 1);
+    bias = at::mul(bias, kMasked);
+    bias = bias.to(dtype_);
+    return bias.view({bias.size(0), 1, 1, bias.size(1)});
+  }
+
+  // Predicted velocity, float32: as the latents, or as tokens. Patches come out as (y, x, c), as
+  // Wan's do.
   at::Tensor head(at::Tensor x_BND, const at::Tensor& time_BD) const {
     const Scope scope("head");
     at::Tensor table_B2D = head_modulation_.to(at::kFloat);
@@ -177,37 +194,44 @@ class Dit final : public Model {
     const std::vector<at::Tensor> table_B1D = at::chunk(table_B2D, 2, /*dim=*/1);
     x_BND = dit::modulate(x_BND, table_B1D[0], table_B1D[1]);
     at::Tensor x = apply_linear(output_, x_BND);
-    x = x.view(
-        {grid_.batch, grid_.frames, grid_.height, grid_.width, kPatch, kPatch, grid_.channels});
+    if (Block::kLossOnTokens) return x.to(at::kFloat);
+    x = x.view({grid_.batch, grid_.frames, grid_.height, grid_.width, patch_extent_, patch_extent_,
+                grid_.channels});
     x = x.permute({0, 6, 1, 2, 4, 3, 5});
-    x = x.reshape(
-        {grid_.batch, grid_.channels, grid_.frames, grid_.height * kPatch, grid_.width * kPatch});
+    x = copy_as(x, {grid_.batch, grid_.channels, grid_.frames, grid_.height * patch_extent_,
+                    grid_.width * patch_extent_});
     return x.to(at::kFloat);
   }
 
   // Mean squared error to noise - latents.
-  static at::Tensor flow_matching_loss(const at::Tensor& velocity, const at::Tensor& latents,
-                                       const at::Tensor& noise) {
+  at::Tensor flow_matching_loss(const at::Tensor& velocity, const at::Tensor& latents,
+                                const at::Tensor& noise) const {
     const Scope scope("loss");
     at::Tensor error = at::sub(noise, latents);
+    if (Block::kLossOnTokens) error = cut_patches(std::move(error));
     error = at::sub(velocity, error);
     error = at::pow(error, 2);
     return at::mean(error);
   }
 
   Grid grid_;
+  std::int64_t patch_extent_;
   at::ScalarType dtype_;
   Parameters parameters_;
   RotaryTable table_;
   at::Tensor time_frequencies_, head_modulation_;
   Linear patch_, time_in_, time_out_, time_projection_, text_in_, text_out_, output_;
-  std::vector<dit::Block> blocks_;
+  std::vector<Block> blocks_;
 };
 
 }  // namespace
 
 std::unique_ptr<Model> make_dit(const ModelSpec& spec, at::Device device) {
-  return std::make_unique<Dit>(spec, device);
+  return std::make_unique<Dit<dit::WanBlock>>(spec, device);
+}
+
+std::unique_ptr<Model> make_ltx(const ModelSpec& spec, at::Device device) {
+  return std::make_unique<Dit<dit::LtxBlock>>(spec, device);
 }
 
 }  // namespace rematch

@@ -27,6 +27,8 @@ InitialValues uniform_by_fan_in(std::int64_t fan_in) {
 
 InitialValues near_one() { return {1.0F, 0.125F}; }
 
+InitialValues unit() { return {0.0F, 1.0F}; }
+
 void fill_by_hash(const at::Tensor& tensor, std::string_view name, InitialValues values) {
   TORCH_CHECK(tensor.is_cpu() && tensor.is_contiguous(),
               "fill_by_hash: need a contiguous CPU tensor for ", name);

@@ -25,6 +25,7 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
   const at::Tensor wide = x.to(at::kFloat);
   at::Tensor normalised = normalise(wide, eps);
   normalised = normalised.to(x.scalar_type());
+  if (!weight.defined()) return normalised;
   return at::mul(normalised, weight);
 }
 

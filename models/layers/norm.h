@@ -6,7 +6,8 @@
 namespace rematch {
 
 // x * rsqrt(mean(x^2, last dim) + eps) * weight: `pow mean add rsqrt mul mul`. With a bfloat16 x
-// the statistics are float32, and the product with the weight is bfloat16 (as Llama 3 does).
+// the statistics are float32, and the product with the weight is bfloat16 (as Llama 3 does). An
+// undefined weight is none.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
 
 // (x - mean) / sqrt(var + eps) over the last dimension in float32: `native_layer_norm`. `weight`

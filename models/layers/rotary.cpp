@@ -12,17 +12,10 @@
 namespace rematch {
 namespace {
 
-void fill_tables(const std::vector<RotaryAxis>& axes, float* cosine, float* sine) {
-  const std::size_t num_tokens = axes.front().positions.size();
-  for (std::size_t token = 0; token < num_tokens; ++token) {
-    for (const RotaryAxis& axis : axes) {
-      for (const double frequency : axis.frequencies) {
-        const double angle = static_cast<double>(axis.positions[token]) * frequency;
-        *cosine++ = static_cast<float>(std::cos(angle));
-        *sine++ = static_cast<float>(std::sin(angle));
-      }
-    }
-  }
+at::Tensor empty_table(std::int64_t num_tokens, std::int64_t num_pairs, at::Device device) {
+  const at::Device filled_on = device.is_meta() ? device : at::Device(at::kCPU);
+  return at::empty({num_tokens, 1, num_pairs},
+                   at::TensorOptions().dtype(at::kFloat).device(filled_on));
 }
 
 }  // namespace
@@ -37,18 +30,37 @@ std::vector<double> rotary_frequencies(std::int64_t head_dim, double theta) {
 }
 
 RotaryTable make_rotary_table(const std::vector<RotaryAxis>& axes, at::Device device) {
-  std::int64_t num_pairs = 0;
+  std::vector<double> frequencies;
+  std::vector<const RotaryAxis*> axis_of;
   for (const RotaryAxis& axis : axes) {
-    num_pairs += static_cast<std::int64_t>(axis.frequencies.size());
+    frequencies.insert(frequencies.end(), axis.frequencies.begin(), axis.frequencies.end());
+    axis_of.insert(axis_of.end(), axis.frequencies.size(), &axis);
   }
-  const auto num_tokens = static_cast<std::int64_t>(axes.front().positions.size());
-  const at::Device filled_on = device.is_meta() ? device : at::Device(at::kCPU);
-  const auto options = at::TensorOptions().dtype(at::kFloat).device(filled_on);
+  const auto angle = [&](std::int64_t token, std::int64_t pair) {
+    const auto index = static_cast<std::size_t>(pair);
+    const std::int64_t position = axis_of[index]->positions[static_cast<std::size_t>(token)];
+    return static_cast<double>(position) * frequencies[index];
+  };
+  return make_rotary_table(static_cast<std::int64_t>(axes.front().positions.size()),
+                           static_cast<std::int64_t>(frequencies.size()), angle, device);
+}
+
+RotaryTable make_rotary_table(
+    std::int64_t num_tokens, std::int64_t num_pairs,
+    const std::function<double(std::int64_t token, std::int64_t pair)>& angle, at::Device device) {
   RotaryTable table;
-  table.cosine = at::empty({num_tokens, 1, num_pairs}, options);
-  table.sine = at::empty({num_tokens, 1, num_pairs}, options);
+  table.cosine = empty_table(num_tokens, num_pairs, device);
+  table.sine = empty_table(num_tokens, num_pairs, device);
   if (device.is_meta()) return table;
-  fill_tables(axes, table.cosine.data_ptr<float>(), table.sine.data_ptr<float>());
+  auto* cosine = table.cosine.data_ptr<float>();
+  auto* sine = table.sine.data_ptr<float>();
+  for (std::int64_t token = 0; token < num_tokens; ++token) {
+    for (std::int64_t pair = 0; pair < num_pairs; ++pair) {
+      const double turn = angle(token, pair);
+      *cosine++ = static_cast<float>(std::cos(turn));
+      *sine++ = static_cast<float>(std::sin(turn));
+    }
+  }
   table.cosine = table.cosine.to(device);
   table.sine = table.sine.to(device);
   return table;

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace rematch {
@@ -29,8 +30,13 @@ std::vector<double> rotary_frequencies(std::int64_t head_dim, double theta);
 // data.
 RotaryTable make_rotary_table(const std::vector<RotaryAxis>& axes, at::Device device);
 
-// Turns x_BSHD, contiguous, in float32; gives x's dtype: `view unbind mul mul sub mul mul add stack
-// view`.
+// Any other: angle(token, pair) turns that pair.
+RotaryTable make_rotary_table(
+    std::int64_t num_tokens, std::int64_t num_pairs,
+    const std::function<double(std::int64_t token, std::int64_t pair)>& angle, at::Device device);
+
+// Turns x_BSHD, contiguous in each head, in float32; gives x's dtype: `view unbind mul mul sub mul
+// mul add stack view`.
 at::Tensor apply_rotary(const at::Tensor& x_BSHD, const RotaryTable& table);
 
 }  // namespace rematch

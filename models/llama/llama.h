@@ -1,5 +1,6 @@
 // Llama 3: pre-RMSNorm blocks with grouped-query attention, rotary embedding and SwiGLU, no
-// biases, trained on the next byte with cross-entropy.
+// biases, trained on the next byte with cross-entropy. Frozen first blocks and low-rank adapters
+// are options.
 #pragma once
 
 #include <memory>

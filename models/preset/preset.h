@@ -14,10 +14,22 @@
 
 namespace rematch {
 
-enum class ModelFamily : std::uint8_t { kLlama, kDit };
+enum class ModelFamily : std::uint8_t { kLlama, kMoe, kDeepseek, kDit, kLtx };
+
+// "llama", "moe", ...: how files spell a family.
+std::string_view to_string(ModelFamily family);
+std::optional<ModelFamily> family_from_string(std::string_view text);
+const std::vector<ModelFamily>& model_families();
+
+// Language models train on a text; the others on latents of videos.
+bool trains_on_text(ModelFamily family);
+
+// Latent pixels along each side of a patch of a video model; a patch spans one latent frame.
+std::int64_t patch_extent(ModelFamily family);
 
 // Everything that shapes a model and its batch. Keys of `dimensions` are the flag names with
-// underscores; dimension_entries() lists them.
+// underscores; dimension_entries() lists them. Options that are off are not among the keys, so
+// that the names of plain models do not change when an option is added.
 struct ModelSpec {
   std::string preset;  // "wan_small"
   ModelFamily family = ModelFamily::kLlama;
@@ -25,6 +37,11 @@ struct ModelSpec {
   std::string dtype = "float32";  // or "bfloat16": parameters and activations; fp32 master weights
 
   std::int64_t at(const std::string& dimension) const { return dimensions.at(dimension); }
+  // 0 where the option is off or the family does not have it.
+  std::int64_t option(const std::string& name) const {
+    const auto found = dimensions.find(name);
+    return found == dimensions.end() ? 0 : found->second;
+  }
 };
 
 struct PresetEntry {
@@ -40,6 +57,7 @@ struct DimensionEntry {
   std::string_view description;  // one line
   std::int64_t minimum = 1;
   std::int64_t maximum = 1;
+  bool is_option = false;  // 0 is off, and then left out of a spec
 };
 
 // In the order in which they are listed to a user.
@@ -53,9 +71,11 @@ std::variant<ModelSpec, Rejected> make_spec(std::string_view preset,
                                             const std::map<std::string, std::int64_t>& overrides,
                                             std::string_view dtype = "float32");
 
-// The patched latent grid of a video, as overrides for make_spec: "77x480x832" (frames x height x
-// width in pixels) gives frames 20, height 30, width 52. Wan's VAE makes 1 + (F-1)/4 latent frames
-// of F and divides height and width by 8; patches are 1x2x2.
-std::variant<std::map<std::string, std::int64_t>, Rejected> video_dimensions(std::string_view text);
+// The patched latent grid of a video, as overrides for make_spec. Wan's VAE makes 1 + (F-1)/4
+// latent frames of F and divides height and width by 8, and a patch spans 2 x 2 latents:
+// "77x480x832" (frames x height x width in pixels) gives frames 20, height 30, width 52. LTX's
+// makes 1 + (F-1)/8 and divides by 32, without patches.
+std::variant<std::map<std::string, std::int64_t>, Rejected> video_dimensions(std::string_view text,
+                                                                             ModelFamily family);
 
 }  // namespace rematch

@@ -41,7 +41,7 @@ constexpr ClassRow kMatmuls[] = {
 
 constexpr ClassRow kAttentions[] = {
     {OpClass::kAttentionForward,
-     "rematch::attention "
+     "rematch::attention rematch::masked_attention "
      "aten::_scaled_dot_product_flash_attention aten::_scaled_dot_product_flash_attention_for_cpu "
      "aten::_scaled_dot_product_efficient_attention aten::_scaled_dot_product_cudnn_attention "
      "aten::_scaled_dot_product_attention_math aten::_scaled_dot_product_attention_math_for_mps "
@@ -60,7 +60,7 @@ constexpr ClassRow kAttentions[] = {
      "xformers::efficient_attention_forward_cutlass xformers_flash::flash_fwd "
      "xformers_flash3::flash_fwd"},
     {OpClass::kAttentionBackward,
-     "rematch::attention_backward "
+     "rematch::attention_backward rematch::masked_attention_backward "
      "aten::_scaled_dot_product_flash_attention_backward "
      "aten::_scaled_dot_product_flash_attention_for_cpu_backward "
      "aten::_scaled_dot_product_efficient_attention_backward "

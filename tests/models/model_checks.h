@@ -16,11 +16,12 @@ ModelSpec spec_of(std::string_view preset, const std::map<std::string, std::int6
 // finite, of its dtype, and not zero everywhere.
 void check_every_parameter_learns(const ModelSpec& spec);
 
-// Forward runs the same ops on CPU and meta, with the same output layouts, and so does backward but
-// for one difference: the autograd engine adds gradients in place on the CPU alone.
+// Forward runs the same ops on CPU and meta, with the same output layouts, and so does backward
+// under BackwardAsWithData.
 void check_meta_runs_the_same_ops(const ModelSpec& spec);
 
-// Copies of the parameters in double, by name, that require grad: for a reference written apart.
+// Copies of all weights in double, by name: for a reference written apart. Those that learn require
+// grad.
 std::map<std::string, at::Tensor> parameters_in_double(const Model& model);
 
 // Loss and every gradient of `model` after backward against those of a double reference.

@@ -52,9 +52,58 @@ const std::vector<Shape>& shapes() {
         {"freq_dim", 2},
         {"channels", 1}}},
       {"wan_1_3b", {{"layers", 2}, {"dim", 64}, {"heads", 4}, {"ffn", 128}, {"tokens", 64}}},
+      {"llama_small", {{"layers", 3}, {"frozen_layers", 2}, {"dropout_percent", 10}}},
+      {"llama_small", {{"layers", 2}, {"tied", 1}, {"adapter_rank", 3}}},
+      {"ltx_small", {{"layers", 2}, {"dropout_percent", 10}}},
+      {"ltx_small",
+       {{"layers", 1},
+        {"dim", 22},
+        {"heads", 1},
+        {"ffn", 7},
+        {"batch", 3},
+        {"frames", 3},
+        {"height", 1},
+        {"width", 5},
+        {"text_tokens", 5},
+        {"text_dim", 5},
+        {"freq_dim", 2},
+        {"channels", 1}}},
+      {"wan_small", {{"layers", 1}, {"dropout_percent", 25}}},
+      {"moe_small", {{"layers", 2}, {"dropout_percent", 10}}},
+      {"moe_small",
+       {{"layers", 1},
+        {"dim", 24},
+        {"heads", 3},
+        {"kv_heads", 1},
+        {"moe_every", 1},
+        {"experts", 3},
+        {"top_k", 1},
+        {"expert_ffn", 8},
+        {"shared_ffn", 5},
+        {"batch", 3},
+        {"tokens", 17}}},
+      {"deepseek_small", {{"layers", 2}, {"dropout_percent", 10}}},
+      {"deepseek_small",
+       {{"layers", 1},
+        {"dim", 8},
+        {"heads", 3},
+        {"latent_dim", 5},
+        {"nope_dim", 3},
+        {"rope_dim", 2},
+        {"value_dim", 5},
+        {"dense_layers", 0},
+        {"experts", 2},
+        {"top_k", 2},
+        {"expert_ffn", 8},
+        {"shared_ffn", 3},
+        {"batch", 1},
+        {"tokens", 9}}},
   };
   return list;
 }
+
+constexpr const char* kSmall[] = {"llama_small", "moe_small", "deepseek_small", "wan_small",
+                                  "ltx_small"};
 
 class ScopeNames final : public ScopeListener {
  public:
@@ -99,7 +148,7 @@ TEST_CASE("CPU and meta run the same ops with the same layouts") {
 }
 
 TEST_CASE("parameters are named once, and are the same objects after a step") {
-  for (const char* preset : {"llama_small", "wan_small"}) {
+  for (const char* preset : kSmall) {
     const ModelSpec spec = spec_of(preset, {{"layers", 2}});
     const auto model = make_model(spec, at::kCPU);
     std::set<std::string> names;
@@ -117,11 +166,13 @@ TEST_CASE("parameters are named once, and are the same objects after a step") {
 }
 
 TEST_CASE("a model is the same every time it is made") {
-  const ModelSpec spec = spec_of("wan_small", {{"layers", 2}});
-  const Batch batch = make_data(spec, "", 1, at::kCPU)->batch(0);
-  const at::Tensor first = make_model(spec, at::kCPU)->loss(batch);
-  const at::Tensor second = make_model(spec, at::kCPU)->loss(batch);
-  CHECK(first.equal(second));
+  for (const char* preset : kSmall) {
+    const ModelSpec spec = spec_of(preset, {{"layers", 2}});
+    const Batch batch = make_data(spec, "", 1, at::kCPU)->batch(0);
+    const at::Tensor first = make_model(spec, at::kCPU)->loss(batch);
+    const at::Tensor second = make_model(spec, at::kCPU)->loss(batch);
+    CHECK(first.equal(second));
+  }
 }
 
 TEST_CASE("scopes open as embed, blocks by index, head, loss, and name the parts of a block") {
@@ -134,7 +185,19 @@ TEST_CASE("scopes open as embed, blocks by index, head, loss, and name the parts
        {"modulation", "self_attention_norm", "self_attention.qkv", "self_attention.qk_norm",
         "self_attention.rotary", "self_attention.core", "self_attention.output",
         "cross_attention_norm", "cross_attention.qkv", "cross_attention.core",
-        "cross_attention.output", "ffn_norm", "ffn"}}};
+        "cross_attention.output", "ffn_norm", "ffn"}},
+      {"ltx_small",
+       {"modulation", "self_attention_norm", "self_attention.qkv", "self_attention.qk_norm",
+        "self_attention.rotary", "self_attention.core", "self_attention.output",
+        "cross_attention.qkv", "cross_attention.core", "cross_attention.output", "ffn_norm",
+        "ffn"}},
+      {"moe_small",
+       {"attention_norm", "attention.core", "ffn_norm", "moe.router", "moe.router.gate",
+        "moe.dispatch", "moe.experts", "moe.shared_experts", "moe.combine"}},
+      {"deepseek_small",
+       {"attention_norm", "attention.query", "attention.kv_down", "attention.kv_norm",
+        "attention.kv_up", "attention.core", "attention.output", "ffn_norm", "moe.router.gate",
+        "moe.experts", "moe.shared_experts", "moe.combine"}}};
   for (const auto& [preset, expected] : parts) {
     const ModelSpec spec = spec_of(preset, {{"layers", 2}});
     const auto model = make_model(spec, at::kCPU);
@@ -152,7 +215,10 @@ TEST_CASE("full-size models are made on meta in no time and no memory") {
     double billions;
   };
   for (const Size& size :
-       {Size{"llama3_1b", 1.236}, Size{"llama3_8b", 8.030}, Size{"wan_1_3b", 1.419}}) {
+       {Size{"llama3_1b", 1.236}, Size{"llama3_3b", 3.213}, Size{"llama3_8b", 8.030},
+        Size{"llama3_70b", 70.55}, Size{"llama3_405b", 405.9}, Size{"llama4_17bx16e", 107.8},
+        Size{"deepseek_v3_16b", 15.71}, Size{"wan_1_3b", 1.419}, Size{"wan_14b", 14.29},
+        Size{"ltx", 1.923}}) {
     CAPTURE(size.preset);
     const auto model = make_model(spec_of(size.preset, {}), at::kMeta);
     std::int64_t count = 0;

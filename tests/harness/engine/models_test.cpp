@@ -1,6 +1,5 @@
-// Real models, reduced: every policy of the catalogue under both schedules
-// against no checkpointing, and whole_region against the closure oracle around
-// the blocks.
+// Real models, reduced: every policy of the catalogue under both schedules against no
+// checkpointing, and whole_region against the closure oracle around the blocks.
 #include <random>
 
 #include "tests/support/catch.h"
@@ -12,33 +11,43 @@ namespace rematch::testing {
 namespace {
 
 constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
-constexpr const char *kPolicies[] = {
-    "full",         "full_nostop", "nth_last(2)", "nth_first(2)",
-    "skip_nth(2)",  "first_n(3)",  "last_n(3)",   "skip_list([0,2])",
-    "only_list(1)", "attn_only",   "save_mm",     "segments(3)",
-    "save_compute", "root"};
+constexpr const char* kPolicies[] = {
+    "full",       "full_nostop", "nth_last(2)",      "nth_first(2)", "skip_nth(2)",
+    "first_n(3)", "last_n(3)",   "skip_list([0,2])", "only_list(1)", "attn_only",
+    "save_mm",    "segments(3)", "save_compute",     "root"};
 
-const std::vector<ModelCase> &cases() {
+const std::vector<ModelCase>& cases() {
   static const std::map<std::string, std::int64_t> llama = {
-      {"layers", 4},   {"dim", 32}, {"heads", 4},
-      {"kv_heads", 2}, {"ffn", 64}, {"tokens", 16}};
+      {"layers", 4}, {"dim", 32}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 64}, {"tokens", 16}};
   static const std::map<std::string, std::int64_t> wan = {
-      {"layers", 4}, {"dim", 48},    {"heads", 4},
-      {"ffn", 64},   {"tokens", 16}, {"text_tokens", 4}};
-  static const std::vector<ModelCase> all = {{"llama_small", llama, "float32"},
-                                             {"llama_small", llama, "bfloat16"},
-                                             {"wan_small", wan, "float32"},
-                                             {"wan_small", wan, "bfloat16"}};
+      {"layers", 4}, {"dim", 48}, {"heads", 4}, {"ffn", 64}, {"tokens", 16}, {"text_tokens", 4}};
+  static const std::map<std::string, std::int64_t> moe = {
+      {"layers", 4},  {"dim", 32},    {"heads", 4},       {"kv_heads", 2},   {"ffn", 64},
+      {"tokens", 16}, {"experts", 3}, {"expert_ffn", 16}, {"shared_ffn", 24}};
+  static const std::map<std::string, std::int64_t> deepseek = {
+      {"layers", 4},   {"dim", 32},     {"heads", 4},       {"latent_dim", 16},
+      {"nope_dim", 8}, {"rope_dim", 4}, {"value_dim", 8},   {"ffn", 64},
+      {"tokens", 16},  {"experts", 4},  {"expert_ffn", 16}, {"shared_ffn", 24}};
+  static const std::vector<ModelCase> all = [] {
+    std::vector<ModelCase> list;
+    for (const char* dtype : {"float32", "bfloat16"}) {
+      list.push_back({"llama_small", llama, dtype});
+      list.push_back({"moe_small", moe, dtype});
+      list.push_back({"deepseek_small", deepseek, dtype});
+      list.push_back({"wan_small", wan, dtype});
+      list.push_back({"ltx_small", wan, dtype});
+    }
+    return list;
+  }();
   return all;
 }
 
-TEST_CASE("every policy has the bits of no checkpointing, on_demand no more "
-          "ops or bytes") {
-  for (const ModelCase &which : cases()) {
+TEST_CASE("every policy has the bits of no checkpointing, on_demand no more ops or bytes") {
+  for (const ModelCase& which : cases()) {
     const Trace trace = ModelInstance(which).trace();
     ModelInstance plain(which);
     const ModelStep none = run_step(plain, nullptr);
-    for (const char *policy : kPolicies) {
+    for (const char* policy : kPolicies) {
       CAPTURE(which.preset, which.dtype, policy);
       const Plan plan = plan_for(policy, trace);
       std::map<Schedule, ModelStep> steps;
@@ -48,8 +57,8 @@ TEST_CASE("every policy has the bits of no checkpointing, on_demand no more "
         steps[schedule] = run_step(instance, &checkpoint);
         CHECK(first_difference(none.outcome, steps[schedule].outcome) == "");
       }
-      const ModelStep &whole = steps[Schedule::kWholeRegion];
-      const ModelStep &on_demand = steps[Schedule::kOnDemand];
+      const ModelStep& whole = steps[Schedule::kWholeRegion];
+      const ModelStep& on_demand = steps[Schedule::kOnDemand];
       CHECK(whole.num_ops() > none.num_ops());
       CHECK(on_demand.num_ops() <= whole.num_ops());
       CHECK(on_demand.peak_bytes <= whole.peak_bytes);
@@ -58,41 +67,37 @@ TEST_CASE("every policy has the bits of no checkpointing, on_demand no more "
   }
 }
 
-ModelStep run_closures(ModelInstance &instance, const ClosurePolicy &policy) {
-  instance.model->wrap_blocks(
-      [policy](const Region &block, const at::Tensor &x) {
-        return closure_checkpoint(block, x, policy);
-      });
+ModelStep run_closures(ModelInstance& instance, const ClosurePolicy& policy) {
+  instance.model->wrap_blocks([policy](const Region& block, const at::Tensor& x) {
+    return closure_checkpoint(block, x, policy);
+  });
   ModelStep step = run_step(instance, nullptr);
   instance.model->wrap_blocks({});
   return step;
 }
 
-TEST_CASE("whole_region executes and holds on real blocks what the closure "
-          "oracle does") {
-  for (const ModelCase &which : cases()) {
+TEST_CASE("whole_region executes and holds on real blocks what the closure oracle does") {
+  for (const ModelCase& which : cases()) {
     const Trace trace = ModelInstance(which).trace();
     for (std::uint32_t seed = 0; seed < num_seeds(26); ++seed) {
       // Seed 0 keeps nothing, seed 1 every op that can be kept.
       const auto keep = [seed](int op) {
-        if (seed < 2)
-          return seed == 1;
+        if (seed < 2) return seed == 1;
         std::mt19937 bits(seed * 7919U + static_cast<std::uint32_t>(op));
         return bits() % 3U == 0;
       };
       CAPTURE(which.preset, which.dtype, seed);
       const bool early_stop = seed % 5 != 4;
-      const Checkpoint checkpoint(
-          plan_of_blocks(
-              trace, [&](int, int op) { return keep(op); }, early_stop),
-          Schedule::kWholeRegion);
+      const Checkpoint checkpoint(plan_of_blocks(
+                                      trace, [&](int, int op) { return keep(op); }, early_stop),
+                                  Schedule::kWholeRegion);
       ModelInstance recorded(which);
       const ModelStep engine = run_step(recorded, &checkpoint);
       ModelInstance wrapped(which);
-      const ModelStep oracle = run_closures(
-          wrapped, {.save = [&](const auto &, int op) { return keep(op); },
-                    .early_stop = early_stop,
-                    .preserve_generator = false});
+      const ModelStep oracle =
+          run_closures(wrapped, {.save = [&](const auto&, int op) { return keep(op); },
+                                 .early_stop = early_stop,
+                                 .preserve_generator = false});
       CHECK(first_difference(oracle.outcome, engine.outcome) == "");
       CHECK(engine.ops == oracle.ops);
       CHECK(engine.after_forward_bytes == oracle.after_forward_bytes);
@@ -101,5 +106,5 @@ TEST_CASE("whole_region executes and holds on real blocks what the closure "
   }
 }
 
-} // namespace
-} // namespace rematch::testing
+}  // namespace
+}  // namespace rematch::testing

@@ -6,6 +6,8 @@ using namespace rematch;
 
 namespace {
 
+constexpr ModelFamily kWan = ModelFamily::kDit;
+
 ModelSpec accept(std::string_view preset, const std::map<std::string, std::int64_t>& overrides) {
   const auto made = make_spec(preset, overrides);
   if (const auto* rejected = std::get_if<Rejected>(&made)) FAIL(rejected->message);
@@ -22,17 +24,21 @@ std::string reject(std::string_view preset, const std::map<std::string, std::int
 }  // namespace
 
 TEST_CASE("every preset makes a spec that has each dimension of its family, in range") {
-  REQUIRE(presets().size() == 5);
+  REQUIRE(presets().size() == 15);
   for (const PresetEntry& entry : presets()) {
     CAPTURE(entry.name);
     const ModelSpec spec = accept(entry.name, {});
     const auto& dimensions = dimension_entries(spec.family);
-    CHECK(spec.dimensions.size() == dimensions.size());
+    std::size_t num_options = 0;
     for (const DimensionEntry& dimension : dimensions) {
+      num_options += dimension.is_option ? 1 : 0;
+      if (dimension.is_option) continue;
       const std::int64_t value = spec.at(std::string(dimension.name));
       CHECK(value >= dimension.minimum);
       CHECK(value <= dimension.maximum);
     }
+    CHECK(spec.dimensions.size() + num_options == dimensions.size());
+    CHECK(num_options >= 1);
   }
 }
 
@@ -60,6 +66,48 @@ TEST_CASE("dimensions that do not fit each other are refused") {
   CHECK(reject("llama_small", {{"kv_heads", 3}}) == "kv_heads 3 does not divide heads 4");
   CHECK(reject("llama_small", {{"dim", 12}}).starts_with("dim / heads = 3 is odd"));
   CHECK(reject("wan_small", {{"freq_dim", 63}}).starts_with("freq_dim 63 is odd"));
+}
+
+TEST_CASE("an option that is off is as if it did not exist") {
+  const ModelSpec plain = accept("llama_small", {});
+  CHECK(accept("llama_small", {{"dropout_percent", 0}, {"adapter_rank", 0}}).dimensions ==
+        plain.dimensions);
+  CHECK(plain.option("dropout_percent") == 0);
+  CHECK(plain.option("no_such_option") == 0);
+  CHECK(accept("llama_small", {{"dropout_percent", 10}}).option("dropout_percent") == 10);
+  CHECK(reject("wan_small", {{"dropout_percent", 91}}) ==
+        "dropout_percent 91 is out of range; allowed are 0 to 90");
+  CHECK(reject("wan_small", {{"adapter_rank", 2}})
+            .starts_with("model 'wan_small' has no dimension 'adapter_rank'"));
+}
+
+TEST_CASE("frozen layers and adapters that do not fit are refused") {
+  CHECK(reject("llama_small", {{"frozen_layers", 9}}) == "frozen_layers 9 is more than layers 8");
+  CHECK(reject("llama_small", {{"frozen_layers", 1}, {"adapter_rank", 4}})
+            .find("do not go together") != std::string::npos);
+  accept("llama_small", {{"frozen_layers", 8}});
+}
+
+TEST_CASE("experts and latent heads that do not fit are refused") {
+  for (const char* preset : {"moe_small", "deepseek_small"}) {
+    CHECK(reject(preset, {{"experts", 4}, {"top_k", 5}}) == "top_k 5 is more than experts 4");
+    CHECK(reject(preset, {{"expert_ffn", 20}}).starts_with("expert_ffn 20 is not a multiple of 8"));
+  }
+  CHECK(reject("deepseek_small", {{"dim", 132}}).starts_with("dim 132 is not a multiple of 8"));
+  CHECK(reject("deepseek_small", {{"value_dim", 49}}).find("nope_dim + rope_dim = 48") !=
+        std::string::npos);
+  CHECK(reject("deepseek_small", {{"rope_dim", 7}}).starts_with("rope_dim 7 is odd"));
+  CHECK(reject("deepseek_small", {{"dense_layers", 7}}) == "dense_layers 7 is more than layers 6");
+}
+
+TEST_CASE("families are spelt one way") {
+  for (const ModelFamily family : model_families()) {
+    CHECK(family_from_string(to_string(family)) == family);
+  }
+  CHECK(to_string(ModelFamily::kDit) == "dit");
+  CHECK_FALSE(family_from_string("gpt").has_value());
+  CHECK(trains_on_text(ModelFamily::kDeepseek));
+  CHECK_FALSE(trains_on_text(ModelFamily::kLtx));
 }
 
 TEST_CASE("a dtype other than the two is refused") {
@@ -93,11 +141,23 @@ TEST_CASE("tokens that contradict the grid are refused") {
 // 77 frames: 1 + 76 / 4 = 20. 480 / 16 = 30, 832 / 16 = 52: 31200 tokens. 720p: 20 x 45 x 80.
 TEST_CASE("a video's pixels give the patched latent grid") {
   using Dimensions = std::map<std::string, std::int64_t>;
-  const auto grid = std::get<Dimensions>(video_dimensions("77x480x832"));
+  const auto grid = std::get<Dimensions>(video_dimensions("77x480x832", kWan));
   CHECK(grid == Dimensions{{"frames", 20}, {"height", 30}, {"width", 52}});
   CHECK(accept("wan_1_3b", grid).at("tokens") == 31'200);
-  CHECK(accept("wan_1_3b", std::get<Dimensions>(video_dimensions("77x720x1280"))).at("tokens") ==
-        72'000);
+  CHECK(accept("wan_1_3b", std::get<Dimensions>(video_dimensions("77x720x1280", kWan)))
+            .at("tokens") == 72'000);
+}
+
+// 81 frames: 1 + 80 / 8 = 11. 512 / 32 = 16, 768 / 32 = 24: 4224 tokens.
+TEST_CASE("LTX's autoencoder makes fewer tokens of a video") {
+  using Dimensions = std::map<std::string, std::int64_t>;
+  const auto grid = std::get<Dimensions>(video_dimensions("81x512x768", ModelFamily::kLtx));
+  CHECK(grid == Dimensions{{"frames", 11}, {"height", 16}, {"width", 24}});
+  CHECK(accept("ltx", {}).at("tokens") == 4224);
+  const auto refused = video_dimensions("77x512x768", ModelFamily::kLtx);
+  CHECK(std::get<Rejected>(refused).message.find("multiple of 8 plus 1") != std::string::npos);
+  const auto text = video_dimensions("81x512x768", ModelFamily::kMoe);
+  CHECK(std::get<Rejected>(text).message.find("trains on text") != std::string::npos);
 }
 
 TEST_CASE("a video that is none is refused") {
@@ -105,12 +165,12 @@ TEST_CASE("a video that is none is refused") {
        {"", "77", "77x480", "77x480x832x1", "77x480x", "x480x832", "77x-480x832", "77*480*832",
         "77x480x832 ", "0x480x832", "77x480x99999999999999999999"}) {
     CAPTURE(text);
-    const auto parsed = video_dimensions(text);
+    const auto parsed = video_dimensions(text, kWan);
     REQUIRE(std::holds_alternative<Rejected>(parsed));
     CHECK(std::get<Rejected>(parsed).message.find("write it like 77x480x832") != std::string::npos);
   }
-  CHECK(std::get<Rejected>(video_dimensions("78x480x832")).message.find("multiple of 4 plus 1") !=
-        std::string::npos);
-  CHECK(std::get<Rejected>(video_dimensions("77x488x832")).message.find("multiples of 16") !=
+  CHECK(std::get<Rejected>(video_dimensions("78x480x832", kWan))
+            .message.find("multiple of 4 plus 1") != std::string::npos);
+  CHECK(std::get<Rejected>(video_dimensions("77x488x832", kWan)).message.find("multiples of 16") !=
         std::string::npos);
 }

@@ -1,0 +1,125 @@
+// Shapes: B batch, N video tokens, L text tokens, D dim.
+#include "models/dit/ltx_block.h"
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/chunk.h>
+#include <ATen/ops/mul.h>
+
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "models/layers/norm.h"
+#include "models/scope/scope.h"
+
+namespace rematch::dit {
+namespace {
+
+constexpr double kEps = 1e-6;
+constexpr double kAttentionNormEps = 1e-5;
+constexpr double kRotaryTheta = 1e4;
+
+// A token's place along an axis, as a share of the axis' base extent: frames in seconds times a
+// rate, rows and columns in pixels.
+constexpr double kFrameShare = 8.0 / 25.0 / 20.0;  // 8 frames a latent, 25 a second, base 20
+constexpr double kPlaneShare = 32.0 / 2048.0;      // 32 pixels a latent, base 2048
+
+at::Tensor modulate_rms(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
+                        const at::Tensor& scale_B1D) {
+  at::Tensor result = rms_norm(x_BND, at::Tensor(), kEps);
+  const at::Tensor factor = at::add(scale_B1D, 1);
+  result = at::mul(result, factor);
+  return at::add(result, shift_B1D);
+}
+
+at::Tensor add_gated(const at::Tensor& x_BND, at::Tensor branch_BND, const at::Tensor& gate_B1D) {
+  branch_BND = at::mul(branch_BND, gate_B1D);
+  return at::add(x_BND, branch_BND);
+}
+
+// x_BND turned across all heads, so that each head has frequencies of its own.
+at::Tensor rotate(const at::Tensor& x_BND, const RotaryTable& table) {
+  at::Tensor x_BN1D = x_BND.unsqueeze(2);
+  x_BN1D = apply_rotary(x_BN1D, table);
+  return x_BN1D.squeeze(2);
+}
+
+}  // namespace
+
+LtxBlock::LtxBlock(Parameters& parameters, const std::string& name, const ModelSpec& spec) {
+  const std::int64_t dim = spec.at("dim");
+  modulation_ = parameters.add(name + ".modulation", {1, 6, dim}, uniform_by_fan_in(dim));
+  self_ = make_attention(parameters, name + ".self_attention", spec, kAttentionNormEps);
+  cross_ = make_attention(parameters, name + ".cross_attention", spec, kAttentionNormEps);
+  ffn_ = make_feed_forward(parameters, name + ".ffn", spec);
+}
+
+// D / 6 frequencies from pi / 2 to theta pi / 2, each for frame, row and column in turn; the pairs
+// that D / 6 leaves over come first and are not turned.
+RotaryTable LtxBlock::make_table(const Grid& grid, const ModelSpec& spec, at::Device device) {
+  constexpr std::int64_t kAxes = 3;
+  const std::int64_t dim = spec.at("dim");
+  const std::int64_t num_frequencies = dim / (2 * kAxes);
+  const std::int64_t num_pairs = dim / 2;
+  const std::int64_t num_still = num_pairs - kAxes * num_frequencies;
+  const auto last = static_cast<double>(std::max<std::int64_t>(num_frequencies - 1, 1));
+  const auto angle = [=](std::int64_t token, std::int64_t pair) {
+    if (pair < num_still) return 0.0;
+    const std::int64_t index = (pair - num_still) / kAxes;
+    const std::array<double, kAxes> places = {
+        static_cast<double>(token / (grid.height * grid.width)) * kFrameShare,
+        static_cast<double>(token / grid.width % grid.height) * kPlaneShare,
+        static_cast<double>(token % grid.width) * kPlaneShare};
+    const double place = places[static_cast<std::size_t>((pair - num_still) % kAxes)];
+    const double exponent = static_cast<double>(index) / last;
+    return std::pow(kRotaryTheta, exponent) * (std::numbers::pi / 2.0) * (2.0 * place - 1.0);
+  };
+  return make_rotary_table(grid.tokens(), num_pairs, angle, device);
+}
+
+at::Tensor LtxBlock::forward(at::Tensor x_BND, const Conditions& conditions,
+                             const RotaryTable& table) const {
+  std::vector<at::Tensor> table_B1D;
+  {
+    const Scope scope("modulation");
+    const at::Tensor sum_B6D = at::add(modulation_, conditions.modulation_B6D);
+    table_B1D = at::chunk(sum_B6D, 6, /*dim=*/1);
+  }
+  at::Tensor branch_BND;
+  {
+    const Scope scope("self_attention_norm");
+    branch_BND = modulate_rms(x_BND, table_B1D[0], table_B1D[1]);
+  }
+  branch_BND = self_attend(branch_BND, table);
+  x_BND = add_gated(x_BND, std::move(branch_BND), table_B1D[2]);
+  branch_BND = cross_attend(x_BND, conditions);
+  x_BND = at::add(x_BND, branch_BND);
+  {
+    const Scope scope("ffn_norm");
+    branch_BND = modulate_rms(x_BND, table_B1D[3], table_B1D[4]);
+  }
+  branch_BND = feed_forward(ffn_, branch_BND);
+  return add_gated(x_BND, std::move(branch_BND), table_B1D[5]);
+}
+
+at::Tensor LtxBlock::self_attend(const at::Tensor& x_BND, const RotaryTable& table) const {
+  const Scope scope("self_attention");
+  Projected projected = project(self_, x_BND, x_BND);
+  {
+    const Scope rotary("rotary");
+    projected.q = rotate(projected.q, table);
+    projected.k = rotate(projected.k, table);
+  }
+  split_heads(self_, projected);
+  return attend(self_, std::move(projected), /*mask=*/at::Tensor());
+}
+
+// On the stream as it is, not normed.
+at::Tensor LtxBlock::cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const {
+  const Scope scope("cross_attention");
+  Projected projected = project(cross_, x_BND, conditions.text_BLD);
+  split_heads(cross_, projected);
+  return attend(cross_, std::move(projected), conditions.text_mask_B11L);
+}
+
+}  // namespace rematch::dit

@@ -1,0 +1,113 @@
+// Shapes: B batch, N video tokens, L text tokens, D dim.
+#include "models/dit/wan_block.h"
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/chunk.h>
+#include <ATen/ops/mul.h>
+
+#include "models/layers/norm.h"
+#include "models/scope/scope.h"
+
+namespace rematch::dit {
+namespace {
+
+constexpr double kEps = 1e-6;
+constexpr double kRotaryTheta = 1e4;
+
+// x + branch * gate, in float32.
+at::Tensor add_gated(const at::Tensor& x_BND, at::Tensor branch_BND, const at::Tensor& gate_B1D) {
+  branch_BND = branch_BND.to(at::kFloat);
+  branch_BND = at::mul(branch_BND, gate_B1D);
+  at::Tensor sum = x_BND.to(at::kFloat);
+  sum = at::add(sum, branch_BND);
+  return sum.to(x_BND.scalar_type());
+}
+
+}  // namespace
+
+at::Tensor modulate(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
+                    const at::Tensor& scale_B1D) {
+  at::Tensor result = layer_norm_float32(x_BND, at::Tensor(), at::Tensor(), kEps);
+  const at::Tensor factor = at::add(scale_B1D, 1);
+  result = at::mul(result, factor);
+  result = at::add(result, shift_B1D);
+  return result.to(x_BND.scalar_type());
+}
+
+WanBlock::WanBlock(Parameters& parameters, const std::string& name, const ModelSpec& spec) {
+  const std::int64_t dim = spec.at("dim");
+  modulation_ = parameters.add(name + ".modulation", {1, 6, dim}, uniform_by_fan_in(dim));
+  self_ = make_attention(parameters, name + ".self_attention", spec, kEps);
+  cross_norm_weight_ = parameters.add(name + ".cross_attention_norm.weight", {dim}, near_one());
+  cross_norm_bias_ =
+      parameters.add(name + ".cross_attention_norm.bias", {dim}, uniform_by_fan_in(dim));
+  cross_ = make_attention(parameters, name + ".cross_attention", spec, kEps);
+  ffn_ = make_feed_forward(parameters, name + ".ffn", spec);
+}
+
+// Height and width get 2 * (E / 6) of a head's E dimensions each, time the rest: 44, 42, 42 of 128.
+RotaryTable WanBlock::make_table(const Grid& grid, const ModelSpec& spec, at::Device device) {
+  const std::int64_t head_dim = spec.at("dim") / spec.at("heads");
+  const std::int64_t plane_dim = 2 * (head_dim / 6);
+  RotaryAxis time{{}, rotary_frequencies(head_dim - 2 * plane_dim, kRotaryTheta)};
+  RotaryAxis vertical{{}, rotary_frequencies(plane_dim, kRotaryTheta)};
+  RotaryAxis horizontal{{}, rotary_frequencies(plane_dim, kRotaryTheta)};
+  for (std::int64_t token = 0; token < grid.tokens(); ++token) {
+    time.positions.push_back(token / (grid.height * grid.width));
+    vertical.positions.push_back(token / grid.width % grid.height);
+    horizontal.positions.push_back(token % grid.width);
+  }
+  return make_rotary_table({time, vertical, horizontal}, device);
+}
+
+at::Tensor WanBlock::forward(at::Tensor x_BND, const Conditions& conditions,
+                             const RotaryTable& table) const {
+  std::vector<at::Tensor> table_B1D;
+  {
+    const Scope scope("modulation");
+    at::Tensor sum_B6D = modulation_.to(at::kFloat);
+    sum_B6D = at::add(sum_B6D, conditions.modulation_B6D);
+    table_B1D = at::chunk(sum_B6D, 6, /*dim=*/1);
+  }
+  at::Tensor branch_BND;
+  {
+    const Scope scope("self_attention_norm");
+    branch_BND = modulate(x_BND, table_B1D[0], table_B1D[1]);
+  }
+  branch_BND = self_attend(branch_BND, table);
+  x_BND = add_gated(x_BND, std::move(branch_BND), table_B1D[2]);
+  {
+    const Scope scope("cross_attention_norm");
+    branch_BND = layer_norm_float32(x_BND, cross_norm_weight_, cross_norm_bias_, kEps);
+    branch_BND = branch_BND.to(x_BND.scalar_type());
+  }
+  branch_BND = cross_attend(branch_BND, conditions);
+  x_BND = at::add(x_BND, branch_BND);
+  {
+    const Scope scope("ffn_norm");
+    branch_BND = modulate(x_BND, table_B1D[3], table_B1D[4]);
+  }
+  branch_BND = feed_forward(ffn_, branch_BND);
+  return add_gated(x_BND, std::move(branch_BND), table_B1D[5]);
+}
+
+at::Tensor WanBlock::self_attend(const at::Tensor& x_BND, const RotaryTable& table) const {
+  const Scope scope("self_attention");
+  Projected projected = project(self_, x_BND, x_BND);
+  split_heads(self_, projected);
+  {
+    const Scope rotary("rotary");
+    projected.q = apply_rotary(projected.q, table);
+    projected.k = apply_rotary(projected.k, table);
+  }
+  return attend(self_, std::move(projected), /*mask=*/at::Tensor());
+}
+
+at::Tensor WanBlock::cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const {
+  const Scope scope("cross_attention");
+  Projected projected = project(cross_, x_BND, conditions.text_BLD);
+  split_heads(cross_, projected);
+  return attend(cross_, std::move(projected), conditions.text_mask_B11L);
+}
+
+}  // namespace rematch::dit

@@ -1,0 +1,28 @@
+// Llama 3's attention: grouped queries, rotary embedding, causal, no biases.
+#pragma once
+
+#include <string>
+
+#include "models/layers/adapter.h"
+#include "models/layers/rotary.h"
+
+namespace rematch {
+
+// Llama 3.1's table: theta 5e5, long wavelengths stretched.
+RotaryTable make_llama_table(std::int64_t num_tokens, std::int64_t head_dim, at::Device device);
+
+class GroupedQueryAttention {
+ public:
+  // Parameters `name`.wq, .wk, .wv, .wo; adapters on each if the spec asks for them.
+  GroupedQueryAttention(Parameters& parameters, const std::string& name, const ModelSpec& spec);
+
+  // Opens scope "attention". x_TD: batch * tokens rows, sequence after sequence.
+  at::Tensor forward(const at::Tensor& x_TD, const RotaryTable& table) const;
+
+ private:
+  std::int64_t batch_, tokens_, heads_, kv_heads_, head_dim_;
+  double dropout_ratio_;
+  AdaptedLinear wq_, wk_, wv_, wo_;
+};
+
+}  // namespace rematch

@@ -1,0 +1,23 @@
+// Shapes: T tokens, D dim, F hidden.
+#include "models/language/feed_forward.h"
+
+#include <ATen/ops/mul.h>
+#include <ATen/ops/silu.h>
+
+namespace rematch {
+
+FeedForward::FeedForward(Parameters& parameters, const std::string& name, std::int64_t dim,
+                         std::int64_t hidden, std::int64_t adapter_rank)
+    : w1_(make_adapted_linear(parameters, name + ".w1", dim, hidden, adapter_rank)),
+      w3_(make_adapted_linear(parameters, name + ".w3", dim, hidden, adapter_rank)),
+      w2_(make_adapted_linear(parameters, name + ".w2", hidden, dim, adapter_rank)) {}
+
+at::Tensor FeedForward::forward(const at::Tensor& x_TD) const {
+  at::Tensor hidden_TF = apply_linear(w1_, x_TD);
+  hidden_TF = at::silu(hidden_TF);
+  const at::Tensor up_TF = apply_linear(w3_, x_TD);
+  hidden_TF = at::mul(hidden_TF, up_TF);
+  return apply_linear(w2_, hidden_TF);
+}
+
+}  // namespace rematch

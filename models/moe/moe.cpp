@@ -1,0 +1,36 @@
+// After torchtitan's models/llama4, with rotary embedding
+// in every block and attention over the whole sequence.
+#include "models/moe/moe.h"
+
+#include "models/language/attention.h"
+#include "models/language/language_model.h"
+#include "models/moe/dense_or_moe.h"
+
+namespace rematch {
+namespace {
+
+struct Parts {
+  using Attention = GroupedQueryAttention;
+  using Ffn = DenseOrMoe;
+
+  static Ffn make_ffn(Parameters& parameters, const std::string& name, const ModelSpec& spec,
+                      std::int64_t layer) {
+    if ((layer + 1) % spec.at("moe_every") != 0) return DenseOrMoe::dense(parameters, name, spec);
+    return DenseOrMoe::moe(parameters, name, spec, RouterScore::kSigmoid,
+                           ScoreApplied::kBeforeExperts);
+  }
+
+  static InitialValues embedding_values(std::int64_t /*dim*/) { return unit(); }
+
+  static RotaryTable make_table(const ModelSpec& spec, at::Device device) {
+    return make_llama_table(spec.at("tokens"), spec.at("dim") / spec.at("heads"), device);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_moe(const ModelSpec& spec, at::Device device) {
+  return std::make_unique<LanguageModel<Parts>>(spec, device);
+}
+
+}  // namespace rematch

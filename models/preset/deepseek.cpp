@@ -1,0 +1,85 @@
+#include "models/preset/family.h"
+
+namespace rematch::preset {
+namespace {
+
+Checked settle(ModelSpec& spec, const Dimensions& /*given*/) {
+  if (spec.at("rope_dim") % 2 != 0) {
+    return Rejected{"rope_dim " + std::to_string(spec.at("rope_dim")) +
+                    " is odd, but rotary embedding turns pairs"};
+  }
+  const std::int64_t query_dim = spec.at("nope_dim") + spec.at("rope_dim");
+  if (spec.at("value_dim") > query_dim) {
+    return Rejected{"value_dim " + std::to_string(spec.at("value_dim")) +
+                    " is more than nope_dim + rope_dim = " + std::to_string(query_dim) +
+                    ", the width to which values are padded"};
+  }
+  if (spec.at("dense_layers") > spec.at("layers")) {
+    return Rejected{"dense_layers " + std::to_string(spec.at("dense_layers")) +
+                    " is more than layers " + std::to_string(spec.at("layers"))};
+  }
+  return require_experts(spec);
+}
+
+}  // namespace
+
+const Family& deepseek_family() {
+  static const Family family = {
+      {kLayers,
+       kDim,
+       {"heads", "attention heads", 1, kMaxCount},
+       {"latent_dim", "width of the latent that keys and values are made of", 1, kMaxWidth},
+       {"nope_dim", "part of a query head without rotary embedding", 1, kMaxCount},
+       {"rope_dim", "part of a query head with rotary embedding; even", 2, kMaxCount},
+       {"value_dim", "width of a value head; at most nope_dim + rope_dim", 1, kMaxCount},
+       kFfn,
+       {"dense_layers", "first blocks, with a feed-forward in place of experts", 0, kMaxLayers},
+       kExperts,
+       kTopK,
+       kExpertFfn,
+       kSharedFfn,
+       kVocab,
+       kSequences,
+       kTokens,
+       kDropout},
+      {{{"deepseek_v3_16b",
+         "DeepSeek-V3 16B: 27 layers, dim 2048, latent attention, 64 experts, 4 x 4096 tokens"},
+        {{"layers", 27},
+         {"dim", 2048},
+         {"heads", 16},
+         {"latent_dim", 512},
+         {"nope_dim", 128},
+         {"rope_dim", 64},
+         {"value_dim", 128},
+         {"ffn", 10'944},
+         {"dense_layers", 1},
+         {"experts", 64},
+         {"top_k", 6},
+         {"expert_ffn", 1408},
+         {"shared_ffn", 2816},
+         {"vocab", 102'400},
+         {"batch", 4},
+         {"tokens", 4096}}},
+       {{"deepseek_small",
+         "DeepSeek-V3 in small, on bytes: 6 layers, dim 128, 8 experts, 2 x 128 tokens"},
+        {{"layers", 6},
+         {"dim", 128},
+         {"heads", 4},
+         {"latent_dim", 64},
+         {"nope_dim", 32},
+         {"rope_dim", 16},
+         {"value_dim", 32},
+         {"ffn", 352},
+         {"dense_layers", 1},
+         {"experts", 8},
+         {"top_k", 3},
+         {"expert_ffn", 64},
+         {"shared_ffn", 128},
+         {"vocab", 256},
+         {"batch", 2},
+         {"tokens", 128}}}},
+      settle};
+  return family;
+}
+
+}  // namespace rematch::preset

@@ -1,0 +1,72 @@
+// What a model family is to a user: its presets, its dimensions and what must fit together. One
+// source file a family. Private to this folder.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/preset/preset.h"
+
+namespace rematch::preset {
+
+using Dimensions = std::map<std::string, std::int64_t>;
+using Checked = std::optional<Rejected>;
+
+struct Preset {
+  PresetEntry entry;
+  Dimensions dimensions;
+};
+
+struct Family {
+  std::vector<DimensionEntry> dimensions;
+  std::vector<Preset> presets;
+  // Fills in dimensions that follow from `given`, the user's, and says what does not fit.
+  Checked (*settle)(ModelSpec& spec, const Dimensions& given);
+};
+
+const Family& llama_family();
+const Family& moe_family();
+const Family& deepseek_family();
+const Family& wan_family();
+const Family& ltx_family();
+
+inline constexpr std::int64_t kMaxLayers = 10'000;
+inline constexpr std::int64_t kMaxWidth = 1'048'576;
+inline constexpr std::int64_t kMaxCount = 65'536;
+inline constexpr std::int64_t kMaxTokens = 16'777'216;
+
+// Dimensions that several families share.
+inline constexpr DimensionEntry kLayers = {"layers", "transformer blocks", 1, kMaxLayers};
+inline constexpr DimensionEntry kDim = {"dim", "width of the residual stream", 2, kMaxWidth};
+inline constexpr DimensionEntry kHeads = {"heads", "attention heads; must divide dim", 1,
+                                          kMaxCount};
+inline constexpr DimensionEntry kFfn = {"ffn", "hidden width of the feed-forward", 1, kMaxWidth};
+inline constexpr DimensionEntry kVocab = {
+    "vocab", "output classes; at least 256, the data are bytes", 256, kMaxTokens};
+inline constexpr DimensionEntry kSequences = {"batch", "sequences a step", 1, kMaxCount};
+inline constexpr DimensionEntry kTokens = {"tokens", "tokens a sequence", 1, kMaxTokens};
+inline constexpr DimensionEntry kExperts = {"experts", "routed experts of an MoE layer", 1,
+                                            kMaxCount};
+inline constexpr DimensionEntry kTopK = {"top_k", "experts a token is sent to; at most experts", 1,
+                                         kMaxCount};
+inline constexpr DimensionEntry kExpertFfn = {
+    "expert_ffn", "hidden width of a routed expert; a multiple of 8", 8, kMaxWidth};
+inline constexpr DimensionEntry kSharedFfn = {
+    "shared_ffn", "hidden width of the expert that every token visits", 1, kMaxWidth};
+inline constexpr DimensionEntry kDropout = {
+    "dropout_percent", "share of each branch's output that is dropped in training; 0: none", 0, 90,
+    /*is_option=*/true};
+
+Dimensions with(Dimensions dimensions, const Dimensions& changes);
+
+Checked require_divides(const ModelSpec& spec, const std::string& divisor,
+                        const std::string& number);
+// Heads divide dim, and leave each an even width: rotary embedding turns pairs.
+Checked require_rotary_heads(const ModelSpec& spec);
+// Top-k fits the experts, and rows of every grouped matmul are whole 16-byte pieces.
+Checked require_experts(const ModelSpec& spec);
+
+}  // namespace rematch::preset

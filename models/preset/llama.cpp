@@ -1,0 +1,66 @@
+#include "models/preset/family.h"
+
+namespace rematch::preset {
+namespace {
+
+Dimensions llama(std::int64_t layers, std::int64_t dim, std::int64_t heads, std::int64_t kv_heads,
+                 std::int64_t ffn, std::int64_t vocab) {
+  return {{"layers", layers},     {"dim", dim},     {"heads", heads},
+          {"kv_heads", kv_heads}, {"ffn", ffn},     {"vocab", vocab},
+          {"batch", 1},           {"tokens", 8192}, {"tied", 0}};
+}
+
+Checked settle(ModelSpec& spec, const Dimensions& /*given*/) {
+  if (Checked rejected = require_rotary_heads(spec)) return rejected;
+  if (Checked rejected = require_divides(spec, "kv_heads", "heads")) return rejected;
+  const std::int64_t frozen = spec.option("frozen_layers");
+  if (frozen > spec.at("layers")) {
+    return Rejected{"frozen_layers " + std::to_string(frozen) + " is more than layers " +
+                    std::to_string(spec.at("layers"))};
+  }
+  if (frozen > 0 && spec.option("adapter_rank") > 0) {
+    return Rejected{"frozen_layers " + std::to_string(frozen) + " and adapter_rank " +
+                    std::to_string(spec.option("adapter_rank")) +
+                    " do not go together: beside adapters every weight is frozen; give one of "
+                    "the two"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// llama_small is fixed: golden files depend on it. What its blocks save for backward outweighs
+// parameters, head and loss, so the peak tells about checkpointing.
+const Family& llama_family() {
+  static const Family family = {
+      {kLayers,
+       kDim,
+       kHeads,
+       {"kv_heads", "key and value heads; must divide heads", 1, kMaxCount},
+       kFfn,
+       kVocab,
+       kSequences,
+       kTokens,
+       {"tied", "1: embedding and head share one weight", 0, 1},
+       kDropout,
+       {"frozen_layers", "embedding and first blocks that do not learn; 0: all learn", 0,
+        kMaxLayers, /*is_option=*/true},
+       {"adapter_rank", "rank of low-rank adapters, which alone learn; 0: none", 0, kMaxCount,
+        /*is_option=*/true}},
+      {{{"llama3_1b", "Llama 3.2 1B: 16 layers, dim 2048, tied head, 1 x 8192 tokens"},
+        with(llama(16, 2048, 32, 8, 8192, 128'256), {{"tied", 1}})},
+       {{"llama3_3b", "Llama 3.2 3B: 28 layers, dim 3072, tied head, 1 x 8192 tokens"},
+        with(llama(28, 3072, 24, 8, 8192, 128'256), {{"tied", 1}})},
+       {{"llama3_8b", "Llama 3 8B: 32 layers, dim 4096, 1 x 8192 tokens"},
+        llama(32, 4096, 32, 8, 14'336, 128'256)},
+       {{"llama3_70b", "Llama 3 70B: 80 layers, dim 8192, 1 x 8192 tokens"},
+        llama(80, 8192, 64, 8, 28'672, 128'256)},
+       {{"llama3_405b", "Llama 3 405B: 126 layers, dim 16384, 1 x 8192 tokens"},
+        llama(126, 16'384, 128, 8, 53'248, 128'256)},
+       {{"llama_small", "Llama 3 in small, on bytes: 8 layers, dim 128, 2 x 128 tokens"},
+        with(llama(8, 128, 4, 2, 352, 256), {{"batch", 2}, {"tokens", 128}})}},
+      settle};
+  return family;
+}
+
+}  // namespace rematch::preset

@@ -1,0 +1,63 @@
+#include "models/preset/family.h"
+
+namespace rematch::preset {
+namespace {
+
+Checked settle(ModelSpec& spec, const Dimensions& /*given*/) {
+  if (Checked rejected = require_rotary_heads(spec)) return rejected;
+  if (Checked rejected = require_divides(spec, "kv_heads", "heads")) return rejected;
+  return require_experts(spec);
+}
+
+}  // namespace
+
+const Family& moe_family() {
+  static const Family family = {
+      {kLayers,
+       kDim,
+       kHeads,
+       {"kv_heads", "key and value heads; must divide heads", 1, kMaxCount},
+       kFfn,
+       {"moe_every", "every n-th block has experts in place of a feed-forward", 1, kMaxLayers},
+       kExperts,
+       kTopK,
+       kExpertFfn,
+       kSharedFfn,
+       kVocab,
+       kSequences,
+       kTokens,
+       kDropout},
+      {{{"llama4_17bx16e", "Llama 4 17B x 16 experts: 48 layers, dim 5120, top 1, 1 x 8192 tokens"},
+        {{"layers", 48},
+         {"dim", 5120},
+         {"heads", 40},
+         {"kv_heads", 8},
+         {"ffn", 16'384},
+         {"moe_every", 1},
+         {"experts", 16},
+         {"top_k", 1},
+         {"expert_ffn", 8192},
+         {"shared_ffn", 8192},
+         {"vocab", 202'048},
+         {"batch", 1},
+         {"tokens", 8192}}},
+       {{"moe_small",
+         "Llama 4 in small, on bytes: 8 layers, dim 128, every 2nd with 6 experts, 2 x 128 tokens"},
+        {{"layers", 8},
+         {"dim", 128},
+         {"heads", 4},
+         {"kv_heads", 2},
+         {"ffn", 352},
+         {"moe_every", 2},
+         {"experts", 6},
+         {"top_k", 2},
+         {"expert_ffn", 96},
+         {"shared_ffn", 128},
+         {"vocab", 256},
+         {"batch", 2},
+         {"tokens", 128}}}},
+      settle};
+  return family;
+}
+
+}  // namespace rematch::preset

@@ -1,0 +1,60 @@
+#include "models/deepseek/deepseek.h"
+
+#include <ATen/TensorOperators.h>
+
+#include <cmath>
+
+#include "models/deepseek/latent_attention.h"
+#include "tests/models/model_checks.h"
+#include "tests/models/op_stream.h"
+#include "tests/models/plain_language.h"
+#include "tests/support/catch.h"
+
+using namespace rematch;
+
+namespace {
+
+const std::map<std::string, std::int64_t> kReduced = {
+    {"layers", 2},      {"dim", 64},  {"heads", 3},   {"latent_dim", 20}, {"nope_dim", 12},
+    {"rope_dim", 6},    {"ffn", 48},  {"experts", 5}, {"top_k", 2},       {"expert_ffn", 24},
+    {"shared_ffn", 40}, {"batch", 2}, {"tokens", 33}, {"value_dim", 10}};
+
+}  // namespace
+
+TEST_CASE("DeepSeek's loss and gradients are those of a plain one in double") {
+  check_against_plain_language(spec_of("deepseek_small", kReduced));
+  std::map<std::string, std::int64_t> as_wide = kReduced;
+  as_wide["value_dim"] = 18;  // nothing to pad
+  check_against_plain_language(spec_of("deepseek_small", as_wide));
+}
+
+TEST_CASE("latent attention is one attention op a block") {
+  const ModelSpec spec = spec_of("deepseek_small", kReduced);
+  const auto model = make_deepseek(spec, at::kCPU);
+  OpStream stream;
+  {
+    const OpModeGuard guard(&stream);
+    model->loss(make_data(spec, "", 1, at::kCPU)->batch(0));
+  }
+  int count = 0;
+  for (const std::string& name : stream.names()) {
+    if (name == "rematch::attention") ++count;
+  }
+  CHECK(count == 2);
+}
+
+// Pair i of 64 dimensions turns 4096 * 10000^(-i / 32) / (2 pi) times in the old context: 32 times
+// at i = 10.5, once at i = 22.5. So pairs to 10 are kept, from 23 on are 40 times slower.
+TEST_CASE("the table is stretched as YaRN says") {
+  const RotaryTable table = make_yarn_table(3, 64, at::kCPU);
+  const auto angle = [&](std::int64_t pair) {
+    return std::atan2(table.sine[2][0][pair].item<double>(),
+                      table.cosine[2][0][pair].item<double>());
+  };
+  const auto plain = [](std::int64_t pair) {
+    return 2 * std::pow(10'000.0, -static_cast<double>(pair) / 32);
+  };
+  for (const std::int64_t pair : {0, 5, 10}) CHECK(angle(pair) == Approx(plain(pair)));
+  for (const std::int64_t pair : {23, 31}) CHECK(angle(pair) == Approx(plain(pair) / 40));
+  CHECK(angle(11) == Approx(plain(11) * (1 - 1.0 / 13 + 1.0 / 13 / 40)));
+}

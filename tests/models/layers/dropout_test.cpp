@@ -1,0 +1,31 @@
+#include "models/layers/dropout.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/ones.h>
+
+#include "tests/support/catch.h"
+
+using namespace rematch;
+
+TEST_CASE("dropout of nothing is its input, and draws nothing") {
+  at::manual_seed(1);
+  const at::Tensor state = at::detail::getDefaultCPUGenerator().get_state();
+  const at::Tensor x = at::ones({8});
+  CHECK(dropout(x, 0.0).is_same(x));
+  CHECK(at::detail::getDefaultCPUGenerator().get_state().equal(state));
+}
+
+// 40000 draws: a standard deviation of 0.0023 of the share.
+TEST_CASE("dropout drops its share and scales the rest, in gradients alike") {
+  at::manual_seed(1);
+  const at::Tensor x = at::ones({200, 200}).requires_grad_(true);
+  const at::Tensor y = dropout(x, 0.3);
+  const at::Tensor dropped = y.eq(0);
+  CHECK(dropped.to(at::kDouble).mean().item<double>() == Approx(0.3).margin(0.01));
+  CHECK(y.max().item<float>() == Approx(1 / 0.7F));
+  y.sum().backward();
+  CHECK(x.grad().eq(0).equal(dropped));
+  CHECK(x.grad().max().item<float>() == Approx(1 / 0.7F));
+}

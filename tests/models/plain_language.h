@@ -1,0 +1,21 @@
+// Language models in double, slow and plain: complex rotation, repeated key heads, an explicit
+// mask, every expert on every token, adapters added to their weights. A reference for loss and
+// gradients.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "models/model.h"
+
+namespace rematch {
+
+// The loss of the spec's model with these parameters, by name.
+at::Tensor plain_language_loss(const ModelSpec& spec,
+                               const std::map<std::string, at::Tensor>& parameters,
+                               const Batch& batch);
+
+// Holds loss and every gradient of the model on its first batch to plain_language_loss.
+void check_against_plain_language(const ModelSpec& spec);
+
+}  // namespace rematch
