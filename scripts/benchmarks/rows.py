@@ -1,0 +1,74 @@
+"""Rows of the benchmark table: a figure, its interval and its target."""
+
+import dataclasses
+import json
+import math
+import statistics
+
+
+@dataclasses.dataclass
+class Row:
+    target: str
+    what: str
+    unit: str  # "x" for a ratio
+    measured: float
+    interval: list = None
+    limit: float = None
+    note: str = ""
+    strictly: bool = False  # below the limit, not at it
+
+    def holds(self, value):
+        return value < self.limit or (not self.strictly and value == self.limit)
+
+    @property
+    def verdict(self):
+        """Empty where there is no target. `open`: missed, but by less than the interval can tell."""
+        if self.limit is None:
+            return ""
+        if self.holds(self.measured):
+            return "met"
+        return "open" if self.interval and self.holds(self.interval[0]) else "MISSED"
+
+
+def read_rows(text):
+    return [Row(**json.loads(line)) for line in text.splitlines() if line.startswith("{")]
+
+
+def median_with_interval(values):
+    """Median and its 95 % interval from order statistics: no assumption on how values spread."""
+    ordered = sorted(values)
+    count = len(ordered)
+    reach = math.ceil(0.98 * math.sqrt(count))
+    low = max(0, count // 2 - reach)
+    high = min(count - 1, (count - 1) // 2 + reach)
+    return statistics.median(ordered), [ordered[low], ordered[high]]
+
+
+def number(value, unit):
+    if unit == "x":
+        return f"{value:.3f}"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.2f}"
+
+
+def figure(row):
+    unit = "x" if row.unit == "x" else " " + row.unit
+    text = number(row.measured, row.unit) + unit
+    if row.interval:
+        low, high = (number(value, row.unit) for value in row.interval)
+        text += f" ({low} to {high})"
+    return text
+
+
+def limit(row):
+    if row.limit is None:
+        return ""
+    unit = "x" if row.unit == "x" else " " + row.unit
+    return ("< " if row.strictly else "<= ") + f"{row.limit:g}" + unit
+
+
+def markdown(rows):
+    lines = ["| what | target | measured (95 % interval) | |", "| --- | --- | --- | --- |"]
+    for row in rows:
+        notes = "; ".join(part for part in (row.verdict, row.note) if part)
+        lines.append(f"| {row.what} | {limit(row)} | {figure(row)} | {notes} |")
+    return "\n".join(lines)

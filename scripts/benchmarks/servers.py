@@ -1,0 +1,80 @@
+"""The two programs that step a model on request (tests/benchmarks/step_server.{cpp,py})."""
+
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+OURS = ROOT / "build" / "dev" / "tests" / "benchmarks" / "step_server"
+THEIRS = ROOT / "tests" / "benchmarks" / "step_server.py"
+TORCH_VERSION = "2.11.0"
+
+
+class Failed(Exception):
+    """The text says what to do."""
+
+
+def torch_python(python):
+    """`python` as a list of words, if it has PyTorch 2.11.0."""
+    words = shlex.split(python)
+    advice = (f"make one with 'python3 -m venv DIR && DIR/bin/pip install torch=={TORCH_VERSION} numpy', "
+              "then pass --python DIR/bin/python")
+    try:
+        done = subprocess.run([*words, "-c", "import numpy, torch; print(torch.__version__)"],
+                              capture_output=True, text=True)
+    except OSError as error:
+        raise Failed(f"--python {python} does not start ({error.strerror}); {advice}") from None
+    if done.returncode:
+        raise Failed(f"--python {python} has no torch or no numpy; {advice}")
+    found = done.stdout.strip().split("+")[0]
+    if found != TORCH_VERSION:
+        raise Failed(f"--python {python} has torch {found}; it must be {TORCH_VERSION}: {advice}")
+    return words
+
+
+def require_ours():
+    if not OURS.exists():
+        raise Failed("tests/benchmarks/step_server is not built: run 'cmake --preset dev' and "
+                     "'cmake --build --preset dev --target benchmarks'")
+
+
+class Server:
+    """One process; idle unless asked."""
+
+    def __init__(self, words, model, threads, dimensions, policies):
+        sizes = ",".join(f"{name}={value}" for name, value in dimensions.items())
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
+        self.process = subprocess.Popen(
+            [*map(str, words), model, str(threads), sizes, *policies],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+
+    def ask(self, request):
+        self.process.stdin.write(request + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise Failed(f"{self.process.args[0]} ended in the middle of '{request}'; its message is above")
+        return answer
+
+    def nanoseconds(self, index, steps):
+        """Of one step."""
+        return int(self.ask(f"time {index} {steps}")) / steps
+
+    def ops(self, index):
+        return json.loads(self.ask(f"ops {index}"))
+
+    def memory_mib(self):
+        return [int(kib) / 1024 for kib in self.ask("memory").split()]
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
