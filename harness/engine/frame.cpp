@@ -22,13 +22,21 @@ std::string name_of(const PlannedRegion& region) {
 Frame::Frame(std::shared_ptr<const Checkpoint::Prepared> prepared, std::size_t region)
     : prepared_(std::move(prepared)),
       type_(prepared_->types[prepared_->plan.regions[region].type]),
-      region_name_(name_of(prepared_->plan.regions[region])) {
+      region_name_(name_of(prepared_->plan.regions[region])),
+      buffers_(prepared_->buffers.take()),
+      record_(buffers_->record),
+      slots_(buffers_->slots) {
   record_.ops.reserve(type_.ops.size());
   record_.arguments.reserve(4 * type_.ops.size());
   record_.uses.reserve(2 * type_.ops.size());
   record_.outputs.reserve(type_.ops.size() + 8);
   record_.values.reserve(2 * type_.ops.size());
   record_.storages.reserve(2 * type_.ops.size());
+}
+
+Frame::~Frame() {
+  replay_.reset();
+  prepared_->buffers.give_back(std::move(buffers_));
 }
 
 void Frame::close(std::optional<std::string> mismatch) {
@@ -82,14 +90,16 @@ at::Tensor Frame::unpack_outside(const Slot& slot) const {
 
 // Backward inside forward, or a look at a saved tensor outside backward: nothing is remembered.
 at::Tensor Frame::unpack_alone(const Slot& slot) {
+  ReplayBuffers buffers;  // a replay of backward may be under way
   Replay replay(record_, region_name_, {slot.wanted}, Replay::Extent::kClosure, 0,
-                Replay::KeptValues::kBorrow);
+                Replay::KeptValues::kBorrow, buffers);
   replay.run_all();
   return replay.take(slot.wanted.value);
 }
 
 void Frame::begin_replay(int graph_task) {
-  std::vector<WantedValue> wanted;
+  std::vector<WantedValue>& wanted = buffers_->wanted;
+  wanted.clear();
   for (Slot& slot : slots_) {
     const RecordedValue& value = record_.values[slot.wanted.value];
     slot.planned = slot.alive && value.op != kNoOp &&
@@ -100,12 +110,16 @@ void Frame::begin_replay(int graph_task) {
   const auto num_ops = static_cast<std::int32_t>(record_.ops.size());
   replay_.emplace(record_, region_name_, wanted,
                   as_forward ? Replay::Extent::kPrefix : Replay::Extent::kClosure,
-                  type_.early_stop ? stop_ : num_ops, Replay::KeptValues::kTake);
+                  type_.early_stop ? stop_ : num_ops, Replay::KeptValues::kTake, buffers_->replay);
   replay_task_ = graph_task;
   if (as_forward || (type_.whole_on_demand && !is_partial_backward())) replay_->run_all();
 }
 
 void Frame::make_available(int slot) {
+  if (type_.demand_steps.empty()) {
+    materialize_planned(slot);
+    return;
+  }
   const auto step = type_.demand_steps.find(slot);
   const bool ordered = prepared_->schedule == Schedule::kOnDemand &&
                        step != type_.demand_steps.end() && !is_partial_backward();

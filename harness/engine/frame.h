@@ -20,6 +20,9 @@ class Frame {
  public:
   // `region` is an index into the plan's regions.
   Frame(std::shared_ptr<const Checkpoint::Prepared> prepared, std::size_t region);
+  ~Frame();
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
 
   const std::string& region_name() const { return region_name_; }
   const PreparedRegionType& type() const { return type_; }
@@ -35,11 +38,7 @@ class Frame {
   void release(int slot);
 
  private:
-  struct Slot {
-    WantedValue wanted;
-    bool alive = true;
-    bool planned = false;  // the current replay counts on it
-  };
+  using Slot = SavedSlot;
 
   bool is_outside(const Slot& slot) const { return record_.values[slot.wanted.value].op == kNoOp; }
   void check_not_written_since(const Slot& slot) const;
@@ -53,8 +52,9 @@ class Frame {
   const PreparedRegionType& type_;
   const std::string region_name_;
   std::mutex mutex_;
-  Record record_;
-  std::vector<Slot> slots_;
+  std::unique_ptr<FrameBuffers> buffers_;
+  Record& record_;
+  std::vector<Slot>& slots_;
   std::int32_t stop_ = 0;  // ops that had run at the last pack: a re-run may stop there
   bool open_ = true;
   std::optional<std::string> mismatch_;

@@ -26,7 +26,24 @@ class PointerMap {
     insert(key, value);
   }
 
+  void erase(const void* key) {
+    std::size_t hole = slot_of(key);
+    for (; entries_[hole].key != key; hole = (hole + 1) & mask()) {
+      if (entries_[hole].key == nullptr) return;
+    }
+    // Entries behind move up, unless that would put them before the slot they are looked for from.
+    for (std::size_t i = (hole + 1) & mask(); entries_[i].key != nullptr; i = (i + 1) & mask()) {
+      const std::size_t distance = (i - slot_of(entries_[i].key)) & mask();
+      if (distance < ((i - hole) & mask())) continue;
+      entries_[hole] = entries_[i];
+      hole = i;
+    }
+    entries_[hole] = Entry{};
+    --size_;
+  }
+
   void clear() {
+    if (size_ == 0) return;
     entries_.assign(entries_.size(), Entry{});
     size_ = 0;
   }

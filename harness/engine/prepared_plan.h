@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "harness/engine/buffers.h"
 #include "harness/engine/op_facts.h"
 #include "harness/engine/record.h"
 #include "harness/engine/recording.h"
@@ -26,6 +27,7 @@ struct Checkpoint::Prepared {
   Schedule schedule;
   std::vector<PreparedRegionType> types;
   std::unordered_map<std::string, std::size_t> region_by_first_scope;
+  mutable BufferPool buffers;
 };
 
 }  // namespace rematch

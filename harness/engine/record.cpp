@@ -36,6 +36,21 @@ bool is_written(const OpFacts& facts, const RecordedUse& use) {
   return std::find(facts.written.begin(), facts.written.end(), use.argument) != facts.written.end();
 }
 
+// Looks at the identity after the one looked at last; drops it, here and in `known`, if it is dead.
+template <typename Impl>
+void forget_if_dead(std::vector<c10::weak_intrusive_ptr<Impl>>& identities, std::size_t& next,
+                    PointerMap& known) {
+  if (identities.empty()) return;
+  if (next >= identities.size()) next = 0;
+  if (!identities[next].expired()) {
+    ++next;
+    return;
+  }
+  known.erase(identities[next]._unsafe_get_target());
+  identities[next] = std::move(identities.back());
+  identities.pop_back();
+}
+
 c10::StorageImpl* storage_address(const at::Tensor& tensor) {
   return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
 }
@@ -59,6 +74,17 @@ std::string describe_tensor(const at::Tensor& tensor) {
   return text.str();
 }
 
+void Record::clear() {
+  ops.clear();
+  arguments.clear();
+  uses.clear();
+  outputs.clear();
+  values.clear();
+  storages.clear();
+  writes.clear();
+  generator_states.clear();
+}
+
 void Recorder::open(Record* record, const std::string* region) {
   record_ = record;
   region_ = region;
@@ -68,7 +94,8 @@ void Recorder::close() {
   record_ = nullptr;
   values_.clear();
   storages_.clear();
-  identities_.clear();
+  tensor_identities_.clear();
+  storage_identities_.clear();
 }
 
 void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::Stack* stack,
@@ -104,6 +131,7 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   note_outputs(op, *stack, keep);
   record_->ops.push_back(op);
   rollback.commit();
+  forget_some_dead();
 }
 
 void Recorder::note_arguments(const OpFacts& facts, const torch::jit::Stack& stack) {
@@ -146,8 +174,7 @@ void Recorder::note_use(const at::Tensor& tensor, std::size_t argument, std::int
 // kernel, at::tensor({...})): replay cannot make its content, so it is kept as a constant.
 void Recorder::keep_if_filled_by_pointer(const RecordedUse& use, const at::Tensor& tensor) {
   RecordedValue& value = record_->values[use.value];
-  if (value.op == kNoOp || use.version != 0 || value.kept.defined()) return;
-  if (!record_->ops[value.op].facts->is_empty_factory) return;
+  if (!value.from_empty || use.version != 0 || value.kept.defined()) return;
   value.kept = without_graph(tensor);
   value.kept_version = version_of(tensor);
   value.constant = true;
@@ -237,16 +264,17 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
   const std::int32_t storage = storage_of(tensor, /*outside=*/false);
   const bool is_fresh = static_cast<std::size_t>(storage) == storages_before;
   const auto value = static_cast<std::int32_t>(record_->values.size());
-  record_->values.push_back(
-      {.op = static_cast<std::int32_t>(record_->ops.size()), .storage = storage, .kept = {}});
+  record_->values.push_back({.op = static_cast<std::int32_t>(record_->ops.size()),
+                             .storage = storage,
+                             .kept = {},
+                             .from_empty = op.facts->is_empty_factory});
   if (keep != Keep::kNothing && is_fresh) {
     record_->values.back().kept = without_graph(tensor);
     record_->values.back().constant = keep == Keep::kForever;
     record_->values.back().kept_version = version_of(tensor);
   }
   values_.set(tensor.unsafeGetTensorImpl(), value);
-  identities_.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()),
-                         tensor.storage().getWeakStorageImpl()});
+  tensor_identities_.emplace_back(tensor.getIntrusivePtr());
   record_->outputs.push_back(value);
 }
 
@@ -267,10 +295,7 @@ std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
                              .kept = is_plain ? tensor : without_graph(tensor),
                              .kept_version = version_of(tensor)});
   values_.set(tensor.unsafeGetTensorImpl(), value);
-  if (!is_plain) {
-    identities_.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()),
-                           tensor.storage().getWeakStorageImpl()});
-  }
+  if (!is_plain) tensor_identities_.emplace_back(tensor.getIntrusivePtr());
   return value;
 }
 
@@ -282,8 +307,16 @@ std::int32_t Recorder::storage_of(const at::Tensor& tensor, bool outside) {
   }
   const auto storage = static_cast<std::int32_t>(record_->storages.size());
   record_->storages.push_back({.version = 0, .outside = outside});
-  if (address != nullptr) storages_.set(address, storage);
+  if (address != nullptr) {
+    storages_.set(address, storage);
+    storage_identities_.push_back(tensor.storage().getWeakStorageImpl());
+  }
   return storage;
+}
+
+void Recorder::forget_some_dead() {
+  forget_if_dead(tensor_identities_, next_tensor_, values_);
+  forget_if_dead(storage_identities_, next_storage_, storages_);
 }
 
 }  // namespace rematch

@@ -51,7 +51,8 @@ struct RecordedValue {
   // Outside values: held for the record's life. Values of saved ops: until their last use.
   at::Tensor kept;
   std::uint32_t kept_version = 0;
-  bool constant = false;  // kept because replay cannot make it; never given away
+  bool constant = false;    // kept because replay cannot make it; never given away
+  bool from_empty = false;  // its op leaves the content undefined
 };
 
 struct RecordedStorage {
@@ -87,6 +88,8 @@ struct Record {
   std::vector<RecordedStorage> storages;
   std::vector<RecordedWrite> writes;
   std::vector<GeneratorState> generator_states;
+
+  void clear();  // keeps the memory
 };
 
 // What to do with the outputs of the op that is about to run. kForever is for what replay cannot
@@ -94,6 +97,11 @@ struct Record {
 enum class Keep : std::uint8_t { kNothing, kOutputs, kForever };
 
 // Writes a record while its region is open, on one thread.
+//
+// Note [Identities of the dead]
+// A weak reference keeps a dead tensor's address from being used again, and with it the memory of
+// the TensorImpl. Held to the end of the region, they would keep malloc from recycling what
+// temporaries leave, so every op looks at one identity of each kind and forgets it if it has died.
 class Recorder {
  public:
   // Starts an empty record. `region` names it in errors.
@@ -110,10 +118,6 @@ class Recorder {
   std::int32_t value_of(const at::Tensor& tensor);
 
  private:
-  struct Identity {
-    c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
-    c10::weak_intrusive_ptr<c10::StorageImpl> storage;
-  };
   void note_arguments(const OpFacts& facts, const torch::jit::Stack& stack);
   void note_use(const at::Tensor& tensor, std::size_t argument, std::int16_t item);
   void check_writes(RecordedOp& op, const torch::jit::Stack& stack) const;
@@ -123,12 +127,16 @@ class Recorder {
   std::int32_t add_outside(const at::Tensor& tensor);
   std::int32_t storage_of(const at::Tensor& tensor, bool outside);
   void keep_if_filled_by_pointer(const RecordedUse& use, const at::Tensor& tensor);
+  void forget_some_dead();
 
   Record* record_ = nullptr;
   const std::string* region_ = nullptr;
   PointerMap values_;
   PointerMap storages_;
-  std::vector<Identity> identities_;
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor_identities_;
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_identities_;
+  std::size_t next_tensor_ = 0;  // to be looked at
+  std::size_t next_storage_ = 0;
 };
 
 // A tensor on the same storage and version counter, without its graph.

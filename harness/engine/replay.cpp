@@ -1,6 +1,5 @@
 #include "harness/engine/replay.h"
 
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
@@ -16,21 +15,29 @@ namespace {
 
 // Where recorded ops run: below autograd, out of sight of modes, with grad mode as in forward.
 struct BelowAutograd {
-  at::AutoDispatchBelowADInplaceOrView below;
-  c10::impl::ExcludeDispatchKeyGuard unseen{c10::DispatchKey::Fake};
+  c10::impl::ExcludeDispatchKeyGuard below{c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+                                           c10::DispatchKeySet(c10::DispatchKey::Fake)};
   at::AutoGradMode grad_mode{true};
 };
 
 }  // namespace
 
 Replay::Replay(Record& record, const std::string& region, const std::vector<WantedValue>& wanted,
-               Extent extent, std::int32_t num_ops, KeptValues kept_values)
+               Extent extent, std::int32_t num_ops, KeptValues kept_values, ReplayBuffers& buffers)
     : record_(record),
       region_(region),
       kept_values_(kept_values),
-      tensors_(record.values.size()),
-      num_uses_(record.values.size(), 0),
-      planned_(record.ops.size(), 0) {
+      tensors_(buffers.tensors),
+      num_uses_(buffers.num_uses),
+      planned_(buffers.planned),
+      wanted_versions_(buffers.wanted_versions),
+      pending_(buffers.pending),
+      stack_(buffers.stack) {
+  stack_.clear();  // an op that threw leaves its arguments
+  tensors_.clear();
+  tensors_.resize(record.values.size());
+  num_uses_.assign(record.values.size(), 0);
+  planned_.assign(record.ops.size(), 0);
   forget_stale_kept_values();
   for (const WantedValue& value : wanted) ++num_uses_[value.value];
   if (extent == Extent::kClosure) {
@@ -44,9 +51,9 @@ Replay::Replay(Record& record, const std::string& region, const std::vector<Want
 // Backwards over the record: an op is planned if a later planned reader, or backward, wants one of
 // its outputs, or a version that it wrote. Kept values end the walk.
 void Replay::plan_closure(const std::vector<WantedValue>& wanted) {
-  std::vector<std::int32_t> wanted_version(record_.storages.size(), 0);
+  wanted_versions_.assign(record_.storages.size(), 0);
   auto want = [&](std::int32_t value, std::int32_t version) {
-    std::int32_t& storage_version = wanted_version[record_.values[value].storage];
+    std::int32_t& storage_version = wanted_versions_[record_.values[value].storage];
     storage_version = std::max(storage_version, version);
   };
   for (const WantedValue& value : wanted) want(value.value, value.version);
@@ -56,7 +63,7 @@ void Replay::plan_closure(const std::vector<WantedValue>& wanted) {
     bool needed = false;
     while (next_write > 0 && record_.writes[next_write - 1].op >= static_cast<std::int32_t>(i)) {
       const RecordedWrite& write = record_.writes[--next_write];
-      needed |= wanted_version[write.storage] >= write.version;
+      needed |= wanted_versions_[write.storage] >= write.version;
     }
     for (std::size_t j = op.first_output; j < op.first_output + op.num_outputs; ++j) {
       needed |= is_wanted_output(record_.outputs[j], static_cast<std::int32_t>(i));
@@ -112,8 +119,9 @@ void Replay::adopt_kept_values() {
   for (std::size_t value = 0; value < record_.values.size(); ++value) {
     RecordedValue& recorded = record_.values[value];
     if (recorded.op == kNoOp || !recorded.kept.defined()) continue;
-    if (num_uses_[value] > 0) tensors_[value] = recorded.kept;
-    if (kept_values_ == KeptValues::kTake && !recorded.constant) recorded.kept.reset();
+    const bool give_away = kept_values_ == KeptValues::kTake && !recorded.constant;
+    at::Tensor kept = give_away ? std::move(recorded.kept) : recorded.kept;
+    if (num_uses_[value] > 0) tensors_[value] = std::move(kept);
   }
 }
 
@@ -125,47 +133,46 @@ void Replay::run_all() {
 }
 
 void Replay::materialize(const WantedValue& wanted) {
-  std::vector<std::int32_t> pending;
-  require(wanted.value, wanted.version, pending);
-  if (pending.empty()) return;
-  std::sort(pending.begin(), pending.end());
+  pending_.clear();
+  require(wanted.value, wanted.version);
+  if (pending_.empty()) return;
+  std::sort(pending_.begin(), pending_.end());
   BelowAutograd guard;
-  for (const std::int32_t op : pending) execute(op);
+  for (const std::int32_t op : pending_) execute(op);
 }
 
-// Adds to `pending` the planned ops that a read of `value` at `version` waits for.
-void Replay::require(std::int32_t value, std::int32_t version, std::vector<std::int32_t>& pending) {
+// Adds to `pending_` the planned ops that a read of `value` at `version` waits for.
+void Replay::require(std::int32_t value, std::int32_t version) {
   const RecordedValue& recorded = record_.values[value];
-  if (recorded.op != kNoOp && !tensors_[value].defined()) require_op(recorded.op, pending);
+  if (recorded.op != kNoOp && !tensors_[value].defined()) require_op(recorded.op);
   if (version == 0 || record_.writes.empty()) return;
   for (const RecordedWrite& write : record_.writes) {
     if (write.storage == recorded.storage && write.version <= version) {
-      require_op(write.op, pending);
-      require_earlier_readers(write, pending);
+      require_op(write.op);
+      require_earlier_readers(write);
     }
   }
 }
 
-void Replay::require_op(std::int32_t op_index, std::vector<std::int32_t>& pending) {
+void Replay::require_op(std::int32_t op_index) {
   if (planned_[op_index] != 1) return;
-  planned_[op_index] = 2;  // in `pending`
-  pending.push_back(op_index);
+  planned_[op_index] = 2;  // in `pending_`
+  pending_.push_back(op_index);
   const RecordedOp& op = record_.ops[op_index];
   for (std::size_t j = op.first_use; j < op.first_use + op.num_uses; ++j) {
-    require(record_.uses[j].value, record_.uses[j].version, pending);
+    require(record_.uses[j].value, record_.uses[j].version);
   }
 }
 
 // Once a storage is written to, what it held before is gone: planned ops that read it go first.
-void Replay::require_earlier_readers(const RecordedWrite& write,
-                                     std::vector<std::int32_t>& pending) {
+void Replay::require_earlier_readers(const RecordedWrite& write) {
   for (std::int32_t i = 0; i < write.op; ++i) {
     if (planned_[i] != 1) continue;
     const RecordedOp& op = record_.ops[i];
     for (std::size_t j = op.first_use; j < op.first_use + op.num_uses; ++j) {
       const RecordedUse& use = record_.uses[j];
       if (record_.values[use.value].storage == write.storage && use.version < write.version) {
-        require_op(i, pending);
+        require_op(i);
         break;
       }
     }
@@ -219,11 +226,9 @@ void Replay::fill_arguments(const RecordedOp& op, torch::jit::Stack& stack) {
 at::Tensor Replay::argument(const RecordedOp& op, const RecordedUse& use) {
   const RecordedValue& value = record_.values[use.value];
   if (value.op != kNoOp) {
-    at::Tensor tensor = tensors_[use.value];
-    TORCH_INTERNAL_ASSERT(tensor.defined(), "rematch: region ", region_, ": replay of ",
-                          op.facts->name, " lacks an input");
-    drop_use(use.value);
-    return tensor;
+    TORCH_INTERNAL_ASSERT(tensors_[use.value].defined(), "rematch: region ", region_,
+                          ": replay of ", op.facts->name, " lacks an input");
+    return take(use.value);
   }
   const bool written_inside =
       use.version != record_.storages[value.storage].version && !op.facts->returns_alias;
@@ -236,11 +241,11 @@ at::Tensor Replay::argument(const RecordedOp& op, const RecordedUse& use) {
   return value.kept;
 }
 
-void Replay::store_outputs(const RecordedOp& op, const torch::jit::Stack& stack) {
+void Replay::store_outputs(const RecordedOp& op, torch::jit::Stack& stack) {
   std::size_t output = op.first_output;
-  for (const c10::IValue& result : stack) {
+  for (c10::IValue& result : stack) {
     if (result.isTensor()) {
-      store_output(record_.outputs[output++], result.toTensor());
+      store_output(record_.outputs[output++], std::move(result).toTensor());
     } else if (result.isTensorList()) {
       const auto list = result.toTensorList();
       for (std::size_t item = 0; item < list.size(); ++item) {
@@ -250,15 +255,14 @@ void Replay::store_outputs(const RecordedOp& op, const torch::jit::Stack& stack)
   }
 }
 
-void Replay::store_output(std::int32_t value, const at::Tensor& tensor) {
+void Replay::store_output(std::int32_t value, at::Tensor tensor) {
   if (value < 0 || record_.values[value].op == kNoOp) return;
-  if (num_uses_[value] > 0) tensors_[value] = tensor;
+  if (num_uses_[value] > 0) tensors_[value] = std::move(tensor);
 }
 
 at::Tensor Replay::take(std::int32_t value) {
-  at::Tensor tensor = tensors_[value];
-  drop_use(value);
-  return tensor;
+  if (--num_uses_[value] == 0) return std::move(tensors_[value]);
+  return tensors_[value];
 }
 
 void Replay::drop_use(std::int32_t value) {

@@ -10,15 +10,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "harness/engine/buffers.h"
 #include "harness/engine/record.h"
 
 namespace rematch {
-
-// A tensor saved for backward: a value at a version.
-struct WantedValue {
-  std::int32_t value;
-  std::int32_t version;
-};
 
 class Replay {
  public:
@@ -30,9 +25,10 @@ class Replay {
   // written.
   enum class KeptValues : std::uint8_t { kTake, kBorrow };
 
-  // `region` names the region in errors. All three must outlive the replay.
+  // `region` names the region in errors. Record, region and buffers must outlive the replay; what
+  // the buffers hold from an earlier replay is let go.
   Replay(Record& record, const std::string& region, const std::vector<WantedValue>& wanted,
-         Extent extent, std::int32_t num_ops, KeptValues kept_values);
+         Extent extent, std::int32_t num_ops, KeptValues kept_values, ReplayBuffers& buffers);
 
   // Runs every planned op, in recorded order.
   void run_all();
@@ -54,23 +50,26 @@ class Replay {
   bool is_kept(const RecordedOp& op) const;
   void forget_stale_kept_values();
   void adopt_kept_values();
-  void require(std::int32_t value, std::int32_t version, std::vector<std::int32_t>& pending);
-  void require_op(std::int32_t op, std::vector<std::int32_t>& pending);
-  void require_earlier_readers(const RecordedWrite& write, std::vector<std::int32_t>& pending);
+  void require(std::int32_t value, std::int32_t version);
+  void require_op(std::int32_t op);
+  void require_earlier_readers(const RecordedWrite& write);
   void execute(std::int32_t op);
   void fill_arguments(const RecordedOp& op, torch::jit::Stack& stack);
   at::Tensor argument(const RecordedOp& op, const RecordedUse& use);
-  void store_outputs(const RecordedOp& op, const torch::jit::Stack& stack);
-  void store_output(std::int32_t value, const at::Tensor& tensor);
+  void store_outputs(const RecordedOp& op, torch::jit::Stack& stack);
+  void store_output(std::int32_t value, at::Tensor tensor);
   void drop_use(std::int32_t value);
 
   Record& record_;
   const std::string& region_;
   KeptValues kept_values_;
-  std::vector<at::Tensor> tensors_;     // by value: what is available
-  std::vector<std::int32_t> num_uses_;  // by value: planned reads and takers to come
-  std::vector<std::uint8_t> planned_;   // by op: to be executed; cleared when done
-  torch::jit::Stack stack_;
+  // See ReplayBuffers.
+  std::vector<at::Tensor>& tensors_;
+  std::vector<std::int32_t>& num_uses_;
+  std::vector<std::uint8_t>& planned_;
+  std::vector<std::int32_t>& wanted_versions_;
+  std::vector<std::int32_t>& pending_;
+  torch::jit::Stack& stack_;
 };
 
 }  // namespace rematch
