@@ -4,6 +4,7 @@
 #include "harness/cli/output.h"
 #include "models/preset/preset.h"
 #include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/systems.h"
 
 namespace rematch {
 namespace {
@@ -53,16 +54,57 @@ std::string to_text() {
   return "Policies\n" + aligned(policies) + "\nModels\n" + aligned(models);
 }
 
+Json systems_to_json() {
+  Json rows = Json::array();
+  for (const SystemEntry& entry : system_entries()) {
+    Json row = {{"system", entry.system}, {"mode", entry.spelling}};
+    row["policy"] = entry.stands_for.empty() ? Json(nullptr) : Json(entry.stands_for);
+    row["description"] = entry.description;
+    row["trap"] = entry.trap.empty() ? Json(nullptr) : Json(entry.trap);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+// A block a system: mode, our name, what it does; below it what it is known to get wrong.
+std::string systems_to_text() {
+  std::string text;
+  std::string_view system;
+  for (const SystemEntry& entry : system_entries()) {
+    if (entry.system != system) {
+      text.append(text.empty() ? "" : "\n").append(entry.system).append("\n");
+      system = entry.system;
+    }
+    text.append("  ").append(entry.spelling).append("\n");
+    text.append("      ");
+    text.append(entry.stands_for.empty() ? "refused" : entry.stands_for);
+    text.append(": ").append(entry.description).append("\n");
+    if (!entry.trap.empty()) text.append("      trap: ").append(entry.trap).append("\n");
+  }
+  return text + "\nAn upper-case letter takes any value; {N} is where it goes.\n";
+}
+
 }  // namespace
 
 void add_list(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("list", "Policies and models");
   auto json = std::make_shared<bool>(false);
+  auto systems = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "As JSON");
-  command->footer("Example: rematch list --json");
-  command->callback([&action, json] {
-    action = [json] {
-      print(*json ? to_json().dump(2) + "\n" : to_text());
+  command->add_flag("--systems", *systems,
+                    "The modes of training systems, what each stands for here, and its traps");
+  command->footer(
+      "Examples:\n"
+      "  rematch list --json\n"
+      "  rematch list --systems\n"
+      "  rematch describe llama_small 'torchtune(ac_mode=selective,ac_option=2)'");
+  command->callback([&action, json, systems] {
+    action = [json, systems] {
+      if (*systems) {
+        print(*json ? systems_to_json().dump(2) + "\n" : systems_to_text());
+      } else {
+        print(*json ? to_json().dump(2) + "\n" : to_text());
+      }
       return ExitCode::kOk;
     };
   });

@@ -7,8 +7,9 @@ namespace rematch {
 const std::vector<PolicyFamilyEntry>& policy_entries() {
   static const std::vector<PolicyFamilyEntry> all = [] {
     std::vector<PolicyFamilyEntry> entries;
-    for (const auto* family :
-         {&whole_block_policies(), &layer_policies(), &save_list_policies(), &region_policies()}) {
+    for (const auto* family : {&whole_block_policies(), &layer_policies(), &save_list_policies(),
+                               &alternating_policies(), &region_policies(), &split_policies(),
+                               &module_policies(), &maxtext_policies()}) {
       entries.insert(entries.end(), family->begin(), family->end());
     }
     return entries;

@@ -6,7 +6,9 @@
 #include <set>
 #include <system_error>
 
+#include "policies/catalogue/call.h"
 #include "policies/catalogue/families.h"
+#include "policies/catalogue/systems.h"
 #include "policies/plan/policy_json.h"
 #include "policies/trace/in_quotes.h"
 #include "policies/trace/suggest.h"
@@ -15,53 +17,6 @@ namespace rematch {
 namespace {
 
 constexpr int kMaxArgument = 1'000'000;  // no model has as many layers
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
-// Splits at commas outside brackets. nullopt: brackets do not pair.
-std::optional<std::vector<std::string_view>> split(std::string_view text) {
-  std::vector<std::string_view> parts;
-  std::string open;
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '(' || c == '[') open += c == '(' ? ')' : ']';
-    if (c == ')' || c == ']') {
-      if (open.empty() || open.back() != c) return std::nullopt;
-      open.pop_back();
-    }
-    if (c == ',' && open.empty()) {
-      parts.push_back(trimmed(text.substr(begin, i - begin)));
-      begin = i + 1;
-    }
-  }
-  if (!open.empty()) return std::nullopt;
-  parts.push_back(trimmed(text.substr(begin)));
-  return parts;
-}
-
-// `name` or `name(arguments)`.
-struct Call {
-  std::string_view name;
-  std::optional<std::string_view> arguments;
-};
-
-std::optional<Call> parse_call(std::string_view text) {
-  const std::size_t open = text.find('(');
-  if (open == std::string_view::npos) {
-    const bool plain = text.find_first_of(")[], \t") == std::string_view::npos;
-    return plain ? std::optional(Call{text, std::nullopt}) : std::nullopt;
-  }
-  if (text.back() != ')') return std::nullopt;
-  const std::string_view inside = text.substr(open + 1, text.size() - open - 2);
-  if (!split(inside)) return std::nullopt;
-  return Call{trimmed(text.substr(0, open)), trimmed(inside)};
-}
 
 std::string usage(const PolicyFamilyEntry& found) {
   return std::string(found.entry.name) + std::string(found.entry.parameters);
@@ -85,7 +40,7 @@ std::variant<std::vector<int>, Rejected> parse_count(const PolicyFamilyEntry& fo
   const std::string form = usage(found) + ", for example " + std::string(found.entry.name) + "(2)";
   if (!call.arguments || call.arguments->empty())
     return Rejected{in_quotes(call.name) + " needs N: write " + form};
-  const auto parts = *split(*call.arguments);
+  const auto parts = *split_arguments(*call.arguments);
   if (parts.size() > 1) {
     return Rejected{in_quotes(call.name) + " takes one argument, not " +
                     std::to_string(parts.size()) + ": write " + form};
@@ -107,7 +62,7 @@ std::variant<std::vector<int>, Rejected> parse_list(const PolicyFamilyEntry& fou
   if (list.front() == '[' && list.back() == ']') list = trimmed(list.substr(1, list.size() - 2));
   std::set<int> indices;
   if (list.empty()) return std::vector<int>{};
-  const auto parts = split(list);
+  const auto parts = split_arguments(list);
   if (!parts) return Rejected{"the brackets of " + in_quotes(list) + " do not pair"};
   for (std::string_view part : *parts) {
     auto number = parse_number(part, 0, "a layer index of " + name);
@@ -126,6 +81,7 @@ std::variant<std::vector<int>, Rejected> parse_arguments(const PolicyFamilyEntry
       return parse_count(found, call);
     case PolicyArguments::kList:
       return parse_list(found, call);
+    case PolicyArguments::kText:
     case PolicyArguments::kNoArguments:
       break;
   }
@@ -152,7 +108,7 @@ std::string unknown(std::string_view name) {
   std::vector<std::string_view> names;
   for (const PolicyFamilyEntry& known : policy_entries()) names.push_back(known.entry.name);
   return "unknown policy " + in_quotes(name) + did_you_mean(name, names) +
-         "; `rematch list` shows all, and a policy file ends in .json";
+         " `rematch list` and `rematch list --systems` show all; a policy file ends in .json";
 }
 
 }  // namespace
@@ -170,7 +126,13 @@ std::variant<Policy, Rejected> parse_policy(std::string_view text) {
   const auto found = std::find_if(all.begin(), all.end(), [&](const PolicyFamilyEntry& known) {
     return known.entry.name == call->name;
   });
-  if (found == all.end()) return Rejected{unknown(call->name)};
+  if (found == all.end()) {
+    return is_system_spelling(*call) ? parse_system_spelling(text, *call)
+                                     : Rejected{unknown(call->name)};
+  }
+  if (found->arguments == PolicyArguments::kText) {
+    return found->make_from_text(call->arguments.value_or(std::string_view()));
+  }
   const auto arguments = parse_arguments(*found, *call);
   if (const auto* rejected = std::get_if<Rejected>(&arguments)) return *rejected;
   Policy policy = found->make(std::get<std::vector<int>>(arguments));
@@ -179,7 +141,7 @@ std::variant<Policy, Rejected> parse_policy(std::string_view text) {
 }
 
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text) {
-  const auto parts = split(text);
+  const auto parts = split_arguments(text);
   if (!parts) return Rejected{"the brackets of " + in_quotes(text) + " do not pair"};
   std::vector<Policy> policies;
   for (std::string_view part : *parts) {

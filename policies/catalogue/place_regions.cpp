@@ -125,9 +125,25 @@ bool is_below(const Trace& trace, ScopeId scope, ScopeId ancestor) {
   return scope == ancestor;
 }
 
+bool has_scope_below(const Trace& trace, const TracedBlock& block, const std::string& pattern) {
+  const std::size_t prefix = trace.scopes[block.scope].path.size() + 1;
+  for (ScopeId id = block.scope + 1; id < static_cast<ScopeId>(trace.scopes.size()); ++id) {
+    const std::string_view path = trace.scopes[id].path;
+    if (is_below(trace, id, block.scope) && path.size() > prefix &&
+        matches_pattern(pattern, path.substr(prefix))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // The outermost scopes below the block whose path, relative to it, matches a pattern.
 void add_scopes(const Trace& trace, const TracedBlock& block, const RegionChoice& choice,
                 std::vector<PlacedRegion>& regions) {
+  if (!choice.only_with.empty() && !has_scope_below(trace, block, choice.only_with)) {
+    regions.push_back(region_of(trace, block.scope, block.scope, {block.index}));
+    return;
+  }
   const std::size_t prefix = trace.scopes[block.scope].path.size() + 1;
   OpId covered = 0;
   for (ScopeId id = block.scope + 1; id < static_cast<ScopeId>(trace.scopes.size()); ++id) {

@@ -18,6 +18,19 @@ Policy root(const std::vector<int>&) {
   return policy;
 }
 
+// FastVideo's mode `ops` as it ships: one region, dispatcher names taken literally, one count of
+// matmuls over the whole model. Biased linears are aten::addmm, which it does not list.
+Policy ops_root(const std::vector<int>&) {
+  Policy policy = root({});
+  for (const char* op :
+       {"_c10d_functional::reduce_scatter_tensor", "aten::_scaled_dot_product_efficient_attention",
+        "aten::_scaled_dot_product_flash_attention"}) {
+    policy.save.push_back({"", op, std::nullopt});
+  }
+  policy.alternate = Alternation{{{"", "aten::mm", std::nullopt}}, {}, Alternation::Keep::kOdd};
+  return policy;
+}
+
 }  // namespace
 
 const std::vector<PolicyFamilyEntry>& region_policies() {
@@ -29,6 +42,11 @@ const std::vector<PolicyFamilyEntry>& region_policies() {
       {{"root", "", "one region for the whole model but the loss", "FastVideo ops"},
        PolicyArguments::kNoArguments,
        root},
+      {{"ops_root", "",
+        "one region for the whole model; keep every second mm and SDPA by its exact names",
+        "FastVideo ops, as shipped"},
+       PolicyArguments::kNoArguments,
+       ops_root},
   };
   return entries;
 }

@@ -15,6 +15,22 @@ Policy saves(std::initializer_list<const char*> ops) {
 // Self and cross attention both; collectives as in FastVideo's second version.
 Policy attn_only(const std::vector<int>&) { return saves({"attention_forward", "collective"}); }
 
+// FastVideo's first version: of the collectives it kept one.
+Policy attn_only_v1(const std::vector<int>&) {
+  return saves({"attention_forward", "_c10d_functional::reduce_scatter_tensor"});
+}
+
+// A language model's attention is `attention`, a DiT's two are self_attention and cross_attention.
+Policy attn_only_self(const std::vector<int>&) {
+  Policy policy;
+  policy.save = {{"*.attention", "attention_forward", std::nullopt},
+                 {"*.self_attention", "attention_forward", std::nullopt}};
+  return policy;
+}
+
+// What FastVideo's mode `ops` is to become: no matmul, no collective.
+Policy ops_block(const std::vector<int>&) { return saves({"attention_forward"}); }
+
 Policy save_mm(const std::vector<int>&) { return saves({"aten::mm", "aten::addmm", "aten::bmm"}); }
 
 // The list of PyTorch's partitioner (compute_intensive_ops), its attention ops as a class.
@@ -32,6 +48,18 @@ const std::vector<PolicyFamilyEntry>& save_list_policies() {
         "FastVideo attn_only"},
        PolicyArguments::kNoArguments,
        attn_only},
+      {{"attn_only_v1", "", "keep fused attention and reduce-scatter, recompute the rest",
+        "FastVideo attn_only, first version"},
+       PolicyArguments::kNoArguments,
+       attn_only_v1},
+      {{"attn_only_self", "", "keep fused self attention, recompute cross attention and the rest",
+        "what FastVideo's 221 MB a block counts"},
+       PolicyArguments::kNoArguments,
+       attn_only_self},
+      {{"ops_block", "", "keep fused attention alone, one region a block",
+        "FastVideo ops, as proposed"},
+       PolicyArguments::kNoArguments,
+       ops_block},
       {{"save_mm", "", "keep mm, addmm and bmm, recompute the rest of each block",
         "PyTorch blog on selective checkpointing"},
        PolicyArguments::kNoArguments,

@@ -58,7 +58,21 @@ OpTreater::OpTreater(const Policy& policy, const Trace& trace)
   if (policy.alternate) {
     alternate_ = match(policy.alternate->selectors);
     alternate_exclude_ = match(policy.alternate->exclude);
+    if (policy.alternate->exclude_same_shapes) note_excluded_shapes();
   }
+}
+
+void OpTreater::note_excluded_shapes() {
+  for (std::size_t op = 0; op < trace_.ops.size(); ++op) {
+    const std::vector<TracedUse>& inputs = trace_.ops[op].inputs;
+    if (alternate_exclude_.any(static_cast<OpId>(op)) && inputs.size() > 1) {
+      excluded_shapes_.insert(trace_.values[inputs[1].value].shape);
+    }
+  }
+}
+
+bool OpTreater::has_excluded_shape(const TracedOp& op) const {
+  return op.inputs.size() > 1 && excluded_shapes_.contains(trace_.values[op.inputs[1].value].shape);
 }
 
 std::string OpTreater::Matches::text(OpId op) const { return to_string((*list)[selector[op]]); }
@@ -121,6 +135,9 @@ OpTreater::Decision OpTreater::decide(OpId op, int& alternated) const {
   if (exclude_.any(op)) return {Treatment::kRecompute, "excluded by " + exclude_.text(op)};
   if (alternate_exclude_.any(op)) {
     return {Treatment::kRecompute, "excluded by " + alternate_exclude_.text(op)};
+  }
+  if (alternate_.any(op) && has_excluded_shape(traced)) {
+    return {Treatment::kRecompute, "has the shape of what is excluded"};
   }
   if (alternate_.any(op)) {
     const bool odd = ++alternated % 2 == 1;

@@ -1,7 +1,9 @@
 // The treatment of every op of a region, and why: a policy's lists against a trace.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +43,8 @@ class OpTreater {
     std::string reason;
   };
 
+  void note_excluded_shapes();
+  bool has_excluded_shape(const TracedOp& op) const;
   int block_of(ScopeId scope) const;
   std::string scope_name(ScopeId scope, const PlacedRegion& region) const;
   Matches match(const std::vector<Selector>& list) const;
@@ -58,6 +62,7 @@ class OpTreater {
   Matches recompute_;
   Matches alternate_;
   Matches alternate_exclude_;
+  std::set<std::vector<std::int64_t>> excluded_shapes_;
 };
 
 }  // namespace rematch

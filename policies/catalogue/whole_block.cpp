@@ -34,8 +34,11 @@ const std::vector<PolicyFamilyEntry>& whole_block_policies() {
         "FastVideo, torchtune, modalities, diffusers"},
        PolicyArguments::kNoArguments,
        full},
-      {{"full_nostop", "", "recompute every block to its end, needed or not",
-        "torchtitan full, reentrant checkpointing"},
+      {{"full_reentrant", "", "recompute every block to its end, as reentrant checkpointing does",
+        "DeepSpeed, Megatron-LM, torch.utils.checkpoint(use_reentrant=True)"},
+       PolicyArguments::kNoArguments,
+       full_nostop},
+      {{"full_nostop", "", "recompute every block to its end, needed or not", "torchtitan full"},
        PolicyArguments::kNoArguments,
        full_nostop},
   };

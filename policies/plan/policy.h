@@ -46,16 +46,21 @@ struct RegionChoice {
   Kind kind = Kind::kBlock;
   int n = 0;
   std::vector<std::string> patterns;  // relative to the block: "attention", "ffn"
+  // kScopes: a block without a scope that matches it is one region, whole; empty: no such rule.
+  std::string only_with;
   bool operator==(const RegionChoice&) const = default;
 };
 
 // Of the ops that match `selectors`, counted from 1 in each region, keeps the odd or even ones;
-// the others are recomputed. Ops that match `exclude` are recomputed and not counted.
+// the others are recomputed. Ops that match `exclude` are recomputed and not counted; with
+// `exclude_same_shapes` so is every counted op whose second operand has the shape of an excluded
+// one's (torchtitan leaves matmuls out by their weight's shape).
 struct Alternation {
   enum class Keep : std::uint8_t { kOdd, kEven };
   std::vector<Selector> selectors;
   std::vector<Selector> exclude;
   Keep keep = Keep::kOdd;
+  bool exclude_same_shapes = false;
   bool operator==(const Alternation&) const = default;
 };
 

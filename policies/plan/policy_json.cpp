@@ -133,13 +133,15 @@ std::vector<Selector> selectors_from_json(const std::optional<JsonField>& field)
 }
 
 Json alternation_to_json(const Alternation& alternate) {
-  return {{"selectors", selectors_to_json(alternate.selectors)},
-          {"exclude", selectors_to_json(alternate.exclude)},
-          {"keep", alternate.keep == Alternation::Keep::kOdd ? "odd" : "even"}};
+  Json json = {{"selectors", selectors_to_json(alternate.selectors)},
+               {"exclude", selectors_to_json(alternate.exclude)},
+               {"keep", alternate.keep == Alternation::Keep::kOdd ? "odd" : "even"}};
+  if (alternate.exclude_same_shapes) json["exclude_same_shapes"] = true;
+  return json;
 }
 
 Alternation alternation_from_json(const JsonField& field) {
-  field.require_known_keys({"selectors", "exclude", "keep"});
+  field.require_known_keys({"selectors", "exclude", "exclude_same_shapes", "keep"});
   Alternation alternate;
   alternate.selectors = selectors_from_json(field.at("selectors"));
   if (alternate.selectors.empty()) field.at("selectors").fail("names no op to alternate");
@@ -149,6 +151,9 @@ Alternation alternation_from_json(const JsonField& field) {
       keep->fail("\"" + keep->string() + "\" is out of range; allowed are \"odd\" and \"even\"");
     }
     if (keep->string() == "even") alternate.keep = Alternation::Keep::kEven;
+  }
+  if (const auto same = field.find("exclude_same_shapes")) {
+    alternate.exclude_same_shapes = same->boolean();
   }
   return alternate;
 }
@@ -180,6 +185,7 @@ Json policy_to_json(const Policy& policy) {
       choice_to_json(kBlocks, policy.blocks.kind, policy.blocks.n, policy.blocks.indices);
   json["regions"] =
       choice_to_json(kRegions, policy.regions.kind, policy.regions.n, policy.regions.patterns);
+  if (!policy.regions.only_with.empty()) json["split_only_with"] = policy.regions.only_with;
   json["save"] = selectors_to_json(policy.save);
   if (!policy.offload.empty()) json["offload"] = selectors_to_json(policy.offload);
   if (!policy.exclude.empty()) json["exclude"] = selectors_to_json(policy.exclude);
@@ -194,14 +200,20 @@ Json policy_to_json(const Policy& policy) {
 Policy policy_from_json(const Json& json) {
   require_schema(json, "policy", kMajor);
   const JsonField root(json);
-  root.require_known_keys({"schema", "name", "blocks", "regions", "save", "offload", "exclude",
-                           "alternate", "inverse", "recompute", "early_stop",
+  root.require_known_keys({"schema", "name", "blocks", "regions", "split_only_with", "save",
+                           "offload", "exclude", "alternate", "inverse", "recompute", "early_stop",
                            "no_effect_is_intended"});
   Policy policy;
   policy.name = root.at("name").string();
   if (policy.name.empty()) root.at("name").fail("is empty; reports name the policy by it");
   if (const auto blocks = root.find("blocks")) policy.blocks = blocks_from_json(*blocks);
   if (const auto regions = root.find("regions")) policy.regions = regions_from_json(*regions);
+  if (const auto only_with = root.find("split_only_with")) {
+    policy.regions.only_with = only_with->string();
+    if (policy.regions.kind != RegionChoice::Kind::kScopes) {
+      only_with->fail("has a meaning only where \"regions\" names scopes");
+    }
+  }
   policy.save = selectors_from_json(root.find("save"));
   policy.offload = selectors_from_json(root.find("offload"));
   policy.exclude = selectors_from_json(root.find("exclude"));

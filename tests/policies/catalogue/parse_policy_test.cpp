@@ -38,6 +38,11 @@ TEST_CASE("every catalogue name parses, with an argument where it has parameters
     std::string text(entry.name);
     if (entry.parameters == "(N)") text += "(2)";
     if (entry.parameters == "([I,...])") text += "([2])";
+    if (entry.parameters == "(MODEL)") text += "(llama3)";
+    if (entry.parameters == "(KEYS)") text += "(aten.mm)";
+    if (entry.parameters == "(attn: X, ffn: Y)") text += "(attn: full, ffn: sac_titan)";
+    if (entry.parameters == "(MODULES)") text += "([core_attn])";
+    if (entry.parameters == "(SELECTORS)") text += "(attention_forward)";
     CHECK(name_of(text) == text);
     CHECK_FALSE(entry.description.empty());
     CHECK_FALSE(entry.used_by.empty());
@@ -49,10 +54,45 @@ TEST_CASE("the catalogue lists the named policies") {
   for (const CatalogueEntry& entry : catalogue()) {
     names.push_back(std::string(entry.name) + std::string(entry.parameters));
   }
-  CHECK(names == std::vector<std::string>{"none", "full", "full_nostop", "nth_last(N)",
-                                          "nth_first(N)", "skip_nth(N)", "first_n(N)", "last_n(N)",
-                                          "skip_list([I,...])", "only_list([I,...])", "attn_only",
-                                          "save_mm", "save_compute", "segments(N)", "root"});
+  CHECK(names == std::vector<std::string>{"none",
+                                          "full",
+                                          "full_reentrant",
+                                          "full_nostop",
+                                          "nth_last(N)",
+                                          "nth_first(N)",
+                                          "skip_nth(N)",
+                                          "first_n(N)",
+                                          "last_n(N)",
+                                          "skip_list([I,...])",
+                                          "only_list([I,...])",
+                                          "attn_only",
+                                          "attn_only_v1",
+                                          "attn_only_self",
+                                          "ops_block",
+                                          "save_mm",
+                                          "save_compute",
+                                          "sac_titan",
+                                          "sac_titan_all",
+                                          "sac_titan_even",
+                                          "sac_titan_2024",
+                                          "sac_titan_2025(MODEL)",
+                                          "sac_modalities(KEYS)",
+                                          "sac_grouped",
+                                          "segments(N)",
+                                          "root",
+                                          "ops_root",
+                                          "sac_split(attn: X, ffn: Y)",
+                                          "sac_split_flex_compiled",
+                                          "sac_split_flex_eager",
+                                          "recompute_modules(MODULES)",
+                                          "full_except(SELECTORS)",
+                                          "remat_save_out_proj",
+                                          "remat_save_qkv_proj",
+                                          "remat_save_dot_except_mlp",
+                                          "remat_save_dot_except_mlpwi",
+                                          "remat_save_dot_with_context_except_mlp",
+                                          "remat_minimal",
+                                          "remat_minimal_with_context"});
 }
 
 TEST_CASE("a policy says when it changes nothing on purpose") {

@@ -1,0 +1,187 @@
+// Selective checkpointing that keeps every second matmul: torchtitan's policy and its relatives.
+//
+// Note [Every second matmul]
+// The count starts anew in each region and is raised before it is asked, so calls 1, 3, 5 are kept.
+// What counts is exact: aten::mm, in torchtitan aten::linear too, in NeMo Automodel grouped matmuls
+// too; never aten::addmm. Fused attention is meant as a class: the systems list it by the names of
+// some backends, and no public list has the one of the CPU. Source: reference implementations of
+// torchtitan (distributed/activation_checkpoint.py), modalities and NeMo Automodel.
+#include <algorithm>
+#include <initializer_list>
+
+#include "policies/catalogue/call.h"
+#include "policies/catalogue/families.h"
+#include "policies/trace/in_quotes.h"
+#include "policies/trace/suggest.h"
+
+namespace rematch {
+namespace {
+
+constexpr const char* kReduceScatter = "_c10d_functional::reduce_scatter_tensor";
+constexpr const char* kAllToAll = "_c10d_functional::all_to_all_single";
+
+std::vector<Selector> ops(std::initializer_list<const char*> names) {
+  std::vector<Selector> selectors;
+  for (const char* name : names) selectors.push_back({"", name, std::nullopt});
+  return selectors;
+}
+
+// torchtitan leaves the router's gate out by its shape, so a projection of that shape goes too.
+Alternation alternation(std::initializer_list<const char*> counted, Alternation::Keep keep) {
+  Alternation alternate;
+  alternate.selectors = ops(counted);
+  alternate.exclude = {{"*.moe.router.gate", "aten::mm", std::nullopt}};
+  alternate.exclude_same_shapes = true;
+  alternate.keep = keep;
+  return alternate;
+}
+
+// torchtitan's save set but for the matmuls that are counted.
+std::vector<Selector> titan_saves() {
+  return ops({"aten::addmm", "aten::bmm", "aten::_scaled_mm", "aten::convolution",
+              "aten::upsample_bilinear2d", "attention_forward", "aten::max", "aten::topk",
+              kReduceScatter, kAllToAll});
+}
+
+Policy sac_titan_keeping(Alternation::Keep keep) {
+  Policy policy;
+  policy.save = titan_saves();
+  policy.alternate = alternation({"aten::mm", "aten::linear"}, keep);
+  policy.early_stop = false;
+  return policy;
+}
+
+Policy sac_titan(const std::vector<int>&) { return sac_titan_keeping(Alternation::Keep::kOdd); }
+Policy sac_titan_even(const std::vector<int>&) {
+  return sac_titan_keeping(Alternation::Keep::kEven);
+}
+
+Policy sac_titan_all(const std::vector<int>&) {
+  Policy policy;
+  policy.save = titan_saves();
+  for (const Selector& selector : ops({"aten::mm", "aten::linear"})) {
+    policy.save.push_back(selector);
+  }
+  policy.early_stop = false;
+  return policy;
+}
+
+Policy sac_titan_2024(const std::vector<int>&) {
+  Policy policy;
+  policy.save = ops({"attention_forward", kReduceScatter});
+  policy.alternate = Alternation{ops({"aten::mm"}), {}, Alternation::Keep::kOdd};
+  return policy;
+}
+
+Policy sac_grouped(const std::vector<int>&) {
+  Policy policy = sac_titan_keeping(Alternation::Keep::kOdd);
+  policy.alternate->selectors =
+      ops({"aten::mm", "aten::linear", "aten::_grouped_mm", "aten::_scaled_grouped_mm"});
+  return policy;
+}
+
+// The lists that each of torchtitan's models brought along until early 2026.
+std::variant<Policy, Rejected> sac_titan_2025(std::string_view model) {
+  const std::vector<std::string_view> dense = {"llama3", "qwen3"};
+  const std::vector<std::string_view> experts = {"llama4", "deepseek_v3", "gpt_oss"};
+  const bool is_dense = std::find(dense.begin(), dense.end(), model) != dense.end();
+  if (!is_dense && std::find(experts.begin(), experts.end(), model) == experts.end()) {
+    std::vector<std::string_view> all = dense;
+    all.insert(all.end(), experts.begin(), experts.end());
+    return Rejected{"sac_titan_2025(MODEL): unknown model " + in_quotes(model) +
+                    did_you_mean(model, all)};
+  }
+  Policy policy;
+  policy.name = "sac_titan_2025(" + std::string(model) + ")";
+  policy.save = ops({"attention_forward", "aten::max", kReduceScatter});
+  if (!is_dense) policy.save.push_back({"", kAllToAll, std::nullopt});
+  policy.alternate = alternation({"aten::mm", "aten::linear"}, Alternation::Keep::kOdd);
+  policy.early_stop = false;
+  return policy;
+}
+
+// modalities' SAVE_DICT; a key may be written without "ops." and ".default".
+std::variant<Policy, Rejected> sac_modalities(std::string_view arguments) {
+  struct Key {
+    std::string_view name;
+    const char* op;
+  };
+  constexpr const char* kFlash = "aten._scaled_dot_product_flash_attention";
+  constexpr const char* kEfficient = "aten._scaled_dot_product_efficient_attention";
+  const std::vector<Key> keys = {{"aten.mm", "aten::mm"},
+                                 {kFlash, "attention_forward"},
+                                 {kEfficient, "attention_forward"},
+                                 {"_c10d_functional.reduce_scatter_tensor", kReduceScatter},
+                                 {"aten.max", "aten::max"}};
+  std::vector<std::string_view> known;
+  for (const Key& key : keys) known.push_back(key.name);
+  const auto words = parse_words(arguments);
+  if (!words) return Rejected{"the brackets of " + in_quotes(arguments) + " do not pair"};
+  if (words->empty()) {
+    return Rejected{"sac_modalities(KEYS) needs at least one key, for example sac_modalities(" +
+                    std::string(keys[0].name) + "," + kFlash + ")"};
+  }
+  Policy policy;
+  std::string spelling;
+  for (const std::string& word : *words) {
+    std::string_view name = word;
+    if (name.starts_with("ops.")) name.remove_prefix(4);
+    if (name.ends_with(".default")) name.remove_suffix(8);
+    const auto found =
+        std::find_if(keys.begin(), keys.end(), [name](const Key& key) { return key.name == name; });
+    if (found == keys.end()) {
+      return Rejected{"sac_modalities(KEYS): unknown key " + in_quotes(word) +
+                      did_you_mean(name, known)};
+    }
+    spelling.append(spelling.empty() ? "" : ",").append(name);
+    if (found == keys.begin()) {
+      policy.alternate = Alternation{ops({found->op}), {}, Alternation::Keep::kOdd};
+    } else {
+      policy.save.push_back({"", found->op, std::nullopt});
+    }
+  }
+  policy.name = "sac_modalities(" + spelling + ")";
+  return policy;
+}
+
+}  // namespace
+
+const std::vector<PolicyFamilyEntry>& alternating_policies() {
+  static const std::vector<PolicyFamilyEntry> entries = {
+      {{"sac_titan", "", "keep costly ops, of mm and linear every second, router gates none",
+        "torchtitan selective"},
+       PolicyArguments::kNoArguments,
+       sac_titan},
+      {{"sac_titan_all", "", "the same set with every mm and linear",
+        "torchtitan graph trainer, default"},
+       PolicyArguments::kNoArguments,
+       sac_titan_all},
+      {{"sac_titan_even", "", "sac_titan with the other half of the matmuls",
+        "to see what the parity is worth"},
+       PolicyArguments::kNoArguments,
+       sac_titan_even},
+      {{"sac_titan_2024", "", "keep attention, reduce-scatter and every second mm",
+        "torchtitan's first list, which FastVideo and modalities copied"},
+       PolicyArguments::kNoArguments,
+       sac_titan_2024},
+      {{"sac_titan_2025", "(MODEL)",
+        "a model's own list: llama3, qwen3, llama4, deepseek_v3 or gpt_oss",
+        "torchtitan until early 2026"},
+       PolicyArguments::kText,
+       nullptr,
+       sac_titan_2025,
+       "llama3"},
+      {{"sac_modalities", "(KEYS)", "keep what the keys name, of aten.mm every second",
+        "modalities selective_op"},
+       PolicyArguments::kText,
+       nullptr,
+       sac_modalities,
+       "aten.mm,aten._scaled_dot_product_flash_attention"},
+      {{"sac_grouped", "", "sac_titan that counts grouped matmuls too", "NeMo Automodel selective"},
+       PolicyArguments::kNoArguments,
+       sac_grouped},
+  };
+  return entries;
+}
+
+}  // namespace rematch

@@ -1,0 +1,34 @@
+// The spellings that training systems use for their own modes: each stands for a policy of the
+// catalogue, or is refused with the reason. The table is also what `rematch list --systems` prints.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "policies/catalogue/call.h"
+#include "policies/plan/policy.h"
+#include "policies/plan/rejected.h"
+
+namespace rematch {
+
+struct SystemEntry {
+  std::string_view system;       // "torchtune"
+  std::string_view spelling;     // "torchtune(ac_mode=selective,ac_option=N)"
+  std::string_view stands_for;   // "nth_last({N})"; empty: refused
+  std::string_view description;  // what it does there, one line
+  std::string_view trap;  // what it is known to get wrong, or why it is refused; may be empty
+};
+
+// Grouped by system. An upper-case letter in a spelling takes any value.
+std::span<const SystemEntry> system_entries();
+
+// Does the call begin with a system's name: "titan:full", "torchtune(...)".
+bool is_system_spelling(const Call& call);
+
+// The policy that a system's spelling stands for, under the name that was typed. Rejected: what is
+// refused, what the policy rejects, and what the system does not have, with what it does have.
+std::variant<Policy, Rejected> parse_system_spelling(std::string_view text, const Call& call);
+
+}  // namespace rematch

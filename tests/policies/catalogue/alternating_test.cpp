@@ -1,0 +1,103 @@
+// Every-second-matmul policies: which of the matmuls are kept, by call order.
+#include "tests/policies/catalogue/decisions.h"
+#include "tests/support/toy_trace.h"
+#include "tests/support/trace_builder.h"
+
+namespace rematch::testing {
+namespace {
+
+constexpr std::string_view kMm = "aten::mm";
+
+// wq wk wv wo w1 w3 w2: the count is raised before it is asked, so the first is kept.
+TEST_CASE("of a Llama block's seven matmuls the first, third, fifth and seventh are kept") {
+  const Trace toy = toy_llama();
+  for (const char* policy : {"sac_titan", "sac_titan_2024", "sac_titan_2025(llama3)",
+                             "sac_modalities(aten.mm)", "sac_grouped"}) {
+    CAPTURE(policy);
+    CHECK(decisions(plan_of(policy, toy).types.at(0), kMm) == "SrSrSrS");
+  }
+  CHECK(decisions(plan_of("sac_titan_even", toy).types.at(0), kMm) == "rSrSrSr");
+  CHECK(decisions(plan_of("sac_titan_all", toy).types.at(0), kMm) == "SSSSSSS");
+}
+
+TEST_CASE("the count is one a region, so one over the model for the root") {
+  const Plan plan = plan_of("ops_root", toy_llama({.layers = 2}));
+  REQUIRE(plan.types.size() == 1);
+  CHECK(decisions(plan.types[0], kMm).substr(0, 14) == "SrSrSrSrSrSrSr");
+}
+
+TEST_CASE("fused attention is kept by its class where a list names it, literally not at all") {
+  const Trace toy = toy_llama();
+  constexpr std::string_view kAttention = "rematch::attention";
+  CHECK(decisions(plan_of("sac_titan", toy).types.at(0), kAttention) == "S");
+  CHECK(decisions(
+            plan_of("sac_modalities(aten._scaled_dot_product_flash_attention)", toy).types.at(0),
+            kAttention) == "S");
+  CHECK(decisions(plan_of("sac_modalities(aten.mm)", toy).types.at(0), kAttention) == "r");
+  CHECK(decisions(plan_of("ops_root", toy).types.at(0), kAttention).substr(0, 2) == "rr");
+}
+
+// addmm is in torchtitan's list and not counted; the older lists know aten::mm alone.
+TEST_CASE("on biased linears torchtitan keeps all matmuls and the older lists none") {
+  const Trace biased = toy_biased();
+  CHECK(decisions(plan_of("sac_titan", biased).types.at(0), "aten::addmm") == "SSSSSSS");
+  CHECK(decisions(plan_of("sac_titan_2024", biased).types.at(0), "aten::addmm") == "rrrrrrr");
+  const auto resolved = resolve(policy_of("sac_modalities(aten.mm)"), biased);
+  REQUIRE(std::holds_alternative<Rejected>(resolved));
+  CHECK_THAT(std::get<Rejected>(resolved).message, Catch::Contains("aten::addmm"));
+}
+
+TEST_CASE("only torchtitan's lists stop late") {
+  const Trace toy = toy_llama();
+  CHECK_FALSE(plan_of("sac_titan", toy).types.at(0).early_stop);
+  CHECK(plan_of("sac_titan_2024", toy).types.at(0).early_stop);
+  CHECK(plan_of("sac_modalities(aten.mm)", toy).types.at(0).early_stop);
+}
+
+// torchtitan's own test: gate 512 -> 512, wq 512 -> 512, output 512 -> 1024.
+Trace titan_toy() {
+  TraceBuilder builder("titan_toy");
+  const auto linear = [&builder](ValueId x, std::int64_t out) {
+    const ValueId weight = builder.parameter({512, out});
+    return builder.call("aten::mm", {x, weight}, {512, out}, {{0, 1}, {}});
+  };
+  const ValueId input = builder.outside({512, 512}, "float32", /*needs_grad=*/true);
+  {
+    const auto block = builder.scope("blocks", 0);
+    ValueId x = input;
+    {
+      const auto moe = builder.scope("moe");
+      const auto router = builder.scope("router");
+      const auto gate = builder.scope("gate");
+      x = linear(x, 512);
+    }
+    {
+      const auto attention = builder.scope("attention");
+      x = linear(x, 512);
+    }
+    const auto output = builder.scope("output");
+    linear(x, 1024);
+  }
+  return builder.finish();
+}
+
+// Its "recomputed" column with the gate excluded: the gate by name, wq because it has its shape.
+TEST_CASE("a matmul of an excluded one's shape is excluded too") {
+  const Plan plan = plan_of("sac_titan", titan_toy());
+  CHECK(decisions(plan.types.at(0), kMm) == "rrS");
+  Policy without = policy_of("sac_titan");
+  without.alternate->exclude_same_shapes = false;
+  const auto resolved = resolve(without, titan_toy());
+  CHECK(decisions(std::get<Plan>(resolved).types.at(0), kMm) == "rSr");
+}
+
+TEST_CASE("keys and models that a list does not have are refused with the ones it has") {
+  CHECK_THAT(rejection_of("sac_modalities(aten.mmm)"), Catch::Contains("did you mean 'aten.mm'"));
+  CHECK_THAT(rejection_of("sac_modalities()"), Catch::Contains("needs at least one key"));
+  CHECK_THAT(rejection_of("sac_titan_2025(lama3)"), Catch::Contains("did you mean 'llama3'"));
+  CHECK(policy_of("sac_modalities(ops.aten.mm.default, ops.aten.max.default)").name ==
+        "sac_modalities(aten.mm,aten.max)");
+}
+
+}  // namespace
+}  // namespace rematch::testing

@@ -1,0 +1,114 @@
+// Each spelling of a training system is the policy it stands for, or is refused with the reason.
+#include "policies/catalogue/systems.h"
+
+#include <set>
+
+#include "tests/policies/catalogue/decisions.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch::testing {
+namespace {
+
+// A spelling with its letters given values that parse.
+std::string typed(const SystemEntry& entry) {
+  std::string text(entry.spelling);
+  const auto fill = [&text](std::string_view hole, const std::string& value) {
+    const std::size_t at = text.find(hole);
+    if (at != std::string::npos) text.replace(at, hole.size(), value);
+  };
+  fill("(K)", "(aten.mm,aten.max)");
+  fill("=N)", "=2)");
+  fill("=N,", "=2,");
+  fill("=L)", "=[0,2])");
+  fill("=S)", "=attention_forward)");
+  fill("(M)", "(llama3)");
+  fill("recompute_modules=M", "recompute_modules=[core_attn]");
+  fill("ac_mode=M", "ac_mode=anything");
+  return text;
+}
+
+struct Row {
+  const char* spelling;
+  const char* policy;
+};
+
+TEST_CASE("a system's spelling is the policy that it stands for") {
+  const std::vector<Row> rows = {
+      {"fastvideo:block_skip", "nth_first(1)"},
+      {"fastvideo(type=block_skip,n_layer=3)", "nth_first(3)"},
+      {"fastvideo:attn_only", "attn_only"},
+      {"fastvideo:ops", "ops_root"},
+      {"titan:selective", "sac_titan"},
+      {"titan:full", "full_nostop"},
+      {"titan(selective_ac_option=2)", "nth_last(2)"},
+      {"titan(selective_ac_option=0)", "full"},
+      {"titan:selective_2025(llama4)", "sac_titan_2025(llama4)"},
+      {"torchtune(ac_mode=selective,ac_option=2)", "nth_last(2)"},
+      {"torchtune(ac_option=2, ac_mode=selective)", "nth_last(2)"},
+      {"torchtune(ac_mode=full)", "full"},
+      {"modalities:selective_layer(ac_freq=2)", "nth_last(2)"},
+      {"modalities:selective_op(ops.aten.mm.default,ops.aten.max.default)",
+       "sac_modalities(aten.mm,aten.max)"},
+      {"diffusers(skip_layers=[0,2])", "skip_list([0,2])"},
+      {"diffusers(skip_every=2)", "skip_nth(2)"},
+      {"megatron(recompute_modules=[core_attn])", "recompute_modules([core_attn])"},
+      {"megatron(recompute_granularity=full,recompute_method=uniform,recompute_num_layers=2)",
+       "segments(2)"},
+      {"maxtext:minimal_with_context", "remat_minimal_with_context"},
+      {"deepspeed(activation_checkpoint_interval=2)", "segments(2)"},
+      {"automodel:selective", "sac_grouped"}};
+  for (const Row& row : rows) {
+    CAPTURE(row.spelling);
+    Policy ours = policy_of(row.policy);
+    const Policy theirs = policy_of(row.spelling);
+    CHECK(theirs.name == row.spelling);
+    ours.name = theirs.name;
+    CHECK(theirs == ours);
+  }
+}
+
+TEST_CASE("every row parses as what it says, or is refused with its reason") {
+  for (const SystemEntry& entry : system_entries()) {
+    CAPTURE(entry.spelling);
+    CHECK_FALSE(entry.description.empty());
+    const std::string text = typed(entry);
+    CAPTURE(text);
+    if (entry.stands_for.empty()) {
+      CHECK(rejection_of(text) == text + " is refused: " + std::string(entry.trap));
+    } else {
+      CHECK(policy_of(text).name == text);
+    }
+  }
+}
+
+TEST_CASE("every one of the five source systems has rows, and no spelling stands twice") {
+  std::set<std::string_view> systems;
+  std::set<std::string_view> spellings;
+  for (const SystemEntry& entry : system_entries()) {
+    systems.insert(entry.system);
+    CHECK(spellings.insert(entry.spelling).second);
+  }
+  for (const char* system : {"FastVideo", "torchtitan", "torchtune", "modalities", "diffusers",
+                             "Megatron-LM", "MaxText", "PyTorch"}) {
+    CAPTURE(system);
+    CHECK(systems.contains(system));
+  }
+}
+
+TEST_CASE("what a system does in silence is said") {
+  CHECK_THAT(rejection_of("torchtune(ac_mode=selectiv)"), Catch::Contains("silently"));
+  CHECK_THAT(rejection_of("torchtune(enable_activation_checkpointing=true,ac_mode=full)"),
+             Catch::Contains("neither branch runs"));
+  CHECK_THAT(rejection_of("modalities:selective_layer(ac_freq=0)"),
+             Catch::Contains("stands for nth_last(0): N of nth_last(N) is a whole number from 1"));
+  CHECK_THAT(rejection_of("modalities:selective_op(ops.aten.addmm.default)"),
+             Catch::Contains("unknown key"));
+  CHECK_THAT(rejection_of("titan:selectiv"), Catch::Contains("known: titan:none, titan:full"));
+  // More than the layers there are: those systems checkpoint nothing and go on.
+  const auto resolved = resolve(policy_of("torchtune(ac_mode=selective,ac_option=9)"), toy_llama());
+  REQUIRE(std::holds_alternative<Rejected>(resolved));
+  CHECK_THAT(std::get<Rejected>(resolved).message, Catch::Contains("toy_llama has 4 layers"));
+}
+
+}  // namespace
+}  // namespace rematch::testing
