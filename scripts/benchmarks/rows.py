@@ -72,3 +72,22 @@ def markdown(rows):
         notes = "; ".join(part for part in (row.verdict, row.note) if part)
         lines.append(f"| {row.what} | {limit(row)} | {figure(row)} | {notes} |")
     return "\n".join(lines)
+
+
+def nearest_to_its_limit(rows):
+    return max(rows, key=lambda row: row.measured / row.limit)
+
+
+def summary(rows_by_heading):
+    """One line a group that has targets: how many rows met theirs, and the row that came nearest to
+    missing its own, or missed it by most."""
+    lines = ["| | rows that met their target | the worst of them | target | measured (95 % interval) |",
+             "| --- | --- | --- | --- | --- |"]
+    for heading, rows in rows_by_heading.items():
+        bound = [row for row in rows if row.limit is not None]
+        if not bound:
+            continue
+        worst = nearest_to_its_limit(bound)
+        met = sum(row.verdict == "met" for row in bound)
+        lines.append(f"| {heading} | {met} of {len(bound)} | {worst.what} | {limit(worst)} | {figure(worst)} |")
+    return "\n".join(lines)
