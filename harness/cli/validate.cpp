@@ -7,6 +7,7 @@
 #include "harness/cli/require.h"
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
+#include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "reports/record/record_json.h"
 
@@ -29,6 +30,7 @@ void read_as(const std::string& schema, const Json& json) {
   if (is_kind(schema, "plan")) plan_from_json(json);
   if (is_kind(schema, "policy")) policy_from_json(json);
   if (is_kind(schema, "trace")) trace_from_json(json);
+  if (is_kind(schema, "profile")) profile_from_json(json);
 }
 
 struct Finding {
@@ -76,7 +78,8 @@ ExitCode run(const Flags& flags) {
 
 void add_validate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      "validate", "Holds files to the schema of their kind: trace, plan, policy, point, report");
+      "validate",
+      "Holds files to the schema of their kind: trace, profile, plan, policy, point, report");
   auto flags = std::make_shared<Flags>();
   command->add_option("files", flags->files, "JSON files");
   command->add_flag("--json", flags->json, "As JSON");

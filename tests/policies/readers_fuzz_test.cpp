@@ -8,8 +8,10 @@
 #include "policies/plan/policy_json.h"
 #include "policies/plan/selector.h"
 #include "policies/trace/file.h"
+#include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "tests/support/catch.h"
+#include "tests/support/made_up_profile.h"
 #include "tests/support/mutate_text.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/seeds.h"
@@ -40,6 +42,11 @@ std::vector<Format> formats() {
   const auto read_trace = [](const Json& json) { trace_to_json(trace_from_json(json)); };
   return {{"trace", trace_to_json(small_trace(3)), read_trace},
           {"trace of the toy", trace_to_json(toy), read_trace},
+          {"profile", profile_to_json(made_up_profile(small_trace(3), 3), small_trace(3)),
+           [](const Json& json) {
+             const Profile read = profile_from_json(json);
+             profile_problem(read, small_trace(3));
+           }},
           {"plan", plan_to_json(plan),
            [](const Json& json) {
              const Plan read = plan_from_json(json);

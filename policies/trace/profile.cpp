@@ -1,0 +1,88 @@
+#include "policies/trace/profile.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace rematch {
+namespace {
+
+constexpr std::string_view kMeasured = "measured";
+constexpr std::string_view kRoofline = "roofline";
+
+using Problem = std::optional<std::string>;
+
+std::string again(const Profile& profile) {
+  return "; make the profile again: rematch profile --model " + profile.model;
+}
+
+std::string in_words(const std::map<std::string, std::int64_t>& dimensions) {
+  std::string text;
+  for (const auto& [name, value] : dimensions) {
+    text.append(text.empty() ? "" : " ").append(name).append(" ").append(std::to_string(value));
+  }
+  return text.empty() ? "no dimensions" : text;
+}
+
+Problem other_model(const Profile& profile, const Trace& trace) {
+  const auto differs = [](const std::string& what, const std::string& has,
+                          const std::string& wanted) {
+    return "the profile is of " + what + has + ", but " + what + wanted + " is asked for";
+  };
+  if (profile.model != trace.model) return differs("model ", profile.model, trace.model);
+  if (profile.dtype != trace.dtype) return differs("dtype ", profile.dtype, trace.dtype);
+  for (const auto& [name, wanted] : trace.dimensions) {
+    const auto found = profile.dimensions.find(name);
+    if (found == profile.dimensions.end() || found->second == wanted) continue;
+    return differs(name + " ", std::to_string(found->second), std::to_string(wanted));
+  }
+  if (profile.dimensions != trace.dimensions) {
+    return differs("", in_words(profile.dimensions), in_words(trace.dimensions));
+  }
+  return std::nullopt;
+}
+
+bool has_size(const std::optional<std::vector<Bytes>>& bytes, std::size_t size) {
+  return !bytes || bytes->size() == size;
+}
+
+Profile::Duration sum(const std::vector<Profile::Duration>& times) {
+  return std::accumulate(times.begin(), times.end(), Profile::Duration{});
+}
+
+}  // namespace
+
+Profile::Duration Profile::forward_time() const { return sum(forward) + forward_between_ops; }
+
+Profile::Duration Profile::backward_time() const { return sum(backward) + backward_between_ops; }
+
+std::optional<std::string> profile_problem(const Profile& profile, const Trace& trace) {
+  if (auto problem = other_model(profile, trace)) return *problem + again(profile);
+  if (profile.trace_sha256 != trace_sha256(trace)) {
+    return "the profile is of another trace of model " + trace.model + " (" +
+           profile.trace_sha256.substr(0, 12) + ")" + again(profile);
+  }
+  const auto num_backward_ops = static_cast<std::size_t>(std::count_if(
+      trace.backward.begin(), trace.backward.end(),
+      [](const BackwardEvent& event) { return event.kind == BackwardEvent::Kind::kOp; }));
+  if (profile.forward.size() != trace.ops.size() || profile.backward.size() != num_backward_ops ||
+      !has_size(profile.forward_temporary, trace.ops.size()) ||
+      !has_size(profile.backward_temporary, num_backward_ops)) {
+    return "the profile has " + std::to_string(profile.forward.size()) + " forward and " +
+           std::to_string(profile.backward.size()) + " backward ops, its trace " +
+           std::to_string(trace.ops.size()) + " and " + std::to_string(num_backward_ops) +
+           again(profile);
+  }
+  return std::nullopt;
+}
+
+std::string_view to_string(ProfileSource source) {
+  return source == ProfileSource::kMeasured ? kMeasured : kRoofline;
+}
+
+std::optional<ProfileSource> profile_source_from_string(std::string_view text) {
+  if (text == kMeasured) return ProfileSource::kMeasured;
+  if (text == kRoofline) return ProfileSource::kRoofline;
+  return std::nullopt;
+}
+
+}  // namespace rematch

@@ -1,0 +1,55 @@
+// A profile: a trace's ops with times, for one device. Measured, or computed from the device's data
+// sheet; never both. What it says of one layer holds for all layers of that type: figures are
+// medians over steps and over the layers, so equal layers have equal times.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policies/trace/bytes.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+enum class ProfileSource : std::uint8_t { kMeasured, kRoofline };
+
+struct Profile {
+  using Duration = std::chrono::nanoseconds;
+
+  std::string model;
+  std::map<std::string, std::int64_t> dimensions;
+  std::string dtype;
+  std::string trace_sha256;  // of the trace whose ops these are
+  std::string device;        // "cpu", "h100"
+  ProfileSource source = ProfileSource::kMeasured;
+  int num_steps = 0;               // that were measured; 0 for a roofline
+  std::vector<Duration> forward;   // by OpId; a recompute of the op takes as long
+  std::vector<Duration> backward;  // by op of backward: the k-th event of kind kOp
+  Duration optimizer{};
+  // What a step without checkpointing takes on top of its ops: autograd, the program between ops.
+  Duration forward_between_ops{};
+  Duration backward_between_ops{};
+  // What a kernel allocates inside itself above the op boundary, ordered as the times. Absent where
+  // it was not measured.
+  std::optional<std::vector<Bytes>> forward_temporary;
+  std::optional<std::vector<Bytes>> backward_temporary;
+  bool operator==(const Profile&) const = default;
+
+  // Of one step without checkpointing.
+  Duration forward_time() const;
+  Duration backward_time() const;
+  Duration step_time() const { return forward_time() + backward_time() + optimizer; }
+};
+
+// Why the profile is not one of this trace, in one line that says what to do; nothing if it is.
+std::optional<std::string> profile_problem(const Profile& profile, const Trace& trace);
+
+std::string_view to_string(ProfileSource source);
+std::optional<ProfileSource> profile_source_from_string(std::string_view text);
+
+}  // namespace rematch

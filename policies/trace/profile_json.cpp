@@ -1,0 +1,189 @@
+#include "policies/trace/profile_json.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "policies/trace/segments.h"
+
+namespace rematch {
+namespace {
+
+constexpr int kMajor = 1;
+constexpr std::string_view kSchema = "rematch.profile/1.0";
+// JSON numbers are exact up to here.
+constexpr std::int64_t kLargestCount = std::int64_t{1} << 53;
+// A step of the largest models has some 100,000 ops.
+constexpr std::size_t kMostOps = 8'000'000;
+
+using Times = std::vector<Profile::Duration>;
+using Temporaries = std::optional<std::vector<Bytes>>;
+
+// Times, and bytes where they were measured, of a stretch or of the whole pass.
+struct Figures {
+  Times times;
+  Temporaries temporary;
+  bool operator==(const Figures&) const = default;
+};
+
+Json figures_to_json(const Figures& figures) {
+  Json json = {{"times_ns", Json::array()}, {"temporary_bytes", nullptr}};
+  for (const Profile::Duration time : figures.times) json["times_ns"].push_back(time.count());
+  if (figures.temporary) {
+    json["temporary_bytes"] = Json::array();
+    for (const Bytes bytes : *figures.temporary) json["temporary_bytes"].push_back(bytes.count);
+  }
+  return json;
+}
+
+Figures figures_from_json(const JsonField& field) {
+  Figures figures;
+  for (const JsonField& time : field.at("times_ns").elements()) {
+    figures.times.emplace_back(time.integer(0, kLargestCount));
+  }
+  const JsonField temporary = field.at("temporary_bytes");
+  if (temporary.is_null()) return figures;
+  figures.temporary.emplace();
+  for (const JsonField& bytes : temporary.elements()) {
+    figures.temporary->push_back({bytes.integer(0, kLargestCount)});
+  }
+  if (figures.temporary->size() != figures.times.size()) {
+    temporary.fail("has " + std::to_string(figures.temporary->size()) + " entries beside " +
+                   std::to_string(figures.times.size()) + " times");
+  }
+  return figures;
+}
+
+Figures stretch_of(const Figures& all, std::size_t first, std::size_t count) {
+  const auto slice = [&](const auto& list) {
+    return std::decay_t<decltype(list)>(list.begin() + first, list.begin() + first + count);
+  };
+  Figures stretch{slice(all.times), std::nullopt};
+  if (all.temporary) stretch.temporary = slice(*all.temporary);
+  return stretch;
+}
+
+Json pass_to_json(const Figures& all, const std::vector<std::size_t>& lengths) {
+  std::vector<Figures> types;
+  Json order = Json::array();
+  std::size_t first = 0;
+  for (const std::size_t length : lengths) {
+    Figures stretch = stretch_of(all, first, length);
+    first += length;
+    const auto found = std::find(types.begin(), types.end(), stretch);
+    order.push_back(found - types.begin());
+    if (found == types.end()) types.push_back(std::move(stretch));
+  }
+  Json json = {{"types", Json::array()}, {"segments", std::move(order)}};
+  for (const Figures& type : types) json["types"].push_back(figures_to_json(type));
+  return json;
+}
+
+void append(Figures& all, const Figures& stretch, const JsonField& field) {
+  if (all.times.size() + stretch.times.size() > kMostOps) {
+    field.fail("has more than " + std::to_string(kMostOps) + " ops; no training step has");
+  }
+  if (!all.times.empty() && all.temporary.has_value() != stretch.temporary.has_value()) {
+    field.fail("has temporary_bytes in some of its types only");
+  }
+  if (stretch.temporary) {
+    if (!all.temporary) all.temporary.emplace();
+    all.temporary->insert(all.temporary->end(), stretch.temporary->begin(),
+                          stretch.temporary->end());
+  }
+  all.times.insert(all.times.end(), stretch.times.begin(), stretch.times.end());
+}
+
+Figures pass_from_json(const JsonField& field) {
+  std::vector<Figures> types;
+  for (const JsonField& type : field.at("types").elements()) {
+    types.push_back(figures_from_json(type));
+    if (types.back().times.empty()) type.fail("has no op");
+  }
+  Figures all;
+  for (const JsonField& segment : field.at("segments").elements()) {
+    if (types.empty()) segment.fail("refers to a type, but the list of types is empty");
+    const int type = segment.integer32(0, static_cast<std::int32_t>(types.size()) - 1);
+    append(all, types[static_cast<std::size_t>(type)], segment);
+  }
+  return all;
+}
+
+std::vector<std::size_t> forward_lengths(const SegmentedTrace& segmented) {
+  std::vector<std::size_t> lengths;
+  for (const Segment& segment : segmented.segments) {
+    lengths.push_back(segmented.types[static_cast<std::size_t>(segment.type)].ops.size());
+  }
+  std::erase(lengths, 0U);
+  return lengths;
+}
+
+std::vector<std::size_t> backward_lengths(const SegmentedTrace& segmented) {
+  std::vector<std::size_t> lengths;
+  for (const BackwardRun& run : segmented.backward) {
+    const auto& events = segmented.backward_types[static_cast<std::size_t>(run.type)];
+    lengths.push_back(static_cast<std::size_t>(std::count_if(
+        events.begin(), events.end(),
+        [](const BackwardEvent& event) { return event.kind == BackwardEvent::Kind::kOp; })));
+  }
+  std::erase(lengths, 0U);
+  return lengths;
+}
+
+ProfileSource source_from_json(const JsonField& field) {
+  if (const auto source = profile_source_from_string(field.string())) return *source;
+  field.fail("unknown source '" + field.string() + "'; known are measured, roofline");
+}
+
+}  // namespace
+
+Json profile_to_json(const Profile& profile, const Trace& trace) {
+  if (const auto problem = profile_problem(profile, trace)) throw std::invalid_argument(*problem);
+  const SegmentedTrace segmented = cut_into_segments(trace);
+  return {{"schema", kSchema},
+          {"model", profile.model},
+          {"dimensions", profile.dimensions},
+          {"dtype", profile.dtype},
+          {"trace_sha256", profile.trace_sha256},
+          {"device", profile.device},
+          {"source", to_string(profile.source)},
+          {"num_steps", profile.num_steps},
+          {"optimizer_ns", profile.optimizer.count()},
+          {"forward_between_ops_ns", profile.forward_between_ops.count()},
+          {"backward_between_ops_ns", profile.backward_between_ops.count()},
+          {"forward",
+           pass_to_json({profile.forward, profile.forward_temporary}, forward_lengths(segmented))},
+          {"backward", pass_to_json({profile.backward, profile.backward_temporary},
+                                    backward_lengths(segmented))}};
+}
+
+Profile profile_from_json(const Json& json) {
+  require_schema(json, "profile", kMajor);
+  const JsonField root(json);
+  const auto duration = [&](std::string_view key) {
+    return Profile::Duration(root.at(key).integer(0, kLargestCount));
+  };
+  Profile profile;
+  profile.model = root.at("model").string();
+  const JsonField dimensions = root.at("dimensions");
+  dimensions.require_object();
+  for (const auto& [name, value] : dimensions.json().items()) {
+    profile.dimensions[name] = dimensions.at(name).integer();
+  }
+  profile.dtype = root.at("dtype").string();
+  profile.trace_sha256 = root.at("trace_sha256").string();
+  profile.device = root.at("device").string();
+  profile.source = source_from_json(root.at("source"));
+  profile.num_steps = root.at("num_steps").integer32(0);
+  profile.optimizer = duration("optimizer_ns");
+  profile.forward_between_ops = duration("forward_between_ops_ns");
+  profile.backward_between_ops = duration("backward_between_ops_ns");
+  Figures forward = pass_from_json(root.at("forward"));
+  Figures backward = pass_from_json(root.at("backward"));
+  profile.forward = std::move(forward.times);
+  profile.forward_temporary = std::move(forward.temporary);
+  profile.backward = std::move(backward.times);
+  profile.backward_temporary = std::move(backward.temporary);
+  return profile;
+}
+
+}  // namespace rematch

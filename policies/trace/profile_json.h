@@ -1,0 +1,17 @@
+// Profiles as files, "rematch.profile/1.0": figures of each distinct stretch of the step once, and
+// the order in which the stretches follow each other. Lossless, and read without the trace.
+#pragma once
+
+#include "policies/trace/json.h"
+#include "policies/trace/profile.h"
+
+namespace rematch {
+
+// Cut where the trace's layers begin. Throws std::invalid_argument if the profile is of another
+// trace (profile_problem()).
+Json profile_to_json(const Profile& profile, const Trace& trace);
+
+// Throws FormatError, with the JSON path where one place is at fault. Ignores unknown keys.
+Profile profile_from_json(const Json& json);
+
+}  // namespace rematch

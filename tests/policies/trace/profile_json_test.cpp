@@ -1,0 +1,111 @@
+#include "policies/trace/profile_json.h"
+
+#include <algorithm>
+
+#include "policies/trace/file.h"
+#include "tests/support/catch.h"
+#include "tests/support/made_up_profile.h"
+#include "tests/support/random_trace.h"
+#include "tests/support/schema_check.h"
+#include "tests/support/seeds.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch {
+namespace {
+
+using Catch::Contains;
+using testing::made_up_profile;
+using testing::toy_llama;
+
+Profile through_text(const Profile& profile, const Trace& trace) {
+  return profile_from_json(parse_json(profile_to_json(profile, trace).dump(), "profile"));
+}
+
+TEST_CASE("a profile reads back as it was and fits the schema", "[property]") {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(60); ++seed) {
+    CAPTURE(seed);
+    const Trace trace = testing::random_trace(seed);
+    const Profile profile = made_up_profile(trace, seed);
+    REQUIRE(through_text(profile, trace) == profile);
+    REQUIRE(testing::schema_error(profile_to_json(profile, trace), "profile") == std::nullopt);
+  }
+}
+
+TEST_CASE("times that equal layers share are stored once") {
+  const auto size = [](int layers) {
+    const Trace trace = toy_llama({.layers = layers});
+    Profile profile = made_up_profile(trace, 1);
+    std::fill(profile.forward.begin(), profile.forward.end(), Profile::Duration(100));
+    std::fill(profile.backward.begin(), profile.backward.end(), Profile::Duration(200));
+    std::fill(profile.forward_temporary->begin(), profile.forward_temporary->end(), Bytes{64});
+    std::fill(profile.backward_temporary->begin(), profile.backward_temporary->end(), Bytes{64});
+    return profile_to_json(profile, trace).dump().size();
+  };
+  CHECK(size(80) < size(8) + 72 * 10);
+}
+
+TEST_CASE("the time of a step is that of its ops and of what lies between them") {
+  Profile profile;
+  profile.forward = {Profile::Duration(1), Profile::Duration(2)};
+  profile.backward = {Profile::Duration(10)};
+  profile.forward_between_ops = Profile::Duration(100);
+  profile.backward_between_ops = Profile::Duration(1000);
+  profile.optimizer = Profile::Duration(10000);
+  CHECK(profile.forward_time().count() == 103);
+  CHECK(profile.backward_time().count() == 1010);
+  CHECK(profile.step_time().count() == 11113);
+}
+
+TEST_CASE("a profile of another trace is refused in one line that names the difference") {
+  const Trace trace = toy_llama({.layers = 3});
+  const Profile profile = made_up_profile(trace, 1);
+  CHECK(profile_problem(profile, trace) == std::nullopt);
+  Trace other = trace;
+  other.model = "wan_small";
+  CHECK_THAT(profile_problem(profile, other).value(), Contains("model " + trace.model) &&
+                                                          Contains("wan_small") &&
+                                                          Contains("rematch profile"));
+  other = trace;
+  other.dtype = "bfloat16";
+  CHECK_THAT(profile_problem(profile, other).value(),
+             Contains("dtype float32") && Contains("bfloat16"));
+  other = trace;
+  other.dimensions["tokens"] = 4096;
+  CHECK_THAT(profile_problem(profile, other).value(), Contains("4096"));
+  other = trace;
+  other.storages.back().bytes += Bytes{4};
+  CHECK_THAT(profile_problem(profile, other).value(), Contains("another trace"));
+  CHECK_THROWS_AS(profile_to_json(profile, other), std::invalid_argument);
+  Profile shorter = profile;
+  shorter.forward.pop_back();
+  CHECK_THAT(profile_problem(shorter, trace).value(), Contains("forward"));
+}
+
+TEST_CASE("a profile file that cannot be right is refused with the place") {
+  const Trace trace = toy_llama({.layers = 2});
+  const Json good = profile_to_json(made_up_profile(trace, 1), trace);
+  const auto error = [&](const auto& damage) {
+    Json json = good;
+    damage(json);
+    try {
+      profile_from_json(json);
+    } catch (const FormatError& refused) {
+      return std::string(refused.what());
+    }
+    return std::string("no error");
+  };
+  CHECK_THAT(error([](Json& json) { json["source"] = "guessed"; }),
+             Contains("guessed") && Contains("measured, roofline"));
+  CHECK_THAT(error([](Json& json) { json["forward"]["segments"][0] = 99; }),
+             Contains("forward.segments[0]") && Contains("99"));
+  CHECK_THAT(error([](Json& json) { json["forward"]["types"][0]["times_ns"][0] = -1; }),
+             Contains("forward.types[0].times_ns[0]") && Contains("-1"));
+  CHECK_THAT(error([](Json& json) { json["forward"]["types"][0]["temporary_bytes"].push_back(1); }),
+             Contains("forward.types[0].temporary_bytes"));
+  CHECK_THAT(error([](Json& json) { json["schema"] = "rematch.profile/2.0"; }),
+             Contains("rematch.profile/2.0"));
+  CHECK_THAT(error([](Json& json) { json.erase("optimizer_ns"); }), Contains("optimizer_ns"));
+}
+
+}  // namespace
+}  // namespace rematch
