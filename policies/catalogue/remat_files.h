@@ -1,5 +1,5 @@
-// The policy files of policies/catalogue/maxtext as text, made into a source file by embed.cmake:
-// an installed binary needs no data folder.
+// The policy files of policies/catalogue/maxtext as text, embedded by rematch_embed: an installed
+// binary needs no data folder.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// The schemas of this folder as text, made into a source file by embed.cmake when they change.
+// The schemas of this folder as text, embedded by rematch_embed.
 #pragma once
 
 #include <string_view>

@@ -176,3 +176,17 @@ function(rematch_discover_tests name)
   endforeach()
   catch_discover_tests(${name} TEST_SPEC "${unlabelled}" TEST_LIST ${name}_unit ${common} unit)
 endfunction()
+
+# A source file whose FUNCTION, declared in HEADER, gives the text of each of FILES, so that an installed
+# binary needs no data folder. Puts its path into `variable`.
+function(rematch_embed variable)
+  cmake_parse_arguments(arg "" "HEADER;FUNCTION" "FILES" ${ARGN})
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${arg_FUNCTION}.cpp)
+  set(script ${CMAKE_SOURCE_DIR}/scripts/cmake/embed.cmake)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DHEADER=${arg_HEADER} -DFUNCTION=${arg_FUNCTION}
+      "-DFILES=${arg_FILES}" -P ${script}
+    DEPENDS ${arg_FILES} ${script}
+    VERBATIM)
+  set(${variable} ${output} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,25 @@
+# cmake -DOUTPUT=FILE -DHEADER=FILE -DFUNCTION=NAME "-DFILES=FILE;FILE" -P embed.cmake: writes the source
+# of FUNCTION, which HEADER declares: (file name up to the first dot, text) of each file, in order.
+# Text goes in as raw strings; the delimiter is one that no file may hold.
+set(entries "")
+foreach(file IN LISTS FILES)
+  get_filename_component(name ${file} NAME_WE)
+  file(READ ${file} text)
+  string(FIND "${text}" ")embedded\"" clash)
+  if(NOT clash EQUAL -1)
+    message(FATAL_ERROR "${file} holds )embedded\", the end of a raw string")
+  endif()
+  string(APPEND entries "      {\"${name}\", R\"embedded(${text})embedded\"},\n")
+endforeach()
+file(WRITE ${OUTPUT} "#include \"${HEADER}\"
+
+namespace rematch {
+
+const std::vector<std::pair<std::string_view, std::string_view>>& ${FUNCTION}() {
+  static const std::vector<std::pair<std::string_view, std::string_view>> kFiles = {
+${entries}  };
+  return kFiles;
+}
+
+}  // namespace rematch
+")
