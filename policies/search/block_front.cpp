@@ -1,0 +1,213 @@
+#include "policies/search/block_front.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "policies/predict/order.h"
+#include "policies/predict/simulator.h"
+
+namespace rematch {
+namespace {
+
+bool dominates(const BlockPoint& a, const BlockPoint& b) {
+  return a.saved <= b.saved && a.recompute <= b.recompute && a.transient <= b.transient;
+}
+
+// Points that no other is at least as good as, each once.
+class Archive {
+ public:
+  // Is the point better than all so far in something.
+  bool offer(BlockPoint point) {
+    for (const BlockPoint& known : points_) {
+      if (dominates(known, point)) return false;
+    }
+    std::erase_if(points_, [&](const BlockPoint& known) { return dominates(point, known); });
+    points_.push_back(std::move(point));
+    return true;
+  }
+
+  std::vector<BlockPoint> take() {
+    std::sort(points_.begin(), points_.end(), [](const BlockPoint& a, const BlockPoint& b) {
+      return std::tie(a.saved, a.recompute, a.transient) <
+             std::tie(b.saved, b.recompute, b.transient);
+    });
+    return std::move(points_);
+  }
+
+ private:
+  std::vector<BlockPoint> points_;
+};
+
+class FrontFinder {
+ public:
+  FrontFinder(const RegionGraph& graph, const SaveSetCosts& costs, const BlockFrontLimits& limits)
+      : graph_(graph), costs_(costs), limits_(limits) {}
+
+  BlockFront find();
+
+ private:
+  Bytes transient_bound() const;
+  void try_all(const std::vector<int>& ops);
+  void improve(std::vector<std::vector<int>> sets, const std::vector<int>& ops);
+  bool offer(const std::vector<int>& saves);
+
+  const RegionGraph& graph_;
+  const SaveSetCosts& costs_;
+  BlockFrontLimits limits_;
+  Archive archive_;
+  std::set<std::vector<int>> simulated_;
+};
+
+BlockFront FrontFinder::find() {
+  BlockFront front;
+  front.transient_bound = transient_bound();
+  const SaveSets sets = find_save_sets(graph_, costs_, limits_.max_labels);
+  front.time_gap = sets.time_gap;
+  Bytes highest = front.transient_bound;
+  std::vector<std::vector<int>> found;
+  for (const SaveSet& set : sets.sets) {
+    const BlockPoint point = price_save_set(graph_, costs_, set.ops);
+    highest = std::max(highest, point.transient);
+    // A region that on_demand runs whole also executes what waits for slots that are never asked
+    // for; the program does not know which regions that are.
+    front.time_gap = std::max(front.time_gap, sets.time_gap + point.recompute - set.recompute);
+    simulated_.insert(set.ops);
+    archive_.offer(point);
+    found.push_back(set.ops);
+  }
+  const std::vector<int> ops = savable_ops(graph_, costs_);
+  if (highest > front.transient_bound || front.time_gap.count() > 0) {
+    if (ops.size() <= limits_.max_tried_ops) {
+      try_all(ops);
+      front.time_gap = {};
+    } else {
+      improve(std::move(found), ops);
+      front.transient_gap = highest - front.transient_bound;
+    }
+  }
+  front.points = archive_.take();
+  front.has_constant_transient = std::all_of(
+      front.points.begin(), front.points.end(),
+      [&](const BlockPoint& point) { return point.transient == front.points.front().transient; });
+  return front;
+}
+
+// What backward holds at its own ops in any case: what it made, and the saved tensors that it has
+// asked for and not let go of; with whole_region, all that it has not let go of.
+Bytes FrontFinder::transient_bound() const {
+  std::vector<int> holders(graph_.storages.size(), 0);
+  Bytes held;
+  const auto hold = [&](int slot, int by) {
+    const int storage = graph_.values[graph_.slots[slot].use.value].storage;
+    if (graph_.storages[storage].outside) return;
+    if (holders[storage] == 0) held += graph_.storages[storage].bytes;
+    holders[storage] += by;
+    if (holders[storage] == 0) held -= graph_.storages[storage].bytes;
+  };
+  std::vector<bool> is_demanded(graph_.slots.size(), false);
+  for (int slot : demanded_slots(graph_)) is_demanded[slot] = true;
+  std::vector<bool> is_held(graph_.slots.size(), false);
+  bool begun = false;
+  Bytes bound = graph_.other_bytes_before;
+  for (const RegionEvent& event : graph_.events) {
+    if (event.kind == BackwardEvent::Kind::kOp) {
+      bound = std::max(bound, held + graph_.other_bytes_before + event.other_bytes);
+    } else if (event.kind == BackwardEvent::Kind::kRelease) {
+      if (is_held[event.slot]) hold(event.slot, -1);
+      is_held[event.slot] = is_demanded[event.slot] = false;
+    } else if (is_demanded[event.slot] && costs_.schedule == Schedule::kOnDemand) {
+      if (!is_held[event.slot]) hold(event.slot, 1);
+      is_held[event.slot] = true;
+    } else if (is_demanded[event.slot] && !begun) {
+      begun = true;
+      for (std::size_t slot = 0; slot < is_demanded.size(); ++slot) {
+        is_held[slot] = is_demanded[slot];
+        if (is_held[slot]) hold(static_cast<int>(slot), 1);
+      }
+    }
+  }
+  return bound;
+}
+
+void FrontFinder::try_all(const std::vector<int>& ops) {
+  for (std::uint64_t chosen = 0; chosen < (std::uint64_t{1} << ops.size()); ++chosen) {
+    std::vector<int> saves;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      if ((chosen >> i & 1) != 0) saves.push_back(ops[i]);
+    }
+    if (!simulated_.contains(saves)) archive_.offer(price_save_set(graph_, costs_, saves));
+  }
+}
+
+// Adds or drops one op at a time, from every point that turns up.
+void FrontFinder::improve(std::vector<std::vector<int>> sets, const std::vector<int>& ops) {
+  const std::size_t most = simulated_.size() + limits_.max_simulations;
+  for (std::size_t next = 0; next < sets.size(); ++next) {
+    for (int op : ops) {
+      std::vector<int> changed = sets[next];
+      const auto place = std::lower_bound(changed.begin(), changed.end(), op);
+      if (place != changed.end() && *place == op) {
+        changed.erase(place);
+      } else {
+        changed.insert(place, op);
+      }
+      if (simulated_.size() >= most) return;
+      if (offer(changed)) sets.push_back(std::move(changed));
+    }
+  }
+}
+
+bool FrontFinder::offer(const std::vector<int>& saves) {
+  if (!simulated_.insert(saves).second) return false;
+  return archive_.offer(price_save_set(graph_, costs_, saves));
+}
+
+Bytes saved_bytes(const RegionGraph& graph, const SaveSetCosts& costs, const RegionType& type) {
+  const std::vector<bool> kept = kept_values(graph, type.ops);
+  std::vector<bool> counted = costs.free_storages;
+  counted.resize(graph.storages.size(), false);
+  Bytes bytes;
+  for (std::size_t value = 0; value < kept.size(); ++value) {
+    const int storage = graph.values[value].storage;
+    if (!kept[value] || counted[storage] || graph.storages[storage].outside) continue;
+    counted[storage] = true;
+    bytes += graph.storages[storage].bytes;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+BlockFront find_block_front(const RegionGraph& graph, const SaveSetCosts& costs,
+                            const BlockFrontLimits& limits) {
+  return FrontFinder(graph, costs, limits).find();
+}
+
+RegionType region_type_of(const RegionGraph& graph, const SaveSetCosts& costs,
+                          const std::vector<int>& saves) {
+  RegionType type;
+  type.early_stop = costs.early_stop;
+  type.ops.resize(graph.ops.size());
+  for (int op : saves) type.ops[op].treatment = Treatment::kSave;
+  if (costs.schedule == Schedule::kOnDemand) choose_order(graph, type);
+  return type;
+}
+
+BlockPoint price_save_set(const RegionGraph& graph, const SaveSetCosts& costs,
+                          const std::vector<int>& saves) {
+  const RegionType type = region_type_of(graph, costs, saves);
+  const RegionSimulation simulation = simulate_region(graph, type, costs.schedule);
+  BlockPoint point{saved_bytes(graph, costs, type),
+                   simulation.peak,
+                   {},
+                   static_cast<int>(simulation.executed.size()),
+                   saves};
+  for (const ExecutedOp& executed : simulation.executed) {
+    point.recompute += costs.op_times[executed.op - graph.range.first];
+  }
+  return point;
+}
+
+}  // namespace rematch
