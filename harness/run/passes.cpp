@@ -14,8 +14,8 @@
 #include "harness/measure/memory.h"
 #include "harness/measure/memory_probe.h"
 #include "harness/measure/op_counter.h"
-#include "harness/measure/statistics.h"
 #include "harness/run/training.h"
+#include "reports/statistics/statistics.h"
 
 namespace rematch {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/measure/statistics.h"
 #include "reports/record/point.h"
+#include "reports/statistics/statistics.h"
 
 namespace rematch {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "harness/measure/statistics.h"
 #include "harness/run/time_summary.h"
 #include "reports/record/point.h"
+#include "reports/statistics/statistics.h"
 
 namespace rematch {
 

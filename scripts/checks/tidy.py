@@ -6,7 +6,7 @@ import re
 
 from checks.tree import find_tool, problems_of_each, run_command
 
-PARTS = ("policies/", "reports/", "models/scope/", "models/preset/", "harness/measure/statistics")
+PARTS = ("policies/", "reports/", "models/scope/", "models/preset/")
 
 
 def run(tree):

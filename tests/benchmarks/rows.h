@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "harness/measure/statistics.h"
+#include "reports/statistics/statistics.h"
 
 namespace rematch::benchmarks {
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "harness/measure/statistics.h"
+#include "reports/statistics/statistics.h"
 
 namespace rematch::benchmarks {
 

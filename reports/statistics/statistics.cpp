@@ -1,4 +1,4 @@
-#include "harness/measure/statistics.h"
+#include "reports/statistics/statistics.h"
 
 #include <algorithm>
 #include <array>
@@ -6,15 +6,11 @@
 #include <cstddef>
 #include <cstdio>
 #include <functional>
-#include <numeric>
-#include <random>
 #include <stdexcept>
 
 namespace rematch {
 namespace {
 
-constexpr int kResamples = 1000;
-constexpr std::uint64_t kSeed = 20260;    // fixed: the same samples give the same interval
 constexpr double kNormalSpread = 1.4826;  // MAD of a normal distribution to its standard deviation
 constexpr double kNoisyHalfWidth = 0.05;  // of the median: wider intervals decide little
 constexpr double kNoisyWithinBlock = 0.10;
@@ -41,24 +37,67 @@ std::vector<double> block_medians(const Blocks& blocks) {
   return medians;
 }
 
-// Standard deviation of the median over resamples of `values` with replacement, made wider by
-// n / (n - 1): a bootstrap of n values sees their spread about their own mean.
-double bootstrap_error_of_median(const std::vector<double>& values) {
-  std::mt19937_64 generator(kSeed);
-  std::vector<double> drawn(values.size());
+double log_choose(std::size_t from, std::size_t chosen) {
+  return std::lgamma(static_cast<double>(from) + 1) - std::lgamma(static_cast<double>(chosen) + 1) -
+         std::lgamma(static_cast<double>(from - chosen) + 1);
+}
+
+// Probability that at least `wanted` of `trials` draws succeed, each with `chance`.
+double at_least(std::size_t wanted, std::size_t trials, double chance) {
+  if (chance >= 1) return 1;
+  if (chance <= 0) return wanted == 0 ? 1 : 0;
   double sum = 0;
-  double sum_of_squares = 0;
-  const double center = median(values);
-  for (int resample = 0; resample < kResamples; ++resample) {
-    for (double& value : drawn) value = values[generator() % values.size()];
-    const double difference = median(drawn) - center;
-    sum += difference;
-    sum_of_squares += difference * difference;
+  for (std::size_t hits = wanted; hits <= trials; ++hits) {
+    sum += std::exp(log_choose(trials, hits) + static_cast<double>(hits) * std::log(chance) +
+                    static_cast<double>(trials - hits) * std::log1p(-chance));
   }
-  const double count = kResamples;
-  const double variance = std::max(0.0, sum_of_squares / count - (sum / count) * (sum / count));
+  return std::min(1.0, sum);
+}
+
+// Note [Exact bootstrap of the median]
+// Of n sorted values drawn n times with replacement, how likely each pair of values is to be the
+// two in the middle (the same one twice for odd n) is a matter of counting: no draws, no seed, no
+// noise from resampling. Sums `weight * f(median)` over all of them.
+template <class Function>
+void for_each_resampled_median(const std::vector<double>& sorted, Function f) {
+  const std::size_t size = sorted.size();
+  const double n = static_cast<double>(size);
+  const std::size_t half = (size + 1) / 2;  // rank of the lower middle
+  const auto rank_at_most = [&](std::size_t index) {
+    return at_least(half, size, static_cast<double>(index) / n);
+  };
+  const double m = static_cast<double>(size / 2);
+  const double pairs = size % 2 == 0 ? std::exp(log_choose(size, size / 2)) : 0;
+  for (std::size_t low = 0; low < size; ++low) {
+    double both = rank_at_most(low + 1) - rank_at_most(low);  // the lower middle is sorted[low]
+    if (pairs > 0) {
+      const double below = std::pow((static_cast<double>(low) + 1) / n, m) -
+                           std::pow(static_cast<double>(low) / n, m);
+      for (std::size_t high = low + 1; high < size; ++high) {
+        const double above = static_cast<double>(size - high);
+        const double weight =
+            pairs * below * (std::pow(above / n, m) - std::pow((above - 1) / n, m));
+        f(weight, (sorted[low] + sorted[high]) / 2);
+        both -= weight;
+      }
+    }
+    f(std::max(0.0, both), sorted[low]);
+  }
+}
+
+// Standard deviation of the median over all resamples of `values` with replacement, made wider by
+// n / (n - 1): a bootstrap of n values sees their spread about their own mean.
+double bootstrap_error_of_median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const double center = median(values);
+  double mean = 0;
+  double square = 0;
+  for_each_resampled_median(values, [&](double weight, double resampled) {
+    mean += weight * (resampled - center);
+    square += weight * (resampled - center) * (resampled - center);
+  });
   const double size = static_cast<double>(values.size());
-  return std::sqrt(variance * size / (size - 1));
+  return std::sqrt(std::max(0.0, square - mean * mean) * size / (size - 1));
 }
 
 Estimate median_with_interval(const std::vector<double>& values) {

@@ -1,4 +1,4 @@
-#include "harness/measure/statistics.h"
+#include "reports/statistics/statistics.h"
 
 #include <cmath>
 #include <random>
@@ -175,6 +175,37 @@ TEST_CASE("the same samples give the same interval") {
   std::mt19937_64 generator(5);
   const Blocks blocks = measure({}, 4, 10, generator);
   CHECK(median_over_blocks(blocks) == median_over_blocks(blocks));
+}
+
+// The oracle draws every one of the n^n resamples. Steps do not vary, so a block is its median.
+TEST_CASE("the bootstrap is that over all resamples") {
+  const std::vector<double> values = {100, 101, 103, 90, 104.5, 99};
+  constexpr double kStudent[] = {12.706, 4.303, 3.182, 2.776, 2.571};
+  for (std::size_t size = 2; size <= values.size(); ++size) {
+    CAPTURE(size);
+    Blocks blocks;
+    for (std::size_t block = 0; block < size; ++block) blocks.push_back({values[block]});
+    std::vector<double> medians;
+    const auto resamples = static_cast<std::size_t>(std::pow(size, size));
+    for (std::size_t resample = 0; resample < resamples; ++resample) {
+      std::vector<double> drawn;
+      for (std::size_t rest = resample; drawn.size() < size; rest /= size) {
+        drawn.push_back(values[rest % size]);
+      }
+      medians.push_back(median(drawn));
+    }
+    double mean = 0;
+    for (const double each : medians) mean += each / static_cast<double>(resamples);
+    double variance = 0;
+    for (const double each : medians) {
+      variance += (each - mean) * (each - mean) / static_cast<double>(resamples);
+    }
+    const double n = static_cast<double>(size);
+    const double half = kStudent[size - 2] * std::sqrt(variance * n / (n - 1));
+    const Estimate estimate = median_over_blocks(blocks);
+    CHECK(estimate.interval->high - estimate.value == Approx(half).epsilon(1e-9));
+    CHECK(estimate.value - estimate.interval->low == Approx(half).epsilon(1e-9));
+  }
 }
 
 // A 95 % interval that holds the truth in fewer experiments promises too much; one that always

@@ -1,0 +1,80 @@
+#include "reports/statistics/student_t.h"
+
+#include <cmath>
+#include <random>
+#include <stdexcept>
+
+#include "tests/support/catch.h"
+
+namespace rematch {
+
+// Two-sided 5 % and 1 % points of printed tables, one-sided tails here.
+TEST_CASE("Student's quantiles are those of the printed table") {
+  CHECK(student_t_quantile(0.025, 1) == Approx(12.706).margin(0.001));
+  CHECK(student_t_quantile(0.025, 3) == Approx(3.182).margin(0.001));
+  CHECK(student_t_quantile(0.005, 6) == Approx(3.707).margin(0.001));
+  CHECK(student_t_quantile(0.05, 10) == Approx(1.812).margin(0.001));
+  CHECK(student_t_quantile(0.0005, 6) == Approx(5.959).margin(0.001));
+  CHECK(student_t_quantile(0.025, 100000) == Approx(1.960).margin(0.001));
+}
+
+// One degree is Cauchy's distribution: the tail is 1/2 - atan(t) / pi. Two: (1 - t / sqrt(2 + t^2))
+// / 2.
+TEST_CASE("tails agree with the closed forms of one and two degrees, far out as well") {
+  const double pi = std::acos(-1.0);
+  for (const double t : {0.0, 0.1, 1.0, 3.0, 30.0, 1e4}) {
+    CAPTURE(t);
+    CHECK(student_t_tail(t, 1) == Approx(std::atan2(1.0, t) / pi).epsilon(1e-9));
+    const double root = std::sqrt(2 + t * t);
+    CHECK(student_t_tail(t, 2) == Approx(1 / (root * (root + t))).epsilon(1e-9));
+    CHECK(student_t_tail(-t, 2) == Approx(1 - student_t_tail(t, 2)));
+  }
+}
+
+// Means 3 and 1; squared errors 1/3 (variance 1, three values) and 1 (variance 2, two values).
+TEST_CASE("Welch's difference is the one found by hand") {
+  const MeanDifference difference = welch_difference({2, 3, 4}, {0, 2});
+  CHECK(difference.difference == Approx(2));
+  CHECK(difference.error == Approx(std::sqrt(4.0 / 3)));
+  // (4/3)^2 / ((1/3)^2 / 2 + 1^2 / 1)
+  CHECK(difference.degrees == Approx(16.0 / 9 / (1.0 / 18 + 1)));
+  CHECK_THROWS_AS(welch_difference({1}, {1, 2}), std::invalid_argument);
+}
+
+TEST_CASE("a difference inside the margin is no evidence, one without noise outside is proof") {
+  CHECK(probability_within({0.5, 0.1, 4}, 0.5) == 1);
+  CHECK(probability_within({0.5, 0.0, 4}, 0.4) == 0);
+  CHECK(probability_within({-0.5, 0.1, 4}, 0.2) == Approx(2 * student_t_tail(3, 4)));
+}
+
+// 0.01 * 4, 0.02 * 3, 0.03 * 2 (no smaller than the one before), 0.5 * 1.
+TEST_CASE("Holm multiplies by the rows that are left and never lets a later row be surer") {
+  const std::vector<double> adjusted = holm_adjusted({0.5, 0.03, 0.01, 0.02});
+  CHECK(adjusted[2] == Approx(0.04));
+  CHECK(adjusted[3] == Approx(0.06));
+  CHECK(adjusted[1] == Approx(0.06));
+  CHECK(adjusted[0] == Approx(0.5));
+  CHECK(holm_adjusted({0.9, 0.8}) == std::vector<double>{1, 1});
+  CHECK(holm_adjusted({}).empty());
+}
+
+TEST_CASE("a true null is rejected as often as the p-value says", "[property]") {
+  std::mt19937_64 generator(3);
+  std::normal_distribution<double> normal;
+  for (const std::size_t size : {2U, 4U, 8U}) {
+    CAPTURE(size);
+    int rejected = 0;
+    constexpr int kExperiments = 4000;
+    for (int experiment = 0; experiment < kExperiments; ++experiment) {
+      std::vector<double> above(size);
+      std::vector<double> below(size);
+      for (double& value : above) value = normal(generator);
+      for (double& value : below) value = normal(generator);
+      rejected += probability_within(welch_difference(above, below), 0) < 0.05 ? 1 : 0;
+    }
+    CHECK(rejected < 0.06 * kExperiments);  // 5 %, with 3 standard deviations
+    CHECK(rejected > 0.01 * kExperiments);  // Welch's degrees are cautious for few runs
+  }
+}
+
+}  // namespace rematch
