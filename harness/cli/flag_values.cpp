@@ -1,6 +1,8 @@
 #include "harness/cli/flag_values.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -14,6 +16,15 @@ namespace {
 const std::vector<std::string_view> kSchedules = {"whole_region", "on_demand", "both"};
 const std::vector<std::string_view> kOptimizers = {"adamw", "adamw(learning_rate=1e-3)", "none"};
 constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 30);
+
+// A number and what follows it; nothing if there is no finite number above 0.
+std::optional<std::pair<double, std::string_view>> number_with_unit(const std::string& text) {
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || !std::isfinite(number) || !(number > 0)) return std::nullopt;
+  return std::pair(number, std::string_view(rest, static_cast<std::size_t>(end - rest)));
+}
 
 #ifdef REMATCH_LIBTORCH
 constexpr int kMostBlocks = 1000;
@@ -60,6 +71,58 @@ double parse_percent(const std::string& text) {
     return percent / 100;
   }
   throw UsageError("'" + text + "' is no percentage above 0% and up to 100%, such as 2%");
+}
+
+Bytes parse_bytes(const std::string& text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},
+                                                            {"B", 1},
+                                                            {"KiB", 1024.0},
+                                                            {"MiB", 1024.0 * 1024},
+                                                            {"GiB", 1024.0 * 1024 * 1024},
+                                                            {"kB", 1e3},
+                                                            {"MB", 1e6},
+                                                            {"GB", 1e9},
+                                                            {"TiB", 1024.0 * 1024 * 1024 * 1024},
+                                                            {"TB", 1e12}};
+  constexpr double kMost = 9007199254740992.0;  // 2^53: exact in JSON
+  if (const auto number = number_with_unit(text)) {
+    for (const auto& [unit, bytes] : kUnits) {
+      if (number->second != unit || number->first * bytes > kMost) continue;
+      return Bytes{std::llround(number->first * bytes)};
+    }
+  }
+  throw UsageError("'" + text + "' is no size; give a number above 0 and a unit: 24GiB, 512MiB, " +
+                   "100MB, 4096B");
+}
+
+double parse_nanoseconds(const std::string& text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+  if (const auto number = number_with_unit(text)) {
+    for (const auto& [unit, nanoseconds] : kUnits) {
+      if (number->second == unit) return number->first * nanoseconds;
+    }
+  }
+  throw UsageError("'" + text + "' is no time; give a number above 0 and a unit: 200us, 1.5ms, 2s");
+}
+
+double parse_positive(const std::string& text) {
+  const auto number = number_with_unit(text);
+  if (number && number->second.empty()) return number->first;
+  throw UsageError("'" + text + "' is no number above 0");
+}
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t start = 0; start < text.size() + 1 && !text.empty();) {
+    const std::size_t comma = std::min(text.find(',', start), text.size());
+    parts.push_back(text.substr(start, comma - start));
+    if (parts.back().empty()) {
+      throw UsageError("'" + text + "' has an empty part; write a,b without gaps");
+    }
+    start = comma + 1;
+  }
+  return parts;
 }
 
 #ifdef REMATCH_LIBTORCH

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "policies/plan/plan.h"
+#include "policies/trace/bytes.h"
 #ifdef REMATCH_LIBTORCH
 #include "harness/run/optimizer.h"
 #include "harness/run/turns.h"
@@ -21,6 +22,18 @@ std::chrono::milliseconds parse_duration(const std::string& text);
 
 // "2%", "0.5%", as a fraction above 0 and up to 1. Throws UsageError.
 double parse_percent(const std::string& text);
+
+// "24GiB", "512MiB", "100MB", "4096": whole bytes above 0. Throws UsageError.
+Bytes parse_bytes(const std::string& text);
+
+// "200us", "1.5ms", "2s", "50ns". Throws UsageError: the unit is part of the value.
+double parse_nanoseconds(const std::string& text);
+
+// A number above 0. Throws UsageError.
+double parse_positive(const std::string& text);
+
+// "a,b" is a and b; nothing for an empty text. Throws UsageError for an empty part.
+std::vector<std::string> split_at_commas(const std::string& text);
 
 #ifdef REMATCH_LIBTORCH
 // "4" or "4:8", and the precision that ends the blocks in between. Throws UsageError.

@@ -1,5 +1,6 @@
 #include "harness/cli/output.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -39,5 +40,12 @@ void require_writable(const std::string& file) {
 }
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+std::size_t terminal_columns() {
+  constexpr std::size_t kWithoutTerminal = 120;
+  winsize size{};
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kWithoutTerminal;
+}
 
 }  // namespace rematch

@@ -1,6 +1,7 @@
 // Where a command's data goes: stdout, or a file that is replaced as a whole.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "policies/trace/json.h"
@@ -15,5 +16,8 @@ void write_output(const std::string& file, const Json& json);
 void require_writable(const std::string& file);
 
 void print(const std::string& text);  // to stdout
+
+// Of stdout's terminal; a readable width where it is none.
+std::size_t terminal_columns();
 
 }  // namespace rematch

@@ -1,6 +1,3 @@
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -181,13 +178,6 @@ ExitCode exit_code_of(const Report& report) {
     if (!equal) return ExitCode::kGateFailed;
   }
   return code;
-}
-
-std::size_t terminal_columns() {
-  constexpr std::size_t kWithoutTerminal = 120;
-  winsize size{};
-  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : kWithoutTerminal;
 }
 
 // Children inherit it. Threads that spin while they wait make a step several times as long on a

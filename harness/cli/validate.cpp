@@ -9,6 +9,7 @@
 #include "policies/plan/policy_json.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
+#include "reports/record/compare.h"
 #include "reports/record/record_json.h"
 
 namespace rematch {
@@ -31,6 +32,7 @@ void read_as(const std::string& schema, const Json& json) {
   if (is_kind(schema, "policy")) policy_from_json(json);
   if (is_kind(schema, "trace")) trace_from_json(json);
   if (is_kind(schema, "profile")) profile_from_json(json);
+  if (is_kind(schema, "compare")) compare_from_json(json);
 }
 
 struct Finding {

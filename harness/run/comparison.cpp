@@ -225,6 +225,7 @@ void Comparison::add_prediction(const Variant& variant, PointRecord& point) cons
     for (auto& [op_class, executed] : phase) executed *= settings_.num_steps;
   }
   point.predicted_counts = predicted;
+  point.recomputed_step_flops = variant.recomputed_step_flops;
   if (!point.memory) return;
   point.memory->predicted_peak_allocated = variant.prediction.memory.peak_allocated;
   point.memory->predicted_after_forward = variant.prediction.memory.after_forward;

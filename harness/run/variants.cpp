@@ -96,10 +96,15 @@ EffectRecord effect_of(const NamedPlan& named, const std::string& hash, const Ex
   return effect;
 }
 
-// Forward, two products of that size for each in backward, and what recompute repeats.
-std::int64_t flops_of(const Trace& trace, const Plan& plan, Schedule schedule) {
+// Forward, and two products of that size for each in backward.
+std::int64_t flops_without_recompute(const Trace& trace) {
   std::int64_t flops = 0;
   for (const TracedOp& op : trace.ops) flops += 3 * op.flops;
+  return flops;
+}
+
+std::int64_t recomputed_flops(const Trace& trace, const Plan& plan, Schedule schedule) {
+  std::int64_t flops = 0;
   const std::vector<OpRange> ranges = region_ranges(trace, plan);
   for (std::size_t region = 0; region < ranges.size(); ++region) {
     const RegionType& type = plan.types[static_cast<std::size_t>(plan.regions[region].type)];
@@ -154,7 +159,8 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings
       if (settings.simulate) {
         variant.predicted_counts =
             predicted_counts(trace, named.plan, schedule, variant.prediction);
-        variant.step_flops = flops_of(trace, named.plan, schedule);
+        variant.recomputed_step_flops = recomputed_flops(trace, named.plan, schedule);
+        variant.step_flops = flops_without_recompute(trace) + variant.recomputed_step_flops;
       }
       variants.push_back(std::move(variant));
       if (named.plan.regions.empty()) break;

@@ -39,6 +39,7 @@ struct Variant {
   // If simulated. Counts of one step: from trace and plan; the optimizer's from meta.
   CountsRecord predicted_counts;
   std::int64_t step_flops = 0;  // matmul and attention, recompute included
+  std::int64_t recomputed_step_flops = 0;
 };
 
 // In the order of policies, schedules inside; a plan without regions has no schedule and comes

@@ -3,7 +3,6 @@
 #include "reports/record/parts_json.h"
 
 namespace rematch {
-namespace {
 
 Schedule schedule_from_json(const JsonField& field) {
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
@@ -11,8 +10,6 @@ Schedule schedule_from_json(const JsonField& field) {
   }
   field.fail("'" + field.string() + "' is no schedule; allowed are whole_region, on_demand");
 }
-
-}  // namespace
 
 Json identity_to_json(const PointIdentity& identity) {
   return {{"model", identity.model},

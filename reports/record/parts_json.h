@@ -10,6 +10,9 @@
 
 namespace rematch {
 
+Schedule schedule_from_json(const JsonField& field);
+PointStatus status_from_json(const JsonField& field);
+
 Json identity_to_json(const PointIdentity& identity);
 PointIdentity identity_from_json(const JsonField& field);
 

@@ -177,6 +177,7 @@ struct PointRecord {
   std::optional<ParityRecord> parity;
   std::optional<EffectRecord> effect;
   std::optional<std::int64_t> step_flops;  // matmul and attention flops executed in a step
+  std::optional<std::int64_t> recomputed_step_flops;  // the part of them that recompute repeats
   std::optional<double> implied_flops_per_second;
   // Keys of a newer minor version, by JSON pointer: read, kept and written again.
   std::map<std::string, Json> unknown;

@@ -13,17 +13,6 @@ constexpr std::array kStatuses = {PointStatus::kOk,      PointStatus::kOom,
                                   PointStatus::kTimeout, PointStatus::kCrash,
                                   PointStatus::kSkipped, PointStatus::kInvalid};
 
-PointStatus status_from_json(const JsonField& field) {
-  const auto* found = std::find_if(kStatuses.begin(), kStatuses.end(), [&](PointStatus status) {
-    return to_string(status) == field.string();
-  });
-  if (found == kStatuses.end()) {
-    field.fail("'" + field.string() +
-               "' is no status; allowed are ok, oom, timeout, crash, skipped, invalid");
-  }
-  return *found;
-}
-
 Json failure_to_json(const FailureRecord& failure) {
   return {{"exit_code", to_value(failure.exit_code)},
           {"signal", to_value(failure.signal)},
@@ -67,6 +56,7 @@ void write_measures(Json& json, const PointRecord& point) {
   json["parity"] = point.parity ? parity_to_json(*point.parity) : Json(nullptr);
   json["effect"] = point.effect ? effect_to_json(*point.effect) : Json(nullptr);
   json["executed_step_flops"] = to_value(point.step_flops);
+  json["recomputed_step_flops"] = to_value(point.recomputed_step_flops);
   json["implied_flops_per_second"] = to_value(point.implied_flops_per_second);
 }
 
@@ -91,6 +81,9 @@ void read_measures(const JsonField& field, PointRecord& point) {
   if (const auto effect = non_null_member(field, "effect"))
     point.effect = effect_from_json(*effect);
   read_member(field, "executed_step_flops", point.step_flops);
+  if (const auto flops = field.find("recomputed_step_flops")) {
+    read_value(*flops, point.recomputed_step_flops);
+  }
   read_member(field, "implied_flops_per_second", point.implied_flops_per_second);
 }
 
@@ -100,6 +93,17 @@ std::string_view to_string(PointStatus status) {
   constexpr std::array<std::string_view, kStatuses.size()> kNames = {"ok",    "oom",     "timeout",
                                                                      "crash", "skipped", "invalid"};
   return kNames.at(static_cast<std::size_t>(status));
+}
+
+PointStatus status_from_json(const JsonField& field) {
+  const auto* found = std::find_if(kStatuses.begin(), kStatuses.end(), [&](PointStatus status) {
+    return to_string(status) == field.string();
+  });
+  if (found == kStatuses.end()) {
+    field.fail("'" + field.string() +
+               "' is no status; allowed are ok, oom, timeout, crash, skipped, invalid");
+  }
+  return *found;
 }
 
 Json point_to_json(const PointRecord& point) {

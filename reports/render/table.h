@@ -2,14 +2,12 @@
 // verdict in words. Every point has a row, failed ones too.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "reports/record/report.h"
+#include "reports/render/grid.h"
 
 namespace rematch {
-
-enum class TableFormat : std::uint8_t { kText, kMarkdown };
 
 // ASCII, newline at the end. Text fits `width` columns unless a single cell does not.
 std::string render_table(const Report& report, TableFormat format, std::size_t width = 120);

@@ -107,6 +107,7 @@ PointRecord sample_point(const std::string& policy, Schedule schedule) {
   point.parity = parity;
   point.effect = EffectRecord{"", false, true, ""};
   point.step_flops = 1'000'000'000;
+  point.recomputed_step_flops = 0;
   point.implied_flops_per_second = 1e11;
   return point;
 }
@@ -140,6 +141,7 @@ PointRecord sample_oom(const std::string& policy) {
   point.parity.reset();
   point.effect.reset();
   point.step_flops.reset();
+  point.recomputed_step_flops.reset();
   point.implied_flops_per_second.reset();
   return point;
 }

@@ -1,0 +1,192 @@
+#include "reports/compare/compare.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/flag_values.h"
+#include "harness/cli/output.h"
+#include "harness/cli/report_files.h"
+#include "policies/trace/suggest.h"
+#include "reports/compare/environment_difference.h"
+#include "reports/render/compare_table.h"
+
+namespace rematch {
+namespace {
+
+struct Flags {
+  explicit Flags(CLI::App& app) {
+    app.add_option("base", base, "Report that the other is held against")->required();
+    app.add_option("candidate", candidate, "Report that is judged")->required();
+    app.add_option("--metric", metrics, "Only these, separated by commas; see below");
+    app.add_option("--threshold", thresholds,
+                   "Differences up to this are none: 2%, or of one metric: step_time=2%+200us, "
+                   "peak_allocated=1MiB; both floors must be passed");
+    app.add_option("--false-alarms", false_alarms,
+                   "Chance that any row of two equal reports is called faster or slower: 1%");
+    app.add_option("--fail-on", fail_on,
+                   "Exit with 3 for any of: slower, peak, counts, loss, missing, failed");
+    app.add_flag("--allow-mixed", allow_mixed,
+                 "Compare what was measured in different environments; the verdict says how");
+    app.add_flag("--json", json, "rematch.compare/1.0 on stdout instead of the table");
+    app.add_flag("--markdown", markdown, "The table for a pull request");
+    app.add_option("-o,--output", output, "Also write rematch.compare/1.0 to this file");
+  }
+  std::string base;
+  std::string candidate;
+  std::string metrics;
+  std::vector<std::string> thresholds;
+  std::string false_alarms = "1%";
+  std::string fail_on;
+  bool allow_mixed = false;
+  bool json = false;
+  bool markdown = false;
+  std::string output;
+};
+
+std::vector<std::string_view> metric_names() {
+  std::vector<std::string_view> names;
+  for (const Metric metric : kMetrics) names.push_back(short_name(metric));
+  return names;
+}
+
+Metric require_metric(const std::string& name) {
+  if (const auto metric = metric_from_string(name)) return *metric;
+  throw UsageError("unknown metric '" + name + "'" + did_you_mean(name, metric_names()));
+}
+
+// Each metric once, however often it is named: a row is tested once.
+std::vector<Metric> parse_metrics(const std::string& text) {
+  std::vector<Metric> metrics;
+  for (const std::string& name : split_at_commas(text)) {
+    const Metric metric = require_metric(name);
+    if (std::find(metrics.begin(), metrics.end(), metric) == metrics.end()) {
+      metrics.push_back(metric);
+    }
+  }
+  return metrics;
+}
+
+std::vector<FailOn> parse_fail_on(const std::string& text) {
+  std::vector<FailOn> fail_on;
+  for (const std::string& name : split_at_commas(text)) {
+    const auto what = fail_on_from_string(name);
+    if (!what) {
+      throw UsageError("--fail-on '" + name + "' is unknown" + did_you_mean(name, fail_on_names()));
+    }
+    fail_on.push_back(*what);
+  }
+  return fail_on;
+}
+
+// "200us", "1MiB", "3": in the metric's unit.
+double parse_absolute(Metric metric, const std::string& text) {
+  switch (metric) {
+    case Metric::kStepTime:
+      return parse_nanoseconds(text);
+    case Metric::kPeakAllocated:
+    case Metric::kPeakReserved:
+      return static_cast<double>(parse_bytes(text).count);
+    default:
+      return parse_positive(text);
+  }
+}
+
+// "2%", "200us", "2%+200us".
+Floor parse_floor(Metric metric, const std::string& text) {
+  const std::size_t plus = text.find('+');
+  const std::string first = text.substr(0, plus);
+  Floor floor;
+  if (first.ends_with('%')) {
+    floor.relative_ratio = parse_percent(first);
+  } else {
+    floor.absolute = parse_absolute(metric, first);
+  }
+  if (plus == std::string::npos) return floor;
+  if (!first.ends_with('%')) {
+    throw UsageError("--threshold '" + text + "': give the percentage first, as in 2%+200us");
+  }
+  floor.absolute = parse_absolute(metric, text.substr(plus + 1));
+  return floor;
+}
+
+std::map<Metric, Floor> parse_floors(const std::vector<std::string>& thresholds) {
+  std::map<Metric, Floor> floors;
+  for (const std::string& threshold : thresholds) {
+    for (const std::string& part : split_at_commas(threshold)) {
+      const std::size_t equals = part.find('=');
+      const Metric metric =
+          equals == std::string::npos ? Metric::kStepTime : require_metric(part.substr(0, equals));
+      floors[metric] =
+          parse_floor(metric, equals == std::string::npos ? part : part.substr(equals + 1));
+    }
+  }
+  return floors;
+}
+
+CompareSettings settings_of(const Flags& flags) {
+  CompareSettings settings;
+  if (!flags.metrics.empty()) settings.metrics = parse_metrics(flags.metrics);
+  settings.floors = parse_floors(flags.thresholds);
+  settings.false_alarm_ratio = parse_percent(flags.false_alarms);
+  settings.fail_on = parse_fail_on(flags.fail_on);
+  return settings;
+}
+
+ExitCode exit_code_of(const CompareRecord& record) {
+  if (record.failed_on.empty()) return ExitCode::kOk;
+  std::string found;
+  for (const std::string& what : record.failed_on) found += (found.empty() ? "" : ", ") + what;
+  std::fprintf(stderr, "rematch: fails on %s\n", found.c_str());
+  return ExitCode::kGateFailed;
+}
+
+ExitCode run(const Flags& flags) {
+  if (flags.json && flags.markdown) throw UsageError("give --json or --markdown, not both");
+  const CompareSettings settings = settings_of(flags);
+  require_writable(flags.output);
+  const auto [base, candidate] = read_two_reports(flags.base, flags.candidate);
+  const auto differences = environment_differences(base.provenance, candidate.provenance);
+  if (!differences.empty() && !flags.allow_mixed) {
+    std::fprintf(stderr,
+                 "rematch: measured in different environments: %s; compare reports of one machine "
+                 "and version, or give --allow-mixed\n",
+                 describe(differences).c_str());
+    return ExitCode::kFingerprintMismatch;
+  }
+  const CompareRecord record =
+      compare_reports(base, flags.base, candidate, flags.candidate, settings);
+  if (!flags.output.empty()) write_output(flags.output, compare_to_json(record));
+  if (flags.json) {
+    print(compare_to_json(record).dump(2) + "\n");
+  } else {
+    print(render_compare(record, flags.markdown ? TableFormat::kMarkdown : TableFormat::kText,
+                         terminal_columns()));
+  }
+  return exit_code_of(record);
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "compare", "Two reports to a verdict: time with its noise, bytes, counts and losses exactly");
+  auto flags = std::make_shared<Flags>(*command);
+  std::string names;
+  for (const std::string_view name : metric_names()) {
+    names.append(names.empty() ? "" : ", ").append(name);
+  }
+  command->footer(
+      "Metrics: " + names +
+      ".\n"
+      "Examples:\n"
+      "  rematch compare base.json candidate.json\n"
+      "  rematch compare base.json candidate.json --fail-on slower,peak,counts\n"
+      "  rematch compare base.json candidate.json --metric step_time,peak_allocated \\\n"
+      "      --threshold step_time=3%+500us,peak_allocated=1MiB --markdown\n"
+      "Exit codes: 0 compared, 2 a file or flag cannot be used, 3 found what --fail-on "
+      "names,\n6 different environments.");
+  command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
+}
+
+}  // namespace rematch

@@ -1,0 +1,25 @@
+#include "harness/cli/report_files.h"
+
+#include <future>
+
+#include "harness/cli/require.h"
+#include "reports/record/record_json.h"
+
+namespace rematch {
+
+Report read_report(const std::string& path) {
+  const Json json = require_json_file(path);
+  try {
+    return report_from_json(json);
+  } catch (const FormatError& error) {
+    throw FormatError(path + ": " + error.what());
+  }
+}
+
+std::pair<Report, Report> read_two_reports(const std::string& first, const std::string& second) {
+  auto other = std::async(std::launch::async, [&second] { return read_report(second); });
+  Report report = read_report(first);
+  return {std::move(report), other.get()};
+}
+
+}  // namespace rematch

@@ -1,0 +1,236 @@
+#include "reports/compare/compare.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "reports/compare/environment_difference.h"
+#include "reports/compare/explain.h"
+#include "reports/compare/match_points.h"
+#include "reports/compare/metrics.h"
+#include "reports/statistics/statistics.h"
+#include "reports/statistics/student_t.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::array<std::string_view, 6> kFailOnNames = {"slower", "peak",    "counts",
+                                                          "loss",   "missing", "failed"};
+
+// One comparison under way. Reads as its steps, in run().
+class Comparison {
+ public:
+  Comparison(const CompareSettings& settings, const Report& base, const Report& candidate)
+      : settings_(settings), matched_(match_points(base, candidate)) {}
+
+  CompareRecord run() {
+    list_uncompared();
+    for (const PointPair& pair : matched_.pairs) compare(pair);
+    judge_times();
+    for (std::size_t row = 0; row < record_.rows.size(); ++row) explain_row(row);
+    summarize();
+    return std::move(record_);
+  }
+
+ private:
+  struct Tested {
+    std::size_t row;
+    std::size_t metric;
+    double p_value;
+  };
+
+  Floor floor_of(Metric metric) const;
+  void list_uncompared();
+  void compare(const PointPair& pair);
+  void judge_times();
+  void explain_row(std::size_t row);
+  void summarize();
+  bool found(FailOn what) const;
+  int rows_with(Metric metric, CompareVerdict verdict) const;
+
+  const CompareSettings& settings_;
+  MatchedPoints matched_;
+  CompareRecord record_;
+  std::vector<PointPair> compared_;  // of each row
+  std::vector<Tested> tested_;
+};
+
+Floor Comparison::floor_of(Metric metric) const {
+  const auto given = settings_.floors.find(metric);
+  if (given != settings_.floors.end()) return given->second;
+  return metric == Metric::kStepTime ? Floor{kSmallestDifference, 0} : Floor{};
+}
+
+UncomparedPoint describe(const PointPair& pair) {
+  const PointRecord& point = pair.candidate != nullptr ? *pair.candidate : *pair.base;
+  UncomparedPoint described;
+  described.key = point_key(point.identity);
+  described.model = point.identity.model;
+  described.policy = point.policy;
+  described.schedule = point.identity.schedule;
+  if (pair.base != nullptr) described.base_status = pair.base->status;
+  if (pair.candidate != nullptr) described.candidate_status = pair.candidate->status;
+  described.reason = point.reason;
+  if (described.reason.empty() && pair.base != nullptr) described.reason = pair.base->reason;
+  return described;
+}
+
+void Comparison::list_uncompared() {
+  for (const PointPair& pair : matched_.missing) record_.missing.push_back(describe(pair));
+  for (const PointPair& pair : matched_.extra) record_.extra.push_back(describe(pair));
+  for (const PointPair& pair : matched_.pairs) {
+    const bool ok =
+        pair.base->status == PointStatus::kOk && pair.candidate->status == PointStatus::kOk;
+    if (!ok) record_.failed.push_back(describe(pair));
+  }
+}
+
+void Comparison::compare(const PointPair& pair) {
+  const PointRecord& base = *pair.base;
+  const PointRecord& candidate = *pair.candidate;
+  if (base.status != PointStatus::kOk || candidate.status != PointStatus::kOk) return;
+  ComparedRow row;
+  row.model = base.identity.model;
+  row.dimensions = base.identity.dimensions;
+  row.policy = base.policy;
+  row.schedule = base.identity.schedule;
+  row.device = base.device;
+  row.plan_differs = base.identity.plan_sha256 != candidate.identity.plan_sha256;
+  row.base_key = point_key(base.identity);
+  row.candidate_key = row.plan_differs ? point_key(candidate.identity) : row.base_key;
+  for (const Metric metric : settings_.metrics) {
+    if (metric != Metric::kStepTime) {
+      row.metrics.push_back(compare_exact(metric, base, candidate, floor_of(metric)));
+      continue;
+    }
+    TimeComparison time = compare_times(base, candidate, floor_of(metric));
+    if (time.p_value) {
+      tested_.push_back({record_.rows.size(), row.metrics.size(), *time.p_value});
+    }
+    row.metrics.push_back(std::move(time.record));
+  }
+  record_.rows.push_back(std::move(row));
+  compared_.push_back(pair);
+}
+
+void Comparison::judge_times() {
+  std::vector<double> p_values;
+  for (const Tested& tested : tested_) p_values.push_back(tested.p_value);
+  const std::vector<double> adjusted = holm_adjusted(p_values);
+  for (std::size_t index = 0; index < tested_.size(); ++index) {
+    const Tested& tested = tested_[index];
+    record_.rows[tested.row].metrics[tested.metric].adjusted_p_value = adjusted[index];
+  }
+  for (ComparedRow& row : record_.rows) {
+    for (MetricRecord& metric : row.metrics) {
+      if (metric.metric != Metric::kStepTime) continue;
+      judge_time(metric, floor_of(Metric::kStepTime), settings_.false_alarm_ratio);
+    }
+  }
+}
+
+void Comparison::explain_row(std::size_t row) {
+  for (const MetricRecord& metric : record_.rows[row].metrics) {
+    auto explanation = explain(metric, *compared_[row].base, *compared_[row].candidate);
+    if (explanation) record_.rows[row].explanations.push_back(*std::move(explanation));
+  }
+}
+
+int Comparison::rows_with(Metric metric, CompareVerdict verdict) const {
+  const auto verdicts = record_.summary.find(metric);
+  if (verdicts == record_.summary.end()) return 0;
+  const auto rows = verdicts->second.find(verdict);
+  return rows == verdicts->second.end() ? 0 : rows->second;
+}
+
+bool Comparison::found(FailOn what) const {
+  const auto changed = [this](Metric metric) {
+    return rows_with(metric, CompareVerdict::kHigher) + rows_with(metric, CompareVerdict::kLower) +
+               rows_with(metric, CompareVerdict::kDifferent) >
+           0;
+  };
+  switch (what) {
+    case FailOn::kSlower:
+      return rows_with(Metric::kStepTime, CompareVerdict::kSlower) > 0;
+    case FailOn::kPeak:
+      return rows_with(Metric::kPeakAllocated, CompareVerdict::kHigher) > 0 ||
+             rows_with(Metric::kPeakReserved, CompareVerdict::kHigher) > 0;
+    case FailOn::kCounts:
+      return changed(Metric::kExecutedOps) || changed(Metric::kRecomputedOps);
+    case FailOn::kLoss:
+      return changed(Metric::kLoss);
+    case FailOn::kMissing:
+      return !record_.missing.empty();
+    case FailOn::kFailed:
+      return std::any_of(record_.failed.begin(), record_.failed.end(), [](const auto& point) {
+        return point.candidate_status != PointStatus::kOk;
+      });
+  }
+  return false;
+}
+
+std::string counted(std::size_t count, std::string_view what) {
+  return std::to_string(count) + " " + std::string(what);
+}
+
+std::string sentence_of(const CompareRecord& record) {
+  std::string text = counted(record.rows.size(), record.rows.size() == 1 ? "row" : "rows");
+  for (const auto& [metric, verdicts] : record.summary) {
+    std::string parts;
+    for (const auto& [verdict, rows] : verdicts) {
+      if (verdict == CompareVerdict::kSame || verdict == CompareVerdict::kNotMeasured) continue;
+      parts +=
+          (parts.empty() ? "" : ", ") + counted(static_cast<std::size_t>(rows), to_string(verdict));
+    }
+    if (!parts.empty()) text.append("; ").append(short_name(metric)).append(": ").append(parts);
+  }
+  if (text.find(';') == std::string::npos && !record.rows.empty()) text += ", no difference";
+  if (!record.missing.empty()) text += "; " + counted(record.missing.size(), "missing");
+  if (!record.extra.empty()) text += "; " + counted(record.extra.size(), "extra");
+  if (!record.failed.empty()) text += "; " + counted(record.failed.size(), "failed");
+  if (!record.environment_differences.empty()) {
+    text += "; measured in different environments: " + describe(record.environment_differences);
+  }
+  return text;
+}
+
+void Comparison::summarize() {
+  for (const Metric metric : settings_.metrics) {
+    const Floor floor = floor_of(metric);
+    record_.floors.push_back({metric, floor.relative_ratio, floor.absolute});
+  }
+  record_.false_alarm_ratio = settings_.false_alarm_ratio;
+  for (const ComparedRow& row : record_.rows) {
+    for (const MetricRecord& metric : row.metrics) ++record_.summary[metric.metric][metric.verdict];
+  }
+  for (const FailOn what : settings_.fail_on) {
+    record_.fail_on.emplace_back(to_string(what));
+    if (found(what)) record_.failed_on.emplace_back(to_string(what));
+  }
+}
+
+}  // namespace
+
+std::optional<FailOn> fail_on_from_string(std::string_view name) {
+  for (std::size_t index = 0; index < kFailOnNames.size(); ++index) {
+    if (name == kFailOnNames.at(index)) return static_cast<FailOn>(index);
+  }
+  return std::nullopt;
+}
+
+std::string_view to_string(FailOn what) { return kFailOnNames.at(static_cast<std::size_t>(what)); }
+
+std::vector<std::string_view> fail_on_names() { return {kFailOnNames.begin(), kFailOnNames.end()}; }
+
+CompareRecord compare_reports(const Report& base, const std::string& base_file,
+                              const Report& candidate, const std::string& candidate_file,
+                              const CompareSettings& settings) {
+  CompareRecord record = Comparison(settings, base, candidate).run();
+  record.base = describe_source(base.provenance, base_file);
+  record.candidate = describe_source(candidate.provenance, candidate_file);
+  record.environment_differences = environment_differences(base.provenance, candidate.provenance);
+  record.verdict = sentence_of(record);
+  return record;
+}
+
+}  // namespace rematch

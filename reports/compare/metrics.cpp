@@ -1,0 +1,218 @@
+#include "reports/compare/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reports/statistics/statistics.h"
+#include "reports/statistics/student_t.h"
+
+namespace rematch {
+namespace {
+
+std::optional<double> number(const std::optional<Bytes>& bytes) {
+  if (!bytes) return std::nullopt;
+  return static_cast<double>(bytes->count);
+}
+
+std::optional<double> number(const std::optional<std::int64_t>& count) {
+  if (!count) return std::nullopt;
+  return static_cast<double>(*count);
+}
+
+std::optional<double> value_of(Metric metric, const PointRecord& point) {
+  switch (metric) {
+    case Metric::kPeakAllocated:
+      return point.memory ? number(point.memory->peak_allocated) : std::nullopt;
+    case Metric::kPeakReserved:
+      return point.memory ? number(point.memory->peak_reserved) : std::nullopt;
+    case Metric::kExecutedOps:
+      return executed_ops(point, std::nullopt);
+    case Metric::kRecomputedOps:
+      return executed_ops(point, Phase::kRecompute);
+    case Metric::kRecomputedFlops:
+      return number(point.recomputed_step_flops);
+    case Metric::kStepTime:
+    case Metric::kLoss:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> ratio_of(const MetricRecord& record) {
+  if (!record.base || !record.candidate || *record.base == 0) return std::nullopt;
+  return *record.candidate / *record.base;
+}
+
+double per_step(const CountsRecord& counts, Phase phase, const std::string& op) {
+  const auto& executed = counts.by_op.at(static_cast<std::size_t>(phase));
+  const auto found = executed.find(op);
+  if (found == executed.end()) return 0;
+  return static_cast<double>(found->second) / counts.counted_steps;
+}
+
+// The first op that one side executes more often, where the sums are equal.
+std::string first_other_op(const CountsRecord& base, const CountsRecord& candidate,
+                           std::optional<Phase> only) {
+  for (std::size_t index = 0; index < kNumPhases; ++index) {
+    const auto phase = static_cast<Phase>(index);
+    if (only && phase != *only) continue;
+    std::map<std::string, std::int64_t> all = base.by_op.at(index);
+    all.insert(candidate.by_op.at(index).begin(), candidate.by_op.at(index).end());
+    for (const auto& [op, unused] : all) {
+      if (per_step(base, phase, op) != per_step(candidate, phase, op)) {
+        return "as many ops, but others: " + op + " in " + std::string(to_string(phase));
+      }
+    }
+  }
+  return "";
+}
+
+void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecord& candidate) {
+  if (record.verdict != CompareVerdict::kSame || record.base != record.candidate) return;
+  const bool recomputed = record.metric == Metric::kRecomputedOps;
+  record.note = first_other_op(*base.counts, *candidate.counts,
+                               recomputed ? std::optional(Phase::kRecompute) : std::nullopt);
+  if (!record.note.empty()) record.verdict = CompareVerdict::kDifferent;
+}
+
+void judge_exact(MetricRecord& record, const Floor& floor) {
+  if (!record.base || !record.candidate) return;
+  const double difference = *record.candidate - *record.base;
+  record.verdict = CompareVerdict::kSame;
+  if (difference == 0) return;
+  if (std::abs(difference) <= floor.absolute ||
+      std::abs(difference) <= floor.relative_ratio * std::abs(*record.base)) {
+    record.note = "differs by less than the floor";
+    return;
+  }
+  record.verdict = difference > 0 ? CompareVerdict::kHigher : CompareVerdict::kLower;
+}
+
+// Bits decide, so it does not matter how a loss is printed.
+void compare_losses(MetricRecord& record, const PointRecord& base, const PointRecord& candidate,
+                    const Floor& floor) {
+  const std::size_t steps = std::min(base.steps.size(), candidate.steps.size());
+  if (steps == 0) return;
+  record.base = base.steps[steps - 1].loss;
+  record.candidate = candidate.steps[steps - 1].loss;
+  record.ratio = ratio_of(record);
+  record.verdict = CompareVerdict::kSame;
+  for (std::size_t step = 0; step < steps; ++step) {
+    const StepRecord& own = candidate.steps[step];
+    const StepRecord& other = base.steps[step];
+    if (own.loss_bits == other.loss_bits) continue;
+    if (own.loss && other.loss) {
+      const double difference = std::abs(*own.loss - *other.loss);
+      const double allowed = std::max(floor.absolute, floor.relative_ratio * std::abs(*other.loss));
+      if (allowed > 0 && difference <= allowed) continue;
+    }
+    record.verdict = CompareVerdict::kDifferent;
+    record.note = "first differs at step " + std::to_string(step);
+    return;
+  }
+  if (base.steps.size() != candidate.steps.size()) {
+    record.note = "equal over the " + std::to_string(steps) + " steps that both have";
+  }
+}
+
+Blocks blocks_of(const PointRecord& point) {
+  Blocks blocks;
+  if (!point.time) return blocks;
+  for (const auto& samples : point.time->samples) {
+    if (samples.empty()) continue;
+    std::vector<double>& block = blocks.emplace_back();
+    for (const auto sample : samples) block.push_back(static_cast<double>(sample.count()));
+  }
+  return blocks;
+}
+
+std::vector<double> log_medians(const Blocks& blocks) {
+  std::vector<double> logs;
+  for (const std::vector<double>& block : blocks) logs.push_back(std::log(median(block)));
+  return logs;
+}
+
+bool has_times(const Blocks& blocks) {
+  return !blocks.empty() && std::all_of(blocks.begin(), blocks.end(),
+                                        [](const auto& block) { return median(block) > 0; });
+}
+
+// Both floors as one, on the logarithm of the ratio.
+double log_margin(const Floor& floor, double base) {
+  return std::max(std::log1p(floor.relative_ratio), std::log1p(floor.absolute / base));
+}
+
+}  // namespace
+
+std::optional<double> executed_ops(const PointRecord& point, std::optional<Phase> phase) {
+  if (!point.counts || point.counts->counted_steps <= 0) return std::nullopt;
+  std::int64_t sum = 0;
+  for (std::size_t index = 0; index < kNumPhases; ++index) {
+    if (phase && static_cast<Phase>(index) != *phase) continue;
+    for (const auto& [op, executed] : point.counts->by_op.at(index)) sum += executed;
+  }
+  return static_cast<double>(sum) / point.counts->counted_steps;
+}
+
+MetricRecord compare_exact(Metric metric, const PointRecord& base, const PointRecord& candidate,
+                           const Floor& floor) {
+  MetricRecord record;
+  record.metric = metric;
+  if (metric == Metric::kLoss) {
+    compare_losses(record, base, candidate, floor);
+    return record;
+  }
+  record.base = value_of(metric, base);
+  record.candidate = value_of(metric, candidate);
+  record.ratio = ratio_of(record);
+  judge_exact(record, floor);
+  if (metric == Metric::kExecutedOps || metric == Metric::kRecomputedOps) {
+    compare_mix(record, base, candidate);
+  }
+  return record;
+}
+
+TimeComparison compare_times(const PointRecord& base, const PointRecord& candidate,
+                             const Floor& floor) {
+  TimeComparison result;
+  MetricRecord& record = result.record;
+  record.metric = Metric::kStepTime;
+  const Blocks below = blocks_of(base);
+  const Blocks above = blocks_of(candidate);
+  if (!has_times(below) || !has_times(above)) return result;
+  record.base = median_over_blocks(below).value;
+  record.candidate = median_over_blocks(above).value;
+  const Estimate ratio = ratio_of_medians(above, below);
+  record.ratio = ratio.value;
+  if (ratio.interval) record.interval = {{ratio.interval->low, ratio.interval->high}};
+  if (below == above) {
+    record.verdict = CompareVerdict::kSame;
+    record.note = "the samples are the same: one measurement, not two";
+    return result;
+  }
+  if (below.size() < 2 || above.size() < 2) {
+    record.note = "one block on a side: it says nothing of the spread between blocks";
+    return result;
+  }
+  result.p_value = probability_within(welch_difference(log_medians(above), log_medians(below)),
+                                      log_margin(floor, *record.base));
+  return result;
+}
+
+void judge_time(MetricRecord& record, const Floor& floor, double false_alarm_ratio) {
+  if (!record.base || record.verdict == CompareVerdict::kSame) return;
+  record.verdict = CompareVerdict::kUnsure;
+  if (!record.interval || !record.adjusted_p_value) return;
+  const double high = std::exp(log_margin(floor, *record.base));
+  const auto [interval_low, interval_high] = *record.interval;
+  const bool surely = *record.adjusted_p_value <= false_alarm_ratio;
+  if (interval_low > high && surely) {
+    record.verdict = CompareVerdict::kSlower;
+  } else if (interval_high < 1 / high && surely) {
+    record.verdict = CompareVerdict::kFaster;
+  } else if (interval_low >= 1 / high && interval_high <= high) {
+    record.verdict = CompareVerdict::kSame;
+  }
+}
+
+}  // namespace rematch

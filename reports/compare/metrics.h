@@ -1,0 +1,30 @@
+// One metric of one point in two reports: what it is on each side, and by which rule they differ.
+#pragma once
+
+#include "reports/compare/compare.h"
+
+namespace rematch {
+
+// Bytes, counts and losses: any difference beyond the floor is one.
+MetricRecord compare_exact(Metric metric, const PointRecord& base, const PointRecord& candidate,
+                           const Floor& floor);
+
+// Note [When a time is called different]
+// Both must hold. The 95 % bootstrap interval of the ratio of medians over process blocks lies
+// beyond the floor; and Welch's t over the blocks' log medians leaves the difference beyond the
+// floor a chance of at most the false-alarm ratio, after Holm's correction over all rows. The
+// interval alone would be wrong once in twenty rows; the t alone is moved by one stalled block.
+struct TimeComparison {
+  MetricRecord record;
+  std::optional<double> p_value;  // not corrected; absent: fewer than two blocks on a side
+};
+TimeComparison compare_times(const PointRecord& base, const PointRecord& candidate,
+                             const Floor& floor);
+
+// Fills in the verdict from the interval and the corrected p-value.
+void judge_time(MetricRecord& record, const Floor& floor, double false_alarm_ratio);
+
+// Executed ops of a step in a phase, or in all. Absent: not counted.
+std::optional<double> executed_ops(const PointRecord& point, std::optional<Phase> phase);
+
+}  // namespace rematch

@@ -1,0 +1,150 @@
+// What `rematch compare` finds between two reports, as data: a row for each point that both have,
+// every metric's verdict, what explains a difference, and the points that could not be compared.
+// Its JSON is rematch.compare/1.0.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policies/trace/json.h"
+#include "reports/record/point.h"
+
+namespace rematch {
+
+// Where one side comes from.
+struct SourceRecord {
+  std::string file;
+  std::optional<std::string> device;
+  std::string fingerprint;
+  std::optional<std::string> tool_version;
+  std::optional<std::string> git_commit;
+  std::optional<bool> git_dirty;
+  std::string reproduce;
+};
+
+// A part of the environment that is not the same on both sides; "unknown" where one does not say.
+struct EnvironmentDifference {
+  std::string name;  // "libtorch_version"
+  std::string base;
+  std::string candidate;
+  bool operator==(const EnvironmentDifference&) const = default;
+};
+
+enum class Metric : std::uint8_t {
+  kStepTime,
+  kPeakAllocated,
+  kPeakReserved,
+  kExecutedOps,
+  kRecomputedOps,
+  kRecomputedFlops,
+  kLoss,
+};
+inline constexpr std::array kMetrics = {
+    Metric::kStepTime,      Metric::kPeakAllocated,   Metric::kPeakReserved, Metric::kExecutedOps,
+    Metric::kRecomputedOps, Metric::kRecomputedFlops, Metric::kLoss};
+
+// The name in JSON, with its unit, and on the command line, without: "step_time_ns", "step_time".
+std::string_view to_string(Metric metric);
+std::string_view short_name(Metric metric);
+std::optional<Metric> metric_from_string(std::string_view name);  // either
+
+// Times are faster, slower, same or unsure. Everything else is exact: lower, higher, same, or
+// different where the sum is the same and what it consists of is not.
+enum class CompareVerdict : std::uint8_t {
+  kFaster,
+  kSlower,
+  kSame,
+  kUnsure,
+  kLower,
+  kHigher,
+  kDifferent,
+  kNotMeasured,  // on one side or both
+};
+std::string_view to_string(CompareVerdict verdict);
+std::optional<CompareVerdict> compare_verdict_from_string(std::string_view text);
+
+struct MetricRecord {
+  Metric metric = Metric::kStepTime;
+  std::optional<double> base;  // of one step; the loss: of the last step that both have
+  std::optional<double> candidate;
+  std::optional<double> ratio;                    // candidate over base
+  std::optional<std::array<double, 2>> interval;  // of the ratio, 95 %; times only
+  // Chance of such a difference between equal points, corrected for the number of rows; times only.
+  std::optional<double> adjusted_p_value;
+  CompareVerdict verdict = CompareVerdict::kNotMeasured;
+  std::string note;  // what else there is to say, in a line; empty: nothing
+};
+
+// One part of a difference.
+struct ContributionRecord {
+  std::string name;  // "attention_forward in recompute", "saved_activations"
+  std::int64_t base = 0;
+  std::int64_t candidate = 0;
+  double share_ratio = 0;  // of the metric's whole difference; the parts' shares need not sum to 1
+};
+
+struct ExplanationRecord {
+  Metric metric = Metric::kStepTime;
+  std::string by;                         // "phase and op class", "phase", "holder"
+  std::vector<ContributionRecord> parts;  // largest first
+  std::string sentence;                   // "95 % of the +12.3 % is attention_forward in recompute"
+};
+
+// A point that both reports have.
+struct ComparedRow {
+  std::string model;
+  std::map<std::string, std::int64_t> dimensions;
+  std::string policy;
+  Schedule schedule = Schedule::kOnDemand;
+  std::string device;
+  std::string base_key;
+  std::string candidate_key;
+  bool plan_differs = false;  // the same policy resolved to other treatments
+  std::vector<MetricRecord> metrics;
+  std::vector<ExplanationRecord> explanations;
+};
+
+// A point that only one report has, or that did not finish in one or both.
+struct UncomparedPoint {
+  std::string key;
+  std::string model;
+  std::string policy;
+  Schedule schedule = Schedule::kOnDemand;
+  std::optional<PointStatus> base_status;  // absent: not in that report
+  std::optional<PointStatus> candidate_status;
+  std::string reason;  // of the failure; the candidate's first
+};
+
+// How large a difference must be to count: both floors passed.
+struct FloorRecord {
+  Metric metric = Metric::kStepTime;
+  double relative_ratio = 0;
+  double absolute = 0;  // in the metric's unit
+};
+
+struct CompareRecord {
+  SourceRecord base;
+  SourceRecord candidate;
+  std::vector<EnvironmentDifference> environment_differences;
+  double false_alarm_ratio = 0;  // chance of any false claim on time, over all rows together
+  std::vector<FloorRecord> floors;
+  std::vector<ComparedRow> rows;
+  std::vector<UncomparedPoint> missing;  // in the base alone
+  std::vector<UncomparedPoint> extra;    // in the candidate alone
+  std::vector<UncomparedPoint> failed;
+  // Metric and verdict, how many rows: {"step_time_ns": {"slower": 1}}.
+  std::map<Metric, std::map<CompareVerdict, int>> summary;
+  std::string verdict;                 // in a sentence
+  std::vector<std::string> fail_on;    // asked for: "slower"
+  std::vector<std::string> failed_on;  // and found
+};
+
+Json compare_to_json(const CompareRecord& record);
+CompareRecord compare_from_json(const Json& json);  // throws FormatError
+
+}  // namespace rematch

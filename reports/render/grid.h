@@ -1,0 +1,43 @@
+// Rows of cells with a line of words below each, laid out as ASCII columns or as Markdown. Knows
+// nothing of what the cells say.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rematch {
+
+inline constexpr const char* kNotMeasured = "-";
+
+enum class TableFormat : std::uint8_t { kText, kMarkdown };
+
+enum class Alignment : std::uint8_t { kLeft, kRight };
+
+struct Column {
+  std::string title;
+  Alignment alignment = Alignment::kRight;
+  // Where the table would be too wide, columns move into the detail line: the highest number
+  // first. 0 stays.
+  int yields = 0;
+};
+
+struct Row {
+  std::vector<std::string> cells;  // as the grid's columns
+  std::string detail;              // the verdict, and what there is to say about the figures
+};
+
+struct Grid {
+  std::vector<Column> columns;
+  std::string detail_title = "verdict";  // of Markdown's last column
+  std::vector<Row> rows;
+};
+
+// Newline at the end. Text fits `width` unless a single cell does not.
+std::string format_grid(const Grid& grid, TableFormat format, std::size_t width);
+
+// A line or paragraph beside a grid: wrapped text, or a line of Markdown.
+std::string format_line(const std::string& text, TableFormat format, std::size_t width);
+
+}  // namespace rematch

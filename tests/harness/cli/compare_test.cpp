@@ -1,0 +1,110 @@
+// rematch compare as a user calls it: exit codes, streams and bad input.
+#include "policies/trace/file.h"
+#include "reports/record/record_json.h"
+#include "tests/harness/cli/command_line.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+
+namespace rematch::testing {
+namespace {
+
+class Reports {
+ public:
+  Reports() : base(scratch_.file("base.json")), other(scratch_.file("other.json")) {
+    report_ = Report{sample_provenance(), {sample_point("none"), sample_point("full")}, {}};
+    write_json_file(base, report_to_json(report_));
+    report_.points[1].memory->peak_allocated =
+        *report_.points[1].memory->peak_allocated + Bytes{4096};
+    write_json_file(other, report_to_json(report_));
+  }
+  // The other report, measured with another LibTorch.
+  std::string with_other_library() {
+    report_.provenance.environment.libtorch_version = "2.12.0";
+    const std::string file = scratch_.file("mixed.json");
+    write_json_file(file, report_to_json(report_));
+    return file;
+  }
+  std::string with_text(const std::string& text) {
+    const std::string file = scratch_.file("text.json");
+    write_file_atomically(file, text);
+    return file;
+  }
+
+ private:
+  ScratchFolder scratch_;
+  Report report_;
+
+ public:
+  std::string base;
+  std::string other;
+};
+
+}  // namespace
+
+TEST_CASE("compare prints a table and succeeds unless told what to fail on") {
+  const Reports reports;
+  const Outcome plain = rematch("compare " + reports.base + " " + reports.other);
+  CHECK(plain.code == 0);
+  CHECK(plain.err.empty());
+  CHECK_THAT(plain.out, Catch::Contains("Verdict: 2 rows"));
+  const Outcome failed =
+      rematch("compare " + reports.base + " " + reports.other + " --fail-on slower,peak");
+  CHECK(failed.code == 3);
+  CHECK(failed.err == "rematch: fails on peak\n");
+  CHECK(failed.out == plain.out);
+  const std::string tolerant = " --fail-on peak --threshold peak_allocated=4KiB";
+  CHECK(rematch("compare " + reports.base + " " + reports.other + tolerant).code == 0);
+}
+
+TEST_CASE("compare's JSON goes to stdout and to the file asked for") {
+  const Reports reports;
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("compare.json");
+  const Outcome outcome =
+      rematch("compare " + reports.base + " " + reports.other + " --json -o " + file);
+  CHECK(outcome.code == 0);
+  CHECK(parse_json(outcome.out, "stdout") == read_json_file(file));
+  CHECK(rematch("validate " + file).code == 0);
+  const Outcome markdown = rematch("compare " + reports.base + " " + reports.other + " --markdown");
+  CHECK_THAT(markdown.out, Catch::Contains("| policy | schedule | step time |"));
+}
+
+TEST_CASE("reports of different environments are compared only on demand") {
+  Reports reports;
+  const std::string mixed = reports.with_other_library();
+  const Outcome refused = rematch("compare " + reports.base + " " + mixed);
+  CHECK(refused.code == 6);
+  CHECK(is_one_clear_line(refused));
+  CHECK_THAT(refused.err, Catch::Contains("libtorch_version unknown and 2.12.0"));
+  const Outcome allowed = rematch("compare " + reports.base + " " + mixed + " --allow-mixed");
+  CHECK(allowed.code == 0);
+  CHECK_THAT(allowed.out, Catch::Contains("libtorch_version unknown"));
+}
+
+TEST_CASE("what compare cannot use is one line with exit code 2") {
+  Reports reports;
+  const std::string both = reports.base + " " + reports.other;
+  const auto refuses = [](const std::string& arguments, const std::string& part) {
+    const Outcome outcome = rematch("compare " + arguments);
+    CAPTURE(arguments, outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(is_one_clear_line(outcome));
+    CHECK_THAT(outcome.err, Catch::Contains(part));
+  };
+  refuses(reports.base, "required");
+  refuses(reports.base + " nowhere.json", "cannot read 'nowhere.json'");
+  refuses(both + " --metric step_tme", "did you mean 'step_time'");
+  refuses(both + " --metric step_time,", "empty part");
+  refuses(both + " --threshold 2", "unit");
+  refuses(both + " --threshold 1ms+2%", "percentage first");
+  refuses(both + " --threshold peak_allocated=1ms", "is no size");
+  refuses(both + " --threshold 200%", "up to 100%");
+  refuses(both + " --fail-on slow", "did you mean 'slower'");
+  refuses(both + " --false-alarms 0%", "above 0%");
+  refuses(both + " --json --markdown", "not both");
+  refuses(both + " -o /nowhere/compare.json", "there is no folder");
+  const std::string text = reports.with_text("{\"schema\": \"rematch.plan/1.0\"}");
+  refuses(reports.base + " " + text, text + ": file has schema \"rematch.plan/1.0\"");
+}
+
+}  // namespace rematch::testing

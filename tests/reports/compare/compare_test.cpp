@@ -1,0 +1,257 @@
+#include "reports/compare/compare.h"
+
+#include <cmath>
+
+#include "policies/trace/file.h"
+#include "reports/record/record_json.h"
+#include "reports/render/compare_table.h"
+#include "reports/schema/validate.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+#include "tests/support/golden.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+using testing::sample_oom;
+using testing::sample_point;
+using testing::sample_provenance;
+using testing::sample_recomputing;
+
+constexpr Bytes kMiB{1 << 20};
+
+std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
+
+// Block medians in microseconds; the two steps of a block are alike.
+void set_blocks(PointRecord& point, const std::vector<double>& microseconds) {
+  point.time->samples.clear();
+  for (const double block : microseconds) {
+    const nanoseconds step(std::llround(block * 1000));
+    point.time->samples.push_back({step, step});
+  }
+}
+
+PointRecord timed_point(const std::string& policy, const std::vector<double>& microseconds) {
+  PointRecord point = sample_point(policy);
+  set_blocks(point, microseconds);
+  return point;
+}
+
+Report report_of(const std::vector<PointRecord>& points) {
+  return Report{sample_provenance(), points, {}};
+}
+
+CompareRecord compare(const Report& base, const Report& candidate,
+                      const CompareSettings& settings = {}) {
+  return compare_reports(base, "base.json", candidate, "candidate.json", settings);
+}
+
+CompareRecord compare(const PointRecord& base, const PointRecord& candidate,
+                      const CompareSettings& settings = {}) {
+  return compare(report_of({base}), report_of({candidate}), settings);
+}
+
+const MetricRecord& metric_of(const CompareRecord& record, Metric metric, std::size_t row = 0) {
+  for (const MetricRecord& found : record.rows.at(row).metrics) {
+    if (found.metric == metric) return found;
+  }
+  throw std::logic_error("no such metric");
+}
+
+const std::vector<double> kBase = {10000, 10010, 9990, 10005};
+
+std::vector<double> scaled(double factor) {
+  std::vector<double> blocks;
+  for (const double block : kBase) blocks.push_back(block * factor + 3);
+  return blocks;
+}
+
+CompareVerdict time_verdict(const std::vector<double>& base, const std::vector<double>& candidate,
+                            const CompareSettings& settings = {}) {
+  return metric_of(compare(timed_point("none", base), timed_point("none", candidate), settings),
+                   Metric::kStepTime)
+      .verdict;
+}
+
+// A tenth slower, with the extra time all in the backward's attention; and other recompute.
+Report slower_report() {
+  Report report = report_of({timed_point("none", kBase), timed_point("full", kBase),
+                             timed_point("attn_only", kBase), sample_point("save_mm")});
+  PointRecord& full = report.points[1];
+  set_blocks(full, scaled(1.1));
+  full.time->classes[at(Phase::kRecompute)][OpClass::kAttentionForward] =
+      std::chrono::microseconds(950);
+  full.memory->peak_allocated = *full.memory->peak_allocated + kMiB;
+  full.memory->holders_at_peak[Holder::kSavedActivations] += kMiB;
+  full.counts->by_class[at(Phase::kRecompute)] = {{OpClass::kAttentionForward, 80}};
+  full.counts->by_op[at(Phase::kRecompute)] = {{"rematch::attention", 80}};
+  report.points[2] = sample_oom("attn_only");
+  report.points[2].identity = sample_point("attn_only").identity;
+  report.points[3].steps[0].loss_bits = "0x3fc00001";
+  report.points.push_back(sample_point("skip_nth(2)"));
+  return report;
+}
+
+Report base_report() {
+  return report_of({timed_point("none", scaled(1.0)), timed_point("full", kBase),
+                    timed_point("attn_only", kBase), sample_point("save_mm"),
+                    sample_point("save_compute")});
+}
+
+}  // namespace
+
+TEST_CASE("a time is called different only beyond its noise and the floor") {
+  CHECK(time_verdict(kBase, scaled(1.0)) == CompareVerdict::kSame);
+  CHECK(time_verdict(kBase, scaled(1.1)) == CompareVerdict::kSlower);
+  CHECK(time_verdict(scaled(1.1), kBase) == CompareVerdict::kFaster);
+  // 1.5 % with a spread of 2 %.
+  CHECK(time_verdict({100, 102, 98, 101}, {101.5, 103.5, 99.5, 102.5}) == CompareVerdict::kUnsure);
+  // Too few blocks for a spread.
+  CHECK(time_verdict({100}, {200}) == CompareVerdict::kUnsure);
+  CHECK(time_verdict({}, {200}) == CompareVerdict::kNotMeasured);
+}
+
+TEST_CASE("a difference below either floor is none") {
+  CompareSettings percent;
+  percent.floors[Metric::kStepTime] = {0.2, 0};
+  CHECK(time_verdict(kBase, scaled(1.1), percent) == CompareVerdict::kSame);
+  CompareSettings absolute;
+  absolute.floors[Metric::kStepTime] = {0.01, 2e6};  // 2 ms of 10; 1.1 makes 1
+  CHECK(time_verdict(kBase, scaled(1.1), absolute) == CompareVerdict::kSame);
+  CHECK(time_verdict(kBase, scaled(1.3), absolute) == CompareVerdict::kSlower);
+
+  PointRecord more = sample_point();
+  more.memory->peak_allocated = *more.memory->peak_allocated + Bytes{1000};
+  CHECK(metric_of(compare(sample_point(), more), Metric::kPeakAllocated).verdict ==
+        CompareVerdict::kHigher);
+  CompareSettings bytes;
+  bytes.floors[Metric::kPeakAllocated] = {0, 1000};
+  CHECK(metric_of(compare(sample_point(), more, bytes), Metric::kPeakAllocated).verdict ==
+        CompareVerdict::kSame);
+}
+
+// The same ratio and spread in 1 and in 300 rows: the p-value of one row is multiplied by the rows.
+TEST_CASE("many rows need surer differences") {
+  const std::vector<double> noisy = {100, 102, 98, 101};
+  const std::vector<double> slower = {110, 112, 108, 111};
+  CHECK(time_verdict(noisy, slower) == CompareVerdict::kSlower);
+  std::vector<PointRecord> base;
+  std::vector<PointRecord> candidate;
+  for (int row = 0; row < 300; ++row) {
+    const std::string policy = std::to_string(row);
+    base.push_back(timed_point(policy, noisy));
+    candidate.push_back(timed_point(policy, row == 0 ? slower : scaled(0.01)));
+  }
+  const CompareRecord record = compare(report_of(base), report_of(candidate));
+  CHECK(metric_of(record, Metric::kStepTime).verdict == CompareVerdict::kUnsure);
+  CHECK(metric_of(record, Metric::kStepTime).interval->at(0) > 1.01);
+}
+
+TEST_CASE("counts are compared for one step, and by op where the sums are equal") {
+  PointRecord longer = sample_point();
+  longer.counts->counted_steps *= 3;
+  for (auto& phase : longer.counts->by_op) {
+    for (auto& [op, executed] : phase) executed *= 3;
+  }
+  CHECK(metric_of(compare(sample_point(), longer), Metric::kExecutedOps).verdict ==
+        CompareVerdict::kSame);
+
+  PointRecord other = sample_point();
+  auto& forward = other.counts->by_op[at(Phase::kForward)];
+  forward["aten::mm"] = forward.at("aten::addmm");
+  forward.erase("aten::addmm");
+  const CompareRecord record = compare(sample_point(), other);
+  CHECK(metric_of(record, Metric::kExecutedOps).verdict == CompareVerdict::kDifferent);
+  CHECK_THAT(metric_of(record, Metric::kExecutedOps).note,
+             Catch::Contains("aten::addmm in forward"));
+  CHECK(metric_of(record, Metric::kRecomputedOps).verdict == CompareVerdict::kSame);
+}
+
+TEST_CASE("losses are compared by their bits, at every step") {
+  PointRecord other = sample_point();
+  other.steps[1].loss_bits = "0x7fc00001";  // another not-a-number
+  const MetricRecord loss = metric_of(compare(sample_point(), other), Metric::kLoss);
+  CHECK(loss.verdict == CompareVerdict::kDifferent);
+  CHECK(loss.note == "first differs at step 1");
+  CHECK(metric_of(compare(sample_point(), sample_point()), Metric::kLoss).verdict ==
+        CompareVerdict::kSame);
+}
+
+TEST_CASE("points that only one report has, or that failed, are listed and never compared") {
+  const CompareRecord record = compare(base_report(), slower_report());
+  REQUIRE(record.rows.size() == 3);
+  REQUIRE(record.missing.size() == 1);
+  CHECK(record.missing[0].policy == "save_compute");
+  REQUIRE(record.extra.size() == 1);
+  CHECK(record.extra[0].policy == "skip_nth(2)");
+  REQUIRE(record.failed.size() == 1);
+  CHECK(record.failed[0].policy == "attn_only");
+  CHECK(record.failed[0].base_status == PointStatus::kOk);
+  CHECK(record.failed[0].candidate_status == PointStatus::kOom);
+  CHECK_THAT(record.failed[0].reason, Catch::Contains("20 MiB"));
+}
+
+TEST_CASE("a policy that resolves to another plan is still the same policy") {
+  PointRecord changed = sample_point("full");
+  changed.identity.plan_sha256 = std::string(64, 'c');
+  const CompareRecord record = compare(sample_point("full"), changed);
+  REQUIRE(record.rows.size() == 1);
+  CHECK(record.rows[0].plan_differs);
+  CHECK(record.rows[0].base_key != record.rows[0].candidate_key);
+  PointRecord larger = sample_point("full");
+  larger.identity.dimensions["layers"] = 9;
+  CHECK(compare(sample_point("full"), larger).rows.empty());
+}
+
+// full: 1000 us slower, of which its recompute's attention has 950.
+TEST_CASE("what a difference consists of is said, with its share") {
+  const CompareRecord record = compare(base_report(), slower_report());
+  const ComparedRow& full = record.rows[1];
+  REQUIRE(full.explanations.size() == 4);
+  CHECK(full.explanations[0].by == "phase and op class");
+  CHECK(full.explanations[0].parts[0].name == "attention_forward in recompute");
+  CHECK(full.explanations[0].parts[0].share_ratio == Approx(950.0 / 1003).epsilon(0.001));
+  CHECK_THAT(full.explanations[0].sentence, Catch::StartsWith("95 % of the +10 % is attention_"));
+  CHECK(full.explanations[1].parts[0].name == "saved_activations");
+  CHECK(full.explanations[1].parts[0].share_ratio == 1);
+  CHECK(full.explanations[2].sentence == "100 % of the +3.8 % is attention_forward in recompute");
+}
+
+TEST_CASE("what to fail on is found in the verdicts") {
+  CompareSettings settings;
+  settings.fail_on = {FailOn::kSlower, FailOn::kPeak,    FailOn::kCounts,
+                      FailOn::kLoss,   FailOn::kMissing, FailOn::kFailed};
+  CHECK(compare(base_report(), slower_report(), settings).failed_on ==
+        std::vector<std::string>{"slower", "peak", "counts", "loss", "missing", "failed"});
+  CHECK(compare(base_report(), base_report(), settings).failed_on.empty());
+  // The other way round only what changed in either direction remains.
+  CHECK(compare(slower_report(), base_report(), settings).failed_on ==
+        std::vector<std::string>{"counts", "loss", "missing"});
+}
+
+TEST_CASE("a different environment is named") {
+  Report other = base_report();
+  other.provenance.environment.libtorch_version = "2.12.0";
+  other.provenance.environment.hostname = "elsewhere";
+  const CompareRecord record = compare(base_report(), other);
+  REQUIRE(record.environment_differences.size() == 1);
+  CHECK(record.environment_differences[0] ==
+        EnvironmentDifference{"libtorch_version", "unknown", "2.12.0"});
+  CHECK_THAT(record.verdict, Catch::Contains("libtorch_version unknown and 2.12.0"));
+}
+
+TEST_CASE("a compare record's JSON fits its schema, reads back and is the approved one",
+          "[golden]") {
+  CompareSettings settings;
+  settings.fail_on = {FailOn::kSlower, FailOn::kLoss};
+  const CompareRecord record = compare(base_report(), slower_report(), settings);
+  const Json json = compare_to_json(record);
+  CHECK(validate(json).value_or("") == "");
+  CHECK(compare_to_json(compare_from_json(json)) == json);
+  testing::check_golden("compare/compare.json", json.dump(2) + "\n");
+  testing::check_golden("compare/compare.txt", render_compare(record, TableFormat::kText));
+  testing::check_golden("compare/compare.md", render_compare(record, TableFormat::kMarkdown));
+}
+
+}  // namespace rematch
