@@ -11,17 +11,30 @@
 namespace rematch {
 namespace {
 
-bool dominates(const BlockPoint& a, const BlockPoint& b) {
-  return a.saved <= b.saved && a.recompute <= b.recompute && a.transient <= b.transient;
+bool dominates(const BlockPoint& a, const BlockPoint& b, std::chrono::nanoseconds slack = {}) {
+  return a.saved <= b.saved && a.recompute <= b.recompute + slack && a.transient <= b.transient;
+}
+
+// Drops sets that are hardly faster than a smaller one that stays.
+void thin(std::vector<SaveSet>& sets, std::chrono::nanoseconds slack) {
+  std::vector<SaveSet> kept;
+  for (SaveSet& set : sets) {
+    if (kept.empty() || kept.back().recompute > set.recompute + slack) {
+      kept.push_back(std::move(set));
+    }
+  }
+  sets = std::move(kept);
 }
 
 // Points that no other is at least as good as, each once.
 class Archive {
  public:
+  explicit Archive(std::chrono::nanoseconds slack) : slack_(slack) {}
+
   // Is the point better than all so far in something.
   bool offer(BlockPoint point) {
     for (const BlockPoint& known : points_) {
-      if (dominates(known, point)) return false;
+      if (dominates(known, point, slack_)) return false;
     }
     std::erase_if(points_, [&](const BlockPoint& known) { return dominates(point, known); });
     points_.push_back(std::move(point));
@@ -37,13 +50,14 @@ class Archive {
   }
 
  private:
+  std::chrono::nanoseconds slack_;
   std::vector<BlockPoint> points_;
 };
 
 class FrontFinder {
  public:
   FrontFinder(const RegionGraph& graph, const SaveSetCosts& costs, const BlockFrontLimits& limits)
-      : graph_(graph), costs_(costs), limits_(limits) {}
+      : graph_(graph), costs_(costs), limits_(limits), archive_(limits.time_slack) {}
 
   BlockFront find();
 
@@ -63,8 +77,10 @@ class FrontFinder {
 BlockFront FrontFinder::find() {
   BlockFront front;
   front.transient_bound = transient_bound();
-  const SaveSets sets = find_save_sets(graph_, costs_, limits_.max_labels);
-  front.time_gap = sets.time_gap;
+  SaveSets sets = find_save_sets(graph_, costs_, limits_.max_labels);
+  const std::chrono::nanoseconds gap = sets.time_gap;
+  front.time_gap = gap;
+  if (limits_.time_slack.count() > 0) thin(sets.sets, limits_.time_slack);
   Bytes highest = front.transient_bound;
   std::vector<std::vector<int>> found;
   for (const SaveSet& set : sets.sets) {
@@ -72,7 +88,7 @@ BlockFront FrontFinder::find() {
     highest = std::max(highest, point.transient);
     // A region that on_demand runs whole also executes what waits for slots that are never asked
     // for; the program does not know which regions that are.
-    front.time_gap = std::max(front.time_gap, sets.time_gap + point.recompute - set.recompute);
+    front.time_gap = std::max(front.time_gap, gap + point.recompute - set.recompute);
     simulated_.insert(set.ops);
     archive_.offer(point);
     found.push_back(set.ops);
@@ -87,6 +103,7 @@ BlockFront FrontFinder::find() {
       front.transient_gap = highest - front.transient_bound;
     }
   }
+  front.time_gap += 2 * limits_.time_slack;  // left out here, and by thin()
   front.points = archive_.take();
   front.has_constant_transient = std::all_of(
       front.points.begin(), front.points.end(),

@@ -41,7 +41,9 @@ struct BlockFront {
 struct BlockFrontLimits {
   std::size_t max_labels = kMaxSaveSetLabels;
   std::size_t max_tried_ops = 10;       // up to so many savable ops all save sets are tried
-  std::size_t max_simulations = 4'000;  // of single changes
+  std::size_t max_simulations = 1'000;  // of single changes
+  // A point that is less than this faster than a smaller one is left out; time_gap counts it.
+  std::chrono::nanoseconds time_slack{};
 };
 
 BlockFront find_block_front(const RegionGraph& graph, const SaveSetCosts& costs,

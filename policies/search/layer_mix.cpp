@@ -150,13 +150,12 @@ LayerMix in_readable_order(const MixProblem& problem, const LayerMix& mix) {
     std::vector<MixJob> jobs;
     auto end = run;
     int layer = first_layer;
-    for (; end != ordered.options.end() && problem.list_of_layer[layer] == list; ++end) {
-      jobs.push_back(make_job(problem, layer, *end));
+    while (end != ordered.options.end() && problem.list_of_layer[layer] == list) {
+      const bool reaches_out = !problem.lists[list][*end].covers.empty();
+      if (reaches_out && !jobs.empty()) break;
+      jobs.push_back(make_job(problem, layer, *end++));
       layer += jobs.back().num_layers;
-      if (layer == static_cast<int>(problem.list_of_layer.size())) {
-        ++end;
-        break;
-      }
+      if (reaches_out || layer == static_cast<int>(problem.list_of_layer.size())) break;
     }
     order_jobs(problem, first_layer, jobs);
     std::transform(jobs.begin(), jobs.end(), run, [](const MixJob& job) { return job.option; });

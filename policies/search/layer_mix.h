@@ -17,6 +17,8 @@ struct LayerOption {
   Bytes forward_transient;          // most during its forward
   std::chrono::nanoseconds time{};  // on top of a step that keeps everything
   int num_layers = 1;
+  // The lists of the layers that it covers, if they are not all its own.
+  std::vector<int> covers;
 };
 
 // Note [The peak of a mix]
@@ -38,7 +40,7 @@ struct MixProblem {
 };
 
 // An assignment: for each option in forward order its index in its first layer's list. An option of
-// several layers covers neighbours of the same list.
+// several layers covers neighbours.
 struct LayerMix {
   Bytes peak;
   std::chrono::nanoseconds time{};
@@ -66,9 +68,9 @@ struct BoundCorner {
 std::vector<BoundCorner> mix_lower_bound(const MixProblem& problem);
 std::chrono::nanoseconds bound_at(const std::vector<BoundCorner>& bound, Bytes peak);
 
-// The options on the convex hulls of (held, time) and (transient, time): a small list that keeps
-// nearly all of the front.
-std::vector<LayerOption> hull_options(const std::vector<LayerOption>& options);
+// Which options lie on the convex hulls of (held, time) and (transient, time), per layer: a small
+// list that keeps nearly all of the front.
+std::vector<std::size_t> hull_options(const std::vector<LayerOption>& options);
 
 // The same options in an order that a person can read, equal ones side by side, with a peak that is
 // not higher. Layers change places only with neighbours of their own list.

@@ -84,7 +84,7 @@ std::chrono::nanoseconds bound_at(const std::vector<BoundCorner>& bound, Bytes p
       static_cast<std::int64_t>(std::floor(value_at(bound, static_cast<double>(peak.count)))));
 }
 
-std::vector<LayerOption> hull_options(const std::vector<LayerOption>& options) {
+std::vector<std::size_t> hull_options(const std::vector<LayerOption>& options) {
   std::vector<bool> chosen(options.size(), false);
   for (const auto measure : {&LayerOption::held, &LayerOption::transient}) {
     Curve points;
@@ -100,9 +100,9 @@ std::vector<LayerOption> hull_options(const std::vector<LayerOption>& options) {
       }
     }
   }
-  std::vector<LayerOption> kept;
+  std::vector<std::size_t> kept;
   for (std::size_t i = 0; i < options.size(); ++i) {
-    if (chosen[i]) kept.push_back(options[i]);
+    if (chosen[i]) kept.push_back(i);
   }
   return kept;
 }

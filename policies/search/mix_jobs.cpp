@@ -16,16 +16,23 @@ MixJob make_job(const MixProblem& problem, int layer, int option) {
           described.num_layers};
 }
 
+namespace {
+
+bool fits(const MixProblem& problem, int layer, const LayerOption& option) {
+  const auto num_left = static_cast<int>(problem.list_of_layer.size()) - layer;
+  if (option.num_layers > num_left) return false;
+  const auto begin = problem.list_of_layer.begin() + layer;
+  if (!option.covers.empty()) return std::equal(option.covers.begin(), option.covers.end(), begin);
+  return std::all_of(begin, begin + option.num_layers, [&](int list) { return list == *begin; });
+}
+
+}  // namespace
+
 std::vector<MixJob> jobs_at(const MixProblem& problem, int layer) {
-  const int list = problem.list_of_layer[layer];
-  int same = 0;  // layers from here on that are of this list
-  while (layer + same < static_cast<int>(problem.list_of_layer.size()) &&
-         problem.list_of_layer[layer + same] == list) {
-    ++same;
-  }
+  const std::vector<LayerOption>& options = problem.lists[problem.list_of_layer[layer]];
   std::vector<MixJob> jobs;
-  for (std::size_t option = 0; option < problem.lists[list].size(); ++option) {
-    if (problem.lists[list][option].num_layers <= same) {
+  for (std::size_t option = 0; option < options.size(); ++option) {
+    if (fits(problem, layer, options[option])) {
       jobs.push_back(make_job(problem, layer, static_cast<int>(option)));
     }
   }

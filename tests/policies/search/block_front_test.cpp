@@ -92,6 +92,13 @@ void check_against_all(const RegionGraph& graph, const SaveSetCosts& costs) {
   check_gaps(bounded, all);
   limits.max_labels = 4;
   check_gaps(find_block_front(graph, costs, limits), all);
+  limits = {};
+  limits.time_slack = nanoseconds(20);
+  check_gaps(find_block_front(graph, costs, limits), all);
+  limits.max_tried_ops = 0;
+  const BlockFront thinned = find_block_front(graph, costs, limits);
+  CHECK(thinned.time_gap == nanoseconds(40));
+  check_gaps(thinned, all);
 }
 
 TEST_CASE("the block front is that of all save sets on demand") {

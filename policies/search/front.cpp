@@ -1,0 +1,222 @@
+#include "policies/search/front.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "policies/search/hypervolume.h"
+#include "policies/search/layer_mix.h"
+#include "policies/search/plan_builder.h"
+#include "policies/search/saves_text.h"
+
+namespace rematch {
+namespace {
+
+MixProblem problem_of(const StretchMap& map, const StretchOptions& options) {
+  MixProblem problem;
+  for (const std::vector<StretchOption>& list : options.lists) {
+    problem.lists.emplace_back();
+    for (const StretchOption& option : list) problem.lists.back().push_back(option.figures);
+  }
+  for (const Stretch& stretch : map.stretches) {
+    problem.list_of_layer.push_back(stretch.kind);
+    problem.gradients.push_back(stretch.born);
+  }
+  problem.floor = map.most_born;
+  return problem;
+}
+
+bool is_no_worse(const FrontPoint& a, const FrontPoint& b) {
+  return a.figures.peak <= b.figures.peak && a.step_time <= b.step_time;
+}
+
+PlanePoint on_plane(const FrontPoint& point) {
+  return {point.figures.peak.count, point.step_time.count()};
+}
+
+}  // namespace
+
+// Every mix, judged when it is asked for.
+class FrontSearch::Plans {
+ public:
+  Plans(const Trace& trace, const Profile& profile, const SearchSpace& space)
+      : trace_(trace),
+        profile_(profile),
+        space_(space),
+        map_(make_stretches(trace, profile.forward)),
+        options_(make_options(trace, map_, profile.forward, space)),
+        problem_(problem_of(map_, options_)),
+        mixed_(mix_layers(problem_)),
+        bound_(mix_lower_bound(problem_)),
+        builder_(trace, map_, options_, space) {}
+
+  std::size_t size() const { return mixed_.points.size(); }
+  const StretchOptions& options() const { return options_; }
+  const MixFront& mixed() const { return mixed_; }
+  const SearchSpace& space() const { return space_; }
+
+  const FrontPoint& point(std::size_t index) {
+    const auto [found, is_new] = judged_.try_emplace(index);
+    if (is_new) {
+      const LayerMix mix = in_readable_order(problem_, mixed_.points[index]);
+      FrontPoint& point = found->second;
+      point = judge(builder_.build(mix.options, "search(" + std::to_string(index) + ")"));
+      point.step_time_bound = profile_.step_time() + bound_at(bound_, mix.peak);
+      point.step_time_bound = std::min(point.step_time_bound, point.step_time);
+    }
+    return found->second;
+  }
+
+  FrontPoint judge(Plan plan) {
+    FrontPoint point;
+    point.figures = judge_plan(trace_, map_, profile_.forward, plan, space_.schedule);
+    point.step_time = profile_.step_time() + point.figures.recompute;
+    point.step_time_bound = point.step_time;
+    point.saves = saves_text(plan, trace_);
+    point.plan = std::move(plan);
+    return point;
+  }
+
+  FrontPoint nothing_recomputed() {
+    Plan plan = builder_.build({}, "none");
+    return judge(std::move(plan));
+  }
+
+  // The fastest plan that accept()s, from the fastest mix whose own figures promise `peak` on.
+  template <class Accept>
+  const FrontPoint* fastest(Bytes peak, const Accept& accept) {
+    const Bytes activations = peak - trace_.parameter_bytes;
+    auto end = std::partition_point(mixed_.points.begin(), mixed_.points.end(),
+                                    [&](const LayerMix& mix) { return mix.peak <= activations; });
+    // Mixes add up layer by layer; where layers share a storage the judge says a little else, so
+    // that a plan near the limit may fail and a smaller one may not.
+    constexpr int kMostTried = 64;
+    for (int tried = 0; end != mixed_.points.begin() && tried < kMostTried; ++tried) {
+      const FrontPoint& found = point(static_cast<std::size_t>(--end - mixed_.points.begin()));
+      if (accept(found)) return &found;
+    }
+    return nullptr;
+  }
+
+ private:
+  const Trace& trace_;
+  const Profile& profile_;
+  SearchSpace space_;
+  StretchMap map_;
+  StretchOptions options_;
+  MixProblem problem_;
+  MixFront mixed_;
+  std::vector<BoundCorner> bound_;
+  PlanBuilder builder_;
+  std::map<std::size_t, FrontPoint> judged_;
+};
+
+FrontSearch::FrontSearch(const Trace& trace, const Profile& profile, const SearchSpace& space)
+    : plans_(std::make_unique<Plans>(trace, profile, space)) {}
+
+FrontSearch::~FrontSearch() = default;
+
+namespace {
+
+// Undominated, by peak.
+std::vector<FrontPoint> undominated(std::vector<FrontPoint> points) {
+  std::stable_sort(points.begin(), points.end(), [](const FrontPoint& a, const FrontPoint& b) {
+    return a.figures.peak != b.figures.peak ? a.figures.peak < b.figures.peak
+                                            : a.step_time < b.step_time;
+  });
+  std::vector<FrontPoint> kept;
+  for (FrontPoint& point : points) {
+    if (kept.empty() || point.step_time < kept.back().step_time) kept.push_back(std::move(point));
+  }
+  return kept;
+}
+
+std::string describe_peak(const FrontPoint& point) {
+  const PlanFigures& figures = point.figures;
+  const bool by_gradients = figures.gradients_at_peak >= figures.saved_at_peak;
+  return "it is in backward of " + figures.peak_place + ", held by " +
+         (by_gradients ? "gradients and what backward makes" : "saved activations");
+}
+
+std::string verdict_of(const Front& front) {
+  const FrontPoint& lowest = front.points.front();
+  const FrontPoint& nothing = front.nothing_recomputed;
+  if (lowest.figures.peak >= nothing.figures.peak) {
+    return "checkpointing cannot lower this peak: " + describe_peak(nothing);
+  }
+  const auto share = [](double part, double whole) {
+    return std::to_string(static_cast<int>(100 * part / whole + 0.5)) + " %";
+  };
+  const auto bytes = static_cast<double>(nothing.figures.peak.count);
+  const auto time = static_cast<double>(nothing.step_time.count());
+  return "checkpointing lowers the peak by up to " +
+         share(bytes - static_cast<double>(lowest.figures.peak.count), bytes) + ", for " +
+         share(static_cast<double>(lowest.step_time.count()) - time, time) +
+         " more step time; the lowest peak: " + describe_peak(lowest);
+}
+
+}  // namespace
+
+Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baselines) {
+  Front front;
+  front.schedule = plans_->space().schedule;
+  front.num_plans_found = plans_->size();
+  front.time_gap = plans_->mixed().time_gap;
+  front.transient_gap = plans_->options().transient_gap;
+  front.nothing_recomputed = plans_->nothing_recomputed();
+  std::vector<PlanePoint> plane;
+  for (const LayerMix& mix : plans_->mixed().points) {
+    plane.push_back({mix.peak.count, mix.time.count()});
+  }
+  for (std::size_t index : spread_points(plane, max_points)) {
+    front.points.push_back(plans_->point(index));
+  }
+  for (const Plan& plan : baselines) {
+    Baseline baseline{plans_->judge(plan), false};
+    const FrontPoint* match = plans_->fastest(baseline.point.figures.peak, [&](const auto& point) {
+      return is_no_worse(point, baseline.point);
+    });
+    baseline.is_matched = match != nullptr;
+    if (match != nullptr) front.points.push_back(*match);
+    front.baselines.push_back(std::move(baseline));
+  }
+  front.points = undominated(std::move(front.points));
+  std::vector<PlanePoint> own;
+  std::vector<PlanePoint> others;
+  for (const FrontPoint& point : front.points) own.push_back(on_plane(point));
+  for (const Baseline& baseline : front.baselines) others.push_back(on_plane(baseline.point));
+  front.knee = knee_of(own);
+  PlanePoint reference = on_plane(front.nothing_recomputed);
+  reference.time_ns = own.front().time_ns;
+  for (const PlanePoint& other : others) {
+    reference.time_ns = std::max(reference.time_ns, other.time_ns);
+  }
+  reference = {reference.peak_bytes + 1, reference.time_ns + 1};
+  front.hypervolume = hypervolume_ratio(own, reference);
+  front.baseline_hypervolume = hypervolume_ratio(others, reference);
+  front.verdict = verdict_of(front);
+  return front;
+}
+
+std::optional<FrontPoint> FrontSearch::fastest_within(Bytes budget) {
+  const FrontPoint* found = plans_->fastest(
+      budget, [&](const FrontPoint& point) { return point.figures.peak <= budget; });
+  if (found != nullptr) return *found;
+  const FrontPoint least = lowest();
+  return least.figures.peak <= budget ? std::optional(least) : std::nullopt;
+}
+
+FrontPoint FrontSearch::lowest() { return plans_->point(0); }
+
+FrontPoint FrontSearch::lowest_within_slowdown(double slowdown_ratio) {
+  const FrontPoint nothing = plans_->nothing_recomputed();
+  const auto most = static_cast<double>(nothing.step_time.count()) * (1 + slowdown_ratio);
+  std::size_t index = 0;
+  while (index + 1 < plans_->size() &&
+         static_cast<double>(plans_->point(index).step_time.count()) > most) {
+    ++index;
+  }
+  return plans_->point(index);
+}
+
+}  // namespace rematch

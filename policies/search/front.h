@@ -1,0 +1,71 @@
+// The front of a model's training step: from a trace and a profile to plans with predicted peak and
+// step time, and answers to what users ask of it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policies/plan/plan.h"
+#include "policies/search/plan_judge.h"
+#include "policies/search/stretch_options.h"
+#include "policies/trace/profile.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+struct FrontPoint {
+  Plan plan;
+  PlanFigures figures;
+  std::chrono::nanoseconds step_time{};
+  // No plan of the space is faster within this point's peak, were options divisible.
+  std::chrono::nanoseconds step_time_bound{};
+  std::string saves;  // for people: "layers 0-5: keep all; 6-7: recompute all"
+};
+
+// A plan that somebody else would use, and a point that is no worse.
+struct Baseline {
+  FrontPoint point;
+  bool is_matched = false;  // some point of the front has no higher peak and is no slower
+};
+
+struct Front {
+  Schedule schedule = Schedule::kOnDemand;
+  std::vector<FrontPoint> points;  // by peak, ascending; step times descend
+  std::size_t knee = 0;
+  std::vector<Baseline> baselines;
+  std::size_t num_plans_found = 0;  // of which the points are a choice
+  // What a plan of the space may have that no plan found has.
+  std::chrono::nanoseconds time_gap{};
+  Bytes transient_gap;
+  FrontPoint nothing_recomputed;
+  // Share of the rectangle below (peak of keeping all, step time of recomputing all).
+  double hypervolume = 0;
+  double baseline_hypervolume = 0;  // of all baselines together
+  std::string verdict;              // one line
+};
+
+class FrontSearch {
+ public:
+  // Finds all plans worth having. References must outlive it. The profile must be the trace's.
+  FrontSearch(const Trace& trace, const Profile& profile, const SearchSpace& space);
+  ~FrontSearch();
+  FrontSearch(const FrontSearch&) = delete;
+  FrontSearch& operator=(const FrontSearch&) = delete;
+
+  // At most so many points, and one more for each baseline that needs it.
+  Front front(std::size_t max_points, const std::vector<Plan>& baselines);
+
+  // Nothing: no plan's peak is that low; lowest() is what there is.
+  std::optional<FrontPoint> fastest_within(Bytes budget);
+  FrontPoint lowest();
+  // The lowest peak for at most so much more time than keeping everything.
+  FrontPoint lowest_within_slowdown(double slowdown_ratio);
+
+ private:
+  class Plans;
+  std::unique_ptr<Plans> plans_;
+};
+
+}  // namespace rematch

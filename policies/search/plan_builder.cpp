@@ -1,0 +1,125 @@
+#include "policies/search/plan_builder.h"
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "policies/search/block_front.h"
+
+namespace rematch {
+namespace {
+
+Bytes fresh_bytes(const Trace& trace, const TracedOp& op) {
+  if (op.is_view) return {};
+  std::set<StorageId> storages;
+  for (ValueId output : op.outputs) storages.insert(trace.values[output].storage);
+  for (const TracedUse& input : op.inputs) storages.erase(trace.values[input.value].storage);
+  Bytes bytes;
+  for (StorageId storage : storages) bytes += trace.storages[storage].bytes;
+  return bytes;
+}
+
+std::string_view reason_of(const TracedOp& op, Treatment treatment) {
+  if (treatment == Treatment::kSave) return "in the save set";
+  if (op.is_view) return "view: free";
+  if (!op.writes.empty()) return "writes in place: always executed";
+  return "not in the save set";
+}
+
+}  // namespace
+
+PlanBuilder::PlanBuilder(const Trace& trace, const StretchMap& map, const StretchOptions& options,
+                         const SearchSpace& space)
+    : trace_(trace),
+      map_(map),
+      options_(options),
+      space_(space),
+      trace_sha256_(rematch::trace_sha256(trace)) {}
+
+Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) const {
+  Plan plan;
+  plan.policy = std::move(name);
+  plan.model = trace_.model;
+  plan.dimensions = trace_.dimensions;
+  plan.dtype = trace_.dtype;
+  plan.trace_sha256 = trace_sha256_;
+  int first = 0;
+  for (int chosen : mix) {
+    const StretchOption& option = options_.lists[map_.stretches[first].kind][chosen];
+    const int last = first + option.figures.num_layers - 1;
+    for (const PickedRegion& region : option.regions) {
+      const OpId start = map_.stretches[first].range.first;
+      const OpRange range = {start + region.range.first, start + region.range.end};
+      const Place place = place_of(range, first, last);
+      PlannedRegion planned{trace_.scopes[place.first].path, trace_.scopes[place.last].path, 0, {}};
+      for (int i = first; i <= last; ++i) {
+        planned.layers.push_back(trace_.blocks[map_.stretches[i].block].index);
+      }
+      RegionType type = type_of(range, region, first);
+      const auto same = std::find(plan.types.begin(), plan.types.end(), type);
+      planned.type = static_cast<int>(same - plan.types.begin());
+      if (same == plan.types.end()) plan.types.push_back(std::move(type));
+      plan.regions.push_back(std::move(planned));
+    }
+    first = last + 1;
+  }
+  return plan;
+}
+
+// The scopes that start and end with the range: blocks, or children of one.
+PlanBuilder::Place PlanBuilder::place_of(OpRange range, int first, int last) const {
+  const ScopeId first_block = map_.stretches[first].scope;
+  const ScopeId last_block = map_.stretches[last].scope;
+  if (range.first == map_.stretches[first].range.first &&
+      range.end == map_.stretches[last].range.end) {
+    return {first_block, last_block};
+  }
+  Place place;
+  for (ScopeId id = first_block + 1; id < static_cast<ScopeId>(trace_.scopes.size()); ++id) {
+    const TracedScope& scope = trace_.scopes[id];
+    if (scope.parent != first_block || scope.first_op == scope.end_op) continue;
+    if (scope.first_op == range.first && place.first == kNone) place.first = id;
+    if (scope.end_op == range.end) place.last = id;
+  }
+  if (place.first == kNone || place.last == kNone) {
+    throw std::logic_error("a region of the search starts or ends at no scope");
+  }
+  return place;
+}
+
+RegionType PlanBuilder::type_of(OpRange range, const PickedRegion& region, int first) const {
+  const RegionGraph graph = make_region_graph(trace_, range);
+  SaveSetCosts costs;
+  costs.schedule = space_.schedule;
+  costs.early_stop = space_.early_stop;
+  RegionType type = region_type_of(graph, costs, region.saves);
+  const bool several = range.end > map_.stretches[first].range.end;
+  for (std::size_t i = 0; i < type.ops.size(); ++i) {
+    const OpId op = range.first + static_cast<OpId>(i);
+    const TracedOp& traced = trace_.ops[op];
+    PlannedOp& planned = type.ops[i];
+    planned.name = traced.name;
+    planned.scope = scope_name(op, first, several);
+    planned.bytes = fresh_bytes(trace_, traced);
+    planned.reason = reason_of(traced, planned.treatment);
+  }
+  return type;
+}
+
+// Relative to its block, so that regions of equal layers are equal; in a region of several layers
+// after the layer's place in it.
+std::string PlanBuilder::scope_name(OpId op, int first, bool several) const {
+  int stretch = first;
+  while (op >= map_.stretches[stretch].range.end) ++stretch;
+  const std::string& block = trace_.scopes[map_.stretches[stretch].scope].path;
+  const std::string& path = trace_.scopes[trace_.ops[op].scope].path;
+  std::string inside = path.size() > block.size() ? path.substr(block.size() + 1) : "";
+  if (!several) return inside;
+  std::string name = "+";
+  name += std::to_string(stretch - first);
+  if (!inside.empty()) name += "." + inside;
+  return name;
+}
+
+}  // namespace rematch

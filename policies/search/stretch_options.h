@@ -1,0 +1,43 @@
+// All ways worth having to run the stretches of a trace: which regions, and what each keeps. These
+// are the options that layer mixing chooses from.
+#pragma once
+
+#include <vector>
+
+#include "policies/plan/plan.h"
+#include "policies/search/layer_mix.h"
+#include "policies/search/stretch_pricing.h"
+#include "policies/search/stretches.h"
+
+namespace rematch {
+
+enum class Reach : std::uint8_t { kAll, kHull };  // all options, or those on the convex hull
+
+struct SearchSpace {
+  Schedule schedule = Schedule::kOnDemand;
+  bool early_stop = true;
+  bool cuts = true;         // of a block into several regions at scope boundaries
+  int most_in_segment = 4;  // blocks that may share one region
+  Reach reach = Reach::kAll;
+  // Options of a block that are less than this share of its recompute time faster than a smaller
+  // one are left out. 0: all options.
+  double resolution_ratio = 0.005;
+};
+
+// An option with what a plan needs to know of it.
+struct StretchOption {
+  LayerOption figures;
+  std::vector<PickedRegion> regions;  // none: autograd keeps what it saves
+};
+
+struct StretchOptions {
+  std::vector<std::vector<StretchOption>> lists;  // by kind
+  // Of the block fronts in them, over all save sets: what they may miss. 0: nothing.
+  std::chrono::nanoseconds time_gap{};  // per layer
+  Bytes transient_gap;
+};
+
+StretchOptions make_options(const Trace& trace, const StretchMap& map, const OpTimes& times,
+                            const SearchSpace& space);
+
+}  // namespace rematch

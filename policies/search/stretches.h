@@ -1,0 +1,38 @@
+// A trace as the search sees it: a row of stretches, blocks and what lies between them, each of a
+// kind. Stretches of one kind have the same options.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "policies/predict/region.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+using OpTimes = std::vector<std::chrono::nanoseconds>;  // by OpId
+
+struct Stretch {
+  OpRange range;
+  ScopeId scope = kNone;  // the block's; kNone: between blocks, so it has one option only
+  int block = kNone;      // index into Trace::blocks
+  int kind = 0;
+  Bytes born;  // by later stretches' backward, when this one's begins
+};
+
+struct StretchMap {
+  std::vector<Stretch> stretches;  // in forward order; together all ops
+  std::vector<int> first_of_kind;  // by kind: a stretch
+  // By storage: the stretch that pays for it if it holds it, kNone for what is alive anyway. What
+  // one stretch makes and the next reads is the next one's, which holds it in any case; what
+  // several read is the maker's.
+  std::vector<int> owner;
+  std::vector<bool>
+      is_shared;    // by storage: several stretches read it, so the owner always holds it
+  Bytes most_born;  // by backward, at any time
+};
+
+StretchMap make_stretches(const Trace& trace, const OpTimes& times);
+
+}  // namespace rematch
