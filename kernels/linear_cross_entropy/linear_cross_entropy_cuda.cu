@@ -1,0 +1,69 @@
+// A block of threads for each token. The matmuls around these kernels are LibTorch's.
+#include "kernels/linear_cross_entropy/linear_cross_entropy_kernels.h"
+#include "kernels/op/device.cuh"
+
+namespace rematch::kernels::cuda {
+namespace {
+
+template <typename T>
+__global__ void add(LogitChunk op) {
+  using Sum = SumOf<T>;
+  const std::int64_t row = blockIdx.x;
+  const T* logits = static_cast<const T*>(op.logits) + row * op.width;
+  const Sum before = static_cast<const Sum*>(op.maximum)[row];
+  Sum own = before;
+  for (std::int64_t i = threadIdx.x; i < op.width; i += kThreads) {
+    own = max(own, load(logits + i));
+  }
+  const Sum maximum = block_reduce(own, [](Sum a, Sum b) { return max(a, b); });
+  Sum terms = 0;
+  for (std::int64_t i = threadIdx.x; i < op.width; i += kThreads) {
+    terms += exp(load(logits + i) - maximum);
+  }
+  const Sum added = block_sum(terms);
+  if (threadIdx.x != 0) return;
+  Sum& sum = static_cast<Sum*>(op.sum)[row];
+  sum = sum * exp(before - maximum) + added;
+  static_cast<Sum*>(op.maximum)[row] = maximum;
+  const std::int64_t target = op.target[row] - op.first;
+  if (target < 0 || target >= op.width) return;
+  static_cast<Sum*>(op.target_logit)[row] = load(logits + target);
+}
+
+template <typename T>
+__global__ void differentiate(LogitChunkBackward op) {
+  using Sum = SumOf<T>;
+  const std::int64_t row = blockIdx.x;
+  T* logits = static_cast<T*>(op.logits) + row * op.width;
+  const Sum scale = *static_cast<const Sum*>(op.grad_loss) / static_cast<Sum>(op.rows);
+  const Sum logsumexp = static_cast<const Sum*>(op.logsumexp)[row];
+  const std::int64_t target = op.target[row] - op.first;
+  for (std::int64_t i = threadIdx.x; i < op.width; i += kThreads) {
+    const Sum probability = exp(load(logits + i) - logsumexp);
+    store((i == target ? probability - Sum(1) : probability) * scale, logits + i);
+  }
+}
+
+}  // namespace
+
+int add_logits(const LogitChunk& op, void* stream) {
+  if (op.rows == 0) return cudaSuccess;
+  with_type(op.element, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    const auto on = static_cast<cudaStream_t>(stream);
+    add<T><<<static_cast<unsigned>(op.rows), kThreads, 0, on>>>(op);
+  });
+  return cudaGetLastError();
+}
+
+int differentiate_logits(const LogitChunkBackward& op, void* stream) {
+  if (op.rows == 0) return cudaSuccess;
+  with_type(op.element, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    const auto on = static_cast<cudaStream_t>(stream);
+    differentiate<T><<<static_cast<unsigned>(op.rows), kThreads, 0, on>>>(op);
+  });
+  return cudaGetLastError();
+}
+
+}  // namespace rematch::kernels::cuda

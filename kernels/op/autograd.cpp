@@ -1,0 +1,78 @@
+#include "kernels/op/autograd.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <memory>
+#include <utility>
+
+namespace rematch::kernels {
+namespace {
+
+using torch::autograd::SavedVariable;
+using torch::autograd::variable_list;
+
+// Written as a Node rather than an autograd::Function, because that saves what it keeps only
+// after its kernel ran.
+class OpNode final : public torch::autograd::Node {
+ public:
+  explicit OpNode(const Derivative& derivative)
+      : name_(derivative.name), formula_(derivative.formula) {
+    set_next_edges(
+        torch::autograd::collect_next_edges(at::ArrayRef<at::Tensor>(derivative.inputs)));
+    for (const at::Tensor& tensor : derivative.kept) {
+      kept_.emplace_back(tensor, /*is_output=*/false);
+    }
+  }
+
+  void save_output(const at::Tensor& output) { outputs_.emplace_back(output, /*is_output=*/true); }
+
+  variable_list apply(variable_list&& gradients) override {
+    if (!gradients[0].defined()) return variable_list(num_outputs());
+    Saved saved;
+    saved.grad = gradients[0];
+    for (const SavedVariable& tensor : kept_) saved.kept.push_back(tensor.unpack());
+    for (const SavedVariable& output : outputs_) {
+      saved.outputs.push_back(output.unpack(shared_from_this()));
+    }
+    for (std::size_t i = 0; i < num_outputs(); ++i) {
+      saved.needed.push_back(task_should_compute_output(i));
+    }
+    return formula_(saved);
+  }
+
+  void release_variables() override {
+    for (SavedVariable& tensor : kept_) tensor.reset_data();
+    for (SavedVariable& output : outputs_) output.reset_data();
+  }
+
+  std::string name() const override { return name_; }
+
+ private:
+  std::string name_;
+  std::function<std::vector<at::Tensor>(const Saved&)> formula_;
+  std::vector<SavedVariable> kept_, outputs_;
+};
+
+}  // namespace
+
+std::vector<at::Tensor> differentiate(const Derivative& derivative,
+                                      const std::function<std::vector<at::Tensor>()>& forward) {
+  std::shared_ptr<OpNode> node;
+  if (torch::autograd::compute_requires_grad(at::ArrayRef<at::Tensor>(derivative.inputs))) {
+    node = std::shared_ptr<OpNode>(new OpNode(derivative), torch::autograd::deleteNode);
+  }
+  std::vector<at::Tensor> outputs;
+  {
+    at::AutoDispatchBelowADInplaceOrView below;
+    outputs = forward();
+  }
+  if (node) {
+    torch::autograd::set_history(outputs.front(), node);
+    for (std::size_t i = 1; i < outputs.size(); ++i) node->save_output(outputs[i]);
+  }
+  return outputs;
+}
+
+}  // namespace rematch::kernels

@@ -1,0 +1,91 @@
+// What the CUDA kernels of fused ops share: elements as sums, and sums over a block of threads.
+// Sums are made in a fixed order, so that bits repeat.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/op/element.h"
+
+namespace rematch::kernels::cuda {
+
+inline constexpr int kThreads = 256;  // of every block: a power of two
+
+template <typename T>
+using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <typename T>
+__device__ SumOf<T> load(const T* from) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    return __bfloat162float(*from);
+  } else {
+    return *from;
+  }
+}
+
+template <typename T, typename Sum>
+__device__ void store(Sum value, T* to) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    *to = __float2bfloat16(value);
+  } else {
+    *to = value;
+  }
+}
+
+// combine over all threads of the block; every thread gets the result. All must call it.
+template <typename Sum, typename Combine>
+__device__ Sum block_reduce(Sum value, const Combine& combine) {
+  __shared__ Sum values[kThreads];
+  values[threadIdx.x] = value;
+  __syncthreads();
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) {
+      values[threadIdx.x] = combine(values[threadIdx.x], values[threadIdx.x + half]);
+    }
+    __syncthreads();
+  }
+  const Sum result = values[0];
+  __syncthreads();  // the next call writes there
+  return result;
+}
+
+template <typename Sum>
+__device__ Sum block_sum(Sum value) {
+  return block_reduce(value, [](Sum a, Sum b) { return a + b; });
+}
+
+// sums[set][column] = partial[set][0][column] + partial[set][1][column] + ..., as T.
+template <typename T>
+__global__ void add_partial_sums(const SumOf<T>* partial, std::int64_t num_blocks,
+                                 std::int64_t width, T* sums) {
+  const std::int64_t column = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (column >= width) return;
+  const std::int64_t set = blockIdx.y;
+  SumOf<T> sum = 0;
+  for (std::int64_t block = 0; block < num_blocks; ++block) {
+    sum += partial[(set * num_blocks + block) * width + column];
+  }
+  store(sum, sums + set * width + column);
+}
+
+inline unsigned blocks_for(std::int64_t size) {
+  return static_cast<unsigned>((size + kThreads - 1) / kThreads);
+}
+
+// Calls f with a null pointer of the element's type.
+template <typename Function>
+void with_type(Element element, const Function& f) {
+  switch (element) {
+    case Element::kFloat32:
+      return f(static_cast<float*>(nullptr));
+    case Element::kBFloat16:
+      return f(static_cast<__nv_bfloat16*>(nullptr));
+    case Element::kFloat64:
+      return f(static_cast<double*>(nullptr));
+  }
+}
+
+}  // namespace rematch::kernels::cuda

@@ -1,0 +1,105 @@
+// Vector arithmetic for CPU kernels: at::vec, with elements widened to what sums are made in.
+// Included only by sources that are compiled once for each instruction set; everything is in
+// the namespace of that set, so that the linker cannot mix them.
+#pragma once
+
+#include <ATen/Parallel.h>
+#include <ATen/cpu/vec/functional.h>
+#include <ATen/cpu/vec/vec.h>
+#include <c10/util/BFloat16.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/op/element.h"
+
+namespace rematch::kernels::REMATCH_CAPABILITY {
+
+template <typename T>
+using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+// As many elements as one register holds of the narrowest of `Types`, each of those types, as sums:
+// two registers of float where one of them is bfloat16.
+template <typename... Types>
+struct WideLanes {
+  using Sum = std::common_type_t<SumOf<Types>...>;
+  static constexpr int kCount = std::max({at::vec::Vectorized<Types>::size()...});
+  static constexpr int kRegisters = kCount / at::vec::Vectorized<Sum>::size();
+  using Wide = at::vec::VectorizedN<Sum, kRegisters>;
+
+  // Lanes from `count` on are 0 if there is one type, else not defined.
+  template <typename T>
+  static Wide load(const T* from, int count = kCount) {
+    if constexpr (std::is_same_v<T, Sum>) {
+      return count == kCount ? Wide::loadu(from) : Wide::loadu(from, count);
+    } else {
+      using Narrow = at::vec::Vectorized<T>;
+      const Narrow narrow = count == kCount ? Narrow::loadu(from)
+                                            : Narrow::loadu(from, static_cast<std::int16_t>(count));
+      return at::vec::convert<Sum, kRegisters, T, 1>(at::vec::VectorizedN<T, 1>(narrow));
+    }
+  }
+
+  template <typename T>
+  static void store(const Wide& wide, T* to, int count = kCount) {
+    if constexpr (std::is_same_v<T, Sum>) {
+      wide.store(to, count);
+    } else {
+      at::vec::VectorizedN<T, 1>(at::vec::convert<T, 1, Sum, kRegisters>(wide)).store(to, count);
+    }
+  }
+
+  // f(first element, how many) over `size` elements; all but the last time kCount, a constant after
+  // inlining.
+  template <typename Function>
+  static void for_each(std::int64_t size, const Function& f) {
+    std::int64_t first = 0;
+    for (; first + kCount <= size; first += kCount) f(first, kCount);
+    if (first < size) f(first, static_cast<int>(size - first));
+  }
+
+  static Sum total(const Wide& wide) {
+    return at::vec::vec_reduce_all<Sum>([](const auto& a, const auto& b) { return a + b; }, wide);
+  }
+};
+
+template <typename T>
+using Lanes = WideLanes<T>;
+
+// Rows that one thread takes at least: enough elements to be worth waking it.
+inline std::int64_t row_grain(std::int64_t width) {
+  constexpr std::int64_t kElements = 32'768;
+  return std::max<std::int64_t>(1, kElements / std::max<std::int64_t>(1, width));
+}
+
+// sums[column] = partial[0][column] + partial[1][column] + ..., as T.
+template <typename T>
+void add_partial_sums(const SumOf<T>* partial, std::int64_t num_blocks, std::int64_t width,
+                      T* sums) {
+  using L = WideLanes<T, SumOf<T>>;
+  at::parallel_for(0, width, row_grain(num_blocks), [&](std::int64_t begin, std::int64_t end) {
+    L::for_each(end - begin, [&](std::int64_t i, int count) {
+      typename L::Wide sum(0);
+      for (std::int64_t block = 0; block < num_blocks; ++block) {
+        sum = sum + L::load(partial + block * width + begin + i, count);
+      }
+      L::store(sum, sums + begin + i, count);
+    });
+  });
+}
+
+// Calls f with a null pointer of the element's type.
+template <typename Function>
+void with_type(Element element, const Function& f) {
+  switch (element) {
+    case Element::kFloat32:
+      return f(static_cast<float*>(nullptr));
+    case Element::kBFloat16:
+      return f(static_cast<c10::BFloat16*>(nullptr));
+    case Element::kFloat64:
+      return f(static_cast<double*>(nullptr));
+  }
+}
+
+}  // namespace rematch::kernels::REMATCH_CAPABILITY

@@ -1,0 +1,248 @@
+#include "tests/kernels/op_checks.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/randn.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+
+#include "harness/engine/interception.h"
+#include "tests/models/op_stream.h"
+#include "tests/support/catch.h"
+
+namespace rematch::testing {
+namespace {
+
+struct Result {
+  at::Tensor out;
+  Tensors gradients;  // of the inputs that require one
+};
+
+Tensors leaves(const Tensors& inputs, at::ScalarType dtype) {
+  Tensors result;
+  for (const at::Tensor& input : inputs) {
+    if (!input.defined() || !input.is_floating_point()) {
+      result.push_back(input);
+      continue;
+    }
+    // Strides stay: a slice is a slice of another dtype.
+    at::Tensor leaf =
+        at::empty_strided(input.sizes(), input.strides(), input.options().dtype(dtype));
+    leaf.copy_(input.detach());
+    result.push_back(leaf.requires_grad_(input.requires_grad()));
+  }
+  return result;
+}
+
+Tensors differentiated(const Tensors& inputs) {
+  Tensors result;
+  for (const at::Tensor& input : inputs) {
+    if (input.defined() && input.requires_grad()) result.push_back(input);
+  }
+  return result;
+}
+
+// A gradient for the output, the same for each dtype.
+at::Tensor weights_for(const at::Tensor& out) {
+  const auto options = at::TensorOptions().dtype(at::kDouble);
+  at::Tensor weights = at::arange(out.numel(), options).mul(0.7).sin().add(0.2);
+  return weights.view(out.sizes()).to(out.scalar_type());
+}
+
+Result run(const Function& function, const Tensors& inputs) {
+  const at::Tensor out = function(inputs);
+  return {out.detach(), torch::autograd::grad({out}, differentiated(inputs), {weights_for(out)})};
+}
+
+double largest(const at::Tensor& x) {
+  return x.numel() == 0 ? 0.0 : x.to(at::kDouble).abs().max().item<double>();
+}
+
+void check_close(const at::Tensor& found, const at::Tensor& expected, double tolerance) {
+  REQUIRE(found.sizes() == expected.sizes());
+  REQUIRE(found.scalar_type() == expected.scalar_type());
+  const double difference = largest(found.to(at::kDouble) - expected.to(at::kDouble));
+  CHECK(difference <= tolerance * (1.0 + largest(expected)));
+}
+
+// Notes when tensors are saved and when ops run.
+class Order final : public OpMode, public SavedTensorProvider {
+ public:
+  void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
+           std::size_t depth) override {
+    ran_ = true;
+    call_next(op, keys, stack, depth);
+  }
+  std::unique_ptr<torch::autograd::SavedVariableHooks> make() override {
+    ++(ran_ ? after : before);
+    return nullptr;
+  }
+  int before = 0;
+  int after = 0;
+
+ private:
+  bool ran_ = false;
+};
+
+bool same_layout(const at::Tensor& left, const at::Tensor& right) {
+  return left.scalar_type() == right.scalar_type() && left.sizes() == right.sizes() &&
+         left.strides() == right.strides();
+}
+
+void check_equal(const Result& left, const Result& right) {
+  CHECK(at::equal(left.out, right.out));
+  for (std::size_t i = 0; i < left.gradients.size(); ++i) {
+    CHECK(at::equal(left.gradients[i], right.gradients[i]));
+  }
+}
+
+}  // namespace
+
+void check_one_op(const OpCase& op) {
+  const Tensors inputs = leaves(op.inputs, at::kFloat);
+  OpStream forward;
+  at::Tensor out;
+  {
+    const OpModeGuard guard(&forward);
+    out = op.fused(inputs);
+  }
+  CHECK(forward.names() == std::vector<std::string>{"rematch::" + op.name});
+  const at::Tensor weights = weights_for(out);
+  OpStream backward;
+  {
+    const OpModeGuard guard(&backward);
+    torch::autograd::grad({out}, differentiated(inputs), {weights});
+  }
+  CHECK(backward.names() == std::vector<std::string>{"rematch::" + op.name + "_backward"});
+  Order order;
+  {
+    const OpModeGuard modes(&order);
+    const SavedTensorGuard provider(&order);
+    op.fused(inputs);
+  }
+  CHECK(order.before == op.saved_before);
+  CHECK(order.after == op.saved_after);
+}
+
+void check_composition(const OpCase& op, at::ScalarType dtype, double tolerance) {
+  CAPTURE(dtype);
+  const Tensors inputs = leaves(op.inputs, dtype);
+  const Result fused = run(op.fused, inputs);
+  const Result composed = run(op.composed, inputs);
+  check_close(fused.out, composed.out, tolerance);
+  for (std::size_t i = 0; i < fused.gradients.size(); ++i) {
+    CAPTURE(i);
+    check_close(fused.gradients[i], composed.gradients[i], tolerance);
+  }
+}
+
+void check_finite_differences(const OpCase& op) {
+  const Tensors inputs = leaves(op.inputs, at::kDouble);
+  const Tensors gradients = run(op.fused, inputs).gradients;
+  const Tensors moved = differentiated(inputs);
+  const at::NoGradGuard no_grad;
+  const auto objective = [&] {
+    const at::Tensor out = op.fused(inputs);
+    return (out * weights_for(out)).sum().item<double>();
+  };
+  constexpr double kStep = 1e-6;
+  for (std::size_t i = 0; i < moved.size(); ++i) {
+    CAPTURE(i);
+    const at::Tensor direction =
+        at::randn(moved[i].sizes(), at::TensorOptions().dtype(at::kDouble));
+    moved[i].detach().add_(direction, kStep);
+    const double above = objective();
+    moved[i].detach().add_(direction, -2 * kStep);
+    const double below = objective();
+    moved[i].detach().add_(direction, kStep);
+    const double slope = (gradients[i] * direction).sum().item<double>();
+    CHECK((above - below) / (2 * kStep) == Approx(slope).epsilon(1e-6).margin(1e-7));
+  }
+}
+
+void check_meta(const OpCase& op, at::ScalarType dtype) {
+  CAPTURE(dtype);
+  const Tensors inputs = leaves(op.inputs, dtype);
+  Tensors on_meta;
+  for (const at::Tensor& input : inputs) {
+    if (!input.defined()) {
+      on_meta.push_back(input);
+      continue;
+    }
+    const at::Tensor meta = at::empty_strided(
+        input.sizes(), input.strides(), input.options().device(at::kMeta).requires_grad(false));
+    on_meta.push_back(input.requires_grad() ? meta.detach().requires_grad_(true) : meta);
+  }
+  const Result expected = run(op.fused, inputs);
+  const at::Tensor out = op.fused(on_meta);
+  CHECK(same_layout(out, expected.out));
+  const Tensors gradients = torch::autograd::grad({out}, differentiated(on_meta),
+                                                  {weights_for(expected.out).to(at::kMeta)});
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    CHECK(same_layout(gradients[i], expected.gradients[i]));
+  }
+}
+
+void check_bits(const OpCase& op, at::ScalarType dtype) {
+  CAPTURE(dtype);
+  const int num_threads = at::get_num_threads();
+  const Tensors inputs = leaves(op.inputs, dtype);
+  at::set_num_threads(1);
+  const Result alone = run(op.fused, inputs);
+  check_equal(run(op.fused, inputs), alone);
+  at::set_num_threads(3);
+  const Result together = run(op.fused, inputs);
+  check_equal(run(op.fused, inputs), together);
+  if (op.same_bits_for_any_threads) check_equal(together, alone);
+  at::set_num_threads(num_threads);
+}
+
+void check_second_derivative(const OpCase& op) {
+  const Tensors inputs = leaves(op.inputs, at::kFloat);
+  const at::Tensor out = op.fused(inputs);
+  const Tensors needed = differentiated(inputs);
+  const at::Tensor weights = weights_for(out).requires_grad_(true);
+  const Tensors gradients = torch::autograd::grad({out}, needed, {weights}, /*retain_graph=*/true,
+                                                  /*create_graph=*/true);
+  CHECK_THROWS_WITH(torch::autograd::grad({gradients[0].sum()}, {weights}),
+                    Catch::Contains("rematch::" + op.name + "_backward"));
+}
+
+void check_partial(const OpCase& op) {
+  const Tensors inputs = leaves(op.inputs, at::kFloat);
+  const Result all = run(op.fused, inputs);
+  std::size_t gradient = 0;
+  for (const at::Tensor& input : inputs) {
+    if (!input.defined() || !input.requires_grad()) continue;
+    Tensors only;
+    for (const at::Tensor& other : inputs) {
+      only.push_back(!other.defined() || other.is_same(input) ? other : other.detach());
+    }
+    const Result one = run(op.fused, only);
+    REQUIRE(one.gradients.size() == 1);
+    CHECK(at::equal(one.gradients[0], all.gradients[gradient++]));
+  }
+  const at::NoGradGuard no_grad;
+  CHECK_FALSE(op.fused(inputs).requires_grad());
+}
+
+void check_op(const OpCase& op) {
+  check_one_op(op);
+  // float32: a few roundings. bfloat16: the composition rounds each step to 2^-8, fused ops once.
+  check_composition(op, at::kFloat, 4e-6);
+  check_composition(op, at::kBFloat16, 2e-2);
+  check_composition(op, at::kDouble, 1e-13);
+  check_finite_differences(op);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kDouble}) {
+    check_meta(op, dtype);
+    check_bits(op, dtype);
+  }
+  check_second_derivative(op);
+  check_partial(op);
+}
+
+}  // namespace rematch::testing
