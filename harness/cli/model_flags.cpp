@@ -13,6 +13,9 @@
 namespace rematch {
 namespace {
 
+// The spec's name of what --ops says.
+constexpr std::string_view kFusedOpsOption = "fused_ops";
+
 std::string flag_of(std::string_view dimension) {
   std::string flag = "--" + std::string(dimension);
   for (char& letter : flag) {
@@ -30,11 +33,14 @@ ModelFlags::ModelFlags(CLI::App& app, Name name) {
     app.add_option("--model", model_, "Preset of the model: see rematch list");
   }
   app.add_option("--dtype", dtype_, "float32 or bfloat16 (with float32 master weights)");
+  app.add_option("--ops", ops_,
+                 "eager: norms, modulation, rotary embedding, SwiGLU and loss as ATen's ops; "
+                 "fused: one op each");
   app.add_option("--video", video_, "A DiT's video, frames x height x width: 77x480x832");
   std::set<std::string_view> added;
   for (const ModelFamily family : model_families()) {
     for (const DimensionEntry& entry : dimension_entries(family)) {
-      if (!added.insert(entry.name).second) continue;
+      if (entry.name == kFusedOpsOption || !added.insert(entry.name).second) continue;
       const std::string key(entry.name);
       app.add_option_function<std::int64_t>(
              flag_of(entry.name),
@@ -48,6 +54,10 @@ ModelFlags::ModelFlags(CLI::App& app, Name name) {
 ModelSpec ModelFlags::spec() const {
   if (model_.empty()) throw UsageError("no model given; rematch list shows them");
   std::map<std::string, std::int64_t> overrides = dimensions_;
+  if (ops_ != "eager" && ops_ != "fused") {
+    throw UsageError("unknown ops '" + ops_ + "'; allowed are eager, fused");
+  }
+  if (ops_ == "fused") overrides[std::string(kFusedOpsOption)] = 1;
   if (!video_.empty()) {
     const ModelFamily family = require<ModelSpec>(make_spec(model_, {}, dtype_)).family;
     const auto grid =

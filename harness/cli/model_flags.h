@@ -1,5 +1,5 @@
-// The flags that say which model: --model, every dimension, --dtype. And the trace of that model,
-// recorded on meta or, in a build without LibTorch, read from a file.
+// The flags that say which model: --model, every dimension, --dtype, --ops. And the trace of that
+// model, recorded on meta or, in a build without LibTorch, read from a file.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,7 +14,7 @@ namespace rematch {
 
 class ModelFlags {
  public:
-  // Adds --dtype, --video and the dimensions; --model where the model is not positional.
+  // Adds --dtype, --ops, --video and the dimensions; --model where the model is not positional.
   enum class Name : std::uint8_t { kFlag, kPositional };
   ModelFlags(CLI::App& app, Name name);
 
@@ -24,6 +24,7 @@ class ModelFlags {
  private:
   std::string model_;
   std::string dtype_ = "float32";
+  std::string ops_ = "eager";
   std::string video_;
   std::map<std::string, std::int64_t> dimensions_;  // those given
 };

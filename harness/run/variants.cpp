@@ -32,6 +32,7 @@ PointIdentity shared_identity(const VariantSettings& settings) {
   identity.model = settings.model.preset;
   identity.dimensions = settings.model.dimensions;
   identity.data = data_identity(settings);
+  identity.ops = settings.model.option("fused_ops") == 1 ? "fused" : "eager";
   identity.seed = settings.seed;
   identity.attention_backend = "flash";
   identity.dtype = settings.model.dtype;

@@ -18,13 +18,16 @@ const std::vector<std::int64_t>& shape_of(const Trace& trace, const TracedUse& u
 // masked or not: what the kernel is asked for, not what it skips.
 std::int64_t flops_of(const Trace& trace, const TracedOp& op) {
   const std::string name = without_overload(op.name);
-  const auto product = [&](std::size_t left, std::size_t right) -> std::int64_t {
-    std::int64_t flops = 2 * shape_of(trace, op.inputs[right]).back();
+  // `free` is the dimension of `right` that is not summed over.
+  const auto product = [&](std::size_t left, std::size_t right, int free = 1) -> std::int64_t {
+    const auto& sizes = shape_of(trace, op.inputs[right]);
+    std::int64_t flops = 2 * (free == 0 ? sizes.front() : sizes.back());
     for (const std::int64_t size : shape_of(trace, op.inputs[left])) flops *= size;
     return flops;
   };
   if (name == "aten::mm" || name == "aten::bmm") return product(0, 1);
   if (name == "aten::addmm" || name == "aten::baddbmm") return product(1, 2);
+  if (name == "rematch::linear_cross_entropy") return product(0, 1, 0);
   if (op.op_class == OpClass::kAttentionForward && op.inputs.size() >= 2) {
     const auto& query = shape_of(trace, op.inputs[0]);
     const auto& key = shape_of(trace, op.inputs[1]);

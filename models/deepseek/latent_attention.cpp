@@ -72,7 +72,8 @@ LatentAttention::LatentAttention(Parameters& parameters, const std::string& name
       nope_dim_(spec.at("nope_dim")),
       rope_dim_(spec.at("rope_dim")),
       value_dim_(spec.at("value_dim")),
-      dropout_ratio_(dropout_ratio(spec)) {
+      dropout_ratio_(dropout_ratio(spec)),
+      ops_(ops_of(spec)) {
   const std::int64_t dim = spec.at("dim");
   wq_ = make_linear(parameters, name + ".wq", dim, heads_ * (nope_dim_ + rope_dim_), Bias::kNo);
   wkv_a_ = make_linear(parameters, name + ".wkv_a", dim, latent_dim_ + rope_dim_, Bias::kNo);
@@ -100,7 +101,7 @@ at::Tensor LatentAttention::make_queries(const at::Tensor& x_TD, const RotaryTab
   at::Tensor q = apply_linear(wq_, x_TD);
   q = q.view({batch_, tokens_, heads_, nope_dim_ + rope_dim_});
   std::vector<at::Tensor> parts = at::split_with_sizes(q, {nope_dim_, rope_dim_}, -1);
-  parts[1] = apply_rotary(parts[1], table);
+  parts[1] = apply_rotary(parts[1], table, ops_);
   return at::cat(parts, -1);
 }
 
@@ -112,9 +113,9 @@ void LatentAttention::make_keys_and_values(const at::Tensor& x_TD, const RotaryT
     const at::Tensor down = apply_linear(wkv_a_, x_TD);
     latent = at::split_with_sizes(down, {latent_dim_, rope_dim_}, -1);
     latent[1] = latent[1].view({batch_, tokens_, 1, rope_dim_});
-    latent[1] = apply_rotary(latent[1], table);
+    latent[1] = apply_rotary(latent[1], table, ops_);
   }
-  latent[0] = language_norm("kv_norm", latent[0], kv_norm_);
+  latent[0] = language_norm("kv_norm", latent[0], kv_norm_, ops_);
   const Scope scope("kv_up");
   at::Tensor up = apply_linear(wkv_b_, latent[0]);
   up = up.view({batch_, tokens_, heads_, nope_dim_ + value_dim_});

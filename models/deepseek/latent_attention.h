@@ -6,6 +6,7 @@
 #include <string>
 
 #include "models/layers/linear.h"
+#include "models/layers/ops.h"
 #include "models/layers/rotary.h"
 
 namespace rematch {
@@ -33,6 +34,7 @@ class LatentAttention {
 
   std::int64_t batch_, tokens_, heads_, latent_dim_, nope_dim_, rope_dim_, value_dim_;
   double dropout_ratio_;
+  Ops ops_;
   Linear wq_, wkv_a_, wkv_b_, wo_;
   at::Tensor kv_norm_;
 };

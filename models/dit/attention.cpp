@@ -23,6 +23,7 @@ Attention make_attention(Parameters& parameters, const std::string& name, const 
   result.heads = spec.at("heads");
   result.norm_eps = norm_eps;
   result.dropout_ratio = dropout_ratio(spec);
+  result.ops = ops_of(spec);
   result.query = make_linear(parameters, name + ".query", dim, dim, Bias::kYes);
   result.key = make_linear(parameters, name + ".key", dim, dim, Bias::kYes);
   result.value = make_linear(parameters, name + ".value", dim, dim, Bias::kYes);
@@ -42,8 +43,8 @@ Projected project(const Attention& attention, const at::Tensor& x_BND,
     result.v = apply_linear(attention.value, context_BLD);
   }
   const Scope scope("qk_norm");
-  result.q = rms_norm(result.q, attention.query_norm, attention.norm_eps);
-  result.k = rms_norm(result.k, attention.key_norm, attention.norm_eps);
+  result.q = rms_norm(result.q, attention.query_norm, attention.norm_eps, attention.ops);
+  result.k = rms_norm(result.k, attention.key_norm, attention.norm_eps, attention.ops);
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "models/layers/linear.h"
+#include "models/layers/ops.h"
 
 namespace rematch::dit {
 
@@ -12,6 +13,7 @@ struct Attention {
   std::int64_t heads = 0;
   double norm_eps = 0.0;
   double dropout_ratio = 0.0;
+  Ops ops = Ops::kEager;
   Linear query, key, value, output;
   at::Tensor query_norm, key_norm;
 };

@@ -65,6 +65,7 @@ class Dit final : public Model {
               spec.at("width")},
         patch_extent_(patch_extent(spec.family)),
         dtype_(dtype_of(spec)),
+        ops_(ops_of(spec)),
         parameters_(dtype_, device) {
     const std::int64_t dim = spec.at("dim");
     table_ = Block::make_table(grid_, spec, device);
@@ -192,7 +193,7 @@ class Dit final : public Model {
     const at::Tensor time_B1D = time_BD.unsqueeze(1);
     table_B2D = at::add(table_B2D, time_B1D);
     const std::vector<at::Tensor> table_B1D = at::chunk(table_B2D, 2, /*dim=*/1);
-    x_BND = dit::modulate(x_BND, table_B1D[0], table_B1D[1]);
+    x_BND = dit::modulate(x_BND, table_B1D[0], table_B1D[1], ops_);
     at::Tensor x = apply_linear(output_, x_BND);
     if (Block::kLossOnTokens) return x.to(at::kFloat);
     x = x.view({grid_.batch, grid_.frames, grid_.height, grid_.width, patch_extent_, patch_extent_,
@@ -217,6 +218,7 @@ class Dit final : public Model {
   Grid grid_;
   std::int64_t patch_extent_;
   at::ScalarType dtype_;
+  Ops ops_;
   Parameters parameters_;
   RotaryTable table_;
   at::Tensor time_frequencies_, head_modulation_;

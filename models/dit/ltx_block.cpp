@@ -9,6 +9,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "kernels/modulate/modulate.h"
 #include "models/layers/norm.h"
 #include "models/scope/scope.h"
 
@@ -25,8 +26,11 @@ constexpr double kFrameShare = 8.0 / 25.0 / 20.0;  // 8 frames a latent, 25 a se
 constexpr double kPlaneShare = 32.0 / 2048.0;      // 32 pixels a latent, base 2048
 
 at::Tensor modulate_rms(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
-                        const at::Tensor& scale_B1D) {
-  at::Tensor result = rms_norm(x_BND, at::Tensor(), kEps);
+                        const at::Tensor& scale_B1D, Ops ops) {
+  at::Tensor result = rms_norm(x_BND, at::Tensor(), kEps, ops);
+  if (ops == Ops::kFused) {
+    return fused::modulate(result, shift_B1D, scale_B1D, x_BND.scalar_type());
+  }
   const at::Tensor factor = at::add(scale_B1D, 1);
   result = at::mul(result, factor);
   return at::add(result, shift_B1D);
@@ -38,9 +42,9 @@ at::Tensor add_gated(const at::Tensor& x_BND, at::Tensor branch_BND, const at::T
 }
 
 // x_BND turned across all heads, so that each head has frequencies of its own.
-at::Tensor rotate(const at::Tensor& x_BND, const RotaryTable& table) {
+at::Tensor rotate(const at::Tensor& x_BND, const RotaryTable& table, Ops ops) {
   at::Tensor x_BN1D = x_BND.unsqueeze(2);
-  x_BN1D = apply_rotary(x_BN1D, table);
+  x_BN1D = apply_rotary(x_BN1D, table, ops);
   return x_BN1D.squeeze(2);
 }
 
@@ -88,7 +92,7 @@ at::Tensor LtxBlock::forward(at::Tensor x_BND, const Conditions& conditions,
   at::Tensor branch_BND;
   {
     const Scope scope("self_attention_norm");
-    branch_BND = modulate_rms(x_BND, table_B1D[0], table_B1D[1]);
+    branch_BND = modulate_rms(x_BND, table_B1D[0], table_B1D[1], self_.ops);
   }
   branch_BND = self_attend(branch_BND, table);
   x_BND = add_gated(x_BND, std::move(branch_BND), table_B1D[2]);
@@ -96,7 +100,7 @@ at::Tensor LtxBlock::forward(at::Tensor x_BND, const Conditions& conditions,
   x_BND = at::add(x_BND, branch_BND);
   {
     const Scope scope("ffn_norm");
-    branch_BND = modulate_rms(x_BND, table_B1D[3], table_B1D[4]);
+    branch_BND = modulate_rms(x_BND, table_B1D[3], table_B1D[4], self_.ops);
   }
   branch_BND = feed_forward(ffn_, branch_BND);
   return add_gated(x_BND, std::move(branch_BND), table_B1D[5]);
@@ -107,8 +111,8 @@ at::Tensor LtxBlock::self_attend(const at::Tensor& x_BND, const RotaryTable& tab
   Projected projected = project(self_, x_BND, x_BND);
   {
     const Scope rotary("rotary");
-    projected.q = rotate(projected.q, table);
-    projected.k = rotate(projected.k, table);
+    projected.q = rotate(projected.q, table, self_.ops);
+    projected.k = rotate(projected.k, table, self_.ops);
   }
   split_heads(self_, projected);
   return attend(self_, std::move(projected), /*mask=*/at::Tensor());

@@ -5,6 +5,7 @@
 #include <ATen/ops/chunk.h>
 #include <ATen/ops/mul.h>
 
+#include "kernels/modulate/modulate.h"
 #include "models/layers/norm.h"
 #include "models/scope/scope.h"
 
@@ -26,8 +27,11 @@ at::Tensor add_gated(const at::Tensor& x_BND, at::Tensor branch_BND, const at::T
 }  // namespace
 
 at::Tensor modulate(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
-                    const at::Tensor& scale_B1D) {
+                    const at::Tensor& scale_B1D, Ops ops) {
   at::Tensor result = layer_norm_float32(x_BND, at::Tensor(), at::Tensor(), kEps);
+  if (ops == Ops::kFused) {
+    return fused::modulate(result, shift_B1D, scale_B1D, x_BND.scalar_type());
+  }
   const at::Tensor factor = at::add(scale_B1D, 1);
   result = at::mul(result, factor);
   result = at::add(result, shift_B1D);
@@ -72,7 +76,7 @@ at::Tensor WanBlock::forward(at::Tensor x_BND, const Conditions& conditions,
   at::Tensor branch_BND;
   {
     const Scope scope("self_attention_norm");
-    branch_BND = modulate(x_BND, table_B1D[0], table_B1D[1]);
+    branch_BND = modulate(x_BND, table_B1D[0], table_B1D[1], self_.ops);
   }
   branch_BND = self_attend(branch_BND, table);
   x_BND = add_gated(x_BND, std::move(branch_BND), table_B1D[2]);
@@ -85,7 +89,7 @@ at::Tensor WanBlock::forward(at::Tensor x_BND, const Conditions& conditions,
   x_BND = at::add(x_BND, branch_BND);
   {
     const Scope scope("ffn_norm");
-    branch_BND = modulate(x_BND, table_B1D[3], table_B1D[4]);
+    branch_BND = modulate(x_BND, table_B1D[3], table_B1D[4], self_.ops);
   }
   branch_BND = feed_forward(ffn_, branch_BND);
   return add_gated(x_BND, std::move(branch_BND), table_B1D[5]);
@@ -97,8 +101,8 @@ at::Tensor WanBlock::self_attend(const at::Tensor& x_BND, const RotaryTable& tab
   split_heads(self_, projected);
   {
     const Scope rotary("rotary");
-    projected.q = apply_rotary(projected.q, table);
-    projected.k = apply_rotary(projected.k, table);
+    projected.q = apply_rotary(projected.q, table, self_.ops);
+    projected.k = apply_rotary(projected.k, table, self_.ops);
   }
   return attend(self_, std::move(projected), /*mask=*/at::Tensor());
 }

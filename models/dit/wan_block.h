@@ -10,9 +10,10 @@
 namespace rematch::dit {
 
 // Wan's adaptive layer norm: LayerNorm without weights, times (1 + scale), plus shift, all in
-// float32; the result has x's dtype. shift and scale are float32.
+// float32; the result has x's dtype. shift and scale are float32. Fused: what follows the norm is
+// `rematch::modulate`.
 at::Tensor modulate(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
-                    const at::Tensor& scale_B1D);
+                    const at::Tensor& scale_B1D, Ops ops);
 
 class WanBlock {
  public:

@@ -46,7 +46,8 @@ GroupedQueryAttention::GroupedQueryAttention(Parameters& parameters, const std::
       heads_(spec.at("heads")),
       kv_heads_(spec.at("kv_heads")),
       head_dim_(spec.at("dim") / spec.at("heads")),
-      dropout_ratio_(dropout_ratio(spec)) {
+      dropout_ratio_(dropout_ratio(spec)),
+      ops_(ops_of(spec)) {
   const std::int64_t dim = spec.at("dim");
   const std::int64_t kv_dim = kv_heads_ * head_dim_;
   const std::int64_t rank = spec.option("adapter_rank");
@@ -70,8 +71,8 @@ at::Tensor GroupedQueryAttention::forward(const at::Tensor& x_TD, const RotaryTa
     q = q.view({batch_, tokens_, heads_, head_dim_});
     k = k.view({batch_, tokens_, kv_heads_, head_dim_});
     v = v.view({batch_, tokens_, kv_heads_, head_dim_});
-    q = apply_rotary(q, table);
-    k = apply_rotary(k, table);
+    q = apply_rotary(q, table, ops_);
+    k = apply_rotary(k, table, ops_);
   }
   at::Tensor out;
   {

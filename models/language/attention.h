@@ -22,6 +22,7 @@ class GroupedQueryAttention {
  private:
   std::int64_t batch_, tokens_, heads_, kv_heads_, head_dim_;
   double dropout_ratio_;
+  Ops ops_;
   AdaptedLinear wq_, wk_, wv_, wo_;
 };
 

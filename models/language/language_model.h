@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "models/layers/rotary.h"
@@ -21,9 +22,9 @@ inline constexpr double kLanguageNormEps = 1e-5;
 
 // RMSNorm in a scope of its own.
 inline at::Tensor language_norm(const char* scope_name, const at::Tensor& x_TD,
-                                const at::Tensor& weight) {
+                                const at::Tensor& weight, Ops ops) {
   const Scope scope(scope_name);
-  return rms_norm(x_TD, weight, kLanguageNormEps);
+  return rms_norm(x_TD, weight, kLanguageNormEps, ops);
 }
 
 // One pre-norm block. `Parts` says what it is made of: types Attention, with a constructor
@@ -37,10 +38,10 @@ class LanguageBlock {
       : LanguageBlock(parameters, "blocks." + std::to_string(layer), spec, layer) {}
 
   at::Tensor forward(at::Tensor x_TD, const RotaryTable& table) const {
-    at::Tensor branch_TD = language_norm("attention_norm", x_TD, attention_norm_);
+    at::Tensor branch_TD = language_norm("attention_norm", x_TD, attention_norm_, ops_);
     branch_TD = attention_.forward(branch_TD, table);
     x_TD = at::add(x_TD, branch_TD);
-    branch_TD = language_norm("ffn_norm", x_TD, ffn_norm_);
+    branch_TD = language_norm("ffn_norm", x_TD, ffn_norm_, ops_);
     branch_TD = ffn_.forward(branch_TD);
     return at::add(x_TD, branch_TD);
   }
@@ -49,12 +50,14 @@ class LanguageBlock {
   // Members are made, and so parameters listed, in the order of their declaration.
   LanguageBlock(Parameters& parameters, const std::string& name, const ModelSpec& spec,
                 std::int64_t layer)
-      : attention_norm_(
+      : ops_(ops_of(spec)),
+        attention_norm_(
             parameters.add(name + ".attention_norm.weight", {spec.at("dim")}, near_one())),
         attention_(parameters, name + ".attention", spec),
         ffn_norm_(parameters.add(name + ".ffn_norm.weight", {spec.at("dim")}, near_one())),
         ffn_(Parts::make_ffn(parameters, name, spec, layer)) {}
 
+  Ops ops_;
   at::Tensor attention_norm_;
   typename Parts::Attention attention_;
   at::Tensor ffn_norm_;
@@ -65,7 +68,8 @@ class LanguageBlock {
 template <typename Parts>
 class LanguageModel final : public Model {
  public:
-  LanguageModel(const ModelSpec& spec, at::Device device) : parameters_(dtype_of(spec), device) {
+  LanguageModel(const ModelSpec& spec, at::Device device)
+      : ops_(ops_of(spec)), parameters_(dtype_of(spec), device) {
     const std::int64_t dim = spec.at("dim");
     const std::int64_t num_frozen = spec.option("frozen_layers");
     const bool only_adapters_learn = spec.option("adapter_rank") > 0;
@@ -96,6 +100,7 @@ class LanguageModel final : public Model {
           },
           std::move(x));
     }
+    if (ops_ == Ops::kFused) return fused_loss(std::move(x), batch.tensors.at(1));
     x = logits(std::move(x));
     const Scope scope("loss");
     x = x.to(at::kFloat);
@@ -113,10 +118,18 @@ class LanguageModel final : public Model {
 
   at::Tensor logits(at::Tensor x_TD) const {
     const Scope scope("head");
-    x_TD = rms_norm(x_TD, head_norm_, kLanguageNormEps);
+    x_TD = rms_norm(x_TD, head_norm_, kLanguageNormEps, ops_);
     return apply_linear(head_, x_TD);
   }
 
+  // The head's linear belongs to the loss: the logits are never there.
+  at::Tensor fused_loss(at::Tensor x_TD, const at::Tensor& targets_T) const {
+    x_TD = language_norm("head", x_TD, head_norm_, ops_);
+    const Scope scope("loss");
+    return fused::linear_cross_entropy(x_TD, head_.weight, targets_T);
+  }
+
+  Ops ops_;
   Parameters parameters_;
   RotaryTable table_;
   at::Tensor embedding_, head_norm_;

@@ -7,6 +7,8 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/rsqrt.h>
 
+#include "kernels/rms_norm/rms_norm.h"
+
 namespace rematch {
 namespace {
 
@@ -21,7 +23,8 @@ at::Tensor normalise(const at::Tensor& x, double eps) {
 
 }  // namespace
 
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, Ops ops) {
+  if (ops == Ops::kFused) return fused::rms_norm(x, weight, eps);
   const at::Tensor wide = x.to(at::kFloat);
   at::Tensor normalised = normalise(wide, eps);
   normalised = normalised.to(x.scalar_type());

@@ -1,14 +1,17 @@
-// RMSNorm and LayerNorm as explicit op streams, the same on every device.
+// RMSNorm and LayerNorm, the same ops on every device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+
+#include "models/layers/ops.h"
 
 namespace rematch {
 
 // x * rsqrt(mean(x^2, last dim) + eps) * weight: `pow mean add rsqrt mul mul`. With a bfloat16 x
 // the statistics are float32, and the product with the weight is bfloat16 (as Llama 3 does). An
-// undefined weight is none.
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
+// undefined weight is none. Fused: `rematch::rms_norm`, whose product is rounded once.
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
+                    Ops ops = Ops::kEager);
 
 // (x - mean) / sqrt(var + eps) over the last dimension in float32: `native_layer_norm`. `weight`
 // and `bias` may be undefined. A bfloat16 x gives a float32 result.

@@ -9,6 +9,8 @@
 
 #include <cmath>
 
+#include "kernels/rope/rope.h"
+
 namespace rematch {
 namespace {
 
@@ -66,7 +68,8 @@ RotaryTable make_rotary_table(
   return table;
 }
 
-at::Tensor apply_rotary(const at::Tensor& x_BSHD, const RotaryTable& table) {
+at::Tensor apply_rotary(const at::Tensor& x_BSHD, const RotaryTable& table, Ops ops) {
+  if (ops == Ops::kFused) return fused::rope(x_BSHD, table.cosine, table.sine);
   const at::Tensor wide = x_BSHD.to(at::kFloat);
   const std::vector<at::Tensor> pair =
       at::unbind(wide.view({wide.size(0), wide.size(1), wide.size(2), wide.size(3) / 2, 2}), -1);

@@ -7,6 +7,8 @@
 #include <functional>
 #include <vector>
 
+#include "models/layers/ops.h"
+
 namespace rematch {
 
 // Constants: [tokens, 1, head_dim / 2] each, float32. Angles, cosines and sines are computed in
@@ -36,7 +38,7 @@ RotaryTable make_rotary_table(
     const std::function<double(std::int64_t token, std::int64_t pair)>& angle, at::Device device);
 
 // Turns x_BSHD, contiguous in each head, in float32; gives x's dtype: `view unbind mul mul sub mul
-// mul add stack view`.
-at::Tensor apply_rotary(const at::Tensor& x_BSHD, const RotaryTable& table);
+// mul add stack view`. Fused: `rematch::rope`.
+at::Tensor apply_rotary(const at::Tensor& x_BSHD, const RotaryTable& table, Ops ops = Ops::kEager);
 
 }  // namespace rematch

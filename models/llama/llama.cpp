@@ -12,7 +12,7 @@ namespace {
 class LlamaFfn {
  public:
   LlamaFfn(Parameters& parameters, const std::string& name, const ModelSpec& spec)
-      : part_(parameters, name + ".ffn", spec.at("dim"), spec.at("ffn"),
+      : part_(parameters, name + ".ffn", spec.at("dim"), spec.at("ffn"), ops_of(spec),
               spec.option("adapter_rank")),
         dropout_ratio_(dropout_ratio(spec)) {}
 

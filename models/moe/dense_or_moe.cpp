@@ -7,7 +7,7 @@ namespace rematch {
 
 DenseOrMoe DenseOrMoe::dense(Parameters& parameters, const std::string& name,
                              const ModelSpec& spec) {
-  return {FeedForward(parameters, name + ".ffn", spec.at("dim"), spec.at("ffn")),
+  return {FeedForward(parameters, name + ".ffn", spec.at("dim"), spec.at("ffn"), ops_of(spec)),
           dropout_ratio(spec)};
 }
 

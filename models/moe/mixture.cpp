@@ -19,6 +19,7 @@
 
 #include <optional>
 
+#include "kernels/silu_mul/silu_mul.h"
 #include "models/scope/scope.h"
 
 namespace rematch {
@@ -52,6 +53,7 @@ Mixture::Mixture(Parameters& parameters, const std::string& name, const ModelSpe
                  RouterScore score, ScoreApplied applied)
     : score_(score),
       applied_(applied),
+      ops_(ops_of(spec)),
       top_k_(spec.at("top_k")),
       gate_(parameters.add(name + ".router.gate.weight", {spec.at("experts"), spec.at("dim")},
                            uniform_by_fan_in(spec.at("dim")))),
@@ -61,7 +63,8 @@ Mixture::Mixture(Parameters& parameters, const std::string& name, const ModelSpe
                       spec.at("expert_ffn"))),
       w2_(add_experts(parameters, name + ".experts.w2", spec, spec.at("expert_ffn"),
                       spec.at("dim"))),
-      shared_(parameters, name + ".shared_experts", spec.at("dim"), spec.at("shared_ffn")) {
+      shared_(parameters, name + ".shared_experts", spec.at("dim"), spec.at("shared_ffn"),
+              ops_of(spec)) {
   const auto options = at::TensorOptions().dtype(at::kInt).device(parameters.device());
   ones_R_ = at::ones({spec.at("batch") * spec.at("tokens") * top_k_}, options);
   zeros_E_ = at::zeros({spec.at("experts")}, options);
@@ -116,6 +119,11 @@ at::Tensor Mixture::dispatch(const at::Tensor& x_TD, const Routing& routing) con
 at::Tensor Mixture::run_experts(const at::Tensor& x_RD, const at::Tensor& row_ends_E) const {
   const Scope scope("experts");
   at::Tensor hidden_RF = grouped_linear(x_RD, w1_, row_ends_E);
+  if (ops_ == Ops::kFused) {
+    const at::Tensor up_RF = grouped_linear(x_RD, w3_, row_ends_E);
+    hidden_RF = fused::silu_mul(hidden_RF, up_RF);
+    return grouped_linear(hidden_RF, w2_, row_ends_E);
+  }
   hidden_RF = at::silu(hidden_RF);
   const at::Tensor up_RF = grouped_linear(x_RD, w3_, row_ends_E);
   hidden_RF = at::mul(hidden_RF, up_RF);

@@ -43,6 +43,7 @@ class Mixture {
 
   RouterScore score_;
   ScoreApplied applied_;
+  Ops ops_;
   std::int64_t top_k_;
   at::Tensor gate_;
   at::Tensor w1_, w3_, w2_;

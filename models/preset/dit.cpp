@@ -66,7 +66,8 @@ std::vector<DimensionEntry> dit_dimensions() {
           {"text_dim", "width of the text embedding", 1, kMaxWidth},
           {"freq_dim", "width of the sinusoidal time embedding; even", 2, kMaxCount},
           {"channels", "latent channels", 1, kMaxCount},
-          kDropout};
+          kDropout,
+          kFusedOps};
 }
 
 Dimensions grid(std::int64_t frames, std::int64_t height, std::int64_t width) {

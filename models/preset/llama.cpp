@@ -43,6 +43,7 @@ const Family& llama_family() {
        kTokens,
        {"tied", "1: embedding and head share one weight", 0, 1},
        kDropout,
+       kFusedOps,
        {"frozen_layers", "embedding and first blocks that do not learn; 0: all learn", 0,
         kMaxLayers, /*is_option=*/true},
        {"adapter_rank", "rank of low-rank adapters, which alone learn; 0: none", 0, kMaxCount,

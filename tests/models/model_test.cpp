@@ -98,6 +98,12 @@ const std::vector<Shape>& shapes() {
         {"shared_ffn", 3},
         {"batch", 1},
         {"tokens", 9}}},
+      {"llama_small", {{"layers", 2}, {"fused_ops", 1}, {"tied", 1}, {"adapter_rank", 3}}},
+      {"llama_small", {{"layers", 3}, {"fused_ops", 1}, {"frozen_layers", 2}}},
+      {"moe_small", {{"layers", 2}, {"fused_ops", 1}, {"dropout_percent", 10}}},
+      {"deepseek_small", {{"layers", 2}, {"fused_ops", 1}}},
+      {"wan_small", {{"layers", 1}, {"fused_ops", 1}}},
+      {"ltx_small", {{"layers", 1}, {"fused_ops", 1}}},
   };
   return list;
 }

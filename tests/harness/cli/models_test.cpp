@@ -97,6 +97,29 @@ TEST_CASE("run counts, compares bits and writes a valid report") {
   }
 }
 
+TEST_CASE("a run with fused ops says so, counts them and holds what was predicted") {
+  for (const std::string& model : {kTinyLlama, kTinyDit}) {
+    const Outcome outcome = rematch("run " + model +
+                                    "--ops fused --policy none,full --schedule both --steps 2 "
+                                    "--blocks 0 --json");
+    CAPTURE(model, outcome.err);
+    REQUIRE(outcome.code == 0);
+    const Json report = Json::parse(outcome.out);
+    for (const Json& point : report["points"]) {
+      CAPTURE(point["policy"]);
+      CHECK(point["identity"]["ops"] == "fused");
+      CHECK(point["identity"]["dimensions"]["fused_ops"] == 1);
+      CHECK(point["parity"]["gradient_bits_equal"] == true);
+      CHECK(point["counts"] == point["predicted_counts"]);
+      CHECK(point["memory"]["peak_allocated_bytes"] ==
+            point["memory"]["predicted_peak_allocated_bytes"]);
+      const Json& backward = point["ops"]["backward"];
+      CHECK(point["ops"]["forward"]["rematch::rms_norm"] == backward["rematch::rms_norm_backward"]);
+      CHECK_FALSE(point["ops"]["forward"].contains("aten::rsqrt"));
+    }
+  }
+}
+
 TEST_CASE("a run of a plan file is the run of its policy") {
   const ScratchFolder scratch;
   const std::string plan = scratch.file("plan.json");
@@ -125,6 +148,8 @@ TEST_CASE("bad inputs are refused in one line") {
                     "did you mean 'cpu'");
   check_usage_error("run " + kTinyLlama + "--policy full --schedule demand" + steps,
                     "did you mean 'on_demand'");
+  check_usage_error("run " + kTinyLlama + "--policy full --ops fusd" + steps,
+                    "allowed are eager, fused");
   check_usage_error("run " + kTinyLlama + "--policy full --optimizer sgd" + steps, "adamw");
   check_usage_error("run " + kTinyLlama + "--policy full --steps 0", "--steps");
   check_usage_error("run " + kTinyLlama + "--policy full --timeout 10" + steps, "unit");

@@ -37,6 +37,10 @@ const std::vector<ModelCase>& cases() {
       list.push_back({"wan_small", wan, dtype});
       list.push_back({"ltx_small", wan, dtype});
     }
+    for (std::size_t i = 0, plain = list.size(); i < plain; ++i) {
+      list.push_back(list[i]);
+      list.back().dimensions["fused_ops"] = 1;
+    }
     return list;
   }();
   return all;
@@ -45,6 +49,7 @@ const std::vector<ModelCase>& cases() {
 TEST_CASE("every policy has the bits of no checkpointing, on_demand no more ops or bytes") {
   for (const ModelCase& which : cases()) {
     const Trace trace = ModelInstance(which).trace();
+    CAPTURE(which.preset, which.dtype, which.dimensions.contains("fused_ops"));
     ModelInstance plain(which);
     const ModelStep none = run_step(plain, nullptr);
     for (const char* policy : kPolicies) {

@@ -1,0 +1,102 @@
+// Models with fused ops held to the same models without.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/linalg_vector_norm.h>
+
+#include <cmath>
+#include <set>
+
+#include "tests/models/model_checks.h"
+#include "tests/models/op_stream.h"
+#include "tests/support/catch.h"
+
+using namespace rematch;
+
+namespace {
+
+constexpr const char* kPresets[] = {"llama_small", "moe_small", "deepseek_small", "wan_small",
+                                    "ltx_small"};
+
+struct Step {
+  double loss;
+  std::vector<NamedTensor> gradients;
+  std::set<std::string> ops;  // of forward
+};
+
+Step step(const std::string& preset, const std::string& dtype, std::int64_t fused) {
+  const ModelSpec spec = spec_of(preset, {{"layers", 2}, {"fused_ops", fused}}, dtype);
+  const auto model = make_model(spec, at::kCPU);
+  const Batch batch = make_data(spec, "", 1, at::kCPU)->batch(0);
+  OpStream stream;
+  at::Tensor loss;
+  {
+    const OpModeGuard guard(&stream);
+    loss = model->loss(batch);
+  }
+  loss.backward();
+  const std::vector<std::string> names = stream.names();
+  Step result{loss.item<double>(), {}, {names.begin(), names.end()}};
+  for (const NamedTensor& parameter : model->parameters()) {
+    result.gradients.push_back({parameter.name, parameter.tensor.grad()});
+  }
+  return result;
+}
+
+double norm_of(const at::Tensor& x) {
+  return at::linalg_vector_norm(x.to(at::kDouble)).item<double>();
+}
+
+}  // namespace
+
+// Fused ops round once where the composition rounds at each op, and sum in another order. Stated
+// tolerance: the loss to 1e-6, each gradient to 1e-4 of its norm in float32; in bfloat16, whose
+// elements are 2^-9 apart, 5e-3 and 6e-2.
+TEST_CASE("fused ops give the loss and gradients of ATen's within a tolerance") {
+  for (const char* preset : kPresets) {
+    for (const bool wide : {true, false}) {
+      const std::string dtype = wide ? "float32" : "bfloat16";
+      CAPTURE(preset, dtype);
+      const Step eager = step(preset, dtype, 0);
+      const Step fused = step(preset, dtype, 1);
+      CHECK(std::abs(fused.loss - eager.loss) <= (wide ? 1e-6 : 5e-3) * std::abs(eager.loss));
+      for (std::size_t i = 0; i < eager.gradients.size(); ++i) {
+        CAPTURE(eager.gradients[i].name);
+        const at::Tensor& expected = eager.gradients[i].tensor;
+        const double difference = norm_of(fused.gradients[i].tensor.to(at::kDouble) - expected);
+        CHECK(difference <= (wide ? 1e-4 : 6e-2) * norm_of(expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("fused models have the same bits every time") {
+  for (const char* preset : kPresets) {
+    CAPTURE(preset);
+    const Step first = step(preset, "bfloat16", 1);
+    const Step second = step(preset, "bfloat16", 1);
+    CHECK(first.loss == second.loss);
+    for (std::size_t i = 0; i < first.gradients.size(); ++i) {
+      CHECK(first.gradients[i].tensor.equal(second.gradients[i].tensor));
+    }
+  }
+}
+
+TEST_CASE("each model runs the fused ops it has a use for, and none of what they replace") {
+  const std::map<std::string, std::vector<std::string>> expected = {
+      {"llama_small", {"rms_norm", "rope", "silu_mul", "linear_cross_entropy"}},
+      {"moe_small", {"rms_norm", "rope", "silu_mul", "linear_cross_entropy"}},
+      {"deepseek_small", {"rms_norm", "rope", "silu_mul", "linear_cross_entropy"}},
+      {"wan_small", {"rms_norm", "rope", "modulate"}},
+      {"ltx_small", {"rms_norm", "rope", "modulate"}}};
+  for (const auto& [preset, names] : expected) {
+    CAPTURE(preset);
+    const std::set<std::string> fused = step(preset, "bfloat16", 1).ops;
+    for (const std::string& name : names) CHECK(fused.contains("rematch::" + name));
+    for (const char* replaced : {"aten::rsqrt", "aten::stack", "aten::_log_softmax"}) {
+      CAPTURE(replaced);
+      CHECK_FALSE(fused.contains(replaced));
+    }
+    for (const std::string& name : step(preset, "bfloat16", 0).ops) {
+      if (name.starts_with("rematch::")) CHECK(name.find("attention") != std::string::npos);
+    }
+  }
+}
