@@ -1,0 +1,165 @@
+// Forward and backward of each fused op over those of the ATen ops it stands for, by turns, on the
+// CPU. Sizes are a block's of a 1B model at 512 tokens, more than the caches hold, and of the small
+// presets.
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/chunk.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/silu.h>
+#include <benchmark/benchmark.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
+#include "kernels/modulate/modulate.h"
+#include "kernels/silu_mul/silu_mul.h"
+#include "models/layers/norm.h"
+#include "models/layers/rotary.h"
+#include "tests/benchmarks/rows.h"
+#include "tests/benchmarks/turns.h"
+
+namespace rematch::benchmarks {
+namespace {
+
+constexpr int kNumSweeps = 36;
+constexpr double kEps = 1e-5;
+
+using Tensors = std::vector<at::Tensor>;
+
+struct Case {
+  std::string name;
+  std::function<at::Tensor(const Tensors&, Ops)> run;
+  std::function<Tensors(at::ScalarType)> make_inputs;  // those that require a gradient get one
+  int repetitions = 1;
+};
+
+at::Tensor leaf(at::IntArrayRef sizes, at::ScalarType dtype) {
+  return at::randn(sizes).to(dtype).requires_grad_(true);
+}
+
+at::Tensor normalise(const Tensors& inputs, Ops ops) {
+  return rms_norm(inputs[0], inputs[1], kEps, ops);
+}
+
+at::Tensor modulate(const Tensors& inputs, Ops ops) {
+  if (ops == Ops::kFused) {
+    return fused::modulate(inputs[0], inputs[1], inputs[2], inputs[0].scalar_type());
+  }
+  const at::Tensor factor = inputs[2] + 1;
+  return inputs[0] * factor + inputs[1];
+}
+
+at::Tensor rotate(const Tensors& inputs, Ops ops) {
+  return apply_rotary(inputs[0], {inputs[1], inputs[2]}, ops);
+}
+
+at::Tensor gate(const Tensors& inputs, Ops ops) {
+  if (ops == Ops::kFused) return fused::silu_mul(inputs[0], inputs[1]);
+  return at::mul(at::silu(inputs[0]), inputs[1]);
+}
+
+at::Tensor loss(const Tensors& inputs, Ops ops) {
+  if (ops == Ops::kFused) return fused::linear_cross_entropy(inputs[0], inputs[1], inputs[2]);
+  return at::cross_entropy_loss(at::linear(inputs[0], inputs[1]).to(at::kFloat), inputs[2]);
+}
+
+Tensors loss_inputs(std::int64_t tokens, std::int64_t width, std::int64_t classes,
+                    at::ScalarType dtype) {
+  return {leaf({tokens, width}, dtype), leaf({classes, width}, dtype),
+          at::randint(classes, {tokens}, at::TensorOptions().dtype(at::kLong))};
+}
+
+std::vector<Case> cases() {
+  using Type = at::ScalarType;
+  return {
+      {"rms_norm [512, 2048]", normalise,
+       [](Type type) {
+         return Tensors{leaf({512, 2048}, type), leaf({2048}, type)};
+       }},
+      {"rms_norm [256, 128]", normalise,
+       [](Type type) {
+         return Tensors{leaf({256, 128}, type), leaf({128}, type)};
+       },
+       8},
+      {"modulate [1, 512, 2048]", modulate,
+       [](Type type) {
+         return Tensors{leaf({1, 512, 2048}, type), leaf({1, 1, 2048}, type),
+                        leaf({1, 1, 2048}, type)};
+       }},
+      {"modulate [2, 128, 96]", modulate,
+       [](Type type) {
+         return Tensors{leaf({2, 128, 96}, type), leaf({2, 1, 96}, type), leaf({2, 1, 96}, type)};
+       },
+       8},
+      {"rope [1, 512, 32, 64]", rotate,
+       [](Type type) {
+         return Tensors{leaf({1, 512, 32, 64}, type), at::randn({512, 1, 32}),
+                        at::randn({512, 1, 32})};
+       }},
+      {"rope [2, 128, 4, 32]", rotate,
+       [](Type type) {
+         return Tensors{leaf({2, 128, 4, 32}, type), at::randn({128, 1, 16}),
+                        at::randn({128, 1, 16})};
+       },
+       8},
+      {"silu_mul [512, 8192]", gate,
+       [](Type type) {
+         return Tensors{leaf({512, 8192}, type), leaf({512, 8192}, type)};
+       }},
+      {"silu_mul [256, 352]", gate,
+       [](Type type) {
+         return Tensors{leaf({256, 352}, type), leaf({256, 352}, type)};
+       },
+       8},
+      {"linear_cross_entropy [512, 128] x 32000", loss,
+       [](Type type) { return loss_inputs(512, 128, 32'000, type); }},
+      {"linear_cross_entropy [256, 128] x 256", loss,
+       [](Type type) { return loss_inputs(256, 128, 256, type); }, 8},
+      {"linear_cross_entropy [256, 1024] x 16000", loss,
+       [](Type type) { return loss_inputs(256, 1024, 16'000, type); }},
+  };
+}
+
+void step(const Case& which, const Tensors& inputs, Ops ops) {
+  const at::Tensor out = which.run(inputs, ops);
+  Tensors differentiated;
+  for (const at::Tensor& input : inputs) {
+    if (input.requires_grad()) differentiated.push_back(input);
+  }
+  torch::autograd::grad({out}, differentiated, {out.detach()});
+}
+
+void compare(benchmark::State& state, const Case& which, at::ScalarType dtype) {
+  const Tensors inputs = which.make_inputs(dtype);
+  Turns turns(which.repetitions);
+  const std::size_t eager = turns.add([&] { step(which, inputs, Ops::kEager); });
+  const std::size_t fused = turns.add([&] { step(which, inputs, Ops::kFused); });
+  for (auto _ : state) turns.sweep();
+  const Estimate ratio = turns.ratio(fused, eager);
+  state.counters["fused / eager"] = ratio.value;
+  add_row({"fused", which.name + ", " + c10::toString(dtype), "x", ratio, 1.0, {}, true});
+}
+
+}  // namespace
+}  // namespace rematch::benchmarks
+
+int main(int argc, char** argv) {
+  using namespace rematch::benchmarks;
+  at::set_num_threads(1);
+  for (const Case& which : cases()) {
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+      const std::string name = "fused/" + which.name + "/" + c10::toString(dtype);
+      benchmark::RegisterBenchmark(name.c_str(), compare, which, dtype)
+          ->Iterations(kNumSweeps)
+          ->Unit(benchmark::kMillisecond);
+    }
+  }
+  return run_benchmarks(argc, argv);
+}
