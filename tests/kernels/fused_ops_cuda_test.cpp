@@ -1,0 +1,94 @@
+// The CUDA kernels of the fused ops against the CPU's in double.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
+#include "kernels/modulate/modulate.h"
+#include "kernels/rms_norm/rms_norm.h"
+#include "kernels/rope/rope.h"
+#include "kernels/silu_mul/silu_mul.h"
+#include "tests/support/cuda.h"
+
+namespace rematch {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+using Function = at::Tensor (*)(const Tensors&);
+
+struct Case {
+  const char* name;
+  Function function;
+  std::vector<std::vector<std::int64_t>> sizes;  // of the inputs that get a gradient
+  Tensors constants = {};                        // inputs after those, as they are
+};
+
+// Widths that no block of threads divides, more rows than a block of partial sums.
+std::vector<Case> cases() {
+  const auto angle = at::randn({5, 1, 9});
+  return {
+      {"rms_norm",
+       [](const Tensors& in) { return fused::rms_norm(in[0], in[1], 1e-5); },
+       {{70, 300}, {300}}},
+      {"modulate",
+       [](const Tensors& in) { return fused::modulate(in[0], in[1], in[2], in[0].scalar_type()); },
+       {{2, 70, 300}, {2, 1, 300}, {2, 1, 300}}},
+      {"rope",
+       [](const Tensors& in) { return fused::rope(in[0], in[1], in[2]); },
+       {{2, 5, 3, 18}},
+       {angle.cos(), angle.sin()}},
+      {"silu_mul",
+       [](const Tensors& in) { return fused::silu_mul(in[0], in[1]); },
+       {{7, 300}, {7, 300}}},
+      {"linear_cross_entropy",
+       [](const Tensors& in) { return fused::linear_cross_entropy(in[0], in[1], in[2]); },
+       {{2100, 16}, {600, 16}},
+       {at::randint(600, {2100}, at::TensorOptions().dtype(at::kLong))}}};
+}
+
+// The output, then the gradients.
+Tensors run(const Case& which, const Tensors& values, at::ScalarType dtype, at::Device device) {
+  Tensors inputs;
+  for (const at::Tensor& value : values) {
+    inputs.push_back(value.to(dtype).to(device).requires_grad_(true));
+  }
+  const Tensors differentiated = inputs;
+  for (const at::Tensor& constant : which.constants) inputs.push_back(constant.to(device));
+  const at::Tensor out = which.function(inputs);
+  Tensors results = torch::autograd::grad({out}, differentiated, {out.detach()});
+  results.insert(results.begin(), out.detach());
+  return results;
+}
+
+// `tolerance` of the largest element: a few roundings of the dtype.
+void check_case(const Case& which, at::ScalarType dtype, double tolerance) {
+  CAPTURE(which.name, dtype);
+  Tensors values;
+  for (const auto& sizes : which.sizes) {
+    values.push_back(at::randn(sizes).to(dtype).to(at::kDouble));
+  }
+  const Tensors expected = run(which, values, at::kDouble, at::kCPU);
+  const Tensors found = run(which, values, dtype, at::kCUDA);
+  const Tensors again = run(which, values, dtype, at::kCUDA);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CAPTURE(i);
+    const at::Tensor difference = found[i].cpu().to(at::kDouble) - expected[i];
+    const double largest = expected[i].abs().max().item<double>();
+    CHECK(difference.abs().max().item<double>() <= tolerance * (1.0 + largest));
+    CHECK(at::equal(found[i], again[i]));
+  }
+}
+
+TEST_CASE("fused ops on CUDA agree with the CPU's, and repeat their bits", "[gpu]") {
+  REMATCH_NEEDS_CUDA();
+  for (const Case& which : cases()) {
+    check_case(which, at::kFloat, 2e-5);
+    check_case(which, at::kBFloat16, 3e-2);
+    check_case(which, at::kDouble, 1e-12);
+  }
+}
+
+}  // namespace
+}  // namespace rematch
