@@ -2,6 +2,8 @@
 // again, or one line. Anything else (another exception, a crash, a hang) fails.
 #include "policies/trace/file.h"
 #include "reports/record/record_json.h"
+#include "reports/render/csv.h"
+#include "reports/render/page.h"
 #include "reports/render/table.h"
 #include "reports/schema/validate.h"
 #include "tests/reports/sample_report.h"
@@ -35,6 +37,8 @@ void use(const Json& json) {
   const Report report = report_from_json(json);
   report_to_json(report);
   render_table(report, TableFormat::kText, 100);
+  render_page({{"report.json", report}});
+  render_csv({{"report.json", report}});
 }
 
 // Empty if `json` was used or refused; else what happened instead.

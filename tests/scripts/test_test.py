@@ -23,6 +23,7 @@ class TestCommandTest(unittest.TestCase):
         shutil.copy(ROOT / "scripts" / "test", self.root / "scripts" / "test")
         self.stand_in("scripts/setup", "exit 0")
         self.stand_in("scripts/check", "echo 'checks: 5 passed, 0 failed, 0 skipped'")
+        self.stand_in("scripts/test_page", "exit 0")
         self.presets(lite=(10, 0, 0, 1), dev=(20, 0, 1, 3))
 
     def stand_in(self, name, body):
@@ -43,31 +44,39 @@ class TestCommandTest(unittest.TestCase):
         return done.returncode, done.stdout.strip().splitlines()
 
     def test_the_last_line_adds_up_both_presets_and_the_checks(self):
-        # lite 9 + dev 16 + checks 5 passed; lite 1, dev 3 skipped and 1 disabled.
+        # lite 9 + dev 16 + checks 5 + page 1 passed; lite 1, dev 3 skipped and 1 disabled.
         status, lines = self.run_test()
-        self.assertEqual((status, lines[-1]), (0, "30 passed, 0 failed, 5 skipped"))
+        self.assertEqual((status, lines[-1]), (0, "31 passed, 0 failed, 5 skipped"))
 
     def test_a_failed_test_fails_the_command(self):
         self.presets(status=8, lite=(10, 2, 0, 0), dev=(20, 0, 0, 0))
         status, lines = self.run_test()
         # cmake fails for dev as well here, without a failing test in it: one more failure.
-        self.assertEqual((status, lines[-1]), (1, "33 passed, 3 failed, 0 skipped"))
+        self.assertEqual((status, lines[-1]), (1, "34 passed, 3 failed, 0 skipped"))
 
     def test_a_build_that_leaves_no_report_is_a_failure_though_an_older_report_lies_there(self):
         self.run_test()
         self.stand_in("bin/cmake", "exit 1")
         status, lines = self.run_test()
-        self.assertEqual((status, lines[-1]), (1, "5 passed, 2 failed, 0 skipped"))
+        self.assertEqual((status, lines[-1]), (1, "6 passed, 2 failed, 0 skipped"))
 
     def test_a_failed_check_fails_the_command(self):
         self.stand_in("scripts/check", "echo 'checks: 4 passed, 1 failed, 0 skipped'; exit 1")
         status, lines = self.run_test()
-        self.assertEqual((status, lines[-1]), (1, "29 passed, 1 failed, 5 skipped"))
+        self.assertEqual((status, lines[-1]), (1, "30 passed, 1 failed, 5 skipped"))
 
     def test_checks_that_crash_are_a_failure(self):
         self.stand_in("scripts/check", "exit 1")
         status, lines = self.run_test()
-        self.assertEqual((status, lines[-1]), (1, "25 passed, 1 failed, 5 skipped"))
+        self.assertEqual((status, lines[-1]), (1, "26 passed, 1 failed, 5 skipped"))
+
+    def test_a_page_without_a_browser_is_skipped_and_a_bad_one_fails(self):
+        self.stand_in("scripts/test_page", "exit 77")
+        status, lines = self.run_test()
+        self.assertEqual((status, lines[-1]), (0, "30 passed, 0 failed, 6 skipped"))
+        self.stand_in("scripts/test_page", "exit 1")
+        status, lines = self.run_test()
+        self.assertEqual((status, lines[-1]), (1, "30 passed, 1 failed, 5 skipped"))
 
     def test_a_set_up_that_needs_the_user_ends_it_with_the_set_ups_exit_code(self):
         self.stand_in("scripts/setup", "exit 2")

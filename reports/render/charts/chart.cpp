@@ -1,0 +1,96 @@
+#include "reports/render/charts/chart.h"
+
+#include <algorithm>
+
+#include "policies/trace/suggest.h"
+#include "reports/render/charts/count_chart.h"
+#include "reports/render/charts/forest_chart.h"
+#include "reports/render/charts/front_chart.h"
+#include "reports/render/charts/holder_chart.h"
+#include "reports/render/charts/loss_chart.h"
+#include "reports/render/charts/memory_chart.h"
+#include "reports/render/charts/time_chart.h"
+
+namespace rematch {
+namespace {
+
+constexpr double kWidth = 900;
+constexpr double kRowsWidth = 640;
+constexpr double kMargin = 16;
+constexpr int kPanelColumns = 3;
+
+std::string not_in_report(const std::string& what) {
+  return "the report has no " + what + "; measure it with rematch run, or draw another chart";
+}
+
+// Nothing touches the edge of a file's picture.
+Picture with_margin(const Picture& inner) {
+  Picture picture{inner.title, inner.width + 2 * kMargin, inner.height + 2 * kMargin, {}};
+  insert(picture, inner, {kMargin, kMargin});
+  return picture;
+}
+
+std::variant<Picture, Rejected> draw(const std::string& name, const std::vector<Variant>& variants,
+                                     std::optional<Bytes> limit) {
+  if (name == "front") {
+    if (!has_front(variants)) return Rejected{not_in_report("point with a peak and a step time")};
+    return draw_front(variants, limit, kWidth);
+  }
+  if (name == "memory") {
+    if (std::none_of(variants.begin(), variants.end(), has_timeline)) {
+      return Rejected{not_in_report("memory timeline")};
+    }
+    return draw_memory_panels(variants, kPanelColumns);
+  }
+  if (name == "attention" || name == "matmul") {
+    const OpClass op_class = name == "matmul" ? OpClass::kMatmul : OpClass::kAttentionForward;
+    if (!has_counts(variants, op_class)) return Rejected{not_in_report("op counts")};
+    return draw_bars(count_chart(variants, op_class), kRowsWidth);
+  }
+  if (name == "holders") {
+    if (!has_holders(variants)) return Rejected{not_in_report("peaks")};
+    return draw_bars(holder_chart(variants), kRowsWidth);
+  }
+  if (name == "time") {
+    if (!has_times(variants)) return Rejected{not_in_report("times of phases")};
+    return draw_bars(phase_time_chart(variants), kRowsWidth);
+  }
+  if (name == "ratio") {
+    const ForestChart chart = step_ratio_chart(variants);
+    if (chart.rows.empty()) return Rejected{not_in_report("ratios of step times")};
+    return draw_forest(chart, kRowsWidth);
+  }
+  const std::vector<LossCurve> curves = loss_curves(variants);
+  if (curves.empty()) return Rejected{not_in_report("losses")};
+  return draw_losses(curves, kRowsWidth);
+}
+
+}  // namespace
+
+const std::vector<std::string>& chart_names() {
+  static const std::vector<std::string> kNames = {"front",   "memory", "attention", "matmul",
+                                                  "holders", "time",   "ratio",     "loss"};
+  return kNames;
+}
+
+std::optional<Bytes> memory_limit(const Comparison& comparison, const Environment& environment) {
+  const bool on_cpu = comparison.points.front().point->device == "cpu";
+  return on_cpu ? environment.host_memory : environment.device_memory;
+}
+
+std::variant<Picture, Rejected> draw_chart(const std::string& name, const Comparison& comparison,
+                                           const Environment& environment) {
+  const std::vector<std::string>& names = chart_names();
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    std::string allowed;
+    for (const std::string& known : names) allowed += (allowed.empty() ? "" : ", ") + known;
+    return Rejected{"there is no chart '" + name + "'" + did_you_mean(name, names) +
+                    "; the charts are " + allowed};
+  }
+  const std::vector<Variant> variants = variants_of(comparison);
+  auto drawn = draw(name, variants, memory_limit(comparison, environment));
+  if (const auto* picture = std::get_if<Picture>(&drawn)) return with_margin(*picture);
+  return drawn;
+}
+
+}  // namespace rematch

@@ -1,0 +1,25 @@
+// The charts by name, each as one picture that stands alone.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "policies/plan/rejected.h"
+#include "reports/record/environment.h"
+#include "reports/render/comparison.h"
+#include "reports/render/svg.h"
+
+namespace rematch {
+
+// "front", "memory", "attention", ...
+const std::vector<std::string>& chart_names();
+
+// Rejected: no such chart, or the comparison lacks what it shows.
+std::variant<Picture, Rejected> draw_chart(const std::string& name, const Comparison& comparison,
+                                           const Environment& environment);
+
+// The limit that a front is drawn against: the device's memory, on a CPU the host's.
+std::optional<Bytes> memory_limit(const Comparison& comparison, const Environment& environment);
+
+}  // namespace rematch

@@ -1,0 +1,114 @@
+#include "reports/render/charts/forest_chart.h"
+
+#include <algorithm>
+
+#include "reports/render/charts/legend.h"
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+constexpr double kLegendGap = 8;
+constexpr double kMarkerRoom = 6;
+
+Paint paint_of(const std::string& verdict) {
+  if (verdict == "slower" || verdict == "higher" || verdict == "fail") return Paint::kOrange;
+  if (verdict == "faster" || verdict == "lower") return Paint::kBlue;
+  return Paint::kGrey;
+}
+
+Axis axis_around_one(const ForestChart& chart, double width) {
+  double low = 1;
+  double high = 1;
+  for (const ForestRow& row : chart.rows) {
+    for (const double end : row.interval.value_or(
+             std::array<double, 2>{row.ratio.value_or(1), row.ratio.value_or(1)})) {
+      low = std::min(low, end);
+      high = std::max(high, end);
+    }
+  }
+  const double margin = std::max(0.01, 0.04 * (high - low));
+  return make_axis(Quantity::kNumber, low - margin, high + margin, width < 450 ? 4 : 5);
+}
+
+void draw_row(Picture& picture, const ForestRow& row, const Box& lane, const Scale& scale) {
+  if (!row.ratio) return;
+  const Paint paint = paint_of(row.verdict);
+  const double middle = (lane.top + lane.bottom) / 2;
+  if (row.interval) {
+    const double from = scale((*row.interval)[0]);
+    const double to = scale((*row.interval)[1]);
+    picture.add(Line{{from, middle}, {to, middle}, paint, 2});
+    for (const double end : {from, to}) {
+      picture.add(Line{{end, middle - 4}, {end, middle + 4}, paint, 2});
+    }
+  }
+  picture.add(Marker{MarkerKind::kCircle,
+                     {scale(*row.ratio), middle},
+                     4.5,
+                     paint,
+                     Paint::kSurface,
+                     row.text.hint});
+}
+
+std::vector<LegendEntry> legend_of(const ForestChart& chart) {
+  std::vector<LegendEntry> entries;
+  for (const ForestRow& row : chart.rows) {
+    const bool known = std::any_of(entries.begin(), entries.end(),
+                                   [&row](const auto& entry) { return entry.text == row.verdict; });
+    if (!known && !row.verdict.empty() && row.ratio) {
+      entries.push_back({MarkerKind::kCircle, paint_of(row.verdict), Paint::kNone, row.verdict});
+    }
+  }
+  return entries;
+}
+
+}  // namespace
+
+Picture draw_forest(const ForestChart& chart, double width) {
+  std::vector<RowText> rows;
+  for (const ForestRow& row : chart.rows) rows.push_back(row.text);
+  const Axis axis = axis_around_one(chart, width);
+  RowFrame frame = draw_row_frame(rows, axis, chart.axis_title, width, kMarkerRoom);
+  if (!frame.lanes.empty()) {
+    const double one = frame.scale(1);
+    frame.picture.add(Line{{one, frame.lanes.front().top - 5},
+                           {one, frame.lanes.back().bottom + 5},
+                           Paint::kAxis,
+                           1.5});
+  }
+  for (std::size_t row = 0; row < chart.rows.size(); ++row) {
+    draw_row(frame.picture, chart.rows[row], frame.lanes[row], frame.scale);
+  }
+  const Picture legend = draw_legend(legend_of(chart), width);
+  const double below = legend.height == 0 ? 0 : legend.height + kLegendGap;
+  Picture picture{chart.title, width, below + frame.picture.height, {}};
+  insert(picture, legend, {0, 0});
+  insert(picture, frame.picture, {0, below});
+  return picture;
+}
+
+ForestChart step_ratio_chart(const std::vector<Variant>& variants) {
+  ForestChart chart{"Step time over the reference's", "", {}};
+  for (const Variant& variant : variants) {
+    const PointRecord& point = variant.point();
+    if (!point.time || !point.time->ratio) continue;
+    const StepRatioRecord& ratio = *point.time->ratio;
+    if (point.policy == ratio.reference) continue;
+    ForestRow row;
+    row.text = {variant.policy, variant.schedule, format_fixed(ratio.ratio, 2),
+                describe_variant(variant), variant.baseline ? Weight::kBold : Weight::kNormal};
+    if (ratio.interval) {
+      row.text.value += " [" + format_fixed((*ratio.interval)[0], 2) + ", " +
+                        format_fixed((*ratio.interval)[1], 2) + "]";
+    }
+    row.ratio = ratio.ratio;
+    row.interval = ratio.interval;
+    row.verdict = ratio.verdict;
+    chart.axis_title = "step time / " + ratio.reference + ", 95 % interval";
+    chart.rows.push_back(std::move(row));
+  }
+  return chart;
+}
+
+}  // namespace rematch

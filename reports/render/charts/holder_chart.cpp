@@ -1,0 +1,74 @@
+#include "reports/render/charts/holder_chart.h"
+
+#include <algorithm>
+
+#include "reports/render/format.h"
+#include "reports/render/verdict.h"
+
+namespace rematch {
+namespace {
+
+Bar bar_of(const Variant& variant) {
+  const PointRecord& point = variant.point();
+  Bar bar;
+  bar.text = {variant.policy, variant.schedule, std::string(to_string(point.status)),
+              describe_variant(variant), variant.baseline ? Weight::kBold : Weight::kNormal};
+  if (!point.memory || !point.memory->peak_allocated) return bar;
+  const MemoryRecord& memory = *point.memory;
+  bar.text.value = format_bytes(*memory.peak_allocated);
+  if (point.status != PointStatus::kOk) {
+    bar.text.value.append(", ").append(to_string(point.status));
+  }
+  for (const HolderLook& look : holder_looks()) {
+    const auto found = memory.holders_at_peak.find(look.holder);
+    if (found == memory.holders_at_peak.end()) continue;
+    bar.segments.push_back({static_cast<double>(found->second.count), look.fill,
+                            std::string(look.words) + ": " + format_bytes(found->second) +
+                                " of the peak in " + describe_place(memory)});
+  }
+  if (bar.segments.empty()) {
+    bar.segments = {{static_cast<double>(memory.peak_allocated->count), Paint::kLightGrey,
+                     "who held it was not measured"}};
+  }
+  return bar;
+}
+
+}  // namespace
+
+const std::vector<HolderLook>& holder_looks() {
+  static const std::vector<HolderLook> kLooks = {
+      {Holder::kParameters, Paint::kDarkGrey, "parameters"},
+      {Holder::kOptimizer, Paint::kGrey, "optimizer"},
+      {Holder::kGradients, Paint::kLightGrey, "gradients"},
+      {Holder::kSavedActivations, Paint::kBlue, "saved activations"},
+      {Holder::kRecomputeTransient, Paint::kOrange, "recomputed"},
+      {Holder::kOther, Paint::kTeal, "temporaries"},
+  };
+  return kLooks;
+}
+
+std::vector<LegendEntry> holder_legend() {
+  std::vector<LegendEntry> entries;
+  for (const HolderLook& look : holder_looks()) {
+    entries.push_back({MarkerKind::kSquare, look.fill, Paint::kNone, look.words});
+  }
+  return entries;
+}
+
+bool has_holders(const std::vector<Variant>& variants) {
+  return std::any_of(variants.begin(), variants.end(), [](const Variant& variant) {
+    return variant.point().memory && variant.point().memory->peak_allocated;
+  });
+}
+
+BarChart holder_chart(const std::vector<Variant>& variants) {
+  BarChart chart;
+  chart.title = "What holds the peak";
+  chart.axis_title = "peak allocated";
+  chart.quantity = Quantity::kBytes;
+  chart.legend = holder_legend();
+  for (const Variant& variant : variants) chart.bars.push_back(bar_of(variant));
+  return chart;
+}
+
+}  // namespace rematch

@@ -1,0 +1,21 @@
+// Where the time of a step goes: by phase, and inside a phase by op class, one bar a policy.
+#pragma once
+
+#include <vector>
+
+#include "policies/trace/phase.h"
+#include "reports/render/charts/bar_chart.h"
+#include "reports/render/charts/variant.h"
+
+namespace rematch {
+
+bool has_times(const std::vector<Variant>& variants);
+
+// Median times of the phases of a step.
+BarChart phase_time_chart(const std::vector<Variant>& variants);
+
+// Times of the counting pass, where it has them: by op class in each phase that has any, on axes of
+// one length.
+std::vector<BarChart> class_time_charts(const std::vector<Variant>& variants);
+
+}  // namespace rematch

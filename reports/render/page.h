@@ -1,0 +1,26 @@
+// Reports as one HTML file: no network, no script, pictures inside, light and dark, for screens
+// from a telephone's on. Everything that comes from a report is escaped.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/record/compare.h"
+#include "reports/record/report.h"
+
+namespace rematch {
+
+struct NamedReport {
+  std::string name;  // as the user called it: a file
+  Report report;
+};
+
+struct NamedCompare {
+  std::string name;
+  CompareRecord record;
+};
+
+std::string render_page(const std::vector<NamedReport>& reports,
+                        const std::vector<NamedCompare>& compares = {});
+
+}  // namespace rematch

@@ -1,0 +1,218 @@
+#include "reports/render/page_section.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "reports/render/charts/chart.h"
+#include "reports/render/charts/count_chart.h"
+#include "reports/render/charts/forest_chart.h"
+#include "reports/render/charts/front_chart.h"
+#include "reports/render/charts/holder_chart.h"
+#include "reports/render/charts/loss_chart.h"
+#include "reports/render/charts/memory_chart.h"
+#include "reports/render/charts/time_chart.h"
+#include "reports/render/format.h"
+#include "reports/render/markup.h"
+#include "reports/render/page_figure.h"
+#include "reports/render/page_table.h"
+
+namespace rematch {
+namespace {
+
+constexpr double kPanel = 340;
+// More rows than a chart can be read with; the table has all.
+constexpr std::size_t kMostRows = 40;
+constexpr std::size_t kMostPanels = 24;
+constexpr const char* kOrder = "baselines and the front first";
+
+std::string tile(const std::string& name, const std::string& value, const std::string& more) {
+  return "<div class=\"tile\"><span>" + escape_markup(name) + "</span><b>" + escape_markup(value) +
+         "</b><span>" + escape_markup(more) + "</span></div>\n";
+}
+
+const Variant* lowest_peak(const std::vector<Variant>& variants) {
+  const Variant* lowest = nullptr;
+  for (const Variant& variant : variants) {
+    const auto peak = measured_peak(variant.point());
+    if (!peak || variant.compared->verdict.kind == VerdictKind::kDifferent) continue;
+    if (lowest == nullptr || *peak < *measured_peak(lowest->point())) lowest = &variant;
+  }
+  return lowest;
+}
+
+std::string price_of(const PointRecord& point) {
+  if (!point.time || !point.time->ratio || point.policy == point.time->ratio->reference) return "";
+  return ", " + format_fixed(point.time->ratio->ratio, 2) + " of " + point.time->ratio->reference +
+         "'s step time";
+}
+
+std::string peak_tiles(const std::vector<Variant>& variants) {
+  std::string text;
+  const PointRecord* none = variants.front().compared->none;
+  if (none != nullptr && measured_peak(*none)) {
+    const auto step = measured_step(*none);
+    text +=
+        tile("without checkpointing", format_bytes(*none->memory->peak_allocated),
+             step ? format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(*step))) +
+                        " a step"
+                  : "step time not measured");
+  }
+  if (const Variant* lowest = lowest_peak(variants)) {
+    std::string more = name_of(*lowest);
+    if (none != nullptr && measured_peak(*none) && *measured_peak(*none) > 0) {
+      more += ", " + format_change(*measured_peak(lowest->point()) / *measured_peak(*none) - 1);
+    }
+    text += tile("lowest peak", format_bytes(*lowest->point().memory->peak_allocated),
+                 more + price_of(lowest->point()));
+  }
+  return text;
+}
+
+// How many of all points hold what they promise.
+std::string proof_tiles(const std::vector<Variant>& variants) {
+  std::size_t with_parity = 0;
+  std::size_t equal = 0;
+  std::size_t predicted = 0;
+  std::size_t as_predicted = 0;
+  for (const Variant& variant : variants) {
+    const PointRecord& point = variant.point();
+    if (point.parity && point.parity->loss_bits_equal && point.parity->gradient_bits_equal) {
+      ++with_parity;
+      if (variant.compared->verdict.kind != VerdictKind::kDifferent) ++equal;
+    }
+    if (point.effect && point.effect->counts_equal_prediction) {
+      ++predicted;
+      if (*point.effect->counts_equal_prediction) ++as_predicted;
+    }
+  }
+  return tile("loss and gradients", std::to_string(equal) + " of " + std::to_string(with_parity),
+              "compared points have the reference's bits") +
+         tile("executed ops", std::to_string(as_predicted) + " of " + std::to_string(predicted),
+              "checked points ran exactly what their plan says");
+}
+
+// "x of y points have ..., the predicted peak equals the measured one".
+std::string prediction_words(const std::vector<Variant>& variants) {
+  std::size_t predicted = 0;
+  std::size_t equal = 0;
+  for (const Variant& variant : variants) {
+    const PointRecord& point = variant.point();
+    if (!measured_peak(point) || !point.memory->predicted_peak_allocated) continue;
+    ++predicted;
+    if (*point.memory->predicted_peak_allocated == *point.memory->peak_allocated) ++equal;
+  }
+  if (predicted == 0) return "";
+  return " The predicted peak equals the measured one for " + std::to_string(equal) + " of " +
+         std::to_string(predicted) + " points.";
+}
+
+std::string failure_words(const std::vector<Variant>& variants) {
+  std::string names;
+  std::size_t failed = 0;
+  for (const Variant& variant : variants) {
+    const PointRecord& point = variant.point();
+    if (point.status == PointStatus::kOk) continue;
+    if (++failed > 8) continue;
+    names += (names.empty() ? "" : ", ") + name_of(variant) + " (" +
+             std::string(to_string(point.status));
+    if (point.memory && point.memory->peak_allocated) {
+      names += " at " + format_bytes(*point.memory->peak_allocated);
+    }
+    names += ")";
+  }
+  if (failed == 0) return "";
+  if (failed > 8) names += " and " + std::to_string(failed - 8) + " more";
+  return " Did not finish: " + names + ".";
+}
+
+std::string front_figure(const std::vector<Variant>& variants, std::optional<Bytes> limit) {
+  const char* title = "The front: step time against peak memory";
+  if (!has_front(variants)) {
+    return page_figure(
+        title,
+        "No point has both a peak and a step time, so there is no front." + failure_words(variants),
+        "");
+  }
+  return page_figure(
+      title,
+      "Lower left is better. The vertical bars are 95 % intervals of the median step time. Grey "
+      "points are dominated: a blue one needs no more memory and no more time." +
+          prediction_words(variants) + failure_words(variants),
+      for_both_widths([&](double width) { return draw_front(variants, limit, width); },
+                      kFullPageWidth));
+}
+
+std::string bar_figure(const BarChart& chart, const std::string& words) {
+  return page_figure(
+      chart.title, words,
+      for_both_widths([&chart](double width) { return draw_bars(chart, width); }, kHalfPageWidth));
+}
+
+std::string row_figures(const std::vector<Variant>& all) {
+  const std::vector<Variant> variants = most_telling(all, kMostRows);
+  const std::string rest = words_left_out(variants.size(), all.size(), kOrder);
+  std::string text;
+  for (const OpClass op_class : {OpClass::kAttentionForward, OpClass::kMatmul}) {
+    if (!has_counts(variants, op_class)) continue;
+    text += bar_figure(count_chart(variants, op_class),
+                       op_class == OpClass::kMatmul
+                           ? "Forward and recompute; backward's own are not in it." + rest
+                           : "What really ran: a policy that recomputes all doubles it." + rest);
+  }
+  if (has_holders(variants)) {
+    text += bar_figure(holder_chart(variants),
+                       "Blue and orange are what a policy decides about; grey stays." + rest);
+  }
+  if (has_times(variants)) {
+    text += bar_figure(phase_time_chart(variants),
+                       "Recompute runs inside backward, when backward asks for it." + rest);
+  }
+  const ForestChart ratios = step_ratio_chart(variants);
+  if (!ratios.rows.empty()) {
+    text += page_figure(
+        ratios.title, "An interval that reaches 1 proves no difference." + rest,
+        for_both_widths([&](double width) { return draw_forest(ratios, width); }, kHalfPageWidth));
+  }
+  const std::vector<LossCurve> curves = loss_curves(all);
+  if (!curves.empty()) {
+    text += page_figure(
+        "Loss", "Policies with the same bits share one curve.",
+        for_both_widths([&](double width) { return draw_losses(curves, width); }, kHalfPageWidth));
+  }
+  for (const BarChart& chart : class_time_charts(variants)) {
+    text += bar_figure(chart, "From the counting pass." + rest);
+  }
+  return "<div class=\"pair\">\n" + text + "</div>\n";
+}
+
+std::string memory_figure(const std::vector<Variant>& all) {
+  std::vector<Variant> with_timeline;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(with_timeline), has_timeline);
+  if (with_timeline.empty()) return "";
+  const std::vector<Variant> variants = most_telling(with_timeline, kMostPanels);
+  const double highest = highest_timeline(variants);
+  const auto legend = [](double width) { return draw_legend(memory_legend(), width); };
+  std::string panels;
+  for (const Variant& variant : variants) panels += to_svg(draw_memory(variant, highest, kPanel));
+  return page_figure(
+      "Memory over one step, by holder",
+      "Bytes at op boundaries; one scale for all. The strip below tells the phase: "
+      "forward blue, backward green, recompute orange, optimizer grey." +
+          words_left_out(variants.size(), with_timeline.size(), kOrder),
+      for_both_widths(legend, kFullPageWidth) + "<div class=\"panels\">\n" + panels + "</div>\n");
+}
+
+}  // namespace
+
+std::string page_section(const Comparison& comparison, const Environment& environment) {
+  const std::vector<Variant> variants = variants_of(comparison);
+  return "<div class=\"tiles\">\n" + peak_tiles(variants) + proof_tiles(variants) + "</div>\n" +
+         front_figure(variants, memory_limit(comparison, environment)) +
+         page_figure(
+             "Every policy",
+             "Attention and matmul: executed in one step, in forward / recompute / backward.",
+             page_table(comparison)) +
+         row_figures(variants) + memory_figure(variants);
+}
+
+}  // namespace rematch

@@ -1,0 +1,67 @@
+#include "reports/render/scale.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+struct Unit {
+  const char* name;
+  double size;
+};
+
+Unit unit_of(Quantity quantity, double largest) {
+  static constexpr std::array kBytes = {Unit{"B", 1}, Unit{"KiB", 1024.0}, Unit{"MiB", 1048576.0},
+                                        Unit{"GiB", 1073741824.0}, Unit{"TiB", 1099511627776.0}};
+  static constexpr std::array kTimes = {Unit{"ns", 1}, Unit{"us", 1e3}, Unit{"ms", 1e6},
+                                        Unit{"s", 1e9}, Unit{"s", 1e9}};
+  if (quantity == Quantity::kCount || quantity == Quantity::kNumber) return {"", 1};
+  const auto& units = quantity == Quantity::kBytes ? kBytes : kTimes;
+  Unit chosen = units[0];
+  for (const Unit& unit : units) {
+    if (largest >= unit.size) chosen = unit;
+  }
+  return chosen;
+}
+
+// The smallest of 1, 2 and 5 times a power of ten that is at least `least`.
+double round_step(double least) {
+  const double power = std::pow(10, std::floor(std::log10(least)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= least * (1 - 1e-9)) return factor * power;
+  }
+  return 10 * power;
+}
+
+int decimals_of(double step) {
+  return step >= 1 ? 0 : static_cast<int>(std::ceil(-std::log10(step) - 1e-9));
+}
+
+}  // namespace
+
+Axis make_axis(Quantity quantity, double low, double high, int most_ticks) {
+  if (!std::isfinite(low) || !std::isfinite(high)) low = high = 0;
+  if (low > high) std::swap(low, high);
+  if (high - low <= 1e-9 * std::max(std::abs(low), std::abs(high))) {
+    const double margin = std::max(0.05 * std::abs(high), quantity == Quantity::kNumber ? 1e-6 : 1);
+    low = low >= 0 ? std::max(0.0, low - margin) : low - margin;
+    high += margin;
+  }
+  const Unit unit = unit_of(quantity, std::max(std::abs(low), std::abs(high)));
+  double step = round_step((high - low) / unit.size / std::max(1, most_ticks));
+  if (quantity == Quantity::kCount) step = std::max(1.0, step);
+  const double first = std::floor(low / unit.size / step + 1e-9);
+  const double last = std::ceil(high / unit.size / step - 1e-9);
+  Axis axis{first * step * unit.size, last * step * unit.size, {}, unit.name};
+  for (double index = first; index <= last; ++index) {
+    axis.ticks.push_back(
+        {index * step * unit.size, format_fixed(index * step + 0.0, decimals_of(step))});
+  }
+  return axis;
+}
+
+}  // namespace rematch

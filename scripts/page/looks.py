@@ -1,0 +1,129 @@
+"""One look at a page: a width and a colour scheme, and what may be wrong with it."""
+
+import base64
+import dataclasses
+
+from page.browser import BrowserError
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    name: str
+    width: int
+    height: int
+    scheme: str
+    scale: int = 1
+
+
+LOOKS = [
+    Look("1280-light", 1280, 900, "light"),
+    Look("1280-dark", 1280, 900, "dark"),
+    Look("390-light", 390, 844, "light", 2),
+    Look("390-dark", 390, 844, "dark", 2),
+]
+
+# Returns a list of sentences. Text is compared by the boxes of its glyph lines, shrunk by a pixel:
+# neighbouring lines may touch.
+INSPECTION = r"""
+(() => {
+  const problems = [];
+  const smallest = 9;
+  const shorten = text => JSON.stringify(text.trim().slice(0, 50));
+  const visible = element => {
+    for (let e = element; e; e = e.parentElement) {
+      if (getComputedStyle(e).display === 'none') return false;
+      if (e.tagName === 'DETAILS' && !e.open) return false;
+    }
+    return true;
+  };
+  if (document.documentElement.scrollWidth > innerWidth)
+    problems.push(`the page is ${document.documentElement.scrollWidth} wide in a window of ${innerWidth}`);
+  if (!document.querySelector('svg')) problems.push('the page has no picture');
+  const boxes = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    const parent = node.parentElement;
+    if (!node.data.trim() || /^(TITLE|STYLE|SCRIPT)$/i.test(parent.tagName) || !visible(parent)) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const svg = parent.closest('svg');
+    const rects = svg ? [parent.getBoundingClientRect()] : [...range.getClientRects()];
+    for (const r of rects) {
+      if (r.width < 1 || r.height < 1) continue;
+      const what = shorten(node.data);
+      if (r.left < -0.5 || r.right > innerWidth + 0.5)
+        problems.push(`text ${what} reaches from ${r.left.toFixed(0)} to ${r.right.toFixed(0)}`);
+      let size = parseFloat(getComputedStyle(parent).fontSize);
+      if (svg) {
+        const frame = svg.getBoundingClientRect();
+        size *= frame.width / svg.viewBox.baseVal.width;
+        if (r.left < frame.left - 1 || r.right > frame.right + 1 || r.top < frame.top - 1 ||
+            r.bottom > frame.bottom + 1)
+          problems.push(`text ${what} leaves its picture`);
+      }
+      if (size < smallest) problems.push(`text ${what} is ${size.toFixed(1)} pixels high`);
+      // Glyphs fill the middle of their line.
+      const inset = Math.min(r.height * 0.2, 5);
+      boxes.push({left: r.left + 1, right: r.right - 1, top: r.top + inset, bottom: r.bottom - inset,
+                  what, node});
+    }
+  }
+  for (const element of document.body.querySelectorAll('*')) {
+    if (element.closest('svg') || !visible(element)) continue;
+    const style = getComputedStyle(element);
+    if (style.overflowX !== 'visible' && element.scrollWidth > element.clientWidth + 1)
+      problems.push(`<${element.tagName.toLowerCase()}> clips its content: ${shorten(element.textContent)}`);
+  }
+  boxes.sort((a, b) => a.top - b.top);
+  for (let i = 0; i < boxes.length; ++i) {
+    const a = boxes[i];
+    for (let j = i + 1; j < boxes.length && boxes[j].top < a.bottom; ++j) {
+      const b = boxes[j];
+      if (a.node !== b.node && a.left < b.right && b.left < a.right)
+        problems.push(`text ${a.what} covers ${b.what}`);
+    }
+  }
+  return problems;
+})()
+"""
+
+
+def look_at(browser, page, look, screenshot):
+    """Opens the page, returns what is wrong as sentences, and leaves a screenshot of all of it."""
+    browser.events.clear()
+    browser.call("Emulation.setDeviceMetricsOverride", width=look.width, height=look.height,
+                 deviceScaleFactor=look.scale, mobile=False)
+    browser.call("Emulation.setEmulatedMedia",
+                 features=[{"name": "prefers-color-scheme", "value": look.scheme}])
+    # The page must be whole without scripts of its own; evaluate() below still works.
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    browser.call("Page.navigate", url=page.resolve().as_uri())
+    browser.wait_for("Page.loadEventFired")
+    problems = list(complaints(browser.events, page))
+    problems += browser.evaluate(INSPECTION)
+    size = browser.call("Page.getLayoutMetrics")["cssContentSize"]
+    picture = browser.call("Page.captureScreenshot", format="png", captureBeyondViewport=True,
+                           clip={"x": 0, "y": 0, "width": look.width, "height": size["height"],
+                                 "scale": 1})
+    screenshot.write_bytes(base64.b64decode(picture["data"]))
+    return problems
+
+
+def complaints(events, page):
+    """Console messages, exceptions, and requests for anything but the page itself."""
+    own = page.resolve().as_uri()
+    for event in events:
+        method, parameters = event.get("method"), event.get("params", {})
+        if method == "Runtime.consoleAPICalled":
+            yield f"console: {parameters['args']}"
+        elif method == "Runtime.exceptionThrown":
+            yield f"exception: {parameters['exceptionDetails'].get('text')}"
+        elif method == "Log.entryAdded":
+            yield f"console: {parameters['entry'].get('text')}"
+        elif method == "Network.requestWillBeSent":
+            url = parameters["request"]["url"]
+            if url != own and not url.startswith("data:"):
+                yield f"asks for {url}"
+        elif method == "Inspector.targetCrashed":
+            raise BrowserError("the page crashed")

@@ -1,0 +1,84 @@
+// `rematch render` on report files, good ones and bad ones.
+#include <filesystem>
+
+#include "policies/trace/file.h"
+#include "reports/record/record_json.h"
+#include "tests/harness/cli/command_line.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+
+namespace rematch::testing {
+namespace {
+
+std::string write_report(const ScratchFolder& scratch, const std::string& name) {
+  Report report{sample_provenance(), {sample_point("none"), sample_point("full")}, {}};
+  const std::string file = scratch.file(name);
+  write_json_file(file, report_to_json(report));
+  return file;
+}
+
+void check_usage_error(const std::string& arguments, const std::string& part) {
+  const Outcome outcome = rematch(arguments);
+  CAPTURE(arguments, outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(is_one_clear_line(outcome));
+  CHECK_THAT(outcome.err, Catch::Contains(part));
+}
+
+TEST_CASE("a report becomes a page, on stdout or in a file") {
+  const ScratchFolder scratch;
+  const std::string report = write_report(scratch, "r.json");
+  const Outcome shown = rematch("render " + report);
+  CHECK(shown.code == 0);
+  CHECK(shown.err.empty());
+  CHECK_THAT(shown.out, Catch::StartsWith("<!DOCTYPE html>"));
+  const std::string page = scratch.file("page.html");
+  const Outcome written = rematch("render " + report + " -o " + page);
+  CHECK(written.code == 0);
+  CHECK(written.out.empty());
+  CHECK(text_of(page) == shown.out);
+}
+
+TEST_CASE("several reports share a page") {
+  const ScratchFolder scratch;
+  const std::string files = write_report(scratch, "a.json") + " " + write_report(scratch, "b.json");
+  const Outcome shown = rematch("render " + files);
+  CHECK(shown.code == 0);
+  CHECK_THAT(shown.out, Catch::Contains("a.json") && Catch::Contains("b.json"));
+}
+
+TEST_CASE("a report becomes markdown, CSV or one chart") {
+  const ScratchFolder scratch;
+  const std::string report = write_report(scratch, "r.json");
+  CHECK_THAT(rematch("render --markdown " + report).out, Catch::Contains("| policy |"));
+  CHECK_THAT(rematch("render --csv " + report).out, Catch::StartsWith("report,model,"));
+  for (const char* chart :
+       {"front", "memory", "attention", "matmul", "holders", "time", "ratio", "loss"}) {
+    const Outcome svg = rematch("render " + report + " --svg " + chart);
+    CAPTURE(chart, svg.err);
+    if (std::string(chart) == "ratio") continue;  // nothing but references in this report
+    CHECK(svg.code == 0);
+    CHECK_THAT(svg.out, Catch::StartsWith("<svg "));
+  }
+}
+
+TEST_CASE("what render cannot do is said in one line") {
+  const ScratchFolder scratch;
+  const std::string report = write_report(scratch, "r.json");
+  check_usage_error("render", "no report given");
+  check_usage_error("render " + scratch.file("missing.json"), "missing.json");
+  check_usage_error("render " + report + " --svg frnt", "did you mean 'front'");
+  check_usage_error("render " + report + " --csv --markdown", "give one of --svg");
+  check_usage_error("render " + report + " " + report + " --svg front", "one report, not 2");
+  check_usage_error("render " + report + " -o /no/such/folder/page.html", "/no/such/folder");
+  const std::string plan = scratch.file("plan.json");
+  write_file_atomically(plan, "{\"schema\": \"rematch.plan/1.0\"}");
+  check_usage_error("render " + plan, "plan.json");
+  const std::string broken = scratch.file("broken.json");
+  write_file_atomically(broken, text_of(report).substr(0, 2000));
+  check_usage_error("render " + broken + " -o " + scratch.file("page.html"), "broken.json");
+  CHECK_FALSE(std::filesystem::exists(scratch.file("page.html")));
+}
+
+}  // namespace
+}  // namespace rematch::testing

@@ -1,0 +1,175 @@
+// Properties of every chart for figures of any kind: finite, inside the picture, no text on text.
+#include <cmath>
+
+#include "reports/render/charts/chart.h"
+#include "reports/render/charts/count_chart.h"
+#include "reports/render/charts/forest_chart.h"
+#include "reports/render/charts/front_chart.h"
+#include "reports/render/charts/holder_chart.h"
+#include "reports/render/charts/loss_chart.h"
+#include "reports/render/charts/memory_chart.h"
+#include "reports/render/charts/placement.h"
+#include "reports/render/charts/time_chart.h"
+#include "tests/reports/render/sample_comparisons.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+#include "tests/support/seeds.h"
+
+namespace rematch {
+namespace {
+
+using testing::random_report;
+using testing::telling_report;
+
+bool is_finite(const Box& box) {
+  return std::isfinite(box.left) && std::isfinite(box.top) && std::isfinite(box.right) &&
+         std::isfinite(box.bottom);
+}
+
+// Glyphs fill the middle of their box.
+Box core(const Box& box) { return {box.left + 0.5, box.top + 2, box.right - 0.5, box.bottom - 2}; }
+
+// Empty if the picture is well made; else the first thing that is wrong with it.
+std::string flaw(const Picture& picture) {
+  std::vector<std::pair<Box, std::string>> labels;
+  const Box frame{-0.6, -0.6, picture.width + 0.6, picture.height + 0.6};
+  for (const Shape& shape : picture.shapes) {
+    const Box box = extent(shape);
+    const auto* label = std::get_if<Label>(&shape);
+    const std::string what = label == nullptr ? "a shape" : "'" + label->text + "'";
+    if (!is_finite(box)) return what + " is not finite";
+    if (!frame.contains(box)) return what + " leaves the picture";
+    if (label == nullptr) continue;
+    for (const auto& [other, text] : labels) {
+      if (core(box).overlaps(core(other))) return what + " covers " + text;
+    }
+    labels.emplace_back(box, what);
+  }
+  to_svg(picture);
+  return "";
+}
+
+std::vector<Picture> every_chart(const Report& report, double width) {
+  std::vector<Picture> pictures;
+  for (const Comparison& comparison : compare_policies(report)) {
+    const std::vector<Variant> variants = variants_of(comparison);
+    const auto limit = memory_limit(comparison, report.provenance.environment);
+    if (has_front(variants)) pictures.push_back(draw_front(variants, limit, width));
+    for (const OpClass op_class : {OpClass::kAttentionForward, OpClass::kMatmul}) {
+      pictures.push_back(draw_bars(count_chart(variants, op_class), width));
+    }
+    pictures.push_back(draw_bars(holder_chart(variants), width));
+    pictures.push_back(draw_bars(phase_time_chart(variants), width));
+    for (const BarChart& chart : class_time_charts(variants)) {
+      pictures.push_back(draw_bars(chart, width));
+    }
+    pictures.push_back(draw_forest(step_ratio_chart(variants), width));
+    pictures.push_back(draw_losses(loss_curves(variants), width));
+    for (const Variant& variant : variants) {
+      if (!has_timeline(variant)) continue;
+      pictures.push_back(draw_memory(variant, highest_timeline(variants), std::min(width, 340.0)));
+    }
+    pictures.push_back(draw_memory_panels(variants, 3));
+  }
+  return pictures;
+}
+
+std::vector<Variant> variants_of_first(const std::vector<Comparison>& comparisons) {
+  return variants_of(comparisons.front());
+}
+
+}  // namespace
+
+TEST_CASE("charts of any figures are finite, inside their pictures, and legible", "[property]") {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(60); ++seed) {
+    const Report report = random_report(seed);
+    for (const double width : {1078.0, 510.0, 332.0}) {
+      for (const Picture& picture : every_chart(report, width)) {
+        CAPTURE(seed, width, picture.title);
+        CHECK(flaw(picture) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("the charts of a telling report are well made") {
+  for (const double width : {1078.0, 510.0, 332.0}) {
+    for (const Picture& picture : every_chart(telling_report(), width)) {
+      CAPTURE(width, picture.title);
+      CHECK(flaw(picture) == "");
+    }
+  }
+}
+
+// Peaks and times: a (100, 10), b (80, 12), c (90, 12): a and b are the front, b dominates c, and a
+// twin of b is on it as well.
+TEST_CASE("the front is what nothing dominates") {
+  Report report{testing::sample_provenance(), {}, {}};
+  const auto add = [&report](const char* policy, std::int64_t peak, int step) {
+    PointRecord point = testing::sample_point(policy);
+    point.memory->peak_allocated = Bytes{peak};
+    point.time->step_median = std::chrono::nanoseconds(step);
+    report.points.push_back(point);
+  };
+  add("a", 100, 10);
+  add("b", 80, 12);
+  add("c", 90, 12);
+  add("twin", 80, 12);
+  add("none", 100, 11);
+  const auto comparisons = compare_policies(report);
+  std::vector<bool> on_front;
+  for (const Variant& variant : variants_of_first(comparisons)) {
+    on_front.push_back(variant.on_front);
+  }
+  CHECK(on_front == std::vector<bool>{true, true, false, true, false});
+}
+
+TEST_CASE("of many points, baselines and the front are kept") {
+  const Report report = testing::large_report(200);
+  const auto comparisons = compare_policies(report);
+  const std::vector<Variant> all = variants_of_first(comparisons);
+  const std::vector<Variant> chosen = most_telling(all, 60);
+  CHECK(chosen.size() == 60);
+  CHECK(chosen.front().policy == "none");
+  const auto on_front = [](const Variant& variant) { return variant.on_front; };
+  CHECK(std::count_if(chosen.begin(), chosen.end(), on_front) ==
+        std::count_if(all.begin(), all.end(), on_front));
+}
+
+TEST_CASE("bits, not values, make two losses one curve") {
+  const auto comparisons = compare_policies(telling_report());
+  const Report report = telling_report();
+  const auto kept = compare_policies(report);
+  const std::vector<LossCurve> curves = loss_curves(variants_of_first(kept));
+  REQUIRE(curves.size() == 2);
+  CHECK(curves[0].names.size() == 9);
+  CHECK(curves[1].names == std::vector<std::string>{"save_mm"});
+}
+
+TEST_CASE("a label goes where nothing is, else nowhere") {
+  const Box bounds{0, 0, 100, 100};
+  const LabelRequest request{{50, 50}, 5, 20, 10};
+  CHECK(place_labels({request}, {}, {}, bounds)[0]->left == 55);
+  // Right is taken, so it goes left; where all is taken it is left out.
+  CHECK(place_labels({request}, {{54, 40, 100, 60}}, {}, bounds)[0]->right == 45);
+  CHECK_FALSE(place_labels({request}, {bounds}, {}, bounds)[0]);
+  // A line may be covered if there is no other place.
+  CHECK(place_labels({request}, {}, {{54, 40, 100, 60}}, bounds)[0]->right == 45);
+  CHECK(place_labels({request}, {}, {bounds}, bounds)[0]->left == 55);
+}
+
+TEST_CASE("a chart that a report cannot fill says what is missing") {
+  Report report{testing::sample_provenance(), {testing::sample_oom("full")}, {}};
+  const auto comparisons = compare_policies(report);
+  for (const std::string& name : chart_names()) {
+    CAPTURE(name);
+    const auto drawn = draw_chart(name, comparisons.front(), report.provenance.environment);
+    if (name == "holders") continue;  // the peak that was reached
+    REQUIRE(std::holds_alternative<Rejected>(drawn));
+    CHECK_THAT(std::get<Rejected>(drawn).message, Catch::StartsWith("the report has no "));
+  }
+  const auto unknown = draw_chart("frnt", comparisons.front(), report.provenance.environment);
+  CHECK_THAT(std::get<Rejected>(unknown).message, Catch::Contains("did you mean 'front'"));
+}
+
+}  // namespace rematch
