@@ -1,6 +1,7 @@
 #include "policies/search/front.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -145,7 +146,7 @@ std::string verdict_of(const Front& front) {
     return "checkpointing cannot lower this peak: " + describe_peak(nothing);
   }
   const auto share = [](double part, double whole) {
-    return std::to_string(static_cast<int>(100 * part / whole + 0.5)) + " %";
+    return std::to_string(std::lround(100 * part / whole)) + " %";
   };
   const auto bytes = static_cast<double>(nothing.figures.peak.count);
   const auto time = static_cast<double>(nothing.step_time.count());

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "reports/record/holder.h"
-#include "reports/render/charts/variant.h"
+#include "reports/render/charts/chart_point.h"
 #include "reports/render/comparison.h"
 
 namespace rematch {
@@ -12,8 +12,8 @@ namespace {
 
 struct Line {
   const NamedReport* source;
-  const Variant* variant;
-  const PointRecord& point() const { return variant->point(); }
+  const ChartPoint* charted;
+  const PointRecord& point() const { return charted->point(); }
 };
 
 struct CsvColumn {
@@ -94,8 +94,8 @@ std::vector<CsvColumn> identity_columns() {
       {"reason", [](const Line& line) { return quoted(line.point().reason); }},
       {"key", [](const Line& line) { return point_key(line.point().identity); }},
       {"plan_sha256", [](const Line& line) { return quoted(line.point().identity.plan_sha256); }},
-      {"on_front", [](const Line& line) { return yes_or_no(line.variant->on_front); }},
-      {"verdict", [](const Line& line) { return quoted(line.variant->compared->verdict.text); }}};
+      {"on_front", [](const Line& line) { return yes_or_no(line.charted->on_front); }},
+      {"verdict", [](const Line& line) { return quoted(line.charted->compared->verdict.text); }}};
 }
 
 void add_memory_columns(std::vector<CsvColumn>& columns) {
@@ -199,8 +199,8 @@ std::string render_csv(const std::vector<NamedReport>& reports) {
   text += "\r\n";
   for (const NamedReport& source : reports) {
     for (const Comparison& comparison : compare_policies(source.report)) {
-      for (const Variant& variant : variants_of(comparison)) {
-        const Line line{&source, &variant};
+      for (const ChartPoint& charted : chart_points_of(comparison)) {
+        const Line line{&source, &charted};
         std::string row;
         for (const CsvColumn& column : columns) {
           if (&column != &columns.front()) row += ",";

@@ -30,12 +30,12 @@ std::string tile(const std::string& name, const std::string& value, const std::s
          "</b><span>" + escape_markup(more) + "</span></div>\n";
 }
 
-const Variant* lowest_peak(const std::vector<Variant>& variants) {
-  const Variant* lowest = nullptr;
-  for (const Variant& variant : variants) {
-    const auto peak = measured_peak(variant.point());
-    if (!peak || variant.compared->verdict.kind == VerdictKind::kDifferent) continue;
-    if (lowest == nullptr || *peak < *measured_peak(lowest->point())) lowest = &variant;
+const ChartPoint* lowest_peak(const std::vector<ChartPoint>& points) {
+  const ChartPoint* lowest = nullptr;
+  for (const ChartPoint& charted : points) {
+    const auto peak = measured_peak(charted.point());
+    if (!peak || charted.compared->verdict.kind == VerdictKind::kDifferent) continue;
+    if (lowest == nullptr || *peak < *measured_peak(lowest->point())) lowest = &charted;
   }
   return lowest;
 }
@@ -46,9 +46,9 @@ std::string price_of(const PointRecord& point) {
          "'s step time";
 }
 
-std::string peak_tiles(const std::vector<Variant>& variants) {
+std::string peak_tiles(const std::vector<ChartPoint>& points) {
   std::string text;
-  const PointRecord* none = variants.front().compared->none;
+  const PointRecord* none = points.front().compared->none;
   if (none != nullptr && measured_peak(*none)) {
     const auto step = measured_step(*none);
     text +=
@@ -57,7 +57,7 @@ std::string peak_tiles(const std::vector<Variant>& variants) {
                         " a step"
                   : "step time not measured");
   }
-  if (const Variant* lowest = lowest_peak(variants)) {
+  if (const ChartPoint* lowest = lowest_peak(points)) {
     std::string more = name_of(*lowest);
     if (none != nullptr && measured_peak(*none) && *measured_peak(*none) > 0) {
       more += ", " + format_change(*measured_peak(lowest->point()) / *measured_peak(*none) - 1);
@@ -69,16 +69,16 @@ std::string peak_tiles(const std::vector<Variant>& variants) {
 }
 
 // How many of all points hold what they promise.
-std::string proof_tiles(const std::vector<Variant>& variants) {
+std::string proof_tiles(const std::vector<ChartPoint>& points) {
   std::size_t with_parity = 0;
   std::size_t equal = 0;
   std::size_t predicted = 0;
   std::size_t as_predicted = 0;
-  for (const Variant& variant : variants) {
-    const PointRecord& point = variant.point();
+  for (const ChartPoint& charted : points) {
+    const PointRecord& point = charted.point();
     if (point.parity && point.parity->loss_bits_equal && point.parity->gradient_bits_equal) {
       ++with_parity;
-      if (variant.compared->verdict.kind != VerdictKind::kDifferent) ++equal;
+      if (charted.compared->verdict.kind != VerdictKind::kDifferent) ++equal;
     }
     if (point.effect && point.effect->counts_equal_prediction) {
       ++predicted;
@@ -92,11 +92,11 @@ std::string proof_tiles(const std::vector<Variant>& variants) {
 }
 
 // "x of y points have ..., the predicted peak equals the measured one".
-std::string prediction_words(const std::vector<Variant>& variants) {
+std::string prediction_words(const std::vector<ChartPoint>& points) {
   std::size_t predicted = 0;
   std::size_t equal = 0;
-  for (const Variant& variant : variants) {
-    const PointRecord& point = variant.point();
+  for (const ChartPoint& charted : points) {
+    const PointRecord& point = charted.point();
     if (!measured_peak(point) || !point.memory->predicted_peak_allocated) continue;
     ++predicted;
     if (*point.memory->predicted_peak_allocated == *point.memory->peak_allocated) ++equal;
@@ -106,14 +106,14 @@ std::string prediction_words(const std::vector<Variant>& variants) {
          std::to_string(predicted) + " points.";
 }
 
-std::string failure_words(const std::vector<Variant>& variants) {
+std::string failure_words(const std::vector<ChartPoint>& points) {
   std::string names;
   std::size_t failed = 0;
-  for (const Variant& variant : variants) {
-    const PointRecord& point = variant.point();
+  for (const ChartPoint& charted : points) {
+    const PointRecord& point = charted.point();
     if (point.status == PointStatus::kOk) continue;
     if (++failed > 8) continue;
-    names += (names.empty() ? "" : ", ") + name_of(variant) + " (" +
+    names += (names.empty() ? "" : ", ") + name_of(charted) + " (" +
              std::string(to_string(point.status));
     if (point.memory && point.memory->peak_allocated) {
       names += " at " + format_bytes(*point.memory->peak_allocated);
@@ -125,20 +125,20 @@ std::string failure_words(const std::vector<Variant>& variants) {
   return " Did not finish: " + names + ".";
 }
 
-std::string front_figure(const std::vector<Variant>& variants, std::optional<Bytes> limit) {
+std::string front_figure(const std::vector<ChartPoint>& points, std::optional<Bytes> limit) {
   const char* title = "The front: step time against peak memory";
-  if (!has_front(variants)) {
+  if (!has_front(points)) {
     return page_figure(
         title,
-        "No point has both a peak and a step time, so there is no front." + failure_words(variants),
+        "No point has both a peak and a step time, so there is no front." + failure_words(points),
         "");
   }
   return page_figure(
       title,
       "Lower left is better. The vertical bars are 95 % intervals of the median step time. Grey "
       "points are dominated: a blue one needs no more memory and no more time." +
-          prediction_words(variants) + failure_words(variants),
-      for_both_widths([&](double width) { return draw_front(variants, limit, width); },
+          prediction_words(points) + failure_words(points),
+      for_both_widths([&](double width) { return draw_front(points, limit, width); },
                       kFullPageWidth));
 }
 
@@ -148,26 +148,26 @@ std::string bar_figure(const BarChart& chart, const std::string& words) {
       for_both_widths([&chart](double width) { return draw_bars(chart, width); }, kHalfPageWidth));
 }
 
-std::string row_figures(const std::vector<Variant>& all) {
-  const std::vector<Variant> variants = most_telling(all, kMostRows);
-  const std::string rest = words_left_out(variants.size(), all.size(), kOrder);
+std::string row_figures(const std::vector<ChartPoint>& all) {
+  const std::vector<ChartPoint> points = most_telling(all, kMostRows);
+  const std::string rest = words_left_out(points.size(), all.size(), kOrder);
   std::string text;
   for (const OpClass op_class : {OpClass::kAttentionForward, OpClass::kMatmul}) {
-    if (!has_counts(variants, op_class)) continue;
-    text += bar_figure(count_chart(variants, op_class),
+    if (!has_counts(points, op_class)) continue;
+    text += bar_figure(count_chart(points, op_class),
                        op_class == OpClass::kMatmul
                            ? "Forward and recompute; backward's own are not in it." + rest
                            : "What really ran: a policy that recomputes all doubles it." + rest);
   }
-  if (has_holders(variants)) {
-    text += bar_figure(holder_chart(variants),
+  if (has_holders(points)) {
+    text += bar_figure(holder_chart(points),
                        "Blue and orange are what a policy decides about; grey stays." + rest);
   }
-  if (has_times(variants)) {
-    text += bar_figure(phase_time_chart(variants),
+  if (has_times(points)) {
+    text += bar_figure(phase_time_chart(points),
                        "Recompute runs inside backward, when backward asks for it." + rest);
   }
-  const ForestChart ratios = step_ratio_chart(variants);
+  const ForestChart ratios = step_ratio_chart(points);
   if (!ratios.rows.empty()) {
     text += page_figure(
         ratios.title, "An interval that reaches 1 proves no difference." + rest,
@@ -179,40 +179,40 @@ std::string row_figures(const std::vector<Variant>& all) {
         "Loss", "Policies with the same bits share one curve.",
         for_both_widths([&](double width) { return draw_losses(curves, width); }, kHalfPageWidth));
   }
-  for (const BarChart& chart : class_time_charts(variants)) {
+  for (const BarChart& chart : class_time_charts(points)) {
     text += bar_figure(chart, "From the counting pass." + rest);
   }
   return "<div class=\"pair\">\n" + text + "</div>\n";
 }
 
-std::string memory_figure(const std::vector<Variant>& all) {
-  std::vector<Variant> with_timeline;
+std::string memory_figure(const std::vector<ChartPoint>& all) {
+  std::vector<ChartPoint> with_timeline;
   std::copy_if(all.begin(), all.end(), std::back_inserter(with_timeline), has_timeline);
   if (with_timeline.empty()) return "";
-  const std::vector<Variant> variants = most_telling(with_timeline, kMostPanels);
-  const double highest = highest_timeline(variants);
+  const std::vector<ChartPoint> points = most_telling(with_timeline, kMostPanels);
+  const double highest = highest_timeline(points);
   const auto legend = [](double width) { return draw_legend(memory_legend(), width); };
   std::string panels;
-  for (const Variant& variant : variants) panels += to_svg(draw_memory(variant, highest, kPanel));
+  for (const ChartPoint& charted : points) panels += to_svg(draw_memory(charted, highest, kPanel));
   return page_figure(
       "Memory over one step, by holder",
       "Bytes at op boundaries; one scale for all. The strip below tells the phase: "
       "forward blue, backward green, recompute orange, optimizer grey." +
-          words_left_out(variants.size(), with_timeline.size(), kOrder),
+          words_left_out(points.size(), with_timeline.size(), kOrder),
       for_both_widths(legend, kFullPageWidth) + "<div class=\"panels\">\n" + panels + "</div>\n");
 }
 
 }  // namespace
 
 std::string page_section(const Comparison& comparison, const Environment& environment) {
-  const std::vector<Variant> variants = variants_of(comparison);
-  return "<div class=\"tiles\">\n" + peak_tiles(variants) + proof_tiles(variants) + "</div>\n" +
-         front_figure(variants, memory_limit(comparison, environment)) +
+  const std::vector<ChartPoint> points = chart_points_of(comparison);
+  return "<div class=\"tiles\">\n" + peak_tiles(points) + proof_tiles(points) + "</div>\n" +
+         front_figure(points, memory_limit(comparison, environment)) +
          page_figure(
              "Every policy",
              "Attention and matmul: executed in one step, in forward / recompute / backward.",
              page_table(comparison)) +
-         row_figures(variants) + memory_figure(variants);
+         row_figures(points) + memory_figure(points);
 }
 
 }  // namespace rematch

@@ -57,7 +57,9 @@ Axis make_axis(Quantity quantity, double low, double high, int most_ticks) {
   const double first = std::floor(low / unit.size / step + 1e-9);
   const double last = std::ceil(high / unit.size / step - 1e-9);
   Axis axis{first * step * unit.size, last * step * unit.size, {}, unit.name};
-  for (double index = first; index <= last; ++index) {
+  const auto ticks = static_cast<int>(last - first) + 1;
+  for (int tick = 0; tick < ticks; ++tick) {
+    const double index = first + tick;
     axis.ticks.push_back(
         {index * step * unit.size, format_fixed(index * step + 0.0, decimals_of(step))});
   }

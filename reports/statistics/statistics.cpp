@@ -66,7 +66,8 @@ void for_each_resampled_median(const std::vector<double>& sorted, Function f) {
   const auto rank_at_most = [&](std::size_t index) {
     return at_least(half, size, static_cast<double>(index) / n);
   };
-  const double m = static_cast<double>(size / 2);
+  const std::size_t lower_half = size / 2;
+  const auto m = static_cast<double>(lower_half);
   const double pairs = size % 2 == 0 ? std::exp(log_choose(size, size / 2)) : 0;
   for (std::size_t low = 0; low < size; ++low) {
     double both = rank_at_most(low + 1) - rank_at_most(low);  // the lower middle is sorted[low]

@@ -117,6 +117,22 @@ class LayersTest(CheckoutTest):
         self.expect_problem("layers", "policies/plan/count.cpp:1:", "<boost/any.hpp>")
 
 
+class NamesTest(CheckoutTest):
+    def test_two_types_of_one_name_are_found(self):
+        self.write("harness/run/kind.h", GOOD_HEADER.replace("inline", "struct Kind {};\ninline"))
+        self.expect_clean("names")
+        self.write("reports/render/kind.cpp", "namespace rematch {\nstruct Kind {\n  int more;\n};\n}\n")
+        self.expect_problem("names", "reports/render/kind.cpp:2: rematch::Kind is also",
+                            "harness/run/kind.h")
+
+    def test_unnamed_namespaces_and_declarations_keep_names_apart(self):
+        self.write("harness/run/kind.h", GOOD_HEADER.replace("inline", "struct Kind {};\ninline"))
+        self.write("reports/render/kind.cpp",
+                   "namespace rematch {\nnamespace {\nstruct Kind {\n};\n}  // namespace\n}\n")
+        self.write("reports/render/kind.h", "namespace rematch {\nstruct Kind;\n}\n")
+        self.expect_clean("names")
+
+
 class HeadersTest(CheckoutTest):
     def test_a_header_that_needs_another_before_it_is_found(self):
         self.expect_clean("headers")

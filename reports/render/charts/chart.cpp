@@ -30,37 +30,37 @@ Picture with_margin(const Picture& inner) {
   return picture;
 }
 
-std::variant<Picture, Rejected> draw(const std::string& name, const std::vector<Variant>& variants,
+std::variant<Picture, Rejected> draw(const std::string& name, const std::vector<ChartPoint>& points,
                                      std::optional<Bytes> limit) {
   if (name == "front") {
-    if (!has_front(variants)) return Rejected{not_in_report("point with a peak and a step time")};
-    return draw_front(variants, limit, kWidth);
+    if (!has_front(points)) return Rejected{not_in_report("point with a peak and a step time")};
+    return draw_front(points, limit, kWidth);
   }
   if (name == "memory") {
-    if (std::none_of(variants.begin(), variants.end(), has_timeline)) {
+    if (std::none_of(points.begin(), points.end(), has_timeline)) {
       return Rejected{not_in_report("memory timeline")};
     }
-    return draw_memory_panels(variants, kPanelColumns);
+    return draw_memory_panels(points, kPanelColumns);
   }
   if (name == "attention" || name == "matmul") {
     const OpClass op_class = name == "matmul" ? OpClass::kMatmul : OpClass::kAttentionForward;
-    if (!has_counts(variants, op_class)) return Rejected{not_in_report("op counts")};
-    return draw_bars(count_chart(variants, op_class), kRowsWidth);
+    if (!has_counts(points, op_class)) return Rejected{not_in_report("op counts")};
+    return draw_bars(count_chart(points, op_class), kRowsWidth);
   }
   if (name == "holders") {
-    if (!has_holders(variants)) return Rejected{not_in_report("peaks")};
-    return draw_bars(holder_chart(variants), kRowsWidth);
+    if (!has_holders(points)) return Rejected{not_in_report("peaks")};
+    return draw_bars(holder_chart(points), kRowsWidth);
   }
   if (name == "time") {
-    if (!has_times(variants)) return Rejected{not_in_report("times of phases")};
-    return draw_bars(phase_time_chart(variants), kRowsWidth);
+    if (!has_times(points)) return Rejected{not_in_report("times of phases")};
+    return draw_bars(phase_time_chart(points), kRowsWidth);
   }
   if (name == "ratio") {
-    const ForestChart chart = step_ratio_chart(variants);
+    const ForestChart chart = step_ratio_chart(points);
     if (chart.rows.empty()) return Rejected{not_in_report("ratios of step times")};
     return draw_forest(chart, kRowsWidth);
   }
-  const std::vector<LossCurve> curves = loss_curves(variants);
+  const std::vector<LossCurve> curves = loss_curves(points);
   if (curves.empty()) return Rejected{not_in_report("losses")};
   return draw_losses(curves, kRowsWidth);
 }
@@ -87,8 +87,8 @@ std::variant<Picture, Rejected> draw_chart(const std::string& name, const Compar
     return Rejected{"there is no chart '" + name + "'" + did_you_mean(name, names) +
                     "; the charts are " + allowed};
   }
-  const std::vector<Variant> variants = variants_of(comparison);
-  auto drawn = draw(name, variants, memory_limit(comparison, environment));
+  const std::vector<ChartPoint> points = chart_points_of(comparison);
+  auto drawn = draw(name, points, memory_limit(comparison, environment));
   if (const auto* picture = std::get_if<Picture>(&drawn)) return with_margin(*picture);
   return drawn;
 }

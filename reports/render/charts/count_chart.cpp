@@ -21,11 +21,11 @@ std::string words(OpClass op_class) {
   return text;
 }
 
-Bar bar_of(const Variant& variant, OpClass op_class) {
-  const PointRecord& point = variant.point();
+Bar bar_of(const ChartPoint& charted, OpClass op_class) {
+  const PointRecord& point = charted.point();
   Bar bar;
-  bar.text = {variant.policy, variant.schedule, std::string(to_string(point.status)),
-              describe_variant(variant), variant.baseline ? Weight::kBold : Weight::kNormal};
+  bar.text = {charted.policy, charted.schedule, std::string(to_string(point.status)),
+              describe_chart_point(charted), charted.baseline ? Weight::kBold : Weight::kNormal};
   if (!point.counts) return bar;
   const double forward = count_of(point, Phase::kForward, op_class);
   const double recompute = count_of(point, Phase::kRecompute, op_class);
@@ -36,11 +36,11 @@ Bar bar_of(const Variant& variant, OpClass op_class) {
 }
 
 // "in 8 steps", where all points counted as many.
-std::string over_steps(const std::vector<Variant>& variants) {
+std::string over_steps(const std::vector<ChartPoint>& points) {
   int steps = 0;
-  for (const Variant& variant : variants) {
-    if (!variant.point().counts) continue;
-    const int mine = variant.point().counts->counted_steps;
+  for (const ChartPoint& charted : points) {
+    if (!charted.point().counts) continue;
+    const int mine = charted.point().counts->counted_steps;
     if (steps != 0 && steps != mine) return "";
     steps = mine;
   }
@@ -49,22 +49,22 @@ std::string over_steps(const std::vector<Variant>& variants) {
 
 }  // namespace
 
-bool has_counts(const std::vector<Variant>& variants, OpClass op_class) {
-  return std::any_of(variants.begin(), variants.end(), [op_class](const Variant& variant) {
-    return count_of(variant.point(), Phase::kForward, op_class) > 0;
+bool has_counts(const std::vector<ChartPoint>& points, OpClass op_class) {
+  return std::any_of(points.begin(), points.end(), [op_class](const ChartPoint& charted) {
+    return count_of(charted.point(), Phase::kForward, op_class) > 0;
   });
 }
 
-BarChart count_chart(const std::vector<Variant>& variants, OpClass op_class) {
+BarChart count_chart(const std::vector<ChartPoint>& points, OpClass op_class) {
   BarChart chart;
   chart.title = "Executed " + words(op_class) + " ops";
-  chart.axis_title = words(op_class) + " ops" + over_steps(variants);
+  chart.axis_title = words(op_class) + " ops" + over_steps(points);
   chart.quantity = Quantity::kCount;
   chart.legend = {{MarkerKind::kSquare, Paint::kBlue, Paint::kNone, "forward"},
                   {MarkerKind::kSquare, Paint::kOrange, Paint::kNone, "recompute"}};
-  for (const Variant& variant : variants) {
-    chart.bars.push_back(bar_of(variant, op_class));
-    const PointRecord& point = variant.point();
+  for (const ChartPoint& charted : points) {
+    chart.bars.push_back(bar_of(charted, op_class));
+    const PointRecord& point = charted.point();
     if (point.policy == "none" && point.counts) {
       chart.reference =
           count_of(point, Phase::kForward, op_class) + count_of(point, Phase::kRecompute, op_class);

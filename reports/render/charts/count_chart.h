@@ -6,13 +6,13 @@
 
 #include "policies/trace/op_class.h"
 #include "reports/render/charts/bar_chart.h"
-#include "reports/render/charts/variant.h"
+#include "reports/render/charts/chart_point.h"
 
 namespace rematch {
 
-bool has_counts(const std::vector<Variant>& variants, OpClass op_class);
+bool has_counts(const std::vector<ChartPoint>& points, OpClass op_class);
 
 // Totals over the counted steps, as a profiler would count them. `none`'s total is a line.
-BarChart count_chart(const std::vector<Variant>& variants, OpClass op_class);
+BarChart count_chart(const std::vector<ChartPoint>& points, OpClass op_class);
 
 }  // namespace rematch

@@ -88,16 +88,16 @@ Picture draw_forest(const ForestChart& chart, double width) {
   return picture;
 }
 
-ForestChart step_ratio_chart(const std::vector<Variant>& variants) {
+ForestChart step_ratio_chart(const std::vector<ChartPoint>& points) {
   ForestChart chart{"Step time over the reference's", "", {}};
-  for (const Variant& variant : variants) {
-    const PointRecord& point = variant.point();
+  for (const ChartPoint& charted : points) {
+    const PointRecord& point = charted.point();
     if (!point.time || !point.time->ratio) continue;
     const StepRatioRecord& ratio = *point.time->ratio;
     if (point.policy == ratio.reference) continue;
     ForestRow row;
-    row.text = {variant.policy, variant.schedule, format_fixed(ratio.ratio, 2),
-                describe_variant(variant), variant.baseline ? Weight::kBold : Weight::kNormal};
+    row.text = {charted.policy, charted.schedule, format_fixed(ratio.ratio, 2),
+                describe_chart_point(charted), charted.baseline ? Weight::kBold : Weight::kNormal};
     if (ratio.interval) {
       row.text.value += " [" + format_fixed((*ratio.interval)[0], 2) + ", " +
                         format_fixed((*ratio.interval)[1], 2) + "]";

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "reports/render/charts/chart_point.h"
 #include "reports/render/charts/row_frame.h"
-#include "reports/render/charts/variant.h"
 #include "reports/render/svg.h"
 
 namespace rematch {
@@ -28,6 +28,6 @@ struct ForestChart {
 Picture draw_forest(const ForestChart& chart, double width);
 
 // Step time of each policy over that of the reference; no rows if nothing was compared.
-ForestChart step_ratio_chart(const std::vector<Variant>& variants);
+ForestChart step_ratio_chart(const std::vector<ChartPoint>& points);
 
 }  // namespace rematch

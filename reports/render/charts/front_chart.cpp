@@ -26,7 +26,7 @@ constexpr double kNearLimit = 1.6;
 constexpr double kVisible = 1.0;
 
 struct Dot {
-  const Variant* variant = nullptr;
+  const ChartPoint* charted = nullptr;
   Position at;
   Position low;  // ends of the interval
   Position high;
@@ -72,14 +72,14 @@ bool is_near(std::optional<Bytes> limit, double largest) {
   return limit && static_cast<double>(limit->count) <= kNearLimit * largest;
 }
 
-Plot make_plot(const std::vector<const Variant*>& measured, std::optional<Bytes> limit,
+Plot make_plot(const std::vector<const ChartPoint*>& measured, std::optional<Bytes> limit,
                double width) {
   Range peaks;
   Range steps;
-  for (const Variant* variant : measured) {
-    peaks.include(*measured_peak(variant->point()));
-    if (const auto predicted = predicted_peak(variant->point())) peaks.include(*predicted);
-    for (const double end : step_interval(variant->point())) steps.include(end);
+  for (const ChartPoint* charted : measured) {
+    peaks.include(*measured_peak(charted->point()));
+    if (const auto predicted = predicted_peak(charted->point())) peaks.include(*predicted);
+    for (const double end : step_interval(charted->point())) steps.include(end);
   }
   if (is_near(limit, peaks.high)) peaks.include(static_cast<double>(limit->count));
   peaks.widen(0.04);
@@ -111,13 +111,13 @@ void draw_axes(Picture& picture, const Plot& plot) {
                     kTextSize});
 }
 
-std::vector<Dot> make_dots(const std::vector<const Variant*>& measured, const Plot& plot) {
+std::vector<Dot> make_dots(const std::vector<const ChartPoint*>& measured, const Plot& plot) {
   std::vector<Dot> dots;
-  for (const Variant* variant : measured) {
-    const PointRecord& point = variant->point();
+  for (const ChartPoint* charted : measured) {
+    const PointRecord& point = charted->point();
     const auto [low, high] = step_interval(point);
     const double x = plot.x(*measured_peak(point));
-    Dot dot{variant, {x, plot.y(*measured_step(point))}, {x, plot.y(low)}, {x, plot.y(high)}, {}};
+    Dot dot{charted, {x, plot.y(*measured_step(point))}, {x, plot.y(low)}, {x, plot.y(high)}, {}};
     if (const auto predicted = predicted_peak(point)) {
       const double there = plot.x(*predicted);
       if (std::abs(there - x) > kVisible) dot.predicted = Position{there, dot.at.y};
@@ -132,7 +132,7 @@ std::vector<Dot> make_dots(const std::vector<const Variant*>& measured, const Pl
 void draw_front_line(Picture& picture, const std::vector<Dot>& dots, std::vector<Box>& lines) {
   std::vector<Position> corners;
   for (const Dot& dot : dots) {
-    if (dot.variant->on_front) corners.push_back(dot.at);
+    if (dot.charted->on_front) corners.push_back(dot.at);
   }
   std::sort(corners.begin(), corners.end(),
             [](const Position& a, const Position& b) { return a.x < b.x; });
@@ -148,34 +148,34 @@ void draw_front_line(Picture& picture, const std::vector<Dot>& dots, std::vector
   }
 }
 
-MarkerKind marker_of(const Variant& variant) {
-  return variant.point().identity.schedule == Schedule::kOnDemand ? MarkerKind::kCircle
+MarkerKind marker_of(const ChartPoint& charted) {
+  return charted.point().identity.schedule == Schedule::kOnDemand ? MarkerKind::kCircle
                                                                   : MarkerKind::kSquare;
 }
 
-double radius_of(const Variant& variant) {
-  return marker_of(variant) == MarkerKind::kCircle ? kRadius : kRadius - 0.6;
+double radius_of(const ChartPoint& charted) {
+  return marker_of(charted) == MarkerKind::kCircle ? kRadius : kRadius - 0.6;
 }
 
 void draw_dots(Picture& picture, const std::vector<Dot>& dots, std::vector<Box>& lines) {
   for (const Dot& dot : dots) {
-    const Paint paint = dot.variant->on_front ? Paint::kBlue : Paint::kGrey;
+    const Paint paint = dot.charted->on_front ? Paint::kBlue : Paint::kGrey;
     if (dot.low.y != dot.high.y) {
       picture.add(Line{dot.low, dot.high, paint, 1.5});
       lines.push_back({dot.at.x - 1, dot.high.y, dot.at.x + 1, dot.low.y});
     }
     if (!dot.predicted) continue;
     picture.add(Line{dot.at, *dot.predicted, paint, 1, Dash::kDashed});
-    picture.add(Marker{marker_of(*dot.variant), *dot.predicted, radius_of(*dot.variant),
-                       Paint::kSurface, paint, "predicted peak of " + name_of(*dot.variant)});
+    picture.add(Marker{marker_of(*dot.charted), *dot.predicted, radius_of(*dot.charted),
+                       Paint::kSurface, paint, "predicted peak of " + name_of(*dot.charted)});
   }
   // The front lies above what it dominates.
   for (const bool on_front : {false, true}) {
     for (const Dot& dot : dots) {
-      if (dot.variant->on_front != on_front) continue;
-      picture.add(Marker{marker_of(*dot.variant), dot.at, radius_of(*dot.variant),
+      if (dot.charted->on_front != on_front) continue;
+      picture.add(Marker{marker_of(*dot.charted), dot.at, radius_of(*dot.charted),
                          on_front ? Paint::kBlue : Paint::kGrey, Paint::kSurface,
-                         describe_variant(*dot.variant)});
+                         describe_chart_point(*dot.charted)});
     }
   }
 }
@@ -186,17 +186,17 @@ void draw_names(Picture& picture, const std::vector<Dot>& dots, const Plot& plot
   std::vector<const Dot*> order;
   for (const Dot& dot : dots) order.push_back(&dot);
   std::stable_sort(order.begin(), order.end(), [](const Dot* a, const Dot* b) {
-    const auto rank = [](const Variant& variant) {
-      return variant.baseline ? 0 : variant.on_front ? 1 : 2;
+    const auto rank = [](const ChartPoint& charted) {
+      return charted.baseline ? 0 : charted.on_front ? 1 : 2;
     };
-    return rank(*a->variant) < rank(*b->variant);
+    return rank(*a->charted) < rank(*b->charted);
   });
   std::vector<LabelRequest> requests;
   std::vector<Box> obstacles;
   std::vector<std::string> texts;
   for (const Dot* dot : order) {
-    texts.push_back(fit_text(dot->variant->policy, kTextSize, plot.area.width() / 3));
-    const double bold = dot->variant->baseline ? 1.13 : 1;
+    texts.push_back(fit_text(dot->charted->policy, kTextSize, plot.area.width() / 3));
+    const double bold = dot->charted->baseline ? 1.13 : 1;
     requests.push_back(
         {dot->at, kRadius + 4, bold * text_width(texts.back(), kTextSize), kTextSize * 1.1});
     obstacles.push_back(extent(Marker{MarkerKind::kCircle, dot->at, kRadius + 1}));
@@ -207,13 +207,13 @@ void draw_names(Picture& picture, const std::vector<Dot>& dots, const Plot& plot
   const std::vector<std::optional<Box>> boxes = place_labels(requests, obstacles, lines, plot.area);
   for (std::size_t index = 0; index < boxes.size(); ++index) {
     if (!boxes[index]) continue;
-    const Variant& variant = *order[index]->variant;
+    const ChartPoint& charted = *order[index]->charted;
     picture.add(Label{{boxes[index]->left, boxes[index]->bottom - kTextSize * 0.28},
                       texts[index],
                       Anchor::kStart,
-                      variant.on_front || variant.baseline ? Paint::kInk : Paint::kMuted,
+                      charted.on_front || charted.baseline ? Paint::kInk : Paint::kMuted,
                       kTextSize,
-                      variant.baseline ? Weight::kBold : Weight::kNormal,
+                      charted.baseline ? Weight::kBold : Weight::kNormal,
                       "",
                       Backing::kHalo});
   }
@@ -242,11 +242,11 @@ std::vector<LegendEntry> legend_of(const std::vector<Dot>& dots) {
   const auto any = [&dots](auto&& holds) { return std::any_of(dots.begin(), dots.end(), holds); };
   std::vector<LegendEntry> entries = {
       {MarkerKind::kCircle, Paint::kBlue, Paint::kNone, "on the front"}};
-  if (any([](const Dot& dot) { return !dot.variant->on_front; })) {
+  if (any([](const Dot& dot) { return !dot.charted->on_front; })) {
     entries.push_back({MarkerKind::kCircle, Paint::kGrey, Paint::kNone, "dominated"});
   }
   const auto has = [&any](MarkerKind kind) {
-    return any([kind](const Dot& dot) { return marker_of(*dot.variant) == kind; });
+    return any([kind](const Dot& dot) { return marker_of(*dot.charted) == kind; });
   };
   if (has(MarkerKind::kCircle) && has(MarkerKind::kSquare)) {
     entries.push_back({MarkerKind::kCircle, Paint::kNone, Paint::kMuted, "on_demand"});
@@ -259,11 +259,11 @@ std::vector<LegendEntry> legend_of(const std::vector<Dot>& dots) {
   return entries;
 }
 
-std::vector<const Variant*> with_front_figures(const std::vector<Variant>& variants) {
-  std::vector<const Variant*> measured;
-  for (const Variant& variant : variants) {
-    if (measured_peak(variant.point()) && measured_step(variant.point())) {
-      measured.push_back(&variant);
+std::vector<const ChartPoint*> with_front_figures(const std::vector<ChartPoint>& points) {
+  std::vector<const ChartPoint*> measured;
+  for (const ChartPoint& charted : points) {
+    if (measured_peak(charted.point()) && measured_step(charted.point())) {
+      measured.push_back(&charted);
     }
   }
   return measured;
@@ -271,17 +271,17 @@ std::vector<const Variant*> with_front_figures(const std::vector<Variant>& varia
 
 }  // namespace
 
-bool has_front(const std::vector<Variant>& variants) {
-  return !with_front_figures(variants).empty();
+bool has_front(const std::vector<ChartPoint>& points) {
+  return !with_front_figures(points).empty();
 }
 
-Picture draw_front(const std::vector<Variant>& variants, std::optional<Bytes> device_limit,
+Picture draw_front(const std::vector<ChartPoint>& points, std::optional<Bytes> device_limit,
                    double width) {
-  const std::vector<const Variant*> measured = with_front_figures(variants);
+  const std::vector<const ChartPoint*> measured = with_front_figures(points);
   Picture picture{"Step time against peak memory", width, 0, {}};
   double largest = 0;
-  for (const Variant* variant : measured) {
-    largest = std::max(largest, *measured_peak(variant->point()));
+  for (const ChartPoint* charted : measured) {
+    largest = std::max(largest, *measured_peak(charted->point()));
   }
   const Plot plot = make_plot(measured, device_limit, width);
   const std::vector<Dot> dots = make_dots(measured, plot);

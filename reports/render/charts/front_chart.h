@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "policies/trace/bytes.h"
-#include "reports/render/charts/variant.h"
+#include "reports/render/charts/chart_point.h"
 #include "reports/render/svg.h"
 
 namespace rematch {
 
 // False where no point has both a peak and a step time; then there is no front to draw.
-bool has_front(const std::vector<Variant>& variants);
+bool has_front(const std::vector<ChartPoint>& points);
 
 // `device_limit` is drawn as a line where it is near the points, else told in words.
-Picture draw_front(const std::vector<Variant>& variants, std::optional<Bytes> device_limit,
+Picture draw_front(const std::vector<ChartPoint>& points, std::optional<Bytes> device_limit,
                    double width);
 
 }  // namespace rematch

@@ -8,11 +8,11 @@
 namespace rematch {
 namespace {
 
-Bar bar_of(const Variant& variant) {
-  const PointRecord& point = variant.point();
+Bar bar_of(const ChartPoint& charted) {
+  const PointRecord& point = charted.point();
   Bar bar;
-  bar.text = {variant.policy, variant.schedule, std::string(to_string(point.status)),
-              describe_variant(variant), variant.baseline ? Weight::kBold : Weight::kNormal};
+  bar.text = {charted.policy, charted.schedule, std::string(to_string(point.status)),
+              describe_chart_point(charted), charted.baseline ? Weight::kBold : Weight::kNormal};
   if (!point.memory || !point.memory->peak_allocated) return bar;
   const MemoryRecord& memory = *point.memory;
   bar.text.value = format_bytes(*memory.peak_allocated);
@@ -55,19 +55,19 @@ std::vector<LegendEntry> holder_legend() {
   return entries;
 }
 
-bool has_holders(const std::vector<Variant>& variants) {
-  return std::any_of(variants.begin(), variants.end(), [](const Variant& variant) {
-    return variant.point().memory && variant.point().memory->peak_allocated;
+bool has_holders(const std::vector<ChartPoint>& points) {
+  return std::any_of(points.begin(), points.end(), [](const ChartPoint& charted) {
+    return charted.point().memory && charted.point().memory->peak_allocated;
   });
 }
 
-BarChart holder_chart(const std::vector<Variant>& variants) {
+BarChart holder_chart(const std::vector<ChartPoint>& points) {
   BarChart chart;
   chart.title = "What holds the peak";
   chart.axis_title = "peak allocated";
   chart.quantity = Quantity::kBytes;
   chart.legend = holder_legend();
-  for (const Variant& variant : variants) chart.bars.push_back(bar_of(variant));
+  for (const ChartPoint& charted : points) chart.bars.push_back(bar_of(charted));
   return chart;
 }
 

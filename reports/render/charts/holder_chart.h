@@ -5,8 +5,8 @@
 
 #include "reports/record/holder.h"
 #include "reports/render/charts/bar_chart.h"
+#include "reports/render/charts/chart_point.h"
 #include "reports/render/charts/legend.h"
-#include "reports/render/charts/variant.h"
 
 namespace rematch {
 
@@ -20,7 +20,7 @@ struct HolderLook {
 const std::vector<HolderLook>& holder_looks();
 std::vector<LegendEntry> holder_legend();
 
-bool has_holders(const std::vector<Variant>& variants);
-BarChart holder_chart(const std::vector<Variant>& variants);
+bool has_holders(const std::vector<ChartPoint>& points);
+BarChart holder_chart(const std::vector<ChartPoint>& points);
 
 }  // namespace rematch

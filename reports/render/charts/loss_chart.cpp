@@ -67,12 +67,12 @@ void draw_curve(Picture& picture, const LossCurve& curve, Paint hue, const Scale
 
 }  // namespace
 
-std::vector<LossCurve> loss_curves(const std::vector<Variant>& variants) {
+std::vector<LossCurve> loss_curves(const std::vector<ChartPoint>& points) {
   std::vector<LossCurve> curves;
-  for (const Variant& variant : variants) {
-    if (variant.point().steps.empty()) continue;
-    LossCurve curve{{name_of(variant)}, {}, {}};
-    for (const StepRecord& step : variant.point().steps) {
+  for (const ChartPoint& charted : points) {
+    if (charted.point().steps.empty()) continue;
+    LossCurve curve{{name_of(charted)}, {}, {}};
+    for (const StepRecord& step : charted.point().steps) {
       curve.loss.push_back(step.loss);
       curve.bits.push_back(step.loss_bits);
     }

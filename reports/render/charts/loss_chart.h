@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "reports/render/charts/variant.h"
+#include "reports/render/charts/chart_point.h"
 #include "reports/render/svg.h"
 
 namespace rematch {
@@ -16,7 +16,7 @@ struct LossCurve {
 };
 
 // In the order in which they first appear.
-std::vector<LossCurve> loss_curves(const std::vector<Variant>& variants);
+std::vector<LossCurve> loss_curves(const std::vector<ChartPoint>& points);
 
 Picture draw_losses(const std::vector<LossCurve>& curves, double width);
 

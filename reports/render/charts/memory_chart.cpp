@@ -126,19 +126,19 @@ std::string peak_words(const MemoryRecord& memory) {
   return memory.peak_phase ? words + " in " + describe_place(memory) : words;
 }
 
-void draw_head(Picture& picture, const Variant& variant, const std::string& words) {
-  const double note = variant.schedule.empty() ? 0 : text_width(variant.schedule, kSmallSize) + 8;
+void draw_head(Picture& picture, const ChartPoint& charted, const std::string& words) {
+  const double note = charted.schedule.empty() ? 0 : text_width(charted.schedule, kSmallSize) + 8;
   const Label name{{0, 13},
-                   fit_text(variant.policy, kTextSize, (picture.width - note) / 1.13),
+                   fit_text(charted.policy, kTextSize, (picture.width - note) / 1.13),
                    Anchor::kStart,
                    Paint::kInk,
                    kTextSize,
                    Weight::kBold,
-                   describe_variant(variant)};
+                   describe_chart_point(charted)};
   picture.add(name);
   if (note > 0) {
     picture.add(Label{
-        {extent(name).right + 8, 13}, variant.schedule, Anchor::kStart, Paint::kMuted, kSmallSize});
+        {extent(name).right + 8, 13}, charted.schedule, Anchor::kStart, Paint::kMuted, kSmallSize});
   }
   picture.add(Label{{0, 30},
                     fit_text(words, kSmallSize, picture.width),
@@ -149,17 +149,17 @@ void draw_head(Picture& picture, const Variant& variant, const std::string& word
 
 }  // namespace
 
-bool has_timeline(const Variant& variant) {
-  const PointRecord& point = variant.point();
+bool has_timeline(const ChartPoint& charted) {
+  const PointRecord& point = charted.point();
   return point.memory && point.memory->timeline && !point.memory->timeline->op_index.empty() &&
          !point.memory->timeline->bytes.empty();
 }
 
-double highest_timeline(const std::vector<Variant>& variants) {
+double highest_timeline(const std::vector<ChartPoint>& points) {
   double highest = 0;
-  for (const Variant& variant : variants) {
-    if (!has_timeline(variant)) continue;
-    const MemoryTimeline& timeline = *variant.point().memory->timeline;
+  for (const ChartPoint& charted : points) {
+    if (!has_timeline(charted)) continue;
+    const MemoryTimeline& timeline = *charted.point().memory->timeline;
     for (std::size_t at = 0; at < timeline.op_index.size(); ++at) {
       highest = std::max(highest, total(timeline, at));
     }
@@ -167,11 +167,11 @@ double highest_timeline(const std::vector<Variant>& variants) {
   return highest;
 }
 
-Picture draw_memory(const Variant& variant, double highest, double width) {
-  const MemoryTimeline& timeline = *variant.point().memory->timeline;
-  Picture picture{"Memory over a step of " + name_of(variant), width, 0, {}};
-  const std::string words = peak_words(*variant.point().memory);
-  draw_head(picture, variant, words);
+Picture draw_memory(const ChartPoint& charted, double highest, double width) {
+  const MemoryTimeline& timeline = *charted.point().memory->timeline;
+  Picture picture{"Memory over a step of " + name_of(charted), width, 0, {}};
+  const std::string words = peak_words(*charted.point().memory);
+  draw_head(picture, charted, words);
   const Axis y_axis = make_axis(Quantity::kBytes, 0, highest, 3);
 
   const double last_op =
@@ -205,19 +205,19 @@ std::vector<LegendEntry> memory_legend() {
   return entries;
 }
 
-Picture draw_memory_panels(const std::vector<Variant>& variants, int columns) {
+Picture draw_memory_panels(const std::vector<ChartPoint>& points, int columns) {
   constexpr double kPanelWidth = 350;
   constexpr double kPanelGap = 24;
   const double width = columns * kPanelWidth + (columns - 1) * kPanelGap;
   const Picture legend = draw_legend(memory_legend(), width);
   Picture whole{"Memory over a step, by holder", width, legend.height, {}};
   insert(whole, legend, {0, 0});
-  const double highest = highest_timeline(variants);
+  const double highest = highest_timeline(points);
   int column = 0;
   double top = legend.height + 8;
-  for (const Variant& variant : variants) {
-    if (!has_timeline(variant)) continue;
-    const Picture panel = draw_memory(variant, highest, kPanelWidth);
+  for (const ChartPoint& charted : points) {
+    if (!has_timeline(charted)) continue;
+    const Picture panel = draw_memory(charted, highest, kPanelWidth);
     insert(whole, panel, {column * (kPanelWidth + kPanelGap), top});
     whole.height = std::max(whole.height, top + panel.height);
     if (++column == columns) {

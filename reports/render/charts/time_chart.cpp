@@ -51,19 +51,19 @@ constexpr std::array kClassOrder = {OpClass::kMatmul,    OpClass::kAttentionForw
                                     OpClass::kReduction, OpClass::kCopy,
                                     OpClass::kOther};
 
-Bar empty_bar(const Variant& variant) {
+Bar empty_bar(const ChartPoint& charted) {
   Bar bar;
-  bar.text = {variant.policy, variant.schedule, "-", describe_variant(variant),
-              variant.baseline ? Weight::kBold : Weight::kNormal};
-  if (variant.point().status != PointStatus::kOk) {
-    bar.text.value = to_string(variant.point().status);
+  bar.text = {charted.policy, charted.schedule, "-", describe_chart_point(charted),
+              charted.baseline ? Weight::kBold : Weight::kNormal};
+  if (charted.point().status != PointStatus::kOk) {
+    bar.text.value = to_string(charted.point().status);
   }
   return bar;
 }
 
-Bar phase_bar(const Variant& variant) {
-  Bar bar = empty_bar(variant);
-  const PointRecord& point = variant.point();
+Bar phase_bar(const ChartPoint& charted) {
+  Bar bar = empty_bar(charted);
+  const PointRecord& point = charted.point();
   if (!point.time || !point.time->step_median) return bar;
   bar.text.value = format_duration(*point.time->step_median);
   for (const PhaseLook& look : kPhaseLooks) {
@@ -83,10 +83,10 @@ std::string in_words(double time_ns) {
 }
 
 // By the words of its look, since several classes may share one.
-Bar class_bar(const Variant& variant, Phase phase) {
-  Bar bar = empty_bar(variant);
-  if (!variant.point().time) return bar;
-  const auto& classes = variant.point().time->classes[static_cast<std::size_t>(phase)];
+Bar class_bar(const ChartPoint& charted, Phase phase) {
+  Bar bar = empty_bar(charted);
+  if (!charted.point().time) return bar;
+  const auto& classes = charted.point().time->classes[static_cast<std::size_t>(phase)];
   double total = 0;
   for (const OpClass representative : kClassOrder) {
     const ClassLook look = look_of(representative);
@@ -104,29 +104,28 @@ Bar class_bar(const Variant& variant, Phase phase) {
 
 }  // namespace
 
-bool has_times(const std::vector<Variant>& variants) {
-  return std::any_of(variants.begin(), variants.end(), [](const Variant& variant) {
-    return variant.point().time && !variant.point().time->phases.empty();
+bool has_times(const std::vector<ChartPoint>& points) {
+  return std::any_of(points.begin(), points.end(), [](const ChartPoint& charted) {
+    return charted.point().time && !charted.point().time->phases.empty();
   });
 }
 
-BarChart phase_time_chart(const std::vector<Variant>& variants) {
+BarChart phase_time_chart(const std::vector<ChartPoint>& points) {
   BarChart chart;
   chart.title = "Step time by phase";
   chart.axis_title = "median time of a step";
   chart.quantity = Quantity::kDuration;
   for (const PhaseLook& look : kPhaseLooks) {
-    const bool used =
-        std::any_of(variants.begin(), variants.end(), [&look](const Variant& variant) {
-          return variant.point().time && variant.point().time->phases.contains(look.phase);
-        });
+    const bool used = std::any_of(points.begin(), points.end(), [&look](const ChartPoint& charted) {
+      return charted.point().time && charted.point().time->phases.contains(look.phase);
+    });
     if (used) chart.legend.push_back({MarkerKind::kSquare, look.fill, Paint::kNone, look.phase});
   }
-  for (const Variant& variant : variants) chart.bars.push_back(phase_bar(variant));
+  for (const ChartPoint& charted : points) chart.bars.push_back(phase_bar(charted));
   return chart;
 }
 
-std::vector<BarChart> class_time_charts(const std::vector<Variant>& variants) {
+std::vector<BarChart> class_time_charts(const std::vector<ChartPoint>& points) {
   std::vector<BarChart> charts;
   double longest = 0;
   for (const Phase phase : kPhases) {
@@ -135,8 +134,8 @@ std::vector<BarChart> class_time_charts(const std::vector<Variant>& variants) {
     chart.axis_title = "time a step in " + std::string(to_string(phase));
     chart.quantity = Quantity::kDuration;
     double phase_longest = 0;
-    for (const Variant& variant : variants) {
-      chart.bars.push_back(class_bar(variant, phase));
+    for (const ChartPoint& charted : points) {
+      chart.bars.push_back(class_bar(charted, phase));
       double total = 0;
       for (const BarSegment& segment : chart.bars.back().segments) total += segment.value;
       phase_longest = std::max(phase_longest, total);

@@ -5,17 +5,17 @@
 
 #include "policies/trace/phase.h"
 #include "reports/render/charts/bar_chart.h"
-#include "reports/render/charts/variant.h"
+#include "reports/render/charts/chart_point.h"
 
 namespace rematch {
 
-bool has_times(const std::vector<Variant>& variants);
+bool has_times(const std::vector<ChartPoint>& points);
 
 // Median times of the phases of a step.
-BarChart phase_time_chart(const std::vector<Variant>& variants);
+BarChart phase_time_chart(const std::vector<ChartPoint>& points);
 
 // Times of the counting pass, where it has them: by op class in each phase that has any, on axes of
 // one length.
-std::vector<BarChart> class_time_charts(const std::vector<Variant>& variants);
+std::vector<BarChart> class_time_charts(const std::vector<ChartPoint>& points);
 
 }  // namespace rematch

@@ -52,30 +52,30 @@ std::string flaw(const Picture& picture) {
 std::vector<Picture> every_chart(const Report& report, double width) {
   std::vector<Picture> pictures;
   for (const Comparison& comparison : compare_policies(report)) {
-    const std::vector<Variant> variants = variants_of(comparison);
+    const std::vector<ChartPoint> points = chart_points_of(comparison);
     const auto limit = memory_limit(comparison, report.provenance.environment);
-    if (has_front(variants)) pictures.push_back(draw_front(variants, limit, width));
+    if (has_front(points)) pictures.push_back(draw_front(points, limit, width));
     for (const OpClass op_class : {OpClass::kAttentionForward, OpClass::kMatmul}) {
-      pictures.push_back(draw_bars(count_chart(variants, op_class), width));
+      pictures.push_back(draw_bars(count_chart(points, op_class), width));
     }
-    pictures.push_back(draw_bars(holder_chart(variants), width));
-    pictures.push_back(draw_bars(phase_time_chart(variants), width));
-    for (const BarChart& chart : class_time_charts(variants)) {
+    pictures.push_back(draw_bars(holder_chart(points), width));
+    pictures.push_back(draw_bars(phase_time_chart(points), width));
+    for (const BarChart& chart : class_time_charts(points)) {
       pictures.push_back(draw_bars(chart, width));
     }
-    pictures.push_back(draw_forest(step_ratio_chart(variants), width));
-    pictures.push_back(draw_losses(loss_curves(variants), width));
-    for (const Variant& variant : variants) {
-      if (!has_timeline(variant)) continue;
-      pictures.push_back(draw_memory(variant, highest_timeline(variants), std::min(width, 340.0)));
+    pictures.push_back(draw_forest(step_ratio_chart(points), width));
+    pictures.push_back(draw_losses(loss_curves(points), width));
+    for (const ChartPoint& charted : points) {
+      if (!has_timeline(charted)) continue;
+      pictures.push_back(draw_memory(charted, highest_timeline(points), std::min(width, 340.0)));
     }
-    pictures.push_back(draw_memory_panels(variants, 3));
+    pictures.push_back(draw_memory_panels(points, 3));
   }
   return pictures;
 }
 
-std::vector<Variant> variants_of_first(const std::vector<Comparison>& comparisons) {
-  return variants_of(comparisons.front());
+std::vector<ChartPoint> points_of_first(const std::vector<Comparison>& comparisons) {
+  return chart_points_of(comparisons.front());
 }
 
 }  // namespace
@@ -118,8 +118,8 @@ TEST_CASE("the front is what nothing dominates") {
   add("none", 100, 11);
   const auto comparisons = compare_policies(report);
   std::vector<bool> on_front;
-  for (const Variant& variant : variants_of_first(comparisons)) {
-    on_front.push_back(variant.on_front);
+  for (const ChartPoint& charted : points_of_first(comparisons)) {
+    on_front.push_back(charted.on_front);
   }
   CHECK(on_front == std::vector<bool>{true, true, false, true, false});
 }
@@ -127,11 +127,11 @@ TEST_CASE("the front is what nothing dominates") {
 TEST_CASE("of many points, baselines and the front are kept") {
   const Report report = testing::large_report(200);
   const auto comparisons = compare_policies(report);
-  const std::vector<Variant> all = variants_of_first(comparisons);
-  const std::vector<Variant> chosen = most_telling(all, 60);
+  const std::vector<ChartPoint> all = points_of_first(comparisons);
+  const std::vector<ChartPoint> chosen = most_telling(all, 60);
   CHECK(chosen.size() == 60);
   CHECK(chosen.front().policy == "none");
-  const auto on_front = [](const Variant& variant) { return variant.on_front; };
+  const auto on_front = [](const ChartPoint& charted) { return charted.on_front; };
   CHECK(std::count_if(chosen.begin(), chosen.end(), on_front) ==
         std::count_if(all.begin(), all.end(), on_front));
 }
@@ -140,7 +140,7 @@ TEST_CASE("bits, not values, make two losses one curve") {
   const auto comparisons = compare_policies(telling_report());
   const Report report = telling_report();
   const auto kept = compare_policies(report);
-  const std::vector<LossCurve> curves = loss_curves(variants_of_first(kept));
+  const std::vector<LossCurve> curves = loss_curves(points_of_first(kept));
   REQUIRE(curves.size() == 2);
   CHECK(curves[0].names.size() == 9);
   CHECK(curves[1].names == std::vector<std::string>{"save_mm"});

@@ -11,7 +11,7 @@
 namespace rematch {
 
 // Points into the comparison, which must outlive it.
-struct Variant {
+struct ChartPoint {
   const ComparedPoint* compared = nullptr;
   std::string policy;
   std::string schedule;   // empty: the policy is there once, so its name is enough
@@ -21,18 +21,18 @@ struct Variant {
   const PointRecord& point() const { return *compared->point; }
 };
 
-std::vector<Variant> variants_of(const Comparison& comparison);
+std::vector<ChartPoint> chart_points_of(const Comparison& comparison);
 
 // At most `limit` of them, in the same order: baselines first, then the front, then the rest.
-std::vector<Variant> most_telling(const std::vector<Variant>& variants, std::size_t limit);
+std::vector<ChartPoint> most_telling(const std::vector<ChartPoint>& points, std::size_t limit);
 
-std::string name_of(const Variant& variant);  // "full on_demand"
+std::string name_of(const ChartPoint& charted);  // "full on_demand"
 
 // Of a finished point: what a step's front needs.
 std::optional<double> measured_peak(const PointRecord& point);  // bytes
 std::optional<double> measured_step(const PointRecord& point);  // nanoseconds
 
 // Several lines: the plan, what it recomputes, peak, step time and verdict.
-std::string describe_variant(const Variant& variant);
+std::string describe_chart_point(const ChartPoint& charted);
 
 }  // namespace rematch

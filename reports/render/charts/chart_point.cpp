@@ -1,4 +1,4 @@
-#include "reports/render/charts/variant.h"
+#include "reports/render/charts/chart_point.h"
 
 #include <algorithm>
 #include <map>
@@ -11,24 +11,24 @@ namespace {
 
 // By peak, then by time: a point is on the front if it is faster than every one before it. Equal
 // ones are on it together.
-void mark_front(std::vector<Variant>& variants) {
-  std::vector<Variant*> measured;
-  for (Variant& variant : variants) {
-    if (measured_peak(variant.point()) && measured_step(variant.point())) {
-      measured.push_back(&variant);
+void mark_front(std::vector<ChartPoint>& points) {
+  std::vector<ChartPoint*> measured;
+  for (ChartPoint& charted : points) {
+    if (measured_peak(charted.point()) && measured_step(charted.point())) {
+      measured.push_back(&charted);
     }
   }
-  const auto peak = [](const Variant* variant) { return *measured_peak(variant->point()); };
-  const auto step = [](const Variant* variant) { return *measured_step(variant->point()); };
-  std::stable_sort(measured.begin(), measured.end(), [&](const Variant* a, const Variant* b) {
+  const auto peak = [](const ChartPoint* charted) { return *measured_peak(charted->point()); };
+  const auto step = [](const ChartPoint* charted) { return *measured_step(charted->point()); };
+  std::stable_sort(measured.begin(), measured.end(), [&](const ChartPoint* a, const ChartPoint* b) {
     return peak(a) != peak(b) ? peak(a) < peak(b) : step(a) < step(b);
   });
-  const Variant* last = nullptr;
-  for (Variant* variant : measured) {
+  const ChartPoint* last = nullptr;
+  for (ChartPoint* charted : measured) {
     const bool equal =
-        last != nullptr && peak(last) == peak(variant) && step(last) == step(variant);
-    variant->on_front = last == nullptr || equal || step(variant) < step(last);
-    if (variant->on_front) last = variant;
+        last != nullptr && peak(last) == peak(charted) && step(last) == step(charted);
+    charted->on_front = last == nullptr || equal || step(charted) < step(last);
+    if (charted->on_front) last = charted;
   }
 }
 
@@ -47,41 +47,41 @@ std::string recomputed_ops(const PointRecord& point) {
 
 }  // namespace
 
-std::vector<Variant> variants_of(const Comparison& comparison) {
+std::vector<ChartPoint> chart_points_of(const Comparison& comparison) {
   std::map<std::string, int> spelled;
   for (const ComparedPoint& compared : comparison.points) ++spelled[compared.point->policy];
-  std::vector<Variant> variants;
+  std::vector<ChartPoint> points;
   for (const ComparedPoint& compared : comparison.points) {
     const PointRecord& point = *compared.point;
-    Variant variant;
-    variant.compared = &compared;
-    variant.policy = point.policy;
-    if (spelled[point.policy] > 1) variant.schedule = to_string(point.identity.schedule);
-    variant.baseline = point.policy == "none" || point.policy == "full";
-    variants.push_back(std::move(variant));
+    ChartPoint charted;
+    charted.compared = &compared;
+    charted.policy = point.policy;
+    if (spelled[point.policy] > 1) charted.schedule = to_string(point.identity.schedule);
+    charted.baseline = point.policy == "none" || point.policy == "full";
+    points.push_back(std::move(charted));
   }
-  mark_front(variants);
-  return variants;
+  mark_front(points);
+  return points;
 }
 
-std::vector<Variant> most_telling(const std::vector<Variant>& variants, std::size_t limit) {
-  if (variants.size() <= limit) return variants;
-  std::vector<std::size_t> order(variants.size());
+std::vector<ChartPoint> most_telling(const std::vector<ChartPoint>& points, std::size_t limit) {
+  if (points.size() <= limit) return points;
+  std::vector<std::size_t> order(points.size());
   for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
-  const auto rank = [&variants](std::size_t index) {
-    return variants[index].baseline ? 0 : variants[index].on_front ? 1 : 2;
+  const auto rank = [&points](std::size_t index) {
+    return points[index].baseline ? 0 : points[index].on_front ? 1 : 2;
   };
   std::stable_sort(order.begin(), order.end(),
                    [&rank](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
   order.resize(limit);
   std::sort(order.begin(), order.end());
-  std::vector<Variant> chosen;
-  for (const std::size_t index : order) chosen.push_back(variants[index]);
+  std::vector<ChartPoint> chosen;
+  for (const std::size_t index : order) chosen.push_back(points[index]);
   return chosen;
 }
 
-std::string name_of(const Variant& variant) {
-  return variant.schedule.empty() ? variant.policy : variant.policy + " " + variant.schedule;
+std::string name_of(const ChartPoint& charted) {
+  return charted.schedule.empty() ? charted.policy : charted.policy + " " + charted.schedule;
 }
 
 std::optional<double> measured_peak(const PointRecord& point) {
@@ -98,8 +98,8 @@ std::optional<double> measured_step(const PointRecord& point) {
   return static_cast<double>(point.time->step_median->count());
 }
 
-std::string describe_variant(const Variant& variant) {
-  const PointRecord& point = variant.point();
+std::string describe_chart_point(const ChartPoint& charted) {
+  const PointRecord& point = charted.point();
   std::string text = point.policy + ", " + std::string(to_string(point.identity.schedule)) +
                      "\nplan " + point.identity.plan_sha256.substr(0, 12);
   const std::string recomputed = recomputed_ops(point);
@@ -118,7 +118,7 @@ std::string describe_variant(const Variant& variant) {
               format_duration((*point.time->step_interval)[1]);
     }
   }
-  return text + "\n" + variant.compared->verdict.text;
+  return text + "\n" + charted.compared->verdict.text;
 }
 
 }  // namespace rematch
