@@ -6,6 +6,7 @@
 #include "harness/cli/require.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
+#include "policies/catalogue/warnings.h"
 
 namespace rematch {
 namespace {
@@ -34,7 +35,16 @@ ExitCode run(const Flags& flags) {
   const Policy policy = require(parse_policy(one_argument ? flags.model.model() : flags.policy));
   const Trace trace = obtain_trace(flags.model, flags.trace);
   const Plan plan = require(resolve(policy, trace, NoEffect::kAllow));
-  print(flags.json ? describe_json(plan, trace).dump(2) + "\n" : describe(plan, trace));
+  const std::vector<std::string> warnings = plan_warnings(policy, plan, trace);
+  if (flags.json) {
+    Json json = describe_json(plan, trace);
+    json["warnings"] = warnings;
+    print(json.dump(2) + "\n");
+    return ExitCode::kOk;
+  }
+  std::string text = describe(plan, trace);
+  for (const std::string& warning : warnings) text.append("warning: ").append(warning).append("\n");
+  print(text);
   return ExitCode::kOk;
 }
 

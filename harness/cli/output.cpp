@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "harness/cli/exit_code.h"
 #include "policies/trace/file.h"
@@ -46,6 +47,14 @@ std::size_t terminal_columns() {
   winsize size{};
   const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return known ? size.ws_col : kWithoutTerminal;
+}
+
+void print_warnings(const std::vector<std::string>& warnings) {
+  std::set<std::string> said;
+  for (const std::string& warning : warnings) {
+    if (!said.insert(warning).second) continue;
+    std::fprintf(stderr, "rematch: warning: %s\n", warning.c_str());
+  }
 }
 
 }  // namespace rematch

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "policies/trace/json.h"
 
@@ -16,6 +17,8 @@ void write_output(const std::string& file, const Json& json);
 void require_writable(const std::string& file);
 
 void print(const std::string& text);  // to stdout
+// To stderr, each once.
+void print_warnings(const std::vector<std::string>& warnings);
 
 // Of stdout's terminal; a readable width where it is none.
 std::size_t terminal_columns();

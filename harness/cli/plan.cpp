@@ -4,6 +4,7 @@
 #include "harness/cli/require.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
+#include "policies/catalogue/warnings.h"
 #include "policies/plan/plan_json.h"
 
 namespace rematch {
@@ -40,7 +41,9 @@ void add_plan(CLI::App& app, Action& action) {
       const Policy policy = require(parse_policy(flags->policy));
       const Trace trace = obtain_trace(flags->model, flags->trace);
       const NoEffect no_effect = flags->allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
-      write_output(flags->output, plan_to_json(require(resolve(policy, trace, no_effect))));
+      const Plan plan = require(resolve(policy, trace, no_effect));
+      print_warnings(plan_warnings(policy, plan, trace));
+      write_output(flags->output, plan_to_json(plan));
       return ExitCode::kOk;
     };
   });

@@ -100,6 +100,7 @@ ExitCode predict(const Flags& flags) {
   settings.simulate = false;
   install_counting_allocators(flags.round_512 ? kCudaRounding : 1);
   const std::vector<Variant> variants = require(make_variants(settings));
+  print_warnings(warnings_of(variants));
   Json predictions = Json::array();
   for (const Variant& variant : variants) {
     if (flags.json) {

@@ -201,6 +201,7 @@ ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
   } catch (const std::invalid_argument& error) {
     throw UsageError(error.what());  // data that cannot be used
   }
+  print_warnings(warnings_of(variants));
   const Report report = run_comparison(settings, variants, provenance_of(flags, command));
   if (!flags.output.empty()) write_json_file(flags.output, report_to_json(report));
   if (flags.json) {

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/warnings.h"
 #include "policies/predict/counts.h"
 #include "policies/predict/simulator.h"
 #include "policies/trace/sha256.h"
@@ -18,6 +19,7 @@ constexpr std::string_view kFullName = "full";
 struct NamedPlan {
   Plan plan;
   bool no_effect_is_intended = false;
+  std::vector<std::string> warnings;
 };
 
 std::string data_identity(const VariantSettings& settings) {
@@ -48,7 +50,9 @@ std::variant<NamedPlan, Rejected> resolved(const Policy& policy, const Trace& tr
                                            NoEffect no_effect) {
   std::variant<Plan, Rejected> plan = resolve(policy, trace, no_effect);
   if (auto* rejected = std::get_if<Rejected>(&plan)) return *rejected;
-  return NamedPlan{std::get<Plan>(std::move(plan)), policy.no_effect_is_intended};
+  std::vector<std::string> warnings = plan_warnings(policy, std::get<Plan>(plan), trace);
+  return NamedPlan{std::get<Plan>(std::move(plan)), policy.no_effect_is_intended,
+                   std::move(warnings)};
 }
 
 Rejected made_for_another_model(const Plan& plan, const Trace& trace) {
@@ -70,7 +74,7 @@ std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const VariantSettings
   }
   for (const Plan& plan : settings.plans) {
     if (plan.trace_sha256 != trace_hash) return made_for_another_model(plan, trace);
-    plans.push_back({plan, /*no_effect_is_intended=*/true});
+    plans.push_back({plan, /*no_effect_is_intended=*/true, {}});
   }
   return plans;
 }
@@ -155,6 +159,7 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings
       variant.identity = shared;
       variant.identity.plan_sha256 = plan_sha256(named.plan);
       variant.identity.schedule = named.plan.regions.empty() ? Schedule::kWholeRegion : schedule;
+      variant.warnings = named.warnings;
       variant.effect = effect_of(named, variant.identity.plan_sha256, extremes);
       variant.prediction = model.predict(named.plan, schedule);
       if (settings.simulate) {
@@ -168,6 +173,14 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings
     }
   }
   return variants;
+}
+
+std::vector<std::string> warnings_of(const std::vector<Variant>& variants) {
+  std::vector<std::string> all;
+  for (const Variant& variant : variants) {
+    all.insert(all.end(), variant.warnings.begin(), variant.warnings.end());
+  }
+  return all;
 }
 
 std::string describe_variant(const Variant& variant) {

@@ -35,7 +35,8 @@ struct Variant {
   Plan plan;
   PointIdentity identity;
   EffectRecord effect;
-  Prediction prediction;  // the engine's step on meta
+  std::vector<std::string> warnings;  // of the plan's policy; plans from files have none
+  Prediction prediction;              // the engine's step on meta
   // If simulated. Counts of one step: from trace and plan; the optimizer's from meta.
   CountsRecord predicted_counts;
   std::int64_t step_flops = 0;  // matmul and attention, recompute included
@@ -46,6 +47,9 @@ struct Variant {
 // once. Rejected: what resolve() rejects, and a plan that was made for another model.
 // Throws std::invalid_argument for data that cannot be used.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings);
+
+// Those of all variants, in order.
+std::vector<std::string> warnings_of(const std::vector<Variant>& variants);
 
 // "attn_only, on_demand"; the policy alone where there is no schedule to speak of.
 std::string describe_variant(const Variant& variant);

@@ -3,9 +3,9 @@
 // Note [Every second matmul]
 // The count starts anew in each region and is raised before it is asked, so calls 1, 3, 5 are kept.
 // What counts is exact: aten::mm, in torchtitan aten::linear too, in NeMo Automodel grouped matmuls
-// too; never aten::addmm. Fused attention is meant as a class: the systems list it by the names of
-// some backends, and no public list has the one of the CPU. Source: reference implementations of
-// torchtitan (distributed/activation_checkpoint.py), modalities and NeMo Automodel.
+// too; never aten::addmm. Fused attention stands in the lists by the names they give it. Source:
+// reference implementations of torchtitan (distributed/activation_checkpoint.py), modalities and
+// NeMo Automodel.
 #include <algorithm>
 #include <initializer_list>
 
@@ -19,6 +19,8 @@ namespace {
 
 constexpr const char* kReduceScatter = "_c10d_functional::reduce_scatter_tensor";
 constexpr const char* kAllToAll = "_c10d_functional::all_to_all_single";
+constexpr const char* kFlash = "aten::_scaled_dot_product_flash_attention";
+constexpr const char* kEfficient = "aten::_scaled_dot_product_efficient_attention";
 
 std::vector<Selector> ops(std::initializer_list<const char*> names) {
   std::vector<Selector> selectors;
@@ -36,11 +38,26 @@ Alternation alternation(std::initializer_list<const char*> counted, Alternation:
   return alternate;
 }
 
+std::vector<Selector> joined(std::vector<Selector> first, const std::vector<Selector>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+// What all of torchtitan's models had in common until early 2026.
+std::vector<Selector> titan_attention() {
+  return ops({kEfficient, kFlash, "aten::_scaled_dot_product_cudnn_attention",
+              "aten::_scaled_dot_product_attention_math",
+              "aten::_scaled_dot_product_fused_attention_overrideable",
+              "higher_order::flex_attention"});
+}
+
 // torchtitan's save set but for the matmuls that are counted.
 std::vector<Selector> titan_saves() {
-  return ops({"aten::addmm", "aten::bmm", "aten::_scaled_mm", "aten::convolution",
-              "aten::upsample_bilinear2d", "attention_forward", "aten::max", "aten::topk",
-              kReduceScatter, kAllToAll});
+  return joined(titan_attention(),
+                ops({"aten::_flash_attention_forward", "aten::_efficient_attention_forward",
+                     "torch_attn::_varlen_attn", "aten::addmm", "aten::bmm", "aten::_scaled_mm",
+                     "aten::convolution", "aten::upsample_bilinear2d", "aten::max", "aten::topk",
+                     kReduceScatter, kAllToAll}));
 }
 
 Policy sac_titan_keeping(Alternation::Keep keep) {
@@ -56,19 +73,38 @@ Policy sac_titan_even(const std::vector<int>&) {
   return sac_titan_keeping(Alternation::Keep::kEven);
 }
 
+// torchtitan names what is left out by a part of its path; here the paths are scopes.
+std::variant<Policy, Rejected> sac_titan_excluding(std::string_view arguments) {
+  const auto words = parse_words(arguments);
+  if (!words) return Rejected{"the brackets of " + in_quotes(arguments) + " do not pair"};
+  if (arguments.empty()) {
+    return Rejected{
+        "sac_titan_excluding needs scopes: write sac_titan_excluding([attention.output]), or ([]) "
+        "for none"};
+  }
+  Policy policy = sac_titan_keeping(Alternation::Keep::kOdd);
+  policy.alternate->exclude.clear();
+  std::string spelling;
+  for (const std::string& word : *words) {
+    auto selector = parse_selector("*" + word + "::matmul");
+    if (auto* rejected = std::get_if<Rejected>(&selector)) return *rejected;
+    policy.alternate->exclude.push_back(std::get<Selector>(std::move(selector)));
+    spelling.append(spelling.empty() ? "" : ",").append(word);
+  }
+  policy.name = "sac_titan_excluding([" + spelling + "])";
+  return policy;
+}
+
 Policy sac_titan_all(const std::vector<int>&) {
   Policy policy;
-  policy.save = titan_saves();
-  for (const Selector& selector : ops({"aten::mm", "aten::linear"})) {
-    policy.save.push_back(selector);
-  }
+  policy.save = joined(titan_saves(), ops({"aten::mm", "aten::linear"}));
   policy.early_stop = false;
   return policy;
 }
 
 Policy sac_titan_2024(const std::vector<int>&) {
   Policy policy;
-  policy.save = ops({"attention_forward", kReduceScatter});
+  policy.save = ops({kEfficient, kFlash, kReduceScatter});
   policy.alternate = Alternation{ops({"aten::mm"}), {}, Alternation::Keep::kOdd};
   return policy;
 }
@@ -93,8 +129,8 @@ std::variant<Policy, Rejected> sac_titan_2025(std::string_view model) {
   }
   Policy policy;
   policy.name = "sac_titan_2025(" + std::string(model) + ")";
-  policy.save = ops({"attention_forward", "aten::max", kReduceScatter});
-  if (!is_dense) policy.save.push_back({"", kAllToAll, std::nullopt});
+  policy.save = joined(titan_attention(), ops({"aten::max", kReduceScatter}));
+  policy.save.push_back({"", is_dense ? "torch_attn::_varlen_attn" : kAllToAll, std::nullopt});
   policy.alternate = alternation({"aten::mm", "aten::linear"}, Alternation::Keep::kOdd);
   policy.early_stop = false;
   return policy;
@@ -106,11 +142,9 @@ std::variant<Policy, Rejected> sac_modalities(std::string_view arguments) {
     std::string_view name;
     const char* op;
   };
-  constexpr const char* kFlash = "aten._scaled_dot_product_flash_attention";
-  constexpr const char* kEfficient = "aten._scaled_dot_product_efficient_attention";
   const std::vector<Key> keys = {{"aten.mm", "aten::mm"},
-                                 {kFlash, "attention_forward"},
-                                 {kEfficient, "attention_forward"},
+                                 {"aten._scaled_dot_product_flash_attention", kFlash},
+                                 {"aten._scaled_dot_product_efficient_attention", kEfficient},
                                  {"_c10d_functional.reduce_scatter_tensor", kReduceScatter},
                                  {"aten.max", "aten::max"}};
   std::vector<std::string_view> known;
@@ -119,7 +153,7 @@ std::variant<Policy, Rejected> sac_modalities(std::string_view arguments) {
   if (!words) return Rejected{"the brackets of " + in_quotes(arguments) + " do not pair"};
   if (words->empty()) {
     return Rejected{"sac_modalities(KEYS) needs at least one key, for example sac_modalities(" +
-                    std::string(keys[0].name) + "," + kFlash + ")"};
+                    std::string(keys[0].name) + "," + std::string(keys[1].name) + ")"};
   }
   Policy policy;
   std::string spelling;
@@ -160,6 +194,14 @@ const std::vector<PolicyFamilyEntry>& alternating_policies() {
         "to see what the parity is worth"},
        PolicyArguments::kNoArguments,
        sac_titan_even},
+      {{"sac_titan_excluding", "(SCOPES)",
+        "sac_titan that leaves out the matmuls of other scopes than router gates, and of their "
+        "shapes",
+        "torchtitan selective, force_recompute_mm_shapes_by_fqns"},
+       PolicyArguments::kText,
+       nullptr,
+       sac_titan_excluding,
+       "[attention.output]"},
       {{"sac_titan_2024", "", "keep attention, reduce-scatter and every second mm",
         "torchtitan's first list, which FastVideo and modalities copied"},
        PolicyArguments::kNoArguments,

@@ -102,6 +102,7 @@ std::variant<Policy, Rejected> full_except(std::string_view arguments) {
     policy.save.push_back(std::get<Selector>(std::move(selector)));
   }
   policy.save.push_back({"", "random", std::nullopt});
+  policy.no_effect_is_intended = words->empty();  // full, where nothing is drawn
   return policy;
 }
 

@@ -28,6 +28,7 @@ Policy ops_root(const std::vector<int>&) {
     policy.save.push_back({"", op, std::nullopt});
   }
   policy.alternate = Alternation{{{"", "aten::mm", std::nullopt}}, {}, Alternation::Keep::kOdd};
+  policy.exact_names = true;
   return policy;
 }
 

@@ -36,6 +36,17 @@ void mark_dead_saves(const RegionGraph& graph, std::vector<PlannedOp>& ops) {
   }
 }
 
+// A list says what to keep; "all but these" means all that is of use: autograd, left alone, would
+// not hold the rest either.
+void drop_dead_saves(std::vector<PlannedOp>& ops) {
+  for (PlannedOp& op : ops) {
+    if (!op.dead_save) continue;
+    op.dead_save = false;
+    op.treatment = Treatment::kRecompute;
+    op.reason = "nothing reads it";
+  }
+}
+
 // What a region writes in place later cannot be held: the op runs again.
 void recompute_what_is_overwritten(const RegionGraph& graph, std::vector<PlannedOp>& ops) {
   const std::vector<bool> kept = kept_values(graph, ops);
@@ -53,15 +64,16 @@ void recompute_what_is_overwritten(const RegionGraph& graph, std::vector<Planned
 class TypeMaker {
  public:
   TypeMaker(const Policy& policy, const Trace& trace, const OpTreater& treater)
-      : trace_(trace), treater_(treater), early_stop_(policy.early_stop) {}
+      : policy_(policy), trace_(trace), treater_(treater) {}
 
   RegionType make(const PlacedRegion& region) {
     RegionGraph graph = make_region_graph(trace_, region.range);
     RegionType type;
     type.ops = treater_.treat(region);
-    type.early_stop = early_stop_;
+    type.early_stop = policy_.early_stop;
     recompute_what_is_overwritten(graph, type.ops);
     mark_dead_saves(graph, type.ops);
+    if (policy_.inverse) drop_dead_saves(type.ops);
     for (const Known& known : known_) {
       if (known.type.ops == type.ops && same_behaviour(known.graph, graph)) return known.type;
     }
@@ -75,9 +87,9 @@ class TypeMaker {
     RegionGraph graph;
     RegionType type;
   };
+  const Policy& policy_;
   const Trace& trace_;
   const OpTreater& treater_;
-  bool early_stop_;
   std::vector<Known> known_;
 };
 

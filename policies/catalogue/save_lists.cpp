@@ -33,11 +33,13 @@ Policy ops_block(const std::vector<int>&) { return saves({"attention_forward"});
 
 Policy save_mm(const std::vector<int>&) { return saves({"aten::mm", "aten::addmm", "aten::bmm"}); }
 
-// The list of PyTorch's partitioner (compute_intensive_ops), its attention ops as a class.
+// The list of PyTorch's partitioner (compute_intensive_ops).
 Policy save_compute(const std::vector<int>&) {
   return saves({"aten::mm", "aten::addmm", "aten::bmm", "aten::_scaled_mm", "aten::convolution",
                 "aten::convolution_overrideable", "aten::upsample_bilinear2d",
-                "attention_forward"});
+                "aten::_scaled_dot_product_flash_attention",
+                "aten::_scaled_dot_product_efficient_attention", "aten::_flash_attention_forward",
+                "aten::_efficient_attention_forward"});
 }
 
 }  // namespace

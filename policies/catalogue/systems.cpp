@@ -70,7 +70,25 @@ std::string filled_in(std::string_view stands_for, const Values& captured) {
 
 std::string_view system_of(const Call& call) { return call.name.substr(0, call.name.find(':')); }
 
+Rejected no_such_mode(std::string_view text, const Call& call) {
+  std::string known;
+  for (const SystemEntry& entry : system_entries()) {
+    if (system_of(*parse_call(entry.spelling)) != system_of(call)) continue;
+    known.append(known.empty() ? "" : ", ").append(entry.spelling);
+  }
+  return Rejected{std::string(system_of(call)) + " has no mode " + in_quotes(text) +
+                  "; known: " + known};
+}
+
 }  // namespace
+
+const SystemEntry* find_system_entry(const Call& call) {
+  const auto all = system_entries();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const SystemEntry& entry) {
+    return captures(entry.spelling, call).has_value();
+  });
+  return found == all.end() ? nullptr : &*found;
+}
 
 bool is_system_spelling(const Call& call) {
   const auto all = system_entries();
@@ -80,29 +98,18 @@ bool is_system_spelling(const Call& call) {
 }
 
 std::variant<Policy, Rejected> parse_system_spelling(std::string_view text, const Call& call) {
-  std::vector<std::string_view> known;
-  for (const SystemEntry& entry : system_entries()) {
-    if (system_of(*parse_call(entry.spelling)) != system_of(call)) continue;
-    known.push_back(entry.spelling);
-    const auto captured = captures(entry.spelling, call);
-    if (!captured) continue;
-    if (entry.stands_for.empty()) {
-      return Rejected{std::string(text) + " is refused: " + std::string(entry.trap)};
-    }
-    const std::string ours = filled_in(entry.stands_for, *captured);
-    auto parsed = parse_policy(ours);
-    if (auto* rejected = std::get_if<Rejected>(&parsed)) {
-      return Rejected{std::string(text) + " stands for " + ours + ": " + rejected->message};
-    }
-    std::get<Policy>(parsed).name = text;
-    return parsed;
+  const SystemEntry* entry = find_system_entry(call);
+  if (entry == nullptr) return no_such_mode(text, call);
+  if (entry->stands_for.empty()) {
+    return Rejected{std::string(text) + " is refused: " + std::string(entry->trap)};
   }
-  std::string all;
-  for (const std::string_view spelling : known) {
-    all.append(all.empty() ? "" : ", ").append(spelling);
+  const std::string ours = filled_in(entry->stands_for, *captures(entry->spelling, call));
+  auto parsed = parse_policy(ours);
+  if (auto* rejected = std::get_if<Rejected>(&parsed)) {
+    return Rejected{std::string(text) + " stands for " + ours + ": " + rejected->message};
   }
-  return Rejected{std::string(system_of(call)) + " has no mode " + in_quotes(text) +
-                  "; known: " + all};
+  std::get<Policy>(parsed).name = text;
+  return parsed;
 }
 
 }  // namespace rematch

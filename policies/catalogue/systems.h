@@ -24,6 +24,9 @@ struct SystemEntry {
 // Grouped by system. An upper-case letter in a spelling takes any value.
 std::span<const SystemEntry> system_entries();
 
+// The row that a call is written after; null: none.
+const SystemEntry* find_system_entry(const Call& call);
+
 // Does the call begin with a system's name: "titan:full", "torchtune(...)".
 bool is_system_spelling(const Call& call);
 

@@ -75,7 +75,24 @@ bool OpTreater::has_excluded_shape(const TracedOp& op) const {
   return op.inputs.size() > 1 && excluded_shapes_.contains(trace_.values[op.inputs[1].value].shape);
 }
 
-std::string OpTreater::Matches::text(OpId op) const { return to_string((*list)[selector[op]]); }
+// Note [Attention by any name]
+// The systems list fused attention by the names of some backends, and no public list has the CPU's,
+// where their policies silently recompute it. What such a list means is attention: a listed op that
+// the trace does not have stands for its class, and the reason says so.
+bool OpTreater::goes_by_another_name(const Selector& selector) const {
+  const std::string_view name = without_overload(selector.op);
+  if (policy_.exact_names || op_class_of(name) != OpClass::kAttentionForward) return false;
+  return std::none_of(trace_.ops.begin(), trace_.ops.end(),
+                      [name](const TracedOp& op) { return without_overload(op.name) == name; });
+}
+
+// The selector that picked an op, and the op's name here if it is another.
+std::string OpTreater::text(const Matches& matches, OpId op) const {
+  const int selector = matches.selector[op];
+  std::string text = to_string((*matches.list)[selector]);
+  if (matches.by_class[selector]) text.append(", here ").append(trace_.ops[op].name);
+  return text;
+}
 
 OpTreater::Matches OpTreater::match(const std::vector<Selector>& list) const {
   Matches found;
@@ -83,7 +100,10 @@ OpTreater::Matches OpTreater::match(const std::vector<Selector>& list) const {
   if (list.empty()) return found;
   found.selector.assign(trace_.ops.size(), kNone);
   for (std::size_t i = 0; i < list.size(); ++i) {
-    const std::vector<bool> picked = matches(list[i], trace_);
+    Selector meant = list[i];
+    found.by_class.push_back(goes_by_another_name(meant));
+    if (found.by_class.back()) meant.op = to_string(OpClass::kAttentionForward);
+    const std::vector<bool> picked = matches(meant, trace_);
     for (std::size_t op = 0; op < picked.size(); ++op) {
       if (picked[op] && found.selector[op] == kNone) found.selector[op] = static_cast<int>(i);
     }
@@ -132,9 +152,9 @@ OpTreater::Decision OpTreater::decide(OpId op, int& alternated) const {
   if (traced.is_view) return {Treatment::kRecompute, "view: free"};
   if (is_always_executed(traced))
     return {Treatment::kRecompute, "writes in place: always executed"};
-  if (exclude_.any(op)) return {Treatment::kRecompute, "excluded by " + exclude_.text(op)};
+  if (exclude_.any(op)) return {Treatment::kRecompute, "excluded by " + text(exclude_, op)};
   if (alternate_exclude_.any(op)) {
-    return {Treatment::kRecompute, "excluded by " + alternate_exclude_.text(op)};
+    return {Treatment::kRecompute, "excluded by " + text(alternate_exclude_, op)};
   }
   if (alternate_.any(op) && has_excluded_shape(traced)) {
     return {Treatment::kRecompute, "has the shape of what is excluded"};
@@ -143,15 +163,16 @@ OpTreater::Decision OpTreater::decide(OpId op, int& alternated) const {
     const bool odd = ++alternated % 2 == 1;
     const bool keep = odd == (policy_.alternate->keep == Alternation::Keep::kOdd);
     return {keep ? Treatment::kSave : Treatment::kRecompute,
-            "alternates " + alternate_.text(op) + ": number " + std::to_string(alternated)};
+            "alternates " + text(alternate_, op) + ": number " + std::to_string(alternated) +
+                (odd ? ", odd" : ", even")};
   }
   return decide_by_lists(op);
 }
 
 OpTreater::Decision OpTreater::decide_by_lists(OpId op) const {
-  if (save_.any(op)) return {Treatment::kSave, "matches " + save_.text(op)};
-  if (offload_.any(op)) return {Treatment::kOffload, "matches " + offload_.text(op)};
-  if (recompute_.any(op)) return {Treatment::kRecompute, "matches " + recompute_.text(op)};
+  if (save_.any(op)) return {Treatment::kSave, "matches " + text(save_, op)};
+  if (offload_.any(op)) return {Treatment::kOffload, "matches " + text(offload_, op)};
+  if (recompute_.any(op)) return {Treatment::kRecompute, "matches " + text(recompute_, op)};
   if (policy_.inverse) return {Treatment::kSave, "not in the recompute list"};
   // Issued again, it would have to be in the same order on all ranks.
   if (trace_.ops[op].op_class == OpClass::kCollective) {
@@ -162,6 +183,7 @@ OpTreater::Decision OpTreater::decide_by_lists(OpId op) const {
 }
 
 std::optional<Rejected> OpTreater::check_matches(const std::vector<OpRange>& ranges) const {
+  if (policy_.no_effect_is_intended) return std::nullopt;
   std::vector<const Selector*> wanted;
   bool found = false;
   const auto look = [&](const Matches& matches, const std::vector<Selector>& list) {

@@ -35,7 +35,7 @@ class OpTreater {
   struct Matches {
     std::vector<int> selector;
     const std::vector<Selector>* list = nullptr;
-    std::string text(OpId op) const;
+    std::vector<bool> by_class;  // by selector: names an op that goes by another name here
     bool any(OpId op) const { return !selector.empty() && selector[op] != kNone; }
   };
   struct Decision {
@@ -47,6 +47,8 @@ class OpTreater {
   bool has_excluded_shape(const TracedOp& op) const;
   int block_of(ScopeId scope) const;
   std::string scope_name(ScopeId scope, const PlacedRegion& region) const;
+  bool goes_by_another_name(const Selector& selector) const;
+  std::string text(const Matches& matches, OpId op) const;
   Matches match(const std::vector<Selector>& list) const;
   Decision decide(OpId op, int& alternated) const;
   Decision decide_by_lists(OpId op) const;

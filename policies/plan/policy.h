@@ -72,8 +72,11 @@ struct Policy {
   std::vector<Selector> offload;  // kept on the host
   std::vector<Selector> exclude;  // recomputed whatever the other lists say
   std::optional<Alternation> alternate;
-  bool inverse = false;  // true: everything is kept but what matches `recompute`
+  bool inverse = false;  // true: all that is of use is kept but what matches `recompute`
   std::vector<Selector> recompute;
+  // false: a fused attention op that the trace does not have stands for its class, whatever the
+  // op's name is there; true: names are taken literally.
+  bool exact_names = false;
   bool early_stop = true;
   bool no_effect_is_intended = false;  // the name or its arguments say that nothing changes
   bool operator==(const Policy&) const = default;

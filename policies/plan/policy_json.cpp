@@ -192,6 +192,7 @@ Json policy_to_json(const Policy& policy) {
   if (policy.alternate) json["alternate"] = alternation_to_json(*policy.alternate);
   if (policy.inverse) json["inverse"] = true;
   if (!policy.recompute.empty()) json["recompute"] = selectors_to_json(policy.recompute);
+  if (policy.exact_names) json["exact_names"] = true;
   json["early_stop"] = policy.early_stop;
   if (policy.no_effect_is_intended) json["no_effect_is_intended"] = true;
   return json;
@@ -201,8 +202,8 @@ Policy policy_from_json(const Json& json) {
   require_schema(json, "policy", kMajor);
   const JsonField root(json);
   root.require_known_keys({"schema", "name", "blocks", "regions", "split_only_with", "save",
-                           "offload", "exclude", "alternate", "inverse", "recompute", "early_stop",
-                           "no_effect_is_intended"});
+                           "offload", "exclude", "alternate", "inverse", "recompute", "exact_names",
+                           "early_stop", "no_effect_is_intended"});
   Policy policy;
   policy.name = root.at("name").string();
   if (policy.name.empty()) root.at("name").fail("is empty; reports name the policy by it");
@@ -222,6 +223,7 @@ Policy policy_from_json(const Json& json) {
   }
   policy.inverse = flag_from_json(root, "inverse", false);
   policy.recompute = selectors_from_json(root.find("recompute"));
+  policy.exact_names = flag_from_json(root, "exact_names", false);
   policy.early_stop = flag_from_json(root, "early_stop", true);
   policy.no_effect_is_intended = flag_from_json(root, "no_effect_is_intended", false);
   refuse_contradictions(root, policy);

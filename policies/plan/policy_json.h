@@ -8,6 +8,7 @@
 //         {"only" | "except": [layer indices]}
 // regions: "block", "root", {"segments": N}, {"scopes": ["attention", "ffn"]}
 // Also: offload, exclude, recompute (lists of selectors), inverse, no_effect_is_intended,
+//       exact_names (a fused attention op by another name than the model's is not meant),
 //       alternate: {"selectors": [...], "exclude": [...], "keep": "odd" | "even",
 //                   "exclude_same_shapes": true},
 //       split_only_with (a scope): blocks without it are one region, whatever "regions" says

@@ -36,6 +36,9 @@ constexpr ClassRow kMatmuls[] = {
      "aten::vdot aten::matmul aten::linear aten::linear_backward aten::_addmm_activation "
      "aten::_grouped_mm aten::_scaled_mm aten::_scaled_mm_v2 aten::_scaled_grouped_mm "
      "aten::_scaled_grouped_mm_v2 aten::_int_mm "
+     "aten::matmul_backward aten::mkldnn_linear aten::mkldnn_linear_backward "
+     "aten::mkldnn_linear_backward_input aten::mkldnn_linear_backward_weights "
+     "mkldnn::_linear_pointwise mkl::_mkl_linear "
      "rematch::grouped_mm rematch::grouped_mm_backward"},
 };
 
@@ -48,7 +51,7 @@ constexpr ClassRow kAttentions[] = {
      "aten::_scaled_dot_product_fused_attention_overrideable aten::scaled_dot_product_attention "
      "aten::_flash_attention_forward aten::_efficient_attention_forward "
      "aten::_cudnn_attention_forward aten::_triton_scaled_dot_attention "
-     "aten::_native_multi_head_attention "
+     "aten::_native_multi_head_attention aten::_triton_multi_head_attention "
      "flash_attn::_flash_attn_forward flash_attn::_flash_attn_varlen_forward flash_attn_3::fwd "
      "flash_attn_3::_flash_attn_forward "
      "torch_attn::_varlen_attn torch_attn::_varlen_attn_out higher_order::flex_attention "

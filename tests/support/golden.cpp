@@ -10,19 +10,48 @@
 
 namespace rematch::testing {
 
+namespace {
+
+std::filesystem::path path_of(const std::string& name) {
+  return std::filesystem::path(REMATCH_SOURCE_DIR) / "tests" / "golden" / name;
+}
+
+// Files may be long: a reader wants the place.
+void show_first_difference(const std::string& text, const std::string& approved) {
+  std::istringstream found(text);
+  std::istringstream wanted(approved);
+  std::string found_line;
+  std::string wanted_line;
+  int line = 0;
+  while (found_line == wanted_line && (found || wanted)) {
+    ++line;
+    if (!std::getline(found, found_line)) found_line = "(end)";
+    if (!std::getline(wanted, wanted_line)) wanted_line = "(end)";
+  }
+  CAPTURE(line);
+  CHECK(found_line == wanted_line);
+}
+
+}  // namespace
+
+std::string read_golden(const std::string& name) {
+  std::ifstream file(path_of(name));
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
 void check_golden(const std::string& name, const std::string& text) {
-  const std::filesystem::path path =
-      std::filesystem::path(REMATCH_SOURCE_DIR) / "tests" / "golden" / name;
+  const std::filesystem::path path = path_of(name);
   const char* approve = std::getenv("REMATCH_APPROVE");
   if (approve != nullptr && std::string(approve) == "1") {
     std::filesystem::create_directories(path.parent_path());
     write_file_atomically(path.string(), text);
   }
-  std::ifstream file(path);
-  std::stringstream wanted;
-  wanted << file.rdbuf();
-  CAPTURE(path.string());
-  CHECK(text == wanted.str());
+  const std::string approved = read_golden(name);
+  INFO(path.string() << ": if the difference is meant, scripts/approve_golden.py approves it");
+  if (text != approved) show_first_difference(text, approved);
+  CHECK((text == approved));
 }
 
 }  // namespace rematch::testing

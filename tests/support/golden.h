@@ -6,7 +6,10 @@
 
 namespace rematch::testing {
 
-// Checks that `text` is what tests/golden/<name> holds.
+// Checks that `text` is what tests/golden/<name> holds. Of a difference the first line is shown.
 void check_golden(const std::string& name, const std::string& text);
+
+// What tests/golden/<name> holds; empty if there is no such file.
+std::string read_golden(const std::string& name);
 
 }  // namespace rematch::testing

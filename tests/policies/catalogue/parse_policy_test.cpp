@@ -42,6 +42,7 @@ TEST_CASE("every catalogue name parses, with an argument where it has parameters
     if (entry.parameters == "(KEYS)") text += "(aten.mm)";
     if (entry.parameters == "(attn: X, ffn: Y)") text += "(attn: full, ffn: sac_titan)";
     if (entry.parameters == "(MODULES)") text += "([core_attn])";
+    if (entry.parameters == "(SCOPES)") text += "([attention.output])";
     if (entry.parameters == "(SELECTORS)") text += "(attention_forward)";
     CHECK(name_of(text) == text);
     CHECK_FALSE(entry.description.empty());
@@ -74,6 +75,7 @@ TEST_CASE("the catalogue lists the named policies") {
                                           "sac_titan",
                                           "sac_titan_all",
                                           "sac_titan_even",
+                                          "sac_titan_excluding(SCOPES)",
                                           "sac_titan_2024",
                                           "sac_titan_2025(MODEL)",
                                           "sac_modalities(KEYS)",

@@ -1,4 +1,5 @@
 // Policies whose regions are parts of a block: split ones and modules.
+#include "policies/predict/held.h"
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"
@@ -85,10 +86,15 @@ TEST_CASE("heavy modules become regions, of light ones the outputs are dropped")
     x = builder.call("aten::mm", {x, builder.parameter({8, 8})}, {8, 8}, {{0, 1}, {}});
     x = builder.call("aten::silu", {x}, {8, 8}, {{0}, {}});
   }
-  const Plan light = plan_of("recompute_modules([layernorm])", builder.finish());
+  const Trace normed = builder.finish();
+  const Plan light = plan_of("recompute_modules([layernorm])", normed);
   CHECK(first_scopes(light) == std::vector<std::string>{"blocks.0"});
   CHECK(decisions(light.types.at(0), "aten::mul.Tensor") == "r");
   CHECK(decisions(light.types.at(0), kMm) == "S");
+  // Of the rest only what backward reads is held: no more than without checkpointing.
+  for (const PlannedOp& op : light.types.at(0).ops) CHECK_FALSE(op.dead_save);
+  CHECK(held_after_forward(normed, light).total() <
+        held_after_forward(normed, plan_of("none", normed)).total());
   CHECK_THAT(rejection_of("recompute_modules([mlp,layernorm])"), Catch::Contains("of one kind"));
   CHECK_THAT(rejection_of("recompute_modules([mpl])"), Catch::Contains("did you mean 'mlp'"));
   CHECK_THAT(rejection_of("recompute_modules"), Catch::Contains("needs modules"));

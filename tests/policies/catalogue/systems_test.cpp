@@ -16,14 +16,14 @@ std::string typed(const SystemEntry& entry) {
     const std::size_t at = text.find(hole);
     if (at != std::string::npos) text.replace(at, hole.size(), value);
   };
-  fill("(K)", "(aten.mm,aten.max)");
-  fill("=N)", "=2)");
-  fill("=N,", "=2,");
-  fill("=L)", "=[0,2])");
-  fill("=S)", "=attention_forward)");
-  fill("(M)", "(llama3)");
-  fill("recompute_modules=M", "recompute_modules=[core_attn]");
+  fill("selective_op(K)", "selective_op(aten.mm,aten.max)");
+  fill("selective_2025(M)", "selective_2025(llama3)");
+  fill("recompute_modules=M", "recompute_modules=[mlp]");
   fill("ac_mode=M", "ac_mode=anything");
+  fill("save_ops=S", "save_ops=attention_forward");
+  fill("skip_layers=L", "skip_layers=[0,2]");
+  fill("by_fqns=F", "by_fqns=[output]");
+  for (const char* number : {"=N", "=F", "=M"}) fill(number, "=2");
   return text;
 }
 

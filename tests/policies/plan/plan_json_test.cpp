@@ -2,45 +2,14 @@
 
 #include <catch2/catch.hpp>
 #include <functional>
-#include <random>
 
 #include "policies/trace/file.h"
 #include "tests/support/schema_check.h"
-#include "tests/support/seeds.h"
 
 namespace rematch {
 namespace {
 
 using Catch::Contains;
-
-Plan random_plan(std::uint32_t seed) {
-  std::mt19937 engine(seed);
-  const auto below = [&](int limit) {
-    return static_cast<int>(engine() % static_cast<std::uint32_t>(limit));
-  };
-  Plan plan{"nth_last(2)", "toy_llama", {{"dim", 16}, {"layers", 8}}, "float32", "abc", {}, {}};
-  const int num_types = 1 + below(3);
-  for (int type_index = 0; type_index < num_types; ++type_index) {
-    RegionType type;
-    type.early_stop = below(2) == 0;
-    type.whole_on_demand = below(2) == 0;
-    for (int count = below(3); count > 0; --count) {
-      type.demand_steps.push_back({below(9), {below(9), below(9)}, {}});
-    }
-    for (int count = below(30); count > 0; --count) {
-      PlannedOp op{"aten::mm", "attention",  {below(1000)}, static_cast<Treatment>(below(3)),
-                   "why",      below(2) == 0};
-      op.name += std::to_string(below(3));
-      type.ops.push_back(std::move(op));
-    }
-    plan.types.push_back(std::move(type));
-  }
-  for (int layer_index = 0; layer_index < 8; ++layer_index) {
-    const std::string scope = "blocks." + std::to_string(layer_index);
-    plan.regions.push_back({scope, scope, below(num_types), {layer_index}});
-  }
-  return plan;
-}
 
 // Two regions of one type: mm kept, relu recomputed.
 Plan small_plan() {
@@ -55,17 +24,6 @@ Plan small_plan() {
        {}}};
   plan.regions = {{"blocks.0", "blocks.0", 0, {0}}, {"blocks.1", "blocks.1", 0, {1}}};
   return plan;
-}
-
-TEST_CASE("a random plan reads back as it was and fits the schema", "[property]") {
-  for (std::uint32_t seed = 0; seed < testing::num_seeds(100); ++seed) {
-    CAPTURE(seed);
-    const Plan plan = random_plan(seed);
-    const Json json = plan_to_json(plan);
-    REQUIRE(plan_from_json(parse_json(json.dump(), "plan")) == plan);
-    REQUIRE(testing::schema_error(json, "plan") == std::nullopt);
-  }
-  CHECK(plan_from_json(plan_to_json(Plan{})) == Plan{});
 }
 
 TEST_CASE("a plan says in words what happens to each op and which layers it is for") {

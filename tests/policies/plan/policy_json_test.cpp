@@ -2,12 +2,10 @@
 
 #include <catch2/catch.hpp>
 #include <fstream>
-#include <random>
 
 #include "policies/trace/file.h"
 #include "tests/support/schema_check.h"
 #include "tests/support/scratch_folder.h"
-#include "tests/support/seeds.h"
 
 namespace rematch {
 namespace {
@@ -19,57 +17,6 @@ Policy read(const std::string& text) { return policy_from_json(parse_json(text, 
 // The text of a policy file with `rest` after schema and name.
 std::string file_with(const std::string& rest) {
   return R"({"schema": "rematch.policy/1.0", "name": "mine")" + rest + "}";
-}
-
-Policy random_policy(std::uint32_t seed) {
-  std::mt19937 engine(seed);
-  const auto below = [&](int limit) {
-    return static_cast<int>(engine() % static_cast<std::uint32_t>(limit));
-  };
-  const auto selectors = [&](int at_least) {
-    std::vector<Selector> list;
-    for (int count = at_least + below(3); count > 0; --count) {
-      Selector selector{below(2) == 0 ? "" : "*.ffn", below(2) == 0 ? "matmul" : "aten::mm", {}};
-      if (below(3) == 0) selector.nth = 1 + below(4);
-      list.push_back(selector);
-    }
-    return list;
-  };
-  Policy policy;
-  policy.name = "random(" + std::to_string(seed) + ")";
-  policy.blocks.kind = static_cast<BlockChoice::Kind>(below(9));
-  const bool counts = policy.blocks.kind >= BlockChoice::Kind::kNthFirst &&
-                      policy.blocks.kind <= BlockChoice::Kind::kLast;
-  if (counts) policy.blocks.n = 1 + below(5);
-  if (policy.blocks.kind >= BlockChoice::Kind::kOnly) policy.blocks.indices = {below(3), 5};
-  policy.regions.kind = static_cast<RegionChoice::Kind>(below(4));
-  if (policy.regions.kind == RegionChoice::Kind::kSegments) policy.regions.n = 1 + below(5);
-  if (policy.regions.kind == RegionChoice::Kind::kScopes) policy.regions.patterns = {"ffn", "a*"};
-  policy.inverse = below(3) == 0;
-  if (policy.inverse) {
-    policy.recompute = selectors(0);
-  } else {
-    policy.save = selectors(0);
-    if (below(2) == 0) {
-      policy.alternate = {selectors(1), selectors(0),
-                          below(2) == 0 ? Alternation::Keep::kOdd : Alternation::Keep::kEven};
-    }
-  }
-  policy.offload = selectors(0);
-  policy.exclude = selectors(0);
-  policy.early_stop = below(2) == 0;
-  policy.no_effect_is_intended = below(2) == 0;
-  return policy;
-}
-
-TEST_CASE("a random policy reads back as it was and fits the schema", "[property]") {
-  for (std::uint32_t seed = 0; seed < testing::num_seeds(300); ++seed) {
-    CAPTURE(seed);
-    const Policy policy = random_policy(seed);
-    const Json json = policy_to_json(policy);
-    REQUIRE(policy_from_json(parse_json(json.dump(), "policy")) == policy);
-    REQUIRE(testing::schema_error(json, "policy") == std::nullopt);
-  }
 }
 
 TEST_CASE("a policy file needs no more than a name; the rest is full checkpointing") {

@@ -1,7 +1,10 @@
 #include "policies/trace/op_class.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace rematch {
 namespace {
@@ -60,6 +63,100 @@ TEST_CASE("every fused attention op that a GPU or CPU dispatches has a forward a
     CAPTURE(name);
     CHECK(op_class_of(name) == OpClass::kAttentionForward);
     CHECK(op_class_of(name + "_backward") == OpClass::kAttentionBackward);
+  }
+}
+
+// FlashAttention 2 and 3, its CuTe and CUTLASS variants, SDPA by each backend, block-sparse and
+// flexible attention: by the names under which the systems and their libraries register them.
+constexpr std::pair<const char*, const char*> kAttentions[] = {
+    {"rematch::attention", "rematch::attention_backward"},
+    {"rematch::masked_attention", "rematch::masked_attention_backward"},
+    {"aten::_scaled_dot_product_flash_attention",
+     "aten::_scaled_dot_product_flash_attention_backward"},
+    {"aten::_scaled_dot_product_efficient_attention",
+     "aten::_scaled_dot_product_efficient_attention_backward"},
+    {"aten::_scaled_dot_product_cudnn_attention",
+     "aten::_scaled_dot_product_cudnn_attention_backward"},
+    {"aten::_scaled_dot_product_flash_attention_for_cpu",
+     "aten::_scaled_dot_product_flash_attention_for_cpu_backward"},
+    {"aten::_scaled_dot_product_fused_attention_overrideable",
+     "aten::_scaled_dot_product_fused_attention_overrideable_backward"},
+    {"aten::_flash_attention_forward", "aten::_flash_attention_backward"},
+    {"aten::_efficient_attention_forward", "aten::_efficient_attention_backward"},
+    {"aten::_cudnn_attention_forward", "aten::_cudnn_attention_backward"},
+    {"flash_attn::_flash_attn_forward", "flash_attn::_flash_attn_backward"},
+    {"flash_attn::_flash_attn_varlen_forward", "flash_attn::_flash_attn_varlen_backward"},
+    {"flash_attn_3::fwd", "flash_attn_3::bwd"},
+    {"flash_attn_3::_flash_attn_forward", "flash_attn_3::_flash_attn_backward"},
+    {"fastvideo::_flash_attn_default_forward", "fastvideo::_flash_attn_default_backward"},
+    {"fastvideo::_flash_attn_cute_forward", "fastvideo::_flash_attn_cute_backward"},
+    {"fastvideo::_flash_attn_cute_varlen_forward", "fastvideo::_flash_attn_cute_varlen_backward"},
+    {"fastvideo::_flash_attn_cute_fp4_forward", "fastvideo::_flash_attn_cute_fp4_backward"},
+    {"fastvideo::_flash_attn_no_pad_forward", "fastvideo::_flash_attn_no_pad_backward"},
+    {"fastvideo::_flash_attn_varlen_qk_no_pad_forward",
+     "fastvideo::_flash_attn_varlen_qk_no_pad_backward"},
+    {"fastvideo_kernel::block_sparse_attn_triton",
+     "fastvideo_kernel::block_sparse_attn_backward_triton"},
+    {"fastvideo_kernel::block_sparse_attn_sm90",
+     "fastvideo_kernel::block_sparse_attn_backward_sm90"},
+    {"fastvideo_kernel::block_sparse_attn_sm100a",
+     "fastvideo_kernel::block_sparse_attn_backward_sm100a"},
+    {"torch_attn::_varlen_attn", "torch_attn::_varlen_attn_backward"},
+    {"higher_order::flex_attention", "higher_order::flex_attention_backward"},
+    {"xformers::efficient_attention_forward_cutlass",
+     "xformers::efficient_attention_backward_cutlass"},
+    {"xformers_flash::flash_fwd", "xformers_flash::flash_bwd"},
+    {"xformers_flash3::flash_fwd", "xformers_flash3::flash_bwd"},
+};
+
+TEST_CASE("attention by every system's name is one class, its backward another") {
+  for (const auto& [forward, backward] : kAttentions) {
+    CAPTURE(forward, backward);
+    CHECK(op_class_of(forward) == OpClass::kAttentionForward);
+    CHECK(op_class_of(backward) == OpClass::kAttentionBackward);
+  }
+  // The math backend and whole multi-head modules have no op of their own in backward.
+  for (const char* forward :
+       {"aten::_scaled_dot_product_attention_math", "aten::scaled_dot_product_attention",
+        "aten::_native_multi_head_attention", "aten::_triton_scaled_dot_attention"}) {
+    CHECK(op_class_of(forward) == OpClass::kAttentionForward);
+  }
+}
+
+TEST_CASE("projections, feed-forwards and what surrounds attention are not attention") {
+  for (const char* name : {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear",
+                           "aten::_scaled_mm", "aten::_grouped_mm", "aten::_scaled_grouped_mm"}) {
+    CAPTURE(name);
+    CHECK(op_class_of(name) == OpClass::kMatmul);
+  }
+  for (const char* name :
+       {"aten::_fused_sdp_choice", "aten::_transform_bias_rescale_qkv", "aten::_softmax",
+        "aten::gelu", "aten::silu", "flash_attn::rotary", "_c10d_functional::all_to_all_single",
+        "aten::_flash_attention", "flash_attn_3::get_scheduler_metadata"}) {
+    CAPTURE(name);
+    const OpClass op_class = op_class_of(name);
+    CHECK(op_class != OpClass::kAttentionForward);
+    CHECK(op_class != OpClass::kAttentionBackward);
+    CHECK(op_class != OpClass::kMatmul);
+  }
+}
+
+// FastVideo's rule over the text of a name.
+bool fastvideo_takes_for_attention(std::string_view name) {
+  const auto has = [name](std::string_view part) { return name.find(part) != name.npos; };
+  if (has("backward")) return false;
+  return (has("flash_attn") && (has("forward") || has("fwd"))) || has("_scaled_dot_product");
+}
+
+TEST_CASE("the class has what FastVideo's rule finds and what it misses") {
+  std::vector<std::string> missed;
+  for (const auto& [forward, backward] : kAttentions) {
+    if (!fastvideo_takes_for_attention(forward)) missed.push_back(forward);
+    CHECK_FALSE(fastvideo_takes_for_attention(backward));
+  }
+  for (const char* name : {"aten::_flash_attention_forward", "torch_attn::_varlen_attn",
+                           "fastvideo_kernel::block_sparse_attn_sm90"}) {
+    CHECK(std::find(missed.begin(), missed.end(), name) != missed.end());
   }
 }
 

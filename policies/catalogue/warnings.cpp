@@ -1,0 +1,137 @@
+#include "policies/catalogue/warnings.h"
+
+#include <algorithm>
+#include <set>
+
+#include "policies/catalogue/call.h"
+#include "policies/catalogue/families.h"
+#include "policies/catalogue/systems.h"
+#include "policies/plan/selector.h"
+#include "policies/predict/region.h"
+
+namespace rematch {
+namespace {
+
+using Warnings = std::vector<std::string>;
+
+void warn_of_system(const Policy& policy, Warnings& warnings) {
+  const std::optional<Call> call = parse_call(policy.name);
+  const SystemEntry* entry = call ? find_system_entry(*call) : nullptr;
+  if (entry == nullptr || entry->trap.empty()) return;
+  warnings.push_back(policy.name + ": " + std::string(entry->trap));
+}
+
+// Backward starts with the last layer: what its region gave up is rebuilt at once.
+void warn_of_last_layer(const Policy& policy, const Plan& plan, const Trace& trace,
+                        Warnings& warnings) {
+  if (policy.regions.kind == RegionChoice::Kind::kRoot || trace.blocks.empty()) return;
+  std::set<int> layers;
+  std::set<int> checkpointed;
+  for (const TracedBlock& block : trace.blocks) layers.insert(block.index);
+  for (const PlannedRegion& region : plan.regions) {
+    checkpointed.insert(region.layers.begin(), region.layers.end());
+  }
+  const int last = *layers.rbegin();
+  if (checkpointed.size() == layers.size() || !checkpointed.contains(last)) return;
+  warnings.push_back(policy.name + " checkpoints the last layer, " + std::to_string(last) +
+                     ", though not all: backward starts there and rebuilds it at once, which "
+                     "saves nothing at the usual peak");
+}
+
+void warn_of_root(const Policy& policy, Warnings& warnings) {
+  if (policy.regions.kind != RegionChoice::Kind::kRoot) return;
+  warnings.push_back(policy.name +
+                     ": one region over the model is rebuilt whole when backward starts "
+                     "(whole_region), so its peak is like none's");
+}
+
+std::string joined(const std::vector<Selector>& selectors) {
+  std::string text;
+  for (const Selector& selector : selectors) {
+    text += (text.empty() ? "" : ", ") + to_string(selector);
+  }
+  return text;
+}
+
+bool picks_in(const Selector& selector, const Trace& trace, const std::vector<OpRange>& ranges) {
+  const std::vector<bool> picked = matches(selector, trace);
+  return std::any_of(ranges.begin(), ranges.end(), [&](OpRange range) {
+    return std::find(picked.begin() + range.first, picked.begin() + range.end, true) !=
+           picked.begin() + range.end;
+  });
+}
+
+// An alternation that counts nothing: the list says aten::mm, biased linears are aten::addmm.
+void warn_of_empty_alternation(const Policy& policy, const Trace& trace,
+                               const std::vector<OpRange>& ranges, Warnings& warnings) {
+  if (!policy.alternate || ranges.empty()) return;
+  std::set<std::string> matmuls;
+  for (const OpRange range : ranges) {
+    for (OpId id = range.first; id < range.end; ++id) {
+      if (trace.ops[id].op_class == OpClass::kMatmul) matmuls.insert(trace.ops[id].name);
+    }
+  }
+  const auto& counted = policy.alternate->selectors;
+  if (matmuls.empty() || std::any_of(counted.begin(), counted.end(), [&](const Selector& selector) {
+        return picks_in(selector, trace, ranges);
+      })) {
+    return;
+  }
+  std::string found;
+  for (const std::string& name : matmuls) found += (found.empty() ? "" : ", ") + name;
+  warnings.push_back(policy.name + ": keeps every second of " + joined(counted) +
+                     ", but its regions have none of them; their matmuls are " + found);
+}
+
+bool goes_by_class(const Policy& policy, const Selector& selector) {
+  return !policy.exact_names && op_class_of(selector.op) == OpClass::kAttentionForward;
+}
+
+// The catalogue's lists are meant for any model, so what they miss is no mistake.
+bool is_users_own(const Policy& policy) {
+  const std::optional<Call> call = parse_call(policy.name);
+  if (!call) return true;
+  if (call->name == "full_except" || call->name == "sac_titan_excluding") return true;
+  const SystemEntry* system = find_system_entry(*call);
+  if (system != nullptr) {
+    return system->stands_for.starts_with("full_except") ||
+           system->stands_for.starts_with("sac_titan_excluding");
+  }
+  const auto& known = policy_entries();
+  return std::none_of(known.begin(), known.end(), [&](const PolicyFamilyEntry& entry) {
+    return entry.entry.name == call->name;
+  });
+}
+
+void warn_of_misses(const Policy& policy, const Trace& trace, const std::vector<OpRange>& ranges,
+                    Warnings& warnings) {
+  if (!is_users_own(policy) || ranges.empty()) return;
+  std::vector<Selector> written = policy.save;
+  const auto add = [&written](const std::vector<Selector>& list) {
+    written.insert(written.end(), list.begin(), list.end());
+  };
+  add(policy.offload);
+  add(policy.exclude);
+  add(policy.recompute);
+  if (policy.alternate) add(policy.alternate->exclude);
+  for (const Selector& selector : written) {
+    if (selector == Selector{"", "random", std::nullopt}) continue;  // full_except adds it
+    if (goes_by_class(policy, selector) || picks_in(selector, trace, ranges)) continue;
+    warnings.push_back(policy.name + ": nothing in its regions matches " + to_string(selector));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> plan_warnings(const Policy& policy, const Plan& plan, const Trace& trace) {
+  Warnings warnings;
+  const std::vector<OpRange> ranges = region_ranges(trace, plan);
+  warn_of_system(policy, warnings);
+  warn_of_last_layer(policy, plan, trace, warnings);
+  warn_of_root(policy, warnings);
+  warn_of_empty_alternation(policy, trace, ranges, warnings);
+  warn_of_misses(policy, trace, ranges, warnings);
+  return warnings;
+}
+
+}  // namespace rematch

@@ -1,0 +1,218 @@
+// What the systems accept in silence, or answer with a crash far from its cause, one by one: here
+// it is refused with what to write, or said. The comments give what happens there.
+#include "policies/catalogue/warnings.h"
+#include "tests/policies/catalogue/decisions.h"
+#include "tests/support/toy_trace.h"
+#include "tests/support/trace_builder.h"
+
+namespace rematch::testing {
+namespace {
+
+struct Row {
+  const char* typed;
+  const char* part;  // of the refusal
+};
+
+// Refused as text, before there is a model.
+void check_refused(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    CAPTURE(row.typed);
+    CHECK_THAT(rejection_of(row.typed), Catch::Contains(row.part));
+  }
+}
+
+std::string refusal_on(std::string_view text, const Trace& trace) {
+  const auto resolved = resolve(policy_of(text), trace);
+  const auto* rejected = std::get_if<Rejected>(&resolved);
+  return rejected == nullptr ? "resolved" : rejected->message;
+}
+
+// Parses, and is refused by a model of four layers.
+void check_refused_by_model(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    CAPTURE(row.typed);
+    CHECK_THAT(refusal_on(row.typed, toy_llama()), Catch::Contains(row.part));
+  }
+}
+
+bool is_warned(std::string_view text, const Trace& trace, const std::string& part) {
+  const Policy policy = policy_of(text);
+  const auto plan = resolve(policy, trace, NoEffect::kAllow);
+  if (const auto* rejected = std::get_if<Rejected>(&plan)) FAIL(rejected->message);
+  for (const std::string& warning : plan_warnings(policy, std::get<Plan>(plan), trace)) {
+    if (warning.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST_CASE("a mode that a system does not have is refused with those it has") {
+  check_refused({{"titan:selectiv", "known: titan:none, titan:full"},
+                 {"titan(memory_policy=fulll)", "titan has no mode"},
+                 {"fastvideo:FULL", "known: fastvideo:none, fastvideo:full"},  // prints names there
+                 {"torchtune(ac_mode=selectiv)", "silently checkpoints nothing"},  // no AC there
+                 {"torchtune(ac_mode=none)", "silently checkpoints nothing"},      // no AC there
+                 {"torchtune(ac_mod=full)", "torchtune has no mode"},
+                 {"modalities:selective", "modalities has no mode"},
+                 {"diffusers(skip=2)", "diffusers has no mode"},
+                 {"megatron(recompute_granularity=partial)", "megatron has no mode"},
+                 {"maxtext:minimal_with_contxt", "maxtext has no mode"},
+                 {"deepspeed(interval=2)", "deepspeed has no mode"},
+                 {"automodel:selectve", "automodel has no mode"}});
+}
+
+TEST_CASE("settings that cancel each other, or lack their other half, are refused") {
+  check_refused({
+      // Neither branch runs there.
+      {"torchtune(enable_activation_checkpointing=true,ac_mode=full)", "neither branch runs"},
+      {"torchtune(enable_activation_checkpointing=true,ac_mode=selective,ac_option=2)",
+       "neither branch runs"},
+      {"torchtune(ac_mode=selective)", "ac_option is missing"},
+      {"torchtune(ac_mode=selective,ac_option=op)", "a ValueError"},
+      {"torchtune(enable_activation_offloading=true)", "needs enable_activation_checkpointing"},
+      {"titan(full_recompute_save_ops=matmul)", "need memory_policy=full"},
+      {"modalities:selective_op()", "needs save_ops_keys"},
+      {"modalities:selective_op", "needs save_ops_keys"},
+      // An AttributeError of another variant's parameters there.
+      {"modalities:selective_layer", "ac_freq=N from 1"},
+      {"modalities:selective_layer(ac_freq=0)", "a whole number from 1"},
+      {"modalities:selective_layer(ac_freq=two)", "a whole number from 1"},
+      {"megatron(recompute_granularity=full)", "megatron has no mode"},
+      {"megatron(recompute_granularity=selective,recompute_num_layers=2)", "megatron has no mode"},
+      {"deepspeed:contiguous_memory_optimization", "needs partition_activations"},
+      // Parsed and read nowhere there.
+      {"fastvideo(selective_checkpointing=0.5)", "read nowhere"},
+  });
+}
+
+TEST_CASE("an N below 1 is refused where it divides by zero, loops for ever or counts backwards") {
+  check_refused({{"fastvideo(type=block_skip,n_layer=0)", "from 1"},   // ZeroDivisionError there
+                 {"fastvideo(type=block_skip,n_layer=-2)", "from 1"},  // behaves as 2 there
+                 {"diffusers(every=0)", "from 1"},
+                 {"diffusers(every=-2)", "from 1"},
+                 {"titan(selective_ac_option=-1)", "from 1"},
+                 {"titan(selective_ac_option=half)", "from 1"},
+                 {"torchtune(ac_mode=selective,ac_option=-1)", "from 1"},
+                 {"megatron(recompute_granularity=full,recompute_method=uniform,"
+                  "recompute_num_layers=0)",
+                  "from 1"},  // an endless loop there
+                 {"megatron(recompute_granularity=full,recompute_method=block,"
+                  "recompute_num_layers=-1)",
+                  "from 1"},
+                 {"deepspeed(activation_checkpoint_interval=-1)", "from 1"}});
+  // Zero means something in these.
+  for (const char* all : {"titan(selective_ac_option=0)",
+                          "torchtune(ac_mode=selective,"
+                          "ac_option=0)"}) {
+    CHECK(plan_of(all, toy_llama()).regions.size() == 4);
+  }
+  CHECK(plan_of("deepspeed(activation_checkpoint_interval=0)", toy_llama()).regions.empty());
+}
+
+TEST_CASE("an N beyond the layers is refused: there it checkpoints none, one or all, in silence") {
+  check_refused_by_model(
+      {{"titan(selective_ac_option=5)", "use 1 to 4"},              // none there
+       {"torchtune(ac_mode=selective,ac_option=5)", "use 1 to 4"},  // none there
+       {"modalities:selective_layer(ac_freq=5)", "use 1 to 4"},     // none there
+       {"fastvideo(type=block_skip,n_layer=5)", "use 1 to 4"},      // block 0 there
+       {"diffusers(every=5)", "use 1 to 4"},                        // block 0 there
+       {"diffusers(skip_every=5)", "use 1 to 4"},                   // all but block 0 there
+       {"megatron(recompute_granularity=full,recompute_method=block,recompute_num_layers=5)",
+        "use 1 to 4"},  // all there
+       {"megatron(recompute_granularity=full,recompute_method=uniform,recompute_num_layers=5)",
+        "use 1 to 4"},  // one segment there
+       {"deepspeed(activation_checkpoint_interval=5)", "use 1 to 4"}});
+}
+
+TEST_CASE("names that nothing has are refused where there they are passed over") {
+  check_refused_by_model({{"diffusers(skip_layers=[0,4])", "layer 4 does not exist"},
+                          {"megatron(recompute_modules=[moe])", "no scope in a chosen block"},
+                          {"modalities:selective_op(ops.aten.max.default)", "nothing in its"}});
+  check_refused({
+      {"megatron(recompute_modules=[moe_layer])", "unknown module 'moe_layer'"},  // its own advice
+      {"modalities:selective_op(ops.aten.addmm.default)", "unknown key"},  // KeyError in forward
+      {"titan:selective_2025(llama5)", "unknown model"},
+      // A packet where an overload is meant silently never matches in a function policy.
+      {"full_except(aten.mm)", "selector 'aten.mm'"},
+      {"titan(memory_policy=full,full_recompute_save_ops=atn_fwd)", "selector 'atn_fwd'"},
+  });
+  const Trace toy = toy_llama();
+  CHECK(is_warned("titan:selective(force_recompute_mm_shapes_by_fqns=[moe.router.gaet])", toy,
+                  "nothing in its regions matches *moe.router.gaet::matmul"));
+  CHECK(is_warned("full_except(*.fnn::matmul,attention_forward)", toy, "*.fnn::matmul"));
+}
+
+TEST_CASE("a model without layers is refused where there an empty list counts as done") {
+  TraceBuilder builder("flat");
+  const ValueId x = builder.outside({4, 4}, "float32", /*needs_grad=*/true);
+  {
+    const auto scope = builder.scope("body");
+    builder.call("aten::silu", {x}, {4, 4}, {{0}, {}});
+  }
+  const Trace flat = builder.finish();
+  for (const char* policy :
+       {"fastvideo:full", "fastvideo:block_skip", "fastvideo:attn_only", "titan:full",
+        "titan:selective", "modalities:full", "diffusers:enable_gradient_checkpointing"}) {
+    CAPTURE(policy);
+    CHECK_THAT(refusal_on(policy, flat), Catch::Contains("has no layers"));
+  }
+}
+
+// The lists say aten::mm; linears with a bias are aten::addmm.
+TEST_CASE("a list that keeps nothing, or counts nothing, is refused or said") {
+  const Trace biased = toy_biased();
+  for (const char* policy : {"fastvideo:ops", "modalities:selective_op(ops.aten.mm.default)"}) {
+    CAPTURE(policy);
+    CHECK_THAT(refusal_on(policy, biased), Catch::Contains("do contain: aten::addmm"));
+  }
+  CHECK(is_warned("titan:selective_2024", biased, "their matmuls are aten::addmm"));
+}
+
+TEST_CASE("a plan that is full or none under another name is refused unless that is asked for") {
+  const Trace toy = toy_llama();
+  CHECK(is_warned("fastvideo:block_skip", toy, "so this is full"));
+  CHECK(is_warned("titan:flux", toy, "every block is recomputed whole"));
+  CHECK_THAT(refusal_on("only_list([0,1,2,3])", toy), Catch::Contains("the same as full"));
+  CHECK_THAT(refusal_on("skip_list([0,1,2,3])", toy), Catch::Contains("the same as none"));
+}
+
+// The same 2 means layers 1 3 in one system and 0 2 in another; only the first has the last layer.
+TEST_CASE("the phase of every N-th layer is shown, and the last layer's price said") {
+  const Trace toy = toy_llama();
+  const auto layers = [&toy](const char* policy) {
+    std::vector<int> list;
+    for (const PlannedRegion& region : plan_of(policy, toy).regions) {
+      list.insert(list.end(), region.layers.begin(), region.layers.end());
+    }
+    return list;
+  };
+  for (const char* policy :
+       {"titan(selective_ac_option=2)", "torchtune(ac_mode=selective,ac_option=2)",
+        "modalities:selective_layer(ac_freq=2)"}) {
+    CAPTURE(policy);
+    CHECK(layers(policy) == std::vector<int>{1, 3});
+    CHECK(is_warned(policy, toy, "saves nothing at the usual peak"));
+    CHECK(is_warned(policy, toy, "counter"));  // never reset, so a second model shifts the phase
+  }
+  for (const char* policy : {"fastvideo(type=block_skip,n_layer=2)", "diffusers(every=2)"}) {
+    CAPTURE(policy);
+    CHECK(layers(policy) == std::vector<int>{0, 2});
+    CHECK_FALSE(is_warned(policy, toy, "saves nothing at the usual peak"));
+  }
+}
+
+TEST_CASE("what this build cannot do is refused, not replaced by something else") {
+  check_refused({{"titan:memory_budget", "a compiler's graph"},
+                 {"titan(memory_policy=sac_and_offload)", "not built yet"},
+                 {"titan(memory_policy=auto_perf_maxing)", "a search, not a rule"},
+                 {"maxtext:minimal_offloaded", "not built yet"},
+                 {"maxtext:custom", "policy file"},
+                 {"deepspeed:cpu_checkpointing", "not built yet"},
+                 {"deepspeed:partition_activations", "one process"},
+                 {"megatron:distribute_saved_activations", "one process"},
+                 {"diffusers(gradient_checkpointing_func=mine)", "policy file"},
+                 {"huggingface(every_n_layers=2)", "phase is not documented"},
+                 {"veomni(recompute_last_n_layers=2,selective_n_layers=1)", "two rules"}});
+}
+
+}  // namespace
+}  // namespace rematch::testing

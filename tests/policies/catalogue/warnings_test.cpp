@@ -1,0 +1,96 @@
+// What is said of a plan that its author may not have meant.
+#include "policies/catalogue/warnings.h"
+
+#include "policies/catalogue/systems.h"
+#include "tests/policies/catalogue/decisions.h"
+#include "tests/support/toy_trace.h"
+#include "tests/support/trace_builder.h"
+
+namespace rematch::testing {
+namespace {
+
+using Warnings = std::vector<std::string>;
+
+Warnings warnings_of(const Policy& policy, const Trace& trace) {
+  auto plan = resolve(policy, trace, NoEffect::kAllow);
+  if (const auto* rejected = std::get_if<Rejected>(&plan)) FAIL(rejected->message);
+  return plan_warnings(policy, std::get<Plan>(plan), trace);
+}
+
+Warnings warnings_of(std::string_view text, const Trace& trace) {
+  return warnings_of(policy_of(text), trace);
+}
+
+TEST_CASE("policies that do what they say are not warned of") {
+  for (const char* policy :
+       {"none", "full", "full_nostop", "nth_first(2)", "first_n(3)", "skip_list([3])", "attn_only",
+        "save_mm", "sac_titan", "segments(2)", "full_except(attention_forward)", "titan:full"}) {
+    CAPTURE(policy);
+    CHECK(warnings_of(policy, toy_llama()).empty());
+  }
+}
+
+// The phase decides: 1 3 of four layers, or 0 2.
+TEST_CASE("the last layer checkpointed though not all is pointed out") {
+  for (const char* policy : {"nth_last(2)", "nth_first(3)", "last_n(1)", "only_list([3])"}) {
+    CAPTURE(policy);
+    const Warnings warnings = warnings_of(policy, toy_llama());
+    REQUIRE(warnings.size() == 1);
+    CHECK_THAT(warnings[0], Catch::Contains("the last layer, 3") &&
+                                Catch::Contains("saves nothing at the usual peak"));
+  }
+}
+
+TEST_CASE("a system's spelling says what that system does in silence") {
+  const auto first = [](std::string_view text) { return warnings_of(text, toy_llama()).at(0); };
+  CHECK_THAT(first("fastvideo:block_skip"), Catch::Contains("no option sets it, so this is full"));
+  CHECK_THAT(first("torchtune(ac_mode=selective,ac_option=2)"),
+             Catch::Contains("its counter is never reset"));
+  CHECK_THAT(first("titan:flux"), Catch::Contains("every block is recomputed whole"));
+  CHECK_THAT(first("titan:split_flex_eager"), Catch::Contains("attention is recomputed whole"));
+  CHECK_THAT(first("maxtext:minimal_with_quantization"), Catch::Contains("nothing is quantized"));
+  CHECK_THAT(first("diffusers(skip_layers=[0,2])"), Catch::Contains("unknown indices"));
+}
+
+TEST_CASE("every trap of a spelling that stands for a policy is said when it is used") {
+  for (const SystemEntry& entry : system_entries()) {
+    if (entry.trap.empty() || entry.stands_for.empty()) continue;
+    Policy policy = policy_of("full");
+    policy.name = entry.spelling;
+    CAPTURE(entry.spelling);
+    const Warnings warnings = warnings_of(policy, toy_llama());
+    REQUIRE_FALSE(warnings.empty());
+    CHECK(warnings[0] == std::string(entry.spelling) + ": " + std::string(entry.trap));
+  }
+}
+
+TEST_CASE("one region over the model is said to peak like none") {
+  CHECK_THAT(warnings_of("root", toy_llama()).at(0), Catch::Contains("its peak is like none's"));
+}
+
+// Biased linears are aten::addmm; the lists that alternate say aten::mm.
+TEST_CASE("an alternation that counts nothing is pointed out with what there is") {
+  const Warnings warnings = warnings_of("sac_titan_2024", toy_biased());
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], Catch::Contains("every second of aten::mm") &&
+                              Catch::Contains("their matmuls are aten::addmm"));
+}
+
+TEST_CASE("a selector of the user's own that matches nothing is named, a catalogue list's is not") {
+  CHECK(warnings_of("titan:selective(force_recompute_mm_shapes_by_fqns=[moe.router.gaet])",
+                    toy_llama())
+            .back() ==
+        "titan:selective(force_recompute_mm_shapes_by_fqns=[moe.router.gaet]): nothing in its "
+        "regions matches *moe.router.gaet::matmul");
+  CHECK_THAT(warnings_of("full_except(*.fnn::matmul,attention_forward)", toy_llama()).at(0),
+             Catch::Contains("nothing in its regions matches *.fnn::matmul"));
+  Policy mine = policy_of("attn_only");
+  mine.name = "mine";
+  CHECK_THAT(warnings_of(mine, toy_llama()).at(0), Catch::Contains("matches collective"));
+  // Attention by another device's name is meant as the class, and so found.
+  mine.save = {{"", "aten::_scaled_dot_product_flash_attention", std::nullopt}};
+  CHECK(warnings_of(mine, toy_llama()).empty());
+}
+
+}  // namespace
+}  // namespace rematch::testing

@@ -1,0 +1,77 @@
+// What is written as JSON or text reads back as it was.
+#include "policies/plan/plan_json.h"
+#include "policies/plan/policy_json.h"
+#include "policies/trace/file.h"
+#include "tests/support/arbitrary_policy.h"
+#include "tests/support/schema_check.h"
+
+namespace rematch::testing {
+namespace {
+
+TEST_CASE("a random policy reads back as it was and fits the schema", "[property]") {
+  check_property("policy to JSON and back", [] {
+    const Policy policy = *arbitrary_policy();
+    const Json json = policy_to_json(policy);
+    RC_ASSERT(policy_from_json(parse_json(json.dump(), "policy")) == policy);
+    RC_ASSERT(schema_error(json, "policy").value_or("") == "");
+  });
+}
+
+TEST_CASE("a random selector is written as text that means it", "[property]") {
+  check_property("selector to text and back", [] {
+    Selector selector = *arbitrary_selector();
+    // Any path of the letters that patterns may have.
+    selector.scope_pattern = *rc::gen::container<std::string>(rc::gen::element('a', '9', '_', '*'));
+    const auto read = parse_selector(to_string(selector));
+    RC_ASSERT(std::holds_alternative<Selector>(read));
+    RC_ASSERT(std::get<Selector>(read) == selector);
+  });
+}
+
+rc::Gen<RegionType> arbitrary_region_type() {
+  return rc::gen::exec([] {
+    RegionType type;
+    type.early_stop = *rc::gen::arbitrary<bool>();
+    type.whole_on_demand = *rc::gen::arbitrary<bool>();
+    const auto small = rc::gen::inRange(0, 9);
+    const int steps = *rc::gen::inRange(0, 3);
+    for (int i = 0; i < steps; ++i) {
+      type.demand_steps.push_back({*small, *rc::gen::container<std::vector<int>>(small),
+                                   *rc::gen::container<std::vector<int>>(small)});
+    }
+    const int ops = *rc::gen::inRange(0, 12);
+    for (int i = 0; i < ops; ++i) {
+      type.ops.push_back(
+          {*rc::gen::element<std::string>("aten::mm", "aten::add.Tensor"),
+           *rc::gen::element<std::string>("", "ffn", "+1.attention.core"),
+           {*rc::gen::inRange<std::int64_t>(0, 1'000'000'000'000)},
+           *rc::gen::element(Treatment::kSave, Treatment::kRecompute, Treatment::kOffload),
+           *rc::gen::element<std::string>("view: free", "matches \"x\", here y"),
+           *rc::gen::arbitrary<bool>()});
+    }
+    return type;
+  });
+}
+
+TEST_CASE("a random plan reads back as it was and fits the schema", "[property]") {
+  check_property("plan to JSON and back", [] {
+    Plan plan{"nth_last(2)", "toy_llama", {{"dim", 16}, {"layers", 8}}, "float32", "abc", {}, {}};
+    plan.types =
+        *rc::gen::nonEmpty(rc::gen::container<std::vector<RegionType>>(arbitrary_region_type()));
+    const int regions = *rc::gen::inRange(0, 6);
+    for (int layer = 0; layer < regions; ++layer) {
+      const std::string scope = "blocks." + std::to_string(layer);
+      const int type = *rc::gen::inRange(0, static_cast<int>(plan.types.size()));
+      plan.regions.push_back({scope, scope, type, {layer}});
+    }
+    const Json json = plan_to_json(plan);
+    const Plan read = plan_from_json(parse_json(json.dump(), "plan"));
+    RC_ASSERT(read == plan);
+    RC_ASSERT(plan_sha256(read) == plan_sha256(plan));
+    RC_ASSERT(schema_error(json, "plan").value_or("") == "");
+  });
+  CHECK(plan_from_json(plan_to_json(Plan{})) == Plan{});
+}
+
+}  // namespace
+}  // namespace rematch::testing
