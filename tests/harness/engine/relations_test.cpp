@@ -1,4 +1,7 @@
 // The arithmetic of choosing layers, on the running engine: what each choice executes and holds.
+#include <algorithm>
+#include <functional>
+
 #include "tests/support/catch.h"
 #include "tests/support/model_step.h"
 
@@ -15,6 +18,10 @@ const ModelCase kWan = {"wan_small",
                          {"ffn", 64},
                          {"tokens", 32},
                          {"text_tokens", 4}}};
+
+const ModelCase kLlama = {
+    "llama_small",
+    {{"layers", 4}, {"dim", 32}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 64}, {"tokens", 16}}};
 
 struct Fixture {
   Trace trace = ModelInstance(kWan).trace();
@@ -48,6 +55,117 @@ TEST_CASE("full and attn_only differ in attention forward alone") {
     attn_only.erase("rematch::attention");
     CHECK(full == attn_only);
   }
+}
+
+// K of L layers checkpointed: those run attention twice a step.
+TEST_CASE("over n steps with K of L layers checkpointed attention runs n (L + K) a times") {
+  const Fixture f;
+  constexpr int kSteps = 3;
+  for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
+    for (const auto& [policy, checkpointed] :
+         std::map<std::string, int>{{"nth_last(3)", 2}, {"nth_first(3)", 3}, {"first_n(5)", 5}}) {
+      CAPTURE(policy, schedule);
+      const Checkpoint checkpoint(plan_for(policy, f.trace), schedule);
+      ModelInstance instance(kWan);
+      int forward = 0;
+      int backward = 0;
+      for (int step = 0; step < kSteps; ++step) {
+        const ModelStep done = run_step(instance, &checkpoint);
+        forward += done.ops.at("rematch::attention");
+        backward += done.ops.at("rematch::attention_backward");
+        for (const NamedTensor& parameter : instance.model->parameters()) {
+          parameter.tensor.mutable_grad().reset();
+        }
+      }
+      CHECK(forward == kSteps * 2 * (kLayers + checkpointed));
+      CHECK(backward == kSteps * 2 * kLayers);
+    }
+  }
+}
+
+std::int64_t dead_bytes(const Plan& plan) {
+  std::int64_t bytes = 0;
+  for (const PlannedRegion& region : plan.regions) {
+    for (const PlannedOp& op : plan.types.at(static_cast<std::size_t>(region.type)).ops) {
+      if (op.dead_save) bytes += op.bytes.count;
+    }
+  }
+  return bytes;
+}
+
+// Where the peak is a block's rebuild, on_demand is lower the more is kept inside: what attention
+// gave is there, so the ops before it wait for their own demand.
+TEST_CASE("full peaks no higher than attn_only, and that lower than none, but for on_demand") {
+  const Fixture f;
+  const std::int64_t none = f.run("none").peak_bytes;
+  const ModelStep full = f.run("full", Schedule::kWholeRegion);
+  const ModelStep attn_only = f.run("attn_only", Schedule::kWholeRegion);
+  CHECK(full.after_forward_bytes < attn_only.after_forward_bytes);
+  CHECK(full.peak_bytes <= attn_only.peak_bytes);
+  CHECK(attn_only.peak_bytes < none);
+  CHECK(f.run("full").after_forward_bytes < f.run("attn_only").after_forward_bytes);
+  CHECK(f.run("attn_only").peak_bytes < f.run("full").peak_bytes);
+}
+
+// What a list keeps beyond what backward reads is dead weight, and all that can lift it above none.
+TEST_CASE("keeping all costly ops holds less than none but for what nothing needs") {
+  for (const bool is_llama : {false, true}) {
+    const ModelCase& which = is_llama ? kLlama : kWan;
+    const Trace trace = ModelInstance(which).trace();
+    const auto after = [&](const char* policy) {
+      return run_step(which, plan_for(policy, trace), Schedule::kOnDemand).after_forward_bytes;
+    };
+    for (const char* policy : {"save_mm", "save_compute", "sac_titan_all"}) {
+      CAPTURE(which.preset, policy);
+      const std::int64_t dead = dead_bytes(plan_for(policy, trace));
+      CHECK(after(policy) - dead < after("none"));
+      CHECK((dead > 0) == is_llama);  // w2's result is only added; Wan's is multiplied by a gate
+    }
+  }
+}
+
+TEST_CASE("the more layers between two checkpointed ones, the more is held") {
+  const Fixture f;
+  for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
+    for (const std::string rule : {"nth_first", "nth_last"}) {
+      CAPTURE(rule, schedule);
+      std::vector<std::int64_t> after;
+      std::vector<std::int64_t> peaks;
+      for (const char* policy : {"(1)", "(2)", "(4)", "(8)"}) {
+        const ModelStep step = f.run(rule + policy, schedule);
+        after.push_back(step.after_forward_bytes);
+        peaks.push_back(step.peak_bytes);
+      }
+      CHECK(std::is_sorted(after.begin(), after.end(), std::less_equal<>()));
+      CHECK(std::is_sorted(peaks.begin(), peaks.end()));
+    }
+  }
+}
+
+// Ops of a block behind the last tensor that backward wants: what early stop leaves out.
+std::map<std::string, int> tails(const Trace& trace) {
+  std::map<std::string, int> ops;
+  for (const TracedBlock& block : trace.blocks) {
+    const TracedScope& scope = trace.scopes[block.scope];
+    OpId last_pack = scope.first_op;
+    for (const TracedPack& pack : trace.packs) {
+      const bool inside = pack.at_op >= scope.first_op && pack.at_op < scope.end_op;
+      if (inside) last_pack = std::max(last_pack, pack.at_op);
+    }
+    for (OpId op = last_pack; op < scope.end_op; ++op) {
+      if (trace.ops[op].name != "aten::detach") ++ops[trace.ops[op].name];
+    }
+  }
+  return ops;
+}
+
+TEST_CASE("without early stop exactly the tails of the regions run again") {
+  const Fixture f;
+  std::map<std::string, int> expected = f.run("full", Schedule::kWholeRegion).ops;
+  const std::map<std::string, int> tail = tails(f.trace);
+  CHECK_FALSE(tail.empty());
+  for (const auto& [name, count] : tail) expected[name] += count;
+  CHECK(f.run("full_nostop", Schedule::kWholeRegion).ops == expected);
 }
 
 // Each block that is not checkpointed adds the same bytes; which blocks does not matter, but that
