@@ -1,0 +1,120 @@
+// Every policy on every family of models: executed ops, bytes and refusals against approved files,
+// predicted on meta and measured on the CPU, where the bits must be those of no checkpointing.
+#include "tests/support/policy_matrix.h"
+
+#include <algorithm>
+#include <set>
+
+#include "policies/catalogue/catalogue.h"
+#include "tests/support/catch.h"
+#include "tests/support/golden.h"
+#include "tests/support/seeds.h"
+
+namespace rematch::testing {
+namespace {
+
+using Names = std::vector<std::string>;
+
+constexpr std::size_t kSlice = 8;
+
+std::string file_of(const MatrixModel& model) { return "matrix/" + model.preset + ".txt"; }
+
+std::string predicted_matrix(const MatrixModel& model) {
+  PolicyMatrix matrix(model);
+  std::string text = matrix.head();
+  for (const std::string& policy : matrix_policies()) {
+    for (const std::string& row : matrix.predicted_rows(policy)) text += row + "\n";
+  }
+  return text;
+}
+
+// Lines of a file, for looking rows up.
+std::set<std::string> lines_of(const std::string& text) {
+  std::set<std::string> lines;
+  std::size_t begin = 0;
+  for (std::size_t end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    lines.insert(text.substr(begin, end - begin));
+  }
+  return lines;
+}
+
+// A quick run measures every eighth policy, another eighth on each model; in bfloat16 half of
+// those.
+Names policies_to_measure(std::size_t first, std::size_t slice) {
+  const Names all = matrix_policies();
+  if (is_deep()) return all;
+  Names some;
+  for (std::size_t i = first % slice; i < all.size(); i += slice) some.push_back(all[i]);
+  return some;
+}
+
+TEST_CASE("what every policy executes and holds on each model is as approved", "[golden]") {
+  for (const MatrixModel& model : matrix_models()) {
+    CAPTURE(model.preset);
+    check_golden(file_of(model), predicted_matrix(model));
+  }
+}
+
+TEST_CASE("every catalogue entry stands in the matrix") {
+  const std::vector<std::string> policies = matrix_policies();
+  for (const CatalogueEntry& entry : catalogue()) {
+    CAPTURE(entry.name);
+    CHECK(std::any_of(policies.begin(), policies.end(), [&](const std::string& policy) {
+      return policy.substr(0, policy.find('(')) == entry.name;
+    }));
+  }
+}
+
+void check_runs_as_predicted(PolicyMatrix& matrix, const std::string& policy, Schedule schedule,
+                             const StepBits& bits_of_none) {
+  CAPTURE(policy, schedule);
+  const Prediction measured = matrix.measured(policy, schedule);
+  const Prediction predicted = matrix.predicted(policy, schedule);
+  CHECK(matrix.row(policy, schedule, measured) == matrix.row(policy, schedule, predicted));
+  CHECK(measured.counts.by_op == predicted.counts.by_op);
+  CHECK(matrix.bits(policy, schedule) == bits_of_none);
+}
+
+TEST_CASE("a run executes and holds what the matrix says, with the bits of no checkpointing") {
+  const std::vector<MatrixModel> models = matrix_models();
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    CAPTURE(models[i].preset);
+    const std::set<std::string> approved = lines_of(read_golden(file_of(models[i])));
+    PolicyMatrix matrix(models[i]);
+    const StepBits none = matrix.bits("none", Schedule::kOnDemand);
+    CHECK(std::none_of(none.gradients.begin(), none.gradients.end(),
+                       [](const auto& gradient) { return gradient.second.empty(); }));
+    for (const std::string& policy : policies_to_measure(i, kSlice)) {
+      if (!matrix.refusal(policy).empty()) {
+        CAPTURE(policy);
+        CHECK(approved.contains(matrix.refused_row(policy)));
+      }
+      for (const Schedule schedule : matrix.schedules(policy)) {
+        const std::string row = matrix.row(policy, schedule, matrix.measured(policy, schedule));
+        CAPTURE(row);
+        CHECK(approved.contains(row));
+        check_runs_as_predicted(matrix, policy, schedule, none);
+      }
+    }
+  }
+}
+
+// bfloat16 casts what float32 does not, so regions hold other ops. No file: meta says what is
+// right.
+TEST_CASE("in bfloat16 a run executes and holds what is predicted, with equal bits") {
+  std::vector<MatrixModel> models = matrix_models();
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    models[i].dtype = "bfloat16";
+    CAPTURE(models[i].preset);
+    PolicyMatrix matrix(models[i]);
+    const StepBits none = matrix.bits("none", Schedule::kOnDemand);
+    for (const std::string& policy : policies_to_measure(i + 1, 2 * kSlice)) {
+      for (const Schedule schedule : matrix.schedules(policy)) {
+        check_runs_as_predicted(matrix, policy, schedule, none);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rematch::testing

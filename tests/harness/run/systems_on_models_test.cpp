@@ -1,0 +1,241 @@
+// Every row of `rematch list --systems`, resolved on a model that it fits: where its regions lie
+// and which matmuls and attentions they keep, as the system's own code decides. Sources are those
+// of the catalogue's files.
+#include <map>
+#include <set>
+
+#include "policies/catalogue/systems.h"
+#include "tests/support/catch.h"
+#include "tests/support/policy_matrix.h"
+
+namespace rematch::testing {
+namespace {
+
+// A region as "0" (block), "0..1" (a segment) or "1.moe" (a part of a block).
+std::string place(const PlannedRegion& region) {
+  const auto without_list = [](const std::string& scope) {
+    return scope.starts_with("blocks.") ? scope.substr(7) : scope;
+  };
+  std::string text = without_list(region.first_scope);
+  if (region.first_scope == region.last_scope) return text;
+  return text.append("..").append(without_list(region.last_scope));
+}
+
+std::string kept(const RegionType& type, OpClass op_class) {
+  std::string text;
+  for (const PlannedOp& op : type.ops) {
+    if (op_class_of(op.name.substr(0, op.name.find('.'))) != op_class) continue;
+    text += op.treatment == Treatment::kSave ? 'S' : 'r';
+  }
+  return text.empty() ? "-" : text;
+}
+
+// "0 2: SrS r": regions of one type, matmuls and attentions of it in call order, S kept and r
+// recomputed; "; to the end" where early stop is off. Types apart by " | ".
+std::string decisions(const Plan& plan) {
+  std::string text;
+  for (std::size_t i = 0; i < plan.types.size(); ++i) {
+    if (i > 0) text += " | ";
+    for (const PlannedRegion& region : plan.regions) {
+      if (static_cast<std::size_t>(region.type) == i) text.append(place(region)).append(" ");
+    }
+    text.back() = ':';
+    text.append(" ").append(kept(plan.types[i], OpClass::kMatmul));
+    text.append(" ").append(kept(plan.types[i], OpClass::kAttentionForward));
+    if (!plan.types[i].early_stop) text += "; to the end";
+  }
+  return text.empty() ? "no region" : text;
+}
+
+struct Row {
+  const char* spelling;  // of the table
+  const char* typed;
+  const char* model;
+  const char* decisions;  // empty: refused
+};
+
+constexpr const char* kLlama = "llama_small";  // wq wk wv wo w1 w3 w2
+constexpr const char* kWan = "wan_small";      // q k v o, cq ck cv co, in, out: all biased
+constexpr const char* kMoe = "moe_small";      // experts in layers 1 and 3
+constexpr const char* kFull = "0 1 2 3: rrrrrrr r";
+constexpr const char* kFullNoStop = "0 1 2 3: rrrrrrr r; to the end";
+constexpr const char* kFullWan = "0 1 2 3: rrrrrrrrrr rr";
+constexpr const char* kAttention = "0 1 2 3: rrrrrrrrrr SS";
+constexpr const char* kSelective = "0 1 2 3: SrSrSrS S; to the end";
+constexpr const char* kSecond = "1 3: rrrrrrr r";
+constexpr const char* kFirst = "0 2: rrrrrrr r";
+constexpr const char* kPairs = "0..1 2..3: rrrrrrrrrrrrrr rr";
+constexpr const char* kCore =
+    "0.attention.core 1.attention.core 2.attention.core 3.attention.core: - r";
+
+constexpr Row kRows[] = {
+    {"fastvideo:none", "fastvideo:none", kWan, "no region"},
+    {"fastvideo:full", "fastvideo:full", kWan, kFullWan},
+    {"fastvideo:block_skip", "fastvideo:block_skip", kWan, kFullWan},
+    {"fastvideo(type=block_skip,n_layer=N)", "fastvideo(type=block_skip,n_layer=2)", kWan,
+     "0 2: rrrrrrrrrr rr"},
+    // One count over four blocks of seven and the head; SDPA's names taken literally.
+    {"fastvideo:ops", "fastvideo:ops", kLlama, "embed..head: SrSrSrSrSrSrSrSrSrSrSrSrSrSrS rrrr"},
+    {"fastvideo:ops_block", "fastvideo:ops_block", kWan, kAttention},
+    {"fastvideo:attn_only", "fastvideo:attn_only", kWan, kAttention},
+    {"fastvideo:attn_only_v1", "fastvideo:attn_only_v1", kWan, kAttention},
+    {"fastvideo(selective_checkpointing=F)", "fastvideo(selective_checkpointing=0.5)", kWan, ""},
+
+    {"titan:none", "titan:none", kLlama, "no region"},
+    {"titan:full", "titan:full", kLlama, kFullNoStop},
+    {"titan:selective", "titan:selective", kLlama, kSelective},
+    // wo is left out by name and wq by wo's shape; the others count anew: wk 1, wv 2, w1 3, ...
+    {"titan:selective(force_recompute_mm_shapes_by_fqns=F)",
+     "titan:selective(force_recompute_mm_shapes_by_fqns=[attention.output])", kLlama,
+     "0 1 2 3: rSrrSrS S; to the end"},
+    {"titan:selective_even", "titan:selective_even", kLlama, "0 1 2 3: rSrSrSr S; to the end"},
+    {"titan:selective_2024", "titan:selective_2024", kLlama, "0 1 2 3: SrSrSrS S"},
+    {"titan:selective_2025(M)", "titan:selective_2025(llama3)", kLlama, kSelective},
+    {"titan(selective_ac_option=0)", "titan(selective_ac_option=0)", kLlama, kFull},
+    {"titan(selective_ac_option=op)", "titan(selective_ac_option=op)", kLlama, kSelective},
+    {"titan(selective_ac_option=N)", "titan(selective_ac_option=2)", kLlama, kSecond},
+    // Experts apart from attention, dense blocks whole. The gate is left out, grouped matmuls are
+    // never counted, the shared expert's w1 w3 w2 are 1 2 3.
+    {"titan:split_flex_compiled", "titan:split_flex_compiled", kMoe,
+     "0 2: SrSrSrS S; to the end | 1.attention 3.attention: SrSr S; to the end | 1.moe 3.moe: "
+     "rrrrSrS -; to the end"},
+    {"titan:split_flex_eager", "titan:split_flex_eager", kMoe,
+     "0.attention 1.attention 2.attention 3.attention: rrrr r; to the end | 0.ffn 2.ffn: SrS -; to "
+     "the end | 1.moe 3.moe: rrrrSrS -; to the end"},
+    {"titan(memory_policy=default)", "titan(memory_policy=default)", kLlama,
+     "0 1 2 3: SSSSSSS S; to the end"},
+    {"titan(memory_policy=eager)", "titan(memory_policy=eager)", kLlama, kSelective},
+    {"titan(memory_policy=full)", "titan(memory_policy=full)", kLlama, kFull},
+    {"titan(memory_policy=full,full_recompute_save_ops=S)",
+     "titan(memory_policy=full,full_recompute_save_ops=*.ffn::aten::mm#3)", kLlama,
+     "0 1 2 3: rrrrrrS r"},
+    {"titan(full_recompute_save_ops=S)", "titan(full_recompute_save_ops=matmul)", kLlama, ""},
+    {"titan(memory_policy=sac_and_offload)", "titan(memory_policy=sac_and_offload)", kLlama, ""},
+    {"titan(memory_policy=auto_perf_maxing)", "titan(memory_policy=auto_perf_maxing)", kLlama, ""},
+    {"titan:memory_budget", "titan:memory_budget", kLlama, ""},
+    {"titan:flux", "titan:flux", kWan, kFullWan},
+
+    {"torchtune(enable_activation_checkpointing=true)",
+     "torchtune(enable_activation_checkpointing=true)", kLlama, kFull},
+    {"torchtune(ac_mode=full)", "torchtune(ac_mode=full)", kLlama, kFull},
+    {"torchtune(ac_mode=selective)", "torchtune(ac_mode=selective)", kLlama, ""},
+    {"torchtune(ac_mode=selective,ac_option=0)", "torchtune(ac_mode=selective,ac_option=0)", kLlama,
+     kFull},
+    {"torchtune(ac_mode=selective,ac_option=op)", "torchtune(ac_mode=selective,ac_option=op)",
+     kLlama, ""},
+    {"torchtune(ac_mode=selective,ac_option=N)", "torchtune(ac_mode=selective,ac_option=2)", kLlama,
+     kSecond},
+    {"torchtune(enable_activation_checkpointing=true,ac_mode=M)",
+     "torchtune(enable_activation_checkpointing=true,ac_mode=full)", kLlama, ""},
+    {"torchtune(enable_activation_checkpointing=true,ac_mode=M,ac_option=N)",
+     "torchtune(enable_activation_checkpointing=true,ac_mode=selective,ac_option=2)", kLlama, ""},
+    {"torchtune(ac_mode=M)", "torchtune(ac_mode=none)", kLlama, ""},
+    {"torchtune(enable_activation_offloading=true)", "torchtune(enable_activation_offloading=true)",
+     kLlama, ""},
+    {"torchtune(enable_activation_checkpointing=true,enable_activation_offloading=true)",
+     "torchtune(enable_activation_checkpointing=true,enable_activation_offloading=true)", kLlama,
+     ""},
+
+    {"modalities:full", "modalities:full", kLlama, kFull},
+    {"modalities:selective_layer", "modalities:selective_layer", kLlama, ""},
+    {"modalities:selective_layer(ac_freq=N)", "modalities:selective_layer(ac_freq=2)", kLlama,
+     kSecond},
+    {"modalities:selective_op", "modalities:selective_op()", kLlama, ""},
+    {"modalities:selective_op(K)", "modalities:selective_op(ops.aten.mm.default)", kLlama,
+     "0 1 2 3: SrSrSrS r"},
+
+    {"diffusers:enable_gradient_checkpointing", "diffusers:enable_gradient_checkpointing", kWan,
+     kFullWan},
+    {"diffusers(every=N)", "diffusers(every=2)", kLlama, kFirst},
+    {"diffusers(skip_every=N)", "diffusers(skip_every=2)", kLlama, kSecond},
+    {"diffusers(skip_layers=L)", "diffusers(skip_layers=[1,3])", kLlama, kFirst},
+    {"diffusers(gradient_checkpointing_func=F)", "diffusers(gradient_checkpointing_func=mine)",
+     kLlama, ""},
+
+    {"megatron(recompute_granularity=full,recompute_method=uniform,recompute_num_layers=N)",
+     "megatron(recompute_granularity=full,recompute_method=uniform,recompute_num_layers=2)", kLlama,
+     kPairs},
+    {"megatron(recompute_granularity=full,recompute_method=block,recompute_num_layers=N)",
+     "megatron(recompute_granularity=full,recompute_method=block,recompute_num_layers=2)", kLlama,
+     "0 1: rrrrrrr r"},
+    {"megatron(recompute_granularity=selective,recompute_modules=M)",
+     "megatron(recompute_granularity=selective,recompute_modules=[mlp])", kLlama,
+     "0.ffn 1.ffn 2.ffn 3.ffn: rrr -"},
+    {"megatron(recompute_modules=[core_attn])", "megatron(recompute_modules=[core_attn])", kLlama,
+     kCore},
+    {"megatron(recompute_modules=M)", "megatron(recompute_modules=[moe])", kMoe,
+     "1.moe 3.moe: rrrrrrr -"},
+    {"megatron:recompute_activations", "megatron:recompute_activations", kLlama, kCore},
+    {"megatron:distribute_saved_activations", "megatron:distribute_saved_activations", kLlama, ""},
+    {"megatron(offload_modules=M)", "megatron(offload_modules=[core_attn])", kLlama, ""},
+
+    {"maxtext:none", "maxtext:none", kLlama, "no region"},
+    {"maxtext:full", "maxtext:full", kLlama, kFull},
+    {"maxtext:save_out_proj", "maxtext:save_out_proj", kLlama, "0 1 2 3: rrrSrrr r"},
+    // Query and key are kept behind the rotary embedding, so not as matmuls.
+    {"maxtext:save_qkv_proj", "maxtext:save_qkv_proj", kLlama, "0 1 2 3: rrSrrrr r"},
+    {"maxtext:save_dot_except_mlp", "maxtext:save_dot_except_mlp", kLlama, "0 1 2 3: rrSSrrr r"},
+    {"maxtext:save_dot_except_mlpwi", "maxtext:save_dot_except_mlpwi", kLlama,
+     "0 1 2 3: rrSSrrS r"},
+    {"maxtext:save_dot_with_context_except_mlp", "maxtext:save_dot_with_context_except_mlp", kLlama,
+     "0 1 2 3: rrSSrrr S"},
+    {"maxtext:minimal", "maxtext:minimal", kLlama, "0 1 2 3: rrSSSSS r"},
+    {"maxtext:minimal_with_context", "maxtext:minimal_with_context", kLlama, "0 1 2 3: rrSSSSS S"},
+    {"maxtext:minimal_flash", "maxtext:minimal_flash", kLlama, "0 1 2 3: rrSSSSS S"},
+    {"maxtext:minimal_with_quantization", "maxtext:minimal_with_quantization", kLlama,
+     "0 1 2 3: rrSSSSS r"},
+    {"maxtext:minimal_with_context_and_quantization",
+     "maxtext:minimal_with_context_and_quantization", kLlama, "0 1 2 3: rrSSSSS S"},
+    {"maxtext:custom", "maxtext:custom", kLlama, ""},
+    {"maxtext:minimal_offloaded", "maxtext:minimal_offloaded", kLlama, ""},
+    {"maxtext:qkv_proj_offloaded", "maxtext:qkv_proj_offloaded", kLlama, ""},
+
+    {"deepspeed:checkpoint", "deepspeed:checkpoint", kLlama, kFullNoStop},
+    {"deepspeed(activation_checkpoint_interval=0)", "deepspeed(activation_checkpoint_interval=0)",
+     kLlama, "no region"},
+    {"deepspeed(activation_checkpoint_interval=N)", "deepspeed(activation_checkpoint_interval=2)",
+     kLlama, kPairs},
+    {"deepspeed:cpu_checkpointing", "deepspeed:cpu_checkpointing", kLlama, ""},
+    {"deepspeed:partition_activations", "deepspeed:partition_activations", kLlama, ""},
+    {"deepspeed:contiguous_memory_optimization", "deepspeed:contiguous_memory_optimization", kLlama,
+     ""},
+    {"huggingface:gradient_checkpointing", "huggingface:gradient_checkpointing", kLlama, kFull},
+    {"huggingface(every_n_layers=N)", "huggingface(every_n_layers=2)", kLlama, ""},
+    {"automodel:full", "automodel:full", kLlama, kFull},
+    // One count over mm and grouped mm; the gate is left out: SrSr rSrS rSr.
+    {"automodel:selective", "automodel:selective", kMoe,
+     "0 2: SrSrSrS S; to the end | 1 3: SrSrrSrSrSr S; to the end"},
+    {"veomni(recompute_last_n_layers=N)", "veomni(recompute_last_n_layers=2)", kLlama,
+     "2 3: rrrrrrr r"},
+    {"veomni(recompute_last_n_layers=N,selective_n_layers=M)",
+     "veomni(recompute_last_n_layers=2,selective_n_layers=1)", kLlama, ""},
+    {"pytorch:checkpoint", "pytorch:checkpoint", kLlama, kFull},
+    {"pytorch:checkpoint_reentrant", "pytorch:checkpoint_reentrant", kLlama, kFullNoStop},
+    {"pytorch:selective_1", "pytorch:selective_1", kLlama, "0 1 2 3: SSSSSSS r"},
+    {"pytorch:selective_2", "pytorch:selective_2", kLlama, "0 1 2 3: SSSSSSS S"},
+};
+
+TEST_CASE("every row of the systems' table decides on a model as the system does") {
+  std::map<std::string, PolicyMatrix> models;
+  for (const MatrixModel& model : matrix_models()) models.try_emplace(model.preset, model);
+  std::set<std::string_view> tested;
+  for (const Row& row : kRows) {
+    CAPTURE(row.typed, row.model);
+    tested.insert(row.spelling);
+    const PolicyMatrix& model = models.at(row.model);
+    const Plan* plan = model.plan_of(row.typed);
+    CHECK((plan == nullptr) == std::string_view(row.decisions).empty());
+    if (plan == nullptr) {
+      CHECK_THAT(model.refusal(row.typed), Catch::Contains(" is refused: "));
+    } else {
+      CHECK(decisions(*plan) == row.decisions);
+    }
+  }
+  for (const SystemEntry& entry : system_entries()) {
+    CAPTURE(entry.spelling);
+    CHECK(tested.contains(entry.spelling));
+  }
+}
+
+}  // namespace
+}  // namespace rematch::testing

@@ -1,0 +1,278 @@
+#include "tests/support/policy_matrix.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "harness/measure/hash.h"
+#include "harness/measure/memory.h"
+#include "harness/measure/memory_probe.h"
+#include "harness/measure/op_counter.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/families.h"
+#include "policies/catalogue/resolve.h"
+#include "reports/render/verdict.h"
+
+namespace rematch::testing {
+namespace {
+
+using Dimensions = std::map<std::string, std::int64_t>;
+using Names = std::vector<std::string>;
+
+// The arguments of the entries that take words; the others' follow from their kind.
+const std::map<std::string, Names, std::less<>>& words_of_entries() {
+  static const std::map<std::string, Names, std::less<>> words = {
+      {"sac_titan_2025", {"llama3", "qwen3", "llama4", "deepseek_v3", "gpt_oss"}},
+      {"sac_modalities",
+       {"aten.mm", "aten._scaled_dot_product_flash_attention",
+        "aten._scaled_dot_product_efficient_attention", "_c10d_functional.reduce_scatter_tensor",
+        "aten.max", "aten.mm,aten._scaled_dot_product_flash_attention,aten.max"}},
+      {"sac_split",
+       {"attn: none, ffn: full", "attn: full, ffn: none", "attn: full, ffn: full",
+        "attn: sac_titan, ffn: sac_titan", "attn: full, ffn: sac_titan",
+        "attn: attn_only, ffn: "
+        "save_mm"}},
+      {"recompute_modules",
+       {"[core_attn]", "[mlp]", "[moe]", "[shared_experts]", "[layernorm]", "[moe_act]",
+        "[mla_up_proj]", "[core_attn,mlp]", "[layernorm,moe_act]"}},
+      {"sac_titan_excluding", {"[]", "[attention.output]", "[self_attention.output]"}},
+      {"full_except",
+       {"", "attention_forward", "*.ffn::matmul#1,attention_forward",
+        "*.attention.output::matmul"}},
+  };
+  return words;
+}
+
+Names arguments_of(const PolicyFamilyEntry& known) {
+  switch (known.arguments) {
+    case PolicyArguments::kNoArguments:
+      return {};
+    case PolicyArguments::kCount:
+      return {"1", "2", "3", "5"};  // 5: more than there are layers
+    case PolicyArguments::kList:
+      return {"[]", "[0,2]", "[4]"};  // 4: no such layer
+    case PolicyArguments::kText:
+      break;
+  }
+  const auto words = words_of_entries().find(known.entry.name);
+  if (words != words_of_entries().end()) return words->second;
+  throw std::logic_error("tests/support/policy_matrix.cpp has no arguments for " +
+                         std::string(known.entry.name));
+}
+
+std::string counts_text(const std::map<OpClass, std::int64_t>& counts) {
+  std::string text;
+  for (const auto& [op_class, executed] : counts) {
+    text.append(text.empty() ? "" : ", ").append(to_string(op_class));
+    text.append(" ").append(std::to_string(executed));
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+const std::map<OpClass, std::int64_t>& classes(const Prediction& figures, Phase phase) {
+  return figures.counts.by_class[static_cast<std::size_t>(phase)];
+}
+
+std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.append(width - text.size(), ' ');
+  return text;
+}
+
+ModelSpec spec_of(const MatrixModel& model) {
+  auto spec = make_spec(model.preset, model.dimensions, model.dtype);
+  if (const auto* rejected = std::get_if<Rejected>(&spec)) {
+    throw std::invalid_argument(rejected->message);
+  }
+  return std::get<ModelSpec>(std::move(spec));
+}
+
+class ProbeListener final : public StepListener {
+ public:
+  explicit ProbeListener(MemoryProbe& probe) : probe_(probe) {}
+  void before_step() override { probe_.begin_step(); }
+  at::Tensor forward(const std::function<at::Tensor()>& loss) override {
+    const MemoryProbe::Listening scopes(probe_);
+    return loss();
+  }
+  void after_forward(const at::Tensor&) override { probe_.forward_done(); }
+
+ private:
+  MemoryProbe& probe_;
+};
+
+class BitsListener final : public StepListener {
+ public:
+  BitsListener(const Training& training, StepBits& bits) : training_(training), bits_(bits) {}
+  void after_forward(const at::Tensor& loss) override { bits_.loss = tensor_hash(loss.detach()); }
+  void after_backward() override {
+    for (const NamedTensor& parameter : training_.parameters()) {
+      bits_.gradients[parameter.name] = tensor_hash(parameter.tensor.grad());
+    }
+  }
+
+ private:
+  const Training& training_;
+  StepBits& bits_;
+};
+
+TrainingSettings cpu_settings(const ModelSpec& spec) {
+  TrainingSettings settings;
+  settings.model = spec;
+  settings.optimizer = OptimizerKind::kNothing;
+  return settings;
+}
+
+}  // namespace
+
+// Without an optimizer a step changes nothing, so one model serves every policy.
+struct PolicyMatrix::WithData {
+  explicit WithData(const ModelSpec& spec) : training(cpu_settings(spec)) {}
+  Training training;
+};
+
+std::vector<MatrixModel> matrix_models() {
+  const Dimensions llama = {{"layers", 4},   {"dim", 32}, {"heads", 4},
+                            {"kv_heads", 2}, {"ffn", 64}, {"tokens", 64}};
+  const Dimensions dit = {{"layers", 4}, {"dim", 48},    {"heads", 4},
+                          {"ffn", 96},   {"tokens", 32}, {"text_tokens", 4}};
+  const Dimensions moe = {{"layers", 4},   {"dim", 32},        {"heads", 4},
+                          {"kv_heads", 2}, {"ffn", 64},        {"tokens", 64},
+                          {"experts", 3},  {"expert_ffn", 16}, {"shared_ffn", 24}};
+  const Dimensions deepseek = {{"layers", 4},      {"dim", 32},        {"heads", 4},
+                               {"latent_dim", 16}, {"nope_dim", 8},    {"rope_dim", 4},
+                               {"value_dim", 8},   {"ffn", 64},        {"tokens", 64},
+                               {"experts", 4},     {"expert_ffn", 16}, {"shared_ffn", 24}};
+  return {{"llama_small", llama},
+          {"wan_small", dit},
+          {"ltx_small", dit},
+          {"moe_small", moe},
+          {"deepseek_small", deepseek}};
+}
+
+std::vector<std::string> matrix_policies() {
+  Names policies;
+  for (const PolicyFamilyEntry& known : policy_entries()) {
+    const std::string name(known.entry.name);
+    const Names arguments = arguments_of(known);
+    if (arguments.empty()) policies.push_back(name);
+    for (const std::string& argument : arguments) policies.push_back(name + "(" + argument + ")");
+  }
+  return policies;
+}
+
+PolicyMatrix::PolicyMatrix(const MatrixModel& model)
+    : model_(model),
+      meta_((install_counting_allocators(), spec_of(model)), OptimizerKind::kNothing, "", 0),
+      trace_(meta_.trace()) {}
+
+PolicyMatrix::~PolicyMatrix() = default;
+
+std::string PolicyMatrix::head() {
+  std::string text = model_.preset;
+  for (const auto& [dimension, value] : trace_.dimensions) {
+    text.append(", ").append(dimension).append(" ").append(std::to_string(value));
+  }
+  text.append(", ").append(trace_.dtype).append(", no optimizer\nforward executes  ");
+  text.append(counts_text(classes(none(), Phase::kForward))).append("\nbackward executes ");
+  return text.append(counts_text(classes(none(), Phase::kBackward))).append("\n");
+}
+
+const Prediction& PolicyMatrix::none() {
+  if (!none_) none_ = std::make_unique<Prediction>(predicted("none", Schedule::kOnDemand));
+  return *none_;
+}
+
+PolicyMatrix::WithData& PolicyMatrix::with_data() {
+  if (!with_data_) with_data_ = std::make_unique<WithData>(spec_of(model_));
+  return *with_data_;
+}
+
+const Plan* PolicyMatrix::plan_of(const std::string& policy) const {
+  auto found = resolved_.find(policy);
+  if (found == resolved_.end()) {
+    auto parsed = parse_policy(policy);
+    if (auto* rejected = std::get_if<Rejected>(&parsed)) {
+      found = resolved_.emplace(policy, std::move(*rejected)).first;
+    } else {
+      found = resolved_.emplace(policy, resolve(std::get<Policy>(parsed), trace_)).first;
+    }
+  }
+  return std::get_if<Plan>(&found->second);
+}
+
+std::string PolicyMatrix::refusal(const std::string& policy) const {
+  if (plan_of(policy) != nullptr) return "";
+  return std::get<Rejected>(resolved_.at(policy)).message;
+}
+
+std::vector<Schedule> PolicyMatrix::schedules(const std::string& policy) const {
+  const Plan* plan = plan_of(policy);
+  if (plan == nullptr) return {};
+  if (plan->regions.empty()) return {Schedule::kOnDemand};
+  return {Schedule::kWholeRegion, Schedule::kOnDemand};
+}
+
+Prediction PolicyMatrix::predicted(const std::string& policy, Schedule schedule) {
+  return meta_.predict(*plan_of(policy), schedule);
+}
+
+Prediction PolicyMatrix::measured(const std::string& policy, Schedule schedule) {
+  Training& training = with_data().training;
+  training.use_plan(*plan_of(policy), schedule);
+  OpCounter counter;
+  {
+    const OpObserverGuard observe(&counter);
+    StepListener nothing_to_hear;
+    training.step(0, nothing_to_hear);
+  }
+  MemoryProbe probe(at::kCPU, training.parameter_tensors());
+  {
+    const OpObserverGuard observe(&probe);
+    ProbeListener listener(probe);
+    training.step(0, listener);
+  }
+  return {counter.record(1), probe.finish_step()};
+}
+
+StepBits PolicyMatrix::bits(const std::string& policy, Schedule schedule) {
+  Training& training = with_data().training;
+  training.use_plan(*plan_of(policy), schedule);
+  StepBits bits;
+  BitsListener listener(training, bits);
+  training.step(0, listener);
+  return bits;
+}
+
+std::string PolicyMatrix::row(const std::string& policy, Schedule schedule,
+                              const Prediction& figures) {
+  const bool has_regions = !plan_of(policy)->regions.empty();
+  const MemoryRecord& memory = figures.memory;
+  std::string text = padded(policy, 44);
+  text.append(" ").append(padded(has_regions ? std::string(to_string(schedule)) : "-", 12));
+  text.append(" peak ").append(std::to_string(memory.peak_allocated.value().count));
+  text.append(" in ").append(describe_place(memory));
+  text.append(", after forward ").append(std::to_string(memory.after_forward.value().count));
+  text.append(", recomputes ").append(counts_text(classes(figures, Phase::kRecompute)));
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+    if (classes(figures, phase) == classes(none(), phase)) continue;
+    text.append("; ").append(to_string(phase)).append(" executes ");
+    text.append(counts_text(classes(figures, phase)));
+  }
+  return text;
+}
+
+std::string PolicyMatrix::refused_row(const std::string& policy) const {
+  return padded(policy, 44) + " refused: " + refusal(policy);
+}
+
+std::vector<std::string> PolicyMatrix::predicted_rows(const std::string& policy) {
+  if (plan_of(policy) == nullptr) return {refused_row(policy)};
+  Names rows;
+  for (const Schedule schedule : schedules(policy)) {
+    rows.push_back(row(policy, schedule, predicted(policy, schedule)));
+  }
+  return rows;
+}
+
+}  // namespace rematch::testing
