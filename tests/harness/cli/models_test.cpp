@@ -47,6 +47,19 @@ TEST_CASE("describe says which layers are checkpointed and what is kept in them"
   CHECK_THAT(outcome.out, Catch::Contains("nth_first(2)") && Catch::Contains("keeps 1"));
 }
 
+TEST_CASE("what a plan's author may not have meant is said, data stays data") {
+  const Outcome predicted = rematch("predict " + kTinyLlama + "--policy 'nth_last(2)' --json");
+  CHECK(predicted.code == 0);
+  CHECK_THAT(predicted.err, Catch::Contains("rematch: warning: nth_last(2) checkpoints the last"));
+  CHECK(Json::parse(predicted.out).size() == 1);
+  const Outcome planned = rematch("plan " + kTinyLlama + "--policy fastvideo:block_skip");
+  CHECK_THAT(planned.err, Catch::Contains("no option sets it, so this is full"));
+  const Outcome described = rematch("describe llama_small root --json");
+  CHECK_THAT(Json::parse(described.out)["warnings"][0].get<std::string>(),
+             Catch::Contains("its peak is like none's"));
+  CHECK_THAT(rematch("describe llama_small root").out, Catch::Contains("\nwarning: root: one"));
+}
+
 TEST_CASE("predict tells peak, place and executed ops without data") {
   const Outcome outcome = rematch("predict --model llama3_8b --policy none,full,attn_only --json");
   CAPTURE(outcome.err);
