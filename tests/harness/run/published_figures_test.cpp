@@ -37,7 +37,8 @@ std::map<std::string, Variant> predict(const Asked& asked) {
   settings.simulate = false;
   install_counting_allocators(512);
   std::map<std::string, Variant> by_policy;
-  for (Variant& variant : std::get<std::vector<Variant>>(make_variants(settings))) {
+  auto variants = make_variants(settings);
+  for (Variant& variant : std::get<std::vector<Variant>>(variants)) {
     by_policy.emplace(variant.policy, std::move(variant));
   }
   install_counting_allocators();
@@ -45,7 +46,8 @@ std::map<std::string, Variant> predict(const Asked& asked) {
 }
 
 double peak(const Variant& variant, double unit) {
-  return std::round(100 * variant.prediction.memory.peak_allocated.value().count / unit) / 100;
+  const auto bytes = static_cast<double>(variant.prediction.memory.peak_allocated.value().count);
+  return std::round(100 * bytes / unit) / 100;
 }
 
 double after_forward(const Variant& variant) {
