@@ -1,8 +1,7 @@
-// What attention.cpp registers: the op's kernels by dispatch key. Private to this folder.
+// What attention.cpp registers: the op's kernels by device. Private to this folder.
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/DispatchKeySet.h>
 
 #include <optional>
 #include <tuple>
@@ -35,12 +34,5 @@ Backward attention_backward_meta(const at::Tensor& grad_out, const at::Tensor& q
                                  const at::Tensor& k, const at::Tensor& v, const at::Tensor& out,
                                  const at::Tensor& logsumexp, bool causal,
                                  std::optional<double> scale);
-
-Forward attention_autograd(c10::DispatchKeySet keys, const at::Tensor& q, const at::Tensor& k,
-                           const at::Tensor& v, bool causal, std::optional<double> scale);
-Backward attention_backward_autograd(c10::DispatchKeySet keys, const at::Tensor& grad_out,
-                                     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                     const at::Tensor& out, const at::Tensor& logsumexp,
-                                     bool causal, std::optional<double> scale);
 
 }  // namespace rematch::kernels

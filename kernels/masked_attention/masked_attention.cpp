@@ -1,51 +1,15 @@
 #include "kernels/masked_attention/masked_attention.h"
 
 #include <ATen/ExpandUtils.h>
-#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/library.h>
 
+#include <vector>
+
 #include "kernels/masked_attention/masked_attention_kernels.h"
+#include "kernels/op/autograd.h"
 
-TORCH_LIBRARY_FRAGMENT(rematch, m) {
-  m.def("masked_attention(Tensor q, Tensor k, Tensor v, Tensor mask) -> (Tensor, Tensor)");
-  m.def(
-      "masked_attention_backward(Tensor grad_out, Tensor q, Tensor k, Tensor v, Tensor mask, "
-      "Tensor out, Tensor logsumexp) -> (Tensor, Tensor, Tensor)");
-}
-
-TORCH_LIBRARY_IMPL(rematch, CPU, m) {
-  m.impl("masked_attention", TORCH_FN(rematch::kernels::masked::forward_cpu));
-  m.impl("masked_attention_backward", TORCH_FN(rematch::kernels::masked::backward_cpu));
-}
-
-#ifdef REMATCH_CUDA
-TORCH_LIBRARY_IMPL(rematch, CUDA, m) {
-  m.impl("masked_attention", TORCH_FN(rematch::kernels::masked::forward_cuda));
-  m.impl("masked_attention_backward", TORCH_FN(rematch::kernels::masked::backward_cuda));
-}
-#endif
-
-TORCH_LIBRARY_IMPL(rematch, Meta, m) {
-  m.impl("masked_attention", TORCH_FN(rematch::kernels::masked::forward_meta));
-  m.impl("masked_attention_backward", TORCH_FN(rematch::kernels::masked::backward_meta));
-}
-
-TORCH_LIBRARY_IMPL(rematch, Autograd, m) {
-  m.impl("masked_attention", TORCH_FN(rematch::kernels::masked::forward_autograd));
-  m.impl("masked_attention_backward", TORCH_FN(rematch::kernels::masked::backward_autograd));
-}
-
-namespace rematch {
-
-std::tuple<at::Tensor, at::Tensor> masked_attention(const at::Tensor& q, const at::Tensor& k,
-                                                    const at::Tensor& v, const at::Tensor& mask) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("rematch::masked_attention", "")
-                             .typed<decltype(kernels::masked::forward_cpu)>();
-  return op.call(q, k, v, mask);
-}
-
-namespace kernels::masked {
+namespace rematch::kernels::masked {
 
 void check_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                   const at::Tensor& mask) {
@@ -70,5 +34,71 @@ void check_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
               "rematch::masked_attention: the mask gets no gradient; give it detached");
 }
 
-}  // namespace kernels::masked
+namespace {
+
+Forward forward_autograd(c10::DispatchKeySet keys, const at::Tensor& q, const at::Tensor& k,
+                         const at::Tensor& v, const at::Tensor& mask) {
+  static const auto op = handle<decltype(forward_cpu)>("rematch::masked_attention");
+  static const auto backward = handle<decltype(backward_cpu)>("rematch::masked_attention_backward");
+  const auto formula = [](const Saved& saved) -> std::vector<at::Tensor> {
+    const auto [grad_q, grad_k, grad_v] =
+        backward.call(saved.grad, saved.kept[0], saved.kept[1], saved.kept[2], saved.kept[3],
+                      saved.outputs[0], saved.outputs[1]);
+    return {grad_q, grad_k, grad_v};
+  };
+  const std::vector<at::Tensor> outputs =
+      differentiate({"RematchMaskedAttentionBackward",
+                     {q, k, v},
+                     {q, k, v, mask},
+                     formula,
+                     /*reads_first_output=*/true},
+                    [&]() -> std::vector<at::Tensor> {
+                      const auto [out, logsumexp] =
+                          op.redispatch(keys & c10::after_autograd_keyset, q, k, v, mask);
+                      return {out, logsumexp};
+                    });
+  return {outputs[0], outputs[1]};
+}
+
+TORCH_LIBRARY_FRAGMENT(rematch, m) {
+  m.def("masked_attention(Tensor q, Tensor k, Tensor v, Tensor mask) -> (Tensor, Tensor)");
+  m.def(
+      "masked_attention_backward(Tensor grad_out, Tensor q, Tensor k, Tensor v, Tensor mask, "
+      "Tensor out, Tensor logsumexp) -> (Tensor, Tensor, Tensor)");
+}
+
+TORCH_LIBRARY_IMPL(rematch, CPU, m) {
+  m.impl("masked_attention", TORCH_FN(forward_cpu));
+  m.impl("masked_attention_backward", TORCH_FN(backward_cpu));
+}
+
+#ifdef REMATCH_CUDA
+TORCH_LIBRARY_IMPL(rematch, CUDA, m) {
+  m.impl("masked_attention", TORCH_FN(forward_cuda));
+  m.impl("masked_attention_backward", TORCH_FN(backward_cuda));
+}
+#endif
+
+TORCH_LIBRARY_IMPL(rematch, Meta, m) {
+  m.impl("masked_attention", TORCH_FN(forward_meta));
+  m.impl("masked_attention_backward", TORCH_FN(backward_meta));
+}
+
+TORCH_LIBRARY_IMPL(rematch, Autograd, m) {
+  m.impl("masked_attention", TORCH_FN(forward_autograd));
+  m.impl("masked_attention_backward", torch::autograd::autogradNotImplementedFallback());
+}
+
+}  // namespace
+}  // namespace rematch::kernels::masked
+
+namespace rematch {
+
+std::tuple<at::Tensor, at::Tensor> masked_attention(const at::Tensor& q, const at::Tensor& k,
+                                                    const at::Tensor& v, const at::Tensor& mask) {
+  static const auto op =
+      kernels::handle<decltype(kernels::masked::forward_cpu)>("rematch::masked_attention");
+  return op.call(q, k, v, mask);
+}
+
 }  // namespace rematch

@@ -1,8 +1,7 @@
-// What masked_attention.cpp registers: the op's kernels by dispatch key. Private to this folder.
+// What masked_attention.cpp registers: the op's kernels by device. Private to this folder.
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/DispatchKeySet.h>
 
 #include <tuple>
 
@@ -32,12 +31,5 @@ Forward forward_meta(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 Backward backward_meta(const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k,
                        const at::Tensor& v, const at::Tensor& mask, const at::Tensor& out,
                        const at::Tensor& logsumexp);
-
-Forward forward_autograd(c10::DispatchKeySet keys, const at::Tensor& q, const at::Tensor& k,
-                         const at::Tensor& v, const at::Tensor& mask);
-Backward backward_autograd(c10::DispatchKeySet keys, const at::Tensor& grad_out,
-                           const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                           const at::Tensor& mask, const at::Tensor& out,
-                           const at::Tensor& logsumexp);
 
 }  // namespace rematch::kernels::masked

@@ -70,7 +70,8 @@ std::vector<at::Tensor> differentiate(const Derivative& derivative,
   }
   if (node) {
     torch::autograd::set_history(outputs.front(), node);
-    for (std::size_t i = 1; i < outputs.size(); ++i) node->save_output(outputs[i]);
+    const std::size_t first_read = derivative.reads_first_output ? 0 : 1;
+    for (std::size_t i = first_read; i < outputs.size(); ++i) node->save_output(outputs[i]);
   }
   return outputs;
 }

@@ -1,4 +1,4 @@
-// The autograd kernel of a fused op: a graph node around its backward op.
+// The autograd kernel of an op: a graph node around its backward op.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,7 +14,7 @@ namespace rematch::kernels {
 struct Saved {
   at::Tensor grad;                  // of the op's first output
   std::vector<at::Tensor> kept;     // as they went in, undefined ones among them
-  std::vector<at::Tensor> outputs;  // all but the first, which backward does not need
+  std::vector<at::Tensor> outputs;  // all, or all but the first: see reads_first_output
   std::vector<bool> needed;         // by input: whether its gradient is asked for
 };
 
@@ -24,6 +24,8 @@ struct Derivative {
   std::vector<at::Tensor> kept;    // that the formula reads
   // Gradients of the inputs, in their order; undefined where there is none.
   std::function<std::vector<at::Tensor>(const Saved&)> formula;
+  // Most formulas do not, and then nothing holds the op's result for backward.
+  bool reads_first_output = false;
 };
 
 // Runs `forward` below autograd and, if any input requires it, puts a node on its first output.

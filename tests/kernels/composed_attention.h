@@ -1,0 +1,29 @@
+// Attention from ATen's ops, for any dtype: what the attention ops are held to.
+#pragma once
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/repeat_interleave.h>
+#include <ATen/ops/softmax.h>
+
+#include <cmath>
+#include <optional>
+
+namespace rematch::testing {
+
+// softmax(q k^T scale + mask) v; each head of k and v serves as many of q as there are. Products
+// and softmax in float32, or double for double; one rounding at the end.
+inline at::Tensor composed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                     const at::Tensor& mask,
+                                     std::optional<double> scale = std::nullopt) {
+  const at::ScalarType sums = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const std::int64_t shared = q.size(1) / k.size(1);
+  const at::Tensor keys = at::repeat_interleave(k.to(sums), shared, /*dim=*/1);
+  const at::Tensor values = at::repeat_interleave(v.to(sums), shared, /*dim=*/1);
+  const double factor = scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(3))));
+  const at::Tensor scores = at::matmul(q.to(sums), keys.transpose(2, 3)) * factor + mask.to(sums);
+  return at::matmul(at::softmax(scores, /*dim=*/-1), values).to(q.scalar_type());
+}
+
+}  // namespace rematch::testing
