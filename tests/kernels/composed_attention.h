@@ -8,6 +8,7 @@
 #include <ATen/ops/softmax.h>
 
 #include <cmath>
+#include <cstdint>
 #include <optional>
 
 namespace rematch::testing {

@@ -143,11 +143,17 @@ std::vector<MatrixModel> matrix_models() {
                                {"latent_dim", 16}, {"nope_dim", 8},    {"rope_dim", 4},
                                {"value_dim", 8},   {"ffn", 64},        {"tokens", 64},
                                {"experts", 4},     {"expert_ffn", 16}, {"shared_ffn", 24}};
-  return {{"llama_small", llama},
-          {"wan_small", dit},
-          {"ltx_small", dit},
-          {"moe_small", moe},
-          {"deepseek_small", deepseek}};
+  std::vector<MatrixModel> models = {{"llama_small", llama},
+                                     {"wan_small", dit},
+                                     {"ltx_small", dit},
+                                     {"moe_small", moe},
+                                     {"deepseek_small", deepseek}};
+  for (std::size_t i = 0, num_presets = models.size(); i < num_presets; ++i) {
+    MatrixModel fused = models[i];
+    fused.dimensions["fused_ops"] = 1;
+    models.push_back(std::move(fused));
+  }
+  return models;
 }
 
 std::vector<std::string> matrix_policies() {

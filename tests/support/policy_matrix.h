@@ -23,7 +23,8 @@ struct MatrixModel {
   std::string dtype = "float32";
 };
 
-// Four layers each, with blocks that hold more than head and loss do.
+// Four layers each, with blocks that hold more than head and loss do; first all with eager ops,
+// then all with fused ones.
 std::vector<MatrixModel> matrix_models();
 
 // Every entry of the catalogue, those with arguments with each kind of argument. Throws if one that

@@ -17,7 +17,10 @@ using Names = std::vector<std::string>;
 
 constexpr std::size_t kSlice = 8;
 
-std::string file_of(const MatrixModel& model) { return "matrix/" + model.preset + ".txt"; }
+std::string file_of(const MatrixModel& model) {
+  const bool fused = model.dimensions.contains("fused_ops");
+  return "matrix/" + model.preset + (fused ? "_fused" : "") + ".txt";
+}
 
 std::string predicted_matrix(const MatrixModel& model) {
   PolicyMatrix matrix(model);
