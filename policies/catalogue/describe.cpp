@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <set>
 #include <string_view>
 
 #include "policies/catalogue/plan_facts.h"
+#include "policies/trace/op_class.h"
 
 namespace rematch {
 namespace {
@@ -97,6 +99,38 @@ std::string table(const std::vector<Row>& rows) {
   return text;
 }
 
+char letter_of(Treatment treatment) {
+  switch (treatment) {
+    case Treatment::kSave:
+      return 'S';
+    case Treatment::kRecompute:
+      return 'r';
+    case Treatment::kOffload:
+      return 'o';
+  }
+  return '?';
+}
+
+// Where some are kept and some not, which: read off a rule by hand, "every second" comes out
+// inverted.
+std::string matmuls_text(const RegionType& type) {
+  std::string text;
+  std::string_view scope;
+  std::set<Treatment> treatments;
+  for (const PlannedOp& op : type.ops) {
+    const std::string_view name = std::string_view(op.name).substr(0, op.name.find('.'));
+    if (op_class_of(name) != OpClass::kMatmul) continue;
+    treatments.insert(op.treatment);
+    if (text.empty() || op.scope != scope) {
+      text.append(text.empty() ? "" : ", ").append(op.scope.empty() ? "-" : op.scope);
+    }
+    scope = op.scope;
+    text.append({' ', letter_of(op.treatment)});
+  }
+  if (treatments.size() < 2) return "";
+  return "  matmuls as they run, S saved, r recomputed: " + text + "\n";
+}
+
 std::string order_text(const RegionType& type, const TypeFacts& facts) {
   if (type.whole_on_demand) {
     return "  on_demand order: all that is needed at the first demand, which peaks lower than one "
@@ -142,7 +176,8 @@ std::string type_text(const Plan& plan, std::size_t index, const TypeFacts& fact
                      regions_text(plan, facts) + "\n";
   std::vector<Row> rows = {{"#", "op", "scope", "bytes", "treatment", "reason"}};
   for (std::size_t i = 0; i < type.ops.size(); ++i) rows.push_back(row_of(i, type.ops[i]));
-  return text + table(rows) + totals_text(type, facts) + order_text(type, facts);
+  return text + table(rows) + matmuls_text(type) + totals_text(type, facts) +
+         order_text(type, facts);
 }
 
 Json op_json(std::size_t index, const PlannedOp& op) {

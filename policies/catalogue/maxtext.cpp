@@ -5,7 +5,7 @@
 // query_proj and key_proj are named behind qk-norm and rotary embedding, so keeping them spares
 // those too; context is the attention's output with its statistics; mlpwi_0, mlpwi_1 and mlpwo are
 // the matmuls of a gated feed-forward, in this order. Source: MaxText's layers/decoders.py and
-// configs/base.yml.
+// configs/base.yml. Where a model has fused ops, the op that makes the same tensor is meant too.
 #include "policies/catalogue/families.h"
 #include "policies/catalogue/remat_files.h"
 #include "policies/plan/policy_json.h"

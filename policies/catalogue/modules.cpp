@@ -36,7 +36,8 @@ const std::vector<Module>& modules() {
        {},
        {},
        {{"*.moe.experts", "aten::silu", std::nullopt},
-        {"*.moe.experts", "aten::mul", std::nullopt}}},
+        {"*.moe.experts", "aten::mul", std::nullopt},
+        {"*.moe.experts", "rematch::silu_mul", std::nullopt}}},
       {"mla_up_proj", {}, {"attention.kv_up"}, {}},
   };
   return all;

@@ -104,9 +104,13 @@ std::string canonical(const PolicyFamilyEntry& found, const std::vector<int>& ar
                                                     : name + "([" + text + "])";
 }
 
-std::string unknown(std::string_view name) {
+std::string unknown(std::string_view text, std::string_view name) {
   std::vector<std::string_view> names;
   for (const PolicyFamilyEntry& known : policy_entries()) names.push_back(known.entry.name);
+  // A slip in a system's name, where no name of ours is meant.
+  if (const auto spelling = nearest_spelling(text); spelling && !nearest_name(name, names)) {
+    return "unknown policy " + in_quotes(text) + "; did you mean '" + *spelling + "'?";
+  }
   return "unknown policy " + in_quotes(name) + did_you_mean(name, names) +
          " `rematch list` and `rematch list --systems` show all; a policy file ends in .json";
 }
@@ -128,7 +132,7 @@ std::variant<Policy, Rejected> parse_policy(std::string_view text) {
   });
   if (found == all.end()) {
     return is_system_spelling(*call) ? parse_system_spelling(text, *call)
-                                     : Rejected{unknown(call->name)};
+                                     : Rejected{unknown(text, call->name)};
   }
   if (found->arguments == PolicyArguments::kText) {
     return found->make_from_text(call->arguments.value_or(std::string_view()));

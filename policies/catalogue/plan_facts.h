@@ -31,7 +31,7 @@ struct TypeFacts {
 struct PlanFacts {
   std::vector<LayerFacts> lists;
   std::vector<TypeFacts> types;
-  HeldBytes held;
+  HeldAfterForward held;
   std::int64_t recomputed_whole_region = 0;
   std::int64_t recomputed_on_demand = 0;
 };

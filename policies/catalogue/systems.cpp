@@ -70,14 +70,19 @@ std::string filled_in(std::string_view stands_for, const Values& captured) {
 
 std::string_view system_of(const Call& call) { return call.name.substr(0, call.name.find(':')); }
 
+// The system's name is right, so only what follows it is compared.
 Rejected no_such_mode(std::string_view text, const Call& call) {
+  const std::string system(system_of(call));
+  std::vector<std::string_view> modes;
   std::string known;
   for (const SystemEntry& entry : system_entries()) {
-    if (system_of(*parse_call(entry.spelling)) != system_of(call)) continue;
-    known.append(known.empty() ? "" : ", ").append(entry.spelling);
+    if (system_of(*parse_call(entry.spelling)) != system) continue;
+    modes.push_back(entry.spelling.substr(system.size()));
+    known.append(known.empty() ? "; known: " : ", ").append(entry.spelling);
   }
-  return Rejected{std::string(system_of(call)) + " has no mode " + in_quotes(text) +
-                  "; known: " + known};
+  const auto nearest = nearest_name(text.substr(system.size()), modes);
+  if (nearest) known = "; did you mean '" + system + *nearest + "'?";
+  return Rejected{system + " has no mode " + in_quotes(text) + known};
 }
 
 }  // namespace
@@ -88,6 +93,12 @@ const SystemEntry* find_system_entry(const Call& call) {
     return captures(entry.spelling, call).has_value();
   });
   return found == all.end() ? nullptr : &*found;
+}
+
+std::optional<std::string> nearest_spelling(std::string_view text) {
+  std::vector<std::string_view> known;
+  for (const SystemEntry& entry : system_entries()) known.push_back(entry.spelling);
+  return nearest_name(text, known);
 }
 
 bool is_system_spelling(const Call& call) {

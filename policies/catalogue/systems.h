@@ -2,6 +2,7 @@
 // catalogue, or is refused with the reason. The table is also what `rematch list --systems` prints.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ std::span<const SystemEntry> system_entries();
 
 // The row that a call is written after; null: none.
 const SystemEntry* find_system_entry(const Call& call);
+
+// The mode of any system nearest to a slip of the hand.
+std::optional<std::string> nearest_spelling(std::string_view text);
 
 // Does the call begin with a system's name: "titan:full", "torchtune(...)".
 bool is_system_spelling(const Call& call);

@@ -87,35 +87,43 @@ bool goes_by_class(const Policy& policy, const Selector& selector) {
   return !policy.exact_names && op_class_of(selector.op) == OpClass::kAttentionForward;
 }
 
-// The catalogue's lists are meant for any model, so what they miss is no mistake.
-bool is_users_own(const Policy& policy) {
-  const std::optional<Call> call = parse_call(policy.name);
-  if (!call) return true;
-  if (call->name == "full_except" || call->name == "sac_titan_excluding") return true;
-  const SystemEntry* system = find_system_entry(*call);
-  if (system != nullptr) {
-    return system->stands_for.starts_with("full_except") ||
-           system->stands_for.starts_with("sac_titan_excluding");
-  }
-  const auto& known = policy_entries();
-  return std::none_of(known.begin(), known.end(), [&](const PolicyFamilyEntry& entry) {
-    return entry.entry.name == call->name;
-  });
-}
-
-void warn_of_misses(const Policy& policy, const Trace& trace, const std::vector<OpRange>& ranges,
-                    Warnings& warnings) {
-  if (!is_users_own(policy) || ranges.empty()) return;
-  std::vector<Selector> written = policy.save;
-  const auto add = [&written](const std::vector<Selector>& list) {
-    written.insert(written.end(), list.begin(), list.end());
+std::vector<Selector> all_selectors(const Policy& policy) {
+  std::vector<Selector> all = policy.save;
+  const auto add = [&all](const std::vector<Selector>& list) {
+    all.insert(all.end(), list.begin(), list.end());
   };
   add(policy.offload);
   add(policy.exclude);
   add(policy.recompute);
   if (policy.alternate) add(policy.alternate->exclude);
-  for (const Selector& selector : written) {
-    if (selector == Selector{"", "random", std::nullopt}) continue;  // full_except adds it
+  return all;
+}
+
+// The catalogue's lists are meant for any model, so what they miss is no mistake: only a policy
+// file's selectors are the user's own, and those that two entries of the catalogue take.
+std::vector<Selector> users_own(const Policy& policy) {
+  const std::optional<Call> call = parse_call(policy.name);
+  if (!call) return all_selectors(policy);
+  const SystemEntry* system = find_system_entry(*call);
+  const std::string_view text = system == nullptr ? call->name : system->stands_for;
+  const std::string_view name = text.substr(0, text.find('('));
+  if (name == "full_except") {
+    std::vector<Selector> given = policy.save;
+    std::erase(given, Selector{"", "random", std::nullopt});  // its own
+    return given;
+  }
+  if (name == "sac_titan_excluding") return policy.alternate->exclude;
+  const auto& known = policy_entries();
+  const bool is_ours = std::any_of(known.begin(), known.end(), [&](const PolicyFamilyEntry& entry) {
+    return entry.entry.name == name;
+  });
+  return is_ours ? std::vector<Selector>() : all_selectors(policy);
+}
+
+void warn_of_misses(const Policy& policy, const Trace& trace, const std::vector<OpRange>& ranges,
+                    Warnings& warnings) {
+  if (ranges.empty()) return;
+  for (const Selector& selector : users_own(policy)) {
     if (goes_by_class(policy, selector) || picks_in(selector, trace, ranges)) continue;
     warnings.push_back(policy.name + ": nothing in its regions matches " + to_string(selector));
   }

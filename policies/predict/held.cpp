@@ -30,7 +30,7 @@ std::set<StorageId> alive_anyway(const Trace& trace) {
 
 }  // namespace
 
-HeldBytes held_after_forward(const Trace& trace, const Plan& plan) {
+HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
   std::set<StorageId> kept;
   std::set<StorageId> inputs;
   std::vector<bool> in_region(trace.packs.size(), false);

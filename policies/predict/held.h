@@ -9,7 +9,7 @@
 namespace rematch {
 
 // Parameters, constants and the batch, alive anyway, are left out.
-struct HeldBytes {
+struct HeldAfterForward {
   Bytes kept;       // by regions, because the plan saves it
   Bytes inputs;     // by regions, because they read it and an earlier op made it; not kept as well
   Bytes unmanaged;  // by autograd, outside all regions; not held by a region as well
@@ -17,6 +17,6 @@ struct HeldBytes {
 };
 
 // Throws std::invalid_argument if the plan was made for another model.
-HeldBytes held_after_forward(const Trace& trace, const Plan& plan);
+HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan);
 
 }  // namespace rematch

@@ -207,6 +207,10 @@ const Plan* PolicyMatrix::plan_of(const std::string& policy) const {
   return std::get_if<Plan>(&found->second);
 }
 
+PlanFacts PolicyMatrix::facts(const std::string& policy) const {
+  return plan_facts(*plan_of(policy), trace_);
+}
+
 std::string PolicyMatrix::refusal(const std::string& policy) const {
   if (plan_of(policy) != nullptr) return "";
   return std::get<Rejected>(resolved_.at(policy)).message;

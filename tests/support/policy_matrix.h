@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "harness/run/prediction.h"
+#include "policies/catalogue/plan_facts.h"
 #include "policies/plan/plan.h"
 #include "policies/plan/rejected.h"
 
@@ -49,6 +50,8 @@ class PolicyMatrix {
 
   // Null if the policy is refused.
   const Plan* plan_of(const std::string& policy) const;
+  // Of a policy that is not refused.
+  PlanFacts facts(const std::string& policy) const;
   // "" if the policy resolves, else the words of the refusal.
   std::string refusal(const std::string& policy) const;
   // None for a refused policy; a plan without regions has no schedule and comes once.

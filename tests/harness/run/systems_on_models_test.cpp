@@ -237,5 +237,24 @@ TEST_CASE("every row of the systems' table decides on a model as the system does
   }
 }
 
+// A tensor that a system keeps by its name has another op behind it where ops are fused.
+TEST_CASE("named tensors are the same with fused ops") {
+  const std::vector<MatrixModel> models = matrix_models();
+  const std::size_t num_presets = models.size() / 2;
+  for (std::size_t i = 0; i < num_presets; ++i) {
+    const PolicyMatrix eager(models[i]);
+    const PolicyMatrix fused(models[i + num_presets]);
+    for (const std::string& policy : matrix_policies()) {
+      if (!policy.starts_with("remat_")) continue;
+      CAPTURE(models[i].preset, policy);
+      REQUIRE(eager.plan_of(policy) != nullptr);
+      CHECK(fused.facts(policy).held.kept == eager.facts(policy).held.kept);
+    }
+    CAPTURE(models[i].preset);
+    CHECK(eager.refusal("recompute_modules([moe_act])").empty() ==
+          fused.refusal("recompute_modules([moe_act])").empty());
+  }
+}
+
 }  // namespace
 }  // namespace rematch::testing

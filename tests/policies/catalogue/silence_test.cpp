@@ -46,18 +46,20 @@ bool is_warned(std::string_view text, const Trace& trace, const std::string& par
 }
 
 TEST_CASE("a mode that a system does not have is refused with those it has") {
-  check_refused({{"titan:selectiv", "known: titan:none, titan:full"},
-                 {"titan(memory_policy=fulll)", "titan has no mode"},
-                 {"fastvideo:FULL", "known: fastvideo:none, fastvideo:full"},  // prints names there
-                 {"torchtune(ac_mode=selectiv)", "silently checkpoints nothing"},  // no AC there
-                 {"torchtune(ac_mode=none)", "silently checkpoints nothing"},      // no AC there
-                 {"torchtune(ac_mod=full)", "torchtune has no mode"},
-                 {"modalities:selective", "modalities has no mode"},
-                 {"diffusers(skip=2)", "diffusers has no mode"},
-                 {"megatron(recompute_granularity=partial)", "megatron has no mode"},
-                 {"maxtext:minimal_with_contxt", "maxtext has no mode"},
-                 {"deepspeed(interval=2)", "deepspeed has no mode"},
-                 {"automodel:selectve", "automodel has no mode"}});
+  check_refused(
+      {{"titan:selectiv", "titan has no mode 'titan:selectiv'; did you mean"},
+       {"titen:full", "unknown policy 'titen:full'; did you mean 'titan:full'?"},
+       {"titan(memory_policy=fulll)", "titan has no mode"},
+       {"fastvideo:FULL", "did you mean 'fastvideo:full'?"},  // prints FULL as allowed there
+       {"torchtune(ac_mode=selectiv)", "silently checkpoints nothing"},  // no AC there
+       {"torchtune(ac_mode=none)", "silently checkpoints nothing"},      // no AC there
+       {"torchtune(ac_mod=full)", "torchtune has no mode"},
+       {"modalities:op", "known: modalities:full, modalities:selective_layer"},
+       {"diffusers(skip=2)", "diffusers has no mode"},
+       {"megatron(recompute_granularity=partial)", "megatron has no mode"},
+       {"maxtext:minimal_with_contxt", "did you mean 'maxtext:minimal_with_context'?"},
+       {"deepspeed(interval=2)", "deepspeed has no mode"},
+       {"automodel:selectve", "automodel has no mode"}});
 }
 
 TEST_CASE("settings that cancel each other, or lack their other half, are refused") {

@@ -103,7 +103,7 @@ TEST_CASE("what a system does in silence is said") {
              Catch::Contains("stands for nth_last(0): N of nth_last(N) is a whole number from 1"));
   CHECK_THAT(rejection_of("modalities:selective_op(ops.aten.addmm.default)"),
              Catch::Contains("unknown key"));
-  CHECK_THAT(rejection_of("titan:selectiv"), Catch::Contains("known: titan:none, titan:full"));
+  CHECK_THAT(rejection_of("titan:layers"), Catch::Contains("known: titan:none, titan:full"));
   // More than the layers there are: those systems checkpoint nothing and go on.
   const auto resolved = resolve(policy_of("torchtune(ac_mode=selective,ac_option=9)"), toy_llama());
   REQUIRE(std::holds_alternative<Rejected>(resolved));

@@ -9,7 +9,7 @@
 namespace rematch {
 namespace {
 
-HeldBytes held(std::string_view policy, int layers) {
+HeldAfterForward held(std::string_view policy, int layers) {
   const Trace trace = testing::toy_llama({.layers = layers});
   const auto plan = resolve(std::get<Policy>(parse_policy(policy)), trace, NoEffect::kAllow);
   return held_after_forward(trace, std::get<Plan>(plan));
@@ -19,8 +19,8 @@ HeldBytes held(std::string_view policy, int layers) {
 constexpr std::int64_t kWidth = 8 * 16 * 4;
 
 TEST_CASE("full holds the input of each block, and what embedding, head and loss save") {
-  const HeldBytes two = held("full", 2);
-  const HeldBytes five = held("full", 5);
+  const HeldAfterForward two = held("full", 2);
+  const HeldAfterForward five = held("full", 5);
   CHECK(two.kept == Bytes{0});
   CHECK(two.inputs == Bytes{2 * kWidth});
   CHECK(five.inputs == Bytes{5 * kWidth});
@@ -29,8 +29,8 @@ TEST_CASE("full holds the input of each block, and what embedding, head and loss
 
 // Attention's output and its log-sum-exp, for 2 heads of 8 tokens.
 TEST_CASE("attn_only adds attention's results to full") {
-  const HeldBytes full = held("full", 3);
-  const HeldBytes attention = held("attn_only", 3);
+  const HeldAfterForward full = held("full", 3);
+  const HeldAfterForward attention = held("attn_only", 3);
   CHECK(attention.kept == Bytes{3 * (kWidth + 2 * 8 * 4)});
   CHECK(attention.inputs == full.inputs);
   CHECK(attention.unmanaged == full.unmanaged);
@@ -71,7 +71,7 @@ TEST_CASE("a tensor that several hold is counted once") {
   build.call("aten::mm", {y, build.view("aten::t", weight, {3})}, {1}, {{1}, {}});
   const Trace trace = build.finish();
   const auto plan = resolve(std::get<Policy>(parse_policy("save_mm")), trace);
-  const HeldBytes bytes = held_after_forward(trace, std::get<Plan>(plan));
+  const HeldAfterForward bytes = held_after_forward(trace, std::get<Plan>(plan));
   CHECK(bytes.kept == Bytes{10 + 5});
   CHECK(bytes.inputs == Bytes{7});
   CHECK(bytes.unmanaged == Bytes{0});
