@@ -21,6 +21,7 @@ void add_predict(CLI::App& app, Action& action);
 // `command` is argv: it goes into the report.
 void add_run(CLI::App& app, Action& action, const std::vector<std::string>& command);
 void add_compare(CLI::App& app, Action& action);
+void add_gate(CLI::App& app, Action& action);
 void add_render(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);

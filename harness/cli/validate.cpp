@@ -10,6 +10,7 @@
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "reports/record/compare.h"
+#include "reports/record/gate.h"
 #include "reports/record/record_json.h"
 
 namespace rematch {
@@ -33,6 +34,7 @@ void read_as(const std::string& schema, const Json& json) {
   if (is_kind(schema, "trace")) trace_from_json(json);
   if (is_kind(schema, "profile")) profile_from_json(json);
   if (is_kind(schema, "compare")) compare_from_json(json);
+  if (is_kind(schema, "gate")) gate_from_json(json);
 }
 
 struct Finding {

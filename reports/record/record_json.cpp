@@ -35,6 +35,28 @@ Provenance read_provenance(const JsonField& field) {
   return provenance;
 }
 
+Json repeat_to_json(const RepeatRecord& repeat) {
+  Json json = {{"key", repeat.key},
+               {"policy", repeat.policy},
+               {"status", to_string(repeat.status)},
+               {"reason", text_or_null(repeat.reason)},
+               {"steps", Json::array()}};
+  for (const StepRecord& step : repeat.steps) json["steps"].push_back(step_to_json(step));
+  return json;
+}
+
+RepeatRecord repeat_from_json(const JsonField& field) {
+  RepeatRecord repeat;
+  read_member(field, "key", repeat.key);
+  read_member(field, "policy", repeat.policy);
+  repeat.status = status_from_json(field.at("status"));
+  read_text(field, "reason", repeat.reason);
+  for (const JsonField& step : field.at("steps").elements()) {
+    repeat.steps.push_back(step_from_json(step));
+  }
+  return repeat;
+}
+
 // Of the frame alone: points keep their own.
 template <class AFile>
 std::map<std::string, Json> unknown_of_frame(const Json& source, const AFile& file,
@@ -43,6 +65,7 @@ std::map<std::string, Json> unknown_of_frame(const Json& source, const AFile& fi
   write_provenance(written, file.provenance);
   written["schema"] = nullptr;
   written[points] = nullptr;
+  written["reference_repeats"] = nullptr;
   return unknown_members(source, written);
 }
 
@@ -52,6 +75,10 @@ Json report_to_json(const Report& report) {
   Json json = {{"schema", kReportSchema}};
   write_provenance(json, report.provenance);
   add_members(json, report.unknown);
+  if (!report.repeats.empty()) json["reference_repeats"] = Json::array();
+  for (const RepeatRecord& repeat : report.repeats) {
+    json["reference_repeats"].push_back(repeat_to_json(repeat));
+  }
   json["points"] = Json::array();
   for (const PointRecord& point : report.points) json["points"].push_back(point_to_json(point));
   return json;
@@ -64,6 +91,11 @@ Report report_from_json(const Json& json) {
   report.provenance = read_provenance(field);
   for (const JsonField& point : field.at("points").elements()) {
     report.points.push_back(point_from_json(point));
+  }
+  if (const auto repeats = field.find("reference_repeats")) {
+    for (const JsonField& repeat : repeats->elements()) {
+      report.repeats.push_back(repeat_from_json(repeat));
+    }
   }
   report.unknown = unknown_of_frame(json, report, "points");
   return report;

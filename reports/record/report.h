@@ -33,10 +33,20 @@ struct PointFile {
   std::map<std::string, Json> unknown;  // keys of a newer minor version, by JSON pointer
 };
 
+// The reference once more, in a process of its own: what it varies by is the noise of the loss.
+struct RepeatRecord {
+  std::string key;  // of the point that it repeats
+  std::string policy;
+  PointStatus status = PointStatus::kOk;
+  std::string reason;
+  std::vector<StepRecord> steps;
+};
+
 struct Report {
   Provenance provenance;
   std::vector<PointRecord> points;
   std::map<std::string, Json> unknown;
+  std::vector<RepeatRecord> repeats;
 };
 
 // One report of point files in the given order, with the first one's provenance. Rejected: none,

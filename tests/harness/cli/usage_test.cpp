@@ -20,7 +20,7 @@ TEST_CASE("help goes to stdout with examples, for the tool and each subcommand")
   CHECK(help.err.empty());
   CHECK_THAT(help.out, Catch::Contains("Examples:") && Catch::Contains("Exit codes"));
   for (const char* command : {"list", "describe", "trace", "plan", "predict", "run", "compare",
-                              "render", "validate", "doctor"}) {
+                              "gate", "render", "validate", "doctor"}) {
     const Outcome one = rematch(std::string(command) + " --help");
     CAPTURE(command);
     CHECK(one.code == 0);

@@ -1,0 +1,195 @@
+#include "reports/gate/gate.h"
+
+#include <array>
+#include <charconv>
+#include <cstdio>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/flag_values.h"
+#include "harness/cli/output.h"
+#include "harness/cli/report_files.h"
+#include "policies/trace/op_class.h"
+#include "policies/trace/suggest.h"
+#include "reports/record/by_phase.h"
+#include "reports/render/gate_table.h"
+
+namespace rematch {
+namespace {
+
+constexpr int kMostSteps = 1'000'000;
+
+const std::vector<std::string_view> kTiers = {"bitwise", "envelope", "equivalence"};
+
+struct Flags {
+  explicit Flags(CLI::App& app) {
+    app.add_option("report", report, "Report that is judged")->required();
+    app.add_option("--reference", reference, "Report that it is held against; may be the same");
+    app.add_option("--reference-policy", reference_policy,
+                   "Hold every point against this policy; else against the same one, or, in the "
+                   "same file, against the one that the report was measured against");
+    app.add_option("--policy", policies, "Only points of these policies; see rematch list");
+    app.add_option("--loss", loss, "bitwise, envelope or equivalence");
+    app.add_option("--max-loss-difference", max_loss_difference,
+                   "Largest difference of the loss at any step");
+    app.add_option("--margin", margin,
+                   "equivalence: a difference of mean losses that does not matter");
+    app.add_option("--window", window, "equivalence: last steps that a run's loss is the mean of")
+        ->check(CLI::Range(1, kMostSteps));
+    app.add_option("--max-peak-bytes", max_peak, "Of allocated bytes: 24GiB");
+    app.add_option("--max-slowdown", max_slowdown, "Of the reference's step time: 1.1, or 10%");
+    app.add_option("--expect", expect,
+                   "Executed ops of all steps: attention_forward=600, recompute.matmul=0");
+    app.add_flag("--allow-mixed", allow_mixed, "Decide across different environments");
+    app.add_flag("--json", json, "rematch.gate/1.0 on stdout instead of the table");
+    app.add_flag("--markdown", markdown, "The table for a pull request");
+    app.add_option("-o,--output", output, "Also write rematch.gate/1.0 to this file");
+  }
+  std::string report;
+  std::string reference;
+  std::string reference_policy;
+  std::vector<std::string> policies;
+  std::string loss;
+  std::string max_loss_difference;
+  std::string margin;
+  int window = 0;
+  std::string max_peak;
+  std::string max_slowdown;
+  std::vector<std::string> expect;
+  bool allow_mixed = false;
+  bool json = false;
+  bool markdown = false;
+  std::string output;
+};
+
+LossTier parse_tier(const std::string& text) {
+  for (std::size_t index = 0; index < kTiers.size(); ++index) {
+    if (text == kTiers[index]) return static_cast<LossTier>(index);
+  }
+  throw UsageError("--loss '" + text + "' is unknown" + did_you_mean(text, kTiers));
+}
+
+void require_op_name(const std::string& name) {
+  if (name.find("::") != std::string::npos) return;  // a dispatcher name
+  const std::size_t dot = name.find('.');
+  const bool has_phase = dot != std::string::npos && phase_from_string(name.substr(0, dot));
+  const std::string op = has_phase ? name.substr(dot + 1) : name;
+  if (op_class_from_string(op)) return;
+  std::vector<std::string_view> known;
+  for (int index = 0; index < kNumOpClasses; ++index) {
+    known.push_back(to_string(static_cast<OpClass>(index)));
+  }
+  throw UsageError("--expect '" + name + "' names no op class" + did_you_mean(op, known) +
+                   "; a phase may stand before it (recompute.matmul), an op is aten::mm");
+}
+
+Expectation parse_expectation(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  Expectation expectation;
+  const char* end = text.data() + text.size();
+  const char* start = equals == std::string::npos ? end : text.data() + equals + 1;
+  const auto [rest, error] = std::from_chars(start, end, expectation.executed);
+  if (error != std::errc() || rest != end || expectation.executed < 0) {
+    throw UsageError("--expect '" + text + "' is no NAME=COUNT such as attention_forward=600");
+  }
+  expectation.name = text.substr(0, equals);
+  require_op_name(expectation.name);
+  return expectation;
+}
+
+double parse_slowdown(const std::string& text) {
+  return text.ends_with('%') ? 1 + parse_percent(text) : parse_positive(text);
+}
+
+GateSettings settings_of(const Flags& flags) {
+  GateSettings settings;
+  if (!flags.loss.empty()) settings.loss = parse_tier(flags.loss);
+  if (!flags.max_loss_difference.empty()) {
+    settings.max_loss_difference = parse_positive(flags.max_loss_difference);
+  }
+  if (!flags.margin.empty()) settings.equivalence_margin = parse_positive(flags.margin);
+  if (flags.window > 0) settings.window_steps = flags.window;
+  if (!flags.max_peak.empty()) settings.max_peak = parse_bytes(flags.max_peak);
+  if (!flags.max_slowdown.empty()) settings.max_slowdown = parse_slowdown(flags.max_slowdown);
+  for (const std::string& list : flags.expect) {
+    for (const std::string& part : split_at_commas(list)) {
+      settings.expectations.push_back(parse_expectation(part));
+    }
+  }
+  settings.policies = flags.policies;
+  if (!flags.reference_policy.empty()) settings.reference_policy = flags.reference_policy;
+  settings.allow_mixed = flags.allow_mixed;
+  return settings;
+}
+
+void require_use(const Flags& flags, const GateSettings& settings) {
+  const bool against = settings.loss || settings.max_loss_difference || settings.max_slowdown;
+  if (against && flags.reference.empty()) {
+    throw UsageError(
+        "--loss, --max-loss-difference and --max-slowdown need --reference REPORT; it may be the "
+        "report itself");
+  }
+  if (!against && !settings.max_peak && settings.expectations.empty()) {
+    throw UsageError(
+        "nothing to gate on: give --loss, --max-peak-bytes, --max-slowdown or --expect");
+  }
+  const bool equivalence = settings.loss == LossTier::kEquivalence;
+  if (!equivalence && (settings.equivalence_margin || settings.window_steps)) {
+    throw UsageError("--margin and --window are of --loss equivalence");
+  }
+  if (flags.json && flags.markdown) throw UsageError("give --json or --markdown, not both");
+}
+
+GateRecord decide(const Flags& flags, const GateSettings& settings) {
+  if (flags.reference.empty()) {
+    return gate_report(read_report(flags.report), flags.report, nullptr, "", settings);
+  }
+  if (flags.reference == flags.report) {
+    const Report report = read_report(flags.report);
+    return gate_report(report, flags.report, &report, flags.reference, settings);
+  }
+  const auto [report, reference] = read_two_reports(flags.report, flags.reference);
+  return gate_report(report, flags.report, &reference, flags.reference, settings);
+}
+
+ExitCode exit_code_of(GateVerdict verdict) {
+  constexpr std::array kCodes = {ExitCode::kOk, ExitCode::kInconclusive, ExitCode::kGateFailed};
+  return kCodes.at(static_cast<std::size_t>(verdict));
+}
+
+ExitCode run(const Flags& flags) {
+  const GateSettings settings = settings_of(flags);
+  require_use(flags, settings);
+  require_writable(flags.output);
+  const GateRecord record = decide(flags, settings);
+  if (!flags.output.empty()) write_output(flags.output, gate_to_json(record));
+  if (flags.json) {
+    print(gate_to_json(record).dump(2) + "\n");
+  } else {
+    print(render_gate(record, flags.markdown ? TableFormat::kMarkdown : TableFormat::kText,
+                      terminal_columns()));
+  }
+  return exit_code_of(record.verdict);
+}
+
+}  // namespace
+
+void add_gate(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "gate", "PASS, FAIL or INCONCLUSIVE for CI: loss parity, peak, slowdown, executed ops");
+  auto flags = std::make_shared<Flags>(*command);
+  command->footer(
+      "Tiers of --loss: bitwise compares the bits of loss, gradient norm, parameters and\n"
+      "generators at every step; envelope allows twice what repeated runs of the reference differ\n"
+      "by (three runs: rematch run --repeat-reference 2, or more); equivalence tests mean losses\n"
+      "(four runs on both sides).\n"
+      "Examples:\n"
+      "  rematch gate report.json --reference report.json --loss bitwise\n"
+      "  rematch gate new.json --reference old.json --loss envelope --max-slowdown 5%\n"
+      "  rematch gate new.json --reference old.json --max-loss-difference 0.001\n"
+      "  rematch gate report.json --policy attn_only --expect attention_forward=600 \\\n"
+      "      --max-peak-bytes 24GiB\n"
+      "Exit codes: 0 PASS, 2 a file or flag cannot be used, 3 FAIL, 4 INCONCLUSIVE.");
+  command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
+}
+
+}  // namespace rematch

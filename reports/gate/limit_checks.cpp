@@ -1,0 +1,127 @@
+#include "reports/gate/limit_checks.h"
+
+#include <algorithm>
+
+#include "reports/gate/number_text.h"
+#include "reports/record/by_phase.h"
+#include "reports/render/format.h"
+#include "reports/statistics/statistics.h"
+
+namespace rematch {
+namespace {
+
+CheckRecord decided(std::string check, GateVerdict verdict, std::string reason) {
+  CheckRecord record;
+  record.check = std::move(check);
+  record.verdict = verdict;
+  record.reason = std::move(reason);
+  return record;
+}
+
+// A name without a phase is the sum over all of them.
+std::int64_t executed(const CountsRecord& counts, const std::string& name) {
+  const std::size_t dot = name.find('.');
+  const std::optional<Phase> phase = phase_from_string(std::string_view(name).substr(0, dot));
+  const bool has_phase = dot != std::string::npos && phase.has_value();
+  const std::string op = has_phase ? name.substr(dot + 1) : name;
+  const std::optional<OpClass> op_class = op_class_from_string(op);
+  std::int64_t sum = 0;
+  for (const Phase each : kPhases) {
+    if (has_phase && each != *phase) continue;
+    const auto index = static_cast<std::size_t>(each);
+    if (op_class) {
+      const auto found = counts.by_class.at(index).find(*op_class);
+      if (found != counts.by_class.at(index).end()) sum += found->second;
+    } else {
+      const auto found = counts.by_op.at(index).find(op);
+      if (found != counts.by_op.at(index).end()) sum += found->second;
+    }
+  }
+  return sum;
+}
+
+Blocks blocks_of(const PointRecord& point) {
+  Blocks blocks;
+  if (!point.time) return blocks;
+  for (const auto& samples : point.time->samples) {
+    std::vector<double> block;
+    for (const auto sample : samples) {
+      if (sample.count() > 0) block.push_back(static_cast<double>(sample.count()));
+    }
+    if (!block.empty()) blocks.push_back(std::move(block));
+  }
+  return blocks;
+}
+
+std::optional<Estimate> slowdown(const PointRecord& point, const PointRecord& reference) {
+  if (&point == &reference) return Estimate{1, Interval{1, 1}};
+  const bool by_turns = point.time && point.time->ratio && reference.time &&
+                        reference.time->ratio && point.time->ratio->reference == reference.policy &&
+                        reference.time->ratio->reference == reference.policy;
+  if (by_turns && point.time->samples.size() == reference.time->samples.size()) {
+    return paired_ratio(blocks_of(point), blocks_of(reference));
+  }
+  const Blocks above = blocks_of(point);
+  const Blocks below = blocks_of(reference);
+  if (above.empty() || below.empty()) return std::nullopt;
+  return ratio_of_medians(above, below);
+}
+
+}  // namespace
+
+CheckRecord check_peak(const PointRecord& point, Bytes limit) {
+  const std::string name = "peak_allocated_bytes";
+  if (!point.memory || !point.memory->peak_allocated) {
+    return decided(name, GateVerdict::kInconclusive, "the peak was not measured");
+  }
+  const Bytes peak = *point.memory->peak_allocated;
+  CheckRecord check = decided(name, peak <= limit ? GateVerdict::kPass : GateVerdict::kFail,
+                              format_bytes(peak) + "; allowed are " + format_bytes(limit));
+  check.measured = static_cast<double>(peak.count);
+  check.limit = static_cast<double>(limit.count);
+  return check;
+}
+
+CheckRecord check_expectation(const PointRecord& point, const Expectation& expectation) {
+  const std::string name = "counts." + expectation.name;
+  if (!point.counts) return decided(name, GateVerdict::kInconclusive, "ops were not counted");
+  const std::int64_t found = executed(*point.counts, expectation.name);
+  CheckRecord check = decided(
+      name, found == expectation.executed ? GateVerdict::kPass : GateVerdict::kFail,
+      "executed " + std::to_string(found) + " in " + std::to_string(point.counts->counted_steps) +
+          " steps; expected " + std::to_string(expectation.executed));
+  check.measured = static_cast<double>(found);
+  check.limit = static_cast<double>(expectation.executed);
+  return check;
+}
+
+CheckRecord check_slowdown(const PointRecord& point, const PointRecord& reference, double limit,
+                           bool comparable) {
+  const std::string name = "step_time_ratio";
+  const std::optional<Estimate> ratio = slowdown(point, reference);
+  if (!ratio) return decided(name, GateVerdict::kInconclusive, "times were not measured");
+  std::string reason = number_text(ratio->value);
+  if (ratio->interval) {
+    reason +=
+        " [" + number_text(ratio->interval->low) + " " + number_text(ratio->interval->high) + "]";
+  }
+  reason += " of " + reference.policy + "'s step time; allowed are " + number_text(limit);
+  GateVerdict verdict = GateVerdict::kInconclusive;
+  if (!comparable) {
+    reason += "; measured in different environments";
+  } else if (!ratio->interval) {
+    reason += "; one block says nothing of the noise";
+  } else if (ratio->interval->low > limit) {
+    verdict = GateVerdict::kFail;
+  } else if (ratio->interval->high <= limit) {
+    verdict = GateVerdict::kPass;
+  } else {
+    reason += "; the noise does not let it be told";
+  }
+  CheckRecord check = decided(name, verdict, reason);
+  check.measured = ratio->value;
+  check.limit = limit;
+  return check;
+}
+
+}  // namespace rematch

@@ -1,0 +1,54 @@
+// Is the loss the same: the tiers of the gate, on the steps of a point and of the reference's runs.
+// Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/record/gate.h"
+
+namespace rematch {
+
+using Steps = std::vector<StepRecord>;
+
+// One side of a loss check: the same point, run once or several times.
+struct LossArm {
+  std::vector<Steps> runs;  // the point's own first
+  std::string policy;
+  bool deterministic = true;
+};
+
+// The first step and tensor whose bits differ; nothing if they are equal over the steps both have.
+struct BitDifference {
+  int step = 0;
+  std::string tensor;
+};
+std::optional<BitDifference> first_difference(const Steps& left, const Steps& right);
+
+// T0. Refused, not failed, where the reference does not repeat its own bits.
+CheckRecord check_bitwise(const LossArm& candidate, const LossArm& reference);
+
+// T1. Note [The envelope]
+// The candidate's largest distance to the nearest reference run, against twice the largest distance
+// between two reference runs, three at least. How often equal runs fail is simulated in
+// tests/reports/gate.
+CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference);
+
+// T2. Two one-sided tests at 5 % on the runs' mean losses over the last `window_steps` (half of the
+// steps if absent), four runs an arm at least. The margin is the user's or four standard
+// deviations of a run, whichever is wider.
+CheckRecord check_equivalence(const LossArm& candidate, const LossArm& reference,
+                              std::optional<double> margin, std::optional<int> window_steps);
+
+// A plain threshold on the largest difference at any step.
+CheckRecord check_difference(const LossArm& candidate, const LossArm& reference, double limit);
+
+// What fails in every tier: a loss that is not finite, gradients that are all zero. Nothing: fine.
+std::optional<CheckRecord> check_finite(const Steps& steps);
+std::optional<CheckRecord> check_gradients(const Steps& steps);
+
+// The largest difference between any two runs at any step; absent: one run.
+std::optional<double> largest_difference(const std::vector<Steps>& runs);
+
+}  // namespace rematch

@@ -1,0 +1,61 @@
+// What `rematch gate` decides of a report, as data: every check of every point with its reason. Its
+// JSON is rematch.gate/1.0.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policies/trace/json.h"
+#include "reports/record/compare.h"
+
+namespace rematch {
+
+enum class GateVerdict : std::uint8_t { kPass, kInconclusive, kFail };  // the worst counts
+std::string_view to_string(GateVerdict verdict);                        // "PASS"
+
+// How much the reference itself varies, and so what a check can see.
+struct NoiseRecord {
+  int reference_runs = 1;                    // one: noise is not measured
+  std::optional<double> largest_difference;  // of the loss, between any two of them at any step
+  std::string detects;                       // what the check can and cannot see; empty: not known
+};
+
+struct CheckRecord {
+  std::string check;  // "loss_bitwise", "peak_allocated_bytes", "counts.attention_forward"
+  std::string tier;   // "T0", "T1", "T2"; empty: none of them
+  GateVerdict verdict = GateVerdict::kPass;
+  std::string reason;              // in a line
+  std::optional<double> measured;  // in the unit that the check's name says
+  std::optional<double> limit;
+  std::optional<int> first_different_step;  // from 0
+  std::string first_different_tensor;       // "loss", "blocks.0.attention.wq.weight"
+  std::optional<NoiseRecord> noise;         // of checks on the loss
+};
+
+struct GatedPoint {
+  std::string key;
+  std::string model;
+  std::string policy;
+  Schedule schedule = Schedule::kOnDemand;
+  std::string device;
+  std::string reference_policy;  // empty: held against nothing
+  std::string reference_key;
+  GateVerdict verdict = GateVerdict::kPass;
+  std::vector<CheckRecord> checks;
+};
+
+struct GateRecord {
+  SourceRecord report;
+  std::optional<SourceRecord> reference;
+  std::vector<EnvironmentDifference> environment_differences;
+  GateVerdict verdict = GateVerdict::kPass;
+  std::vector<GatedPoint> points;
+};
+
+Json gate_to_json(const GateRecord& record);
+GateRecord gate_from_json(const Json& json);  // throws FormatError
+
+}  // namespace rematch

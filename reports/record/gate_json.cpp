@@ -1,0 +1,137 @@
+#include <array>
+
+#include "reports/record/compare_parts_json.h"
+#include "reports/record/field_value.h"
+#include "reports/record/gate.h"
+#include "reports/record/parts_json.h"
+
+namespace rematch {
+namespace {
+
+constexpr int kMajor = 1;
+constexpr const char* kGateSchema = "rematch.gate/1.0";
+constexpr std::array kVerdicts = {GateVerdict::kPass, GateVerdict::kInconclusive,
+                                  GateVerdict::kFail};
+
+GateVerdict verdict_from_json(const JsonField& field) {
+  for (const GateVerdict verdict : kVerdicts) {
+    if (to_string(verdict) == field.string()) return verdict;
+  }
+  field.fail("'" + field.string() + "' is no verdict; allowed are PASS, INCONCLUSIVE, FAIL");
+}
+
+// "not_measured" where the reference ran once: a reader must not take it for no noise.
+Json noise_to_json(const std::optional<NoiseRecord>& noise) {
+  if (!noise) return nullptr;
+  const bool measured = noise->largest_difference.has_value();
+  return {{"status", measured ? "measured" : "not_measured"},
+          {"reference_runs", noise->reference_runs},
+          {"largest_difference", to_value(noise->largest_difference)},
+          {"detects", text_or_null(noise->detects)}};
+}
+
+NoiseRecord noise_from_json(const JsonField& field) {
+  NoiseRecord noise;
+  read_member(field, "reference_runs", noise.reference_runs);
+  read_member(field, "largest_difference", noise.largest_difference);
+  read_text(field, "detects", noise.detects);
+  return noise;
+}
+
+Json check_to_json(const CheckRecord& check) {
+  return {{"check", check.check},
+          {"tier", text_or_null(check.tier)},
+          {"verdict", to_string(check.verdict)},
+          {"reason", check.reason},
+          {"measured", number_to_json(check.measured)},
+          {"limit", number_to_json(check.limit)},
+          {"first_different_step", to_value(check.first_different_step)},
+          {"first_different_tensor", text_or_null(check.first_different_tensor)},
+          {"noise", noise_to_json(check.noise)}};
+}
+
+CheckRecord check_from_json(const JsonField& field) {
+  CheckRecord check;
+  read_member(field, "check", check.check);
+  read_text(field, "tier", check.tier);
+  check.verdict = verdict_from_json(field.at("verdict"));
+  read_member(field, "reason", check.reason);
+  read_member(field, "measured", check.measured);
+  read_member(field, "limit", check.limit);
+  read_member(field, "first_different_step", check.first_different_step);
+  read_text(field, "first_different_tensor", check.first_different_tensor);
+  if (const auto noise = non_null_member(field, "noise")) check.noise = noise_from_json(*noise);
+  return check;
+}
+
+Json gated_to_json(const GatedPoint& point) {
+  Json json = {{"key", point.key},
+               {"model", point.model},
+               {"policy", point.policy},
+               {"schedule", to_string(point.schedule)},
+               {"device", point.device},
+               {"reference_policy", text_or_null(point.reference_policy)},
+               {"reference_key", text_or_null(point.reference_key)},
+               {"verdict", to_string(point.verdict)},
+               {"checks", Json::array()}};
+  for (const CheckRecord& check : point.checks) json["checks"].push_back(check_to_json(check));
+  return json;
+}
+
+GatedPoint gated_from_json(const JsonField& field) {
+  GatedPoint point;
+  read_member(field, "key", point.key);
+  read_member(field, "model", point.model);
+  read_member(field, "policy", point.policy);
+  point.schedule = schedule_from_json(field.at("schedule"));
+  read_member(field, "device", point.device);
+  read_text(field, "reference_policy", point.reference_policy);
+  read_text(field, "reference_key", point.reference_key);
+  point.verdict = verdict_from_json(field.at("verdict"));
+  for (const JsonField& check : field.at("checks").elements()) {
+    point.checks.push_back(check_from_json(check));
+  }
+  return point;
+}
+
+}  // namespace
+
+std::string_view to_string(GateVerdict verdict) {
+  constexpr std::array<std::string_view, kVerdicts.size()> kNames = {"PASS", "INCONCLUSIVE",
+                                                                     "FAIL"};
+  return kNames.at(static_cast<std::size_t>(verdict));
+}
+
+Json gate_to_json(const GateRecord& record) {
+  Json json = {{"schema", kGateSchema},
+               {"report", source_to_json(record.report)},
+               {"reference", record.reference ? source_to_json(*record.reference) : Json(nullptr)},
+               {"environment_differences", Json::array()},
+               {"verdict", to_string(record.verdict)},
+               {"points", Json::array()}};
+  for (const EnvironmentDifference& difference : record.environment_differences) {
+    json["environment_differences"].push_back(environment_difference_to_json(difference));
+  }
+  for (const GatedPoint& point : record.points) json["points"].push_back(gated_to_json(point));
+  return json;
+}
+
+GateRecord gate_from_json(const Json& json) {
+  require_schema(json, "gate", kMajor);
+  const JsonField field(json);
+  GateRecord record;
+  record.report = source_from_json(field.at("report"));
+  if (const auto reference = non_null_member(field, "reference")) {
+    record.reference = source_from_json(*reference);
+  }
+  for (const JsonField& difference : field.at("environment_differences").elements()) {
+    record.environment_differences.push_back(environment_difference_from_json(difference));
+  }
+  record.verdict = verdict_from_json(field.at("verdict"));
+  for (const JsonField& point : field.at("points").elements()) {
+    record.points.push_back(gated_from_json(point));
+  }
+  return record;
+}
+
+}  // namespace rematch

@@ -1,0 +1,51 @@
+#include "reports/render/gate_table.h"
+
+namespace rematch {
+namespace {
+
+std::string detail_of(const CheckRecord& check) {
+  std::string detail = check.reason;
+  if (!check.noise) return detail;
+  if (!check.noise->largest_difference) {
+    if (detail.find("not measured") == std::string::npos) detail += ". Noise: not measured";
+  } else if (!check.noise->detects.empty()) {
+    detail += ". Detects " + check.noise->detects;
+  }
+  return detail;
+}
+
+void add_rows(Grid& grid, const GatedPoint& point) {
+  for (const CheckRecord& check : point.checks) {
+    grid.rows.push_back(
+        {{point.policy, std::string(to_string(point.schedule)),
+          point.reference_policy.empty() ? kNotMeasured : point.reference_policy, check.check,
+          check.tier.empty() ? kNotMeasured : check.tier, std::string(to_string(check.verdict))},
+         detail_of(check)});
+  }
+}
+
+}  // namespace
+
+std::string render_gate(const GateRecord& record, TableFormat format, std::size_t width) {
+  Grid grid;
+  grid.columns = {{"policy", Alignment::kLeft, 0},  {"schedule", Alignment::kLeft, 0},
+                  {"against", Alignment::kLeft, 0}, {"check", Alignment::kLeft, 0},
+                  {"tier", Alignment::kLeft, 0},    {"verdict", Alignment::kLeft, 0}};
+  grid.detail_title = "reason";
+  const bool all = record.points.size() <= kMostPassingPoints;
+  std::size_t passing = 0;
+  for (const GatedPoint& point : record.points) {
+    passing += point.verdict == GateVerdict::kPass ? 1 : 0;
+    if (all || point.verdict != GateVerdict::kPass) add_rows(grid, point);
+  }
+  std::string text = grid.rows.empty() ? "" : format_grid(grid, format, width) + "\n";
+  if (record.points.empty()) {
+    text += format_line("No point of the report is gated; see --policy.", format, width);
+  }
+  text += format_line(std::string(to_string(record.verdict)) + ": " + std::to_string(passing) +
+                          " of " + std::to_string(record.points.size()) + " points pass.",
+                      format, width);
+  return text;
+}
+
+}  // namespace rematch

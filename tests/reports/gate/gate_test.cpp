@@ -1,0 +1,343 @@
+#include "reports/gate/gate.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+#include "reports/gate/loss_checks.h"
+#include "reports/record/record_json.h"
+#include "reports/render/gate_table.h"
+#include "reports/schema/validate.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+#include "tests/support/golden.h"
+
+namespace rematch {
+namespace {
+
+using testing::sample_oom;
+using testing::sample_point;
+using testing::sample_provenance;
+
+std::string bits_of(float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "0x%08x", bits);
+  return text.data();
+}
+
+Steps steps_of(const std::vector<float>& losses) {
+  Steps steps;
+  for (const float loss : losses) {
+    StepRecord step;
+    if (std::isfinite(loss)) step.loss = loss;
+    step.loss_bits = bits_of(loss);
+    step.gradient_norm_bits = "0x3ff0000000000000";
+    step.parameter_hash = "aa";
+    step.generator_hash = "bb";
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+LossArm arm_of(const std::vector<std::vector<float>>& runs) {
+  LossArm arm;
+  arm.policy = "none";
+  for (const std::vector<float>& losses : runs) arm.runs.push_back(steps_of(losses));
+  return arm;
+}
+
+const std::vector<float> kLosses = {5, 4, 3, 2};
+
+PointRecord trained_point(const std::string& policy, const std::vector<float>& losses = kLosses) {
+  PointRecord point = sample_point(policy);
+  point.steps = steps_of(losses);
+  return point;
+}
+
+Report report_of(const std::vector<PointRecord>& points) {
+  return Report{sample_provenance(), points, {}, {}};
+}
+
+GateRecord gate(const Report& report, const Report& reference, const GateSettings& settings) {
+  return gate_report(report, "report.json", &reference, "reference.json", settings);
+}
+
+const CheckRecord& check_of(const GateRecord& record, const std::string& name) {
+  for (const CheckRecord& check : record.points.at(0).checks) {
+    if (check.check == name) return check;
+  }
+  throw std::logic_error("no check " + name);
+}
+
+GateSettings tier(LossTier loss) {
+  GateSettings settings;
+  settings.loss = loss;
+  return settings;
+}
+
+}  // namespace
+
+TEST_CASE("T0 passes equal bits and names the first step and tensor that differ") {
+  const LossArm reference = arm_of({kLosses});
+  CHECK(check_bitwise(reference, reference).verdict == GateVerdict::kPass);
+  struct Case {
+    const char* tensor;
+    std::string StepRecord::*bits;
+  };
+  for (const Case& row : {Case{"loss", &StepRecord::loss_bits},
+                          Case{"gradient norm", &StepRecord::gradient_norm_bits},
+                          Case{"parameters", &StepRecord::parameter_hash},
+                          Case{"generator state", &StepRecord::generator_hash}}) {
+    CAPTURE(row.tensor);
+    LossArm other = reference;
+    other.runs[0][2].*row.bits = "0x0f";
+    const CheckRecord check = check_bitwise(other, reference);
+    CHECK(check.verdict == GateVerdict::kFail);
+    CHECK(check.first_different_step == 2);
+    CHECK(check.first_different_tensor == row.tensor);
+  }
+}
+
+TEST_CASE("T0 is refused where the reference does not repeat itself") {
+  const LossArm reference = arm_of({kLosses, {5, 4, 3, 2.5F}});
+  const CheckRecord check = check_bitwise(arm_of({{5, 4, 3, 1}}), reference);
+  CHECK(check.verdict == GateVerdict::kInconclusive);
+  CHECK_THAT(check.reason, Catch::StartsWith("refused: run 2 of the reference"));
+  LossArm once = arm_of({kLosses});
+  once.deterministic = false;
+  CHECK(check_bitwise(arm_of({{5, 4, 3, 1}}), once).verdict == GateVerdict::kInconclusive);
+}
+
+TEST_CASE("T0 does not pass what was not recorded or not run to the end") {
+  const LossArm reference = arm_of({kLosses});
+  CHECK(check_bitwise(arm_of({{5, 4, 3}}), reference).verdict == GateVerdict::kInconclusive);
+  CHECK(check_bitwise(arm_of({{}}), reference).verdict == GateVerdict::kInconclusive);
+  CHECK(check_bitwise(reference, arm_of({{}})).verdict == GateVerdict::kInconclusive);
+  LossArm blind = reference;
+  for (StepRecord& step : blind.runs[0]) step.gradient_norm_bits = "";
+  CHECK(check_bitwise(blind, blind).verdict == GateVerdict::kInconclusive);
+}
+
+// The reference's runs differ by 0.25 at most, so the envelope is 0.5 to the nearest of them.
+TEST_CASE("T1 allows twice what three runs of the reference differ by") {
+  const LossArm reference = arm_of({{5, 4}, {5, 4.25F}, {5, 4.125F}});
+  CHECK(check_envelope(arm_of({{5, 4.75F}}), reference).verdict == GateVerdict::kPass);
+  const CheckRecord outside = check_envelope(arm_of({{5, 4.8125F}}), reference);
+  CHECK(outside.verdict == GateVerdict::kFail);
+  CHECK(outside.measured == 0.5625);
+  CHECK(outside.limit == 0.5);
+  CHECK(outside.noise->largest_difference == 0.25);
+  CHECK(check_envelope(arm_of({{5, 4}}), arm_of({{5, 4}, {5, 4}})).verdict ==
+        GateVerdict::kInconclusive);
+  // A deterministic reference leaves no room.
+  CHECK(check_envelope(arm_of({{5, 4.0001F}}), arm_of({{5, 4}, {5, 4}, {5, 4}})).verdict ==
+        GateVerdict::kFail);
+}
+
+// Runs differ from their mean by 0.01; the mean over the last two of four steps counts.
+TEST_CASE("T2 tests mean losses over the last steps, with four runs on both sides") {
+  const auto arm = [](float shift) {
+    std::vector<std::vector<float>> runs;
+    for (const float own : {-0.01F, 0.0F, 0.0F, 0.01F}) {
+      runs.push_back({9.0F + 100 * shift, 4, 3 + shift + own, 3 + shift + own});
+    }
+    return arm_of(runs);
+  };
+  const auto verdict = [&](float shift, std::optional<double> margin) {
+    return check_equivalence(arm(shift), arm(0), margin, std::nullopt).verdict;
+  };
+  CHECK(verdict(0, std::nullopt) == GateVerdict::kPass);
+  CHECK(verdict(1, std::nullopt) == GateVerdict::kFail);
+  CHECK(verdict(1, 1.5) == GateVerdict::kPass);
+  CHECK(verdict(0.3F, 0.3) == GateVerdict::kInconclusive);
+  CHECK(check_equivalence(arm_of({kLosses}), arm(0), 1, {}).verdict == GateVerdict::kInconclusive);
+  CHECK(check_equivalence(arm(0.3F), arm(0), 0.5, 4).verdict == GateVerdict::kFail);
+}
+
+TEST_CASE("a plain threshold works alone, says so, and knows its noise if there is some") {
+  const CheckRecord alone = check_difference(arm_of({{5, 4.5F}}), arm_of({{5, 4}}), 0.5);
+  CHECK(alone.verdict == GateVerdict::kPass);
+  CHECK_THAT(alone.reason, Catch::Contains("noise: not measured"));
+  CHECK_FALSE(alone.noise->largest_difference);
+  CHECK(check_difference(arm_of({{5, 4.625F}}), arm_of({{5, 4}}), 0.5).verdict ==
+        GateVerdict::kFail);
+  // Noise of 1 hides differences of 0.5, but not of 3.
+  const LossArm noisy = arm_of({{5, 4}, {5, 5}});
+  CHECK(check_difference(arm_of({{5, 4}}), noisy, 0.5).verdict == GateVerdict::kInconclusive);
+  CHECK(check_difference(arm_of({{5, 7}}), noisy, 0.5).verdict == GateVerdict::kFail);
+  CHECK(check_difference(arm_of({{5, 4}}), noisy, 1.5).verdict == GateVerdict::kPass);
+}
+
+TEST_CASE("a loss that is not finite fails in every tier, equal bits or not") {
+  const float nan = std::nanf("");
+  Report report = report_of({trained_point("full", {5, nan, 3, 2})});
+  for (const LossTier each : {LossTier::kBitwise, LossTier::kEnvelope, LossTier::kEquivalence}) {
+    const GateRecord record = gate(report, report_of({report.points[0]}), tier(each));
+    CHECK(record.verdict == GateVerdict::kFail);
+    CHECK(check_of(record, "loss_finite").first_different_step == 1);
+  }
+}
+
+TEST_CASE("gradients that are all zero do not count as equal") {
+  Report report = report_of({trained_point("full")});
+  for (StepRecord& step : report.points[0].steps) step.gradient_norm_bits = "0x0000000000000000";
+  const GateRecord record = gate(report, report_of({report.points[0]}), tier(LossTier::kBitwise));
+  CHECK(check_of(record, "loss_bitwise").verdict == GateVerdict::kPass);
+  CHECK(check_of(record, "gradients").verdict == GateVerdict::kFail);
+  CHECK(record.verdict == GateVerdict::kFail);
+
+  Report unproven = report_of({trained_point("full")});
+  unproven.points[0].parity->every_parameter_has_gradient = false;
+  unproven.points[0].parity->first_parameter_without_gradient = "head.weight";
+  const GateRecord none =
+      gate(unproven, report_of({trained_point("full")}), tier(LossTier::kBitwise));
+  CHECK(none.verdict == GateVerdict::kInconclusive);
+  CHECK_THAT(check_of(none, "gradients").reason, Catch::Contains("head.weight"));
+}
+
+TEST_CASE("within one report points are held against its reference, not against themselves") {
+  const Report report =
+      report_of({trained_point("none"), trained_point("full"), trained_point("attn_only")});
+  const GateRecord record =
+      gate_report(report, "a.json", &report, "a.json", tier(LossTier::kBitwise));
+  REQUIRE(record.points.size() == 2);
+  CHECK(record.points[0].policy == "full");
+  CHECK(record.points[0].reference_policy == "none");
+  CHECK(record.verdict == GateVerdict::kPass);
+  // Another report: the same policy, or the one asked for.
+  CHECK(gate(report, report_of({trained_point("full"), trained_point("none")}),
+             tier(LossTier::kBitwise))
+            .points[1]
+            .reference_policy == "full");
+  GateSettings against_none = tier(LossTier::kBitwise);
+  against_none.reference_policy = "none";
+  CHECK(gate(report, report, against_none).points[0].reference_policy == "none");
+}
+
+TEST_CASE("without a reference of the same training there is no verdict") {
+  PointRecord other = trained_point("full");
+  other.identity.seed = 2;
+  const GateRecord record =
+      gate(report_of({trained_point("full")}), report_of({other}), tier(LossTier::kBitwise));
+  CHECK(record.verdict == GateVerdict::kInconclusive);
+  CHECK(gate(report_of({}), report_of({}), tier(LossTier::kBitwise)).verdict ==
+        GateVerdict::kInconclusive);
+}
+
+TEST_CASE("another environment makes bits inconclusive, never failed or passed") {
+  Report elsewhere = report_of({trained_point("full", {5, 4, 3, 1})});
+  elsewhere.provenance.environment.libtorch_version = "2.12.0";
+  const Report reference = report_of({trained_point("full")});
+  CHECK(gate(elsewhere, reference, tier(LossTier::kBitwise)).verdict == GateVerdict::kInconclusive);
+  GateSettings mixed = tier(LossTier::kBitwise);
+  mixed.allow_mixed = true;
+  CHECK(gate(elsewhere, reference, mixed).verdict == GateVerdict::kFail);
+}
+
+TEST_CASE("repeats of the reference are found by their key") {
+  Report reference = report_of({trained_point("none")});
+  const std::string key = point_key(reference.points[0].identity);
+  for (const float noise : {0.0F, 0.125F, 0.25F}) {
+    reference.repeats.push_back(
+        {key, "none", PointStatus::kOk, "", steps_of({5, 4, 3, 2 + noise})});
+  }
+  reference.repeats.push_back({key, "none", PointStatus::kOom, "", steps_of({9, 9, 9, 9})});
+  GateSettings settings = tier(LossTier::kEnvelope);
+  settings.reference_policy = "none";
+  const GateRecord record =
+      gate(report_of({trained_point("full", {5, 4, 3, 2.5F})}), reference, settings);
+  CHECK(record.verdict == GateVerdict::kPass);
+  CHECK(check_of(record, "loss_envelope").noise->reference_runs == 4);
+  CHECK(report_to_json(report_from_json(report_to_json(reference))) == report_to_json(reference));
+}
+
+// sample_point: peak 100 MiB; 64 matmuls forward and 128 backward in each of 10 steps.
+TEST_CASE("limits on peak, ops and time need no loss") {
+  const Report report = report_of({trained_point("none")});
+  struct Case {
+    const char* name;
+    GateSettings settings;
+    GateVerdict verdict;
+  };
+  const auto expecting = [](const char* name, std::int64_t executed) {
+    GateSettings settings;
+    settings.expectations = {{name, executed}};
+    return settings;
+  };
+  const auto peak = [](std::int64_t mebibytes) {
+    GateSettings settings;
+    settings.max_peak = Bytes{mebibytes << 20};
+    return settings;
+  };
+  const auto slowdown = [](double limit) {
+    GateSettings settings;
+    settings.max_slowdown = limit;
+    return settings;
+  };
+  const std::vector<Case> rows = {
+      {"peak equal", peak(100), GateVerdict::kPass},
+      {"peak over", peak(99), GateVerdict::kFail},
+      {"class over all phases", expecting("matmul", 1920), GateVerdict::kPass},
+      {"class in a phase", expecting("backward.matmul", 1280), GateVerdict::kPass},
+      {"op", expecting("aten::mm", 1280), GateVerdict::kPass},
+      {"nothing recomputed", expecting("recompute.matmul", 0), GateVerdict::kPass},
+      {"wrong count", expecting("attention_forward", 600), GateVerdict::kFail},
+      {"same time", slowdown(1.01), GateVerdict::kPass},
+  };
+  for (const Case& row : rows) {
+    CAPTURE(row.name);
+    CHECK(gate(report, report, row.settings).verdict == row.verdict);
+  }
+  PointRecord bare = trained_point("none");
+  bare.counts.reset();
+  bare.memory.reset();
+  bare.time.reset();
+  for (const Case& row : rows) {
+    CAPTURE(row.name);
+    CHECK(gate(report_of({bare}), report, row.settings).verdict == GateVerdict::kInconclusive);
+  }
+}
+
+TEST_CASE("slowdown passes or fails only with its whole interval") {
+  using std::chrono::microseconds;
+  PointRecord slow = trained_point("full");
+  const PointRecord base = trained_point("full");
+  slow.time->ratio.reset();
+  slow.time->samples = {{microseconds(12000)}, {microseconds(12010)}, {microseconds(11990)}};
+  GateSettings settings;
+  const auto verdict = [&](double limit) {
+    settings.max_slowdown = limit;
+    return gate(report_of({slow}), report_of({base}), settings).verdict;
+  };
+  // 12 ms over 10, known to a few percent: two blocks say little.
+  CHECK(verdict(1.5) == GateVerdict::kPass);
+  CHECK(verdict(1.2) == GateVerdict::kInconclusive);
+  CHECK(verdict(1.05) == GateVerdict::kFail);
+}
+
+TEST_CASE("a gate record's JSON fits its schema, reads back and is the approved one", "[golden]") {
+  Report reference = report_of({trained_point("none")});
+  const std::string key = point_key(reference.points[0].identity);
+  for (int run = 0; run < 3; ++run) {
+    reference.repeats.push_back({key, "none", PointStatus::kOk, "", steps_of(kLosses)});
+  }
+  GateSettings settings = tier(LossTier::kBitwise);
+  settings.reference_policy = "none";
+  settings.max_peak = Bytes{std::int64_t{99} << 20};
+  settings.expectations = {{"attention_forward", 80}};
+  const Report report = report_of(
+      {trained_point("full"), trained_point("attn_only", {5, 4, 3, 2.5F}), sample_oom("save_mm")});
+  const GateRecord record = gate(report, reference, settings);
+  const Json json = gate_to_json(record);
+  CHECK(validate(json).value_or("") == "");
+  CHECK(gate_to_json(gate_from_json(json)) == json);
+  testing::check_golden("gate/gate.json", json.dump(2) + "\n");
+  testing::check_golden("gate/gate.txt", render_gate(record, TableFormat::kText));
+  testing::check_golden("gate/gate.md", render_gate(record, TableFormat::kMarkdown));
+}
+
+}  // namespace rematch
