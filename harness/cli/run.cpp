@@ -26,6 +26,7 @@ namespace rematch {
 namespace {
 
 constexpr int kMostSteps = 1'000'000;
+constexpr int kMostRepeats = 1000;
 constexpr int kMostThreads = 4096;
 
 struct Flags {
@@ -47,6 +48,9 @@ struct Flags {
     app.add_option("--threads", num_threads, "Of LibTorch; its own choice if not given")
         ->check(CLI::Range(1, kMostThreads));
     app.add_option("--reference", reference, "Policy that the others are held against");
+    app.add_option("--repeat-reference", num_repeats,
+                   "Train the reference this many times more: the noise that rematch gate needs")
+        ->check(CLI::Range(0, kMostRepeats));
     app.add_option("--timeout", timeout, "Limit of one child process: 90s, 10min");
     app.add_flag("--allow-no-effect", allow_no_effect, "Also plans that change nothing");
     app.add_flag("--fresh", fresh, "Measure again what an interrupted run has finished");
@@ -66,6 +70,7 @@ struct Flags {
   std::int64_t seed = 0;
   int num_threads = 0;
   std::string reference = "none";
+  int num_repeats = 0;
   std::string timeout = "10min";
   bool allow_no_effect = false;
   bool fresh = false;
@@ -152,6 +157,7 @@ ComparisonSettings settings_of(const Flags& flags) {
   if (flags.num_threads > 0) at::set_num_threads(flags.num_threads);
   variants.threads = at::get_num_threads();
   settings.reference = require(parse_policy(flags.reference)).name;
+  settings.num_repeats = flags.num_repeats;
   settings.num_steps = flags.num_steps;
   settings.blocks = parse_blocks(flags.blocks, flags.precision);
   settings.time_limit = parse_duration(flags.timeout);
@@ -229,6 +235,7 @@ void add_run(CLI::App& app, Action& action, const std::vector<std::string>& comm
       "Examples:\n"
       "  rematch run --model llama_small --policy none,full,attn_only --steps 10 -o report.json\n"
       "  rematch run --model wan_small --policy 'skip_nth(2),save_mm' --schedule both\n"
+      "  rematch run --model llama_small --policy none,full --repeat-reference 3 -o report.json\n"
       "  rematch run --model wan_1_3b --layers 30 --dim 64 --heads 4 --ffn 128 --tokens 64 \\\n"
       "      --steps 10 --policy none,full,attn_only\n"
       "An interrupted run goes on where it was when the same command is given again.");

@@ -35,6 +35,7 @@ class Comparison {
   Report run() {
     measure_exact();
     choose_reference();
+    repeat_reference();
     measure_times();
     for (std::size_t index = 0; index < points_.size(); ++index) finish_point(index);
     return make_report();
@@ -43,7 +44,12 @@ class Comparison {
  private:
   int num_parts() const {
     const int num_points = static_cast<int>(variants_.size());
-    return num_points + (has_times() ? settings_.blocks.most * (num_points + 1) : 0);
+    return num_points + num_repeats() +
+           (has_times() ? settings_.blocks.most * (num_points + 1) : 0);
+  }
+  // On meta there are no losses.
+  int num_repeats() const {
+    return settings_.variants.device == "meta" ? 0 : settings_.num_repeats;
   }
   bool has_times() const {
     return settings_.variants.device != "meta" && settings_.blocks.most > 0;
@@ -51,6 +57,7 @@ class Comparison {
 
   void measure_exact();
   void choose_reference();
+  void repeat_reference();
   void measure_times();
   bool is_on_disk(int block) const;
   PointRecord measure_arm(const Arm& arm, int block, bool from_disk);
@@ -73,6 +80,7 @@ class Comparison {
   PointStore store_;
   Progress progress_;
   std::vector<PointRecord> points_;
+  std::vector<RepeatRecord> repeats_;
   std::vector<Arm> arms_;
   std::optional<std::size_t> reference_;
   std::string reference_reason_;
@@ -112,6 +120,32 @@ void Comparison::choose_reference() {
                       std::string(to_string(points_[*reference_].status)) + ": " +
                       points_[*reference_].reason;
   reference_ = full;
+}
+
+void Comparison::repeat_reference() {
+  if (num_repeats() == 0) return;
+  if (!reference_ || points_[*reference_].status != PointStatus::kOk) {
+    progress_.leave_out("the repeats: the reference did not finish");
+    return;
+  }
+  const Variant& variant = variants_[*reference_];
+  for (int repeat = 1; repeat <= num_repeats(); ++repeat) {
+    const std::string part = describe_variant(variant) + ", repeat " + std::to_string(repeat);
+    const std::string name =
+        point_name(variant.identity, variant.policy) + ".repeat" + std::to_string(repeat);
+    progress_.start(part);
+    std::optional<PointRecord> point = store_.load(name);
+    if (point && point->steps.size() != static_cast<std::size_t>(settings_.num_steps)) {
+      point.reset();
+    }
+    if (!point) {
+      point = measure_in_child(request_of(variant, Pass::kParity), settings_.time_limit);
+      store_.save(name, *point);
+    }
+    progress_.finish(part, std::string(to_string(point->status)));
+    repeats_.push_back({point_key(point->identity), point->policy, point->status, point->reason,
+                        std::move(point->steps)});
+  }
 }
 
 void Comparison::measure_times() {
@@ -275,13 +309,19 @@ void Comparison::add_flops(const Variant& variant, PointRecord& point) const {
   point.implied_flops_per_second = static_cast<double>(variant.step_flops) / seconds;
 }
 
+void drop_gradient_hashes(std::vector<StepRecord>& steps) {
+  for (StepRecord& step : steps) step.gradient_hashes.clear();
+}
+
 Report Comparison::make_report() const {
   Report report;
   report.provenance = provenance_;
+  report.repeats = repeats_;
+  for (RepeatRecord& repeat : report.repeats) drop_gradient_hashes(repeat.steps);
   for (PointRecord point : points_) {
     store_.save(point_name(point.identity, point.policy), point);
     // Parity has been judged; a hash per parameter and step would be most of the report.
-    for (StepRecord& step : point.steps) step.gradient_hashes.clear();
+    drop_gradient_hashes(point.steps);
     report.points.push_back(std::move(point));
   }
   return report;

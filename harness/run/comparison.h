@@ -15,6 +15,7 @@ namespace rematch {
 struct ComparisonSettings {
   VariantSettings variants;
   std::string reference = "none";  // policy that the others are held against
+  int num_repeats = 0;             // of the reference's steps, for the noise of its loss
   int num_steps = 10;              // in each pass and block
   BlockRule blocks;                // of time; none at most: no times
   std::chrono::milliseconds time_limit{std::chrono::minutes(10)};  // of one child process

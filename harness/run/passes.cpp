@@ -292,6 +292,8 @@ void measure(const PointRequest& request, Position& position, PointRecord& recor
   training.use_plan(request.plan, request.identity.schedule);
   if (request.pass == Pass::kExact) {
     exact_passes(request, device, training, position, record);
+  } else if (request.pass == Pass::kParity) {
+    parity_pass(training, device, request.num_steps, position, record);
   } else {
     time_pass(request, device, training, position, record);
   }
@@ -300,7 +302,7 @@ void measure(const PointRequest& request, Position& position, PointRecord& recor
 }  // namespace
 
 PointRecord run_passes(const PointRequest& request) {
-  if (request.pass == Pass::kExact) {
+  if (request.pass != Pass::kTime) {
     install_counting_allocators();
     reset_memory_peaks();
   }

@@ -1,13 +1,22 @@
 #include "harness/run/request.h"
 
+#include <algorithm>
+#include <array>
+
 #include "policies/plan/plan_json.h"
 #include "reports/record/parts_json.h"
 
 namespace rematch {
 namespace {
 
-constexpr std::string_view kExactName = "exact";
-constexpr std::string_view kTimeName = "time";
+// In the order of the enumerators.
+constexpr std::array<std::string_view, 3> kPasses = {"exact", "parity", "time"};
+
+Pass read_pass(const std::string& name) {
+  const auto* found = std::find(kPasses.begin(), kPasses.end(), name);
+  if (found == kPasses.end()) throw FormatError("unknown pass '" + name + "'");
+  return static_cast<Pass>(found - kPasses.begin());
+}
 
 ModelFamily read_family(const std::string& name) {
   const std::optional<ModelFamily> family = family_from_string(name);
@@ -27,7 +36,7 @@ ModelSpec spec_of(const PointRequest& request) {
 }
 
 Json request_to_json(const PointRequest& request) {
-  return {{"pass", request.pass == Pass::kExact ? kExactName : kTimeName},
+  return {{"pass", kPasses.at(static_cast<std::size_t>(request.pass))},
           {"identity", identity_to_json(request.identity)},
           {"policy", request.policy},
           {"device", request.device},
@@ -40,7 +49,7 @@ Json request_to_json(const PointRequest& request) {
 PointRequest request_from_json(const Json& json) {
   const JsonField root(json);
   PointRequest request;
-  request.pass = root.at("pass").string() == kTimeName ? Pass::kTime : Pass::kExact;
+  request.pass = read_pass(root.at("pass").string());
   request.identity = identity_from_json(root.at("identity"));
   request.policy = root.at("policy").string();
   request.device = root.at("device").string();

@@ -13,8 +13,9 @@
 namespace rematch {
 
 enum class Pass : std::uint8_t {
-  kExact,  // parity, then counts, then memory: figures that repeat to the last bit
-  kTime,   // no observer, no hook, LibTorch's own allocator
+  kExact,   // parity, then counts, then memory: figures that repeat to the last bit
+  kParity,  // the first of them alone: bits of each step
+  kTime,    // no observer, no hook, LibTorch's own allocator
 };
 
 struct PointRequest {

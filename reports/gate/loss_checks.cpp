@@ -205,8 +205,10 @@ CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference) {
   }
   check.measured = nearest;
   check.limit = kEnvelopeFactor * widest;
-  check.noise->detects = "a difference of more than " + number_text(3 * widest) +
-                         " at any step; one below " + number_text(widest) + " passes";
+  check.noise->detects = widest == 0
+                             ? "any difference: the reference repeats itself exactly"
+                             : "a difference of more than " + number_text(3 * widest) +
+                                   " at any step; one below " + number_text(widest) + " passes";
   const std::string both = "differs by " + number_text(nearest) + " at most; the envelope is " +
                            number_text(*check.limit);
   return decide(check, nearest <= *check.limit ? GateVerdict::kPass : GateVerdict::kFail, both);

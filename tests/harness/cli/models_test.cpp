@@ -60,6 +60,26 @@ TEST_CASE("what a plan's author may not have meant is said, data stays data") {
   CHECK_THAT(rematch("describe llama_small root").out, Catch::Contains("\nwarning: root: one"));
 }
 
+TEST_CASE("a run with repeats of the reference passes the gate, and fails it on a wrong count") {
+  const ScratchFolder scratch;
+  const std::string report = scratch.file("report.json");
+  REQUIRE(rematch("run " + kTinyLlama +
+                  "--policy none,full --steps 2 --blocks 0 --repeat-reference 3 -o " + report)
+              .code == 0);
+  const std::string gate = "gate " + report + " --reference " + report;
+  for (const char* tier : {"bitwise", "envelope"}) {
+    const Outcome passed = rematch(gate + " --loss " + tier);
+    CAPTURE(tier, passed.out, passed.err);
+    CHECK(passed.code == 0);
+    CHECK_THAT(passed.out, Catch::Contains("PASS: 1 of 1 points pass."));
+  }
+  // Two layers in two steps, forward and again in recompute.
+  CHECK(rematch(gate + " --expect attention_forward=8,recompute.attention_forward=4").code == 0);
+  CHECK(rematch(gate + " --expect attention_forward=4").code == 3);
+  CHECK(rematch(gate + " --loss equivalence").code == 4);  // full itself ran once
+  CHECK(rematch("validate " + report).code == 0);
+}
+
 TEST_CASE("predict tells peak, place and executed ops without data") {
   const Outcome outcome = rematch("predict --model llama3_8b --policy none,full,attn_only --json");
   CAPTURE(outcome.err);
