@@ -38,6 +38,9 @@ std::string obstacle(const LossArm& candidate, const LossArm& reference) {
   if (reference.runs.empty() || reference.runs.front().empty()) {
     return "the reference has no recorded steps";
   }
+  for (const Steps& run : reference.runs) {
+    if (check_finite(run)) return "a loss of the reference is not finite";
+  }
   const std::size_t wanted = reference.runs.front().size();
   for (const LossArm* arm : {&candidate, &reference}) {
     for (const Steps& run : arm->runs) {

@@ -1,4 +1,5 @@
 #include <array>
+#include <limits>
 
 #include "reports/record/compare_parts_json.h"
 #include "reports/record/field_value.h"
@@ -20,13 +21,14 @@ GateVerdict verdict_from_json(const JsonField& field) {
   field.fail("'" + field.string() + "' is no verdict; allowed are PASS, INCONCLUSIVE, FAIL");
 }
 
-// "not_measured" where the reference ran once: a reader must not take it for no noise.
+// "not_measured" where the reference ran once: a reader must not take it for no noise. Measured and
+// null: one of its losses is not finite.
 Json noise_to_json(const std::optional<NoiseRecord>& noise) {
   if (!noise) return nullptr;
-  const bool measured = noise->largest_difference.has_value();
+  const bool measured = noise->reference_runs > 1;
   return {{"status", measured ? "measured" : "not_measured"},
           {"reference_runs", noise->reference_runs},
-          {"largest_difference", to_value(noise->largest_difference)},
+          {"largest_difference", number_to_json(noise->largest_difference)},
           {"detects", text_or_null(noise->detects)}};
 }
 
@@ -34,6 +36,9 @@ NoiseRecord noise_from_json(const JsonField& field) {
   NoiseRecord noise;
   read_member(field, "reference_runs", noise.reference_runs);
   read_member(field, "largest_difference", noise.largest_difference);
+  if (noise.reference_runs > 1 && !noise.largest_difference) {
+    noise.largest_difference = std::numeric_limits<double>::infinity();
+  }
   read_text(field, "detects", noise.detects);
   return noise;
 }

@@ -182,6 +182,23 @@ TEST_CASE("a loss that is not finite fails in every tier, equal bits or not") {
   }
 }
 
+TEST_CASE("a reference whose loss is not finite decides nothing, and its record says so") {
+  const LossArm broken = arm_of({{5, std::nanf("")}, {5, 4}, {5, 4}, {5, 4}});
+  const LossArm fine = arm_of({{5, 4}, {5, 4}, {5, 4}, {5, 4}});
+  for (const CheckRecord& check :
+       {check_bitwise(broken, broken), check_envelope(fine, broken),
+        check_equivalence(fine, broken, {}, {}), check_difference(fine, broken, 1)}) {
+    CAPTURE(check.check);
+    CHECK(check.verdict == GateVerdict::kInconclusive);
+  }
+  GateRecord record;
+  record.points.resize(1);
+  record.points[0].checks = {check_difference(fine, broken, 1)};
+  const Json json = gate_to_json(record);
+  CHECK(json["points"][0]["checks"][0]["noise"]["largest_difference"].is_null());
+  CHECK(gate_to_json(gate_from_json(json)) == json);
+}
+
 TEST_CASE("gradients that are all zero do not count as equal") {
   Report report = report_of({trained_point("full")});
   for (StepRecord& step : report.points[0].steps) step.gradient_norm_bits = "0x0000000000000000";

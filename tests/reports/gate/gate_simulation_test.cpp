@@ -1,0 +1,208 @@
+// How often the gate is wrong, by simulation: false alarms on equal candidates, and the power to
+// see a true difference. The stated figures are bounds here; the table itself is printed by
+//   build/lite/tests/reports/gate_simulation_test '[table]'
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <random>
+#include <string>
+
+#include "reports/gate/loss_checks.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+constexpr int kSteps = 100;
+constexpr int kGates = 10'000;
+
+// The noise of one run at each step, in standard deviations of a run's last step.
+using Noise = std::function<void(std::mt19937&, std::vector<double>&)>;
+
+double normal(std::mt19937& bits) { return std::normal_distribution<double>()(bits); }
+
+void independent(std::mt19937& bits, std::vector<double>& noise) {
+  for (double& value : noise) value = normal(bits);
+}
+
+// What training does with the rounding of other reduction orders: differences that last, and grow.
+void growing(std::mt19937& bits, std::vector<double>& noise) {
+  constexpr double kStays = 0.95;
+  double state = normal(bits);
+  for (std::size_t step = 0; step < noise.size(); ++step) {
+    noise[step] = state * static_cast<double>(step + 1) / static_cast<double>(noise.size());
+    state = kStays * state + std::sqrt(1 - kStays * kStays) * normal(bits);
+  }
+}
+
+void random_walk(std::mt19937& bits, std::vector<double>& noise) {
+  double state = 0;
+  const double scale = 1 / std::sqrt(static_cast<double>(noise.size()));
+  for (double& value : noise) value = state += scale * normal(bits);
+}
+
+// One outlier counts for the whole run.
+void heavy_tails(std::mt19937& bits, std::vector<double>& noise) {
+  std::student_t_distribution<double> tails(3);
+  for (double& value : noise) value = tails(bits);
+}
+
+// The worst case: each run drifts by a single number, so 100 steps say no more than one.
+void one_number(std::mt19937& bits, std::vector<double>& noise) {
+  const double size = normal(bits);
+  for (std::size_t step = 0; step < noise.size(); ++step) {
+    noise[step] = size * static_cast<double>(step + 1) / static_cast<double>(noise.size());
+  }
+}
+
+struct NamedNoise {
+  const char* name;
+  Noise draw;
+};
+
+const std::vector<NamedNoise> kNoises = {{"independent at each step", independent},
+                                         {"lasting (AR 0.95), growing", growing},
+                                         {"random walk", random_walk},
+                                         {"heavy tails (Student t, 3)", heavy_tails},
+                                         {"one number a run", one_number}};
+
+LossArm arm_of(int num_runs) {
+  LossArm arm;
+  arm.policy = "none";
+  Steps steps(kSteps);
+  for (StepRecord& step : steps) step.gradient_norm_bits = "0x3ff0000000000000";
+  arm.runs.assign(static_cast<std::size_t>(num_runs), steps);
+  return arm;
+}
+
+// A loss that falls from 8 to about 3, each run with its own noise.
+void draw(LossArm& arm, const Noise& noise, double shift, std::mt19937& bits) {
+  std::vector<double> own(kSteps);
+  for (Steps& run : arm.runs) {
+    noise(bits, own);
+    for (std::size_t step = 0; step < run.size(); ++step) {
+      const double curve = 3 + 5 * std::exp(-static_cast<double>(step) / 20);
+      run[step].loss = curve + 1e-3 * (own[step] + shift);
+    }
+  }
+}
+
+struct Verdicts {
+  double failed = 0;
+  double passed = 0;
+};
+
+using Check = std::function<CheckRecord(const LossArm& candidate, const LossArm& reference)>;
+
+Verdicts simulate(const Check& check, const Noise& noise, int candidate_runs, int reference_runs,
+                  double shift, int num_gates = kGates) {
+  std::mt19937 bits(17);
+  LossArm candidate = arm_of(candidate_runs);
+  LossArm reference = arm_of(reference_runs);
+  Verdicts verdicts;
+  for (int gate = 0; gate < num_gates; ++gate) {
+    draw(reference, noise, 0, bits);
+    draw(candidate, noise, shift, bits);
+    const GateVerdict verdict = check(candidate, reference).verdict;
+    verdicts.failed += verdict == GateVerdict::kFail ? 1.0 / num_gates : 0;
+    verdicts.passed += verdict == GateVerdict::kPass ? 1.0 / num_gates : 0;
+  }
+  return verdicts;
+}
+
+Verdicts simulate_envelope(const Noise& noise, int reference_runs, double shift,
+                           int num_gates = kGates) {
+  return simulate(check_envelope, noise, 1, reference_runs, shift, num_gates);
+}
+
+// The last step alone counts, so a run's spread is one standard deviation of the noise: 1e-3.
+Verdicts simulate_equivalence(int runs, double margin, double shift, int num_gates = kGates) {
+  const Check check = [&](const LossArm& candidate, const LossArm& reference) {
+    return check_equivalence(candidate, reference, 1e-3 * margin, 1);
+  };
+  return simulate(check, independent, runs, runs, shift, num_gates);
+}
+
+// What the true rate is below, surely enough for a bound: 2.6 standard errors above the measured.
+double at_most(double rate) {
+  return rate + 2.6 * std::sqrt((rate * (1 - rate) + 1.0 / kGates) / kGates);
+}
+
+}  // namespace
+
+TEST_CASE("T1 fails an equal candidate in at most 0.5 % with three reference runs, 0.3 with four") {
+  for (const NamedNoise& noise : {kNoises[0], kNoises[1]}) {
+    CAPTURE(noise.name);
+    CHECK(at_most(simulate_envelope(noise.draw, 3, 0).failed) <= 0.005);
+    CHECK(at_most(simulate_envelope(noise.draw, 4, 0).failed) <= 0.003);
+  }
+  CHECK(at_most(simulate_envelope(random_walk, 4, 0).failed) <= 0.005);
+}
+
+// Where the promise ends: what makes all steps one draw, and single outliers.
+TEST_CASE("T1 fails more equal candidates where a run's noise is one number or an outlier") {
+  CHECK(simulate_envelope(one_number, 4, 0).failed > 0.01);
+  CHECK(at_most(simulate_envelope(one_number, 4, 0).failed) <= 0.03);
+  CHECK(at_most(simulate_envelope(one_number, 8, 0).failed) <= 0.003);
+  CHECK(at_most(simulate_envelope(heavy_tails, 4, 0).failed) <= 0.03);
+}
+
+TEST_CASE("T1 sees a lasting difference of twelve standard deviations of a step") {
+  CHECK(simulate_envelope(independent, 4, 4, 2000).failed < 0.01);
+  CHECK(simulate_envelope(independent, 4, 12, 2000).failed > 0.99);
+  CHECK(simulate_envelope(growing, 4, 12, 2000).failed > 0.99);
+}
+
+// Four standard deviations that are known would refuse one in a thousand; four that eight runs have
+// estimated are inconclusive one time in a hundred.
+TEST_CASE("T2 fails an equal candidate in under 0.1 % with four runs, and passes it in 98.5 %") {
+  const Verdicts equal = simulate_equivalence(4, 0, 0);
+  CHECK(at_most(equal.failed) <= 0.002);
+  CHECK(equal.failed <= 0.001);
+  CHECK(at_most(1 - equal.passed) <= 0.015);
+}
+
+// Noise of one, margin eight: the margin is the user's. A true difference of the margin passes one
+// time in twenty, by construction; one of twice the margin is never passed.
+TEST_CASE("T2 passes a true difference of the margin one time in twenty, and fails twice it") {
+  CHECK(std::abs(simulate_equivalence(4, 8, 8).passed - 0.05) < 0.01);
+  const Verdicts twice = simulate_equivalence(4, 8, 16);
+  CHECK(twice.passed == 0);
+  CHECK(twice.failed > 0.99);
+}
+
+TEST_CASE("prints the table of false alarms and power", "[.table]") {
+  constexpr int kMany = 40'000;  // a minute
+  const auto percent = [](double rate) { return 100 * rate; };
+  std::printf("%-28s %9s %9s %9s %11s %11s\n", "T1, 100 steps: FAIL of", "equal, 3", "equal, 4",
+              "equal, 8", "+6 sd, 4", "+12 sd, 4");
+  for (const NamedNoise& noise : kNoises) {
+    std::printf("%-28s", noise.name);
+    for (const int runs : {3, 4, 8}) {
+      std::printf(" %7.3f %%", percent(simulate_envelope(noise.draw, runs, 0, kMany).failed));
+    }
+    for (const double shift : {6.0, 12.0}) {
+      std::printf(" %9.1f %%", percent(simulate_envelope(noise.draw, 4, shift, kMany / 8).failed));
+    }
+    std::printf("\n");
+  }
+  struct Row {
+    const char* name;
+    double margin;
+    double shift;
+  };
+  std::printf("\n%-44s %9s %14s %9s\n", "T2, noise of a run 1 sd", "PASS", "INCONCLUSIVE", "FAIL");
+  for (const Row& row :
+       {Row{"equal, no margin given", 0, 0}, Row{"equal, margin 8", 8, 0},
+        Row{"differs by half the margin of 8", 8, 4}, Row{"differs by the margin of 8", 8, 8},
+        Row{"differs by twice the margin of 8", 8, 16}}) {
+    for (const int runs : {4, 8}) {
+      const Verdicts verdicts = simulate_equivalence(runs, row.margin, row.shift, kMany);
+      std::printf(
+          "%-36s %d runs %7.3f %% %12.3f %% %7.3f %%\n", row.name, runs, percent(verdicts.passed),
+          percent(std::abs(1 - verdicts.passed - verdicts.failed)), percent(verdicts.failed));
+    }
+  }
+}
+
+}  // namespace rematch
