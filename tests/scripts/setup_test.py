@@ -49,7 +49,7 @@ class SetupTest(unittest.TestCase):
         cp = shutil.which("cp")
         self.stand_in("python3", f"""
 if [[ $1 == --version ]]; then echo Python 3.11.2; exit; fi
-if [[ $3 == --version ]]; then exit 0; fi
+if [[ $3 == --version || $1 == -c ]]; then exit 0; fi
 echo pip >>{self.root}/calls
 while [[ $1 != -d ]]; do shift; done
 folder=$2

@@ -1,0 +1,173 @@
+// Every version of every format that was released has a file in tests/reports/fixtures/released,
+// which later builds must go on reading. A version without one gets it from
+//   build/lite/tests/reports/released_test '[write]'
+// and no such file is ever written again.
+#include <filesystem>
+#include <functional>
+
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/plan/plan_json.h"
+#include "policies/plan/policy_json.h"
+#include "policies/trace/file.h"
+#include "policies/trace/profile_json.h"
+#include "policies/trace/trace_json.h"
+#include "reports/compare/compare.h"
+#include "reports/gate/gate.h"
+#include "reports/record/record_json.h"
+#include "reports/schema/validate.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+#include "tests/support/made_up_profile.h"
+#include "tests/support/random_trace.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch::testing {
+namespace {
+
+struct Format {
+  std::string kind;
+  std::vector<std::string> versions;  // released, the newest last
+  std::function<Json()> sample;       // of the newest
+  std::function<Json(const Json&)> read_and_write;
+};
+
+std::string fixture(const std::string& kind, const std::string& version) {
+  return std::string(REMATCH_SOURCE_DIR) + "/tests/reports/fixtures/released/" + kind + "-" +
+         version + ".json";
+}
+
+Trace small_trace() {
+  return random_trace(3,
+                      {.layers = 2, .block_types = 2, .ops_per_block = 5, .ops_outside_blocks = 2});
+}
+
+Policy save_mm() { return std::get<Policy>(parse_policy("save_mm")); }
+
+Report sample_report() {
+  Report report{sample_provenance(), {sample_point("none"), sample_oom("full")}, {}, {}};
+  report.repeats.push_back(
+      {point_key(report.points[0].identity), "none", PointStatus::kOk, "", report.points[0].steps});
+  return report;
+}
+
+Report slower_report() {
+  Report report = sample_report();
+  for (auto& block : report.points[0].time->samples) {
+    for (auto& sample : block) sample *= 2;
+  }
+  return report;
+}
+
+GateSettings every_limit() {
+  GateSettings settings;
+  settings.loss = LossTier::kBitwise;
+  settings.max_loss_difference = 0.001;
+  settings.max_peak = Bytes{1 << 20};
+  return settings;
+}
+
+const std::vector<Format>& formats() {
+  static const std::vector<Format> all = {
+      {"trace",
+       {"1.0"},
+       [] { return trace_to_json(small_trace()); },
+       [](const Json& json) { return trace_to_json(trace_from_json(json)); }},
+      {"profile",
+       {"1.0"},
+       [] { return profile_to_json(made_up_profile(small_trace(), 3), small_trace()); },
+       [](const Json& json) { return profile_to_json(profile_from_json(json), small_trace()); }},
+      {"plan",
+       {"1.0"},
+       [] { return plan_to_json(std::get<Plan>(resolve(save_mm(), toy_llama({.layers = 2})))); },
+       [](const Json& json) { return plan_to_json(plan_from_json(json)); }},
+      {"policy",
+       {"1.0"},
+       [] { return policy_to_json(save_mm()); },
+       [](const Json& json) { return policy_to_json(policy_from_json(json)); }},
+      {"point",
+       {"1.0"},
+       [] {
+         return point_file_to_json({sample_provenance(), sample_point(), {}});
+       },
+       [](const Json& json) { return point_file_to_json(point_file_from_json(json)); }},
+      {"report",
+       {"1.0"},
+       [] { return report_to_json(sample_report()); },
+       [](const Json& json) { return report_to_json(report_from_json(json)); }},
+      {"compare",
+       {"1.0"},
+       [] {
+         return compare_to_json(
+             compare_reports(sample_report(), "base.json", slower_report(), "candidate.json", {}));
+       },
+       [](const Json& json) { return compare_to_json(compare_from_json(json)); }},
+      {"gate",
+       {"1.0"},
+       [] {
+         const Report reference = sample_report();
+         return gate_to_json(gate_report(slower_report(), "report.json", &reference,
+                                         "reference.json", every_limit()));
+       },
+       [](const Json& json) { return gate_to_json(gate_from_json(json)); }},
+  };
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("every kind of file has its released versions listed") {
+  std::vector<std::string> listed;
+  for (const Format& format : formats()) listed.push_back(format.kind);
+  for (const std::string_view kind : schema_kinds()) {
+    CAPTURE(kind);
+    CHECK(std::find(listed.begin(), listed.end(), kind) != listed.end());
+  }
+}
+
+TEST_CASE("what this build writes is of a listed version") {
+  for (const Format& format : formats()) {
+    CHECK(format.sample().at("schema") == "rematch." + format.kind + "/" + format.versions.back());
+  }
+}
+
+TEST_CASE("files of every released version are valid, are read, and lose nothing") {
+  for (const Format& format : formats()) {
+    for (const std::string& version : format.versions) {
+      CAPTURE(format.kind, version);
+      const Json json = read_json_file(fixture(format.kind, version));
+      CHECK(json.at("schema") == "rematch." + format.kind + "/" + version);
+      CHECK(validate(json).value_or("valid") == "valid");
+      const Json again = format.read_and_write(json);
+      for (const auto& [key, value] : json.items()) {
+        CAPTURE(key);
+        if (key != "schema") CHECK(again.at(key) == value);
+      }
+    }
+  }
+}
+
+TEST_CASE("a released file with a key missing or of another type is refused with its path") {
+  for (const Format& format : formats()) {
+    const Json good = read_json_file(fixture(format.kind, format.versions.back()));
+    for (const auto& [key, value] : good.items()) {
+      if (key == "schema") continue;
+      CAPTURE(format.kind, key);
+      Json bad = good;
+      bad[key] = value.is_string() ? Json(Json::array({1})) : Json("nonsense");
+      const auto problem = validate(bad);
+      if (problem) CHECK_THAT(*problem, Catch::StartsWith(key));
+      CHECK_THROWS_AS(problem ? throw FormatError(*problem) : format.read_and_write(bad),
+                      FormatError);
+    }
+  }
+}
+
+TEST_CASE("writes the files of versions that have none", "[.write]") {
+  for (const Format& format : formats()) {
+    const std::string file = fixture(format.kind, format.versions.back());
+    if (!std::filesystem::exists(file)) write_json_file(file, format.sample());
+  }
+}
+
+}  // namespace rematch::testing
