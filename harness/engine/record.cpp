@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "harness/engine/fault.h"
 #include "harness/engine/generator_state.h"
 #include "harness/engine/interception.h"
 #include "harness/engine/recording.h"
@@ -229,7 +230,7 @@ void Recorder::note_writes(const RecordedOp& op) {
       if (value.storage != written || !value.kept.defined()) continue;
       if (value.op == kNoOp) {
         value.kept_version = version_of(value.kept);
-      } else {
+      } else if (!has_fault(Fault::kStaleValue)) {
         value.kept.reset();  // no longer what its op computed
       }
     }
@@ -290,10 +291,9 @@ std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
   const std::int32_t storage = storage_of(tensor, /*outside=*/true);
   const bool is_plain = tensor.unsafeGetTensorImpl()->autograd_meta() == nullptr ||
                         (tensor.is_leaf() && !tensor.is_view());
-  record_->values.push_back({.op = kNoOp,
-                             .storage = storage,
-                             .kept = is_plain ? tensor : without_graph(tensor),
-                             .kept_version = version_of(tensor)});
+  const at::Tensor held = is_plain ? tensor : held_input(without_graph(tensor));
+  record_->values.push_back(
+      {.op = kNoOp, .storage = storage, .kept = held, .kept_version = version_of(held)});
   values_.set(tensor.unsafeGetTensorImpl(), value);
   if (!is_plain) tensor_identities_.emplace_back(tensor.getIntrusivePtr());
   return value;

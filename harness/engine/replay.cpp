@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "harness/engine/fault.h"
 #include "harness/engine/generator_state.h"
 #include "harness/engine/interception.h"
 #include "harness/engine/recording.h"
@@ -108,6 +109,7 @@ bool Replay::is_kept(const RecordedOp& op) const {
 // A kept value that was written to after the region ended is not what its op computed: it is
 // planned for like any other.
 void Replay::forget_stale_kept_values() {
+  if (has_fault(Fault::kStaleValue)) return;
   for (RecordedValue& value : record_.values) {
     const bool is_ours = value.op != kNoOp && value.kept.defined() && !value.constant;
     if (is_ours && version_of(value.kept) != value.kept_version) value.kept.reset();
@@ -185,7 +187,9 @@ void Replay::execute(std::int32_t op_index) {
   stack_.clear();
   fill_arguments(op, stack_);
   std::optional<GeneratorStateGuard> generator;
-  if (op.generator_state >= 0) generator.emplace(record_.generator_states[op.generator_state]);
+  if (op.generator_state >= 0 && !has_fault(Fault::kGeneratorNotRestored)) {
+    generator.emplace(record_.generator_states[op.generator_state]);
+  }
   execute_recorded(op.facts->op, op.keys, &stack_);
   store_outputs(op, stack_);
   stack_.clear();

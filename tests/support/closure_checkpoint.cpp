@@ -1,7 +1,9 @@
 #include "tests/support/closure_checkpoint.h"
 
 #include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/clone.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
@@ -32,12 +34,33 @@ void set_cpu_generator_state(const at::Tensor& state) {
   generator.set_state(state);
 }
 
+// Puts autocast and the buffers where forward had them, and back.
+struct Surroundings {
+  bool autocast = at::autocast::is_autocast_enabled(at::kCPU);
+  std::vector<at::Tensor> contents;
+
+  static Surroundings now(const ClosurePolicy& policy) {
+    Surroundings surroundings;
+    if (policy.fault == ClosureFault::kBufferTwice) return surroundings;
+    for (const at::Tensor& buffer : policy.buffers) surroundings.contents.push_back(buffer.clone());
+    return surroundings;
+  }
+  void put_back(const ClosurePolicy& policy) const {
+    if (policy.fault != ClosureFault::kAutocastLost) {
+      at::autocast::set_autocast_enabled(at::kCPU, autocast);
+    }
+    at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < contents.size(); ++i) policy.buffers[i].copy_(contents[i]);
+  }
+};
+
 struct ClosureFrame : std::enable_shared_from_this<ClosureFrame> {
   Region region;
   ClosurePolicy policy;
   torch::autograd::SavedVariable input;
   bool input_requires_grad = false;
   at::Tensor generator_state;
+  Surroundings surroundings;
   std::map<int, std::vector<c10::IValue>> store;
   std::vector<bool> alive;  // by saved tensor
   std::vector<at::Tensor> recomputed;
@@ -158,6 +181,7 @@ at::Tensor ClosureFrame::forward(const at::Tensor& x) {
   input = torch::autograd::SavedVariable(x, /*is_output=*/false);
   input_requires_grad = x.requires_grad();
   if (policy.preserve_generator) generator_state = cpu_generator_state();
+  surroundings = Surroundings::now(policy);
   ForwardProvider provider(shared_from_this());
   StoreMode mode(*this, /*is_recompute=*/false);
   SavedTensorGuard save(&provider);
@@ -182,6 +206,11 @@ void ClosureFrame::recompute() {
     state_now = cpu_generator_state();
     set_cpu_generator_state(generator_state);
   }
+  const Surroundings found = Surroundings::now(policy);
+  surroundings.put_back(policy);
+  if (policy.fault == ClosureFault::kGradientsDropped) {
+    for (const at::Tensor& parameter : policy.parameters) parameter.mutable_grad().reset();
+  }
   at::Tensor x = input.unpack().detach();
   x.requires_grad_(input_requires_grad);
   RecomputeProvider provider(*this);
@@ -193,6 +222,7 @@ void ClosureFrame::recompute() {
   } catch (const StopRecompute& stop) {
     if (stop.frame != this) throw;
   }
+  found.put_back(policy);
   if (policy.preserve_generator) set_cpu_generator_state(state_now);
   TORCH_CHECK(recomputed.size() == alive.size(), "recompute saved fewer tensors than forward");
 }

@@ -8,8 +8,13 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <functional>
+#include <vector>
 
 namespace rematch::testing {
+
+// What checkpoints by closure got wrong in other systems, planted to see that the gate catches it.
+// A recording engine cannot: it repeats no side effect and runs below autocast.
+enum class ClosureFault { kNone, kAutocastLost, kBufferTwice, kGradientsDropped };
 
 struct ClosurePolicy {
   // Whether the `index`-th op of the region is kept. Mutating ops and views never are.
@@ -18,6 +23,10 @@ struct ClosurePolicy {
   };
   bool early_stop = true;
   bool preserve_generator = true;  // one generator state a region, 5,056 bytes on the CPU
+  // Written to by the closure; recompute finds them as forward did and leaves them as they are.
+  std::vector<at::Tensor> buffers = {};
+  std::vector<at::Tensor> parameters = {};  // for kGradientsDropped alone
+  ClosureFault fault = ClosureFault::kNone;
 };
 
 using Region = std::function<at::Tensor(const at::Tensor&)>;
