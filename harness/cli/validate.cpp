@@ -43,6 +43,11 @@ struct Finding {
   std::string problem;  // empty: none
 };
 
+// What could not be parsed names its file already.
+std::string without_name(const std::string& problem, const std::string& file) {
+  return problem.starts_with(file + ": ") ? problem.substr(file.size() + 2) : problem;
+}
+
 Finding check(const std::string& file) {
   Finding finding{file, "", ""};
   try {
@@ -53,7 +58,7 @@ Finding check(const std::string& file) {
   } catch (const UsageError& error) {
     finding.problem = error.what();
   } catch (const FormatError& error) {
-    finding.problem = error.what();
+    finding.problem = without_name(error.what(), file);
   }
   return finding;
 }
@@ -81,13 +86,17 @@ ExitCode run(const Flags& flags) {
 }  // namespace
 
 void add_validate(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "validate",
-      "Holds files to the schema of their kind: trace, profile, plan, policy, point, report");
+  CLI::App* command = app.add_subcommand("validate",
+                                         "Holds files to the schema of their kind: trace, profile, "
+                                         "plan, policy, point, report, compare, "
+                                         "gate");
   auto flags = std::make_shared<Flags>();
   command->add_option("files", flags->files, "JSON files");
   command->add_flag("--json", flags->json, "As JSON");
-  command->footer("Example: rematch validate report.json wan.plan.json");
+  command->footer(
+      "Says the path of the first thing that is wrong in each file.\n"
+      "Example: rematch validate report.json wan.plan.json\n"
+      "Exit codes: 0 all are valid, 2 one is not.");
   command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
 }
 

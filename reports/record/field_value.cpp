@@ -8,17 +8,16 @@ namespace {
 // Beyond it JSON numbers are not exact to readers that hold them as doubles, and so not canonical.
 constexpr std::int64_t kLargestExact = std::int64_t{1} << 53;
 
-std::int64_t exact_integer(const JsonField& field) {
-  return field.integer(-kLargestExact, kLargestExact);
-}
+// Whatever a record counts or measures in whole numbers cannot be less than nothing.
+std::int64_t exact_integer(const JsonField& field) { return field.integer(0, kLargestExact); }
 
 }  // namespace
 
 void read_value(const JsonField& field, bool& value) { value = field.boolean(); }
-void read_value(const JsonField& field, int& value) { value = field.integer32(); }
+void read_value(const JsonField& field, int& value) { value = field.integer32(0); }
 void read_value(const JsonField& field, std::int64_t& value) { value = exact_integer(field); }
 void read_value(const JsonField& field, std::uint64_t& value) {
-  value = static_cast<std::uint64_t>(field.integer(0, kLargestExact));
+  value = static_cast<std::uint64_t>(exact_integer(field));
 }
 void read_value(const JsonField& field, double& value) { value = field.number(); }
 void read_value(const JsonField& field, std::string& value) { value = field.string(); }

@@ -1,0 +1,136 @@
+// Files that are broken, huge, deep or hostile, given to every subcommand that reads reports: one
+// line with the file, exit code 2, nothing on stdout, no file written.
+#include <filesystem>
+
+#include "policies/trace/file.h"
+#include "reports/record/record_json.h"
+#include "tests/harness/cli/command_line.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+
+namespace rematch::testing {
+namespace {
+
+constexpr std::size_t kHuge = 100'000'000;
+
+struct BadFile {
+  const char* name;
+  std::string text;
+  const char* message;  // a part of it
+};
+
+Json report_json() {
+  return report_to_json(
+      Report{sample_provenance(), {sample_point("none"), sample_point("full")}, {}, {}});
+}
+
+std::string replaced(const std::string& text, const std::string& from, const std::string& to) {
+  std::string result = text;
+  const std::size_t found = result.find(from);
+  if (found == std::string::npos) throw std::logic_error("nothing to replace: " + from);
+  return result.replace(found, from.size(), to);
+}
+
+std::vector<BadFile> bad_files() {
+  const std::string good = report_json().dump(1);
+  return {
+      {"empty", "", "is empty"},
+      {"zeros", std::string(10, '\0'), "malformed JSON"},
+      {"not JSON", "<html></html>", "malformed JSON at line 1, column 1"},
+      {"truncated", good.substr(0, good.size() / 2), "malformed JSON at line"},
+      {"another thing behind", good + "{}", "malformed JSON at line"},
+      {"a list", "[1, 2]", "object"},
+      {"no schema", "{}", "schema"},
+      {"other kind", "{\"schema\": \"rematch.plan/1.0\"}", ""},
+      {"other version", replaced(good, "rematch.report/1.0", "rematch.report/2.0"),
+       "rematch.report/2.0"},
+      {"no points", "{\"schema\": \"rematch.report/1.0\"}", ""},
+      {"key twice", replaced(good, "\"seed\":", "\"seed\": 1, \"seed\":"),
+       "key \"seed\" stands twice"},
+      {"NaN", replaced(good, "\"seed\": 1", "\"seed\": NaN"), "malformed JSON at line"},
+      {"out of range", replaced(good, "\"seed\": 1", "\"seed\": 1e999"), "number overflow"},
+      {"larger than a double holds",
+       replaced(good, "\"seed\": 1", "\"seed\": 18446744073709551615"), "seed"},
+      {"negative", replaced(good, "\"counted_steps\": 10", "\"counted_steps\": -10"),
+       "counted_steps"},
+      {"wrong type", replaced(good, "\"points\": [", "\"points\": 3, \"other\": ["), "points"},
+      {"not UTF-8", replaced(good, "Made-up", "Made\xff\xfeup"), "malformed JSON at line"},
+      {"an open surrogate", replaced(good, "Made-up", "Made\\ud800up"), "malformed JSON at line"},
+      {"deep", std::string(100'000, '['), "nested deeper than 100 levels"},
+      {"deep in a known key", replaced(good, "\"seed\": 1", "\"seed\": " + std::string(200, '[')),
+       "nested deeper than 100 levels"},
+  };
+}
+
+std::string write(const ScratchFolder& scratch, const std::string& text) {
+  const std::string file = scratch.file("bad.json");
+  std::ofstream(file, std::ios::binary) << text;
+  return file;
+}
+
+void check_refused(const std::string& arguments, const std::string& file, const char* message) {
+  const Outcome outcome = rematch(arguments);
+  CAPTURE(arguments, outcome.err.substr(0, 300), outcome.out.substr(0, 300));
+  CHECK(outcome.code == 2);
+  CHECK(is_one_clear_line(outcome));
+  CHECK_THAT(outcome.err, Catch::Contains(file) && Catch::Contains(message));
+  CHECK(outcome.err.size() < 400);
+}
+
+}  // namespace
+
+TEST_CASE("every subcommand that reads reports refuses bad files in one line with the file") {
+  const ScratchFolder scratch;
+  const std::string good = scratch.file("good.json");
+  const std::string output = scratch.file("output");
+  write_json_file(good, report_json());
+  for (const BadFile& bad : bad_files()) {
+    CAPTURE(bad.name);
+    const std::string file = write(scratch, bad.text);
+    check_refused("validate " + file, file, bad.message);
+    check_refused("compare " + good + " " + file + " -o " + output, file, bad.message);
+    check_refused("compare " + file + " " + good, file, bad.message);
+    check_refused("gate " + file + " --max-peak-bytes 1GiB -o " + output, file, bad.message);
+    check_refused("gate " + good + " --loss bitwise --reference " + file, file, bad.message);
+    if (std::string(bad.name) != "other kind") {  // render takes other kinds as well
+      check_refused("render " + file + " -o " + output, file, bad.message);
+    }
+    CHECK_FALSE(std::filesystem::exists(output));
+  }
+}
+
+TEST_CASE("files of 100 MB that are none of ours are refused, not swallowed") {
+  const ScratchFolder scratch;
+  for (const BadFile& bad :
+       {BadFile{"one string", "{\"schema\": \"" + std::string(kHuge, 'a') + "\"}", "schema"},
+        BadFile{"open brackets", std::string(kHuge, '['), "nested deeper"},
+        BadFile{"spaces", std::string(kHuge, ' '), "is empty"}}) {
+    CAPTURE(bad.name);
+    const std::string file = write(scratch, bad.text);
+    check_refused("validate " + file, file, bad.message);
+    check_refused("gate " + file + " --max-peak-bytes 1GiB", file, bad.message);
+  }
+}
+
+TEST_CASE("names that are markup stay text in the page") {
+  const ScratchFolder scratch;
+  Report report{sample_provenance(), {sample_point("none")}, {}, {}};
+  const std::string script = "</title><script>alert(1)</script>\" onload=\"x";
+  report.points[0].policy = script;
+  report.points[0].identity.model = script;
+  report.points[0].reason = script;
+  report.provenance.reproduce = script;
+  const std::string file = scratch.file("report.json");
+  write_json_file(file, report_to_json(report));
+  for (const char* format : {"", " --markdown", " --svg front"}) {
+    const Outcome page = rematch("render " + file + format);
+    CAPTURE(format, page.err);
+    CHECK(page.code == 0);
+    if (std::string(format) != " --markdown") {
+      CHECK(page.out.find("<script") == std::string::npos);
+      CHECK(page.out.find("\" onload=") == std::string::npos);
+    }
+  }
+}
+
+}  // namespace rematch::testing
