@@ -1,6 +1,8 @@
 #include "reports/compare/compare.h"
 
 #include <cmath>
+#include <functional>
+#include <random>
 
 #include "policies/trace/file.h"
 #include "reports/record/record_json.h"
@@ -146,6 +148,48 @@ TEST_CASE("many rows need surer differences") {
   const CompareRecord record = compare(report_of(base), report_of(candidate));
   CHECK(metric_of(record, Metric::kStepTime).verdict == CompareVerdict::kUnsure);
   CHECK(metric_of(record, Metric::kStepTime).interval->at(0) > 1.01);
+}
+
+// Block medians with a spread of 2 %, twice the floor; the whole report is one trial.
+double reports_with_alarm(int num_reports, int num_rows, double slowdown,
+                          const std::function<double(std::mt19937&)>& noise) {
+  std::mt19937 bits(5);
+  int alarms = 0;
+  for (int trial = 0; trial < num_reports; ++trial) {
+    std::vector<PointRecord> base;
+    std::vector<PointRecord> candidate;
+    for (int row = 0; row < num_rows; ++row) {
+      std::vector<double> blocks[2];
+      for (int block = 0; block < 8; ++block) {
+        blocks[block % 2].push_back(10000 * (1 + 0.02 * noise(bits)) *
+                                    (block % 2 == 1 ? slowdown : 1));
+      }
+      base.push_back(timed_point(std::to_string(row), blocks[0]));
+      candidate.push_back(timed_point(std::to_string(row), blocks[1]));
+    }
+    CompareSettings settings;
+    settings.metrics = {Metric::kStepTime};
+    const CompareRecord record = compare(report_of(base), report_of(candidate), settings);
+    const auto& verdicts = record.summary.at(Metric::kStepTime);
+    alarms +=
+        verdicts.contains(CompareVerdict::kFaster) || verdicts.contains(CompareVerdict::kSlower)
+            ? 1
+            : 0;
+  }
+  return static_cast<double>(alarms) / num_reports;
+}
+
+TEST_CASE("reports of identical runs raise a false alarm at most once in a hundred", "[property]") {
+  const auto normal = [](std::mt19937& bits) { return std::normal_distribution<double>()(bits); };
+  const auto heavy = [](std::mt19937& bits) {
+    return std::student_t_distribution<double>(3)(bits);
+  };
+  for (const int rows : {1, 14}) {
+    CAPTURE(rows);
+    CHECK(reports_with_alarm(7000 / rows, rows, 1, normal) <= 0.01);
+    CHECK(reports_with_alarm(7000 / rows, rows, 1, heavy) <= 0.01);
+  }
+  CHECK(reports_with_alarm(100, 1, 1.2, normal) > 0.9);
 }
 
 TEST_CASE("counts are compared for one step, and by op where the sums are equal") {
