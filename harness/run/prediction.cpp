@@ -3,6 +3,7 @@
 #include "harness/measure/memory.h"
 #include "harness/measure/memory_probe.h"
 #include "harness/measure/op_counter.h"
+#include "harness/trace/trace_from_record.h"
 #include "harness/trace/tracer.h"
 
 namespace rematch {
@@ -48,6 +49,16 @@ class ProbeListener final : public StepListener {
   MemoryProbe& probe_;
 };
 
+void count_parameter(const at::Tensor& parameter, std::vector<TracedParameters>& kinds) {
+  const TracedParameters kind{parameter.numel(), dtype_name(parameter.scalar_type()), 1};
+  for (TracedParameters& known : kinds) {
+    if (known.elements != kind.elements || known.dtype != kind.dtype) continue;
+    ++known.count;
+    return;
+  }
+  kinds.push_back(kind);
+}
+
 }  // namespace
 
 MetaModel::MetaModel(const ModelSpec& spec, const OptimizerChoice& optimizer,
@@ -57,13 +68,20 @@ MetaModel::MetaModel(const ModelSpec& spec, const OptimizerChoice& optimizer,
 }
 
 Trace MetaModel::trace() {
-  Trace trace = record_trace([this] { return training_.loss(0); });
+  const Batch batch = training_.batch(0);  // of the step, as parameters are: no part of forward
+  const Bytes alive = current_meta_memory().total;
+  Trace trace = record_trace([&] { return training_.loss(batch); });
   training_.clear_gradients();
   trace.model = spec_.preset;
   trace.dimensions = spec_.dimensions;
   trace.dtype = spec_.dtype;
   for (const at::Tensor& parameter : training_.parameter_tensors()) {
     trace.parameter_bytes += Bytes{static_cast<std::int64_t>(parameter.nbytes())};
+    count_parameter(parameter, trace.parameters);
+  }
+  trace.constant_bytes = alive - trace.parameter_bytes;
+  for (const at::Tensor& tensor : training_.optimizer().state()) {
+    trace.constant_bytes -= Bytes{static_cast<std::int64_t>(tensor.nbytes())};
   }
   return trace;
 }

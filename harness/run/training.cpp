@@ -1,6 +1,7 @@
 #include "harness/run/training.h"
 
 #include <ATen/Context.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "harness/measure/phase_guard.h"
 #include "harness/trace/backward_as_with_data.h"
@@ -24,8 +25,13 @@ void Training::use_plan(const Plan& plan, Schedule schedule) {
 
 void Training::use_no_plan() { checkpoint_.reset(); }
 
+Batch Training::batch(std::int64_t index) {
+  const c10::impl::ExcludeDispatchKeyGuard unseen(c10::DispatchKey::Fake);
+  return data_->batch(index);
+}
+
 at::Tensor Training::step(std::int64_t index, StepListener& listener) {
-  const Batch batch = data_->batch(index);
+  const Batch batch = this->batch(index);
   listener.before_step();
   const at::Tensor loss = forward(batch, listener);
   listener.after_forward(loss);
@@ -36,8 +42,6 @@ at::Tensor Training::step(std::int64_t index, StepListener& listener) {
   clear_gradients();
   return loss;
 }
-
-at::Tensor Training::loss(std::int64_t index) { return model_->loss(data_->batch(index)); }
 
 std::vector<at::Tensor> Training::parameter_tensors() const {
   std::vector<at::Tensor> tensors;

@@ -51,8 +51,11 @@ class Training {
   // Returns the loss with what backward left of its graph: a detach would be an op of the step.
   at::Tensor step(std::int64_t index, StepListener& listener);
 
-  // Runs forward of step `index` once and hands over the loss with its graph.
-  at::Tensor loss(std::int64_t index);
+  // The input of step `index`. Making it is no part of the step: no observer sees its ops.
+  Batch batch(std::int64_t index);
+
+  // Runs forward once and hands over the loss with its graph.
+  at::Tensor loss(const Batch& batch) { return model_->loss(batch); }
 
   const std::vector<NamedTensor>& parameters() const { return model_->parameters(); }
   std::vector<at::Tensor> parameter_tensors() const;

@@ -49,6 +49,7 @@ void add_values(const Observations& seen, Trace& trace) {
                             .dtype = observed.dtype,
                             .is_parameter = observed.is_parameter});
     trace.storages[value.storage].bytes = observed.storage_bytes;
+    trace.storages[value.storage].freed_at = seen.freed_at.at(value.storage);
   }
 }
 
@@ -122,6 +123,7 @@ Trace trace_from_observations(Observations seen) {
   trace.blocks = std::move(seen.blocks);
   trace.packs = std::move(seen.packs);
   trace.backward = std::move(seen.backward);
+  trace.gradient_bytes = seen.gradient_bytes;
   return trace;
 }
 

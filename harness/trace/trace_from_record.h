@@ -28,10 +28,12 @@ struct Observations {
   Record record;
   std::vector<ObservedValue> values;  // by value of the record
   std::vector<ObservedOp> ops;        // by op of the record
+  std::vector<OpId> freed_at;         // by storage of the record, as TracedStorage::freed_at
   std::vector<TracedScope> scopes;
   std::vector<TracedBlock> blocks;
   std::vector<TracedPack> packs;
   std::vector<BackwardEvent> backward;
+  Bytes gradient_bytes;
 };
 
 // "float32", "bfloat16", "int64", ...

@@ -1,15 +1,20 @@
 #include "harness/trace/tracer.h"
 
 #include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "harness/engine/generator_state.h"
 #include "harness/engine/interception.h"
 #include "harness/engine/record.h"
 #include "harness/measure/memory.h"
 #include "harness/trace/backward_as_with_data.h"
+#include "harness/trace/node_scopes.h"
+#include "harness/trace/program_holds.h"
 #include "harness/trace/trace_from_record.h"
 #include "models/scope/scope.h"
 
@@ -22,6 +27,21 @@ Bytes bytes_born_in_backward(c10::Device device) {
   return now.at(MemoryTag::kBackward) + now.at(MemoryTag::kGradient);
 }
 
+// Books what autograd leaves in a parameter's gradient as the gradient's.
+class GradientHook final : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit GradientHook(std::shared_ptr<Bytes> total) : total_(std::move(total)) {}
+  void operator()(const torch::autograd::Variable& parameter) override {
+    const at::Tensor& gradient = parameter.grad();
+    if (!gradient.defined() || !gradient.has_storage()) return;
+    *total_ += retag_storage(*gradient.storage().unsafeGetStorageImpl(), MemoryTag::kBackward,
+                             MemoryTag::kGradient);
+  }
+
+ private:
+  std::shared_ptr<Bytes> total_;
+};
+
 // Watches one step from the seat that the engine has: the thread's op mode, saved-tensor provider
 // and scope listener.
 class Tracer final : public OpMode, public SavedTensorProvider, public ScopeListener {
@@ -32,13 +52,23 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
   }
   ~Tracer() override {
     *self_ = nullptr;  // hooks may outlive the tracer with the graph
+    for (const at::Tensor& parameter : parameters_) {
+      torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
+    }
     if (scope_listener() == this) scope_listener() = outer_listener_;
   }
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  void end_forward() {
+  // Whose memory backward is told of is the loss's device: an op need not have a tensor argument.
+  void end_forward(const at::Tensor& loss) {
+    device_ = loss.device();
+    holds_.look(num_ops());
     recorder_.close();
+    for (const at::Tensor& parameter : parameters_) {
+      torch::autograd::impl::set_post_acc_grad_hooks(
+          parameter, std::make_unique<GradientHook>(gradient_bytes_));
+    }
     in_backward_ = true;
   }
 
@@ -58,6 +88,8 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     }
     observations_.ops.push_back(
         {.scope = open_scopes_.empty() ? kNone : open_scopes_.back(), .draws_random = draws});
+    note_kept_by_recorder();
+    holds_.look(num_ops() - 1);
   }
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> make() override;
@@ -67,15 +99,30 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     note_tensor(tensor);
     const std::int32_t value = recorder_.value_of(tensor);
     const Record& record = observations_.record;
-    observations_.packs.push_back({.value = value,
-                                   .version = record.storages[record.values[value].storage].version,
-                                   .at_op = static_cast<OpId>(record.ops.size())});
+    const std::int32_t storage = record.values[value].storage;
+    observations_.packs.push_back(
+        {.value = value, .version = record.storages[storage].version, .at_op = num_ops()});
+    holds_.note_own_reference(storage);
     return static_cast<PackId>(observations_.packs.size()) - 1;
   }
 
-  void note_event(BackwardEvent::Kind kind, PackId pack) {
-    if (in_backward_ && pack != kNone)
-      observations_.backward.push_back({.kind = kind, .pack = pack});
+  void note_demand(PackId pack) {
+    if (!in_backward_ || pack == kNone) return;
+    observations_.backward.push_back({.kind = BackwardEvent::Kind::kDemand,
+                                      .pack = pack,
+                                      .other_bytes = bytes_born_in_backward(device_),
+                                      .gradient_bytes = *gradient_bytes_,
+                                      .scope = node_scopes_.scope_at_work()});
+    handed_out_.push_back(pack);
+  }
+
+  void note_release(PackId pack) {
+    if (pack == kNone) return;
+    std::erase(handed_out_, pack);
+    holds_.drop_own_reference(storage_of(pack));
+    if (in_backward_) {
+      observations_.backward.push_back({.kind = BackwardEvent::Kind::kRelease, .pack = pack});
+    }
   }
 
   void enter(std::string_view name, int index) override {
@@ -94,30 +141,65 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
           {.scope = scope, .list = path.substr(0, path.rfind('.')), .index = index});
     }
     open_scopes_.push_back(scope);
+    node_scopes_.enter(scope);
     if (outer_listener_ != nullptr) outer_listener_->enter(name, index);
   }
 
   void leave() noexcept override {
     observations_.scopes[open_scopes_.back()].end_op = num_ops();
     open_scopes_.pop_back();
+    if (!open_scopes_.empty()) node_scopes_.enter(open_scopes_.back());
     if (outer_listener_ != nullptr) outer_listener_->leave();
   }
 
-  Observations take() { return std::move(observations_); }
+  Observations take() {
+    observations_.gradient_bytes = *gradient_bytes_;
+    observations_.freed_at = holds_.freed_at(observations_.record.storages.size());
+    return std::move(observations_);
+  }
 
  private:
   OpId num_ops() const { return static_cast<OpId>(observations_.record.ops.size()); }
 
   void run_in_backward(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                        torch::jit::Stack* stack, std::size_t depth) {
-    c10::Device device(c10::kCPU);
-    for (const c10::IValue& value : *stack) {
-      if (value.isTensor() && value.toTensor().defined()) device = value.toTensor().device();
-    }
     call_next(op, keys, stack, depth);
+    note_put_away();
     observations_.backward.push_back({.kind = BackwardEvent::Kind::kOp,
                                       .op = facts_of(op).name,
-                                      .other_bytes = bytes_born_in_backward(device)});
+                                      .other_bytes = bytes_born_in_backward(device_),
+                                      .gradient_bytes = *gradient_bytes_,
+                                      .scope = node_scopes_.scope_at_work()});
+  }
+
+  StorageId storage_of(PackId pack) const {
+    const Record& record = observations_.record;
+    return record.values[observations_.packs[pack].value].storage;
+  }
+
+  // A formula may have dropped what it unpacked before its last op.
+  void note_put_away() {
+    std::erase_if(handed_out_, [this](PackId pack) {
+      if (observations_.record.values[observations_.packs[pack].value].op == kNoOp) return true;
+      if (holds_.is_held(storage_of(pack))) return false;
+      observations_.backward.push_back({.kind = BackwardEvent::Kind::kPutAway, .pack = pack});
+      return true;
+    });
+  }
+
+  void note_kept_by_recorder() {
+    const Record& record = observations_.record;
+    const RecordedOp& op = record.ops.back();
+    const auto note = [&](std::int32_t value) {
+      if (value < 0 || record.values[value].op == kNoOp || !record.values[value].kept.defined()) {
+        return;
+      }
+      if (kept_by_recorder_.insert(value).second) {
+        holds_.note_own_reference(record.values[value].storage);
+      }
+    };
+    for (std::size_t i = 0; i < op.num_uses; ++i) note(record.uses[op.first_use + i].value);
+    for (std::size_t i = 0; i < op.num_outputs; ++i) note(record.outputs[op.first_output + i]);
   }
 
   void note_tensors(const c10::IValue& argument) {
@@ -146,36 +228,47 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     seen.storage_bytes = {
         tensor.has_storage() ? static_cast<std::int64_t>(tensor.storage().nbytes()) : 0};
     seen.is_parameter = tensor.requires_grad() && tensor.is_leaf();
+    const RecordedValue& recorded = observations_.record.values[value];
+    if (seen.is_parameter) {
+      parameters_.push_back(tensor);
+    } else if (recorded.op != kNoOp && tensor.has_storage()) {
+      holds_.watch(recorded.storage, tensor.storage());
+    }
   }
 
   const std::shared_ptr<Tracer*> self_ = std::make_shared<Tracer*>(this);
   Observations observations_;
   Recorder recorder_;
+  ProgramHolds holds_;
+  std::set<std::int32_t> kept_by_recorder_;  // values, not many
+  NodeScopes node_scopes_;
+  std::vector<PackId> handed_out_;  // in a formula's hands, as far as is known
+  std::vector<at::Tensor> parameters_;
+  const std::shared_ptr<Bytes> gradient_bytes_ = std::make_shared<Bytes>();
   const std::string region_ = "(trace)";
   ScopeListener* outer_listener_;
   std::vector<ScopeId> open_scopes_;
   bool in_backward_ = false;
+  c10::Device device_{c10::kCPU};
 };
 
 // Saves as autograd does without hooks, and tells the tracer when backward asks and lets go.
 class ObservedSave final : public torch::autograd::SavedVariableHooks {
  public:
   explicit ObservedSave(std::shared_ptr<Tracer*> tracer) : tracer_(std::move(tracer)) {}
-  ~ObservedSave() override { note(BackwardEvent::Kind::kRelease); }
+  ~ObservedSave() override {
+    if (*tracer_ != nullptr) (*tracer_)->note_release(pack_);
+  }
   void call_pack_hook(const at::Tensor& tensor) override {
     pack_ = (*tracer_)->pack(tensor);
     saved_ = without_graph(tensor);
   }
   at::Tensor call_unpack_hook() override {
-    note(BackwardEvent::Kind::kDemand);
-    return saved_;
+    if (*tracer_ != nullptr) (*tracer_)->note_demand(pack_);
+    return without_graph(saved_);  // a reference of its own, which tells when it is put away
   }
 
  private:
-  void note(BackwardEvent::Kind kind) {
-    if (*tracer_ != nullptr) (*tracer_)->note_event(kind, pack_);
-  }
-
   std::shared_ptr<Tracer*> tracer_;  // null inside once the tracer is gone
   PackId pack_ = kNone;
   at::Tensor saved_;
@@ -199,7 +292,7 @@ Trace record_trace(const std::function<at::Tensor()>& loss) {
       MemoryTagGuard tag(MemoryTag::kForward);
       value = loss();
     }
-    tracer.end_forward();
+    tracer.end_forward(value);
     MemoryTagGuard tag(MemoryTag::kBackward);
     value.backward();
   }

@@ -62,12 +62,12 @@ class GraphBuilder {
  public:
   GraphBuilder(const Trace& trace, OpRange range) : trace_(trace) { graph_.range = range; }
 
-  RegionGraph build() {
+  RegionGraph build(const std::vector<PackEvents>& pack_events) {
     for (OpId op = graph_.range.first; op < graph_.range.end; ++op) add_op(op);
     add_slots();
     note_side_effects();
     note_constants();
-    add_events();
+    add_events(pack_events);
     return std::move(graph_);
   }
 
@@ -145,21 +145,34 @@ class GraphBuilder {
     }
   }
 
-  void add_events() {
-    std::size_t last = 0;
-    Bytes other;
-    for (const BackwardEvent& event : trace_.backward) {
+  void add_events(const std::vector<PackEvents>& pack_events) {
+    std::size_t first = trace_.backward.size();
+    std::size_t end = 0;
+    for (const RegionSlot& slot : graph_.slots) {
+      const PackEvents& events = pack_events[slot.pack];
+      if (events.end == 0) continue;
+      first = std::min(first, events.first);
+      end = std::max(end, events.end);
+    }
+    graph_.other_bytes_before = other_bytes_before(first);
+    for (std::size_t index = first; index < end; ++index) {
+      const BackwardEvent& event = trace_.backward[index];
       if (event.kind == BackwardEvent::Kind::kOp) {
-        other = event.other_bytes;
-        if (graph_.events.empty()) continue;
-        graph_.events.push_back({event.kind, kNone, other - graph_.other_bytes_before});
+        graph_.events.push_back({event.kind, kNone, event.other_bytes - graph_.other_bytes_before});
       } else if (const int slot = slot_of(event.pack); slot != kNone) {
-        if (graph_.events.empty()) graph_.other_bytes_before = other;
         graph_.events.push_back({event.kind, slot, {}});
-        last = graph_.events.size();
       }
     }
-    graph_.events.resize(last);
+  }
+
+  // After the last op before an event.
+  Bytes other_bytes_before(std::size_t event) const {
+    if (event >= trace_.backward.size()) return {};
+    while (event-- > 0) {
+      const BackwardEvent& earlier = trace_.backward[event];
+      if (earlier.kind == BackwardEvent::Kind::kOp) return earlier.other_bytes;
+    }
+    return {};
   }
 
   int slot_of(PackId pack) const {
@@ -254,8 +267,24 @@ std::vector<PackId> packs_of(const Trace& trace, OpRange range) {
   return packs;
 }
 
+std::vector<PackEvents> index_backward(const Trace& trace) {
+  std::vector<PackEvents> packs(trace.packs.size());
+  for (std::size_t index = 0; index < trace.backward.size(); ++index) {
+    const PackId pack = trace.backward[index].pack;
+    if (pack == kNone) continue;
+    if (packs[pack].end == 0) packs[pack].first = index;
+    packs[pack].end = index + 1;
+  }
+  return packs;
+}
+
 RegionGraph make_region_graph(const Trace& trace, OpRange range) {
-  return GraphBuilder(trace, range).build();
+  return make_region_graph(trace, range, index_backward(trace));
+}
+
+RegionGraph make_region_graph(const Trace& trace, OpRange range,
+                              const std::vector<PackEvents>& pack_events) {
+  return GraphBuilder(trace, range).build(pack_events);
 }
 
 bool same_behaviour(const RegionGraph& a, const RegionGraph& b) {

@@ -72,7 +72,7 @@ struct RegionSlot {
 // out.
 struct RegionEvent {
   BackwardEvent::Kind kind = BackwardEvent::Kind::kOp;
-  int slot = kNone;   // kDemand, kRelease
+  int slot = kNone;   // all but kOp
   Bytes other_bytes;  // kOp: above RegionGraph::other_bytes_before
   bool operator==(const RegionEvent&) const = default;
 };
@@ -92,7 +92,17 @@ struct RegionGraph {
 // Do two regions behave alike under every schedule, but for a constant amount of other bytes.
 bool same_behaviour(const RegionGraph& a, const RegionGraph& b);
 
+// Where backward first and last names each pack; {0, 0} for packs it never names. Made once, it
+// serves every region of the trace.
+struct PackEvents {
+  std::size_t first = 0;
+  std::size_t end = 0;  // one past the last
+};
+std::vector<PackEvents> index_backward(const Trace& trace);
+
 RegionGraph make_region_graph(const Trace& trace, OpRange range);
+RegionGraph make_region_graph(const Trace& trace, OpRange range,
+                              const std::vector<PackEvents>& pack_events);
 
 // Per local value: is it held from forward to backward. Constants, and the fresh outputs of saved
 // and offloaded ops; never a view's, a mutating op's, or one whose storage the region writes later,

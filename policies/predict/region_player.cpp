@@ -19,6 +19,8 @@ class RegionPlayer {
 
   RegionSimulation play() {
     result_.kept = state_.held();
+    result_.timeline.kept = state_.originals();
+    num_alive_ = graph_.slots.size();
     for (const RegionStorage& storage : graph_.storages) {
       if (storage.is_input) result_.inputs += storage.bytes;
     }
@@ -31,9 +33,15 @@ class RegionPlayer {
           break;
         case BackwardEvent::Kind::kDemand:
           demand(event.slot);
+          end_event();
+          break;
+        case BackwardEvent::Kind::kPutAway:
+          state_.finish(event.slot);
+          end_event();
           break;
         case BackwardEvent::Kind::kRelease:
           release(event.slot);
+          end_event();
       }
     }
     if (!result_.curve.empty()) {
@@ -88,13 +96,41 @@ class RegionPlayer {
   void run(const std::vector<int>& ops) {
     for (int op : ops) {
       result_.executed.push_back({graph_.range.first + op, graph_.slots[demanded_].pack});
-      sample(state_.execute(op));
+      const ReplayState::Running running = state_.execute(op);
+      sample(running.most);
+      note_boundary(op, running.at_boundary);
     }
+  }
+
+  // At the boundary what the op's inputs were is gone, and its results are all there.
+  void note_boundary(int op, Bytes held) {
+    note_let_go();
+    result_.timeline.steps.push_back({kNone, op, held - state_.held_originals()});
+  }
+
+  void note_let_go() {
+    for (int storage : state_.take_originals_let_go()) {
+      result_.timeline.steps.push_back({storage, kNone, {}});
+    }
+  }
+
+  void end_event() {
+    note_let_go();
+    if (num_alive_ == 0 && !result_.timeline.ends) {
+      for (int storage : state_.originals()) {
+        result_.timeline.steps.push_back({storage, kNone, {}});
+      }
+      result_.timeline.ends = true;
+    }
+    const Bytes recomputed =
+        result_.timeline.ends ? Bytes{} : state_.held() - state_.held_originals();
+    result_.timeline.events.push_back({result_.timeline.steps.size(), recomputed});
   }
 
   void release(int slot) {
     if (!alive_[slot]) return;
     alive_[slot] = false;
+    --num_alive_;
     state_.finish(slot);
     state_.drop(slot);
   }
@@ -108,6 +144,7 @@ class RegionPlayer {
   std::vector<bool> kept_;
   ReplayState state_;
   std::vector<bool> alive_;  // by slot
+  std::size_t num_alive_ = 0;
   int demanded_ = kNone;
   bool begun_ = false;
   Bytes other_;  // above other_bytes_before

@@ -13,10 +13,16 @@ ReplayState::ReplayState(const RegionGraph& graph, const std::vector<bool>& kept
       planned_slots_(graph.slots.size(), false),
       taken_(graph.slots.size(), false),
       readers_(graph.storages.size()),
-      listed_in_(graph.ops.size(), 0) {
+      listed_in_(graph.ops.size(), 0),
+      is_original_(graph.storages.size(), false) {
   for (std::size_t value = 0; value < kept.size(); ++value) {
-    if (kept[value]) hold(static_cast<int>(value));
     if (graph.values[value].constant) ++num_uses_[value];  // never given away
+    if (!kept[value]) continue;
+    hold(static_cast<int>(value));
+    const int storage = graph.values[value].storage;
+    if (graph.storages[storage].outside || is_original_[storage]) continue;
+    is_original_[storage] = true;
+    held_originals_ += graph.storages[storage].bytes;
   }
   for (std::size_t op = 0; op < graph.ops.size(); ++op) {
     for (const RegionUse& read : graph.ops[op].reads) {
@@ -114,24 +120,28 @@ void ReplayState::require_op(int op, std::size_t at_most, std::vector<int>& ops)
   for (const RegionUse& read : graph_.ops[op].reads) require(read, at_most, ops);
 }
 
-Bytes ReplayState::execute(int op_index) {
+ReplayState::Running ReplayState::execute(int op_index) {
   const RegionOp& op = graph_.ops[op_index];
   planned_[op_index] = false;
   Bytes replaced;  // kept, and made again because another output of the op was not kept
   for (int output : op.outputs) {
-    const RegionStorage& storage = graph_.storages[graph_.values[output].storage];
+    const int storage = graph_.values[output].storage;
     if (is_available(output)) {
-      if (!storage.outside) replaced += storage.bytes;
+      if (!graph_.storages[storage].outside) replaced += graph_.storages[storage].bytes;
+      let_go_of_original(storage);  // another instance of it is held
     } else {
       hold(output);
     }
   }
-  const Bytes held_while_running = held_ + replaced;
+  const Bytes most = held_ + replaced;
+  for (int written : op.writes) retain(written);  // an in-place op returns what it wrote
   for (const RegionUse& read : op.reads) drop_use(read.value);
+  const Bytes at_boundary = held_ + replaced;
+  for (int written : op.writes) release(written);
   for (int output : op.outputs) {
     if (num_uses_[output] == 0 && is_available(output)) let_go(output);
   }
-  return held_while_running;
+  return {most, at_boundary};
 }
 
 void ReplayState::take(int slot) {
@@ -222,7 +232,23 @@ void ReplayState::retain(int storage) {
 void ReplayState::release(int storage) {
   if (--num_holders_[storage] == 0 && !graph_.storages[storage].outside) {
     held_ -= graph_.storages[storage].bytes;
+    let_go_of_original(storage);
   }
+}
+
+void ReplayState::let_go_of_original(int storage) {
+  if (!is_original_[storage]) return;
+  is_original_[storage] = false;
+  held_originals_ -= graph_.storages[storage].bytes;
+  originals_let_go_.push_back(storage);
+}
+
+std::vector<int> ReplayState::originals() const {
+  std::vector<int> storages;
+  for (std::size_t storage = 0; storage < is_original_.size(); ++storage) {
+    if (is_original_[storage]) storages.push_back(static_cast<int>(storage));
+  }
+  return storages;
 }
 
 void ReplayState::drop_use(int value) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "policies/predict/region.h"
@@ -25,8 +26,12 @@ class ReplayState {
   std::vector<int> missing() const;
   std::vector<int> missing(int slot, std::size_t at_most = SIZE_MAX) const;
 
-  // Runs an op and lets go of what nobody needs after it. Returns the bytes held while it ran.
-  Bytes execute(int op);
+  // Runs an op and lets go of what nobody needs after it.
+  struct Running {
+    Bytes most;         // held while it ran, its inputs included
+    Bytes at_boundary;  // held when it has run: inputs given away, results still all there
+  };
+  Running execute(int op);
 
   // Backward asks for a slot, is done with it, or drops it without having asked.
   void take(int slot);
@@ -35,6 +40,12 @@ class ReplayState {
 
   bool is_planned_slot(int slot) const { return planned_slots_[slot]; }
   Bytes held() const { return held_; }
+  // Those of them that forward made: kept values.
+  Bytes held_originals() const { return held_originals_; }
+
+  // Local storages that are held from forward on, and those let go of since the last call.
+  std::vector<int> originals() const;
+  std::vector<int> take_originals_let_go() { return std::exchange(originals_let_go_, {}); }
 
   // Bytes that go if `ops` run now, less the bytes that stay because of it.
   Bytes gain_of(const std::vector<int>& ops) const;
@@ -56,6 +67,7 @@ class ReplayState {
   void retain(int storage);
   void release(int storage);
   void drop_use(int value);
+  void let_go_of_original(int storage);
   bool is_available(int value) const { return available_[value]; }
 
   const RegionGraph& graph_;
@@ -70,6 +82,9 @@ class ReplayState {
   mutable std::vector<std::uint32_t> listed_in_;  // by op: the last search that listed it
   mutable std::uint32_t search_ = 0;
   Bytes held_;
+  std::vector<bool> is_original_;  // by storage: forward's instance of it is held
+  Bytes held_originals_;
+  std::vector<int> originals_let_go_;
 };
 
 }  // namespace rematch

@@ -6,6 +6,7 @@
 
 #include "policies/plan/plan.h"
 #include "policies/predict/region.h"
+#include "policies/predict/region_timeline.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
@@ -26,6 +27,7 @@ struct RegionSimulation {
   // Its inputs, the same all the time, are left out.
   std::vector<Bytes> curve;
   Bytes peak;  // of the curve
+  RegionTimeline timeline;
 };
 
 // Ops [first_op, end_op) are the region, `type` what the plan says of it.

@@ -168,6 +168,7 @@ SegmentType relative_type(const Trace& trace, const Stretch& stretch, Segment& s
     value.storage = storage_id(value.storage);
   }
   type.storages = slice(trace.storages, first.storage, end.storage);
+  for (TracedStorage& storage : type.storages) storage.freed_at = op_id(storage.freed_at);
   type.scopes = slice(trace.scopes, first.scope, end.scope);
   for (TracedScope& scope : type.scopes) {
     scope.path = relative_path(scope.path, stretch.path);
@@ -217,18 +218,18 @@ class BackwardCutter {
 
   void close() {
     if (events_.empty()) return;
-    const PackId first_pack = stretch_ ? stretch_->first.pack : 0;
+    const Cut first = stretch_ ? stretch_->first : Cut{};
     for (BackwardEvent& event : events_) {
-      if (event.pack != kNone) {
-        event.pack -= first_pack;
-        continue;
-      }
-      const Bytes bytes = event.other_bytes;
-      event.other_bytes -= previous_bytes_;
-      previous_bytes_ = bytes;
+      event.scope = relative_scope(event.scope, first.scope);
+      if (event.pack != kNone) event.pack -= first.pack;
+      if (!has_bytes(event)) continue;
+      const BackwardEvent absolute = event;
+      event.other_bytes -= previous_.other_bytes;
+      event.gradient_bytes -= previous_.gradient_bytes;
+      previous_ = absolute;
     }
     const int type = index_of(result_.backward_types, std::move(events_));
-    result_.backward.push_back({type, first_pack});
+    result_.backward.push_back({type, first.pack, first.scope});
     events_.clear();
   }
 
@@ -237,7 +238,7 @@ class BackwardCutter {
   SegmentedTrace& result_;
   const Stretch* stretch_ = nullptr;
   std::vector<BackwardEvent> events_;
-  Bytes previous_bytes_;
+  BackwardEvent previous_;  // the last one with bytes
 };
 
 }  // namespace

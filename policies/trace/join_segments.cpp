@@ -46,11 +46,6 @@ std::int32_t moved(std::string_view what, std::int32_t position, std::int32_t by
   return static_cast<std::int32_t>(result);
 }
 
-template <class T>
-void append(std::vector<T>& table, const std::vector<T>& stretch) {
-  table.insert(table.end(), stretch.begin(), stretch.end());
-}
-
 void add_segment(const SegmentType& type, const Segment& segment, Trace& trace) {
   const OpId first_op = size_of(trace.ops);
   const Absolute op_id("op", first_op, size_of(type.ops), segment.outside_ops);
@@ -72,7 +67,10 @@ void add_segment(const SegmentType& type, const Segment& segment, Trace& trace) 
     value.storage = storage_id(value.storage);
     trace.values.push_back(std::move(value));
   }
-  append(trace.storages, type.storages);
+  for (TracedStorage storage : type.storages) {
+    storage.freed_at = op_id(storage.freed_at);
+    trace.storages.push_back(storage);
+  }
   for (TracedScope scope : type.scopes) {
     if (!segment.path.empty() && scope.path == ".") {
       scope.path = segment.path;
@@ -113,17 +111,28 @@ void refuse_more_than_a_step(const SegmentedTrace& segmented) {
   }
 }
 
+void add_change(Bytes& total, Bytes& change) {
+  if (__builtin_add_overflow(total.count, change.count, &total.count)) {
+    throw FormatError("bytes in backward are out of range");
+  }
+  change = total;
+}
+
+ScopeId absolute_scope(ScopeId scope, ScopeId first) {
+  if (scope == kNone) return kNone;
+  return moved("scope", scope > kNone ? scope : scope + 1, first);
+}
+
 void add_backward(const SegmentedTrace& segmented, Trace& trace) {
-  std::int64_t bytes = 0;
+  Bytes other;
+  Bytes gradients;
   for (const BackwardRun& run : segmented.backward) {
     for (BackwardEvent event : segmented.backward_types[static_cast<std::size_t>(run.type)]) {
-      if (event.kind == BackwardEvent::Kind::kOp) {
-        if (__builtin_add_overflow(bytes, event.other_bytes.count, &bytes)) {
-          throw FormatError("bytes in backward are out of range");
-        }
-        event.other_bytes = {bytes};
-      } else {
-        event.pack = moved("pack", event.pack, run.first_pack);
+      event.scope = absolute_scope(event.scope, run.first_scope);
+      if (event.pack != kNone) event.pack = moved("pack", event.pack, run.first_pack);
+      if (has_bytes(event)) {
+        add_change(other, event.other_bytes);
+        add_change(gradients, event.gradient_bytes);
       }
       trace.backward.push_back(std::move(event));
     }

@@ -29,6 +29,17 @@ constexpr std::int32_t outside_id(std::size_t index) {
 constexpr bool is_outside(std::int32_t id) { return id <= -2; }
 constexpr std::size_t outside_index(std::int32_t id) { return static_cast<std::size_t>(-2 - id); }
 
+// A scope of backward relative to its run may lie before the run's first: -1 is spoken for by
+// kNone, so those before are counted from -2.
+constexpr ScopeId relative_scope(ScopeId scope, ScopeId first) {
+  return scope == kNone || scope >= first ? (scope == kNone ? kNone : scope - first)
+                                          : scope - first - 1;
+}
+
+inline bool has_bytes(const BackwardEvent& event) {
+  return event.kind == BackwardEvent::Kind::kDemand || event.kind == BackwardEvent::Kind::kOp;
+}
+
 // A place where a type stands in the trace, with what its outside ids are there.
 struct Segment {
   int type = 0;
@@ -39,11 +50,12 @@ struct Segment {
   std::vector<ScopeId> outside_scopes;
 };
 
-// A stretch of backward: packs are counted from `first_pack`, and bytes of an op are the change
-// from the op before it.
+// A stretch of backward: packs are counted from `first_pack`, scopes from `first_scope` (see
+// relative_scope()), and bytes are the change from the event before.
 struct BackwardRun {
   int type = 0;
   PackId first_pack = 0;
+  ScopeId first_scope = 0;
 };
 
 struct SegmentedTrace {

@@ -25,6 +25,10 @@ inline constexpr std::int32_t kNone = -1;
 
 struct TracedStorage {
   Bytes bytes;
+  // The program holds what op made it until this op has begun: at the boundary after it, only
+  // autograd, or a region, can still hold it. The number of ops: until forward returns. kNone: to
+  // the end of the step, as the loss, and all that comes from outside.
+  OpId freed_at = kNone;
   bool operator==(const TracedStorage&) const = default;
 };
 
@@ -88,12 +92,28 @@ struct TracedPack {
 // Backward of the run without checkpointing, in order: which saved tensors it asks for and lets
 // go of, and the bytes of everything it made itself (gradients, temporaries) after each op.
 struct BackwardEvent {
-  enum class Kind : std::uint8_t { kDemand, kRelease, kOp };
+  // kPutAway: what a demand gave is in nobody's hands any more, before an op that runs ahead of the
+  // release. Without one the release is also that.
+  enum class Kind : std::uint8_t { kDemand, kPutAway, kRelease, kOp };
   Kind kind = Kind::kOp;
-  PackId pack = kNone;  // kDemand, kRelease
+  PackId pack = kNone;  // all but kOp
   std::string op;       // kOp: name
-  Bytes other_bytes;    // kOp: bytes born in backward and alive after the op
+  // kDemand, kOp: bytes born in backward and alive before the demand, after the op; and those of
+  // them that are gradients of parameters.
+  Bytes other_bytes;
+  Bytes gradient_bytes;
+  // kDemand, kOp: the innermost scope that was open in forward when autograd made the node that is
+  // at work.
+  ScopeId scope = kNone;
   bool operator==(const BackwardEvent&) const = default;
+};
+
+// Parameters of one size and type: what an optimizer's state is made for.
+struct TracedParameters {
+  std::int64_t elements = 0;
+  std::string dtype;
+  std::int64_t count = 0;
+  bool operator==(const TracedParameters&) const = default;
 };
 
 struct Trace {
@@ -108,6 +128,11 @@ struct Trace {
   std::vector<TracedPack> packs;
   std::vector<BackwardEvent> backward;
   Bytes parameter_bytes;
+  std::vector<TracedParameters> parameters;  // each size and type once
+  // What else is there before the step and to its end, the optimizer's state left out: frozen
+  // weights, tables, the batch.
+  Bytes constant_bytes;
+  Bytes gradient_bytes;  // of all parameters, when backward is over
   bool operator==(const Trace&) const = default;
 };
 

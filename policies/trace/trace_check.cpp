@@ -112,6 +112,25 @@ Problem check_ops(const Trace& trace) {
   return std::nullopt;
 }
 
+// Of storages with a valid producer.
+Problem check_lifetimes(const Trace& trace) {
+  std::vector<OpId> producers(trace.storages.size(), kNone);
+  for (auto value = trace.values.rbegin(); value != trace.values.rend(); ++value) {
+    producers[static_cast<std::size_t>(value->storage)] = value->producer;
+  }
+  for (std::size_t index = 0; index < trace.storages.size(); ++index) {
+    const OpId freed_at = trace.storages[index].freed_at;
+    if (freed_at == kNone) continue;
+    if (producers[index] == kNone || freed_at <= producers[index] ||
+        static_cast<std::size_t>(freed_at) > trace.ops.size()) {
+      return Place("storage", index)
+          .says("is freed at op " + std::to_string(freed_at) + " and made by op " +
+                std::to_string(producers[index]));
+    }
+  }
+  return std::nullopt;
+}
+
 Problem check_scopes(const Trace& trace) {
   for (std::size_t index = 0; index < trace.scopes.size(); ++index) {
     const TracedScope& scope = trace.scopes[index];
@@ -156,18 +175,26 @@ Problem check_backward(const Trace& trace) {
   for (std::size_t index = 0; index < trace.backward.size(); ++index) {
     const BackwardEvent& event = trace.backward[index];
     const Place place("backward event", index, event.op);
+    if (!none_or_in_range(event.scope, trace.scopes.size())) {
+      return place.refers("scope", event.scope, trace.scopes.size());
+    }
+    if (!is_count(event.other_bytes.count)) {
+      return place.says("leaves " + std::to_string(event.other_bytes.count) + " bytes");
+    }
+    if (!is_count(event.gradient_bytes.count) || event.gradient_bytes > event.other_bytes) {
+      return place.says("leaves " + std::to_string(event.gradient_bytes.count) +
+                        " bytes of gradients among " + std::to_string(event.other_bytes.count));
+    }
     if (event.kind == BackwardEvent::Kind::kOp) {
       if (event.op.empty() || event.pack != kNone) return place.says("is no op");
-      if (!is_count(event.other_bytes.count)) {
-        return place.says("leaves " + std::to_string(event.other_bytes.count) + " bytes");
-      }
-    } else {
-      if (!in_range(event.pack, trace.packs.size())) {
-        return place.refers("pack", event.pack, trace.packs.size());
-      }
-      if (!event.op.empty() || event.other_bytes.count != 0) {
-        return place.says("is both a pack's event and an op");
-      }
+      continue;
+    }
+    if (!in_range(event.pack, trace.packs.size())) {
+      return place.refers("pack", event.pack, trace.packs.size());
+    }
+    if (!event.op.empty()) return place.says("is both a pack's event and an op");
+    if (event.kind != BackwardEvent::Kind::kDemand && event.other_bytes.count != 0) {
+      return place.says("lets go of a pack and has bytes");
     }
   }
   return std::nullopt;
@@ -176,12 +203,23 @@ Problem check_backward(const Trace& trace) {
 }  // namespace
 
 std::optional<std::string> trace_problem(const Trace& trace) {
-  for (const auto& check :
-       {check_storages, check_values, check_ops, check_scopes, check_packs, check_backward}) {
+  for (const auto& check : {check_storages, check_values, check_ops, check_lifetimes, check_scopes,
+                            check_packs, check_backward}) {
     if (auto problem = check(trace)) return problem;
   }
   if (!is_count(trace.parameter_bytes.count)) {
     return "parameters have " + std::to_string(trace.parameter_bytes.count) + " bytes";
+  }
+  if (!is_count(trace.constant_bytes.count)) {
+    return "constants have " + std::to_string(trace.constant_bytes.count) + " bytes";
+  }
+  if (!is_count(trace.gradient_bytes.count)) {
+    return "gradients have " + std::to_string(trace.gradient_bytes.count) + " bytes";
+  }
+  for (const TracedParameters& parameters : trace.parameters) {
+    if (is_count(parameters.elements) && is_count(parameters.count)) continue;
+    return "there are " + std::to_string(parameters.count) + " parameters of " +
+           std::to_string(parameters.elements) + " elements";
   }
   return std::nullopt;
 }

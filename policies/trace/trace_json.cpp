@@ -142,6 +142,9 @@ Json type_to_json(const SegmentType& type) {
           {"storage_bytes",
            list_to_json(type.storages,
                         [](const TracedStorage& storage) { return storage.bytes.count; })},
+          {"storage_freed_at",
+           list_to_json(type.storages,
+                        [](const TracedStorage& storage) { return id_to_json(storage.freed_at); })},
           {"scopes", list_to_json(type.scopes, scope_to_json)},
           {"packs", list_to_json(type.packs, pack_to_json)}};
 }
@@ -153,6 +156,14 @@ SegmentType type_from_json(const JsonField& field) {
   type.storages = list_from_json<TracedStorage>(
       field.at("storage_bytes"),
       [](const JsonField& bytes) { return TracedStorage{Bytes{bytes.integer(0)}}; });
+  const JsonField freed_at = field.at("storage_freed_at");
+  if (freed_at.size() != type.storages.size()) {
+    freed_at.fail("has " + std::to_string(freed_at.size()) + " entries beside " +
+                  std::to_string(type.storages.size()) + " storage_bytes");
+  }
+  for (std::size_t index = 0; index < freed_at.size(); ++index) {
+    type.storages[index].freed_at = id_or_none_from_json(freed_at.at(index));
+  }
   type.scopes = list_from_json<TracedScope>(field.at("scopes"), scope_from_json);
   type.packs = list_from_json<TracedPack>(field.at("packs"), pack_from_json);
   return type;
@@ -199,23 +210,55 @@ TracedBlock block_from_json(const JsonField& field) {
           field.at("index").integer32(0)};
 }
 
+Json parameters_to_json(const TracedParameters& parameters) {
+  return {
+      {"elements", parameters.elements}, {"dtype", parameters.dtype}, {"count", parameters.count}};
+}
+
+TracedParameters parameters_from_json(const JsonField& field) {
+  return {field.at("elements").integer(0), field.at("dtype").string(),
+          field.at("count").integer(0)};
+}
+
 Json event_to_json(const BackwardEvent& event) {
-  if (event.kind == BackwardEvent::Kind::kDemand) return {{"demand", event.pack}};
   if (event.kind == BackwardEvent::Kind::kRelease) return {{"release", event.pack}};
-  return {{"op", event.op}, {"bytes_change", event.other_bytes.count}};
+  if (event.kind == BackwardEvent::Kind::kPutAway) return {{"put_away", event.pack}};
+  Json json;
+  if (event.kind == BackwardEvent::Kind::kDemand) {
+    json = {{"demand", event.pack}};
+  } else {
+    json = {{"op", event.op}};
+  }
+  json["scope"] = id_to_json(event.scope);
+  if (event.other_bytes.count != 0) json["bytes_change"] = event.other_bytes.count;
+  if (event.gradient_bytes.count != 0) {
+    json["gradient_bytes_change"] = event.gradient_bytes.count;
+  }
+  return json;
 }
 
 BackwardEvent event_from_json(const JsonField& field) {
   BackwardEvent event;
+  if (const auto release = field.find("release")) {
+    event.kind = BackwardEvent::Kind::kRelease;
+    event.pack = release->integer32(0);
+    return event;
+  }
+  if (const auto put_away = field.find("put_away")) {
+    event.kind = BackwardEvent::Kind::kPutAway;
+    event.pack = put_away->integer32(0);
+    return event;
+  }
   if (const auto demand = field.find("demand")) {
     event.kind = BackwardEvent::Kind::kDemand;
     event.pack = demand->integer32(0);
-  } else if (const auto release = field.find("release")) {
-    event.kind = BackwardEvent::Kind::kRelease;
-    event.pack = release->integer32(0);
   } else {
     event.op = field.at("op").string();
-    event.other_bytes = {field.at("bytes_change").integer()};
+  }
+  event.scope = id_or_none_from_json(field.at("scope"));
+  if (const auto change = field.find("bytes_change")) event.other_bytes = {change->integer()};
+  if (const auto change = field.find("gradient_bytes_change")) {
+    event.gradient_bytes = {change->integer()};
   }
   return event;
 }
@@ -239,7 +282,8 @@ SegmentedTrace segmented_from_json(const JsonField& root) {
   segmented.backward =
       list_from_json<BackwardRun>(root.at("backward"), [&](const JsonField& field) {
         return BackwardRun{type_index(field.at("type"), segmented.backward_types.size()),
-                           field.at("first_pack").integer32(0)};
+                           field.at("first_pack").integer32(0),
+                           field.at("first_scope").integer32(0)};
       });
   return segmented;
 }
@@ -255,13 +299,17 @@ Json trace_to_json(const Trace& trace) {
                {"model", trace.model},
                {"dimensions", trace.dimensions},
                {"dtype", trace.dtype},
-               {"parameter_bytes", trace.parameter_bytes.count}};
+               {"parameter_bytes", trace.parameter_bytes.count},
+               {"parameters", list_to_json(trace.parameters, parameters_to_json)},
+               {"constant_bytes", trace.constant_bytes.count},
+               {"gradient_bytes", trace.gradient_bytes.count}};
   json["types"] = list_to_json(segmented.types, type_to_json);
   json["segments"] = list_to_json(segmented.segments, segment_to_json);
   json["blocks"] = list_to_json(trace.blocks, block_to_json);
   json["backward_types"] = list_to_json(segmented.backward_types, events_to_json);
   json["backward"] = list_to_json(segmented.backward, [](const BackwardRun& run) {
-    return Json{{"type", run.type}, {"first_pack", run.first_pack}};
+    return Json{
+        {"type", run.type}, {"first_pack", run.first_pack}, {"first_scope", run.first_scope}};
   });
   return json;
 }
@@ -278,6 +326,9 @@ Trace trace_from_json(const Json& json) {
   }
   trace.dtype = root.at("dtype").string();
   trace.parameter_bytes = {root.at("parameter_bytes").integer(0)};
+  trace.parameters = list_from_json<TracedParameters>(root.at("parameters"), parameters_from_json);
+  trace.constant_bytes = {root.at("constant_bytes").integer(0)};
+  trace.gradient_bytes = {root.at("gradient_bytes").integer(0)};
   trace.blocks = list_from_json<TracedBlock>(root.at("blocks"), block_from_json);
   join_segments(segmented_from_json(root), trace);
   if (const auto problem = trace_problem(trace)) throw FormatError("trace: " + *problem);

@@ -1,5 +1,6 @@
-// How long a prediction takes: the engine on meta tensors, 32 layers of llama3_8b, one step a
-// policy. What is needed once a model (its parameters, trace and plans) is a row of its own.
+// How long a prediction takes, one step a policy: by the engine on meta tensors, 32 layers of
+// llama3_8b, and by the simulator from the trace, 80 layers. What is needed once a model (its
+// parameters, trace and plans) is a row of its own.
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
 
@@ -12,6 +13,7 @@
 #include "harness/run/prediction.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
+#include "policies/predict/step.h"
 #include "tests/benchmarks/rows.h"
 #include "tests/benchmarks/turns.h"
 
@@ -64,6 +66,31 @@ void prediction(benchmark::State& state) {
   }
 }
 
+constexpr std::int64_t kManyLayers = 80;
+constexpr double kSimulationLimitMilliseconds = 1;
+
+void simulation(benchmark::State& state) {
+  const ModelSpec spec = std::get<ModelSpec>(make_spec("llama3_8b", {{"layers", kManyLayers}}));
+  const Trace trace = MetaModel(spec, OptimizerChoice{}, /*data_file=*/"", /*seed=*/0).trace();
+  StepSimulator simulator(trace);
+  std::vector<Plan> plans;
+  for (const std::string& policy : kPolicies) {
+    plans.push_back(std::get<Plan>(resolve(std::get<Policy>(parse_policy(policy)), trace)));
+  }
+  Turns turns;
+  for (const Plan& plan : plans) {
+    turns.add([&] { benchmark::DoNotOptimize(simulator.simulate(plan, Schedule::kOnDemand)); });
+  }
+  for (auto _ : state) turns.sweep();
+  for (std::size_t i = 0; i < kPolicies.size(); ++i) {
+    const Estimate time = in_milliseconds(turns.nanoseconds(i));
+    state.counters[kPolicies[i]] = time.value;
+    add_row(
+        {"simulation", "80 layers, " + kPolicies[i], "ms", time, kSimulationLimitMilliseconds, {}});
+  }
+}
+
+BENCHMARK(simulation)->Iterations(kNumSweeps)->Unit(benchmark::kMillisecond);
 BENCHMARK(prediction)->Iterations(kNumSweeps)->Unit(benchmark::kMillisecond);
 
 }  // namespace

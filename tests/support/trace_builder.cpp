@@ -1,5 +1,6 @@
 #include "tests/support/trace_builder.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -30,6 +31,9 @@ class Gradients {
     const StorageId storage = trace_.values[at(value)].storage;
     if (!alive_.emplace(storage, true).second) return;
     current_ += trace_.storages[at(storage)].bytes;
+    if (trace_.values[at(value)].is_parameter) {
+      of_parameters_ += trace_.storages[at(storage)].bytes;
+    }
   }
   // Activations' gradients die when their producer's node is done; parameters' stay.
   void drop(ValueId value) {
@@ -37,11 +41,13 @@ class Gradients {
     if (alive_.erase(storage) > 0) current_ -= trace_.storages[at(storage)].bytes;
   }
   Bytes current() const { return current_; }
+  Bytes of_parameters() const { return of_parameters_; }
 
  private:
   const Trace& trace_;
   std::map<StorageId, bool> alive_;
   Bytes current_;
+  Bytes of_parameters_;
 };
 
 BackwardEvent event_of(BackwardEvent::Kind kind, PackId pack) {
@@ -169,18 +175,45 @@ bool TraceBuilder::was_packed(ValueId value) const {
 
 const Shape& TraceBuilder::shape(ValueId value) const { return trace_.values[at(value)].shape; }
 
+// As a program that lets go of everything one op after it was last read.
+void TraceBuilder::free_storages() {
+  const auto num_ops = static_cast<OpId>(trace_.ops.size());
+  std::vector<OpId> last_use(trace_.storages.size(), kNone);
+  std::vector<bool> from_outside(trace_.storages.size(), false);
+  for (const TracedValue& value : trace_.values) {
+    if (value.producer == kNone) from_outside[at(value.storage)] = true;
+    last_use[at(value.storage)] = std::max(last_use[at(value.storage)], value.producer);
+  }
+  for (OpId op = 0; op < num_ops; ++op) {
+    for (const TracedUse& use : trace_.ops[at(op)].inputs) {
+      last_use[at(trace_.values[at(use.value)].storage)] = op;
+    }
+  }
+  for (std::size_t id = 0; id < trace_.storages.size(); ++id) {
+    if (!from_outside[id]) trace_.storages[id].freed_at = std::min(last_use[id] + 1, num_ops);
+  }
+}
+
 Trace TraceBuilder::finish() {
+  free_storages();
   Gradients gradients(trace_);
   trace_.backward.push_back(op_event("aten::ones_like", {4}));
+  BackwardEvent latest = trace_.backward.back();
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
     const TracedOp& op = trace_.ops[at(node->op)];
     for (const PackId pack : node->packs) {
       trace_.backward.push_back(event_of(BackwardEvent::Kind::kDemand, pack));
+      trace_.backward.back().scope = op.scope;
+      trace_.backward.back().other_bytes = latest.other_bytes;
+      trace_.backward.back().gradient_bytes = latest.gradient_bytes;
     }
     for (const TracedUse& input : op.inputs) {
       if (!needs_grad(input.value)) continue;
       gradients.add(input.value);
       trace_.backward.push_back(op_event(backward_name(op), gradients.current()));
+      trace_.backward.back().gradient_bytes = gradients.of_parameters();
+      trace_.backward.back().scope = op.scope;
+      latest = trace_.backward.back();
     }
     for (const ValueId output : op.outputs) {
       if (!op.is_view) gradients.drop(output);
@@ -189,8 +222,22 @@ Trace TraceBuilder::finish() {
       trace_.backward.push_back(event_of(BackwardEvent::Kind::kRelease, pack));
     }
   }
+  trace_.gradient_bytes = gradients.of_parameters();
   for (const TracedValue& value : trace_.values) {
-    if (value.is_parameter) trace_.parameter_bytes += trace_.storages[at(value.storage)].bytes;
+    if (value.producer != kNone) continue;
+    const Bytes bytes = trace_.storages[at(value.storage)].bytes;
+    (value.is_parameter ? trace_.parameter_bytes : trace_.constant_bytes) += bytes;
+    if (!value.is_parameter) continue;
+    const std::int64_t elements = num_elements(value.shape);
+    const auto same = std::find_if(
+        trace_.parameters.begin(), trace_.parameters.end(), [&](const TracedParameters& known) {
+          return known.elements == elements && known.dtype == value.dtype;
+        });
+    if (same == trace_.parameters.end()) {
+      trace_.parameters.push_back({elements, value.dtype, 1});
+    } else {
+      ++same->count;
+    }
   }
   return std::move(trace_);
 }

@@ -71,6 +71,7 @@ class TraceBuilder {
   };
 
   void close(ScopeId scope);
+  void free_storages();
   ValueId add_value(OpId producer, StorageId storage, Shape shape, std::string dtype);
   StorageId add_storage(const Shape& shape, std::string_view dtype);
   OpId add_op(std::string name, const std::vector<ValueId>& inputs);

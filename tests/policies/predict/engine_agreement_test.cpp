@@ -91,7 +91,8 @@ TEST_CASE("the engine recomputes what the simulator says, where it says", "[prop
     settings.device = at::kMeta;
     settings.optimizer = OptimizerKind::kNothing;
     Training training(settings);
-    const Trace trace = record_trace([&] { return training.loss(0); });
+    const Batch batch = training.batch(0);
+    const Trace trace = record_trace([&] { return training.loss(batch); });
     training.clear_gradients();
     for (std::uint32_t seed = 0; seed < testing::num_seeds(20); ++seed) {
       CAPTURE(seed);

@@ -58,8 +58,15 @@ TEST_CASE("every way to break a trace is noticed and named") {
       {[](Trace& t) { t.backward[0].pack = 0; }, "backward event 0 (aten::ones_like): is no op"},
       {[](Trace& t) { t.backward[0].other_bytes = {-1}; }, "leaves -1 bytes"},
       {[](Trace& t) { t.backward[1].pack = 9999; }, "backward event 1: refers to pack 9999"},
-      {[](Trace& t) { t.backward[1].other_bytes = {1}; }, "both a pack's event and an op"},
+      {[](Trace& t) { t.backward[1].op.push_back('x'); }, "both a pack's event and an op"},
+      {[](Trace& t) { t.backward[0].gradient_bytes = {5}; }, "leaves 5 bytes of gradients among 4"},
+      {[](Trace& t) { t.backward[0].scope = 9999; }, "refers to scope 9999"},
       {[](Trace& t) { t.parameter_bytes = {-1}; }, "parameters have -1 bytes"},
+      {[](Trace& t) { t.constant_bytes = {-2}; }, "constants have -2 bytes"},
+      {[](Trace& t) { t.gradient_bytes = {-3}; }, "gradients have -3 bytes"},
+      {[](Trace& t) { t.parameters[0].count = -1; }, "there are -1 parameters"},
+      {[](Trace& t) { t.storages.back().freed_at = 9999; }, "is freed at op 9999"},
+      {[](Trace& t) { t.storages.back().freed_at = 0; }, "is freed at op 0 and made by op"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.message);

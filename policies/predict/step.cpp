@@ -1,0 +1,311 @@
+#include "policies/predict/step.h"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "policies/predict/simulator.h"
+#include "policies/predict/step_facts.h"
+
+namespace rematch {
+
+// One simulation. Bytes are counted above the baseline until they are handed out.
+class StepSimulator::Run {
+ public:
+  Run(Facts& facts, const std::vector<LocatedRegion>& regions, Schedule schedule,
+      std::vector<StepBoundary>* boundaries)
+      : facts_(facts),
+        trace_(facts.trace),
+        schedule_(schedule),
+        boundaries_(boundaries),
+        holders_(facts.trace.storages.size(), 0),
+        region_of_pack_(facts.trace.packs.size(), kNone) {
+    for (const LocatedRegion& region : regions) add_region(region);
+  }
+
+  StepPrediction run() {
+    result_.before = facts_.baseline;
+    if (facts_.profile) result_.time.emplace();
+    forward();
+    end_forward();
+    backward();
+    optimizer();
+    if (facts_.profile) add_times();
+    if (peak_op_ != kNone) result_.peak.holders = forward_holders(peak_op_, peak_alive_);
+    return std::move(result_);
+  }
+
+ private:
+  struct Region {
+    const StandingRegion* standing = nullptr;
+    const RegionSimulation* simulation = nullptr;
+    std::size_t next_step = 0;
+    std::size_t next_event = 0;
+    Bytes recomputed;
+  };
+  // A boundary of backward, as far as it differs from one to the next.
+  struct Moment {
+    Phase phase = Phase::kBackward;
+    const BackwardEvent& event;
+    Bytes recomputed;
+  };
+
+  void add_region(const LocatedRegion& placed) {
+    const StandingRegion& standing = facts_.region(placed.range);
+    const auto key = std::make_pair(standing.graph.get(), placed.type);
+    auto known = simulations_.find(key);
+    if (known == simulations_.end()) {
+      known = simulations_.emplace(key, simulate_region(*standing.graph, *placed.type, schedule_))
+                  .first;
+    }
+    const auto index = static_cast<std::int32_t>(regions_.size());
+    for (const PackId pack : standing.packs) region_of_pack_[pack] = index;
+    regions_.push_back({&standing, &known->second, 0, 0, {}});
+  }
+
+  void forward() {
+    const auto num_ops = static_cast<OpId>(trace_.ops.size());
+    for (OpId op = 0; op < num_ops; ++op) {
+      close_idle_region(op);
+      open_region(op);
+      hold_packs_before(op);
+      for (auto id = facts_.born.begin(op); id != facts_.born.end(op); ++id) bear(*id);
+      for (auto id = facts_.freed.begin(op); id != facts_.freed.end(op); ++id) let_go(*id);
+      note_forward(op);
+    }
+  }
+
+  void end_forward() {
+    const auto num_ops = static_cast<OpId>(trace_.ops.size());
+    close_idle_region(num_ops);
+    hold_packs_before(num_ops);
+    for (auto id = facts_.freed.begin(num_ops); id != facts_.freed.end(num_ops); ++id) let_go(*id);
+    result_.after_forward = facts_.baseline + alive_;
+    if (boundaries_ != nullptr || peak_op_ != kNone) held_after_forward_ = holders_;
+    if (boundaries_ == nullptr) return;
+    for (std::size_t op = 0; op < boundaries_->size(); ++op) {
+      StepBoundary& boundary = (*boundaries_)[op];
+      boundary.holders = forward_holders(static_cast<OpId>(op), boundary.holders.other);
+    }
+  }
+
+  // A region that starts here holds from now on what it reads, and what it keeps once that is made.
+  void open_region(OpId op) {
+    if (next_region_ >= regions_.size()) return;
+    Region& region = regions_[next_region_];
+    if (region.standing->range.first != op || region.standing->range.end == op) return;
+    ++next_region_;
+    for (const StorageId input : region.standing->inputs) ++holders_[input];
+    for (const int kept : region.simulation->timeline.kept) {
+      ++holders_[region.standing->storages[kept]];
+    }
+  }
+
+  // Nothing refers to a region that saved nothing for backward.
+  void close_idle_region(OpId op) {
+    if (next_region_ == 0) return;
+    Region& region = regions_[next_region_ - 1];
+    if (region.standing->range.end != op || !region.standing->packs.empty() || closed_idle_ == op) {
+      return;
+    }
+    closed_idle_ = op;
+    release_inputs(region);
+    for (const int kept : region.simulation->timeline.kept) {
+      let_go(region.standing->storages[kept]);
+    }
+  }
+
+  void hold_packs_before(OpId op) {
+    for (; next_pack_ < trace_.packs.size() && trace_.packs[next_pack_].at_op <= op; ++next_pack_) {
+      const StorageId storage = facts_.pack_storage[next_pack_];
+      if (storage != kNone && region_of_pack_[next_pack_] == kNone) ++holders_[storage];
+    }
+  }
+
+  void bear(StorageId storage) {
+    ++holders_[storage];
+    alive_ += trace_.storages[storage].bytes;
+  }
+
+  void let_go(StorageId storage) {
+    if (--holders_[storage] == 0) alive_ -= trace_.storages[storage].bytes;
+  }
+
+  void release_inputs(const Region& region) {
+    for (const StorageId input : region.standing->inputs) let_go(input);
+  }
+
+  void note_forward(OpId op) {
+    const Bytes total = facts_.baseline + alive_;
+    const ScopeId scope = facts_.top_scope(trace_.ops[op].scope);
+    // Who holds it can be told when forward is over; until then `other` says how much it is.
+    if (boundaries_ != nullptr) boundaries_->push_back({Phase::kForward, scope, {}});
+    if (boundaries_ != nullptr) boundaries_->back().holders.other = alive_;
+    if (!raises_peak(Phase::kForward, total)) return;
+    peak_op_ = op;
+    peak_alive_ = alive_;
+    result_.peak = {Phase::kForward, scope, {}};
+  }
+
+  // Saved is what was born up to here and is alive when forward ends.
+  StepHolders forward_holders(OpId op, Bytes alive) const {
+    StepHolders holders = standing_holders();
+    for (std::size_t storage = 0; storage < held_after_forward_.size(); ++storage) {
+      const OpId born = facts_.born_at[storage];
+      if (born == kNone || born > op || held_after_forward_[storage] == 0) continue;
+      holders.saved_activations += trace_.storages[storage].bytes;
+    }
+    holders.other += alive - holders.saved_activations;
+    return holders;
+  }
+
+  StepHolders standing_holders() const {
+    StepHolders holders;
+    holders.parameters = trace_.parameter_bytes;
+    holders.optimizer = facts_.optimizer_bytes.state;
+    holders.other = trace_.constant_bytes;
+    return holders;
+  }
+
+  bool raises_peak(Phase phase, Bytes total) {
+    Bytes& of_phase = result_.peak_by_phase[static_cast<int>(phase)];
+    of_phase = std::max(of_phase, total);
+    if (total <= peak_) return false;
+    peak_ = total;
+    return true;
+  }
+
+  void backward() {
+    for (const BackwardEvent& event : trace_.backward) {
+      if (event.kind == BackwardEvent::Kind::kOp) {
+        note_backward({Phase::kBackward, event, recomputed_});
+        continue;
+      }
+      const std::int32_t region = region_of_pack_[event.pack];
+      if (region != kNone) {
+        advance(regions_[region], event);
+      } else if (event.kind == BackwardEvent::Kind::kRelease) {
+        const StorageId storage = facts_.pack_storage[event.pack];
+        if (storage != kNone) let_go(storage);
+      }
+    }
+  }
+
+  // What the region does at one event of its slots.
+  void advance(Region& region, const BackwardEvent& event) {
+    const RegionTimeline& timeline = region.simulation->timeline;
+    const RegionTimeline::Event& done = timeline.events[region.next_event++];
+    recomputed_ -= region.recomputed;
+    for (; region.next_step < done.end_step; ++region.next_step) {
+      const RegionTimeline::Step& step = timeline.steps[region.next_step];
+      if (step.let_go != kNone) {
+        let_go(region.standing->storages[step.let_go]);
+        continue;
+      }
+      ++result_.recomputed_ops;
+      if (facts_.profile) {
+        result_.time->recompute += facts_.profile->forward[region.standing->range.first + step.op];
+      }
+      note_backward({Phase::kRecompute, event, recomputed_ + step.recomputed});
+    }
+    region.recomputed = done.recomputed;
+    recomputed_ += region.recomputed;
+    if (timeline.ends && region.next_event == timeline.events.size()) release_inputs(region);
+  }
+
+  void note_backward(const Moment& moment) {
+    const Bytes total = facts_.baseline + alive_ + moment.recomputed + moment.event.other_bytes;
+    const bool is_peak = raises_peak(moment.phase, total);
+    if (!is_peak && boundaries_ == nullptr) return;
+    StepHolders holders = standing_holders();
+    holders.gradients = moment.event.gradient_bytes;
+    holders.saved_activations = alive_;
+    holders.recompute_transient = moment.recomputed;
+    holders.other += moment.event.other_bytes - moment.event.gradient_bytes;
+    const StepBoundary boundary{moment.phase, facts_.top_scope(moment.event.scope), holders};
+    if (boundaries_ != nullptr) boundaries_->push_back(boundary);
+    if (is_peak) set_peak(boundary);
+  }
+
+  void optimizer() {
+    if (facts_.optimizer_bytes.state.count == 0) return;
+    StepHolders holders = standing_holders();
+    holders.gradients = trace_.gradient_bytes;
+    holders.optimizer += facts_.optimizer_bytes.temporary;
+    holders.saved_activations = alive_;
+    holders.recompute_transient = recomputed_;
+    const StepBoundary boundary{Phase::kOptimizer, kNone, holders};
+    if (boundaries_ != nullptr) boundaries_->push_back(boundary);
+    if (raises_peak(Phase::kOptimizer, holders.total())) set_peak(boundary);
+  }
+
+  void set_peak(const StepBoundary& boundary) {
+    result_.peak = boundary;
+    peak_op_ = kNone;
+  }
+
+  void add_times() {
+    result_.time->forward = facts_.profile->forward_time();
+    result_.time->backward = facts_.profile->backward_time();
+    result_.time->optimizer = facts_.profile->optimizer;
+  }
+
+  Facts& facts_;
+  const Trace& trace_;
+  Schedule schedule_;
+  std::vector<StepBoundary>* boundaries_;
+
+  std::map<std::pair<const RegionGraph*, const RegionType*>, RegionSimulation> simulations_;
+  std::vector<Region> regions_;
+  std::vector<std::int32_t> holders_;  // by storage that forward made
+  std::vector<std::int32_t> held_after_forward_;
+  std::vector<std::int32_t> region_of_pack_;
+  std::size_t next_region_ = 0;
+  std::size_t next_pack_ = 0;
+  OpId closed_idle_ = kNone;
+  Bytes alive_;       // made by forward
+  Bytes recomputed_;  // by all regions
+  Bytes peak_;
+  OpId peak_op_ = kNone;  // while the peak is in forward
+  Bytes peak_alive_;
+  StepPrediction result_;
+};
+
+StepSimulator::StepSimulator(const Trace& trace, OptimizerModel optimizer)
+    : facts_(std::make_unique<Facts>(trace, optimizer)) {}
+StepSimulator::~StepSimulator() = default;
+
+void StepSimulator::use_profile(const Profile& profile) {
+  if (const auto problem = profile_problem(profile, facts_->trace)) {
+    throw std::invalid_argument(*problem);
+  }
+  facts_->profile = profile;
+}
+
+StepPrediction StepSimulator::simulate(const Plan& plan, Schedule schedule) {
+  return simulate(place(plan), schedule);
+}
+
+StepPrediction StepSimulator::simulate(const std::vector<LocatedRegion>& regions,
+                                       Schedule schedule) {
+  return Run(*facts_, regions, schedule, nullptr).run();
+}
+
+std::vector<StepBoundary> StepSimulator::boundaries(const Plan& plan, Schedule schedule) {
+  std::vector<StepBoundary> boundaries;
+  Run(*facts_, place(plan), schedule, &boundaries).run();
+  return boundaries;
+}
+
+std::vector<LocatedRegion> StepSimulator::place(const Plan& plan) const {
+  std::vector<LocatedRegion> placed;
+  std::map<std::string, std::size_t> opened;
+  std::map<std::string, std::size_t> closed;
+  for (const PlannedRegion& region : plan.regions) {
+    placed.push_back({facts_->range_of(region, opened, closed), &plan.types.at(region.type)});
+  }
+  return placed;
+}
+
+}  // namespace rematch

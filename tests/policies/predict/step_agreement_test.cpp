@@ -1,0 +1,234 @@
+// The whole-step simulator against the engine itself: every op boundary of a step on meta tensors,
+// for every policy of the catalogue on every family of small models, and for random plans.
+#include "harness/engine/interception.h"
+#include "harness/measure/memory.h"
+#include "harness/measure/phase_guard.h"
+#include "harness/run/prediction.h"
+#include "harness/run/training.h"
+#include "models/preset/preset.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/predict/order.h"
+#include "policies/predict/step.h"
+#include "reports/record/holder.h"
+#include "tests/support/catch.h"
+#include "tests/support/policy_matrix.h"
+#include "tests/support/random_plan.h"
+#include "tests/support/seeds.h"
+
+namespace rematch {
+namespace {
+
+struct Sample {
+  Phase phase;
+  std::int64_t bytes;
+  bool operator==(const Sample&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const Sample& sample) {
+  return out << to_string(sample.phase) << " " << sample.bytes;
+}
+
+class SamplingObserver final : public OpObserver {
+ public:
+  void executed(const c10::OperatorHandle&, Phase phase, const torch::jit::Stack&) override {
+    samples.push_back({PhaseGuard::effective(phase), current_meta_memory().total.count});
+  }
+  std::vector<Sample> samples;
+};
+
+// The batch is made before the step begins.
+class StepStart final : public StepListener {
+ public:
+  explicit StepStart(SamplingObserver& observer) : observer_(observer) {}
+  void before_step() override { observer_.samples.clear(); }
+
+ private:
+  SamplingObserver& observer_;
+};
+
+// A model on meta: what the engine does with a plan, boundary by boundary and in summary.
+class Engine {
+ public:
+  explicit Engine(const ModelSpec& spec, OptimizerKind optimizer = OptimizerKind::kAdamW)
+      : spec_(spec), optimizer_(optimizer) {
+    trace_ = MetaModel(spec, optimizer, "", 0).trace();
+  }
+  const Trace& trace() const { return trace_; }
+
+  // The optimizer's boundaries are all one, the highest.
+  std::vector<Sample> samples(const Plan& plan, Schedule schedule) const {
+    TrainingSettings settings;
+    settings.model = spec_;
+    settings.device = at::kMeta;
+    settings.optimizer = optimizer_;
+    Training training(settings);
+    training.optimizer().prepare();
+    training.use_plan(plan, schedule);
+    SamplingObserver observer;
+    {
+      const OpObserverGuard observe(&observer);
+      StepStart listener(observer);
+      training.step(0, listener);
+    }
+    std::vector<Sample> merged;
+    for (const Sample& sample : observer.samples) {
+      if (sample.phase == Phase::kOptimizer && merged.back().phase == Phase::kOptimizer) {
+        merged.back().bytes = std::max(merged.back().bytes, sample.bytes);
+      } else {
+        merged.push_back(sample);
+      }
+    }
+    return merged;
+  }
+
+  MemoryRecord memory(const Plan& plan, Schedule schedule) const {
+    return MetaModel(spec_, optimizer_, "", 0).predict(plan, schedule).memory;
+  }
+
+ private:
+  ModelSpec spec_;
+  OptimizerKind optimizer_;
+  Trace trace_;
+};
+
+std::vector<Sample> simulated_samples(StepSimulator& simulator, const Plan& plan,
+                                      Schedule schedule) {
+  std::vector<Sample> samples;
+  for (const StepBoundary& boundary : simulator.boundaries(plan, schedule)) {
+    samples.push_back({boundary.phase, boundary.holders.total().count});
+  }
+  return samples;
+}
+
+// The first boundary that differs, in words; empty if none does.
+std::string first_difference(const std::vector<Sample>& engine,
+                             const std::vector<Sample>& simulated) {
+  const auto [real, guess] =
+      std::mismatch(engine.begin(), engine.end(), simulated.begin(), simulated.end());
+  if (real == engine.end() && guess == simulated.end()) return "";
+  std::ostringstream text;
+  text << "boundary " << real - engine.begin() << ": engine ";
+  if (real == engine.end()) {
+    text << "ended";
+  } else {
+    text << *real;
+  }
+  text << ", simulator ";
+  if (guess == simulated.end()) {
+    text << "ended";
+  } else {
+    text << *guess;
+  }
+  return text.str();
+}
+
+std::string in_words(const HeldBytes& holders) {
+  std::string text;
+  for (const auto& [holder, bytes] : holders) {
+    text.append(to_string(holder)).append(" ").append(std::to_string(bytes.count)).append(" ");
+  }
+  return text;
+}
+
+void check_summary(const Engine& engine, StepSimulator& simulator, const Plan& plan,
+                   Schedule schedule) {
+  const MemoryRecord memory = engine.memory(plan, schedule);
+  const StepPrediction step = simulator.simulate(plan, schedule);
+  CHECK(step.peak_bytes() == memory.peak_allocated.value());
+  CHECK(step.before == memory.baseline.value());
+  CHECK(step.after_forward == memory.after_forward.value());
+  CHECK(step.peak.phase == memory.peak_phase.value());
+  const ScopeId scope = step.peak.scope;
+  CHECK((scope == kNone ? "" : engine.trace().scopes[static_cast<std::size_t>(scope)].path) ==
+        memory.peak_scope);
+  const StepHolders& holders = step.peak.holders;
+  const HeldBytes expected = {{Holder::kParameters, holders.parameters},
+                              {Holder::kGradients, holders.gradients},
+                              {Holder::kOptimizer, holders.optimizer},
+                              {Holder::kSavedActivations, holders.saved_activations},
+                              {Holder::kRecomputeTransient, holders.recompute_transient},
+                              {Holder::kOther, holders.other}};
+  CHECK(in_words(memory.holders_at_peak) == in_words(expected));
+}
+
+struct Case {
+  const char* preset;
+  std::map<std::string, std::int64_t> dimensions;
+  const char* dtype = "float32";
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {{"llama_small", {{"layers", 3}}},
+                                        {"llama_small", {{"layers", 3}}, "bfloat16"},
+                                        {"llama_small", {{"layers", 3}, {"fused_ops", 1}}},
+                                        {"wan_small", {{"layers", 3}}},
+                                        {"wan_small", {{"layers", 3}, {"fused_ops", 1}}},
+                                        {"ltx_small", {{"layers", 3}}},
+                                        {"ltx_small", {{"layers", 3}, {"fused_ops", 1}}},
+                                        {"moe_small", {{"layers", 3}}},
+                                        {"moe_small", {{"layers", 3}, {"fused_ops", 1}}},
+                                        {"deepseek_small", {{"layers", 3}}},
+                                        {"deepseek_small", {{"layers", 3}, {"fused_ops", 1}}}};
+  return all;
+}
+
+// Usually an eighth of the policies, another with every case; with REMATCH_SEEDS all.
+bool is_chosen(std::size_t policy_index, std::size_t case_index) {
+  constexpr std::size_t kShare = 8;
+  const bool all = testing::num_seeds(1) > 1;
+  return all || (policy_index + case_index) % kShare == 0;
+}
+
+TEST_CASE("every policy's step is the engine's, byte for byte at every op boundary") {
+  install_counting_allocators();
+  const std::vector<std::string> policies = testing::matrix_policies();
+  for (std::size_t case_index = 0; case_index < cases().size(); ++case_index) {
+    const Case& which = cases()[case_index];
+    CAPTURE(which.preset, which.dtype, which.dimensions);
+    const Engine engine(
+        std::get<ModelSpec>(make_spec(which.preset, which.dimensions, which.dtype)));
+    StepSimulator simulator(engine.trace());
+    int num_plans = 0;
+    for (std::size_t policy_index = 0; policy_index < policies.size(); ++policy_index) {
+      if (!is_chosen(policy_index, case_index)) continue;
+      CAPTURE(policies[policy_index]);
+      const auto policy = parse_policy(policies[policy_index]);
+      if (!std::holds_alternative<Policy>(policy)) continue;  // the matrix holds the refusals too
+      const auto plan = resolve(std::get<Policy>(policy), engine.trace(), NoEffect::kAllow);
+      if (!std::holds_alternative<Plan>(plan)) continue;  // matches nothing in this family
+      ++num_plans;
+      for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
+        CAPTURE(to_string(schedule));
+        const Plan& resolved = std::get<Plan>(plan);
+        CHECK(first_difference(engine.samples(resolved, schedule),
+                               simulated_samples(simulator, resolved, schedule)) == "");
+        check_summary(engine, simulator, resolved, schedule);
+      }
+    }
+    CHECK(num_plans > 5);
+  }
+}
+
+TEST_CASE("random plans are the engine's steps, byte for byte", "[property]") {
+  install_counting_allocators();
+  for (const Case& which : cases()) {
+    CAPTURE(which.preset, which.dtype, which.dimensions);
+    const Engine engine(
+        std::get<ModelSpec>(make_spec(which.preset, which.dimensions, which.dtype)));
+    StepSimulator simulator(engine.trace());
+    for (std::uint32_t seed = 0; seed < testing::num_seeds(5); ++seed) {
+      CAPTURE(seed);
+      const Plan plan = testing::random_plan(engine.trace(), seed);
+      for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
+        CAPTURE(to_string(schedule));
+        CHECK(first_difference(engine.samples(plan, schedule),
+                               simulated_samples(simulator, plan, schedule)) == "");
+        check_summary(engine, simulator, plan, schedule);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rematch

@@ -1,0 +1,91 @@
+#include "tests/support/random_plan.h"
+
+#include <random>
+#include <set>
+
+#include "policies/predict/order.h"
+#include "policies/predict/region.h"
+
+namespace rematch::testing {
+namespace {
+
+class RandomPlan {
+ public:
+  RandomPlan(const Trace& trace, std::uint32_t seed) : trace_(trace), dice_(seed) {
+    percent_saved_ = static_cast<int>(dice_() % 5) * 20;
+    plan_.policy = "random";
+    plan_.model = trace.model;
+    plan_.dimensions = trace.dimensions;
+    plan_.dtype = trace.dtype;
+    plan_.trace_sha256 = trace_sha256(trace);
+  }
+
+  Plan make() {
+    for (std::size_t block = 0; block < trace_.blocks.size(); ++block) {
+      const ScopeId scope = trace_.blocks[block].scope;
+      const int kind = below(10);
+      if (kind < 2) continue;
+      if (kind < 6) {
+        add(scope, scope);
+      } else if (kind < 8 && block + 1 < trace_.blocks.size() && are_neighbours(block)) {
+        add(scope, trace_.blocks[++block].scope);
+      } else {
+        add_inner_scopes(scope);
+      }
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  int below(int limit) { return static_cast<int>(dice_() % static_cast<std::uint32_t>(limit)); }
+
+  const TracedScope& at(ScopeId scope) const {
+    return trace_.scopes[static_cast<std::size_t>(scope)];
+  }
+
+  bool are_neighbours(std::size_t block) const {
+    const TracedScope& first = at(trace_.blocks[block].scope);
+    const TracedScope& second = at(trace_.blocks[block + 1].scope);
+    return first.end_op == second.first_op;
+  }
+
+  // Scopes that open once inside the block, some of them.
+  void add_inner_scopes(ScopeId block) {
+    for (ScopeId id = block + 1; id < static_cast<ScopeId>(trace_.scopes.size()); ++id) {
+      if (at(id).parent != block) continue;
+      if (at(id).first_op < at(id).end_op && below(3) > 0) add(id, id);
+    }
+  }
+
+  void add(ScopeId first, ScopeId last) {
+    if (!used_.insert(at(first).path).second) return;
+    const OpRange range{at(first).first_op, at(last).end_op};
+    RegionType type;
+    for (OpId op = range.first; op < range.end; ++op) {
+      const TracedOp& traced = trace_.ops[static_cast<std::size_t>(op)];
+      PlannedOp planned;
+      planned.name = traced.name;
+      const bool can_save = !traced.is_view && traced.writes.empty();
+      if (can_save && below(100) < percent_saved_) planned.treatment = Treatment::kSave;
+      type.ops.push_back(std::move(planned));
+    }
+    type.early_stop = below(2) == 0;
+    choose_order(trace_, range.first, range.end, type);
+    if (below(6) == 0) type.whole_on_demand = true;
+    plan_.regions.push_back(
+        {at(first).path, at(last).path, static_cast<int>(plan_.types.size()), {}});
+    plan_.types.push_back(std::move(type));
+  }
+
+  const Trace& trace_;
+  std::mt19937 dice_;
+  int percent_saved_ = 0;
+  std::set<std::string> used_;
+  Plan plan_;
+};
+
+}  // namespace
+
+Plan random_plan(const Trace& trace, std::uint32_t seed) { return RandomPlan(trace, seed).make(); }
+
+}  // namespace rematch::testing
