@@ -1,6 +1,5 @@
-// CUDA kernels by way of LibTorch's own: flash, cuDNN or memory-efficient, the first in this order
-// that takes the dtype and is enabled. at::globalContext().setSDPUseFlash(false) and its siblings
-// choose; they must stand alike in forward and backward. Needs no CUDA header.
+// CUDA kernels by way of LibTorch's own: flash, cuDNN, memory-efficient or composed, the first in
+// this order that takes dtype and head width and is enabled (backend.h). Needs no CUDA header.
 #include <ATen/Context.h>
 #include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
 #include <ATen/ops/_scaled_dot_product_cudnn_attention_backward.h>
@@ -15,6 +14,8 @@
 #include <limits>
 
 #include "kernels/attention/attention_kernels.h"
+#include "kernels/attention/attention_math.h"
+#include "kernels/attention/backend.h"
 
 namespace rematch::kernels {
 namespace {
@@ -23,21 +24,17 @@ constexpr double kNoDropout = 0.0;
 constexpr std::int64_t kHeadDimMultiple = 8;
 constexpr std::int64_t kLogsumexpMultiple = 32;  // the efficient kernel pads its rows to this
 
-enum class Backend : std::uint8_t { kFlash, kCudnn, kEfficient };
-
-Backend choose_backend(const at::Tensor& q) {
-  TORCH_CHECK(q.scalar_type() != at::kDouble,
-              "rematch::attention: no CUDA kernel takes float64; use float32, bfloat16 or the CPU");
-  TORCH_CHECK(q.size(3) % kHeadDimMultiple == 0,
-              "rematch::attention: head_dim must be a multiple of 8 on CUDA, found ", q.size(3));
+AttentionBackend choose_backend(const at::Tensor& q) {
   const at::Context& context = at::globalContext();
   const bool is_half = q.scalar_type() == at::kBFloat16 || q.scalar_type() == at::kHalf;
-  if (is_half && context.userEnabledFlashSDP()) return Backend::kFlash;
-  if (is_half && context.userEnabledCuDNNSDP()) return Backend::kCudnn;
-  TORCH_CHECK(context.userEnabledMemEfficientSDP(),
-              "rematch::attention: no enabled CUDA backend takes ", q.scalar_type(),
-              "; enable flash, cuDNN or memory-efficient attention");
-  return Backend::kEfficient;
+  if (q.size(3) % kHeadDimMultiple == 0) {
+    if (is_half && context.userEnabledFlashSDP()) return AttentionBackend::kFlash;
+    if (is_half && context.userEnabledCuDNNSDP()) return AttentionBackend::kCudnn;
+    if (q.scalar_type() != at::kDouble && context.userEnabledMemEfficientSDP()) {
+      return AttentionBackend::kEfficient;
+    }
+  }
+  return AttentionBackend::kMath;
 }
 
 // The efficient kernel wants a key head per query head: repeats each G times, head after head.
@@ -96,21 +93,23 @@ Forward attention_cuda(const at::Tensor& q, const at::Tensor& k, const at::Tenso
                        std::optional<double> scale) {
   check_attention_inputs(q, k, v);
   switch (choose_backend(q)) {
-    case Backend::kFlash: {
+    case AttentionBackend::kFlash: {
       const auto result = at::_scaled_dot_product_flash_attention(
           q, k, v, kNoDropout, causal, /*return_debug_mask=*/false, scale);
       return {std::get<0>(result), std::get<1>(result)};
     }
-    case Backend::kCudnn: {
+    case AttentionBackend::kCudnn: {
       const auto result = at::_scaled_dot_product_cudnn_attention(
           q, k, v, /*attn_bias=*/std::nullopt, /*compute_log_sumexp=*/true, kNoDropout, causal,
           /*return_debug_mask=*/false, scale);
       return {std::get<0>(result), std::get<1>(result).squeeze(-1)};
     }
-    case Backend::kEfficient:
+    case AttentionBackend::kEfficient:
+      return efficient_forward(q, k, v, causal, scale);
+    case AttentionBackend::kMath:
       break;
   }
-  return efficient_forward(q, k, v, causal, scale);
+  return math_attention(q, k, v, {causal, scale, {}});
 }
 
 Backward attention_backward_cuda(const at::Tensor& grad_out, const at::Tensor& q,
@@ -119,18 +118,20 @@ Backward attention_backward_cuda(const at::Tensor& grad_out, const at::Tensor& q
                                  std::optional<double> scale) {
   const at::Tensor none;
   switch (choose_backend(q)) {
-    case Backend::kFlash:
+    case AttentionBackend::kFlash:
       return at::_scaled_dot_product_flash_attention_backward(
           grad_out, q, k, v, out, logsumexp, none, none, q.size(2), k.size(2), kNoDropout, causal,
           no_philox(), no_philox(), scale);
-    case Backend::kCudnn:
+    case AttentionBackend::kCudnn:
       return at::_scaled_dot_product_cudnn_attention_backward(
           grad_out, q, k, v, out, logsumexp.unsqueeze(-1), no_philox(), no_philox(), none, none,
           none, q.size(2), k.size(2), kNoDropout, causal, scale);
-    case Backend::kEfficient:
+    case AttentionBackend::kEfficient:
+      return efficient_backward(grad_out, q, k, v, out, logsumexp, causal, scale);
+    case AttentionBackend::kMath:
       break;
   }
-  return efficient_backward(grad_out, q, k, v, out, logsumexp, causal, scale);
+  return math_attention_backward(grad_out, q, k, v, out, logsumexp, {causal, scale, {}});
 }
 
 }  // namespace rematch::kernels

@@ -1,6 +1,7 @@
-// Attention from ATen's ops, for any dtype: what the attention ops are held to.
+// Attention from ATen's ops, for any dtype: what the attention ops are held to; and their backends.
 #pragma once
 
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/matmul.h>
@@ -11,7 +12,22 @@
 #include <cstdint>
 #include <optional>
 
+#include "kernels/attention/backend.h"
+
 namespace rematch::testing {
+
+// One backend while it lives, then all again.
+class WithBackend {
+ public:
+  explicit WithBackend(AttentionBackend backend) { use_attention_backend(backend); }
+  ~WithBackend() {
+    at::globalContext().setSDPUseFlash(true);
+    at::globalContext().setSDPUseCuDNN(true);
+    at::globalContext().setSDPUseMemEfficient(true);
+  }
+  WithBackend(const WithBackend&) = delete;
+  WithBackend& operator=(const WithBackend&) = delete;
+};
 
 // softmax(q k^T scale + mask) v; each head of k and v serves as many of q as there are. Products
 // and softmax in float32, or double for double; one rounding at the end.

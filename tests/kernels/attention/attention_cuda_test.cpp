@@ -1,10 +1,10 @@
 // The CUDA backends of the attention op against the CPU's kernel in double.
-#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/randn.h>
 
 #include "kernels/attention/attention.h"
+#include "tests/kernels/composed_attention.h"
 #include "tests/support/cuda.h"
 
 namespace rematch {
@@ -46,17 +46,13 @@ void check_dtype(at::ScalarType dtype, double tolerance) {
 
 TEST_CASE("each CUDA attention backend agrees with the CPU", "[gpu]") {
   REMATCH_NEEDS_CUDA();
-  at::Context& context = at::globalContext();
-  check_dtype(at::kFloat, 1e-4);  // memory-efficient: the only one that takes float32
-  for (const char* backend : {"flash", "cudnn", "efficient"}) {
-    CAPTURE(backend);
-    const std::string_view name = backend;
-    context.setSDPUseFlash(name == "flash");
-    context.setSDPUseCuDNN(name == "cudnn");
-    check_dtype(at::kBFloat16, 2e-2);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    for (const AttentionBackend backend : attention_backends(at::kCUDA, dtype)) {
+      CAPTURE(dtype, to_string(backend));
+      const testing::WithBackend with(backend);
+      check_dtype(dtype, dtype == at::kFloat ? 1e-4 : 2e-2);
+    }
   }
-  context.setSDPUseFlash(true);
-  context.setSDPUseCuDNN(true);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "kernels/attention/attention.h"
 
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -93,6 +94,42 @@ TEST_CASE("attention keeps to what fused ops keep to") {
     CAPTURE(shape.heads, shape.kv_heads, shape.tokens, shape.head_dim, shape.causal);
     check_op(op_case(shape));
   }
+}
+
+TEST_CASE("composed attention keeps to the same, and is another kernel") {
+  const WithBackend math(AttentionBackend::kMath);
+  for (const Case& shape : cases()) {
+    CAPTURE(shape.heads, shape.kv_heads, shape.tokens, shape.head_dim, shape.causal);
+    OpCase op = op_case(shape);
+    op.same_bits_for_any_threads = false;  // LibTorch's matmuls
+    check_op(op);
+  }
+  const Tensors inputs = leaves(cases()[0]);
+  const auto [out, logsumexp] = attention(inputs[0], inputs[1], inputs[2], true);
+  const auto flash =
+      at::_scaled_dot_product_flash_attention_for_cpu(inputs[0], inputs[1], inputs[2], 0.0, true);
+  CHECK_FALSE(at::equal(out, std::get<0>(flash)));
+  CHECK(at::allclose(out, std::get<0>(flash), 1e-5, 1e-6));
+  CHECK(at::allclose(logsumexp, std::get<1>(flash), 1e-5, 1e-6));
+  CHECK(logsumexp.strides() == std::get<1>(flash).strides());
+}
+
+std::string names_of(c10::DeviceType device, c10::ScalarType dtype) {
+  std::string names;
+  for (const AttentionBackend backend : attention_backends(device, dtype)) {
+    names.append(to_string(backend)).append(" ");
+  }
+  return names;
+}
+
+TEST_CASE("a device has the backends that take the dtype, and their names lead back to them") {
+  CHECK(names_of(at::kCPU, at::kBFloat16) == "flash math ");
+  CHECK(names_of(at::kCUDA, at::kFloat) == "efficient math ");
+  CHECK(names_of(at::kCUDA, at::kBFloat16) == "flash cudnn efficient math ");
+  for (const AttentionBackend backend : attention_backends(at::kCUDA, at::kBFloat16)) {
+    CHECK((attention_backend_from_string(to_string(backend)) == backend));
+  }
+  CHECK_FALSE(attention_backend_from_string("xformers").has_value());
 }
 
 TEST_CASE("outputs and gradients have the bits of LibTorch's own flash op") {
