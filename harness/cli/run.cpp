@@ -35,6 +35,9 @@ struct Flags {
     app.add_option("--plan", plan_files, "Plan files, instead of policies or with them");
     app.add_option("--schedule", schedule, "whole_region, on_demand or both");
     app.add_option("--device", device, "cpu, meta or cuda");
+    app.add_option("--attention", attention,
+                   "flash, cudnn, efficient or math; not given: the first that device and dtype "
+                   "have");
     app.add_option("--steps", num_steps, "Steps of every pass and block")
         ->check(CLI::Range(1, kMostSteps));
     app.add_option("--blocks", blocks,
@@ -62,6 +65,7 @@ struct Flags {
   std::vector<std::string> plan_files;
   std::string schedule = "on_demand";
   std::string device = "cpu";
+  std::string attention;
   int num_steps = 10;
   std::string blocks = "4:8";
   std::string precision = "2%";
@@ -141,6 +145,8 @@ ComparisonSettings settings_of(const Flags& flags) {
   VariantSettings& variants = settings.variants;
   variants.device = require(usable_device(flags.device));
   variants.model = flags.model.spec();
+  variants.attention =
+      require(usable_attention(flags.attention, variants.device, variants.model.dtype));
   variants.policies = policies_of(flags);
   for (const std::string& file : flags.plan_files) {
     variants.plans.push_back(plan_from_json(require_json_file(file)));

@@ -2,11 +2,13 @@
 
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <vector>
 
+#include "kernels/attention/backend.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
@@ -35,6 +37,24 @@ std::variant<std::string, Rejected> usable_device(std::string_view name) {
       cuda_obstacle(kBuiltWithCuda, nvidia_driver_version(), num_cuda_devices());
   if (obstacle) return Rejected{"device 'cuda' cannot be used: " + *obstacle};
   return std::string(name);
+}
+
+std::variant<std::string, Rejected> usable_attention(std::string_view name,
+                                                     const std::string& device,
+                                                     std::string_view dtype) {
+  std::vector<std::string_view> known;
+  for (const AttentionBackend backend : attention_backends(
+           at::Device(device).type(), dtype == "bfloat16" ? at::kBFloat16 : at::kFloat)) {
+    known.push_back(to_string(backend));
+  }
+  if (name.empty()) return std::string(known.front());
+  if (std::find(known.begin(), known.end(), name) != known.end()) return std::string(name);
+  std::string allowed;
+  for (const std::string_view other : known) {
+    allowed.append(allowed.empty() ? "" : ", ").append(other);
+  }
+  return Rejected{"no attention '" + std::string(name) + "' for " + std::string(dtype) + " on " +
+                  device + "; allowed are " + allowed};
 }
 
 // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 ..."

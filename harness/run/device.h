@@ -14,6 +14,12 @@ namespace rematch {
 // build without it, without a driver, with one older than CUDA 13 needs, or without a device.
 std::variant<std::string, Rejected> usable_device(std::string_view name);
 
+// The attention kernel to run there, by name; "" stands for the one that is used unless told
+// otherwise. Rejected: an unknown name, and a kernel that does not take the dtype there.
+std::variant<std::string, Rejected> usable_attention(std::string_view name,
+                                                     const std::string& device,
+                                                     std::string_view dtype);
+
 // "535.104.05", from the kernel module that is loaded; nothing without one.
 std::optional<std::string> nvidia_driver_version();
 

@@ -15,6 +15,7 @@
 #include "harness/measure/memory_probe.h"
 #include "harness/measure/op_counter.h"
 #include "harness/run/training.h"
+#include "kernels/attention/backend.h"
 #include "reports/statistics/statistics.h"
 
 namespace rematch {
@@ -307,6 +308,7 @@ PointRecord run_passes(const PointRequest& request) {
     reset_memory_peaks();
   }
   at::set_num_threads(request.identity.threads);
+  use_attention_backend(attention_backend_from_string(request.identity.attention_backend).value());
   PointRecord record;
   record.identity = request.identity;
   record.policy = request.policy;

@@ -36,7 +36,7 @@ PointIdentity shared_identity(const VariantSettings& settings) {
   identity.data = data_identity(settings);
   identity.ops = settings.model.option("fused_ops") == 1 ? "fused" : "eager";
   identity.seed = settings.seed;
-  identity.attention_backend = "flash";
+  identity.attention_backend = settings.attention;
   identity.dtype = settings.model.dtype;
   identity.optimizer = to_string(settings.optimizer);
   identity.threads = settings.threads;

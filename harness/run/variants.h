@@ -21,6 +21,7 @@ struct VariantSettings {
   std::vector<Schedule> schedules = {Schedule::kOnDemand};
   NoEffect no_effect = NoEffect::kReject;
   std::string device = "cpu";
+  std::string attention = "flash";
   OptimizerChoice optimizer;
   std::string data_file;
   std::uint64_t seed = 0;

@@ -27,10 +27,10 @@ struct PointIdentity {
   std::uint64_t seed = 0;                          // below 2^53: JSON numbers are doubles to others
   std::string plan_sha256;
   Schedule schedule = Schedule::kOnDemand;
-  std::string ops = "eager";      // or "fused"
-  std::string attention_backend;  // "flash"
-  std::string dtype;              // "float32"
-  std::string optimizer;          // "adamw", "none"
+  std::string ops = "eager";                // or "fused"
+  std::string attention_backend = "flash";  // or "cudnn", "efficient", "math"
+  std::string dtype;                        // "float32"
+  std::string optimizer;                    // "adamw", "none"
   bool deterministic = true;
   std::string allocator;  // "cpu_counting", "meta_counting", "cuda_caching"
   int threads = 1;

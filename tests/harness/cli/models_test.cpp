@@ -171,6 +171,22 @@ TEST_CASE("a run of a plan file is the run of its policy") {
   CHECK_THAT(other.err, Catch::Contains("was made for llama_small, this is wan_small"));
 }
 
+// Other arithmetic, so other bits than flash; but with a policy those without.
+TEST_CASE("another attention kernel is another point, with the same executed ops and bytes") {
+  const std::string run = "run " + kTinyLlama + "--policy attn_only --steps 1 --blocks 0 --json";
+  const Json flash = Json::parse(rematch(run).out)["points"][1];
+  const Json math = Json::parse(rematch(run + " --attention math").out)["points"][1];
+  CHECK(flash["identity"]["attention_backend"] == "flash");
+  CHECK(math["identity"]["attention_backend"] == "math");
+  CHECK(math["key"] != flash["key"]);
+  CHECK(math["parity"]["gradient_bits_equal"] == true);
+  CHECK(math["counts"] == flash["counts"]);
+  CHECK(math["memory"]["peak_allocated_bytes"] == flash["memory"]["peak_allocated_bytes"]);
+  CHECK(math["memory"]["peak_transient_bytes"] > flash["memory"]["peak_transient_bytes"]);
+  CHECK(math["steps"][0]["loss"].get<double>() ==
+        Approx(flash["steps"][0]["loss"].get<double>()).epsilon(1e-5));
+}
+
 TEST_CASE("bad inputs are refused in one line") {
   const ScratchFolder scratch;
   std::ofstream(scratch.file("empty.txt"));
@@ -183,6 +199,8 @@ TEST_CASE("bad inputs are refused in one line") {
                     "did you mean 'on_demand'");
   check_usage_error("run " + kTinyLlama + "--policy full --ops fusd" + steps,
                     "allowed are eager, fused");
+  check_usage_error("run " + kTinyLlama + "--policy full --attention cudnn" + steps,
+                    "no attention 'cudnn' for float32 on cpu; allowed are flash, math");
   check_usage_error("run " + kTinyLlama + "--policy full --optimizer sgd" + steps, "adamw");
   check_usage_error("run " + kTinyLlama + "--policy full --steps 0", "--steps");
   check_usage_error("run " + kTinyLlama + "--policy full --timeout 10" + steps, "unit");
