@@ -1,4 +1,4 @@
-// What attention.cpp registers: the op's kernels by device. Private to this folder.
+// What attention.cpp registers: the op's kernels by device. Private to the attention ops.
 #pragma once
 
 #include <ATen/core/Tensor.h>
