@@ -1,7 +1,12 @@
 #include "policies/catalogue/describe.h"
 
+#include <fstream>
+#include <iterator>
+
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
+#include "policies/plan/policy_json.h"
+#include "policies/trace/file.h"
 #include "tests/policies/predict/backward_script.h"
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"
@@ -36,6 +41,19 @@ TEST_CASE("the first line says by index which layers are checkpointed and which 
   CHECK(layers("root", trace) == "root, 8 layers: checkpoints 0 1 2 3 4 5 6 7, keeps none");
   CHECK(layers("full", testing::toy_llama({.layers = 1})) ==
         "full, 1 layer: checkpoints 0, keeps none");
+}
+
+TEST_CASE("the README's own policy chooses the layers that it says") {
+  std::ifstream file(REMATCH_SOURCE_DIR "/README.md");
+  const std::string readme{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string fence = "```json\n";
+  const std::size_t begin =
+      readme.find(fence, readme.find("## A policy of your own")) + fence.size();
+  const std::string text = readme.substr(begin, readme.find("```", begin) - begin);
+  const Policy policy = policy_from_json(parse_json(text, "README.md"));
+  const Trace trace = testing::toy_llama({.layers = 4});
+  CHECK(describe_layers(std::get<Plan>(resolve(policy, trace)), trace) ==
+        "mine, 4 layers: checkpoints 0 2, keeps 1 3");
 }
 
 TEST_CASE("a layer with two regions is named once") {
