@@ -26,6 +26,17 @@ const PointRecord* find_policy(const Comparison& comparison, const std::string& 
   return found;
 }
 
+std::vector<const RepeatRecord*> repeats_of(const PointRecord& point, const Report& report) {
+  std::vector<const RepeatRecord*> repeats;
+  if (report.repeats.empty()) return repeats;
+  const std::string key = point_key(point.identity);
+  for (const RepeatRecord& repeat : report.repeats) {
+    const bool own = repeat.key == key && repeat.policy == point.policy;
+    if (own && repeat.status == PointStatus::kOk) repeats.push_back(&repeat);
+  }
+  return repeats;
+}
+
 std::string title_of(const PointRecord& point) {
   std::string dimensions;
   for (const auto& [name, value] : point.identity.dimensions) {
@@ -52,6 +63,7 @@ std::vector<Comparison> compare_policies(const Report& report) {
     }
     ComparedPoint compared;
     compared.point = &point;
+    compared.repeats = repeats_of(point, report);
     group->points.push_back(std::move(compared));
   }
   for (Comparison& comparison : comparisons) {

@@ -15,6 +15,7 @@ struct ComparedPoint {
   const PointRecord* point = nullptr;
   const PointRecord* none = nullptr;  // same schedule if there is one, else any; null: not in it
   const PointRecord* full = nullptr;  // same schedule only
+  std::vector<const RepeatRecord*> repeats;  // runs of this point that finished
   Verdict verdict;
 };
 

@@ -175,9 +175,13 @@ std::string row_figures(const std::vector<ChartPoint>& all) {
   }
   const std::vector<LossCurve> curves = loss_curves(all);
   if (!curves.empty()) {
-    text += page_figure(
-        "Loss", "Policies with the same bits share one curve.",
-        for_both_widths([&](double width) { return draw_losses(curves, width); }, kHalfPageWidth));
+    const std::optional<LossBand> band = loss_band(all);
+    text +=
+        page_figure("Loss",
+                    std::string("Policies with the same bits share one curve.") +
+                        (band ? " The band is what the reference's own runs differ by." : ""),
+                    for_both_widths([&](double width) { return draw_losses(curves, band, width); },
+                                    kHalfPageWidth));
   }
   for (const BarChart& chart : class_time_charts(points)) {
     text += bar_figure(chart, "From the counting pass." + rest);

@@ -11,6 +11,9 @@ bool is_alarming(VerdictKind kind) {
          kind == VerdictKind::kMiscounted;
 }
 
+// Longer cells are names and places, which may break anywhere to make room.
+constexpr std::size_t kLongestOnOneLine = 20;
+
 std::string head() {
   std::string text = "<thead><tr>";
   for (const Column& column : columns()) {
@@ -25,7 +28,10 @@ std::string body(const ComparedPoint& compared) {
   std::string text = "<tbody><tr>";
   for (std::size_t column = 0; column < row.cells.size(); ++column) {
     const bool right = columns()[column].alignment == Alignment::kRight;
-    text += column == 0 ? "<td class=\"name\"" : right ? "<td class=\"right\"" : "<td";
+    const bool whole = column > 0 && row.cells[column].size() <= kLongestOnOneLine;
+    std::string classes = column == 0 ? "name" : right ? "right" : "";
+    if (whole) classes += classes.empty() ? "whole" : " whole";
+    text += classes.empty() ? "<td" : "<td class=\"" + classes + "\"";
     text += " data-name=\"" + escape_markup(columns()[column].title) + "\">" +
             escape_markup(row.cells[column]) + "</td>";
   }

@@ -48,13 +48,14 @@ code,.code{font-family:var(--mono);font-size:.92em}
 .verdict{margin-top:14px;font-size:17px;font-weight:600}
 ul{margin:8px 0 0;padding-left:20px;font-size:13px;overflow-wrap:anywhere}
 table{border-collapse:collapse;width:100%;font-size:13px;line-height:1.4;font-variant-numeric:tabular-nums}
-th{text-align:left;color:var(--p3);font-weight:500;padding:6px 20px 6px 0;border-bottom:1px solid var(--p5);
+th{text-align:left;color:var(--p3);font-weight:500;padding:6px 16px 6px 0;border-bottom:1px solid var(--p5);
 vertical-align:bottom}
-td{padding:8px 20px 0 0;vertical-align:top;border-top:1px solid var(--edge);overflow-wrap:anywhere}
+td{padding:8px 16px 0 0;vertical-align:top;border-top:1px solid var(--edge);overflow-wrap:anywhere}
 tbody:first-of-type tr:first-child td{border-top:0}
 tr.why td{border-top:0;padding:1px 0 8px 0;color:var(--p3)}
 .right{text-align:right}
 td.name{font-weight:600}
+@media (min-width:900px){td.whole{white-space:nowrap}}
 .bad{color:var(--p7);font-weight:600}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 16px;margin:12px 0 0;font-size:13px}
 dt{color:var(--p3)}

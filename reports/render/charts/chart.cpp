@@ -62,7 +62,7 @@ std::variant<Picture, Rejected> draw(const std::string& name, const std::vector<
   }
   const std::vector<LossCurve> curves = loss_curves(points);
   if (curves.empty()) return Rejected{not_in_report("losses")};
-  return draw_losses(curves, kRowsWidth);
+  return draw_losses(curves, loss_band(points), kRowsWidth);
 }
 
 }  // namespace

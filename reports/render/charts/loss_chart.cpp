@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 
 #include "reports/render/charts/axes.h"
 #include "reports/render/charts/legend.h"
@@ -24,6 +25,18 @@ std::string describe(const LossCurve& curve) {
   if (others == 0) return curve.names.front();
   return curve.names.front() + " and " + std::to_string(others) +
          (others == 1 ? " other with the same bits" : " others with the same bits");
+}
+
+std::string two_digits(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2g", value);
+  return text.data();
+}
+
+std::string describe(const LossBand& band) {
+  const std::string runs = std::to_string(band.num_runs) + " runs of " + band.name;
+  if (band.widest() == 0) return runs + ", which do not differ";
+  return runs + ", which differ by " + two_digits(band.widest()) + " at most";
 }
 
 std::string describe_step(const LossCurve& curve, std::size_t step) {
@@ -65,7 +78,63 @@ void draw_curve(Picture& picture, const LossCurve& curve, Paint hue, const Scale
   }
 }
 
+// The band's stretches without a gap, each closed along its lower edge.
+void draw_band(Picture& picture, const LossBand& band, const Scale& x, const Scale& y) {
+  Path path{{}, Paint::kGrid, Paint::kAxis, 1, describe(band)};
+  std::vector<Position> lower;
+  const auto flush = [&] {
+    path.corners.insert(path.corners.end(), lower.rbegin(), lower.rend());
+    if (lower.size() > 1) picture.add(path);
+    path.corners.clear();
+    lower.clear();
+  };
+  for (std::size_t step = 0; step < band.range.size(); ++step) {
+    if (!band.range[step]) {
+      flush();
+      continue;
+    }
+    const double across = x(static_cast<double>(step));
+    path.corners.push_back({across, y((*band.range[step])[1])});
+    lower.push_back({across, y((*band.range[step])[0])});
+  }
+  flush();
+}
+
+std::optional<std::array<double, 2>> range_at(const ComparedPoint& compared, std::size_t step) {
+  std::array<double, 2> range = {INFINITY, -INFINITY};
+  const auto widen = [&](const std::vector<StepRecord>& steps) {
+    if (step >= steps.size() || !steps[step].loss) return false;
+    range = {std::min(range[0], *steps[step].loss), std::max(range[1], *steps[step].loss)};
+    return true;
+  };
+  if (!widen(compared.point->steps)) return std::nullopt;
+  for (const RepeatRecord* repeat : compared.repeats) {
+    if (!widen(repeat->steps)) return std::nullopt;
+  }
+  return range;
+}
+
 }  // namespace
+
+double LossBand::widest() const {
+  double widest = 0;
+  for (const auto& step : range) {
+    if (step) widest = std::max(widest, (*step)[1] - (*step)[0]);
+  }
+  return widest;
+}
+
+std::optional<LossBand> loss_band(const std::vector<ChartPoint>& points) {
+  for (const ChartPoint& charted : points) {
+    if (charted.compared->repeats.empty()) continue;
+    LossBand band{name_of(charted), charted.compared->repeats.size() + 1, {}};
+    for (std::size_t step = 0; step < charted.point().steps.size(); ++step) {
+      band.range.push_back(range_at(*charted.compared, step));
+    }
+    return band;
+  }
+  return std::nullopt;
+}
 
 std::vector<LossCurve> loss_curves(const std::vector<ChartPoint>& points) {
   std::vector<LossCurve> curves;
@@ -88,7 +157,8 @@ std::vector<LossCurve> loss_curves(const std::vector<ChartPoint>& points) {
   return curves;
 }
 
-Picture draw_losses(const std::vector<LossCurve>& curves, double width) {
+Picture draw_losses(const std::vector<LossCurve>& curves, const std::optional<LossBand>& band,
+                    double width) {
   double low = INFINITY;
   double high = -INFINITY;
   std::size_t steps = 1;
@@ -108,6 +178,12 @@ Picture draw_losses(const std::vector<LossCurve>& curves, double width) {
     entries.push_back({MarkerKind::kCircle, hue_of(curves.size()), Paint::kNone,
                        std::to_string(curves.size() - entries.size()) + " other curves"});
   }
+  if (band) entries.push_back({MarkerKind::kSquare, Paint::kGrid, Paint::kAxis, describe(*band)});
+  for (std::size_t step = 0; band && step < band->range.size(); ++step) {
+    if (!band->range[step]) continue;
+    low = std::min(low, (*band->range[step])[0]);
+    high = std::max(high, (*band->range[step])[1]);
+  }
   const Picture legend = draw_legend(entries, width);
   const double top = legend.height + 8 + kTop;
   const Axis y_axis = make_axis(Quantity::kNumber, low, high, 5);
@@ -120,6 +196,7 @@ Picture draw_losses(const std::vector<LossCurve>& curves, double width) {
   picture.add(Label{{0, top - 12}, "loss", Anchor::kStart, Paint::kMuted, kTickSize});
   picture.add(
       Label{{area.right, area.bottom + 35}, "step", Anchor::kEnd, Paint::kMuted, kTickSize});
+  if (band) draw_band(picture, *band, x_scale(x_axis, area), y_scale(y_axis, area));
   for (std::size_t curve = curves.size(); curve-- > 0;) {
     draw_curve(picture, curves[curve], hue_of(curve), x_scale(x_axis, area), y_scale(y_axis, area),
                area.bottom);

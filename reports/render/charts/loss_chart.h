@@ -2,6 +2,9 @@
 // right there is a single line.
 #pragma once
 
+#include <array>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "reports/render/charts/chart_point.h"
@@ -15,9 +18,23 @@ struct LossCurve {
   std::vector<std::string> bits;
 };
 
+// Between the lowest and the highest loss of a point's runs at each step: how much the reference
+// differs from itself.
+struct LossBand {
+  std::string name;
+  std::size_t num_runs = 0;
+  std::vector<std::optional<std::array<double, 2>>> range;  // by step; absent: one is not finite
+
+  double widest() const;
+};
+
+// Of the first point that was repeated; nothing where none was.
+std::optional<LossBand> loss_band(const std::vector<ChartPoint>& points);
+
 // In the order in which they first appear.
 std::vector<LossCurve> loss_curves(const std::vector<ChartPoint>& points);
 
-Picture draw_losses(const std::vector<LossCurve>& curves, double width);
+Picture draw_losses(const std::vector<LossCurve>& curves, const std::optional<LossBand>& band,
+                    double width);
 
 }  // namespace rematch

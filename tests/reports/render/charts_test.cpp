@@ -64,7 +64,7 @@ std::vector<Picture> every_chart(const Report& report, double width) {
       pictures.push_back(draw_bars(chart, width));
     }
     pictures.push_back(draw_forest(step_ratio_chart(points), width));
-    pictures.push_back(draw_losses(loss_curves(points), width));
+    pictures.push_back(draw_losses(loss_curves(points), loss_band(points), width));
     for (const ChartPoint& charted : points) {
       if (!has_timeline(charted)) continue;
       pictures.push_back(draw_memory(charted, highest_timeline(points), std::min(width, 340.0)));
@@ -144,6 +144,26 @@ TEST_CASE("bits, not values, make two losses one curve") {
   REQUIRE(curves.size() == 2);
   CHECK(curves[0].names.size() == 9);
   CHECK(curves[1].names == std::vector<std::string>{"save_mm"});
+}
+
+// Runs of none start at 5.67, 5.7, 5.71 and 5.74.
+TEST_CASE(
+    "the band of the loss is what runs of the reference differ by, without those that failed") {
+  Report report = telling_report();
+  report.repeats.push_back(report.repeats.front());
+  report.repeats.back().status = PointStatus::kCrash;
+  report.repeats.back().steps[0].loss = 99;
+  const auto kept = compare_policies(report);
+  const auto band = loss_band(points_of_first(kept));
+  REQUIRE(band);
+  CHECK(band->name == "none");
+  CHECK(band->num_runs == 4);
+  CHECK(band->widest() == Approx(0.07));
+  CHECK(band->range.at(0)->at(0) == Approx(5.67));
+  report.repeats[1].steps[3].loss.reset();
+  CHECK_FALSE(loss_band(points_of_first(kept))->range.at(3));
+  report.repeats.clear();
+  CHECK_FALSE(loss_band(points_of_first(compare_policies(report))));
 }
 
 TEST_CASE("a label goes where nothing is, else nowhere") {
