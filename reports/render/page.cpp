@@ -78,8 +78,7 @@ std::optional<std::string> as_text(const std::optional<Bytes>& value) {
 std::string provenance(const NamedReport& source) {
   const Provenance& made = source.report.provenance;
   const Environment& machine = made.environment;
-  std::string text =
-      "<h2>How it was measured</h2>\n<figure><h3>" + escape_markup(source.name) + "</h3>\n<dl>\n";
+  std::string text = "<figure><h3>" + escape_markup(source.name) + "</h3>\n<dl>\n";
   text += fact("device", machine.device) + fact("device memory", as_text(machine.device_memory)) +
           fact("CPU", machine.cpu_model) + fact("threads", as_text(machine.threads)) +
           fact("host memory", as_text(machine.host_memory)) +
@@ -148,6 +147,7 @@ std::string render_page(const std::vector<NamedReport>& reports,
             page_section(section.comparison, section.source->report.provenance.environment) +
             "</section>\n";
   }
+  if (!reports.empty()) page += "<h2>How it was measured</h2>\n";
   for (const NamedReport& source : reports) page += provenance(source);
   return page + "</main>\n</body>\n</html>\n";
 }

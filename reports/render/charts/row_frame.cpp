@@ -18,6 +18,8 @@ constexpr double kNarrow = 450;
 // Of the picture's width, for names and notes beside the lanes.
 constexpr double kMostForNames = 0.42;
 constexpr double kBoldFactor = 1.13;
+// What multiplying by a factor and dividing by it again may lose.
+constexpr double kRounding = 0.01;
 
 double name_width(const RowText& row) {
   return text_width(row.name, kTextSize) * (row.weight == Weight::kBold ? kBoldFactor : 1);
@@ -43,7 +45,7 @@ Columns measure(const std::vector<RowText>& rows, double width) {
 
 Label name_label(const RowText& row, Position baseline, double room) {
   const double factor = row.weight == Weight::kBold ? kBoldFactor : 1;
-  return {baseline,       fit_text(row.name, kTextSize, room / factor),
+  return {baseline,       fit_text(row.name, kTextSize, room / factor + kRounding),
           Anchor::kStart, Paint::kInk,
           kTextSize,      row.weight,
           row.hint};

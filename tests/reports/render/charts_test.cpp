@@ -166,6 +166,20 @@ TEST_CASE(
   CHECK_FALSE(loss_band(points_of_first(compare_policies(report))));
 }
 
+TEST_CASE("a name that has room is not cut, in bold either") {
+  for (const char* policy : {"none", "full"}) {
+    const Report report{testing::sample_provenance(), {testing::sample_point(policy)}, {}, {}};
+    const auto kept = compare_policies(report);
+    const Picture picture = draw_bars(holder_chart(points_of_first(kept)), 500);
+    const bool whole =
+        std::any_of(picture.shapes.begin(), picture.shapes.end(), [&](const Shape& shape) {
+          const auto* label = std::get_if<Label>(&shape);
+          return label != nullptr && label->text == policy;
+        });
+    CHECK(whole);
+  }
+}
+
 TEST_CASE("a label goes where nothing is, else nowhere") {
   const Box bounds{0, 0, 100, 100};
   const LabelRequest request{{50, 50}, 5, 20, 10};
