@@ -80,6 +80,10 @@ function(rematch_target_defaults target)
   if(REMATCH_CUDA)
     target_compile_definitions(${target} PRIVATE REMATCH_CUDA=1)
   endif()
+  if(REMATCH_FUZZ)
+    # GCC's warnings are the ones that hold; clang has others.
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link -Wno-error)
+  endif()
   if(REMATCH_SANITIZE)
     # GCC 12 takes instrumented std::function moves for uninitialised reads (GCC bug 105562).
     target_compile_options(${target} PRIVATE -fsanitize=${REMATCH_SANITIZE} -fno-omit-frame-pointer -g1

@@ -212,7 +212,7 @@ echo >x/usr/share/doc/libvalijson-dev/copyright""")
     def test_an_unknown_mode_is_a_usage_error(self):
         status, output = self.setup("gpu")
         self.assertEqual(status, 2)
-        self.assertIn("usage: scripts/setup [cpu|cuda]", output)
+        self.assertIn("usage: scripts/setup [cpu|cuda|fuzz]", output)
 
 
 if __name__ == "__main__":
