@@ -1,0 +1,118 @@
+// How long compare, gate and render take on large reports. Ten thousand points of 5 KB are timed by
+//   build/lite/tests/harness/cli/cli_speed_test '[speed]'
+// The rest looks at a tenth of it with room for a busy machine: what is quadratic does not pass.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <random>
+
+#include "policies/trace/file.h"
+#include "reports/record/record_json.h"
+#include "tests/harness/cli/command_line.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+
+namespace rematch::testing {
+namespace {
+
+// Each block with its own speed.
+Report large_report(int num_points, std::uint32_t seed) {
+  std::mt19937 bits(seed);
+  std::normal_distribution<double> noise(0, 0.005);
+  Report report{sample_provenance(), {}, {}, {}};
+  PointRecord point = sample_point("none");
+  for (int index = 0; index < num_points; ++index) {
+    point.policy = "layers([" + std::to_string(index) + "])";
+    point.identity.plan_sha256 = sample_point(point.policy).identity.plan_sha256;
+    std::string unique = std::to_string(index);
+    point.identity.plan_sha256.replace(0, unique.size(), unique);
+    point.identity.plan_sha256.replace(unique.size(), 1, "f");
+    for (auto& block : point.time->samples) {
+      const double speed = 1 + noise(bits);
+      for (auto& sample : block) {
+        sample = std::chrono::nanoseconds(std::llround(1e7 * speed));
+      }
+    }
+    report.points.push_back(point);
+  }
+  return report;
+}
+
+// A busy machine stretches the wall time, not the processors'.
+struct Timed {
+  Outcome outcome;
+  double seconds;
+  double processor_seconds;
+};
+
+double processor_seconds_of_children() {
+  rusage usage{};
+  ::getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+Timed timed(const std::string& arguments) {
+  const double before = processor_seconds_of_children();
+  const auto start = std::chrono::steady_clock::now();
+  Outcome outcome = rematch(arguments);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  return {std::move(outcome), taken.count(), processor_seconds_of_children() - before};
+}
+
+struct Files {
+  explicit Files(int num_points)
+      : base(scratch.file("base.json")), other(scratch.file("other.json")) {
+    write_json_file(base, report_to_json(large_report(num_points, 1)));
+    write_json_file(other, report_to_json(large_report(num_points, 2)));
+  }
+  ScratchFolder scratch;
+  std::string base;
+  std::string other;
+};
+
+}  // namespace
+
+TEST_CASE("compare and gate of a thousand points take no time worth the name") {
+  const Files files(1000);
+  const Timed compare = timed("compare " + files.base + " " + files.other);
+  CHECK(compare.outcome.code == 0);
+  CHECK_THAT(compare.outcome.out, Catch::Contains("1000 rows"));
+  CHECK(compare.seconds < 2);
+  const Timed gate =
+      timed("gate " + files.other + " --max-loss-difference 1 --reference " + files.base);
+  CHECK(gate.outcome.code == 0);
+  CHECK(gate.seconds < 2);
+}
+
+TEST_CASE("prints how long large reports take", "[.speed]") {
+  const Files files(10'000);
+  std::printf("two reports of 10,000 points, %.1f MB each\n",
+              static_cast<double>(std::filesystem::file_size(files.base)) / 1e6);
+  const Files fewer(500);
+  const std::string both = files.base + " " + files.other;
+  for (const std::string& command :
+       {"compare " + both, "gate " + files.other + " --loss bitwise --reference " + files.base,
+        "render " + fewer.base + " -o " + fewer.scratch.file("page.html")}) {
+    double best = 1e9;
+    double processors = 1e9;
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      const Timed run = timed(command);
+      best = std::min(best, run.seconds);
+      processors = std::min(processors, run.processor_seconds);
+    }
+    std::printf("%-7s %.2f s, %.2f s of processor time, best of 3\n",
+                command.substr(0, command.find(' ')).c_str(), best, processors);
+  }
+  std::printf(
+      "page of 500 points: %.2f MB\n",
+      static_cast<double>(std::filesystem::file_size(fewer.scratch.file("page.html"))) / 1e6);
+}
+
+}  // namespace rematch::testing
