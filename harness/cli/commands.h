@@ -22,6 +22,7 @@ void add_predict(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action, const std::vector<std::string>& command);
 void add_compare(CLI::App& app, Action& action);
 void add_gate(CLI::App& app, Action& action);
+void add_merge(CLI::App& app, Action& action);
 void add_render(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);

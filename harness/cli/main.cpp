@@ -126,6 +126,7 @@ int run_main(int argc, char** argv) {
   add_run(app, action, command);
   add_compare(app, action);
   add_gate(app, action);
+  add_merge(app, action);
   add_render(app, action);
   add_validate(app, action);
   add_doctor(app, action);

@@ -20,6 +20,7 @@
 #include "harness/measure/memory.h"
 #include "harness/run/comparison.h"
 #include "harness/run/device.h"
+#include "harness/sweep/shard.h"
 #endif
 
 namespace rematch {
@@ -55,6 +56,8 @@ struct Flags {
                    "Train the reference this many times more: the noise that rematch gate needs")
         ->check(CLI::Range(0, kMostRepeats));
     app.add_option("--timeout", timeout, "Limit of one child process: 90s, 10min");
+    app.add_option("--shard", shard,
+                   "Share of the points, from 0: 2/8; in a Slurm job array its own share");
     app.add_flag("--allow-no-effect", allow_no_effect, "Also plans that change nothing");
     app.add_flag("--fresh", fresh, "Measure again what an interrupted run has finished");
     app.add_option("-o,--output", output, "Report to write; its points lie in a folder beside it");
@@ -76,6 +79,7 @@ struct Flags {
   std::string reference = "none";
   int num_repeats = 0;
   std::string timeout = "10min";
+  std::string shard;
   bool allow_no_effect = false;
   bool fresh = false;
   std::string output;
@@ -110,6 +114,13 @@ std::string shell_line(const std::vector<std::string>& command) {
   return line;
 }
 
+// As asked for; a job array's tasks otherwise share the points.
+Shard shard_of(const Flags& flags) {
+  if (!flags.shard.empty()) return require(parse_shard(flags.shard));
+  return require(shard_of_slurm([](const char* name) { return std::getenv(name); }))
+      .value_or(Shard{});
+}
+
 Provenance provenance_of(const Flags& flags, const std::vector<std::string>& command) {
   Provenance provenance;
   const at::DeviceType device = at::Device(flags.device).type();
@@ -122,6 +133,11 @@ Provenance provenance_of(const Flags& flags, const std::vector<std::string>& com
   }
   provenance.tool_version = REMATCH_VERSION;
   provenance.reproduce = shell_line(command);
+  const Shard shard = shard_of(flags);
+  if (flags.shard.empty() && shard.count > 1) {
+    provenance.reproduce +=
+        " --shard " + std::to_string(shard.index) + "/" + std::to_string(shard.count);
+  }
   return provenance;
 }
 
@@ -164,6 +180,8 @@ ComparisonSettings settings_of(const Flags& flags) {
   variants.threads = at::get_num_threads();
   settings.reference = require(parse_policy(flags.reference)).name;
   settings.num_repeats = flags.num_repeats;
+  variants.reference = settings.reference;
+  variants.shard = shard_of(flags);
   settings.num_steps = flags.num_steps;
   settings.blocks = parse_blocks(flags.blocks, flags.precision);
   settings.time_limit = parse_duration(flags.timeout);
@@ -202,6 +220,16 @@ void ask_cublas_for_repeatable_bits() {
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
 }
 
+// What all shards measure together; nothing to speak of where one measures all.
+std::vector<PlannedPoint> planned_points(const Shard& shard, const std::vector<Variant>& variants) {
+  std::vector<PlannedPoint> planned;
+  if (shard.count == 1) return planned;
+  for (const Variant& variant : variants) {
+    planned.push_back({variant.policy, variant.identity.schedule, point_key(variant.identity)});
+  }
+  return planned;
+}
+
 ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
   let_idle_threads_sleep();
   ask_cublas_for_repeatable_bits();
@@ -214,14 +242,18 @@ ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
     throw UsageError(error.what());  // data that cannot be used
   }
   print_warnings(warnings_of(variants));
-  const Report report = run_comparison(settings, variants, provenance_of(flags, command));
-  if (!flags.output.empty()) write_json_file(flags.output, report_to_json(report));
+  const std::vector<PlannedPoint> planned = planned_points(settings.variants.shard, variants);
+  std::erase_if(variants, [](const Variant& variant) { return !variant.of_this_shard; });
+  Report report = run_comparison(settings, variants, provenance_of(flags, command));
+  report.planned = planned;
+  const std::string output = file_of_shard(flags.output, settings.variants.shard);
+  if (!output.empty()) write_json_file(output, report_to_json(report));
   if (flags.json) {
     print(report_to_json(report).dump(2) + "\n");
   } else {
     print(render_table(report, TableFormat::kText, terminal_columns()));
   }
-  if (!flags.output.empty()) std::fprintf(stderr, "report: %s\n", flags.output.c_str());
+  if (!output.empty()) std::fprintf(stderr, "report: %s\n", output.c_str());
   return exit_code_of(report);
 }
 
@@ -244,6 +276,8 @@ void add_run(CLI::App& app, Action& action, const std::vector<std::string>& comm
       "  rematch run --model llama_small --policy none,full --repeat-reference 3 -o report.json\n"
       "  rematch run --model wan_1_3b --layers 30 --dim 64 --heads 4 --ffn 128 --tokens 64 \\\n"
       "      --steps 10 --policy none,full,attn_only\n"
+      "  rematch run --model llama_small --policy none,full,attn_only --shard 0/2 -o mine.json\n"
+      "  rematch merge mine.shard-*-of-2.json -o mine.json\n"
       "An interrupted run goes on where it was when the same command is given again.");
   run_command->callback(
       [&action, flags, command] { action = [flags, command] { return run(*flags, command); }; });

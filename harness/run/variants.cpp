@@ -151,6 +151,7 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings
   const PointIdentity shared = shared_identity(settings);
   const Extremes extremes{hash_of_named(kNoneName, trace), hash_of_named(kFullName, trace)};
   std::vector<Variant> variants;
+  std::size_t num_split = 0;
   for (const NamedPlan& named : std::get<std::vector<NamedPlan>>(plans)) {
     for (const Schedule schedule : settings.schedules) {
       Variant variant;
@@ -161,8 +162,11 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings
       variant.identity.schedule = named.plan.regions.empty() ? Schedule::kWholeRegion : schedule;
       variant.warnings = named.warnings;
       variant.effect = effect_of(named, variant.identity.plan_sha256, extremes);
-      variant.prediction = model.predict(named.plan, schedule);
-      if (settings.simulate) {
+      if (named.plan.policy != settings.reference) {
+        variant.of_this_shard = takes(settings.shard, num_split++);
+      }
+      if (variant.of_this_shard) variant.prediction = model.predict(named.plan, schedule);
+      if (variant.of_this_shard && settings.simulate) {
         variant.predicted_counts =
             predicted_counts(trace, named.plan, schedule, variant.prediction);
         variant.recomputed_step_flops = recomputed_flops(trace, named.plan, schedule);

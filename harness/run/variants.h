@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/run/prediction.h"
+#include "harness/sweep/shard.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/policy.h"
 
@@ -26,12 +27,17 @@ struct VariantSettings {
   std::string data_file;
   std::uint64_t seed = 0;
   int threads = 1;
+  // Of a run that is split: what this share measures. Points of the policy `reference` are every
+  // share's, since the others are held against them in one process's turns.
+  Shard shard;
+  std::string reference;
   // Also simulate each plan on the trace: the counts that a run's are held to, and its flops. It
   // takes longer than the step on meta.
   bool simulate = true;
 };
 
 struct Variant {
+  bool of_this_shard = true;  // if not: its identity alone
   std::string policy;
   Plan plan;
   PointIdentity identity;

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "policies/trace/bytes.h"
 
@@ -45,5 +46,7 @@ struct Environment {
 // SHA-256, in hex, of what must be equal for two reports' times to be compared: everything but
 // the host name, clocks at the moment and `variables`.
 std::string fingerprint(const Environment& environment);
+// Does it cover the member of this JSON name?
+bool is_in_fingerprint(std::string_view member);
 
 }  // namespace rematch

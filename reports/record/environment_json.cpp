@@ -1,9 +1,15 @@
+#include <algorithm>
+#include <array>
+
 #include "policies/trace/canonical_json.h"
 #include "reports/record/field_value.h"
 #include "reports/record/parts_json.h"
 
 namespace rematch {
 namespace {
+
+constexpr std::array<const char*, 4> kOfTheMoment = {"hostname", "sm_clock_mhz", "memory_clock_mhz",
+                                                     "variables"};
 
 // Each member with its key, once for writing and reading.
 template <class AnEnvironment, class Visit>
@@ -56,10 +62,12 @@ Environment environment_from_json(const JsonField& field) {
 
 std::string fingerprint(const Environment& environment) {
   Json json = environment_to_json(environment);
-  for (const char* name : {"hostname", "sm_clock_mhz", "memory_clock_mhz", "variables"}) {
-    json.erase(name);
-  }
+  for (const char* name : kOfTheMoment) json.erase(name);
   return canonical_sha256(json);
+}
+
+bool is_in_fingerprint(std::string_view member) {
+  return std::find(kOfTheMoment.begin(), kOfTheMoment.end(), member) == kOfTheMoment.end();
 }
 
 }  // namespace rematch

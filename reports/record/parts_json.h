@@ -10,11 +10,14 @@
 
 namespace rematch {
 
+struct RepeatRecord;
+
 Schedule schedule_from_json(const JsonField& field);
 PointStatus status_from_json(const JsonField& field);
 
 Json identity_to_json(const PointIdentity& identity);
 PointIdentity identity_from_json(const JsonField& field);
+Schedule schedule_from_json(const JsonField& field);
 
 Json memory_to_json(const MemoryRecord& memory);
 MemoryRecord memory_from_json(const JsonField& field);
@@ -24,6 +27,8 @@ TimeRecord time_from_json(const JsonField& field);
 
 Json step_to_json(const StepRecord& step);
 StepRecord step_from_json(const JsonField& field);
+
+Json repeat_to_json(const RepeatRecord& repeat);
 
 Json parity_to_json(const ParityRecord& parity);
 ParityRecord parity_from_json(const JsonField& field);

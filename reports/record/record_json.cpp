@@ -1,5 +1,7 @@
 #include "reports/record/record_json.h"
 
+#include <algorithm>
+
 #include "reports/record/field_value.h"
 #include "reports/record/parts_json.h"
 
@@ -35,16 +37,6 @@ Provenance read_provenance(const JsonField& field) {
   return provenance;
 }
 
-Json repeat_to_json(const RepeatRecord& repeat) {
-  Json json = {{"key", repeat.key},
-               {"policy", repeat.policy},
-               {"status", to_string(repeat.status)},
-               {"reason", text_or_null(repeat.reason)},
-               {"steps", Json::array()}};
-  for (const StepRecord& step : repeat.steps) json["steps"].push_back(step_to_json(step));
-  return json;
-}
-
 RepeatRecord repeat_from_json(const JsonField& field) {
   RepeatRecord repeat;
   read_member(field, "key", repeat.key);
@@ -57,23 +49,85 @@ RepeatRecord repeat_from_json(const JsonField& field) {
   return repeat;
 }
 
+Json planned_to_json(const std::vector<PlannedPoint>& planned) {
+  Json json = Json::array();
+  for (const PlannedPoint& point : planned) {
+    json.push_back(
+        {{"policy", point.policy}, {"schedule", to_string(point.schedule)}, {"key", point.key}});
+  }
+  return json;
+}
+
+std::vector<PlannedPoint> planned_from_json(const JsonField& field) {
+  std::vector<PlannedPoint> planned;
+  for (const JsonField& point : field.elements()) {
+    PlannedPoint& entry = planned.emplace_back();
+    read_member(point, "policy", entry.policy);
+    entry.schedule = schedule_from_json(point.at("schedule"));
+    read_member(point, "key", entry.key);
+  }
+  return planned;
+}
+
+Json sources_to_json(const std::vector<ReportSource>& sources) {
+  Json json = Json::array();
+  for (const ReportSource& source : sources) {
+    Json& entry = json.emplace_back(Json::object());
+    write_provenance(entry, source.provenance);
+    entry["points"] = source.points;
+  }
+  return json;
+}
+
+// Every point is one source's.
+std::vector<ReportSource> sources_from_json(const JsonField& field, std::size_t num_points) {
+  std::vector<ReportSource> sources;
+  std::vector<bool> taken(num_points, false);
+  for (const JsonField& source : field.elements()) {
+    ReportSource& entry = sources.emplace_back();
+    entry.provenance = read_provenance(source);
+    for (const JsonField& index : source.at("points").elements()) {
+      const auto last = static_cast<std::int64_t>(num_points) - 1;
+      const auto point = static_cast<std::size_t>(index.integer(0, last));
+      if (taken[point]) index.fail("is a point of two sources");
+      taken[point] = true;
+      entry.points.push_back(point);
+    }
+  }
+  if (std::find(taken.begin(), taken.end(), false) != taken.end()) {
+    field.fail("does not say where every point comes from");
+  }
+  return sources;
+}
+
 // Of the frame alone: points keep their own.
 template <class AFile>
 std::map<std::string, Json> unknown_of_frame(const Json& source, const AFile& file,
-                                             const char* points) {
+                                             std::initializer_list<const char*> others) {
   Json written;
   write_provenance(written, file.provenance);
   written["schema"] = nullptr;
-  written[points] = nullptr;
-  written["reference_repeats"] = nullptr;
+  for (const char* name : others) written[name] = nullptr;
   return unknown_members(source, written);
 }
 
 }  // namespace
 
+Json repeat_to_json(const RepeatRecord& repeat) {
+  Json json = {{"key", repeat.key},
+               {"policy", repeat.policy},
+               {"status", to_string(repeat.status)},
+               {"reason", text_or_null(repeat.reason)},
+               {"steps", Json::array()}};
+  for (const StepRecord& step : repeat.steps) json["steps"].push_back(step_to_json(step));
+  return json;
+}
+
 Json report_to_json(const Report& report) {
   Json json = {{"schema", kReportSchema}};
   write_provenance(json, report.provenance);
+  if (!report.planned.empty()) json["planned"] = planned_to_json(report.planned);
+  if (!report.sources.empty()) json["sources"] = sources_to_json(report.sources);
   add_members(json, report.unknown);
   if (!report.repeats.empty()) json["reference_repeats"] = Json::array();
   for (const RepeatRecord& repeat : report.repeats) {
@@ -97,7 +151,12 @@ Report report_from_json(const Json& json) {
       report.repeats.push_back(repeat_from_json(repeat));
     }
   }
-  report.unknown = unknown_of_frame(json, report, "points");
+  if (const auto planned = field.find("planned")) report.planned = planned_from_json(*planned);
+  if (const auto sources = field.find("sources")) {
+    report.sources = sources_from_json(*sources, report.points.size());
+  }
+  report.unknown =
+      unknown_of_frame(json, report, {"points", "planned", "sources", "reference_repeats"});
   return report;
 }
 
@@ -115,7 +174,7 @@ PointFile point_file_from_json(const Json& json) {
   PointFile file;
   file.provenance = read_provenance(field);
   file.point = point_from_json(field.at("point"));
-  file.unknown = unknown_of_frame(json, file, "point");
+  file.unknown = unknown_of_frame(json, file, {"point"});
   return file;
 }
 

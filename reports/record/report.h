@@ -2,14 +2,13 @@
 // same provenance, so any set of point files makes a report.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "policies/plan/rejected.h"
 #include "reports/record/environment.h"
 #include "reports/record/point.h"
 
@@ -40,17 +39,32 @@ struct RepeatRecord {
   PointStatus status = PointStatus::kOk;
   std::string reason;
   std::vector<StepRecord> steps;
+  bool operator==(const RepeatRecord&) const = default;
+};
+
+// A point that a run of several shards is to measure.
+struct PlannedPoint {
+  std::string policy;
+  Schedule schedule = Schedule::kOnDemand;
+  std::string key;
+  bool operator==(const PlannedPoint&) const = default;
+};
+
+// One command's part in a merged report.
+struct ReportSource {
+  Provenance provenance;
+  std::vector<std::size_t> points;  // indices, ascending
 };
 
 struct Report {
   Provenance provenance;
   std::vector<PointRecord> points;
-  std::map<std::string, Json> unknown;
+  std::vector<PlannedPoint> planned;  // of all shards together; empty: it was not split
+  // Of a merged report whose points come from more than one command. What `provenance` says then
+  // is what all of them have in common.
+  std::vector<ReportSource> sources;
+  std::map<std::string, Json> unknown;  // keys of a newer minor version, by JSON pointer
   std::vector<RepeatRecord> repeats;
 };
-
-// One report of point files in the given order, with the first one's provenance. Rejected: none,
-// different fingerprints, two points of one policy with one key.
-std::variant<Report, Rejected> merge_points(const std::vector<PointFile>& files);
 
 }  // namespace rematch

@@ -187,6 +187,37 @@ TEST_CASE("another attention kernel is another point, with the same executed ops
         Approx(flash["steps"][0]["loss"].get<double>()).epsilon(1e-5));
 }
 
+TEST_CASE("the shards of a run merge into the run, and a missing one is missed") {
+  const ScratchFolder scratch;
+  const std::string command = "run " + kTinyLlama +
+                              "--policy none,full,attn_only,save_mm --steps 2 --blocks 0 -o " +
+                              scratch.file("mine.json");
+  REQUIRE(rematch(command + " --shard 0/2").code == 0);
+  const std::string first = scratch.file("mine.shard-0-of-2.json");
+  const Outcome half = rematch("merge " + first + " -o " + scratch.file("half.json"));
+  CHECK(half.code == 5);
+  CHECK_THAT(half.err, Catch::Contains("missing: attn_only, on_demand, key ") &&
+                           Catch::Contains("1 of 4 points are missing"));
+
+  // A task of a job array needs no flag.
+  REQUIRE(rematch(command,
+                  "SLURM_ARRAY_TASK_ID=6 SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_MIN=5 "
+                  "SLURM_ARRAY_TASK_MAX=6 ")
+              .code == 0);
+  const std::string second = scratch.file("mine.shard-1-of-2.json");
+  CHECK_THAT(read_json_file(second)["reproduce"].get<std::string>(),
+             Catch::EndsWith(" --shard 1/2"));
+  const Outcome all = rematch("merge " + second + " " + first);
+  CAPTURE(all.err);
+  CHECK(all.code == 0);
+  CHECK(rematch("merge " + first + " " + second).out == all.out);
+  const Json points = Json::parse(all.out)["points"];
+  REQUIRE(points.size() == 4);
+  CHECK(points[1]["policy"] == "full");
+  CHECK(points[2]["policy"] == "attn_only");
+  for (const Json& point : points) CHECK(point["parity"]["gradient_bits_equal"] == true);
+}
+
 TEST_CASE("bad inputs are refused in one line") {
   const ScratchFolder scratch;
   std::ofstream(scratch.file("empty.txt"));
@@ -208,6 +239,7 @@ TEST_CASE("bad inputs are refused in one line") {
   check_usage_error("run " + kTinyLlama + "--policy full --blocks many", "such as 4:8");
   check_usage_error("run " + kTinyLlama + "--policy full --precision 0%", "'0%'");
   check_usage_error("run " + kTinyLlama + "--policy full --precision 0.02", "such as 2%");
+  check_usage_error("run " + kTinyLlama + "--policy full --shard 2/2" + steps, "such as 0/4");
   check_usage_error("run " + kTinyLlama + "--policy full --heads 3" + steps, "heads");
   check_usage_error("run " + kTinyLlama + "--policy full --layers 0" + steps, "layers");
   check_usage_error("run " + kTinyLlama + "--policy 'nth_last(0)'" + steps, "0");

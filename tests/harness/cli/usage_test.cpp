@@ -20,7 +20,7 @@ TEST_CASE("help goes to stdout with examples, for the tool and each subcommand")
   CHECK(help.err.empty());
   CHECK_THAT(help.out, Catch::Contains("Examples:") && Catch::Contains("Exit codes"));
   for (const char* command : {"list", "describe", "trace", "plan", "predict", "run", "compare",
-                              "gate", "render", "validate", "doctor"}) {
+                              "gate", "merge", "render", "validate", "doctor"}) {
     const Outcome one = rematch(std::string(command) + " --help");
     CAPTURE(command);
     CHECK(one.code == 0);
@@ -61,6 +61,31 @@ TEST_CASE("files that are not there or not readable as what they should be") {
   check_usage_error("plan --policy full --trace " + scratch.file("other.json"), "rematch.plan/9.0");
   check_usage_error("validate " + scratch.file("broken.json"), "broken.json");
   check_usage_error("validate " + scratch.file("missing.json"), "missing.json");
+}
+
+TEST_CASE("merge refuses what does not belong together") {
+  const ScratchFolder scratch;
+  Json point = Json::parse(text_of(REMATCH_SOURCE_DIR "/tests/reports/fixtures/point.json"));
+  std::ofstream(scratch.file("here.json")) << point;
+  point["environment"]["cpu_model"] = "Another CPU";
+  std::ofstream(scratch.file("there.json")) << point;
+  const std::string both = scratch.file("here.json") + " " + scratch.file("there.json");
+
+  check_usage_error("merge", "no report given");
+  check_usage_error("merge " + scratch.file("missing.json"), "missing.json");
+  check_usage_error("merge " + both + " -o /no/such/folder/out.json", "/no/such/folder");
+  const Outcome mixed = rematch("merge " + both);
+  CHECK(mixed.code == 6);
+  CHECK(is_one_clear_line(mixed));
+  CHECK_THAT(mixed.err, Catch::Contains("differ in cpu_model") && Catch::Contains("--allow-mixed"));
+  const Outcome apart = rematch("merge --allow-mixed " + both);
+  CHECK(apart.code == 0);
+  CHECK(Json::parse(apart.out)["sources"].size() == 2);
+
+  point["point"]["memory"]["peak_allocated_bytes"] = 1;
+  std::ofstream(scratch.file("other.json")) << point;
+  check_usage_error("merge " + scratch.file("there.json") + " " + scratch.file("other.json"),
+                    "differs in \"memory\"");
 }
 
 TEST_CASE("an output that cannot be written is refused before anything runs") {

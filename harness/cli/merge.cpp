@@ -1,0 +1,96 @@
+#include "reports/record/merge_reports.h"
+
+#include <cstdio>
+#include <memory>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/output.h"
+#include "harness/cli/require.h"
+#include "reports/record/record_json.h"
+
+namespace rematch {
+namespace {
+
+struct Flags {
+  std::vector<std::string> files;
+  std::string output;
+  bool allow_mixed = false;
+};
+
+Report read_report(const std::string& file) {
+  const Json json = require_json_file(file);
+  try {
+    const std::string& schema = JsonField(json).at("schema").string();
+    if (!schema.starts_with("rematch.point/")) return report_from_json(json);
+    PointFile point = point_file_from_json(json);
+    Report report;
+    report.provenance = std::move(point.provenance);
+    report.points.push_back(std::move(point.point));
+    return report;
+  } catch (const FormatError& error) {
+    throw UsageError(file + ": " + error.what());
+  }
+}
+
+void say(const std::string& line) { std::fprintf(stderr, "rematch: %s\n", line.c_str()); }
+
+ExitCode exit_code_of(const MergedReport& merged) {
+  constexpr std::size_t kMostLines = 20;
+  for (const std::string& note : merged.notes) say(note);
+  const std::vector<PlannedPoint>& missing = merged.missing;
+  for (std::size_t index = 0; index < std::min(missing.size(), kMostLines); ++index) {
+    say("missing: " + missing[index].policy + ", " +
+        std::string(to_string(missing[index].schedule)) + ", key " +
+        missing[index].key.substr(0, 12));
+  }
+  if (missing.size() > kMostLines) {
+    say("missing: " + std::to_string(missing.size() - kMostLines) + " points more");
+  }
+  if (!missing.empty()) {
+    say(std::to_string(missing.size()) + " of " + std::to_string(merged.report.planned.size()) +
+        " points are missing; run their shards and merge again");
+    return ExitCode::kSomePointsFailed;
+  }
+  for (const PointRecord& point : merged.report.points) {
+    if (point.status != PointStatus::kOk) return ExitCode::kSomePointsFailed;
+  }
+  return ExitCode::kOk;
+}
+
+ExitCode run(const Flags& flags) {
+  if (flags.files.empty())
+    throw UsageError("no report given: rematch merge a.json b.json -o out.json");
+  if (!flags.output.empty()) require_writable(flags.output);
+  std::vector<Report> reports;
+  for (const std::string& file : flags.files) reports.push_back(read_report(file));
+  auto result = merge_reports(std::move(reports), flags.allow_mixed ? MixedEnvironments::kKeepApart
+                                                                    : MixedEnvironments::kRefuse);
+  if (const auto* differ = std::get_if<FingerprintsDiffer>(&result)) {
+    say(differ->message);
+    return ExitCode::kFingerprintMismatch;
+  }
+  if (const auto* rejected = std::get_if<Rejected>(&result)) throw UsageError(rejected->message);
+  const auto& merged = std::get<MergedReport>(result);
+  write_output(flags.output, report_to_json(merged.report));
+  return exit_code_of(merged);
+}
+
+}  // namespace
+
+void add_merge(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "merge", "Puts the reports of a run's shards together; the same bytes in any order");
+  auto flags = std::make_shared<Flags>();
+  command->add_option("reports", flags->files, "Reports and point files");
+  command->add_option("-o,--output", flags->output, "Report to write; stdout if not given");
+  command->add_flag("--allow-mixed", flags->allow_mixed,
+                    "Also reports of different environments, kept apart in \"sources\"");
+  command->footer(
+      "Examples:\n"
+      "  rematch merge mine.shard-*.json -o mine.json\n"
+      "  rematch merge h100.json l40s.json --allow-mixed -o both.json\n"
+      "Exit code 5: points of the run are missing, or did not end ok; 6: mixed environments.");
+  command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
+}
+
+}  // namespace rematch

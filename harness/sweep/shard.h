@@ -1,0 +1,41 @@
+// One share of a run of many points: which points it measures, and where its report goes. Shares
+// meet in files alone (`rematch merge`), so any scheduler can start them. Pure.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "policies/plan/rejected.h"
+
+namespace rematch {
+
+// Share `index` of `count`, from 0.
+struct Shard {
+  int index = 0;
+  int count = 1;
+  bool operator==(const Shard&) const = default;
+};
+
+// "2/8". Rejected: anything else, and an index that is not below the count.
+std::variant<Shard, Rejected> parse_shard(std::string_view text);
+
+// How a variable of the environment is looked up; null where it is not set.
+using Variable = std::function<const char*(const char* name)>;
+
+// From the variables of a Slurm job array; nothing outside one. Rejected: an array whose indices
+// are not evenly spaced, which leaves open which share a task is.
+std::variant<std::optional<Shard>, Rejected> shard_of_slurm(const Variable& variable);
+
+// Is the point at this place of the whole list measured by this share? Neighbours go to different
+// shares: they tend to be the same model, and to take as long as each other.
+bool takes(const Shard& shard, std::size_t point);
+
+// "results/mine.json" becomes "results/mine.shard-2-of-8.json", so that shares started by one
+// command line do not write over each other; the whole run keeps its name.
+std::string file_of_shard(const std::string& file, const Shard& shard);
+
+}  // namespace rematch

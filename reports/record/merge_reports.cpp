@@ -1,0 +1,308 @@
+#include "reports/record/merge_reports.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "reports/record/parts_json.h"
+#include "reports/record/record_json.h"
+
+namespace rematch {
+namespace {
+
+// What stands in a point besides what repeats to the last bit on one machine.
+constexpr std::array kNotRepeated = {"time", "parity", "implied_flops_per_second", "reason"};
+constexpr std::array kNotRepeatedMemory = {"peak_transient_bytes", "peak_reserved_bytes",
+                                           "peak_device_used_bytes", "timeline"};
+
+struct Entry {
+  PointRecord point;
+  std::string key;
+  std::string fingerprint;
+  std::string provenance;  // its JSON: what tells commands apart
+  std::string text;        // the point's JSON; made where several are compared
+};
+
+Json provenance_json(const Provenance& provenance) {
+  Report frame;
+  frame.provenance = provenance;
+  return report_to_json(frame);
+}
+
+// Where the same members have the same values; null, or left out of an object, where they do not.
+Json in_common(const Json& left, const Json& right) {
+  if (left == right) return left;
+  if (!left.is_object() || !right.is_object()) return nullptr;
+  Json common = Json::object();
+  for (const auto& [name, value] : left.items()) {
+    if (right.contains(name) && right[name] == value) common[name] = value;
+  }
+  return common;
+}
+
+Environment environment_in_common(const std::map<std::string, Provenance>& provenances) {
+  Json common = environment_to_json(provenances.begin()->second.environment);
+  for (const auto& [text, provenance] : provenances) {
+    const Json other = environment_to_json(provenance.environment);
+    for (auto& [name, value] : common.items()) value = in_common(value, other.at(name));
+  }
+  return environment_from_json(JsonField(common));
+}
+
+template <class T>
+void keep_if_equal(std::optional<T>& common, const std::optional<T>& other) {
+  if (common != other) common.reset();
+}
+
+// Of several commands: what they agree on, and all their lines.
+Provenance provenance_in_common(const std::map<std::string, Provenance>& provenances) {
+  Provenance common = provenances.begin()->second;
+  if (provenances.size() == 1) return common;
+  common.environment = environment_in_common(provenances);
+  std::set<std::string> lines;
+  for (const auto& [text, provenance] : provenances) {
+    if (common.command != provenance.command) common.command = {"rematch", "merge"};
+    common.seed = std::min(common.seed, provenance.seed);
+    keep_if_equal(common.git_commit, provenance.git_commit);
+    keep_if_equal(common.git_dirty, provenance.git_dirty);
+    keep_if_equal(common.tool_version, provenance.tool_version);
+    lines.insert(provenance.reproduce);
+  }
+  common.reproduce.clear();
+  for (const std::string& line : lines) {
+    common.reproduce.append(common.reproduce.empty() ? "" : " && ").append(line);
+  }
+  return common;
+}
+
+// The first key, of what repeats exactly, in which two measurements of one point differ.
+std::optional<std::string> difference(const PointRecord& left, const PointRecord& right) {
+  Json one = point_to_json(left);
+  Json other = point_to_json(right);
+  for (Json* json : {&one, &other}) {
+    for (const char* name : kNotRepeated) json->erase(name);
+    if (!(*json)["memory"].is_object()) continue;
+    for (const char* name : kNotRepeatedMemory) (*json)["memory"].erase(name);
+  }
+  for (const auto& [name, value] : one.items()) {
+    if (!other.contains(name) || other[name] != value) return name;
+  }
+  return std::nullopt;
+}
+
+class Merge {
+ public:
+  Merge(std::vector<Report> reports, MixedEnvironments mixed)
+      : reports_(std::move(reports)), mixed_(mixed) {}
+
+  std::variant<MergedReport, Rejected, FingerprintsDiffer> run() {
+    if (reports_.empty()) return Rejected{"nothing to merge: give one report or more"};
+    merged_.report.unknown = unknown_in_common();
+    collect_planned();
+    collect_repeats();
+    for (Report& report : reports_) collect(report);
+    if (auto differ = different_fingerprints()) return std::move(*differ);
+    sort();
+    if (auto rejected = drop_repeated()) return std::move(*rejected);
+    list_missing();
+    write();
+    return std::move(merged_);
+  }
+
+ private:
+  std::map<std::string, Json> unknown_in_common() const {
+    std::map<std::string, Json> common = reports_.front().unknown;
+    for (const Report& report : reports_) {
+      std::erase_if(common, [&](const auto& member) {
+        const auto found = report.unknown.find(member.first);
+        return found == report.unknown.end() || found->second != member.second;
+      });
+    }
+    return common;
+  }
+
+  // Shards of one run have one list, whose order people chose; lists that differ are united.
+  void collect_planned() {
+    std::vector<PlannedPoint>& planned = merged_.report.planned;
+    bool one_list = true;
+    for (const Report& report : reports_) {
+      if (report.planned.empty() || report.planned == planned) continue;
+      one_list = one_list && planned.empty();
+      planned.insert(planned.end(), report.planned.begin(), report.planned.end());
+    }
+    const auto order = [](const PlannedPoint& point) { return std::tie(point.policy, point.key); };
+    if (!one_list) {
+      std::sort(planned.begin(), planned.end(),
+                [&](const auto& left, const auto& right) { return order(left) < order(right); });
+      planned.erase(std::unique(planned.begin(), planned.end()), planned.end());
+    }
+    for (std::size_t place = 0; place < planned.size(); ++place) {
+      places_.emplace(std::pair(planned[place].key, planned[place].policy), place);
+    }
+  }
+
+  // Repeats that are equal are several all the same: as many are kept as one of the reports has, so
+  // that merging a report twice adds none.
+  void collect_repeats() {
+    bool one_list = true;
+    std::map<std::string, std::pair<RepeatRecord, std::ptrdiff_t>> kept;
+    for (const Report& report : reports_) {
+      std::map<std::string, std::ptrdiff_t> of_this_one;
+      one_list = one_list && report.repeats == reports_.front().repeats;
+      for (const RepeatRecord& repeat : report.repeats) {
+        const std::string text = repeat_to_json(repeat).dump();
+        auto& [record, count] = kept.try_emplace(text, repeat, 0).first->second;
+        count = std::max(count, ++of_this_one[text]);
+      }
+    }
+    if (one_list) {
+      merged_.report.repeats = reports_.front().repeats;
+      return;
+    }
+    for (const auto& [text, entry] : kept) {
+      merged_.report.repeats.insert(merged_.report.repeats.end(), entry.second, entry.first);
+    }
+  }
+
+  void collect(Report& report) {
+    if (report.sources.empty()) {
+      report.sources.push_back({report.provenance, {}});
+      for (std::size_t index = 0; index < report.points.size(); ++index) {
+        report.sources.back().points.push_back(index);
+      }
+    }
+    for (const ReportSource& source : report.sources) {
+      const std::string text = provenance_json(source.provenance).dump();
+      const std::string machine = fingerprint(source.provenance.environment);
+      provenances_.emplace(text, source.provenance);
+      for (const std::size_t index : source.points) {
+        PointRecord& point = report.points[index];
+        std::string key = point_key(point.identity);
+        entries_.push_back({std::move(point), std::move(key), machine, text, ""});
+      }
+    }
+  }
+
+  std::optional<FingerprintsDiffer> different_fingerprints() const {
+    std::set<std::string> fingerprints;
+    for (const auto& [text, provenance] : provenances_) {
+      fingerprints.insert(fingerprint(provenance.environment));
+    }
+    if (fingerprints.size() < 2 || mixed_ == MixedEnvironments::kKeepApart) return std::nullopt;
+    const Json first = environment_to_json(provenances_.begin()->second.environment);
+    std::string names;
+    for (const auto& [name, value] : first.items()) {
+      if (!is_in_fingerprint(name)) continue;
+      const bool differs =
+          std::any_of(provenances_.begin(), provenances_.end(), [&, key = name](const auto& other) {
+            return environment_to_json(other.second.environment).at(key) != first.at(key);
+          });
+      if (differs) names.append(names.empty() ? "" : ", ").append(name);
+    }
+    return FingerprintsDiffer{
+        "the reports were measured in " + std::to_string(fingerprints.size()) +
+        " environments, which differ in " + names +
+        "; merge one environment at a time, or keep them apart in one file with --allow-mixed"};
+  }
+
+  std::size_t place_of(const Entry& entry) const {
+    const auto found = places_.find({entry.key, entry.point.policy});
+    return found == places_.end() ? places_.size() : found->second;
+  }
+
+  static auto identity_of(const Entry& entry) {
+    return std::tie(entry.fingerprint, entry.key, entry.point.policy);
+  }
+
+  // Environment, then the planned order, then what the points are called. Only measurements of one
+  // point are told apart by all that is in them.
+  void sort() {
+    const auto order = [this](const Entry& entry) {
+      return std::make_tuple(std::cref(entry.fingerprint), place_of(entry),
+                             std::cref(entry.point.identity.model), std::cref(entry.point.policy),
+                             entry.point.identity.schedule, std::cref(entry.key));
+    };
+    std::sort(entries_.begin(), entries_.end(),
+              [&](const Entry& left, const Entry& right) { return order(left) < order(right); });
+    for (auto begin = entries_.begin(); begin != entries_.end();) {
+      const auto end = std::find_if(begin, entries_.end(), [&](const Entry& entry) {
+        return identity_of(entry) != identity_of(*begin);
+      });
+      if (end - begin > 1) sort_measurements(begin, end);
+      begin = end;
+    }
+  }
+
+  static void sort_measurements(std::vector<Entry>::iterator begin,
+                                std::vector<Entry>::iterator end) {
+    for (auto entry = begin; entry != end; ++entry)
+      entry->text = point_to_json(entry->point).dump();
+    std::sort(begin, end, [](const Entry& left, const Entry& right) {
+      return std::tie(left.text, left.provenance) < std::tie(right.text, right.provenance);
+    });
+  }
+
+  std::optional<Rejected> drop_repeated() {
+    std::vector<Entry> kept;
+    for (Entry& entry : entries_) {
+      if (kept.empty() || identity_of(kept.back()) != identity_of(entry)) {
+        kept.push_back(std::move(entry));
+        continue;
+      }
+      if (const auto differing = difference(kept.back().point, entry.point)) {
+        return Rejected{"point " + entry.point.policy + " with the key " + entry.key +
+                        " was measured twice and differs in \"" + *differing +
+                        "\", which must repeat exactly; leave one of the files out"};
+      }
+      if (kept.back().text != entry.text) ++repeated_[entry.point.policy];
+    }
+    entries_ = std::move(kept);
+    for (const auto& [policy, times] : repeated_) {
+      merged_.notes.push_back("point " + policy + " was measured " + std::to_string(times + 1) +
+                              " times with equal ops, bytes and bits; one is kept");
+    }
+    return std::nullopt;
+  }
+
+  void list_missing() {
+    std::set<std::pair<std::string, std::string>> there;
+    for (const Entry& entry : entries_) there.emplace(entry.key, entry.point.policy);
+    for (const PlannedPoint& point : merged_.report.planned) {
+      if (there.count({point.key, point.policy}) == 0) merged_.missing.push_back(point);
+    }
+  }
+
+  void write() {
+    Report& report = merged_.report;
+    report.provenance = provenance_in_common(provenances_);
+    std::map<std::string, ReportSource> sources;
+    for (const auto& [text, provenance] : provenances_) sources[text].provenance = provenance;
+    for (std::size_t index = 0; index < entries_.size(); ++index) {
+      sources[entries_[index].provenance].points.push_back(index);
+      report.points.push_back(std::move(entries_[index].point));
+    }
+    if (sources.size() < 2) return;
+    for (auto& [text, source] : sources) report.sources.push_back(std::move(source));
+  }
+
+  std::vector<Report> reports_;
+  MixedEnvironments mixed_;
+  std::map<std::string, Provenance> provenances_;
+  std::map<std::pair<std::string, std::string>, std::size_t> places_;  // key and policy
+  std::vector<Entry> entries_;
+  std::map<std::string, int> repeated_;
+  MergedReport merged_;
+};
+
+}  // namespace
+
+std::variant<MergedReport, Rejected, FingerprintsDiffer> merge_reports(std::vector<Report> reports,
+                                                                       MixedEnvironments mixed) {
+  return Merge(std::move(reports), mixed).run();
+}
+
+}  // namespace rematch

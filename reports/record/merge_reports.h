@@ -1,0 +1,33 @@
+// Several reports as one: shards of a run, or single points. The same files give the same report
+// in whatever order they come, and merging merged reports is merging their parts. Pure.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "policies/plan/rejected.h"
+#include "reports/record/report.h"
+
+namespace rematch {
+
+enum class MixedEnvironments { kRefuse, kKeepApart };
+
+// The reports come from machines or builds whose figures are not to stand side by side.
+struct FingerprintsDiffer {
+  std::string message;
+};
+
+struct MergedReport {
+  Report report;
+  std::vector<PlannedPoint> missing;  // planned by a shard and in none of them
+  std::vector<std::string> notes;     // a line each: points that several reports measured
+};
+
+// A point that several reports of one environment measured - each shard runs the reference - must
+// be the same in all that repeats exactly (ops, bytes, bits); one of them is kept, with its own
+// times. Rejected: none given, or two that differ there.
+std::variant<MergedReport, Rejected, FingerprintsDiffer> merge_reports(std::vector<Report> reports,
+                                                                       MixedEnvironments mixed);
+
+}  // namespace rematch

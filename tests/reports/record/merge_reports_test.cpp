@@ -1,0 +1,216 @@
+#include "reports/record/merge_reports.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "reports/record/record_json.h"
+#include "reports/schema/validate.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+using testing::sample_oom;
+using testing::sample_point;
+using testing::sample_provenance;
+using testing::sample_recomputing;
+
+using Result = std::variant<MergedReport, Rejected, FingerprintsDiffer>;
+
+PlannedPoint planned(const PointRecord& point) {
+  return {point.policy, point.identity.schedule, point_key(point.identity)};
+}
+
+const std::vector<std::string> kPolicies = {"none", "full", "attn_only", "save_mm", "nth_last(2)"};
+
+std::vector<PlannedPoint> whole_plan() {
+  std::vector<PlannedPoint> points;
+  for (const std::string& policy : kPolicies) points.push_back(planned(sample_point(policy)));
+  return points;
+}
+
+// The reference's loss in another process.
+RepeatRecord repeat_with(double loss) {
+  const PointRecord none = sample_point("none");
+  StepRecord step = none.steps.front();
+  step.loss = loss;
+  return {point_key(none.identity), "none", PointStatus::kOk, "", {step}};
+}
+
+// Shard `index` of two: none, which every shard runs and times anew, and every second policy.
+Report shard(int index) {
+  Report report;
+  report.provenance = sample_provenance();
+  report.provenance.reproduce += " --shard " + std::to_string(index) + "/2";
+  report.provenance.command.push_back(std::to_string(index));
+  report.provenance.environment.hostname = "host" + std::to_string(index);
+  report.planned = whole_plan();
+  report.points.push_back(sample_point("none"));
+  report.points.back().time->samples.front().front() += std::chrono::nanoseconds(index);
+  report.repeats = {repeat_with(1.5), repeat_with(1.5), repeat_with(index)};
+  for (std::size_t place = 1; place < kPolicies.size(); ++place) {
+    if (place % 2 == static_cast<std::size_t>(index)) {
+      report.points.push_back(sample_recomputing(kPolicies[place], 8, Bytes{1 << 20}, 1.2));
+    }
+  }
+  return report;
+}
+
+Report single(const PointRecord& point, const Provenance& provenance = sample_provenance()) {
+  Report report;
+  report.provenance = provenance;
+  report.points.push_back(point);
+  return report;
+}
+
+Provenance other_machine() {
+  Provenance provenance = sample_provenance();
+  provenance.environment.cpu_model = "Another CPU";
+  provenance.environment.driver = "580.65.06";
+  return provenance;
+}
+
+MergedReport merged(std::vector<Report> reports,
+                    MixedEnvironments mixed = MixedEnvironments::kRefuse) {
+  Result result = merge_reports(std::move(reports), mixed);
+  if (const auto* rejected = std::get_if<Rejected>(&result)) FAIL(rejected->message);
+  if (const auto* differ = std::get_if<FingerprintsDiffer>(&result)) FAIL(differ->message);
+  return std::get<MergedReport>(std::move(result));
+}
+
+std::string bytes_of(const Report& report) { return report_to_json(report).dump(2); }
+
+std::string rejection(std::vector<Report> reports) {
+  const Result result = merge_reports(std::move(reports), MixedEnvironments::kRefuse);
+  const auto* rejected = std::get_if<Rejected>(&result);
+  return rejected == nullptr ? "merged" : rejected->message;
+}
+
+}  // namespace
+
+TEST_CASE("two shards become the whole run, in the order it was asked for") {
+  const MergedReport both = merged({shard(1), shard(0)});
+  CHECK(both.missing.empty());
+  REQUIRE(both.report.points.size() == kPolicies.size());
+  for (std::size_t place = 0; place < kPolicies.size(); ++place) {
+    CHECK(both.report.points[place].policy == kPolicies[place]);
+  }
+  CHECK(both.report.provenance.environment.hostname == std::nullopt);
+  CHECK(both.report.provenance.environment.cpu_model == "Made-up CPU");
+  CHECK_THAT(both.report.provenance.reproduce,
+             Catch::Contains("--shard 0/2 && ") && Catch::EndsWith("--shard 1/2"));
+  REQUIRE(both.report.sources.size() == 2);
+  CHECK(both.notes == std::vector<std::string>{
+                          "point none was measured 2 times with equal ops, bytes and bits; one is "
+                          "kept"});
+  CHECK(validate(report_to_json(both.report)) == std::nullopt);
+}
+
+TEST_CASE("what is written is read again as it was") {
+  const Report both = merged({shard(0), shard(1)}).report;
+  CHECK(bytes_of(report_from_json(report_to_json(both))) == bytes_of(both));
+  Json json = report_to_json(both);
+  json["sources"][0]["points"].push_back(99);
+  CHECK_THROWS_AS(report_from_json(json), FormatError);
+  json["sources"] = Json::array();
+  CHECK_THROWS_AS(report_from_json(json), FormatError);
+}
+
+TEST_CASE("the same bytes come out in any order and grouping", "[property]") {
+  std::vector<Report> reports = {shard(0), shard(1), single(sample_oom("save_linears")),
+                                 single(sample_point("all"), other_machine()),
+                                 single(sample_point("none"), other_machine())};
+  const auto mixed = MixedEnvironments::kKeepApart;
+  const std::string expected = bytes_of(merged(reports, mixed).report);
+  std::mt19937 generator(7);
+  for (int round = 0; round < 40; ++round) {
+    std::shuffle(reports.begin(), reports.end(), generator);
+    CHECK(bytes_of(merged(reports, mixed).report) == expected);
+    const auto middle = reports.begin() + 1 + round % 4;
+    const Report front = merged({reports.begin(), middle}, mixed).report;
+    const Report back = merged({middle, reports.end()}, mixed).report;
+    CHECK(bytes_of(merged({back, front}, mixed).report) == expected);
+  }
+}
+
+TEST_CASE("one report merged is itself") {
+  const Report report = shard(0);
+  CHECK(bytes_of(merged({report}).report) == bytes_of(report));
+  CHECK(bytes_of(merged({report, report}).report) == bytes_of(report));
+}
+
+TEST_CASE("points that no shard measured are missing") {
+  const MergedReport half = merged({shard(0)});
+  REQUIRE(half.missing.size() == 2);
+  CHECK(half.missing[0].policy == "full");
+  CHECK(half.missing[1].policy == "save_mm");
+  // The list survives, so that the late shard can be merged in.
+  CHECK(merged({half.report, shard(1)}).missing.empty());
+}
+
+TEST_CASE("environments that differ are refused by name, or kept apart") {
+  const std::vector<Report> reports = {single(sample_point("none")),
+                                       single(sample_point("none"), other_machine())};
+  const Result refused = merge_reports(reports, MixedEnvironments::kRefuse);
+  REQUIRE(std::holds_alternative<FingerprintsDiffer>(refused));
+  CHECK_THAT(std::get<FingerprintsDiffer>(refused).message,
+             Catch::Contains("2 environments, which differ in cpu_model, driver;"));
+
+  const Report mixed = merged(reports, MixedEnvironments::kKeepApart).report;
+  CHECK(mixed.points.size() == 2);
+  CHECK(mixed.provenance.environment.cpu_model == std::nullopt);
+  CHECK(mixed.provenance.environment.cpu_cores == 2);
+  // Not the fingerprint of either: nothing is compared with this by mistake.
+  for (const ReportSource& source : mixed.sources) {
+    CHECK(source.points.size() == 1);
+    CHECK(fingerprint(source.provenance.environment) != fingerprint(mixed.provenance.environment));
+  }
+}
+
+TEST_CASE("host names and clocks of the moment may differ") {
+  Provenance other = sample_provenance();
+  other.environment.hostname = "elsewhere";
+  other.environment.sm_clock_mhz = 1980;
+  other.environment.variables = {{"OMP_NUM_THREADS", "4"}};
+  const Report both =
+      merged({single(sample_point("none")), single(sample_point("full"), other)}).report;
+  CHECK(both.points.size() == 2);
+  CHECK(both.provenance.environment.variables.empty());
+}
+
+// Shard 0 repeats none with losses 1.5, 1.5 and 0, shard 1 with 1.5, 1.5 and 1.
+TEST_CASE("repeats of the reference are kept, and not counted twice") {
+  const std::vector<RepeatRecord> repeats = merged({shard(0), shard(1), shard(0)}).report.repeats;
+  std::multiset<double> losses;
+  for (const RepeatRecord& repeat : repeats) losses.insert(repeat.steps.at(0).loss.value());
+  CHECK(losses == std::multiset<double>{0, 1, 1.5, 1.5});
+}
+
+TEST_CASE("a point measured twice agrees in all that repeats, or is refused") {
+  CHECK(rejection({}) == "nothing to merge: give one report or more");
+  const auto differing = [](const std::function<void(PointRecord&)>& change) {
+    PointRecord other = sample_point("none");
+    change(other);
+    return rejection({single(sample_point("none")), single(other)});
+  };
+  CHECK(differing([](PointRecord& point) { point.time.reset(); }) == "merged");
+  CHECK(differing([](PointRecord& point) { point.memory->peak_reserved = Bytes{1}; }) == "merged");
+  CHECK_THAT(differing([](PointRecord& point) { point.memory->peak_allocated = Bytes{1}; }),
+             Catch::Contains("point none") && Catch::Contains("differs in \"memory\""));
+  CHECK_THAT(differing([](PointRecord& point) { point.steps[0].loss_bits = "0x00000000"; }),
+             Catch::Contains("differs in \"steps\""));
+  CHECK_THAT(differing([](PointRecord& point) { point.status = PointStatus::kCrash; }),
+             Catch::Contains("differs in \"status\""));
+  CHECK_THAT(differing([](PointRecord& point) { ++point.counts->by_op[0]["aten::addmm"]; }),
+             Catch::Contains("differs in \"ops\""));
+}
+
+TEST_CASE("two policies with one plan share a key and stay two points") {
+  PointRecord same_plan = sample_point("none");
+  same_plan.policy = "skip_list([])";
+  CHECK(merged({single(sample_point("none")), single(same_plan)}).report.points.size() == 2);
+}
+
+}  // namespace rematch
