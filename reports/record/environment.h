@@ -32,11 +32,20 @@ struct Environment {
   std::optional<std::string> driver;
   std::optional<std::string> cuda_runtime;
   std::optional<std::string> cudnn;
-  std::optional<int> pcie_generation;
+  std::optional<std::string> cuda_driver;  // the newest CUDA that the driver runs
+  std::optional<int> multiprocessors;
+  std::optional<int> power_limit_mw;     // as enforced
+  std::optional<int> sm_clock_most_mhz;  // that the device can reach
+  std::optional<bool> ecc;
+  std::optional<bool> mig;
+  std::optional<int> pcie_generation;  // that device and slot can reach
   std::optional<int> pcie_width;
+  std::optional<int> pcie_current_generation;  // a link at rest is slower
+  std::optional<int> pcie_current_width;
   std::optional<std::string> topology;
   std::optional<int> sm_clock_mhz;
   std::optional<int> memory_clock_mhz;
+  std::optional<int> other_processes;  // that computed on the device when this run began
   std::optional<std::string> cpu_governor;
   std::optional<std::string> hostname;
   std::map<std::string, std::string> variables;  // allow-listed: "OMP_NUM_THREADS"
@@ -44,7 +53,7 @@ struct Environment {
 };
 
 // SHA-256, in hex, of what must be equal for two reports' times to be compared: everything but
-// the host name, clocks at the moment and `variables`.
+// the host name, what the device did at the moment, and `variables`.
 std::string fingerprint(const Environment& environment);
 // Does it cover the member of this JSON name?
 bool is_in_fingerprint(std::string_view member);

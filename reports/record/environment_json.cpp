@@ -8,8 +8,24 @@
 namespace rematch {
 namespace {
 
-constexpr std::array<const char*, 4> kOfTheMoment = {"hostname", "sm_clock_mhz", "memory_clock_mhz",
-                                                     "variables"};
+constexpr std::array<const char*, 7> kOfTheMoment = {
+    "hostname",           "sm_clock_mhz",    "memory_clock_mhz", "pcie_current_generation",
+    "pcie_current_width", "other_processes", "variables"};
+
+// Members that a report of this version may lack. Where they are not known the fingerprint leaves
+// them out, so that such a report's stays what it is.
+template <class AnEnvironment, class Visit>
+void visit_later_members(AnEnvironment& environment, Visit visit) {
+  visit("cuda_driver", environment.cuda_driver);
+  visit("multiprocessors", environment.multiprocessors);
+  visit("power_limit_mw", environment.power_limit_mw);
+  visit("sm_clock_most_mhz", environment.sm_clock_most_mhz);
+  visit("ecc", environment.ecc);
+  visit("mig", environment.mig);
+  visit("pcie_current_generation", environment.pcie_current_generation);
+  visit("pcie_current_width", environment.pcie_current_width);
+  visit("other_processes", environment.other_processes);
+}
 
 // Each member with its key, once for writing and reading.
 template <class AnEnvironment, class Visit>
@@ -48,8 +64,11 @@ void visit_members(AnEnvironment& environment, Visit visit) {
 
 Json environment_to_json(const Environment& environment) {
   Json json = Json::object();
-  visit_members(environment,
-                [&json](const char* name, const auto& member) { json[name] = to_value(member); });
+  const auto write = [&json](const char* name, const auto& member) {
+    json[name] = to_value(member);
+  };
+  visit_members(environment, write);
+  visit_later_members(environment, write);
   return json;
 }
 
@@ -57,12 +76,18 @@ Environment environment_from_json(const JsonField& field) {
   Environment environment;
   visit_members(environment,
                 [&field](const char* name, auto& member) { read_member(field, name, member); });
+  visit_later_members(environment, [&field](const char* name, auto& member) {
+    if (const auto found = field.find(name)) read_value(*found, member);
+  });
   return environment;
 }
 
 std::string fingerprint(const Environment& environment) {
   Json json = environment_to_json(environment);
   for (const char* name : kOfTheMoment) json.erase(name);
+  visit_later_members(environment, [&json](const char* name, const auto& member) {
+    if (!member) json.erase(name);
+  });
   return canonical_sha256(json);
 }
 

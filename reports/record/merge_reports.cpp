@@ -15,7 +15,9 @@ namespace rematch {
 namespace {
 
 // What stands in a point besides what repeats to the last bit on one machine.
-constexpr std::array kNotRepeated = {"time", "parity", "implied_flops_per_second", "reason"};
+constexpr std::array kNotRepeated = {
+    "time",           "parity", "implied_flops_per_second", "kernels",
+    "kernels_reason", "reason", "most_flops_per_second"};
 constexpr std::array kNotRepeatedMemory = {"peak_transient_bytes", "peak_reserved_bytes",
                                            "peak_device_used_bytes", "timeline"};
 

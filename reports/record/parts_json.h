@@ -17,13 +17,15 @@ PointStatus status_from_json(const JsonField& field);
 
 Json identity_to_json(const PointIdentity& identity);
 PointIdentity identity_from_json(const JsonField& field);
-Schedule schedule_from_json(const JsonField& field);
 
 Json memory_to_json(const MemoryRecord& memory);
 MemoryRecord memory_from_json(const JsonField& field);
 
 Json time_to_json(const TimeRecord& time);
 TimeRecord time_from_json(const JsonField& field);
+
+Json kernels_to_json(const KernelRecord& kernels);
+KernelRecord kernels_from_json(const JsonField& field);
 
 Json step_to_json(const StepRecord& step);
 StepRecord step_from_json(const JsonField& field);

@@ -96,13 +96,28 @@ struct StepRatioRecord {
   bool operator==(const StepRatioRecord&) const = default;
 };
 
-// How far the samples can be trusted: verdict is good, noisy, drifting or few_blocks.
+// How far the samples can be trusted: verdict is good, few_blocks, noisy, drifting; or what was
+// wrong with the device: throttled, shared_device, thrashing.
 struct TimeQuality {
   std::string verdict;
   std::optional<double> noise_ratio;  // spread within a block over the median
   std::optional<double> drift_ratio;  // last third over first third, less one
   std::vector<std::string> reasons;   // one line each
+  std::optional<int> num_outliers;    // samples far above their block; kept among the samples
   bool operator==(const TimeQuality&) const = default;
+};
+
+// The GPU while its steps were timed, read between steps: over all blocks.
+struct DeviceStateRecord {
+  std::optional<int> sm_clock_median_mhz;
+  std::optional<int> sm_clock_least_mhz;
+  std::optional<int> memory_clock_least_mhz;
+  std::optional<int> temperature_most_celsius;
+  std::vector<std::string> throttle_reasons;  // what ever held the clocks down: "sw_power_cap"
+  std::optional<int> other_processes;         // most at once
+  // Times the allocator found no memory, gave its cache back and tried again.
+  std::optional<std::int64_t> allocator_retries;
+  bool operator==(const DeviceStateRecord&) const = default;
 };
 
 struct TimeRecord {
@@ -115,6 +130,7 @@ struct TimeRecord {
   std::array<std::map<OpClass, Nanoseconds>, kNumPhases> classes;  // a step, counting pass
   std::optional<StepRatioRecord> ratio;
   std::optional<TimeQuality> quality;
+  std::optional<DeviceStateRecord> device_state;  // absent: no GPU, or its driver says nothing
   bool operator==(const TimeRecord&) const = default;
 };
 
@@ -154,11 +170,29 @@ struct EffectRecord {
   bool operator==(const EffectRecord&) const = default;
 };
 
+// What the device ran in the counted steps, by its activity records. Names are kernel classes:
+// "matmul", "attention_forward".
+struct KernelRecord {
+  using Nanoseconds = std::chrono::nanoseconds;
+  int counted_steps = 0;
+  std::array<std::map<std::string, std::int64_t>, kNumPhases> count;
+  std::array<std::map<std::string, Nanoseconds>, kNumPhases> time;
+  std::int64_t dropped_records = 0;
+  std::int64_t unattributed_kernels = 0;  // that no op launched
+  std::int64_t badly_stamped_records = 0;
+  double unknown_time_ratio = 0;  // time of kernels of no known class, over all
+  std::vector<std::string> unknown_names;
+  std::optional<double> slowdown_ratio;  // a step while counting over one without
+  std::string invalid;                   // why the figures are not to be used; empty: they are
+  bool operator==(const KernelRecord&) const = default;
+};
+
 // How a point that is not ok ended.
 struct FailureRecord {
   std::optional<int> exit_code;
   std::optional<int> signal;
   std::optional<Bytes> requested;  // the allocation that failed
+  std::optional<Phase> phase;      // of the step that did; absent outside a step
   bool operator==(const FailureRecord&) const = default;
 };
 
@@ -173,12 +207,15 @@ struct PointRecord {
   std::optional<ClassCounts> predicted_counts;  // for the same number of steps
   std::optional<MemoryRecord> memory;
   std::optional<TimeRecord> time;
+  std::optional<KernelRecord> kernels;
+  std::string kernels_reason;  // why there are none on a device that runs kernels
   std::vector<StepRecord> steps;
   std::optional<ParityRecord> parity;
   std::optional<EffectRecord> effect;
   std::optional<std::int64_t> step_flops;  // matmul and attention flops executed in a step
   std::optional<std::int64_t> recomputed_step_flops;  // the part of them that recompute repeats
   std::optional<double> implied_flops_per_second;
+  std::optional<double> most_flops_per_second;  // that the device can reach at this dtype
   // Keys of a newer minor version, by JSON pointer: read, kept and written again.
   std::map<std::string, Json> unknown;
 };

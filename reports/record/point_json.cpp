@@ -16,7 +16,8 @@ constexpr std::array kStatuses = {PointStatus::kOk,      PointStatus::kOom,
 Json failure_to_json(const FailureRecord& failure) {
   return {{"exit_code", to_value(failure.exit_code)},
           {"signal", to_value(failure.signal)},
-          {"requested_bytes", to_value(failure.requested)}};
+          {"requested_bytes", to_value(failure.requested)},
+          {"phase", failure.phase ? Json(to_string(*failure.phase)) : Json(nullptr)}};
 }
 
 FailureRecord failure_from_json(const JsonField& field) {
@@ -24,6 +25,9 @@ FailureRecord failure_from_json(const JsonField& field) {
   read_member(field, "exit_code", failure.exit_code);
   read_member(field, "signal", failure.signal);
   read_member(field, "requested_bytes", failure.requested);
+  if (const auto phase = field.find("phase")) {
+    if (!phase->is_null()) failure.phase = phase_from_string(phase->string());
+  }
   return failure;
 }
 
@@ -51,6 +55,8 @@ void write_measures(Json& json, const PointRecord& point) {
       point.predicted_counts ? phases_to_json(*point.predicted_counts) : Json(nullptr);
   json["memory"] = point.memory ? memory_to_json(*point.memory) : Json(nullptr);
   json["time"] = point.time ? time_to_json(*point.time) : Json(nullptr);
+  json["kernels"] = point.kernels ? kernels_to_json(*point.kernels) : Json(nullptr);
+  json["kernels_reason"] = text_or_null(point.kernels_reason);
   json["steps"] = Json::array();
   for (const StepRecord& step : point.steps) json["steps"].push_back(step_to_json(step));
   json["parity"] = point.parity ? parity_to_json(*point.parity) : Json(nullptr);
@@ -58,6 +64,15 @@ void write_measures(Json& json, const PointRecord& point) {
   json["executed_step_flops"] = to_value(point.step_flops);
   json["recomputed_step_flops"] = to_value(point.recomputed_step_flops);
   json["implied_flops_per_second"] = to_value(point.implied_flops_per_second);
+  json["most_flops_per_second"] = to_value(point.most_flops_per_second);
+}
+
+// A report of this version may lack these keys.
+void read_kernels(const JsonField& field, PointRecord& point) {
+  const auto kernels = field.find("kernels");
+  if (kernels && !kernels->is_null()) point.kernels = kernels_from_json(*kernels);
+  const auto reason = field.find("kernels_reason");
+  if (reason && !reason->is_null()) point.kernels_reason = reason->string();
 }
 
 void read_measures(const JsonField& field, PointRecord& point) {
@@ -73,6 +88,7 @@ void read_measures(const JsonField& field, PointRecord& point) {
   if (const auto memory = non_null_member(field, "memory"))
     point.memory = memory_from_json(*memory);
   if (const auto time = non_null_member(field, "time")) point.time = time_from_json(*time);
+  read_kernels(field, point);
   for (const JsonField& step : field.at("steps").elements()) {
     point.steps.push_back(step_from_json(step));
   }
@@ -85,6 +101,9 @@ void read_measures(const JsonField& field, PointRecord& point) {
     read_value(*flops, point.recomputed_step_flops);
   }
   read_member(field, "implied_flops_per_second", point.implied_flops_per_second);
+  if (const auto most = field.find("most_flops_per_second")) {
+    read_value(*most, point.most_flops_per_second);
+  }
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ Json quality_to_json(const TimeQuality& quality) {
   return {{"verdict", quality.verdict},
           {"noise_ratio", to_value(quality.noise_ratio)},
           {"drift_ratio", to_value(quality.drift_ratio)},
-          {"reasons", quality.reasons}};
+          {"reasons", quality.reasons},
+          {"num_outliers", to_value(quality.num_outliers)}};
 }
 
 TimeQuality quality_from_json(const JsonField& field) {
@@ -34,7 +35,33 @@ TimeQuality quality_from_json(const JsonField& field) {
   read_member(field, "noise_ratio", quality.noise_ratio);
   read_member(field, "drift_ratio", quality.drift_ratio);
   read_member(field, "reasons", quality.reasons);
+  if (const auto outliers = field.find("num_outliers")) read_value(*outliers, quality.num_outliers);
   return quality;
+}
+
+template <class AState, class Visit>
+void visit_members(AState& state, Visit visit) {
+  visit("sm_clock_median_mhz", state.sm_clock_median_mhz);
+  visit("sm_clock_least_mhz", state.sm_clock_least_mhz);
+  visit("memory_clock_least_mhz", state.memory_clock_least_mhz);
+  visit("temperature_most_celsius", state.temperature_most_celsius);
+  visit("throttle_reasons", state.throttle_reasons);
+  visit("other_processes", state.other_processes);
+  visit("allocator_retries", state.allocator_retries);
+}
+
+Json device_state_to_json(const DeviceStateRecord& state) {
+  Json json = Json::object();
+  visit_members(state,
+                [&json](const char* name, const auto& member) { json[name] = to_value(member); });
+  return json;
+}
+
+DeviceStateRecord device_state_from_json(const JsonField& field) {
+  DeviceStateRecord state;
+  visit_members(state,
+                [&field](const char* name, auto& member) { read_member(field, name, member); });
+  return state;
 }
 
 }  // namespace
@@ -47,7 +74,9 @@ Json time_to_json(const TimeRecord& time) {
           {"phases_ns", to_value(time.phases)},
           {"classes_ns", phases_to_json(time.classes)},
           {"step_ratio", time.ratio ? ratio_to_json(*time.ratio) : Json(nullptr)},
-          {"quality", time.quality ? quality_to_json(*time.quality) : Json(nullptr)}};
+          {"quality", time.quality ? quality_to_json(*time.quality) : Json(nullptr)},
+          {"device_state",
+           time.device_state ? device_state_to_json(*time.device_state) : Json(nullptr)}};
 }
 
 TimeRecord time_from_json(const JsonField& field) {
@@ -62,6 +91,8 @@ TimeRecord time_from_json(const JsonField& field) {
   if (const auto quality = non_null_member(field, "quality")) {
     time.quality = quality_from_json(*quality);
   }
+  const auto state = field.find("device_state");
+  if (state && !state->is_null()) time.device_state = device_state_from_json(*state);
   return time;
 }
 

@@ -114,6 +114,10 @@ Row make_row(const ComparedPoint& compared) {
     row.detail.append(". Compared with ").append(point.parity->reference);
     row.detail.append(": ").append(point.parity->reference_reason);
   }
+  if (point.time && point.time->quality && point.time->quality->num_outliers.value_or(0) > 0) {
+    row.detail.append(". ").append(std::to_string(*point.time->quality->num_outliers));
+    row.detail.append(" of its timed steps are outliers, and kept");
+  }
   if (point.time && point.time->quality && point.time->quality->verdict != "good") {
     row.detail.append(". Times are ").append(point.time->quality->verdict);
     for (const std::string& reason : point.time->quality->reasons) {

@@ -71,8 +71,22 @@ TimeRecord sample_time() {
   time.phases = {{"forward", microseconds(3000)}, {"backward", microseconds(6000)}};
   time.classes[at(Phase::kForward)][OpClass::kMatmul] = microseconds(1500);
   time.ratio = StepRatioRecord{"none", 1.0, {{0.99, 1.01}}, "same"};
-  time.quality = TimeQuality{"good", 0.01, 0.002, {}};
+  time.quality = TimeQuality{"good", 0.01, 0.002, {}, 0};
+  time.device_state = DeviceStateRecord{1755, 1740, 2619, 64, {"sw_power_cap"}, 0, 0};
   return time;
+}
+
+KernelRecord sample_kernels() {
+  KernelRecord kernels;
+  kernels.counted_steps = 2;
+  kernels.count[at(Phase::kForward)] = {{"matmul", 128}, {"attention_forward", 16}, {"unknown", 2}};
+  kernels.time[at(Phase::kForward)] = {{"matmul", std::chrono::microseconds(3000)},
+                                       {"attention_forward", std::chrono::microseconds(900)},
+                                       {"unknown", std::chrono::microseconds(100)}};
+  kernels.unknown_time_ratio = 0.025;
+  kernels.unknown_names = {"somebodys_kernel"};
+  kernels.slowdown_ratio = 1.08;
+  return kernels;
 }
 
 }  // namespace
@@ -96,6 +110,7 @@ PointRecord sample_point(const std::string& policy, Schedule schedule) {
   point.predicted_counts = counts.by_class;
   point.memory = sample_memory();
   point.time = sample_time();
+  point.kernels = sample_kernels();
   point.steps = {{1.5, "0x3fc00000", "0x40000000", "aa", "bb", {{"head.weight", "cc"}}},
                  {std::nullopt, "0x7fc00000", "", "", "", {}}};
   ParityRecord parity;
@@ -109,6 +124,7 @@ PointRecord sample_point(const std::string& policy, Schedule schedule) {
   point.step_flops = 1'000'000'000;
   point.recomputed_step_flops = 0;
   point.implied_flops_per_second = 1e11;
+  point.most_flops_per_second = 1e12;
   return point;
 }
 
@@ -131,7 +147,7 @@ PointRecord sample_oom(const std::string& policy) {
   PointRecord point = sample_point(policy);
   point.status = PointStatus::kOom;
   point.reason = "asked for 20 MiB at aten::addmm with 90 MiB held";
-  point.failure = FailureRecord{3, std::nullopt, Bytes{20 * kMiB}};
+  point.failure = FailureRecord{3, std::nullopt, Bytes{20 * kMiB}, Phase::kBackward};
   point.counts.reset();
   point.predicted_counts.reset();
   point.memory = MemoryRecord{};
@@ -143,6 +159,8 @@ PointRecord sample_oom(const std::string& policy) {
   point.step_flops.reset();
   point.recomputed_step_flops.reset();
   point.implied_flops_per_second.reset();
+  point.kernels.reset();
+  point.kernels_reason = "it did not get that far";
   return point;
 }
 

@@ -1,6 +1,8 @@
 #include "reports/record/record_json.h"
 
 #include <limits>
+#include <set>
+#include <string>
 
 #include "policies/trace/canonical_json.h"
 #include "policies/trace/file.h"
@@ -38,6 +40,9 @@ void check_equal(const PointRecord& a, const PointRecord& b) {
   CHECK(a.effect == b.effect);
   CHECK(a.step_flops == b.step_flops);
   CHECK(a.implied_flops_per_second == b.implied_flops_per_second);
+  CHECK(a.most_flops_per_second == b.most_flops_per_second);
+  CHECK(a.kernels == b.kernels);
+  CHECK(a.kernels_reason == b.kernels_reason);
 }
 
 std::string error_of(const Json& json) {
@@ -66,6 +71,24 @@ TEST_CASE("a report read from its file is the report that was written") {
   CHECK(read.provenance.environment == report.provenance.environment);
   CHECK(read.provenance.command == report.provenance.command);
   CHECK(report_to_json(read) == json);
+}
+
+TEST_CASE("a report without the later keys is read, and its fingerprint stays") {
+  Json json = report_to_json(sample_report());
+  for (const char* name :
+       {"cuda_driver", "multiprocessors", "power_limit_mw", "sm_clock_most_mhz", "ecc", "mig",
+        "pcie_current_generation", "pcie_current_width", "other_processes"}) {
+    json["environment"].erase(name);
+  }
+  for (const char* name : {"kernels", "kernels_reason", "most_flops_per_second"}) {
+    json["points"][0].erase(name);
+  }
+  json["points"][0]["time"].erase("device_state");
+  CHECK(validate(json) == std::nullopt);
+  const Report read = report_from_json(json);
+  CHECK(fingerprint(read.provenance.environment) == json["fingerprint"]);
+  CHECK_FALSE(read.points[0].kernels.has_value());
+  CHECK_FALSE(read.points[0].time->device_state.has_value());
 }
 
 TEST_CASE("a point file read from its file is the one that was written") {
@@ -130,16 +153,26 @@ TEST_CASE("the fingerprint leaves out the host name, clocks and variables, and n
   moved.hostname = "elsewhere";
   moved.sm_clock_mhz = 1980;
   moved.memory_clock_mhz = 2619;
+  moved.pcie_current_generation = 1;
+  moved.pcie_current_width = 8;
+  moved.other_processes = 3;
   moved.variables.clear();
   CHECK(fingerprint(moved) == same);
+  const std::set<std::string> of_the_moment = {
+      "hostname",           "sm_clock_mhz",    "memory_clock_mhz", "pcie_current_generation",
+      "pcie_current_width", "other_processes", "variables"};
+  const std::set<std::string> numbers = {"cpu_cores",        "threads",         "pcie_generation",
+                                         "pcie_width",       "multiprocessors", "power_limit_mw",
+                                         "sm_clock_most_mhz"};
   const Json json = environment_to_json(environment);
   for (const auto& [name, member] : json.items()) {
-    if (name == "hostname" || name.ends_with("_mhz") || name == "variables") continue;
+    if (of_the_moment.count(name) != 0) continue;
     CAPTURE(name);
+    const bool is_number = name.ends_with("_bytes") || numbers.count(name) != 0;
     Json other = json;
-    const bool is_number = name.ends_with("_bytes") || name == "cpu_cores" || name == "threads" ||
-                           name == "pcie_generation" || name == "pcie_width";
-    other[name] = is_number ? Json(77) : Json("other");
+    other[name] = "other";
+    if (is_number) other[name] = 77;
+    if (name == "ecc" || name == "mig") other[name] = true;
     CHECK(fingerprint(environment_from_json(JsonField(other))) != same);
   }
 }
