@@ -14,6 +14,8 @@
 #include <fstream>
 #include <memory>
 
+#include "harness/measure/cuda_device.h"
+
 namespace rematch {
 namespace {
 
@@ -122,6 +124,23 @@ void describe_libtorch(Environment& environment) {
   environment.math_mode = math_mode();
 }
 
+void describe_gpu(Environment& environment) {
+  const std::optional<CudaDevice> device = cuda_device();
+  if (!device) return;
+  environment.device = device->name;
+  environment.device_uuid = device->uuid;
+  environment.compute_capability = device->compute_capability;
+  environment.device_memory = device->memory;
+  environment.multiprocessors = device->multiprocessors;
+  environment.cuda_runtime = device->runtime_version;
+  environment.cuda_driver = device->driver_version;
+  environment.driver = nvidia_driver_version();
+  if (at::globalContext().hasCuDNN()) {
+    environment.cudnn = std::to_string(at::globalContext().versionCuDNN());
+  }
+  if (const auto monitor = open_gpu_monitor()) monitor->describe(environment);
+}
+
 std::string quoted(const std::string& text) {
   std::string result = "'";
   for (const char letter : text) {
@@ -146,6 +165,7 @@ Environment describe_environment(at::DeviceType device) {
   environment.allocator = device == at::kCUDA   ? "cuda_caching"
                           : device == at::kMeta ? "meta_counting"
                                                 : "cpu_counting";
+  if (device == at::kCUDA) describe_gpu(environment);
   return environment;
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <stdexcept>
 
 namespace rematch {
@@ -17,6 +18,7 @@ constexpr std::uint8_t kAllocatorPriority = 100;
 
 thread_local MemoryTag thread_tag = MemoryTag::kOther;
 std::atomic<bool> installed{false};
+std::atomic<std::int64_t> cpu_limit{std::numeric_limits<std::int64_t>::max()};
 
 // What one device kind's tensors hold.
 class Counters {
@@ -50,6 +52,7 @@ class Counters {
     }
     return sample;
   }
+  std::int64_t total() const { return total_.load(std::memory_order_relaxed); }
   Bytes peak() const { return Bytes{peak_.load(std::memory_order_relaxed)}; }
   void reset_peak() { peak_.store(total_.load(std::memory_order_relaxed)); }
 
@@ -93,15 +96,22 @@ void release_cpu(void* data) {
   c10::free_cpu(block);
 }
 
+[[noreturn]] void throw_out_of_memory(std::size_t num_bytes) {
+  const Bytes requested{static_cast<std::int64_t>(num_bytes)};
+  const Bytes alive = cpu_counters().sample().total;
+  throw OutOfMemory("out of memory: asked for " + std::to_string(requested.count) + " bytes with " +
+                        std::to_string(alive.count) + " bytes in tensors",
+                    requested, alive);
+}
+
 void* allocate_or_throw(std::size_t num_bytes) {
+  const std::int64_t limit = cpu_limit.load(std::memory_order_relaxed);
+  const std::int64_t bytes = cpu_counters().rounded(num_bytes);
+  if (bytes > limit - cpu_counters().total()) throw_out_of_memory(num_bytes);
   try {
     return c10::alloc_cpu(num_bytes + kHeaderBytes);
   } catch (const c10::Error&) {
-    const Bytes requested{static_cast<std::int64_t>(num_bytes)};
-    const Bytes alive = cpu_counters().sample().total;
-    throw OutOfMemory("out of memory: asked for " + std::to_string(requested.count) +
-                          " bytes with " + std::to_string(alive.count) + " bytes in tensors",
-                      requested, alive);
+    throw_out_of_memory(num_bytes);
   }
 }
 
@@ -184,6 +194,10 @@ void install_counting_allocators(std::int64_t round) {
 }
 
 bool counting_allocators_installed() { return installed.load(); }
+
+void limit_cpu_memory(std::optional<Bytes> limit) {
+  cpu_limit.store(limit ? limit->count : std::numeric_limits<std::int64_t>::max());
+}
 
 MemorySample current_cpu_memory() {
   require_installed();

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -50,6 +51,9 @@ struct MemorySample {
 // exact; 512: as CUDA's caching allocator counts). A second call changes `round` for later blocks.
 void install_counting_allocators(std::int64_t round = 1);
 bool counting_allocators_installed();
+// From here on a CPU tensor that would take the total above the limit throws OutOfMemory, as on a
+// machine with that much memory.
+void limit_cpu_memory(std::optional<Bytes> limit);
 
 // Bytes alive, per device kind. Throws std::logic_error if the allocators are not installed.
 MemorySample current_cpu_memory();

@@ -1,8 +1,6 @@
 #include "harness/measure/memory_probe.h"
 
-#include <ATen/SequenceNumber.h>
 #include <ATen/core/function_schema.h>
-#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -69,9 +67,8 @@ void MemoryProbe::assign(const std::vector<at::Tensor>& tensors, MemoryTag tag) 
 }
 
 void MemoryProbe::begin_step() {
-  intervals_.clear();
+  place_.begin_step();
   born_.clear();
-  place_ = 0;
   samples_ = {};
   samples_.baseline = previous_total_ = memory_.sample().total;
   memory_.reset_peak();
@@ -91,10 +88,11 @@ void MemoryProbe::forward_done() {
     boundaries[index].saved = saved;
   }
   born_.clear();
-  place_ = 0;
+  place_.forward_done();
 }
 
 MemoryRecord MemoryProbe::finish_step() {
+  samples_.places = place_.names();
   MemoryRecord record = summarize(samples_);
   record.peak_reserved = memory_.peak_reserved();
   return record;
@@ -107,43 +105,13 @@ void MemoryProbe::executed(const c10::OperatorHandle& op, Phase observed,
   BoundarySample boundary;
   boundary.memory = memory_.sample();
   boundary.phase = phase;
-  boundary.place = phase == Phase::kForward ? place_ : place_in_backward();
-  if (phase == Phase::kOptimizer) boundary.place = 0;
+  boundary.place = place_.of(phase);
   if (phase != Phase::kForward) boundary.saved = boundary.memory.at(MemoryTag::kForward);
   const Bytes total = boundary.memory.total;
   boundary.transient = std::max(Bytes{}, memory_.peak() - std::max(previous_total_, total));
   previous_total_ = total;
   samples_.boundaries.push_back(std::move(boundary));
   memory_.reset_peak();
-}
-
-void MemoryProbe::enter(std::string_view name, int index) {
-  if (scope_depth_++ == 0) {
-    std::string place(name);
-    if (index != kNoIndex) place.append(".").append(std::to_string(index));
-    place_ = static_cast<int>(samples_.places.size());
-    samples_.places.push_back(std::move(place));
-    intervals_.push_back({at::sequence_number::peek(), place_});
-  }
-  if (next_ != nullptr) next_->enter(name, index);
-}
-
-void MemoryProbe::leave() noexcept {
-  if (--scope_depth_ == 0) place_ = 0;
-  if (next_ != nullptr) next_->leave();
-}
-
-// Nodes are numbered in the order forward made them, so a node's number tells its scope.
-// Accumulators carry the highest number there is: they belong to the node that fed them.
-int MemoryProbe::place_in_backward() {
-  const std::shared_ptr<torch::autograd::Node> node = torch::autograd::get_current_node();
-  if (node == nullptr || node->sequence_nr() == UINT64_MAX) return place_;
-  const auto after = std::upper_bound(intervals_.begin(), intervals_.end(), node->sequence_nr(),
-                                      [](std::uint64_t sequence, const Interval& interval) {
-                                        return sequence < interval.first_sequence;
-                                      });
-  place_ = after == intervals_.begin() ? 0 : std::prev(after)->place;
-  return place_;
 }
 
 void MemoryProbe::tag_results(const c10::OperatorHandle& op, Phase phase,

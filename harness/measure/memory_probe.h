@@ -14,7 +14,7 @@
 #include "harness/engine/interception.h"
 #include "harness/measure/device_memory.h"
 #include "harness/measure/memory_timeline.h"
-#include "models/scope/scope.h"
+#include "harness/measure/step_place.h"
 
 namespace rematch {
 
@@ -25,7 +25,7 @@ namespace rematch {
 //     { Recording recording(...); MemoryProbe::Listening scopes(probe); loss = ...; }
 //     probe.forward_done(); loss.backward(); ... }
 //   MemoryRecord record = probe.finish_step();
-class MemoryProbe final : public OpObserver, private ScopeListener {
+class MemoryProbe final : public OpObserver {
  public:
   // Watches the gradients of `parameters`, and tags what those hold already.
   MemoryProbe(at::Device device, const std::vector<at::Tensor>& parameters);
@@ -43,28 +43,12 @@ class MemoryProbe final : public OpObserver, private ScopeListener {
   void executed(const c10::OperatorHandle& op, Phase phase,
                 const torch::jit::Stack& stack) override;
 
-  // Hears scopes while it lives and passes them on to the listener there was. Make it after the
-  // Recording, so that it is the first to go.
-  class Listening {
-   public:
-    explicit Listening(MemoryProbe& probe) : probe_(probe) {
-      probe_.next_ = scope_listener();
-      scope_listener() = &probe_;
-    }
-    ~Listening() { scope_listener() = probe_.next_; }
-    Listening(const Listening&) = delete;
-    Listening& operator=(const Listening&) = delete;
-
-   private:
-    MemoryProbe& probe_;
+  // Hears scopes while it lives; see StepPlace::Listening.
+  struct Listening : StepPlace::Listening {
+    explicit Listening(MemoryProbe& probe) : StepPlace::Listening(probe.place_) {}
   };
 
  private:
-  // The autograd nodes made while a top-level scope was open: from `first_sequence` on.
-  struct Interval {
-    std::uint64_t first_sequence = 0;
-    int place = 0;
-  };
   // A storage born in forward: those alive when forward ends are what was saved.
   struct Born {
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;
@@ -72,19 +56,12 @@ class MemoryProbe final : public OpObserver, private ScopeListener {
     Bytes bytes;
   };
 
-  void enter(std::string_view name, int index) override;
-  void leave() noexcept override;
-
-  int place_in_backward();
   void tag_results(const c10::OperatorHandle& op, Phase phase, const torch::jit::Stack& stack);
   void tag_result(const at::Tensor& result, MemoryTag tag);
 
   DeviceMemory memory_;
   std::vector<at::Tensor> parameters_;
-  ScopeListener* next_ = nullptr;
-  int scope_depth_ = 0;
-  int place_ = 0;
-  std::vector<Interval> intervals_;
+  StepPlace place_;
   std::vector<Born> born_;
   StepSamples samples_;
   Bytes previous_total_;

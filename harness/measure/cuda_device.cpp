@@ -1,0 +1,68 @@
+#include "harness/measure/cuda_device.h"
+
+#ifdef REMATCH_CUDA
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstdio>
+#endif
+
+namespace rematch {
+
+#ifdef REMATCH_CUDA
+namespace {
+
+// 13000 is 13.0.
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string uuid_text(const cudaUUID_t& uuid) {
+  std::string text = "GPU-";
+  for (std::size_t index = 0; index < sizeof(uuid.bytes); ++index) {
+    if (index == 4 || index == 6 || index == 8 || index == 10) text += '-';
+    std::array<char, 3> digits{};
+    std::snprintf(digits.data(), digits.size(), "%02x",
+                  static_cast<unsigned>(static_cast<unsigned char>(uuid.bytes[index])));
+    text += digits.data();
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<CudaDevice> cuda_device(int index) {
+  cudaDeviceProp properties{};
+  if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) {
+    cudaGetLastError();  // else the next CUDA call of somebody would report it
+    return std::nullopt;
+  }
+  CudaDevice device;
+  device.name = properties.name;
+  device.uuid = uuid_text(properties.uuid);
+  std::array<char, 32> bus_id{};
+  if (cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), index) == cudaSuccess) {
+    device.pci_bus_id = bus_id.data();
+  }
+  device.compute_capability =
+      std::to_string(properties.major) + "." + std::to_string(properties.minor);
+  device.memory = Bytes{static_cast<std::int64_t>(properties.totalGlobalMem)};
+  device.multiprocessors = properties.multiProcessorCount;
+  int version = 0;
+  if (cudaRuntimeGetVersion(&version) == cudaSuccess)
+    device.runtime_version = version_text(version);
+  if (cudaDriverGetVersion(&version) == cudaSuccess) device.driver_version = version_text(version);
+  return device;
+}
+#else
+std::optional<CudaDevice> cuda_device(int) { return std::nullopt; }
+#endif
+
+std::unique_ptr<GpuMonitor> open_gpu_monitor(int index) {
+  const std::optional<CudaDevice> device = cuda_device(index);
+  if (!device) return nullptr;
+  const std::optional<NvmlFunctions> functions = load_nvml();
+  return functions ? GpuMonitor::open(*functions, device->pci_bus_id) : nullptr;
+}
+
+}  // namespace rematch

@@ -1,0 +1,208 @@
+#include "harness/measure/gpu_monitor.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <fstream>
+#include <sstream>
+
+namespace rematch {
+namespace {
+
+constexpr std::uint64_t kGpuIdle = 0x1;
+constexpr unsigned kMostNvlinks = 18;
+constexpr unsigned kMostProcesses = 256;
+
+struct ThrottleReason {
+  std::uint64_t bit;
+  const char* name;
+};
+constexpr std::array kThrottleReasons = {ThrottleReason{0x2, "applications_clocks_setting"},
+                                         ThrottleReason{0x4, "sw_power_cap"},
+                                         ThrottleReason{0x8, "hw_slowdown"},
+                                         ThrottleReason{0x10, "sync_boost"},
+                                         ThrottleReason{0x20, "sw_thermal_slowdown"},
+                                         ThrottleReason{0x40, "hw_thermal_slowdown"},
+                                         ThrottleReason{0x80, "hw_power_brake_slowdown"},
+                                         ThrottleReason{0x100, "display_clock_setting"}};
+
+// The lesser of two, where both are known.
+void keep_least(std::optional<int>& least, const std::optional<int>& value) {
+  if (value && (!least || *value < *least)) least = value;
+}
+
+void keep_most(std::optional<int>& most, const std::optional<int>& value) {
+  if (value && (!most || *value > *most)) most = value;
+}
+
+std::optional<int> median_of(std::vector<int> values) {
+  if (values.empty()) return std::nullopt;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// The kernel says which processor's memory is nearest.
+std::optional<int> numa_node_of(std::string pci_bus_id) {
+  for (char& letter : pci_bus_id) letter = static_cast<char>(std::tolower(letter));
+  std::ifstream file("/sys/bus/pci/devices/" + pci_bus_id + "/numa_node");
+  int node = 0;
+  if (!(file >> node) || node < 0) return std::nullopt;
+  return node;
+}
+
+}  // namespace
+
+std::unique_ptr<GpuMonitor> GpuMonitor::open(const NvmlFunctions& functions,
+                                             const std::string& pci_bus_id) {
+  if (functions.initialize() != kNvmlSuccess) return nullptr;
+  NvmlDevice* device = nullptr;
+  if (functions.device_of_pci_bus_id(pci_bus_id.c_str(), &device) != kNvmlSuccess) {
+    if (functions.shut_down != nullptr) functions.shut_down();
+    return nullptr;
+  }
+  return std::unique_ptr<GpuMonitor>(new GpuMonitor(functions, device, pci_bus_id));
+}
+
+GpuMonitor::~GpuMonitor() {
+  if (functions_.shut_down != nullptr) functions_.shut_down();
+}
+
+GpuReading GpuMonitor::read(OwnContext own_context) const {
+  GpuReading reading;
+  reading.sm_clock_mhz = clock(functions_.clock, kNvmlSmClock);
+  reading.memory_clock_mhz = clock(functions_.clock, kNvmlMemoryClock);
+  unsigned degrees = 0;
+  if (functions_.temperature != nullptr &&
+      functions_.temperature(device_, 0, &degrees) == kNvmlSuccess) {
+    reading.temperature_celsius = static_cast<int>(degrees);
+  }
+  unsigned long long mask = 0;
+  if (functions_.throttle_reasons != nullptr &&
+      functions_.throttle_reasons(device_, &mask) == kNvmlSuccess) {
+    reading.throttle_mask = mask;
+  }
+  if (const std::optional<int> processes = num_processes()) {
+    const int own = own_context == OwnContext::kYes ? 1 : 0;
+    reading.other_processes = std::max(0, *processes - own);
+  }
+  return reading;
+}
+
+void GpuMonitor::describe(Environment& environment) const {
+  environment.pcie_generation = number(functions_.most_pcie_generation);
+  environment.pcie_width = number(functions_.most_pcie_width);
+  environment.pcie_current_generation = number(functions_.pcie_generation);
+  environment.pcie_current_width = number(functions_.pcie_width);
+  environment.power_limit_mw = number(functions_.power_limit);
+  environment.sm_clock_most_mhz = clock(functions_.most_clock, kNvmlSmClock);
+  int enabled = 0;
+  int pending = 0;
+  if (functions_.ecc_mode != nullptr &&
+      functions_.ecc_mode(device_, &enabled, &pending) == kNvmlSuccess) {
+    environment.ecc = enabled != 0;
+  }
+  unsigned mig = 0;
+  unsigned mig_pending = 0;
+  if (functions_.mig_mode != nullptr &&
+      functions_.mig_mode(device_, &mig, &mig_pending) == kNvmlSuccess) {
+    environment.mig = mig != 0;
+  }
+  const GpuReading reading = read(OwnContext::kNo);
+  environment.sm_clock_mhz = reading.sm_clock_mhz;
+  environment.memory_clock_mhz = reading.memory_clock_mhz;
+  environment.other_processes = reading.other_processes;
+  std::string topology = "nvlinks " + std::to_string(num_nvlinks().value_or(0));
+  if (const std::optional<int> node = numa_node_of(pci_bus_id_)) {
+    topology += ", numa node " + std::to_string(*node);
+  }
+  environment.topology = topology;
+}
+
+std::optional<int> GpuMonitor::number(NvmlFunctions::Number function) const {
+  unsigned value = 0;
+  if (function == nullptr || function(device_, &value) != kNvmlSuccess) return std::nullopt;
+  return static_cast<int>(value);
+}
+
+std::optional<int> GpuMonitor::clock(int (*function)(NvmlDevice*, int, unsigned*),
+                                     NvmlClock clock) const {
+  unsigned value = 0;
+  if (function == nullptr || function(device_, clock, &value) != kNvmlSuccess) return std::nullopt;
+  return static_cast<int>(value);
+}
+
+std::optional<int> GpuMonitor::num_processes() const {
+  if (functions_.processes == nullptr) return std::nullopt;
+  std::array<NvmlProcess, kMostProcesses> processes;
+  unsigned count = kMostProcesses;
+  const int result = functions_.processes(device_, &count, processes.data());
+  if (result != kNvmlSuccess && result != kNvmlInsufficientSize) return std::nullopt;
+  return static_cast<int>(count);
+}
+
+std::optional<int> GpuMonitor::num_nvlinks() const {
+  if (functions_.nvlink_state == nullptr) return std::nullopt;
+  int active_links = 0;
+  for (unsigned link = 0; link < kMostNvlinks; ++link) {
+    int active = 0;
+    if (functions_.nvlink_state(device_, link, &active) == kNvmlSuccess && active != 0) {
+      ++active_links;
+    }
+  }
+  return active_links;
+}
+
+// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 ..."
+std::optional<std::string> nvidia_driver_version() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  std::istringstream words(line);
+  for (std::string word; words >> word;) {
+    const bool number = word.find_first_not_of("0123456789.") == std::string::npos;
+    if (number && word.find('.') != std::string::npos) return word;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> shared_gpu_warning(const Environment& environment) {
+  const int others = environment.other_processes.value_or(0);
+  if (others == 0) return std::nullopt;
+  return std::to_string(others) +
+         (others == 1 ? " other process computes" : " other processes compute") +
+         " on the GPU: times will be marked shared_device, and less memory is free; end them, or "
+         "choose another GPU with CUDA_VISIBLE_DEVICES";
+}
+
+DeviceStateRecord summarize_readings(const std::vector<GpuReading>& readings) {
+  DeviceStateRecord state;
+  std::vector<int> clocks;
+  std::optional<std::uint64_t> mask;
+  for (const GpuReading& reading : readings) {
+    if (reading.sm_clock_mhz) clocks.push_back(*reading.sm_clock_mhz);
+    keep_least(state.sm_clock_least_mhz, reading.sm_clock_mhz);
+    keep_least(state.memory_clock_least_mhz, reading.memory_clock_mhz);
+    keep_most(state.temperature_most_celsius, reading.temperature_celsius);
+    keep_most(state.other_processes, reading.other_processes);
+    if (reading.throttle_mask) mask = mask.value_or(0) | *reading.throttle_mask;
+  }
+  state.sm_clock_median_mhz = median_of(clocks);
+  if (mask) state.throttle_reasons = throttle_reason_names(*mask);
+  return state;
+}
+
+std::vector<std::string> throttle_reason_names(std::uint64_t mask) {
+  std::vector<std::string> names;
+  std::uint64_t rest = mask & ~kGpuIdle;
+  for (const ThrottleReason& reason : kThrottleReasons) {
+    if ((rest & reason.bit) != 0) names.emplace_back(reason.name);
+    rest &= ~reason.bit;
+  }
+  for (int bit = 0; bit < 64; ++bit) {
+    if ((rest >> bit & 1) != 0) names.push_back("bit_" + std::to_string(bit));
+  }
+  return names;
+}
+
+}  // namespace rematch

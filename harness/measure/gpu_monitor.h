@@ -1,0 +1,68 @@
+// What the driver says of one GPU: what it is, how it is wired, and how it does at the moment. No
+// CUDA context is made. What the driver does not say stays absent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/measure/nvml.h"
+#include "reports/record/environment.h"
+#include "reports/record/point.h"
+
+namespace rematch {
+
+// The GPU at one moment.
+struct GpuReading {
+  std::optional<int> sm_clock_mhz;
+  std::optional<int> memory_clock_mhz;
+  std::optional<int> temperature_celsius;
+  std::optional<std::uint64_t> throttle_mask;
+  std::optional<int> other_processes;
+};
+
+class GpuMonitor {
+ public:
+  // `pci_bus_id` as CUDA spells it. Null where NVML does not start or does not know the device.
+  static std::unique_ptr<GpuMonitor> open(const NvmlFunctions& functions,
+                                          const std::string& pci_bus_id);
+  ~GpuMonitor();
+  GpuMonitor(const GpuMonitor&) = delete;
+  GpuMonitor& operator=(const GpuMonitor&) = delete;
+
+  // `own_context`: this process computes on the device, so one process there is itself. In a
+  // container the driver's process ids are another namespace's, so they are only counted.
+  enum class OwnContext { kNo, kYes };
+  GpuReading read(OwnContext own_context) const;
+  // Fills what belongs to the device; the rest of the environment stays as it is.
+  void describe(Environment& environment) const;
+
+ private:
+  GpuMonitor(const NvmlFunctions& functions, NvmlDevice* device, std::string pci_bus_id)
+      : functions_(functions), device_(device), pci_bus_id_(std::move(pci_bus_id)) {}
+  std::optional<int> number(NvmlFunctions::Number function) const;
+  std::optional<int> clock(int (*function)(NvmlDevice*, int, unsigned*), NvmlClock clock) const;
+  std::optional<int> num_processes() const;
+  std::optional<int> num_nvlinks() const;
+
+  NvmlFunctions functions_;
+  NvmlDevice* device_;
+  std::string pci_bus_id_;
+};
+
+// "535.104.05", from the kernel module that is loaded; nothing without one.
+std::optional<std::string> nvidia_driver_version();
+
+// What to tell a user who is about to measure on a GPU that others use; nothing where nobody does.
+std::optional<std::string> shared_gpu_warning(const Environment& environment);
+
+// Over the readings of one timed block: least clocks, everything that ever throttled. Pure.
+DeviceStateRecord summarize_readings(const std::vector<GpuReading>& readings);
+
+// "sw_power_cap", by NVML's bits; being idle between two steps is no reason.
+std::vector<std::string> throttle_reason_names(std::uint64_t mask);
+
+}  // namespace rematch

@@ -1,0 +1,162 @@
+// A made-up driver: a table of functions over one device whose answers the tests set.
+#include "harness/measure/gpu_monitor.h"
+
+#include <map>
+
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+struct Driver {
+  int initialize_result = kNvmlSuccess;
+  std::string known_device = "00000000:17:00.0";
+  std::map<int, unsigned> clocks = {{kNvmlSmClock, 1755}, {kNvmlMemoryClock, 2619}};
+  unsigned long long throttle_mask = 0;
+  unsigned num_processes = 0;
+  int processes_result = kNvmlSuccess;
+  unsigned active_links = 18;
+  int open_sessions = 0;
+};
+Driver driver;
+
+int refuse(NvmlDevice*, unsigned*) { return 3; }
+
+NvmlFunctions functions() {
+  NvmlFunctions table;
+  table.initialize = [] {
+    if (driver.initialize_result == kNvmlSuccess) ++driver.open_sessions;
+    return driver.initialize_result;
+  };
+  table.shut_down = [] {
+    --driver.open_sessions;
+    return kNvmlSuccess;
+  };
+  table.device_of_pci_bus_id = [](const char* id, NvmlDevice**) {
+    return id == driver.known_device ? kNvmlSuccess : 6;
+  };
+  table.clock = [](NvmlDevice*, int clock, unsigned* value) {
+    *value = driver.clocks.at(clock);
+    return kNvmlSuccess;
+  };
+  table.most_clock = [](NvmlDevice*, int, unsigned* value) {
+    *value = 1980;
+    return kNvmlSuccess;
+  };
+  table.throttle_reasons = [](NvmlDevice*, unsigned long long* mask) {
+    *mask = driver.throttle_mask;
+    return kNvmlSuccess;
+  };
+  table.temperature = [](NvmlDevice*, int, unsigned* degrees) {
+    *degrees = 61;
+    return kNvmlSuccess;
+  };
+  table.processes = [](NvmlDevice*, unsigned* count, NvmlProcess*) {
+    *count = driver.num_processes;
+    return driver.processes_result;
+  };
+  table.power_limit = [](NvmlDevice*, unsigned* value) {
+    *value = 700000;
+    return kNvmlSuccess;
+  };
+  table.most_pcie_generation = [](NvmlDevice*, unsigned* value) {
+    *value = 5;
+    return kNvmlSuccess;
+  };
+  table.pcie_generation = &refuse;
+  table.nvlink_state = [](NvmlDevice*, unsigned link, int* active) {
+    *active = link < driver.active_links ? 1 : 0;
+    return kNvmlSuccess;
+  };
+  return table;
+}
+
+std::unique_ptr<GpuMonitor> open_monitor() {
+  auto monitor = GpuMonitor::open(functions(), driver.known_device);
+  REQUIRE(monitor != nullptr);
+  return monitor;
+}
+
+TEST_CASE("a driver that does not start, or does not know the device, gives no monitor") {
+  driver = {};
+  driver.initialize_result = 9;
+  CHECK(GpuMonitor::open(functions(), driver.known_device) == nullptr);
+  driver = {};
+  CHECK(GpuMonitor::open(functions(), "00000000:99:00.0") == nullptr);
+  CHECK(driver.open_sessions == 0);
+  { const auto monitor = open_monitor(); }
+  CHECK(driver.open_sessions == 0);
+}
+
+TEST_CASE("a library that is not there is nothing") {
+  CHECK_FALSE(load_nvml("librematch-no-such-library.so").has_value());
+}
+
+TEST_CASE("the environment gets what the driver says, and nothing for what it refuses") {
+  driver = {};
+  Environment environment;
+  environment.cpu_model = "Made-up CPU";
+  open_monitor()->describe(environment);
+  CHECK(environment.cpu_model == "Made-up CPU");
+  CHECK(environment.pcie_generation == 5);
+  CHECK(environment.pcie_current_generation == std::nullopt);  // refused
+  CHECK(environment.pcie_width == std::nullopt);               // an old driver lacks it
+  CHECK(environment.ecc == std::nullopt);
+  CHECK(environment.power_limit_mw == 700000);
+  CHECK(environment.sm_clock_mhz == 1755);
+  CHECK(environment.sm_clock_most_mhz == 1980);
+  CHECK(environment.memory_clock_mhz == 2619);
+  CHECK(environment.other_processes == 0);
+  CHECK_THAT(environment.topology.value(), Catch::StartsWith("nvlinks 18"));
+}
+
+TEST_CASE("processes on the GPU are others', but for one's own context") {
+  driver = {};
+  driver.num_processes = 3;
+  const auto monitor = open_monitor();
+  CHECK(monitor->read(GpuMonitor::OwnContext::kNo).other_processes == 3);
+  CHECK(monitor->read(GpuMonitor::OwnContext::kYes).other_processes == 2);
+  driver.num_processes = 0;  // another namespace's are not listed
+  CHECK(monitor->read(GpuMonitor::OwnContext::kYes).other_processes == 0);
+  driver.num_processes = 300;  // more than the table holds: the count is still said
+  driver.processes_result = kNvmlInsufficientSize;
+  CHECK(monitor->read(GpuMonitor::OwnContext::kNo).other_processes == 300);
+  driver.processes_result = 3;
+  CHECK(monitor->read(GpuMonitor::OwnContext::kNo).other_processes == std::nullopt);
+}
+
+TEST_CASE("who measures on a GPU that others use is told so") {
+  Environment environment;
+  CHECK_FALSE(shared_gpu_warning(environment).has_value());
+  environment.other_processes = 0;
+  CHECK_FALSE(shared_gpu_warning(environment).has_value());
+  environment.other_processes = 2;
+  CHECK_THAT(
+      shared_gpu_warning(environment).value(),
+      Catch::Contains("2 other processes compute") && Catch::Contains("CUDA_VISIBLE_DEVICES"));
+}
+
+TEST_CASE("throttle reasons have names, idling is none, and an unknown bit is not hidden") {
+  CHECK(throttle_reason_names(0x1).empty());
+  CHECK(throttle_reason_names(0x1 | 0x4 | 0x40) ==
+        std::vector<std::string>{"sw_power_cap", "hw_thermal_slowdown"});
+  CHECK(throttle_reason_names(1ull << 40) == std::vector<std::string>{"bit_40"});
+}
+
+TEST_CASE("readings are summarised by the worst of them") {
+  std::vector<GpuReading> readings(3);
+  readings[0] = {1755, 2619, 50, 0x4, 0};
+  readings[1] = {1980, 2619, 66, 0x40, 2};
+  readings[2] = {1410, std::nullopt, 60, 0, std::nullopt};
+  const DeviceStateRecord state = summarize_readings(readings);
+  CHECK(state.sm_clock_median_mhz == 1755);
+  CHECK(state.sm_clock_least_mhz == 1410);
+  CHECK(state.memory_clock_least_mhz == 2619);
+  CHECK(state.temperature_most_celsius == 66);
+  CHECK(state.other_processes == 2);
+  CHECK(state.throttle_reasons == std::vector<std::string>{"sw_power_cap", "hw_thermal_slowdown"});
+  CHECK((summarize_readings({}) == DeviceStateRecord{}));
+}
+
+}  // namespace
+}  // namespace rematch
