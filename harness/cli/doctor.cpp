@@ -3,6 +3,8 @@
 #ifdef REMATCH_LIBTORCH
 #include "harness/engine/interception.h"
 #include "harness/measure/environment.h"
+#include "harness/measure/gpu_monitor.h"
+#include "harness/profile/kernel_counting.h"
 #include "harness/run/device.h"
 #include "reports/record/parts_json.h"
 #include "reports/render/format.h"
@@ -36,14 +38,31 @@ std::string device_state(const std::string& name) {
   return rejected == nullptr ? "ok" : rejected->message;
 }
 
+std::string number(const std::optional<int>& value, const std::string& unit = "") {
+  return value ? std::to_string(*value) + unit : "unknown";
+}
+
+std::string gpu_lines(const Environment& environment) {
+  return line("GPU", environment.device.value_or("unknown") + ", " +
+                         format_bytes(environment.device_memory.value_or(Bytes{}))) +
+         line("SM clock", number(environment.sm_clock_mhz, " of ") +
+                              number(environment.sm_clock_most_mhz, " MHz")) +
+         line("PCIe", "generation " + number(environment.pcie_generation) + ", width " +
+                          number(environment.pcie_width)) +
+         line("topology", environment.topology.value_or("unknown")) +
+         line("others", number(environment.other_processes, " other processes on the GPU"));
+}
+
 ExitCode doctor(bool json) {
-  const Environment environment = describe_environment(at::kCPU);
+  const bool has_gpu = device_state("cuda") == "ok";
+  const Environment environment = describe_environment(has_gpu ? at::kCUDA : at::kCPU);
   const std::string engine = engine_state();
   if (json) {
     Json devices = Json::object();
     for (const char* name : {"cpu", "meta", "cuda"}) devices[name] = device_state(name);
     const Json all = {{"engine", engine},
                       {"devices", std::move(devices)},
+                      {"kernel_counting", kernel_counting_state()},
                       {"environment", environment_to_json(environment)}};
     print(all.dump(2) + "\n");
   } else {
@@ -58,7 +77,8 @@ ExitCode doctor(bool json) {
           line("memory", format_bytes(environment.host_memory.value_or(Bytes{}))) +
           line("driver", nvidia_driver_version().value_or("none loaded")) +
           line("device cpu", device_state("cpu")) + line("device meta", device_state("meta")) +
-          line("device cuda", device_state("cuda")));
+          line("device cuda", device_state("cuda")) + (has_gpu ? gpu_lines(environment) : "") +
+          line("kernels", kernel_counting_state()));
   }
   return engine == "ok" ? ExitCode::kOk : ExitCode::kToolError;
 }

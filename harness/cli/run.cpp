@@ -17,6 +17,7 @@
 #include <ATen/Parallel.h>
 
 #include "harness/measure/environment.h"
+#include "harness/measure/gpu_monitor.h"
 #include "harness/measure/memory.h"
 #include "harness/run/comparison.h"
 #include "harness/run/device.h"
@@ -29,6 +30,9 @@ namespace {
 constexpr int kMostSteps = 1'000'000;
 constexpr int kMostRepeats = 1000;
 constexpr int kMostThreads = 4096;
+#ifdef REMATCH_LIBTORCH
+constexpr std::int64_t kCudaRoundingBytes = 512;
+#endif
 
 struct Flags {
   explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
@@ -39,6 +43,8 @@ struct Flags {
     app.add_option("--attention", attention,
                    "flash, cudnn, efficient or math; not given: the first that device and dtype "
                    "have");
+    app.add_option("--allocator", allocator,
+                   "Of CUDA: caching, or expandable segments; as PYTORCH_CUDA_ALLOC_CONF says");
     app.add_option("--steps", num_steps, "Steps of every pass and block")
         ->check(CLI::Range(1, kMostSteps));
     app.add_option("--blocks", blocks,
@@ -69,6 +75,7 @@ struct Flags {
   std::string schedule = "on_demand";
   std::string device = "cpu";
   std::string attention;
+  std::string allocator;
   int num_steps = 10;
   std::string blocks = "4:8";
   std::string precision = "2%";
@@ -121,10 +128,12 @@ Shard shard_of(const Flags& flags) {
       .value_or(Shard{});
 }
 
-Provenance provenance_of(const Flags& flags, const std::vector<std::string>& command) {
+Provenance provenance_of(const Flags& flags, const std::vector<std::string>& command,
+                         const std::string& allocator) {
   Provenance provenance;
   const at::DeviceType device = at::Device(flags.device).type();
   provenance.environment = describe_environment(device);
+  provenance.environment.allocator = allocator;
   provenance.command = command;
   provenance.seed = static_cast<std::uint64_t>(flags.seed);
   if (const std::optional<SourceState> source = source_state()) {
@@ -160,6 +169,9 @@ ComparisonSettings settings_of(const Flags& flags) {
   ComparisonSettings settings;
   VariantSettings& variants = settings.variants;
   variants.device = require(usable_device(flags.device));
+  const char* configuration = std::getenv(kAllocatorVariable);
+  variants.allocator = require(allocator_of(variants.device, flags.allocator,
+                                            configuration == nullptr ? "" : configuration));
   variants.model = flags.model.spec();
   variants.attention =
       require(usable_attention(flags.attention, variants.device, variants.model.dtype));
@@ -234,7 +246,9 @@ ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
   let_idle_threads_sleep();
   ask_cublas_for_repeatable_bits();
   const ComparisonSettings settings = settings_of(flags);
-  install_counting_allocators();
+  use_allocator(settings.variants.allocator);
+  // Predicted bytes are rounded as the device's allocator rounds them.
+  install_counting_allocators(settings.variants.device == "cuda" ? kCudaRoundingBytes : 1);
   std::vector<Variant> variants;
   try {
     variants = require(make_variants(settings.variants));
@@ -244,7 +258,11 @@ ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
   print_warnings(warnings_of(variants));
   const std::vector<PlannedPoint> planned = planned_points(settings.variants.shard, variants);
   std::erase_if(variants, [](const Variant& variant) { return !variant.of_this_shard; });
-  Report report = run_comparison(settings, variants, provenance_of(flags, command));
+  const Provenance provenance = provenance_of(flags, command, settings.variants.allocator);
+  if (const auto warning = shared_gpu_warning(provenance.environment)) {
+    std::fprintf(stderr, "rematch: %s\n", warning->c_str());
+  }
+  Report report = run_comparison(settings, variants, provenance);
   report.planned = planned;
   const std::string output = file_of_shard(flags.output, settings.variants.shard);
   if (!output.empty()) write_json_file(output, report_to_json(report));

@@ -15,9 +15,24 @@ constexpr c10::DispatchKeySet kBelowFake(c10::DispatchKeySet::FULL_AFTER, c10::D
 thread_local std::vector<OpMode*> modes;
 thread_local SavedTensorProvider* saved_tensor_provider = nullptr;
 std::atomic<OpObserver*> observer{nullptr};
+std::atomic<bool> recompute_failed{false};
 
 Phase phase_of_thread() {
   return torch::autograd::get_current_graph_task_id() >= 0 ? Phase::kBackward : Phase::kForward;
+}
+
+template <class PhaseOfOp>
+void run_observed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
+                  PhaseOfOp phase_of_op) {
+  OpObserver* const current = observer.load(std::memory_order_relaxed);
+  if (current == nullptr) {
+    op.redispatchBoxed(keys, stack);
+    return;
+  }
+  const Phase phase = phase_of_op();
+  current->about_to_run(op, phase);
+  op.redispatchBoxed(keys, stack);
+  current->executed(op, phase, *stack);
 }
 
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
@@ -68,10 +83,7 @@ void call_next(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
     modes[depth - 1]->run(op, keys, stack, depth - 1);
     return;
   }
-  op.redispatchBoxed(keys & kBelowFake, stack);
-  if (OpObserver* current = observer.load(std::memory_order_relaxed)) {
-    current->executed(op, phase_of_thread(), *stack);
-  }
+  run_observed(op, keys & kBelowFake, stack, &phase_of_thread);
 }
 
 OpModeGuard::OpModeGuard(OpMode* mode) : key_on_((install_interception(), c10::DispatchKey::Fake)) {
@@ -96,11 +108,15 @@ OpObserverGuard::~OpObserverGuard() { observer.store(nullptr); }
 
 void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                       torch::jit::Stack* stack) {
-  op.redispatchBoxed(keys, stack);
-  if (OpObserver* current = observer.load(std::memory_order_relaxed)) {
-    current->executed(op, Phase::kRecompute, *stack);
+  try {
+    run_observed(op, keys, stack, [] { return Phase::kRecompute; });
+  } catch (...) {
+    recompute_failed.store(true);
+    throw;
   }
 }
+
+bool take_recompute_failure() { return recompute_failed.exchange(false); }
 
 c10::DispatchKeySet keys_below_interception(c10::DispatchKeySet keys) { return keys & kBelowFake; }
 

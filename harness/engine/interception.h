@@ -73,6 +73,8 @@ class SavedTensorGuard {
 class OpObserver {
  public:
   virtual ~OpObserver() = default;
+  // On the thread that runs the op, before its kernel. executed() follows unless the op throws.
+  virtual void about_to_run(const c10::OperatorHandle& /*op*/, Phase /*phase*/) {}
   // `stack` ends with the op's results.
   virtual void executed(const c10::OperatorHandle& op, Phase phase,
                         const torch::jit::Stack& stack) = 0;
@@ -94,6 +96,10 @@ class OpObserverGuard {
 // recompute. `keys` are those call_next() saw at recording, masked by keys_below_interception().
 void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                       torch::jit::Stack* stack);
+
+// Did a recorded op throw since this was last asked? Then what failed was recompute, though the
+// program was in backward.
+bool take_recompute_failure();
 
 // The part of a key set that is below the interception point.
 c10::DispatchKeySet keys_below_interception(c10::DispatchKeySet keys);

@@ -41,7 +41,7 @@ const std::vector<Rule>& rules() {
       {KernelClass::kMatmul,
        {"^nvjet_", "sm#_xmma_gemm_", "ampere_*gemm", "turing_*gemm", "volta_*gemm",
         "cutlass_#_tensorop", "cutlass_#_wmma", "cutlass_#_simt", "cutlass3x_sm#", "gemv",
-        "splitKreduce_kernel", "GemmUniversal", "triton_tem_"}},
+        "splitKreduce_kernel", "GemmUniversal", "triton_tem_", "gemm"}},
       {KernelClass::kNorm,
        {"layer_norm", "rms_norm", "rmsnorm", "RMSNorm", "GammaBetaBackward", "batch_norm"}},
       {KernelClass::kSoftmaxLoss, {"softmax_warp", "SoftMax", "nll_loss", "cross_entropy"}},

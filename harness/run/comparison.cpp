@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "harness/run/child_point.h"
+#include "harness/run/flop_limit.h"
 #include "harness/run/parity.h"
 #include "harness/run/point_store.h"
 #include "harness/run/progress.h"
@@ -307,6 +308,10 @@ void Comparison::add_flops(const Variant& variant, PointRecord& point) const {
   point.step_flops = variant.step_flops;
   const double seconds = std::chrono::duration<double>(*point.time->step_median).count();
   point.implied_flops_per_second = static_cast<double>(variant.step_flops) / seconds;
+  point.most_flops_per_second =
+      most_flops_per_second(provenance_.environment, settings_.variants.device,
+                            variant.identity.dtype, variant.identity.threads);
+  refuse_impossible_rate(point);
 }
 
 void drop_gradient_hashes(std::vector<StepRecord>& steps) {

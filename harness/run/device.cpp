@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <vector>
 
+#include "harness/measure/gpu_monitor.h"
 #include "kernels/attention/backend.h"
 #include "policies/trace/suggest.h"
 
@@ -21,6 +20,10 @@ constexpr bool kBuiltWithCuda = false;
 #endif
 
 const std::vector<std::string_view> kDevices = {"cpu", "meta", "cuda"};
+const std::vector<std::string_view> kAllocators = {"caching", "expandable"};
+constexpr std::string_view kCachingName = "cuda_caching";
+constexpr std::string_view kExpandableName = "cuda_expandable";
+constexpr std::string_view kExpandable = "expandable_segments:True";
 
 int num_cuda_devices() {
   return kBuiltWithCuda ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
@@ -57,17 +60,34 @@ std::variant<std::string, Rejected> usable_attention(std::string_view name,
                   device + "; allowed are " + allowed};
 }
 
-// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 ..."
-std::optional<std::string> nvidia_driver_version() {
-  std::ifstream file("/proc/driver/nvidia/version");
-  std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
-  std::istringstream words(line);
-  for (std::string word; words >> word;) {
-    const bool number = word.find_first_not_of("0123456789.") == std::string::npos;
-    if (number && word.find('.') != std::string::npos) return word;
+std::variant<std::string, Rejected> allocator_of(std::string_view device,
+                                                 std::string_view asked_for,
+                                                 std::string_view configuration) {
+  if (device != "cuda") {
+    if (asked_for.empty()) return std::string(device) + "_counting";
+    return Rejected{"--allocator is a choice of device cuda; on " + std::string(device) +
+                    " leave it out"};
   }
-  return std::nullopt;
+  if (asked_for.empty()) {
+    const bool grows = configuration.find(kExpandable) != std::string_view::npos;
+    return std::string(grows ? kExpandableName : kCachingName);
+  }
+  if (asked_for == "caching") return std::string(kCachingName);
+  if (asked_for == "expandable") return std::string(kExpandableName);
+  return Rejected{"unknown allocator '" + std::string(asked_for) + "'" +
+                  did_you_mean(asked_for, kAllocators)};
+}
+
+void use_allocator(const std::string& allocator) {
+  if (allocator != kExpandableName && allocator != kCachingName) return;
+  const char* given = std::getenv(kAllocatorVariable);
+  std::string configuration = given == nullptr ? "" : given;
+  const std::string setting =
+      allocator == kExpandableName ? std::string(kExpandable) : "expandable_segments:False";
+  if (configuration.find(setting) != std::string::npos) return;
+  // A later setting of the same name wins.
+  configuration.append(configuration.empty() ? "" : ",").append(setting);
+  setenv(kAllocatorVariable, configuration.c_str(), /*overwrite=*/1);
 }
 
 std::optional<std::string> cuda_obstacle(bool built_with_cuda,

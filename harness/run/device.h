@@ -20,8 +20,18 @@ std::variant<std::string, Rejected> usable_attention(std::string_view name,
                                                      const std::string& device,
                                                      std::string_view dtype);
 
-// "535.104.05", from the kernel module that is loaded; nothing without one.
-std::optional<std::string> nvidia_driver_version();
+// How CUDA's allocator gets its memory from the driver: "caching", fixed segments; "expandable",
+// segments that grow. `asked_for` empty: as `configuration`, LibTorch's variable, says. Rejected:
+// another word, or one for another device. The identity's name: "cuda_caching". Pure.
+std::variant<std::string, Rejected> allocator_of(std::string_view device,
+                                                 std::string_view asked_for,
+                                                 std::string_view configuration);
+
+// Makes this process and its children use the allocator of that name.
+void use_allocator(const std::string& allocator);
+
+// LibTorch's variable for the allocator.
+inline constexpr const char* kAllocatorVariable = "PYTORCH_CUDA_ALLOC_CONF";
 
 // The first driver that runs CUDA 13.
 inline constexpr int kOldestCudaDriver = 580;

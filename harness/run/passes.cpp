@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/sum.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
@@ -10,10 +11,14 @@
 #include <cmath>
 #include <new>
 
+#include "harness/measure/cuda_device.h"
+#include "harness/measure/device_memory.h"
 #include "harness/measure/hash.h"
 #include "harness/measure/memory.h"
 #include "harness/measure/memory_probe.h"
 #include "harness/measure/op_counter.h"
+#include "harness/run/kernel_pass.h"
+#include "harness/run/out_of_memory.h"
 #include "harness/run/training.h"
 #include "kernels/attention/backend.h"
 #include "reports/statistics/statistics.h"
@@ -32,11 +37,11 @@ struct LossNotFinite : std::runtime_error {
 struct Position {
   std::string pass = "building the model";
   std::int64_t step = -1;
-  std::string_view moment;
+  std::optional<Phase> phase;
 
   std::string describe() const {
-    if (step < 0) return pass;
-    return pass + " pass, step " + std::to_string(step) + ", " + std::string(moment);
+    if (step < 0 || !phase) return pass;
+    return pass + " pass, step " + std::to_string(step) + ", " + std::string(to_string(*phase));
   }
 };
 
@@ -46,10 +51,10 @@ class Watching : public StepListener {
   explicit Watching(Position& position) : position_(position) {}
   void before_step() override {
     ++position_.step;
-    position_.moment = "forward";
+    position_.phase = Phase::kForward;
   }
-  void after_forward(const at::Tensor&) override { position_.moment = "backward"; }
-  void after_backward() override { position_.moment = "optimizer"; }
+  void after_forward(const at::Tensor&) override { position_.phase = Phase::kBackward; }
+  void after_backward() override { position_.phase = Phase::kOptimizer; }
 
  private:
   Position& position_;
@@ -141,13 +146,25 @@ class MemoryListener final : public Watching {
 };
 
 // Times the parts of a step with nothing else attached.
-class TimeListener final : public StepListener {
+class TimeListener final : public Watching {
  public:
-  explicit TimeListener(at::Device device) : device_(device) {}
+  // `monitor` may be null; it is asked between steps.
+  TimeListener(Position& position, at::Device device, const GpuMonitor* monitor)
+      : Watching(position), device_(device), monitor_(monitor) {}
 
-  void before_step() override { start_ = now(); }
-  void after_forward(const at::Tensor&) override { forward_ = now(); }
-  void after_backward() override { backward_ = now(); }
+  void before_step() override {
+    Watching::before_step();
+    if (monitor_ != nullptr) readings.push_back(monitor_->read(GpuMonitor::OwnContext::kYes));
+    start_ = now();
+  }
+  void after_forward(const at::Tensor& loss) override {
+    forward_ = now();
+    Watching::after_forward(loss);
+  }
+  void after_backward() override {
+    backward_ = now();
+    Watching::after_backward();
+  }
   void after_optimizer() override {
     const Clock::time_point end = now();
     steps.push_back(end - start_);
@@ -158,6 +175,7 @@ class TimeListener final : public StepListener {
 
   std::vector<std::chrono::nanoseconds> steps;
   std::map<std::string, std::vector<double>> phases;
+  std::vector<GpuReading> readings;
 
  private:
   static double count(Clock::duration duration) {
@@ -173,6 +191,7 @@ class TimeListener final : public StepListener {
   }
 
   at::Device device_;
+  const GpuMonitor* monitor_;
   Clock::time_point start_;
   Clock::time_point forward_;
   Clock::time_point backward_;
@@ -237,13 +256,24 @@ void exact_passes(const PointRequest& request, at::Device device, Training& trai
   }
   counting_pass(training, step, request.num_steps, position, record);
   memory_pass(training, device, step + request.num_steps, position, record);
+  if (!device.is_cuda()) return;
+  position = {"kernel", -1, {}};
+  kernel_pass(training, device, step + request.num_steps + 1, request.num_steps, record);
+}
+
+// Allocations that succeeded only after the allocator had given its whole cache back.
+std::int64_t num_allocator_retries(at::Device device) {
+  const c10::DeviceIndex index = device.has_index() ? device.index() : c10::DeviceIndex{0};
+  return c10::getDeviceAllocator(device.type())->getDeviceStats(index).num_alloc_retries;
 }
 
 void time_pass(const PointRequest& request, at::Device device, Training& training,
                Position& position, PointRecord& record) {
   warm_up(training, 0, kWarmUpSteps, position);
   position = {"time", -1, {}};
-  TimeListener listener(device);
+  const auto monitor = device.is_cuda() ? open_gpu_monitor() : nullptr;
+  const std::int64_t retries_before = device.is_cuda() ? num_allocator_retries(device) : 0;
+  TimeListener listener(position, device, monitor.get());
   at::Tensor loss;
   for (int step = 0; step < request.num_steps; ++step) {
     loss = training.step(kWarmUpSteps + step, listener);
@@ -255,6 +285,9 @@ void time_pass(const PointRequest& request, at::Device device, Training& trainin
     record.time->phases[phase] =
         std::chrono::nanoseconds(static_cast<std::int64_t>(median(samples)));
   }
+  if (!device.is_cuda()) return;
+  record.time->device_state = summarize_readings(listener.readings);
+  record.time->device_state->allocator_retries = num_allocator_retries(device) - retries_before;
 }
 
 void fail(PointRecord& record, PointStatus status, const std::string& reason) {
@@ -267,15 +300,18 @@ void fail_for_memory(PointRecord& record, const Position& position, const std::s
   fail(record, PointStatus::kOom, what + " (" + position.describe() + ")");
   record.failure.emplace();
   record.failure->requested = requested;
-  if (!counting_allocators_installed() || record.device != "cpu") return;
+  if (position.step >= 0) record.failure->phase = position.phase;
+  const bool is_known =
+      record.device == "cuda" || (record.device == "cpu" && counting_allocators_installed());
+  if (!is_known) return;
   if (!record.memory) record.memory.emplace();
-  record.memory->peak_allocated = peak_cpu_memory();
+  record.memory->peak_allocated = DeviceMemory(at::Device(record.device)).peak();
 }
 
 // LibTorch's own CPU allocator, which the time pass uses, has no error type of its own.
 void fail_for_error(PointRecord& record, const Position& position, const std::string& what) {
   if (what.find("DefaultCPUAllocator") != std::string::npos) {
-    fail_for_memory(record, position, "out of memory: " + what, std::nullopt);
+    fail_for_memory(record, position, "out of memory: " + what, requested_bytes(what));
   } else {
     fail(record, PointStatus::kCrash, what + " (" + position.describe() + ")");
   }
@@ -300,6 +336,16 @@ void measure(const PointRequest& request, Position& position, PointRecord& recor
   }
 }
 
+// Backward's listener does not hear of recompute; the engine knows what threw.
+void run_watched(const PointRequest& request, Position& position, PointRecord& record) {
+  try {
+    measure(request, position, record);
+  } catch (...) {
+    if (take_recompute_failure()) position.phase = Phase::kRecompute;
+    throw;
+  }
+}
+
 }  // namespace
 
 PointRecord run_passes(const PointRequest& request) {
@@ -314,12 +360,14 @@ PointRecord run_passes(const PointRequest& request) {
   record.policy = request.policy;
   record.device = request.device;
   Position position;
+  take_recompute_failure();  // of a request before this one
   try {
-    measure(request, position, record);
+    run_watched(request, position, record);
   } catch (const OutOfMemory& error) {
     fail_for_memory(record, position, error.what(), error.requested);
   } catch (const c10::OutOfMemoryError& error) {
-    fail_for_memory(record, position, error.what_without_backtrace(), std::nullopt);
+    fail_for_memory(record, position, error.what_without_backtrace(),
+                    requested_bytes(error.what_without_backtrace()));
   } catch (const std::bad_alloc&) {
     fail_for_memory(record, position, "out of memory: the process got no more", std::nullopt);
   } catch (const LossNotFinite& error) {

@@ -1,12 +1,93 @@
 #include "harness/run/time_summary.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <set>
+#include <string_view>
 
 namespace rematch {
 namespace {
 
 std::chrono::nanoseconds nanoseconds(double count) {
   return std::chrono::nanoseconds(std::llround(count));
+}
+
+void keep_least(std::optional<int>& least, const std::optional<int>& value) {
+  if (value && (!least || *value < *least)) least = value;
+}
+
+template <class Number>
+void keep_most(std::optional<Number>& most, const std::optional<Number>& value) {
+  if (value && (!most || *value > *most)) most = value;
+}
+
+// As many median absolute deviations above its block's median as one sample in a million of a
+// normal spread; and by so much that it would show in a plot.
+constexpr double kOutlierDeviations = 5 * 1.4826;
+constexpr double kOutlierRatio = 1.1;
+
+int count_outliers(const Blocks& blocks) {
+  std::ptrdiff_t outliers = 0;
+  for (const std::vector<double>& block : blocks) {
+    const double middle = median(block);
+    const double limit = std::max(middle + kOutlierDeviations * median_absolute_deviation(block),
+                                  kOutlierRatio * middle);
+    outliers += std::count_if(block.begin(), block.end(),
+                              [limit](double sample) { return sample > limit; });
+  }
+  return static_cast<int>(outliers);
+}
+
+// The worst of the blocks; retries add up, and the median clock is the blocks' median.
+std::optional<DeviceStateRecord> summarize_states(const std::vector<TimedBlock>& blocks) {
+  std::optional<DeviceStateRecord> all;
+  std::vector<double> clocks;
+  std::set<std::string> reasons;
+  for (const TimedBlock& block : blocks) {
+    if (!block.device_state) continue;
+    if (!all) all.emplace();
+    const DeviceStateRecord& state = *block.device_state;
+    if (state.sm_clock_median_mhz) clocks.push_back(*state.sm_clock_median_mhz);
+    keep_least(all->sm_clock_least_mhz, state.sm_clock_least_mhz);
+    keep_least(all->memory_clock_least_mhz, state.memory_clock_least_mhz);
+    keep_most(all->temperature_most_celsius, state.temperature_most_celsius);
+    keep_most(all->other_processes, state.other_processes);
+    if (state.allocator_retries) {
+      all->allocator_retries = all->allocator_retries.value_or(0) + *state.allocator_retries;
+    }
+    reasons.insert(state.throttle_reasons.begin(), state.throttle_reasons.end());
+  }
+  if (!all) return std::nullopt;
+  if (!clocks.empty()) all->sm_clock_median_mhz = static_cast<int>(median(clocks));
+  all->throttle_reasons.assign(reasons.begin(), reasons.end());
+  return all;
+}
+
+// What slows a GPU down from outside the step. Its power limit is not among these: at full load it
+// is always reached, and belongs to the device as sold.
+constexpr std::array<std::string_view, 4> kSlowdowns = {
+    "hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"};
+
+// The device's findings outweigh those of the samples: samples of a throttled GPU can agree well.
+void judge_device(const DeviceStateRecord& state, TimeQuality& quality) {
+  if (state.allocator_retries.value_or(0) > 0) {
+    quality.verdict = "thrashing";
+    quality.reasons.push_back("the allocator ran out " + std::to_string(*state.allocator_retries) +
+                              " times, emptied its cache and tried again; the point is too near "
+                              "the memory's end for its time to mean anything");
+  }
+  if (state.other_processes.value_or(0) > 0) {
+    quality.verdict = "shared_device";
+    quality.reasons.push_back(std::to_string(*state.other_processes) +
+                              " other processes computed on the GPU; end them and time again");
+  }
+  for (const std::string& reason : state.throttle_reasons) {
+    if (std::find(kSlowdowns.begin(), kSlowdowns.end(), reason) == kSlowdowns.end()) continue;
+    quality.verdict = "throttled";
+    quality.reasons.push_back("the GPU slowed itself down: " + reason +
+                              "; see to its cooling and power and time again");
+  }
 }
 
 }  // namespace
@@ -33,7 +114,9 @@ TimeRecord summarize_blocks(const std::vector<TimedBlock>& blocks) {
   time.step_mad = nanoseconds(median_absolute_deviation(all));
   const QualityReport quality = judge_quality(samples);
   time.quality = TimeQuality{std::string(to_string(quality.verdict)), quality.noise_ratio,
-                             quality.drift_ratio, quality.reasons};
+                             quality.drift_ratio, quality.reasons, count_outliers(samples)};
+  time.device_state = summarize_states(blocks);
+  if (time.device_state) judge_device(*time.device_state, *time.quality);
   return time;
 }
 

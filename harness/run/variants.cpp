@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "harness/run/device.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/predict/counts.h"
@@ -40,9 +41,9 @@ PointIdentity shared_identity(const VariantSettings& settings) {
   identity.dtype = settings.model.dtype;
   identity.optimizer = to_string(settings.optimizer);
   identity.threads = settings.threads;
-  identity.allocator = settings.device == "cuda"   ? "cuda_caching"
-                       : settings.device == "meta" ? "meta_counting"
-                                                   : "cpu_counting";
+  identity.allocator = settings.allocator.empty()
+                           ? std::get<std::string>(allocator_of(settings.device, "", ""))
+                           : settings.allocator;
   return identity;
 }
 

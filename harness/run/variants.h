@@ -23,6 +23,7 @@ struct VariantSettings {
   NoEffect no_effect = NoEffect::kReject;
   std::string device = "cpu";
   std::string attention = "flash";
+  std::string allocator;  // empty: what the device has without being asked
   OptimizerChoice optimizer;
   std::string data_file;
   std::uint64_t seed = 0;

@@ -1,0 +1,225 @@
+#include "harness/profile/cupti_session.h"
+
+#include <array>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "harness/profile/cupti_functions.h"
+#include "harness/profile/cupti_records.h"
+
+namespace rematch {
+namespace {
+
+// 4 MiB hold about 20,000 kernels; CUPTI asks for the next before this one is full.
+constexpr std::size_t kBufferBytes = std::size_t{4} << 20;
+constexpr std::size_t kBufferAlignment = 8;
+
+constexpr std::array kKinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                               CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET,
+                               CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+
+// Calls that launch. External ids are recorded for calls that are traced, and for no others;
+// tracing all of them would cost a record for every query of a library.
+constexpr std::array<CUpti_CallbackId, 9> kRuntimeLaunches = {
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunch_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060,
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_v9000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy2DAsync_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemset_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020};
+constexpr std::array<CUpti_CallbackId, 9> kDriverLaunches = {
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async};
+
+// Subscribers get callbacks; nothing is enabled that would call this.
+void CUPTIAPI ignore_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
+
+std::string advice_for(CUptiResult result) {
+  switch (result) {
+    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
+      return "another tool records already (nsys, ncu, a sanitizer, a debugger, a profiler); "
+             "run without it";
+    case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
+    case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
+      return "the driver lets only administrators profile; ask for "
+             "NVreg_RestrictProfilingToAdminUsers=0";
+    case CUPTI_ERROR_NOT_COMPATIBLE:
+      return "another tool uses it in a way that does not go together; run without it";
+    default:
+      return "no activity can be recorded here; is a driver of CUDA 13 loaded?";
+  }
+}
+
+}  // namespace
+
+struct CuptiSession::Recorder {
+  explicit Recorder(const CuptiFunctions& table) : functions(table) {}
+
+  void check(CUptiResult result, const char* call) const {
+    if (result == CUPTI_SUCCESS) return;
+    const char* text = nullptr;
+    functions.result_string(result, &text);
+    throw CuptiError(std::string("CUPTI refuses ") + call + " (" +
+                     (text == nullptr ? std::to_string(result) : text) +
+                     "): " + advice_for(result));
+  }
+
+  void start();
+  void stop() noexcept;
+  void take(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t valid_bytes);
+
+  const CuptiFunctions& functions;
+  std::optional<CUpti_SubscriberHandle> subscriber;
+  std::vector<CUpti_ActivityKind> enabled;
+  std::mutex mutex;
+  Activity activity;    // guarded by `mutex`, as all below
+  std::string problem;  // of a buffer, met on CUPTI's thread
+
+  // The one target of CUPTI's buffer callbacks; null between sessions.
+  static std::mutex target_mutex;
+  static Recorder* target;
+  static void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* bytes,
+                                   std::size_t* most_records);
+  static void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,
+                                   std::size_t bytes, std::size_t valid_bytes);
+};
+
+std::mutex CuptiSession::Recorder::target_mutex;
+CuptiSession::Recorder* CuptiSession::Recorder::target = nullptr;
+
+// Never a null buffer: CUPTI before 13.1 crashes on one. The program ends as std::bad_alloc does.
+void CuptiSession::Recorder::give_buffer(std::uint8_t** buffer, std::size_t* bytes,
+                                         std::size_t* most_records) {
+  *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(kBufferAlignment, kBufferBytes));
+  if (*buffer == nullptr) std::abort();
+  *bytes = kBufferBytes;
+  *most_records = 0;  // as many as fit
+}
+
+void CuptiSession::Recorder::take_buffer(CUcontext context, std::uint32_t stream,
+                                         std::uint8_t* buffer, std::size_t,
+                                         std::size_t valid_bytes) {
+  {
+    const std::lock_guard lock(target_mutex);
+    if (target != nullptr) target->take(context, stream, buffer, valid_bytes);
+  }
+  std::free(buffer);
+}
+
+// On CUPTI's thread: nothing is thrown. CUPTI is asked before this session's lock is taken, since
+// it holds locks of its own while it waits for callbacks.
+void CuptiSession::Recorder::take(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,
+                                  std::size_t valid_bytes) {
+  Activity read;
+  std::string failure;
+  try {
+    read_records(functions, buffer, valid_bytes, read);
+  } catch (const CuptiError& error) {
+    failure = error.what();
+  }
+  std::size_t dropped = 0;
+  if (functions.num_dropped(context, stream, &dropped) != CUPTI_SUCCESS && failure.empty()) {
+    failure = "CUPTI does not tell how many records it dropped";
+  }
+  const std::lock_guard lock(mutex);
+  if (problem.empty()) problem = failure;
+  const auto append = [](auto& all, auto& some) {
+    all.insert(all.end(), std::make_move_iterator(some.begin()),
+               std::make_move_iterator(some.end()));
+  };
+  append(activity.kernels, read.kernels);
+  append(activity.transfers, read.transfers);
+  append(activity.links, read.links);
+  activity.dropped += static_cast<std::int64_t>(dropped);
+}
+
+void CuptiSession::Recorder::start() {
+  CUpti_SubscriberHandle handle = nullptr;
+  check(functions.subscribe(&handle, &ignore_callback, nullptr), "a subscriber");
+  subscriber = handle;
+  check(functions.register_callbacks(&give_buffer, &take_buffer), "activity buffers");
+  for (const CUpti_ActivityKind kind : kKinds) {
+    check(functions.enable(kind), "activity records");
+    enabled.push_back(kind);
+  }
+  for (const CUpti_CallbackId call : kRuntimeLaunches) {
+    check(functions.enable_runtime_call(call, 1), "records of launches");
+  }
+  for (const CUpti_CallbackId call : kDriverLaunches) {
+    check(functions.enable_driver_call(call, 1), "records of launches");
+  }
+}
+
+// Results are of no use here: it runs when recording has ended, or has failed already.
+void CuptiSession::Recorder::stop() noexcept {
+  for (const CUpti_CallbackId call : kRuntimeLaunches) functions.enable_runtime_call(call, 0);
+  for (const CUpti_CallbackId call : kDriverLaunches) functions.enable_driver_call(call, 0);
+  for (const CUpti_ActivityKind kind : enabled) functions.disable(kind);
+  enabled.clear();
+  if (subscriber) functions.unsubscribe(*subscriber);
+  subscriber.reset();
+}
+
+CuptiSession::CuptiSession(const CuptiFunctions& functions)
+    : recorder_(std::make_unique<Recorder>(functions)) {
+  require_cupti_version(functions);
+  {
+    const std::lock_guard lock(Recorder::target_mutex);
+    if (Recorder::target != nullptr) {
+      throw CuptiError("this process records activity already; one session at a time");
+    }
+    Recorder::target = recorder_.get();
+  }
+  try {
+    recorder_->start();
+  } catch (...) {
+    recorder_->stop();
+    const std::lock_guard lock(Recorder::target_mutex);
+    Recorder::target = nullptr;
+    throw;
+  }
+}
+
+CuptiSession::~CuptiSession() {
+  recorder_->stop();
+  const std::lock_guard lock(Recorder::target_mutex);
+  Recorder::target = nullptr;
+}
+
+void CuptiSession::begin(std::uint64_t op_call, const std::string&) {
+  recorder_->check(recorder_->functions.push_id(kOpCallId, op_call), "to link launches to ops");
+}
+
+void CuptiSession::end() {
+  std::uint64_t last = 0;
+  recorder_->check(recorder_->functions.pop_id(kOpCallId, &last), "to link launches to ops");
+}
+
+void CuptiSession::discard() {
+  recorder_->check(recorder_->functions.flush_all(0), "to hand over its records");
+  const std::lock_guard lock(recorder_->mutex);
+  recorder_->activity = {};
+}
+
+// Not a forced flush: that hands out records of kernels that still run, and never again.
+Activity CuptiSession::finish() {
+  recorder_->check(recorder_->functions.flush_all(0), "to hand over its records");
+  recorder_->stop();
+  const std::lock_guard lock(recorder_->mutex);
+  if (!recorder_->problem.empty()) throw CuptiError(recorder_->problem);
+  return std::move(recorder_->activity);
+}
+
+}  // namespace rematch

@@ -1,0 +1,13 @@
+// A point's kernel figures from what its steps' activity was attributed to. Pure.
+#pragma once
+
+#include "harness/profile/attribution.h"
+#include "reports/record/point.h"
+
+namespace rematch {
+
+// `executed` is what the op counter saw in the same steps: where the two disagree, the record says
+// that it is not to be used.
+KernelRecord kernel_record(const KernelUse& use, const CountsRecord& executed);
+
+}  // namespace rematch

@@ -1,0 +1,46 @@
+#include "harness/profile/op_call_recorder.h"
+
+#include "harness/measure/phase_guard.h"
+
+namespace rematch {
+namespace {
+
+std::string mark_of(const OpCall& call) {
+  std::string mark(to_string(call.phase));
+  mark.append(" ");
+  if (!call.place.empty()) mark.append(call.place).append(" ");
+  return mark.append(call.op);
+}
+
+}  // namespace
+
+void OpCallRecorder::begin_step(int step) {
+  place_.begin_step();
+  step_ = step;
+}
+
+void OpCallRecorder::about_to_run(const c10::OperatorHandle& op, Phase observed) {
+  OpCall call;
+  call.op = op_name(op);
+  call.op_class = op_class_of(op.operator_name().name);
+  call.phase = PhaseGuard::effective(observed);
+  call.step = step_;
+  std::uint64_t id = 0;
+  std::string mark;
+  {
+    const std::lock_guard lock(mutex_);
+    call.place = place_.names()[static_cast<std::size_t>(place_.of(call.phase))];
+    mark = mark_of(call);
+    calls_.push_back(std::move(call));
+    id = calls_.size();
+  }
+  for (LaunchMarker* marker : markers_) marker->begin(id, mark);
+}
+
+void OpCallRecorder::executed(const c10::OperatorHandle& op, Phase phase,
+                              const torch::jit::Stack& stack) {
+  for (auto marker = markers_.rbegin(); marker != markers_.rend(); ++marker) (*marker)->end();
+  counter_.executed(op, phase, stack);
+}
+
+}  // namespace rematch

@@ -1,0 +1,47 @@
+// Lists the ops of a step as they are called, on whatever thread, and marks what each of them
+// launches. With the device's activity, the list says which kernels belong to which op, phase and
+// block.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "harness/engine/interception.h"
+#include "harness/measure/op_counter.h"
+#include "harness/measure/step_place.h"
+#include "harness/profile/attribution.h"
+#include "harness/profile/launch_marker.h"
+
+namespace rematch {
+
+// Thread-safe: forward and backward may launch from different threads, one after the other or at
+// once.
+class OpCallRecorder final : public OpObserver {
+ public:
+  // Every marker outlives the recorder.
+  explicit OpCallRecorder(std::vector<LaunchMarker*> markers) : markers_(std::move(markers)) {}
+
+  void begin_step(int step);
+  void forward_done() { place_.forward_done(); }
+  StepPlace& place() { return place_; }
+
+  void about_to_run(const c10::OperatorHandle& op, Phase phase) override;
+  void executed(const c10::OperatorHandle& op, Phase phase,
+                const torch::jit::Stack& stack) override;
+
+  // In the order of the calls. Not while a step runs.
+  const std::vector<OpCall>& calls() const { return calls_; }
+  // What ended without an exception: what the calls are held against.
+  CountsRecord counts(int counted_steps) const { return counter_.record(counted_steps); }
+
+ private:
+  std::vector<LaunchMarker*> markers_;
+  std::mutex mutex_;
+  StepPlace place_;
+  std::vector<OpCall> calls_;
+  OpCounter counter_;
+  int step_ = 0;
+};
+
+}  // namespace rematch

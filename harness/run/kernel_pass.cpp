@@ -1,0 +1,128 @@
+#include "harness/run/kernel_pass.h"
+
+#ifdef REMATCH_CUDA
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "harness/profile/cupti_functions.h"
+#include "harness/profile/cupti_session.h"
+#include "harness/profile/kernel_record.h"
+#include "harness/profile/nvtx_marker.h"
+#include "harness/profile/op_call_recorder.h"
+#endif
+
+namespace rematch {
+
+#ifdef REMATCH_CUDA
+namespace {
+
+class RecordedStep final : public StepListener {
+ public:
+  explicit RecordedStep(OpCallRecorder& recorder) : recorder_(recorder) {}
+  at::Tensor forward(const std::function<at::Tensor()>& loss) override {
+    const StepPlace::Listening scopes(recorder_.place());
+    return loss();
+  }
+  void after_forward(const at::Tensor&) override { recorder_.forward_done(); }
+
+ private:
+  OpCallRecorder& recorder_;
+};
+
+class Steps {
+ public:
+  Steps(Training& training, at::Device device, std::int64_t first_step)
+      : training_(training), device_(device), next_step_(first_step) {}
+
+  // Seconds of the fastest of the steps, what they launched included.
+  double run(int num_steps, const std::function<void(int)>& before, StepListener& listener) {
+    double fastest = 0;
+    for (int step = 0; step < num_steps; ++step) {
+      synchronize();
+      const auto start = std::chrono::steady_clock::now();
+      before(step);
+      training_.step(next_step_++, listener);
+      synchronize();
+      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+      fastest = step == 0 ? elapsed.count() : std::min(fastest, elapsed.count());
+    }
+    return fastest;
+  }
+
+  void synchronize() const {
+    c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
+  }
+
+ private:
+  Training& training_;
+  at::Device device_;
+  std::int64_t next_step_;
+};
+
+// Absent, with the reason in the record, where activity cannot be recorded.
+std::unique_ptr<CuptiSession> start_session(PointRecord& record) {
+  static std::optional<CuptiFunctions> functions;
+  try {
+    if (!functions) functions = load_cupti();
+    return std::make_unique<CuptiSession>(*functions);
+  } catch (const CuptiError& error) {
+    record.kernels_reason = error.what();
+    return nullptr;
+  }
+}
+
+void judge(PointRecord& record) {
+  if (record.kernels->invalid.empty() || record.status != PointStatus::kOk) return;
+  record.status = PointStatus::kInvalid;
+  record.reason = "the kernels that were counted do not add up: " + record.kernels->invalid;
+}
+
+}  // namespace
+
+void kernel_pass(Training& training, at::Device device, std::int64_t first_step, int num_steps,
+                 PointRecord& record) {
+  const int counted_steps = std::max(2, num_steps);
+  Steps steps(training, device, first_step);
+  StepListener nobody;
+  const auto nothing = [](int) {};
+  const double without = steps.run(counted_steps, nothing, nobody);
+  const std::unique_ptr<CuptiSession> session = start_session(record);
+  // What is compiled and loaded at the first recorded step is no part of the counted ones.
+  steps.run(1, nothing, nobody);
+  if (session != nullptr) session->discard();
+
+  NvtxMarker names;
+  std::vector<LaunchMarker*> markers = {&names};
+  if (session != nullptr) markers.push_back(session.get());
+  OpCallRecorder recorder(markers);
+  RecordedStep listener(recorder);
+  double with = 0;
+  {
+    const OpObserverGuard observe(&recorder);
+    with = steps.run(
+        counted_steps, [&](int step) { recorder.begin_step(step); }, listener);
+  }
+  if (session == nullptr) return;
+  try {
+    const KernelUse use = attribute(session->finish(), recorder.calls());
+    record.kernels = kernel_record(use, recorder.counts(counted_steps));
+    record.kernels->slowdown_ratio = with / without;
+  } catch (const CuptiError& error) {
+    record.kernels_reason = error.what();
+    return;
+  }
+  judge(record);
+}
+#else
+void kernel_pass(Training&, at::Device, std::int64_t, int, PointRecord& record) {
+  record.kernels_reason = "this build has no CUDA";
+}
+#endif
+
+}  // namespace rematch

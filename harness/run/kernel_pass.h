@@ -1,0 +1,20 @@
+// The counting pass of a GPU: which kernels the steps really ran, from the device's own records.
+// Apart from the passes that time and weigh, which it would disturb.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "harness/run/training.h"
+#include "reports/record/point.h"
+
+namespace rematch {
+
+// Fills the point's kernels, or says why there are none: activity that cannot be recorded at all is
+// no fault of the point. Kernels that were recorded and do not add up make the point invalid.
+// Counts at least two steps, so that one is held against the other.
+void kernel_pass(Training& training, at::Device device, std::int64_t first_step, int num_steps,
+                 PointRecord& record);
+
+}  // namespace rematch

@@ -1,0 +1,337 @@
+// A made-up CUPTI: a table of functions that hands out the records a test asked for.
+#include "harness/profile/cupti_session.h"
+
+#include <cstring>
+#include <filesystem>
+
+#include "harness/profile/cupti_functions.h"
+#include "harness/profile/cupti_records.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+using Record = std::vector<std::uint8_t>;
+
+struct FakeCupti {
+  std::uint32_t version = CUPTI_API_VERSION;
+  CUptiResult subscribe_result = CUPTI_SUCCESS;
+  CUptiResult enable_result = CUPTI_SUCCESS;
+  bool broken_buffer = false;
+  std::size_t dropped = 0;
+  std::vector<Record> pending;  // records that the next flush delivers
+  int subscribers = 0;
+  std::vector<CUpti_ActivityKind> enabled;
+  std::vector<std::uint64_t> pushed;  // the stack of external ids
+  std::vector<std::uint64_t> ever_pushed;
+  int traced_calls = 0;
+  std::uint32_t last_flush_flag = 99;
+  CUpti_BuffersCallbackRequestFunc request = nullptr;
+  CUpti_BuffersCallbackCompleteFunc complete = nullptr;
+};
+FakeCupti fake;
+
+std::size_t size_of(CUpti_ActivityKind kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      return sizeof(CUpti_ActivityKernel10);
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      return sizeof(CUpti_ActivityMemcpy6);
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      return sizeof(CUpti_ActivityMemcpyPtoP4);
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      return sizeof(CUpti_ActivityMemset4);
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+      return sizeof(CUpti_ActivityAPI);
+    default:
+      return sizeof(CUpti_ActivityExternalCorrelation);
+  }
+}
+
+CUptiResult deliver() {
+  std::uint8_t* buffer = nullptr;
+  std::size_t bytes = 0;
+  std::size_t most_records = 99;
+  fake.request(&buffer, &bytes, &most_records);
+  REQUIRE(buffer != nullptr);
+  REQUIRE(reinterpret_cast<std::uintptr_t>(buffer) % 8 == 0);
+  std::size_t used = 0;
+  for (const Record& record : fake.pending) {
+    REQUIRE(used + record.size() <= bytes);
+    std::memcpy(buffer + used, record.data(), record.size());
+    used += record.size();
+  }
+  fake.pending.clear();
+  fake.complete(nullptr, 0, buffer, bytes, used);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult next_record(std::uint8_t* buffer, std::size_t valid_bytes, CUpti_Activity** record) {
+  if (fake.broken_buffer) return CUPTI_ERROR_INVALID_KIND;
+  std::uint8_t* next = buffer;
+  if (*record != nullptr) {
+    next = reinterpret_cast<std::uint8_t*>(*record) + size_of((*record)->kind);
+  }
+  if (next >= buffer + valid_bytes) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  *record = reinterpret_cast<CUpti_Activity*>(next);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult result_string(CUptiResult result, const char** text) {
+  *text = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ? "MULTIPLE_SUBSCRIBERS"
+                                                                   : "SOME_ERROR";
+  return CUPTI_SUCCESS;
+}
+
+CuptiFunctions table_of_recording() {
+  CuptiFunctions table;
+  table.get_version = [](std::uint32_t* version) {
+    *version = fake.version;
+    return CUPTI_SUCCESS;
+  };
+  table.result_string = &result_string;
+  table.subscribe = [](CUpti_SubscriberHandle*, CUpti_CallbackFunc, void*) {
+    if (fake.subscribe_result == CUPTI_SUCCESS) ++fake.subscribers;
+    return fake.subscribe_result;
+  };
+  table.unsubscribe = [](CUpti_SubscriberHandle) {
+    --fake.subscribers;
+    return CUPTI_SUCCESS;
+  };
+  table.register_callbacks = [](CUpti_BuffersCallbackRequestFunc request,
+                                CUpti_BuffersCallbackCompleteFunc complete) {
+    fake.request = request;
+    fake.complete = complete;
+    return CUPTI_SUCCESS;
+  };
+  table.flush_all = [](std::uint32_t flag) {
+    fake.last_flush_flag = flag;
+    return deliver();
+  };
+  table.next_record = &next_record;
+  table.num_dropped = [](CUcontext, std::uint32_t, std::size_t* dropped) {
+    *dropped = fake.dropped;
+    return CUPTI_SUCCESS;
+  };
+  return table;
+}
+
+CuptiFunctions table() {
+  CuptiFunctions table = table_of_recording();
+  table.enable = [](CUpti_ActivityKind kind) {
+    if (fake.enable_result == CUPTI_SUCCESS) fake.enabled.push_back(kind);
+    return fake.enable_result;
+  };
+  table.disable = [](CUpti_ActivityKind kind) {
+    std::erase(fake.enabled, kind);
+    return CUPTI_SUCCESS;
+  };
+  table.enable_runtime_call = [](CUpti_CallbackId, std::uint8_t on) {
+    fake.traced_calls += on != 0 ? 1 : -1;
+    return CUPTI_SUCCESS;
+  };
+  table.enable_driver_call = table.enable_runtime_call;
+  table.push_id = [](CUpti_ExternalCorrelationKind kind, std::uint64_t id) {
+    REQUIRE(kind == kOpCallId);
+    fake.pushed.push_back(id);
+    fake.ever_pushed.push_back(id);
+    return CUPTI_SUCCESS;
+  };
+  table.pop_id = [](CUpti_ExternalCorrelationKind, std::uint64_t* id) {
+    if (fake.pushed.empty()) return CUPTI_ERROR_QUEUE_EMPTY;
+    *id = fake.pushed.back();
+    fake.pushed.pop_back();
+    return CUPTI_SUCCESS;
+  };
+  return table;
+}
+
+template <class AnyRecord>
+void give(const AnyRecord& record) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&record);
+  fake.pending.emplace_back(bytes, bytes + sizeof(AnyRecord));
+}
+
+void give_kernel(const char* name, std::uint64_t start, std::uint64_t end,
+                 std::uint32_t correlation) {
+  CUpti_ActivityKernel10 kernel{};
+  kernel.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+  kernel.name = name;
+  kernel.start = start;
+  kernel.end = end;
+  kernel.correlationId = correlation;
+  give(kernel);
+}
+
+void give_link(std::uint32_t correlation, std::uint64_t id,
+               CUpti_ExternalCorrelationKind kind = kOpCallId) {
+  CUpti_ActivityExternalCorrelation link{};
+  link.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION;
+  link.externalKind = kind;
+  link.externalId = id;
+  link.correlationId = correlation;
+  give(link);
+}
+
+std::string refusal(const CuptiFunctions& functions) {
+  try {
+    const CuptiSession session(functions);
+  } catch (const CuptiError& error) {
+    return error.what();
+  }
+  return "recorded";
+}
+
+void check_nothing_is_left() {
+  CHECK(fake.subscribers == 0);
+  CHECK(fake.enabled.empty());
+}
+
+TEST_CASE("kernels, copies, sets and links are read; what only launches is not") {
+  fake = {};
+  const CuptiFunctions functions = table();
+  CuptiSession session(functions);
+  CHECK(fake.subscribers == 1);
+  CHECK(fake.traced_calls > 0);
+  give_link(7, 1);
+  CUpti_ActivityAPI launch{};
+  launch.kind = CUPTI_ACTIVITY_KIND_RUNTIME;
+  give(launch);
+  give_kernel("flash_fwd_kernel", 100, 140, 7);
+  CUpti_ActivityMemcpy6 copy{};
+  copy.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
+  copy.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_HTOD;
+  copy.bytes = 4096;
+  copy.start = 200;
+  copy.end = 260;
+  copy.correlationId = 8;
+  give(copy);
+  CUpti_ActivityMemcpyPtoP4 across{};
+  across.kind = CUPTI_ACTIVITY_KIND_MEMCPY2;
+  across.bytes = 64;
+  give(across);
+  CUpti_ActivityMemset4 set{};
+  set.kind = CUPTI_ACTIVITY_KIND_MEMSET;
+  set.bytes = 16;
+  set.correlationId = 9;
+  give(set);
+  give_link(8, 2, CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1);  // somebody else's
+  const Activity activity = session.finish();
+  CHECK(fake.last_flush_flag == 0);  // forced flushes hand out unfinished records
+
+  REQUIRE(activity.kernels.size() == 1);
+  CHECK(activity.kernels[0].symbol == "flash_fwd_kernel");
+  CHECK(activity.kernels[0].start.count() == 100);
+  CHECK(activity.kernels[0].end.count() == 140);
+  CHECK(activity.kernels[0].correlation == 7);
+  REQUIRE(activity.transfers.size() == 3);
+  CHECK(activity.transfers[0].kind == Transfer::kHostToDevice);
+  CHECK(activity.transfers[0].bytes == Bytes{4096});
+  CHECK(activity.transfers[0].end.count() == 260);
+  CHECK(activity.transfers[1].kind == Transfer::kDeviceToDevice);
+  CHECK(activity.transfers[2].kind == Transfer::kSet);
+  CHECK(activity.transfers[2].correlation == 9);
+  REQUIRE(activity.links.size() == 1);
+  CHECK(activity.links[0].op_call == 1);
+  CHECK(activity.dropped == 0);
+  check_nothing_is_left();
+  CHECK(fake.traced_calls == 0);
+}
+
+TEST_CASE("a kernel without a name is a kernel") {
+  fake = {};
+  const CuptiFunctions functions = table();
+  CuptiSession session(functions);
+  give_kernel(nullptr, 1, 2, 3);
+  CHECK(session.finish().kernels.at(0).symbol.empty());
+}
+
+TEST_CASE("dropped records are counted, and what came before a discard is forgotten") {
+  fake = {};
+  const CuptiFunctions functions = table();
+  CuptiSession session(functions);
+  give_kernel("warm_up", 1, 2, 3);
+  session.discard();
+  give_kernel("counted", 4, 5, 6);
+  fake.dropped = 12;
+  const Activity activity = session.finish();
+  REQUIRE(activity.kernels.size() == 1);
+  CHECK(activity.kernels[0].symbol == "counted");
+  CHECK(activity.dropped == 12);
+}
+
+TEST_CASE("ids of op calls nest and are ours") {
+  fake = {};
+  const CuptiFunctions functions = table();
+  CuptiSession session(functions);
+  session.begin(1, "forward aten::mm");
+  session.begin(2, "forward aten::add");
+  session.end();
+  CHECK(fake.pushed == std::vector<std::uint64_t>{1});
+  session.end();
+  CHECK(fake.ever_pushed == std::vector<std::uint64_t>{1, 2});
+  CHECK_THROWS_AS(session.end(), CuptiError);
+}
+
+TEST_CASE("one session at a time, and the next after it") {
+  fake = {};
+  const CuptiFunctions functions = table();
+  {
+    const CuptiSession session(functions);
+    CHECK_THAT(refusal(functions), Catch::Contains("one session at a time"));
+    CHECK(fake.subscribers == 1);
+  }
+  check_nothing_is_left();
+  CHECK(refusal(functions) == "recorded");
+}
+
+TEST_CASE("another tool, a refusing driver and another version are told apart") {
+  const CuptiFunctions functions = table();
+  fake = {};
+  fake.subscribe_result = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  CHECK_THAT(refusal(functions), Catch::Contains("MULTIPLE_SUBSCRIBERS") &&
+                                     Catch::Contains("nsys") && Catch::Contains("without it"));
+  check_nothing_is_left();
+  fake = {};
+  fake.enable_result = CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
+  CHECK_THAT(refusal(functions), Catch::Contains("NVreg_RestrictProfilingToAdminUsers=0"));
+  check_nothing_is_left();
+  fake = {};
+  fake.enable_result = CUPTI_ERROR_UNKNOWN;
+  CHECK_THAT(refusal(functions), Catch::Contains("is a driver of CUDA 13 loaded?"));
+  check_nothing_is_left();
+  fake = {};
+  fake.version = 120900;
+  CHECK_THAT(refusal(functions),
+             Catch::Contains("CUPTI 12.9 is loaded") && Catch::Contains("13.0"));
+  CHECK(fake.subscribers == 0);
+  fake = {};
+  CHECK(refusal(functions) == "recorded");  // a refusal leaves the way free
+}
+
+TEST_CASE("a buffer that cannot be read ends the session with an error") {
+  fake = {};
+  const CuptiFunctions functions = table();
+  CuptiSession session(functions);
+  give_kernel("lost", 1, 2, 3);
+  fake.broken_buffer = true;
+  CHECK_THROWS_WITH(session.finish(), Catch::Contains("cannot read its own records"));
+}
+
+TEST_CASE("a CUPTI that is not there is an error that says so") {
+  CHECK_THROWS_WITH(load_cupti("librematch-no-such-cupti.so"),
+                    Catch::Contains("CUPTI is missing") && Catch::Contains("comes with LibTorch"));
+  CHECK_THROWS_WITH(load_cupti("libc.so.6"), Catch::Contains("CUPTI lacks cuptiGetVersion"));
+}
+
+// The library itself, which answers without a driver too.
+TEST_CASE("LibTorch's own CUPTI is of the version this build reads") {
+  const CuptiFunctions functions = load_cupti();
+  CHECK_NOTHROW(require_cupti_version(functions));
+  if (!std::filesystem::exists("/proc/driver/nvidia/version")) {
+    CHECK_THAT(refusal(functions), Catch::Contains("CUPTI refuses"));
+  }
+}
+
+}  // namespace
+}  // namespace rematch

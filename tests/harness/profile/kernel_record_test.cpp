@@ -1,0 +1,62 @@
+#include "harness/profile/kernel_record.h"
+
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr auto kForward = static_cast<std::size_t>(Phase::kForward);
+
+KernelUse two_matmuls() {
+  KernelUse use;
+  use.by_class[kForward][KernelClass::kMatmul] = {2, nanoseconds(300)};
+  use.by_class[kForward][KernelClass::kUnknown] = {1, nanoseconds(100)};
+  use.ops_with_kernels[kForward][OpClass::kMatmul] = 2;
+  use.unknown_time = nanoseconds(100);
+  use.unknown_names = {"somebodys_kernel"};
+  return use;
+}
+
+CountsRecord executed(std::int64_t matmuls) {
+  CountsRecord counts;
+  counts.counted_steps = 2;
+  counts.by_class[kForward][OpClass::kMatmul] = matmuls;
+  return counts;
+}
+
+TEST_CASE("a kernel record says what ran, by class, and what share of time nobody knows") {
+  const KernelRecord record = kernel_record(two_matmuls(), executed(2));
+  CHECK(record.counted_steps == 2);
+  CHECK(record.count[kForward].at("matmul") == 2);
+  CHECK(record.time[kForward].at("matmul") == nanoseconds(300));
+  CHECK(record.unknown_time_ratio == 0.25);
+  CHECK(record.unknown_names == std::vector<std::string>{"somebodys_kernel"});
+  CHECK(record.invalid.empty());
+}
+
+TEST_CASE("kernels that do not match the executed ops make the record invalid") {
+  CHECK_THAT(kernel_record(two_matmuls(), executed(3)).invalid,
+             Catch::Contains("forward executed 3 matmul ops, but 2"));
+}
+
+TEST_CASE("what attribution found comes first") {
+  KernelUse use = two_matmuls();
+  use.dropped = 7;
+  use.unattributed = 2;
+  use.badly_stamped = 1;
+  use.invalid = "7 activity records were dropped; count fewer steps";
+  const KernelRecord record = kernel_record(use, executed(3));
+  CHECK(record.invalid == *use.invalid);
+  CHECK(record.dropped_records == 7);
+  CHECK(record.unattributed_kernels == 2);
+  CHECK(record.badly_stamped_records == 1);
+}
+
+TEST_CASE("no kernels at all have no unknown share") {
+  CHECK(kernel_record({}, executed(0)).unknown_time_ratio == 0);
+}
+
+}  // namespace
+}  // namespace rematch

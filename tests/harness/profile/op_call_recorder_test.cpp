@@ -1,0 +1,159 @@
+// Ops of real steps on the CPU, and a made-up device that runs one kernel for each of them.
+#include "harness/profile/op_call_recorder.h"
+
+#include <set>
+#include <thread>
+
+#include "harness/profile/kernel_record.h"
+#include "harness/run/training.h"
+#include "harness/trace/tracer.h"
+#include "models/preset/preset.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+// Notes what begins and ends, on which thread.
+struct Notes final : LaunchMarker {
+  std::vector<std::uint64_t> ids;
+  std::vector<std::string> names;
+  std::set<std::thread::id> threads;
+  int open = 0;
+  int most_open = 0;
+  void begin(std::uint64_t op_call, const std::string& name) override {
+    ids.push_back(op_call);
+    names.push_back(name);
+    threads.insert(std::this_thread::get_id());
+    most_open = std::max(most_open, ++open);
+  }
+  void end() override { --open; }
+};
+
+class RecordedStep final : public StepListener {
+ public:
+  explicit RecordedStep(OpCallRecorder& recorder) : recorder_(recorder) {}
+  at::Tensor forward(const std::function<at::Tensor()>& loss) override {
+    const StepPlace::Listening scopes(recorder_.place());
+    return loss();
+  }
+  void after_forward(const at::Tensor&) override { recorder_.forward_done(); }
+
+ private:
+  OpCallRecorder& recorder_;
+};
+
+// Two layers of a small Llama, both checkpointed whole.
+std::unique_ptr<Training> checkpointed_training() {
+  TrainingSettings settings;
+  settings.model = std::get<ModelSpec>(make_spec(
+      "llama_small",
+      {{"layers", 2}, {"dim", 32}, {"heads", 2}, {"kv_heads", 1}, {"ffn", 64}, {"tokens", 16}}));
+  auto training = std::make_unique<Training>(settings);
+  const Trace trace = record_trace([&] { return training->loss(0); });
+  training->clear_gradients();
+  const Policy full = std::get<Policy>(parse_policy("full"));
+  training->use_plan(std::get<Plan>(resolve(full, trace)), Schedule::kOnDemand);
+  return training;
+}
+
+void run_steps(Training& training, OpCallRecorder& recorder, int num_steps) {
+  const OpObserverGuard observe(&recorder);
+  RecordedStep listener(recorder);
+  for (int step = 0; step < num_steps; ++step) {
+    recorder.begin_step(step);
+    training.step(step, listener);
+  }
+}
+
+const char* kernel_of(OpClass op_class) {
+  switch (op_class) {
+    case OpClass::kMatmul:
+      return "nvjet_tst_64x64";
+    case OpClass::kAttentionForward:
+      return "flash_fwd_kernel";
+    case OpClass::kAttentionBackward:
+      return "flash_bwd_dq_dk_dv_loop";
+    default:
+      return "vectorized_elementwise_kernel";
+  }
+}
+
+Activity one_kernel_each(const std::vector<OpCall>& calls) {
+  Activity activity;
+  for (std::size_t index = 0; index < calls.size(); ++index) {
+    const auto correlation = static_cast<std::uint32_t>(1000 + index);
+    const std::chrono::nanoseconds start(1 + 20 * static_cast<std::int64_t>(index));
+    activity.kernels.push_back({kernel_of(calls[index].op_class), start,
+                                start + std::chrono::nanoseconds(10), correlation});
+    activity.links.push_back({correlation, index + 1});
+  }
+  return activity;
+}
+
+TEST_CASE("every op is marked while it runs, by phase, block and name") {
+  const auto training = checkpointed_training();
+  Notes notes;
+  OpCallRecorder recorder({&notes});
+  run_steps(*training, recorder, 1);
+  CHECK(notes.open == 0);
+  CHECK(notes.most_open == 1);  // ops inside ops are not calls
+  REQUIRE(notes.ids.size() == recorder.calls().size());
+  for (std::size_t index = 0; index < notes.ids.size(); ++index) {
+    CHECK(notes.ids[index] == index + 1);
+  }
+  const auto has = [&](const std::string& name) {
+    return std::find(notes.names.begin(), notes.names.end(), name) != notes.names.end();
+  };
+  CHECK(has("forward blocks.0 aten::mm"));
+  CHECK(has("recompute blocks.1 aten::mm"));
+  CHECK(has("backward blocks.0 aten::mm"));
+  CHECK(has("optimizer aten::_fused_adamw_"));
+}
+
+TEST_CASE("kernels that each op launches add up to the ops that were executed") {
+  const auto training = checkpointed_training();
+  OpCallRecorder warm_up({});  // the optimizer's state is born in the first step
+  run_steps(*training, warm_up, 1);
+  OpCallRecorder recorder({});
+  run_steps(*training, recorder, 2);
+  const CountsRecord counts = recorder.counts(2);
+  const Activity activity = one_kernel_each(recorder.calls());
+  const KernelRecord record = kernel_record(attribute(activity, recorder.calls()), counts);
+  CAPTURE(record.invalid);
+  CHECK(record.invalid.empty());
+  CHECK(record.counted_steps == 2);
+  constexpr auto kRecompute = static_cast<std::size_t>(Phase::kRecompute);
+  REQUIRE(counts.by_class[kRecompute].at(OpClass::kAttentionForward) == 4);
+  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+    const auto matmuls = counts.by_class[phase].find(OpClass::kMatmul);
+    if (matmuls == counts.by_class[phase].end()) continue;
+    CHECK(record.count[phase].at("matmul") == matmuls->second);
+  }
+  CHECK(record.count[kRecompute].at("attention_forward") == 4);
+
+  // One attention of the second step's recompute ran no kernel.
+  Activity lacking = activity;
+  for (std::size_t index = recorder.calls().size(); index-- > 0;) {
+    const OpCall& call = recorder.calls()[index];
+    if (call.phase != Phase::kRecompute || call.op_class != OpClass::kAttentionForward) continue;
+    lacking.kernels.erase(lacking.kernels.begin() + static_cast<std::ptrdiff_t>(index));
+    break;
+  }
+  CHECK_THAT(kernel_record(attribute(lacking, recorder.calls()), counts).invalid,
+             Catch::Contains("equal steps run equal kernels"));
+}
+
+TEST_CASE("ops are marked on the thread that launches them") {
+  Notes notes;
+  OpCallRecorder recorder({&notes});
+  const auto training = checkpointed_training();
+  run_steps(*training, recorder, 1);
+  std::thread([&] { run_steps(*training, recorder, 1); }).join();
+  CHECK(notes.threads.size() == 2);
+  CHECK(notes.open == 0);
+}
+
+}  // namespace
+}  // namespace rematch

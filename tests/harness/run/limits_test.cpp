@@ -1,0 +1,148 @@
+// What a device cannot do, what an allocator's error says, and which allocator a run gets.
+#include "harness/run/device.h"
+#include "harness/run/flop_limit.h"
+#include "harness/run/out_of_memory.h"
+#include "harness/run/time_summary.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+Environment h100() {
+  Environment environment;
+  environment.compute_capability = "9.0";
+  environment.multiprocessors = 132;
+  environment.sm_clock_most_mhz = 1980;
+  return environment;
+}
+
+// 132 x 4096 x 1.98 GHz = 1070 TFLOP/s, above the data sheet's 989 at its lower clock.
+TEST_CASE("a GPU's limit is its units at its highest clock") {
+  CHECK(most_flops_per_second(h100(), "cuda", "bfloat16", 1).value() ==
+        Catch::Detail::Approx(1.0705e15).epsilon(1e-3));
+  CHECK(most_flops_per_second(h100(), "cuda", "float32", 1).value() <
+        most_flops_per_second(h100(), "cuda", "bfloat16", 1).value());
+  Environment unknown = h100();
+  unknown.compute_capability = "12.7";
+  CHECK_FALSE(most_flops_per_second(unknown, "cuda", "bfloat16", 1).has_value());
+  unknown = h100();
+  unknown.sm_clock_most_mhz.reset();
+  CHECK_FALSE(most_flops_per_second(unknown, "cuda", "bfloat16", 1).has_value());
+}
+
+TEST_CASE("a CPU's limit grows with its threads, and meta has none") {
+  CHECK(most_flops_per_second({}, "cpu", "float32", 2).value() ==
+        2 * most_flops_per_second({}, "cpu", "float32", 1).value());
+  CHECK_FALSE(most_flops_per_second({}, "meta", "float32", 2).has_value());
+}
+
+TEST_CASE("a rate that no such device has makes the point invalid") {
+  PointRecord point;
+  point.implied_flops_per_second = 9e14;
+  refuse_impossible_rate(point);  // no limit is known
+  CHECK(point.status == PointStatus::kOk);
+  point.most_flops_per_second = 9.1e14;
+  refuse_impossible_rate(point);
+  CHECK(point.status == PointStatus::kOk);
+  point.most_flops_per_second = 8.9e14;
+  refuse_impossible_rate(point);
+  CHECK(point.status == PointStatus::kInvalid);
+  CHECK_THAT(point.reason, Catch::Contains("900 TFLOP/s") && Catch::Contains("890 TFLOP/s"));
+  point.status = PointStatus::kOom;
+  point.reason = "out of memory";
+  refuse_impossible_rate(point);  // what happened first stays
+  CHECK(point.reason == "out of memory");
+}
+
+TEST_CASE("the failed request is read from an allocator's error") {
+  CHECK(requested_bytes("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total") ==
+        Bytes{20 << 20});
+  CHECK(requested_bytes("Tried to allocate 2.50 GiB.") == Bytes{std::int64_t{5} << 29});
+  CHECK(requested_bytes("Tried to allocate 512 bytes.") == Bytes{512});
+  CHECK(requested_bytes("DefaultCPUAllocator: can't allocate memory: you tried to allocate 123 "
+                        "bytes. Error code 12") == Bytes{123});
+  for (const char* text :
+       {"", "out of memory", "Tried to allocate", "Tried to allocate x MiB",
+        "Tried to allocate 3 pages", "Tried to allocate 3", "ried to allocate "}) {
+    CAPTURE(text);
+    CHECK_FALSE(requested_bytes(text).has_value());
+  }
+}
+
+std::string allocator(std::string_view device, std::string_view flag, std::string_view variable) {
+  const auto result = allocator_of(device, flag, variable);
+  const auto* rejected = std::get_if<Rejected>(&result);
+  return rejected == nullptr ? std::get<std::string>(result) : rejected->message;
+}
+
+TEST_CASE("CUDA has two allocators, chosen by flag or by LibTorch's variable") {
+  CHECK(allocator("cuda", "", "") == "cuda_caching");
+  CHECK(allocator("cuda", "", "max_split_size_mb:64,expandable_segments:True") ==
+        "cuda_expandable");
+  CHECK(allocator("cuda", "caching", "expandable_segments:True") == "cuda_caching");
+  CHECK(allocator("cuda", "expandable", "") == "cuda_expandable");
+  CHECK_THAT(allocator("cuda", "expandible", ""), Catch::Contains("did you mean 'expandable'"));
+  CHECK(allocator("cpu", "", "expandable_segments:True") == "cpu_counting");
+  CHECK(allocator("meta", "", "") == "meta_counting");
+  CHECK_THAT(allocator("cpu", "caching", ""), Catch::Contains("choice of device cuda"));
+}
+
+TimedBlock block_with(const DeviceStateRecord& state) {
+  TimedBlock block;
+  block.samples = {std::vector<std::chrono::nanoseconds>(8, std::chrono::milliseconds(10))};
+  block.device_state = state;
+  return block;
+}
+
+std::string verdict_with(const DeviceStateRecord& state) {
+  const std::vector<TimedBlock> blocks = {block_with({}), block_with(state), block_with({})};
+  return summarize_blocks(blocks).quality->verdict;
+}
+
+TEST_CASE("what the device did in any block decides how far times are trusted") {
+  CHECK(verdict_with({}) == "good");
+  DeviceStateRecord state;
+  state.throttle_reasons = {"sw_power_cap"};
+  CHECK(verdict_with(state) == "good");
+  state.allocator_retries = 3;
+  CHECK(verdict_with(state) == "thrashing");
+  state.other_processes = 1;
+  CHECK(verdict_with(state) == "shared_device");
+  state.throttle_reasons.push_back("hw_thermal_slowdown");
+  CHECK(verdict_with(state) == "throttled");
+  const TimeQuality quality =
+      *summarize_blocks({block_with(state), block_with(state), block_with({})}).quality;
+  CHECK(quality.reasons.size() == 3);
+  CHECK_THAT(quality.reasons[0], Catch::Contains("ran out 6 times"));
+}
+
+TEST_CASE("outliers are counted and kept, and ordinary spread is none") {
+  TimedBlock block = block_with({});
+  for (int step = 0; step < 8; ++step) block.samples[0][step] += std::chrono::microseconds(step);
+  CHECK(summarize_blocks({block}).quality->num_outliers == 0);
+  block.samples[0][5] = std::chrono::milliseconds(40);
+  const TimeRecord time = summarize_blocks({block, block});
+  CHECK(time.quality->num_outliers == 2);
+  CHECK(time.samples[0][5] == std::chrono::milliseconds(40));
+  CHECK(time.step_median < std::chrono::milliseconds(11));
+}
+
+TEST_CASE("states of blocks are summed up by the worst") {
+  DeviceStateRecord first{1755, 1740, 2619, 60, {"sw_power_cap"}, 0, 1};
+  DeviceStateRecord second{1700, 1410, 2610, 66, {"hw_slowdown", "sw_power_cap"}, 2, 0};
+  const DeviceStateRecord all =
+      *summarize_blocks({block_with(first), block_with(second)}).device_state;
+  CHECK(all.sm_clock_median_mhz == 1727);
+  CHECK(all.sm_clock_least_mhz == 1410);
+  CHECK(all.memory_clock_least_mhz == 2610);
+  CHECK(all.temperature_most_celsius == 66);
+  CHECK(all.throttle_reasons == std::vector<std::string>{"hw_slowdown", "sw_power_cap"});
+  CHECK(all.other_processes == 2);
+  CHECK(all.allocator_retries == 1);
+  TimedBlock cpu;
+  cpu.samples = {{std::chrono::milliseconds(1)}};
+  CHECK_FALSE(summarize_blocks({cpu}).device_state.has_value());
+}
+
+}  // namespace
+}  // namespace rematch
