@@ -1,0 +1,50 @@
+"""The folder that goes along to a machine without a network: headers, small libraries and CMake files
+of the Debian packages that preset cuda needs, in the places where the packages have them."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+PACKAGES = ["nlohmann-json3-dev", "libcli11-dev", "libssl-dev", "libssl3", "catch2", "libbenchmark-dev",
+            "libbenchmark1debian", "librapidcheck-dev"]
+LEFT_OUT = ("/usr/share/doc", "/usr/share/man", "/usr/share/lintian", "/usr/lib/x86_64-linux-gnu/engines-3",
+            "/usr/lib/x86_64-linux-gnu/libcrypto.a", "/usr/lib/x86_64-linux-gnu/libssl.a",
+            "/usr/lib/x86_64-linux-gnu/ossl-modules")
+MOST_BYTES = 48 << 20
+
+
+def files_of(package):
+    listed = subprocess.run(["dpkg", "-L", package], capture_output=True, text=True)
+    if listed.returncode:
+        return None
+    return [name for name in listed.stdout.splitlines()
+            if name.startswith("/usr/") and not name.startswith(LEFT_OUT) and not Path(name).is_dir()]
+
+
+def pack(folder, root):
+    """Exit code: 0 packed, 2 a package is missing."""
+    total = 0
+    for package in PACKAGES:
+        names = files_of(package)
+        if names is None:
+            print(f"verify_gpu: package {package} is not installed; run scripts/setup first",
+                  file=sys.stderr)
+            return 2
+        for name in names:
+            target = folder / name[1:]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            # A link among the packages' own files becomes the file: some ways of copying drop links.
+            shutil.copyfile(name, target)
+            total += target.stat().st_size
+    valijson = [place for place in (root / ".valijson", Path("/usr")) if (place / "include/valijson").exists()]
+    if not valijson:
+        print("verify_gpu: valijson's headers are missing; run scripts/setup first", file=sys.stderr)
+        return 2
+    shutil.copytree(valijson[0] / "include/valijson", folder / "valijson/include/valijson",
+                    dirs_exist_ok=True)
+    total += sum(path.stat().st_size for path in (folder / "valijson").rglob("*") if path.is_file())
+    print(f"{folder}: {total} bytes; take it along and pass --carried")
+    if total > MOST_BYTES:
+        print(f"verify_gpu: that is more than {MOST_BYTES} bytes", file=sys.stderr)
+    return 0

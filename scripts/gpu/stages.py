@@ -1,0 +1,212 @@
+"""The stages of scripts/verify_gpu: what each runs, and what must be true of what it leaves behind.
+A stage is data and pure functions, so all of it but the GPU is tested without one."""
+
+import json
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MIB = 1 << 20
+
+# What the prediction may be off by where kernels' own temporaries are not in it.
+PEAK_RATIO = 0.001
+PEAK_BYTES = 2 * MIB
+
+SMALL_MODELS = ["llama_small", "wan_small", "moe_small", "ltx_small", "deepseek_small"]
+# A policy that takes arguments is run with these.
+EXAMPLES = {
+    "nth_last": "nth_last(2)", "nth_first": "nth_first(2)", "skip_nth": "skip_nth(2)",
+    "first_n": "first_n(1)", "last_n": "last_n(1)", "skip_list": "skip_list([0])",
+    "only_list": "only_list([0])", "segments": "segments(2)",
+    "sac_titan_2025": "sac_titan_2025(llama3)", "sac_modalities": "sac_modalities([aten.mm.default])",
+    "sac_split": "sac_split(attn: full, ffn: save_mm)",
+    "recompute_modules": "recompute_modules([core_attn])", "full_except": "full_except([*::matmul])",
+}
+BENCH_POLICIES = "none,full,nth_first(2),skip_nth(2),attn_only,save_mm,save_compute"
+# Dispatch-bound on any GPU: what the engine costs shows, and the kernels do not.
+TINY = "--model llama_small --layers 8 --dim 16 --heads 1 --kv-heads 1 --ffn 32 --tokens 4 --batch 1"
+# 30 layers of two attention ops; 10 steps: 600 in forward.
+COUNTED = ("--model wan_1_3b --layers 30 --dim 64 --heads 4 --ffn 128 --tokens 64 --batch 1 "
+           "--policy none,full,attn_only --schedule whole_region --steps 10 --blocks 0")
+
+
+@dataclass
+class Stage:
+    name: str
+    what: str
+    commands: list  # of lists of words; {report} stands for the stage's own report
+    judge: object = None  # report -> (findings, problems); None: the exit codes say it all
+    ok_codes: tuple = (0,)
+    needs: list = field(default_factory=list)  # programs
+    gpu: bool = True
+    model: str = ""  # the flags of the model, where a command says {policies}
+
+
+def rematch(binary, words):
+    return [str(binary), "run", *shlex.split(words), "--device", "cuda", "-o", "{report}"]
+
+
+def candidates(listed):
+    """What `rematch list --json` names, each as it can be typed."""
+    return [EXAMPLES.get(policy["name"], policy["name"]) for policy in listed["policies"]]
+
+
+def points(report):
+    for point in report["points"]:
+        yield f"{point['policy']}, {point['schedule']}", point
+
+
+def judge_bits(report):
+    """Every policy gives the bits of its reference, or a reason that is not about bits."""
+    equal, problems = 0, []
+    for name, point in points(report):
+        parity = point["parity"] or {}
+        bits = [parity.get(key) for key in ("loss_bits_equal", "gradient_bits_equal",
+                                            "parameter_hash_equal", "generator_hash_equal")]
+        if point["status"] == "ok" and all(bits) and parity["every_parameter_has_gradient"]:
+            equal += 1
+        elif point["status"] == "ok":
+            where = parity.get("first_different_tensor") or "no proof"
+            problems.append(f"{name}: bits differ from {parity.get('reference')}'s at {where}")
+        else:
+            problems.append(f"{name}: {point['status']}: {point['reason']}")
+    return [f"{equal} of {len(report['points'])} points have the reference's bits"], problems
+
+
+def kernel_sum(point, kernel_class):
+    kernels = point["kernels"]
+    if kernels is None:
+        return None
+    return sum(phase.get(kernel_class, 0) for phase in kernels["kernel_count"].values())
+
+
+def judge_counts(report):
+    """Attention forward kernels of 10 steps: 600, and 1200 where the blocks are recomputed."""
+    expected = {"none": 600, "full": 1200, "attn_only": 600}
+    findings, problems = [], []
+    for name, point in points(report):
+        ran = kernel_sum(point, "attention_forward")
+        if ran is None:
+            problems.append(f"{name}: no kernel counts: {point['kernels_reason']}")
+            continue
+        kernels = point["kernels"]
+        findings.append(f"{name}: {ran} attention forward kernels, {kernels['unknown_time_ratio']:.2%} "
+                        f"of kernel time unknown, counting slowed the step by "
+                        f"{kernels['slowdown_ratio'] - 1:.1%}")
+        if kernels["invalid"]:
+            problems.append(f"{name}: {kernels['invalid']}")
+        elif ran != expected[point["policy"]]:
+            problems.append(f"{name}: {expected[point['policy']]} were expected")
+    return findings, problems
+
+
+def judge_peaks(report):
+    findings, problems = [], []
+    for name, point in points(report):
+        memory = point["memory"]
+        if point["status"] != "ok" or not memory:
+            problems.append(f"{name}: {point['status']}: {point['reason']}")
+            continue
+        measured, predicted = memory["peak_allocated_bytes"], memory["predicted_peak_allocated_bytes"]
+        off = measured - predicted
+        findings.append(f"{name}: peak {measured} B, predicted {predicted} B, {off / measured:+.3%}")
+        if abs(off) > max(PEAK_BYTES, PEAK_RATIO * measured):
+            problems.append(f"{name}: off by {off} B, allowed are 0.1 % or 2 MiB")
+    return findings, problems
+
+
+def judge_overhead(report):
+    """A figure, not a verdict: the target holds on a CPU."""
+    findings = []
+    for name, point in points(report):
+        ratio = (point["time"] or {}).get("step_ratio")
+        if ratio and point["policy"] != "none":
+            low, high = ratio["interval"] or (None, None)
+            findings.append(f"{name}: {ratio['ratio']:.3f} of none's step [{low}, {high}]")
+    return findings, [] if findings else ["no ratio was measured"]
+
+
+def judge_front(report):
+    """Out of memory is a result here; crashes, wrong counts and other bits are not."""
+    findings, problems = [], []
+    for name, point in points(report):
+        memory, time = point["memory"] or {}, point["time"] or {}
+        findings.append(f"{name}: {point['status']}, peak {memory.get('peak_allocated_bytes')} B, "
+                        f"step {time.get('step_median_ns')} ns")
+        if point["status"] not in ("ok", "oom"):
+            problems.append(f"{name}: {point['status']}: {point['reason']}")
+    if not any(point["status"] == "ok" for _, point in points(report)):
+        problems.append("no policy fits")
+    return findings, problems
+
+
+def build_commands(build, root, libtorch_root, carried, jobs):
+    flags = [f"-DLIBTORCH_ROOT={libtorch_root}"]
+    if carried:
+        flags += [f"-DCMAKE_PREFIX_PATH={carried}/usr", f"-DOPENSSL_ROOT_DIR={carried}/usr",
+                  f"-DVALIJSON_INCLUDE_DIR={carried}/valijson/include"]
+    targets = ["rematch_cli", "engine_cuda_test", "run_cuda_test", "attention_cuda_test", "fused_ops_cuda_test",
+               "cupti_test"]
+    return [["cmake", "--preset", "cuda", "-B", str(build), "-S", str(root), *flags],
+            ["ninja", "-C", str(build), f"-j{jobs}", *targets]]
+
+
+def all_stages(binary, build, setup):
+    tests = ["ctest", "--test-dir", str(build), "--output-on-failure", "--timeout", "300"]
+    sanitizer = ["compute-sanitizer", "--error-exitcode", "9", "--tool"]
+    kernel_test = str(build / "tests/kernels/fused_ops_cuda_test")
+
+    stages = [
+        Stage("machine", "GPU, driver, compiler and LibTorch", [
+            ["nvidia-smi", "-q", "-d", "CLOCK,MEMORY,POWER,PERFORMANCE,ECC"],
+            ["nvcc", "--version"]], needs=["nvidia-smi", "nvcc"]),
+        Stage("build", "Preset cuda: the command and the GPU tests; goes on where it was stopped",
+              setup, needs=["cmake", "ninja", "nvcc"], gpu=False),
+        Stage("gpu_tests", "Tests with the label gpu, and CUPTI's", [
+            [*tests, "-L", "gpu"], [*tests, "-R", "^cupti_test/"], [str(binary), "doctor"]],
+              needs=["ctest"]),
+        Stage("sanitizer", "compute-sanitizer on our kernels", [
+            [*sanitizer, "memcheck", kernel_test], [*sanitizer, "racecheck", kernel_test]],
+              needs=["compute-sanitizer"]),
+    ]
+    for model in SMALL_MODELS:
+        for ops in ("eager", "fused"):
+            words = f"--model {model} --ops {ops}"
+            stages.append(Stage(
+                f"bits_{model}_{ops}", f"{model}, {ops} ops: every policy has the bits of none",
+                [rematch(binary, f"{words} --policy {{policies}} --schedule both --steps 2 --blocks 0 "
+                                 "--allow-no-effect")],
+                judge_bits, (0, 3, 5), model=words))
+    stages += [
+        Stage("kernel_counts", "CUPTI: 600 attention forward kernels, 1200 with full",
+              [rematch(binary, COUNTED)], judge_counts, (0, 3, 5)),
+        Stage("peaks", "Predicted against measured peak", [
+            rematch(binary, f"--model llama_small --policy '{BENCH_POLICIES}' --schedule both --steps 2 "
+                            "--blocks 0")], judge_peaks, (0, 3, 5)),
+        Stage("engine_overhead", "Dispatch-bound step over the same step without a policy", [
+            rematch(binary, f"{TINY} --policy none,full,attn_only,save_mm --schedule both --steps 50 "
+                            "--blocks 4:6")], judge_overhead, (0, 3, 5)),
+    ]
+    for name, words in (
+            ("wan_1_3b", "--model wan_1_3b --tokens 31200 --batch 1 --dtype bfloat16"),
+            ("llama3_1b", "--model llama3_1b --tokens 2048 --batch 4 --dtype bfloat16")):
+        shards = 4
+        for shard in range(shards):
+            stages.append(Stage(
+                f"{name}_{shard}", f"{name}: all policies, times and peaks, share {shard} of {shards}",
+                [rematch(binary, f"{words} --policy {{policies}} --steps 3 --blocks 2 --timeout 120s "
+                                 f"--allow-no-effect --shard {shard}/{shards}")],
+                judge_front, (0, 3, 5), model=words))
+    return stages
+
+
+def report_file(folder, stage):
+    """Where the stage's own `rematch run` writes; shards carry their number in the name."""
+    return Path(folder) / f"{stage.name}.report.json"
+
+
+def written_report(folder, stage):
+    path = report_file(folder, stage)
+    shards = sorted(path.parent.glob(f"{path.stem}.shard-*.json"))
+    path = shards[0] if shards else path
+    return json.loads(path.read_text()) if path.exists() else None

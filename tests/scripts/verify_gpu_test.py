@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""scripts/verify_gpu without a GPU: its stages as data, its verdicts on made-up reports, and how it
+goes on after a stage that was stopped."""
+
+import importlib.machinery
+import importlib.util
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import types
+import unittest
+
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+from gpu import stages  # noqa: E402
+
+
+def load():
+    loader = importlib.machinery.SourceFileLoader("verify_gpu", str(SCRIPTS / "verify_gpu"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("verify_gpu", loader))
+    loader.exec_module(module)
+    return module
+
+
+verify_gpu = load()
+
+
+def typed(*words):
+    return subprocess.run([SCRIPTS / "verify_gpu", *words], capture_output=True, text=True)
+
+
+def point(policy, **changes):
+    equal = {"reference": "none", "loss_bits_equal": True, "gradient_bits_equal": True,
+             "parameter_hash_equal": True, "generator_hash_equal": True,
+             "every_parameter_has_gradient": True, "first_different_tensor": None}
+    made = {"policy": policy, "schedule": "on_demand", "status": "ok", "reason": None, "parity": equal,
+            "memory": {"peak_allocated_bytes": 1 << 30, "predicted_peak_allocated_bytes": 1 << 30},
+            "time": {"step_median_ns": 10, "step_ratio": {"ratio": 1.1, "interval": [1.0, 1.2]}},
+            "kernels": {"kernel_count": {"forward": {"attention_forward": 600}, "recompute": {}},
+                        "unknown_time_ratio": 0.01, "slowdown_ratio": 1.05, "invalid": None},
+            "kernels_reason": None}
+    made.update(changes)
+    return made
+
+
+def report(*made):
+    return {"environment": {"device": "Made-up GPU"}, "points": list(made)}
+
+
+class TypedTest(unittest.TestCase):
+    def test_list_and_dry_run_need_no_gpu(self):
+        listed = typed("--list")
+        self.assertEqual(listed.returncode, 0)
+        for name in ("build", "gpu_tests", "sanitizer", "kernel_counts", "peaks", "wan_1_3b_0",
+                     "llama3_1b_3"):
+            self.assertIn(f"\n{name} ", "\n" + listed.stdout)
+        dry = typed("--dry-run", "kernel_counts", "wan_1_3b_1")
+        self.assertEqual(dry.returncode, 0)
+        self.assertIn("--policy none,full,attn_only", dry.stdout)
+        self.assertIn("--tokens 31200", dry.stdout)
+        self.assertIn("--shard 1/4", dry.stdout)
+
+    def test_an_unknown_stage_is_named_with_the_known_ones(self):
+        done = typed("bulid")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("there is no stage 'bulid'", done.stderr)
+        self.assertIn("kernel_counts", done.stderr)
+
+
+class JudgeTest(unittest.TestCase):
+    def test_bits(self):
+        findings, problems = stages.judge_bits(report(point("none"), point("full")))
+        self.assertEqual(problems, [])
+        self.assertIn("2 of 2", findings[0])
+        parity = dict(point("full")["parity"], gradient_bits_equal=False, first_different_tensor="w")
+        _, problems = stages.judge_bits(report(point("full", parity=parity)))
+        self.assertEqual(problems, ["full, on_demand: bits differ from none's at w"])
+        _, problems = stages.judge_bits(report(point("full", status="oom", reason="too much")))
+        self.assertEqual(problems, ["full, on_demand: oom: too much"])
+        proofless = dict(point("full")["parity"], every_parameter_has_gradient=False)
+        self.assertTrue(stages.judge_bits(report(point("full", parity=proofless)))[1])
+
+    def test_counts(self):
+        twice = {"forward": {"attention_forward": 600}, "recompute": {"attention_forward": 600}}
+        full = point("full", kernels=dict(point("full")["kernels"], kernel_count=twice))
+        self.assertEqual(stages.judge_counts(report(point("none"), full, point("attn_only")))[1], [])
+        self.assertEqual(stages.judge_counts(report(point("full")))[1],
+                         ["full, on_demand: 1200 were expected"])
+        none = point("none", kernels=None, kernels_reason="another tool records already")
+        self.assertIn("another tool", stages.judge_counts(report(none))[1][0])
+        invalid = point("none", kernels=dict(point("none")["kernels"], invalid="7 records were dropped"))
+        self.assertIn("dropped", stages.judge_counts(report(invalid))[1][0])
+
+    def test_peaks(self):
+        def off_by(off, measured=1 << 34):
+            memory = {"peak_allocated_bytes": measured,
+                      "predicted_peak_allocated_bytes": measured - off}
+            return stages.judge_peaks(report(point("none", memory=memory)))[1]
+        self.assertEqual(off_by(0), [])
+        self.assertEqual(off_by(17_000_000), [])  # under 0.1 % of 16 GiB
+        self.assertTrue(off_by(18_000_000))
+        self.assertEqual(off_by(2 << 20, 1 << 20), [])  # 2 MiB
+        self.assertTrue(off_by(-(2 << 20) - 1, 1 << 20))
+
+    def test_front_takes_out_of_memory_as_a_result_and_a_crash_not(self):
+        oom = point("none", status="oom", reason="too much", memory=None, time=None)
+        self.assertEqual(stages.judge_front(report(oom, point("full")))[1], [])
+        self.assertEqual(stages.judge_front(report(oom))[1], ["no policy fits"])
+        crash = point("none", status="crash", reason="signal 11")
+        self.assertIn("crash", stages.judge_front(report(crash, point("full")))[1][0])
+
+    def test_every_policy_with_arguments_has_an_example(self):
+        listed = {"policies": [{"name": "none"}, {"name": "nth_last"}]}
+        self.assertEqual(stages.candidates(listed), ["none", "nth_last(2)"])
+
+
+class RunTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.out = pathlib.Path(self.folder.name)
+        self.arguments = types.SimpleNamespace(out=str(self.out), carried=None)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def stage(self, code, **changes):
+        return stages.Stage("build", "made up", [[sys.executable, "-c", code]], gpu=False, **changes)
+
+    def run_it(self, stage, seconds=30):
+        return verify_gpu.run_commands(stage, self.arguments, time.monotonic() + seconds)
+
+    def test_commands_end_at_the_first_that_fails(self):
+        stage = stages.Stage("x", "x", [[sys.executable, "-c", "print('said'); raise SystemExit(7)"],
+                                        [sys.executable, "-c", "never"]])
+        done, status = self.run_it(stage)
+        self.assertEqual((len(done), done[0]["exit_code"], status), (1, 7, "failed"))
+        self.assertIn("said", done[0]["tail"])
+        done, status = self.run_it(self.stage("raise SystemExit(5)", ok_codes=(0, 5)))
+        self.assertEqual(status, "passed")
+
+    def test_a_stage_that_takes_too_long_is_unfinished(self):
+        start = time.monotonic()
+        _, status = self.run_it(self.stage("import time; time.sleep(60)"), seconds=1)
+        self.assertEqual(status, "unfinished")
+        self.assertLess(time.monotonic() - start, 30)
+
+    def test_a_report_is_judged_and_its_shard_found(self):
+        code = ("import json; json.dump({'environment': {'device': 'd'}, 'points': []}, "
+                f"open('{self.out}/x.report.shard-1-of-4.json', 'w'))")
+        stage = stages.Stage("x", "made up", [[sys.executable, "-c", code]],
+                             lambda report: (["found"], ["wrong"]), gpu=False)
+        verify_gpu.obstacle = lambda stage: None
+        result = verify_gpu.run_stage(stage, self.arguments, "source")
+        self.assertEqual((result["status"], result["findings"], result["device"]),
+                         ("failed", ["found"], "d"))
+
+    def test_what_has_passed_with_this_source_is_not_run_again(self):
+        path = self.out / "stage.json"
+        self.assertFalse(verify_gpu.has_passed(path, "a"))
+        verify_gpu.write(path, {"status": "passed", "source_sha256": "a"})
+        self.assertTrue(verify_gpu.has_passed(path, "a"))
+        self.assertFalse(verify_gpu.has_passed(path, "b"))
+        verify_gpu.write(path, {"status": "unfinished", "source_sha256": "a"})
+        self.assertFalse(verify_gpu.has_passed(path, "a"))
+        path.write_text("{")
+        self.assertFalse(verify_gpu.has_passed(path, "a"))
+
+
+if __name__ == "__main__":
+    unittest.main()
