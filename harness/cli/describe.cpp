@@ -3,6 +3,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/model_flags.h"
 #include "harness/cli/output.h"
+#include "harness/cli/plan_files.h"
 #include "harness/cli/require.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
@@ -14,16 +15,46 @@ namespace {
 struct Flags {
   explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kPositional) {
     app.add_option("policy", policy, "One policy: a name of rematch list, or a JSON file");
+    app.add_option("--plan", plan_file, "A plan file, or a point of a front: front.json#3");
     app.add_option("--trace", trace, "A stored trace; then the policy is the only argument");
     app.add_flag("--json", json, "As JSON");
   }
   ModelFlags model;
   std::string policy;
+  std::string plan_file;
   std::string trace;
   bool json = false;
 };
 
+ExitCode show(const Plan& plan, const Trace& trace, const std::vector<std::string>& warnings,
+              bool as_json) {
+  if (as_json) {
+    Json json = describe_json(plan, trace);
+    json["warnings"] = warnings;
+    print(json.dump(2) + "\n");
+    return ExitCode::kOk;
+  }
+  std::string text = describe(plan, trace);
+  for (const std::string& warning : warnings) text.append("warning: ").append(warning).append("\n");
+  print(text);
+  return ExitCode::kOk;
+}
+
+ExitCode describe_plan(const Flags& flags) {
+  if (!flags.policy.empty()) {
+    throw UsageError("--plan already says what is done; leave out '" + flags.policy + "'");
+  }
+  const Plan plan = require_plan(flags.plan_file);
+  const Trace trace = obtain_trace(flags.model, flags.trace);
+  if (plan.trace_sha256 != trace_sha256(trace)) {
+    throw UsageError("the plan was made for another trace of " + plan.model +
+                     "; give that model with all its dimensions, or its --trace");
+  }
+  return show(plan, trace, {}, flags.json);
+}
+
 ExitCode run(const Flags& flags) {
+  if (!flags.plan_file.empty()) return describe_plan(flags);
   // With a stored trace the first argument is the policy.
   const bool one_argument = flags.policy.empty();
   if (one_argument && flags.trace.empty()) {
@@ -35,17 +66,7 @@ ExitCode run(const Flags& flags) {
   const Policy policy = require(parse_policy(one_argument ? flags.model.model() : flags.policy));
   const Trace trace = obtain_trace(flags.model, flags.trace);
   const Plan plan = require(resolve(policy, trace, NoEffect::kAllow));
-  const std::vector<std::string> warnings = plan_warnings(policy, plan, trace);
-  if (flags.json) {
-    Json json = describe_json(plan, trace);
-    json["warnings"] = warnings;
-    print(json.dump(2) + "\n");
-    return ExitCode::kOk;
-  }
-  std::string text = describe(plan, trace);
-  for (const std::string& warning : warnings) text.append("warning: ").append(warning).append("\n");
-  print(text);
-  return ExitCode::kOk;
+  return show(plan, trace, plan_warnings(policy, plan, trace), flags.json);
 }
 
 }  // namespace
@@ -58,7 +79,8 @@ void add_describe(CLI::App& app, Action& action) {
       "Examples:\n"
       "  rematch describe llama_small 'nth_first(2)'\n"
       "  rematch describe wan_1_3b attn_only --video 77x480x832 --json\n"
-      "  rematch describe save_mm --trace llama.trace.json");
+      "  rematch describe save_mm --trace llama.trace.json\n"
+      "  rematch describe llama_small --plan front.json#3");
   command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
 }
 

@@ -123,6 +123,8 @@ int run_main(int argc, char** argv) {
   add_trace(app, action);
   add_plan(app, action);
   add_predict(app, action);
+  add_profile(app, action);
+  add_search(app, action);
   add_run(app, action, command);
   add_compare(app, action);
   add_gate(app, action);

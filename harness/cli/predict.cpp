@@ -3,9 +3,9 @@
 #include "harness/cli/model_flags.h"
 #include "harness/cli/no_libtorch.h"
 #include "harness/cli/output.h"
+#include "harness/cli/plan_files.h"
 #include "harness/cli/require.h"
 #include "policies/catalogue/catalogue.h"
-#include "policies/plan/plan_json.h"
 #include "reports/record/parts_json.h"
 #include "reports/render/format.h"
 #include "reports/render/verdict.h"
@@ -20,7 +20,9 @@ namespace {
 struct Flags {
   explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option("--policy", policies, "Policies, separated by commas");
-    app.add_option("--plan", plan_files, "Plan files, instead of policies or with them");
+    app.add_option(
+        "--plan", plan_files,
+        "Plan files, or points of a front such as front.json#3; instead of policies or with them");
     app.add_option("--schedule", schedule, "whole_region, on_demand or both");
     app.add_option("--optimizer", optimizer, "adamw, adamw(learning_rate=3e-4) or none");
     app.add_flag("--round-512", round_512, "Sizes as CUDA's caching allocator counts them");
@@ -91,7 +93,7 @@ ExitCode predict(const Flags& flags) {
   }
   if (!flags.policies.empty()) settings.policies = require(parse_policies(flags.policies));
   for (const std::string& file : flags.plan_files) {
-    settings.plans.push_back(plan_from_json(require_json_file(file)));
+    settings.plans.push_back(require_plan(file));
   }
   settings.schedules = parse_schedules(flags.schedule);
   settings.optimizer = parse_optimizer(flags.optimizer);

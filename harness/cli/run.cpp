@@ -8,9 +8,9 @@
 #include "harness/cli/model_flags.h"
 #include "harness/cli/no_libtorch.h"
 #include "harness/cli/output.h"
+#include "harness/cli/plan_files.h"
 #include "harness/cli/require.h"
 #include "policies/catalogue/catalogue.h"
-#include "policies/plan/plan_json.h"
 #include "reports/record/record_json.h"
 #include "reports/render/table.h"
 #ifdef REMATCH_LIBTORCH
@@ -37,7 +37,9 @@ constexpr std::int64_t kCudaRoundingBytes = 512;
 struct Flags {
   explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option("--policy", policies, "Policies, separated by commas");
-    app.add_option("--plan", plan_files, "Plan files, instead of policies or with them");
+    app.add_option(
+        "--plan", plan_files,
+        "Plan files, or points of a front such as front.json#3; instead of policies or with them");
     app.add_option("--schedule", schedule, "whole_region, on_demand or both");
     app.add_option("--device", device, "cpu, meta or cuda");
     app.add_option("--attention", attention,
@@ -177,7 +179,7 @@ ComparisonSettings settings_of(const Flags& flags) {
       require(usable_attention(flags.attention, variants.device, variants.model.dtype));
   variants.policies = policies_of(flags);
   for (const std::string& file : flags.plan_files) {
-    variants.plans.push_back(plan_from_json(require_json_file(file)));
+    variants.plans.push_back(require_plan(file));
   }
   variants.schedules = parse_schedules(flags.schedule);
   variants.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;

@@ -7,6 +7,7 @@
 #include "harness/cli/require.h"
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
+#include "policies/search/front_json.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "reports/record/compare.h"
@@ -33,6 +34,7 @@ void read_as(const std::string& schema, const Json& json) {
   if (is_kind(schema, "policy")) policy_from_json(json);
   if (is_kind(schema, "trace")) trace_from_json(json);
   if (is_kind(schema, "profile")) profile_from_json(json);
+  if (is_kind(schema, "front")) front_from_json(json);
   if (is_kind(schema, "compare")) compare_from_json(json);
   if (is_kind(schema, "gate")) gate_from_json(json);
 }

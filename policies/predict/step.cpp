@@ -33,7 +33,7 @@ class StepSimulator::Run {
     optimizer();
     if (facts_.profile) add_times();
     if (peak_op_ != kNone) result_.peak.holders = forward_holders(peak_op_, peak_alive_);
-    return std::move(result_);
+    return result_;
   }
 
  private:

@@ -8,7 +8,6 @@
 #include "policies/search/hypervolume.h"
 #include "policies/search/layer_mix.h"
 #include "policies/search/plan_builder.h"
-#include "policies/search/saves_text.h"
 
 namespace rematch {
 namespace {
@@ -49,7 +48,10 @@ class FrontSearch::Plans {
         problem_(problem_of(map_, options_)),
         mixed_(mix_layers(problem_)),
         bound_(mix_lower_bound(problem_)),
-        builder_(trace, map_, options_, space) {}
+        builder_(trace, map_, options_, space),
+        judge_(trace, profile, space.optimizer),
+        before_(trace.parameter_bytes + trace.constant_bytes +
+                optimizer_bytes(trace, space.optimizer).state) {}
 
   std::size_t size() const { return mixed_.points.size(); }
   const StretchOptions& options() const { return options_; }
@@ -70,9 +72,10 @@ class FrontSearch::Plans {
 
   FrontPoint judge(Plan plan) {
     FrontPoint point;
-    point.figures = judge_plan(trace_, map_, profile_.forward, plan, space_.schedule);
+    point.figures = judge_.judge(plan, space_.schedule);
     point.step_time = profile_.step_time() + point.figures.recompute;
     point.step_time_bound = point.step_time;
+    point.layers = layer_runs(plan, trace_);
     point.saves = saves_text(plan, trace_);
     point.plan = std::move(plan);
     return point;
@@ -86,11 +89,12 @@ class FrontSearch::Plans {
   // The fastest plan that accept()s, from the fastest mix whose own figures promise `peak` on.
   template <class Accept>
   const FrontPoint* fastest(Bytes peak, const Accept& accept) {
-    const Bytes activations = peak - trace_.parameter_bytes;
+    const Bytes activations = peak - before_;
     auto end = std::partition_point(mixed_.points.begin(), mixed_.points.end(),
                                     [&](const LayerMix& mix) { return mix.peak <= activations; });
-    // Mixes add up layer by layer; where layers share a storage the judge says a little else, so
-    // that a plan near the limit may fail and a smaller one may not.
+    // Mixes add up what layers hold for backward. The judge plays the whole step: forward's
+    // temporaries, storages that layers share. So a plan near the limit may fail and a smaller one
+    // may not.
     constexpr int kMostTried = 64;
     for (int tried = 0; end != mixed_.points.begin() && tried < kMostTried; ++tried) {
       const FrontPoint& found = point(static_cast<std::size_t>(--end - mixed_.points.begin()));
@@ -109,6 +113,8 @@ class FrontSearch::Plans {
   MixFront mixed_;
   std::vector<BoundCorner> bound_;
   PlanBuilder builder_;
+  PlanJudge judge_;
+  Bytes before_;  // alive before the step
   std::map<std::size_t, FrontPoint> judged_;
 };
 
@@ -134,9 +140,9 @@ std::vector<FrontPoint> undominated(std::vector<FrontPoint> points) {
 
 std::string describe_peak(const FrontPoint& point) {
   const PlanFigures& figures = point.figures;
-  const bool by_gradients = figures.gradients_at_peak >= figures.saved_at_peak;
-  return "it is in backward of " + figures.peak_place + ", held by " +
-         (by_gradients ? "gradients and what backward makes" : "saved activations");
+  std::string text = "it is in " + std::string(to_string(figures.peak_phase));
+  if (!figures.peak_place.empty()) text += " of " + figures.peak_place;
+  return text + ", held mostly by " + std::string(largest_holder(figures.holders));
 }
 
 std::string verdict_of(const Front& front) {
@@ -172,8 +178,16 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
   for (std::size_t index : spread_points(plane, max_points)) {
     front.points.push_back(plans_->point(index));
   }
+  front.points.push_back(front.nothing_recomputed);
   for (const Plan& plan : baselines) {
     Baseline baseline{plans_->judge(plan), false};
+    baseline.is_matched =
+        std::any_of(front.points.begin(), front.points.end(),
+                    [&](const FrontPoint& point) { return is_no_worse(point, baseline.point); });
+    if (baseline.is_matched) {
+      front.baselines.push_back(std::move(baseline));
+      continue;
+    }
     const FrontPoint* match = plans_->fastest(baseline.point.figures.peak, [&](const auto& point) {
       return is_no_worse(point, baseline.point);
     });
@@ -200,6 +214,8 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
 }
 
 std::optional<FrontPoint> FrontSearch::fastest_within(Bytes budget) {
+  FrontPoint nothing = plans_->nothing_recomputed();
+  if (nothing.figures.peak <= budget) return nothing;
   const FrontPoint* found = plans_->fastest(
       budget, [&](const FrontPoint& point) { return point.figures.peak <= budget; });
   if (found != nullptr) return *found;

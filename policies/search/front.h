@@ -9,6 +9,7 @@
 
 #include "policies/plan/plan.h"
 #include "policies/search/plan_judge.h"
+#include "policies/search/saves_text.h"
 #include "policies/search/stretch_options.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
@@ -21,7 +22,8 @@ struct FrontPoint {
   std::chrono::nanoseconds step_time{};
   // No plan of the space is faster within this point's peak, were options divisible.
   std::chrono::nanoseconds step_time_bound{};
-  std::string saves;  // for people: "layers 0-5: keep all; 6-7: recompute all"
+  std::string saves;             // for people: "layers 0-5: keep all; 6-7: recompute all"
+  std::vector<LayerRun> layers;  // the same, part by part
 };
 
 // A plan that somebody else would use, and a point that is no worse.
@@ -48,7 +50,8 @@ struct Front {
 
 class FrontSearch {
  public:
-  // Finds all plans worth having. References must outlive it. The profile must be the trace's.
+  // Finds all plans worth having. References must outlive it. Throws std::invalid_argument if the
+  // profile is another trace's.
   FrontSearch(const Trace& trace, const Profile& profile, const SearchSpace& space);
   ~FrontSearch();
   FrontSearch(const FrontSearch&) = delete;

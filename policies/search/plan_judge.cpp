@@ -1,52 +1,42 @@
 #include "policies/search/plan_judge.h"
 
-#include <algorithm>
-
-#include "policies/search/stretch_pricing.h"
+#include <utility>
 
 namespace rematch {
-namespace {
 
-std::string outermost_scope(const Trace& trace, OpId op) {
-  ScopeId scope = trace.ops[op].scope;
-  if (scope == kNone) return "outside scopes";
-  const auto is_block = [&](ScopeId id) {
-    return std::any_of(trace.blocks.begin(), trace.blocks.end(),
-                       [&](const TracedBlock& block) { return block.scope == id; });
-  };
-  while (trace.scopes[scope].parent != kNone && !is_block(scope))
-    scope = trace.scopes[scope].parent;
-  return trace.scopes[scope].path;
+PlanJudge::PlanJudge(const Trace& trace, const Profile& profile, OptimizerModel optimizer)
+    : trace_(trace), simulator_(trace, optimizer) {
+  simulator_.use_profile(profile);
 }
 
-}  // namespace
-
-PlanFigures judge_plan(const Trace& trace, const StretchMap& map, const OpTimes& times,
-                       const Plan& plan, Schedule schedule) {
-  StretchPricer pricer(trace, map, times, 0, static_cast<int>(map.stretches.size()));
-  std::vector<StretchPricer::TypedRegion> regions;
-  const std::vector<OpRange> ranges = region_ranges(trace, plan);
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    regions.push_back({ranges[i], plan.types[plan.regions[i].type]});
-  }
+PlanFigures PlanJudge::judge(const Plan& plan, Schedule schedule) {
+  const StepPrediction step = simulator_.simulate(plan, schedule);
   PlanFigures figures;
-  figures.peak = map.most_born;
-  figures.gradients_at_peak = map.most_born;
-  figures.peak_place = "the end of backward";
-  Bytes held;
-  for (const PieceFigures& piece : pricer.pieces_of(regions, schedule)) {
-    if (held + piece.transient > figures.peak) {
-      figures.peak = held + piece.transient;
-      figures.peak_place = outermost_scope(trace, piece.first_op);
-      figures.saved_at_peak = held;
-      figures.gradients_at_peak = piece.born;
-    }
-    held += piece.held;
-    figures.recompute += piece.recompute;
-    figures.num_recomputed += piece.num_recomputed;
+  figures.peak = step.peak_bytes();
+  figures.peak_phase = step.peak.phase;
+  if (step.peak.scope != kNone) {
+    figures.peak_place = trace_.scopes[static_cast<std::size_t>(step.peak.scope)].path;
   }
-  figures.peak += trace.parameter_bytes;
+  figures.holders = step.peak.holders;
+  figures.after_forward = step.after_forward;
+  figures.recompute = step.time->recompute;
+  figures.num_recomputed = step.recomputed_ops;
   return figures;
+}
+
+std::string_view largest_holder(const StepHolders& holders) {
+  const std::pair<Bytes, std::string_view> all[] = {
+      {holders.saved_activations, "saved activations"},
+      {holders.recompute_transient, "recomputed activations"},
+      {holders.gradients, "gradients of parameters"},
+      {holders.parameters, "parameters"},
+      {holders.optimizer, "the optimizer's state"},
+      {holders.other, "temporaries and constants"}};
+  const auto* largest = &all[0];
+  for (const auto& holder : all) {
+    if (holder.first > largest->first) largest = &holder;
+  }
+  return largest->second;
 }
 
 }  // namespace rematch

@@ -1,27 +1,42 @@
 // Peak and recompute of a whole step under any plan, from a trace: what points of a front and
-// baselines are compared by.
+// baselines are compared by. The figures are the step simulator's, so they are the engine's.
 #pragma once
 
 #include <chrono>
 #include <string>
 
 #include "policies/plan/plan.h"
-#include "policies/search/stretches.h"
+#include "policies/predict/step.h"
+#include "policies/trace/phase.h"
+#include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
 
 struct PlanFigures {
-  Bytes peak;  // parameters included, the optimizer's state and forward's temporaries not
-  std::string peak_place;   // the outermost scope whose backward it is in
-  Bytes saved_at_peak;      // of it, activations that earlier layers hold
-  Bytes gradients_at_peak;  // of it, born in backward by then
+  Bytes peak;  // of all that there is: parameters, optimizer, gradients, activations, constants
+  Phase peak_phase = Phase::kBackward;
+  std::string peak_place;  // the outermost scope whose ops these are; empty: outside scopes
+  StepHolders holders;     // at the peak
+  Bytes after_forward;
   std::chrono::nanoseconds recompute{};
   std::int64_t num_recomputed = 0;  // ops
 };
 
-// Throws std::invalid_argument if the plan was made for another model.
-PlanFigures judge_plan(const Trace& trace, const StretchMap& map, const OpTimes& times,
-                       const Plan& plan, Schedule schedule);
+class PlanJudge {
+ public:
+  // The trace must outlive it. Throws std::invalid_argument if the profile is another trace's.
+  PlanJudge(const Trace& trace, const Profile& profile, OptimizerModel optimizer);
+
+  // Throws std::invalid_argument if the plan was made for another model.
+  PlanFigures judge(const Plan& plan, Schedule schedule);
+
+ private:
+  const Trace& trace_;
+  StepSimulator simulator_;
+};
+
+// "saved activations", "parameters": who holds most.
+std::string_view largest_holder(const StepHolders& holders);
 
 }  // namespace rematch

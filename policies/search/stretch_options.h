@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "policies/plan/plan.h"
+#include "policies/predict/optimizer_bytes.h"
 #include "policies/search/layer_mix.h"
 #include "policies/search/stretch_pricing.h"
 #include "policies/search/stretches.h"
@@ -16,6 +17,7 @@ enum class Reach : std::uint8_t { kAll, kHull };  // all options, or those on th
 struct SearchSpace {
   Schedule schedule = Schedule::kOnDemand;
   bool early_stop = true;
+  OptimizerModel optimizer = OptimizerModel::kAdamW;  // whose state is part of every peak
   bool cuts = true;         // of a block into several regions at scope boundaries
   int most_in_segment = 4;  // blocks that may share one region
   Reach reach = Reach::kAll;

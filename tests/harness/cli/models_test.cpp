@@ -338,5 +338,65 @@ TEST_CASE("doctor names what can be used and why not the rest") {
   CHECK(json["devices"]["cpu"] == "ok");
 }
 
+TEST_CASE("a profile is measured, searched, and a point of the front is run as predicted") {
+  const ScratchFolder scratch;
+  const std::string profile = scratch.file("profile.json");
+  const std::string front = scratch.file("front.json");
+  const Outcome profiled = rematch("profile " + kTinyLlama + "--steps 3 -o " + profile);
+  CAPTURE(profiled.err);
+  REQUIRE(profiled.code == 0);
+  CHECK_THAT(profiled.err, Catch::Contains("measured, medians over 3 steps"));
+  const Outcome searched =
+      rematch("search " + kTinyLlama + "--points 3 --profile " + profile + " -o " + front);
+  CAPTURE(searched.err);
+  REQUIRE(searched.code == 0);
+  CHECK_THAT(searched.out, Catch::Contains("step (measured)") && Catch::Contains("Verdict: "));
+  CHECK(rematch("validate " + profile + " " + front).code == 0);
+  const Json point = read_json_file(front)["points"][0];
+  const Outcome described =
+      rematch("describe llama_small " + kTinyLlama.substr(20) + " --plan " + front + "#0");
+  CAPTURE(described.err);
+  CHECK(described.code == 0);
+  const Outcome run =
+      rematch("run " + kTinyLlama + "--steps 2 --blocks 0 --json --plan " + front + "#0");
+  CAPTURE(run.err);
+  REQUIRE(run.code == 0);
+  const Json measured = Json::parse(run.out)["points"].back();
+  CHECK(measured["plan_sha256"] == point["plan_sha256"]);
+  CHECK(measured["memory"]["peak_allocated_bytes"] == point["predicted_peak_allocated_bytes"]);
+  check_usage_error("run " + kTinyLlama + "--plan " + front, "say which point of it");
+  check_usage_error("run " + kTinyLlama + "--plan " + front + "#99", "has no point 99");
+  check_usage_error("run " + kTinyDit + "--plan " + front + "#0", "was made for llama_small");
+  check_usage_error("search " + kTinyDit + "--profile " + profile, "rematch profile");
+}
+
+TEST_CASE("a budget is met, or refused with the lowest peak and exit code 3") {
+  const Outcome met =
+      rematch("search " + kTinyLlama + "--device l40s --max-slowdown 20% --json --baselines full");
+  REQUIRE(met.code == 0);
+  const Json json = Json::parse(met.out);
+  CHECK(json["answer"]["time_source"] == "roofline");
+  CHECK(json["baselines"].size() == 1);
+  const std::string lowest =
+      std::to_string(json["points"][0]["predicted_peak_allocated_bytes"].get<std::int64_t>());
+  const Outcome fits =
+      rematch("search " + kTinyLlama + "--device l40s --json --budget " + lowest + "B");
+  CHECK(fits.code == 0);
+  CHECK(Json::parse(fits.out)["answer"]["predicted_peak_allocated_bytes"].dump() == lowest);
+  const Outcome infeasible = rematch("search " + kTinyLlama + "--device l40s --budget 1kB");
+  CHECK(infeasible.code == 3);
+  CHECK_THAT(infeasible.err, Catch::Contains("no plan fits") && Catch::Contains("lowest peak is"));
+}
+
+TEST_CASE("a roofline is held against what was measured") {
+  const ScratchFolder scratch;
+  const std::string profile = scratch.file("profile.json");
+  REQUIRE(rematch("profile " + kTinyLlama + "--steps 1 -o " + profile).code == 0);
+  const Outcome outcome = rematch("profile " + kTinyLlama + "--device a100 --against " + profile);
+  CHECK(outcome.code == 0);
+  CHECK(Json::parse(outcome.out)["source"] == "roofline");
+  CHECK_THAT(outcome.err, Catch::Contains("times the roofline"));
+}
+
 }  // namespace
 }  // namespace rematch::testing

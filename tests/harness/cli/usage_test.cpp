@@ -19,8 +19,8 @@ TEST_CASE("help goes to stdout with examples, for the tool and each subcommand")
   CHECK(help.code == 0);
   CHECK(help.err.empty());
   CHECK_THAT(help.out, Catch::Contains("Examples:") && Catch::Contains("Exit codes"));
-  for (const char* command : {"list", "describe", "trace", "plan", "predict", "run", "compare",
-                              "gate", "merge", "render", "validate", "doctor"}) {
+  for (const char* command : {"list", "describe", "trace", "plan", "predict", "profile", "search",
+                              "run", "compare", "gate", "merge", "render", "validate", "doctor"}) {
     const Outcome one = rematch(std::string(command) + " --help");
     CAPTURE(command);
     CHECK(one.code == 0);
@@ -97,6 +97,22 @@ TEST_CASE("an output that cannot be written is refused before anything runs") {
 TEST_CASE("policies that are not there, or not well spelled") {
   check_usage_error("plan --model wan_small --policy fulll", "did you mean 'full'");
   check_usage_error("plan --model wan_small --policy 'nth_last(0)'", "0");
+}
+
+TEST_CASE("what a search or a profile cannot use is said in one line") {
+  const std::string model = " --model llama_small ";
+  check_usage_error("search" + model, "a search needs times");
+  check_usage_error("search" + model + "--device h100 --profile p.json", "a search needs times");
+  check_usage_error("search" + model + "--device h100 --budget 24G", "'24G' is no size");
+  check_usage_error("search" + model + "--device h100 --max-slowdown -5%", "is no percentage");
+  check_usage_error("search" + model + "--device h100 --budget 1GiB --max-slowdown 5%",
+                    "give one of them");
+  check_usage_error("search" + model + "--device h100 --schedule both", "for one schedule");
+  check_usage_error("search" + model + "--device h100 --optimizer sgd", "allowed are adamw, none");
+  check_usage_error("search --trace /nonexistent.json --device h100", "/nonexistent.json");
+  check_usage_error("profile" + model + "--device h1000", "did you mean");
+  check_usage_error("profile --trace t.json --device cpu", "--trace cannot be measured");
+  check_usage_error("profile" + model + "--against p.json", "give --device h100");
 }
 
 }  // namespace

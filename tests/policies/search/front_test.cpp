@@ -19,6 +19,10 @@ using std::chrono::nanoseconds;
 // What bytes and arithmetic would take on some device; views take nothing.
 Profile profile_of(const Trace& trace) {
   Profile profile;
+  profile.model = trace.model;
+  profile.dimensions = trace.dimensions;
+  profile.dtype = trace.dtype;
+  profile.trace_sha256 = trace_sha256(trace);
   for (const TracedOp& op : trace.ops) {
     std::int64_t bytes = 0;
     for (const TracedUse& use : op.inputs) {

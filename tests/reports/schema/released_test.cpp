@@ -9,6 +9,7 @@
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
+#include "policies/search/front_json.h"
 #include "policies/trace/file.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
@@ -67,6 +68,17 @@ GateSettings every_limit() {
   return settings;
 }
 
+FrontRecord sample_front() {
+  const Trace trace = toy_llama({.layers = 2, .tokens = 64});
+  const Profile profile = made_up_profile(trace, 3);
+  FrontSearch search(trace, profile, {});
+  FrontRecord record = make_front_record(trace, profile, OptimizerModel::kAdamW);
+  record.max_slowdown_ratio = 0.125;
+  record.answer = search.lowest_within_slowdown(*record.max_slowdown_ratio);
+  record.front = search.front(2, {std::get<Plan>(resolve(save_mm(), trace))});
+  return record;
+}
+
 const std::vector<Format>& formats() {
   static const std::vector<Format> all = {
       {"trace",
@@ -110,6 +122,10 @@ const std::vector<Format>& formats() {
                                          "reference.json", every_limit()));
        },
        [](const Json& json) { return gate_to_json(gate_from_json(json)); }},
+      {"front",
+       {"1.0"},
+       [] { return front_to_json(sample_front()); },
+       [](const Json& json) { return front_to_json(front_from_json(json)); }},
   };
   return all;
 }

@@ -1,0 +1,129 @@
+#include <cstdio>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/flag_values.h"
+#include "harness/cli/model_flags.h"
+#include "harness/cli/no_libtorch.h"
+#include "harness/cli/output.h"
+#include "harness/cli/require.h"
+#include "policies/predict/roofline.h"
+#include "policies/trace/profile_json.h"
+#include "reports/render/format.h"
+#ifdef REMATCH_LIBTORCH
+#include <ATen/Parallel.h>
+
+#include "harness/profile/cpu_profile.h"
+#endif
+
+namespace rematch {
+namespace {
+
+constexpr int kMostSteps = 1'000'000;
+constexpr int kMostThreads = 4096;
+
+struct Flags {
+  explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
+    app.add_option("--trace", trace_file,
+                   "Trace to profile, instead of the model's; rooflines only");
+    app.add_option("--device", device,
+                   "cpu: measured here; h100, h200, l40s, a100: computed from the data sheet");
+    app.add_option("--steps", num_steps, "Steps that medians are over")
+        ->check(CLI::Range(1, kMostSteps));
+    app.add_option("--optimizer", optimizer, "adamw, adamw(learning_rate=3e-4) or none");
+    app.add_option("--threads", num_threads, "Of LibTorch; its own choice if not given")
+        ->check(CLI::Range(1, kMostThreads));
+    app.add_option("--against", measured_file,
+                   "A measured profile of the same trace: how far the roofline is off");
+    app.add_option("-o,--output", output, "File to write; stdout if not given");
+  }
+  ModelFlags model;
+  std::string trace_file;
+  std::string device = "cpu";
+  int num_steps = 10;
+  std::string optimizer = "adamw";
+  int num_threads = 0;
+  std::string measured_file;
+  std::string output;
+};
+
+void say(const Profile& profile) {
+  const bool is_roofline = profile.source == ProfileSource::kRoofline;
+  std::fprintf(
+      stderr, "rematch: %s, %s: step %s = forward %s + backward %s + optimizer %s; %s\n",
+      profile.model.c_str(), profile.device.c_str(), format_duration(profile.step_time()).c_str(),
+      format_duration(profile.forward_time()).c_str(),
+      format_duration(profile.backward_time()).c_str(), format_duration(profile.optimizer).c_str(),
+      is_roofline
+          ? "roofline: the data sheet's peak rates, a lower bound"
+          : ("measured, medians over " + std::to_string(profile.num_steps) + " steps").c_str());
+}
+
+void say_error(const Profile& roofline, const Profile& measured) {
+  const RooflineError error = roofline_error(roofline, measured);
+  std::fprintf(stderr,
+               "rematch: measured on %s: the step takes %s times the roofline, an op of forward in "
+               "the median %s times\n",
+               measured.device.c_str(), format_fixed(error.step_time_ratio, 2).c_str(),
+               format_fixed(error.median_op_ratio, 2).c_str());
+}
+
+Profile measure(const Flags& flags, const Trace& trace) {
+#ifdef REMATCH_LIBTORCH
+  if (flags.num_threads > 0) at::set_num_threads(flags.num_threads);
+  TrainingSettings settings;
+  settings.model = flags.model.spec();
+  settings.optimizer = parse_optimizer(flags.optimizer);
+  return profile_on_cpu(trace, settings, flags.num_steps);
+#else
+  static_cast<void>(flags);
+  static_cast<void>(trace);
+  refuse_without_libtorch("profile --device cpu");
+#endif
+}
+
+Profile make_profile(const Flags& flags, const Trace& trace) {
+  if (flags.device == "cpu") return measure(flags, trace);
+  return roofline_profile(trace, *find_device_sheet(flags.device));
+}
+
+ExitCode profile(const Flags& flags) {
+  const bool is_measured = flags.device == "cpu";
+  if (!is_measured && find_device_sheet(flags.device) == nullptr) {
+    throw UsageError(unknown_device(flags.device).message);
+  }
+  if (is_measured && !flags.trace_file.empty()) {
+    throw UsageError(
+        "--trace cannot be measured: steps are run from the model itself; give --model, or "
+        "--device h100 for a roofline");
+  }
+  if (is_measured && !flags.measured_file.empty()) {
+    throw UsageError("--against holds a roofline against a measured profile; give --device h100");
+  }
+  require_writable(flags.output);
+  const Trace trace = obtain_trace(flags.model, flags.trace_file);
+  const Profile made = make_profile(flags, trace);
+  say(made);
+  if (!flags.measured_file.empty()) {
+    const Profile measured = profile_from_json(require_json_file(flags.measured_file));
+    if (const auto problem = profile_problem(measured, trace)) throw UsageError(*problem);
+    say_error(made, measured);
+  }
+  write_output(flags.output, profile_to_json(made, trace));
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_profile(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "profile", "Adds times to a model's trace: every op measured here, or by a data sheet");
+  auto flags = std::make_shared<Flags>(*command);
+  command->footer(
+      "Examples:\n"
+      "  rematch profile --model llama_small --steps 20 -o llama.profile.json\n"
+      "  rematch profile --model llama3_8b --tokens 8192 --device h100 -o h100.profile.json\n"
+      "  rematch profile --trace llama.trace.json --device l40s --against measured.profile.json");
+  command->callback([&action, flags] { action = [flags] { return profile(*flags); }; });
+}
+
+}  // namespace rematch

@@ -1,0 +1,107 @@
+#include "harness/profile/cpu_profile.h"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+#include "harness/profile/op_timer.h"
+#include "policies/trace/measured_profile.h"
+
+namespace rematch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What a step without the timer takes.
+class PlainListener final : public StepListener {
+ public:
+  explicit PlainListener(TimedSteps& steps) : steps_(steps) {}
+  void before_step() override { start_ = Clock::now(); }
+  void after_forward(const at::Tensor&) override { forward_ = Clock::now(); }
+  void after_backward() override { backward_ = Clock::now(); }
+  void after_optimizer() override {
+    const Clock::time_point end = Clock::now();
+    steps_.forward.emplace_back(forward_ - start_);
+    steps_.backward.emplace_back(backward_ - forward_);
+    steps_.optimizer.emplace_back(end - backward_);
+  }
+
+ private:
+  TimedSteps& steps_;
+  Clock::time_point start_;
+  Clock::time_point forward_;
+  Clock::time_point backward_;
+};
+
+// Points the timer at the list of the phase.
+class TimerListener final : public StepListener {
+ public:
+  explicit TimerListener(OpTimer& timer) : timer_(timer) {}
+  void before_step() override { timer_.set_list(&forward); }
+  void after_forward(const at::Tensor&) override { timer_.set_list(&backward); }
+  void after_backward() override { timer_.set_list(nullptr); }
+
+  std::vector<TimedOp> forward;
+  std::vector<TimedOp> backward;
+
+ private:
+  OpTimer& timer_;
+};
+
+std::vector<const std::string*> forward_names(const Trace& trace) {
+  std::vector<const std::string*> names;
+  for (const TracedOp& op : trace.ops) names.push_back(&op.name);
+  return names;
+}
+
+std::vector<const std::string*> backward_names(const Trace& trace) {
+  std::vector<const std::string*> names;
+  for (const BackwardEvent& event : trace.backward) {
+    if (event.kind == BackwardEvent::Kind::kOp) names.push_back(&event.op);
+  }
+  return names;
+}
+
+std::vector<Profile::Duration> times_of(const std::vector<TimedOp>& timed,
+                                        const std::vector<const std::string*>& names,
+                                        const char* phase) {
+  const auto differs = [&](std::size_t index) {
+    return std::runtime_error(
+        std::string("op ") + std::to_string(index) + " of " + phase + " is " +
+        (index < timed.size() ? *timed[index].name : "missing") + " on the CPU and " +
+        (index < names.size() ? *names[index] : "missing") +
+        " in the model's trace; its ops depend on data, so it has no profile");
+  };
+  std::vector<Profile::Duration> times;
+  for (std::size_t index = 0; index < timed.size(); ++index) {
+    if (index >= names.size() || *timed[index].name != *names[index]) throw differs(index);
+    times.push_back(timed[index].time);
+  }
+  if (timed.size() < names.size()) throw differs(timed.size());
+  return times;
+}
+
+class NoListener final : public StepListener {};
+
+}  // namespace
+
+Profile profile_on_cpu(const Trace& trace, const TrainingSettings& settings, int num_steps) {
+  Training training(settings);
+  std::int64_t step = 0;
+  NoListener warm_up;
+  while (step < kProfileWarmUpSteps) training.step(step++, warm_up);
+  TimedSteps steps;
+  OpTimer timer;
+  for (int i = 0; i < num_steps; ++i) {
+    PlainListener plain(steps);
+    training.step(step++, plain);
+    const OpModeGuard watch(&timer);
+    TimerListener watched(timer);
+    training.step(step++, watched);
+    steps.watched.push_back({times_of(watched.forward, forward_names(trace), "forward"),
+                             times_of(watched.backward, backward_names(trace), "backward")});
+  }
+  return measured_profile(trace, "cpu", steps);
+}
+
+}  // namespace rematch

@@ -1,0 +1,33 @@
+// What the data sheets of a few devices promise: what a roofline is made of. Peaks of the hardware,
+// not what any program reaches.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policies/plan/rejected.h"
+#include "policies/trace/bytes.h"
+
+namespace rematch {
+
+struct DeviceSheet {
+  std::string_view name;    // "h100"
+  std::string_view source;  // which document says so
+  Bytes memory;
+  // Dense: without structured sparsity.
+  double bfloat16_flops_per_second = 0;
+  double float32_flops_per_second = 0;  // float32 throughout: no TF32, as LibTorch's default
+  double memory_bytes_per_second = 0;
+  double pcie_bytes_per_second = 0;  // in one direction
+};
+
+const std::vector<DeviceSheet>& device_sheets();
+
+// Null: unknown.
+const DeviceSheet* find_device_sheet(std::string_view name);
+
+// "unknown device 'h10'; did you mean h100? Known are h100, ..."
+Rejected unknown_device(std::string_view name);
+
+}  // namespace rematch

@@ -1,0 +1,230 @@
+#include "policies/search/front_json.h"
+
+#include <utility>
+
+#include "policies/plan/plan_json.h"
+
+namespace rematch {
+namespace {
+
+constexpr int kMajor = 1;
+constexpr std::string_view kSchema = "rematch.front/1.0";
+// JSON numbers are exact up to here.
+constexpr std::int64_t kLargestCount = std::int64_t{1} << 53;
+
+std::string_view name_of(OptimizerModel optimizer) {
+  return optimizer == OptimizerModel::kAdamW ? "adamw" : "none";
+}
+
+Json holders_to_json(const StepHolders& holders) {
+  return {{"parameters", holders.parameters.count},
+          {"gradients", holders.gradients.count},
+          {"optimizer", holders.optimizer.count},
+          {"saved_activations", holders.saved_activations.count},
+          {"recompute_transient", holders.recompute_transient.count},
+          {"other", holders.other.count}};
+}
+
+Bytes bytes_from_json(const JsonField& field) { return {field.integer(0, kLargestCount)}; }
+
+std::chrono::nanoseconds time_from_json(const JsonField& field) {
+  return std::chrono::nanoseconds(field.integer(0, kLargestCount));
+}
+
+StepHolders holders_from_json(const JsonField& field) {
+  return {bytes_from_json(field.at("parameters")),
+          bytes_from_json(field.at("gradients")),
+          bytes_from_json(field.at("optimizer")),
+          bytes_from_json(field.at("saved_activations")),
+          bytes_from_json(field.at("recompute_transient")),
+          bytes_from_json(field.at("other"))};
+}
+
+Json layers_to_json(const std::vector<LayerRun>& runs) {
+  Json layers = Json::array();
+  for (const LayerRun& run : runs) {
+    layers.push_back({{"layers", run.layers},
+                      {"is_checkpointed", run.is_checkpointed},
+                      {"regions", run.regions},
+                      {"saves", run.saves}});
+  }
+  return layers;
+}
+
+std::vector<LayerRun> layers_from_json(const JsonField& field) {
+  std::vector<LayerRun> runs;
+  for (const JsonField& run : field.elements()) {
+    runs.push_back({run.at("layers").string(), run.at("is_checkpointed").boolean(),
+                    run.at("regions").strings(), run.at("saves").strings()});
+  }
+  return runs;
+}
+
+Json point_to_json(const FrontPoint& point, ProfileSource time_source) {
+  const PlanFigures& figures = point.figures;
+  return {{"policy", point.plan.policy},
+          {"saves", point.saves},
+          {"layers", layers_to_json(point.layers)},
+          {"predicted_peak_allocated_bytes", figures.peak.count},
+          {"predicted_peak_phase", to_string(figures.peak_phase)},
+          {"predicted_peak_scope", figures.peak_place},
+          {"predicted_holders_at_peak", holders_to_json(figures.holders)},
+          {"predicted_after_forward_bytes", figures.after_forward.count},
+          {"time_source", to_string(time_source)},
+          {"predicted_step_time_ns", point.step_time.count()},
+          {"predicted_step_time_bound_ns", point.step_time_bound.count()},
+          {"predicted_recompute_ns", figures.recompute.count()},
+          {"predicted_recomputed_ops", figures.num_recomputed},
+          {"plan_sha256", plan_sha256(point.plan)},
+          {"plan", plan_to_json(point.plan)}};
+}
+
+Phase phase_from_json(const JsonField& field) {
+  for (int phase = 0; phase < kNumPhases; ++phase) {
+    if (to_string(static_cast<Phase>(phase)) == field.string()) return static_cast<Phase>(phase);
+  }
+  field.fail("unknown phase '" + field.string() +
+             "'; known are forward, recompute, backward, optimizer");
+}
+
+FrontPoint point_from_json(const JsonField& field) {
+  FrontPoint point;
+  point.plan = plan_from_json(field.at("plan").json());
+  point.saves = field.at("saves").string();
+  point.layers = layers_from_json(field.at("layers"));
+  point.step_time = time_from_json(field.at("predicted_step_time_ns"));
+  point.step_time_bound = time_from_json(field.at("predicted_step_time_bound_ns"));
+  PlanFigures& figures = point.figures;
+  figures.peak = bytes_from_json(field.at("predicted_peak_allocated_bytes"));
+  figures.peak_phase = phase_from_json(field.at("predicted_peak_phase"));
+  figures.peak_place = field.at("predicted_peak_scope").string();
+  figures.holders = holders_from_json(field.at("predicted_holders_at_peak"));
+  figures.after_forward = bytes_from_json(field.at("predicted_after_forward_bytes"));
+  figures.recompute = time_from_json(field.at("predicted_recompute_ns"));
+  figures.num_recomputed = field.at("predicted_recomputed_ops").integer(0, kLargestCount);
+  const JsonField hash = field.at("plan_sha256");
+  if (hash.string() != plan_sha256(point.plan)) hash.fail("is not the hash of the plan beside it");
+  return point;
+}
+
+template <class Value, class FromJson>
+Value known_name(const JsonField& field, const FromJson& from_string, const char* known) {
+  if (const auto value = from_string(field.string())) return *value;
+  field.fail("found '" + field.string() + "'; known are " + known);
+}
+
+void add_front(const Front& front, ProfileSource time_source, Json& json) {
+  json["schedule"] = to_string(front.schedule);
+  json["num_plans_found"] = front.num_plans_found;
+  json["time_gap_ns"] = front.time_gap.count();
+  json["transient_gap_bytes"] = front.transient_gap.count;
+  json["verdict"] = front.verdict;
+  json["knee"] = front.knee;
+  json["hypervolume_ratio"] = front.hypervolume;
+  json["baseline_hypervolume_ratio"] = front.baseline_hypervolume;
+  json["nothing_recomputed"] = point_to_json(front.nothing_recomputed, time_source);
+  json["points"] = Json::array();
+  for (const FrontPoint& point : front.points) {
+    json["points"].push_back(point_to_json(point, time_source));
+  }
+  json["baselines"] = Json::array();
+  for (const Baseline& baseline : front.baselines) {
+    Json entry = point_to_json(baseline.point, time_source);
+    entry["is_matched"] = baseline.is_matched;
+    json["baselines"].push_back(std::move(entry));
+  }
+}
+
+Front read_front(const JsonField& root) {
+  Front front;
+  front.schedule =
+      known_name<Schedule>(root.at("schedule"), schedule_from_string, "whole_region, on_demand");
+  front.num_plans_found =
+      static_cast<std::size_t>(root.at("num_plans_found").integer(0, kLargestCount));
+  front.time_gap = time_from_json(root.at("time_gap_ns"));
+  front.transient_gap = bytes_from_json(root.at("transient_gap_bytes"));
+  front.verdict = root.at("verdict").string();
+  front.hypervolume = root.at("hypervolume_ratio").number();
+  front.baseline_hypervolume = root.at("baseline_hypervolume_ratio").number();
+  front.nothing_recomputed = point_from_json(root.at("nothing_recomputed"));
+  for (const JsonField& point : root.at("points").elements()) {
+    front.points.push_back(point_from_json(point));
+  }
+  const auto num_points = static_cast<std::int64_t>(front.points.size());
+  if (num_points == 0) root.at("points").fail("is empty; a front has at least one point");
+  front.knee = static_cast<std::size_t>(root.at("knee").integer(0, num_points - 1));
+  for (const JsonField& baseline : root.at("baselines").elements()) {
+    front.baselines.push_back({point_from_json(baseline), baseline.at("is_matched").boolean()});
+  }
+  return front;
+}
+
+}  // namespace
+
+FrontRecord make_front_record(const Trace& trace, const Profile& profile,
+                              OptimizerModel optimizer) {
+  FrontRecord record;
+  record.model = trace.model;
+  record.dimensions = trace.dimensions;
+  record.dtype = trace.dtype;
+  record.trace_sha256 = profile.trace_sha256;
+  record.device = profile.device;
+  record.time_source = profile.source;
+  record.optimizer = optimizer;
+  return record;
+}
+
+Json front_to_json(const FrontRecord& record) {
+  Json json = {{"schema", kSchema},
+               {"model", record.model},
+               {"dimensions", record.dimensions},
+               {"dtype", record.dtype},
+               {"trace_sha256", record.trace_sha256},
+               {"device", record.device},
+               {"time_source", to_string(record.time_source)},
+               {"optimizer", name_of(record.optimizer)},
+               {"budget_bytes", nullptr},
+               {"max_slowdown_ratio", nullptr},
+               {"answer", nullptr}};
+  if (record.budget) json["budget_bytes"] = record.budget->count;
+  if (record.max_slowdown_ratio) json["max_slowdown_ratio"] = *record.max_slowdown_ratio;
+  if (record.answer) json["answer"] = point_to_json(*record.answer, record.time_source);
+  add_front(record.front, record.time_source, json);
+  return json;
+}
+
+FrontRecord front_from_json(const Json& json) {
+  require_schema(json, "front", kMajor);
+  const JsonField root(json);
+  FrontRecord record;
+  record.model = root.at("model").string();
+  const JsonField dimensions = root.at("dimensions");
+  dimensions.require_object();
+  for (const auto& [name, value] : dimensions.json().items()) {
+    record.dimensions[name] = dimensions.at(name).integer();
+  }
+  record.dtype = root.at("dtype").string();
+  record.trace_sha256 = root.at("trace_sha256").string();
+  record.device = root.at("device").string();
+  record.time_source = known_name<ProfileSource>(root.at("time_source"), profile_source_from_string,
+                                                 "measured, roofline");
+  record.optimizer = known_name<OptimizerModel>(
+      root.at("optimizer"),
+      [](std::string_view name) -> std::optional<OptimizerModel> {
+        for (const auto optimizer : {OptimizerModel::kAdamW, OptimizerModel::kNothing}) {
+          if (name == name_of(optimizer)) return optimizer;
+        }
+        return std::nullopt;
+      },
+      "adamw, none");
+  const JsonField budget = root.at("budget_bytes");
+  if (!budget.is_null()) record.budget = bytes_from_json(budget);
+  const JsonField slowdown = root.at("max_slowdown_ratio");
+  if (!slowdown.is_null()) record.max_slowdown_ratio = slowdown.number();
+  const JsonField answer = root.at("answer");
+  if (!answer.is_null()) record.answer = point_from_json(answer);
+  record.front = read_front(root);
+  return record;
+}
+
+}  // namespace rematch

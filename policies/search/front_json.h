@@ -1,0 +1,44 @@
+// Fronts as files, "rematch.front/1.0": every point with its plan, what is predicted of it, and
+// words that a person can read. Lossless.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policies/plan/plan.h"
+#include "policies/search/front.h"
+#include "policies/trace/json.h"
+#include "policies/trace/profile.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// A front, what was searched and what was asked. Times of a roofline say so beside every number
+// that is derived from them.
+struct FrontRecord {
+  std::string model;
+  std::map<std::string, std::int64_t> dimensions;
+  std::string dtype;
+  std::string trace_sha256;
+  std::string device;
+  ProfileSource time_source = ProfileSource::kMeasured;
+  OptimizerModel optimizer = OptimizerModel::kAdamW;
+  std::optional<Bytes> budget;
+  std::optional<double> max_slowdown_ratio;
+  // Of the budget or the slowdown; nothing if no plan fits or nothing was asked.
+  std::optional<FrontPoint> answer;
+  Front front;
+};
+
+// The record of what was searched, still without question and front.
+FrontRecord make_front_record(const Trace& trace, const Profile& profile, OptimizerModel optimizer);
+
+Json front_to_json(const FrontRecord& record);
+
+// Throws FormatError with the JSON path. Ignores unknown keys.
+FrontRecord front_from_json(const Json& json);
+
+}  // namespace rematch

@@ -1,0 +1,31 @@
+// From times of single ops in several steps to a profile: medians over the steps and over layers
+// that do the same.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policies/trace/profile.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// What was measured. Steps in which every op is timed take longer as a whole, so what a step takes
+// on top of its ops is told from steps that nobody watched.
+struct TimedSteps {
+  struct Ops {
+    std::vector<Profile::Duration> forward;   // by OpId
+    std::vector<Profile::Duration> backward;  // by op of backward
+  };
+  std::vector<Ops> watched;
+  // One entry for each step that was not watched.
+  std::vector<Profile::Duration> forward;
+  std::vector<Profile::Duration> backward;
+  std::vector<Profile::Duration> optimizer;
+};
+
+// Throws std::invalid_argument unless there are steps of both kinds and every watched step has the
+// trace's ops.
+Profile measured_profile(const Trace& trace, const std::string& device, const TimedSteps& steps);
+
+}  // namespace rematch

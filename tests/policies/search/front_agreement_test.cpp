@@ -1,0 +1,59 @@
+// Points of fronts against the engine: on real models' traces every point's peak, its place and its
+// recomputed ops are what the engine does on meta, to the byte.
+#include "harness/measure/memory.h"
+#include "harness/run/prediction.h"
+#include "policies/predict/roofline.h"
+#include "policies/search/front.h"
+#include "tests/support/catch.h"
+#include "tests/support/seeds.h"
+
+namespace rematch {
+namespace {
+
+struct Case {
+  const char* preset;
+  std::map<std::string, std::int64_t> dimensions;
+};
+
+std::int64_t num_recomputed(const Prediction& prediction) {
+  std::int64_t sum = 0;
+  for (const auto& [op, count] :
+       prediction.counts.by_op[static_cast<std::size_t>(Phase::kRecompute)]) {
+    sum += count;
+  }
+  return sum;
+}
+
+TEST_CASE("every point of a front peaks where and as high as the engine does", "[property]") {
+  install_counting_allocators();
+  const Case cases[] = {{"llama_small", {{"layers", 4}}},
+                        {"llama_small", {{"layers", 4}, {"fused_ops", 1}}},
+                        {"wan_small", {{"layers", 4}}}};
+  for (const Case& which : cases) {
+    CAPTURE(which.preset, which.dimensions);
+    const ModelSpec spec = std::get<ModelSpec>(make_spec(which.preset, which.dimensions));
+    MetaModel model(spec, OptimizerKind::kAdamW, "", 0);
+    const Trace trace = model.trace();
+    const Profile profile = roofline_profile(trace, *find_device_sheet("l40s"));
+    for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
+      CAPTURE(to_string(schedule));
+      SearchSpace space;
+      space.schedule = schedule;
+      space.reach = Reach::kHull;
+      FrontSearch search(trace, profile, space);
+      const Front front = search.front(testing::num_seeds(6), {});
+      CHECK(front.points.size() >= 4);
+      for (const FrontPoint& point : front.points) {
+        CAPTURE(point.saves);
+        const Prediction engine = model.predict(point.plan, schedule);
+        CHECK(engine.memory.peak_allocated.value() == point.figures.peak);
+        CHECK(engine.memory.peak_phase.value() == point.figures.peak_phase);
+        CHECK(engine.memory.peak_scope == point.figures.peak_place);
+        CHECK(num_recomputed(engine) == point.figures.num_recomputed);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rematch

@@ -1,0 +1,72 @@
+#include "policies/search/front_json.h"
+
+#include <variant>
+
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "tests/support/catch.h"
+#include "tests/support/made_up_profile.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch {
+namespace {
+
+FrontRecord sample() {
+  const Trace trace = testing::toy_llama({.layers = 3, .tokens = 64});
+  const Profile profile = testing::made_up_profile(trace, 1);
+  const auto full = resolve(std::get<Policy>(parse_policy("full")), trace);
+  FrontSearch search(trace, profile, {});
+  FrontRecord record = make_front_record(trace, profile, OptimizerModel::kAdamW);
+  record.front = search.front(6, {std::get<Plan>(full)});
+  record.budget = search.lowest().figures.peak;
+  record.answer = search.fastest_within(*record.budget);
+  return record;
+}
+
+TEST_CASE("a front is read as it was written") {
+  const Json json = front_to_json(sample());
+  CHECK(front_to_json(front_from_json(json)) == json);
+  FrontRecord unanswered = sample();
+  unanswered.answer.reset();
+  unanswered.budget.reset();
+  unanswered.max_slowdown_ratio = 0.05;
+  unanswered.optimizer = OptimizerModel::kNothing;
+  unanswered.time_source = ProfileSource::kRoofline;
+  const Json again = front_to_json(front_from_json(front_to_json(unanswered)));
+  CHECK(again == front_to_json(unanswered));
+  for (const Json& point : again.at("points")) CHECK(point.at("time_source") == "roofline");
+}
+
+TEST_CASE("a front's holders at each peak are the peak") {
+  for (const FrontPoint& point : sample().front.points) {
+    CHECK(point.figures.holders.total() == point.figures.peak);
+  }
+}
+
+TEST_CASE("damaged fronts are refused with the place") {
+  struct Damage {
+    const char* pointer;
+    Json value;
+    const char* message;
+  };
+  const std::vector<Damage> damages = {
+      {"/schema", "rematch.front/2.0", "rematch.front/2.0"},
+      {"/knee", 99, "knee"},
+      {"/schedule", "later", "known are whole_region, on_demand"},
+      {"/optimizer", "sgd", "known are adamw, none"},
+      {"/points", Json::array(), "points"},
+      {"/points/0/plan_sha256", "00", "is not the hash of the plan beside it"},
+      {"/points/1/predicted_peak_phase", "lunch", "unknown phase 'lunch'"},
+      {"/points/1/predicted_step_time_ns", -1, "points[1].predicted_step_time_ns"}};
+  const Json good = front_to_json(sample());
+  REQUIRE(good.at("points").size() > 1);
+  for (const Damage& damage : damages) {
+    CAPTURE(damage.pointer);
+    Json bad = good;
+    bad[Json::json_pointer(damage.pointer)] = damage.value;
+    CHECK_THROWS_WITH(front_from_json(bad), Catch::Contains(damage.message));
+  }
+}
+
+}  // namespace
+}  // namespace rematch

@@ -1,0 +1,81 @@
+#include "policies/trace/measured_profile.h"
+
+#include <stdexcept>
+
+#include "tests/support/catch.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch {
+namespace {
+
+using Duration = Profile::Duration;
+
+std::size_t num_backward_ops(const Trace& trace) {
+  std::size_t count = 0;
+  for (const BackwardEvent& event : trace.backward) count += event.kind == BackwardEvent::Kind::kOp;
+  return count;
+}
+
+// One watched step in which every op takes `time`, and an unwatched one of a millisecond a phase.
+TimedSteps steps_of(const Trace& trace, std::vector<std::int64_t> times) {
+  TimedSteps steps;
+  for (const std::int64_t time : times) {
+    steps.watched.push_back({std::vector<Duration>(trace.ops.size(), Duration(time)),
+                             std::vector<Duration>(num_backward_ops(trace), Duration(2 * time))});
+  }
+  constexpr Duration kMillisecond(1'000'000);
+  steps.forward = steps.backward = steps.optimizer = {kMillisecond};
+  return steps;
+}
+
+TEST_CASE("a profile's times are medians over the steps") {
+  const Trace trace = testing::toy_llama({.layers = 2});
+  const Profile profile = measured_profile(trace, "cpu", steps_of(trace, {5, 900, 7}));
+  CHECK(profile.num_steps == 3);
+  CHECK(profile.source == ProfileSource::kMeasured);
+  CHECK(profile.forward == std::vector<Duration>(trace.ops.size(), Duration(7)));
+  CHECK(profile.backward == std::vector<Duration>(num_backward_ops(trace), Duration(14)));
+  CHECK_FALSE(profile_problem(profile, trace).has_value());
+  // An even number: the mean of the middle two.
+  CHECK(measured_profile(trace, "cpu", steps_of(trace, {4, 10})).forward.front() == Duration(7));
+}
+
+// Layers 1 and 2 do the same: of their ops the first takes 3 and 30, and 5 in a third layer.
+TEST_CASE("layers that do the same have the same times") {
+  const Trace trace = testing::toy_llama({.layers = 3});
+  TimedSteps steps = steps_of(trace, {1});
+  const Duration times[] = {Duration(3), Duration(30), Duration(5)};
+  for (std::size_t layer = 0; layer < 3; ++layer) {
+    const TracedScope& scope = trace.scopes[static_cast<std::size_t>(trace.blocks[layer].scope)];
+    steps.watched[0].forward[static_cast<std::size_t>(scope.first_op)] = times[layer];
+  }
+  const Profile profile = measured_profile(trace, "cpu", steps);
+  for (const TracedBlock& block : trace.blocks) {
+    const TracedScope& scope = trace.scopes[static_cast<std::size_t>(block.scope)];
+    CHECK(profile.forward[static_cast<std::size_t>(scope.first_op)] == Duration(5));
+    CHECK(profile.forward[static_cast<std::size_t>(scope.first_op) + 1] == Duration(1));
+  }
+}
+
+TEST_CASE("what a step takes on top of its ops is told from steps that nobody watched") {
+  const Trace trace = testing::toy_llama({.layers = 2});
+  TimedSteps steps = steps_of(trace, {1000});
+  const auto num_ops = static_cast<std::int64_t>(trace.ops.size());
+  steps.forward = {Duration(1000 * num_ops + 400)};
+  steps.backward = {Duration(1)};  // less than its ops: the timer's own cost is in these
+  const Profile profile = measured_profile(trace, "cpu", steps);
+  CHECK(profile.forward_between_ops == Duration(400));
+  CHECK(profile.forward_time() == steps.forward.front());
+  CHECK(profile.backward_between_ops == Duration(0));
+  CHECK(profile.optimizer == Duration(1'000'000));
+}
+
+TEST_CASE("steps of another trace, and no steps, are refused") {
+  const Trace trace = testing::toy_llama({.layers = 2});
+  const Trace other = testing::toy_llama({.layers = 3});
+  CHECK_THROWS_AS(measured_profile(trace, "cpu", steps_of(other, {1})), std::invalid_argument);
+  CHECK_THROWS_AS(measured_profile(trace, "cpu", TimedSteps{}), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace rematch
