@@ -51,7 +51,8 @@ std::unique_ptr<Training> checkpointed_training() {
       "llama_small",
       {{"layers", 2}, {"dim", 32}, {"heads", 2}, {"kv_heads", 1}, {"ffn", 64}, {"tokens", 16}}));
   auto training = std::make_unique<Training>(settings);
-  const Trace trace = record_trace([&] { return training->loss(0); });
+  const Batch batch = training->batch(0);
+  const Trace trace = record_trace([&] { return training->loss(batch); });
   training->clear_gradients();
   const Policy full = std::get<Policy>(parse_policy("full"));
   training->use_plan(std::get<Plan>(resolve(full, trace)), Schedule::kOnDemand);

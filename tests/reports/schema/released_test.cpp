@@ -130,6 +130,32 @@ const std::vector<Format>& formats() {
   return all;
 }
 
+// The path of what `again` lost or changed of `before`, or "". Keys that a later build adds without
+// a new version are not measured in an older file: null, or nothing in a list.
+std::string first_loss(const Json& before, const Json& again, const std::string& path) {
+  if (before.is_object() && again.is_object()) {
+    for (const auto& [key, value] : before.items()) {
+      if (!again.contains(key)) return path + "." + key;
+      const std::string loss = first_loss(value, again.at(key), path + "." + key);
+      if (!loss.empty()) return loss;
+    }
+    for (const auto& [key, value] : again.items()) {
+      const bool nothing = value.is_null() || (value.is_array() && value.empty());
+      if (!before.contains(key) && !nothing) return path + "." + key + " (made up)";
+    }
+    return "";
+  }
+  if (before.is_array() && again.is_array() && before.size() == again.size()) {
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const std::string loss =
+          first_loss(before.at(i), again.at(i), path + "[" + std::to_string(i) + "]");
+      if (!loss.empty()) return loss;
+    }
+    return "";
+  }
+  return before == again ? "" : path;
+}
+
 }  // namespace
 
 TEST_CASE("every kind of file has its released versions listed") {
@@ -157,7 +183,9 @@ TEST_CASE("files of every released version are valid, are read, and lose nothing
       const Json again = format.read_and_write(json);
       for (const auto& [key, value] : json.items()) {
         CAPTURE(key);
-        if (key != "schema") CHECK(again.at(key) == value);
+        if (key == "schema") continue;
+        REQUIRE(again.contains(key));
+        CHECK(first_loss(value, again.at(key), key) == "");
       }
     }
   }
