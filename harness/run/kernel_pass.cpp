@@ -14,26 +14,13 @@
 #include "harness/profile/cupti_session.h"
 #include "harness/profile/kernel_record.h"
 #include "harness/profile/nvtx_marker.h"
-#include "harness/profile/op_call_recorder.h"
+#include "harness/run/recorded_step.h"
 #endif
 
 namespace rematch {
 
 #ifdef REMATCH_CUDA
 namespace {
-
-class RecordedStep final : public StepListener {
- public:
-  explicit RecordedStep(OpCallRecorder& recorder) : recorder_(recorder) {}
-  at::Tensor forward(const std::function<at::Tensor()>& loss) override {
-    const StepPlace::Listening scopes(recorder_.place());
-    return loss();
-  }
-  void after_forward(const at::Tensor&) override { recorder_.forward_done(); }
-
- private:
-  OpCallRecorder& recorder_;
-};
 
 class Steps {
  public:

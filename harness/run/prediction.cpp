@@ -1,8 +1,8 @@
 #include "harness/run/prediction.h"
 
 #include "harness/measure/memory.h"
-#include "harness/measure/memory_probe.h"
 #include "harness/measure/op_counter.h"
+#include "harness/run/probe_listener.h"
 #include "harness/trace/trace_from_record.h"
 #include "harness/trace/tracer.h"
 
@@ -33,20 +33,6 @@ class BothObservers final : public OpObserver {
  private:
   OpObserver& first_;
   OpObserver& second_;
-};
-
-class ProbeListener final : public StepListener {
- public:
-  explicit ProbeListener(MemoryProbe& probe) : probe_(probe) {}
-  void before_step() override { probe_.begin_step(); }
-  at::Tensor forward(const std::function<at::Tensor()>& loss) override {
-    const MemoryProbe::Listening scopes(probe_);
-    return loss();
-  }
-  void after_forward(const at::Tensor&) override { probe_.forward_done(); }
-
- private:
-  MemoryProbe& probe_;
 };
 
 void count_parameter(const at::Tensor& parameter, std::vector<TracedParameters>& kinds) {

@@ -4,6 +4,8 @@
 #include <set>
 #include <string_view>
 
+#include "policies/trace/fresh_bytes.h"
+
 namespace rematch {
 namespace {
 
@@ -13,16 +15,6 @@ constexpr std::size_t kMaxNamesInMessage = 12;
 // is there. wait_tensor returns its argument without saying so.
 bool is_always_executed(const TracedOp& op) {
   return op.is_view || !op.writes.empty() || op.name == "_c10d_functional::wait_tensor";
-}
-
-Bytes fresh_bytes(const Trace& trace, const TracedOp& op) {
-  if (op.is_view) return {};
-  std::set<StorageId> storages;
-  for (ValueId output : op.outputs) storages.insert(trace.values[output].storage);
-  for (const TracedUse& input : op.inputs) storages.erase(trace.values[input.value].storage);
-  Bytes bytes;
-  for (StorageId storage : storages) bytes += trace.storages[storage].bytes;
-  return bytes;
 }
 
 std::string_view without_overload(std::string_view name) { return name.substr(0, name.find('.')); }

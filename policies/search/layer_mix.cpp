@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "policies/search/mix_jobs.h"
+#include "policies/search/thin.h"
 
 namespace rematch {
 namespace {
@@ -54,21 +55,6 @@ void merge(const Labels& a, const Labels& b, Labels& result) {
   }
 }
 
-// Keeps every second label and the last. Returns the most time that this costs.
-std::int64_t thin(Labels& labels) {
-  std::int64_t gap = 0;
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    if (i % 2 == 0 || i + 1 == labels.size()) {
-      labels[kept++] = labels[i];
-    } else {
-      gap = std::max(gap, labels[kept - 1].time - labels[i].time);
-    }
-  }
-  labels.resize(kept);
-  return gap;
-}
-
 class Mixer {
  public:
   Mixer(const MixProblem& problem, std::size_t max_labels)
@@ -102,7 +88,7 @@ class Mixer {
       merge(all, one, merged);
       all.swap(merged);
     }
-    while (all.size() > max_labels_) gap_ += thin(all);
+    while (all.size() > max_labels_) gap_ += thin(all, &Label::time);
     all.shrink_to_fit();
   }
 

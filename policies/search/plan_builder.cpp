@@ -1,24 +1,14 @@
 #include "policies/search/plan_builder.h"
 
 #include <algorithm>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
 #include "policies/search/block_front.h"
+#include "policies/trace/fresh_bytes.h"
 
 namespace rematch {
 namespace {
-
-Bytes fresh_bytes(const Trace& trace, const TracedOp& op) {
-  if (op.is_view) return {};
-  std::set<StorageId> storages;
-  for (ValueId output : op.outputs) storages.insert(trace.values[output].storage);
-  for (const TracedUse& input : op.inputs) storages.erase(trace.values[input.value].storage);
-  Bytes bytes;
-  for (StorageId storage : storages) bytes += trace.storages[storage].bytes;
-  return bytes;
-}
 
 std::string_view reason_of(const TracedOp& op, Treatment treatment) {
   if (treatment == Treatment::kSave) return "in the save set";

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "policies/search/thin.h"
+
 namespace rematch {
 namespace {
 
@@ -92,22 +94,6 @@ void keep_undominated(std::vector<Label>& labels) {
     if (kept == 0 || label.time_ns < labels[kept - 1].time_ns) labels[kept++] = label;
   }
   labels.resize(kept);
-}
-
-// Keeps every second label and the last, so that for each that goes a smaller one stays. Returns
-// the most time that this costs.
-std::int64_t thin(std::vector<Label>& labels) {
-  std::int64_t gap = 0;
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    if (i % 2 == 0 || i + 1 == labels.size()) {
-      labels[kept++] = labels[i];
-    } else {
-      gap = std::max(gap, labels[kept - 1].time_ns - labels[i].time_ns);
-    }
-  }
-  labels.resize(kept);
-  return gap;
 }
 
 SaveSets to_sets(const std::vector<Label>& labels, const History& history, Bytes constants,
@@ -208,7 +194,7 @@ class ClosureProgram {
       std::int64_t worst = 0;
       num_labels = 0;
       for (auto& [state, labels] : states_) {
-        worst = std::max(worst, thin(labels));
+        worst = std::max(worst, thin(labels, &Label::time_ns));
         num_labels += labels.size();
       }
       gap_ += worst;
@@ -243,7 +229,8 @@ class PrefixProgram {
       }
       labels.insert(labels.end(), with_op.begin(), with_op.end());
       keep_undominated(labels);
-      while (labels.size() > std::max<std::size_t>(max_labels_, 2)) gap += thin(labels);
+      while (labels.size() > std::max<std::size_t>(max_labels_, 2))
+        gap += thin(labels, &Label::time_ns);
     }
     return to_sets(labels, history_, prices.of_constants(), gap);
   }

@@ -7,8 +7,8 @@
 
 #include "harness/measure/hash.h"
 #include "harness/measure/memory.h"
-#include "harness/measure/memory_probe.h"
 #include "harness/measure/op_counter.h"
+#include "harness/run/probe_listener.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/families.h"
 #include "policies/catalogue/resolve.h"
@@ -86,20 +86,6 @@ ModelSpec spec_of(const MatrixModel& model) {
   }
   return std::get<ModelSpec>(std::move(spec));
 }
-
-class ProbeListener final : public StepListener {
- public:
-  explicit ProbeListener(MemoryProbe& probe) : probe_(probe) {}
-  void before_step() override { probe_.begin_step(); }
-  at::Tensor forward(const std::function<at::Tensor()>& loss) override {
-    const MemoryProbe::Listening scopes(probe_);
-    return loss();
-  }
-  void after_forward(const at::Tensor&) override { probe_.forward_done(); }
-
- private:
-  MemoryProbe& probe_;
-};
 
 class BitsListener final : public StepListener {
  public:

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string>
 
+#include "tests/support/catch.h"
 #include "tests/support/scratch_folder.h"
 
 // Set by the build; without it the binary is looked up on the path.
@@ -45,6 +46,15 @@ inline Outcome rematch(const std::string& arguments, const std::string& before =
 inline bool is_one_clear_line(const Outcome& outcome) {
   return outcome.out.empty() && outcome.err.rfind("rematch: ", 0) == 0 &&
          outcome.err.find('\n') == outcome.err.size() - 1;
+}
+
+// Exit code 2, and one clear line with `part` in it.
+inline void check_usage_error(const std::string& arguments, const std::string& part) {
+  const Outcome outcome = rematch(arguments);
+  CAPTURE(arguments, outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(is_one_clear_line(outcome));
+  CHECK_THAT(outcome.err, Catch::Contains(part));
 }
 
 }  // namespace rematch::testing

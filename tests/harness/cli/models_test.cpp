@@ -21,14 +21,6 @@ const std::string kTinyLlama =
 const std::string kTinyDit =
     "--model wan_small --layers 2 --dim 32 --heads 2 --ffn 64 --tokens 16 --batch 1 ";
 
-void check_usage_error(const std::string& arguments, const std::string& part) {
-  const Outcome outcome = rematch(arguments);
-  CAPTURE(arguments, outcome.err);
-  CHECK(outcome.code == 2);
-  CHECK(is_one_clear_line(outcome));
-  CHECK_THAT(outcome.err, Catch::Contains(part));
-}
-
 TEST_CASE("a model's trace makes the same plan as the model itself") {
   const ScratchFolder scratch;
   const std::string trace = scratch.file("trace.json");

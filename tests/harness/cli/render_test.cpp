@@ -17,14 +17,6 @@ std::string write_report(const ScratchFolder& scratch, const std::string& name) 
   return file;
 }
 
-void check_usage_error(const std::string& arguments, const std::string& part) {
-  const Outcome outcome = rematch(arguments);
-  CAPTURE(arguments, outcome.err);
-  CHECK(outcome.code == 2);
-  CHECK(is_one_clear_line(outcome));
-  CHECK_THAT(outcome.err, Catch::Contains(part));
-}
-
 TEST_CASE("a report becomes a page, on stdout or in a file") {
   const ScratchFolder scratch;
   const std::string report = write_report(scratch, "r.json");

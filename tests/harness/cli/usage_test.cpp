@@ -6,14 +6,6 @@
 namespace rematch::testing {
 namespace {
 
-void check_usage_error(const std::string& arguments, const std::string& part) {
-  const Outcome outcome = rematch(arguments);
-  CAPTURE(arguments, outcome.err);
-  CHECK(outcome.code == 2);
-  CHECK(is_one_clear_line(outcome));
-  CHECK_THAT(outcome.err, Catch::Contains(part));
-}
-
 TEST_CASE("help goes to stdout with examples, for the tool and each subcommand") {
   const Outcome help = rematch("--help");
   CHECK(help.code == 0);

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "harness/profile/kernel_record.h"
-#include "harness/run/training.h"
+#include "harness/run/recorded_step.h"
 #include "harness/trace/tracer.h"
 #include "models/preset/preset.h"
 #include "policies/catalogue/catalogue.h"
@@ -29,19 +29,6 @@ struct Notes final : LaunchMarker {
     most_open = std::max(most_open, ++open);
   }
   void end() override { --open; }
-};
-
-class RecordedStep final : public StepListener {
- public:
-  explicit RecordedStep(OpCallRecorder& recorder) : recorder_(recorder) {}
-  at::Tensor forward(const std::function<at::Tensor()>& loss) override {
-    const StepPlace::Listening scopes(recorder_.place());
-    return loss();
-  }
-  void after_forward(const at::Tensor&) override { recorder_.forward_done(); }
-
- private:
-  OpCallRecorder& recorder_;
 };
 
 // Two layers of a small Llama, both checkpointed whole.

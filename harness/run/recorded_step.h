@@ -1,0 +1,25 @@
+// A step whose op calls a recorder writes down: scopes while forward runs, and where backward
+// begins.
+#pragma once
+
+#include <functional>
+
+#include "harness/profile/op_call_recorder.h"
+#include "harness/run/training.h"
+
+namespace rematch {
+
+class RecordedStep final : public StepListener {
+ public:
+  explicit RecordedStep(OpCallRecorder& recorder) : recorder_(recorder) {}
+  at::Tensor forward(const std::function<at::Tensor()>& loss) override {
+    const StepPlace::Listening scopes(recorder_.place());
+    return loss();
+  }
+  void after_forward(const at::Tensor&) override { recorder_.forward_done(); }
+
+ private:
+  OpCallRecorder& recorder_;
+};
+
+}  // namespace rematch

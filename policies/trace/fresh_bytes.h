@@ -1,0 +1,13 @@
+// What an op adds to the bytes that are there.
+#pragma once
+
+#include "policies/trace/bytes.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// Bytes of the op's outputs in storages that none of its inputs has: 0 for views and for what is
+// written in place.
+Bytes fresh_bytes(const Trace& trace, const TracedOp& op);
+
+}  // namespace rematch
