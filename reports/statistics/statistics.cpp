@@ -164,7 +164,10 @@ double median_absolute_deviation(const std::vector<double>& samples) {
 }
 
 Estimate median_over_blocks(const Blocks& blocks) {
-  return median_with_interval(block_medians(blocks));
+  Estimate estimate = median_with_interval(block_medians(blocks));
+  // Three blocks far apart give a half width above the median itself, and no time is below 0.
+  if (estimate.interval) estimate.interval->low = std::max(0.0, estimate.interval->low);
+  return estimate;
 }
 
 Estimate ratio_of_medians(const Blocks& numerator, const Blocks& denominator) {
@@ -245,7 +248,8 @@ RatioVerdict judge_ratio(const Estimate& ratio, double floor) {
   const double low = 1 / high;
   if (ratio.interval->low > high) return RatioVerdict::kSlower;
   if (ratio.interval->high < low) return RatioVerdict::kFaster;
-  if (ratio.interval->low >= low && ratio.interval->high <= high) return RatioVerdict::kSame;
+  const bool is_inside = ratio.interval->low >= low && ratio.interval->high <= high;
+  if (is_inside && floor <= kWidestSame) return RatioVerdict::kSame;
   return RatioVerdict::kUnsure;
 }
 

@@ -34,7 +34,8 @@ double median_absolute_deviation(const std::vector<double>& samples);  // not sc
 // Linear between order statistics; `fraction` in [0, 1].
 double quantile(std::vector<double> samples, double fraction);
 
-// Median of the block medians. Every block must hold a sample.
+// Median of the block medians, and an interval within [0, inf). Every block must hold a sample, and
+// samples are not below 0.
 Estimate median_over_blocks(const Blocks& blocks);
 
 // Ratio of the medians of two arms that ran apart; blocks do not correspond.
@@ -65,8 +66,12 @@ enum class RatioVerdict : std::uint8_t { kFaster, kSlower, kSame, kUnsure };
 // machine differ by about as much.
 inline constexpr double kSmallestDifference = 0.01;
 
+// A control that strays further than this shows a machine on which nothing can be called the same.
+inline constexpr double kWidestSame = 0.05;
+
 // Where the interval lies against 1 give or take `floor`: above it whole, below it whole, inside
-// it whole; anything else, and no interval, is unsure. `floor` grows with an A/A control.
+// it whole while `floor` is at most kWidestSame; anything else, and no interval, is unsure. `floor`
+// grows with an A/A control.
 RatioVerdict judge_ratio(const Estimate& ratio, double floor = kSmallestDifference);
 
 // The floor that an A/A control of the same session asks for: how far its interval strays from 1,

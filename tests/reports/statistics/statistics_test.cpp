@@ -97,6 +97,13 @@ TEST_CASE("one slow process of seven does not move the median by more than the o
   CHECK(median_over_blocks(blocks).value == Approx(100).epsilon(0.02));
 }
 
+TEST_CASE("blocks far apart give no time below zero") {
+  const Estimate estimate = median_over_blocks({{10}, {70}, {190}});
+  REQUIRE(estimate.interval);
+  CHECK(estimate.interval->low == 0);
+  CHECK(estimate.interval->high > 190);
+}
+
 // Each block climbs from 100 to 120: the first third's median is about 103, the last's 117.
 TEST_CASE("drift is the last third over the first and is named") {
   Blocks rising;
@@ -157,6 +164,9 @@ TEST_CASE("a verdict needs its interval whole on one side of the floor") {
       {{1.00, Interval{0.995, 1.005}}, 0.01, RatioVerdict::kSame},
       {{1.00, Interval{0.5, 2.0}}, 0.01, RatioVerdict::kUnsure},
       {{1.00, std::nullopt}, 0.01, RatioVerdict::kUnsure},
+      {{1.02, Interval{1.00, 1.04}}, kWidestSame, RatioVerdict::kSame},
+      {{1.02, Interval{1.00, 1.04}}, 0.06, RatioVerdict::kUnsure},
+      {{1.36, Interval{1.05, 1.75}}, 7.0, RatioVerdict::kUnsure},
   };
   for (const Row& row : rows) {
     CAPTURE(row.ratio.value, row.floor);
