@@ -7,6 +7,9 @@
 namespace rematch {
 namespace {
 
+// A plan has a hash, and beyond this canonical JSON has no exact numbers.
+constexpr std::int64_t kLargestExact = std::int64_t{1} << 53;
+
 constexpr std::string_view kKind = "plan";
 constexpr int kMajor = 1;
 constexpr std::string_view kSchema = "rematch.plan/1.0";
@@ -71,7 +74,7 @@ PlannedOp op_from_json(const JsonField& field) {
   PlannedOp op;
   op.name = field.at("name").string();
   op.scope = field.at("scope").string();
-  op.bytes = {field.at("bytes").integer(0)};
+  op.bytes = {field.at("bytes").integer(0, kLargestExact)};
   op.treatment = treatment_from_json(field.at("treatment"));
   op.reason = field.at("reason").string();
   if (const auto dead = field.find("dead_save")) op.dead_save = dead->boolean();
@@ -161,7 +164,7 @@ Plan plan_from_json(const Json& json) {
   const JsonField dimensions = root.at("dimensions");
   dimensions.require_object();
   for (const auto& [name, value] : dimensions.json().items()) {
-    plan.dimensions[name] = dimensions.at(name).integer();
+    plan.dimensions[name] = dimensions.at(name).integer(-kLargestExact, kLargestExact);
   }
   plan.dtype = root.at("dtype").string();
   plan.trace_sha256 = root.at("trace_sha256").string();

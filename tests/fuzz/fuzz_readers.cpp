@@ -9,6 +9,7 @@
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
 #include "policies/plan/selector.h"
+#include "policies/search/front_json.h"
 #include "policies/trace/file.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
@@ -71,6 +72,7 @@ const std::map<std::string, Use>& readers() {
       {"profile", [](const Json& json) { profile_problem(profile_from_json(json), toy()); }},
       {"plan", use_plan},
       {"policy", use_policy},
+      {"front", [](const Json& json) { front_to_json(front_from_json(json)); }},
       {"point", [](const Json& json) { point_file_to_json(point_file_from_json(json)); }},
       {"report", use_report},
       {"compare",

@@ -7,6 +7,7 @@
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
 #include "policies/plan/selector.h"
+#include "policies/search/front_json.h"
 #include "policies/trace/file.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
@@ -35,6 +36,17 @@ Trace small_trace(std::uint32_t seed) {
                       {.layers = 2, .block_types = 2, .ops_per_block = 5, .ops_outside_blocks = 2});
 }
 
+FrontRecord small_front() {
+  const Trace trace = small_trace(3);
+  const Profile profile = made_up_profile(trace, 3);
+  FrontSearch search(trace, profile, {});
+  FrontRecord record = make_front_record(trace, profile, OptimizerModel::kAdamW);
+  record.front = search.front(3, {});
+  record.budget = search.lowest().figures.peak;
+  record.answer = search.fastest_within(*record.budget);
+  return record;
+}
+
 std::vector<Format> formats() {
   const Trace toy = toy_llama({.layers = 2});
   const Policy save_mm = std::get<Policy>(parse_policy("save_mm"));
@@ -53,6 +65,8 @@ std::vector<Format> formats() {
              plan_to_json(read);
              plan_effect_json(read);
            }},
+          {"front", front_to_json(small_front()),
+           [](const Json& json) { front_to_json(front_from_json(json)); }},
           {"policy", policy_to_json(save_mm), [toy](const Json& json) {
              const Policy read = policy_from_json(json);
              policy_to_json(read);

@@ -101,6 +101,39 @@ void check_against_all(const RegionGraph& graph, const SaveSetCosts& costs) {
   check_gaps(thinned, all);
 }
 
+// Else the agreement above says less than it seems to.
+TEST_CASE("random blocks have all that makes save sets hard") {
+  int num_several_outputs = 0;
+  int num_views = 0;
+  int num_in_place = 0;
+  int num_shared_inputs = 0;
+  int num_undemanded = 0;
+  int most_own = 0;
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(150); ++seed) {
+    const std::optional<RegionGraph> graph = random_block(seed);
+    if (!graph) continue;
+    const SaveSetCosts costs = random_costs(*graph, seed, Schedule::kOnDemand);
+    std::vector<int> num_readers(graph->values.size(), 0);
+    int num_own = 0;
+    for (std::size_t op = 0; op < graph->ops.size(); ++op) {
+      const RegionOp& described = graph->ops[op];
+      num_several_outputs += described.outputs.size() > 1 ? 1 : 0;
+      num_views += described.is_view ? 1 : 0;
+      num_in_place += described.writes.empty() ? 0 : 1;
+      num_undemanded += testing::is_demanded(*graph, costs, static_cast<int>(op)) ? 0 : 1;
+      for (const RegionUse& read : described.reads) ++num_readers[read.value];
+      num_own += described.is_view || !described.writes.empty() ? 0 : 1;
+    }
+    for (int readers : num_readers) num_shared_inputs += readers > 1 ? 1 : 0;
+    most_own = std::max(most_own, num_own);
+  }
+  for (int number :
+       {num_several_outputs, num_views, num_in_place, num_shared_inputs, num_undemanded}) {
+    CHECK(number > 20);
+  }
+  CHECK(most_own == kMostOps);
+}
+
 TEST_CASE("the block front is that of all save sets on demand") {
   int num_blocks = 0;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(150); ++seed) {
