@@ -22,8 +22,12 @@ struct ToySizes {
 // op each, its last op is the residual add, in no inner scope.
 Trace toy_llama(const ToySizes& sizes = {});
 
-// The same with biased linears (aten::addmm, no aten::mm in the blocks), for messages about
-// selectors that match nothing.
+// Blocks of three kinds in turn: attention and ffn as in toy_llama; attention and "moe", where each
+// token goes to two of four experts; attention, "cross_attention" over a text of 512 tokens, ffn.
+Trace toy_three_kinds(const ToySizes& sizes = {});
+
+// The same as toy_llama with biased linears (aten::addmm, no aten::mm in the blocks), for messages
+// about selectors that match nothing.
 Trace toy_biased(const ToySizes& sizes = {});
 
 }  // namespace rematch::testing
