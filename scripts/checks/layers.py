@@ -33,6 +33,7 @@ PARTS = {
                            ["json", "openssl"]),
     "policies/search": (["policies/trace", "policies/plan", "policies/predict"],
                         ["json", "openssl"]),
+    "policies/planners": (["policies/trace", "policies/plan", "policies/predict", "policies/catalogue"], ["json"]),
     "reports": (["policies"], ["json", "valijson"]),
     "models/scope": ([], []),
     "models/preset": (["policies/plan", "policies/trace"], []),  # a bad dimension is a value; did you mean

@@ -1,0 +1,165 @@
+#include "policies/planners/knapsack.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+
+namespace rematch {
+namespace {
+
+// Python's round(): halves to the even neighbour, which is also the default of nearbyint().
+std::int64_t quantized(double memory) {
+  constexpr double kSteps = 10'000;
+  return static_cast<std::int64_t>(std::nearbyint(memory * kSteps));
+}
+
+// A set of items: what it holds and is worth, and how it came to be.
+struct Label {
+  double memory = 0;
+  double runtime = 0;
+  int last = -1;  // index into the list of additions
+};
+
+struct Addition {
+  int before = -1;
+  int item = 0;
+};
+
+// By memory ascending, runtimes ascending: merges the labels with those that have the item too.
+std::vector<Label> with_item(const std::vector<Label>& labels, const KnapsackItem& item, int index,
+                             double budget, std::vector<Addition>& additions) {
+  std::vector<Label> merged;
+  merged.reserve(2 * labels.size());
+  double best = -1;
+  const auto keep = [&](const Label& label) {
+    if (label.runtime <= best) return;
+    best = label.runtime;
+    merged.push_back(label);
+  };
+  const auto added = [&](const Label& label) {
+    return Label{label.memory + item.memory, label.runtime + item.runtime, label.last};
+  };
+  std::size_t with = 0;
+  std::size_t without = 0;
+  while (with < labels.size() || without < labels.size()) {
+    const bool can_add = with < labels.size() && added(labels[with]).memory <= budget;
+    if (!can_add && without == labels.size()) break;
+    if (!can_add ||
+        (without < labels.size() && labels[without].memory <= added(labels[with]).memory)) {
+      keep(labels[without++]);
+      continue;
+    }
+    Label label = added(labels[with++]);
+    if (label.runtime <= best) continue;
+    additions.push_back({label.last, index});
+    label.last = static_cast<int>(additions.size()) - 1;
+    keep(label);
+  }
+  return merged;
+}
+
+// Items by worth for memory, and what the first so many of them hold and are worth together.
+class Order {
+ public:
+  explicit Order(const std::vector<KnapsackItem>& items) : items_(items), places_(items.size()) {
+    std::iota(places_.begin(), places_.end(), 0);
+    const auto worth = [&](int index) {
+      const KnapsackItem& item = items[index];
+      return item.memory > 0 ? item.runtime / item.memory : std::numeric_limits<double>::infinity();
+    };
+    std::stable_sort(places_.begin(), places_.end(),
+                     [&](int a, int b) { return worth(a) > worth(b); });
+    sums_.emplace_back();
+    for (int index : places_) {
+      sums_.push_back(
+          {sums_.back().memory + items[index].memory, sums_.back().runtime + items[index].runtime});
+    }
+  }
+
+  int operator[](std::size_t place) const { return places_[place]; }
+
+  // The most that items from `place` on are worth in so much memory, were they divisible.
+  double bound(std::size_t place, double memory) const {
+    const double full = sums_[place].memory + memory;
+    const auto after =
+        std::upper_bound(sums_.begin() + static_cast<std::ptrdiff_t>(place), sums_.end(), full,
+                         [](double limit, const KnapsackItem& sum) { return limit < sum.memory; });
+    const KnapsackItem& fitting = *(after - 1);
+    double runtime = fitting.runtime - sums_[place].runtime;
+    if (after != sums_.end()) {
+      const KnapsackItem& next =
+          items_[places_[static_cast<std::size_t>(after - sums_.begin()) - 1]];
+      runtime += next.runtime * (full - fitting.memory) / next.memory;
+    }
+    return runtime;
+  }
+
+ private:
+  const std::vector<KnapsackItem>& items_;
+  std::vector<int> places_;
+  std::vector<KnapsackItem> sums_;
+};
+
+// Of filling the budget in that order.
+double greedy_runtime(const std::vector<KnapsackItem>& items, const Order& order, double budget) {
+  double runtime = 0;
+  for (std::size_t place = 0; place < items.size(); ++place) {
+    const KnapsackItem& item = items[order[place]];
+    if (item.memory > budget) continue;
+    budget -= item.memory;
+    runtime += item.runtime;
+  }
+  return runtime;
+}
+
+}  // namespace
+
+std::vector<int> dp_knapsack(const std::vector<KnapsackItem>& items, double budget) {
+  const std::int64_t capacity = quantized(budget);
+  const auto width = static_cast<std::size_t>(capacity) + 1;
+  std::vector<std::vector<float>> best = {std::vector<float>(width, 0.0F)};
+  for (const KnapsackItem& item : items) {
+    const std::vector<float>& before = best.back();
+    std::vector<float> after = before;
+    const auto runtime = static_cast<float>(item.runtime);
+    const auto memory = static_cast<std::size_t>(quantized(item.memory));
+    for (std::size_t held = memory; held < width; ++held) {
+      const float saved = before[held - memory] + runtime;
+      after[held] = memory == 0 ? saved : std::max(before[held], saved);
+    }
+    best.push_back(std::move(after));
+  }
+  std::vector<int> saved;
+  std::size_t held = width - 1;
+  for (std::size_t i = items.size(); i > 0; --i) {
+    if (best[i][held] == best[i - 1][held]) continue;
+    saved.push_back(static_cast<int>(i) - 1);
+    held -= static_cast<std::size_t>(quantized(items[i - 1].memory));
+  }
+  std::reverse(saved.begin(), saved.end());
+  return saved;
+}
+
+std::vector<int> best_knapsack(const std::vector<KnapsackItem>& items, double budget) {
+  constexpr double kRounding = 1e-9;
+  const Order order(items);
+  const double least = greedy_runtime(items, order, budget) * (1 - kRounding);
+  std::vector<Label> labels = {{}};
+  std::vector<Addition> additions;
+  for (std::size_t place = 0; place < items.size(); ++place) {
+    labels = with_item(labels, items[order[place]], order[place], budget, additions);
+    std::erase_if(labels, [&](const Label& label) {
+      return label.runtime + order.bound(place + 1, budget - label.memory) < least;
+    });
+  }
+  std::vector<int> saved;
+  for (int last = labels.back().last; last >= 0; last = additions[last].before) {
+    saved.push_back(additions[last].item);
+  }
+  std::sort(saved.begin(), saved.end());
+  return saved;
+}
+
+}  // namespace rematch

@@ -1,0 +1,21 @@
+// Two lines that meet, through points, with the least sum of squares. Inside this folder.
+#pragma once
+
+#include <vector>
+
+namespace rematch {
+
+struct FittedLine {
+  double slope = 0;
+  double intercept = 0;
+};
+
+struct FittedPoint {
+  double x = 0;
+  double y = 0;
+};
+
+// `points` by x, ascending, at least two with different x. One line for fewer than four points.
+std::vector<FittedLine> fit_two_lines(const std::vector<FittedPoint>& points);
+
+}  // namespace rematch

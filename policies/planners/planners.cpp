@@ -1,0 +1,111 @@
+#include "policies/planners/planners.h"
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/planners/memory_budget.h"
+#include "policies/planners/sac_plan.h"
+#include "policies/trace/in_quotes.h"
+
+namespace rematch {
+namespace {
+
+using Resolved = std::variant<Plan, Rejected>;
+
+struct Planner {
+  std::string_view name;
+  Resolved (*plan)(const Trace& trace, const Profile& profile, double budget);
+};
+
+constexpr std::array<Planner, 3> kPlanners = {
+    Planner{"pytorch_dp",
+            [](const Trace& trace, const Profile& profile, double budget) {
+              return plan_for_memory_budget(trace, profile, budget, KnapsackSolver::kDp);
+            }},
+    Planner{"pytorch_ilp",
+            [](const Trace& trace, const Profile& profile, double budget) {
+              return plan_for_memory_budget(trace, profile, budget, KnapsackSolver::kIlp);
+            }},
+    Planner{"sac_ilp", plan_by_sac}};
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t";
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+// At commas outside brackets.
+std::vector<std::string_view> parts_of(std::string_view list) {
+  std::vector<std::string_view> parts;
+  std::size_t start = 0;
+  int depth = 0;
+  for (std::size_t i = 0; i <= list.size(); ++i) {
+    if (i < list.size() && (list[i] == '(' || list[i] == '[')) ++depth;
+    if (i < list.size() && (list[i] == ')' || list[i] == ']')) --depth;
+    if (i < list.size() && (list[i] != ',' || depth > 0)) continue;
+    parts.push_back(trimmed(list.substr(start, i - start)));
+    start = i + 1;
+  }
+  return parts;
+}
+
+// Nothing: it is no planner's name.
+std::optional<Resolved> resolve_planner(std::string_view call, const Trace& trace,
+                                        const Profile& profile) {
+  for (const Planner& planner : kPlanners) {
+    if (!call.starts_with(planner.name)) continue;
+    const std::string_view rest = call.substr(planner.name.size());
+    if (!rest.empty() && rest.front() != '(') continue;
+    double budget = 0;
+    const bool is_call = rest.size() > 2 && rest.back() == ')';
+    const std::string_view number = is_call ? trimmed(rest.substr(1, rest.size() - 2)) : rest;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), budget);
+    if (!is_call || error != std::errc() || end != number.data() + number.size()) {
+      const std::string name(planner.name);
+      return Rejected{name + " needs a budget from 0 to 1: write " + name + "(0.5), not " +
+                      in_quotes(call)};
+    }
+    return planner.plan(trace, profile, budget);
+  }
+  return std::nullopt;
+}
+
+Resolved resolve_policy(std::string_view call, const Trace& trace) {
+  auto policy = parse_policy(call);
+  if (auto* rejected = std::get_if<Rejected>(&policy)) return std::move(*rejected);
+  return resolve(std::get<Policy>(policy), trace, NoEffect::kAllow);
+}
+
+}  // namespace
+
+std::variant<std::vector<Plan>, Rejected> resolve_baselines(std::string_view list,
+                                                            const Trace& trace,
+                                                            const Profile& profile) {
+  std::vector<Plan> plans;
+  for (std::string_view call : parts_of(list)) {
+    auto planned = resolve_planner(call, trace, profile);
+    Resolved plan = planned ? std::move(*planned) : resolve_policy(call, trace);
+    if (auto* rejected = std::get_if<Rejected>(&plan)) return std::move(*rejected);
+    plans.push_back(std::get<Plan>(std::move(plan)));
+  }
+  return plans;
+}
+
+std::vector<Plan> planner_baselines(const Trace& trace, const Profile& profile) {
+  constexpr std::array<double, 7> kBudgets = {0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9};
+  std::vector<Plan> plans;
+  for (const Planner& planner : kPlanners) {
+    for (double budget : kBudgets) {
+      Resolved plan = planner.plan(trace, profile, budget);
+      if (auto* found = std::get_if<Plan>(&plan)) plans.push_back(std::move(*found));
+    }
+  }
+  return plans;
+}
+
+}  // namespace rematch

@@ -1,0 +1,136 @@
+// What PyTorch's planners make of a small Llama: plans of growing budgets, and none that the search
+// does not match.
+#include <variant>
+
+#include "policies/planners/memory_budget.h"
+#include "policies/planners/min_cut.h"
+#include "policies/planners/planners.h"
+#include "policies/planners/sac_plan.h"
+#include "policies/predict/held.h"
+#include "policies/search/front.h"
+#include "tests/support/catch.h"
+#include "tests/support/made_up_profile.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch {
+namespace {
+
+Trace small_llama() { return testing::toy_llama({.layers = 4, .tokens = 64}); }
+
+std::int64_t num_saves(const Plan& plan) {
+  std::int64_t count = 0;
+  for (const PlannedRegion& region : plan.regions) {
+    for (const PlannedOp& op : plan.types[static_cast<std::size_t>(region.type)].ops) {
+      count += op.treatment == Treatment::kSave ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+// Source 0, sink 3; 5 into 1 and 4 into 2, of which 3 and 2 come out, and 1 from 1 to 2: 3 + 2
+// leave, and what is cut are the edges into the sink.
+TEST_CASE("a minimum cut takes the smallest edges") {
+  MinCut cut(4);
+  cut.add_edge(0, 1, 5);
+  cut.add_edge(0, 2, 4);
+  cut.add_edge(1, 2, 1);
+  cut.add_edge(1, 3, 3);
+  cut.add_edge(2, 3, 2);
+  CHECK(cut.source_side(0, 3) == std::vector<bool>{true, true, true, false});
+  MinCut row(3);
+  row.add_edge(0, 1, 2);
+  row.add_edge(1, 2, 2);
+  CHECK(row.source_side(0, 2) == std::vector<bool>{true, false, false});  // nearest to the source
+}
+
+TEST_CASE("a memory budget of nothing recomputes all, and a larger one saves more") {
+  const Trace trace = small_llama();
+  const Profile profile = testing::made_up_profile(trace, 1);
+  for (const KnapsackSolver solver : {KnapsackSolver::kDp, KnapsackSolver::kIlp}) {
+    Bytes held;
+    for (const double budget : {0.0, 0.1, 0.3, 0.6, 1.0}) {
+      CAPTURE(budget);
+      const Plan plan = std::get<Plan>(plan_for_memory_budget(trace, profile, budget, solver));
+      CHECK(plan.regions.size() == 4);
+      const Bytes now = held_after_forward(trace, plan).total();
+      CHECK(now >= held);
+      held = now;
+      if (budget == 0) CHECK(num_saves(plan) == 0);
+    }
+    const Plan all = std::get<Plan>(plan_for_memory_budget(trace, profile, 1, solver));
+    CHECK(num_saves(all) > 4 * 4);
+  }
+}
+
+TEST_CASE("planners refuse budgets that are no share") {
+  const Trace trace = small_llama();
+  const Profile profile = testing::made_up_profile(trace, 1);
+  for (const double budget : {-0.1, 1.1, std::nan("")}) {
+    const auto dp = plan_for_memory_budget(trace, profile, budget, KnapsackSolver::kDp);
+    CHECK(std::holds_alternative<Rejected>(dp));
+    CHECK(std::holds_alternative<Rejected>(plan_by_sac(trace, profile, budget)));
+  }
+  CHECK(std::holds_alternative<Rejected>(plan_by_sac(trace, profile, 0.01)));
+}
+
+TEST_CASE("baselines are planners and policies by name, and what is neither is refused") {
+  const Trace trace = small_llama();
+  const Profile profile = testing::made_up_profile(trace, 1);
+  const auto plans_of = [&](const char* list) { return resolve_baselines(list, trace, profile); };
+  const auto plans = plans_of("pytorch_dp(0.5), skip_list([0,2]),sac_ilp(0.9),pytorch_ilp(1)");
+  REQUIRE(std::holds_alternative<std::vector<Plan>>(plans));
+  std::vector<std::string> names;
+  for (const Plan& plan : std::get<std::vector<Plan>>(plans)) names.push_back(plan.policy);
+  CHECK(names == std::vector<std::string>{"pytorch_dp(0.5)", "skip_list([0,2])", "sac_ilp(0.9)",
+                                          "pytorch_ilp(1)"});
+  for (const char* wrong : {"pytorch_dp", "pytorch_dp()", "pytorch_dp(much)", "pytorch_dp(2)",
+                            "pytorch_dpx(0.5)", "full,nonsense", ""}) {
+    CAPTURE(wrong);
+    const auto refused = plans_of(wrong);
+    REQUIRE(std::holds_alternative<Rejected>(refused));
+    CHECK_FALSE(std::get<Rejected>(refused).message.empty());
+  }
+  CHECK(std::get<Rejected>(plans_of("pytorch_dp(much)")).message ==
+        "pytorch_dp needs a budget from 0 to 1: write pytorch_dp(0.5), not 'pytorch_dp(much)'");
+  CHECK(planner_baselines(trace, profile).size() >= 14);
+}
+
+TEST_CASE("sac_ilp checkpoints nothing at its own peak, and blocks below it") {
+  const Trace trace = small_llama();
+  const Profile profile = testing::made_up_profile(trace, 1);
+  CHECK(std::get<Plan>(plan_by_sac(trace, profile, 1)).regions.empty());
+  bool some = false;
+  for (const double budget : {0.95, 0.9, 0.85, 0.8, 0.7}) {
+    const auto plan = plan_by_sac(trace, profile, budget);
+    if (const auto* found = std::get_if<Plan>(&plan)) some |= !found->regions.empty();
+  }
+  CHECK(some);
+}
+
+TEST_CASE("the search has a point that is no worse than each of PyTorch's planners'") {
+  const Trace trace = small_llama();
+  const Profile profile = testing::made_up_profile(trace, 1);
+  std::vector<Plan> plans;
+  for (const double budget : {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}) {
+    for (auto& plan : {plan_for_memory_budget(trace, profile, budget, KnapsackSolver::kDp),
+                       plan_for_memory_budget(trace, profile, budget, KnapsackSolver::kIlp),
+                       plan_by_sac(trace, profile, budget)}) {
+      if (const auto* found = std::get_if<Plan>(&plan)) plans.push_back(*found);
+    }
+  }
+  CHECK(plans.size() > 20);
+  for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+    CAPTURE(to_string(schedule));
+    SearchSpace space;
+    space.schedule = schedule;
+    space.resolution_ratio = 0;
+    FrontSearch search(trace, profile, space);
+    for (const Baseline& baseline : search.front(16, plans).baselines) {
+      CAPTURE(baseline.point.plan.policy);
+      CHECK(baseline.is_matched);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rematch
