@@ -183,7 +183,7 @@ std::variant<Plan, Rejected> plan_for_memory_budget(const Trace& trace, const Pr
   const std::vector<ItemOfBlock> items = all_items(trace, blocks);
   std::vector<KnapsackItem> knapsack;
   for (const ItemOfBlock& item : items) {
-    const auto op = static_cast<std::size_t>(regions.ranges[item.block].first + item.op);
+    const OpId op = regions.ranges[item.block].first + item.op;
     const std::chrono::duration<double, std::milli> time = profile.forward[op];
     knapsack.push_back({static_cast<double>(item.bytes.count) /
                             static_cast<double>(std::max<std::int64_t>(1, unit.count)),

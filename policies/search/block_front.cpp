@@ -26,6 +26,35 @@ void thin(std::vector<SaveSet>& sets, std::chrono::nanoseconds slack) {
   sets = std::move(kept);
 }
 
+// Drops sets above a line between two others. Returns by how much the fastest dropped one is faster
+// than the one before it that stays.
+std::chrono::nanoseconds keep_hull(std::vector<SaveSet>& sets) {
+  const auto lies_above = [&](const SaveSet& before, const SaveSet& set, const SaveSet& after) {
+    const auto slope = [](const SaveSet& from, const SaveSet& to) {
+      return static_cast<double>((to.recompute - from.recompute).count()) /
+             static_cast<double>((to.saved - from.saved).count);
+    };
+    return slope(before, set) >= slope(before, after);
+  };
+  std::vector<std::size_t> hull;
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    while (hull.size() >= 2 &&
+           lies_above(sets[hull[hull.size() - 2]], sets[hull.back()], sets[i])) {
+      hull.pop_back();
+    }
+    hull.push_back(i);
+  }
+  std::chrono::nanoseconds gap{};
+  std::vector<SaveSet> kept;
+  for (std::size_t corner = 0; corner < hull.size(); ++corner) {
+    const std::size_t end = corner + 1 < hull.size() ? hull[corner + 1] : sets.size();
+    gap = std::max(gap, sets[hull[corner]].recompute - sets[end - 1].recompute);
+    kept.push_back(std::move(sets[hull[corner]]));
+  }
+  sets = std::move(kept);
+  return gap;
+}
+
 // Points that no other is at least as good as, each once.
 class Archive {
  public:
@@ -78,7 +107,8 @@ BlockFront FrontFinder::find() {
   BlockFront front;
   front.transient_bound = transient_bound();
   SaveSets sets = find_save_sets(graph_, costs_, limits_.max_labels);
-  const std::chrono::nanoseconds gap = sets.time_gap;
+  std::chrono::nanoseconds gap = sets.time_gap;
+  if (limits_.hull_only) gap += keep_hull(sets.sets);
   front.time_gap = gap;
   if (limits_.time_slack.count() > 0) thin(sets.sets, limits_.time_slack);
   Bytes highest = front.transient_bound;
@@ -95,7 +125,7 @@ BlockFront FrontFinder::find() {
   }
   const std::vector<int> ops = savable_ops(graph_, costs_);
   if (highest > front.transient_bound || front.time_gap.count() > 0) {
-    if (ops.size() <= limits_.max_tried_ops) {
+    if (ops.size() <= limits_.max_tried_ops && !limits_.hull_only) {
       try_all(ops);
       front.time_gap = {};
     } else {

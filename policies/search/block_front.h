@@ -42,6 +42,9 @@ struct BlockFrontLimits {
   std::size_t max_labels = kMaxSaveSetLabels;
   std::size_t max_tried_ops = 10;       // up to so many savable ops all save sets are tried
   std::size_t max_simulations = 1'000;  // of single changes
+  // Only save sets on the convex hull of saved bytes and recompute time; time_gap counts the
+  // others.
+  bool hull_only = false;
   // A point that is less than this faster than a smaller one is left out; time_gap counts it.
   std::chrono::nanoseconds time_slack{};
 };

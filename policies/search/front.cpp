@@ -56,6 +56,13 @@ class FrontSearch::Plans {
   std::size_t size() const { return mixed_.points.size(); }
   const StretchOptions& options() const { return options_; }
   const MixFront& mixed() const { return mixed_; }
+  // Each block may lack an option.
+  std::chrono::nanoseconds time_gap() const {
+    const auto num_blocks =
+        std::count_if(map_.stretches.begin(), map_.stretches.end(),
+                      [](const Stretch& stretch) { return stretch.scope != kNone; });
+    return mixed_.time_gap + num_blocks * options_.time_gap;
+  }
   const SearchSpace& space() const { return space_; }
 
   const FrontPoint& point(std::size_t index) {
@@ -168,7 +175,7 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
   Front front;
   front.schedule = plans_->space().schedule;
   front.num_plans_found = plans_->size();
-  front.time_gap = plans_->mixed().time_gap;
+  front.time_gap = plans_->time_gap();
   front.transient_gap = plans_->options().transient_gap;
   front.nothing_recomputed = plans_->nothing_recomputed();
   std::vector<PlanePoint> plane;

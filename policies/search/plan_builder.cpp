@@ -27,7 +27,7 @@ PlanBuilder::PlanBuilder(const Trace& trace, const StretchMap& map, const Stretc
       space_(space),
       trace_sha256_(rematch::trace_sha256(trace)) {}
 
-Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) const {
+Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) {
   Plan plan;
   plan.policy = std::move(name);
   plan.model = trace_.model;
@@ -46,10 +46,10 @@ Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) const {
       for (int i = first; i <= last; ++i) {
         planned.layers.push_back(trace_.blocks[map_.stretches[i].block].index);
       }
-      RegionType type = type_of(range, region, first);
+      const RegionType& type = type_of(range, region, first, last);
       const auto same = std::find(plan.types.begin(), plan.types.end(), type);
       planned.type = static_cast<int>(same - plan.types.begin());
-      if (same == plan.types.end()) plan.types.push_back(std::move(type));
+      if (same == plan.types.end()) plan.types.push_back(type);
       plan.regions.push_back(std::move(planned));
     }
     first = last + 1;
@@ -78,8 +78,18 @@ PlanBuilder::Place PlanBuilder::place_of(OpRange range, int first, int last) con
   return place;
 }
 
-RegionType PlanBuilder::type_of(OpRange range, const PickedRegion& region, int first) const {
-  const RegionGraph graph = make_region_graph(trace_, range);
+const RegionType& PlanBuilder::type_of(OpRange range, const PickedRegion& region, int first,
+                                       int last) {
+  std::vector<int> kinds;
+  for (int i = first; i <= last; ++i) kinds.push_back(map_.stretches[i].kind);
+  const auto [found, is_new] =
+      types_.try_emplace({std::move(kinds), region.range.first, region.range.end, region.saves});
+  if (is_new) found->second = make_type(range, region, first);
+  return found->second;
+}
+
+RegionType PlanBuilder::make_type(OpRange range, const PickedRegion& region, int first) const {
+  const RegionGraph graph = make_region_graph(trace_, range, map_.pack_events);
   SaveSetCosts costs;
   costs.schedule = space_.schedule;
   costs.early_stop = space_.early_stop;

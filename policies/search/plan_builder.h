@@ -1,7 +1,9 @@
 // A mix of options as an explicit plan. Inside this folder.
 #pragma once
 
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "policies/plan/plan.h"
@@ -18,7 +20,7 @@ class PlanBuilder {
               const SearchSpace& space);
 
   // `mix`: an option for each stretch, or for several, in forward order. See LayerMix.
-  Plan build(const std::vector<int>& mix, std::string name) const;
+  Plan build(const std::vector<int>& mix, std::string name);
 
  private:
   struct Place {
@@ -26,7 +28,8 @@ class PlanBuilder {
     ScopeId last = kNone;
   };
   Place place_of(OpRange range, int first, int last) const;
-  RegionType type_of(OpRange range, const PickedRegion& region, int first) const;
+  const RegionType& type_of(OpRange range, const PickedRegion& region, int first, int last);
+  RegionType make_type(OpRange range, const PickedRegion& region, int first) const;
   std::string scope_name(OpId op, int first, bool several) const;
 
   const Trace& trace_;
@@ -34,6 +37,10 @@ class PlanBuilder {
   const StretchOptions& options_;
   SearchSpace space_;
   std::string trace_sha256_;
+  // Regions of equal content are of one type: that of the kinds they cover, where in them they lie
+  // and what they save. To find the order of each takes a few simulations.
+  using TypeKey = std::tuple<std::vector<int>, OpId, OpId, std::vector<int>>;
+  std::map<TypeKey, RegionType> types_;
 };
 
 }  // namespace rematch

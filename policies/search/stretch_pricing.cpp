@@ -20,8 +20,8 @@ StretchPricer::StretchPricer(const Trace& trace, const StretchMap& map, const Op
 const StretchPricer::Piece& StretchPricer::piece(OpRange range) {
   const auto [found, is_new] = pieces_.try_emplace({range.first, range.end});
   if (is_new) {
-    found->second.graph =
-        make_region_graph(trace_, {range_.first + range.first, range_.first + range.end});
+    found->second.graph = make_region_graph(
+        trace_, {range_.first + range.first, range_.first + range.end}, map_.pack_events);
     found->second.born_before = born_before(found->second.graph);
   }
   return found->second;

@@ -129,9 +129,10 @@ class KindFinder {
 StretchMap make_stretches(const Trace& trace, const OpTimes& times) {
   StretchMap map;
   map.stretches = cut(trace);
+  map.pack_events = index_backward(trace);
   std::vector<RegionGraph> graphs;
   for (Stretch& stretch : map.stretches) {
-    graphs.push_back(make_region_graph(trace, stretch.range));
+    graphs.push_back(make_region_graph(trace, stretch.range, map.pack_events));
     stretch.born = graphs.back().other_bytes_before;
   }
   find_owners(trace, graphs, map);

@@ -31,6 +31,7 @@ struct StretchMap {
   std::vector<bool>
       is_shared;    // by storage: several stretches read it, so the owner always holds it
   Bytes most_born;  // by backward, at any time
+  std::vector<PackEvents> pack_events;  // to make graphs of regions with
 };
 
 StretchMap make_stretches(const Trace& trace, const OpTimes& times);

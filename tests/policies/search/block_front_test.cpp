@@ -99,6 +99,10 @@ void check_against_all(const RegionGraph& graph, const SaveSetCosts& costs) {
   const BlockFront thinned = find_block_front(graph, costs, limits);
   CHECK(thinned.time_gap == nanoseconds(40));
   check_gaps(thinned, all);
+  limits = {};
+  limits.hull_only = true;
+  limits.max_simulations = 0;
+  check_gaps(find_block_front(graph, costs, limits), all);
 }
 
 // Else the agreement above says less than it seems to.
