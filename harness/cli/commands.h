@@ -19,8 +19,8 @@ void add_trace(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
 void add_profile(CLI::App& app, Action& action);
-void add_search(CLI::App& app, Action& action);
 // `command` is argv: it goes into the report.
+void add_search(CLI::App& app, Action& action, const std::vector<std::string>& command);
 void add_run(CLI::App& app, Action& action, const std::vector<std::string>& command);
 void add_compare(CLI::App& app, Action& action);
 void add_gate(CLI::App& app, Action& action);

@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "harness/cli/commands.h"
+#include "harness/sweep/interrupt.h"
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
 #include "policies/trace/suggest.h"
 #ifdef REMATCH_LIBTORCH
+#include "harness/cli/run_setup.h"
 #include "harness/run/child_point.h"
 #endif
 
@@ -90,13 +92,10 @@ int run_action(const Action& action) {
     return fail(ExitCode::kUsage, error.what());
   } catch (const FileError& error) {
     return fail(ExitCode::kToolError, error.what());
-#ifdef REMATCH_LIBTORCH
   } catch (const Interrupted& error) {
-    const int code = static_cast<int>(ExitCode::kFirstSignal) + error.signal;
     std::fprintf(stderr,
                  "rematch: interrupted; finished points are kept, the same command goes on\n");
-    return code;
-#endif
+    return static_cast<int>(ExitCode::kFirstSignal) + error.signal;
   } catch (const std::exception& error) {
     return fail(ExitCode::kToolError, one_line(error.what()));
   }
@@ -113,6 +112,12 @@ int run_main(int argc, char** argv) {
     });
   }
 #endif
+#ifdef REMATCH_LIBTORCH
+  // They may time ops here.
+  if (command.size() > 1 && (command[1] == "profile" || command[1] == "search")) {
+    start_again_with_sleeping_threads(argv);
+  }
+#endif
   CLI::App app("Which activations to keep, for how much memory: activation checkpointing measured.",
                "rematch");
   app.footer(kFooter);
@@ -124,7 +129,7 @@ int run_main(int argc, char** argv) {
   add_plan(app, action);
   add_predict(app, action);
   add_profile(app, action);
-  add_search(app, action);
+  add_search(app, action, command);
   add_run(app, action, command);
   add_compare(app, action);
   add_gate(app, action);

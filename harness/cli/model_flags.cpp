@@ -1,6 +1,9 @@
 #include "harness/cli/model_flags.h"
 
+#include <charconv>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include "harness/cli/require.h"
 #include "policies/trace/file.h"
@@ -24,6 +27,13 @@ std::string flag_of(std::string_view dimension) {
   return flag;
 }
 
+std::optional<std::int64_t> number_of(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
 }  // namespace
 
 ModelFlags::ModelFlags(CLI::App& app, Name name) {
@@ -41,19 +51,69 @@ ModelFlags::ModelFlags(CLI::App& app, Name name) {
   for (const ModelFamily family : model_families()) {
     for (const DimensionEntry& entry : dimension_entries(family)) {
       if (entry.name == kFusedOpsOption || !added.insert(entry.name).second) continue;
-      const std::string key(entry.name);
-      app.add_option_function<std::int64_t>(
-             flag_of(entry.name),
-             [this, key](const std::int64_t& value) { dimensions_[key] = value; },
-             std::string(entry.description))
-          ->group("Dimensions");
+      add_dimension(app, entry);
     }
   }
 }
 
+void ModelFlags::add_dimension(CLI::App& app, const DimensionEntry& entry) {
+  const std::string key(entry.name);
+  const std::string description(entry.description);
+  const bool may_be_range = key == "batch" || key == "tokens";
+  CLI::Option* option =
+      may_be_range
+          ? app.add_option_function<std::string>(
+                flag_of(entry.name),
+                [this, key](const std::string& text) { read_number_or_range(key, text); },
+                description)
+          : app.add_option_function<std::int64_t>(
+                flag_of(entry.name),
+                [this, key](const std::int64_t& value) { dimensions_[key] = value; }, description);
+  option->group("Dimensions");
+}
+
+// Throws what CLI11 throws for a value that it cannot read.
+void ModelFlags::read_number_or_range(const std::string& name, const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const auto least = number_of(std::string_view(text).substr(0, colon));
+  const auto most =
+      colon == std::string::npos ? least : number_of(std::string_view(text).substr(colon + 1));
+  if (!least || !most) {
+    throw CLI::ConversionError(text, flag_of(name) + " (a number, or a range such as 1:64)");
+  }
+  if (colon == std::string::npos) {
+    dimensions_[name] = *least;
+    return;
+  }
+  if (*least < 1 || *most < *least) {
+    throw CLI::ValidationError(flag_of(name), "'" + text +
+                                                  "' is no range of values from 1 on, the lower "
+                                                  "one first, such as 1:64");
+  }
+  if (range_ && range_->name != name) {
+    throw CLI::ValidationError(flag_of(name), "only one dimension may be a range; " +
+                                                  flag_of(range_->name) + " is one already");
+  }
+  range_ = DimensionRange{name, *least, *most};
+}
+
 ModelSpec ModelFlags::spec() const {
-  if (model_.empty()) throw UsageError("no model given; rematch list shows them");
+  if (range_) {
+    throw UsageError(flag_of(range_->name) + " " + std::to_string(range_->least) + ":" +
+                     std::to_string(range_->most) +
+                     " is a range; only rematch search --maximize tries several values");
+  }
+  return spec_with(dimensions_);
+}
+
+ModelSpec ModelFlags::spec_at(std::int64_t value) const {
   std::map<std::string, std::int64_t> overrides = dimensions_;
+  overrides[range_.value().name] = value;
+  return spec_with(std::move(overrides));
+}
+
+ModelSpec ModelFlags::spec_with(std::map<std::string, std::int64_t> overrides) const {
+  if (model_.empty()) throw UsageError("no model given; rematch list shows them");
   if (ops_ != "eager" && ops_ != "fused") {
     throw UsageError("unknown ops '" + ops_ + "'; allowed are eager, fused");
   }
@@ -69,11 +129,15 @@ ModelSpec ModelFlags::spec() const {
 
 Trace obtain_trace(const ModelFlags& flags, const std::string& trace_file) {
   if (!trace_file.empty()) return trace_from_json(require_json_file(trace_file));
+  return record_trace(flags.spec());
+}
+
+Trace record_trace(const ModelSpec& spec) {
 #ifdef REMATCH_LIBTORCH
   install_counting_allocators();
-  return MetaModel(flags.spec(), OptimizerKind::kNothing, "", 0).trace();
+  return MetaModel(spec, OptimizerKind::kNothing, "", 0).trace();
 #else
-  static_cast<void>(flags.spec());
+  static_cast<void>(spec);
   throw UsageError(
       "this build has no LibTorch, so it cannot record the model's trace; give a "
       "stored one with --trace FILE, or build preset dev");

@@ -5,12 +5,20 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "models/preset/preset.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
+
+// A dimension of which several values are to be tried: --batch 1:64.
+struct DimensionRange {
+  std::string name;
+  std::int64_t least = 0;
+  std::int64_t most = 0;
+};
 
 class ModelFlags {
  public:
@@ -19,7 +27,10 @@ class ModelFlags {
   ModelFlags(CLI::App& app, Name name);
 
   const std::string& model() const { return model_; }
-  ModelSpec spec() const;  // throws UsageError
+  ModelSpec spec() const;  // throws UsageError, also where a range was given
+  // Of --batch or --tokens; nothing if each was given as a number, or not at all.
+  const std::optional<DimensionRange>& range() const { return range_; }
+  ModelSpec spec_at(std::int64_t value) const;  // of the range's dimension
 
  private:
   std::string model_;
@@ -27,10 +38,17 @@ class ModelFlags {
   std::string ops_ = "eager";
   std::string video_;
   std::map<std::string, std::int64_t> dimensions_;  // those given
+  std::optional<DimensionRange> range_;
+
+  void add_dimension(CLI::App& app, const DimensionEntry& entry);
+  void read_number_or_range(const std::string& name, const std::string& text);
+  ModelSpec spec_with(std::map<std::string, std::int64_t> overrides) const;
 };
 
 // From `trace_file`, or if that is empty recorded for `spec`. Throws UsageError: a build without
 // LibTorch cannot record, a file that is not there.
 Trace obtain_trace(const ModelFlags& flags, const std::string& trace_file);
+// Recorded on meta. Throws UsageError in a build without LibTorch.
+Trace record_trace(const ModelSpec& spec);
 
 }  // namespace rematch

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/flag_values.h"
@@ -16,7 +15,7 @@
 #ifdef REMATCH_LIBTORCH
 #include <ATen/Parallel.h>
 
-#include "harness/measure/environment.h"
+#include "harness/cli/run_setup.h"
 #include "harness/measure/gpu_monitor.h"
 #include "harness/measure/memory.h"
 #include "harness/run/comparison.h"
@@ -97,32 +96,6 @@ struct Flags {
 
 #ifdef REMATCH_LIBTORCH
 
-// As typed, quoted where a shell needs it.
-std::string shell_line(const std::vector<std::string>& command) {
-  std::string line = "rematch";
-  for (std::size_t index = 1; index < command.size(); ++index) {
-    const std::string& word = command[index];
-    const bool plain = word.find_first_not_of(
-                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                           "0123456789_-+=./,:") == std::string::npos;
-    line.append(" ");
-    if (plain && !word.empty()) {
-      line.append(word);
-      continue;
-    }
-    line.append("'");
-    for (const char letter : word) {
-      if (letter == '\'') {
-        line.append("'\\''");
-      } else {
-        line.push_back(letter);
-      }
-    }
-    line.append("'");
-  }
-  return line;
-}
-
 // As asked for; a job array's tasks otherwise share the points.
 Shard shard_of(const Flags& flags) {
   if (!flags.shard.empty()) return require(parse_shard(flags.shard));
@@ -132,18 +105,8 @@ Shard shard_of(const Flags& flags) {
 
 Provenance provenance_of(const Flags& flags, const std::vector<std::string>& command,
                          const std::string& allocator) {
-  Provenance provenance;
-  const at::DeviceType device = at::Device(flags.device).type();
-  provenance.environment = describe_environment(device);
-  provenance.environment.allocator = allocator;
-  provenance.command = command;
-  provenance.seed = static_cast<std::uint64_t>(flags.seed);
-  if (const std::optional<SourceState> source = source_state()) {
-    provenance.git_commit = source->commit;
-    provenance.git_dirty = source->dirty;
-  }
-  provenance.tool_version = REMATCH_VERSION;
-  provenance.reproduce = shell_line(command);
+  Provenance provenance =
+      make_provenance(command, flags.device, allocator, static_cast<std::uint64_t>(flags.seed));
   const Shard shard = shard_of(flags);
   if (flags.shard.empty() && shard.count > 1) {
     provenance.reproduce +=
@@ -202,36 +165,9 @@ ComparisonSettings settings_of(const Flags& flags) {
   settings.fresh = flags.fresh;
   if (!flags.output.empty()) {
     require_writable(flags.output);
-    settings.points_folder =
-        std::filesystem::path(flags.output).replace_extension("").string() + ".points";
+    settings.points_folder = points_folder_of(flags.output);
   }
   return settings;
-}
-
-ExitCode exit_code_of(const Report& report) {
-  ExitCode code = ExitCode::kOk;
-  for (const PointRecord& point : report.points) {
-    if (point.status != PointStatus::kOk) code = ExitCode::kSomePointsFailed;
-  }
-  for (const PointRecord& point : report.points) {
-    if (!point.parity) continue;
-    const bool equal = point.parity->loss_bits_equal.value_or(true) &&
-                       point.parity->gradient_bits_equal.value_or(true) &&
-                       point.parity->parameter_hash_equal.value_or(true) &&
-                       point.parity->generator_hash_equal.value_or(true);
-    if (!equal) return ExitCode::kGateFailed;
-  }
-  return code;
-}
-
-// Children inherit it. Threads that spin while they wait make a step several times as long on a
-// machine that does something else besides (seen: 0.35 s became 1 to 10 s).
-void let_idle_threads_sleep() { setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0); }
-
-// Children inherit it. LibTorch refuses matmuls in deterministic mode without it: cuBLAS repeats
-// its bits only with a workspace of fixed size.
-void ask_cublas_for_repeatable_bits() {
-  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
 }
 
 // What all shards measure together; nothing to speak of where one measures all.
@@ -245,8 +181,7 @@ std::vector<PlannedPoint> planned_points(const Shard& shard, const std::vector<V
 }
 
 ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
-  let_idle_threads_sleep();
-  ask_cublas_for_repeatable_bits();
+  prepare_children();
   const ComparisonSettings settings = settings_of(flags);
   use_allocator(settings.variants.allocator);
   // Predicted bytes are rounded as the device's allocator rounds them.

@@ -42,6 +42,9 @@ class Comparison {
     return make_report();
   }
 
+  // Of the reference to itself; absent without times, or where a block of either failed.
+  std::optional<Estimate> control() const;
+
  private:
   int num_parts() const {
     const int num_points = static_cast<int>(variants_.size());
@@ -234,14 +237,19 @@ void Comparison::add_time(std::size_t index) {
   add_ratio(point, *own, *reference);
 }
 
+std::optional<Estimate> Comparison::control() const {
+  const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
+  const Arm* again = reference_ ? arm_of(*reference_, true) : nullptr;
+  if (reference == nullptr || again == nullptr) return std::nullopt;
+  if (again->blocks.size() != reference->blocks.size()) return std::nullopt;
+  return paired_ratio(blocks_of(summarize_blocks(again->blocks)),
+                      blocks_of(summarize_blocks(reference->blocks)));
+}
+
 void Comparison::add_ratio(PointRecord& point, const Arm& own, const Arm& reference) const {
   const TimeRecord reference_time = summarize_blocks(reference.blocks);
-  double floor = kSmallestDifference;
-  const Arm* control = arm_of(reference.point, true);
-  if (control != nullptr && control->blocks.size() == reference.blocks.size()) {
-    floor = floor_of_control(
-        paired_ratio(blocks_of(summarize_blocks(control->blocks)), blocks_of(reference_time)));
-  }
+  const std::optional<Estimate> same_twice = control();
+  const double floor = same_twice ? floor_of_control(*same_twice) : kSmallestDifference;
   const std::string& name = points_[reference.point].policy;
   point.time->ratio = ratio_to(name, *point.time, reference_time, floor);
   const BlockRule& rule = settings_.blocks;
@@ -363,9 +371,12 @@ std::string Comparison::arms_hash() const {
 }  // namespace
 
 Report run_comparison(const ComparisonSettings& settings, const std::vector<Variant>& variants,
-                      const Provenance& provenance) {
+                      const Provenance& provenance, std::optional<Estimate>* control) {
   const InterruptGuard interrupts;
-  return Comparison(settings, variants, provenance).run();
+  Comparison comparison(settings, variants, provenance);
+  Report report = comparison.run();
+  if (control != nullptr) *control = comparison.control();
+  return report;
 }
 
 }  // namespace rematch

@@ -9,10 +9,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <climits>
-#include <csignal>
 #include <cstring>
 #include <system_error>
 
@@ -24,14 +22,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kErrorTailBytes = 4096;
 constexpr std::chrono::milliseconds kPollInterval{20};
 constexpr std::chrono::seconds kGraceAfterSigterm{2};
-
-volatile std::sig_atomic_t noted_signal = 0;
-struct sigaction previous_interrupt;
-struct sigaction previous_terminate;
-
-extern "C" void note_signal(int signal_number) {
-  if (noted_signal == 0) noted_signal = signal_number;
-}
 
 [[noreturn]] void throw_errno(const std::string& what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -181,28 +171,5 @@ std::string own_executable() {
   if (length < 0) throw_errno("cannot find this program's own file");
   return {path.data(), static_cast<std::size_t>(length)};
 }
-
-InterruptGuard::InterruptGuard() {
-  noted_signal = 0;
-  struct sigaction action {};
-  action.sa_handler = &note_signal;
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, &previous_interrupt);
-  sigaction(SIGTERM, &action, &previous_terminate);
-}
-
-InterruptGuard::~InterruptGuard() {
-  sigaction(SIGINT, &previous_interrupt, nullptr);
-  sigaction(SIGTERM, &previous_terminate, nullptr);
-}
-
-std::optional<int> InterruptGuard::signal() {
-  if (noted_signal == 0) return std::nullopt;
-  return noted_signal;
-}
-
-Interrupted::Interrupted(int signal_number)
-    : std::runtime_error("interrupted by signal " + std::to_string(signal_number)),
-      signal(signal_number) {}
 
 }  // namespace rematch

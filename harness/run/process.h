@@ -5,10 +5,10 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "harness/sweep/interrupt.h"
 #include "policies/trace/bytes.h"
 
 namespace rematch {
@@ -31,23 +31,5 @@ ChildResult run_child(const std::vector<std::string>& command, std::chrono::mill
 
 // This program's own file, to start again.
 std::string own_executable();
-
-// While it lives, SIGINT and SIGTERM do not end the process but are noted; run_child() then ends
-// its child and says kInterrupted. One at a time.
-class InterruptGuard {
- public:
-  InterruptGuard();
-  ~InterruptGuard();
-  InterruptGuard(const InterruptGuard&) = delete;
-  InterruptGuard& operator=(const InterruptGuard&) = delete;
-
-  static std::optional<int> signal();  // the first one noted
-};
-
-// Ends what the user interrupted: carries the signal up to main, which exits with 128 + signal.
-struct Interrupted : std::runtime_error {
-  explicit Interrupted(int signal_number);
-  int signal;
-};
 
 }  // namespace rematch

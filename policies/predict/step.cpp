@@ -137,7 +137,7 @@ class StepSimulator::Run {
   }
 
   void note_forward(OpId op) {
-    const Bytes total = facts_.baseline + alive_;
+    const Bytes total = facts_.baseline + alive_ + facts_.gathered_at(op);
     const ScopeId scope = facts_.top_scope(trace_.ops[op].scope);
     // Who holds it can be told when forward is over; until then `other` says how much it is.
     if (boundaries_ != nullptr) boundaries_->push_back({Phase::kForward, scope, {}});
@@ -156,7 +156,7 @@ class StepSimulator::Run {
       if (born == kNone || born > op || held_after_forward_[storage] == 0) continue;
       holders.saved_activations += trace_.storages[storage].bytes;
     }
-    holders.other += alive - holders.saved_activations;
+    holders.other += alive - holders.saved_activations + facts_.gathered_at(op);
     return holders;
   }
 
@@ -281,6 +281,15 @@ void StepSimulator::use_profile(const Profile& profile) {
     throw std::invalid_argument(*problem);
   }
   facts_->profile = profile;
+}
+
+void StepSimulator::use_gathered(std::vector<Bytes> gathered) {
+  if (!gathered.empty() && gathered.size() != facts_->trace.ops.size()) {
+    throw std::invalid_argument("there are " + std::to_string(gathered.size()) +
+                                " gathered sizes for " + std::to_string(facts_->trace.ops.size()) +
+                                " ops");
+  }
+  facts_->gathered = std::move(gathered);
 }
 
 StepPrediction StepSimulator::simulate(const Plan& plan, Schedule schedule) {

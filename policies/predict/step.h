@@ -87,6 +87,10 @@ class StepSimulator {
   // another trace.
   void use_profile(const Profile& profile);
 
+  // By op of forward: held while it runs, beside all else; counted as `other`. Of backward, the
+  // trace says it. See sharding.h.
+  void use_gathered(std::vector<Bytes> gathered);
+
   // Throws std::invalid_argument if the plan was made for another model.
   StepPrediction simulate(const Plan& plan, Schedule schedule);
   // `regions` in forward order, disjoint.

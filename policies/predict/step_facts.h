@@ -55,6 +55,11 @@ class StepSimulator::Facts {
   ByPosition freed;                     // storages by op, and behind the last
   std::vector<StorageId> pack_storage;  // by pack; kNone: from outside
   std::optional<Profile> profile;
+  std::vector<Bytes> gathered;  // by op of forward; empty: nothing is
+
+  Bytes gathered_at(OpId op) const {
+    return gathered.empty() ? Bytes{} : gathered[static_cast<std::size_t>(op)];
+  }
 
  private:
   const std::vector<ScopeId>& openings(const std::string& path) const;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <stdexcept>
 #include <utility>
 
+#include "policies/predict/sharding.h"
 #include "policies/search/hypervolume.h"
 #include "policies/search/layer_mix.h"
 #include "policies/search/plan_builder.h"
@@ -40,18 +42,21 @@ PlanePoint on_plane(const FrontPoint& point) {
 class FrontSearch::Plans {
  public:
   Plans(const Trace& trace, const Profile& profile, const SearchSpace& space)
-      : trace_(trace),
+      : step_(shard_step(trace, space.world)),
+        trace_(step_.trace),
         profile_(profile),
         space_(space),
-        map_(make_stretches(trace, profile.forward)),
-        options_(make_options(trace, map_, profile.forward, space)),
+        map_(make_stretches(trace_, profile.forward)),
+        options_(make_options(trace_, map_, profile.forward, space)),
         problem_(problem_of(map_, options_)),
-        mixed_(mix_layers(problem_)),
+        mixed_(mix_layers(problem_, kMaxMixLabels, space.stop)),
         bound_(mix_lower_bound(problem_)),
         builder_(trace, map_, options_, space),
-        judge_(trace, profile, space.optimizer),
-        before_(trace.parameter_bytes + trace.constant_bytes +
-                optimizer_bytes(trace, space.optimizer).state) {}
+        judge_(trace_, profile_of_rank(), space.optimizer),
+        before_(trace_.parameter_bytes + trace_.constant_bytes +
+                optimizer_bytes(trace_, space.optimizer).state) {
+    judge_.use_gathered(step_.gathered);
+  }
 
   std::size_t size() const { return mixed_.points.size(); }
   const StretchOptions& options() const { return options_; }
@@ -111,6 +116,14 @@ class FrontSearch::Plans {
   }
 
  private:
+  // The rank's trace has the ops of the one that was profiled, and other bytes.
+  Profile profile_of_rank() const {
+    Profile profile = profile_;
+    if (space_.world > 1) profile.trace_sha256 = trace_sha256(trace_);
+    return profile;
+  }
+
+  ShardedStep step_;  // of one rank
   const Trace& trace_;
   const Profile& profile_;
   SearchSpace space_;
@@ -125,8 +138,10 @@ class FrontSearch::Plans {
   std::map<std::size_t, FrontPoint> judged_;
 };
 
-FrontSearch::FrontSearch(const Trace& trace, const Profile& profile, const SearchSpace& space)
-    : plans_(std::make_unique<Plans>(trace, profile, space)) {}
+FrontSearch::FrontSearch(const Trace& trace, const Profile& profile, const SearchSpace& space) {
+  if (const auto problem = profile_problem(profile, trace)) throw std::invalid_argument(*problem);
+  plans_ = std::make_unique<Plans>(trace, profile, space);
+}
 
 FrontSearch::~FrontSearch() = default;
 
@@ -183,7 +198,9 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
     plane.push_back({mix.peak.count, mix.time.count()});
   }
   for (std::size_t index : spread_points(plane, max_points)) {
-    front.points.push_back(plans_->point(index));
+    // The last is the front's other end: a stopped search still reaches from end to end.
+    const bool is_end = index == 0 || index + 1 == plane.size();
+    if (is_end || !plans_->space().is_stopped()) front.points.push_back(plans_->point(index));
   }
   front.points.push_back(front.nothing_recomputed);
   for (const Plan& plan : baselines) {
@@ -217,6 +234,7 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
   front.hypervolume = hypervolume_ratio(own, reference);
   front.baseline_hypervolume = hypervolume_ratio(others, reference);
   front.verdict = verdict_of(front);
+  front.is_complete = !plans_->space().is_stopped();
   return front;
 }
 

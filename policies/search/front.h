@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "policies/plan/plan.h"
+#include "policies/search/measured_figures.h"
 #include "policies/search/plan_judge.h"
 #include "policies/search/saves_text.h"
 #include "policies/search/stretch_options.h"
@@ -24,6 +25,7 @@ struct FrontPoint {
   std::chrono::nanoseconds step_time_bound{};
   std::string saves;             // for people: "layers 0-5: keep all; 6-7: recompute all"
   std::vector<LayerRun> layers;  // the same, part by part
+  std::optional<MeasuredFigures> measured;
 };
 
 // A plan that somebody else would use, and a point that is no worse.
@@ -46,6 +48,8 @@ struct Front {
   double hypervolume = 0;
   double baseline_hypervolume = 0;  // of all baselines together
   std::string verdict;              // one line
+  std::optional<FrontMeasurement> measurement;
+  bool is_complete = true;  // false: the search was told to stop, and this is what it had
 };
 
 class FrontSearch {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "policies/plan/plan_json.h"
+#include "policies/search/measurement_json.h"
 
 namespace rematch {
 namespace {
@@ -75,6 +76,7 @@ Json point_to_json(const FrontPoint& point, ProfileSource time_source) {
           {"predicted_step_time_bound_ns", point.step_time_bound.count()},
           {"predicted_recompute_ns", figures.recompute.count()},
           {"predicted_recomputed_ops", figures.num_recomputed},
+          {"measured", measured_to_json(point)},
           {"plan_sha256", plan_sha256(point.plan)},
           {"plan", plan_to_json(point.plan)}};
 }
@@ -102,6 +104,9 @@ FrontPoint point_from_json(const JsonField& field) {
   figures.after_forward = bytes_from_json(field.at("predicted_after_forward_bytes"));
   figures.recompute = time_from_json(field.at("predicted_recompute_ns"));
   figures.num_recomputed = field.at("predicted_recomputed_ops").integer(0, kLargestCount);
+  if (const auto measured = field.find("measured"); measured && !measured->is_null()) {
+    point.measured = measured_from_json(*measured);
+  }
   const JsonField hash = field.at("plan_sha256");
   if (hash.string() != plan_sha256(point.plan)) hash.fail("is not the hash of the plan beside it");
   return point;
@@ -114,6 +119,7 @@ Value known_name(const JsonField& field, const FromJson& from_string, const char
 }
 
 void add_front(const Front& front, ProfileSource time_source, Json& json) {
+  json["complete"] = front.is_complete;
   json["schedule"] = to_string(front.schedule);
   json["num_plans_found"] = front.num_plans_found;
   json["time_gap_ns"] = front.time_gap.count();
@@ -122,6 +128,8 @@ void add_front(const Front& front, ProfileSource time_source, Json& json) {
   json["knee"] = front.knee;
   json["hypervolume_ratio"] = front.hypervolume;
   json["baseline_hypervolume_ratio"] = front.baseline_hypervolume;
+  json["measurement"] = nullptr;
+  if (front.measurement) json["measurement"] = measurement_to_json(*front.measurement);
   json["nothing_recomputed"] = point_to_json(front.nothing_recomputed, time_source);
   json["points"] = Json::array();
   for (const FrontPoint& point : front.points) {
@@ -144,6 +152,7 @@ Front read_front(const JsonField& root) {
   front.time_gap = time_from_json(root.at("time_gap_ns"));
   front.transient_gap = bytes_from_json(root.at("transient_gap_bytes"));
   front.verdict = root.at("verdict").string();
+  if (const auto complete = root.find("complete")) front.is_complete = complete->boolean();
   front.hypervolume = root.at("hypervolume_ratio").number();
   front.baseline_hypervolume = root.at("baseline_hypervolume_ratio").number();
   front.nothing_recomputed = point_from_json(root.at("nothing_recomputed"));
@@ -153,6 +162,9 @@ Front read_front(const JsonField& root) {
   const auto num_points = static_cast<std::int64_t>(front.points.size());
   if (num_points == 0) root.at("points").fail("is empty; a front has at least one point");
   front.knee = static_cast<std::size_t>(root.at("knee").integer(0, num_points - 1));
+  if (const auto measurement = root.find("measurement"); measurement && !measurement->is_null()) {
+    front.measurement = measurement_from_json(*measurement, num_points);
+  }
   for (const JsonField& baseline : root.at("baselines").elements()) {
     front.baselines.push_back({point_from_json(baseline), baseline.at("is_matched").boolean()});
   }
@@ -183,6 +195,7 @@ Json front_to_json(const FrontRecord& record) {
                {"device", record.device},
                {"time_source", to_string(record.time_source)},
                {"optimizer", name_of(record.optimizer)},
+               {"world", record.world},
                {"budget_bytes", nullptr},
                {"max_slowdown_ratio", nullptr},
                {"answer", nullptr}};
@@ -217,6 +230,7 @@ FrontRecord front_from_json(const Json& json) {
         return std::nullopt;
       },
       "adamw, none");
+  if (const auto world = root.find("world")) record.world = world->integer32(1);
   const JsonField budget = root.at("budget_bytes");
   if (!budget.is_null()) record.budget = bytes_from_json(budget);
   const JsonField slowdown = root.at("max_slowdown_ratio");

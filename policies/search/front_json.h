@@ -26,6 +26,7 @@ struct FrontRecord {
   std::string device;
   ProfileSource time_source = ProfileSource::kMeasured;
   OptimizerModel optimizer = OptimizerModel::kAdamW;
+  int world = 1;  // ranks over which parameters, gradients and optimizer state are sharded
   std::optional<Bytes> budget;
   std::optional<double> max_slowdown_ratio;
   // Of the budget or the slowdown; nothing if no plan fits or nothing was asked.

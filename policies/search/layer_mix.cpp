@@ -21,6 +21,9 @@ struct Label {
   std::int32_t rest = 0;  // index into the labels behind the option's layers
 };
 
+// A layer takes less than a millisecond with so many.
+constexpr std::size_t kLabelsOnceStopped = 64;
+
 using Labels = std::vector<Label>;  // by peak ascending, times strictly descending
 
 // All labels of one option before `rest`.
@@ -57,8 +60,8 @@ void merge(const Labels& a, const Labels& b, Labels& result) {
 
 class Mixer {
  public:
-  Mixer(const MixProblem& problem, std::size_t max_labels)
-      : problem_(problem), max_labels_(std::max<std::size_t>(max_labels, 2)) {}
+  Mixer(const MixProblem& problem, std::size_t max_labels, const std::function<bool()>& stop)
+      : problem_(problem), max_labels_(std::max<std::size_t>(max_labels, 2)), stop_(stop) {}
 
   MixFront run() {
     const int num_layers = static_cast<int>(problem_.list_of_layer.size());
@@ -83,13 +86,22 @@ class Mixer {
     Labels one;
     Labels merged;
     Labels& all = labels_[layer];
+    if (stop_ && stop_()) {
+      max_labels_ = std::min(max_labels_, kLabelsOnceStopped);
+      thin_to_limit(layer + 1);
+    }
     for (const MixJob& job : jobs_at(problem_, layer)) {
       prepend(job, labels_[layer + job.num_layers], one);
       merge(all, one, merged);
       all.swap(merged);
     }
-    while (all.size() > max_labels_) gap_ += thin(all, &Label::time);
+    thin_to_limit(layer);
     all.shrink_to_fit();
+  }
+
+  void thin_to_limit(int layer) {
+    Labels& all = labels_[layer];
+    while (all.size() > max_labels_) gap_ += thin(all, &Label::time);
   }
 
   std::vector<int> options_of(Label label) const {
@@ -105,14 +117,16 @@ class Mixer {
 
   const MixProblem& problem_;
   std::size_t max_labels_;
+  const std::function<bool()>& stop_;
   std::vector<Labels> labels_;  // by the first layer that they cover
   std::int64_t gap_ = 0;
 };
 
 }  // namespace
 
-MixFront mix_layers(const MixProblem& problem, std::size_t max_labels) {
-  return Mixer(problem, max_labels).run();
+MixFront mix_layers(const MixProblem& problem, std::size_t max_labels,
+                    const std::function<bool()>& stop) {
+  return Mixer(problem, max_labels, stop).run();
 }
 
 Bytes peak_of_mix(const MixProblem& problem, const std::vector<int>& mix) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <vector>
 
 #include "policies/trace/bytes.h"
@@ -54,7 +55,9 @@ struct MixFront {
 };
 
 inline constexpr std::size_t kMaxMixLabels = 50'000;  // a layer; past it labels are thinned
-MixFront mix_layers(const MixProblem& problem, std::size_t max_labels = kMaxMixLabels);
+// `stop`, asked at every layer: once it says true few labels are kept, so that the end is near.
+MixFront mix_layers(const MixProblem& problem, std::size_t max_labels = kMaxMixLabels,
+                    const std::function<bool()>& stop = {});
 
 // By the definition of the peak. `mix` covers all layers.
 Bytes peak_of_mix(const MixProblem& problem, const std::vector<int>& mix);

@@ -9,6 +9,10 @@ PlanJudge::PlanJudge(const Trace& trace, const Profile& profile, OptimizerModel 
   simulator_.use_profile(profile);
 }
 
+void PlanJudge::use_gathered(std::vector<Bytes> gathered) {
+  simulator_.use_gathered(std::move(gathered));
+}
+
 PlanFigures PlanJudge::judge(const Plan& plan, Schedule schedule) {
   const StepPrediction step = simulator_.simulate(plan, schedule);
   PlanFigures figures;

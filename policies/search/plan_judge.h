@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "policies/plan/plan.h"
 #include "policies/predict/step.h"
@@ -27,6 +28,9 @@ class PlanJudge {
  public:
   // The trace must outlive it. Throws std::invalid_argument if the profile is another trace's.
   PlanJudge(const Trace& trace, const Profile& profile, OptimizerModel optimizer);
+
+  // See StepSimulator.
+  void use_gathered(std::vector<Bytes> gathered);
 
   // Throws std::invalid_argument if the plan was made for another model.
   PlanFigures judge(const Plan& plan, Schedule schedule);

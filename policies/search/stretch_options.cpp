@@ -74,7 +74,7 @@ class BlockOptions {
   std::vector<StretchOption> run() {
     add_cut({});
     const OpRange whole = pricer_.whole();
-    add_cut({whole});
+    if (!space_.is_stopped()) add_cut({whole});
     if (space_.cuts) {
       std::vector<OpRange> regions;
       cut_from(0, whole, regions);
@@ -115,6 +115,7 @@ class BlockOptions {
  private:
   // Every choice of regions over the children from `child` on.
   void cut_from(std::size_t child, OpRange whole, std::vector<OpRange>& regions) {
+    if (space_.is_stopped()) return;
     if (child == children_.size()) {
       const bool is_whole = regions.size() == 1 && regions[0] == whole;
       if (!regions.empty() && !is_whole) add_cut(regions);
@@ -210,7 +211,7 @@ class OptionMaker {
   StretchOptions run() {
     for (int stretch : map_.first_of_kind) add_kind(stretch);
     for (std::size_t first = 0; first < map_.stretches.size(); ++first) {
-      for (int size = 2; size <= space_.most_in_segment; ++size) {
+      for (int size = 2; size <= space_.most_in_segment && !space_.is_stopped(); ++size) {
         add_segment(static_cast<int>(first), size);
       }
     }

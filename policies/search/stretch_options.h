@@ -2,6 +2,7 @@
 // are the options that layer mixing chooses from.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "policies/plan/plan.h"
@@ -18,12 +19,17 @@ struct SearchSpace {
   Schedule schedule = Schedule::kOnDemand;
   bool early_stop = true;
   OptimizerModel optimizer = OptimizerModel::kAdamW;  // whose state is part of every peak
-  bool cuts = true;         // of a block into several regions at scope boundaries
+  int world = 1;     // ranks over which parameters, gradients and optimizer state are sharded
+  bool cuts = true;  // of a block into several regions at scope boundaries
   int most_in_segment = 4;  // blocks that may share one region
   Reach reach = Reach::kAll;
   // Options of a block that are less than this share of its recompute time faster than a smaller
   // one are left out. 0: all options.
   double resolution_ratio = 0.005;
+  // Asked between two parts of the work. Once it says true, the rest is left out that a front does
+  // not need, and what there is makes the front.
+  std::function<bool()> stop;
+  bool is_stopped() const { return stop && stop(); }
 };
 
 // An option with what a plan needs to know of it.

@@ -1,5 +1,9 @@
 #include "policies/trace/trace_check.h"
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 namespace rematch {
 namespace {
 
@@ -60,6 +64,19 @@ Problem check_values(const Trace& trace) {
     }
   }
   return std::nullopt;
+}
+
+bool shape_depends_on_data(std::string_view name) {
+  constexpr std::string_view kOps[] = {"aten::nonzero",
+                                       "aten::masked_select",
+                                       "aten::repeat_interleave.Tensor",
+                                       "aten::bincount",
+                                       "aten::_unique",
+                                       "aten::_unique2",
+                                       "aten::unique_consecutive",
+                                       "aten::unique_dim",
+                                       "aten::unique_dim_consecutive"};
+  return std::find(std::begin(kOps), std::end(kOps), name) != std::end(kOps);
 }
 
 Problem check_op(const Trace& trace, std::size_t index, std::vector<bool>& is_output) {
@@ -201,6 +218,18 @@ Problem check_backward(const Trace& trace) {
 }
 
 }  // namespace
+
+std::optional<std::string> data_dependence(const Trace& trace) {
+  for (std::size_t index = 0; index < trace.ops.size(); ++index) {
+    const std::string& name = trace.ops[index].name;
+    if (!shape_depends_on_data(name)) continue;
+    return Place("op", index, name)
+        .says(
+            "the shape of its result depends on data, so no other step's bytes can be told from "
+            "this one's; replace it in the model");
+  }
+  return std::nullopt;
+}
 
 std::optional<std::string> trace_problem(const Trace& trace) {
   for (const auto& check : {check_storages, check_values, check_ops, check_lifetimes, check_scopes,

@@ -390,5 +390,88 @@ TEST_CASE("a roofline is held against what was measured") {
   CHECK_THAT(outcome.err, Catch::Contains("times the roofline"));
 }
 
+// Activations are most of its peak, so there is a front.
+const std::string kSearchedLlama =
+    "--model llama_small --layers 3 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 64 "
+    "--optimizer none ";
+
+// Whether times agree is a question for an idle machine; peaks and what is in the file are not.
+TEST_CASE("a measured front has each peak as predicted, and goes on where it was") {
+  const ScratchFolder scratch;
+  const std::string profile = scratch.file("profile.json");
+  REQUIRE(
+      rematch("profile " + kSearchedLlama + "--batch 4 --steps 2 --threads 1 -o " + profile).code ==
+      0);
+  const std::string front = scratch.file("front.json");
+  const std::string search = "search " + kSearchedLlama + "--batch 4 --profile " + profile +
+                             " --measure 4 --baselines full,save_mm --steps 2 --blocks 2 "
+                             "--threads 1 -o " +
+                             front;
+  const Outcome outcome = rematch(search);
+  CAPTURE(outcome.out, outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains("hypervolume of") && Catch::Contains("own points"));
+  const Json json = read_json_file(front);
+  CHECK(json.at("complete") == true);
+  const Json& measurement = json.at("measurement");
+  CHECK(measurement.at("num_equal_peaks") == measurement.at("num_measured"));
+  CHECK(measurement.at("anchors").size() == 3);
+  CHECK(measurement.at("baseline_families").size() == 2);
+  CHECK(measurement.at("measured_hypervolume_ratio").is_number());
+  int num_measured = 0;
+  for (const Json& point : json.at("points")) {
+    if (point.at("measured").is_null()) continue;
+    ++num_measured;
+    CHECK(point["measured"]["peak_equals_prediction"] == true);
+    CHECK(point["measured"]["step_time_ns"] > 0);
+    CHECK(point["measured"]["step_time_error_ratio"].is_number());
+  }
+  CHECK(num_measured == 4);
+  for (const Json& baseline : json.at("baselines")) CHECK(baseline["measured"]["status"] == "ok");
+  CHECK(rematch("validate " + front).code == 0);
+  // A second start takes every run from disk: the very same figures.
+  REQUIRE(rematch(search).code == 0);
+  CHECK(read_json_file(front) == json);
+}
+
+TEST_CASE("what --measure cannot do is said in one line") {
+  const ScratchFolder scratch;
+  const std::string trace = scratch.file("trace.json");
+  REQUIRE(rematch("trace " + kTinyLlama + "-o " + trace).code == 0);
+  const std::string search = "search " + kTinyLlama;
+  check_usage_error(search + "--device h100 --measure 4", "not on h100");
+  check_usage_error("search --trace " + trace + " --device cpu --measure 4", "give --model");
+  check_usage_error(search + "--device cpu --measure 4 --world 8", "leave out one of them");
+  const std::string roofline = scratch.file("roofline.json");
+  REQUIRE(rematch("profile " + kTinyLlama + "--device h100 -o " + roofline).code == 0);
+  check_usage_error(search + "--profile " + roofline + " --measure 4", "has times of h100");
+  check_usage_error("search " + kTinyDit + "--profile " + roofline + " --measure 4",
+                    "make the profile again");
+}
+
+TEST_CASE("the largest batch within a budget is the last whose lowest peak fits") {
+  const std::string search =
+      "search " + kSearchedLlama + "--device h100 --maximize tokens_per_second --json --batch ";
+  const Outcome all = rematch(search + "1:8 --budget 1GiB");
+  CAPTURE(all.err);
+  REQUIRE(all.code == 0);
+  const Json roomy = Json::parse(all.out);
+  CHECK(roomy.at("largest_that_fits") == 8);
+  CHECK(roomy.at("tried").size() == 8);
+  // What batch 2 needs under the fastest of its plans is more than it needs at least.
+  const auto bytes = roomy["tried"][1]["predicted_peak_allocated_bytes"].get<std::int64_t>();
+  const Outcome tight = rematch(search + "1:8 --budget " + std::to_string(bytes) + "B");
+  REQUIRE(tight.code == 0);
+  const Json json = Json::parse(tight.out);
+  CHECK(json.at("largest_that_fits") >= 2);
+  CHECK(json.at("largest_that_fits") < 8);
+  for (const Json& load : json.at("tried")) {
+    if (!load["saves"].is_null()) CHECK(load["predicted_peak_allocated_bytes"] <= bytes);
+  }
+  const Outcome none = rematch(search + "4:8 --budget 1KiB");
+  CHECK(none.code == 3);
+  CHECK_THAT(none.err, Catch::Contains("not even batch 4 fits 1.00 KiB"));
+}
+
 }  // namespace
 }  // namespace rematch::testing

@@ -102,6 +102,23 @@ TEST_CASE("what a search or a profile cannot use is said in one line") {
   check_usage_error("search" + model + "--device h100 --schedule both", "for one schedule");
   check_usage_error("search" + model + "--device h100 --optimizer sgd", "allowed are adamw, none");
   check_usage_error("search --trace /nonexistent.json --device h100", "/nonexistent.json");
+  check_usage_error("search" + model + "--device h1000", "did you mean");
+  check_usage_error("search" + model + "--device h100 --budget 24", "'24' has no unit");
+  check_usage_error("search" + model + "--device h100 --points 1", "--points");
+  check_usage_error("search" + model + "--device h100 --world 0", "--world");
+  check_usage_error("search" + model + "--device h100 --measure 2", "--measure");
+  check_usage_error("search" + model + "--device h100 --batch 4:1", "is no range");
+  check_usage_error("search" + model + "--device h100 --batch 1:8",
+                    "only rematch search --maximize");
+  check_usage_error("search" + model + "--device h100 --batch x", "--batch");
+  const std::string most = "search" + model + "--maximize tokens_per_second ";
+  check_usage_error("search" + model + "--device h100 --batch 1:8 --maximize loss",
+                    "tokens_per_second is known");
+  check_usage_error(most + "--device h100", "needs a range");
+  check_usage_error(most + "--device h100 --batch 1:8 --tokens 8:16", "only one dimension");
+  check_usage_error(most + "--profile p.json --batch 1:8", "profile is of one");
+  check_usage_error(most + "--device h100 --batch 1:8 --budget 24", "'24' has no unit");
+  check_usage_error(most + "--device h100 --batch 1:8 --max-slowdown 5%", "goes without");
   check_usage_error("profile" + model + "--device h1000", "did you mean");
   check_usage_error("profile --trace t.json --device cpu", "--trace cannot be measured");
   check_usage_error("profile" + model + "--against p.json", "give --device h100");

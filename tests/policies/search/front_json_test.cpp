@@ -1,9 +1,11 @@
 #include "policies/search/front_json.h"
 
+#include <array>
 #include <variant>
 
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
+#include "policies/search/measured_front.h"
 #include "tests/support/catch.h"
 #include "tests/support/made_up_profile.h"
 #include "tests/support/toy_trace.h"
@@ -37,6 +39,47 @@ TEST_CASE("a front is read as it was written") {
   for (const Json& point : again.at("points")) CHECK(point.at("time_source") == "roofline");
 }
 
+FrontRecord measured_sample() {
+  FrontRecord record = sample();
+  Front& front = record.front;
+  for (FrontPoint& point : front.points) {
+    point.measured.emplace();
+    point.measured->peak = point.figures.peak;
+    point.measured->step_time = point.step_time * 3;
+    point.measured->step_interval = {point.step_time * 2, point.step_time * 4};
+  }
+  front.points[1].measured = MeasuredFigures{};
+  front.points[1].measured->status = "timeout";
+  front.points[1].measured->reason = "no result after 1 ms";
+  front.points.back().measured->step_time = front.points.back().step_time * 30;
+  weigh_measurement(front, {0}, std::array<double, 2>{0.99, 1.02});
+  front.is_complete = false;
+  return record;
+}
+
+TEST_CASE("a measured front is read as it was written") {
+  const Json json = front_to_json(measured_sample());
+  CHECK(front_to_json(front_from_json(json)) == json);
+  CHECK(json.at("complete") == false);
+  CHECK(json.at("points").at(0).at("measured").at("peak_equals_prediction") == true);
+  CHECK(json.at("points").at(0).at("measured").at("is_anchor") == true);
+  CHECK(json.at("points").at(1).at("measured").at("step_time_ns").is_null());
+  CHECK(json.at("points").back().at("measured").at("lost_to") ==
+        json.at("points").at(json.at("points").size() - 2).at("policy"));
+  CHECK(json.at("measurement").at("control_interval") == Json{0.99, 1.02});
+}
+
+TEST_CASE("a front of before measuring has no measured figures, and is complete") {
+  Json json = front_to_json(sample());
+  json.erase("complete");
+  json.erase("measurement");
+  for (Json& point : json.at("points")) point.erase("measured");
+  const FrontRecord record = front_from_json(json);
+  CHECK(record.front.is_complete);
+  CHECK_FALSE(record.front.measurement);
+  CHECK_FALSE(record.front.points[0].measured);
+}
+
 TEST_CASE("a front's holders at each peak are the peak") {
   for (const FrontPoint& point : sample().front.points) {
     CHECK(point.figures.holders.total() == point.figures.peak);
@@ -57,8 +100,13 @@ TEST_CASE("damaged fronts are refused with the place") {
       {"/points", Json::array(), "points"},
       {"/points/0/plan_sha256", "00", "is not the hash of the plan beside it"},
       {"/points/1/predicted_peak_phase", "lunch", "unknown phase 'lunch'"},
+      {"/complete", "yes", "complete"},
+      {"/measurement/anchors/0", 99, "measurement.anchors[0]"},
+      {"/measurement/control_interval", Json{1}, "must have two ends, has 1"},
+      {"/points/0/measured/step_time_interval_ns", Json{1, 2, 3}, "must have two ends, has 3"},
+      {"/points/0/measured/peak_allocated_bytes", -5, "points[0].measured.peak_allocated_bytes"},
       {"/points/1/predicted_step_time_ns", -1, "points[1].predicted_step_time_ns"}};
-  const Json good = front_to_json(sample());
+  const Json good = front_to_json(measured_sample());
   REQUIRE(good.at("points").size() > 1);
   for (const Damage& damage : damages) {
     CAPTURE(damage.pointer);

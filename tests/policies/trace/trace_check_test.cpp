@@ -78,5 +78,15 @@ TEST_CASE("every way to break a trace is noticed and named") {
   }
 }
 
+TEST_CASE("an op whose shape depends on data is named, in a trace that is valid") {
+  Trace trace = testing::toy_llama();
+  CHECK(data_dependence(trace) == std::nullopt);
+  trace.ops[2].name = "aten::nonzero";
+  CHECK(trace_problem(trace) == std::nullopt);
+  CHECK_THAT(data_dependence(trace).value_or(""), Catch::StartsWith("op 2 (aten::nonzero): "));
+  trace.ops[2].name = "aten::repeat_interleave.self_int";  // a number repeats every row alike
+  CHECK(data_dependence(trace) == std::nullopt);
+}
+
 }  // namespace
 }  // namespace rematch

@@ -1,0 +1,34 @@
+// What every subcommand that runs points shares: the surroundings of child processes, where a
+// report comes from, and what its points say to the shell.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/cli/exit_code.h"
+#include "reports/record/report.h"
+
+namespace rematch {
+
+// Variables that children inherit; before anything of LibTorch runs.
+void prepare_children();
+
+// For what is measured in this very process. OpenMP reads how idle threads wait when it is loaded,
+// which is before main: so the program starts once more, unless the variable is set already.
+// `arguments` is argv.
+void start_again_with_sleeping_threads(char** arguments);
+
+// As typed, quoted where a shell needs it; `command` is argv.
+std::string shell_line(const std::vector<std::string>& command);
+
+Provenance make_provenance(const std::vector<std::string>& command, const std::string& device,
+                           const std::string& allocator, std::uint64_t seed);
+
+// Of the folder beside a report in which finished points are kept; empty if there is no report.
+std::string points_folder_of(const std::string& output);
+
+// Ok, some points failed, or bits differ from the reference's.
+ExitCode exit_code_of(const Report& report);
+
+}  // namespace rematch

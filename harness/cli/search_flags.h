@@ -1,0 +1,41 @@
+// The flags of rematch search, for its parts.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "harness/cli/model_flags.h"
+
+namespace rematch {
+
+struct SearchFlags {
+  explicit SearchFlags(CLI::App& app);
+
+  ModelFlags model;
+  std::string trace_file;
+  std::string profile_file;
+  std::string device;
+  std::string schedule = "on_demand";
+  std::string optimizer = "adamw";
+  int world = 1;
+  std::string budget;
+  std::string max_slowdown;
+  std::string maximize;
+  int num_points = 16;
+  std::string baselines;
+  bool hull = false;
+  std::string output;
+  bool json = false;
+
+  int num_measured = 0;  // 0: nothing is run
+  int num_steps = 10;
+  std::string blocks = "4:8";
+  int num_threads = 0;
+  std::int64_t seed = 0;
+  std::string timeout = "10min";
+  bool fresh = false;
+  bool fail_behind_baselines = false;
+};
+
+}  // namespace rematch

@@ -1,0 +1,178 @@
+#include "harness/cli/search_measure.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "harness/cli/flag_values.h"
+#include "harness/cli/no_libtorch.h"
+#include "harness/cli/require.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/search/measured_front.h"
+#ifdef REMATCH_LIBTORCH
+#include <ATen/Parallel.h>
+
+#include "harness/cli/run_setup.h"
+#include "harness/measure/memory.h"
+#include "harness/profile/cpu_profile.h"
+#include "harness/run/comparison.h"
+#include "harness/run/device.h"
+#endif
+
+namespace rematch {
+
+void require_measurable(const SearchFlags& flags) {
+#ifndef REMATCH_LIBTORCH
+  static_cast<void>(flags);
+  refuse_without_libtorch("search --measure");
+#else
+  if (!flags.trace_file.empty()) {
+    throw UsageError("--measure runs the model, and --trace is a step of it alone; give --model");
+  }
+  if (!flags.device.empty() && flags.device != "cpu") {
+    throw UsageError("--measure runs on this machine's cpu, not on " + flags.device +
+                     "; give --device cpu, or --profile FILE from rematch profile");
+  }
+  if (flags.world > 1) {
+    throw UsageError("--measure runs one process, and --world " + std::to_string(flags.world) +
+                     " is a prediction of several; leave out one of them");
+  }
+#endif
+}
+
+void require_times_of_this_device(const Profile& profile) {
+  if (profile.device == "cpu" && profile.source == ProfileSource::kMeasured) return;
+  throw UsageError("the profile has times of " + profile.device + " (" +
+                   std::string(to_string(profile.source)) +
+                   "), and --measure runs on this machine's cpu; make one with rematch profile "
+                   "--device cpu");
+}
+
+#ifdef REMATCH_LIBTORCH
+namespace {
+
+constexpr const char* kDevice = "cpu";
+
+PlanePoint predicted(const FrontPoint& point) {
+  return {point.figures.peak.count, point.step_time.count()};
+}
+
+std::vector<PlanePoint> predicted(const Front& front) {
+  std::vector<PlanePoint> plane;
+  for (const FrontPoint& point : front.points) plane.push_back(predicted(point));
+  return plane;
+}
+
+// Each plan once; a plan without regions is the reference's.
+std::vector<Plan> plans_to_run(const Front& front, const std::vector<std::size_t>& chosen) {
+  std::vector<Plan> plans;
+  std::set<std::string> known;
+  const auto add = [&](const Plan& plan) {
+    if (!plan.regions.empty() && known.insert(plan_sha256(plan)).second) plans.push_back(plan);
+  };
+  for (const std::size_t index : chosen) add(front.points[index].plan);
+  for (const Baseline& baseline : front.baselines) add(baseline.point.plan);
+  return plans;
+}
+
+ComparisonSettings settings_of(const SearchFlags& flags, const Front& front,
+                               const std::vector<std::size_t>& chosen) {
+  ComparisonSettings settings;
+  VariantSettings& variants = settings.variants;
+  variants.device = require(usable_device(kDevice));
+  variants.allocator = require(allocator_of(variants.device, "", ""));
+  variants.model = flags.model.spec();
+  variants.attention = require(usable_attention("", variants.device, variants.model.dtype));
+  variants.policies = require(parse_policies(settings.reference));
+  variants.plans = plans_to_run(front, chosen);
+  variants.schedules = {front.schedule};
+  variants.optimizer = parse_optimizer(flags.optimizer);
+  variants.seed = static_cast<std::uint64_t>(flags.seed);
+  if (flags.num_threads > 0) at::set_num_threads(flags.num_threads);
+  variants.threads = at::get_num_threads();
+  variants.reference = settings.reference;
+  settings.num_steps = flags.num_steps;
+  settings.blocks = parse_blocks(flags.blocks, "2%");
+  if (settings.blocks.most == 0) {
+    throw UsageError(
+        "--blocks 0 measures no times, and a measured front needs them; give 2 or more");
+  }
+  settings.time_limit = parse_duration(flags.timeout);
+  settings.fresh = flags.fresh;
+  settings.points_folder = points_folder_of(flags.output);
+  return settings;
+}
+
+MeasuredFigures figures_of(const PointRecord& point) {
+  MeasuredFigures figures;
+  figures.status = to_string(point.status);
+  figures.reason = point.reason;
+  if (point.status != PointStatus::kOk) return figures;
+  if (point.memory) figures.peak = point.memory->peak_allocated;
+  if (point.time) {
+    figures.step_time = point.time->step_median;
+    figures.step_interval = point.time->step_interval;
+  }
+  return figures;
+}
+
+// Of those that were run: the chosen points, and every baseline.
+void add_figures(const Report& report, const std::vector<std::size_t>& chosen, Front& front) {
+  std::map<std::string, MeasuredFigures> by_plan;
+  for (const PointRecord& point : report.points) {
+    by_plan[point.identity.plan_sha256] = figures_of(point);
+  }
+  const MeasuredFigures reference = figures_of(report.points.front());
+  const auto add = [&](FrontPoint& point) {
+    point.measured = point.plan.regions.empty() ? reference : by_plan.at(plan_sha256(point.plan));
+  };
+  for (const std::size_t index : chosen) add(front.points[index]);
+  for (Baseline& baseline : front.baselines) add(baseline.point);
+}
+
+}  // namespace
+
+ExitCode measure_front(const SearchFlags& flags, const std::vector<std::string>& command,
+                       FrontRecord& record) {
+  prepare_children();
+  const std::vector<PlanePoint> plane = predicted(record.front);
+  const std::vector<std::size_t> chosen =
+      choose_measured(plane, static_cast<std::size_t>(flags.num_measured));
+  const ComparisonSettings settings = settings_of(flags, record.front, chosen);
+  install_counting_allocators();
+  const std::vector<Variant> variants = require(make_variants(settings.variants));
+  const Provenance provenance = make_provenance(
+      command, settings.variants.device, settings.variants.allocator, settings.variants.seed);
+  std::optional<Estimate> control;
+  const Report report = run_comparison(settings, variants, provenance, &control);
+  add_figures(report, chosen, record.front);
+  std::optional<std::array<double, 2>> control_interval;
+  if (control && control->interval) {
+    control_interval = {control->interval->low, control->interval->high};
+  }
+  weigh_measurement(record.front, choose_anchors(plane), control_interval);
+  return exit_code_of(report);
+}
+
+Profile measure_profile(const SearchFlags& flags, const Trace& trace) {
+  if (flags.num_threads > 0) at::set_num_threads(flags.num_threads);
+  TrainingSettings settings;
+  settings.model = flags.model.spec();
+  settings.optimizer = parse_optimizer(flags.optimizer);
+  return profile_on_cpu(trace, settings, flags.num_steps);
+}
+
+#else
+
+ExitCode measure_front(const SearchFlags&, const std::vector<std::string>&, FrontRecord&) {
+  refuse_without_libtorch("search --measure");
+}
+
+Profile measure_profile(const SearchFlags&, const Trace&) {
+  refuse_without_libtorch("search --device cpu");
+}
+
+#endif
+
+}  // namespace rematch

@@ -1,0 +1,27 @@
+// SIGINT and SIGTERM as something to ask for, so that long work ends between two of its steps.
+#pragma once
+
+#include <optional>
+#include <stdexcept>
+
+namespace rematch {
+
+// While it lives, SIGINT and SIGTERM do not end the process but are noted; who works asks. One at a
+// time.
+class InterruptGuard {
+ public:
+  InterruptGuard();
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+  static std::optional<int> signal();  // the first one noted
+};
+
+// Ends what the user interrupted: carries the signal up to main, which exits with 128 + signal.
+struct Interrupted : std::runtime_error {
+  explicit Interrupted(int signal_number);
+  int signal;
+};
+
+}  // namespace rematch

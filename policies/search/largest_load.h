@@ -1,0 +1,36 @@
+// Which batch size (or number of tokens) a device is best used with: the largest that some plan
+// fits into a budget, and the one whose fastest plan makes the most tokens a second. Knows neither
+// models nor traces: asks for every load that it wants to know of.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace rematch {
+
+// What the fastest plan within the budget makes of a load; nothing if no plan fits.
+using TokensPerSecond = std::function<std::optional<double>(std::int64_t load)>;
+
+struct TriedLoad {
+  std::int64_t load = 0;
+  std::optional<double> tokens_per_second;
+};
+
+struct LargestLoad {
+  std::vector<TriedLoad> tried;         // by load, each once
+  std::optional<std::int64_t> largest;  // that fits; nothing: not even the least does
+  std::optional<std::int64_t> best;     // most tokens a second; the smaller of equals
+};
+
+// Note [Which loads are tried]
+// A load that does not fit is taken for a bound: larger ones are not asked for. The largest that
+// fits is found by halving. For the best, loads are tried evenly spaced between the least and that
+// one, then between the neighbours of the best so far, until its neighbours are next to it. With
+// kLoadsAtOnce or fewer that fit, every one is tried; with more, a best one that lies between two
+// tried ones that are worse on both sides may be missed.
+inline constexpr std::int64_t kLoadsAtOnce = 16;
+LargestLoad find_largest_load(std::int64_t least, std::int64_t most, const TokensPerSecond& ask);
+
+}  // namespace rematch

@@ -1,0 +1,54 @@
+// A search that is told to stop at any moment still gives a front, of plans that exist.
+#include <algorithm>
+
+#include "policies/search/front.h"
+#include "policies/search/plan_judge.h"
+#include "tests/support/catch.h"
+#include "tests/support/made_up_profile.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::size_t kMostPoints = 12;
+
+// Says stop from the `patience`-th time on that it is asked.
+SearchSpace impatient(int patience, int* asked) {
+  SearchSpace space;
+  space.stop = [patience, asked] { return (*asked)++ >= patience; };
+  return space;
+}
+
+TEST_CASE("a search that is stopped at any moment gives a front that says so") {
+  const Trace trace = testing::toy_llama({.layers = 5, .tokens = 64});
+  const Profile profile = testing::made_up_profile(trace, 1);
+  const Front whole = FrontSearch(trace, profile, {}).front(kMostPoints, {});
+  REQUIRE(whole.is_complete);
+  int asked = 0;
+  const SearchSpace never = impatient(1'000'000, &asked);
+  CHECK(FrontSearch(trace, profile, never).front(kMostPoints, {}).is_complete);
+  const int times_asked = asked;
+  REQUIRE(times_asked > 50);
+  PlanJudge judge(trace, profile, OptimizerModel::kAdamW);
+  for (int patience = 0; patience < times_asked; patience += 7) {
+    CAPTURE(patience);
+    asked = 0;
+    const Front front =
+        FrontSearch(trace, profile, impatient(patience, &asked)).front(kMostPoints, {});
+    CHECK_FALSE(front.is_complete);
+    REQUIRE(front.points.size() >= 2);
+    for (std::size_t i = 0; i < front.points.size(); ++i) {
+      const FrontPoint& point = front.points[i];
+      CHECK(judge.judge(point.plan, front.schedule).peak == point.figures.peak);
+      if (i > 0) CHECK(point.figures.peak > front.points[i - 1].figures.peak);
+      if (i > 0) CHECK(point.step_time < front.points[i - 1].step_time);
+    }
+    // From recomputing everything to recomputing nothing.
+    CHECK(front.points.back().figures.recompute.count() == 0);
+    CHECK(front.points.front().figures.peak < front.points.back().figures.peak);
+    CHECK(front.points.front().figures.peak >= whole.points.front().figures.peak);
+  }
+}
+
+}  // namespace
+}  // namespace rematch
