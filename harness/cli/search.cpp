@@ -12,6 +12,7 @@
 #include "harness/sweep/interrupt.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
+#include "policies/planners/planners.h"
 #include "policies/predict/roofline.h"
 #include "policies/search/front.h"
 #include "policies/search/front_json.h"
@@ -58,18 +59,15 @@ SearchSpace space_of(const SearchFlags& flags) {
 }
 
 // Those that the model can have; of those that the user named, all.
-std::vector<Plan> baseline_plans(const SearchFlags& flags, const Trace& trace) {
-  const bool is_named = !flags.baselines.empty();
-  const auto policies = require(parse_policies(is_named ? flags.baselines : kKnownPolicies));
+std::vector<Plan> baseline_plans(const SearchFlags& flags, const Trace& trace,
+                                 const Profile& profile) {
+  if (!flags.baselines.empty()) return require(resolve_baselines(flags.baselines, trace, profile));
   std::vector<Plan> plans;
-  for (const Policy& policy : policies) {
+  for (const Policy& policy : require(parse_policies(kKnownPolicies))) {
     auto plan = resolve(policy, trace, NoEffect::kAllow);
-    if (is_named) {
-      plans.push_back(require(std::move(plan)));
-    } else if (auto* resolved = std::get_if<Plan>(&plan)) {
-      plans.push_back(std::move(*resolved));
-    }
+    if (auto* resolved = std::get_if<Plan>(&plan)) plans.push_back(std::move(*resolved));
   }
+  for (Plan& plan : planner_baselines(trace, profile)) plans.push_back(std::move(plan));
   return plans;
 }
 
@@ -192,7 +190,7 @@ ExitCode search(const SearchFlags& flags, const std::vector<std::string>& comman
   require_choices(trace);
   const Profile profile = obtain_profile(flags, trace);
   if (is_measured) require_times_of_this_device(profile);
-  const std::vector<Plan> baselines = baseline_plans(flags, trace);
+  const std::vector<Plan> baselines = baseline_plans(flags, trace, profile);
   FrontRecord record = make_front_record(trace, profile, space.optimizer);
   record.world = flags.world;
   record.budget = asked.budget;
@@ -238,7 +236,8 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option("--points", num_points, "Points to show, of all that are found")
       ->check(CLI::Range(2, kMostPoints));
   app.add_option("--baselines", baselines,
-                 "Policies that the front is held against, separated by commas");
+                 "Policies that the front is held against, separated by commas; also PyTorch's "
+                 "planners: pytorch_dp(0.5), pytorch_ilp(0.5), sac_ilp(0.8)");
   app.add_flag("--hull", hull, "Only options on the convex hull of a block's: sooner done");
   app.add_option("--measure", num_measured,
                  "Run so many points of the front, and the baselines, as rematch run does: both "

@@ -1,5 +1,6 @@
 #include "policies/planners/planners.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -97,12 +98,17 @@ std::variant<std::vector<Plan>, Rejected> resolve_baselines(std::string_view lis
 }
 
 std::vector<Plan> planner_baselines(const Trace& trace, const Profile& profile) {
-  constexpr std::array<double, 7> kBudgets = {0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9};
+  constexpr std::array<double, 2> kBudgets = {0.4, 0.8};
   std::vector<Plan> plans;
   for (const Planner& planner : kPlanners) {
     for (double budget : kBudgets) {
       Resolved plan = planner.plan(trace, profile, budget);
-      if (auto* found = std::get_if<Plan>(&plan)) plans.push_back(std::move(*found));
+      auto* found = std::get_if<Plan>(&plan);
+      if (found == nullptr) continue;
+      const bool is_known = std::any_of(plans.begin(), plans.end(), [&](const Plan& known) {
+        return known.types == found->types && known.regions == found->regions;
+      });
+      if (!is_known) plans.push_back(std::move(*found));
     }
   }
   return plans;

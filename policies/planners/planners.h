@@ -21,7 +21,7 @@ std::variant<std::vector<Plan>, Rejected> resolve_baselines(std::string_view lis
                                                             const Trace& trace,
                                                             const Profile& profile);
 
-// Each planner at a row of budgets; those that find no plan are left out.
+// Each planner at a few budgets, each plan once; budgets without a plan are left out.
 std::vector<Plan> planner_baselines(const Trace& trace, const Profile& profile);
 
 }  // namespace rematch

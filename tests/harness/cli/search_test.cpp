@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -61,6 +62,32 @@ TEST_CASE("profiles and traces that a search cannot use are refused in one line"
   flat.blocks.clear();
   check_usage_error("search --device h100 --trace " + stored(scratch, flat, "flat.json"),
                     "has no blocks, so there is nothing to choose");
+}
+
+TEST_CASE("PyTorch's planners are baselines by name and without, and wrong budgets are refused") {
+  const ScratchFolder scratch;
+  const std::string file = stored(scratch, toy_llama({.layers = 4, .tokens = 64}), "trace.json");
+  const std::string search = "search --json --device h100 --trace " + file;
+  const auto names_of = [&](const std::string& flags) {
+    const Outcome outcome = rematch(search + flags);
+    REQUIRE(outcome.code == 0);
+    std::vector<std::string> names;
+    const Json front = Json::parse(outcome.out);
+    for (const Json& baseline : front["baselines"]) {
+      names.push_back(baseline["policy"].get<std::string>());
+      CHECK(baseline["is_matched"] == true);
+    }
+    return names;
+  };
+  CHECK(names_of(" --baselines 'pytorch_ilp(0.5), full,sac_ilp(1)'") ==
+        std::vector<std::string>{"pytorch_ilp(0.5)", "full", "sac_ilp(1)"});
+  const std::vector<std::string> names = names_of("");
+  CHECK(std::find(names.begin(), names.end(), "pytorch_dp(0.4)") != names.end());
+  check_usage_error(search + " --baselines 'full,pytorch_dp(2)'",
+                    "a memory budget is a share from 0 to 1");
+  check_usage_error(search + " --baselines pytorch_dp",
+                    "pytorch_dp needs a budget from 0 to 1: write pytorch_dp(0.5)");
+  check_usage_error(search + " --baselines 'full,fulll'", "did you mean");
 }
 
 TEST_CASE("more ranks hold less each, and the front says how many there are") {

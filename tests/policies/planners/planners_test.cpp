@@ -92,7 +92,7 @@ TEST_CASE("baselines are planners and policies by name, and what is neither is r
   }
   CHECK(std::get<Rejected>(plans_of("pytorch_dp(much)")).message ==
         "pytorch_dp needs a budget from 0 to 1: write pytorch_dp(0.5), not 'pytorch_dp(much)'");
-  CHECK(planner_baselines(trace, profile).size() >= 14);
+  CHECK(planner_baselines(trace, profile).size() >= 3);
 }
 
 TEST_CASE("sac_ilp checkpoints nothing at its own peak, and blocks below it") {

@@ -1,0 +1,65 @@
+// What PyTorch 2.11's own partitioner reached on llama_small under memory budgets, as
+// tests/parity/planners/make_partitioner_points.py measured it, beside our front: bytes above those
+// before the step, and how many matmuls and attentions run again.
+#include "harness/measure/memory.h"
+#include "harness/run/prediction.h"
+#include "policies/search/front.h"
+#include "policies/trace/file.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::int64_t kTimeOfOp = 1'000;
+
+// Only what the partitioner weighs takes time.
+Profile profile_of_counts(const Trace& trace) {
+  Profile profile;
+  profile.model = trace.model;
+  profile.dimensions = trace.dimensions;
+  profile.dtype = trace.dtype;
+  profile.trace_sha256 = trace_sha256(trace);
+  for (const TracedOp& op : trace.ops) {
+    const bool counts =
+        op.op_class == OpClass::kMatmul || op.op_class == OpClass::kAttentionForward;
+    profile.forward.emplace_back(counts ? kTimeOfOp : 0);
+  }
+  for (const BackwardEvent& event : trace.backward) {
+    if (event.kind == BackwardEvent::Kind::kOp) profile.backward.emplace_back(0);
+  }
+  return profile;
+}
+
+TEST_CASE("no point of PyTorch's partitioner dominates the front of llama_small", "[parity]") {
+  install_counting_allocators();
+  const Json golden =
+      read_json_file(REMATCH_SOURCE_DIR "/tests/parity/planners/partitioner_points.json");
+  const ModelSpec spec = std::get<ModelSpec>(make_spec("llama_small", {}));
+  MetaModel model(spec, OptimizerKind::kAdamW, "", 0);
+  const Trace trace = model.trace();
+  for (const auto& [name, value] : golden.at("dimensions").items()) {
+    CHECK(trace.dimensions.at(name) == value.get<std::int64_t>());
+  }
+  const Profile profile = profile_of_counts(trace);
+  SearchSpace space;
+  space.optimizer = OptimizerModel::kNothing;
+  space.resolution_ratio = 0;
+  FrontSearch search(trace, profile, space);
+  const Bytes before = trace.parameter_bytes + trace.constant_bytes;
+  const Front front = search.front(2, {});
+  CHECK((front.nothing_recomputed.figures.peak - before).count ==
+        golden.at("eager").at("peak_bytes").get<std::int64_t>());
+  CHECK(golden.at("points").size() == 12);
+  for (const Json& point : golden.at("points")) {
+    CAPTURE(point.dump());
+    const Bytes peak = {point.at("peak_bytes").get<std::int64_t>()};
+    const auto again = point.at("recomputed_matmuls").get<std::int64_t>() +
+                       point.at("recomputed_attentions").get<std::int64_t>();
+    const std::optional<FrontPoint> ours = search.fastest_within(before + peak);
+    REQUIRE(ours.has_value());
+    CHECK(ours->figures.recompute.count() / kTimeOfOp <= again);
+  }
+}
+
+}  // namespace
+}  // namespace rematch
