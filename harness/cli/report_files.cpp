@@ -8,11 +8,10 @@
 namespace rematch {
 
 Report read_report(const std::string& path) {
-  const Json json = require_json_file(path);
   try {
-    return report_from_json(json);
-  } catch (const FormatError& error) {
-    throw FormatError(path + ": " + error.what());
+    return report_from_text(read_text_file(path), path);
+  } catch (const FileError& error) {
+    throw UsageError(error.what());
   }
 }
 

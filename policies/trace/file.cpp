@@ -43,27 +43,6 @@ class Descriptor {
   throw FileError("cannot " + what + " '" + path + "': " + std::strerror(error));
 }
 
-std::string read_all(const std::string& path, Bytes limit) {
-  const Descriptor file(path, O_RDONLY);
-  if (!file.is_open()) fail("read", path, errno);
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0) fail("read", path, errno);
-  if (S_ISDIR(status.st_mode)) fail("read", path, EISDIR);
-  std::string text;
-  std::array<char, kReadBytes> buffer;
-  while (true) {
-    const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail("read", path, errno);
-    if (count == 0) return text;
-    text.append(buffer.data(), static_cast<std::size_t>(count));
-    if (static_cast<std::int64_t>(text.size()) > limit.count) {
-      throw FormatError(path + ": is larger than the limit of " + std::to_string(limit.count) +
-                        " bytes; is it a file of this project?");
-    }
-  }
-}
-
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(fd, text.data(), text.size());
@@ -139,8 +118,31 @@ void sync_folder(const std::string& folder) {
 
 }  // namespace
 
+std::string read_text_file(const std::string& path, Bytes limit) {
+  const Descriptor file(path, O_RDONLY);
+  if (!file.is_open()) fail("read", path, errno);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) fail("read", path, errno);
+  if (S_ISDIR(status.st_mode)) fail("read", path, EISDIR);
+  std::string text;
+  // A hint: pipes have no size, and files may grow.
+  if (status.st_size <= limit.count) text.reserve(static_cast<std::size_t>(status.st_size));
+  std::array<char, kReadBytes> buffer;
+  while (true) {
+    const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail("read", path, errno);
+    if (count == 0) return text;
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+    if (static_cast<std::int64_t>(text.size()) > limit.count) {
+      throw FormatError(path + ": is larger than the limit of " + std::to_string(limit.count) +
+                        " bytes; is it a file of this project?");
+    }
+  }
+}
+
 Json read_json_file(const std::string& path, Bytes limit) {
-  return parse_json(read_all(path, limit), path);
+  return parse_json(read_text_file(path, limit), path);
 }
 
 void write_file_atomically(const std::string& path, std::string_view text) {

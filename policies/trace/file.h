@@ -2,6 +2,8 @@
 // a file.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -23,8 +25,20 @@ inline constexpr int kDeepestJson = 100;
 // or malformed, nests deeper than kDeepestJson, or repeats a key in an object.
 Json parse_json(std::string_view text, const std::string& name);
 
-// Throws FileError if the file is missing, unreadable or a folder, FormatError as parse_json and if
-// it is larger than `limit`.
+// Given each element of a list as soon as it is read, with the document as far as it is read and
+// the element's index. True: it has been used and is not kept.
+using TakeElement = std::function<bool(const Json& so_far, const Json& element, std::size_t index)>;
+
+// As parse_json; elements of the list under the document's key `list` are first offered to `take`,
+// so that a large file need not be held as a whole.
+Json parse_json_taking(std::string_view text, const std::string& name, std::string_view list,
+                       const TakeElement& take);
+
+// Throws FileError if the file is missing, unreadable or a folder, FormatError if it is larger than
+// `limit`.
+std::string read_text_file(const std::string& path, Bytes limit = kLargestJsonFile);
+
+// Its JSON. Throws as both.
 Json read_json_file(const std::string& path, Bytes limit = kLargestJsonFile);
 
 // Replaces the file as a whole: a temporary file in the same folder, fsync, rename, fsync of the

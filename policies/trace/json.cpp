@@ -18,6 +18,25 @@ std::string quoted(const Json& value) {
   return text;
 }
 
+// Whether `wanted` is `root` or within; its steps from there, innermost first, are added.
+bool find_steps(const Json& root, const Json* wanted, std::vector<std::string>& steps) {
+  if (&root == wanted) return true;
+  if (root.is_object()) {
+    for (const auto& [key, member] : root.get_ref<const Json::object_t&>()) {
+      if (!find_steps(member, wanted, steps)) continue;
+      steps.push_back(std::string(".").append(key));
+      return true;
+    }
+  } else if (root.is_array()) {
+    for (std::size_t index = 0; index < root.size(); ++index) {
+      if (!find_steps(root[index], wanted, steps)) continue;
+      steps.push_back(std::string("[").append(std::to_string(index)).append("]"));
+      return true;
+    }
+  }
+  return false;
+}
+
 bool is_number_text(std::string_view text) {
   return !text.empty() &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -44,8 +63,16 @@ void require_schema(const Json& json, std::string_view kind, int major) {
   }
 }
 
-JsonField::JsonField(const Json& value, std::string path)
-    : value_(&value), path_(std::move(path)) {}
+JsonField::JsonField(const Json& root, std::string root_path)
+    : value_(&root), root_(&root), root_path_(std::move(root_path)) {}
+
+std::string JsonField::path() const {
+  std::vector<std::string> steps;
+  find_steps(*root_, value_, steps);
+  std::string path = root_path_;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) path += *step;
+  return path.starts_with('.') ? path.substr(1) : path;
+}
 
 JsonField JsonField::at(std::string_view key) const {
   if (auto field = find(key)) return *std::move(field);
@@ -56,14 +83,21 @@ std::optional<JsonField> JsonField::find(std::string_view key) const {
   require_object();
   const auto found = value_->find(key);
   if (found == value_->end()) return std::nullopt;
-  std::string path = path_;
-  if (!path.empty()) path += '.';
-  path += key;
-  return JsonField(*found, std::move(path));
+  return JsonField(*found, *this);
 }
 
 void JsonField::require_object() const {
   if (!value_->is_object()) fail_type("an object");
+}
+
+std::vector<std::pair<const std::string*, JsonField>> JsonField::members() const {
+  require_object();
+  std::vector<std::pair<const std::string*, JsonField>> members;
+  members.reserve(value_->size());
+  for (const auto& [key, member] : value_->get_ref<const Json::object_t&>()) {
+    members.emplace_back(&key, JsonField(member, *this));
+  }
+  return members;
 }
 
 void JsonField::require_known_keys(std::initializer_list<std::string_view> known) const {
@@ -81,13 +115,13 @@ std::size_t JsonField::size() const {
 
 JsonField JsonField::at(std::size_t index) const {
   if (index >= size()) fail("has " + std::to_string(size()) + " elements; too few");
-  return JsonField((*value_)[index], path_ + "[" + std::to_string(index) + "]");
+  return JsonField((*value_)[index], *this);
 }
 
 std::vector<JsonField> JsonField::elements() const {
   std::vector<JsonField> fields;
   fields.reserve(size());
-  for (std::size_t index = 0; index < value_->size(); ++index) fields.push_back(at(index));
+  for (const Json& element : *value_) fields.push_back(JsonField(element, *this));
   return fields;
 }
 
@@ -129,7 +163,8 @@ std::vector<std::string> JsonField::strings() const {
 }
 
 void JsonField::fail(const std::string& problem) const {
-  throw FormatError(path_.empty() ? problem : path_ + ": " + problem);
+  const std::string path = this->path();
+  throw FormatError(path.empty() ? problem : path + ": " + problem);
 }
 
 void JsonField::fail_type(std::string_view expected) const {

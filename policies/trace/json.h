@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace rematch {
@@ -29,22 +30,25 @@ std::string schema_prefix(std::string_view kind, int major);
 void require_schema(const Json& json, std::string_view kind, int major);
 
 // A place in a JSON document. Every accessor throws FormatError with its path if the document has
-// something else there. Refers to the document, which must outlive it.
+// something else there. Refers to the document, which must outlive it and not change; the path is
+// looked for in it when it is asked for, so that reading what is right costs nothing.
 class JsonField {
  public:
   static constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
   static constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 
-  explicit JsonField(const Json& value, std::string path = {});
+  // The document, or a part of one that stands at `root_path` in the whole.
+  explicit JsonField(const Json& root, std::string root_path = {});
 
   const Json& json() const { return *value_; }
-  const std::string& path() const { return path_; }
+  std::string path() const;
   bool is_null() const { return value_->is_null(); }
 
   // Of an object: a key that must be there, or may be.
   JsonField at(std::string_view key) const;
   std::optional<JsonField> find(std::string_view key) const;
   void require_object() const;
+  std::vector<std::pair<const std::string*, JsonField>> members() const;
   // For files that people write: an unknown key is a typing mistake, so it is refused, with the
   // nearest known one. Machine-written formats let unknown keys pass.
   void require_known_keys(std::initializer_list<std::string_view> known) const;
@@ -66,10 +70,13 @@ class JsonField {
   [[noreturn]] void fail(const std::string& problem) const;
 
  private:
+  JsonField(const Json& value, const JsonField& parent)
+      : value_(&value), root_(parent.root_), root_path_(parent.root_path_) {}
   [[noreturn]] void fail_type(std::string_view expected) const;
 
   const Json* value_;
-  std::string path_;
+  const Json* root_;
+  std::string root_path_;
 };
 
 }  // namespace rematch

@@ -35,6 +35,9 @@ std::string reason(const std::exception& error) {
 class Builder {
  public:
   Builder(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+  Builder(std::string_view text, const std::string& name, std::string_view list,
+          const TakeElement& take)
+      : text_(text), name_(name), list_(list), take_(&take) {}
 
   Json take() { return std::move(root_); }
 
@@ -64,6 +67,7 @@ class Builder {
  private:
   bool add(Json value) {
     insert(std::move(value));
+    offer_element();
     return true;
   }
 
@@ -72,13 +76,25 @@ class Builder {
       throw FormatError(name_ + ": nested deeper than " + std::to_string(kDeepestJson) +
                         " levels; no format of this project is");
     }
+    if (open_.size() == 1) {
+      in_list_ = take_ != nullptr && root_.is_object() && container.is_array() && key_ == list_;
+      num_elements_ = 0;
+    }
     open_.push_back(insert(std::move(container)));
     return true;
   }
 
   bool close() {
     open_.pop_back();
+    offer_element();
     return true;
+  }
+
+  // After a value is complete: is it an element of the list?
+  void offer_element() {
+    if (open_.size() != 2 || !in_list_) return;
+    auto& elements = open_.back()->get_ref<Json::array_t&>();
+    if ((*take_)(root_, elements.back(), num_elements_++)) elements.pop_back();
   }
 
   // The place of the value in the document: stable while it is open, since only the innermost
@@ -99,8 +115,9 @@ class Builder {
     return &members.back().second;
   }
 
-  void refuse_repeated_key() const {
-    std::vector<std::string_view> keys;
+  void refuse_repeated_key() {
+    std::vector<std::string_view>& keys = keys_;
+    keys.clear();
     for (const auto& member : open_.back()->get_ref<const Json::object_t&>()) {
       keys.push_back(member.first);
     }
@@ -116,17 +133,30 @@ class Builder {
   Json root_;
   std::vector<Json*> open_;
   std::string key_;
+  std::vector<std::string_view> keys_;  // of one object, here to be allocated once
+  std::string_view list_;
+  const TakeElement* take_ = nullptr;
+  bool in_list_ = false;  // of what is open at depth two
+  std::size_t num_elements_ = 0;
 };
+
+Json parse(Builder builder, std::string_view text, const std::string& name) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    throw FormatError(name + ": is empty; JSON is expected");
+  }
+  Json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.take();
+}
 
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& name) {
-  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
-    throw FormatError(name + ": is empty; JSON is expected");
-  }
-  Builder builder(text, name);
-  Json::sax_parse(text.begin(), text.end(), &builder);
-  return builder.take();
+  return parse(Builder(text, name), text, name);
+}
+
+Json parse_json_taking(std::string_view text, const std::string& name, std::string_view list,
+                       const TakeElement& take) {
+  return parse(Builder(text, name, list, take), text, name);
 }
 
 }  // namespace rematch

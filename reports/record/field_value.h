@@ -46,12 +46,11 @@ void read_value(const JsonField& field, std::array<T, Size>& values) {
 
 template <class T>
 void read_value(const JsonField& field, std::map<std::string, T>& values) {
-  field.require_object();
   values.clear();
-  for (const auto& [name, member] : field.json().items()) {
+  for (const auto& [name, member] : field.members()) {
     T value{};
-    read_value(JsonField(member, field.path() + "." + name), value);
-    values.emplace(name, std::move(value));
+    read_value(member, value);
+    values.emplace(*name, std::move(value));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <unordered_set>
 
 #include "policies/trace/json.h"
 #include "reports/record/environment.h"
@@ -45,6 +46,19 @@ Environment environment_from_json(const JsonField& field);
 // is not the hash of its identity, or if what stands twice differs.
 Json point_to_json(const PointRecord& point);
 PointRecord point_from_json(const JsonField& field);
+
+// Reads many points. Which members a record has no place for follows from the structure of its
+// JSON: found out once for each structure, not for each point, where that is most of the work.
+class PointReader {
+ public:
+  PointRecord read(const JsonField& field);  // as point_from_json
+
+ private:
+  std::unordered_set<std::string> without_unknown_;  // structures
+};
+
+// Objects, their keys and lists, without any value that is neither.
+std::string structure_of(const Json& json);
 
 // Members of `source` that `written` lacks, by JSON pointer; and their way back, where the object
 // that held them is still there.

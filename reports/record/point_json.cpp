@@ -143,7 +143,7 @@ Json point_to_json(const PointRecord& point) {
   return json;
 }
 
-PointRecord point_from_json(const JsonField& field) {
+PointRecord PointReader::read(const JsonField& field) {
   PointRecord point;
   point.identity = identity_from_json(field.at("identity"));
   require_consistent(field);
@@ -155,8 +155,14 @@ PointRecord point_from_json(const JsonField& field) {
     point.failure = failure_from_json(*failure);
   }
   read_measures(field, point);
-  point.unknown = unknown_members(field.json(), point_to_json(point));
+  std::string structure = structure_of(field.json());
+  if (!without_unknown_.contains(structure)) {
+    point.unknown = unknown_members(field.json(), point_to_json(point));
+    if (point.unknown.empty()) without_unknown_.insert(std::move(structure));
+  }
   return point;
 }
+
+PointRecord point_from_json(const JsonField& field) { return PointReader().read(field); }
 
 }  // namespace rematch

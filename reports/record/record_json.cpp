@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policies/trace/file.h"
 #include "reports/record/field_value.h"
 #include "reports/record/parts_json.h"
 
@@ -111,6 +112,26 @@ std::map<std::string, Json> unknown_of_frame(const Json& source, const AFile& fi
   return unknown_members(source, written);
 }
 
+// The report of a document whose points are read.
+Report with_frame(const Json& json, std::vector<PointRecord> points) {
+  const JsonField field(json);
+  Report report;
+  report.provenance = read_provenance(field);
+  report.points = std::move(points);
+  if (const auto repeats = field.find("reference_repeats")) {
+    for (const JsonField& repeat : repeats->elements()) {
+      report.repeats.push_back(repeat_from_json(repeat));
+    }
+  }
+  if (const auto planned = field.find("planned")) report.planned = planned_from_json(*planned);
+  if (const auto sources = field.find("sources")) {
+    report.sources = sources_from_json(*sources, report.points.size());
+  }
+  report.unknown =
+      unknown_of_frame(json, report, {"points", "planned", "sources", "reference_repeats"});
+  return report;
+}
+
 }  // namespace
 
 Json repeat_to_json(const RepeatRecord& repeat) {
@@ -140,24 +161,37 @@ Json report_to_json(const Report& report) {
 
 Report report_from_json(const Json& json) {
   require_schema(json, "report", kMajor);
-  const JsonField field(json);
-  Report report;
-  report.provenance = read_provenance(field);
-  for (const JsonField& point : field.at("points").elements()) {
-    report.points.push_back(point_from_json(point));
+  PointReader reader;
+  std::vector<PointRecord> points;
+  for (const JsonField& point : JsonField(json).at("points").elements()) {
+    points.push_back(reader.read(point));
   }
-  if (const auto repeats = field.find("reference_repeats")) {
-    for (const JsonField& repeat : repeats->elements()) {
-      report.repeats.push_back(repeat_from_json(repeat));
+  return with_frame(json, std::move(points));
+}
+
+Report report_from_text(std::string_view text, const std::string& name) {
+  PointReader reader;
+  std::vector<PointRecord> points;
+  // A point is read only after it is known to be a report's of this version.
+  const auto take = [&](const Json& so_far, const Json& element, std::size_t index) {
+    if (!so_far.contains("schema")) return false;
+    require_schema(so_far, "report", kMajor);
+    points.push_back(reader.read(JsonField(element, "points[" + std::to_string(index) + "]")));
+    return true;
+  };
+  const auto take_named = [&](const Json& so_far, const Json& element, std::size_t index) {
+    try {
+      return take(so_far, element, index);
+    } catch (const FormatError& error) {
+      throw FormatError(name + ": " + error.what());
     }
+  };
+  const Json json = parse_json_taking(text, name, "points", take_named);
+  try {
+    return points.empty() ? report_from_json(json) : with_frame(json, std::move(points));
+  } catch (const FormatError& error) {
+    throw FormatError(name + ": " + error.what());
   }
-  if (const auto planned = field.find("planned")) report.planned = planned_from_json(*planned);
-  if (const auto sources = field.find("sources")) {
-    report.sources = sources_from_json(*sources, report.points.size());
-  }
-  report.unknown =
-      unknown_of_frame(json, report, {"points", "planned", "sources", "reference_repeats"});
-  return report;
 }
 
 Json point_file_to_json(const PointFile& file) {

@@ -23,7 +23,29 @@ void collect(const Json& source, const Json& written, const Pointer& at,
   }
 }
 
+// Lengths keep keys apart from each other and from brackets.
+void append_structure(const Json& json, std::string& structure) {
+  if (json.is_object()) {
+    structure += '{';
+    for (const auto& [name, member] : json.get_ref<const Json::object_t&>()) {
+      structure.append(std::to_string(name.size())).append(":").append(name);
+      append_structure(member, structure);
+    }
+    structure += '}';
+  } else if (json.is_array()) {
+    structure += '[';
+    for (const Json& element : json) append_structure(element, structure);
+    structure += ']';
+  }
+}
+
 }  // namespace
+
+std::string structure_of(const Json& json) {
+  std::string structure;
+  append_structure(json, structure);
+  return structure;
+}
 
 std::map<std::string, Json> unknown_members(const Json& source, const Json& written) {
   std::map<std::string, Json> unknown;

@@ -121,7 +121,16 @@ void read_call(const std::string& text) {
   if (const auto* rejected = std::get_if<Rejected>(&policies)) require_one_line(rejected->message);
 }
 
+void read_report_text(const std::string& text) {
+  try {
+    report_from_text(text, "file.json");
+  } catch (const FormatError& error) {
+    require_one_line(error.what());
+  }
+}
+
 void read_text(const std::string& text) {
+  read_report_text(text);
   try {
     read_json(parse_json(text, "file.json"));
   } catch (const FormatError& error) {

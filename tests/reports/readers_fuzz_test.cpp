@@ -54,6 +54,38 @@ std::string misbehaviour(const std::function<Json()>& json) {
   return "";
 }
 
+// Empty: refused.
+std::string bytes_if_readable(const std::function<Report()>& read) {
+  try {
+    return report_to_json(read()).dump(-1, ' ', false, Json::error_handler_t::replace);
+  } catch (const FormatError&) {
+    return "";
+  }
+}
+
+// What one way of reading takes the other takes too, and makes the same of it. Which of several
+// mistakes is named first may differ.
+bool is_read_both_ways(const std::string& text) {
+  const std::string as_document =
+      bytes_if_readable([&] { return report_from_json(parse_json(text, "file.json")); });
+  CHECK(bytes_if_readable([&] { return report_from_text(text, "file.json"); }) == as_document);
+  return !as_document.empty();
+}
+
+TEST_CASE("a report read point by point is what its whole document says", "[property]") {
+  Json sample = sample_report_json();
+  sample["points"].push_back(sample["points"][0]);
+  int read = 0;
+  for (std::uint32_t seed = 0; seed < num_seeds(300); ++seed) {
+    CAPTURE(seed);
+    const std::string mutated =
+        mutate_json(sample, seed).dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (is_read_both_ways(mutated)) ++read;
+    if (is_read_both_ways(mutate_text(sample.dump(1), seed))) ++read;
+  }
+  CHECK(read > 10);  // else nothing was compared
+}
+
 TEST_CASE("reports with damaged bytes are read or refused in one line", "[property]") {
   for (const Json& sample : {sample_report_json(), sample_point_json()}) {
     const std::string text = sample.dump(1);

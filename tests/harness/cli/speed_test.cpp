@@ -26,6 +26,8 @@ Report large_report(int num_points, std::uint32_t seed) {
   Report report{sample_provenance(), {}, {}, {}};
   PointRecord point = sample_point("none");
   point.steps.resize(1);  // the second has a loss that is not finite
+  point.kernels.reset();  // as on a CPU
+  point.time->device_state.reset();
   for (int index = 0; index < num_points; ++index) {
     point.policy = "layers([" + std::to_string(index) + "])";
     point.identity.plan_sha256 = sample_point(point.policy).identity.plan_sha256;

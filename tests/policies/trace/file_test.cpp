@@ -92,6 +92,47 @@ TEST_CASE("an object with very many keys reads in linear time") {
   CHECK(parse_json(text + "}", "many").size() == 100000);
 }
 
+// Elements of lists elsewhere, and of a list within the list, are nobody's.
+TEST_CASE("elements of one list are offered as they are read, and kept where they are not taken") {
+  const std::string text =
+      R"({"points": 0, "a": {"points": [7]}, "list": [1, {"b": [2]}, [[3]], 4], "z": [[5]]})";
+  std::vector<std::string> offered;
+  const auto take_all_but_the_third = [&](const Json& so_far, const Json& element,
+                                          std::size_t index) {
+    CHECK(so_far.contains("a"));
+    CHECK_FALSE(so_far.contains("z"));
+    offered.push_back(std::to_string(index) + " " + element.dump());
+    return index != 2;
+  };
+  const Json rest = parse_json_taking(text, "test", "list", take_all_but_the_third);
+  CHECK(offered == std::vector<std::string>{"0 1", R"(1 {"b":[2]})", "2 [[3]]", "3 4"});
+  CHECK(rest.dump() == R"({"points":0,"a":{"points":[7]},"list":[[[3]]],"z":[[5]]})");
+  offered.clear();
+  CHECK(parse_json_taking(text, "test", "points", take_all_but_the_third) ==
+        parse_json(text, "test"));
+  CHECK(parse_json_taking(R"([{"list": [1]}])", "test", "list", take_all_but_the_third).size() ==
+        1);
+  CHECK(offered.empty());
+}
+
+TEST_CASE("what is taken out of a document is held to the same rules") {
+  const auto take = [](const Json&, const Json&, std::size_t) { return true; };
+  const auto error_of = [&](const std::string& text) -> std::string {
+    try {
+      parse_json_taking(text, "file.json", "list", take);
+    } catch (const FormatError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  CHECK_THAT(error_of(R"({"list": [{"a": 1, "a": 2}]})"), Contains("\"a\" stands twice"));
+  CHECK_THAT(error_of(R"({"list": [1], "list": [2]})"), Contains("\"list\" stands twice"));
+  CHECK_THAT(error_of(R"({"list": [1, 2)"), Contains("file.json: malformed JSON at line 1"));
+  CHECK_THAT(error_of("{\"list\": " + std::string(100, '[') + std::string(100, ']') + "}"),
+             Contains("nested deeper than 100"));
+  CHECK_THAT(error_of(" "), Contains("file.json: is empty"));
+}
+
 TEST_CASE("writing replaces the whole file and leaves nothing beside it") {
   const ScratchFolder folder;
   const std::string path = folder.file("a.json");

@@ -45,6 +45,15 @@ void check_equal(const PointRecord& a, const PointRecord& b) {
   CHECK(a.kernels_reason == b.kernels_reason);
 }
 
+std::string error_of_text(const std::string& text) {
+  try {
+    report_from_text(text, "file.json");
+  } catch (const FormatError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
 std::string error_of(const Json& json) {
   try {
     report_from_json(json);
@@ -71,6 +80,46 @@ TEST_CASE("a report read from its file is the report that was written") {
   CHECK(read.provenance.environment == report.provenance.environment);
   CHECK(read.provenance.command == report.provenance.command);
   CHECK(report_to_json(read) == json);
+}
+
+// The three points have structures of their own, the second a key that this build does not know.
+TEST_CASE("a report read from its text, point by point, is the one that its document holds") {
+  Json json = report_to_json(sample_report());
+  json["points"].push_back(json["points"][0]);
+  json["points"].push_back(json["points"][0]);
+  json["points"][2]["memory"]["peak_colour"] = Json{{"red", 1}};
+  json["humidity_ratio"] = 0.4;
+  // The order of a newer version's keys may differ.
+  const auto read = [](const Json& report) {
+    return nlohmann::json(report_to_json(report_from_text(report.dump(2), "file.json")));
+  };
+  CHECK(read(json) == nlohmann::json(json));
+  Json schema_last = json;
+  schema_last.erase("schema");
+  schema_last["schema"] = json["schema"];
+  CHECK(read(schema_last) == nlohmann::json(json));
+  json["points"] = Json::array();
+  CHECK(read(json) == nlohmann::json(json));
+}
+
+TEST_CASE("a damaged text is one line with the file and the path, whatever came before") {
+  Json json = report_to_json(sample_report());
+  json["points"][1]["memory"]["parameter_bytes"] = "many";
+  CHECK(error_of_text(json.dump()) ==
+        "file.json: points[1].memory.parameter_bytes: found \"many\"; expected a whole number");
+  json["schema"] = "rematch.report/2.0";
+  CHECK_THAT(error_of_text(json.dump()),
+             Catch::Contains("file.json: file has schema \"rematch.report/2.0\""));
+  json.erase("schema");
+  CHECK_THAT(error_of_text(json.dump()), Catch::Contains("file.json: file has no \"schema\" key"));
+  json = report_to_json(sample_report());
+  json["seed"] = -1;
+  CHECK_THAT(error_of_text(json.dump()), Catch::Contains("file.json: seed: -1 is out of range"));
+  const std::string text = report_to_json(sample_report()).dump();
+  CHECK_THAT(error_of_text(text.substr(0, text.size() - 1)),
+             Catch::Contains("file.json: malformed JSON at line 1"));
+  json.erase("points");
+  CHECK_THAT(error_of_text(json.dump()), Catch::Contains("file.json: key \"points\" is missing"));
 }
 
 TEST_CASE("a report without the later keys is read, and its fingerprint stays") {
