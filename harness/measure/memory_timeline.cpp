@@ -19,22 +19,32 @@ HeldBytes holders_of(const BoundarySample& sample) {
            forward_temporaries + memory.at(MemoryTag::kBackward) + memory.at(MemoryTag::kOther)}};
 }
 
-void raise(std::map<std::string, Bytes>& peaks, const std::string& part, Bytes total) {
-  Bytes& peak = peaks[part];
-  peak = std::max(peak, total);
+using Peaks = std::map<std::string, const BoundarySample*>;
+
+// Of equal ones the first.
+void raise(Peaks& peaks, const std::string& part, const BoundarySample& sample) {
+  const BoundarySample*& peak = peaks[part];
+  if (peak == nullptr || sample.memory.total > peak->memory.total) peak = &sample;
 }
 
-std::map<std::string, Bytes> peak_by_phase(const StepSamples& samples) {
-  std::map<std::string, Bytes> peaks;
+Peaks peaks_of_parts(const StepSamples& samples) {
+  Peaks peaks;
   for (const BoundarySample& sample : samples.boundaries) {
     const std::string& place = samples.places[static_cast<std::size_t>(sample.place)];
-    const Bytes total = sample.memory.total;
     const bool in_loss = sample.phase == Phase::kForward && place == kLossScope;
-    raise(peaks, in_loss ? std::string(kLossScope) : std::string(to_string(sample.phase)), total);
+    raise(peaks, in_loss ? std::string(kLossScope) : std::string(to_string(sample.phase)), sample);
     const bool in_backward = sample.phase == Phase::kBackward || sample.phase == Phase::kRecompute;
-    if (in_backward && !place.empty()) raise(peaks, "backward." + place, total);
+    if (in_backward && !place.empty()) raise(peaks, "backward." + place, sample);
   }
   return peaks;
+}
+
+// Blocks of backward have their bytes only: a deep model's holders would be most of its report.
+void add_peaks_of_parts(const StepSamples& samples, MemoryRecord& record) {
+  for (const auto& [part, sample] : peaks_of_parts(samples)) {
+    record.peak_by_phase[part] = sample->memory.total;
+    if (part.find('.') == std::string::npos) record.holders_by_phase[part] = holders_of(*sample);
+  }
 }
 
 MemoryTimeline timeline(const std::vector<BoundarySample>& boundaries) {
@@ -69,7 +79,7 @@ MemoryRecord summarize(const StepSamples& samples) {
   record.peak_scope = samples.places[static_cast<std::size_t>(peak->place)];
   record.holders_at_peak = holders_of(*peak);
   record.parameter = peak->memory.at(MemoryTag::kParameter);
-  record.peak_by_phase = peak_by_phase(samples);
+  add_peaks_of_parts(samples, record);
   Bytes transient;
   for (const BoundarySample& sample : samples.boundaries) {
     transient = std::max(transient, sample.transient);

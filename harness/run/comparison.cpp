@@ -63,8 +63,8 @@ class Comparison {
   void choose_reference();
   void repeat_reference();
   void measure_times();
-  bool is_on_disk(int block) const;
-  PointRecord measure_arm(const Arm& arm, int block, bool from_disk);
+  std::optional<int> attempt_on_disk(int block) const;
+  PointRecord measure_arm(const Arm& arm, const Turn& turn);
   void finish_point(std::size_t index);
   void check_counts(const Variant& variant, PointRecord& point) const;
   void add_prediction(const Variant& variant, PointRecord& point) const;
@@ -166,34 +166,48 @@ void Comparison::measure_times() {
     if (arms_[index].point == reference_ && !arms_[index].control) reference = index;
   }
   const int num_blocks = take_turns(
-      arms_, reference, settings_.blocks, [this](int block) { return is_on_disk(block); },
-      [this](const Arm& arm, int block, bool from_disk) {
-        return measure_arm(arm, block, from_disk);
-      });
+      arms_, reference, settings_.blocks, [this](int block) { return attempt_on_disk(block); },
+      [this](const Arm& arm, const Turn& turn) { return measure_arm(arm, turn); });
   if (num_blocks < settings_.blocks.most) {
     progress_.leave_out("the later blocks: each ratio is known to " +
                         percent(settings_.blocks.precision));
   }
 }
 
-bool Comparison::is_on_disk(int block) const {
-  return std::all_of(arms_.begin(), arms_.end(), [&](const Arm& arm) {
-    const std::optional<PointRecord> record = store_.load(block_name(arm, block));
-    return record && record->time;
-  });
+int repeats_of(const TimeRecord& time) {
+  return time.device_state ? time.device_state->block_repeats.value_or(0) : 0;
 }
 
-PointRecord Comparison::measure_arm(const Arm& arm, int block, bool from_disk) {
+// A run that was ended in the middle of an attempt leaves arms of two attempts: those were not
+// measured beside each other.
+std::optional<int> Comparison::attempt_on_disk(int block) const {
+  std::optional<int> attempt;
+  for (const Arm& arm : arms_) {
+    const std::optional<PointRecord> record = store_.load(block_name(arm, block));
+    if (!record || !record->time) return std::nullopt;
+    const int repeats = repeats_of(*record->time);
+    if (attempt && *attempt != repeats) return std::nullopt;
+    attempt = repeats;
+  }
+  return attempt;
+}
+
+PointRecord Comparison::measure_arm(const Arm& arm, const Turn& turn) {
   const Variant& variant = variants_[arm.point];
   const std::string part = describe_variant(variant) + (arm.control ? " again" : "") +
-                           ", time block " + std::to_string(block + 1);
+                           ", time block " + std::to_string(turn.block + 1) +
+                           (turn.repeat > 0 ? ", measured again" : "");
+  if (turn.repeat > 0 && !turn.from_disk) progress_.add_part();
   progress_.start(part);
   PointRecord record;
-  if (from_disk) {
-    record = store_.load(block_name(arm, block)).value();
+  if (turn.from_disk) {
+    record = store_.load(block_name(arm, turn.block)).value();
   } else {
     record = measure_in_child(request_of(variant, Pass::kTime), settings_.time_limit);
-    store_.save(block_name(arm, block), record);
+    if (record.time && record.time->device_state) {
+      record.time->device_state->block_repeats = turn.repeat;
+    }
+    store_.save(block_name(arm, turn.block), record);
   }
   progress_.finish(part, std::string(to_string(record.status)));
   if (record.status != PointStatus::kOk && !arm.control &&

@@ -56,6 +56,9 @@ std::optional<DeviceStateRecord> summarize_states(const std::vector<TimedBlock>&
     if (state.allocator_retries) {
       all->allocator_retries = all->allocator_retries.value_or(0) + *state.allocator_retries;
     }
+    if (state.block_repeats) {
+      all->block_repeats = all->block_repeats.value_or(0) + *state.block_repeats;
+    }
     reasons.insert(state.throttle_reasons.begin(), state.throttle_reasons.end());
   }
   if (!all) return std::nullopt;
@@ -68,6 +71,10 @@ std::optional<DeviceStateRecord> summarize_states(const std::vector<TimedBlock>&
 // is always reached, and belongs to the device as sold.
 constexpr std::array<std::string_view, 4> kSlowdowns = {
     "hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"};
+
+bool is_slowdown(const std::string& reason) {
+  return std::find(kSlowdowns.begin(), kSlowdowns.end(), reason) != kSlowdowns.end();
+}
 
 // The device's findings outweigh those of the samples: samples of a throttled GPU can agree well.
 void judge_device(const DeviceStateRecord& state, TimeQuality& quality) {
@@ -83,10 +90,15 @@ void judge_device(const DeviceStateRecord& state, TimeQuality& quality) {
                               " other processes computed on the GPU; end them and time again");
   }
   for (const std::string& reason : state.throttle_reasons) {
-    if (std::find(kSlowdowns.begin(), kSlowdowns.end(), reason) == kSlowdowns.end()) continue;
+    if (!is_slowdown(reason)) continue;
     quality.verdict = "throttled";
     quality.reasons.push_back("the GPU slowed itself down: " + reason +
                               "; see to its cooling and power and time again");
+  }
+  if (const int repeats = state.block_repeats.value_or(0); repeats > 0) {
+    quality.reasons.push_back(std::to_string(repeats) +
+                              (repeats == 1 ? " block was" : " blocks were") +
+                              " measured again, because the GPU was throttled or shared");
   }
 }
 
@@ -118,6 +130,13 @@ TimeRecord summarize_blocks(const std::vector<TimedBlock>& blocks) {
   time.device_state = summarize_states(blocks);
   if (time.device_state) judge_device(*time.device_state, *time.quality);
   return time;
+}
+
+bool is_disturbed(const TimedBlock& block) {
+  if (!block.device_state) return false;
+  const std::vector<std::string>& reasons = block.device_state->throttle_reasons;
+  return block.device_state->other_processes.value_or(0) > 0 ||
+         std::any_of(reasons.begin(), reasons.end(), is_slowdown);
 }
 
 StepRatioRecord ratio_to(const std::string& reference_policy, const TimeRecord& time,

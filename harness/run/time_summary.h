@@ -17,6 +17,10 @@ using TimedBlock = TimeRecord;
 // Everything but the ratio. `blocks` in the order they ran; must not be empty.
 TimeRecord summarize_blocks(const std::vector<TimedBlock>& blocks);
 
+// Was the GPU slowed down or used by others while the block was timed, so that another attempt may
+// be better? A device that is short of memory stays so.
+bool is_disturbed(const TimedBlock& block);
+
 // Step time over the reference's, paired by block. `floor` is what the A/A control asks for.
 StepRatioRecord ratio_to(const std::string& reference_policy, const TimeRecord& time,
                          const TimeRecord& reference, double floor);

@@ -7,21 +7,42 @@ namespace {
 
 Blocks samples_of(const Arm& arm) { return blocks_of(summarize_blocks(arm.blocks)); }
 
-void add_block(std::vector<Arm>& arms, int block, bool from_disk, const MeasureArm& measure) {
-  for (const std::size_t index : order_of_block(block, arms.size())) {
-    Arm& arm = arms[index];
-    const PointRecord record = measure(arm, block, from_disk);
-    if (record.status == PointStatus::kOk) arm.blocks.push_back(*record.time);
+using Attempt = std::vector<std::optional<TimedBlock>>;  // by arm
+
+// Nothing if the device was disturbed and the block is to be measured again; the arms left are then
+// not measured for nothing.
+std::optional<Attempt> measure_block(const std::vector<Arm>& arms, const Turn& turn,
+                                     bool may_repeat, const MeasureArm& measure) {
+  Attempt attempt(arms.size());
+  for (const std::size_t index : order_of_block(turn.block, arms.size())) {
+    PointRecord record = measure(arms[index], turn);
+    if (record.time && may_repeat && is_disturbed(*record.time)) return std::nullopt;
+    if (record.status == PointStatus::kOk) attempt[index] = std::move(record.time);
+  }
+  return attempt;
+}
+
+void add_block(std::vector<Arm>& arms, int block, const BlockRule& rule,
+               const FindOnDisk& find_on_disk, const MeasureArm& measure) {
+  const std::optional<int> stored = find_on_disk(block);
+  Turn turn{block, stored.value_or(0), stored.has_value()};
+  std::optional<Attempt> attempt;
+  while (!(attempt = measure_block(arms, turn, turn.repeat < rule.most_repeats, measure))) {
+    turn = {block, turn.repeat + 1, false};
+  }
+  for (std::size_t index = 0; index < arms.size(); ++index) {
+    auto& time = (*attempt)[index];
+    if (time) arms[index].blocks.push_back(*std::move(time));
   }
 }
 
 }  // namespace
 
 int take_turns(std::vector<Arm>& arms, std::size_t reference, const BlockRule& rule,
-               const IsOnDisk& is_on_disk, const MeasureArm& measure) {
+               const FindOnDisk& find_on_disk, const MeasureArm& measure) {
   int block = 0;
   while (block < rule.most) {
-    add_block(arms, block, is_on_disk(block), measure);
+    add_block(arms, block, rule, find_on_disk, measure);
     ++block;
     if (block < rule.least) continue;
     const std::optional<double> widest = widest_half_interval(arms, reference);

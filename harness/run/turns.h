@@ -22,6 +22,10 @@ struct BlockRule {
   int least = 4;
   int most = 8;
   double precision = 0.02;
+  // A block in which the GPU was throttled or shared is measured again, at most so many times; the
+  // last attempt is kept whatever it is. Cooling down takes longer than a block, and a neighbour
+  // stays, so more attempts would seldom help.
+  int most_repeats = 2;
 };
 
 // Who takes part in a block: a point that is ok, or the reference once more, as the A/A control.
@@ -31,14 +35,21 @@ struct Arm {
   std::vector<TimedBlock> blocks;
 };
 
-// Gives an arm's block: `from_disk` says that every arm of this block is there. A block is taken
-// from disk whole or measured whole, since its arms are compared with each other.
-using IsOnDisk = std::function<bool(int block)>;
-using MeasureArm = std::function<PointRecord(const Arm& arm, int block, bool from_disk)>;
+// One attempt at a block.
+struct Turn {
+  int block = 0;
+  int repeat = 0;          // attempts before this one
+  bool from_disk = false;  // every arm of this attempt is there
+};
+
+// A block is taken from disk whole or measured whole, since its arms are compared with each other.
+// Gives what attempt at the block is on disk.
+using FindOnDisk = std::function<std::optional<int>(int block)>;
+using MeasureArm = std::function<PointRecord(const Arm& arm, const Turn& turn)>;
 
 // Fills the arms' blocks and gives their number. An arm whose block did not end ok goes without it.
 int take_turns(std::vector<Arm>& arms, std::size_t reference, const BlockRule& rule,
-               const IsOnDisk& is_on_disk, const MeasureArm& measure);
+               const FindOnDisk& find_on_disk, const MeasureArm& measure);
 
 // The order of a block's arms: as given, then reversed, and so on, so that no arm always runs
 // first. Pure.

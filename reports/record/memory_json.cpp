@@ -18,6 +18,41 @@ Json timeline_to_json(const MemoryTimeline& timeline) {
           {"held_bytes", std::move(held)}};
 }
 
+Json holders_to_json(const HeldBytes& holders) {
+  Json json = Json::object();
+  for (const auto& [holder, bytes] : holders) json[std::string(to_string(holder))] = bytes.count;
+  return json;
+}
+
+// Holders that this build does not know are left out; the point keeps them as unknown members.
+HeldBytes holders_from_json(const JsonField& field) {
+  std::map<std::string, Bytes> named;
+  read_value(field, named);
+  HeldBytes holders;
+  for (const auto& [name, bytes] : named) {
+    if (const auto holder = holder_from_string(name)) holders[*holder] = bytes;
+  }
+  return holders;
+}
+
+// null where the file of an older build has none.
+Json holders_by_phase_to_json(const MemoryRecord& memory) {
+  if (memory.holders_by_phase.empty()) return nullptr;
+  Json json = Json::object();
+  for (const auto& [phase, holders] : memory.holders_by_phase) {
+    json[phase] = holders_to_json(holders);
+  }
+  return json;
+}
+
+void read_holders_by_phase(const JsonField& field, MemoryRecord& memory) {
+  const auto phases = field.find("holders_by_phase");
+  if (!phases || phases->is_null()) return;
+  for (const auto& [phase, holders] : phases->members()) {
+    memory.holders_by_phase[*phase] = holders_from_json(holders);
+  }
+}
+
 void require_as_many(const JsonField& column, std::size_t wanted) {
   if (column.size() == wanted) return;
   column.fail("has " + std::to_string(column.size()) + " entries; op_index has " +
@@ -49,10 +84,6 @@ MemoryTimeline timeline_from_json(const JsonField& field) {
 }  // namespace
 
 Json memory_to_json(const MemoryRecord& memory) {
-  Json holders = Json::object();
-  for (const auto& [holder, bytes] : memory.holders_at_peak) {
-    holders[std::string(to_string(holder))] = bytes.count;
-  }
   return {{"peak_allocated_bytes", to_value(memory.peak_allocated)},
           {"peak_transient_bytes", to_value(memory.peak_transient)},
           {"peak_reserved_bytes", to_value(memory.peak_reserved)},
@@ -62,8 +93,9 @@ Json memory_to_json(const MemoryRecord& memory) {
           {"after_forward_bytes", to_value(memory.after_forward)},
           {"parameter_bytes", to_value(memory.parameter)},
           {"baseline_bytes", to_value(memory.baseline)},
-          {"holders_at_peak", std::move(holders)},
+          {"holders_at_peak", holders_to_json(memory.holders_at_peak)},
           {"peak_by_phase_bytes", to_value(memory.peak_by_phase)},
+          {"holders_by_phase", holders_by_phase_to_json(memory)},
           {"dead_save_bytes", to_value(memory.dead_save)},
           {"predicted_peak_allocated_bytes", to_value(memory.predicted_peak_allocated)},
           {"predicted_after_forward_bytes", to_value(memory.predicted_after_forward)},
@@ -87,12 +119,9 @@ MemoryRecord memory_from_json(const JsonField& field) {
   read_member(field, "after_forward_bytes", memory.after_forward);
   read_member(field, "parameter_bytes", memory.parameter);
   read_member(field, "baseline_bytes", memory.baseline);
-  std::map<std::string, Bytes> holders;
-  read_member(field, "holders_at_peak", holders);
-  for (const auto& [name, bytes] : holders) {
-    if (const auto holder = holder_from_string(name)) memory.holders_at_peak[*holder] = bytes;
-  }
+  memory.holders_at_peak = holders_from_json(field.at("holders_at_peak"));
   read_member(field, "peak_by_phase_bytes", memory.peak_by_phase);
+  read_holders_by_phase(field, memory);
   read_member(field, "dead_save_bytes", memory.dead_save);
   read_member(field, "predicted_peak_allocated_bytes", memory.predicted_peak_allocated);
   read_member(field, "predicted_after_forward_bytes", memory.predicted_after_forward);

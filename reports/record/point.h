@@ -79,6 +79,8 @@ struct MemoryRecord {
   // Peaks of parts of the step: "forward", "loss", "recompute", "backward", "optimizer", and
   // "backward.<scope>" for one block.
   std::map<std::string, Bytes> peak_by_phase;
+  // What held each of them, but not of single blocks. Sums to the phase's peak.
+  std::map<std::string, HeldBytes> holders_by_phase;
   std::optional<Bytes> dead_save;  // saved by the plan, read by nothing
   std::optional<Bytes> predicted_peak_allocated;
   std::optional<Bytes> predicted_after_forward;
@@ -117,6 +119,8 @@ struct DeviceStateRecord {
   std::optional<int> other_processes;         // most at once
   // Times the allocator found no memory, gave its cache back and tried again.
   std::optional<std::int64_t> allocator_retries;
+  // Attempts at a block that were left and measured again, because the GPU was throttled or shared.
+  std::optional<int> block_repeats;
   bool operator==(const DeviceStateRecord&) const = default;
 };
 

@@ -54,6 +54,7 @@ Json device_state_to_json(const DeviceStateRecord& state) {
   Json json = Json::object();
   visit_members(state,
                 [&json](const char* name, const auto& member) { json[name] = to_value(member); });
+  json["block_repeats"] = to_value(state.block_repeats);
   return json;
 }
 
@@ -61,6 +62,7 @@ DeviceStateRecord device_state_from_json(const JsonField& field) {
   DeviceStateRecord state;
   visit_members(state,
                 [&field](const char* name, auto& member) { read_member(field, name, member); });
+  if (const auto repeats = field.find("block_repeats")) read_value(*repeats, state.block_repeats);
   return state;
 }
 

@@ -161,9 +161,11 @@ std::string describe_place(const MemoryRecord& memory) {
 }
 
 std::string describe_holders(const MemoryRecord& memory) {
-  const Bytes peak = memory.peak_allocated.value_or(Bytes{});
-  std::vector<std::pair<Holder, Bytes>> holders(memory.holders_at_peak.begin(),
-                                                memory.holders_at_peak.end());
+  return describe_holders(memory.holders_at_peak, memory.peak_allocated.value_or(Bytes{}));
+}
+
+std::string describe_holders(const HeldBytes& held, Bytes peak) {
+  std::vector<std::pair<Holder, Bytes>> holders(held.begin(), held.end());
   std::stable_sort(holders.begin(), holders.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text;

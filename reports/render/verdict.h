@@ -43,5 +43,6 @@ std::string describe_place(const MemoryRecord& memory);
 // The largest holders at the peak, as many as make up most of it: "parameters 62 %, gradients 31
 // %".
 std::string describe_holders(const MemoryRecord& memory);
+std::string describe_holders(const HeldBytes& held, Bytes peak);
 
 }  // namespace rematch

@@ -48,6 +48,16 @@ MemoryRecord sample_memory() {
                           {"backward", Bytes{100 * kMiB}},
                           {"backward.blocks.7", Bytes{100 * kMiB}},
                           {"optimizer", Bytes{60 * kMiB}}};
+  memory.holders_by_phase = {{"forward",
+                              {{Holder::kParameters, Bytes{15 * kMiB}},
+                               {Holder::kOptimizer, Bytes{30 * kMiB}},
+                               {Holder::kSavedActivations, Bytes{41 * kMiB}},
+                               {Holder::kOther, Bytes{10 * kMiB}}}},
+                             {"backward", memory.holders_at_peak},
+                             {"optimizer",
+                              {{Holder::kParameters, Bytes{15 * kMiB}},
+                               {Holder::kOptimizer, Bytes{30 * kMiB}},
+                               {Holder::kGradients, Bytes{15 * kMiB}}}}};
   memory.dead_save = Bytes{0};
   memory.predicted_peak_allocated = memory.peak_allocated;
   memory.predicted_after_forward = memory.after_forward;
@@ -72,7 +82,7 @@ TimeRecord sample_time() {
   time.classes[at(Phase::kForward)][OpClass::kMatmul] = microseconds(1500);
   time.ratio = StepRatioRecord{"none", 1.0, {{0.99, 1.01}}, "same"};
   time.quality = TimeQuality{"good", 0.01, 0.002, {}, 0};
-  time.device_state = DeviceStateRecord{1755, 1740, 2619, 64, {"sw_power_cap"}, 0, 0};
+  time.device_state = DeviceStateRecord{1755, 1740, 2619, 64, {"sw_power_cap"}, 0, 0, 1};
   return time;
 }
 
@@ -137,6 +147,7 @@ PointRecord sample_recomputing(const std::string& policy, std::int64_t recompute
   point.predicted_counts = point.counts->by_class;
   point.memory->peak_allocated = *point.memory->peak_allocated - less;
   point.memory->holders_at_peak[Holder::kSavedActivations] -= less;
+  point.memory->holders_by_phase["backward"] = point.memory->holders_at_peak;
   point.memory->after_forward = *point.memory->after_forward - less;
   point.time->ratio = StepRatioRecord{
       "none", ratio, {{ratio - 0.02, ratio + 0.02}}, ratio > 1.03 ? "slower" : "unsure"};

@@ -68,6 +68,22 @@ TEST_CASE("each part of the step has its own peak") {
   CHECK(parts.count("recompute") == 0);
 }
 
+TEST_CASE("each phase's peak names who holds it, and they sum to it") {
+  const MemoryRecord record = summarize(two_blocks());
+  REQUIRE(record.holders_by_phase.size() == 3);  // forward, loss, backward; no single block
+  for (const auto& [phase, holders] : record.holders_by_phase) {
+    CAPTURE(phase);
+    Bytes sum;
+    for (const auto& [holder, bytes] : holders) sum += bytes;
+    CHECK(sum == record.peak_by_phase.at(phase));
+  }
+  const HeldBytes& forward = record.holders_by_phase.at("forward");
+  CHECK(forward.at(Holder::kSavedActivations) == Bytes{40});
+  CHECK(forward.at(Holder::kOther) == Bytes{20});
+  CHECK(record.holders_by_phase.at("loss").at(Holder::kSavedActivations) == Bytes{50});
+  CHECK((record.holders_by_phase.at("backward") == record.holders_at_peak));
+}
+
 TEST_CASE("a long timeline keeps the highest boundary of each stretch") {
   StepSamples samples;
   for (int index = 0; index < 2000; ++index) {

@@ -1,8 +1,10 @@
 // Turns over made-up machines: who runs when, when it ends, and what stopping early does to claims.
 #include "harness/run/turns.h"
 
+#include <functional>
 #include <random>
 
+#include "harness/measure/gpu_monitor.h"
 #include "tests/support/catch.h"
 
 namespace rematch {
@@ -14,11 +16,12 @@ class Machine {
   Machine(std::vector<double> speeds, double process_noise)
       : speeds_(std::move(speeds)), process_noise_(process_noise) {}
 
-  PointRecord measure(const Arm& arm, int block, bool from_disk) {
+  PointRecord measure(const Arm& arm, const Turn& turn) {
     order.emplace_back(arm.point);
-    if (from_disk) ++taken_from_disk;
+    turns.push_back(turn);
+    if (turn.from_disk) ++taken_from_disk;
     PointRecord record;
-    if (failing && failing->first == arm.point && failing->second == block) {
+    if (failing && failing->first == arm.point && failing->second == turn.block) {
       record.status = PointStatus::kCrash;
       return record;
     }
@@ -29,11 +32,17 @@ class Machine {
       const double duration = 1e6 * speeds_.at(arm.point) * luck;
       samples.emplace_back(static_cast<std::int64_t>(duration * (1 + 1e-3 * normal_(generator_))));
     }
+    if (monitor) {
+      time.device_state = summarize_readings({GpuReading{}, monitor(arm, turn)});
+      time.device_state->block_repeats = turn.repeat;
+    }
     record.time = time;
     return record;
   }
 
   std::vector<std::size_t> order;
+  std::vector<Turn> turns;
+  std::function<GpuReading(const Arm& arm, const Turn& turn)> monitor;  // none: no GPU
   int taken_from_disk = 0;
   std::optional<std::pair<std::size_t, int>> failing;
 
@@ -54,11 +63,9 @@ std::vector<Arm> arms_of(std::size_t num_points) {
 
 int run_turns(
     std::vector<Arm>& arms, Machine& machine, const BlockRule& rule,
-    const IsOnDisk& is_on_disk = [](int) { return false; }) {
-  return take_turns(arms, /*reference=*/0, rule, is_on_disk,
-                    [&](const Arm& arm, int block, bool from_disk) {
-                      return machine.measure(arm, block, from_disk);
-                    });
+    const FindOnDisk& find_on_disk = [](int) { return std::nullopt; }) {
+  return take_turns(arms, /*reference=*/0, rule, find_on_disk,
+                    [&](const Arm& arm, const Turn& turn) { return machine.measure(arm, turn); });
 }
 
 TEST_CASE("arms take turns so that none always runs first") {
@@ -102,8 +109,95 @@ TEST_CASE("a block is taken from disk whole") {
   std::vector<Arm> arms = arms_of(2);
   Machine machine({1, 2}, 0);
   run_turns(arms, machine, {.least = 3, .most = 3, .precision = 0.02},
-            [](int block) { return block == 1; });
+            [](int block) { return block == 1 ? std::optional<int>(0) : std::nullopt; });
   CHECK(machine.taken_from_disk == 3);
+}
+
+constexpr std::uint64_t kHwThermalSlowdown = 0x40;  // NVML's bits
+constexpr std::uint64_t kSwPowerCap = 0x4;
+
+GpuReading throttled(std::uint64_t mask) {
+  GpuReading reading;
+  reading.throttle_mask = mask;
+  return reading;
+}
+
+// Two points and the control, three blocks: nine turns, and those of attempts that were left.
+constexpr BlockRule kThreeBlocks{.least = 3, .most = 3, .precision = 0.02, .most_repeats = 2};
+
+TEST_CASE("a block in which the GPU throttled is measured again as a whole, and marked") {
+  std::vector<Arm> arms = arms_of(2);
+  Machine machine({1, 2}, 0.001);
+  machine.monitor = [](const Arm& arm, const Turn& turn) {
+    return throttled(turn.block == 1 && turn.repeat == 0 && arm.point == 1 ? kHwThermalSlowdown
+                                                                           : kSwPowerCap);
+  };
+  CHECK(run_turns(arms, machine, kThreeBlocks) == 3);
+  // Block 1 runs in reversed order: the control, then point 1, which throttles; then all again.
+  CHECK(machine.order == std::vector<std::size_t>{0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0});
+  for (const Arm& arm : arms) {
+    REQUIRE(arm.blocks.size() == 3);
+    CHECK(arm.blocks[1].device_state->block_repeats == 1);
+    const TimeRecord time = summarize_blocks(arm.blocks);
+    CHECK(time.device_state->block_repeats == 1);
+    CHECK(time.quality->verdict == "good");
+    CHECK_THAT(time.quality->reasons.at(0), Catch::StartsWith("1 block was measured again"));
+  }
+}
+
+TEST_CASE("a GPU that stays throttled or shared is measured again so often and no more") {
+  for (const bool shared : {false, true}) {
+    CAPTURE(shared);
+    std::vector<Arm> arms = {{0, false, {}}};
+    Machine machine({1}, 0.001);
+    machine.monitor = [shared](const Arm&, const Turn&) {
+      GpuReading reading = throttled(shared ? kSwPowerCap : kHwThermalSlowdown);
+      reading.other_processes = shared ? 1 : 0;
+      return reading;
+    };
+    CHECK(run_turns(arms, machine, kThreeBlocks) == 3);
+    CHECK(machine.turns.size() == 9);
+    CHECK(machine.turns.back().repeat == 2);
+    const TimeRecord time = summarize_blocks(arms[0].blocks);
+    CHECK(time.device_state->block_repeats == 6);
+    CHECK(time.quality->verdict == (shared ? "shared_device" : "throttled"));
+    CHECK_THAT(time.quality->reasons.back(), Catch::StartsWith("6 blocks were measured again"));
+  }
+}
+
+TEST_CASE("a GPU at its power limit, out of memory or without a monitor is measured once") {
+  for (const int device : {0, 1, 2}) {
+    CAPTURE(device);
+    std::vector<Arm> arms = {{0, false, {}}};
+    Machine machine({1}, 0.001);
+    if (device > 0) {
+      machine.monitor = [](const Arm&, const Turn&) { return throttled(kSwPowerCap); };
+    }
+    const auto measure = [&](const Arm& arm, const Turn& turn) {
+      PointRecord record = machine.measure(arm, turn);
+      if (device == 2) record.time->device_state->allocator_retries = 7;
+      return record;
+    };
+    take_turns(
+        arms, 0, kThreeBlocks, [](int) { return std::nullopt; }, measure);
+    CHECK(machine.turns.size() == 3);
+  }
+}
+
+// The last attempt on disk stands; an earlier one that was disturbed goes on where it was.
+TEST_CASE("attempts on disk count") {
+  for (const int stored : {0, 1, 2}) {
+    CAPTURE(stored);
+    std::vector<Arm> arms = {{0, false, {}}};
+    Machine machine({1}, 0.001);
+    machine.monitor = [](const Arm&, const Turn&) { return throttled(kHwThermalSlowdown); };
+    run_turns(arms, machine, {.least = 1, .most = 1, .precision = 0.02, .most_repeats = 2},
+              [stored](int) { return stored; });
+    CHECK(machine.taken_from_disk == 1);
+    CHECK(machine.turns.front().repeat == stored);
+    CHECK(machine.turns.size() == static_cast<std::size_t>(3 - stored));
+    CHECK(machine.turns.back().repeat == 2);
+  }
 }
 
 // Stopping when an interval happens to be narrow could make claims bolder than 95 % intervals are.

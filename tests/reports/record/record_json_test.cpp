@@ -133,11 +133,22 @@ TEST_CASE("a report without the later keys is read, and its fingerprint stays") 
     json["points"][0].erase(name);
   }
   json["points"][0]["time"].erase("device_state");
+  json["points"][0]["memory"].erase("holders_by_phase");
   CHECK(validate(json) == std::nullopt);
   const Report read = report_from_json(json);
   CHECK(fingerprint(read.provenance.environment) == json["fingerprint"]);
   CHECK_FALSE(read.points[0].kernels.has_value());
   CHECK_FALSE(read.points[0].time->device_state.has_value());
+  CHECK(read.points[0].memory->holders_by_phase.empty());
+}
+
+TEST_CASE("a device's state without the later key is read, and it is not made up") {
+  Json json = report_to_json(sample_report());
+  json["points"][0]["time"]["device_state"].erase("block_repeats");
+  CHECK(validate(json) == std::nullopt);
+  const Report read = report_from_json(json);
+  CHECK_FALSE(read.points[0].time->device_state->block_repeats.has_value());
+  CHECK(report_to_json(read)["points"][0]["time"]["device_state"]["block_repeats"].is_null());
 }
 
 TEST_CASE("a point file read from its file is the one that was written") {
@@ -232,6 +243,8 @@ TEST_CASE("keys of a newer minor version are kept at their place") {
   json["weather"] = "dry";
   json["environment"]["humidity_ratio"] = 0.4;
   json["points"][0]["memory"]["peak_colour"] = Json{{"red", 1}};
+  json["points"][0]["memory"]["holders_by_phase"]["forward"]["ghosts"] = 3;
+  json["points"][0]["memory"]["holders_by_phase"]["lunch"] = Json{{"parameters", 4}};
   json["points"][0]["steps"][1]["mood"] = "good";
   json["points"][0]["counts"]["forward"]["teleport"] = 3;
   json["points"][0]["identity"]["phase_of_moon"] = "full";
