@@ -64,7 +64,48 @@ Parts class_counts(const CountsRecord& counts, Metric metric) {
   return parts;
 }
 
-std::optional<Breakdown> break_down_time(const PointRecord& base, const PointRecord& candidate) {
+bool has_kernel_times(const PointRecord& point) {
+  return point.kernels && point.kernels->invalid.empty() && point.kernels->counted_steps > 0;
+}
+
+Parts kernel_times(const KernelRecord& kernels) {
+  Parts parts;
+  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+    for (const auto& [kernel_class, spent] : kernels.time.at(phase)) {
+      parts[kernel_class + " kernels in " + std::string(to_string(static_cast<Phase>(phase)))] =
+          spent.count() / kernels.counted_steps;
+    }
+  }
+  return parts;
+}
+
+// What a step takes beyond its kernels. Absent where kernels of several streams overlap.
+std::optional<std::int64_t> time_without_kernels(double step_ns, const Parts& kernels) {
+  std::int64_t rest = std::llround(step_ns);
+  for (const auto& [name, spent] : kernels) rest -= spent;
+  if (rest < 0) return std::nullopt;
+  return rest;
+}
+
+// Absent where no kernel takes another time: then it is the host's time that differs.
+std::optional<Breakdown> break_down_kernels(const MetricRecord& metric, const PointRecord& base,
+                                            const PointRecord& candidate) {
+  if (!has_kernel_times(base) || !has_kernel_times(candidate)) return std::nullopt;
+  Breakdown kernels{"phase and kernel class", kernel_times(*base.kernels),
+                    kernel_times(*candidate.kernels)};
+  if (kernels.base == kernels.candidate) return std::nullopt;
+  const auto below = time_without_kernels(*metric.base, kernels.base);
+  const auto above = time_without_kernels(*metric.candidate, kernels.candidate);
+  if (below && above) {
+    kernels.base["time without a kernel"] = *below;
+    kernels.candidate["time without a kernel"] = *above;
+  }
+  return kernels;
+}
+
+std::optional<Breakdown> break_down_time(const MetricRecord& metric, const PointRecord& base,
+                                         const PointRecord& candidate) {
+  if (auto kernels = break_down_kernels(metric, base, candidate)) return kernels;
   if (!base.time || !candidate.time) return std::nullopt;
   Breakdown classes{"phase and op class", class_times(*base.time), class_times(*candidate.time)};
   if (!classes.base.empty() && !classes.candidate.empty()) return classes;
@@ -73,11 +114,11 @@ std::optional<Breakdown> break_down_time(const PointRecord& base, const PointRec
   return phases;
 }
 
-std::optional<Breakdown> break_down(Metric metric, const PointRecord& base,
+std::optional<Breakdown> break_down(const MetricRecord& metric, const PointRecord& base,
                                     const PointRecord& candidate) {
-  switch (metric) {
+  switch (metric.metric) {
     case Metric::kStepTime:
-      return break_down_time(base, candidate);
+      return break_down_time(metric, base, candidate);
     case Metric::kPeakAllocated: {
       Breakdown bytes{"holder at the peak", holders(*base.memory), holders(*candidate.memory)};
       if (bytes.base.empty() || bytes.candidate.empty()) return std::nullopt;
@@ -88,8 +129,8 @@ std::optional<Breakdown> break_down(Metric metric, const PointRecord& base,
       // Totals are comparable, and shares exact, where both counted as many steps.
       const int steps = base.counts->counted_steps;
       if (candidate.counts->counted_steps != steps) return std::nullopt;
-      return Breakdown{"phase and op class", class_counts(*base.counts, metric),
-                       class_counts(*candidate.counts, metric), 1.0 / steps};
+      return Breakdown{"phase and op class", class_counts(*base.counts, metric.metric),
+                       class_counts(*candidate.counts, metric.metric), 1.0 / steps};
     }
     case Metric::kPeakReserved:
     case Metric::kRecomputedFlops:
@@ -154,7 +195,7 @@ std::string sentence_of(const MetricRecord& metric, const std::vector<Contributi
 std::optional<ExplanationRecord> explain(const MetricRecord& metric, const PointRecord& base,
                                          const PointRecord& candidate) {
   if (!is_difference(metric.verdict)) return std::nullopt;
-  const std::optional<Breakdown> breakdown = break_down(metric.metric, base, candidate);
+  const std::optional<Breakdown> breakdown = break_down(metric, base, candidate);
   if (!breakdown) return std::nullopt;
   ExplanationRecord explanation;
   explanation.metric = metric.metric;

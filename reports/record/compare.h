@@ -90,7 +90,7 @@ struct ContributionRecord {
 
 struct ExplanationRecord {
   Metric metric = Metric::kStepTime;
-  std::string by;                         // "phase and op class", "phase", "holder"
+  std::string by;                         // "phase and kernel class", "holder at the peak"
   std::vector<ContributionRecord> parts;  // largest first
   std::string sentence;                   // "95 % of the +12.3 % is attention_forward in recompute"
 };

@@ -7,6 +7,7 @@
 #include "policies/trace/file.h"
 #include "reports/record/record_json.h"
 #include "reports/render/compare_table.h"
+#include "reports/render/page.h"
 #include "reports/schema/validate.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
@@ -262,6 +263,64 @@ TEST_CASE("what a difference consists of is said, with its share") {
   CHECK(full.explanations[2].sentence == "100 % of the +3.8 % is attention_forward in recompute");
 }
 
+// Kernels of a step of 10,000 us, and of one of 11,003: 800 us more in recompute's attention, 300
+// in a new class, 200 less in forward's matmuls; the other 103 run no kernel. Totals of two steps,
+// and of four.
+std::pair<PointRecord, PointRecord> points_with_kernels() {
+  using std::chrono::microseconds;
+  PointRecord base = timed_point("full", kBase);
+  PointRecord candidate = timed_point("full", scaled(1.1));
+  base.kernels->counted_steps = 2;
+  base.kernels->time = {};
+  base.kernels->time[at(Phase::kForward)] = {{"matmul", microseconds(2 * 3000)},
+                                             {"attention_forward", microseconds(2 * 900)}};
+  base.kernels->time[at(Phase::kRecompute)] = {{"attention_forward", microseconds(2 * 900)}};
+  candidate.kernels->counted_steps = 4;
+  candidate.kernels->time = {};
+  candidate.kernels->time[at(Phase::kForward)] = {{"matmul", microseconds(4 * 2800)},
+                                                  {"attention_forward", microseconds(4 * 900)}};
+  candidate.kernels->time[at(Phase::kRecompute)] = {{"attention_forward", microseconds(4 * 1700)},
+                                                    {"fill", microseconds(4 * 300)}};
+  return {std::move(base), std::move(candidate)};
+}
+
+double share_of(const ExplanationRecord& explanation, const std::string& name) {
+  for (const ContributionRecord& part : explanation.parts) {
+    if (part.name == name) return part.share_ratio;
+  }
+  throw std::logic_error("no part " + name);
+}
+
+TEST_CASE("where kernels were timed, a difference in time is said by kernel class") {
+  const auto [base, candidate] = points_with_kernels();
+  const CompareRecord record = compare(base, candidate);
+  const ExplanationRecord& time = record.rows[0].explanations.at(0);
+  CHECK(time.by == "phase and kernel class");
+  REQUIRE(time.parts.size() == 4);
+  const double all =
+      *metric_of(record, Metric::kStepTime).candidate - *metric_of(record, Metric::kStepTime).base;
+  CHECK(share_of(time, "attention_forward kernels in recompute") == Approx(800e3 / all));
+  CHECK(share_of(time, "fill kernels in recompute") == Approx(300e3 / all));
+  CHECK(share_of(time, "matmul kernels in forward") == Approx(-200e3 / all));
+  CHECK(share_of(time, "time without a kernel") == Approx(1 - 900e3 / all).margin(1e-5));
+  CHECK_THAT(time.sentence,
+             Catch::StartsWith("80 % of the +10 % is attention_forward kernels in recompute, 30 % "
+                               "fill kernels in recompute, -20 % matmul kernels in forward"));
+}
+
+TEST_CASE("kernels that overlap, cannot be trusted or take equal times do not explain by a rest") {
+  auto [base, candidate] = points_with_kernels();
+  candidate.time->phases["backward"] += std::chrono::microseconds(1000);
+  const auto by = [&] { return compare(base, candidate).rows[0].explanations.at(0); };
+  candidate.kernels->time[at(Phase::kForward)]["matmul"] = std::chrono::seconds(1);
+  for (const ContributionRecord& part : by().parts) CHECK(part.name != "time without a kernel");
+  candidate.kernels->invalid = "2 records were dropped";
+  base.time->classes = {};
+  CHECK(by().by == "phase");
+  candidate.kernels = base.kernels;
+  CHECK(by().by == "phase");
+}
+
 TEST_CASE("what to fail on is found in the verdicts") {
   CompareSettings settings;
   settings.fail_on = {FailOn::kSlower, FailOn::kPeak,    FailOn::kCounts,
@@ -296,6 +355,31 @@ TEST_CASE("a compare record's JSON fits its schema, reads back and is the approv
   testing::check_golden("compare/compare.json", json.dump(2) + "\n");
   testing::check_golden("compare/compare.txt", render_compare(record, TableFormat::kText));
   testing::check_golden("compare/compare.md", render_compare(record, TableFormat::kMarkdown));
+}
+
+// Rows of every verdict, with names that are long or mean something in markup, kernels, points of
+// one side alone, and another version.
+TEST_CASE("the page of a comparison", "[golden]") {
+  Report base = base_report();
+  Report candidate = slower_report();
+  const auto [below, above] = points_with_kernels();
+  base.points[1].kernels = below.kernels;
+  candidate.points[1].kernels = above.kernels;
+  const auto add = [&](const std::string& policy, const std::vector<double>& left,
+                       const std::vector<double>& right) {
+    base.points.push_back(timed_point(policy, left));
+    candidate.points.push_back(timed_point(policy, right));
+  };
+  add("torchtune(ac_mode=selective,ac_option=2,save=[attention,aten::mm,aten::addmm])", kBase,
+      scaled(0.8));
+  add("<script>alert('x')</script>", kBase, scaled(2.6));
+  add("nth_first(2)", {10000, 13000, 9000, 10100}, {10100, 9100, 13100, 11000});
+  add("nth_last(2)", kBase, scaled(1.0));
+  base.points.back().memory->peak_allocated = Bytes{40 * kMiB.count};
+  candidate.provenance.environment.libtorch_version = "2.12.0";
+  const std::string page = render_page({}, {{"compare.json", compare(base, candidate)}});
+  testing::check_golden("render/compare.html", page);
+  CHECK_THAT(page, !Catch::Contains("<script") && Catch::Contains("kernels in recompute"));
 }
 
 }  // namespace rematch
