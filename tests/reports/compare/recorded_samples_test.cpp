@@ -1,0 +1,171 @@
+// False alarms on times that were really measured: blocks of one program, timed by turns, dealt out
+// at random to arms that are then compared. Every difference found is a false one. Where the
+// samples come from stands in their file; statistics_test and compare_test have made-up noise.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <numeric>
+#include <random>
+
+#include "policies/trace/file.h"
+#include "reports/compare/compare.h"
+#include "reports/statistics/statistics.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+// Blocks that ran one after the other, all of the same program: as dealt out, nothing but chance
+// says which is whose.
+using Slot = std::array<std::vector<double>, 4>;
+
+struct Recording {
+  std::string name;
+  std::vector<Slot> slots;
+};
+
+// Turns go none, again, again, none: two blocks of each arm are a slot.
+Recording recording_of(const Json& json) {
+  Recording recording;
+  recording.name = json.at("model").get<std::string>();
+  const auto none = json.at("none_ns").get<Blocks>();
+  const auto again = json.at("again_ns").get<Blocks>();
+  for (std::size_t block = 0; block + 1 < std::min(none.size(), again.size()); block += 2) {
+    recording.slots.push_back({none[block], again[block], again[block + 1], none[block + 1]});
+  }
+  return recording;
+}
+
+std::vector<Recording> recordings() {
+  const Json json = read_json_file(std::string(REMATCH_SOURCE_DIR) +
+                                   "/tests/reports/fixtures/recorded_samples.json");
+  std::vector<Recording> found;
+  for (const Json& recording : json.at("recordings")) found.push_back(recording_of(recording));
+  return found;
+}
+
+struct Arms {
+  Blocks reference;
+  Blocks control;
+  Blocks candidate;
+};
+
+// So many slots at random, each dealt out at random.
+Arms deal(const Recording& recording, std::size_t num_blocks, std::mt19937& bits) {
+  std::vector<std::size_t> order(recording.slots.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), bits);
+  Arms arms;
+  for (std::size_t block = 0; block < num_blocks; ++block) {
+    Slot slot = recording.slots.at(order[block]);
+    std::shuffle(slot.begin(), slot.end(), bits);
+    arms.reference.push_back(std::move(slot[0]));
+    arms.control.push_back(std::move(slot[1]));
+    arms.candidate.push_back(std::move(slot[2]));
+  }
+  return arms;
+}
+
+void slow_down(Blocks& blocks, double factor) {
+  for (std::vector<double>& block : blocks) {
+    for (double& sample : block) sample *= factor;
+  }
+}
+
+bool is_alarm(RatioVerdict verdict) {
+  return verdict == RatioVerdict::kFaster || verdict == RatioVerdict::kSlower;
+}
+
+// How often the verdict of rematch run's table is wrong, or right where the candidate is slower.
+double alarms_of_run(const Recording& recording, std::size_t num_blocks, double slowdown) {
+  constexpr int kTrials = 4000;
+  std::mt19937 bits(7);
+  int alarms = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    Arms arms = deal(recording, num_blocks, bits);
+    slow_down(arms.candidate, slowdown);
+    const double floor = floor_of_control(paired_ratio(arms.control, arms.reference));
+    alarms += is_alarm(judge_ratio(paired_ratio(arms.candidate, arms.reference), floor)) ? 1 : 0;
+  }
+  return static_cast<double>(alarms) / kTrials;
+}
+
+PointRecord point_of(const std::string& policy, const Blocks& blocks) {
+  PointRecord point = testing::sample_point(policy);
+  point.time->samples.clear();
+  for (const std::vector<double>& block : blocks) {
+    auto& samples = point.time->samples.emplace_back();
+    for (const double sample : block) {
+      samples.emplace_back(static_cast<std::int64_t>(sample));
+    }
+  }
+  return point;
+}
+
+// How many reports of rematch compare find any difference.
+double alarms_of_compare(const Recording& recording, std::size_t num_blocks, int num_rows,
+                         double slowdown) {
+  constexpr int kReports = 400;
+  std::mt19937 bits(11);
+  CompareSettings settings;
+  settings.metrics = {Metric::kStepTime};
+  int alarms = 0;
+  for (int trial = 0; trial < kReports; ++trial) {
+    Report base{testing::sample_provenance(), {}, {}};
+    Report candidate = base;
+    for (int row = 0; row < num_rows; ++row) {
+      Arms arms = deal(recording, num_blocks, bits);
+      slow_down(arms.candidate, slowdown);
+      base.points.push_back(point_of(std::to_string(row), arms.reference));
+      candidate.points.push_back(point_of(std::to_string(row), arms.candidate));
+    }
+    const CompareRecord record =
+        compare_reports(base, "base.json", candidate, "candidate.json", settings);
+    const auto& verdicts = record.summary.at(Metric::kStepTime);
+    const bool alarm =
+        verdicts.contains(CompareVerdict::kFaster) || verdicts.contains(CompareVerdict::kSlower);
+    alarms += alarm ? 1 : 0;
+  }
+  return static_cast<double>(alarms) / kReports;
+}
+
+}  // namespace
+
+TEST_CASE("on recorded samples, run's A/A control lets one equal arm in a hundred pass for another",
+          "[property]") {
+  for (const Recording& recording : recordings()) {
+    REQUIRE(recording.slots.size() >= 16);
+    for (const std::size_t num_blocks : {4, 8}) {
+      CAPTURE(recording.name, num_blocks);
+      CHECK(alarms_of_run(recording, num_blocks, 1) <= 0.01);
+    }
+    CHECK(alarms_of_run(recording, 8, 3) > 0.5);  // else nothing is ever found
+  }
+}
+
+TEST_CASE("on recorded samples, compare calls at most one report of equal runs in a hundred wrong",
+          "[property]") {
+  for (const Recording& recording : recordings()) {
+    for (const int num_rows : {1, 14}) {
+      CAPTURE(recording.name, num_rows);
+      CHECK(alarms_of_compare(recording, 4, num_rows, 1) <= 0.01);
+    }
+    CHECK(alarms_of_compare(recording, 4, 14, 3) > 0.5);
+  }
+}
+
+TEST_CASE("prints the false alarms on recorded samples, and what is found of a real slowdown",
+          "[.rates]") {
+  for (const Recording& recording : recordings()) {
+    for (const double slowdown : {1.0, 1.1, 1.5, 3.0}) {
+      std::printf("%s x%.1f: run 4 blocks %.4f, 8 blocks %.4f; compare 1 row %.4f, 14 rows %.4f\n",
+                  recording.name.c_str(), slowdown, alarms_of_run(recording, 4, slowdown),
+                  alarms_of_run(recording, 8, slowdown),
+                  alarms_of_compare(recording, 4, 1, slowdown),
+                  alarms_of_compare(recording, 4, 14, slowdown));
+    }
+  }
+}
+
+}  // namespace rematch
