@@ -1,6 +1,7 @@
 #include "harness/sweep/shard.h"
 
 #include <charconv>
+#include <cstdint>
 #include <filesystem>
 
 namespace rematch {
@@ -22,6 +23,41 @@ std::optional<int> number_of(const Variable& variable, const char* name) {
   return text == nullptr ? std::nullopt : number_in(text);
 }
 
+// A Slurm job array as its variables describe it. A resubmitted part of one looks like an array of
+// its own.
+struct JobArray {
+  int first = 0;
+  int last = 0;
+  int step = 1;
+  int count = 0;
+};
+
+std::optional<JobArray> job_array(const Variable& variable) {
+  const auto first = number_of(variable, "SLURM_ARRAY_TASK_MIN");
+  const auto last = number_of(variable, "SLURM_ARRAY_TASK_MAX");
+  const auto count = number_of(variable, "SLURM_ARRAY_TASK_COUNT");
+  const int step = number_of(variable, "SLURM_ARRAY_TASK_STEP").value_or(1);
+  if (!first || !last || !count || step < 1) return std::nullopt;
+  return JobArray{*first, *last, step, *count};
+}
+
+// Why the task's share cannot be told; empty: it can. Whole arrays begin at 0 or 1.
+std::string why_open(const JobArray& array, int id) {
+  if (array.count == 1) {
+    return "has this task alone, which may be one of a larger array that is run again";
+  }
+  if (array.first > 1) {
+    return "begins at " + std::to_string(array.first) +
+           ", so it may be a part of a larger one that is run again";
+  }
+  const std::int64_t span = std::int64_t{array.count - 1} * array.step;
+  const int offset = id - array.first;
+  if (array.last - array.first != span || offset < 0 || offset > span || offset % array.step != 0) {
+    return "of " + std::to_string(array.count) + " tasks is not evenly numbered";
+  }
+  return "";
+}
+
 }  // namespace
 
 std::variant<Shard, Rejected> parse_shard(std::string_view text) {
@@ -39,23 +75,16 @@ std::variant<Shard, Rejected> parse_shard(std::string_view text) {
 
 std::variant<std::optional<Shard>, Rejected> shard_of_slurm(const Variable& variable) {
   const char* task = variable("SLURM_ARRAY_TASK_ID");
-  const char* tasks = variable("SLURM_ARRAY_TASK_COUNT");
-  if (task == nullptr || tasks == nullptr) return std::optional<Shard>();
+  if (task == nullptr) return std::optional<Shard>();
+  const std::optional<JobArray> array = job_array(variable);
   const std::optional<int> id = number_in(task);
-  const std::optional<int> count = number_in(tasks);
-  const int first = number_of(variable, "SLURM_ARRAY_TASK_MIN").value_or(0);
-  const int step = number_of(variable, "SLURM_ARRAY_TASK_STEP").value_or(1);
-  const bool usable = id && count && *count > 0 && step > 0 && *id >= first;
-  if (usable) {
-    const int last = number_of(variable, "SLURM_ARRAY_TASK_MAX").value_or(*id);
-    const int offset = *id - first;
-    const bool even =
-        offset % step == 0 && offset / step < *count && (last - first) / step < *count;
-    if (even) return std::optional<Shard>(Shard{offset / step, *count});
-  }
-  return Rejected{std::string("the job array's task ") + task + " of " + tasks +
-                  " tasks is no evenly spaced index, so its shard is not known; give --shard "
-                  "INDEX/COUNT, or --shard 0/1 for everything"};
+  const std::string open = array && id ? why_open(*array, *id) : "does not say how it is numbered";
+  if (open.empty())
+    return std::optional<Shard>(Shard{(*id - array->first) / array->step, array->count});
+  return Rejected{std::string("task ") + task +
+                  "'s share of the points is not known: its job array " + open +
+                  "; give --shard INDEX/COUNT, counted from 0 over the whole array, or "
+                  "--shard 0/1 for everything"};
 }
 
 bool takes(const Shard& shard, std::size_t point) {

@@ -20,6 +20,12 @@ std::optional<Shard> shard_in(const Variables& variables) {
   return std::get<std::optional<Shard>>(slurm(variables));
 }
 
+// "task 5's": as a refusal begins.
+std::string of_task(const char* id) {
+  std::string text = "task ";
+  return text.append(id).append("'s");
+}
+
 std::string refusal(std::string_view text) {
   const auto shard = parse_shard(text);
   return std::holds_alternative<Rejected>(shard) ? std::get<Rejected>(shard).message : "";
@@ -31,7 +37,8 @@ TEST_CASE("a shard is an index below a count") {
   for (const char* text :
        {"", "/", "1", "8/8", "-1/4", "1/0", "0/0", "1/4x", " 1/4", "1/-4", "0/99999999999"}) {
     CAPTURE(text);
-    CHECK_THAT(refusal(text), Catch::Contains(std::string("'") + text + "' is no shard") &&
+    std::string start = "'";
+    CHECK_THAT(refusal(text), Catch::StartsWith(start.append(text).append("' is no shard")) &&
                                   Catch::Contains("such as 0/4"));
   }
 }
@@ -46,26 +53,67 @@ TEST_CASE("every point is one shard's, whatever their number") {
   }
 }
 
-TEST_CASE("a Slurm job array's tasks are shards, wherever their numbers start and step") {
+std::string slurm_refusal(const Variables& variables) {
+  const auto shard = slurm(variables);
+  return std::holds_alternative<Rejected>(shard) ? std::get<Rejected>(shard).message : "";
+}
+
+TEST_CASE("a Slurm job array's tasks are shards, from 0 or 1 and whatever their step") {
   CHECK(shard_in({}) == std::nullopt);
-  CHECK(shard_in({{"ID", "3"}}) == std::nullopt);
   CHECK(shard_in({{"ID", "3"}, {"COUNT", "4"}, {"MIN", "0"}, {"MAX", "3"}}) == Shard{3, 4});
   CHECK(shard_in({{"ID", "1"}, {"COUNT", "4"}, {"MIN", "1"}, {"MAX", "4"}}) == Shard{0, 4});
-  CHECK(shard_in({{"ID", "9"}, {"COUNT", "4"}, {"MIN", "3"}, {"MAX", "9"}, {"STEP", "2"}}) ==
+  CHECK(shard_in({{"ID", "7"}, {"COUNT", "4"}, {"MIN", "1"}, {"MAX", "7"}, {"STEP", "2"}}) ==
         Shard{3, 4});
+}
+
+// sbatch --array=5 of what was --array=0-15: the task believes that it is the whole array.
+TEST_CASE("a task that is run again alone measures nothing before its shard is given") {
+  for (const char* id : {"5", "1", "0"}) {
+    CAPTURE(id);
+    const std::string line =
+        slurm_refusal({{"ID", id}, {"COUNT", "1"}, {"MIN", id}, {"MAX", id}, {"STEP", "1"}});
+    CHECK_THAT(line, Catch::StartsWith(of_task(id)) && Catch::Contains("this task alone") &&
+                         Catch::Contains("--shard INDEX/COUNT") && Catch::Contains("--shard 0/1"));
+    CHECK(line.find('\n') == std::string::npos);
+  }
+}
+
+TEST_CASE("a part of a job array that is run again leaves its shards open") {
+  for (const char* id : {"3", "4", "5"}) {
+    CHECK_THAT(slurm_refusal({{"ID", id}, {"COUNT", "3"}, {"MIN", "3"}, {"MAX", "5"}}),
+               Catch::Contains("begins at 3"));
+  }
 }
 
 TEST_CASE("a Slurm job array with gaps leaves its shards open") {
   // --array=0,1,5: its second task could be taken for one of three, and the third for none.
   for (const char* id : {"0", "1", "5"}) {
-    const auto shard = slurm({{"ID", id}, {"COUNT", "3"}, {"MIN", "0"}, {"MAX", "5"}});
-    REQUIRE(std::holds_alternative<Rejected>(shard));
     CHECK_THAT(
-        std::get<Rejected>(shard).message,
-        Catch::Contains(std::string("task ") + id + " of 3 tasks") && Catch::Contains("--shard"));
+        slurm_refusal({{"ID", id}, {"COUNT", "3"}, {"MIN", "0"}, {"MAX", "5"}}),
+        Catch::Contains(of_task(id)) && Catch::Contains("of 3 tasks is not evenly numbered"));
   }
-  CHECK(std::holds_alternative<Rejected>(slurm({{"ID", "x"}, {"COUNT", "3"}})));
-  CHECK(std::holds_alternative<Rejected>(slurm({{"ID", "0"}, {"COUNT", "0"}})));
+  CHECK(slurm_refusal({{"ID", "4"}, {"COUNT", "3"}, {"MIN", "0"}, {"MAX", "2"}}) != "");
+  CHECK(slurm_refusal({{"ID", "1"}, {"COUNT", "3"}, {"MIN", "0"}, {"MAX", "4"}, {"STEP", "2"}}) !=
+        "");
+}
+
+TEST_CASE("a job array whose variables are missing or no numbers leaves its shards open") {
+  const Variables whole = {{"ID", "3"}, {"COUNT", "4"}, {"MIN", "0"}, {"MAX", "3"}};
+  CHECK(slurm_refusal(whole).empty());
+  for (const char* name : {"COUNT", "MIN", "MAX"}) {
+    CAPTURE(name);
+    Variables without = whole;
+    without.erase(name);
+    CHECK_THAT(slurm_refusal(without), Catch::Contains("does not say how it is numbered"));
+  }
+  for (const auto& [name, value] : whole) {
+    Variables wrong = whole;
+    wrong[name] = "x";
+    CHECK(slurm_refusal(wrong) != "");
+  }
+  Variables none = whole;
+  none["COUNT"] = "0";
+  CHECK(slurm_refusal(none) != "");
 }
 
 TEST_CASE("shards of one command line write different files") {
