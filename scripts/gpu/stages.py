@@ -20,6 +20,7 @@ EXAMPLES = {
     "only_list": "only_list([0])", "segments": "segments(2)",
     "sac_titan_2025": "sac_titan_2025(llama3)", "sac_modalities": "sac_modalities([aten.mm.default])",
     "sac_split": "sac_split(attn: full, ffn: save_mm)",
+    "sac_titan_excluding": "sac_titan_excluding([attention.output])",
     "recompute_modules": "recompute_modules([core_attn])", "full_except": "full_except([*::matmul])",
 }
 BENCH_POLICIES = "none,full,nth_first(2),skip_nth(2),attn_only,save_mm,save_compute"
