@@ -11,14 +11,14 @@ namespace rematch {
 namespace {
 
 // What must be equal for losses to be: everything but how the plan, the machine and its threads go
-// about it.
-std::string training_label(const PointIdentity& identity) {
+// about it; and the policy that is looked for.
+std::string training_label(const PointIdentity& identity, const std::string& policy) {
   std::string label = identity.model + "|" + identity.data + "|" + std::to_string(identity.seed) +
                       "|" + identity.dtype + "|" + identity.optimizer;
   for (const auto& [name, value] : identity.dimensions) {
-    label += "|" + name + " " + std::to_string(value);
+    label.append("|").append(name).append(" ").append(std::to_string(value));
   }
-  return label;
+  return label.append("|").append(policy);
 }
 
 // One report under the gate. Reads as its steps, in run().
@@ -28,7 +28,7 @@ class Gate {
       : report_(report), reference_(reference), settings_(settings) {
     if (reference == nullptr) return;
     for (const PointRecord& point : reference->points) {
-      by_training_[training_label(point.identity)].push_back(&point);
+      by_training_[training_label(point.identity, point.policy)].push_back(&point);
     }
     for (const RepeatRecord& repeat : report.repeats)
       report_repeats_[repeat.key].push_back(&repeat);
@@ -99,12 +99,11 @@ std::string Gate::reference_name(const PointRecord& point) const {
 }
 
 const PointRecord* Gate::reference_of(const PointRecord& point) const {
-  const auto group = by_training_.find(training_label(point.identity));
-  if (group == by_training_.end()) return nullptr;
   const auto find = [&](const std::string& policy, bool any_schedule) -> const PointRecord* {
+    const auto group = by_training_.find(training_label(point.identity, policy));
+    if (group == by_training_.end()) return nullptr;
     for (const PointRecord* other : group->second) {
-      const bool schedule = any_schedule || other->identity.schedule == point.identity.schedule;
-      if (other->policy == policy && schedule) return other;
+      if (any_schedule || other->identity.schedule == point.identity.schedule) return other;
     }
     return nullptr;
   };
