@@ -102,16 +102,17 @@ class Order {
   std::vector<KnapsackItem> sums_;
 };
 
-// Of filling the budget in that order.
+// Of filling the budget in that order. Memory adds up as in with_item(), so that what just fits
+// here just fits there: a bound that no label can reach would leave none.
 double greedy_runtime(const std::vector<KnapsackItem>& items, const Order& order, double budget) {
-  double runtime = 0;
+  KnapsackItem sum;
   for (std::size_t place = 0; place < items.size(); ++place) {
     const KnapsackItem& item = items[order[place]];
-    if (item.memory > budget) continue;
-    budget -= item.memory;
-    runtime += item.runtime;
+    if (sum.memory + item.memory > budget) continue;
+    sum.memory += item.memory;
+    sum.runtime += item.runtime;
   }
-  return runtime;
+  return sum.runtime;
 }
 
 }  // namespace
