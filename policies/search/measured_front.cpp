@@ -11,7 +11,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr double kLeastSpread = 0.01;  // of the anchors' predictions, for a slope
+// Of the anchors' predictions, for a slope: their times are known to a few percent each.
+constexpr double kLeastSpread = 0.05;
 
 PlanePoint beyond(const std::vector<PlanePoint>& points) {
   PlanePoint reference;

@@ -37,8 +37,8 @@ struct StepCalibration {
   double at(double predicted_ns) const { return offset_ns + slope * predicted_ns; }
 };
 
-// Least squares. Anchors whose predictions lie within a hundredth of each other say nothing of the
-// slope, so then times are scaled alone; the same where the line would fall. `predicted` and
+// Least squares. Anchors whose predictions lie within a twentieth of each other say too little of
+// the slope, so then times are scaled alone; the same where the line would fall. `predicted` and
 // `measured` are of equal length, not empty.
 StepCalibration calibrate(const std::vector<double>& predicted_ns,
                           const std::vector<double>& measured_ns);
