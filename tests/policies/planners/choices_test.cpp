@@ -191,19 +191,11 @@ TEST_CASE("sac_discards finds the optimum of PyTorch's program for modules", "[p
   CHECK(num_checkpointed > 10);
 }
 
-// Sums and differences of such shares round differently: what just fits one way may not the other.
-TEST_CASE("the best knapsack is found where equal items fill the budget exactly") {
-  for (int num_items = 2; num_items <= 100; ++num_items) {
-    const std::vector<KnapsackItem> items(num_items, {1.0 / num_items, 3.0});
-    for (const double budget : {0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9}) {
-      CAPTURE(num_items, budget);
-      const std::vector<int> saved = best_knapsack(items, budget);
-      double memory = 0;
-      for (const int index : saved) memory += items[index].memory;
-      CHECK(memory <= budget);
-      CHECK(memory + 1.0 / num_items > budget - 1e-9);
-    }
-  }
+// Ten times 0.03 adds up to more than 0.3, but from 0.3 it can be taken away ten times: what just
+// fits must be asked in one way only.
+TEST_CASE("the best knapsack is found where rounding decides what fits") {
+  const std::vector<KnapsackItem> items(10, {0.03, 3.0});
+  CHECK(best_knapsack(items, 0.3).size() == 9);
 }
 
 }  // namespace
