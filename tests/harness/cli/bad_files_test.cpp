@@ -77,6 +77,25 @@ void check_refused(const std::string& arguments, const std::string& file, const 
   CHECK(outcome.err.size() < 400);
 }
 
+// What reads the bad file; some read a good report beside it, some would write a file.
+const std::vector<std::string> kReaders = {
+    "validate {bad}",
+    "compare {good} {bad} -o {out}",
+    "compare {bad} {good}",
+    "gate {bad} --max-peak-bytes 1GiB -o {out}",
+    "gate {good} --loss bitwise --reference {bad}",
+    "render {bad} -o {out}",
+};
+
+// Every reader meets every file where the binary starts in milliseconds. Loading LibTorch costs it
+// half a second and changes nothing in how files are read: there every eleventh pair is tried,
+// which is each reader with a file or two.
+#ifdef REMATCH_LIBTORCH
+constexpr std::size_t kPairStep = 11;
+#else
+constexpr std::size_t kPairStep = 1;
+#endif
+
 }  // namespace
 
 TEST_CASE("every subcommand that reads reports refuses bad files in one line with the file") {
@@ -84,17 +103,18 @@ TEST_CASE("every subcommand that reads reports refuses bad files in one line wit
   const std::string good = scratch.file("good.json");
   const std::string output = scratch.file("output");
   write_json_file(good, report_json());
-  for (const BadFile& bad : bad_files()) {
+  const std::vector<BadFile> files = bad_files();
+  for (std::size_t pair = 0; pair < files.size() * kReaders.size(); pair += kPairStep) {
+    const BadFile& bad = files[pair / kReaders.size()];
+    std::string reader = kReaders[pair % kReaders.size()];
+    // Render takes other kinds as well.
+    if (reader.rfind("render", 0) == 0 && std::string(bad.name) == "other kind") continue;
     CAPTURE(bad.name);
     const std::string file = write(scratch, bad.text);
-    check_refused("validate " + file, file, bad.message);
-    check_refused("compare " + good + " " + file + " -o " + output, file, bad.message);
-    check_refused("compare " + file + " " + good, file, bad.message);
-    check_refused("gate " + file + " --max-peak-bytes 1GiB -o " + output, file, bad.message);
-    check_refused("gate " + good + " --loss bitwise --reference " + file, file, bad.message);
-    if (std::string(bad.name) != "other kind") {  // render takes other kinds as well
-      check_refused("render " + file + " -o " + output, file, bad.message);
-    }
+    reader = replaced(reader, "{bad}", file);
+    if (reader.find("{good}") != std::string::npos) reader = replaced(reader, "{good}", good);
+    if (reader.find("{out}") != std::string::npos) reader = replaced(reader, "{out}", output);
+    check_refused(reader, file, bad.message);
     CHECK_FALSE(std::filesystem::exists(output));
   }
 }

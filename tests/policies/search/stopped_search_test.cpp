@@ -12,29 +12,44 @@ namespace {
 
 constexpr std::size_t kMostPoints = 12;
 
-// Says stop from the `patience`-th time on that it is asked.
-SearchSpace impatient(int patience, int* asked) {
+SearchSpace whole_regions() {
   SearchSpace space;
+  space.schedule = Schedule::kWholeRegion;
+  space.resolution_ratio = 0.05;
+  return space;
+}
+
+// Simulations on demand cost a hundred times what those of whole regions do: few of them, as the
+// search is run again for each moment.
+SearchSpace on_demand() {
+  SearchSpace space;
+  space.cuts = false;
+  space.reach = Reach::kHull;
+  return space;
+}
+
+// Says stop from the `patience`-th time on that it is asked.
+SearchSpace impatient(SearchSpace space, int patience, int* asked) {
   space.stop = [patience, asked] { return (*asked)++ >= patience; };
   return space;
 }
 
-TEST_CASE("a search that is stopped at any moment gives a front that says so") {
+// Stops at the first moment, and at every `step`-th one after it.
+void check_stopped(const SearchSpace& space, int step) {
   const Trace trace = testing::toy_llama({.layers = 5, .tokens = 64});
   const Profile profile = testing::made_up_profile(trace, 1);
-  const Front whole = FrontSearch(trace, profile, {}).front(kMostPoints, {});
-  REQUIRE(whole.is_complete);
   int asked = 0;
-  const SearchSpace never = impatient(1'000'000, &asked);
-  CHECK(FrontSearch(trace, profile, never).front(kMostPoints, {}).is_complete);
+  const SearchSpace never = impatient(space, 1'000'000, &asked);
+  const Front whole = FrontSearch(trace, profile, never).front(kMostPoints, {});
+  REQUIRE(whole.is_complete);
   const int times_asked = asked;
-  REQUIRE(times_asked > 50);
+  REQUIRE(times_asked > 20);
   PlanJudge judge(trace, profile, OptimizerModel::kAdamW);
-  for (int patience = 0; patience < times_asked; patience += 7) {
+  for (int patience = 0; patience < times_asked; patience += step) {
     CAPTURE(patience);
     asked = 0;
     const Front front =
-        FrontSearch(trace, profile, impatient(patience, &asked)).front(kMostPoints, {});
+        FrontSearch(trace, profile, impatient(space, patience, &asked)).front(kMostPoints, {});
     CHECK_FALSE(front.is_complete);
     REQUIRE(front.points.size() >= 2);
     for (std::size_t i = 0; i < front.points.size(); ++i) {
@@ -48,6 +63,14 @@ TEST_CASE("a search that is stopped at any moment gives a front that says so") {
     CHECK(front.points.front().figures.peak < front.points.back().figures.peak);
     CHECK(front.points.front().figures.peak >= whole.points.front().figures.peak);
   }
+}
+
+TEST_CASE("a search of whole regions that is stopped at any moment gives a front that says so") {
+  check_stopped(whole_regions(), 3);
+}
+
+TEST_CASE("a search on demand that is stopped at any moment gives a front that says so") {
+  check_stopped(on_demand(), 7);
 }
 
 }  // namespace
