@@ -145,18 +145,21 @@ function(rematch_add_library name)
   add_library(rematch::${name} ALIAS ${target})
 endfunction()
 
-# rematch_add_test(NAME SOURCES ... DEPENDS ... [TORCH]): one Catch2 binary; every test case is a
-# ctest test. Labels come from tags: [property] [golden] [parity] [gpu], else `unit`.
+# rematch_add_test(NAME SOURCES ... DEPENDS ... [TORCH] [TIMEOUT SECONDS]): one Catch2 binary; every
+# test case is a ctest test. Labels come from tags: [property] [golden] [parity] [gpu], else `unit`.
+# TIMEOUT is for tests that scripts/test --deep makes long; 600 otherwise.
 function(rematch_add_test name)
-  cmake_parse_arguments(arg "TORCH" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 600)
+  endif()
   add_executable(${name} ${arg_SOURCES})
   rematch_target_defaults(${name})
   target_link_libraries(${name} PRIVATE rematch_test_main ${arg_DEPENDS})
-  target_compile_definitions(${name} PRIVATE REMATCH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   if(arg_TORCH)
     rematch_use_torch_pch(${name})
   endif()
-  rematch_discover_tests(${name} ${arg_SOURCES})
+  rematch_discover_tests(${name} ${arg_TIMEOUT} ${arg_SOURCES})
 endfunction()
 
 # How many test cases of the sources have none of the labels and are not hidden.
@@ -181,9 +184,9 @@ endfunction()
 # tests that are not there makes Catch warn. One OpenMP thread a test: ctest runs as many at once as
 # there are cores, and waiting threads spin. A tag written since the last configure leaves its test
 # under `unit` until the next.
-function(rematch_discover_tests name)
+function(rematch_discover_tests name timeout)
   set(common TEST_PREFIX "${name}/" PROPERTIES SKIP_REGULAR_EXPRESSION ": skipped" PROCESSORS 1
-      TIMEOUT 600 ENVIRONMENT OMP_NUM_THREADS=1 LABELS)
+      TIMEOUT ${timeout} ENVIRONMENT OMP_NUM_THREADS=1 LABELS)
   set(unlabelled "~[.]")
   foreach(label property golden parity gpu)
     set(mentions "")

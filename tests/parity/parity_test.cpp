@@ -16,6 +16,7 @@
 #include "policies/trace/json.h"
 #include "tests/parity/fingerprint.h"
 #include "tests/support/catch.h"
+#include "tests/support/in_tree.h"
 #include "tests/support/step_meter.h"
 
 namespace rematch {
@@ -25,7 +26,7 @@ const std::vector<std::string> kGoldenFiles = {"llama_small_float32", "llama_sma
                                                "wan_small_float32", "wan_small_bfloat16"};
 
 Json read_golden(const std::string& name) {
-  std::ifstream file(std::string(REMATCH_SOURCE_DIR) + "/tests/parity/golden/" + name + ".json");
+  std::ifstream file(testing::in_tree("tests/parity/golden/") + name + ".json");
   REQUIRE(file);
   return Json::parse(file);
 }

@@ -7,14 +7,13 @@
 
 #include "policies/trace/file.h"
 #include "tests/support/catch.h"
+#include "tests/support/in_tree.h"
 
 namespace rematch::testing {
 
 namespace {
 
-std::filesystem::path path_of(const std::string& name) {
-  return std::filesystem::path(REMATCH_SOURCE_DIR) / "tests" / "golden" / name;
-}
+std::filesystem::path path_of(const std::string& name) { return in_tree("tests/golden/" + name); }
 
 // Files may be long: a reader wants the place.
 void show_first_difference(const std::string& text, const std::string& approved) {

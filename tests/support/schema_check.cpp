@@ -7,6 +7,7 @@
 #include <valijson/validator.hpp>
 
 #include "policies/trace/file.h"
+#include "tests/support/in_tree.h"
 
 namespace rematch::testing {
 namespace {
@@ -27,8 +28,7 @@ std::string joined(const valijson::ValidationResults& results) {
 }  // namespace
 
 std::optional<std::string> schema_error(const nlohmann::json& json, const std::string& name) {
-  const std::string path =
-      std::string(REMATCH_SOURCE_DIR) + "/reports/schema/" + name + ".schema.json";
+  const std::string path = in_tree("reports/schema/") + name + ".schema.json";
   const nlohmann::json document = read_json_file(path);
   valijson::Schema schema;
   valijson::SchemaParser parser;

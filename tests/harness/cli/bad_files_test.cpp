@@ -1,12 +1,14 @@
 // Files that are broken, huge, deep or hostile, given to every subcommand that reads reports: one
 // line with the file, exit code 2, nothing on stdout, no file written.
 #include <filesystem>
+#include <fstream>
 
 #include "policies/trace/file.h"
 #include "reports/record/record_json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
+#include "tests/support/scratch_folder.h"
 
 namespace rematch::testing {
 namespace {

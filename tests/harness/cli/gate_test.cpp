@@ -4,6 +4,7 @@
 #include "tests/harness/cli/command_line.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
+#include "tests/support/scratch_folder.h"
 
 namespace rematch::testing {
 namespace {

@@ -4,12 +4,14 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/support/catch.h"
+#include "tests/support/scratch_folder.h"
 
 namespace rematch::testing {
 namespace {

@@ -13,7 +13,9 @@
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "tests/harness/cli/command_line.h"
+#include "tests/support/catch.h"
 #include "tests/support/made_up_profile.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/toy_trace.h"
 
 namespace rematch::testing {
@@ -116,8 +118,8 @@ int interrupted_search(const std::string& trace, const std::string& front, int s
   if (child == 0) {
     if (freopen("/dev/null", "w", stdout) == nullptr) _exit(99);
     if (freopen("/dev/null", "w", stderr) == nullptr) _exit(99);
-    execl(REMATCH_BINARY, REMATCH_BINARY, "search", "--trace", trace.c_str(), "--device", "h100",
-          "--points", "3000", "-o", front.c_str(), static_cast<char*>(nullptr));
+    execl(binary(), binary(), "search", "--trace", trace.c_str(), "--device", "h100", "--points",
+          "3000", "-o", front.c_str(), static_cast<char*>(nullptr));
     _exit(99);
   }
   std::this_thread::sleep_for(after);

@@ -1,7 +1,11 @@
 // What every build of the binary does with its command line.
+#include <fstream>
+
 #include "policies/trace/json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/support/catch.h"
+#include "tests/support/in_tree.h"
+#include "tests/support/scratch_folder.h"
 
 namespace rematch::testing {
 namespace {
@@ -57,7 +61,7 @@ TEST_CASE("files that are not there or not readable as what they should be") {
 
 TEST_CASE("merge refuses what does not belong together") {
   const ScratchFolder scratch;
-  Json point = Json::parse(text_of(REMATCH_SOURCE_DIR "/tests/reports/fixtures/point.json"));
+  Json point = Json::parse(text_of(in_tree("tests/reports/fixtures/point.json")));
   std::ofstream(scratch.file("here.json")) << point;
   point["environment"]["cpu_model"] = "Another CPU";
   std::ofstream(scratch.file("there.json")) << point;

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tests/support/catch.h"
+#include "tests/support/in_tree.h"
 
 using namespace rematch;
 
@@ -30,7 +31,7 @@ TEST_CASE("the shipped text is a few hundred KiB of plain ASCII prose") {
   for (const char character : text) {
     if (character != '\n' && (character < ' ' || character > '~')) FAIL("not ASCII");
   }
-  CHECK(read_text(REMATCH_SOURCE_DIR "/models/data/text.txt") == text);
+  CHECK(read_text(testing::in_tree("models/data/text.txt")) == text);
 }
 
 // Two equally frequent bytes: ln 2. Half one, a quarter each of two: 1.5 ln 2.

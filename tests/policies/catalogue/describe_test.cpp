@@ -10,6 +10,7 @@
 #include "tests/policies/predict/backward_script.h"
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"
+#include "tests/support/in_tree.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"
 
@@ -44,7 +45,7 @@ TEST_CASE("the first line says by index which layers are checkpointed and which 
 }
 
 TEST_CASE("the README's own policy chooses the layers that it says") {
-  std::ifstream file(REMATCH_SOURCE_DIR "/README.md");
+  std::ifstream file(testing::in_tree("README.md"));
   const std::string readme{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   const std::string fence = "```json\n";
   const std::size_t begin =

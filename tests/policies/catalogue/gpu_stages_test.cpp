@@ -7,12 +7,13 @@
 
 #include "policies/catalogue/catalogue.h"
 #include "tests/support/catch.h"
+#include "tests/support/in_tree.h"
 
 namespace rematch {
 namespace {
 
 std::string stages() {
-  std::ifstream file(std::string(REMATCH_SOURCE_DIR) + "/scripts/gpu/stages.py");
+  std::ifstream file(testing::in_tree("scripts/gpu/stages.py"));
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "policies/trace/file.h"
+#include "tests/support/in_tree.h"
 #include "tests/support/schema_check.h"
 
 namespace rematch {
@@ -136,8 +137,7 @@ TEST_CASE("a broken plan is refused with the place of the mistake") {
 }
 
 TEST_CASE("the plan schema refuses what the reader refuses") {
-  const Json bad =
-      read_json_file(std::string(REMATCH_SOURCE_DIR) + "/tests/policies/plan/bad_plan.json");
+  const Json bad = read_json_file(testing::in_tree("tests/policies/plan/bad_plan.json"));
   CHECK(testing::schema_error(bad, "plan").has_value());
   CHECK_THROWS_WITH(plan_from_json(bad), Contains("types[0].ops[0].treatment"));
 }

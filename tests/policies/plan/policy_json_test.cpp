@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "policies/trace/file.h"
+#include "tests/support/in_tree.h"
 #include "tests/support/schema_check.h"
 #include "tests/support/scratch_folder.h"
 
@@ -96,8 +97,7 @@ TEST_CASE("a policy file is read, or rejected in one line that names it") {
 }
 
 TEST_CASE("the policy schema refuses what the reader refuses") {
-  const Json bad =
-      read_json_file(std::string(REMATCH_SOURCE_DIR) + "/tests/policies/plan/bad_policy.json");
+  const Json bad = read_json_file(testing::in_tree("tests/policies/plan/bad_policy.json"));
   CHECK(testing::schema_error(bad, "policy").has_value());
   CHECK_THROWS_WITH(policy_from_json(bad), Contains("blocks.nth_last"));
 }

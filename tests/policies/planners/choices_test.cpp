@@ -7,12 +7,13 @@
 #include "policies/planners/sac_plan.h"
 #include "policies/trace/file.h"
 #include "tests/support/catch.h"
+#include "tests/support/in_tree.h"
 
 namespace rematch {
 namespace {
 
 Json read_choices(const char* part) {
-  return read_json_file(REMATCH_SOURCE_DIR "/tests/parity/planners/choices.json").at(part);
+  return read_json_file(testing::in_tree("tests/parity/planners/choices.json")).at(part);
 }
 
 template <class Value>

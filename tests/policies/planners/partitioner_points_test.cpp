@@ -6,6 +6,7 @@
 #include "policies/search/front.h"
 #include "policies/trace/file.h"
 #include "tests/support/catch.h"
+#include "tests/support/in_tree.h"
 
 namespace rematch {
 namespace {
@@ -33,7 +34,7 @@ Profile profile_of_counts(const Trace& trace) {
 TEST_CASE("no point of PyTorch's partitioner dominates the front of llama_small", "[parity]") {
   install_counting_allocators();
   const Json golden =
-      read_json_file(REMATCH_SOURCE_DIR "/tests/parity/planners/partitioner_points.json");
+      read_json_file(testing::in_tree("tests/parity/planners/partitioner_points.json"));
   const ModelSpec spec = std::get<ModelSpec>(make_spec("llama_small", {}));
   MetaModel model(spec, OptimizerKind::kAdamW, "", 0);
   const Trace trace = model.trace();

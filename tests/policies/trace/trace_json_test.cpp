@@ -10,6 +10,7 @@
 
 #include "policies/trace/file.h"
 #include "policies/trace/segments.h"
+#include "tests/support/in_tree.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/schema_check.h"
 #include "tests/support/scratch_folder.h"
@@ -232,8 +233,7 @@ TEST_CASE("an invalid trace is not written") {
 TEST_CASE("the schema refuses what the reader refuses") {
   const Json good = trace_to_json(toy_llama({.layers = 2}));
   CHECK(testing::schema_error(good, "trace") == std::nullopt);
-  const Json bad =
-      read_json_file(std::string(REMATCH_SOURCE_DIR) + "/tests/policies/trace/bad_trace.json");
+  const Json bad = read_json_file(testing::in_tree("tests/policies/trace/bad_trace.json"));
   CHECK(testing::schema_error(bad, "trace").has_value());
   CHECK_THROWS_WITH(trace_from_json(bad), Contains("types[0].storage_bytes[1]"));
 }

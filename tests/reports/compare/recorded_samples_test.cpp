@@ -12,6 +12,7 @@
 #include "reports/statistics/statistics.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
+#include "tests/support/in_tree.h"
 
 namespace rematch {
 namespace {
@@ -38,8 +39,8 @@ Recording recording_of(const Json& json) {
 }
 
 std::vector<Recording> recordings() {
-  const Json json = read_json_file(std::string(REMATCH_SOURCE_DIR) +
-                                   "/tests/reports/fixtures/recorded_samples.json");
+  const Json json =
+      read_json_file(testing::in_tree("tests/reports/fixtures/recorded_samples.json"));
   std::vector<Recording> found;
   for (const Json& recording : json.at("recordings")) found.push_back(recording_of(recording));
   return found;

@@ -8,6 +8,7 @@
 #include "policies/trace/file.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
+#include "tests/support/in_tree.h"
 
 namespace rematch {
 namespace {
@@ -21,7 +22,7 @@ constexpr Bytes kMiB{1 << 20};
 
 // REMATCH_APPROVE=1 rewrites the file; the difference is read in review.
 void check_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(REMATCH_SOURCE_DIR) + "/tests/golden/render/" + name;
+  const std::string path = testing::in_tree("tests/golden/render/") + name;
   const char* approve = std::getenv("REMATCH_APPROVE");
   if (approve != nullptr && std::string(approve) == "1") write_file_atomically(path, text);
   std::ifstream file(path);

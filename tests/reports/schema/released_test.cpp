@@ -19,6 +19,7 @@
 #include "reports/schema/validate.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
+#include "tests/support/in_tree.h"
 #include "tests/support/made_up_profile.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/toy_trace.h"
@@ -34,8 +35,7 @@ struct Format {
 };
 
 std::string fixture(const std::string& kind, const std::string& version) {
-  return std::string(REMATCH_SOURCE_DIR) + "/tests/reports/fixtures/released/" + kind + "-" +
-         version + ".json";
+  return in_tree("tests/reports/fixtures/released/") + kind + "-" + version + ".json";
 }
 
 Trace small_trace() {

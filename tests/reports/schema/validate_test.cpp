@@ -6,6 +6,7 @@
 #include "reports/record/record_json.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
+#include "tests/support/in_tree.h"
 
 namespace rematch {
 namespace {
@@ -18,7 +19,7 @@ Json report_json() {
 
 // What reading a file and validating it says: nothing, or one line.
 std::string error_of_file(const std::string& name) {
-  const std::string path = std::string(REMATCH_SOURCE_DIR) + "/tests/reports/fixtures/" + name;
+  const std::string path = testing::in_tree("tests/reports/fixtures/") + name;
   try {
     return validate(read_json_file(path)).value_or("valid");
   } catch (const FormatError& error) {
@@ -44,7 +45,7 @@ TEST_CASE("each committed schema is the one that is built in") {
   for (const std::string_view kind : schema_kinds()) {
     CAPTURE(kind);
     const std::string path =
-        std::string(REMATCH_SOURCE_DIR) + "/reports/schema/" + std::string(kind) + ".schema.json";
+        testing::in_tree("reports/schema/") + std::string(kind) + ".schema.json";
     CHECK(read_json_file(path) == parse_json(schema_text(kind).value(), std::string(kind)));
   }
 }

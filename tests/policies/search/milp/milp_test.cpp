@@ -6,6 +6,7 @@
 #include "policies/search/save_sets.h"
 #include "policies/trace/file.h"
 #include "tests/support/catch.h"
+#include "tests/support/in_tree.h"
 #include "tests/support/trace_builder.h"
 
 namespace rematch {
@@ -16,7 +17,7 @@ using testing::Shape;
 using testing::TraceBuilder;
 
 Json read_optima() {
-  return read_json_file(REMATCH_SOURCE_DIR "/tests/policies/search/milp/optima.json");
+  return read_json_file(testing::in_tree("tests/policies/search/milp/optima.json"));
 }
 
 // The block as a region of a trace. What backward asks for is asked for by one more op that reads

@@ -1,0 +1,46 @@
+#include "tests/harness/cli/command_line.h"
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "tests/support/catch.h"
+#include "tests/support/scratch_folder.h"
+
+namespace rematch::testing {
+
+const char* binary() { return REMATCH_BINARY; }
+
+std::string text_of(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+Outcome rematch(const std::string& arguments, const std::string& before) {
+  const ScratchFolder scratch;
+  const std::string command = before + binary() + " " + arguments + " >" + scratch.file("out") +
+                              " 2>" + scratch.file("err") + " </dev/null";
+  const int status = std::system(command.c_str());
+  Outcome outcome;
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  outcome.out = text_of(scratch.file("out"));
+  outcome.err = text_of(scratch.file("err"));
+  return outcome;
+}
+
+bool is_one_clear_line(const Outcome& outcome) {
+  return outcome.out.empty() && outcome.err.rfind("rematch: ", 0) == 0 &&
+         outcome.err.find('\n') == outcome.err.size() - 1;
+}
+
+void check_usage_error(const std::string& arguments, const std::string& part) {
+  const Outcome outcome = rematch(arguments);
+  CAPTURE(arguments, outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(is_one_clear_line(outcome));
+  CHECK_THAT(outcome.err, Catch::Contains(part));
+}
+
+}  // namespace rematch::testing
