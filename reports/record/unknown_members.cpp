@@ -28,7 +28,8 @@ void append_structure(const Json& json, std::string& structure) {
   if (json.is_object()) {
     structure += '{';
     for (const auto& [name, member] : json.get_ref<const Json::object_t&>()) {
-      structure.append(std::to_string(name.size())).append(":").append(name);
+      const std::size_t size = name.size();
+      structure.append(reinterpret_cast<const char*>(&size), sizeof(size)).append(name);
       append_structure(member, structure);
     }
     structure += '}';
