@@ -2,7 +2,6 @@
 #include <vector>
 
 #include "policies/trace/file.h"
-#include "policies/trace/scan_json.h"
 
 namespace rematch {
 namespace {
@@ -31,9 +30,6 @@ std::string reason(const std::exception& error) {
   return text;
 }
 
-// Of an object: room for as many is made at once.
-constexpr std::size_t kUsualMembers = 8;
-
 // Builds the document as the parser reports its parts. The library's own builder lets repeated keys
 // and any depth pass.
 class Builder {
@@ -44,13 +40,6 @@ class Builder {
       : text_(text), name_(name), list_(list), take_(&take) {}
 
   Json take() { return std::move(root_); }
-
-  // Reads the same text again; elements that were offered before are not offered twice.
-  void start_again() {
-    root_ = Json();
-    open_.clear();
-    key_.clear();
-  }
 
   bool null() { return add(nullptr); }
   bool boolean(bool value) { return add(value); }
@@ -91,9 +80,7 @@ class Builder {
       in_list_ = take_ != nullptr && root_.is_object() && container.is_array() && key_ == list_;
       num_elements_ = 0;
     }
-    Json* inserted = insert(std::move(container));
-    if (inserted->is_object()) inserted->get_ref<Json::object_t&>().reserve(kUsualMembers);
-    open_.push_back(inserted);
+    open_.push_back(insert(std::move(container)));
     return true;
   }
 
@@ -107,10 +94,7 @@ class Builder {
   void offer_element() {
     if (open_.size() != 2 || !in_list_) return;
     auto& elements = open_.back()->get_ref<Json::array_t&>();
-    if (num_elements_ == was_taken_.size()) {
-      was_taken_.push_back((*take_)(root_, elements.back(), num_elements_));
-    }
-    if (was_taken_[num_elements_++]) elements.pop_back();
+    if ((*take_)(root_, elements.back(), num_elements_++)) elements.pop_back();
   }
 
   // The place of the value in the document: stable while it is open, since only the innermost
@@ -154,17 +138,13 @@ class Builder {
   const TakeElement* take_ = nullptr;
   bool in_list_ = false;  // of what is open at depth two
   std::size_t num_elements_ = 0;
-  std::vector<bool> was_taken_;  // by element
 };
 
 Json parse(Builder builder, std::string_view text, const std::string& name) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     throw FormatError(name + ": is empty; JSON is expected");
   }
-  if (!JsonScanner(text, builder).run()) {
-    builder.start_again();
-    Json::sax_parse(text.begin(), text.end(), &builder);
-  }
+  Json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();
 }
 

@@ -28,8 +28,7 @@ void append_structure(const Json& json, std::string& structure) {
   if (json.is_object()) {
     structure += '{';
     for (const auto& [name, member] : json.get_ref<const Json::object_t&>()) {
-      const std::size_t size = name.size();
-      structure.append(reinterpret_cast<const char*>(&size), sizeof(size)).append(name);
+      structure.append(std::to_string(name.size())).append(":").append(name);
       append_structure(member, structure);
     }
     structure += '}';
