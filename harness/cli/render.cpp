@@ -3,11 +3,15 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/output.h"
 #include "harness/cli/require.h"
+#include "policies/search/front_json.h"
 #include "policies/trace/file.h"
 #include "reports/record/record_json.h"
 #include "reports/render/charts/chart.h"
+#include "reports/render/charts/search_chart.h"
 #include "reports/render/compare_table.h"
 #include "reports/render/csv.h"
+#include "reports/render/front_tables.h"
+#include "reports/render/front_text.h"
 #include "reports/render/page.h"
 #include "reports/render/table.h"
 
@@ -25,6 +29,7 @@ struct Flags {
 struct Inputs {
   std::vector<NamedReport> reports;
   std::vector<NamedCompare> compares;
+  std::vector<NamedFront> fronts;
 };
 
 // By what each file says it is. The reader's message names the key; the file is added here.
@@ -33,8 +38,11 @@ Inputs read_inputs(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     try {
       const Json json = require_json_file(file);
-      if (JsonField(json).at("schema").string().starts_with("rematch.compare/")) {
+      const std::string schema = JsonField(json).at("schema").string();
+      if (schema.starts_with("rematch.compare/")) {
         inputs.compares.push_back({file, compare_from_json(json)});
+      } else if (schema.starts_with("rematch.front/")) {
+        inputs.fronts.push_back({file, front_from_json(json)});
       } else {
         inputs.reports.push_back({file, report_from_json(json)});
       }
@@ -51,16 +59,31 @@ std::string as_markdown(const Inputs& inputs) {
   for (const NamedCompare& source : inputs.compares) {
     text += (text.empty() ? "" : "\n") + render_compare(source.record, TableFormat::kMarkdown);
   }
+  for (const NamedFront& source : inputs.fronts) {
+    text += (text.empty() ? "" : "\n") + front_to_text(source.record, TableFormat::kMarkdown, 0);
+  }
   for (const NamedReport& source : inputs.reports) {
     text += (text.empty() ? "" : "\n") + render_table(source.report, TableFormat::kMarkdown);
   }
   return text;
 }
 
-void require_no_compares(const Inputs& inputs, const char* flag) {
-  if (inputs.compares.empty()) return;
-  throw UsageError(inputs.compares.front().name + " is a compare record; " + flag +
-                   " takes reports");
+void require_reports_alone(const Inputs& inputs, const char* flag) {
+  if (!inputs.compares.empty()) {
+    throw UsageError(inputs.compares.front().name + " is a compare record; " + flag +
+                     " takes reports");
+  }
+  if (!inputs.fronts.empty()) {
+    throw UsageError(inputs.fronts.front().name + " is a searched front; " + flag +
+                     " takes reports");
+  }
+}
+
+std::string as_svg(const FrontRecord& record, const std::string& chart) {
+  if (chart != "front") {
+    throw UsageError("a searched front has no chart '" + chart + "'; write --svg front");
+  }
+  return to_svg_file(with_margin(draw_search(record, every_point(record.front), kChartWidth)));
 }
 
 // One picture a file; comparisons of several models would not fit into one.
@@ -82,14 +105,18 @@ std::string as_svg(const std::vector<NamedReport>& reports, const std::string& c
 std::string as_asked(const Flags& flags, const Inputs& inputs) {
   if (flags.markdown) return as_markdown(inputs);
   if (flags.csv) {
-    require_no_compares(inputs, "--csv");
+    require_reports_alone(inputs, "--csv");
     return render_csv(inputs.reports);
   }
   if (!flags.chart.empty()) {
-    require_no_compares(inputs, "--svg");
+    const bool is_one_front = inputs.fronts.size() == 1 && inputs.reports.empty();
+    if (is_one_front && inputs.compares.empty()) {
+      return as_svg(inputs.fronts.front().record, flags.chart);
+    }
+    require_reports_alone(inputs, "--svg");
     return as_svg(inputs.reports, flags.chart);
   }
-  return render_page(inputs.reports, inputs.compares);
+  return render_page(inputs.reports, inputs.compares, inputs.fronts);
 }
 
 ExitCode run(const Flags& flags) {
@@ -115,7 +142,8 @@ void add_render(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "render", "Reports as one HTML page with charts, or as SVG, markdown or CSV");
   auto flags = std::make_shared<Flags>();
-  command->add_option("reports", flags->files, "Report files, and records of rematch compare");
+  command->add_option("reports", flags->files,
+                      "Report files, fronts of rematch search, and records of rematch compare");
   command->add_option("-o,--output", flags->output, "File to write; without it, stdout");
   std::string charts;
   for (const std::string& name : chart_names()) charts += (charts.empty() ? "" : ", ") + name;
@@ -128,6 +156,7 @@ void add_render(CLI::App& app, Action& action) {
       "\n"
       "Examples:\n"
       "  rematch render results/llama_small_cpu.json results/wan_small_cpu.json -o index.html\n"
+      "  rematch render front.json -o front.html\n"
       "  rematch render report.json --svg front -o front.svg\n"
       "  rematch render report.json --markdown >>pull_request.md\n"
       "  rematch render report.json --csv | column -s, -t");

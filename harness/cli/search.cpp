@@ -8,7 +8,6 @@
 #include "harness/cli/search_flags.h"
 #include "harness/cli/search_maximize.h"
 #include "harness/cli/search_measure.h"
-#include "harness/cli/search_text.h"
 #include "harness/sweep/interrupt.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
@@ -20,6 +19,7 @@
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_check.h"
 #include "reports/render/format.h"
+#include "reports/render/front_text.h"
 
 namespace rematch {
 namespace {
@@ -126,7 +126,8 @@ ExitCode verdict_of(const SearchFlags& flags, const Front& front) {
 }
 
 void print_front(const SearchFlags& flags, const FrontRecord& record) {
-  print(flags.json ? front_to_json(record).dump(2) + "\n" : front_to_text(record));
+  print(flags.json ? front_to_json(record).dump(2) + "\n"
+                   : front_to_text(record, TableFormat::kText, terminal_columns()));
 }
 
 // The front that a signal left, printed and written; the signal goes on to main.

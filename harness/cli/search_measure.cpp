@@ -144,6 +144,7 @@ ExitCode measure_front(const SearchFlags& flags, const std::vector<std::string>&
   const std::vector<Variant> variants = require(make_variants(settings.variants));
   const Provenance provenance = make_provenance(
       command, settings.variants.device, settings.variants.allocator, settings.variants.seed);
+  record.device_memory = provenance.environment.host_memory;
   std::optional<Estimate> control;
   const Report report = run_comparison(settings, variants, provenance, &control);
   add_figures(report, chosen, record.front);

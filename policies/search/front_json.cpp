@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "policies/plan/plan_json.h"
+#include "policies/predict/device_sheet.h"
 #include "policies/search/measurement_json.h"
 
 namespace rematch {
@@ -181,6 +182,9 @@ FrontRecord make_front_record(const Trace& trace, const Profile& profile,
   record.dtype = trace.dtype;
   record.trace_sha256 = profile.trace_sha256;
   record.device = profile.device;
+  if (const DeviceSheet* sheet = find_device_sheet(profile.device)) {
+    record.device_memory = sheet->memory;
+  }
   record.time_source = profile.source;
   record.optimizer = optimizer;
   return record;
@@ -193,12 +197,14 @@ Json front_to_json(const FrontRecord& record) {
                {"dtype", record.dtype},
                {"trace_sha256", record.trace_sha256},
                {"device", record.device},
+               {"device_memory_bytes", nullptr},
                {"time_source", to_string(record.time_source)},
                {"optimizer", name_of(record.optimizer)},
                {"world", record.world},
                {"budget_bytes", nullptr},
                {"max_slowdown_ratio", nullptr},
                {"answer", nullptr}};
+  if (record.device_memory) json["device_memory_bytes"] = record.device_memory->count;
   if (record.budget) json["budget_bytes"] = record.budget->count;
   if (record.max_slowdown_ratio) json["max_slowdown_ratio"] = *record.max_slowdown_ratio;
   if (record.answer) json["answer"] = point_to_json(*record.answer, record.time_source);
@@ -219,6 +225,9 @@ FrontRecord front_from_json(const Json& json) {
   record.dtype = root.at("dtype").string();
   record.trace_sha256 = root.at("trace_sha256").string();
   record.device = root.at("device").string();
+  if (const auto memory = root.find("device_memory_bytes"); memory && !memory->is_null()) {
+    record.device_memory = bytes_from_json(*memory);
+  }
   record.time_source = known_name<ProfileSource>(root.at("time_source"), profile_source_from_string,
                                                  "measured, roofline");
   record.optimizer = known_name<OptimizerModel>(

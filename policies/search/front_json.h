@@ -24,6 +24,7 @@ struct FrontRecord {
   std::string dtype;
   std::string trace_sha256;
   std::string device;
+  std::optional<Bytes> device_memory;  // by its data sheet, or of the host that measured the front
   ProfileSource time_source = ProfileSource::kMeasured;
   OptimizerModel optimizer = OptimizerModel::kAdamW;
   int world = 1;  // ranks over which parameters, gradients and optimizer state are sharded

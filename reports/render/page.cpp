@@ -6,6 +6,7 @@
 #include "reports/render/format.h"
 #include "reports/render/markup.h"
 #include "reports/render/page_compare.h"
+#include "reports/render/page_front.h"
 #include "reports/render/page_section.h"
 #include "reports/render/page_table.h"
 #include "reports/render/style.h"
@@ -43,20 +44,53 @@ std::string facts_of(const Comparison& comparison) {
                                                : comparison.title;
 }
 
-std::string title_of(const std::vector<Section>& sections) {
+std::string heading_of(const NamedFront& front) {
+  return front.record.model + " on " + front.record.device + ", searched";
+}
+
+std::string facts_of(const NamedFront& front) {
+  const FrontRecord& record = front.record;
+  std::string facts = front.name + ": ";
+  for (const auto& [name, value] : record.dimensions) {
+    facts += name + " " + std::to_string(value) + ", ";
+  }
+  facts += record.dtype + ", " + std::string(to_string(record.front.schedule)) + "; " +
+           std::string(to_string(record.time_source)) + " op times; " +
+           std::to_string(record.front.points.size()) + " of " +
+           std::to_string(record.front.num_plans_found) + " plans worth having";
+  if (record.world > 1) facts += "; one of " + std::to_string(record.world) + " ranks";
+  return facts;
+}
+
+std::string title_of(const std::vector<Section>& sections, const std::vector<NamedFront>& fronts) {
   std::string names;
+  for (const NamedFront& front : fronts) {
+    names += (names.empty() ? "" : ", ") + heading_of(front);
+  }
   for (const Section& section : sections) {
     names += (names.empty() ? "" : ", ") + heading_of(section.comparison);
   }
   return "Activation checkpointing" + (names.empty() ? "" : ": " + names);
 }
 
-std::string navigation(const std::vector<Section>& sections) {
-  if (sections.size() < 2) return "";
+std::string link_to(const std::string& anchor, const std::string& text) {
+  return "<a href=\"#" + anchor + "\">" + escape_markup(text) + "</a>";
+}
+
+std::string anchor_of_front(std::size_t index) { return "f" + std::to_string(index); }
+
+std::string navigation(const std::vector<Section>& sections,
+                       const std::vector<NamedFront>& fronts) {
+  if (sections.size() + fronts.size() < 2) return "";
   std::string text = "<nav aria-label=\"Comparisons\">";
+  for (std::size_t index = 0; index < fronts.size(); ++index) {
+    const NamedFront& front = fronts[index];
+    const bool is_alone = fronts.size() == 1;
+    text += link_to(anchor_of_front(index),
+                    is_alone ? heading_of(front) : heading_of(front) + ": " + front.name);
+  }
   for (const Section& section : sections) {
-    text += "<a href=\"#" + section.anchor + "\">" + escape_markup(heading_of(section.comparison)) +
-            "</a>";
+    text += link_to(section.anchor, heading_of(section.comparison));
   }
   return text + "</nav>\n";
 }
@@ -121,9 +155,10 @@ std::string machine_line(const std::vector<NamedReport>& reports) {
 }  // namespace
 
 std::string render_page(const std::vector<NamedReport>& reports,
-                        const std::vector<NamedCompare>& compares) {
+                        const std::vector<NamedCompare>& compares,
+                        const std::vector<NamedFront>& fronts) {
   const std::vector<Section> sections = sections_of(reports);
-  const std::string title = escape_markup(title_of(sections));
+  const std::string title = escape_markup(title_of(sections, fronts));
   std::string page = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
   // Nothing is loaded, whatever a report says.
@@ -133,12 +168,22 @@ std::string render_page(const std::vector<NamedReport>& reports,
   page += "<link rel=\"icon\" href=\"data:,\">\n";
   page += "<title>" + title + "</title>\n<style>\n" + picture_styles() + page_styles() +
           "</style>\n</head>\n<body>\n<main>\n";
-  page += "<h1>Which activations to keep</h1>\n<p class=\"lead\">" +
-          escape_markup(machine_line(reports)) + "</p>\n" + navigation(sections);
-  if (sections.empty() && compares.empty()) page += "<p>The report has no points.</p>\n";
+  page += "<h1>Which activations to keep</h1>\n";
+  if (!reports.empty()) {
+    page += "<p class=\"lead\">" + escape_markup(machine_line(reports)) + "</p>\n";
+  }
+  page += navigation(sections, fronts);
+  if (sections.empty() && compares.empty() && fronts.empty())
+    page += "<p>The report has no points.</p>\n";
   for (const NamedCompare& compare : compares) {
     page += "<section>\n<h2>Compared: " + escape_markup(compare.name) + "</h2>\n" +
             page_compare(compare.record) + "</section>\n";
+  }
+  for (std::size_t index = 0; index < fronts.size(); ++index) {
+    page += "<section id=\"" + anchor_of_front(index) + "\">\n<h2>" +
+            escape_markup(heading_of(fronts[index])) + "</h2>\n<p class=\"facts\">" +
+            escape_markup(facts_of(fronts[index])) + "</p>\n" + page_front(fronts[index].record) +
+            "</section>\n";
   }
   for (const Section& section : sections) {
     page += "<section id=\"" + section.anchor + "\">\n<h2>" +

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "policies/search/front_json.h"
 #include "reports/record/compare.h"
 #include "reports/record/report.h"
 
@@ -20,7 +21,13 @@ struct NamedCompare {
   CompareRecord record;
 };
 
+struct NamedFront {
+  std::string name;
+  FrontRecord record;
+};
+
 std::string render_page(const std::vector<NamedReport>& reports,
-                        const std::vector<NamedCompare>& compares = {});
+                        const std::vector<NamedCompare>& compares = {},
+                        const std::vector<NamedFront>& fronts = {});
 
 }  // namespace rematch

@@ -53,6 +53,7 @@ vertical-align:bottom}
 td{padding:8px 16px 0 0;vertical-align:top;border-top:1px solid var(--edge);overflow-wrap:anywhere}
 tbody:first-of-type tr:first-child td{border-top:0}
 tr.why td{border-top:0;padding:1px 0 8px 0;color:var(--p3)}
+tr.alone td{padding-bottom:8px}
 .right{text-align:right}
 td.name{font-weight:600}
 @media (min-width:900px){td.whole{white-space:nowrap}}
@@ -79,7 +80,7 @@ tbody{display:block;padding:10px 0;border-top:1px solid var(--edge)}
 tbody:first-of-type{border-top:0}
 tr{display:grid;grid-template-columns:1fr 1.3fr 1fr;gap:4px 12px}
 tr.why{display:block}
-td,tr.why td,td.right{display:block;border:0;padding:0;text-align:left}
+td,tr.why td,tr.alone td,td.right{display:block;border:0;padding:0;text-align:left}
 td::before{content:attr(data-name);display:block;color:var(--p3);font-size:12px}
 td.name{grid-column:1/-1;font-size:14px}
 tr.why td{padding-top:6px}

@@ -38,8 +38,8 @@ std::string attribute(const char* name, double value) {
 // Classes f<n> and s<n> of style.cpp.
 std::string paint_class(Paint fill, Paint stroke) {
   std::string names;
-  if (fill != Paint::kNone) names += "f" + std::to_string(static_cast<int>(fill));
-  if (stroke != Paint::kNone) {
+  if (fill != Paint::kClear) names += "f" + std::to_string(static_cast<int>(fill));
+  if (stroke != Paint::kClear) {
     names += (names.empty() ? "s" : " s") + std::to_string(static_cast<int>(stroke));
   }
   return names.empty() ? "" : " class=\"" + names + "\"";
@@ -51,7 +51,7 @@ std::string label_class(const Label& label) {
 }
 
 std::string stroke_width(Paint stroke, double width) {
-  return stroke == Paint::kNone || width == 1 ? "" : attribute("stroke-width", width);
+  return stroke == Paint::kClear || width == 1 ? "" : attribute("stroke-width", width);
 }
 
 std::string element(const char* name, const std::string& attributes, const std::string& hint) {
@@ -67,7 +67,7 @@ std::string corner_list(const Path& path) {
     data.append(data.empty() ? "M" : "L").append(number(corner.x)).append(" ");
     data.append(number(corner.y));
   }
-  return path.fill == Paint::kNone ? data : data + "Z";
+  return path.fill == Paint::kClear ? data : data + "Z";
 }
 
 struct Writer {
@@ -76,7 +76,7 @@ struct Writer {
                    attribute("x", shape.box.left) + attribute("y", shape.box.top) +
                        attribute("width", std::max(0.0, shape.box.width())) +
                        attribute("height", std::max(0.0, shape.box.height())) +
-                       paint_class(shape.fill, Paint::kNone),
+                       paint_class(shape.fill, Paint::kClear),
                    shape.hint);
   }
 
@@ -84,7 +84,7 @@ struct Writer {
     return element("line",
                    attribute("x1", shape.from.x) + attribute("y1", shape.from.y) +
                        attribute("x2", shape.to.x) + attribute("y2", shape.to.y) +
-                       paint_class(Paint::kNone, shape.stroke) +
+                       paint_class(Paint::kClear, shape.stroke) +
                        stroke_width(shape.stroke, shape.width) +
                        (shape.dash == Dash::kDashed ? " stroke-dasharray=\"4 3\"" : ""),
                    shape.hint);

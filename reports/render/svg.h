@@ -35,7 +35,7 @@ struct Box {
 // What a colour is for; style.h has its values, for light and for dark surroundings. The hues stay
 // apart for every kind of colour blindness, and by lightness in print.
 enum class Paint : std::uint8_t {
-  kNone,
+  kClear,
   kSurface,
   kInk,
   kMuted,
@@ -56,14 +56,14 @@ inline constexpr int kNumPaints = 15;
 enum class Anchor : std::uint8_t { kStart, kMiddle, kEnd };
 enum class Weight : std::uint8_t { kNormal, kBold };
 // A halo of the background keeps text readable over lines.
-enum class Backing : std::uint8_t { kNone, kHalo };
+enum class Backing : std::uint8_t { kBare, kHalo };
 enum class Dash : std::uint8_t { kSolid, kDashed };
 enum class MarkerKind : std::uint8_t { kCircle, kSquare, kCross };
 
 // A hint is shown when the mouse rests on the shape, and read aloud; it may have several lines.
 struct Rectangle {
   Box box;
-  Paint fill = Paint::kNone;
+  Paint fill = Paint::kClear;
   std::string hint;
 };
 
@@ -80,15 +80,15 @@ struct Marker {
   MarkerKind kind = MarkerKind::kCircle;
   Position center;
   double radius = 4;
-  Paint fill = Paint::kNone;
-  Paint stroke = Paint::kNone;
+  Paint fill = Paint::kClear;
+  Paint stroke = Paint::kClear;
   std::string hint;
 };
 
 struct Path {
   std::vector<Position> corners;
-  Paint fill = Paint::kNone;  // closes the path
-  Paint stroke = Paint::kNone;
+  Paint fill = Paint::kClear;  // closes the path
+  Paint stroke = Paint::kClear;
   double width = 1;
   std::string hint;
 };
@@ -101,7 +101,7 @@ struct Label {
   double size = 12;
   Weight weight = Weight::kNormal;
   std::string hint;
-  Backing backing = Backing::kNone;
+  Backing backing = Backing::kBare;
 };
 
 using Shape = std::variant<Rectangle, Line, Marker, Path, Label>;

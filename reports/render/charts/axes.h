@@ -14,7 +14,7 @@ double y_labels_width(const Axis& axis);
 // Horizontal lines through `area`, labels left of it.
 void draw_y_axis(Picture& picture, const Axis& axis, const Box& area);
 
-enum class GridLines : std::uint8_t { kNone, kVertical };
+enum class GridLines : std::uint8_t { kHorizontal, kVertical };
 
 // Labels below `area`, and vertical lines through it if asked for.
 void draw_x_axis(Picture& picture, const Axis& axis, const Box& area, GridLines lines);

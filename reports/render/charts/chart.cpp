@@ -14,7 +14,6 @@
 namespace rematch {
 namespace {
 
-constexpr double kWidth = 900;
 constexpr double kRowsWidth = 640;
 constexpr double kMargin = 16;
 constexpr int kPanelColumns = 3;
@@ -23,18 +22,11 @@ std::string not_in_report(const std::string& what) {
   return "the report has no " + what + "; measure it with rematch run, or draw another chart";
 }
 
-// Nothing touches the edge of a file's picture.
-Picture with_margin(const Picture& inner) {
-  Picture picture{inner.title, inner.width + 2 * kMargin, inner.height + 2 * kMargin, {}};
-  insert(picture, inner, {kMargin, kMargin});
-  return picture;
-}
-
 std::variant<Picture, Rejected> draw(const std::string& name, const std::vector<ChartPoint>& points,
                                      std::optional<Bytes> limit) {
   if (name == "front") {
     if (!has_front(points)) return Rejected{not_in_report("point with a peak and a step time")};
-    return draw_front(points, limit, kWidth);
+    return draw_front(points, limit, kChartWidth);
   }
   if (name == "memory") {
     if (std::none_of(points.begin(), points.end(), has_timeline)) {
@@ -66,6 +58,12 @@ std::variant<Picture, Rejected> draw(const std::string& name, const std::vector<
 }
 
 }  // namespace
+
+Picture with_margin(const Picture& inner) {
+  Picture picture{inner.title, inner.width + 2 * kMargin, inner.height + 2 * kMargin, {}};
+  insert(picture, inner, {kMargin, kMargin});
+  return picture;
+}
 
 const std::vector<std::string>& chart_names() {
   static const std::vector<std::string> kNames = {"front",   "memory", "attention", "matmul",

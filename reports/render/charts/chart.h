@@ -19,6 +19,11 @@ const std::vector<std::string>& chart_names();
 std::variant<Picture, Rejected> draw_chart(const std::string& name, const Comparison& comparison,
                                            const Environment& environment);
 
+inline constexpr double kChartWidth = 900;  // of a front as a file
+
+// Nothing touches the edge of a file's picture.
+Picture with_margin(const Picture& inner);
+
 // The limit that a front is drawn against: the device's memory, on a CPU the host's.
 std::optional<Bytes> memory_limit(const Comparison& comparison, const Environment& environment);
 

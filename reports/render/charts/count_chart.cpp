@@ -60,8 +60,8 @@ BarChart count_chart(const std::vector<ChartPoint>& points, OpClass op_class) {
   chart.title = "Executed " + words(op_class) + " ops";
   chart.axis_title = words(op_class) + " ops" + over_steps(points);
   chart.quantity = Quantity::kCount;
-  chart.legend = {{MarkerKind::kSquare, Paint::kBlue, Paint::kNone, "forward"},
-                  {MarkerKind::kSquare, Paint::kOrange, Paint::kNone, "recompute"}};
+  chart.legend = {{MarkerKind::kSquare, Paint::kBlue, Paint::kClear, "forward"},
+                  {MarkerKind::kSquare, Paint::kOrange, Paint::kClear, "recompute"}};
   for (const ChartPoint& charted : points) {
     chart.bars.push_back(bar_of(charted, op_class));
     const PointRecord& point = charted.point();
@@ -71,7 +71,7 @@ BarChart count_chart(const std::vector<ChartPoint>& points, OpClass op_class) {
     }
   }
   if (chart.reference) {
-    chart.legend.push_back({MarkerKind::kSquare, Paint::kInk, Paint::kNone, "none's count"});
+    chart.legend.push_back({MarkerKind::kSquare, Paint::kInk, Paint::kClear, "none's count"});
   }
   return chart;
 }

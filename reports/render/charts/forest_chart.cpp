@@ -57,7 +57,7 @@ std::vector<LegendEntry> legend_of(const ForestChart& chart) {
     const bool known = std::any_of(entries.begin(), entries.end(),
                                    [&row](const auto& entry) { return entry.text == row.verdict; });
     if (!known && !row.verdict.empty() && row.ratio) {
-      entries.push_back({MarkerKind::kCircle, paint_of(row.verdict), Paint::kNone, row.verdict});
+      entries.push_back({MarkerKind::kCircle, paint_of(row.verdict), Paint::kClear, row.verdict});
     }
   }
   return entries;

@@ -64,7 +64,7 @@ const std::vector<HolderLook>& holder_looks() {
 std::vector<LegendEntry> holder_legend() {
   std::vector<LegendEntry> entries;
   for (const HolderLook& look : holder_looks()) {
-    entries.push_back({MarkerKind::kSquare, look.fill, Paint::kNone, look.words});
+    entries.push_back({MarkerKind::kSquare, look.fill, Paint::kClear, look.words});
   }
   return entries;
 }

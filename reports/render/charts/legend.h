@@ -10,8 +10,8 @@ namespace rematch {
 
 struct LegendEntry {
   MarkerKind marker = MarkerKind::kSquare;
-  Paint fill = Paint::kNone;
-  Paint stroke = Paint::kNone;
+  Paint fill = Paint::kClear;
+  Paint stroke = Paint::kClear;
   std::string text;
 };
 

@@ -47,7 +47,7 @@ std::string describe_step(const LossCurve& curve, std::size_t step) {
 
 void draw_curve(Picture& picture, const LossCurve& curve, Paint hue, const Scale& x, const Scale& y,
                 double bottom) {
-  Path path{{}, Paint::kNone, hue, 2, describe(curve)};
+  Path path{{}, Paint::kClear, hue, 2, describe(curve)};
   const auto flush = [&] {
     if (path.corners.size() > 1) picture.add(path);
     path.corners.clear();
@@ -60,7 +60,7 @@ void draw_curve(Picture& picture, const LossCurve& curve, Paint hue, const Scale
       picture.add(Marker{MarkerKind::kCross,
                          {x(static_cast<double>(step)), bottom - 6},
                          4,
-                         Paint::kNone,
+                         Paint::kClear,
                          hue,
                          describe_step(curve, step)});
     }
@@ -172,10 +172,10 @@ Picture draw_losses(const std::vector<LossCurve>& curves, const std::optional<Lo
   }
   std::vector<LegendEntry> entries;
   for (std::size_t curve = 0; curve < std::min(curves.size(), kHues.size() - 1); ++curve) {
-    entries.push_back({MarkerKind::kCircle, hue_of(curve), Paint::kNone, describe(curves[curve])});
+    entries.push_back({MarkerKind::kCircle, hue_of(curve), Paint::kClear, describe(curves[curve])});
   }
   if (curves.size() >= kHues.size()) {
-    entries.push_back({MarkerKind::kCircle, hue_of(curves.size()), Paint::kNone,
+    entries.push_back({MarkerKind::kCircle, hue_of(curves.size()), Paint::kClear,
                        std::to_string(curves.size() - entries.size()) + " other curves"});
   }
   if (band) entries.push_back({MarkerKind::kSquare, Paint::kGrid, Paint::kAxis, describe(*band)});
@@ -192,7 +192,7 @@ Picture draw_losses(const std::vector<LossCurve>& curves, const std::optional<Lo
   Picture picture{"Loss by step", width, area.bottom + 42, {}};
   insert(picture, legend, {0, 0});
   draw_y_axis(picture, y_axis, area);
-  draw_x_axis(picture, x_axis, area, GridLines::kNone);
+  draw_x_axis(picture, x_axis, area, GridLines::kHorizontal);
   picture.add(Label{{0, top - 12}, "loss", Anchor::kStart, Paint::kMuted, kTickSize});
   picture.add(
       Label{{area.right, area.bottom + 35}, "step", Anchor::kEnd, Paint::kMuted, kTickSize});

@@ -82,7 +82,7 @@ void draw_stack(Picture& picture, const Panel& panel) {
     if (!panel.timeline.bytes.contains(looks[layer].holder)) continue;
     Path path{{{panel.x_of(panel.samples.front()), panel.area.bottom}},
               looks[layer].fill,
-              Paint::kNone,
+              Paint::kClear,
               1,
               looks[layer].words};
     for (const std::size_t sample : panel.samples) {
@@ -191,7 +191,7 @@ Picture draw_memory(const ChartPoint& charted, double highest, double width) {
   draw_peak(picture, panel, words);
   Box strip = area;
   strip.bottom += kStripHeight + 3;
-  draw_x_axis(picture, x_axis, strip, GridLines::kNone);
+  draw_x_axis(picture, x_axis, strip, GridLines::kHorizontal);
   picture.add(Label{{0, kTop + 2}, y_axis.unit, Anchor::kStart, Paint::kMuted, kSmallSize});
   picture.add(Label{
       {area.right, strip.bottom + 33}, "ops executed", Anchor::kEnd, Paint::kMuted, kSmallSize});
@@ -201,7 +201,7 @@ Picture draw_memory(const ChartPoint& charted, double highest, double width) {
 
 std::vector<LegendEntry> memory_legend() {
   std::vector<LegendEntry> entries = holder_legend();
-  entries.push_back({MarkerKind::kCircle, Paint::kInk, Paint::kNone, "peak"});
+  entries.push_back({MarkerKind::kCircle, Paint::kInk, Paint::kClear, "peak"});
   return entries;
 }
 

@@ -115,7 +115,7 @@ RowFrame draw_row_frame(const std::vector<RowText>& rows, const Axis& axis,
   frame.scale = x_scale(axis, area);
   // The names are on the grid, not under it.
   Picture grid{"", width, 0, {}};
-  draw_x_axis(grid, axis, area, width < kNarrow ? GridLines::kNone : GridLines::kVertical);
+  draw_x_axis(grid, axis, area, width < kNarrow ? GridLines::kHorizontal : GridLines::kVertical);
   frame.picture.shapes.insert(frame.picture.shapes.begin(), grid.shapes.begin(), grid.shapes.end());
   frame.picture.add(Label{
       {width < kNarrow ? 0 : area.left, 12}, axis_title, Anchor::kStart, Paint::kMuted, kTickSize});

@@ -119,7 +119,7 @@ BarChart phase_time_chart(const std::vector<ChartPoint>& points) {
     const bool used = std::any_of(points.begin(), points.end(), [&look](const ChartPoint& charted) {
       return charted.point().time && charted.point().time->phases.contains(look.phase);
     });
-    if (used) chart.legend.push_back({MarkerKind::kSquare, look.fill, Paint::kNone, look.phase});
+    if (used) chart.legend.push_back({MarkerKind::kSquare, look.fill, Paint::kClear, look.phase});
   }
   for (const ChartPoint& charted : points) chart.bars.push_back(phase_bar(charted));
   return chart;
@@ -144,7 +144,7 @@ std::vector<BarChart> class_time_charts(const std::vector<ChartPoint>& points) {
     longest = std::max(longest, phase_longest);
     for (const OpClass representative : kClassOrder) {
       const ClassLook look = look_of(representative);
-      chart.legend.push_back({MarkerKind::kSquare, look.fill, Paint::kNone, look.words});
+      chart.legend.push_back({MarkerKind::kSquare, look.fill, Paint::kClear, look.words});
     }
     charts.push_back(std::move(chart));
   }

@@ -2,11 +2,13 @@
 #include <filesystem>
 
 #include "policies/trace/file.h"
+#include "policies/trace/trace_json.h"
 #include "reports/record/record_json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/toy_trace.h"
 
 namespace rematch::testing {
 namespace {
@@ -53,6 +55,24 @@ TEST_CASE("a report becomes markdown, CSV or one chart") {
     CHECK(svg.code == 0);
     CHECK_THAT(svg.out, Catch::StartsWith("<svg "));
   }
+}
+
+TEST_CASE("a searched front becomes a page, markdown or one picture") {
+  const ScratchFolder scratch;
+  const std::string trace = scratch.file("trace.json");
+  write_json_file(trace, trace_to_json(toy_llama({.layers = 3, .tokens = 64})));
+  const std::string front = scratch.file("front.json");
+  const Outcome searched =
+      rematch("search --device h100 --points 4 --baselines full --trace " + trace + " -o " + front);
+  REQUIRE(searched.code == 0);
+  CHECK_THAT(rematch("render " + front).out,
+             Catch::StartsWith("<!DOCTYPE html>") && Catch::Contains("device limit 74.5 GiB"));
+  CHECK_THAT(rematch("render " + front + " " + write_report(scratch, "r.json")).out,
+             Catch::Contains("on h100, searched</a>") && Catch::Contains("wan_small on cpu</a>"));
+  CHECK_THAT(rematch("render --markdown " + front).out, Catch::Contains("| baseline |"));
+  CHECK_THAT(rematch("render --svg front " + front).out, Catch::StartsWith("<svg "));
+  check_usage_error("render --csv " + front, "is a searched front; --csv takes reports");
+  check_usage_error("render --svg memory " + front, "write --svg front");
 }
 
 TEST_CASE("what render cannot do is said in one line") {

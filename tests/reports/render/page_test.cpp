@@ -10,6 +10,7 @@
 #include "reports/render/csv.h"
 #include "reports/render/table.h"
 #include "tests/reports/render/sample_comparisons.h"
+#include "tests/reports/render/sample_front.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
 #include "tests/support/in_tree.h"
@@ -63,6 +64,14 @@ std::size_t count_of(const std::string& text, const std::string& part) {
 
 TEST_CASE("the page of a telling report", "[golden]") {
   check_golden("page.html", page_of(telling_report()));
+}
+
+TEST_CASE("the page of a searched and measured front, and of one that was not run", "[golden]") {
+  const std::string page = render_page(
+      {}, {}, {{"front.json", testing::telling_front()}, {"p.json", testing::predicted_front()}});
+  check_golden("searched.html", page);
+  CHECK(unbalanced(page) == "");
+  CHECK_THAT(page, !Catch::Contains("<script") && Catch::Contains("&lt;script&gt;"));
 }
 
 TEST_CASE("each chart as a file", "[golden]") {
@@ -119,6 +128,28 @@ TEST_CASE("a page of 500 points stays under 2 MB and shows them all") {
   CHECK(page.size() < 2'000'000);
   CHECK(count_of(page, "<tbody>") == 500);
   CHECK_THAT(page, Catch::Contains("Shown: 40 of 500 points"));
+}
+
+TEST_CASE("a page shows 100 points of many, by their own numbers, and every one that was run") {
+  FrontRecord record = testing::predicted_front();
+  Front& front = record.front;
+  front.points.clear();
+  for (int index = 0; index < 1000; ++index) {
+    FrontPoint point = front.nothing_recomputed;
+    point.figures.peak = Bytes{(1000 + index) << 10};
+    point.step_time = std::chrono::microseconds(3'000'000 / (index + 10));
+    front.points.push_back(point);
+  }
+  front.knee = 501;
+  front.points[503].measured.emplace();
+  front.points[503].measured->status = "oom";
+  front.points[503].measured->reason = "asked for 1 GiB";
+  const std::string page = render_page({}, {}, {{"front.json", record}});
+  CHECK(page.size() < 500'000);
+  for (const char* name : {"0", "501", "503", "999"}) {
+    CHECK_THAT(page, Catch::Contains("data-name=\"point\">" + std::string(name) + "</td>"));
+  }
+  CHECK_THAT(page, Catch::Contains("of 1000 points, by the area that they add"));
 }
 
 TEST_CASE("CSV quotes what it must, and defuses formulas") {

@@ -50,7 +50,7 @@ TEST_CASE("shapes are written with their hints, numbers short") {
 TEST_CASE("a picture in another is moved, not changed") {
   Picture part{"", 10, 10, {}};
   part.add(Label{{1, 2}, "word"});
-  part.add(Path{{{0, 0}, {4, 5}}, Paint::kNone, Paint::kInk});
+  part.add(Path{{{0, 0}, {4, 5}}, Paint::kClear, Paint::kInk});
   Picture whole{"", 100, 100, {}};
   insert(whole, part, {30, 40});
   CHECK(std::get<Label>(whole.shapes[0]).baseline == Position{31, 42});

@@ -1,4 +1,4 @@
-// A front as tables and lines for people.
+// One searched front of a page: key figures, the picture, tables.
 #pragma once
 
 #include <string>
@@ -7,6 +7,6 @@
 
 namespace rematch {
 
-std::string front_to_text(const FrontRecord& record);
+std::string page_front(const FrontRecord& record);
 
 }  // namespace rematch

@@ -1,0 +1,55 @@
+// The plane of fronts: peak bytes across, step time upwards, and the line of a memory limit. Knows
+// no points.
+#pragma once
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policies/trace/bytes.h"
+#include "reports/render/scale.h"
+#include "reports/render/svg.h"
+
+namespace rematch {
+
+inline constexpr double kPlaneTextSize = 12;
+inline constexpr double kBottomMargin = 46;  // of a plane: what its legend goes below
+
+// What an axis must have room for.
+struct PlaneRange {
+  double low = INFINITY;
+  double high = -INFINITY;
+
+  void include(double value);
+  // A margin of empty space, so that markers do not sit on the frame.
+  void widen(double part);
+};
+
+struct Plane {
+  Box area;
+  Axis x_axis;
+  Axis y_axis;
+  Scale x;  // of bytes
+  Scale y;  // of nanoseconds
+};
+
+// A limit far from `peaks` would squeeze the points together, so it is left out.
+Plane make_plane(PlaneRange peaks, PlaneRange steps, std::optional<Bytes> limit, double width);
+
+void draw_plane(Picture& picture, const Plane& plane);
+
+struct MemoryLimit {
+  std::string name;  // "device limit"
+  Bytes bytes;
+};
+
+// A line, or words where it is far from `peaks`. Returns the boxes that names must not cover.
+std::vector<Box> draw_limit(Picture& picture, const std::optional<MemoryLimit>& limit,
+                            const PlaneRange& peaks, const Plane& plane);
+
+// Steps from one corner to the next, by peak: along a step time, then down at a peak. What they
+// cover goes to `lines`.
+void draw_steps(Picture& picture, std::vector<Position> corners, std::vector<Box>& lines);
+
+}  // namespace rematch

@@ -1,0 +1,233 @@
+#include "reports/render/charts/search_chart.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "reports/render/charts/legend.h"
+#include "reports/render/charts/placement.h"
+#include "reports/render/charts/plane.h"
+#include "reports/render/charts/search_marks.h"
+#include "reports/render/format.h"
+#include "reports/render/front_tables.h"
+#include "reports/render/text_width.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr double kRadius = 4.5;
+constexpr double kSquareRadius = 4;
+constexpr double kCapWidth = 3;  // of an interval's ends, to either side
+
+// A budget is nearer to what the reader asks than the device.
+std::optional<MemoryLimit> limit_of(const FrontRecord& record) {
+  if (record.budget) return MemoryLimit{"budget", *record.budget};
+  if (record.device_memory) return MemoryLimit{"device limit", *record.device_memory};
+  return std::nullopt;
+}
+
+Paint paint_of(const PlanMark& mark) {
+  return mark.owner == PlanOwner::kFront ? Paint::kBlue : Paint::kDarkGrey;
+}
+
+Marker marker_of(const PlanMark& mark, Position at) {
+  const bool is_own = mark.owner == PlanOwner::kFront;
+  return {is_own ? MarkerKind::kCircle : MarkerKind::kSquare,
+          at,
+          is_own ? kRadius : kSquareRadius,
+          Paint::kSurface,
+          paint_of(mark),
+          ""};
+}
+
+// Thin, so that what is measured stands out.
+void draw_join(Picture& picture, const PlanMark& mark, std::vector<Box>& lines) {
+  const Line join{mark.predicted, *mark.measured, paint_of(mark), 1};
+  const Box covered = extent(join);
+  lines.push_back({covered.left - 1, covered.top - 1, covered.right + 1, covered.bottom + 1});
+  picture.add(join);
+}
+
+void draw_interval(Picture& picture, const PlanMark& mark, std::vector<Box>& lines) {
+  if (mark.low.y == mark.high.y) return;
+  const Paint paint = paint_of(mark);
+  picture.add(Line{mark.low, mark.high, paint, 1.5});
+  const auto draw_end = [&](Position end) {
+    picture.add(Line{{end.x - kCapWidth, end.y}, {end.x + kCapWidth, end.y}, paint, 1.5});
+  };
+  if (mark.has_low_end) draw_end(mark.low);
+  if (mark.has_high_end) draw_end(mark.high);
+  lines.push_back({mark.low.x - kCapWidth, mark.high.y, mark.low.x + kCapWidth, mark.low.y});
+}
+
+// Baselines first, so that the front's own lie above them.
+void draw_marks(Picture& picture, const Front& front, const std::vector<PlanMark>& marks,
+                std::vector<Box>& lines) {
+  for (const PlanMark& mark : marks) {
+    if (!mark.measured) continue;
+    draw_join(picture, mark, lines);
+    draw_interval(picture, mark, lines);
+  }
+  for (const PlanMark& mark : marks) {
+    Marker predicted = marker_of(mark, mark.predicted);
+    const std::string hint = describe_front_point(front, *mark.point, mark.name);
+    predicted.hint = hint;
+    picture.add(predicted);
+    if (!mark.measured) continue;
+    Marker measured = marker_of(mark, *mark.measured);
+    measured.fill = paint_of(mark);
+    measured.stroke = Paint::kSurface;
+    measured.hint = hint;
+    picture.add(measured);
+    if (!mark.is_lost()) continue;
+    picture.add(Marker{MarkerKind::kCross, *mark.measured, kRadius + 2.5, Paint::kClear,
+                       Paint::kOrange, hint});
+  }
+}
+
+struct Name {
+  const PlanMark* mark = nullptr;
+  std::string text;
+};
+
+// Plans at one place share a name: "nth_first(2), first_n(16)".
+std::vector<Name> names_of(const std::vector<PlanMark>& marks) {
+  std::vector<Name> names;
+  std::map<std::pair<double, double>, std::size_t> known;  // of baselines
+  for (const PlanMark& mark : marks) {
+    if (mark.owner == PlanOwner::kFront) {
+      names.push_back({&mark, mark.name});
+      continue;
+    }
+    const auto [found, is_new] =
+        known.try_emplace({mark.predicted.x, mark.predicted.y}, names.size());
+    if (is_new) {
+      names.push_back({&mark, mark.name});
+    } else {
+      names[found->second].text += ", " + mark.name;
+    }
+  }
+  std::stable_sort(names.begin(), names.end(), [](const Name& a, const Name& b) {
+    const auto rank = [](const PlanMark& mark) {
+      return mark.is_corner ? 0 : mark.owner == PlanOwner::kBaseline ? 1 : 2;
+    };
+    return rank(*a.mark) < rank(*b.mark);
+  });
+  return names;
+}
+
+void draw_names(Picture& picture, const std::vector<PlanMark>& marks, const Plane& plane,
+                const std::vector<Box>& lines) {
+  std::vector<Box> obstacles;
+  for (const PlanMark& mark : marks) {
+    obstacles.push_back(extent(Marker{MarkerKind::kCircle, mark.predicted, kRadius + 1}));
+    if (!mark.measured) continue;
+    obstacles.push_back(extent(Marker{MarkerKind::kCircle, *mark.measured, kRadius + 1}));
+  }
+  std::vector<Name> names = names_of(marks);
+  std::vector<LabelRequest> requests;
+  for (Name& name : names) {
+    name.text = fit_text(name.text, kPlaneTextSize, plane.area.width() / 3);
+    const double bold = name.mark->owner == PlanOwner::kFront ? 1.13 : 1;
+    requests.push_back({name.mark->named_at(), kRadius + 4,
+                        bold * text_width(name.text, kPlaneTextSize), kPlaneTextSize * 1.1});
+  }
+  const auto boxes = place_labels(requests, obstacles, lines, plane.area);
+  for (std::size_t index = 0; index < boxes.size(); ++index) {
+    if (!boxes[index]) continue;
+    const bool is_own = names[index].mark->owner == PlanOwner::kFront;
+    picture.add(Label{{boxes[index]->left, boxes[index]->bottom - kPlaneTextSize * 0.28},
+                      names[index].text,
+                      Anchor::kStart,
+                      is_own ? Paint::kBlue : Paint::kInk,
+                      kPlaneTextSize,
+                      is_own ? Weight::kBold : Weight::kNormal,
+                      "",
+                      Backing::kHalo});
+  }
+}
+
+std::vector<LegendEntry> legend_of(const FrontRecord& record, const std::vector<PlanMark>& marks) {
+  const auto any = [&](auto&& holds) { return std::any_of(marks.begin(), marks.end(), holds); };
+  const bool has_runs = any([](const PlanMark& mark) { return mark.measured.has_value(); });
+  const std::string predicted =
+      has_runs ? "predicted, joined to its measurement"
+               : "predicted, " + std::string(to_string(record.time_source)) + " op times";
+  std::vector<LegendEntry> entries = {
+      {MarkerKind::kCircle, Paint::kSurface, Paint::kBlue, predicted}};
+  if (has_runs) {
+    entries.push_back(
+        {MarkerKind::kCircle, Paint::kBlue, Paint::kClear, "measured, 95 % interval"});
+  }
+  if (any([](const PlanMark& mark) { return mark.is_lost(); })) {
+    entries.push_back(
+        {MarkerKind::kCross, Paint::kClear, Paint::kOrange, "loses to another when measured"});
+  }
+  const auto is_baseline = [](const PlanMark& mark) { return mark.owner == PlanOwner::kBaseline; };
+  if (any(is_baseline)) {
+    entries.push_back({MarkerKind::kSquare, Paint::kSurface, Paint::kDarkGrey,
+                       has_runs ? "baseline, predicted" : "baseline"});
+  }
+  if (any([&](const PlanMark& mark) { return is_baseline(mark) && mark.measured; })) {
+    entries.push_back({MarkerKind::kSquare, Paint::kDarkGrey, Paint::kClear, "baseline, measured"});
+  }
+  return entries;
+}
+
+}  // namespace
+
+std::string describe_front_point(const Front& front, const FrontPoint& point,
+                                 const std::string& name) {
+  const PlanFigures& figures = point.figures;
+  std::string text = name;
+  if (name != point.plan.policy) text = "point " + name;
+  text += "\n" + short_saves(point) + "\nrecomputes " + std::to_string(figures.num_recomputed) +
+          " ops a step\npredicted peak " + format_bytes(figures.peak) + " in " +
+          std::string(to_string(figures.peak_phase));
+  if (!figures.peak_place.empty()) text += " of " + figures.peak_place;
+  text += "\npredicted step " + format_duration(predicted_step(front, point));
+  if (!point.measured) return text;
+  const MeasuredFigures& measured = *point.measured;
+  if (measured.status != "ok") return text + "\nrun: " + measured.status + ", " + measured.reason;
+  if (measured.peak) text += "\nmeasured peak " + format_bytes(*measured.peak);
+  if (measured.step_time) {
+    text += "\nmeasured step " + format_duration(*measured.step_time);
+    const auto [low, high] = measured_interval(measured);
+    if (low != high) {
+      text += ", 95 % within " + format_duration(low) + " to " + format_duration(high);
+    }
+  }
+  if (!measured.lost_to.empty()) text += "\nloses to " + measured.lost_to;
+  return text;
+}
+
+Picture draw_search(const FrontRecord& record, const std::vector<std::size_t>& shown,
+                    double width) {
+  Picture picture{"Predicted and measured step time against peak memory", width, 0, {}};
+  std::vector<PlanMark> marks = list_marks(record, shown);
+  const PlaneRange peaks = peaks_of(marks);
+  const auto limit = limit_of(record);
+  const Plane plane = make_plane(peaks, steps_of(record.front, marks),
+                                 limit ? std::optional(limit->bytes) : std::nullopt, width);
+  place_marks(record.front, plane, marks);
+  draw_plane(picture, plane);
+  std::vector<Box> lines = draw_limit(picture, limit, peaks, plane);
+  std::vector<Position> corners;
+  for (const PlanMark& mark : marks) {
+    if (mark.owner == PlanOwner::kFront) corners.push_back(mark.predicted);
+  }
+  draw_steps(picture, std::move(corners), lines);
+  draw_marks(picture, record.front, marks, lines);
+  draw_names(picture, marks, plane, lines);
+  const double left = plane.area.left;
+  const Picture legend = draw_legend(legend_of(record, marks), width - left);
+  insert(picture, legend, {left, plane.area.bottom + kBottomMargin});
+  picture.height = plane.area.bottom + kBottomMargin + legend.height;
+  return picture;
+}
+
+}  // namespace rematch
