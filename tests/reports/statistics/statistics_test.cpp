@@ -132,6 +132,34 @@ TEST_CASE("steady noise is not called drift and a wide spread is called noisy") 
   CHECK(judge_quality(measure({}, 2, 30, generator)).verdict == Quality::kFewBlocks);
 }
 
+// One per cent from the first third to the last, and no noise at all.
+TEST_CASE("a drift too small to matter is not named, however little noise there is") {
+  const std::vector<double> rising = {100, 100, 100.5, 100.5, 101, 101};
+  CHECK(*drift({rising}) == Approx(0.01));
+  CHECK(judge_quality({rising, rising, rising}).verdict == Quality::kGood);
+}
+
+// All medians are 100, so that only the blocks' insides can say it.
+TEST_CASE("steps that spread within each process are noisy though the processes agree") {
+  const std::vector<double> wide = {100, 60, 140, 80, 120};
+  const QualityReport report = judge_quality({wide, wide, wide});
+  CHECK(report.verdict == Quality::kNoisy);
+  CHECK_THAT(report.reasons.at(0), Catch::Contains("steps of one process spread"));
+}
+
+// Resampling an arm whose blocks are all equal changes nothing, so all noise is the other arm's:
+// as if each of its blocks had been divided by the constant.
+TEST_CASE("the ratio to an arm without noise is known as well as the other arm is") {
+  const Blocks noisy = {{99}, {104}, {100}, {97}};
+  const Blocks constant = {{50}, {50}, {50}, {50}};
+  const Estimate apart = ratio_of_medians(noisy, constant);
+  const Estimate paired = paired_ratio(noisy, constant);
+  REQUIRE(apart.interval);
+  CHECK(apart.value == Approx(paired.value));
+  CHECK(apart.interval->low == Approx(paired.interval->low));
+  CHECK(apart.interval->high == Approx(paired.interval->high));
+}
+
 // Block i of both arms ran in the same minute, and the minutes differ by up to a factor of two.
 TEST_CASE("taking turns cancels what slows both arms") {
   std::mt19937_64 generator(4);

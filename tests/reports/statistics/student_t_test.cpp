@@ -20,9 +20,9 @@ TEST_CASE("Student's quantiles are those of the printed table") {
 
 // One degree is Cauchy's distribution: the tail is 1/2 - atan(t) / pi. Two: (1 - t / sqrt(2 + t^2))
 // / 2.
-TEST_CASE("tails agree with the closed forms of one and two degrees, far out as well") {
+TEST_CASE("tails agree with the closed forms of one and two degrees, near 0 and far out as well") {
   const double pi = std::acos(-1.0);
-  for (const double t : {0.0, 0.1, 1.0, 3.0, 30.0, 1e4}) {
+  for (const double t : {0.0, 1e-8, 0.1, 1.0, 3.0, 30.0, 1e4}) {
     CAPTURE(t);
     CHECK(student_t_tail(t, 1) == Approx(std::atan2(1.0, t) / pi).epsilon(1e-9));
     const double root = std::sqrt(2 + t * t);
@@ -44,6 +44,7 @@ TEST_CASE("Welch's difference is the one found by hand") {
 TEST_CASE("a difference inside the margin is no evidence, one without noise outside is proof") {
   CHECK(probability_within({0.5, 0.1, 4}, 0.5) == 1);
   CHECK(probability_within({0.5, 0.0, 4}, 0.4) == 0);
+  CHECK(probability_within({0.5, 0.0, 4}, 0.6) == 1);
   CHECK(probability_within({-0.5, 0.1, 4}, 0.2) == Approx(2 * student_t_tail(3, 4)));
 }
 
