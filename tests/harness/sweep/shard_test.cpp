@@ -53,6 +53,16 @@ TEST_CASE("every point is one shard's, whatever their number") {
   }
 }
 
+TEST_CASE("neighbours are measured by different shards") {
+  for (int count = 2; count <= 7; ++count) {
+    for (std::size_t point = 0; point < 20; ++point) {
+      const Shard own{static_cast<int>(point) % count, count};
+      CHECK(takes(own, point));
+      CHECK_FALSE(takes(own, point + 1));
+    }
+  }
+}
+
 std::string slurm_refusal(const Variables& variables) {
   const auto shard = slurm(variables);
   return std::holds_alternative<Rejected>(shard) ? std::get<Rejected>(shard).message : "";

@@ -126,12 +126,15 @@ TEST_CASE("a difference below either floor is none") {
 
   PointRecord more = sample_point();
   more.memory->peak_allocated = *more.memory->peak_allocated + Bytes{1000};
-  CHECK(metric_of(compare(sample_point(), more), Metric::kPeakAllocated).verdict ==
-        CompareVerdict::kHigher);
+  more.memory->holders_at_peak[Holder::kSavedActivations] += Bytes{1000};
+  const CompareRecord higher = compare(sample_point(), more);
+  CHECK(metric_of(higher, Metric::kPeakAllocated).verdict == CompareVerdict::kHigher);
+  CHECK(higher.rows[0].explanations.size() == 1);
   CompareSettings bytes;
   bytes.floors[Metric::kPeakAllocated] = {0, 1000};
-  CHECK(metric_of(compare(sample_point(), more, bytes), Metric::kPeakAllocated).verdict ==
-        CompareVerdict::kSame);
+  const CompareRecord same = compare(sample_point(), more, bytes);
+  CHECK(metric_of(same, Metric::kPeakAllocated).verdict == CompareVerdict::kSame);
+  CHECK(same.rows[0].explanations.empty());
 }
 
 // The same ratio and spread in 1 and in 300 rows: the p-value of one row is multiplied by the rows.
@@ -261,6 +264,24 @@ TEST_CASE("what a difference consists of is said, with its share") {
   CHECK(full.explanations[1].parts[0].name == "saved_activations");
   CHECK(full.explanations[1].parts[0].share_ratio == 1);
   CHECK(full.explanations[2].sentence == "100 % of the +3.8 % is attention_forward in recompute");
+}
+
+// 100 MiB more at the peak: 147 of gradients and 3 of parameters more, 50 of activations less.
+TEST_CASE("parts stand by their size whichever way they moved, and small ones are not named") {
+  const auto mib = [](std::int64_t count) { return Bytes{count * kMiB.count}; };
+  PointRecord base = sample_point("full");
+  PointRecord candidate = base;
+  base.memory->holders_at_peak = {{Holder::kParameters, kMiB},
+                                  {Holder::kSavedActivations, mib(50)}};
+  candidate.memory->holders_at_peak = {{Holder::kParameters, mib(4)},
+                                       {Holder::kGradients, mib(147)}};
+  candidate.memory->peak_allocated = *base.memory->peak_allocated + mib(100);
+  const ExplanationRecord bytes = compare(base, candidate).rows[0].explanations.at(0);
+  REQUIRE(bytes.parts.size() == 3);
+  CHECK(bytes.parts[1].name == "saved_activations");
+  CHECK(bytes.parts[1].share_ratio == Approx(-0.5));
+  CHECK_THAT(bytes.sentence,
+             Catch::StartsWith("147 % of the ") && Catch::EndsWith(", -50 % saved_activations"));
 }
 
 // Kernels of a step of 10,000 us, and of one of 11,003: 800 us more in recompute's attention, 300
