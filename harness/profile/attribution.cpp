@@ -161,25 +161,6 @@ KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls) 
   return Attribution(activity, calls).run();
 }
 
-std::vector<std::chrono::nanoseconds> time_by_call(const Activity& activity,
-                                                   std::size_t num_calls) {
-  std::vector<std::chrono::nanoseconds> times(num_calls);
-  std::unordered_map<std::uint32_t, std::uint64_t> calls;
-  for (const LaunchLink& link : activity.links) calls[link.correlation] = link.op_call;
-  const auto add = [&](std::uint32_t correlation, std::chrono::nanoseconds time) {
-    const auto found = calls.find(correlation);
-    if (found == calls.end() || found->second == 0 || found->second > num_calls) return;
-    times[static_cast<std::size_t>(found->second - 1)] += time;
-  };
-  for (const KernelActivity& kernel : activity.kernels) {
-    add(kernel.correlation, kernel.end - kernel.start);
-  }
-  for (const TransferActivity& transfer : activity.transfers) {
-    add(transfer.correlation, transfer.end - transfer.start);
-  }
-  return times;
-}
-
 std::optional<std::string> disagreement(
     const KernelUse& use, const std::array<std::map<OpClass, std::int64_t>, kNumPhases>& executed) {
   for (std::size_t phase = 0; phase < kNumPhases; ++phase) {

@@ -57,9 +57,6 @@ struct KernelUse {
 
 KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls);
 
-// Device time of what each call launched, in the order of the calls: a profile's op times.
-std::vector<std::chrono::nanoseconds> time_by_call(const Activity& activity, std::size_t num_calls);
-
 // Matmuls and attention ops that executed without a kernel of their class, or the other way round:
 // a line that names the phase, the class and both numbers; nothing where all agree. `executed` is
 // what the op counter saw in the same steps.

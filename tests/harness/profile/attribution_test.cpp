@@ -64,18 +64,6 @@ TEST_CASE("kernels are counted and timed under the op that launched them") {
   CHECK(use.total_time() == nanoseconds(83));
 }
 
-TEST_CASE("each call has the time of what it launched") {
-  Device device = device_of_a_step();
-  device.run("elementwise_kernel", 9, 1000);  // of no call there is
-  device.run("elementwise_kernel", 0, 1000);
-  device.activity.links.push_back({7, 2});
-  device.activity.transfers.push_back(
-      {Transfer::kHostToDevice, Bytes{4}, nanoseconds(1), nanoseconds(6), 7});
-  CHECK(
-      time_by_call(device.activity, 4) ==
-      std::vector<nanoseconds>{nanoseconds(10), nanoseconds(25), nanoseconds(21), nanoseconds(32)});
-}
-
 TEST_CASE("ops and kernels are held against each other") {
   const std::vector<OpCall> calls = calls_of_a_step();
   std::array<std::map<OpClass, std::int64_t>, kNumPhases> executed;
