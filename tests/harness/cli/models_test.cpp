@@ -344,7 +344,7 @@ TEST_CASE("a profile is measured, searched, and a point of the front is run as p
       rematch("search " + kTinyLlama + "--points 3 --profile " + profile + " -o " + front);
   CAPTURE(searched.err);
   REQUIRE(searched.code == 0);
-  CHECK_THAT(searched.out, Catch::Contains("step (measured)") && Catch::Contains("Verdict: "));
+  CHECK_THAT(searched.out, Catch::Contains("predicted step") && Catch::Contains("Verdict: "));
   CHECK(rematch("validate " + profile + " " + front).code == 0);
   const Json point = read_json_file(front)["points"][0];
   const Outcome described =
