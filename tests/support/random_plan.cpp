@@ -1,7 +1,6 @@
 #include "tests/support/random_plan.h"
 
 #include <random>
-#include <set>
 
 #include "policies/predict/order.h"
 #include "policies/predict/region.h"
@@ -49,16 +48,23 @@ class RandomPlan {
     return first.end_op == second.first_op;
   }
 
-  // Scopes that open once inside the block, some of them.
+  // A plan's first region at a path is at that path's first opening, so later ones stay alone.
+  bool is_first_opening(ScopeId scope) const {
+    for (ScopeId id = 0; id < scope; ++id) {
+      if (at(id).path == at(scope).path) return false;
+    }
+    return true;
+  }
+
+  // Some of the scopes inside the block.
   void add_inner_scopes(ScopeId block) {
     for (ScopeId id = block + 1; id < static_cast<ScopeId>(trace_.scopes.size()); ++id) {
-      if (at(id).parent != block) continue;
+      if (at(id).parent != block || !is_first_opening(id)) continue;
       if (at(id).first_op < at(id).end_op && below(3) > 0) add(id, id);
     }
   }
 
   void add(ScopeId first, ScopeId last) {
-    if (!used_.insert(at(first).path).second) return;
     const OpRange range{at(first).first_op, at(last).end_op};
     RegionType type;
     for (OpId op = range.first; op < range.end; ++op) {
@@ -80,7 +86,6 @@ class RandomPlan {
   const Trace& trace_;
   std::mt19937 dice_;
   int percent_saved_ = 0;
-  std::set<std::string> used_;
   Plan plan_;
 };
 
