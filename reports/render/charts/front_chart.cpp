@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "reports/render/charts/legend.h"
-#include "reports/render/charts/placement.h"
 #include "reports/render/charts/plane.h"
-#include "reports/render/text_width.h"
 
 namespace rematch {
 namespace {
 
-constexpr double kTextSize = kPlaneTextSize;
 constexpr double kRadius = 5;
 // Closer than this, a predicted marker would lie on the measured one.
 constexpr double kVisible = 1.0;
@@ -99,8 +97,8 @@ void draw_dots(Picture& picture, const std::vector<Dot>& dots, std::vector<Box>&
 }
 
 // Baselines are named first, then the front, then the rest as long as there is room.
-void draw_names(Picture& picture, const std::vector<Dot>& dots, const Plane& plane,
-                const std::vector<Box>& lines) {
+void draw_names_of(const std::vector<Dot>& dots, Picture& picture, const Plane& plane,
+                   const std::vector<Box>& lines) {
   std::vector<const Dot*> order;
   for (const Dot& dot : dots) order.push_back(&dot);
   std::stable_sort(order.begin(), order.end(), [](const Dot* a, const Dot* b) {
@@ -109,33 +107,17 @@ void draw_names(Picture& picture, const std::vector<Dot>& dots, const Plane& pla
     };
     return rank(*a->charted) < rank(*b->charted);
   });
-  std::vector<LabelRequest> requests;
+  std::vector<PlaneName> names;
   std::vector<Box> obstacles;
-  std::vector<std::string> texts;
   for (const Dot* dot : order) {
-    texts.push_back(fit_text(dot->charted->policy, kTextSize, plane.area.width() / 3));
-    const double bold = dot->charted->baseline ? 1.13 : 1;
-    requests.push_back(
-        {dot->at, kRadius + 4, bold * text_width(texts.back(), kTextSize), kTextSize * 1.1});
-    obstacles.push_back(extent(Marker{MarkerKind::kCircle, dot->at, kRadius + 1}));
-    if (dot->predicted) {
-      obstacles.push_back(extent(Marker{MarkerKind::kCircle, *dot->predicted, kRadius + 1}));
-    }
+    const ChartPoint& charted = *dot->charted;
+    names.push_back({dot->at, charted.policy,
+                     charted.on_front || charted.baseline ? Paint::kInk : Paint::kMuted,
+                     charted.baseline ? Weight::kBold : Weight::kNormal});
+    obstacles.push_back(around_marker(dot->at, kRadius));
+    if (dot->predicted) obstacles.push_back(around_marker(*dot->predicted, kRadius));
   }
-  const std::vector<std::optional<Box>> boxes =
-      place_labels(requests, obstacles, lines, plane.area);
-  for (std::size_t index = 0; index < boxes.size(); ++index) {
-    if (!boxes[index]) continue;
-    const ChartPoint& charted = *order[index]->charted;
-    picture.add(Label{{boxes[index]->left, boxes[index]->bottom - kTextSize * 0.28},
-                      texts[index],
-                      Anchor::kStart,
-                      charted.on_front || charted.baseline ? Paint::kInk : Paint::kMuted,
-                      kTextSize,
-                      charted.baseline ? Weight::kBold : Weight::kNormal,
-                      "",
-                      Backing::kHalo});
-  }
+  draw_names(picture, std::move(names), kRadius, std::move(obstacles), lines, plane);
 }
 
 std::vector<LegendEntry> legend_of(const std::vector<Dot>& dots) {
@@ -193,11 +175,8 @@ Picture draw_front(const std::vector<ChartPoint>& points, std::optional<Bytes> d
   }
   draw_steps(picture, std::move(corners), lines);
   draw_dots(picture, dots, lines);
-  draw_names(picture, dots, plane, lines);
-  const double left = plane.area.left;
-  const Picture legend = draw_legend(legend_of(dots), width - left);
-  insert(picture, legend, {left, plane.area.bottom + kBottomMargin});
-  picture.height = plane.area.bottom + kBottomMargin + legend.height;
+  draw_names_of(dots, picture, plane, lines);
+  end_with_legend(picture, plane, legend_of(dots));
   return picture;
 }
 

@@ -1,9 +1,12 @@
 #include "reports/render/charts/plane.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "reports/render/charts/axes.h"
+#include "reports/render/charts/placement.h"
 #include "reports/render/format.h"
+#include "reports/render/text_width.h"
 
 namespace rematch {
 namespace {
@@ -11,6 +14,9 @@ namespace {
 constexpr double kNarrow = 600;  // below this width the plot is taller than wide
 constexpr double kRightMargin = 14;
 constexpr double kTopMargin = 24;
+constexpr double kBottomMargin = 46;  // what the legend goes below
+constexpr double kTextSize = 12;
+constexpr double kBoldWidth = 1.13;  // of bold text over normal text
 // A limit further out than this many times the points' peaks would squeeze them together.
 constexpr double kNearLimit = 1.6;
 
@@ -58,12 +64,12 @@ void draw_plane(Picture& picture, const Plane& plane) {
                     "step time, " + plane.y_axis.unit,
                     Anchor::kStart,
                     Paint::kInk,
-                    kPlaneTextSize});
+                    kTextSize});
   picture.add(Label{{area.right, area.bottom + 35},
                     "peak allocated, " + plane.x_axis.unit,
                     Anchor::kEnd,
                     Paint::kInk,
-                    kPlaneTextSize});
+                    kTextSize});
 }
 
 std::vector<Box> draw_limit(Picture& picture, const std::optional<MemoryLimit>& limit,
@@ -71,7 +77,7 @@ std::vector<Box> draw_limit(Picture& picture, const std::optional<MemoryLimit>& 
   if (!limit) return {};
   const std::string text = limit->name + " " + format_bytes(limit->bytes);
   Label label{
-      {plane.area.right, plane.area.top - 12}, text, Anchor::kEnd, Paint::kMuted, kPlaneTextSize};
+      {plane.area.right, plane.area.top - 12}, text, Anchor::kEnd, Paint::kMuted, kTextSize};
   if (const std::string side = far_side(limit->bytes, peaks); !side.empty()) {
     label.text += ", " + side;
     picture.add(label);
@@ -85,19 +91,53 @@ std::vector<Box> draw_limit(Picture& picture, const std::optional<MemoryLimit>& 
   return {{x - 2, plane.area.top, x + 2, plane.area.bottom}};
 }
 
+void draw_line(Picture& picture, const Line& line, std::vector<Box>& lines) {
+  const Box covered = extent(line);
+  lines.push_back({covered.left - 1, covered.top - 1, covered.right + 1, covered.bottom + 1});
+  picture.add(line);
+}
+
 void draw_steps(Picture& picture, std::vector<Position> corners, std::vector<Box>& lines) {
   std::sort(corners.begin(), corners.end(),
             [](const Position& a, const Position& b) { return a.x < b.x; });
   for (std::size_t next = 1; next < corners.size(); ++next) {
     const Position& from = corners[next - 1];
     const Position turn{corners[next].x, from.y};
-    for (const Line& line : {Line{from, turn, Paint::kBlue, 1, Dash::kDashed, ""},
-                             Line{turn, corners[next], Paint::kBlue, 1, Dash::kDashed, ""}}) {
-      const Box covered = extent(line);
-      lines.push_back({covered.left - 1, covered.top - 1, covered.right + 1, covered.bottom + 1});
-      picture.add(line);
-    }
+    draw_line(picture, {from, turn, Paint::kBlue, 1, Dash::kDashed, ""}, lines);
+    draw_line(picture, {turn, corners[next], Paint::kBlue, 1, Dash::kDashed, ""}, lines);
   }
+}
+
+void draw_names(Picture& picture, std::vector<PlaneName> names, double radius,
+                std::vector<Box> obstacles, const std::vector<Box>& lines, const Plane& plane) {
+  std::vector<LabelRequest> requests;
+  for (PlaneName& name : names) {
+    name.text = fit_text(name.text, kTextSize, plane.area.width() / 3);
+    const double stretch = name.weight == Weight::kBold ? kBoldWidth : 1;
+    requests.push_back(
+        {name.at, radius + 4, stretch * text_width(name.text, kTextSize), kTextSize * 1.1});
+  }
+  const std::vector<std::optional<Box>> boxes =
+      place_labels(requests, std::move(obstacles), lines, plane.area);
+  for (std::size_t index = 0; index < boxes.size(); ++index) {
+    if (!boxes[index]) continue;
+    const PlaneName& name = names[index];
+    const Position start{boxes[index]->left, boxes[index]->bottom - kTextSize * 0.28};
+    picture.add(Label{start, name.text, Anchor::kStart, name.paint, kTextSize, name.weight, "",
+                      Backing::kHalo});
+  }
+}
+
+Box around_marker(Position at, double radius) {
+  return extent(Marker{MarkerKind::kCircle, at, radius + 1});
+}
+
+void end_with_legend(Picture& picture, const Plane& plane,
+                     const std::vector<LegendEntry>& entries) {
+  const double left = plane.area.left;
+  const Picture legend = draw_legend(entries, picture.width - left);
+  insert(picture, legend, {left, plane.area.bottom + kBottomMargin});
+  picture.height = plane.area.bottom + kBottomMargin + legend.height;
 }
 
 }  // namespace rematch

@@ -1,5 +1,5 @@
-// The plane of fronts: peak bytes across, step time upwards, and the line of a memory limit. Knows
-// no points.
+// The plane of fronts: peak bytes across, step time upwards, the line of a memory limit, and names
+// beside their places. Knows no points.
 #pragma once
 
 #include <cmath>
@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "policies/trace/bytes.h"
+#include "reports/render/charts/legend.h"
 #include "reports/render/scale.h"
 #include "reports/render/svg.h"
 
 namespace rematch {
-
-inline constexpr double kPlaneTextSize = 12;
-inline constexpr double kBottomMargin = 46;  // of a plane: what its legend goes below
 
 // What an axis must have room for.
 struct PlaneRange {
@@ -48,8 +46,29 @@ struct MemoryLimit {
 std::vector<Box> draw_limit(Picture& picture, const std::optional<MemoryLimit>& limit,
                             const PlaneRange& peaks, const Plane& plane);
 
+// What the line covers goes to `lines`.
+void draw_line(Picture& picture, const Line& line, std::vector<Box>& lines);
+
 // Steps from one corner to the next, by peak: along a step time, then down at a peak. What they
 // cover goes to `lines`.
 void draw_steps(Picture& picture, std::vector<Position> corners, std::vector<Box>& lines);
+
+struct PlaneName {
+  Position at;
+  std::string text;
+  Paint paint = Paint::kInk;
+  Weight weight = Weight::kNormal;
+};
+
+// Beside the markers of that radius, first come first served; a name without room is left out.
+// `obstacles` are covered by no name, `lines` only where there is no other place.
+void draw_names(Picture& picture, std::vector<PlaneName> names, double radius,
+                std::vector<Box> obstacles, const std::vector<Box>& lines, const Plane& plane);
+
+// A box that leaves a marker of that radius free.
+Box around_marker(Position at, double radius);
+
+// Below the plane; the picture ends there.
+void end_with_legend(Picture& picture, const Plane& plane, const std::vector<LegendEntry>& entries);
 
 }  // namespace rematch

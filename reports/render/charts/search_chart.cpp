@@ -6,13 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "reports/render/charts/legend.h"
-#include "reports/render/charts/placement.h"
 #include "reports/render/charts/plane.h"
 #include "reports/render/charts/search_marks.h"
 #include "reports/render/format.h"
 #include "reports/render/front_tables.h"
-#include "reports/render/text_width.h"
 
 namespace rematch {
 namespace {
@@ -46,10 +43,7 @@ Marker marker_of(const PlanMark& mark, Position at) {
 
 // Thin, so that what is measured stands out.
 void draw_join(Picture& picture, const PlanMark& mark, std::vector<Box>& lines) {
-  const Line join{mark.predicted, *mark.measured, paint_of(mark), 1};
-  const Box covered = extent(join);
-  lines.push_back({covered.left - 1, covered.top - 1, covered.right + 1, covered.bottom + 1});
-  picture.add(join);
+  draw_line(picture, {mark.predicted, *mark.measured, paint_of(mark), 1}, lines);
 }
 
 void draw_interval(Picture& picture, const PlanMark& mark, std::vector<Box>& lines) {
@@ -89,66 +83,41 @@ void draw_marks(Picture& picture, const Front& front, const std::vector<PlanMark
   }
 }
 
-struct Name {
-  const PlanMark* mark = nullptr;
-  std::string text;
-};
-
-// Plans at one place share a name: "nth_first(2), first_n(16)".
-std::vector<Name> names_of(const std::vector<PlanMark>& marks) {
-  std::vector<Name> names;
-  std::map<std::pair<double, double>, std::size_t> known;  // of baselines
-  for (const PlanMark& mark : marks) {
-    if (mark.owner == PlanOwner::kFront) {
-      names.push_back({&mark, mark.name});
-      continue;
-    }
-    const auto [found, is_new] =
-        known.try_emplace({mark.predicted.x, mark.predicted.y}, names.size());
-    if (is_new) {
-      names.push_back({&mark, mark.name});
-    } else {
-      names[found->second].text += ", " + mark.name;
-    }
-  }
-  std::stable_sort(names.begin(), names.end(), [](const Name& a, const Name& b) {
+// The telling ones first. Plans at one place share a name: "nth_first(2), first_n(16)".
+std::vector<PlaneName> names_of(const std::vector<PlanMark>& marks) {
+  std::vector<const PlanMark*> order;
+  for (const PlanMark& mark : marks) order.push_back(&mark);
+  std::stable_sort(order.begin(), order.end(), [](const PlanMark* a, const PlanMark* b) {
     const auto rank = [](const PlanMark& mark) {
       return mark.is_corner ? 0 : mark.owner == PlanOwner::kBaseline ? 1 : 2;
     };
-    return rank(*a.mark) < rank(*b.mark);
+    return rank(*a) < rank(*b);
   });
+  std::vector<PlaneName> names;
+  std::map<std::pair<double, double>, std::size_t> known;  // of baselines
+  for (const PlanMark* mark : order) {
+    if (mark->owner == PlanOwner::kFront) {
+      names.push_back({mark->named_at(), mark->name, Paint::kBlue, Weight::kBold});
+      continue;
+    }
+    const auto [found, is_new] =
+        known.try_emplace({mark->predicted.x, mark->predicted.y}, names.size());
+    if (is_new) {
+      names.push_back({mark->named_at(), mark->name, Paint::kInk, Weight::kNormal});
+    } else {
+      names[found->second].text += ", " + mark->name;
+    }
+  }
   return names;
 }
 
-void draw_names(Picture& picture, const std::vector<PlanMark>& marks, const Plane& plane,
-                const std::vector<Box>& lines) {
-  std::vector<Box> obstacles;
+std::vector<Box> boxes_of(const std::vector<PlanMark>& marks) {
+  std::vector<Box> boxes;
   for (const PlanMark& mark : marks) {
-    obstacles.push_back(extent(Marker{MarkerKind::kCircle, mark.predicted, kRadius + 1}));
-    if (!mark.measured) continue;
-    obstacles.push_back(extent(Marker{MarkerKind::kCircle, *mark.measured, kRadius + 1}));
+    boxes.push_back(around_marker(mark.predicted, kRadius));
+    if (mark.measured) boxes.push_back(around_marker(*mark.measured, kRadius));
   }
-  std::vector<Name> names = names_of(marks);
-  std::vector<LabelRequest> requests;
-  for (Name& name : names) {
-    name.text = fit_text(name.text, kPlaneTextSize, plane.area.width() / 3);
-    const double bold = name.mark->owner == PlanOwner::kFront ? 1.13 : 1;
-    requests.push_back({name.mark->named_at(), kRadius + 4,
-                        bold * text_width(name.text, kPlaneTextSize), kPlaneTextSize * 1.1});
-  }
-  const auto boxes = place_labels(requests, obstacles, lines, plane.area);
-  for (std::size_t index = 0; index < boxes.size(); ++index) {
-    if (!boxes[index]) continue;
-    const bool is_own = names[index].mark->owner == PlanOwner::kFront;
-    picture.add(Label{{boxes[index]->left, boxes[index]->bottom - kPlaneTextSize * 0.28},
-                      names[index].text,
-                      Anchor::kStart,
-                      is_own ? Paint::kBlue : Paint::kInk,
-                      kPlaneTextSize,
-                      is_own ? Weight::kBold : Weight::kNormal,
-                      "",
-                      Backing::kHalo});
-  }
+  return boxes;
 }
 
 std::vector<LegendEntry> legend_of(const FrontRecord& record, const std::vector<PlanMark>& marks) {
@@ -222,11 +191,8 @@ Picture draw_search(const FrontRecord& record, const std::vector<std::size_t>& s
   }
   draw_steps(picture, std::move(corners), lines);
   draw_marks(picture, record.front, marks, lines);
-  draw_names(picture, marks, plane, lines);
-  const double left = plane.area.left;
-  const Picture legend = draw_legend(legend_of(record, marks), width - left);
-  insert(picture, legend, {left, plane.area.bottom + kBottomMargin});
-  picture.height = plane.area.bottom + kBottomMargin + legend.height;
+  draw_names(picture, names_of(marks), kRadius, boxes_of(marks), lines, plane);
+  end_with_legend(picture, plane, legend_of(record, marks));
   return picture;
 }
 
