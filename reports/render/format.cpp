@@ -84,6 +84,10 @@ std::string format_change(double fraction) {
   return sign + format_percent(fraction);
 }
 
+std::string format_change(std::int64_t before, std::int64_t now) {
+  return format_change(static_cast<double>(now - before) / static_cast<double>(before));
+}
+
 std::string format_per_step(std::int64_t total, int steps) {
   if (steps > 0 && total % steps == 0) return std::to_string(total / steps);
   return format_fixed(static_cast<double>(total) / std::max(1, steps), 1);

@@ -17,6 +17,8 @@ std::string format_duration(std::chrono::nanoseconds time);  // "12.3 ms"
 std::string format_percent(double fraction);
 // With sign: "-41 %", "+3.2 %", "0".
 std::string format_change(double fraction);
+// From `before`, which is not 0, to `now`.
+std::string format_change(std::int64_t before, std::int64_t now);
 std::string format_fixed(double value, int decimals);
 
 // A total over `steps` for one step: whole where it divides, else with one decimal.

@@ -17,15 +17,13 @@ std::string place_of(const PlanFigures& figures) {
 
 Row row_of(const std::string& name, const FrontPoint& point, const FrontPoint& nothing,
            const std::string& detail) {
-  const auto change = [](std::int64_t now, std::int64_t before) {
-    return before == 0
-               ? std::string(kNotMeasured)
-               : format_change(static_cast<double>(now - before) / static_cast<double>(before));
+  const auto change = [](std::int64_t before, std::int64_t now) {
+    return before == 0 ? std::string(kNotMeasured) : format_change(before, now);
   };
   return {
       {name, format_bytes(point.figures.peak), place_of(point.figures),
-       change(point.figures.peak.count, nothing.figures.peak.count),
-       format_duration(point.step_time), change(point.step_time.count(), nothing.step_time.count()),
+       change(nothing.figures.peak.count, point.figures.peak.count),
+       format_duration(point.step_time), change(nothing.step_time.count(), point.step_time.count()),
        std::to_string(point.figures.num_recomputed)},
       detail};
 }
@@ -47,9 +45,7 @@ Grid grid_of(const std::string& name, const FrontRecord& record) {
 // "+1.2 %": the calibrated prediction over the measurement, less one.
 std::string error_of(const MeasuredFigures& figures) {
   if (!figures.calibrated_step_time || !figures.step_time) return kNotMeasured;
-  return format_change(static_cast<double>(figures.calibrated_step_time->count()) /
-                           static_cast<double>(figures.step_time->count()) -
-                       1);
+  return format_change(figures.step_time->count(), figures.calibrated_step_time->count());
 }
 
 std::string note_of(const MeasuredFigures& figures) {
@@ -72,8 +68,9 @@ Row measured_row(const std::string& name, const FrontPoint& point) {
                                   static_cast<double>(figures.step_time->count()));
   };
   std::string peak = kNotMeasured;
-  if (figures.peak)
+  if (figures.peak) {
     peak = *figures.peak == point.figures.peak ? "equal" : format_bytes(*figures.peak);
+  }
   return {{name, format_bytes(point.figures.peak), peak, time(figures.calibrated_step_time),
            time(figures.step_time), known_to(), error_of(figures)},
           note_of(figures)};

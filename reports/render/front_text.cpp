@@ -30,7 +30,7 @@ std::string exactness_of(const FrontRecord& record) {
     gaps += (gaps.empty() ? "" : " or") + std::string(" need up to ") +
             format_bytes(front.transient_gap) + " less";
   }
-  return (gaps.empty() ? "no save set, cut or mix of layers was left out"
+  return (gaps.empty() ? "no save set of a block and no mix of layers was left out"
                        : "a plan that was not found may" + gaps) +
          ranks_of(record);
 }

@@ -173,8 +173,9 @@ std::string render_page(const std::vector<NamedReport>& reports,
     page += "<p class=\"lead\">" + escape_markup(machine_line(reports)) + "</p>\n";
   }
   page += navigation(sections, fronts);
-  if (sections.empty() && compares.empty() && fronts.empty())
+  if (sections.empty() && compares.empty() && fronts.empty()) {
     page += "<p>The report has no points.</p>\n";
+  }
   for (const NamedCompare& compare : compares) {
     page += "<section>\n<h2>Compared: " + escape_markup(compare.name) + "</h2>\n" +
             page_compare(compare.record) + "</section>\n";

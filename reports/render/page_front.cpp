@@ -47,13 +47,10 @@ std::string step_of(const Front& front, const FrontPoint& point) {
 std::string change_of(const Front& front, const FrontPoint& point) {
   const FrontPoint& nothing = front.nothing_recomputed;
   if (nothing.figures.peak.count == 0 || nothing.step_time.count() == 0) return "";
-  const auto ratio = [](auto now, auto before) {
-    return static_cast<double>(now.count) / static_cast<double>(before.count);
-  };
-  const auto slower = static_cast<double>(predicted_step(front, point).count()) /
-                      static_cast<double>(predicted_step(front, nothing).count());
-  return ", " + format_change(ratio(point.figures.peak, nothing.figures.peak) - 1) + " for " +
-         format_change(slower - 1) + " step time";
+  return ", " + format_change(nothing.figures.peak.count, point.figures.peak.count) + " for " +
+         format_change(predicted_step(front, nothing).count(),
+                       predicted_step(front, point).count()) +
+         " step time";
 }
 
 std::string tiles(const FrontRecord& record) {

@@ -51,8 +51,7 @@ std::string change_cell(const ComparedPoint& compared) {
   const std::optional<Bytes> mine = peak_of(*compared.point);
   const std::optional<Bytes> theirs = peak_of(*none);
   if (!mine || !theirs || theirs->count == 0) return kNotMeasured;
-  return format_change(static_cast<double>((*mine - *theirs).count) /
-                       static_cast<double>(theirs->count));
+  return format_change(theirs->count, mine->count);
 }
 
 std::string step_cell(const ComparedPoint& compared) {
