@@ -69,14 +69,11 @@ std::string as_markdown(const Inputs& inputs) {
 }
 
 void require_reports_alone(const Inputs& inputs, const char* flag) {
-  if (!inputs.compares.empty()) {
-    throw UsageError(inputs.compares.front().name + " is a compare record; " + flag +
-                     " takes reports");
-  }
-  if (!inputs.fronts.empty()) {
-    throw UsageError(inputs.fronts.front().name + " is a searched front; " + flag +
-                     " takes reports");
-  }
+  const auto refuse = [flag](const std::string& name, const std::string& kind) {
+    throw UsageError(name + " is a " + kind + "; " + flag + " takes reports");
+  };
+  if (!inputs.compares.empty()) refuse(inputs.compares.front().name, "compare record");
+  if (!inputs.fronts.empty()) refuse(inputs.fronts.front().name, "searched front");
 }
 
 std::string as_svg(const FrontRecord& record, const std::string& chart) {

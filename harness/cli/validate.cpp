@@ -90,7 +90,7 @@ ExitCode run(const Flags& flags) {
 void add_validate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("validate",
                                          "Holds files to the schema of their kind: trace, profile, "
-                                         "plan, policy, point, report, compare, "
+                                         "plan, policy, point, report, front, compare, "
                                          "gate");
   auto flags = std::make_shared<Flags>();
   command->add_option("files", flags->files, "JSON files");
