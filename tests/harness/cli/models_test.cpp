@@ -397,8 +397,7 @@ const std::string kSearchedLlama =
     "--model llama_small --layers 2 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 64 "
     "--optimizer none ";
 
-// Whether times agree is a question for an idle machine; peaks and what is in the file are not. The
-// least that a front can be measured by: both ends and the knee, one block.
+// Whether times agree is a question for an idle machine; peaks and what is in the file are not.
 TEST_CASE("a measured front has each peak as predicted, and goes on where it was") {
   const ScratchFolder scratch;
   const std::string profile = scratch.file("profile.json");
@@ -407,8 +406,8 @@ TEST_CASE("a measured front has each peak as predicted, and goes on where it was
       0);
   const std::string front = scratch.file("front.json");
   const std::string search = "search " + kSearchedLlama + "--batch 4 --profile " + profile +
-                             " --measure 3 --hull --baselines full,save_mm --steps 2 "
-                             "--blocks 1 --threads 1 -o " +
+                             " --measure 4 --hull --baselines full,save_mm --steps 2 "
+                             "--blocks 2 --threads 1 -o " +
                              front;
   const Outcome outcome = rematch(search);
   CAPTURE(outcome.out, outcome.err);
@@ -429,7 +428,7 @@ TEST_CASE("a measured front has each peak as predicted, and goes on where it was
     CHECK(point["measured"]["step_time_ns"] > 0);
     CHECK(point["measured"]["step_time_error_ratio"].is_number());
   }
-  CHECK(num_measured == 3);
+  CHECK(num_measured == 4);
   for (const Json& baseline : json.at("baselines")) CHECK(baseline["measured"]["status"] == "ok");
   CHECK(rematch("validate " + front).code == 0);
   // A second start takes every run from disk: the very same figures.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "tests/reports/render/sample_values.h"
 #include "tests/reports/sample_report.h"
 
 namespace rematch::testing {
@@ -12,8 +13,6 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-constexpr const char* kHostile = "<script>alert('x')</script>&\"quoted\"";
 constexpr const char* kLong =
     "torchtune(ac_mode=selective,ac_option=2,save=[attention,aten::mm,aten::addmm])";
 

@@ -3,15 +3,13 @@
 #include <utility>
 
 #include "policies/search/measured_front.h"
+#include "tests/reports/render/sample_values.h"
 
 namespace rematch::testing {
 namespace {
 
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
-
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-constexpr const char* kHostile = "<script>alert('x')</script>&\"quoted\"";
 
 FrontPoint planned(const std::string& policy, const std::string& saves, std::int64_t peak_mib,
                    microseconds step) {
