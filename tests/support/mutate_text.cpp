@@ -135,7 +135,9 @@ void alter(Json& json, Random& random) {
       std::swap(node[index], node[random.below(node.size())]);
     }
   } else if (node.is_number_integer() && kind > 1) {
-    node = node.get<std::int64_t>() + static_cast<std::int64_t>(random.below(5)) - 2;
+    // Unsigned, so that the ends of the range follow each other.
+    const auto moved = node.get<std::uint64_t>() + random.below(5) - 2;
+    node = static_cast<std::int64_t>(moved);
   } else {
     node = awkward_value(random);
   }
