@@ -127,8 +127,9 @@ void fused_adamw(at::TensorList /*self*/, at::TensorList /*grads*/, at::TensorLi
 }  // namespace
 
 void install_meta_kernels() {
-  static const auto* library = [] {
-    // Leaked: unregistering at exit would race with other static destruction.
+  // Never destroyed: unregistering at exit would race with other static destruction. `used`, so
+  // that it stays reachable and leak checkers know that this is meant.
+  [[gnu::used]] static const auto* library = [] {
     auto* meta = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__,
                                     __LINE__);
     meta->impl("index_select", TORCH_FN(index_select));
@@ -143,7 +144,6 @@ void install_meta_kernels() {
     meta->impl("_fused_adamw_", TORCH_FN(fused_adamw));
     return meta;
   }();
-  (void)library;
 }
 
 }  // namespace rematch
