@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "reports/record/compare.h"
@@ -188,6 +189,17 @@ void read_summary(const JsonField& field, CompareRecord& record) {
   }
 }
 
+// Every row has the metrics of `floors`, in their order: tables have a column for each.
+void require_metrics_of_floors(const JsonField& rows, const CompareRecord& record) {
+  for (std::size_t index = 0; index < record.rows.size(); ++index) {
+    const std::vector<MetricRecord>& metrics = record.rows[index].metrics;
+    const bool is_same = std::equal(
+        metrics.begin(), metrics.end(), record.floors.begin(), record.floors.end(),
+        [](const auto& metric, const auto& floor) { return metric.metric == floor.metric; });
+    if (!is_same) rows.at(index).at("metrics").fail("are not the metrics that `floors` names");
+  }
+}
+
 }  // namespace
 
 Json compare_to_json(const CompareRecord& record) {
@@ -223,6 +235,7 @@ CompareRecord compare_from_json(const Json& json) {
   read_member(field, "failed_on", record.failed_on);
   read_summary(field.at("summary"), record);
   read_list(field.at("rows"), record.rows, row_from_json);
+  require_metrics_of_floors(field.at("rows"), record);
   read_list(field.at("missing"), record.missing, uncompared_from_json);
   read_list(field.at("extra"), record.extra, uncompared_from_json);
   read_list(field.at("failed"), record.failed, uncompared_from_json);

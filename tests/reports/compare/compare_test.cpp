@@ -378,6 +378,19 @@ TEST_CASE("a compare record's JSON fits its schema, reads back and is the approv
   testing::check_golden("compare/compare.md", render_compare(record, TableFormat::kMarkdown));
 }
 
+TEST_CASE("a compare record whose row has other metrics than its floors is refused by path") {
+  const Json json = compare_to_json(compare(base_report(), slower_report()));
+  const auto refusal = [&](const char* pointer) {
+    Json broken = json;
+    Json& list = broken[Json::json_pointer(pointer)];
+    list.erase(2);
+    CHECK_THROWS_WITH(compare_from_json(broken),
+                      "rows[0].metrics: are not the metrics that `floors` names");
+  };
+  refusal("/floors");
+  refusal("/rows/0/metrics");
+}
+
 // Rows of every verdict, with names that are long or mean something in markup, kernels, points of
 // one side alone, and another version.
 TEST_CASE("the page of a comparison", "[golden]") {
