@@ -156,7 +156,8 @@ bool Comparison::found(FailOn what) const {
       return rows_with(Metric::kPeakAllocated, CompareVerdict::kHigher) > 0 ||
              rows_with(Metric::kPeakReserved, CompareVerdict::kHigher) > 0;
     case FailOn::kCounts:
-      return changed(Metric::kExecutedOps) || changed(Metric::kRecomputedOps);
+      return changed(Metric::kExecutedOps) || changed(Metric::kRecomputedOps) ||
+             changed(Metric::kKernelCount);
     case FailOn::kLoss:
       return changed(Metric::kLoss);
     case FailOn::kMissing:

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "reports/compare/metrics.h"
 #include "reports/render/format.h"
 
 namespace rematch {
@@ -55,17 +56,13 @@ Parts holders(const MemoryRecord& memory) {
 Parts class_counts(const CountsRecord& counts, Metric metric) {
   Parts parts;
   for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
-    if (metric == Metric::kRecomputedOps && static_cast<Phase>(phase) != Phase::kRecompute)
-      continue;
+    const bool is_recompute = static_cast<Phase>(phase) == Phase::kRecompute;
+    if (metric == Metric::kRecomputedOps && !is_recompute) continue;
     for (const auto& [op_class, executed] : counts.by_class.at(phase)) {
       parts[name_of(op_class, phase)] = executed;
     }
   }
   return parts;
-}
-
-bool has_kernel_times(const PointRecord& point) {
-  return point.kernels && point.kernels->invalid.empty() && point.kernels->counted_steps > 0;
 }
 
 Parts kernel_times(const KernelRecord& kernels) {
@@ -74,6 +71,16 @@ Parts kernel_times(const KernelRecord& kernels) {
     for (const auto& [kernel_class, spent] : kernels.time.at(phase)) {
       parts[kernel_class + " kernels in " + std::string(to_string(static_cast<Phase>(phase)))] =
           spent.count() / kernels.counted_steps;
+    }
+  }
+  return parts;
+}
+
+Parts kernel_counts(const KernelRecord& kernels) {
+  Parts parts;
+  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+    for (const auto& [kernel_class, count] : kernels.count.at(phase)) {
+      parts[kernel_class + " in " + std::string(to_string(static_cast<Phase>(phase)))] = count;
     }
   }
   return parts;
@@ -90,7 +97,7 @@ std::optional<std::int64_t> time_without_kernels(double step_ns, const Parts& ke
 // Absent where no kernel takes another time: then it is the host's time that differs.
 std::optional<Breakdown> break_down_kernels(const MetricRecord& metric, const PointRecord& base,
                                             const PointRecord& candidate) {
-  if (!has_kernel_times(base) || !has_kernel_times(candidate)) return std::nullopt;
+  if (!kernel_count(base) || !kernel_count(candidate)) return std::nullopt;
   Breakdown kernels{"phase and kernel class", kernel_times(*base.kernels),
                     kernel_times(*candidate.kernels)};
   if (kernels.base == kernels.candidate) return std::nullopt;
@@ -131,6 +138,12 @@ std::optional<Breakdown> break_down(const MetricRecord& metric, const PointRecor
       if (candidate.counts->counted_steps != steps) return std::nullopt;
       return Breakdown{"phase and op class", class_counts(*base.counts, metric.metric),
                        class_counts(*candidate.counts, metric.metric), 1.0 / steps};
+    }
+    case Metric::kKernelCount: {
+      const int steps = base.kernels->counted_steps;
+      if (candidate.kernels->counted_steps != steps) return std::nullopt;
+      return Breakdown{"phase and kernel class", kernel_counts(*base.kernels),
+                       kernel_counts(*candidate.kernels), 1.0 / steps};
     }
     case Metric::kPeakReserved:
     case Metric::kRecomputedFlops:

@@ -1,6 +1,7 @@
 #include "reports/compare/metrics.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "reports/statistics/statistics.h"
@@ -29,6 +30,8 @@ std::optional<double> value_of(Metric metric, const PointRecord& point) {
       return executed_ops(point, std::nullopt);
     case Metric::kRecomputedOps:
       return executed_ops(point, Phase::kRecompute);
+    case Metric::kKernelCount:
+      return kernel_count(point);
     case Metric::kRecomputedFlops:
       return number(point.recomputed_step_flops);
     case Metric::kStepTime:
@@ -43,35 +46,52 @@ std::optional<double> ratio_of(const MetricRecord& record) {
   return *record.candidate / *record.base;
 }
 
-double per_step(const CountsRecord& counts, Phase phase, const std::string& op) {
-  const auto& executed = counts.by_op.at(static_cast<std::size_t>(phase));
-  const auto found = executed.find(op);
-  if (found == executed.end()) return 0;
-  return static_cast<double>(found->second) / counts.counted_steps;
+// What a metric sums up: how often each op, or kernel class, ran in each phase.
+struct Mix {
+  const char* of = "";  // "ops"
+  const std::array<std::map<std::string, std::int64_t>, kNumPhases>& counts;
+  int num_steps = 1;
+};
+
+Mix mix_of(Metric metric, const PointRecord& point) {
+  if (metric == Metric::kKernelCount) {
+    return {"kernels", point.kernels->count, point.kernels->counted_steps};
+  }
+  return {"ops", point.counts->by_op, point.counts->counted_steps};
 }
 
-// The first op that one side executes more often, where the sums are equal.
-std::string first_other_op(const CountsRecord& base, const CountsRecord& candidate,
-                           std::optional<Phase> only) {
+double per_step(const Mix& mix, std::size_t phase, const std::string& name) {
+  const auto found = mix.counts.at(phase).find(name);
+  if (found == mix.counts.at(phase).end()) return 0;
+  return static_cast<double>(found->second) / mix.num_steps;
+}
+
+// The first that one side runs more often, where the sums are equal.
+std::string first_other(const Mix& base, const Mix& candidate, std::optional<Phase> only) {
   for (std::size_t index = 0; index < kNumPhases; ++index) {
     const auto phase = static_cast<Phase>(index);
     if (only && phase != *only) continue;
-    std::map<std::string, std::int64_t> all = base.by_op.at(index);
-    all.insert(candidate.by_op.at(index).begin(), candidate.by_op.at(index).end());
-    for (const auto& [op, unused] : all) {
-      if (per_step(base, phase, op) != per_step(candidate, phase, op)) {
-        return "as many ops, but others: " + op + " in " + std::string(to_string(phase));
-      }
+    std::map<std::string, std::int64_t> all = base.counts.at(index);
+    all.insert(candidate.counts.at(index).begin(), candidate.counts.at(index).end());
+    for (const auto& [name, unused] : all) {
+      if (per_step(base, index, name) == per_step(candidate, index, name)) continue;
+      return std::string("as many ") + base.of + ", but others: " + name + " in " +
+             std::string(to_string(phase));
     }
   }
   return "";
 }
 
+bool is_count(Metric metric) {
+  return metric == Metric::kExecutedOps || metric == Metric::kRecomputedOps ||
+         metric == Metric::kKernelCount;
+}
+
 void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecord& candidate) {
   if (record.verdict != CompareVerdict::kSame || record.base != record.candidate) return;
   const bool recomputed = record.metric == Metric::kRecomputedOps;
-  record.note = first_other_op(*base.counts, *candidate.counts,
-                               recomputed ? std::optional(Phase::kRecompute) : std::nullopt);
+  record.note = first_other(mix_of(record.metric, base), mix_of(record.metric, candidate),
+                            recomputed ? std::optional(Phase::kRecompute) : std::nullopt);
   if (!record.note.empty()) record.verdict = CompareVerdict::kDifferent;
 }
 
@@ -154,6 +174,16 @@ std::optional<double> executed_ops(const PointRecord& point, std::optional<Phase
   return static_cast<double>(sum) / point.counts->counted_steps;
 }
 
+std::optional<double> kernel_count(const PointRecord& point) {
+  const auto& kernels = point.kernels;
+  if (!kernels || !kernels->invalid.empty() || kernels->counted_steps <= 0) return std::nullopt;
+  std::int64_t sum = 0;
+  for (const auto& by_class : kernels->count) {
+    for (const auto& [kernel_class, count] : by_class) sum += count;
+  }
+  return static_cast<double>(sum) / kernels->counted_steps;
+}
+
 MetricRecord compare_exact(Metric metric, const PointRecord& base, const PointRecord& candidate,
                            const Floor& floor) {
   MetricRecord record;
@@ -166,9 +196,7 @@ MetricRecord compare_exact(Metric metric, const PointRecord& base, const PointRe
   record.candidate = value_of(metric, candidate);
   record.ratio = ratio_of(record);
   judge_exact(record, floor);
-  if (metric == Metric::kExecutedOps || metric == Metric::kRecomputedOps) {
-    compare_mix(record, base, candidate);
-  }
+  if (is_count(metric)) compare_mix(record, base, candidate);
   return record;
 }
 

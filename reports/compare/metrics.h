@@ -27,4 +27,7 @@ void judge_time(MetricRecord& record, const Floor& floor, double false_alarm_rat
 // Executed ops of a step in a phase, or in all. Absent: not counted.
 std::optional<double> executed_ops(const PointRecord& point, std::optional<Phase> phase);
 
+// The kernels of a step. Absent: not counted, or the count is not to be used.
+std::optional<double> kernel_count(const PointRecord& point);
+
 }  // namespace rematch

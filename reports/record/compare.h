@@ -41,12 +41,13 @@ enum class Metric : std::uint8_t {
   kPeakReserved,
   kExecutedOps,
   kRecomputedOps,
+  kKernelCount,
   kRecomputedFlops,
   kLoss,
 };
 inline constexpr std::array kMetrics = {
-    Metric::kStepTime,      Metric::kPeakAllocated,   Metric::kPeakReserved, Metric::kExecutedOps,
-    Metric::kRecomputedOps, Metric::kRecomputedFlops, Metric::kLoss};
+    Metric::kStepTime,      Metric::kPeakAllocated, Metric::kPeakReserved,    Metric::kExecutedOps,
+    Metric::kRecomputedOps, Metric::kKernelCount,   Metric::kRecomputedFlops, Metric::kLoss};
 
 // The name in JSON, with its unit, and on the command line, without: "step_time_ns", "step_time".
 std::string_view to_string(Metric metric);

@@ -109,8 +109,10 @@ Grid grid_of(const CompareRecord& record) {
   grid.columns = {{"policy", Alignment::kLeft, 0}, {"schedule", Alignment::kLeft, 0}};
   for (const FloorRecord& floor : record.floors) {
     const bool time = floor.metric == Metric::kStepTime;
+    const bool cuda_alone =
+        floor.metric == Metric::kPeakReserved || floor.metric == Metric::kKernelCount;
     grid.columns.push_back({time ? "step time" : std::string(short_name(floor.metric)),
-                            Alignment::kRight, floor.metric == Metric::kPeakReserved ? 1 : 0});
+                            Alignment::kRight, cuda_alone ? 1 : 0});
   }
   return grid;
 }

@@ -87,7 +87,7 @@ std::string text_table(const Grid& grid, std::size_t width) {
     std::string detail = row.detail;
     for (std::size_t column = 0; column < row.cells.size(); ++column) {
       if (layout.shown[column] || row.cells[column] == kNotMeasured) continue;
-      detail += "; " + grid.columns[column].title + " " + row.cells[column];
+      detail += (detail.empty() ? "" : "; ") + grid.columns[column].title + " " + row.cells[column];
     }
     if (!detail.empty()) text += wrapped(detail, kDetailIndent, width);
   }

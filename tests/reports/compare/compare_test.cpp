@@ -216,6 +216,45 @@ TEST_CASE("counts are compared for one step, and by op where the sums are equal"
   CHECK(metric_of(record, Metric::kRecomputedOps).verdict == CompareVerdict::kSame);
 }
 
+TEST_CASE("kernels are compared for one step, by class where the sums are equal, if they count") {
+  PointRecord other = sample_point();
+  const auto kernels_of = [&](const PointRecord& candidate) {
+    return metric_of(compare(sample_point(), candidate), Metric::kKernelCount);
+  };
+  other.kernels->counted_steps *= 2;
+  auto& forward = other.kernels->count[at(Phase::kForward)];
+  for (auto& [kernel_class, count] : forward) count *= 2;
+  CHECK(kernels_of(other).verdict == CompareVerdict::kSame);
+  CHECK(kernels_of(other).base == 73);  // (128 + 16 + 2) / 2
+
+  forward["copy"] = forward.at("unknown");
+  forward.erase("unknown");
+  CHECK(kernels_of(other).verdict == CompareVerdict::kDifferent);
+  CHECK(kernels_of(other).note == "as many kernels, but others: copy in forward");
+
+  forward["copy"] += 4;
+  CHECK(kernels_of(other).verdict == CompareVerdict::kHigher);
+  other.kernels->invalid = "2 records were dropped";
+  CHECK(kernels_of(other).verdict == CompareVerdict::kNotMeasured);
+}
+
+TEST_CASE("a difference in kernels is said by phase and class, and fails where counts must hold") {
+  PointRecord other = sample_point();
+  other.kernels->count[at(Phase::kRecompute)] = {{"attention_forward", 16}};
+  other.kernels->count[at(Phase::kForward)]["unknown"] = 0;
+  CompareSettings settings;
+  settings.fail_on = {FailOn::kCounts};
+  const CompareRecord record = compare(sample_point(), other, settings);
+  CHECK(record.failed_on == std::vector<std::string>{"counts"});
+  const ExplanationRecord& kernels = record.rows[0].explanations.at(0);
+  CHECK(kernels.metric == Metric::kKernelCount);
+  CHECK(kernels.by == "phase and kernel class");
+  REQUIRE(kernels.parts.size() == 2);
+  CHECK(kernels.parts[0].name == "attention_forward in recompute");
+  CHECK(kernels.parts[0].share_ratio == Approx(16.0 / 14));
+  CHECK(kernels.parts[1].share_ratio == Approx(-2.0 / 14));
+}
+
 TEST_CASE("losses are compared by their bits, at every step") {
   PointRecord other = sample_point();
   other.steps[1].loss_bits = "0x7fc00001";  // another not-a-number
