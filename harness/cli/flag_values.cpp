@@ -16,6 +16,7 @@ namespace {
 const std::vector<std::string_view> kSchedules = {"whole_region", "on_demand", "both"};
 const std::vector<std::string_view> kOptimizers = {"adamw", "adamw(learning_rate=1e-3)", "none"};
 constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 30);
+constexpr int kMostRanks = 1'000'000;
 
 // A number and what follows it; nothing if there is no finite number above 0.
 std::optional<std::pair<double, std::string_view>> number_with_unit(const std::string& text) {
@@ -110,6 +111,14 @@ double parse_positive(const std::string& text) {
   const auto number = number_with_unit(text);
   if (number && number->second.empty()) return number->first;
   throw UsageError("'" + text + "' is no number above 0");
+}
+
+void add_world_flag(CLI::App& app, int& world) {
+  app.add_option("--world", world,
+                 "Predict one of so many ranks that share parameters, gradients and optimizer "
+                 "state: a block's parameters are gathered while it is at work; times are without "
+                 "communication")
+      ->check(CLI::Range(1, kMostRanks));
 }
 
 std::vector<std::string> split_at_commas(const std::string& text) {

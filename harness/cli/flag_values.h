@@ -1,6 +1,7 @@
 // Flag values that several subcommands take.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ double parse_nanoseconds(const std::string& text);
 
 // A number above 0. Throws UsageError.
 double parse_positive(const std::string& text);
+
+// --world N, the ranks that a prediction is for.
+void add_world_flag(CLI::App& app, int& world);
 
 // "a,b" is a and b; nothing for an empty text. Throws UsageError for an empty part.
 std::vector<std::string> split_at_commas(const std::string& text);

@@ -11,6 +11,7 @@
 #include "reports/render/verdict.h"
 #ifdef REMATCH_LIBTORCH
 #include "harness/measure/memory.h"
+#include "harness/run/rank_memory.h"
 #include "harness/run/variants.h"
 #endif
 
@@ -25,6 +26,7 @@ struct Flags {
         "Plan files, or points of a front such as front.json#3; instead of policies or with them");
     app.add_option("--schedule", schedule, "whole_region, on_demand or both");
     app.add_option("--optimizer", optimizer, "adamw, adamw(learning_rate=3e-4) or none");
+    add_world_flag(app, world);
     app.add_flag("--round-512", round_512, "Sizes as CUDA's caching allocator counts them");
     app.add_flag("--allow-no-effect", allow_no_effect, "Also plans that change nothing");
     app.add_flag("--json", json, "As JSON");
@@ -34,6 +36,7 @@ struct Flags {
   std::vector<std::string> plan_files;
   std::string schedule = "on_demand";
   std::string optimizer = "adamw";
+  int world = 1;
   bool round_512 = false;
   bool allow_no_effect = false;
   bool json = false;
@@ -43,7 +46,7 @@ struct Flags {
 
 constexpr std::int64_t kCudaRounding = 512;
 
-Json to_json(const Variant& variant) {
+Json to_json(const Variant& variant, int world) {
   const Prediction& prediction = variant.prediction;
   Json counts = Json::object();
   for (int phase = 0; phase < kNumPhases; ++phase) {
@@ -58,6 +61,7 @@ Json to_json(const Variant& variant) {
   return {{"policy", variant.policy},
           {"schedule", to_string(variant.identity.schedule)},
           {"plan_sha256", variant.identity.plan_sha256},
+          {"world", world},
           {"predicted_ops", std::move(counts)},
           {"predicted_memory", memory_to_json(memory)}};
 }
@@ -68,13 +72,16 @@ std::int64_t count(const Variant& variant, Phase phase, OpClass op_class) {
   return found == classes.end() ? 0 : found->second;
 }
 
-std::string to_text(const Variant& variant) {
+std::string to_text(const Variant& variant, int world) {
   const MemoryRecord& memory = variant.prediction.memory;
   const auto both = [&](OpClass op_class) {
     return std::to_string(count(variant, Phase::kForward, op_class)) + " + " +
            std::to_string(count(variant, Phase::kRecompute, op_class));
   };
   std::string text = describe_variant(variant);
+  if (world > 1) {
+    text += ", one of " + std::to_string(world) + " ranks, gathered parameters among `other`";
+  }
   text.append("\n  peak ").append(format_bytes(memory.peak_allocated.value_or(Bytes{})));
   text.append(" in ").append(describe_place(memory));
   text.append(": ").append(describe_holders(memory));
@@ -95,20 +102,28 @@ ExitCode predict(const Flags& flags) {
   for (const std::string& file : flags.plan_files) {
     settings.plans.push_back(require_plan(file));
   }
+  if (flags.world > 1 && flags.round_512) {
+    throw UsageError("a rank's bytes are not rounded; leave out --round-512 or --world");
+  }
   settings.schedules = parse_schedules(flags.schedule);
   settings.optimizer = parse_optimizer(flags.optimizer);
   settings.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
   settings.device = "meta";
   settings.simulate = false;
   install_counting_allocators(flags.round_512 ? kCudaRounding : 1);
-  const std::vector<Variant> variants = require(make_variants(settings));
+  std::vector<Variant> variants = require(make_variants(settings));
   print_warnings(warnings_of(variants));
+  if (flags.world > 1) {
+    const bool is_adamw = settings.optimizer.kind == OptimizerKind::kAdamW;
+    predict_rank_memory(variants, record_trace(settings.model),
+                        is_adamw ? OptimizerModel::kAdamW : OptimizerModel::kNothing, flags.world);
+  }
   Json predictions = Json::array();
   for (const Variant& variant : variants) {
     if (flags.json) {
-      predictions.push_back(to_json(variant));
+      predictions.push_back(to_json(variant, flags.world));
     } else {
-      print(to_text(variant));
+      print(to_text(variant, flags.world));
     }
   }
   if (flags.json) print(predictions.dump(2) + "\n");
@@ -130,6 +145,7 @@ void add_predict(CLI::App& app, Action& action) {
   command->footer(
       "Examples:\n"
       "  rematch predict --model llama3_8b --policy none,full,attn_only --schedule both\n"
+      "  rematch predict --model llama3_8b --dtype bfloat16 --policy none,full --world 8\n"
       "  rematch predict --model wan_1_3b --video 77x480x832 --policy 'nth_first(2)' --json");
   command->callback([&action, flags] { action = [flags] { return predict(*flags); }; });
 }

@@ -27,7 +27,6 @@ namespace {
 constexpr int kMostPoints = 10'000;
 constexpr int kMostSteps = 1'000'000;
 constexpr int kMostThreads = 4096;
-constexpr int kMostRanks = 1'000'000;
 constexpr const char* kKnownPolicies =
     "none,full,nth_first(2),nth_first(3),nth_first(4),first_n(1),first_n(2),first_n(4),first_n(8),"
     "first_n(16),attn_only,save_mm,save_compute,sac_titan";
@@ -222,11 +221,7 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                  "l40s or a100");
   app.add_option("--schedule", schedule, "on_demand or whole_region");
   app.add_option("--optimizer", optimizer, "adamw or none: its state is part of every peak");
-  app.add_option("--world", world,
-                 "Predict one of so many ranks that share parameters, gradients and optimizer "
-                 "state: a block's parameters are gathered while it is at work; times are without "
-                 "communication")
-      ->check(CLI::Range(1, kMostRanks));
+  add_world_flag(app, world);
   app.add_option("--budget", budget, "The fastest plan whose peak is at most this: 24GiB");
   app.add_option("--max-slowdown", max_slowdown,
                  "The lowest peak for at most so much more step time: 5%");

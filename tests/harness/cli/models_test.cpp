@@ -91,6 +91,39 @@ TEST_CASE("predict tells peak, place and executed ops without data") {
         192);  // 7 a layer, the last not needed
 }
 
+TEST_CASE("predict of one of several ranks: its shares shrink, its activations do not") {
+  const std::string predict = "predict --model llama_small --policy none,full --json";
+  const Json alone = Json::parse(rematch(predict).out);
+  const Outcome outcome = rematch(predict + " --world 8");
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json rank = Json::parse(outcome.out);
+  REQUIRE(rank.size() == alone.size());
+  for (std::size_t index = 0; index < alone.size(); ++index) {
+    CAPTURE(index);
+    CHECK(alone[index]["world"] == 1);
+    CHECK(rank[index]["world"] == 8);
+    CHECK(rank[index]["predicted_ops"] == alone[index]["predicted_ops"]);
+    const Json& memory = rank[index]["predicted_memory"];
+    const Json& whole = alone[index]["predicted_memory"];
+    const auto activations = [](const Json& record) {
+      return record["after_forward_bytes"].get<std::int64_t>() -
+             record["baseline_bytes"].get<std::int64_t>();
+    };
+    CHECK(activations(memory) == activations(whole));
+    CHECK(memory["peak_allocated_bytes"] < whole["peak_allocated_bytes"]);
+    CHECK(8 * memory["parameter_bytes"].get<std::int64_t>() >=
+          whole["parameter_bytes"].get<std::int64_t>());
+    CHECK(7 * memory["parameter_bytes"].get<std::int64_t>() <
+          whole["parameter_bytes"].get<std::int64_t>());
+  }
+  const Outcome text = rematch("predict --model llama_small --policy full --world 8");
+  CHECK_THAT(text.out, Catch::Contains("one of 8 ranks"));
+  check_usage_error("predict --model llama_small --policy full --world 0", "--world");
+  check_usage_error("predict --model llama_small --policy full --world 8 --round-512",
+                    "leave out --round-512 or --world");
+}
+
 TEST_CASE("run counts, compares bits and writes a valid report") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
