@@ -7,6 +7,7 @@
 #include "harness/cli/flag_values.h"
 #include "harness/cli/output.h"
 #include "harness/cli/report_files.h"
+#include "policies/trace/json.h"
 #include "policies/trace/suggest.h"
 #include "reports/compare/environment_difference.h"
 #include "reports/render/compare_table.h"

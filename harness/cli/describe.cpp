@@ -8,6 +8,7 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/catalogue/warnings.h"
+#include "policies/trace/json.h"
 
 namespace rematch {
 namespace {

@@ -1,5 +1,6 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/output.h"
+#include "policies/trace/json.h"
 #ifdef REMATCH_LIBTORCH
 #include "harness/engine/interception.h"
 #include "harness/measure/environment.h"

@@ -8,6 +8,7 @@
 #include "harness/cli/flag_values.h"
 #include "harness/cli/output.h"
 #include "harness/cli/report_files.h"
+#include "policies/trace/json.h"
 #include "policies/trace/op_class.h"
 #include "policies/trace/suggest.h"
 #include "reports/record/by_phase.h"

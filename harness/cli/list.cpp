@@ -5,6 +5,7 @@
 #include "models/preset/preset.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/systems.h"
+#include "policies/trace/json.h"
 
 namespace rematch {
 namespace {

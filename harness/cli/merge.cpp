@@ -6,6 +6,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/output.h"
 #include "harness/cli/require.h"
+#include "policies/trace/json.h"
 #include "reports/record/record_json.h"
 
 namespace rematch {

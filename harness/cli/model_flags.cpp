@@ -1,4 +1,5 @@
 #include "harness/cli/model_flags.h"
+#include "policies/trace/json.h"
 
 #include <charconv>
 #include <set>

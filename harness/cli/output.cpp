@@ -11,6 +11,7 @@
 
 #include "harness/cli/exit_code.h"
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 
 namespace rematch {
 

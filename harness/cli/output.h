@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "policies/trace/json.h"
+#include "policies/trace/json_fwd.h"
 
 namespace rematch {
 

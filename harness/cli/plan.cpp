@@ -6,6 +6,7 @@
 #include "policies/catalogue/resolve.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/plan/plan_json.h"
+#include "policies/trace/json.h"
 
 namespace rematch {
 namespace {

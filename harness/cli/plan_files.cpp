@@ -7,6 +7,7 @@
 #include "harness/cli/require.h"
 #include "policies/plan/plan_json.h"
 #include "policies/search/front_json.h"
+#include "policies/trace/json.h"
 
 namespace rematch {
 namespace {

@@ -13,6 +13,7 @@
 #include "harness/measure/memory.h"
 #include "harness/run/rank_memory.h"
 #include "harness/run/variants.h"
+#include "policies/trace/json.h"
 #endif
 
 namespace rematch {

@@ -7,6 +7,7 @@
 #include "harness/cli/output.h"
 #include "harness/cli/require.h"
 #include "policies/predict/roofline.h"
+#include "policies/trace/json.h"
 #include "policies/trace/profile_json.h"
 #include "reports/render/format.h"
 #ifdef REMATCH_LIBTORCH

@@ -5,6 +5,7 @@
 #include "harness/cli/require.h"
 #include "policies/search/front_json.h"
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "reports/record/record_json.h"
 #include "reports/render/charts/chart.h"
 #include "reports/render/charts/search_chart.h"

@@ -3,6 +3,7 @@
 #include <future>
 
 #include "harness/cli/require.h"
+#include "policies/trace/file.h"
 #include "reports/record/record_json.h"
 
 namespace rematch {

@@ -7,7 +7,7 @@
 
 #include "harness/cli/exit_code.h"
 #include "policies/plan/rejected.h"
-#include "policies/trace/file.h"
+#include "policies/trace/json_fwd.h"
 
 namespace rematch {
 
@@ -19,12 +19,6 @@ T require(std::variant<T, Rejected> result) {
 }
 
 // A JSON file that the command line names. Throws UsageError if it cannot be read.
-inline Json require_json_file(const std::string& path) {
-  try {
-    return read_json_file(path);
-  } catch (const FileError& error) {
-    throw UsageError(error.what());
-  }
-}
+Json require_json_file(const std::string& path);
 
 }  // namespace rematch

@@ -21,6 +21,8 @@
 #include "harness/run/comparison.h"
 #include "harness/run/device.h"
 #include "harness/sweep/shard.h"
+#include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #endif
 
 namespace rematch {

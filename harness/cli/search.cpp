@@ -16,6 +16,7 @@
 #include "policies/search/front.h"
 #include "policies/search/front_json.h"
 #include "policies/search/measured_front.h"
+#include "policies/trace/json.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_check.h"
 #include "reports/render/format.h"

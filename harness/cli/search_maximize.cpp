@@ -10,6 +10,7 @@
 #include "policies/predict/roofline.h"
 #include "policies/search/front.h"
 #include "policies/search/largest_load.h"
+#include "policies/trace/json.h"
 #include "reports/render/format.h"
 #include "reports/render/grid.h"
 

@@ -1,6 +1,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/model_flags.h"
 #include "harness/cli/output.h"
+#include "policies/trace/json.h"
 #include "policies/trace/trace_json.h"
 
 namespace rematch {

@@ -8,6 +8,7 @@
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
 #include "policies/search/front_json.h"
+#include "policies/trace/json.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "reports/record/compare.h"

@@ -8,6 +8,7 @@
 
 #include "harness/run/passes.h"
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "reports/record/record_json.h"
 
 namespace rematch {

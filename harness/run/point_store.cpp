@@ -5,6 +5,7 @@
 
 #include "harness/run/process.h"
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "reports/record/record_json.h"
 
 namespace rematch {

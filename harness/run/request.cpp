@@ -4,6 +4,7 @@
 #include <array>
 
 #include "policies/plan/plan_json.h"
+#include "policies/trace/json.h"
 #include "reports/record/parts_json.h"
 
 namespace rematch {

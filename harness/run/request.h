@@ -7,7 +7,7 @@
 
 #include "models/preset/preset.h"
 #include "policies/plan/plan.h"
-#include "policies/trace/json.h"
+#include "policies/trace/json_fwd.h"
 #include "reports/record/point.h"
 
 namespace rematch {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "policies/catalogue/plan_facts.h"
+#include "policies/trace/json.h"
 #include "policies/trace/op_class.h"
 
 namespace rematch {

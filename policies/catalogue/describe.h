@@ -5,7 +5,7 @@
 #include <string>
 
 #include "policies/plan/plan.h"
-#include "policies/trace/json.h"
+#include "policies/trace/json_fwd.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {

@@ -10,6 +10,7 @@
 #include "policies/catalogue/remat_files.h"
 #include "policies/plan/policy_json.h"
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 
 namespace rematch {
 namespace {

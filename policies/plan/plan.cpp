@@ -4,6 +4,7 @@
 
 #include "policies/plan/plan_json.h"
 #include "policies/trace/canonical_json.h"
+#include "policies/trace/json.h"
 
 namespace rematch {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policies/trace/json.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {

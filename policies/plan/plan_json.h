@@ -3,7 +3,7 @@
 #pragma once
 
 #include "policies/plan/plan.h"
-#include "policies/trace/json.h"
+#include "policies/trace/json_fwd.h"
 
 namespace rematch {
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {

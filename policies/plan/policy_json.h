@@ -19,7 +19,7 @@
 
 #include "policies/plan/policy.h"
 #include "policies/plan/rejected.h"
-#include "policies/trace/json.h"
+#include "policies/trace/json_fwd.h"
 
 namespace rematch {
 

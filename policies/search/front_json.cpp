@@ -5,6 +5,7 @@
 #include "policies/plan/plan_json.h"
 #include "policies/predict/device_sheet.h"
 #include "policies/search/measurement_json.h"
+#include "policies/trace/json.h"
 
 namespace rematch {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "policies/plan/plan.h"
 #include "policies/search/front.h"
-#include "policies/trace/json.h"
+#include "policies/trace/json_fwd.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
 

@@ -1,4 +1,5 @@
 #include "policies/search/measurement_json.h"
+#include "policies/trace/json.h"
 
 #include <optional>
 #include <utility>

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "policies/search/front.h"
-#include "policies/trace/json.h"
+#include "policies/trace/json_fwd.h"
 
 namespace rematch {
 

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "policies/trace/json.h"
 #include "policies/trace/sha256.h"
 
 namespace rematch {

@@ -1,4 +1,5 @@
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "policies/trace/bytes.h"
-#include "policies/trace/json.h"
+#include "policies/trace/json_fwd.h"
 
 namespace rematch {
 

@@ -1,5 +1,5 @@
-// What every format's reader shares: the JSON type, the error of a file that cannot be used, the
-// version rule, and typed access to keys that names the place of a mistake.
+// What every format's reader shares: the JSON type, the version rule, and typed access to keys that
+// names the place of a mistake.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,14 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "policies/trace/json_fwd.h"
+
 namespace rematch {
-
-using Json = nlohmann::ordered_json;  // keeps the order of keys, for people
-
-// A file, or a part of one, that is not what its format says. One line, with the JSON path.
-struct FormatError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 // "rematch.trace/1.": what the schema of every version that this build reads starts with.
 std::string schema_prefix(std::string_view kind, int major);

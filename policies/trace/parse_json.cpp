@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 
 namespace rematch {
 namespace {

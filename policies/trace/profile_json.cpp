@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "policies/trace/json.h"
 #include "policies/trace/segments.h"
 
 namespace rematch {

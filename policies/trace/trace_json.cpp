@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "policies/trace/canonical_json.h"
+#include "policies/trace/json.h"
 #include "policies/trace/segments.h"
 #include "policies/trace/suggest.h"
 #include "policies/trace/trace_check.h"

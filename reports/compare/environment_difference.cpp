@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "policies/trace/json.h"
 #include "reports/record/parts_json.h"
 
 namespace rematch {

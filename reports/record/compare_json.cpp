@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "policies/trace/json.h"
 #include "reports/record/compare.h"
 #include "reports/record/compare_parts_json.h"
 #include "reports/record/field_value.h"

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "policies/trace/json.h"
 #include "reports/record/field_value.h"
 
 namespace rematch {

@@ -1,4 +1,5 @@
 #include "reports/record/field_value.h"
+#include "policies/trace/json.h"
 
 #include <cmath>
 

@@ -1,6 +1,7 @@
 #include <array>
 #include <limits>
 
+#include "policies/trace/json.h"
 #include "reports/record/compare_parts_json.h"
 #include "reports/record/field_value.h"
 #include "reports/record/gate.h"

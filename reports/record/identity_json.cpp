@@ -1,4 +1,5 @@
 #include "policies/trace/canonical_json.h"
+#include "policies/trace/json.h"
 #include "reports/record/field_value.h"
 #include "reports/record/parts_json.h"
 

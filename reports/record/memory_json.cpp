@@ -1,3 +1,4 @@
+#include "policies/trace/json.h"
 #include "reports/record/by_phase.h"
 #include "reports/record/field_value.h"
 #include "reports/record/parts_json.h"

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "policies/trace/json.h"
 #include "reports/record/parts_json.h"
 #include "reports/record/record_json.h"
 
@@ -116,8 +117,8 @@ class Merge {
   }
 
  private:
-  std::map<std::string, Json> unknown_in_common() const {
-    std::map<std::string, Json> common = reports_.front().unknown;
+  std::map<std::string, std::string> unknown_in_common() const {
+    std::map<std::string, std::string> common = reports_.front().unknown;
     for (const Report& report : reports_) {
       std::erase_if(common, [&](const auto& member) {
         const auto found = report.unknown.find(member.first);

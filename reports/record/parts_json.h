@@ -5,7 +5,7 @@
 #include <string>
 #include <unordered_set>
 
-#include "policies/trace/json.h"
+#include "policies/trace/json_fwd.h"
 #include "reports/record/environment.h"
 #include "reports/record/point.h"
 
@@ -60,9 +60,9 @@ class PointReader {
 // Objects, their keys and lists, without any value that is neither.
 std::string structure_of(const Json& json);
 
-// Members of `source` that `written` lacks, by JSON pointer; and their way back, where the object
-// that held them is still there.
-std::map<std::string, Json> unknown_members(const Json& source, const Json& written);
-void add_members(Json& json, const std::map<std::string, Json>& members);
+// JSON of the members of `source` that `written` lacks, by JSON pointer; and their way back, where
+// the object that held them is still there.
+std::map<std::string, std::string> unknown_members(const Json& source, const Json& written);
+void add_members(Json& json, const std::map<std::string, std::string>& members);
 
 }  // namespace rematch

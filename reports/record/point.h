@@ -12,7 +12,6 @@
 
 #include "policies/plan/plan.h"
 #include "policies/trace/bytes.h"
-#include "policies/trace/json.h"
 #include "policies/trace/op_class.h"
 #include "policies/trace/phase.h"
 #include "reports/record/holder.h"
@@ -220,8 +219,8 @@ struct PointRecord {
   std::optional<std::int64_t> recomputed_step_flops;  // the part of them that recompute repeats
   std::optional<double> implied_flops_per_second;
   std::optional<double> most_flops_per_second;  // that the device can reach at this dtype
-  // Keys of a newer minor version, by JSON pointer: read, kept and written again.
-  std::map<std::string, Json> unknown;
+  // JSON of the keys of a newer minor version, by JSON pointer: read, kept and written again.
+  std::map<std::string, std::string> unknown;
 };
 
 std::string_view to_string(PointStatus status);

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "policies/trace/canonical_json.h"
+#include "policies/trace/json.h"
 #include "reports/record/by_phase.h"
 #include "reports/record/field_value.h"
 #include "reports/record/parts_json.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "reports/record/field_value.h"
 #include "reports/record/parts_json.h"
 
@@ -103,8 +104,8 @@ std::vector<ReportSource> sources_from_json(const JsonField& field, std::size_t 
 
 // Of the frame alone: points keep their own.
 template <class AFile>
-std::map<std::string, Json> unknown_of_frame(const Json& source, const AFile& file,
-                                             std::initializer_list<const char*> others) {
+std::map<std::string, std::string> unknown_of_frame(const Json& source, const AFile& file,
+                                                    std::initializer_list<const char*> others) {
   Json written;
   write_provenance(written, file.provenance);
   written["schema"] = nullptr;

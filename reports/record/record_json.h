@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "policies/trace/json.h"
+#include "policies/trace/json_fwd.h"
 #include "reports/record/report.h"
 
 namespace rematch {

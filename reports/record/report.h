@@ -29,7 +29,7 @@ struct Provenance {
 struct PointFile {
   Provenance provenance;
   PointRecord point;
-  std::map<std::string, Json> unknown;  // keys of a newer minor version, by JSON pointer
+  std::map<std::string, std::string> unknown;  // as a point has them
 };
 
 // The reference once more, in a process of its own: what it varies by is the noise of the loss.
@@ -63,7 +63,7 @@ struct Report {
   // Of a merged report whose points come from more than one command. What `provenance` says then
   // is what all of them have in common.
   std::vector<ReportSource> sources;
-  std::map<std::string, Json> unknown;  // keys of a newer minor version, by JSON pointer
+  std::map<std::string, std::string> unknown;  // as a point has them
   std::vector<RepeatRecord> repeats;
 };
 

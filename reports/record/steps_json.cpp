@@ -1,4 +1,5 @@
 // Steps, parity and effect of a point as JSON.
+#include "policies/trace/json.h"
 #include "reports/record/field_value.h"
 #include "reports/record/parts_json.h"
 

@@ -1,3 +1,4 @@
+#include "policies/trace/json.h"
 #include "reports/record/parts_json.h"
 
 namespace rematch {
@@ -6,12 +7,12 @@ namespace {
 using Pointer = Json::json_pointer;
 
 void collect(const Json& source, const Json& written, const Pointer& at,
-             std::map<std::string, Json>& unknown) {
+             std::map<std::string, std::string>& unknown) {
   if (source.is_object() && written.is_object()) {
     for (const auto& [name, member] : source.items()) {
       const auto found = written.find(name);
       if (found == written.end()) {
-        unknown.emplace((at / name).to_string(), member);
+        unknown.emplace((at / name).to_string(), member.dump());
       } else {
         collect(member, *found, at / name, unknown);
       }
@@ -47,17 +48,17 @@ std::string structure_of(const Json& json) {
   return structure;
 }
 
-std::map<std::string, Json> unknown_members(const Json& source, const Json& written) {
-  std::map<std::string, Json> unknown;
+std::map<std::string, std::string> unknown_members(const Json& source, const Json& written) {
+  std::map<std::string, std::string> unknown;
   collect(source, written, Pointer(), unknown);
   return unknown;
 }
 
-void add_members(Json& json, const std::map<std::string, Json>& members) {
+void add_members(Json& json, const std::map<std::string, std::string>& members) {
   for (const auto& [path, member] : members) {
     const Pointer pointer(path);
     const Pointer parent = pointer.parent_pointer();
-    if (json.contains(parent) && json.at(parent).is_object()) json[pointer] = member;
+    if (json.contains(parent) && json.at(parent).is_object()) json[pointer] = Json::parse(member);
   }
 }
 

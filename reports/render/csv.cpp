@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 
+#include "policies/trace/json.h"
 #include "reports/record/holder.h"
 #include "reports/render/charts/chart_point.h"
 #include "reports/render/comparison.h"

@@ -10,6 +10,7 @@
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
+#include "policies/trace/json.h"
 #include "reports/schema/embedded.h"
 
 namespace rematch {

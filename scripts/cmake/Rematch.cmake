@@ -155,6 +155,9 @@ function(rematch_add_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   rematch_target_defaults(${name})
+  # Tests are compiled often and run briefly: -O1 takes a third less time than Release's -O3, and what
+  # they test keeps its own.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_link_libraries(${name} PRIVATE rematch_test_main ${arg_DEPENDS})
   if(arg_TORCH)
     rematch_use_torch_pch(${name})

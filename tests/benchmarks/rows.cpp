@@ -1,4 +1,5 @@
 #include "tests/benchmarks/rows.h"
+#include "policies/trace/json.h"
 
 #include <benchmark/benchmark.h>
 

@@ -20,6 +20,7 @@
 
 #include "harness/engine/interception.h"
 #include "harness/engine/op_facts.h"
+#include "policies/trace/json.h"
 #include "tests/benchmarks/workload.h"
 
 namespace rematch::benchmarks {

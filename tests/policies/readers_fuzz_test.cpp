@@ -9,6 +9,7 @@
 #include "policies/plan/selector.h"
 #include "policies/search/front_json.h"
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "tests/support/catch.h"

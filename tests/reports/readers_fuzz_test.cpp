@@ -1,6 +1,7 @@
 // Damaged reports and points: the readers and the schema check give a value that can be written
 // again, or one line. Anything else (another exception, a crash, a hang) fails.
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "reports/record/record_json.h"
 #include "reports/render/csv.h"
 #include "reports/render/page.h"

@@ -7,6 +7,7 @@
 
 #include "policies/plan/policy.h"
 #include "policies/plan/policy_json.h"
+#include "policies/trace/json.h"
 #include "tests/support/property.h"
 
 namespace rematch {

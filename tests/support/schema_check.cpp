@@ -7,6 +7,7 @@
 #include <valijson/validator.hpp>
 
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "tests/support/in_tree.h"
 
 namespace rematch::testing {

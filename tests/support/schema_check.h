@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "policies/trace/json.h"
+#include "policies/trace/json_fwd.h"
 
 namespace rematch::testing {
 

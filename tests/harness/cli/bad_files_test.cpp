@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "reports/record/record_json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/reports/sample_report.h"

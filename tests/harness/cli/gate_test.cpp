@@ -1,5 +1,6 @@
 // rematch gate as a user calls it: exit codes, streams and bad input.
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "reports/record/record_json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/reports/sample_report.h"

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "policies/trace/trace_json.h"
 #include "reports/record/record_json.h"
 #include "tests/harness/cli/command_line.h"

@@ -10,6 +10,7 @@
 
 #include "policies/search/front_json.h"
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "tests/harness/cli/command_line.h"

@@ -7,6 +7,7 @@
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/policy_json.h"
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "tests/policies/predict/backward_script.h"
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"

@@ -7,6 +7,7 @@
 #include "policies/plan/plan_json.h"
 #include "policies/predict/simulator.h"
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/arbitrary_policy.h"
 #include "tests/support/random_trace.h"

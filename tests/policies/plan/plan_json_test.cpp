@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "tests/support/in_tree.h"
 #include "tests/support/schema_check.h"
 

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "tests/support/in_tree.h"
 #include "tests/support/schema_check.h"
 #include "tests/support/scratch_folder.h"

@@ -2,6 +2,7 @@
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "tests/support/arbitrary_policy.h"
 #include "tests/support/schema_check.h"
 

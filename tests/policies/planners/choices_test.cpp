@@ -6,6 +6,7 @@
 #include "policies/planners/sac_modules.h"
 #include "policies/planners/sac_plan.h"
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "tests/support/catch.h"
 #include "tests/support/in_tree.h"
 

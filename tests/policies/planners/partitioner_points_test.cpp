@@ -5,6 +5,7 @@
 #include "harness/run/prediction.h"
 #include "policies/search/front.h"
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "tests/support/catch.h"
 #include "tests/support/in_tree.h"
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "policies/trace/sha256.h"
 
 namespace rematch {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "policies/trace/json.h"
 #include "tests/support/scratch_folder.h"
 
 namespace rematch {

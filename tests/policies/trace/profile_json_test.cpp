@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "tests/support/catch.h"
 #include "tests/support/made_up_profile.h"
 #include "tests/support/random_trace.h"

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "policies/trace/segments.h"
 #include "tests/support/in_tree.h"
 #include "tests/support/random_trace.h"

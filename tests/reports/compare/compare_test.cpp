@@ -5,6 +5,7 @@
 #include <random>
 
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "reports/record/record_json.h"
 #include "reports/render/compare_table.h"
 #include "reports/render/page.h"

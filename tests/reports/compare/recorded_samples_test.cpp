@@ -8,6 +8,7 @@
 #include <random>
 
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "reports/compare/compare.h"
 #include "reports/statistics/statistics.h"
 #include "tests/reports/sample_report.h"

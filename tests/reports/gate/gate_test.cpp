@@ -6,6 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "policies/trace/json.h"
 #include "reports/gate/loss_checks.h"
 #include "reports/record/record_json.h"
 #include "reports/render/gate_table.h"

@@ -4,6 +4,7 @@
 #include <random>
 #include <set>
 
+#include "policies/trace/json.h"
 #include "reports/record/record_json.h"
 #include "reports/schema/validate.h"
 #include "tests/reports/sample_report.h"

@@ -6,6 +6,7 @@
 
 #include "policies/trace/canonical_json.h"
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "reports/record/parts_json.h"
 #include "reports/schema/validate.h"
 #include "tests/reports/sample_report.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "reports/record/record_json.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"

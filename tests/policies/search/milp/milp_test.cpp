@@ -5,6 +5,7 @@
 #include "policies/search/layer_mix.h"
 #include "policies/search/save_sets.h"
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "tests/support/catch.h"
 #include "tests/support/in_tree.h"
 #include "tests/support/trace_builder.h"
