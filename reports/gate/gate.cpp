@@ -21,17 +21,32 @@ std::string training_label(const PointIdentity& identity, const std::string& pol
   return label.append("|").append(policy);
 }
 
+using Repeats = std::unordered_map<std::string, std::vector<const RepeatRecord*>>;  // by key
+
+// A point and its repeats that finished.
+LossArm arm_of(const PointRecord& point, const Repeats& repeats) {
+  LossArm arm{{point.steps}, point.policy, point.identity.deterministic};
+  const auto found = repeats.find(point_key(point.identity));
+  if (found == repeats.end()) return arm;
+  for (const RepeatRecord* repeat : found->second) {
+    const bool same = repeat->policy == point.policy && repeat->status == PointStatus::kOk;
+    if (same) arm.runs.push_back(repeat->steps);
+  }
+  return arm;
+}
+
 // One report under the gate. Reads as its steps, in run().
 class Gate {
  public:
   Gate(const Report& report, const Report* reference, const GateSettings& settings)
       : report_(report), reference_(reference), settings_(settings) {
+    for (const RepeatRecord& repeat : report.repeats) {
+      report_repeats_[repeat.key].push_back(&repeat);
+    }
     if (reference == nullptr) return;
     for (const PointRecord& point : reference->points) {
       by_training_[training_label(point.identity, point.policy)].push_back(&point);
     }
-    for (const RepeatRecord& repeat : report.repeats)
-      report_repeats_[repeat.key].push_back(&repeat);
     for (const RepeatRecord& repeat : reference->repeats) {
       reference_repeats_[repeat.key].push_back(&repeat);
     }
@@ -53,8 +68,6 @@ class Gate {
   }
 
  private:
-  using Repeats = std::unordered_map<std::string, std::vector<const RepeatRecord*>>;
-
   bool is_wanted(const PointRecord& point) const;
   bool needs_reference() const;
   const PointRecord* reference_of(const PointRecord& point) const;
@@ -156,7 +169,8 @@ void Gate::add_status(GatedPoint& gated, const PointRecord& point) const {
                                         "ended " + std::string(to_string(point.status)) +
                                             (point.reason.empty() ? "" : ": " + point.reason)));
   }
-  if (auto check = check_finite(point.steps)) gated.checks.push_back(*std::move(check));
+  if (auto check = check_finite(arm_of(point, report_repeats_)))
+    gated.checks.push_back(*std::move(check));
 }
 
 void Gate::add_limits(GatedPoint& gated, const PointRecord& point) const {
@@ -164,18 +178,6 @@ void Gate::add_limits(GatedPoint& gated, const PointRecord& point) const {
   for (const Expectation& expectation : settings_.expectations) {
     gated.checks.push_back(check_expectation(point, expectation));
   }
-}
-
-LossArm arm_of(const PointRecord& point,
-               const std::unordered_map<std::string, std::vector<const RepeatRecord*>>& repeats) {
-  LossArm arm{{point.steps}, point.policy, point.identity.deterministic};
-  const auto found = repeats.find(point_key(point.identity));
-  if (found == repeats.end()) return arm;
-  for (const RepeatRecord* repeat : found->second) {
-    const bool same = repeat->policy == point.policy && repeat->status == PointStatus::kOk;
-    if (same) arm.runs.push_back(repeat->steps);
-  }
-  return arm;
 }
 
 void Gate::add_against(GatedPoint& gated, const PointRecord& point,
@@ -197,14 +199,14 @@ void Gate::guard_environment(CheckRecord& check) const {
 
 void Gate::add_loss(GatedPoint& gated, const PointRecord& point,
                     const PointRecord& reference) const {
-  if (auto check = check_gradients(point.steps)) gated.checks.push_back(*std::move(check));
+  const LossArm own = arm_of(point, report_repeats_);
+  if (auto check = check_gradients(own)) gated.checks.push_back(*std::move(check));
   if (point.parity && point.parity->every_parameter_has_gradient == false) {
     gated.checks.push_back(failed_check("gradients", GateVerdict::kInconclusive,
                                         "no proof: parameter " +
                                             point.parity->first_parameter_without_gradient +
                                             " got no gradient"));
   }
-  const LossArm own = arm_of(point, report_repeats_);
   const LossArm other = arm_of(reference, reference_repeats_);
   std::vector<CheckRecord> checks;
   if (settings_.loss == LossTier::kBitwise) checks.push_back(check_bitwise(own, other));

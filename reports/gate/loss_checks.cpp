@@ -33,13 +33,32 @@ CheckRecord& decide(CheckRecord& check, GateVerdict verdict, std::string reason)
   return check;
 }
 
+std::optional<int> first_not_finite(const Steps& steps) {
+  const auto found =
+      std::find_if(steps.begin(), steps.end(), [](const StepRecord& step) { return !step.loss; });
+  if (found == steps.end()) return std::nullopt;
+  return static_cast<int>(found - steps.begin());
+}
+
+std::optional<int> first_without_gradients(const Steps& steps) {
+  const auto found = std::find_if(steps.begin(), steps.end(), [](const StepRecord& step) {
+    const std::string& bits = step.gradient_norm_bits;
+    return !bits.empty() && bits.find_first_not_of('0', bits.find('x') + 1) == std::string::npos;
+  });
+  if (found == steps.end()) return std::nullopt;
+  return static_cast<int>(found - steps.begin());
+}
+
+// The first run is the point's own.
+std::string of_run(std::size_t run) { return run == 0 ? "" : " in repeat " + std::to_string(run); }
+
 // Why there is nothing to compare over all steps; empty: there is.
 std::string obstacle(const LossArm& candidate, const LossArm& reference) {
   if (reference.runs.empty() || reference.runs.front().empty()) {
     return "the reference has no recorded steps";
   }
   for (const Steps& run : reference.runs) {
-    if (check_finite(run)) return "a loss of the reference is not finite";
+    if (first_not_finite(run)) return "a loss of the reference is not finite";
   }
   const std::size_t wanted = reference.runs.front().size();
   for (const LossArm* arm : {&candidate, &reference}) {
@@ -266,31 +285,29 @@ CheckRecord check_difference(const LossArm& candidate, const LossArm& reference,
                 both + ", and two runs of the reference differ by " + number_text(*noise));
 }
 
-std::optional<CheckRecord> check_finite(const Steps& steps) {
-  for (std::size_t step = 0; step < steps.size(); ++step) {
-    if (steps[step].loss) continue;
+std::optional<CheckRecord> check_finite(const LossArm& candidate) {
+  for (std::size_t run = 0; run < candidate.runs.size(); ++run) {
+    const std::optional<int> step = first_not_finite(candidate.runs[run]);
+    if (!step) continue;
     CheckRecord check;
     check.check = "loss_finite";
-    check.first_different_step = static_cast<int>(step);
+    check.first_different_step = *step;
     check.first_different_tensor = "loss";
     return decide(check, GateVerdict::kFail,
-                  "the loss of step " + std::to_string(step) +
-                      " is not finite, whatever it is "
-                      "compared with");
+                  "the loss of step " + std::to_string(*step) + of_run(run) +
+                      " is not finite, whatever it is compared with");
   }
   return std::nullopt;
 }
 
-std::optional<CheckRecord> check_gradients(const Steps& steps) {
-  for (std::size_t step = 0; step < steps.size(); ++step) {
-    const std::string& bits = steps[step].gradient_norm_bits;
-    if (bits.empty() || bits.find_first_not_of('0', bits.find('x') + 1) != std::string::npos) {
-      continue;
-    }
+std::optional<CheckRecord> check_gradients(const LossArm& candidate) {
+  for (std::size_t run = 0; run < candidate.runs.size(); ++run) {
+    const std::optional<int> step = first_without_gradients(candidate.runs[run]);
+    if (!step) continue;
     CheckRecord check;
     check.check = "gradients";
     return decide(check, GateVerdict::kFail,
-                  "all gradients of step " + std::to_string(step) +
+                  "all gradients of step " + std::to_string(*step) + of_run(run) +
                       " are zero, which does not count as equal to anything");
   }
   return std::nullopt;

@@ -44,9 +44,10 @@ CheckRecord check_equivalence(const LossArm& candidate, const LossArm& reference
 // A plain threshold on the largest difference at any step.
 CheckRecord check_difference(const LossArm& candidate, const LossArm& reference, double limit);
 
-// What fails in every tier: a loss that is not finite, gradients that are all zero. Nothing: fine.
-std::optional<CheckRecord> check_finite(const Steps& steps);
-std::optional<CheckRecord> check_gradients(const Steps& steps);
+// What fails in every tier, in whichever run of the candidate: a loss that is not finite, gradients
+// that are all zero. Nothing: fine.
+std::optional<CheckRecord> check_finite(const LossArm& candidate);
+std::optional<CheckRecord> check_gradients(const LossArm& candidate);
 
 // The largest difference between any two runs at any step; absent: one run.
 std::optional<double> largest_difference(const std::vector<Steps>& runs);

@@ -183,6 +183,35 @@ TEST_CASE("a loss that is not finite fails in every tier, equal bits or not") {
   }
 }
 
+// The candidate itself is fine, and so is each tier's check of it; one of its repeats is not.
+TEST_CASE("a repeat of the candidate that is not finite or has no gradients fails every tier") {
+  const auto four_runs = [](const Steps& last) {
+    Report report = report_of({trained_point("full")});
+    const std::string key = point_key(report.points[0].identity);
+    for (const Steps& steps : {steps_of(kLosses), steps_of(kLosses), last}) {
+      report.repeats.push_back({key, "full", PointStatus::kOk, "", steps});
+    }
+    return report;
+  };
+  const Report reference = four_runs(steps_of(kLosses));
+  Steps without_gradients = steps_of(kLosses);
+  without_gradients[2].gradient_norm_bits = "0x0000000000000000";
+  GateSettings threshold;
+  threshold.max_loss_difference = 0.5;
+  for (const GateSettings& settings : {tier(LossTier::kBitwise), tier(LossTier::kEnvelope),
+                                       tier(LossTier::kEquivalence), threshold}) {
+    CHECK(gate(four_runs(steps_of(kLosses)), reference, settings).verdict == GateVerdict::kPass);
+    const GateRecord broken =
+        gate(four_runs(steps_of({5, 4, std::nanf(""), 2})), reference, settings);
+    CHECK(broken.verdict == GateVerdict::kFail);
+    CHECK(check_of(broken, "loss_finite").first_different_step == 2);
+    CHECK_THAT(check_of(broken, "loss_finite").reason, Catch::Contains("step 2 in repeat 3"));
+    const GateRecord dead = gate(four_runs(without_gradients), reference, settings);
+    CHECK(dead.verdict == GateVerdict::kFail);
+    CHECK_THAT(check_of(dead, "gradients").reason, Catch::Contains("step 2 in repeat 3"));
+  }
+}
+
 TEST_CASE("a reference whose loss is not finite decides nothing, and its record says so") {
   const LossArm broken = arm_of({{5, std::nanf("")}, {5, 4}, {5, 4}, {5, 4}});
   const LossArm fine = arm_of({{5, 4}, {5, 4}, {5, 4}, {5, 4}});
