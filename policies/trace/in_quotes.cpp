@@ -23,6 +23,21 @@ void append_escaped(std::string& result, char letter) {
   }
 }
 
+bool is_inside_character(char letter) {  // of UTF-8: no first byte
+  return (static_cast<unsigned char>(letter) & 0xC0U) == 0x80U;
+}
+
+// `text` up to `end`, without the part of a character.
+std::string_view head(std::string_view text, std::size_t end) {
+  while (end > 0 && is_inside_character(text[end])) --end;
+  return text.substr(0, end);
+}
+
+std::string_view tail(std::string_view text, std::size_t start) {
+  while (start < text.size() && is_inside_character(text[start])) ++start;
+  return text.substr(start);
+}
+
 }  // namespace
 
 std::string in_quotes(std::string_view text) {
@@ -30,6 +45,22 @@ std::string in_quotes(std::string_view text) {
   for (const char letter : text.substr(0, kLongest)) append_escaped(result, letter);
   if (text.size() > kLongest) result += "...";
   result += '\'';
+  return result;
+}
+
+std::string on_one_line(std::string_view text, std::size_t longest) {
+  std::string result;
+  const auto append = [&result](std::string_view part) {
+    for (const char letter : part) append_escaped(result, letter);
+  };
+  if (text.size() <= longest) {
+    append(text);
+    return result;
+  }
+  const std::size_t half = longest / 2;
+  append(head(text, longest - half));
+  result += "...";
+  append(tail(text, text.size() - half));
   return result;
 }
 

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 
+#include "policies/trace/in_quotes.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
 namespace {
 
+// Keys and values come from the file and may be of any length; a line is to be read.
 constexpr std::size_t kLongestQuote = 60;
+constexpr std::size_t kLongestPath = 100;
+constexpr std::size_t kLongestProblem = 200;
 
 // A value as an error shows it: short, on one line.
 std::string quoted(const Json& value) {
@@ -71,7 +75,7 @@ std::string JsonField::path() const {
   find_steps(*root_, value_, steps);
   std::string path = root_path_;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) path += *step;
-  return path.starts_with('.') ? path.substr(1) : path;
+  return on_one_line(std::string_view(path).substr(path.starts_with('.') ? 1 : 0), kLongestPath);
 }
 
 JsonField JsonField::at(std::string_view key) const {
@@ -104,7 +108,9 @@ void JsonField::require_known_keys(std::initializer_list<std::string_view> known
   require_object();
   for (const auto& [key, value] : value_->items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    fail("unknown key \"" + key + "\"" + did_you_mean(key, std::vector<std::string_view>(known)));
+    const std::string shown = on_one_line(key, kLongestQuote);
+    fail("unknown key \"" + shown + "\"" +
+         did_you_mean(shown, std::vector<std::string_view>(known)));
   }
 }
 
@@ -164,7 +170,8 @@ std::vector<std::string> JsonField::strings() const {
 
 void JsonField::fail(const std::string& problem) const {
   const std::string path = this->path();
-  throw FormatError(path.empty() ? problem : path + ": " + problem);
+  const std::string line = on_one_line(problem, kLongestProblem);
+  throw FormatError(path.empty() ? line : path + ": " + line);
 }
 
 void JsonField::fail_type(std::string_view expected) const {

@@ -2,10 +2,15 @@
 #include <vector>
 
 #include "policies/trace/file.h"
+#include "policies/trace/in_quotes.h"
 #include "policies/trace/json.h"
 
 namespace rematch {
 namespace {
+
+// What the file itself brings into a message may be of any length.
+constexpr std::size_t kLongestReason = 200;
+constexpr std::size_t kLongestKey = 60;
 
 // "line 3, column 14" of a byte position, from 1.
 std::string place(std::string_view text, std::size_t position) {
@@ -27,8 +32,13 @@ std::string reason(const std::exception& error) {
       text = text.substr(colon + 2);
     }
   }
+  constexpr std::string_view kOverflow = "number overflow parsing ";
+  if (text.starts_with(kOverflow)) {
+    return "number " + on_one_line(std::string_view(text).substr(kOverflow.size()), kLongestKey) +
+           " is out of range; allowed is what a double holds, up to 1.79e308";
+  }
   std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
+  return on_one_line(text, kLongestReason);
 }
 
 // Builds the document as the parser reports its parts. The library's own builder lets repeated keys
@@ -125,7 +135,7 @@ class Builder {
     std::sort(keys.begin(), keys.end());
     const auto repeated = std::adjacent_find(keys.begin(), keys.end());
     if (repeated == keys.end()) return;
-    throw FormatError(name_ + ": key \"" + std::string(*repeated) +
+    throw FormatError(name_ + ": key \"" + on_one_line(*repeated, kLongestKey) +
                       "\" stands twice in one object; keep one of them");
   }
 

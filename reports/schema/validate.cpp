@@ -10,6 +10,7 @@
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
+#include "policies/trace/in_quotes.h"
 #include "policies/trace/json.h"
 #include "reports/schema/embedded.h"
 
@@ -22,6 +23,8 @@ using Error = valijson::ValidationResults::Error;
 
 constexpr std::string_view kFileEnding = ".schema.json";
 constexpr std::size_t kLongestQuote = 40;
+constexpr std::size_t kLongestPath = 100;
+constexpr std::size_t kLongestProblem = 200;
 
 Document parsed_schema(std::string_view kind) {
   const std::optional<std::string_view> text = schema_text(kind);
@@ -74,16 +77,14 @@ std::string readable_path(const Error& error, const Document*& value) {
       value = &value->at(name);
     }
   }
-  return path;
+  return on_one_line(path, kLongestPath);
 }
 
 std::string one_line(const Error& error, const Document& document) {
   const Document* value = &document;
   const std::string path = readable_path(error, value);
   std::string line = path.empty() ? "" : path + ": ";
-  line += "found " + quoted(*value) + "; " + error.description;
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  return line;
+  return line + on_one_line("found " + quoted(*value) + "; " + error.description, kLongestProblem);
 }
 
 std::string all_kinds() {
@@ -101,7 +102,8 @@ std::optional<std::string> validate(const Json& json) {
   const std::optional<std::string_view> kind = kind_of(json);
   if (!kind) return "schema: missing or not of the form rematch.KIND/1.0; known are " + all_kinds();
   if (!schema_text(*kind)) {
-    return "schema: no kind 'rematch." + std::string(*kind) + "'; known are " + all_kinds();
+    return "schema: no kind 'rematch." + on_one_line(*kind, kLongestQuote) + "'; known are " +
+           all_kinds();
   }
   const Document schema_document = parsed_schema(*kind);
   valijson::Schema schema;

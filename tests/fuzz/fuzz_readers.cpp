@@ -89,7 +89,13 @@ const std::map<std::string, Use>& readers() {
   std::abort();
 }
 
+// A message shows parts of the file: cut, or a file of 100 MB makes a line of 100 MB.
+constexpr std::size_t kLongestMessage = 1000;
+
 void require_one_line(const std::string& message) {
+  if (message.size() > kLongestMessage) {
+    misbehaved("a message of " + std::to_string(message.size()) + " bytes: " + message);
+  }
   if (message.empty() || message.find('\n') != std::string::npos) {
     misbehaved("a message that is not one line: " + message);
   }

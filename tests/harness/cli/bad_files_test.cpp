@@ -15,6 +15,7 @@ namespace rematch::testing {
 namespace {
 
 constexpr std::size_t kHuge = 100'000'000;
+constexpr std::size_t kLong = 10'000'000;  // of one text; far beyond any line
 
 struct BadFile {
   const char* name;
@@ -51,7 +52,8 @@ std::vector<BadFile> bad_files() {
       {"key twice", replaced(good, "\"seed\":", "\"seed\": 1, \"seed\":"),
        "key \"seed\" stands twice"},
       {"NaN", replaced(good, "\"seed\": 1", "\"seed\": NaN"), "malformed JSON at line"},
-      {"out of range", replaced(good, "\"seed\": 1", "\"seed\": 1e999"), "number overflow"},
+      {"out of range", replaced(good, "\"seed\": 1", "\"seed\": 1e999"),
+       "number '1e999' is out of range"},
       {"larger than a double holds",
        replaced(good, "\"seed\": 1", "\"seed\": 18446744073709551615"), "seed"},
       {"negative", replaced(good, "\"counted_steps\": 10", "\"counted_steps\": -10"),
@@ -132,6 +134,32 @@ TEST_CASE("files of 100 MB that are none of ours are refused, not swallowed") {
     const std::string file = write(scratch, bad.text);
     check_refused("validate " + file, file, bad.message);
     check_refused("gate " + file + " --max-peak-bytes 1GiB", file, bad.message);
+  }
+}
+
+TEST_CASE("a line about a file stays short, however long the file's own texts are") {
+  const ScratchFolder scratch;
+  const std::string good = report_json().dump(1);
+  const std::string long_text(kLong, 'y');
+  const std::string long_key = "\"" + long_text.substr(0, kLong / 2) + "\": 1,";
+  const std::string twice = long_key + long_key;
+  for (const BadFile& bad :
+       {BadFile{"a string without an end", good.substr(0, good.size() - 3) + "\"" + long_text,
+                "malformed JSON"},
+        BadFile{"a long key twice", replaced(good, "\"seed\":", twice + " \"seed\":"),
+                "stands twice"},
+        BadFile{"a long number",
+                replaced(good, "\"seed\": 1", "\"seed\": " + std::string(kLong, '1')),
+                "is out of range"},
+        BadFile{"a long kind", "{\"schema\": \"rematch." + long_text + "/1.0\"}", "schema"},
+        BadFile{"a value under a long key",
+                replaced(good, "\"OMP_NUM_THREADS\": \"2\"", "\"" + long_text + "\": 1"),
+                "environment.variables.y"}}) {
+    CAPTURE(bad.name);
+    const std::string file = write(scratch, bad.text);
+    for (const char* reader : {"validate ", "gate --max-peak-bytes 1GiB ", "render "}) {
+      check_refused(reader + file, file, bad.message);
+    }
   }
 }
 

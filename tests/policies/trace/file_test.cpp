@@ -56,7 +56,7 @@ TEST_CASE("a file that is no JSON is said with line and column") {
       {"{\"a\": 1,\n  \"b\": }", "line 2, column 8"},
       {"{\"a\": 1", "line 1, column 7"},
       {"{} {}", "line 1, column 4"},
-      {"[1e999]", "number overflow"},
+      {"[1e999]", "is out of range"},
       {"[NaN]", "malformed JSON"},
       {"{\"a\": 1, \"b\": 2, \"a\": 3}", "key \"a\" stands twice"},
       {std::string(101, '[') + std::string(101, ']'), "nested deeper than 100"},

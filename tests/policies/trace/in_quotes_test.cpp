@@ -14,5 +14,13 @@ TEST_CASE("what a user typed stays on one line, whatever it holds") {
   CHECK(in_quotes(std::string(500, 'x')) == "'" + std::string(120, 'x') + "...'");
 }
 
+// Of ten bytes five stay at either end; of a character of two bytes both or none.
+TEST_CASE("what a file holds stays on one line, and the end of a long message is kept") {
+  CHECK(on_one_line("a\nb", 10) == "a\\nb");
+  CHECK(on_one_line("0123456789", 10) == "0123456789");
+  CHECK(on_one_line("0123456789a", 10) == "01234...6789a");
+  CHECK(on_one_line("0123\xc3\xb6xxx\xc3\xb6wxyz", 10) == "0123...wxyz");
+}
+
 }  // namespace
 }  // namespace rematch
