@@ -57,21 +57,64 @@ def points(report):
         yield f"{point['policy']}, {point['schedule']}", point
 
 
+def wrong_bits(point):
+    parity = point["parity"]
+    if not parity:
+        return "was held against no reference"
+    bits = [parity[key] for key in ("loss_bits_equal", "gradient_bits_equal", "parameter_hash_equal",
+                                    "generator_hash_equal")]
+    if False in bits:
+        where = parity["first_different_tensor"] or "a tensor without a name"
+        return f"bits differ from {parity['reference']}'s at {where}"
+    if point["status"] != "ok":
+        return None  # compared as far as it got
+    if None in bits:
+        return f"bits were not compared with {parity['reference']}'s"
+    if not parity["every_parameter_has_gradient"]:
+        return f"bits prove nothing: no gradient at {parity['first_parameter_without_gradient']}"
+    return None
+
+
+def wrong_counts(point):
+    effect = point["effect"] or {}
+    if effect.get("counts_equal_prediction"):
+        return None
+    return f"executed other ops than predicted: {effect.get('detail') or 'not counted'}"
+
+
+def wrong_peak(point):
+    memory = point["memory"] or {}
+    measured, predicted = (memory.get(key) for key in ("peak_allocated_bytes",
+                                                       "predicted_peak_allocated_bytes"))
+    if measured is None or predicted is None:
+        return "no peak was measured beside its prediction"
+    off = measured - predicted
+    if abs(off) <= max(PEAK_BYTES, PEAK_RATIO * measured):
+        return None
+    return f"peak {measured} B is off its prediction by {off} B, allowed are 0.1 % or 2 MiB"
+
+
+def point_problems(report, results=("ok",)):
+    """What no stage lets pass, whatever else it looks at: an end that is no result, other bits than
+    the reference's, other ops than the plan's, a peak that is not the predicted one."""
+    problems = []
+    for name, point in points(report):
+        wrong = []
+        if point["status"] == "ok":
+            wrong = [check(point) for check in (wrong_bits, wrong_counts, wrong_peak)]
+        elif point["status"] not in results:
+            wrong = [f"{point['status']}: {point['reason']}"]
+        elif point["parity"]:
+            wrong = [wrong_bits(point)]
+        problems += [f"{name}: {text}" for text in wrong if text]
+    return problems if report["points"] else ["the report has no points"]
+
+
 def judge_bits(report):
     """Every policy gives the bits of its reference, or a reason that is not about bits."""
-    equal, problems = 0, []
-    for name, point in points(report):
-        parity = point["parity"] or {}
-        bits = [parity.get(key) for key in ("loss_bits_equal", "gradient_bits_equal",
-                                            "parameter_hash_equal", "generator_hash_equal")]
-        if point["status"] == "ok" and all(bits) and parity["every_parameter_has_gradient"]:
-            equal += 1
-        elif point["status"] == "ok":
-            where = parity.get("first_different_tensor") or "no proof"
-            problems.append(f"{name}: bits differ from {parity.get('reference')}'s at {where}")
-        else:
-            problems.append(f"{name}: {point['status']}: {point['reason']}")
-    return [f"{equal} of {len(report['points'])} points have the reference's bits"], problems
+    equal = sum(point["status"] == "ok" and not wrong_bits(point) for _, point in points(report))
+    findings = [f"{equal} of {len(report['points'])} points have the reference's bits"]
+    return findings, point_problems(report)
 
 
 def kernel_sum(point, kernel_class):
@@ -84,7 +127,7 @@ def kernel_sum(point, kernel_class):
 def judge_counts(report):
     """Attention forward kernels of 10 steps: 600, and 1200 where the blocks are recomputed."""
     expected = {"none": 600, "full": 1200, "attn_only": 600}
-    findings, problems = [], []
+    findings, problems = [], point_problems(report)
     for name, point in points(report):
         ran = kernel_sum(point, "attention_forward")
         if ran is None:
@@ -96,46 +139,42 @@ def judge_counts(report):
                         f"{kernels['slowdown_ratio'] - 1:.1%}")
         if kernels["invalid"]:
             problems.append(f"{name}: {kernels['invalid']}")
-        elif ran != expected[point["policy"]]:
+        if ran != expected[point["policy"]]:
             problems.append(f"{name}: {expected[point['policy']]} were expected")
     return findings, problems
 
 
 def judge_peaks(report):
-    findings, problems = [], []
+    findings = []
     for name, point in points(report):
-        memory = point["memory"]
-        if point["status"] != "ok" or not memory:
-            problems.append(f"{name}: {point['status']}: {point['reason']}")
-            continue
-        measured, predicted = memory["peak_allocated_bytes"], memory["predicted_peak_allocated_bytes"]
-        off = measured - predicted
-        findings.append(f"{name}: peak {measured} B, predicted {predicted} B, {off / measured:+.3%}")
-        if abs(off) > max(PEAK_BYTES, PEAK_RATIO * measured):
-            problems.append(f"{name}: off by {off} B, allowed are 0.1 % or 2 MiB")
-    return findings, problems
+        memory = point["memory"] or {}
+        measured = memory.get("peak_allocated_bytes")
+        predicted = memory.get("predicted_peak_allocated_bytes")
+        if measured and predicted is not None:
+            findings.append(f"{name}: peak {measured} B, predicted {predicted} B, "
+                            f"{(measured - predicted) / measured:+.3%}")
+    return findings, point_problems(report)
 
 
 def judge_overhead(report):
-    """A figure, not a verdict: the target holds on a CPU."""
-    findings = []
+    """The ratio is a figure, not a verdict: its target holds on a CPU."""
+    findings, problems = [], point_problems(report)
     for name, point in points(report):
         ratio = (point["time"] or {}).get("step_ratio")
         if ratio and point["policy"] != "none":
             low, high = ratio["interval"] or (None, None)
             findings.append(f"{name}: {ratio['ratio']:.3f} of none's step [{low}, {high}]")
-    return findings, [] if findings else ["no ratio was measured"]
+    return findings, problems + ([] if findings else ["no ratio was measured"])
 
 
 def judge_front(report):
-    """Out of memory is a result here; crashes, wrong counts and other bits are not."""
-    findings, problems = [], []
+    """Out of memory is a result here; crashes, wrong counts, other bits and other peaks are not."""
+    findings, problems = [], point_problems(report, results=("ok", "oom"))
     for name, point in points(report):
         memory, time = point["memory"] or {}, point["time"] or {}
         findings.append(f"{name}: {point['status']}, peak {memory.get('peak_allocated_bytes')} B, "
+                        f"predicted {memory.get('predicted_peak_allocated_bytes')} B, "
                         f"step {time.get('step_median_ns')} ns")
-        if point["status"] not in ("ok", "oom"):
-            problems.append(f"{name}: {point['status']}: {point['reason']}")
     if not any(point["status"] == "ok" for _, point in points(report)):
         problems.append("no policy fits")
     return findings, problems

@@ -34,8 +34,10 @@ def typed(*words):
 def point(policy, **changes):
     equal = {"reference": "none", "loss_bits_equal": True, "gradient_bits_equal": True,
              "parameter_hash_equal": True, "generator_hash_equal": True,
-             "every_parameter_has_gradient": True, "first_different_tensor": None}
+             "every_parameter_has_gradient": True, "first_different_tensor": None,
+             "first_parameter_without_gradient": None}
     made = {"policy": policy, "schedule": "on_demand", "status": "ok", "reason": None, "parity": equal,
+            "effect": {"counts_equal_prediction": True, "detail": None},
             "memory": {"peak_allocated_bytes": 1 << 30, "predicted_peak_allocated_bytes": 1 << 30},
             "time": {"step_median_ns": 10, "step_ratio": {"ratio": 1.1, "interval": [1.0, 1.2]}},
             "kernels": {"kernel_count": {"forward": {"attention_forward": 600}, "recompute": {}},
@@ -74,13 +76,55 @@ class JudgeTest(unittest.TestCase):
         findings, problems = stages.judge_bits(report(point("none"), point("full")))
         self.assertEqual(problems, [])
         self.assertIn("2 of 2", findings[0])
-        parity = dict(point("full")["parity"], gradient_bits_equal=False, first_different_tensor="w")
-        _, problems = stages.judge_bits(report(point("full", parity=parity)))
-        self.assertEqual(problems, ["full, on_demand: bits differ from none's at w"])
         _, problems = stages.judge_bits(report(point("full", status="oom", reason="too much")))
         self.assertEqual(problems, ["full, on_demand: oom: too much"])
-        proofless = dict(point("full")["parity"], every_parameter_has_gradient=False)
-        self.assertTrue(stages.judge_bits(report(point("full", parity=proofless)))[1])
+
+    def judged(self, **changes):
+        """What each judge says of none beside a policy that ended in another way: problems by judge."""
+        judges = (stages.judge_bits, stages.judge_counts, stages.judge_peaks, stages.judge_overhead,
+                  stages.judge_front)
+        other = point("attn_only", **changes)
+        return {judge.__name__: judge(report(point("none"), other))[1] for judge in judges}
+
+    def test_every_judge_refuses_other_bits_other_ops_and_other_peaks(self):
+        for name, problems in self.judged().items():
+            self.assertEqual(problems, [], name)
+        equal = point("full")["parity"]
+        peak = {"peak_allocated_bytes": 1 << 30, "predicted_peak_allocated_bytes": 1 << 29}
+        untold = {"peak_allocated_bytes": 1 << 30, "predicted_peak_allocated_bytes": None}
+        for changes, said in (
+                ({"parity": dict(equal, loss_bits_equal=False, first_different_tensor="loss")},
+                 "bits differ from none's at loss"),
+                ({"parity": dict(equal, gradient_bits_equal=False, first_different_tensor="w")},
+                 "bits differ from none's at w"),
+                ({"parity": dict(equal, parameter_hash_equal=False)}, "bits differ from none's"),
+                ({"parity": dict(equal, generator_hash_equal=False)}, "bits differ from none's"),
+                ({"parity": dict(equal, loss_bits_equal=None)}, "bits were not compared"),
+                ({"parity": None}, "was held against no reference"),
+                ({"parity": dict(equal, every_parameter_has_gradient=False,
+                                 first_parameter_without_gradient="w")}, "no gradient at w"),
+                ({"effect": {"counts_equal_prediction": False, "detail": "aten::mm in forward"}},
+                 "executed other ops than predicted: aten::mm in forward"),
+                ({"effect": {"counts_equal_prediction": None, "detail": None}}, "not counted"),
+                ({"effect": None}, "not counted"),
+                ({"memory": peak}, f"off its prediction by {1 << 29} B"),
+                ({"memory": untold}, "no peak was measured beside its prediction"),
+                ({"status": "crash", "reason": "signal 11"}, "crash: signal 11"),
+                ({"status": "invalid", "reason": "not finite"}, "invalid: not finite")):
+            for name, problems in self.judged(**changes).items():
+                with self.subTest(judge=name, said=said):
+                    self.assertEqual(len(problems), 1)
+                    self.assertIn(said, problems[0])
+                    self.assertIn("attn_only, on_demand", problems[0])
+
+    def test_bits_that_differed_before_memory_ran_out_are_no_result(self):
+        parity = dict(point("full")["parity"], loss_bits_equal=False, first_different_tensor="loss")
+        oom = point("full", status="oom", reason="too much", memory=None, time=None, parity=parity)
+        self.assertEqual(stages.judge_front(report(point("none"), oom))[1],
+                         ["full, on_demand: bits differ from none's at loss"])
+
+    def test_a_report_without_points_proves_nothing(self):
+        self.assertIn("the report has no points", stages.judge_bits(report())[1])
 
     def test_counts(self):
         twice = {"forward": {"attention_forward": 600}, "recompute": {"attention_forward": 600}}
@@ -155,6 +199,16 @@ class RunTest(unittest.TestCase):
         result = verify_gpu.run_stage(stage, self.arguments, "source")
         self.assertEqual((result["status"], result["findings"], result["device"]),
                          ("failed", ["found"], "d"))
+
+    def test_a_run_that_ends_with_other_bits_never_passes(self):
+        code = ("import json, sys; json.dump({'environment': {'device': 'd'}, 'points': []}, "
+                f"open('{self.out}/x.report.json', 'w')); sys.exit(3)")
+        stage = stages.Stage("x", "made up", [[sys.executable, "-c", code]],
+                             lambda report: ([], []), (0, 3), gpu=False)
+        verify_gpu.obstacle = lambda stage: None
+        result = verify_gpu.run_stage(stage, self.arguments, "source")
+        self.assertEqual(result["status"], "failed")
+        self.assertIn("bits differ", result["problems"][0])
 
     def test_what_has_passed_with_this_source_is_not_run_again(self):
         path = self.out / "stage.json"
