@@ -18,8 +18,11 @@ struct Rule {
   std::vector<std::string_view> patterns;
 };
 
-// Names as CUDA 12 and 13 builds of PyTorch, cuBLAS, cuDNN, FlashAttention and NCCL use them.
-// nvjet is cuBLAS from 12.8 on; triton_tem_ are template kernels, nearly always matmuls.
+// Names as CUDA 12 and 13 builds of PyTorch, cuBLAS, cuDNN, FlashAttention and NCCL use them, and
+// our own, which begin with rematch_. nvcc's lambdas do not demangle, so what stands among a
+// kernel's template arguments is matched as well. nvjet is cuBLAS from 12.8 on; triton_tem_ are
+// template kernels, nearly always matmuls; jagged_ are elementwise kernels out of a namespace named
+// fbgemm.
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> table = {
       {KernelClass::kCollective,
@@ -38,19 +41,35 @@ const std::vector<Rule>& rules() {
        {"flash_bwd_dq_dk_dv_loop", "FlashAttnBwdSm", "FlashAttentionBackwardSm",
         "sdpa_sm#_flash_bprop", "sdpa_sm#_*_bprop", "fmha_cutlassB_", "fmha_bwd_",
         "attention_kernel_backward_batched_impl"}},
+      {KernelClass::kElementwise, {"jagged_", "rematch_modulate", "rematch_rope", "rematch_silu"}},
       {KernelClass::kMatmul,
        {"^nvjet_", "sm#_xmma_gemm_", "ampere_*gemm", "turing_*gemm", "volta_*gemm",
         "cutlass_#_tensorop", "cutlass_#_wmma", "cutlass_#_simt", "cutlass3x_sm#", "gemv",
         "splitKreduce_kernel", "GemmUniversal", "triton_tem_", "gemm"}},
       {KernelClass::kNorm,
-       {"layer_norm", "rms_norm", "rmsnorm", "RMSNorm", "GammaBetaBackward", "batch_norm"}},
+       {"layer_norm", "rms_norm", "rmsnorm", "RMSNorm", "LayerNorm", "GammaBeta", "batch_norm",
+        "weight_norm", "RowwiseMoments", "ComputeInternalGradients", "FusedParamsCUDAKernel"}},
       {KernelClass::kSoftmaxLoss, {"softmax_warp", "SoftMax", "nll_loss", "cross_entropy"}},
-      {KernelClass::kRandom, {"distribution_elementwise_grid_stride", "fused_dropout"}},
-      {KernelClass::kForeach, {"multi_tensor_apply_kernel"}},
-      {KernelClass::kIndex, {"embedding", "index_", "gather", "scatter"}},
-      {KernelClass::kReduction, {"reduce_kernel", "triton_red_", "triton_per_"}},
+      {KernelClass::kRandom,
+       {"distribution_elementwise_grid_stride", "distribution_binary_elementwise", "fused_dropout",
+        "kernelPointwiseApply", "sampleMultinomial", "rrelu_with_noise"}},
+      {KernelClass::kForeach, {"multi_tensor_apply_kernel", "lpnorm_cleanup", "lpmax_cleanup"}},
+      {KernelClass::kSort,
+       {"RadixSort",     "MergeSort",           "DeviceScan",        "DeviceSelect",
+        "DeviceCompact", "DeviceUnique",        "SortKVInPlace",     "sort_postprocess",
+        "Histogram",     "tensor_kernel_scan_", "gatherTopK",        "computeBlock",
+        "searchsorted",  "calc_block_sums",     "final_scan_kernel", "gatherKthValue",
+        "gatherMedian",  "adjacent_difference", "UniqueAgent",       "transform_vals"}},
+      {KernelClass::kIndex,
+       {"embedding", "EmbeddingBag", "index_", "indexing_", "indexSelect", "indexFunc", "gather",
+        "scatter", "compute_grad_weight", "krn_partial", "compute_cuda_kernel"}},
+      {KernelClass::kReduction,
+       {"reduce_kernel", "DeviceReduce", "DeviceSegmentedReduce", "triton_red_", "triton_per_",
+        "rematch_add_partial_sums"}},
       {KernelClass::kElementwise,
-       {"elementwise_kernel", "direct_copy", "CatArrayBatchedCopy", "FillFunctor", "triton_poi_"}},
+       {"elementwise_kernel", "direct_copy", "CatArrayBatchedCopy", "FillFunctor", "triton_poi_",
+        "triu_tril_kernel", "roll_cuda_kernel", "chunk_cat", "glu_backward_kernel", "static_kernel",
+        "transform_kernel"}},
   };
   return table;
 }
@@ -107,6 +126,7 @@ std::string_view to_string(KernelClass kernel_class) {
                                                                       "softmax_loss",
                                                                       "random",
                                                                       "foreach",
+                                                                      "sort",
                                                                       "index",
                                                                       "reduction",
                                                                       "elementwise",

@@ -18,6 +18,7 @@ enum class KernelClass : std::uint8_t {
   kSoftmaxLoss,
   kRandom,
   kForeach,  // multi-tensor kernels of optimizers and gradient clipping
+  kSort,     // sorts, scans, histograms, the largest k: what a router of experts runs
   kIndex,    // embeddings, gathers, scatters
   kReduction,
   kElementwise,  // and copies that a kernel makes

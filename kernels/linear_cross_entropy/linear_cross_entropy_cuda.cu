@@ -6,7 +6,7 @@ namespace rematch::kernels::cuda {
 namespace {
 
 template <typename T>
-__global__ void add(LogitChunk op) {
+__global__ void rematch_cross_entropy_add_logits(LogitChunk op) {
   using Sum = SumOf<T>;
   const std::int64_t row = blockIdx.x;
   const T* logits = static_cast<const T*>(op.logits) + row * op.width;
@@ -31,7 +31,7 @@ __global__ void add(LogitChunk op) {
 }
 
 template <typename T>
-__global__ void differentiate(LogitChunkBackward op) {
+__global__ void rematch_cross_entropy_differentiate_logits(LogitChunkBackward op) {
   using Sum = SumOf<T>;
   const std::int64_t row = blockIdx.x;
   T* logits = static_cast<T*>(op.logits) + row * op.width;
@@ -51,7 +51,7 @@ int add_logits(const LogitChunk& op, void* stream) {
   with_type(op.element, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     const auto on = static_cast<cudaStream_t>(stream);
-    add<T><<<static_cast<unsigned>(op.rows), kThreads, 0, on>>>(op);
+    rematch_cross_entropy_add_logits<T><<<static_cast<unsigned>(op.rows), kThreads, 0, on>>>(op);
   });
   return cudaGetLastError();
 }
@@ -61,7 +61,8 @@ int differentiate_logits(const LogitChunkBackward& op, void* stream) {
   with_type(op.element, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     const auto on = static_cast<cudaStream_t>(stream);
-    differentiate<T><<<static_cast<unsigned>(op.rows), kThreads, 0, on>>>(op);
+    rematch_cross_entropy_differentiate_logits<T>
+        <<<static_cast<unsigned>(op.rows), kThreads, 0, on>>>(op);
   });
   return cudaGetLastError();
 }

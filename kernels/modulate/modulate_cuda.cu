@@ -8,7 +8,7 @@ namespace {
 
 // T is x's type, U out's.
 template <typename T, typename U>
-__global__ void forward(Modulate op) {
+__global__ void rematch_modulate_forward(Modulate op) {
   const std::int64_t batch = blockIdx.x / op.rows;
   const T* x = static_cast<const T*>(op.x) + blockIdx.x * op.width;
   const T* shift = static_cast<const T*>(op.shift) + batch * op.shift_stride;
@@ -20,7 +20,7 @@ __global__ void forward(Modulate op) {
 }
 
 template <typename T, typename U>
-__global__ void backward(ModulateBackward op, std::int64_t blocks_in_batch) {
+__global__ void rematch_modulate_backward(ModulateBackward op, std::int64_t blocks_in_batch) {
   using Sum = SumOf<T>;
   const Modulate& shape = op.forward;
   const std::int64_t batch = blockIdx.x / blocks_in_batch;
@@ -51,10 +51,10 @@ void add_sums(const ModulateBackward& op, cudaStream_t stream) {
   const dim3 grid(blocks_for(shape.width), static_cast<unsigned>(shape.batch));
   const auto* shift_partial = static_cast<const SumOf<T>*>(op.partial);
   const auto* scale_partial = shift_partial + shape.batch * blocks_in_batch * shape.width;
-  add_partial_sums<T><<<grid, kThreads, 0, stream>>>(shift_partial, blocks_in_batch, shape.width,
-                                                     static_cast<T*>(op.grad_shift));
-  add_partial_sums<T><<<grid, kThreads, 0, stream>>>(scale_partial, blocks_in_batch, shape.width,
-                                                     static_cast<T*>(op.grad_scale));
+  rematch_add_partial_sums<T><<<grid, kThreads, 0, stream>>>(
+      shift_partial, blocks_in_batch, shape.width, static_cast<T*>(op.grad_shift));
+  rematch_add_partial_sums<T><<<grid, kThreads, 0, stream>>>(
+      scale_partial, blocks_in_batch, shape.width, static_cast<T*>(op.grad_scale));
 }
 
 // Calls f with null pointers of x's and out's types.
@@ -74,7 +74,8 @@ int modulate(const Modulate& op, void* stream) {
   with_types(op, [&](auto* x, auto* out) {
     using T = std::remove_pointer_t<decltype(x)>;
     using U = std::remove_pointer_t<decltype(out)>;
-    forward<T, U><<<num_rows, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(op);
+    rematch_modulate_forward<T, U>
+        <<<num_rows, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(op);
   });
   return cudaGetLastError();
 }
@@ -86,7 +87,8 @@ int modulate_backward(const ModulateBackward& op, void* stream) {
     using T = std::remove_pointer_t<decltype(x)>;
     using U = std::remove_pointer_t<decltype(out)>;
     const auto on = static_cast<cudaStream_t>(stream);
-    backward<T, U><<<num_blocks, kThreads, 0, on>>>(op, num_row_blocks(op.forward.rows));
+    rematch_modulate_backward<T, U>
+        <<<num_blocks, kThreads, 0, on>>>(op, num_row_blocks(op.forward.rows));
     add_sums<T>(op, on);
   });
   return cudaGetLastError();

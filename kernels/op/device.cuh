@@ -1,5 +1,6 @@
 // What the CUDA kernels of fused ops share: elements as sums, and sums over a block of threads.
-// Sums are made in a fixed order, so that bits repeat.
+// Sums are made in a fixed order, so that bits repeat. A kernel's name begins with rematch_ and
+// says what it does: activity records know nothing else of it, and kernel classes go by it.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -59,8 +60,8 @@ __device__ Sum block_sum(Sum value) {
 
 // sums[set][column] = partial[set][0][column] + partial[set][1][column] + ..., as T.
 template <typename T>
-__global__ void add_partial_sums(const SumOf<T>* partial, std::int64_t num_blocks,
-                                 std::int64_t width, T* sums) {
+__global__ void rematch_add_partial_sums(const SumOf<T>* partial, std::int64_t num_blocks,
+                                         std::int64_t width, T* sums) {
   const std::int64_t column = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (column >= width) return;
   const std::int64_t set = blockIdx.y;

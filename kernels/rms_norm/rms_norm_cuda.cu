@@ -12,7 +12,7 @@ __device__ Sum reciprocal_rms(Sum square_sum, const RmsNorm& op) {
 }
 
 template <typename T>
-__global__ void forward(RmsNorm op) {
+__global__ void rematch_rms_norm_forward(RmsNorm op) {
   using Sum = SumOf<T>;
   const T* x = static_cast<const T*>(op.x) + blockIdx.x * op.x_stride;
   const T* weight = static_cast<const T*>(op.weight);
@@ -31,7 +31,7 @@ __global__ void forward(RmsNorm op) {
 
 // As the CPU's: grad_x = r grad_y w - x r^3 mean(grad_y w x), grad_weight sums grad_y x r.
 template <typename T>
-__global__ void backward(RmsNormBackward op) {
+__global__ void rematch_rms_norm_backward(RmsNormBackward op) {
   using Sum = SumOf<T>;
   const RmsNorm& shape = op.forward;
   const T* weight = static_cast<const T*>(shape.weight);
@@ -69,7 +69,7 @@ __global__ void backward(RmsNormBackward op) {
 int rms_norm(const RmsNorm& op, void* stream) {
   with_type(op.element, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    forward<T>
+    rematch_rms_norm_forward<T>
         <<<static_cast<unsigned>(op.rows), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(op);
   });
   return cudaGetLastError();
@@ -80,9 +80,9 @@ int rms_norm_backward(const RmsNormBackward& op, void* stream) {
     using T = std::remove_pointer_t<decltype(type)>;
     const auto on = static_cast<cudaStream_t>(stream);
     const auto num_blocks = static_cast<unsigned>(num_row_blocks(op.forward.rows));
-    backward<T><<<num_blocks, kThreads, 0, on>>>(op);
+    rematch_rms_norm_backward<T><<<num_blocks, kThreads, 0, on>>>(op);
     if (op.partial == nullptr) return;
-    add_partial_sums<T><<<blocks_for(op.forward.width), kThreads, 0, on>>>(
+    rematch_add_partial_sums<T><<<blocks_for(op.forward.width), kThreads, 0, on>>>(
         static_cast<const SumOf<T>*>(op.partial), num_blocks, op.forward.width,
         static_cast<T*>(op.grad_weight));
   });

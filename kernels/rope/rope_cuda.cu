@@ -6,7 +6,7 @@ namespace rematch::kernels::cuda {
 namespace {
 
 template <typename T>
-__global__ void turn(Rope op) {
+__global__ void rematch_rope_turn(Rope op) {
   using Sum = SumOf<T>;
   const std::int64_t index = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (index >= op.batch * op.tokens * op.heads * op.pairs) return;
@@ -33,7 +33,7 @@ int rope(const Rope& op, void* stream) {
   if (size == 0) return cudaSuccess;
   with_type(op.element, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    turn<T><<<blocks_for(size), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(op);
+    rematch_rope_turn<T><<<blocks_for(size), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(op);
   });
   return cudaGetLastError();
 }

@@ -11,7 +11,7 @@ __device__ Sum sigmoid(Sum x) {
 }
 
 template <typename T>
-__global__ void forward(SiluMul op) {
+__global__ void rematch_silu_mul_forward(SiluMul op) {
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= op.size) return;
   const SumOf<T> gate = load(static_cast<const T*>(op.gate) + i);
@@ -21,7 +21,7 @@ __global__ void forward(SiluMul op) {
 
 // With s = sigmoid(gate): silu' = s (1 + gate (1 - s)).
 template <typename T>
-__global__ void backward(SiluMulBackward op) {
+__global__ void rematch_silu_mul_backward(SiluMulBackward op) {
   using Sum = SumOf<T>;
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= op.size) return;
@@ -39,7 +39,8 @@ int silu_mul(const SiluMul& op, void* stream) {
   if (op.size == 0) return cudaSuccess;
   with_type(op.element, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    forward<T><<<blocks_for(op.size), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(op);
+    rematch_silu_mul_forward<T>
+        <<<blocks_for(op.size), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(op);
   });
   return cudaGetLastError();
 }
@@ -48,7 +49,8 @@ int silu_mul_backward(const SiluMulBackward& op, void* stream) {
   if (op.size == 0) return cudaSuccess;
   with_type(op.element, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    backward<T><<<blocks_for(op.size), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(op);
+    rematch_silu_mul_backward<T>
+        <<<blocks_for(op.size), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(op);
   });
   return cudaGetLastError();
 }
