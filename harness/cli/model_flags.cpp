@@ -113,6 +113,17 @@ ModelSpec ModelFlags::spec_at(std::int64_t value) const {
   return spec_with(std::move(overrides));
 }
 
+ModelSpec ModelFlags::spec_with_layers(std::int64_t layers) const {
+  const std::int64_t all = spec().dimensions.at("layers");
+  if (layers >= all) {
+    throw UsageError("--measure-layers " + std::to_string(layers) + " is not fewer than the " +
+                     std::to_string(all) + " layers of " + model_ + "; leave it out");
+  }
+  std::map<std::string, std::int64_t> overrides = dimensions_;
+  overrides["layers"] = layers;
+  return spec_with(std::move(overrides));
+}
+
 ModelSpec ModelFlags::spec_with(std::map<std::string, std::int64_t> overrides) const {
   if (model_.empty()) throw UsageError("no model given; rematch list shows them");
   if (ops_ != "eager" && ops_ != "fused") {

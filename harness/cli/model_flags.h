@@ -31,6 +31,8 @@ class ModelFlags {
   // Of --batch or --tokens; nothing if each was given as a number, or not at all.
   const std::optional<DimensionRange>& range() const { return range_; }
   ModelSpec spec_at(std::int64_t value) const;  // of the range's dimension
+  // The same model with fewer layers. Throws UsageError if it does not have more.
+  ModelSpec spec_with_layers(std::int64_t layers) const;
 
  private:
   std::string model_;

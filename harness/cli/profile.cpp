@@ -6,6 +6,7 @@
 #include "harness/cli/no_libtorch.h"
 #include "harness/cli/output.h"
 #include "harness/cli/require.h"
+#include "policies/predict/project_profile.h"
 #include "policies/predict/roofline.h"
 #include "policies/trace/json.h"
 #include "policies/trace/profile_json.h"
@@ -21,6 +22,7 @@ namespace {
 
 constexpr int kMostSteps = 1'000'000;
 constexpr int kMostThreads = 4096;
+constexpr int kMostLayers = 10'000;
 
 struct Flags {
   explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
@@ -30,6 +32,10 @@ struct Flags {
                    "cpu: measured here; h100, h200, l40s, a100: computed from the data sheet");
     app.add_option("--steps", num_steps, "Steps that medians are over")
         ->check(CLI::Range(1, kMostSteps));
+    app.add_option("--measure-layers", measured_layers,
+                   "Run a model of so many layers only, and give each of the model's layers the "
+                   "times of a measured one; not fewer than show every kind of layer")
+        ->check(CLI::Range(1, kMostLayers));
     app.add_option("--optimizer", optimizer, "adamw, adamw(learning_rate=3e-4) or none");
     app.add_option("--threads", num_threads, "Of LibTorch; its own choice if not given")
         ->check(CLI::Range(1, kMostThreads));
@@ -41,11 +47,20 @@ struct Flags {
   std::string trace_file;
   std::string device = "cpu";
   int num_steps = 10;
+  int measured_layers = 0;  // 0: all
   std::string optimizer = "adamw";
   int num_threads = 0;
   std::string measured_file;
   std::string output;
 };
+
+std::string measured_in_words(const Profile& profile) {
+  std::string words = "measured";
+  if (profile.measured_layers) {
+    words += " on " + std::to_string(*profile.measured_layers) + " layers, the others as these";
+  }
+  return words + ", medians over " + std::to_string(profile.num_steps) + " steps";
+}
 
 void say(const Profile& profile) {
   const bool is_roofline = profile.source == ProfileSource::kRoofline;
@@ -54,9 +69,8 @@ void say(const Profile& profile) {
       profile.model.c_str(), profile.device.c_str(), format_duration(profile.step_time()).c_str(),
       format_duration(profile.forward_time()).c_str(),
       format_duration(profile.backward_time()).c_str(), format_duration(profile.optimizer).c_str(),
-      is_roofline
-          ? "roofline: the data sheet's peak rates, a lower bound"
-          : ("measured, medians over " + std::to_string(profile.num_steps) + " steps").c_str());
+      is_roofline ? "roofline: the data sheet's peak rates, a lower bound"
+                  : measured_in_words(profile).c_str());
 }
 
 void say_error(const Profile& roofline, const Profile& measured) {
@@ -74,7 +88,11 @@ Profile measure(const Flags& flags, const Trace& trace) {
   TrainingSettings settings;
   settings.model = flags.model.spec();
   settings.optimizer = parse_optimizer(flags.optimizer);
-  return profile_on_cpu(trace, settings, flags.num_steps);
+  if (flags.measured_layers == 0) return profile_on_cpu(trace, settings, flags.num_steps);
+  settings.model = flags.model.spec_with_layers(flags.measured_layers);
+  const Trace few = record_trace(settings.model);
+  return require(project_profile(profile_on_cpu(few, settings, flags.num_steps), few, trace,
+                                 flags.measured_layers));
 #else
   static_cast<void>(flags);
   static_cast<void>(trace);
@@ -96,6 +114,10 @@ ExitCode profile(const Flags& flags) {
     throw UsageError(
         "--trace cannot be measured: steps are run from the model itself; give --model, or "
         "--device h100 for a roofline");
+  }
+  if (!is_measured && flags.measured_layers > 0) {
+    throw UsageError(
+        "--measure-layers is for a device that is measured; a roofline is of all layers");
   }
   if (is_measured && !flags.measured_file.empty()) {
     throw UsageError("--against holds a roofline against a measured profile; give --device h100");
@@ -122,6 +144,8 @@ void add_profile(CLI::App& app, Action& action) {
   command->footer(
       "Examples:\n"
       "  rematch profile --model llama_small --steps 20 -o llama.profile.json\n"
+      "  rematch profile --model llama3_8b --tokens 512 --measure-layers 2 -o "
+      "llama3_8b.profile.json\n"
       "  rematch profile --model llama3_8b --tokens 8192 --device h100 -o h100.profile.json\n"
       "  rematch profile --trace llama.trace.json --device l40s --against measured.profile.json");
   command->callback([&action, flags] { action = [flags] { return profile(*flags); }; });

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "policies/trace/segments.h"
+#include "policies/trace/typed_stretches.h"
 
 namespace rematch {
 namespace {
@@ -16,38 +16,6 @@ Duration median(std::vector<Duration> times) {
   std::nth_element(times.begin(), middle, times.end());
   if (times.size() % 2 == 1) return *middle;
   return (*std::max_element(times.begin(), middle) + *middle) / 2;
-}
-
-// Ops [first, first + length) of a pass do what other stretches of the same type do.
-struct TypedStretch {
-  int type = 0;
-  std::size_t first = 0;
-  std::size_t length = 0;
-};
-
-std::vector<TypedStretch> forward_stretches(const SegmentedTrace& segmented) {
-  std::vector<TypedStretch> stretches;
-  std::size_t first = 0;
-  for (const Segment& segment : segmented.segments) {
-    const auto length = segmented.types[static_cast<std::size_t>(segment.type)].ops.size();
-    stretches.push_back({segment.type, first, length});
-    first += length;
-  }
-  return stretches;
-}
-
-std::vector<TypedStretch> backward_stretches(const SegmentedTrace& segmented) {
-  std::vector<TypedStretch> stretches;
-  std::size_t first = 0;
-  for (const BackwardRun& run : segmented.backward) {
-    const auto& events = segmented.backward_types[static_cast<std::size_t>(run.type)];
-    const auto length = static_cast<std::size_t>(std::count_if(
-        events.begin(), events.end(),
-        [](const BackwardEvent& event) { return event.kind == BackwardEvent::Kind::kOp; }));
-    stretches.push_back({run.type, first, length});
-    first += length;
-  }
-  return stretches;
 }
 
 std::size_t num_ops(const std::vector<TypedStretch>& stretches) {

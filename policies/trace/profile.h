@@ -27,7 +27,9 @@ struct Profile {
   std::string trace_sha256;  // of the trace whose ops these are
   std::string device;        // "cpu", "h100"
   ProfileSource source = ProfileSource::kMeasured;
-  int num_steps = 0;               // that were measured; 0 for a roofline
+  int num_steps = 0;  // that were measured; 0 for a roofline
+  // Times come from a model of so many layers (project_profile.h); nothing: from the whole one.
+  std::optional<int> measured_layers;
   std::vector<Duration> forward;   // by OpId; a recompute of the op takes as long
   std::vector<Duration> backward;  // by op of backward: the k-th event of kind kOp
   Duration optimizer{};

@@ -140,21 +140,23 @@ ProfileSource source_from_json(const JsonField& field) {
 Json profile_to_json(const Profile& profile, const Trace& trace) {
   if (const auto problem = profile_problem(profile, trace)) throw std::invalid_argument(*problem);
   const SegmentedTrace segmented = cut_into_segments(trace);
-  return {{"schema", kSchema},
-          {"model", profile.model},
-          {"dimensions", profile.dimensions},
-          {"dtype", profile.dtype},
-          {"trace_sha256", profile.trace_sha256},
-          {"device", profile.device},
-          {"source", to_string(profile.source)},
-          {"num_steps", profile.num_steps},
-          {"optimizer_ns", profile.optimizer.count()},
-          {"forward_between_ops_ns", profile.forward_between_ops.count()},
-          {"backward_between_ops_ns", profile.backward_between_ops.count()},
-          {"forward",
-           pass_to_json({profile.forward, profile.forward_temporary}, forward_lengths(segmented))},
-          {"backward", pass_to_json({profile.backward, profile.backward_temporary},
-                                    backward_lengths(segmented))}};
+  Json json = {{"schema", kSchema},
+               {"model", profile.model},
+               {"dimensions", profile.dimensions},
+               {"dtype", profile.dtype},
+               {"trace_sha256", profile.trace_sha256},
+               {"device", profile.device},
+               {"source", to_string(profile.source)},
+               {"num_steps", profile.num_steps},
+               {"optimizer_ns", profile.optimizer.count()},
+               {"forward_between_ops_ns", profile.forward_between_ops.count()},
+               {"backward_between_ops_ns", profile.backward_between_ops.count()},
+               {"forward", pass_to_json({profile.forward, profile.forward_temporary},
+                                        forward_lengths(segmented))},
+               {"backward", pass_to_json({profile.backward, profile.backward_temporary},
+                                         backward_lengths(segmented))}};
+  if (profile.measured_layers) json["measured_layers"] = *profile.measured_layers;
+  return json;
 }
 
 Profile profile_from_json(const Json& json) {
@@ -175,6 +177,8 @@ Profile profile_from_json(const Json& json) {
   profile.device = root.at("device").string();
   profile.source = source_from_json(root.at("source"));
   profile.num_steps = root.at("num_steps").integer32(0);
+  if (const auto layers = root.find("measured_layers"))
+    profile.measured_layers = layers->integer32(1);
   profile.optimizer = duration("optimizer_ns");
   profile.forward_between_ops = duration("forward_between_ops_ns");
   profile.backward_between_ops = duration("backward_between_ops_ns");

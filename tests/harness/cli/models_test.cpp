@@ -397,6 +397,28 @@ TEST_CASE("a profile is measured, searched, and a point of the front is run as p
   check_usage_error("search " + kTinyDit + "--profile " + profile, "rematch profile");
 }
 
+TEST_CASE("a profile measured on a few layers is one of the whole model") {
+  const ScratchFolder scratch;
+  const std::string profile = scratch.file("profile.json");
+  const std::string six_layers =
+      "--model llama_small --layers 6 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 16 --batch "
+      "1 ";
+  const Outcome profiled =
+      rematch("profile " + six_layers + "--measure-layers 2 --steps 2 -o " + profile);
+  CAPTURE(profiled.err);
+  REQUIRE(profiled.code == 0);
+  CHECK_THAT(profiled.err, Catch::Contains("measured on 2 layers, the others as these"));
+  CHECK(read_json_file(profile)["measured_layers"] == 2);
+  CHECK(rematch("validate " + profile).code == 0);
+  CHECK(rematch("search " + six_layers + "--points 2 --profile " + profile).code == 0);
+  check_usage_error("profile " + six_layers + "--measure-layers 6",
+                    "is not fewer than the 6 layers");
+  check_usage_error("profile " + six_layers + "--measure-layers 0", "not in range");
+  check_usage_error("profile " + six_layers + "--measure-layers 2 --device h100",
+                    "a roofline is of");
+  check_usage_error("profile --model deepseek_small --measure-layers 1", "measure more than 1");
+}
+
 TEST_CASE("a budget is met, or refused with the lowest peak and exit code 3") {
   const Outcome met =
       rematch("search " + kTinyLlama + "--device l40s --max-slowdown 20% --json --baselines full");

@@ -9,6 +9,8 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/predict/order.h"
+#include "policies/predict/project_profile.h"
+#include "policies/predict/roofline.h"
 #include "policies/predict/step.h"
 #include "reports/record/holder.h"
 #include "tests/support/catch.h"
@@ -178,6 +180,38 @@ bool is_chosen(std::size_t policy_index, std::size_t case_index) {
   constexpr std::size_t kShare = 8;
   const bool all = testing::num_seeds(1) > 1;
   return all || (policy_index + case_index) % kShare == 0;
+}
+
+// A roofline's times follow from the ops alone, so those of few layers, projected, are those of
+// many.
+TEST_CASE("a profile of few layers projects to the model's own, op by op") {
+  install_counting_allocators();
+  struct Sizes {
+    const char* model;
+    int few;
+    int many;
+  };
+  for (const auto& [model, few_layers, many_layers] : {Sizes{"llama_small", 3, 9},
+                                                       {"wan_small", 3, 8},
+                                                       {"ltx_small", 3, 7},
+                                                       {"moe_small", 4, 8},
+                                                       {"deepseek_small", 4, 9}}) {
+    CAPTURE(model);
+    const auto trace_of = [&](int layers) {
+      return Engine(std::get<ModelSpec>(make_spec(model, {{"layers", layers}}, "float32"))).trace();
+    };
+    const Trace few = trace_of(few_layers);
+    const Trace many = trace_of(many_layers);
+    const DeviceSheet& sheet = *find_device_sheet("h100");
+    auto result = project_profile(roofline_profile(few, sheet), few, many, few_layers);
+    if (const auto* rejected = std::get_if<Rejected>(&result)) FAIL(rejected->message);
+    const Profile projected = std::get<Profile>(std::move(result));
+    CHECK_FALSE(profile_problem(projected, many).has_value());
+    const Profile own = roofline_profile(many, sheet);
+    CHECK(projected.forward == own.forward);
+    CHECK(projected.backward == own.backward);
+    CHECK(std::abs((projected.optimizer - own.optimizer).count()) <= many_layers);  // rounding
+  }
 }
 
 TEST_CASE("every policy's step is the engine's, byte for byte at every op boundary") {
