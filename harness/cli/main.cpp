@@ -93,8 +93,7 @@ int run_action(const Action& action) {
   } catch (const FileError& error) {
     return fail(ExitCode::kToolError, error.what());
   } catch (const Interrupted& error) {
-    std::fprintf(stderr,
-                 "rematch: interrupted; finished points are kept, the same command goes on\n");
+    std::fprintf(stderr, "rematch: interrupted; %s\n", error.what_remains.c_str());
     return static_cast<int>(ExitCode::kFirstSignal) + error.signal;
   } catch (const std::exception& error) {
     return fail(ExitCode::kToolError, one_line(error.what()));

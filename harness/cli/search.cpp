@@ -58,17 +58,24 @@ SearchSpace space_of(const SearchFlags& flags) {
   return space;
 }
 
-// Those that the model can have; of those that the user named, all.
-std::vector<Plan> baseline_plans(const SearchFlags& flags, const Trace& trace,
-                                 const Profile& profile) {
-  if (!flags.baselines.empty()) return require(resolve_baselines(flags.baselines, trace, profile));
+// Those that the model can have. Of an interrupted search, those that there was time for.
+std::vector<Plan> known_baselines(const Trace& trace, const Profile& profile) {
   std::vector<Plan> plans;
   for (const Policy& policy : require(parse_policies(kKnownPolicies))) {
+    if (InterruptGuard::signal()) return plans;
     auto plan = resolve(policy, trace, NoEffect::kAllow);
     if (auto* resolved = std::get_if<Plan>(&plan)) plans.push_back(std::move(*resolved));
   }
+  if (InterruptGuard::signal()) return plans;
   for (Plan& plan : planner_baselines(trace, profile)) plans.push_back(std::move(plan));
   return plans;
+}
+
+// All that the user named, before the search: a wrong name is not to be said after it.
+std::vector<Plan> named_baselines(const SearchFlags& flags, const Trace& trace,
+                                  const Profile& profile) {
+  if (flags.baselines.empty()) return {};
+  return require(resolve_baselines(flags.baselines, trace, profile));
 }
 
 // parse_bytes() takes a bare number as bytes; a budget that means GiB and says so nowhere is not to
@@ -100,18 +107,9 @@ void write_front(const SearchFlags& flags, const FrontRecord& record) {
   if (!flags.output.empty()) write_output(flags.output, front_to_json(record));
 }
 
-// Interrupted, it still finds a front, and says that it is not complete.
-FrontRecord find_front(const SearchFlags& flags, FrontRecord record, FrontSearch& found,
-                       const std::vector<Plan>& baselines) {
-  record.front = found.front(static_cast<std::size_t>(flags.num_points), baselines);
-  record.answer = answer_of(found, record);
-  return record;
-}
-
-void say_no_plan_fits(const FrontRecord& record, FrontSearch& found) {
+void say_no_plan_fits(Bytes budget, const FrontPoint& lowest) {
   std::fprintf(stderr, "rematch: no plan fits %s; the lowest peak is %s\n",
-               format_bytes(*record.budget).c_str(),
-               format_bytes(found.lowest().figures.peak).c_str());
+               format_bytes(budget).c_str(), format_bytes(lowest.figures.peak).c_str());
 }
 
 ExitCode verdict_of(const SearchFlags& flags, const Front& front) {
@@ -135,7 +133,12 @@ void print_front(const SearchFlags& flags, const FrontRecord& record) {
   record.front.is_complete = false;
   write_front(flags, record);
   print_front(flags, record);
-  throw Interrupted(signal);
+  std::string remains = "the front above is what was found by then";
+  if (!flags.output.empty()) {
+    remains = "what was found by then is in " + flags.output;
+    if (flags.num_measured != 0) remains += "; finished points are kept, the same command goes on";
+  }
+  throw Interrupted(signal, std::move(remains));
 }
 
 // Until all is measured the file holds the predicted front, marked as not complete.
@@ -176,6 +179,30 @@ void require_times(const SearchFlags& flags) {
   }
 }
 
+// The record and its search, played to the end or to a signal.
+struct Searched {
+  FrontRecord record;
+  std::optional<FrontPoint> lowest;  // if no plan fits the budget
+};
+
+Searched search_trace(const SearchFlags& flags, const SearchSpace& space, FrontRecord asked) {
+  const Trace trace = obtain_trace(flags.model, flags.trace_file);
+  require_choices(trace);
+  const Profile profile = obtain_profile(flags, trace);
+  if (flags.num_measured != 0) require_times_of_this_device(profile);
+  std::vector<Plan> baselines = named_baselines(flags, trace, profile);
+  FrontRecord record = make_front_record(trace, profile, space.optimizer);
+  record.world = flags.world;
+  record.budget = asked.budget;
+  record.max_slowdown_ratio = asked.max_slowdown_ratio;
+  FrontSearch found(trace, profile, space);
+  if (flags.baselines.empty()) baselines = known_baselines(trace, profile);
+  record.front = found.front(static_cast<std::size_t>(flags.num_points), baselines);
+  record.answer = answer_of(found, record);
+  const bool is_infeasible = record.budget && !record.answer;
+  return {std::move(record), is_infeasible ? std::optional(found.lowest()) : std::nullopt};
+}
+
 ExitCode search(const SearchFlags& flags, const std::vector<std::string>& command) {
   require_times(flags);
   const bool is_measured = flags.num_measured != 0;
@@ -187,25 +214,15 @@ ExitCode search(const SearchFlags& flags, const std::vector<std::string>& comman
   if (!flags.maximize.empty()) return maximize(flags, space);
   FrontRecord asked;
   add_question(flags, asked);
-  const Trace trace = obtain_trace(flags.model, flags.trace_file);
-  require_choices(trace);
-  const Profile profile = obtain_profile(flags, trace);
-  if (is_measured) require_times_of_this_device(profile);
-  const std::vector<Plan> baselines = baseline_plans(flags, trace, profile);
-  FrontRecord record = make_front_record(trace, profile, space.optimizer);
-  record.world = flags.world;
-  record.budget = asked.budget;
-  record.max_slowdown_ratio = asked.max_slowdown_ratio;
   auto guard = std::make_unique<InterruptGuard>();
-  FrontSearch found(trace, profile, space);
-  record = find_front(flags, std::move(record), found, baselines);
+  auto [record, lowest] = search_trace(flags, space, std::move(asked));
   if (const auto signal = InterruptGuard::signal()) end_early(flags, record, *signal);
-  guard.reset();  // the runs have their own
+  if (is_measured) guard.reset();  // the runs have their own
   const ExitCode measured = is_measured ? measure(flags, command, record) : ExitCode::kOk;
   write_front(flags, record);
   print_front(flags, record);
-  if (record.budget && !record.answer) {
-    say_no_plan_fits(record, found);
+  if (lowest) {
+    say_no_plan_fits(*record.budget, *lowest);
     return ExitCode::kGateFailed;
   }
   if (measured != ExitCode::kOk) return measured;
@@ -271,8 +288,8 @@ void add_search(CLI::App& app, Action& action, const std::vector<std::string>& c
       "  rematch search --model llama3_8b --dtype bfloat16 --device h100 --world 8 \\\n"
       "      --maximize tokens_per_second --batch 1:64 --budget 70GiB\n"
       "  rematch run --model wan_small --plan front.json#3\n"
-      "Ctrl-C prints and writes the best front so far, marked as not complete; runs that have\n"
-      "ended are kept beside the front, and the same command goes on.");
+      "Ctrl-C prints and writes the best front so far, marked as not complete; runs of --measure\n"
+      "that have ended are kept beside the front of -o, and the same command goes on.");
   search_command->callback(
       [&action, flags, command] { action = [flags, command] { return search(*flags, command); }; });
 }

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "harness/profile/op_timer.h"
+#include "harness/sweep/interrupt.h"
 #include "policies/trace/measured_profile.h"
 
 namespace rematch {
@@ -83,16 +84,26 @@ std::vector<Profile::Duration> times_of(const std::vector<TimedOp>& timed,
 
 class NoListener final : public StepListener {};
 
+void stop_if_interrupted() {
+  if (const auto signal = InterruptGuard::signal()) {
+    throw Interrupted(*signal, "the ops were not all timed, so there are no times to go by");
+  }
+}
+
 }  // namespace
 
 Profile profile_on_cpu(const Trace& trace, const TrainingSettings& settings, int num_steps) {
   Training training(settings);
   std::int64_t step = 0;
   NoListener warm_up;
-  while (step < kProfileWarmUpSteps) training.step(step++, warm_up);
+  while (step < kProfileWarmUpSteps) {
+    stop_if_interrupted();
+    training.step(step++, warm_up);
+  }
   TimedSteps steps;
   OpTimer timer;
   for (int i = 0; i < num_steps; ++i) {
+    stop_if_interrupted();
     PlainListener plain(steps);
     training.step(step++, plain);
     const OpModeGuard watch(&timer);

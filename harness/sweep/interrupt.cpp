@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include <csignal>
-#include <string>
+#include <utility>
 
 namespace rematch {
 namespace {
@@ -37,8 +37,9 @@ std::optional<int> InterruptGuard::signal() {
   return noted_signal;
 }
 
-Interrupted::Interrupted(int signal_number)
+Interrupted::Interrupted(int signal_number, std::string remains)
     : std::runtime_error("interrupted by signal " + std::to_string(signal_number)),
-      signal(signal_number) {}
+      signal(signal_number),
+      what_remains(std::move(remains)) {}
 
 }  // namespace rematch

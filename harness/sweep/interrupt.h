@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <stdexcept>
+#include <string>
 
 namespace rematch {
 
@@ -18,10 +19,13 @@ class InterruptGuard {
   static std::optional<int> signal();  // the first one noted
 };
 
-// Ends what the user interrupted: carries the signal up to main, which exits with 128 + signal.
+// Ends what the user interrupted: carries the signal up to main, which says what remains of the
+// work and exits with 128 + signal.
 struct Interrupted : std::runtime_error {
-  explicit Interrupted(int signal_number);
+  explicit Interrupted(int signal_number,
+                       std::string remains = "finished points are kept, the same command goes on");
   int signal;
+  std::string what_remains;
 };
 
 }  // namespace rematch

@@ -80,7 +80,9 @@ std::string front_to_text(const FrontRecord& record, TableFormat format, std::si
   text += table(points_grid(record, every_point(front), PlanWords::kLeftOut));
   if (!front.baselines.empty()) text += table(baselines_grid(record));
   text += line("Hypervolume " + format_fixed(front.hypervolume, 4) +
-               ", of all baselines together " + format_fixed(front.baseline_hypervolume, 4));
+               (front.baselines.empty() ? ""
+                                        : ", of all baselines together " +
+                                              format_fixed(front.baseline_hypervolume, 4)));
   if (front.measurement) {
     text += table(measured_grid(front)) + line(measurement_words(*front.measurement)) +
             table(families_grid(*front.measurement));

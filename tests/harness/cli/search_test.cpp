@@ -1,11 +1,13 @@
 // rematch search on stored traces: what no build needs LibTorch for.
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "policies/search/front_json.h"
@@ -111,47 +113,101 @@ TEST_CASE("more ranks hold less each, and the front says how many there are") {
   CHECK(shared["points"][0]["plan"]["trace_sha256"] == alone.at("trace_sha256"));
 }
 
-// Starts a search and sends it a signal after a while. Its exit code; 128 + signal where the signal
-// itself ended it.
-int interrupted_search(const std::string& trace, const std::string& front, int signal_number,
-                       std::chrono::milliseconds after) {
-  const pid_t child = fork();
-  if (child == 0) {
-    if (freopen("/dev/null", "w", stdout) == nullptr) _exit(99);
-    if (freopen("/dev/null", "w", stderr) == nullptr) _exit(99);
-    execl(binary(), binary(), "search", "--trace", trace.c_str(), "--device", "h100", "--points",
+// A search whose trace comes through a pipe, so that a test holds it where it likes.
+class HeldSearch {
+ public:
+  HeldSearch(const ScratchFolder& scratch, const std::string& name)
+      : front(scratch.file(name + ".json")),
+        pipe_(scratch.file(name + ".pipe")),
+        out_(scratch.file(name + ".out")),
+        err_(scratch.file(name + ".err")) {
+    REQUIRE(mkfifo(pipe_.c_str(), S_IRUSR | S_IWUSR) == 0);
+    child_ = fork();
+    if (child_ != 0) return;
+    if (freopen(out_.c_str(), "w", stdout) == nullptr) _exit(99);
+    if (freopen(err_.c_str(), "w", stderr) == nullptr) _exit(99);
+    execl(binary(), binary(), "search", "--trace", pipe_.c_str(), "--device", "h100", "--points",
           "3000", "-o", front.c_str(), static_cast<char*>(nullptr));
     _exit(99);
   }
-  std::this_thread::sleep_for(after);
-  kill(child, signal_number);
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+
+  ~HeldSearch() {
+    if (child_ > 0) end_with(SIGKILL, std::chrono::milliseconds(0));
+  }
+  HeldSearch(const HeldSearch&) = delete;
+  HeldSearch& operator=(const HeldSearch&) = delete;
+
+  // Waits until it notes a signal instead of ending with it.
+  bool is_guarded(int signal_number) const {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (std::chrono::steady_clock::now() < give_up) {
+      const std::string status = text_of("/proc/" + std::to_string(child_) + "/status");
+      const std::size_t caught = status.find("SigCgt:");
+      if (caught != std::string::npos &&
+          (std::stoull(status.substr(caught + 7), nullptr, 16) >> (signal_number - 1) & 1) != 0) {
+        return true;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+  }
+
+  void feed(const Trace& trace) const {
+    std::ofstream pipe(pipe_);
+    pipe << trace_to_json(trace).dump();
+  }
+
+  // Its exit code; 128 + signal where the signal itself ended it.
+  Outcome end_with(int signal_number, std::chrono::milliseconds after) {
+    std::this_thread::sleep_for(after);
+    kill(child_, signal_number);
+    int status = 0;
+    waitpid(child_, &status, 0);
+    child_ = 0;
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text_of(out_),
+            text_of(err_)};
+  }
+
+  std::string front;
+
+ private:
+  std::string pipe_;
+  std::string out_;
+  std::string err_;
+  pid_t child_ = 0;
+};
+
+TEST_CASE("Ctrl-C at any time after the start prints and writes the best front so far") {
+  const ScratchFolder scratch;
+  const Trace trace = toy_llama({.layers = 80, .tokens = 64});
+  for (const int wait : {0, 100, 400}) {
+    CAPTURE(wait);
+    HeldSearch search(scratch, "after" + std::to_string(wait));
+    REQUIRE(search.is_guarded(SIGINT));  // before it has read the trace
+    search.feed(trace);
+    const Outcome outcome = search.end_with(SIGINT, std::chrono::milliseconds(wait));
+    CAPTURE(outcome.out, outcome.err);
+    const FrontRecord record = front_from_json(read_json_file(search.front));
+    CHECK(record.front.points.size() >= 2);
+    CHECK_THAT(outcome.out, Catch::Contains("Verdict: "));
+    // A machine that is fast enough has found all of it.
+    const bool is_stopped = wait == 0 || !record.front.is_complete;
+    CHECK(outcome.code == (is_stopped ? 128 + SIGINT : 0));
+    CHECK(record.front.is_complete == !is_stopped);
+    const std::string stopped = "the search was stopped";
+    CHECK((outcome.out.find(stopped) != std::string::npos) == is_stopped);
+    const std::string remains = "rematch: interrupted; what was found by then is in ";
+    CHECK(outcome.err == (is_stopped ? remains + search.front + "\n" : ""));
+  }
 }
 
-TEST_CASE("Ctrl-C leaves the best front so far, and a kill nothing that is half written") {
+TEST_CASE("a search that is killed leaves nothing that is half written") {
   const ScratchFolder scratch;
-  const std::string file = stored(scratch, toy_llama({.layers = 80, .tokens = 64}), "trace.json");
-  int num_fronts = 0;
-  // Before the search has begun a signal just ends it; afterwards it leaves a front. Sanitizers and
-  // a busy machine make the beginning long.
-  for (int wait = 50; wait <= 25'600 && num_fronts == 0; wait *= 2) {
-    CAPTURE(wait);
-    const std::string front = scratch.file("front" + std::to_string(wait) + ".json");
-    const int code = interrupted_search(file, front, SIGINT, std::chrono::milliseconds(wait));
-    CHECK((code == 0 || code == 128 + SIGINT));
-    if (!std::filesystem::exists(front)) continue;
-    const FrontRecord record = front_from_json(read_json_file(front));
-    CHECK(record.front.is_complete == (code == 0));
-    CHECK(record.front.points.size() >= 2);
-    if (code != 0) ++num_fronts;
-  }
-  CHECK(num_fronts == 1);
-  const std::string killed = scratch.file("killed.json");
-  CHECK(interrupted_search(file, killed, SIGKILL, std::chrono::milliseconds(300)) == 128 + SIGKILL);
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::filesystem::path(killed).parent_path())) {
+  HeldSearch search(scratch, "killed");
+  REQUIRE(search.is_guarded(SIGINT));
+  search.feed(toy_llama({.layers = 80, .tokens = 64}));
+  CHECK(search.end_with(SIGKILL, std::chrono::milliseconds(300)).code == 128 + SIGKILL);
+  for (const auto& entry : std::filesystem::directory_iterator(scratch.path())) {
     CAPTURE(entry.path().string());
     if (entry.path().extension() == ".json") CHECK_NOTHROW(read_json_file(entry.path().string()));
   }
