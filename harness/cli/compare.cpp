@@ -25,8 +25,10 @@ struct Flags {
                    "peak_allocated=1MiB; both floors must be passed");
     app.add_option("--false-alarms", false_alarms,
                    "Chance that any row of two equal reports is called faster or slower: 1%");
-    app.add_option("--fail-on", fail_on,
-                   "Exit with 3 for any of: slower, peak, counts, loss, missing, failed");
+    app.add_option(
+        "--fail-on", fail_on,
+        "Exit with 3 for any of: slower, peak, counts, loss, missing, failed; with 4 where the "
+        "reports cannot tell");
     app.add_flag("--allow-mixed", allow_mixed,
                  "Compare what was measured in different environments; the verdict says how");
     app.add_flag("--json", json, "rematch.compare/1.0 on stdout instead of the table");
@@ -125,21 +127,46 @@ std::map<Metric, Floor> parse_floors(const std::vector<std::string>& thresholds)
   return floors;
 }
 
+// --fail-on asks for what --metric leaves out.
+void require_compared(const CompareSettings& settings) {
+  for (const FailOn what : settings.fail_on) {
+    const std::vector<Metric> metrics = metrics_of(what);
+    const bool is_compared =
+        metrics.empty() || std::any_of(metrics.begin(), metrics.end(), [&](Metric metric) {
+          return std::find(settings.metrics.begin(), settings.metrics.end(), metric) !=
+                 settings.metrics.end();
+        });
+    if (is_compared) continue;
+    throw UsageError("--fail-on " + std::string(to_string(what)) + " is not compared: add " +
+                     std::string(short_name(metrics.front())) + " to --metric, or leave it out");
+  }
+}
+
 CompareSettings settings_of(const Flags& flags) {
   CompareSettings settings;
   if (!flags.metrics.empty()) settings.metrics = parse_metrics(flags.metrics);
   settings.floors = parse_floors(flags.thresholds);
   settings.false_alarm_ratio = parse_percent(flags.false_alarms);
   settings.fail_on = parse_fail_on(flags.fail_on);
+  require_compared(settings);
   return settings;
 }
 
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
 ExitCode exit_code_of(const CompareRecord& record) {
-  if (record.failed_on.empty()) return ExitCode::kOk;
-  std::string found;
-  for (const std::string& what : record.failed_on) found += (found.empty() ? "" : ", ") + what;
-  std::fprintf(stderr, "rematch: fails on %s\n", found.c_str());
-  return ExitCode::kGateFailed;
+  if (!record.failed_on.empty()) {
+    std::fprintf(stderr, "rematch: fails on %s\n", joined(record.failed_on).c_str());
+    return ExitCode::kGateFailed;
+  }
+  const std::vector<std::string> open = undecided(record);
+  if (open.empty()) return ExitCode::kOk;
+  std::fprintf(stderr, "rematch: inconclusive, since not compared: %s\n", joined(open).c_str());
+  return ExitCode::kInconclusive;
 }
 
 ExitCode run(const Flags& flags) {
@@ -185,8 +212,10 @@ void add_compare(CLI::App& app, Action& action) {
       "  rematch compare base.json candidate.json --fail-on slower,peak,counts\n"
       "  rematch compare base.json candidate.json --metric step_time,peak_allocated \\\n"
       "      --threshold step_time=3%+500us,peak_allocated=1MiB --markdown\n"
-      "Exit codes: 0 compared, 2 a file or flag cannot be used, 3 found what --fail-on "
-      "names,\n6 different environments.");
+      "Exit codes: 0 compared, and nothing that --fail-on names, 2 a file or flag cannot be used,\n"
+      "3 found what --fail-on names, 4 inconclusive: what it names was not measured on both "
+      "sides,\n"
+      "or no point is in both reports, 6 different environments.");
   command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
 }
 

@@ -1,7 +1,6 @@
 #include "reports/compare/compare.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 
 #include "reports/compare/environment_difference.h"
@@ -13,9 +12,6 @@
 
 namespace rematch {
 namespace {
-
-constexpr std::array<std::string_view, 6> kFailOnNames = {"slower", "peak",    "counts",
-                                                          "loss",   "missing", "failed"};
 
 // One comparison under way. Reads as its steps, in run().
 class Comparison {
@@ -45,8 +41,6 @@ class Comparison {
   void judge_times();
   void explain_row(std::size_t row);
   void summarize();
-  bool found(FailOn what) const;
-  int rows_with(Metric metric, CompareVerdict verdict) const;
 
   const CompareSettings& settings_;
   MatchedPoints matched_;
@@ -136,40 +130,6 @@ void Comparison::explain_row(std::size_t row) {
   }
 }
 
-int Comparison::rows_with(Metric metric, CompareVerdict verdict) const {
-  const auto verdicts = record_.summary.find(metric);
-  if (verdicts == record_.summary.end()) return 0;
-  const auto rows = verdicts->second.find(verdict);
-  return rows == verdicts->second.end() ? 0 : rows->second;
-}
-
-bool Comparison::found(FailOn what) const {
-  const auto changed = [this](Metric metric) {
-    return rows_with(metric, CompareVerdict::kHigher) + rows_with(metric, CompareVerdict::kLower) +
-               rows_with(metric, CompareVerdict::kDifferent) >
-           0;
-  };
-  switch (what) {
-    case FailOn::kSlower:
-      return rows_with(Metric::kStepTime, CompareVerdict::kSlower) > 0;
-    case FailOn::kPeak:
-      return rows_with(Metric::kPeakAllocated, CompareVerdict::kHigher) > 0 ||
-             rows_with(Metric::kPeakReserved, CompareVerdict::kHigher) > 0;
-    case FailOn::kCounts:
-      return changed(Metric::kExecutedOps) || changed(Metric::kRecomputedOps) ||
-             changed(Metric::kKernelCount);
-    case FailOn::kLoss:
-      return changed(Metric::kLoss);
-    case FailOn::kMissing:
-      return !record_.missing.empty();
-    case FailOn::kFailed:
-      return std::any_of(record_.failed.begin(), record_.failed.end(), [](const auto& point) {
-        return point.candidate_status != PointStatus::kOk;
-      });
-  }
-  return false;
-}
-
 std::string counted(std::size_t count, std::string_view what) {
   return std::to_string(count) + " " + std::string(what);
 }
@@ -189,6 +149,7 @@ std::string sentence_of(const CompareRecord& record) {
   if (!record.missing.empty()) text += "; " + counted(record.missing.size(), "missing");
   if (!record.extra.empty()) text += "; " + counted(record.extra.size(), "extra");
   if (!record.failed.empty()) text += "; " + counted(record.failed.size(), "failed");
+  for (const std::string& what : undecided(record)) text += "; not decided: " + what;
   if (!record.environment_differences.empty()) {
     text += "; measured in different environments: " + describe(record.environment_differences);
   }
@@ -206,22 +167,11 @@ void Comparison::summarize() {
   }
   for (const FailOn what : settings_.fail_on) {
     record_.fail_on.emplace_back(to_string(what));
-    if (found(what)) record_.failed_on.emplace_back(to_string(what));
+    if (is_found(record_, what)) record_.failed_on.emplace_back(to_string(what));
   }
 }
 
 }  // namespace
-
-std::optional<FailOn> fail_on_from_string(std::string_view name) {
-  for (std::size_t index = 0; index < kFailOnNames.size(); ++index) {
-    if (name == kFailOnNames.at(index)) return static_cast<FailOn>(index);
-  }
-  return std::nullopt;
-}
-
-std::string_view to_string(FailOn what) { return kFailOnNames.at(static_cast<std::size_t>(what)); }
-
-std::vector<std::string_view> fail_on_names() { return {kFailOnNames.begin(), kFailOnNames.end()}; }
 
 CompareRecord compare_reports(const Report& base, const std::string& base_file,
                               const Report& candidate, const std::string& candidate_file,

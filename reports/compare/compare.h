@@ -6,9 +6,9 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "reports/compare/fail_on.h"
 #include "reports/record/compare.h"
 #include "reports/record/report.h"
 
@@ -19,11 +19,6 @@ struct Floor {
   double relative_ratio = 0;
   double absolute = 0;  // in the metric's unit
 };
-
-enum class FailOn : std::uint8_t { kSlower, kPeak, kCounts, kLoss, kMissing, kFailed };
-std::optional<FailOn> fail_on_from_string(std::string_view name);
-std::string_view to_string(FailOn what);
-std::vector<std::string_view> fail_on_names();
 
 struct CompareSettings {
   std::vector<Metric> metrics = {kMetrics.begin(), kMetrics.end()};

@@ -108,11 +108,15 @@ void judge_exact(MetricRecord& record, const Floor& floor) {
   record.verdict = difference > 0 ? CompareVerdict::kHigher : CompareVerdict::kLower;
 }
 
-// Bits decide, so it does not matter how a loss is printed.
+// Bits decide, so it does not matter how a loss is printed. What is not finite equals nothing.
 void compare_losses(MetricRecord& record, const PointRecord& base, const PointRecord& candidate,
                     const Floor& floor) {
   const std::size_t steps = std::min(base.steps.size(), candidate.steps.size());
-  if (steps == 0) return;
+  if (steps == 0) {
+    if (!base.steps.empty()) record.base = base.steps.back().loss;
+    if (!candidate.steps.empty()) record.candidate = candidate.steps.back().loss;
+    return;
+  }
   record.base = base.steps[steps - 1].loss;
   record.candidate = candidate.steps[steps - 1].loss;
   record.ratio = ratio_of(record);
@@ -120,12 +124,15 @@ void compare_losses(MetricRecord& record, const PointRecord& base, const PointRe
   for (std::size_t step = 0; step < steps; ++step) {
     const StepRecord& own = candidate.steps[step];
     const StepRecord& other = base.steps[step];
-    if (own.loss_bits == other.loss_bits) continue;
-    if (own.loss && other.loss) {
-      const double difference = std::abs(*own.loss - *other.loss);
-      const double allowed = std::max(floor.absolute, floor.relative_ratio * std::abs(*other.loss));
-      if (allowed > 0 && difference <= allowed) continue;
+    if (!own.loss || !other.loss) {
+      record.verdict = CompareVerdict::kDifferent;
+      record.note = "is not finite at step " + std::to_string(step);
+      return;
     }
+    if (own.loss_bits == other.loss_bits) continue;
+    const double difference = std::abs(*own.loss - *other.loss);
+    const double allowed = std::max(floor.absolute, floor.relative_ratio * std::abs(*other.loss));
+    if (allowed > 0 && difference <= allowed) continue;
     record.verdict = CompareVerdict::kDifferent;
     record.note = "first differs at step " + std::to_string(step);
     return;
@@ -207,9 +214,9 @@ TimeComparison compare_times(const PointRecord& base, const PointRecord& candida
   record.metric = Metric::kStepTime;
   const Blocks below = blocks_of(base);
   const Blocks above = blocks_of(candidate);
-  if (!has_times(below) || !has_times(above)) return result;
-  record.base = median_over_blocks(below).value;
-  record.candidate = median_over_blocks(above).value;
+  if (has_times(below)) record.base = median_over_blocks(below).value;
+  if (has_times(above)) record.candidate = median_over_blocks(above).value;
+  if (!record.base || !record.candidate) return result;
   const Estimate ratio = ratio_of_medians(above, below);
   record.ratio = ratio.value;
   if (ratio.interval) record.interval = {{ratio.interval->low, ratio.interval->high}};
@@ -228,7 +235,7 @@ TimeComparison compare_times(const PointRecord& base, const PointRecord& candida
 }
 
 void judge_time(MetricRecord& record, const Floor& floor, double false_alarm_ratio) {
-  if (!record.base || record.verdict == CompareVerdict::kSame) return;
+  if (!record.base || !record.candidate || record.verdict == CompareVerdict::kSame) return;
   record.verdict = CompareVerdict::kUnsure;
   if (!record.interval || !record.adjusted_p_value) return;
   const double high = std::exp(log_margin(floor, *record.base));

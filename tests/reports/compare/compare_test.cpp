@@ -36,8 +36,15 @@ void set_blocks(PointRecord& point, const std::vector<double>& microseconds) {
   }
 }
 
-PointRecord timed_point(const std::string& policy, const std::vector<double>& microseconds) {
+// Without the sample's last step, whose loss is not a number.
+PointRecord finite_point(const std::string& policy = "none") {
   PointRecord point = sample_point(policy);
+  point.steps.pop_back();
+  return point;
+}
+
+PointRecord timed_point(const std::string& policy, const std::vector<double>& microseconds) {
+  PointRecord point = finite_point(policy);
   set_blocks(point, microseconds);
   return point;
 }
@@ -81,7 +88,7 @@ CompareVerdict time_verdict(const std::vector<double>& base, const std::vector<d
 // A tenth slower, with the extra time all in the backward's attention; and other recompute.
 Report slower_report() {
   Report report = report_of({timed_point("none", kBase), timed_point("full", kBase),
-                             timed_point("attn_only", kBase), sample_point("save_mm")});
+                             timed_point("attn_only", kBase), finite_point("save_mm")});
   PointRecord& full = report.points[1];
   set_blocks(full, scaled(1.1));
   full.time->classes[at(Phase::kRecompute)][OpClass::kAttentionForward] =
@@ -93,14 +100,14 @@ Report slower_report() {
   report.points[2] = sample_oom("attn_only");
   report.points[2].identity = sample_point("attn_only").identity;
   report.points[3].steps[0].loss_bits = "0x3fc00001";
-  report.points.push_back(sample_point("skip_nth(2)"));
+  report.points.push_back(finite_point("skip_nth(2)"));
   return report;
 }
 
 Report base_report() {
   return report_of({timed_point("none", scaled(1.0)), timed_point("full", kBase),
-                    timed_point("attn_only", kBase), sample_point("save_mm"),
-                    sample_point("save_compute")});
+                    timed_point("attn_only", kBase), finite_point("save_mm"),
+                    finite_point("save_compute")});
 }
 
 }  // namespace
@@ -257,13 +264,17 @@ TEST_CASE("a difference in kernels is said by phase and class, and fails where c
 }
 
 TEST_CASE("losses are compared by their bits, at every step") {
-  PointRecord other = sample_point();
-  other.steps[1].loss_bits = "0x7fc00001";  // another not-a-number
-  const MetricRecord loss = metric_of(compare(sample_point(), other), Metric::kLoss);
+  const PointRecord base = finite_point();
+  PointRecord other = base;
+  other.steps[0].loss_bits = "0x3fc00001";
+  const MetricRecord loss = metric_of(compare(base, other), Metric::kLoss);
   CHECK(loss.verdict == CompareVerdict::kDifferent);
-  CHECK(loss.note == "first differs at step 1");
-  CHECK(metric_of(compare(sample_point(), sample_point()), Metric::kLoss).verdict ==
-        CompareVerdict::kSame);
+  CHECK(loss.note == "first differs at step 0");
+  CHECK(metric_of(compare(base, base), Metric::kLoss).verdict == CompareVerdict::kSame);
+  // Not a number with the same bits on both sides.
+  const MetricRecord broken = metric_of(compare(sample_point(), sample_point()), Metric::kLoss);
+  CHECK(broken.verdict == CompareVerdict::kDifferent);
+  CHECK(broken.note == "is not finite at step 1");
 }
 
 TEST_CASE("points that only one report has, or that failed, are listed and never compared") {
@@ -392,6 +403,53 @@ TEST_CASE("what to fail on is found in the verdicts") {
   // The other way round only what changed in either direction remains.
   CHECK(compare(slower_report(), base_report(), settings).failed_on ==
         std::vector<std::string>{"counts", "loss", "missing"});
+}
+
+TEST_CASE("what was not compared is not passed") {
+  CompareSettings settings;
+  const auto open = [&](FailOn what, const PointRecord& base, const PointRecord& candidate) {
+    settings.fail_on = {what};
+    const CompareRecord record = compare(base, candidate, settings);
+    CHECK(record.failed_on.empty());
+    const std::vector<std::string> lines = undecided(record);
+    return lines.empty() ? "" : lines.at(0);
+  };
+  const PointRecord full = timed_point("full", kBase);
+  for (const FailOn what : {FailOn::kSlower, FailOn::kPeak, FailOn::kCounts, FailOn::kLoss}) {
+    CHECK(open(what, full, full).empty());
+    CHECK(open(what, full, timed_point("none", kBase)) ==
+          std::string(to_string(what)) + " (no point is in both reports and finished in both)");
+  }
+  struct Case {
+    FailOn what;
+    const char* metric;
+    void (*forget)(PointRecord&);
+  };
+  const Case rows[] = {
+      {FailOn::kSlower, "step_time", [](PointRecord& point) { point.time.reset(); }},
+      {FailOn::kPeak, "peak_allocated",
+       [](PointRecord& point) { point.memory->peak_allocated.reset(); }},
+      {FailOn::kCounts, "executed_ops", [](PointRecord& point) { point.counts.reset(); }},
+      {FailOn::kCounts, "kernel_count", [](PointRecord& point) { point.kernels.reset(); }},
+      {FailOn::kLoss, "loss", [](PointRecord& point) { point.steps.clear(); }}};
+  for (const Case& row : rows) {
+    CAPTURE(row.metric);
+    const std::string line = std::string(to_string(row.what)) + " (" + row.metric + " is not known";
+    PointRecord bare = full;
+    row.forget(bare);
+    CHECK(open(row.what, full, bare) == line + " in the candidate for full on_demand)");
+    CHECK(open(row.what, bare, full) == line + " in the base for full on_demand)");
+  }
+  PointRecord bare = full;
+  bare.time.reset();
+  CHECK(open(FailOn::kSlower, bare, bare) ==
+        "slower (step_time is known on neither side for full on_demand)");
+  CHECK_THAT(open(FailOn::kSlower, timed_point("full", {100}), timed_point("full", {200})),
+             Catch::Contains("one block on a side"));
+  // No kernels on a CPU is no obstacle while ops are counted.
+  bare = full;
+  bare.kernels.reset();
+  CHECK(open(FailOn::kCounts, bare, bare).empty());
 }
 
 TEST_CASE("a different environment is named") {

@@ -1,0 +1,33 @@
+// What `rematch compare --fail-on` asks for: whether a comparison found it, and whether it could
+// have: what was not measured is not passed. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/record/compare.h"
+
+namespace rematch {
+
+enum class FailOn : std::uint8_t { kSlower, kPeak, kCounts, kLoss, kMissing, kFailed };
+std::optional<FailOn> fail_on_from_string(std::string_view name);
+std::string_view to_string(FailOn what);
+std::vector<std::string_view> fail_on_names();
+
+// The metrics that decide it; none: points do.
+std::vector<Metric> metrics_of(FailOn what);
+
+bool is_found(const CompareRecord& record, FailOn what);
+
+// Why the rows cannot tell that `what` is not there, in a line; empty: they can. They cannot where
+// there are none, where one of its metrics is known on one side alone or none of them on both, and
+// where a time has no spread.
+std::string why_undecided(const CompareRecord& record, FailOn what);
+
+// Of all that the record was asked to fail on and that was not found: "slower (no point ...)".
+std::vector<std::string> undecided(const CompareRecord& record);
+
+}  // namespace rematch
