@@ -11,14 +11,15 @@ constexpr OpClass kCrossChecked[] = {OpClass::kMatmul, OpClass::kAttentionForwar
                                      OpClass::kAttentionBackward};
 
 // The class of kernels that an op of a cross-checked class must launch.
-std::optional<KernelClass> own_kernel_class(OpClass op_class) {
+std::optional<KernelClass> own_kernel_class(OpClass op_class, AttentionKernels attention) {
+  const bool is_composed = attention == AttentionKernels::kComposed;
   switch (op_class) {
     case OpClass::kMatmul:
       return KernelClass::kMatmul;
     case OpClass::kAttentionForward:
-      return KernelClass::kAttentionForward;
+      return is_composed ? KernelClass::kMatmul : KernelClass::kAttentionForward;
     case OpClass::kAttentionBackward:
-      return KernelClass::kAttentionBackward;
+      return is_composed ? KernelClass::kMatmul : KernelClass::kAttentionBackward;
     default:
       return std::nullopt;
   }
@@ -26,8 +27,10 @@ std::optional<KernelClass> own_kernel_class(OpClass op_class) {
 
 class Attribution {
  public:
-  Attribution(const Activity& activity, const std::vector<OpCall>& calls)
+  Attribution(const Activity& activity, const std::vector<OpCall>& calls,
+              AttentionKernels attention)
       : activity_(activity), calls_(calls) {
+    use_.attention = attention;
     for (const LaunchLink& link : activity.links) links_[link.correlation] = link.op_call;
   }
 
@@ -92,7 +95,9 @@ class Attribution {
     add(use_.by_op[phase][call->op], time);
     add(use_.by_place[phase][call->place], time);
     ++kernels_of_step_[call->step];
-    if (name.kernel_class == own_kernel_class(call->op_class)) launched_own_.insert(index);
+    if (name.kernel_class == own_kernel_class(call->op_class, use_.attention)) {
+      launched_own_.insert(index);
+    }
     if (name.kernel_class == KernelClass::kUnknown) {
       use_.unknown_time += time;
       unknown_names_.insert(name.text);
@@ -157,8 +162,9 @@ std::chrono::nanoseconds KernelUse::total_time() const {
   return total;
 }
 
-KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls) {
-  return Attribution(activity, calls).run();
+KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls,
+                    AttentionKernels attention) {
+  return Attribution(activity, calls, attention).run();
 }
 
 std::optional<std::string> disagreement(
@@ -174,7 +180,8 @@ std::optional<std::string> disagreement(
       if (ops == with_kernels) continue;
       return std::string(to_string(static_cast<Phase>(phase))) + " executed " +
              std::to_string(ops) + " " + std::string(to_string(op_class)) + " ops, but " +
-             std::to_string(with_kernels) + " of them launched a kernel of that class";
+             std::to_string(with_kernels) + " of them launched a kernel of class " +
+             std::string(to_string(own_kernel_class(op_class, use.attention).value()));
     }
   }
   return std::nullopt;

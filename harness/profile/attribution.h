@@ -26,6 +26,9 @@ struct OpCall {
   int step = 0;       // which of the counted steps
 };
 
+// What an attention op launches: one fused kernel, or matmuls and a softmax inside the op.
+enum class AttentionKernels : std::uint8_t { kFused, kComposed };
+
 struct KernelTotals {
   std::int64_t count = 0;
   std::chrono::nanoseconds time{};
@@ -39,6 +42,7 @@ struct KernelUse {
   KernelTotalsByPhase<KernelClass> by_class;
   KernelTotalsByPhase<std::string> by_op;
   KernelTotalsByPhase<std::string> by_place;
+  AttentionKernels attention = AttentionKernels::kFused;
   // Op calls that launched at least one kernel of the class that is theirs.
   std::array<std::map<OpClass, std::int64_t>, kNumPhases> ops_with_kernels;
   std::map<Transfer, KernelTotals> transfers;
@@ -55,7 +59,8 @@ struct KernelUse {
   std::chrono::nanoseconds total_time() const;
 };
 
-KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls);
+KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls,
+                    AttentionKernels attention = AttentionKernels::kFused);
 
 // Matmuls and attention ops that executed without a kernel of their class, or the other way round:
 // a line that names the phase, the class and both numbers; nothing where all agree. `executed` is

@@ -15,6 +15,7 @@
 #include "harness/profile/kernel_record.h"
 #include "harness/profile/nvtx_marker.h"
 #include "harness/run/recorded_step.h"
+#include "kernels/attention/backend.h"
 #endif
 
 namespace rematch {
@@ -64,6 +65,12 @@ std::unique_ptr<CuptiSession> start_session(PointRecord& record) {
   }
 }
 
+AttentionKernels attention_kernels_of(const PointIdentity& identity) {
+  return identity.attention_backend == to_string(AttentionBackend::kMath)
+             ? AttentionKernels::kComposed
+             : AttentionKernels::kFused;
+}
+
 void judge(PointRecord& record) {
   if (record.kernels->invalid.empty() || record.status != PointStatus::kOk) return;
   record.status = PointStatus::kInvalid;
@@ -97,7 +104,8 @@ void kernel_pass(Training& training, at::Device device, std::int64_t first_step,
   }
   if (session == nullptr) return;
   try {
-    const KernelUse use = attribute(session->finish(), recorder.calls());
+    const KernelUse use =
+        attribute(session->finish(), recorder.calls(), attention_kernels_of(record.identity));
     record.kernels = kernel_record(use, recorder.counts(counted_steps));
     record.kernels->slowdown_ratio = with / without;
   } catch (const CuptiError& error) {

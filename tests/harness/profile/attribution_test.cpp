@@ -79,9 +79,46 @@ TEST_CASE("ops and kernels are held against each other") {
   device.run(kGemm, 4);
   const auto line = disagreement(attribute(device.activity, calls), executed);
   REQUIRE(line);
-  CHECK(
-      *line ==
-      "recompute executed 1 attention_forward ops, but 0 of them launched a kernel of that class");
+  CHECK(*line ==
+        "recompute executed 1 attention_forward ops, but 0 of them launched a kernel of class "
+        "attention_forward");
+}
+
+// Composed attention has no kernel of its own: each op runs two matmuls around a softmax.
+TEST_CASE("attention that is composed is held against its matmuls") {
+  const std::vector<OpCall> calls = {
+      {"rematch::attention", OpClass::kAttentionForward, Phase::kForward, "blocks.0", 0},
+      {"rematch::attention_backward", OpClass::kAttentionBackward, Phase::kBackward, "blocks.0",
+       0}};
+  std::array<std::map<OpClass, std::int64_t>, kNumPhases> executed;
+  executed[0] = {{OpClass::kAttentionForward, 1}};
+  executed[2] = {{OpClass::kAttentionBackward, 1}};
+  Device device;
+  device.run(kGemm, 1);
+  device.run("softmax_warp_forward", 1);
+  device.run(kGemm, 1);
+  device.run(kGemm, 2);
+  CHECK_FALSE(
+      disagreement(attribute(device.activity, calls, AttentionKernels::kComposed), executed));
+  CHECK(disagreement(attribute(device.activity, calls), executed).value() ==
+        "forward executed 1 attention_forward ops, but 0 of them launched a kernel of class "
+        "attention_forward");
+
+  // An op whose matmuls did not run is found in either form.
+  Device lacking;
+  lacking.run(kGemm, 1);
+  lacking.run("softmax_warp_backward", 2);
+  CHECK(disagreement(attribute(lacking.activity, calls, AttentionKernels::kComposed), executed)
+            .value() ==
+        "backward executed 1 attention_backward ops, but 0 of them launched a kernel of class "
+        "matmul");
+
+  // Fused kernels where composed ones were asked for are not what was asked for.
+  Device fused;
+  fused.run(kFlashForward, 1);
+  fused.run("flash_bwd_dq_dk_dv_loop", 2);
+  CHECK(disagreement(attribute(fused.activity, calls, AttentionKernels::kComposed), executed));
+  CHECK_FALSE(disagreement(attribute(fused.activity, calls), executed));
 }
 
 TEST_CASE("what was lost, badly stamped or launched by nobody makes the pass invalid") {
