@@ -157,10 +157,12 @@ class GraphBuilder {
     graph_.other_bytes_before = other_bytes_before(first);
     for (std::size_t index = first; index < end; ++index) {
       const BackwardEvent& event = trace_.backward[index];
+      const Bytes above = event.other_bytes - graph_.other_bytes_before;
       if (event.kind == BackwardEvent::Kind::kOp) {
-        graph_.events.push_back({event.kind, kNone, event.other_bytes - graph_.other_bytes_before});
+        graph_.events.push_back({event.kind, kNone, above});
       } else if (const int slot = slot_of(event.pack); slot != kNone) {
-        graph_.events.push_back({event.kind, slot, {}});
+        const bool is_demand = event.kind == BackwardEvent::Kind::kDemand;
+        graph_.events.push_back({event.kind, slot, is_demand ? above : Bytes{}});
       }
     }
   }

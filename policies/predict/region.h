@@ -72,8 +72,10 @@ struct RegionSlot {
 // out.
 struct RegionEvent {
   BackwardEvent::Kind kind = BackwardEvent::Kind::kOp;
-  int slot = kNone;   // all but kOp
-  Bytes other_bytes;  // kOp: above RegionGraph::other_bytes_before
+  int slot = kNone;  // all but kOp
+  // kDemand, kOp: above RegionGraph::other_bytes_before. A demand may find other bytes than the op
+  // before it left: a rank of several shares out and gathers in between.
+  Bytes other_bytes;
   bool operator==(const RegionEvent&) const = default;
 };
 

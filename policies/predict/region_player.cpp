@@ -32,6 +32,7 @@ class RegionPlayer {
           sample(state_.held());
           break;
         case BackwardEvent::Kind::kDemand:
+          other_ = event.other_bytes;
           demand(event.slot);
           end_event();
           break;

@@ -9,24 +9,11 @@
 #include "policies/predict/sharding.h"
 #include "policies/search/hypervolume.h"
 #include "policies/search/layer_mix.h"
+#include "policies/search/mix_problem.h"
 #include "policies/search/plan_builder.h"
 
 namespace rematch {
 namespace {
-
-MixProblem problem_of(const StretchMap& map, const StretchOptions& options) {
-  MixProblem problem;
-  for (const std::vector<StretchOption>& list : options.lists) {
-    problem.lists.emplace_back();
-    for (const StretchOption& option : list) problem.lists.back().push_back(option.figures);
-  }
-  for (const Stretch& stretch : map.stretches) {
-    problem.list_of_layer.push_back(stretch.kind);
-    problem.gradients.push_back(stretch.born);
-  }
-  problem.floor = map.most_born;
-  return problem;
-}
 
 bool is_no_worse(const FrontPoint& a, const FrontPoint& b) {
   return a.figures.peak <= b.figures.peak && a.step_time <= b.step_time;
@@ -48,7 +35,7 @@ class FrontSearch::Plans {
         space_(space),
         map_(make_stretches(trace_, profile.forward)),
         options_(make_options(trace_, map_, profile.forward, space)),
-        problem_(problem_of(map_, options_)),
+        problem_(mix_problem(map_, options_)),
         mixed_(mix_layers(problem_, kMaxMixLabels, space.stop)),
         bound_(mix_lower_bound(problem_)),
         builder_(trace, map_, options_, space),

@@ -181,6 +181,7 @@ class Oracle {
       const int slot = slot_of(event);
       if (slot == kNone) continue;
       if (event.kind == BackwardEvent::Kind::kDemand) {
+        other_ = event.other_bytes;
         demand(slot);
       } else {
         dead_.insert(slot);

@@ -8,10 +8,12 @@
 
 namespace rematch::testing {
 
-inline BackwardEvent demand(PackId pack) {
+// `other_bytes`: as the op before it left them.
+inline BackwardEvent demand(PackId pack, std::int64_t other_bytes = 0) {
   BackwardEvent event;
   event.kind = BackwardEvent::Kind::kDemand;
   event.pack = pack;
+  event.other_bytes = {other_bytes};
   return event;
 }
 

@@ -42,8 +42,12 @@ Case reduction_packed_early(int source_bytes, int reduced_bytes, int wide_bytes,
   const ValueId wide = build.call("aten::gelu", {wide_of_source ? source : x}, {wide_bytes});
   build.call("aten::mul.Tensor", {wide, out}, {1}, {{0}, {}});
   Case made{build.finish(), {}};
-  made.trace.backward = {demand(1), backward_op(gradient_bytes), release(1),
-                         demand(0), backward_op(gradient_bytes), release(0)};
+  made.trace.backward = {demand(1),
+                         backward_op(gradient_bytes),
+                         release(1),
+                         demand(0, gradient_bytes),
+                         backward_op(gradient_bytes),
+                         release(0)};
   made.type = saving(made.trace, 0, 5, saved);
   return made;
 }

@@ -45,10 +45,12 @@ Trace chain() {
   build.call("aten::silu", {c}, {1}, {{0}, {}});
   Trace trace = build.finish();
   trace.backward = {backward_op(1)};
+  std::int64_t other_bytes = 1;
   for (PackId pack : {3, 2, 1, 0}) {
-    trace.backward.push_back(demand(pack));
+    trace.backward.push_back(demand(pack, other_bytes));
     trace.backward.push_back(backward_op(3));
     trace.backward.push_back(release(pack));
+    other_bytes = 3;
   }
   return trace;
 }
@@ -65,6 +67,17 @@ TEST_CASE("whole_region runs all that is not kept at the first demand") {
   CHECK(result.inputs == Bytes{7});
   CHECK(counts(result.curve) == std::vector<std::int64_t>{21, 31, 36, 38, 33, 13, 3});
   CHECK(result.peak == Bytes{38});
+}
+
+// A rank of several lets go of what it gathered before it runs the next block: the op before left
+// 90, the demand of c finds 2. The start is still beside 90; op 1: 30 + 2, op 3: 35 + 2.
+TEST_CASE("what recompute runs is beside the bytes that the demand finds") {
+  Trace trace = chain();
+  trace.backward[0] = backward_op(90);
+  trace.backward[1] = demand(3, 2);
+  const RegionType type = saving(trace, 1, 5, {1});
+  const RegionSimulation result = simulate_region(trace, 1, 5, type, Schedule::kWholeRegion);
+  CHECK(counts(result.curve) == std::vector<std::int64_t>{110, 32, 37, 38, 33, 13, 3});
 }
 
 // Demand of c runs op 3 on the kept b: 25 + 1. a is made when it is asked for, when only it is
@@ -243,7 +256,7 @@ RandomRegion random_region(std::uint32_t seed) {
   made.trace = testing::random_trace(seed, options);
   for (BackwardEvent& event : made.trace.backward) {
     if (seed % 2 == 0) break;
-    if (event.kind == BackwardEvent::Kind::kOp)
+    if (event.kind == BackwardEvent::Kind::kOp || event.kind == BackwardEvent::Kind::kDemand)
       event.other_bytes = {static_cast<std::int64_t>(below(6) * below(6) * 2000)};
   }
   const auto scope = [&](std::size_t block) {

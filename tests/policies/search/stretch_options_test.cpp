@@ -1,0 +1,122 @@
+// Options against the step simulator: what layer mixing reckons a plan to need is what a step with
+// it needs, for one region a block and for several blocks a region, on one rank and on many.
+#include "policies/search/stretch_options.h"
+
+#include <algorithm>
+
+#include "policies/predict/roofline.h"
+#include "policies/predict/sharding.h"
+#include "policies/predict/step.h"
+#include "policies/search/mix_problem.h"
+#include "policies/search/plan_builder.h"
+#include "tests/support/catch.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch {
+namespace {
+
+// Everything that a search knows before it mixes.
+struct Prepared {
+  Prepared(const Trace& trace, const SearchSpace& space)
+      : original(trace),
+        step(shard_step(trace, space.world)),
+        profile(roofline_profile(trace, *find_device_sheet("h100"))),
+        map(make_stretches(step.trace, profile.forward)),
+        options(make_options(step.trace, map, profile.forward, space)),
+        problem(mix_problem(map, options)),
+        builder(original, map, options, space),
+        simulator(step.trace) {
+    simulator.use_gathered(step.gathered);
+  }
+
+  // The option that makes one region of the blocks at `first`, `size` of them or as many as there
+  // are, and keeps nothing.
+  int bare_region(int first, int size) const {
+    const int num_stretches = static_cast<int>(map.stretches.size());
+    int end = first;
+    while (end < num_stretches && end - first < size && map.stretches[end].scope != kNone) ++end;
+    const OpRange all = {0, map.stretches[end - 1].range.end - map.stretches[first].range.first};
+    std::vector<int> kinds;
+    for (int i = first; i < end; ++i) kinds.push_back(map.stretches[i].kind);
+    const auto& list = options.lists[map.stretches[first].kind];
+    const auto found = std::find_if(list.begin(), list.end(), [&](const StretchOption& option) {
+      const LayerOption& figures = option.figures;
+      return option.regions == std::vector<PickedRegion>{{all, {}}} &&
+             figures.num_layers == end - first && (end - first == 1 || figures.covers == kinds);
+    });
+    REQUIRE(found != list.end());
+    return static_cast<int>(found - list.begin());
+  }
+
+  std::vector<int> bare_regions(int size) const {
+    std::vector<int> mix;
+    for (int i = 0; i < static_cast<int>(map.stretches.size());) {
+      const bool is_block = map.stretches[i].scope != kNone;
+      mix.push_back(is_block ? bare_region(i, size) : 0);
+      i += options.lists[map.stretches[i].kind][mix.back()].figures.num_layers;
+    }
+    return mix;
+  }
+
+  const Trace& original;
+  ShardedStep step;
+  Profile profile;
+  StretchMap map;
+  StretchOptions options;
+  MixProblem problem;
+  PlanBuilder builder;
+  StepSimulator simulator;
+};
+
+Bytes peak_of_backward(const StepPrediction& step) {
+  return std::max(step.peak_by_phase[static_cast<int>(Phase::kBackward)],
+                  step.peak_by_phase[static_cast<int>(Phase::kRecompute)]);
+}
+
+void check_segments(const Trace& trace) {
+  for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+    for (const int world : {1, 2, 8, 64}) {
+      SearchSpace space;
+      space.schedule = schedule;
+      space.world = world;
+      space.cuts = false;
+      space.most_in_segment = 7;
+      Prepared prepared(trace, space);
+      for (int size = 1; size <= 7; ++size) {
+        CAPTURE(to_string(schedule), world, size);
+        const std::vector<int> mix = prepared.bare_regions(size);
+        const StepPrediction step =
+            prepared.simulator.simulate(prepared.builder.build(mix, "regions"), schedule);
+        const Bytes mixed = peak_of_mix(prepared.problem, mix);
+        CHECK(step.before + mixed == peak_of_backward(step));
+      }
+    }
+  }
+}
+
+// As autograd has it: an add needs no op in backward, so that a block's begins with a demand, while
+// the bytes are still the next block's.
+Trace without_adds(Trace trace) {
+  int num_demanded = 0;
+  std::vector<BackwardEvent> kept;
+  for (BackwardEvent& event : trace.backward) {
+    if (event.kind == BackwardEvent::Kind::kDemand) ++num_demanded;
+    if (event.kind == BackwardEvent::Kind::kRelease) --num_demanded;
+    const bool is_needed = num_demanded > 0 || event.kind != BackwardEvent::Kind::kOp;
+    if (is_needed) kept.push_back(std::move(event));
+  }
+  trace.backward = std::move(kept);
+  return trace;
+}
+
+// With many tokens activations decide where the peak is, with few what ranks gather.
+TEST_CASE("a mix of regions of several blocks needs what the step needs, on any number of ranks") {
+  for (const std::int64_t tokens : {8, 32, 64, 256}) {
+    CAPTURE(tokens);
+    check_segments(
+        without_adds(testing::toy_llama({.layers = 7, .tokens = tokens, .dim = 64, .ffn = 256})));
+  }
+}
+
+}  // namespace
+}  // namespace rematch
