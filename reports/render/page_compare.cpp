@@ -64,13 +64,15 @@ std::string forests(const CompareRecord& record) {
     if (chart.rows.empty()) continue;
     const std::size_t all = chart.rows.size();
     if (all > kMostRows) chart.rows.resize(kMostRows);
-    text += page_figure(
-        chart.title,
-        std::string(metric == Metric::kStepTime ? "An interval that reaches 1 proves no difference."
-                                                : "Exact: every difference is one.") +
-            words_left_out(chart.rows.size(), all, "differences first"),
-        for_both_widths([&chart](double width) { return draw_forest(chart, width); },
-                        kHalfPageWidth));
+    text +=
+        page_figure(chart.title,
+                    std::string(metric == Metric::kStepTime
+                                    ? "An interval that reaches 1 proves no difference; "
+                                      "one with an arrow goes on."
+                                    : "Exact: every difference is one.") +
+                        words_left_out(chart.rows.size(), all, "differences first"),
+                    for_both_widths([&chart](double width) { return draw_forest(chart, width); },
+                                    kHalfPageWidth));
   }
   return text.empty() ? "" : "<div class=\"pair\">\n" + text + "</div>\n";
 }

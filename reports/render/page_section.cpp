@@ -23,6 +23,9 @@ constexpr double kPanel = 340;
 // More rows than a chart can be read with; the table has all.
 constexpr std::size_t kMostRows = 40;
 constexpr std::size_t kMostPanels = 24;
+// What the bars of a forest chart mean.
+constexpr const char* kForestWords =
+    "An interval that reaches 1 proves no difference; one with an arrow goes on.";
 constexpr const char* kOrder = "baselines and the front first";
 
 std::string tile(const std::string& name, const std::string& value, const std::string& more) {
@@ -133,13 +136,14 @@ std::string front_figure(const std::vector<ChartPoint>& points, std::optional<By
         "No point has both a peak and a step time, so there is no front." + failure_words(points),
         "");
   }
-  return page_figure(
-      title,
-      "Lower left is better. The vertical bars are 95 % intervals of the median step time. Grey "
-      "points are dominated: a blue one needs no more memory and no more time." +
-          prediction_words(points) + failure_words(points),
-      for_both_widths([&](double width) { return draw_front(points, limit, width); },
-                      kFullPageWidth));
+  return page_figure(title,
+                     "Lower left is better. The vertical bars are 95 % intervals of the median "
+                     "step time; one with an "
+                     "arrow goes on. Grey "
+                     "points are dominated: a blue one needs no more memory and no more time." +
+                         prediction_words(points) + failure_words(points),
+                     for_both_widths([&](double width) { return draw_front(points, limit, width); },
+                                     kFullPageWidth));
 }
 
 std::string bar_figure(const BarChart& chart, const std::string& words) {
@@ -170,7 +174,7 @@ std::string row_figures(const std::vector<ChartPoint>& all) {
   const ForestChart ratios = step_ratio_chart(points);
   if (!ratios.rows.empty()) {
     text += page_figure(
-        ratios.title, "An interval that reaches 1 proves no difference." + rest,
+        ratios.title, kForestWords + rest,
         for_both_widths([&](double width) { return draw_forest(ratios, width); }, kHalfPageWidth));
   }
   const std::vector<LossCurve> curves = loss_curves(all);
@@ -183,8 +187,11 @@ std::string row_figures(const std::vector<ChartPoint>& all) {
                     for_both_widths([&](double width) { return draw_losses(curves, band, width); },
                                     kHalfPageWidth));
   }
+  const char* source = class_time_source(points) == TimeSource::kKernels
+                           ? "What the device's own records say of a step."
+                           : "A step with every op timed by itself, after the timed steps.";
   for (const BarChart& chart : class_time_charts(points)) {
-    text += bar_figure(chart, "From the counting pass." + rest);
+    text += bar_figure(chart, source + rest);
   }
   return "<div class=\"pair\">\n" + text + "</div>\n";
 }

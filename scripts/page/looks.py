@@ -23,7 +23,8 @@ LOOKS = [
 ]
 
 # Returns a list of sentences. Text is compared by the boxes of its glyph lines, shrunk by a pixel:
-# neighbouring lines may touch.
+# neighbouring lines may touch. Grid lines (the class s4 of style.cpp) run below text on purpose, and
+# so do areas: of a path its outline counts.
 INSPECTION = r"""
 (() => {
   const problems = [];
@@ -40,6 +41,32 @@ INSPECTION = r"""
     problems.push(`the page is ${document.documentElement.scrollWidth} wide in a window of ${innerWidth}`);
   if (!document.querySelector('svg')) problems.push('the page has no picture');
   const boxes = [];
+  const strokes = [];  // by picture: [picture, boxes of small stretches of what is drawn]
+  const drawn = svg => {
+    const known = strokes.find(([picture]) => picture === svg);
+    if (known) return known[1];
+    const found = [];
+    for (const shape of svg.querySelectorAll('line, rect, circle, path')) {
+      if (shape.classList.contains('s4') || !visible(shape)) continue;
+      const name = `<${shape.tagName} class="${shape.getAttribute('class') ?? ''}">`;
+      if (shape.tagName !== 'path' && shape.tagName !== 'line') {
+        found.push({box: shape.getBoundingClientRect(), name});
+        continue;
+      }
+      if (!/\bs\d/.test(shape.getAttribute('class') ?? '')) continue;
+      const toScreen = shape.getScreenCTM();
+      const length = shape.getTotalLength();
+      const pieces = Math.ceil(length / 2);
+      for (let piece = 0; piece <= pieces; ++piece) {
+        const at = shape.getPointAtLength(length * piece / Math.max(1, pieces)).matrixTransform(toScreen);
+        found.push({box: {left: at.x, right: at.x, top: at.y, bottom: at.y}, name});
+      }
+    }
+    strokes.push([svg, found]);
+    return found;
+  };
+  const covered = (svg, text) => drawn(svg).find(({box}) =>
+    box.left < text.right && text.left < box.right + 0.01 && box.top < text.bottom && text.top < box.bottom + 0.01);
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const node = walker.currentNode;
@@ -67,6 +94,8 @@ INSPECTION = r"""
       const inset = Math.min(r.height * 0.2, 5);
       boxes.push({left: r.left + 1, right: r.right - 1, top: r.top + inset, bottom: r.bottom - inset,
                   what, node});
+      const line = svg && covered(svg, boxes[boxes.length - 1]);
+      if (line) problems.push(`${line.name} runs through text ${what}`);
     }
   }
   for (const element of document.body.querySelectorAll('*')) {

@@ -21,11 +21,11 @@ double y_labels_width(const Axis& axis) {
 }
 
 Scale x_scale(const Axis& axis, const Box& area) {
-  return {axis.low, axis.high, area.left, area.right};
+  return {axis.low, axis.high, area.left, area.right, axis.spacing};
 }
 
 Scale y_scale(const Axis& axis, const Box& area) {
-  return {axis.low, axis.high, area.bottom, area.top};
+  return {axis.low, axis.high, area.bottom, area.top, axis.spacing};
 }
 
 void draw_y_axis(Picture& picture, const Axis& axis, const Box& area) {
@@ -54,7 +54,7 @@ void draw_x_axis(Picture& picture, const Axis& axis, const Box& area, GridLines 
     Label label{{x, area.bottom + 17}, tick.text, Anchor::kMiddle, Paint::kMuted, kTickSize};
     // The outermost labels stay inside the picture.
     const double half = text_width(tick.text, kTickSize) / 2;
-    label.baseline.x = std::clamp(x, std::min(half, x), std::max(half, picture.width - half));
+    label.baseline.x = std::clamp(x, half, std::max(half, picture.width - half));
     const Box box = extent(label);
     if (box.left < free_from) continue;
     free_from = box.right + kLeastSpace;

@@ -44,10 +44,7 @@ Picture draw_bars(const BarChart& chart, double width) {
     draw_segments(frame.picture, chart.bars[row], frame.lanes[row], frame.scale);
   }
   if (chart.reference && !frame.lanes.empty()) {
-    const double x = frame.scale(*chart.reference);
-    for (const Box& lane : frame.lanes) {
-      frame.picture.add(Line{{x, lane.top - 3}, {x, lane.bottom + 3}, Paint::kInk, 1.5});
-    }
+    draw_through_lanes(frame, frame.scale(*chart.reference), Paint::kInk);
   }
   Picture picture{chart.title, width, 0, {}};
   const Picture legend = draw_legend(chart.legend, width);

@@ -1,7 +1,10 @@
 #include "reports/render/charts/forest_chart.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
+#include "reports/render/charts/interval.h"
 #include "reports/render/charts/legend.h"
 #include "reports/render/format.h"
 
@@ -10,6 +13,7 @@ namespace {
 
 constexpr double kLegendGap = 8;
 constexpr double kMarkerRoom = 6;
+constexpr double kNarrow = 450;
 
 Paint paint_of(const std::string& verdict) {
   if (verdict == "slower" || verdict == "higher" || verdict == "fail") return Paint::kOrange;
@@ -17,18 +21,35 @@ Paint paint_of(const std::string& verdict) {
   return Paint::kGrey;
 }
 
+// Of a ratio; one that is not above 0 is as far away as any axis reaches.
+double logarithm(double ratio) {
+  constexpr double kFarthest = 28;  // of 1e12
+  return ratio > 0 ? std::clamp(std::log(ratio), -kFarthest, kFarthest) : -kFarthest;
+}
+
 Axis axis_around_one(const ForestChart& chart, double width) {
-  double low = 1;
-  double high = 1;
+  double low = 0;
+  double high = 0;
+  std::vector<double> reaches;
   for (const ForestRow& row : chart.rows) {
-    for (const double end : row.interval.value_or(
-             std::array<double, 2>{row.ratio.value_or(1), row.ratio.value_or(1)})) {
-      low = std::min(low, end);
-      high = std::max(high, end);
-    }
+    if (!row.ratio) continue;
+    const double ratio = logarithm(*row.ratio);
+    low = std::min(low, ratio);
+    high = std::max(high, ratio);
+    if (!row.interval) continue;
+    reaches.push_back(
+        std::max(ratio - logarithm((*row.interval)[0]), logarithm((*row.interval)[1]) - ratio));
+  }
+  const double room = room_for_intervals(high - low, std::move(reaches), std::log(2));
+  const double least = low - room;
+  const double most = high + room;
+  for (const ForestRow& row : chart.rows) {
+    if (!row.ratio || !row.interval) continue;
+    low = std::min(low, std::max(least, logarithm((*row.interval)[0])));
+    high = std::max(high, std::min(most, logarithm((*row.interval)[1])));
   }
   const double margin = std::max(0.01, 0.04 * (high - low));
-  return make_axis(Quantity::kNumber, low - margin, high + margin, width < 450 ? 4 : 5);
+  return make_ratio_axis(std::exp(low - margin), std::exp(high + margin), width < kNarrow ? 4 : 5);
 }
 
 void draw_row(Picture& picture, const ForestRow& row, const Box& lane, const Scale& scale) {
@@ -36,12 +57,10 @@ void draw_row(Picture& picture, const ForestRow& row, const Box& lane, const Sca
   const Paint paint = paint_of(row.verdict);
   const double middle = (lane.top + lane.bottom) / 2;
   if (row.interval) {
-    const double from = scale((*row.interval)[0]);
-    const double to = scale((*row.interval)[1]);
-    picture.add(Line{{from, middle}, {to, middle}, paint, 2});
-    for (const double end : {from, to}) {
-      picture.add(Line{{end, middle - 4}, {end, middle + 4}, paint, 2});
-    }
+    const auto end_at = [&](double ratio) {
+      return IntervalEnd{{scale(ratio), middle}, scale.holds(ratio)};
+    };
+    draw_interval(picture, {end_at((*row.interval)[0]), end_at((*row.interval)[1]), paint, 2});
   }
   picture.add(Marker{MarkerKind::kCircle,
                      {scale(*row.ratio), middle},
@@ -71,11 +90,7 @@ Picture draw_forest(const ForestChart& chart, double width) {
   const Axis axis = axis_around_one(chart, width);
   RowFrame frame = draw_row_frame(rows, axis, chart.axis_title, width, kMarkerRoom);
   if (!frame.lanes.empty()) {
-    const double one = frame.scale(1);
-    frame.picture.add(Line{{one, frame.lanes.front().top - 5},
-                           {one, frame.lanes.back().bottom + 5},
-                           Paint::kAxis,
-                           1.5});
+    draw_through_lanes(frame, frame.scale(1), Paint::kAxis);
   }
   for (std::size_t row = 0; row < chart.rows.size(); ++row) {
     draw_row(frame.picture, chart.rows[row], frame.lanes[row], frame.scale);

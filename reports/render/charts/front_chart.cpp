@@ -18,15 +18,13 @@ constexpr double kVisible = 1.0;
 struct Dot {
   const ChartPoint* charted = nullptr;
   Position at;
-  Position low;  // ends of the interval
-  Position high;
   std::optional<Position> predicted;
 };
 
-std::array<double, 2> step_interval(const PointRecord& point) {
+StepInterval step_interval(const PointRecord& point) {
   const double step = *measured_step(point);
-  if (!point.time->step_interval) return {step, step};
-  return {static_cast<double>((*point.time->step_interval)[0].count()),
+  if (!point.time->step_interval) return {step, step, step};
+  return {static_cast<double>((*point.time->step_interval)[0].count()), step,
           static_cast<double>((*point.time->step_interval)[1].count())};
 }
 
@@ -39,11 +37,14 @@ Plane plane_of(const std::vector<const ChartPoint*>& measured, std::optional<Byt
                double width) {
   PlaneRange peaks;
   PlaneRange steps;
+  std::vector<StepInterval> intervals;
   for (const ChartPoint* charted : measured) {
     peaks.include(*measured_peak(charted->point()));
     if (const auto predicted = predicted_peak(charted->point())) peaks.include(*predicted);
-    for (const double end : step_interval(charted->point())) steps.include(end);
+    steps.include(*measured_step(charted->point()));
+    intervals.push_back(step_interval(charted->point()));
   }
+  include_intervals(steps, intervals);
   return make_plane(peaks, steps, limit, width);
 }
 
@@ -51,10 +52,8 @@ std::vector<Dot> make_dots(const std::vector<const ChartPoint*>& measured, const
   std::vector<Dot> dots;
   for (const ChartPoint* charted : measured) {
     const PointRecord& point = charted->point();
-    const auto [low, high] = step_interval(point);
     const double x = plane.x(*measured_peak(point));
-    Dot dot{
-        charted, {x, plane.y(*measured_step(point))}, {x, plane.y(low)}, {x, plane.y(high)}, {}};
+    Dot dot{charted, {x, plane.y(*measured_step(point))}, {}};
     if (const auto predicted = predicted_peak(point)) {
       const double there = plane.x(*predicted);
       if (std::abs(there - x) > kVisible) dot.predicted = Position{there, dot.at.y};
@@ -73,15 +72,14 @@ double radius_of(const ChartPoint& charted) {
   return marker_of(charted) == MarkerKind::kCircle ? kRadius : kRadius - 0.6;
 }
 
-void draw_dots(Picture& picture, const std::vector<Dot>& dots, std::vector<Box>& lines) {
+void draw_dots(Picture& picture, const std::vector<Dot>& dots, const Plane& plane,
+               std::vector<Box>& lines) {
   for (const Dot& dot : dots) {
     const Paint paint = dot.charted->on_front ? Paint::kBlue : Paint::kGrey;
-    if (dot.low.y != dot.high.y) {
-      picture.add(Line{dot.low, dot.high, paint, 1.5});
-      lines.push_back({dot.at.x - 1, dot.high.y, dot.at.x + 1, dot.low.y});
-    }
+    const StepInterval interval = step_interval(dot.charted->point());
+    draw_step_interval(picture, interval, dot.at.x, paint, plane, lines);
     if (!dot.predicted) continue;
-    picture.add(Line{dot.at, *dot.predicted, paint, 1, Dash::kDashed});
+    draw_line(picture, {dot.at, *dot.predicted, paint, 1, Dash::kDashed}, lines);
     picture.add(Marker{marker_of(*dot.charted), *dot.predicted, radius_of(*dot.charted),
                        Paint::kSurface, paint, "predicted peak of " + name_of(*dot.charted)});
   }
@@ -98,7 +96,7 @@ void draw_dots(Picture& picture, const std::vector<Dot>& dots, std::vector<Box>&
 
 // Baselines are named first, then the front, then the rest as long as there is room.
 void draw_names_of(const std::vector<Dot>& dots, Picture& picture, const Plane& plane,
-                   const std::vector<Box>& lines) {
+                   std::vector<Box> obstacles) {
   std::vector<const Dot*> order;
   for (const Dot& dot : dots) order.push_back(&dot);
   std::stable_sort(order.begin(), order.end(), [](const Dot* a, const Dot* b) {
@@ -108,7 +106,6 @@ void draw_names_of(const std::vector<Dot>& dots, Picture& picture, const Plane& 
     return rank(*a->charted) < rank(*b->charted);
   });
   std::vector<PlaneName> names;
-  std::vector<Box> obstacles;
   for (const Dot* dot : order) {
     const ChartPoint& charted = *dot->charted;
     names.push_back({dot->at, charted.policy,
@@ -117,7 +114,7 @@ void draw_names_of(const std::vector<Dot>& dots, Picture& picture, const Plane& 
     obstacles.push_back(around_marker(dot->at, kRadius));
     if (dot->predicted) obstacles.push_back(around_marker(*dot->predicted, kRadius));
   }
-  draw_names(picture, std::move(names), kRadius, std::move(obstacles), lines, plane);
+  draw_names(picture, std::move(names), kRadius, std::move(obstacles), plane);
 }
 
 std::vector<LegendEntry> legend_of(const std::vector<Dot>& dots) {
@@ -174,8 +171,8 @@ Picture draw_front(const std::vector<ChartPoint>& points, std::optional<Bytes> d
     if (dot.charted->on_front) corners.push_back(dot.at);
   }
   draw_steps(picture, std::move(corners), lines);
-  draw_dots(picture, dots, lines);
-  draw_names_of(dots, picture, plane, lines);
+  draw_dots(picture, dots, plane, lines);
+  draw_names_of(dots, picture, plane, std::move(lines));
   end_with_legend(picture, plane, legend_of(dots));
   return picture;
 }

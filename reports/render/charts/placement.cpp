@@ -6,10 +6,13 @@
 namespace rematch {
 namespace {
 
+// Beside the marker, and a line of text further out where that is taken.
+constexpr std::array kDistances = {0.0, 10.0};
+
 // The eight places around a point, the easiest to read first: right, left, above, below, corners.
-std::array<Box, 8> places_around(const LabelRequest& request) {
+std::array<Box, 8> places_around(const LabelRequest& request, double distance) {
   const auto [x, y] = request.point;
-  const double gap = request.clearance;
+  const double gap = request.clearance + distance;
   const double width = request.width;
   const double height = request.height;
   const auto at = [&](double left, double top) {
@@ -31,22 +34,24 @@ bool is_free(const Box& place, const std::vector<Box>& obstacles) {
                       [&place](const Box& other) { return other.overlaps(place); });
 }
 
+std::optional<Box> free_place(const LabelRequest& request, const std::vector<Box>& obstacles,
+                              const Box& bounds) {
+  for (const double distance : kDistances) {
+    for (const Box& place : places_around(request, distance)) {
+      if (bounds.contains(place) && is_free(place, obstacles)) return place;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<std::optional<Box>> place_labels(const std::vector<LabelRequest>& requests,
-                                             std::vector<Box> obstacles,
-                                             const std::vector<Box>& lines, const Box& bounds) {
+                                             std::vector<Box> obstacles, const Box& bounds) {
   std::vector<std::optional<Box>> placed;
   for (const LabelRequest& request : requests) {
-    std::optional<Box> found;
-    for (const Box& place : places_around(request)) {
-      if (!bounds.contains(place) || !is_free(place, obstacles)) continue;
-      const bool clear = is_free(place, lines);
-      if (clear || !found) found = place;
-      if (clear) break;
-    }
-    if (found) obstacles.push_back(*found);
-    placed.push_back(found);
+    placed.push_back(free_place(request, obstacles, bounds));
+    if (placed.back()) obstacles.push_back(*placed.back());
   }
   return placed;
 }

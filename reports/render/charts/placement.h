@@ -16,9 +16,8 @@ struct LabelRequest {
 };
 
 // The box of each label, first come first served; none where no place beside its point is free of
-// `obstacles` and of other labels. Places that cover none of `lines` are taken first.
+// `obstacles` and of other labels. Near places are taken first.
 std::vector<std::optional<Box>> place_labels(const std::vector<LabelRequest>& requests,
-                                             std::vector<Box> obstacles,
-                                             const std::vector<Box>& lines, const Box& bounds);
+                                             std::vector<Box> obstacles, const Box& bounds);
 
 }  // namespace rematch

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "reports/render/charts/axes.h"
+#include "reports/render/charts/interval.h"
 #include "reports/render/charts/placement.h"
 #include "reports/render/format.h"
 #include "reports/render/text_width.h"
@@ -38,6 +39,23 @@ void PlaneRange::widen(double part) {
   const double margin = (high - low) * part;
   low = std::max(0.0, low - margin);
   high += margin;
+}
+
+void include_intervals(PlaneRange& steps, const std::vector<StepInterval>& intervals) {
+  // Of the largest step time: an interval that is longer says little about the front.
+  constexpr double kWidest = 0.25;
+  std::vector<double> reaches;
+  for (const StepInterval& interval : intervals) {
+    reaches.push_back(std::max(interval.step - interval.low, interval.high - interval.step));
+  }
+  const double room =
+      room_for_intervals(steps.high - steps.low, std::move(reaches), kWidest * steps.high);
+  const double least = steps.low - room;
+  const double most = steps.high + room;
+  for (const StepInterval& interval : intervals) {
+    steps.include(std::max(least, interval.low));
+    steps.include(std::min(most, interval.high));
+  }
 }
 
 Plane make_plane(PlaneRange peaks, PlaneRange steps, std::optional<Bytes> limit, double width) {
@@ -97,6 +115,15 @@ void draw_line(Picture& picture, const Line& line, std::vector<Box>& lines) {
   picture.add(line);
 }
 
+void draw_step_interval(Picture& picture, const StepInterval& interval, double x, Paint paint,
+                        const Plane& plane, std::vector<Box>& lines) {
+  if (interval.low == interval.high) return;
+  const auto end_at = [&](double step) {
+    return IntervalEnd{{x, plane.y(step)}, plane.y.holds(step)};
+  };
+  lines.push_back(draw_interval(picture, {end_at(interval.low), end_at(interval.high), paint}));
+}
+
 void draw_steps(Picture& picture, std::vector<Position> corners, std::vector<Box>& lines) {
   std::sort(corners.begin(), corners.end(),
             [](const Position& a, const Position& b) { return a.x < b.x; });
@@ -109,7 +136,7 @@ void draw_steps(Picture& picture, std::vector<Position> corners, std::vector<Box
 }
 
 void draw_names(Picture& picture, std::vector<PlaneName> names, double radius,
-                std::vector<Box> obstacles, const std::vector<Box>& lines, const Plane& plane) {
+                std::vector<Box> obstacles, const Plane& plane) {
   std::vector<LabelRequest> requests;
   for (PlaneName& name : names) {
     name.text = fit_text(name.text, kTextSize, plane.area.width() / 3);
@@ -118,7 +145,7 @@ void draw_names(Picture& picture, std::vector<PlaneName> names, double radius,
         {name.at, radius + 4, stretch * text_width(name.text, kTextSize), kTextSize * 1.1});
   }
   const std::vector<std::optional<Box>> boxes =
-      place_labels(requests, std::move(obstacles), lines, plane.area);
+      place_labels(requests, std::move(obstacles), plane.area);
   for (std::size_t index = 0; index < boxes.size(); ++index) {
     if (!boxes[index]) continue;
     const PlaneName& name = names[index];

@@ -24,6 +24,15 @@ struct PlaneRange {
   void widen(double part);
 };
 
+// Room for the step times' intervals [low, high] around them. Those that reach far beyond all steps
+// would squeeze the points together; they are cut off at the frame.
+struct StepInterval {
+  double low = 0;
+  double step = 0;
+  double high = 0;
+};
+void include_intervals(PlaneRange& steps, const std::vector<StepInterval>& intervals);
+
 struct Plane {
   Box area;
   Axis x_axis;
@@ -49,6 +58,11 @@ std::vector<Box> draw_limit(Picture& picture, const std::optional<MemoryLimit>& 
 // What the line covers goes to `lines`.
 void draw_line(Picture& picture, const Line& line, std::vector<Box>& lines);
 
+// The interval of a step time at `x`, with arrows where it is cut off. What it covers goes to
+// `lines`.
+void draw_step_interval(Picture& picture, const StepInterval& interval, double x, Paint paint,
+                        const Plane& plane, std::vector<Box>& lines);
+
 // Steps from one corner to the next, by peak: along a step time, then down at a peak. What they
 // cover goes to `lines`.
 void draw_steps(Picture& picture, std::vector<Position> corners, std::vector<Box>& lines);
@@ -61,9 +75,9 @@ struct PlaneName {
 };
 
 // Beside the markers of that radius, first come first served; a name without room is left out.
-// `obstacles` are covered by no name, `lines` only where there is no other place.
+// `obstacles` are what else no name may cover.
 void draw_names(Picture& picture, std::vector<PlaneName> names, double radius,
-                std::vector<Box> obstacles, const std::vector<Box>& lines, const Plane& plane);
+                std::vector<Box> obstacles, const Plane& plane);
 
 // A box that leaves a marker of that radius free.
 Box around_marker(Position at, double radius);

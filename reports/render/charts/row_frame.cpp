@@ -101,7 +101,7 @@ void draw_above(RowFrame& frame, const std::vector<RowText>& rows, double inset)
 
 RowFrame draw_row_frame(const std::vector<RowText>& rows, const Axis& axis,
                         const std::string& axis_title, double width, double inset) {
-  RowFrame frame{{axis_title, width, 0, {}}, {}, {}};
+  RowFrame frame{{axis_title, width, 0, {}}, {}, {}, width < kNarrow ? 2.0 : 5.0};
   if (width < kNarrow) {
     draw_above(frame, rows, inset);
   } else {
@@ -121,6 +121,13 @@ RowFrame draw_row_frame(const std::vector<RowText>& rows, const Axis& axis,
       {width < kNarrow ? 0 : area.left, 12}, axis_title, Anchor::kStart, Paint::kMuted, kTickSize});
   frame.picture.height = area.bottom + kAxisHeight;
   return frame;
+}
+
+void draw_through_lanes(RowFrame& frame, double x, Paint paint) {
+  const double reach = frame.lane_reach;
+  for (const Box& lane : frame.lanes) {
+    frame.picture.add(Line{{x, lane.top - reach}, {x, lane.bottom + reach}, paint, 1.5});
+  }
 }
 
 }  // namespace rematch

@@ -18,7 +18,6 @@ using std::chrono::nanoseconds;
 
 constexpr double kRadius = 4.5;
 constexpr double kSquareRadius = 4;
-constexpr double kCapWidth = 3;  // of an interval's ends, to either side
 
 // A budget is nearer to what the reader asks than the device.
 std::optional<MemoryLimit> limit_of(const FrontRecord& record) {
@@ -46,25 +45,14 @@ void draw_join(Picture& picture, const PlanMark& mark, std::vector<Box>& lines) 
   draw_line(picture, {mark.predicted, *mark.measured, paint_of(mark), 1}, lines);
 }
 
-void draw_interval(Picture& picture, const PlanMark& mark, std::vector<Box>& lines) {
-  if (mark.low.y == mark.high.y) return;
-  const Paint paint = paint_of(mark);
-  picture.add(Line{mark.low, mark.high, paint, 1.5});
-  const auto draw_end = [&](Position end) {
-    picture.add(Line{{end.x - kCapWidth, end.y}, {end.x + kCapWidth, end.y}, paint, 1.5});
-  };
-  if (mark.has_low_end) draw_end(mark.low);
-  if (mark.has_high_end) draw_end(mark.high);
-  lines.push_back({mark.low.x - kCapWidth, mark.high.y, mark.low.x + kCapWidth, mark.low.y});
-}
-
 // Baselines first, so that the front's own lie above them.
 void draw_marks(Picture& picture, const Front& front, const std::vector<PlanMark>& marks,
-                std::vector<Box>& lines) {
+                const Plane& plane, std::vector<Box>& lines) {
   for (const PlanMark& mark : marks) {
     if (!mark.measured) continue;
     draw_join(picture, mark, lines);
-    draw_interval(picture, mark, lines);
+    draw_step_interval(picture, step_interval(*mark.point->measured), mark.measured->x,
+                       paint_of(mark), plane, lines);
   }
   for (const PlanMark& mark : marks) {
     Marker predicted = marker_of(mark, mark.predicted);
@@ -111,8 +99,8 @@ std::vector<PlaneName> names_of(const std::vector<PlanMark>& marks) {
   return names;
 }
 
-std::vector<Box> boxes_of(const std::vector<PlanMark>& marks) {
-  std::vector<Box> boxes;
+// What no name may cover: the lines and every marker.
+std::vector<Box> boxes_of(const std::vector<PlanMark>& marks, std::vector<Box> boxes) {
   for (const PlanMark& mark : marks) {
     boxes.push_back(around_marker(mark.predicted, kRadius));
     if (mark.measured) boxes.push_back(around_marker(*mark.measured, kRadius));
@@ -190,8 +178,8 @@ Picture draw_search(const FrontRecord& record, const std::vector<std::size_t>& s
     if (mark.owner == PlanOwner::kFront) corners.push_back(mark.predicted);
   }
   draw_steps(picture, std::move(corners), lines);
-  draw_marks(picture, record.front, marks, lines);
-  draw_names(picture, names_of(marks), kRadius, boxes_of(marks), lines, plane);
+  draw_marks(picture, record.front, marks, plane, lines);
+  draw_names(picture, names_of(marks), kRadius, boxes_of(marks, std::move(lines)), plane);
   end_with_legend(picture, plane, legend_of(record, marks));
   return picture;
 }

@@ -33,6 +33,11 @@ std::array<nanoseconds, 2> measured_interval(const MeasuredFigures& measured) {
   return measured.step_interval.value_or(std::array{*measured.step_time, *measured.step_time});
 }
 
+StepInterval step_interval(const MeasuredFigures& measured) {
+  const auto [low, high] = measured_interval(measured);
+  return {as_number(low), as_number(*measured.step_time), as_number(high)};
+}
+
 std::vector<PlanMark> list_marks(const FrontRecord& record, const std::vector<std::size_t>& shown) {
   const Front& front = record.front;
   std::vector<PlanMark> marks;
@@ -67,19 +72,14 @@ PlaneRange peaks_of(const std::vector<PlanMark>& marks) {
 
 PlaneRange steps_of(const Front& front, const std::vector<PlanMark>& marks) {
   PlaneRange steps;
+  std::vector<StepInterval> intervals;
   for (const PlanMark& mark : marks) {
     steps.include(as_number(predicted_step(front, *mark.point)));
-    if (is_measured(*mark.point)) steps.include(as_number(*mark.point->measured->step_time));
-  }
-  const double span = steps.high - steps.low;
-  const double least = std::max(0.0, steps.low - span / 2);
-  const double most = steps.high + span / 2;
-  for (const PlanMark& mark : marks) {
     if (!is_measured(*mark.point)) continue;
-    for (const nanoseconds end : measured_interval(*mark.point->measured)) {
-      steps.include(std::clamp(as_number(end), least, most));
-    }
+    steps.include(as_number(*mark.point->measured->step_time));
+    intervals.push_back(step_interval(*mark.point->measured));
   }
+  include_intervals(steps, intervals);
   return steps;
 }
 
@@ -90,12 +90,7 @@ void place_marks(const Front& front, const Plane& plane, std::vector<PlanMark>& 
                       plane.y(as_number(predicted_step(front, point)))};
     if (!is_measured(point)) continue;
     const double x = plane.x(as_number(*point.measured->peak));
-    const auto [low, high] = measured_interval(*point.measured);
     mark.measured = Position{x, plane.y(as_number(*point.measured->step_time))};
-    mark.low = {x, plane.y(as_number(low))};
-    mark.high = {x, plane.y(as_number(high))};
-    mark.has_low_end = as_number(low) >= plane.y_axis.low;
-    mark.has_high_end = as_number(high) <= plane.y_axis.high;
   }
 }
 

@@ -25,10 +25,6 @@ struct PlanMark {
   bool is_corner = false;  // an end of the front, its knee, or the answer
   Position predicted;
   std::optional<Position> measured;
-  Position low;  // ends of the measured interval, or the frame
-  Position high;
-  bool has_low_end = true;  // false: it goes on behind the frame
-  bool has_high_end = true;
 
   bool is_lost() const { return measured && !point->measured->lost_to.empty(); }
   Position named_at() const { return measured.value_or(predicted); }
@@ -39,13 +35,12 @@ std::chrono::nanoseconds predicted_step(const Front& front, const FrontPoint& po
 
 // Of a point with a measured step time; without an interval both ends are the median.
 std::array<std::chrono::nanoseconds, 2> measured_interval(const MeasuredFigures& measured);
+StepInterval step_interval(const MeasuredFigures& measured);
 
 // Baselines, then the points that `shown` has the indices of. They point into the record.
 std::vector<PlanMark> list_marks(const FrontRecord& record, const std::vector<std::size_t>& shown);
 
 PlaneRange peaks_of(const std::vector<PlanMark>& marks);
-// Intervals that reach far beyond all steps would squeeze the points together; they end at the
-// frame.
 PlaneRange steps_of(const Front& front, const std::vector<PlanMark>& marks);
 
 void place_marks(const Front& front, const Plane& plane, std::vector<PlanMark>& marks);

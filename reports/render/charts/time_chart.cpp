@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "reports/record/by_phase.h"
 #include "reports/render/format.h"
@@ -46,6 +47,14 @@ ClassLook look_of(OpClass op_class) {
   }
 }
 
+// A record has kernel classes by name; those of a newer version are "other".
+ClassLook look_of(const std::string& kernel_class) {
+  if (kernel_class.starts_with("attention")) return look_of(OpClass::kAttentionForward);
+  if (kernel_class == "memory") return look_of(OpClass::kCopy);
+  if (kernel_class == "softmax_loss") return look_of(OpClass::kReduction);
+  return look_of(op_class_from_string(kernel_class).value_or(OpClass::kOther));
+}
+
 constexpr std::array kClassOrder = {OpClass::kMatmul,    OpClass::kAttentionForward,
                                     OpClass::kNorm,      OpClass::kElementwise,
                                     OpClass::kReduction, OpClass::kCopy,
@@ -82,21 +91,52 @@ std::string in_words(double time_ns) {
       nanoseconds(static_cast<std::int64_t>(std::clamp(time_ns, -kLongest, kLongest))));
 }
 
-// By the words of its look, since several classes may share one.
-Bar class_bar(const ChartPoint& charted, Phase phase) {
+bool has_kernel_times(const PointRecord& point) {
+  return point.kernels && point.kernels->invalid.empty() && point.kernels->counted_steps > 0;
+}
+
+// Nanoseconds of a step by the words of a look, since several classes may share one.
+using LookTimes = std::map<std::string, double>;
+
+LookTimes kernel_times(const PointRecord& point, std::size_t phase) {
+  LookTimes times;
+  if (!has_kernel_times(point)) return times;
+  for (const auto& [kernel_class, time] : point.kernels->time[phase]) {
+    times[look_of(kernel_class).words] +=
+        static_cast<double>(time.count()) / point.kernels->counted_steps;
+  }
+  return times;
+}
+
+LookTimes op_times(const PointRecord& point, std::size_t phase) {
+  LookTimes times;
+  if (!point.time) return times;
+  for (const auto& [op_class, time] : point.time->classes[phase]) {
+    times[look_of(op_class).words] += static_cast<double>(time.count());
+  }
+  return times;
+}
+
+// A point whose step has no time in any phase was not measured; one without any in this took none.
+bool is_measured(const PointRecord& point, TimeSource source) {
+  if (source == TimeSource::kKernels) return has_kernel_times(point);
+  return point.time && std::any_of(point.time->classes.begin(), point.time->classes.end(),
+                                   [](const auto& classes) { return !classes.empty(); });
+}
+
+Bar class_bar(const ChartPoint& charted, Phase phase, TimeSource source) {
   Bar bar = empty_bar(charted);
-  if (!charted.point().time) return bar;
-  const auto& classes = charted.point().time->classes[static_cast<std::size_t>(phase)];
+  if (!is_measured(charted.point(), source)) return bar;
+  const auto slot = static_cast<std::size_t>(phase);
+  const LookTimes times = source == TimeSource::kKernels ? kernel_times(charted.point(), slot)
+                                                         : op_times(charted.point(), slot);
   double total = 0;
   for (const OpClass representative : kClassOrder) {
     const ClassLook look = look_of(representative);
-    double sum = 0;
-    for (const auto& [op_class, time] : classes) {
-      if (std::string(look_of(op_class).words) == look.words)
-        sum += static_cast<double>(time.count());
-    }
-    total += sum;
-    bar.segments.push_back({sum, look.fill, std::string(look.words) + ": " + in_words(sum)});
+    const auto found = times.find(look.words);
+    const double spent = found == times.end() ? 0 : found->second;
+    total += spent;
+    bar.segments.push_back({spent, look.fill, std::string(look.words) + ": " + in_words(spent)});
   }
   bar.text.value = in_words(total);
   return bar;
@@ -125,17 +165,26 @@ BarChart phase_time_chart(const std::vector<ChartPoint>& points) {
   return chart;
 }
 
+TimeSource class_time_source(const std::vector<ChartPoint>& points) {
+  const bool on_gpu = std::any_of(points.begin(), points.end(), [](const ChartPoint& charted) {
+    return has_kernel_times(charted.point());
+  });
+  return on_gpu ? TimeSource::kKernels : TimeSource::kOps;
+}
+
 std::vector<BarChart> class_time_charts(const std::vector<ChartPoint>& points) {
+  const TimeSource source = class_time_source(points);
+  const std::string what = source == TimeSource::kKernels ? "Kernel time" : "Op time";
   std::vector<BarChart> charts;
   double longest = 0;
   for (const Phase phase : kPhases) {
     BarChart chart;
-    chart.title = "Op time in " + std::string(to_string(phase)) + ", by class";
+    chart.title = what + " in " + std::string(to_string(phase)) + ", by class";
     chart.axis_title = "time a step in " + std::string(to_string(phase));
     chart.quantity = Quantity::kDuration;
     double phase_longest = 0;
     for (const ChartPoint& charted : points) {
-      chart.bars.push_back(class_bar(charted, phase));
+      chart.bars.push_back(class_bar(charted, phase, source));
       double total = 0;
       for (const BarSegment& segment : chart.bars.back().segments) total += segment.value;
       phase_longest = std::max(phase_longest, total);

@@ -27,6 +27,43 @@ TEST_CASE("bytes get round numbers of MiB, times of milliseconds") {
   CHECK(texts(times) == std::vector<std::string>{"40.2", "40.4", "40.6", "40.8", "41.0", "41.2"});
 }
 
+TEST_CASE("a ratio axis has round numbers around one, and powers where they are far apart") {
+  CHECK(texts(make_ratio_axis(0.97, 1.05, 5)) ==
+        std::vector<std::string>{"0.96", "0.98", "1.00", "1.02", "1.04", "1.06"});
+  CHECK(texts(make_ratio_axis(0.4, 3, 5)) == std::vector<std::string>{"0.2", "0.5", "1", "2", "5"});
+  CHECK(texts(make_ratio_axis(0.02, 300, 5)) ==
+        std::vector<std::string>{"0.01", "0.1", "1", "10", "100", "1000"});
+  const Axis axis = make_ratio_axis(0.1, 10, 5);
+  const Scale scale{axis.low, axis.high, 0, 100, axis.spacing};
+  CHECK(scale(0.5) - scale(0.25) == Catch::Detail::Approx(scale(4) - scale(2)));
+  CHECK(scale(-3) == 0);
+  CHECK_FALSE(scale.holds(-3));
+}
+
+TEST_CASE("every ratio axis is above 0 and holds its range", "[property]") {
+  for (std::uint32_t seed = 0; seed < rematch::testing::num_seeds(2000); ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    const double low = std::pow(10, static_cast<double>(random() % 1800) / 100 - 11);
+    const double high = low * std::pow(10, static_cast<double>(random() % 400) / 100);
+    const int most = 2 + static_cast<int>(random() % 8);
+    const Axis axis = make_ratio_axis(low, high, most);
+    CHECK(axis.low > 0);
+    CHECK(axis.low <= low * (1 + 1e-6));
+    CHECK(axis.high >= high * (1 - 1e-6));
+    CHECK(axis.ticks.size() >= 2);
+    CHECK(axis.ticks.size() <= static_cast<std::size_t>(most) + 2);
+    for (std::size_t index = 1; index < axis.ticks.size(); ++index) {
+      CHECK(axis.ticks[index].value > axis.ticks[index - 1].value);
+    }
+  }
+  for (const double value : {0.0, -3.0, 1.0, 1e300, std::nan("")}) {
+    const Axis axis = make_ratio_axis(value, value, 5);
+    CHECK(axis.low > 0);
+    CHECK(axis.low < axis.high);
+  }
+}
+
 TEST_CASE("counts have no fractions") {
   CHECK(texts(make_axis(Quantity::kCount, 0, 2, 8)) == std::vector<std::string>{"0", "1", "2"});
 }
