@@ -53,8 +53,20 @@ def candidates(listed):
 
 
 def points(report):
-    for point in report["points"]:
+    for point in report.get("points", []):
         yield f"{point['policy']}, {point['schedule']}", point
+
+
+def timed_out(report):
+    return [f"{name}: {point['status']}: {point['reason']}" for name, point in points(report)
+            if point["status"] == "timeout"]
+
+
+def without(report, late):
+    """The report of those that ended; all of it where nothing was late."""
+    if not late:
+        return report
+    return {**report, "points": [point for point in report["points"] if point["status"] != "timeout"]}
 
 
 def wrong_bits(point):
@@ -234,8 +246,8 @@ def all_stages(binary, build, setup):
         for shard in range(shards):
             stages.append(Stage(
                 f"{name}_{shard}", f"{name}: all policies, times and peaks, share {shard} of {shards}",
-                [rematch(binary, f"{words} --policy {{policies}} --steps 3 --blocks 2 --timeout 120s "
-                                 f"--allow-no-effect --shard {shard}/{shards}")],
+                [rematch(binary, f"{words} --policy {{policies}} --steps 3 --blocks 2 "
+                                 f"--timeout {{timeout}} --allow-no-effect --shard {shard}/{shards}")],
                 judge_front, (0, 3, 5), model=words))
     return stages
 

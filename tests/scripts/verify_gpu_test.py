@@ -4,6 +4,7 @@ goes on after a stage that was stopped."""
 
 import importlib.machinery
 import importlib.util
+import json
 import pathlib
 import subprocess
 import sys
@@ -63,6 +64,7 @@ class TypedTest(unittest.TestCase):
         self.assertIn("--policy none,full,attn_only", dry.stdout)
         self.assertIn("--tokens 31200", dry.stdout)
         self.assertIn("--shard 1/4", dry.stdout)
+        self.assertIn("--timeout 120s", dry.stdout)
 
     def test_an_unknown_stage_is_named_with_the_known_ones(self):
         done = typed("bulid")
@@ -212,14 +214,94 @@ class RunTest(unittest.TestCase):
 
     def test_what_has_passed_with_this_source_is_not_run_again(self):
         path = self.out / "stage.json"
-        self.assertFalse(verify_gpu.has_passed(path, "a"))
+        self.assertEqual(verify_gpu.result_before(path, "a"), {})
         verify_gpu.write(path, {"status": "passed", "source_sha256": "a"})
-        self.assertTrue(verify_gpu.has_passed(path, "a"))
-        self.assertFalse(verify_gpu.has_passed(path, "b"))
-        verify_gpu.write(path, {"status": "unfinished", "source_sha256": "a"})
-        self.assertFalse(verify_gpu.has_passed(path, "a"))
+        self.assertEqual(verify_gpu.result_before(path, "a")["status"], "passed")
+        self.assertEqual(verify_gpu.result_before(path, "b"), {})
         path.write_text("{")
-        self.assertFalse(verify_gpu.has_passed(path, "a"))
+        self.assertEqual(verify_gpu.result_before(path, "a"), {})
+
+    def front_stage(self, *made):
+        """A stage whose command writes this report and the limit that it was given."""
+        code = ("import pathlib, sys; pathlib.Path(sys.argv[1]).write_text(sys.argv[2]); "
+                "pathlib.Path(sys.argv[1]).with_suffix('.limit').write_text(sys.argv[3])")
+        return stages.Stage("x", "made up", [[sys.executable, "-c", code, "{report}",
+                                              json.dumps(report(*made)), "{timeout}"]],
+                            stages.judge_front, (0, 3, 5), gpu=False)
+
+    def test_a_point_that_took_too_long_is_tried_again_with_more_time(self):
+        verify_gpu.obstacle = lambda stage: None
+        late = self.front_stage(point("none"), point("full", status="timeout", reason="after 120 s"))
+        limits, statuses = [], []
+        for _ in range(3):
+            statuses.append(verify_gpu.verify([late], self.arguments))
+            limits.append((self.out / "x.report.limit").read_text())
+        self.assertEqual(limits, ["120s", "240s", "450s"])
+        self.assertEqual(statuses, [4, 4, 3])  # type it again, type it again, failed
+        result = json.loads((self.out / "x.json").read_text())
+        self.assertEqual(result["problems"], ["full, on_demand: timeout: after 120 s"])
+        self.assertEqual(verify_gpu.verify([self.front_stage(point("none"))], self.arguments), 0)
+
+    def test_a_time_out_hides_no_other_problem(self):
+        verify_gpu.obstacle = lambda stage: None
+        wrong = dict(point("full")["parity"], loss_bits_equal=False, first_different_tensor="loss")
+        stage = self.front_stage(point("none"), point("full", parity=wrong),
+                                 point("root", status="timeout", reason="after 120 s"))
+        result = verify_gpu.run_stage(stage, self.arguments, "source")
+        self.assertEqual(result["status"], "failed")
+        self.assertEqual(result["problems"], ["full, on_demand: bits differ from none's at loss",
+                                              "root, on_demand: timeout: after 120 s"])
+
+
+class BinaryTest(unittest.TestCase):
+    """The built command is asked for its policies before a stage can be typed."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.binary, verify_gpu.BINARY = verify_gpu.BINARY, pathlib.Path(self.folder.name) / "rematch"
+        self.arguments = types.SimpleNamespace(out=self.folder.name, carried="/made/up")
+        self.stage = stages.Stage("x", "made up", [["echo", "{policies}"]], gpu=False, model="--model m")
+        verify_gpu.obstacle = lambda stage: None
+        verify_gpu.usable_policies.cache_clear()
+
+    def tearDown(self):
+        verify_gpu.BINARY = self.binary
+        verify_gpu.usable_policies.cache_clear()
+        self.folder.cleanup()
+
+    def build(self, script):
+        verify_gpu.BINARY.write_text("#!/bin/sh\n" + script)
+        verify_gpu.BINARY.chmod(0o755)
+
+    def test_it_gets_the_libraries_that_stages_get(self):
+        self.build('case "$LD_LIBRARY_PATH" in */made/up/usr/lib*) ;; *) exit 127;; esac\n'
+                   'if [ "$1" = list ]; then echo \'{"policies": [{"name": "none"}, {"name": "full"}]}\'; '
+                   'elif [ "$3" = full ]; then echo "full is refused" >&2; exit 2; fi\n')
+        self.assertEqual(verify_gpu.usable_policies("--model m", "/made/up"),
+                         ("none", ["full: full is refused"]))
+
+    def test_one_that_does_not_start_fails_the_stage_in_one_line(self):
+        for script, said in (
+                ("echo 'cannot open shared object file' >&2; exit 127\n",
+                 "`rematch list` ends with 127: cannot open shared object file; run the stage 'build'"),
+                ("exit 1\n", "`rematch list` ends with 1: it says nothing"),
+                ("echo no json\n", "`rematch list --json` is no JSON")):
+            with self.subTest(said=said):
+                self.build(script)
+                result = verify_gpu.run_stage(self.stage, self.arguments, "source")
+                self.assertEqual(result["status"], "failed")
+                self.assertEqual(len(result["problems"]), 1)
+                self.assertIn(said, result["problems"][0])
+        verify_gpu.BINARY.write_text("")
+        verify_gpu.BINARY.chmod(0o644)
+        result = verify_gpu.run_stage(self.stage, self.arguments, "source")
+        self.assertIn("cannot be started", result["problems"][0])
+
+    def test_a_plan_that_crashes_is_no_refusal(self):
+        self.build('if [ "$1" = list ]; then echo \'{"policies": [{"name": "none"}]}\'; '
+                   'else echo crash >&2; exit 139; fi\n')
+        result = verify_gpu.run_stage(self.stage, self.arguments, "source")
+        self.assertIn("`rematch plan` ends with 139: crash", result["problems"][0])
 
 
 if __name__ == "__main__":
