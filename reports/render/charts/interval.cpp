@@ -10,7 +10,7 @@ constexpr double kCap = 4;  // of each half of a cap or of an arrow's foot
 constexpr double kArrow = 7;
 
 // `to` is the direction in which the interval ends, one unit long.
-void draw_end(Picture& picture, const IntervalEnd& end, Position to, const Interval& interval) {
+void draw_end(Picture& picture, const IntervalEnd& end, Position to, const IntervalBar& interval) {
   const auto [x, y] = end.at;
   if (end.is_on_axis) {
     picture.add(Line{{x - kCap * to.y, y - kCap * to.x},
@@ -29,7 +29,7 @@ void draw_end(Picture& picture, const IntervalEnd& end, Position to, const Inter
 
 }  // namespace
 
-Box draw_interval(Picture& picture, const Interval& interval) {
+Box draw_interval(Picture& picture, const IntervalBar& interval) {
   const Position& low = interval.low.at;
   const Position& high = interval.high.at;
   const double length = std::hypot(high.x - low.x, high.y - low.y);

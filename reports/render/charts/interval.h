@@ -13,7 +13,7 @@ struct IntervalEnd {
   bool is_on_axis = true;
 };
 
-struct Interval {
+struct IntervalBar {
   IntervalEnd low;
   IntervalEnd high;
   Paint paint = Paint::kGrey;
@@ -21,7 +21,7 @@ struct Interval {
 };
 
 // Along an axis of either direction. Ends on the axis have caps. What it covers is returned.
-Box draw_interval(Picture& picture, const Interval& interval);
+Box draw_interval(Picture& picture, const IntervalBar& interval);
 
 // How far an axis goes beyond figures that are `span` apart: usual intervals, by the `reaches` from
 // figure to end, have a place; those that reach further than `most` only if the figures' own axis
