@@ -37,7 +37,7 @@ class FrontSearch::Plans {
         options_(make_options(trace_, map_, profile.forward, space)),
         problem_(mix_problem(map_, options_)),
         mixed_(mix_layers(problem_, kMaxMixLabels, space.stop)),
-        bound_(mix_lower_bound(problem_)),
+        bound_(mix_lower_bound(relaxed_mix_problem(map_, options_))),
         builder_(trace, map_, options_, space),
         judge_(trace_, profile_of_rank(), space.optimizer),
         before_(trace_.parameter_bytes + trace_.constant_bytes +
@@ -46,14 +46,17 @@ class FrontSearch::Plans {
   }
 
   std::size_t size() const { return mixed_.points.size(); }
-  const StretchOptions& options() const { return options_; }
   const MixFront& mixed() const { return mixed_; }
   // Each block may lack an option.
   std::chrono::nanoseconds time_gap() const {
-    const auto num_blocks =
-        std::count_if(map_.stretches.begin(), map_.stretches.end(),
-                      [](const Stretch& stretch) { return stretch.scope != kNone; });
-    return mixed_.time_gap + num_blocks * options_.time_gap;
+    std::chrono::nanoseconds gap = mixed_.time_gap;
+    for (const Stretch& stretch : map_.stretches) gap += options_.gaps[stretch.kind].time;
+    return gap;
+  }
+  Bytes transient_gap() const {
+    Bytes gap;
+    for (const OptionGap& of_kind : options_.gaps) gap = std::max(gap, of_kind.transient);
+    return gap;
   }
   const SearchSpace& space() const { return space_; }
 
@@ -63,8 +66,6 @@ class FrontSearch::Plans {
       const LayerMix mix = in_readable_order(problem_, mixed_.points[index]);
       FrontPoint& point = found->second;
       point = judge(builder_.build(mix.options, "search(" + std::to_string(index) + ")"));
-      point.step_time_bound = profile_.step_time() + bound_at(bound_, mix.peak);
-      point.step_time_bound = std::min(point.step_time_bound, point.step_time);
     }
     return found->second;
   }
@@ -73,12 +74,23 @@ class FrontSearch::Plans {
     FrontPoint point;
     point.figures = judge_.judge(plan, space_.schedule);
     point.step_time = profile_.step_time() + point.figures.recompute;
-    point.step_time_bound = point.step_time;
+    point.step_time_bound = step_time_bound(point.figures.peak);
     point.layers = layer_runs(plan, trace_);
     point.saves = saves_text(plan, trace_);
     point.plan = std::move(plan);
     return point;
   }
+
+  // A step's peak is never below that of its mix, which leaves out what only the judge sees. Of a
+  // search that was stopped options are missing, and nobody knows how good they are.
+  std::chrono::nanoseconds step_time_bound(Bytes peak) const {
+    if (space_.is_stopped()) return profile_.step_time();
+    return profile_.step_time() + bound_at(bound_, peak - before_);
+  }
+
+  void keep_baseline(const FrontPoint& point) { baselines_.push_back(point); }
+  void forget_baselines() { baselines_.clear(); }
+  const std::vector<FrontPoint>& baselines() const { return baselines_; }
 
   FrontPoint nothing_recomputed() {
     Plan plan = builder_.build({}, "none");
@@ -123,6 +135,7 @@ class FrontSearch::Plans {
   PlanJudge judge_;
   Bytes before_;  // alive before the step
   std::map<std::size_t, FrontPoint> judged_;
+  std::vector<FrontPoint> baselines_;
 };
 
 FrontSearch::FrontSearch(const Trace& trace, const Profile& profile, const SearchSpace& space) {
@@ -178,7 +191,7 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
   front.schedule = plans_->space().schedule;
   front.num_plans_found = plans_->size();
   front.time_gap = plans_->time_gap();
-  front.transient_gap = plans_->options().transient_gap;
+  front.transient_gap = plans_->transient_gap();
   front.nothing_recomputed = plans_->nothing_recomputed();
   std::vector<PlanePoint> plane;
   for (const LayerMix& mix : plans_->mixed().points) {
@@ -190,8 +203,10 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
     if (is_end || !plans_->space().is_stopped()) front.points.push_back(plans_->point(index));
   }
   front.points.push_back(front.nothing_recomputed);
+  plans_->forget_baselines();
   for (const Plan& plan : baselines) {
     Baseline baseline{plans_->judge(plan), false};
+    plans_->keep_baseline(baseline.point);
     baseline.is_matched =
         std::any_of(front.points.begin(), front.points.end(),
                     [&](const FrontPoint& point) { return is_no_worse(point, baseline.point); });
@@ -228,24 +243,42 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
 std::optional<FrontPoint> FrontSearch::fastest_within(Bytes budget) {
   FrontPoint nothing = plans_->nothing_recomputed();
   if (nothing.figures.peak <= budget) return nothing;
-  const FrontPoint* found = plans_->fastest(
-      budget, [&](const FrontPoint& point) { return point.figures.peak <= budget; });
-  if (found != nullptr) return *found;
-  const FrontPoint least = lowest();
-  return least.figures.peak <= budget ? std::optional(least) : std::nullopt;
+  const auto fits = [&](const FrontPoint& point) { return point.figures.peak <= budget; };
+  std::optional<FrontPoint> best;
+  const auto consider = [&](const FrontPoint& point) {
+    if (fits(point) && (!best || point.step_time < best->step_time)) best = point;
+  };
+  if (const FrontPoint* found = plans_->fastest(budget, fits)) consider(*found);
+  if (!best) consider(plans_->point(0));
+  for (const FrontPoint& baseline : plans_->baselines()) consider(baseline);
+  return best;
 }
 
-FrontPoint FrontSearch::lowest() { return plans_->point(0); }
+FrontPoint FrontSearch::lowest() {
+  FrontPoint lowest = plans_->point(0);
+  for (const FrontPoint& baseline : plans_->baselines()) {
+    if (baseline.figures.peak < lowest.figures.peak) lowest = baseline;
+  }
+  return lowest;
+}
 
 FrontPoint FrontSearch::lowest_within_slowdown(double slowdown_ratio) {
   const FrontPoint nothing = plans_->nothing_recomputed();
   const auto most = static_cast<double>(nothing.step_time.count()) * (1 + slowdown_ratio);
+  const auto is_too_slow = [&](const FrontPoint& point) {
+    return static_cast<double>(point.step_time.count()) > most;
+  };
   std::size_t index = 0;
-  while (index + 1 < plans_->size() &&
-         static_cast<double>(plans_->point(index).step_time.count()) > most) {
-    ++index;
+  while (index + 1 < plans_->size() && is_too_slow(plans_->point(index))) ++index;
+  FrontPoint lowest = plans_->point(index);
+  for (const FrontPoint& baseline : plans_->baselines()) {
+    if (!is_too_slow(baseline) && baseline.figures.peak < lowest.figures.peak) lowest = baseline;
   }
-  return plans_->point(index);
+  return lowest;
+}
+
+std::chrono::nanoseconds FrontSearch::step_time_bound(Bytes peak) const {
+  return plans_->step_time_bound(peak);
 }
 
 }  // namespace rematch

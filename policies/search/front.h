@@ -21,8 +21,10 @@ struct FrontPoint {
   Plan plan;
   PlanFigures figures;
   std::chrono::nanoseconds step_time{};
-  // No plan of the space is faster within this point's peak, were options divisible.
+  // No plan of the space is faster within this point's peak, were options divisible and better by
+  // all that the search may have missed. A plan that is not of the space may be.
   std::chrono::nanoseconds step_time_bound{};
+  std::chrono::nanoseconds step_time_gap() const { return step_time - step_time_bound; }
   std::string saves;             // for people: "layers 0-5: keep all; 6-7: recompute all"
   std::vector<LayerRun> layers;  // the same, part by part
   std::optional<MeasuredFigures> measured;
@@ -64,11 +66,16 @@ class FrontSearch {
   // At most so many points, and one more for each baseline that needs it.
   Front front(std::size_t max_points, const std::vector<Plan>& baselines);
 
+  // The answers are no worse than the baselines of the last front().
+  //
   // Nothing: no plan's peak is that low; lowest() is what there is.
   std::optional<FrontPoint> fastest_within(Bytes budget);
   FrontPoint lowest();
   // The lowest peak for at most so much more time than keeping everything.
   FrontPoint lowest_within_slowdown(double slowdown_ratio);
+
+  // See FrontPoint::step_time_bound.
+  std::chrono::nanoseconds step_time_bound(Bytes peak) const;
 
  private:
   class Plans;

@@ -1,5 +1,7 @@
 #include "policies/search/mix_problem.h"
 
+#include <algorithm>
+
 namespace rematch {
 
 MixProblem mix_problem(const StretchMap& map, const StretchOptions& options) {
@@ -13,6 +15,18 @@ MixProblem mix_problem(const StretchMap& map, const StretchOptions& options) {
     problem.gradients.push_back(stretch.born);
   }
   problem.floor = map.most_born;
+  return problem;
+}
+MixProblem relaxed_mix_problem(const StretchMap& map, const StretchOptions& options) {
+  MixProblem problem = mix_problem(map, options);
+  for (std::size_t kind = 0; kind < problem.lists.size(); ++kind) {
+    const OptionGap& gap = options.gaps[kind];
+    for (LayerOption& option : problem.lists[kind]) {
+      if (option.num_layers > 1) continue;
+      option.time = std::max(option.time - gap.time, std::chrono::nanoseconds{});
+      option.transient -= gap.transient;
+    }
+  }
   return problem;
 }
 

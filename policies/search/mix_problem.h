@@ -7,6 +7,10 @@
 
 namespace rematch {
 
+// Exact for the options that there are.
 MixProblem mix_problem(const StretchMap& map, const StretchOptions& options);
+// With options better by their gaps, so that whatever way there is to run a block, cut or not, some
+// option is no worse: no plan is better than the best mix of these.
+MixProblem relaxed_mix_problem(const StretchMap& map, const StretchOptions& options);
 
 }  // namespace rematch

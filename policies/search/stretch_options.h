@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "policies/plan/plan.h"
@@ -21,7 +22,8 @@ struct SearchSpace {
   OptimizerModel optimizer = OptimizerModel::kAdamW;  // whose state is part of every peak
   int world = 1;     // ranks over which parameters, gradients and optimizer state are sharded
   bool cuts = true;  // of a block into several regions at scope boundaries
-  int most_in_segment = 4;  // blocks that may share one region
+  // Blocks that may share one region. None: 2 sqrt(all blocks), on the hull 4.
+  std::optional<int> most_in_segment;
   Reach reach = Reach::kAll;
   // Options of a block that are less than this share of its recompute time faster than a smaller
   // one are left out. 0: all options.
@@ -38,11 +40,17 @@ struct StretchOption {
   std::vector<PickedRegion> regions;  // none: autograd keeps what it saves
 };
 
+// What a way to run a block may have that no option has: for each way there is an option that holds
+// no more, is slower by at most `time` and has a transient larger by at most `transient`.
+struct OptionGap {
+  std::chrono::nanoseconds time{};
+  Bytes transient;
+};
+
 struct StretchOptions {
   std::vector<std::vector<StretchOption>> lists;  // by kind
-  // Of the block fronts in them, over all save sets: what they may miss. 0: nothing.
-  std::chrono::nanoseconds time_gap{};  // per layer
-  Bytes transient_gap;
+  // By kind, over all save sets of all cuts. Segments are what they are: see README.md.
+  std::vector<OptionGap> gaps;
 };
 
 StretchOptions make_options(const Trace& trace, const StretchMap& map, const OpTimes& times,

@@ -113,7 +113,7 @@ TEST_CASE("random blocks have all that makes save sets hard") {
   int num_shared_inputs = 0;
   int num_undemanded = 0;
   int most_own = 0;
-  for (std::uint32_t seed = 0; seed < testing::num_seeds(150); ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(1500); ++seed) {
     const std::optional<RegionGraph> graph = random_block(seed);
     if (!graph) continue;
     const SaveSetCosts costs = random_costs(*graph, seed, Schedule::kOnDemand);
@@ -140,7 +140,7 @@ TEST_CASE("random blocks have all that makes save sets hard") {
 
 TEST_CASE("the block front is that of all save sets on demand") {
   int num_blocks = 0;
-  for (std::uint32_t seed = 0; seed < testing::num_seeds(150); ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(1000); ++seed) {
     CAPTURE(seed);
     const std::optional<RegionGraph> graph = random_block(seed);
     if (!graph) continue;
@@ -151,7 +151,7 @@ TEST_CASE("the block front is that of all save sets on demand") {
 }
 
 TEST_CASE("the block front is that of all save sets under whole_region") {
-  for (std::uint32_t seed = 0; seed < testing::num_seeds(150); ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(1500); ++seed) {
     CAPTURE(seed);
     const std::optional<RegionGraph> graph = random_block(seed);
     if (!graph) continue;

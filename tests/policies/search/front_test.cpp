@@ -1,5 +1,6 @@
 #include "policies/search/front.h"
 
+#include <algorithm>
 #include <variant>
 
 #include "policies/catalogue/catalogue.h"
@@ -90,6 +91,7 @@ TEST_CASE("points are undominated, above their bound, and what the plan's parts 
     const FrontPoint& point = front.points[i];
     CAPTURE(i, point.saves);
     CHECK(point.step_time_bound <= point.step_time);
+    CHECK(point.step_time_bound >= profile.step_time());
     CHECK(point.figures.peak.count >=
           trace.parameter_bytes.count + held_after_forward(trace, point.plan).kept.count);
     if (i == 0) continue;
@@ -100,7 +102,7 @@ TEST_CASE("points are undominated, above their bound, and what the plan's parts 
   CHECK(front.points.back().figures.num_recomputed == 0);
 }
 
-TEST_CASE("no answer exceeds its budget, and with the budget grow peak and speed") {
+void check_budgets(const SearchSpace& space) {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(6); ++seed) {
     CAPTURE(seed);
     testing::RandomTraceOptions options;
@@ -108,7 +110,7 @@ TEST_CASE("no answer exceeds its budget, and with the budget grow peak and speed
     options.ops_per_block = 8;
     const Trace trace = testing::random_trace(seed, options);
     const Profile profile = profile_of(trace);
-    FrontSearch search(trace, profile, {});
+    FrontSearch search(trace, profile, space);
     const std::int64_t lowest = search.lowest().figures.peak.count;
     CHECK_FALSE(search.fastest_within({lowest - 1}).has_value());
     std::optional<FrontPoint> before;
@@ -124,6 +126,37 @@ TEST_CASE("no answer exceeds its budget, and with the budget grow peak and speed
       before = found;
     }
   }
+}
+
+TEST_CASE("no answer exceeds its budget, and with the budget grow peak and speed") {
+  for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+    CAPTURE(to_string(schedule));
+    SearchSpace space;
+    space.schedule = schedule;
+    check_budgets(space);
+  }
+}
+
+// The head decides the peak, so that fewer inputs held make it lower; but no option has them.
+TEST_CASE("answers know the baselines that no option stands for") {
+  const Trace trace = testing::toy_llama({.layers = 6, .tokens = 64, .vocab = 4096});
+  const Profile profile = profile_of(trace);
+  SearchSpace space;
+  space.most_in_segment = 1;
+  FrontSearch search(trace, profile, space);
+  const Bytes alone = search.lowest().figures.peak;
+  const Front front = search.front(4, baselines(trace, "segments(2),segments(3)"));
+  const FrontPoint& best = std::min_element(front.baselines.begin(), front.baselines.end(),
+                                            [](const Baseline& a, const Baseline& b) {
+                                              return a.point.figures.peak < b.point.figures.peak;
+                                            })
+                               ->point;
+  REQUIRE(best.figures.peak < alone);
+  CHECK(search.lowest().figures.peak == best.figures.peak);
+  const std::optional<FrontPoint> found = search.fastest_within(best.figures.peak);
+  REQUIRE(found.has_value());
+  CHECK(found->plan == best.plan);
+  CHECK_FALSE(search.fastest_within({best.figures.peak.count - 1}).has_value());
 }
 
 TEST_CASE("a slowdown of nothing is answered with a plan that recomputes nothing that takes time") {

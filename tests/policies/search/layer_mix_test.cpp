@@ -141,7 +141,7 @@ std::int64_t time_of(const MixProblem& problem, const std::vector<int>& mix) {
 }
 
 TEST_CASE("the front of mixes is that of all assignments") {
-  for (std::uint32_t seed = 0; seed < testing::num_seeds(400); ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(2000); ++seed) {
     CAPTURE(seed);
     const MixProblem problem = random_problem(seed, {5, 2, seed % 2 == 0, seed % 3 == 0});
     const MixFront found = mix_layers(problem);
@@ -156,7 +156,7 @@ TEST_CASE("the front of mixes is that of all assignments") {
 }
 
 TEST_CASE("the bound is below every mix, and meets the front at its ends") {
-  for (std::uint32_t seed = 0; seed < testing::num_seeds(400); ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(2000); ++seed) {
     CAPTURE(seed);
     const MixProblem problem = random_problem(seed, {});
     const std::vector<BoundCorner> bound = mix_lower_bound(problem);
@@ -186,7 +186,7 @@ TEST_CASE("a thinned front admits what it misses") {
 }
 
 TEST_CASE("the order rule gives the lowest peak of all permutations") {
-  for (std::uint32_t seed = 0; seed < testing::num_seeds(400); ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(2000); ++seed) {
     CAPTURE(seed);
     MixProblem problem = random_problem(seed, {6, 1, seed % 2 == 0, false});
     for (LayerOption& option : problem.lists[0]) option.forward_transient = {};

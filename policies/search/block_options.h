@@ -1,0 +1,19 @@
+// All ways worth having to run one block alone: left to autograd, as one region, or cut into
+// regions at the scopes directly inside it. Inside this folder.
+#pragma once
+
+#include <vector>
+
+#include "policies/search/stretch_options.h"
+
+namespace rematch {
+
+struct BlockOptions {
+  std::vector<StretchOption> options;
+  OptionGap gap;
+};
+
+BlockOptions block_options(const Trace& trace, const StretchMap& map, const OpTimes& times,
+                           int stretch, const SearchSpace& space);
+
+}  // namespace rematch
