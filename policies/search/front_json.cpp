@@ -76,6 +76,7 @@ Json point_to_json(const FrontPoint& point, ProfileSource time_source) {
           {"time_source", to_string(time_source)},
           {"predicted_step_time_ns", point.step_time.count()},
           {"predicted_step_time_bound_ns", point.step_time_bound.count()},
+          {"predicted_step_time_gap_ns", point.step_time_gap().count()},
           {"predicted_recompute_ns", figures.recompute.count()},
           {"predicted_recomputed_ops", figures.num_recomputed},
           {"measured", measured_to_json(point)},

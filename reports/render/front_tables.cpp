@@ -24,6 +24,7 @@ Row row_of(const std::string& name, const FrontPoint& point, const FrontPoint& n
       {name, format_bytes(point.figures.peak), place_of(point.figures),
        change(nothing.figures.peak.count, point.figures.peak.count),
        format_duration(point.step_time), change(nothing.step_time.count(), point.step_time.count()),
+       change(point.step_time_bound.count(), point.step_time.count()),
        std::to_string(point.figures.num_recomputed)},
       detail};
 }
@@ -37,6 +38,7 @@ Grid grid_of(const std::string& name, const FrontRecord& record) {
            {"vs none"},
            {step},
            {"vs none"},
+           {"over bound", Alignment::kRight, 1},
            {"recomputed ops", Alignment::kRight, 1}},
           "keeps",
           {}};
