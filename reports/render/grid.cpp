@@ -103,7 +103,7 @@ std::string markdown_line(const std::vector<std::string>& cells, const std::stri
 // A `|` would end the cell.
 std::string markdown_cell(const std::string& text) {
   std::string cell;
-  for (const char letter : text) {
+  for (const char letter : markdown_text(text)) {
     if (letter == '|') cell += '\\';
     cell += letter;
   }
@@ -127,12 +127,31 @@ std::string markdown_table(const Grid& grid) {
 
 }  // namespace
 
+std::string markdown_text(std::string_view text) {
+  std::string safe;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char letter = text[at];
+    if (letter == '<') {
+      safe += "&lt;";
+    } else if (letter == '>') {
+      safe += "&gt;";
+    } else if (letter == '&') {
+      safe += "&amp;";
+    } else if (letter == '(' && at > 0 && text[at - 1] == ']') {
+      safe += "\\(";
+    } else {
+      safe += letter == '\n' || letter == '\r' ? ' ' : letter;
+    }
+  }
+  return safe;
+}
+
 std::string format_grid(const Grid& grid, TableFormat format, std::size_t width) {
   return format == TableFormat::kText ? text_table(grid, width) : markdown_table(grid);
 }
 
 std::string format_line(const std::string& text, TableFormat format, std::size_t width) {
-  return format == TableFormat::kText ? wrapped(text, "", width) : text + "\n";
+  return format == TableFormat::kText ? wrapped(text, "", width) : markdown_text(text) + "\n";
 }
 
 }  // namespace rematch

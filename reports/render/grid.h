@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace rematch {
@@ -36,6 +37,10 @@ struct Grid {
 
 // Newline at the end. Text fits `width` unless a single cell does not.
 std::string format_grid(const Grid& grid, TableFormat format, std::size_t width);
+
+// Names come from files, and Markdown passes HTML on: of `text` no tag, entity, link or line break
+// is left, only what it says.
+std::string markdown_text(std::string_view text);
 
 // A line or paragraph beside a grid: wrapped text, or a line of Markdown.
 std::string format_line(const std::string& text, TableFormat format, std::size_t width);

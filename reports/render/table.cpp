@@ -49,6 +49,13 @@ std::vector<std::string> footer(const Report& report) {
   return paragraphs;
 }
 
+// As code, unless it holds what would end that, or could be taken for HTML.
+std::string reproduce_line(const std::string& command, TableFormat format) {
+  if (format == TableFormat::kText) return command;
+  if (command.find_first_of("`<\n\r") != std::string::npos) return markdown_text(command);
+  return "`" + command + "`";
+}
+
 }  // namespace
 
 std::string render_table(const Report& report, TableFormat format, std::size_t width) {
@@ -59,9 +66,9 @@ std::string render_table(const Report& report, TableFormat format, std::size_t w
     for (const ComparedPoint& compared : comparison.points) {
       grid.rows.push_back(make_row(compared));
     }
-    const std::string title =
-        is_text ? comparison.title : std::string("**").append(comparison.title).append("**");
-    text += format_line(title, format, width) + "\n";
+    text += is_text ? format_line(comparison.title, format, width)
+                    : "**" + markdown_text(comparison.title) + "**\n";
+    text += "\n";
     text += format_grid(grid, format, width) + "\n";
   }
   if (report.points.empty()) text += "The report has no points.\n\n";
@@ -70,9 +77,8 @@ std::string render_table(const Report& report, TableFormat format, std::size_t w
   }
   // Not wrapped: it is there to be copied.
   if (!report.provenance.reproduce.empty()) {
-    const std::string quote = is_text ? "" : "`";
-    text.append("Make it again: ").append(quote).append(report.provenance.reproduce);
-    text.append(quote).append("\n");
+    text.append("Make it again: ").append(reproduce_line(report.provenance.reproduce, format));
+    text += "\n";
   }
   return text;
 }

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "policies/trace/file.h"
+#include "reports/render/grid.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
 #include "tests/support/in_tree.h"
@@ -128,6 +129,26 @@ TEST_CASE("a pipe in a reason does not end a markdown cell") {
   Report report{sample_provenance(), {sample_oom("full")}, {}};
   report.points[0].reason = "a|b";
   CHECK_THAT(render_table(report, TableFormat::kMarkdown), Catch::Contains("a\\|b"));
+}
+
+TEST_CASE("markdown holds no markup that a report brings") {
+  CHECK(markdown_text("<img src=x onerror=alert(1)>") == "&lt;img src=x onerror=alert(1)&gt;");
+  CHECK(markdown_text("a&lt;b\nc") == "a&amp;lt;b c");
+  CHECK(markdown_text("![x](http://y)") == "![x]\\(http://y)");
+  CHECK(markdown_text("nth_last(2) [0.9 1.1]") == "nth_last(2) [0.9 1.1]");
+  Report report = comparison_report();
+  const std::string script = "<script>`x`</script>";
+  for (PointRecord& point : report.points) {
+    point.identity.model = script;
+    point.policy += script;
+    point.reason = script;
+  }
+  report.provenance.reproduce = script;
+  report.provenance.environment.cpu_model = script;
+  const std::string text = render_table(report, TableFormat::kMarkdown);
+  CHECK(text.find("<script") == std::string::npos);
+  CHECK_THAT(text, Catch::Contains("&lt;script&gt;"));
+  CHECK_THAT(render_table(report, TableFormat::kText), Catch::Contains(script));
 }
 
 TEST_CASE("an empty report says so") {
