@@ -1,5 +1,6 @@
 #include "reports/compare/environment_difference.h"
 
+#include <array>
 #include <cmath>
 
 #include "policies/trace/json.h"
@@ -16,6 +17,17 @@ bool is_clock(const std::string& name) {
 
 bool is_of_the_moment(const std::string& name) { return name == "hostname" || name == "variables"; }
 
+// Of the recorded variables those that change bits or bytes. The others say where a process ran.
+constexpr std::array kDecidingVariables = {
+    "ATEN_CPU_CAPABILITY",    "CUBLAS_WORKSPACE_CONFIG", "MKL_CBWR",
+    "NVIDIA_TF32_OVERRIDE",   "ONEDNN_MAX_CPU_ISA",      "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF"};
+
+std::string value_of(const Environment& environment, const std::string& variable) {
+  const auto found = environment.variables.find(variable);
+  return found == environment.variables.end() ? "unset" : found->second;
+}
+
 std::string shown(const Json& value) {
   if (value.is_null()) return "unknown";
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -23,7 +35,7 @@ std::string shown(const Json& value) {
 
 bool same(const std::string& name, const Json& base, const Json& candidate) {
   if (!is_clock(name)) return base == candidate;
-  if (base.is_null() || candidate.is_null()) return true;
+  if (base.is_null() || candidate.is_null()) return base == candidate;
   const double low = base.get<double>();
   return std::abs(candidate.get<double>() - low) <= kSameClock * low;
 }
@@ -38,6 +50,11 @@ std::vector<EnvironmentDifference> environment_differences(const Provenance& bas
   for (const auto& [name, value] : left.items()) {
     if (is_of_the_moment(name) || same(name, value, right.at(name))) continue;
     differences.push_back({name, shown(value), shown(right.at(name))});
+  }
+  for (const char* variable : kDecidingVariables) {
+    const std::string own = value_of(base.environment, variable);
+    const std::string other = value_of(candidate.environment, variable);
+    if (own != other) differences.push_back({variable, own, other});
   }
   if (base.execution != candidate.execution) {
     differences.push_back({"execution", base.execution, candidate.execution});

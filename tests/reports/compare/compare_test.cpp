@@ -6,6 +6,7 @@
 
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
+#include "reports/compare/environment_difference.h"
 #include "reports/record/record_json.h"
 #include "reports/render/compare_table.h"
 #include "reports/render/page.h"
@@ -461,6 +462,32 @@ TEST_CASE("a different environment is named") {
   CHECK(record.environment_differences[0] ==
         EnvironmentDifference{"libtorch_version", "unknown", "2.12.0"});
   CHECK_THAT(record.verdict, Catch::Contains("libtorch_version unknown and 2.12.0"));
+}
+
+TEST_CASE(
+    "a variable that changes bits or bytes, or a clock that one side does not know, differs") {
+  using Differences = std::vector<EnvironmentDifference>;
+  const auto differences = [](const std::function<void(Environment&)>& change) {
+    Provenance other = sample_provenance();
+    change(other.environment);
+    return environment_differences(sample_provenance(), other);
+  };
+  CHECK(differences([](Environment& environment) {
+          environment.variables["NVIDIA_TF32_OVERRIDE"] = "0";
+          environment.variables["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True";
+        }) == Differences{{"NVIDIA_TF32_OVERRIDE", "unset", "0"},
+                          {"PYTORCH_CUDA_ALLOC_CONF", "unset", "expandable_segments:True"}});
+  CHECK(differences([](Environment& environment) {
+          environment.variables["OMP_NUM_THREADS"] = "3";
+          environment.variables["SLURM_JOB_ID"] = "17";
+        }).empty());
+  CHECK(differences([](Environment& environment) { environment.sm_clock_mhz = 1755; }) ==
+        Differences{{"sm_clock_mhz", "unknown", "1755"}});
+  Provenance measured = sample_provenance();
+  Provenance near = measured;
+  measured.environment.sm_clock_mhz = 1755;
+  near.environment.sm_clock_mhz = 1740;
+  CHECK(environment_differences(measured, near).empty());
 }
 
 TEST_CASE("a compare record's JSON fits its schema, reads back and is the approved one",
