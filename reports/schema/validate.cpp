@@ -13,6 +13,7 @@
 #include "policies/trace/in_quotes.h"
 #include "policies/trace/json.h"
 #include "reports/schema/embedded.h"
+#include "reports/schema/expected.h"
 
 namespace rematch {
 namespace {
@@ -22,6 +23,7 @@ using Adapter = valijson::adapters::NlohmannJsonAdapter;
 using Error = valijson::ValidationResults::Error;
 
 constexpr std::string_view kFileEnding = ".schema.json";
+constexpr int kMajor = 1;  // of every kind
 constexpr std::size_t kLongestQuote = 40;
 constexpr std::size_t kLongestPath = 100;
 constexpr std::size_t kLongestProblem = 200;
@@ -80,11 +82,41 @@ std::string readable_path(const Error& error, const Document*& value) {
   return on_one_line(path, kLongestPath);
 }
 
-std::string one_line(const Error& error, const Document& document) {
+SchemaPath steps_of(const Error& error) {
+  SchemaPath path;
+  for (std::size_t depth = 1; depth < error.context.size(); ++depth) {
+    const std::string& step = error.context[depth];
+    path.push_back(step.substr(1, step.size() - 2));
+  }
+  return path;
+}
+
+// The library's "Missing required property 'key'." names what is not there.
+std::optional<std::string> missing_key(const std::string& description) {
+  constexpr std::string_view kStart = "Missing required property ";
+  if (!description.starts_with(kStart) || !description.ends_with('.')) return std::nullopt;
+  return description.substr(kStart.size(), description.size() - kStart.size() - 1);
+}
+
+std::string one_line(std::string_view kind, const Error& error, const Document& document) {
   const Document* value = &document;
   const std::string path = readable_path(error, value);
   std::string line = path.empty() ? "" : path + ": ";
-  return line + on_one_line("found " + quoted(*value) + "; " + error.description, kLongestProblem);
+  if (const auto key = missing_key(error.description)) return line + "key " + *key + " is missing";
+  const auto schema = schema_at(kind, steps_of(error), parsed_schema);
+  const std::string wanted =
+      schema ? expected_words(error.description, *schema) : error.description;
+  return line + on_one_line("found " + quoted(*value) + "; " + wanted, kLongestProblem);
+}
+
+std::optional<std::string> version_problem(const Json& json, std::string_view kind) {
+  try {
+    require_schema(json, kind, kMajor);
+  } catch (const FormatError&) {
+    return "schema: found " + quoted(Document(json.at("schema"))) + "; this build reads '" +
+           schema_prefix(kind, kMajor) + "x'";
+  }
+  return std::nullopt;
 }
 
 std::string all_kinds() {
@@ -105,6 +137,7 @@ std::optional<std::string> validate(const Json& json) {
     return "schema: no kind 'rematch." + on_one_line(*kind, kLongestQuote) + "'; known are " +
            all_kinds();
   }
+  if (auto problem = version_problem(json, *kind)) return problem;
   const Document schema_document = parsed_schema(*kind);
   valijson::Schema schema;
   valijson::SchemaParser().populateSchema(Adapter(schema_document), schema, fetch_schema,
@@ -114,7 +147,7 @@ std::optional<std::string> validate(const Json& json) {
   if (valijson::Validator().validate(schema, Adapter(document), &results)) return std::nullopt;
   Error first;
   results.popError(first);
-  return one_line(first, document);
+  return one_line(*kind, first, document);
 }
 
 std::vector<std::string_view> schema_kinds() {
