@@ -121,10 +121,25 @@ void add_world_flag(CLI::App& app, int& world) {
       ->check(CLI::Range(1, kMostRanks));
 }
 
+namespace {
+
+// The next comma outside brackets, or the end.
+std::size_t end_of_part(const std::string& text, std::size_t start) {
+  int depth = 0;
+  for (std::size_t at = start; at < text.size(); ++at) {
+    if (text[at] == '(' || text[at] == '[') ++depth;
+    if (text[at] == ')' || text[at] == ']') --depth;
+    if (text[at] == ',' && depth <= 0) return at;
+  }
+  return text.size();
+}
+
+}  // namespace
+
 std::vector<std::string> split_at_commas(const std::string& text) {
   std::vector<std::string> parts;
   for (std::size_t start = 0; start < text.size() + 1 && !text.empty();) {
-    const std::size_t comma = std::min(text.find(',', start), text.size());
+    const std::size_t comma = end_of_part(text, start);
     parts.push_back(text.substr(start, comma - start));
     if (parts.back().empty()) {
       throw UsageError("'" + text + "' has an empty part; write a,b without gaps");

@@ -36,7 +36,7 @@ double parse_positive(const std::string& text);
 // --world N, the ranks that a prediction is for.
 void add_world_flag(CLI::App& app, int& world);
 
-// "a,b" is a and b; nothing for an empty text. Throws UsageError for an empty part.
+// "a,b(1,2)" is a and b(1,2); nothing for an empty text. Throws UsageError for an empty part.
 std::vector<std::string> split_at_commas(const std::string& text);
 
 #ifdef REMATCH_LIBTORCH

@@ -1,13 +1,16 @@
 #include "reports/gate/gate.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <set>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/flag_values.h"
 #include "harness/cli/output.h"
 #include "harness/cli/report_files.h"
+#include "policies/catalogue/catalogue.h"
 #include "policies/trace/json.h"
 #include "policies/trace/op_class.h"
 #include "policies/trace/suggest.h"
@@ -28,7 +31,7 @@ struct Flags {
     app.add_option("--reference-policy", reference_policy,
                    "Hold every point against this policy; else against the same one, or, in the "
                    "same file, against the one that the report was measured against");
-    app.add_option("--policy", policies, "Only points of these policies; see rematch list");
+    app.add_option("--policy", policies, "Only points of these policies, separated by commas");
     app.add_option("--loss", loss, "bitwise, envelope or equivalence");
     app.add_option("--max-loss-difference", max_loss_difference,
                    "Largest difference of the loss at any step");
@@ -116,7 +119,6 @@ GateSettings settings_of(const Flags& flags) {
       settings.expectations.push_back(parse_expectation(part));
     }
   }
-  settings.policies = flags.policies;
   if (!flags.reference_policy.empty()) settings.reference_policy = flags.reference_policy;
   settings.allow_mixed = flags.allow_mixed;
   return settings;
@@ -140,16 +142,72 @@ void require_use(const Flags& flags, const GateSettings& settings) {
   if (flags.json && flags.markdown) throw UsageError("give --json or --markdown, not both");
 }
 
+// As the reports spell it: `nth_last( 2 )` is nth_last(2) there.
+std::string canonical_policy(const std::string& text) {
+  const auto parsed = parse_policy(text);
+  const auto* policy = std::get_if<Policy>(&parsed);
+  return policy != nullptr ? policy->name : text;
+}
+
+// The policies of a flag, which must be among those of the reports that it chooses from.
+std::vector<std::string> require_policies(const std::string& flag,
+                                          const std::vector<std::string>& lists,
+                                          const std::vector<const Report*>& reports) {
+  std::set<std::string> known;
+  for (const Report* report : reports) {
+    for (const PointRecord& point : report->points) known.insert(point.policy);
+  }
+  std::vector<std::string> policies;
+  for (const std::string& list : lists) {
+    for (const std::string& text : split_at_commas(list)) {
+      const std::string name = known.contains(text) ? text : canonical_policy(text);
+      if (!known.contains(name)) {
+        throw UsageError(flag + " '" + text + "': no point has it" +
+                         did_you_mean(text, std::vector<std::string>(known.begin(), known.end())));
+      }
+      policies.push_back(name);
+    }
+  }
+  return policies;
+}
+
+// One point may have fewer steps than another; a window beyond all of them is a slip.
+void require_window(const GateSettings& settings, const std::vector<const Report*>& reports) {
+  std::size_t most = 0;
+  for (const Report* report : reports) {
+    for (const PointRecord& point : report->points) most = std::max(most, point.steps.size());
+  }
+  if (!settings.window_steps || most == 0 || *settings.window_steps <= static_cast<int>(most)) {
+    return;
+  }
+  throw UsageError("--window " + std::to_string(*settings.window_steps) +
+                   " is out of range; the runs have " + std::to_string(most) +
+                   " steps, so allowed is 1 to " + std::to_string(most));
+}
+
+GateRecord gate_with(const Flags& flags, GateSettings settings, const Report& report,
+                     const Report* reference) {
+  std::vector<const Report*> reports = {&report};
+  if (reference != nullptr && reference != &report) reports.push_back(reference);
+  settings.policies = require_policies("--policy", flags.policies, reports);
+  if (settings.reference_policy && reference != nullptr) {
+    settings.reference_policy =
+        require_policies("--reference-policy", {*settings.reference_policy}, {reference}).at(0);
+  }
+  require_window(settings, reports);
+  return gate_report(report, flags.report, reference, flags.reference, settings);
+}
+
 GateRecord decide(const Flags& flags, const GateSettings& settings) {
   if (flags.reference.empty()) {
-    return gate_report(read_report(flags.report), flags.report, nullptr, "", settings);
+    return gate_with(flags, settings, read_report(flags.report), nullptr);
   }
   if (flags.reference == flags.report) {
     const Report report = read_report(flags.report);
-    return gate_report(report, flags.report, &report, flags.reference, settings);
+    return gate_with(flags, settings, report, &report);
   }
   const auto [report, reference] = read_two_reports(flags.report, flags.reference);
-  return gate_report(report, flags.report, &reference, flags.reference, settings);
+  return gate_with(flags, settings, report, &reference);
 }
 
 ExitCode exit_code_of(GateVerdict verdict) {
@@ -180,9 +238,11 @@ void add_gate(CLI::App& app, Action& action) {
   auto flags = std::make_shared<Flags>(*command);
   command->footer(
       "Tiers of --loss: bitwise compares the bits of loss, gradient norm, parameters and\n"
-      "generators at every step; envelope allows twice what repeated runs of the reference differ\n"
-      "by (three runs: rematch run --repeat-reference 2, or more); equivalence tests mean losses\n"
-      "(four runs on both sides).\n"
+      "generators at every step; envelope allows a difference from the nearest run of the "
+      "reference\n"
+      "of twice what two of its runs differ by (three runs at least; rematch run "
+      "--repeat-reference\n"
+      "makes four more); equivalence tests mean losses (four runs on both sides).\n"
       "Examples:\n"
       "  rematch gate report.json --reference report.json --loss bitwise\n"
       "  rematch gate new.json --reference old.json --loss envelope --max-slowdown 5%\n"

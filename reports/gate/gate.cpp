@@ -1,54 +1,34 @@
 #include "reports/gate/gate.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "reports/compare/environment_difference.h"
 #include "reports/gate/limit_checks.h"
+#include "reports/gate/loss_arms.h"
 #include "reports/gate/loss_checks.h"
 
 namespace rematch {
 namespace {
 
-// What must be equal for losses to be: everything but how the plan, the machine and its threads go
-// about it; and the policy that is looked for.
-std::string training_label(const PointIdentity& identity, const std::string& policy) {
-  std::string label = identity.model + "|" + identity.data + "|" + std::to_string(identity.seed) +
-                      "|" + identity.dtype + "|" + identity.optimizer;
-  for (const auto& [name, value] : identity.dimensions) {
-    label.append("|").append(name).append(" ").append(std::to_string(value));
-  }
-  return label.append("|").append(policy);
-}
-
-using Repeats = std::unordered_map<std::string, std::vector<const RepeatRecord*>>;  // by key
-
-// A point and its repeats that finished.
-LossArm arm_of(const PointRecord& point, const Repeats& repeats) {
-  LossArm arm{{point.steps}, point.policy, point.identity.deterministic};
-  const auto found = repeats.find(point_key(point.identity));
-  if (found == repeats.end()) return arm;
-  for (const RepeatRecord* repeat : found->second) {
-    const bool same = repeat->policy == point.policy && repeat->status == PointStatus::kOk;
-    if (same) arm.runs.push_back(repeat->steps);
-  }
-  return arm;
-}
-
 // One report under the gate. Reads as its steps, in run().
 class Gate {
  public:
   Gate(const Report& report, const Report* reference, const GateSettings& settings)
-      : report_(report), reference_(reference), settings_(settings) {
-    for (const RepeatRecord& repeat : report.repeats) {
-      report_repeats_[repeat.key].push_back(&repeat);
+      : report_(report),
+        reference_(reference),
+        settings_(settings),
+        arms_(report),
+        reference_arms_(reference != nullptr ? *reference : report) {
+    for (const Expectation& expectation : settings.expectations) {
+      if (is_unknown_op(expectation.name, report, reference)) unknown_ops_.insert(expectation.name);
     }
     if (reference == nullptr) return;
     for (const PointRecord& point : reference->points) {
       by_training_[training_label(point.identity, point.policy)].push_back(&point);
-    }
-    for (const RepeatRecord& repeat : reference->repeats) {
-      reference_repeats_[repeat.key].push_back(&repeat);
     }
   }
 
@@ -60,6 +40,7 @@ class Gate {
     for (const PointRecord& point : report_.points) {
       if (is_wanted(point)) gate_point(point);
     }
+    if (needs_reference() && reference_ != nullptr) list_missing();
     for (const GatedPoint& point : record_.points) {
       record_.verdict = std::max(record_.verdict, point.verdict);
     }
@@ -69,10 +50,12 @@ class Gate {
 
  private:
   bool is_wanted(const PointRecord& point) const;
+  bool is_asked_for(const PointRecord& point) const;
   bool needs_reference() const;
   const PointRecord* reference_of(const PointRecord& point) const;
   std::string reference_name(const PointRecord& point) const;
   void gate_point(const PointRecord& point);
+  void list_missing();
   void add_status(GatedPoint& gated, const PointRecord& point) const;
   void add_limits(GatedPoint& gated, const PointRecord& point) const;
   void add_against(GatedPoint& gated, const PointRecord& point, const PointRecord& reference) const;
@@ -86,8 +69,11 @@ class Gate {
   const Report* reference_;
   const GateSettings& settings_;
   std::unordered_map<std::string, std::vector<const PointRecord*>> by_training_;
-  Repeats report_repeats_;
-  Repeats reference_repeats_;
+  LossArms arms_;
+  LossArms reference_arms_;
+  std::set<std::string> unknown_ops_;  // of the expectations
+  std::unordered_set<std::string>
+      stand_ins_;  // trainings and policies that others are held against
   GateRecord record_;
 };
 
@@ -96,6 +82,10 @@ bool Gate::is_wanted(const PointRecord& point) const {
       point.policy == reference_name(point)) {
     return false;  // it would be held against itself
   }
+  return is_asked_for(point);
+}
+
+bool Gate::is_asked_for(const PointRecord& point) const {
   return settings_.policies.empty() ||
          std::find(settings_.policies.begin(), settings_.policies.end(), point.policy) !=
              settings_.policies.end();
@@ -136,13 +126,18 @@ CheckRecord failed_check(const std::string& name, GateVerdict verdict, std::stri
   return check;
 }
 
-void Gate::gate_point(const PointRecord& point) {
+GatedPoint describe(const PointRecord& point) {
   GatedPoint gated;
   gated.key = point_key(point.identity);
   gated.model = point.identity.model;
   gated.policy = point.policy;
   gated.schedule = point.identity.schedule;
   gated.device = point.device;
+  return gated;
+}
+
+void Gate::gate_point(const PointRecord& point) {
+  GatedPoint gated = describe(point);
   add_status(gated, point);
   add_limits(gated, point);
   if (needs_reference()) {
@@ -153,6 +148,9 @@ void Gate::gate_point(const PointRecord& point) {
                                               reference_name(point) +
                                               " with this model, data, seed, dtype and optimizer"));
     } else {
+      if (reference->policy != point.policy) {
+        stand_ins_.insert(training_label(reference->identity, reference->policy));
+      }
       gated.reference_policy = reference->policy;
       gated.reference_key = point_key(reference->identity);
       add_against(gated, point, *reference);
@@ -163,20 +161,50 @@ void Gate::gate_point(const PointRecord& point) {
   record_.points.push_back(std::move(gated));
 }
 
+// What the reference finished and the report lacks, but for what points of other policies are held
+// against: it is there for them.
+void Gate::list_missing() {
+  if (&report_ == reference_ || settings_.reference_policy) return;
+  const auto with_schedule = [](std::string label, const PointRecord& point) {
+    return label.append("|").append(to_string(point.identity.schedule));
+  };
+  std::unordered_set<std::string> there;
+  for (const PointRecord& point : report_.points) {
+    there.insert(with_schedule(training_label(point.identity, point.policy), point));
+  }
+  for (const PointRecord& point : reference_->points) {
+    const std::string label = training_label(point.identity, point.policy);
+    if (point.status != PointStatus::kOk || !is_asked_for(point) || stand_ins_.contains(label) ||
+        there.contains(with_schedule(label, point))) {
+      continue;
+    }
+    GatedPoint gated = describe(point);
+    gated.reference_policy = point.policy;
+    gated.reference_key = gated.key;
+    gated.verdict = GateVerdict::kInconclusive;
+    gated.checks.push_back(
+        failed_check("missing", gated.verdict,
+                     "the reference has this point and the report has not; run it, or "
+                     "name what is to be gated with --policy"));
+    record_.points.push_back(std::move(gated));
+  }
+}
+
 void Gate::add_status(GatedPoint& gated, const PointRecord& point) const {
   if (point.status != PointStatus::kOk) {
     gated.checks.push_back(failed_check("status", GateVerdict::kFail,
                                         "ended " + std::string(to_string(point.status)) +
                                             (point.reason.empty() ? "" : ": " + point.reason)));
   }
-  if (auto check = check_finite(arm_of(point, report_repeats_)))
-    gated.checks.push_back(*std::move(check));
+  if (auto check = check_finite(arms_.arm_of(point))) gated.checks.push_back(*std::move(check));
 }
 
 void Gate::add_limits(GatedPoint& gated, const PointRecord& point) const {
   if (settings_.max_peak) gated.checks.push_back(check_peak(point, *settings_.max_peak));
   for (const Expectation& expectation : settings_.expectations) {
-    gated.checks.push_back(check_expectation(point, expectation));
+    const bool is_vain = expectation.executed == 0 && unknown_ops_.contains(expectation.name);
+    gated.checks.push_back(is_vain ? refuse_unknown_op(expectation, report_)
+                                   : check_expectation(point, expectation));
   }
 }
 
@@ -199,7 +227,7 @@ void Gate::guard_environment(CheckRecord& check) const {
 
 void Gate::add_loss(GatedPoint& gated, const PointRecord& point,
                     const PointRecord& reference) const {
-  const LossArm own = arm_of(point, report_repeats_);
+  const LossArm own = arms_.arm_of(point);
   if (auto check = check_gradients(own)) gated.checks.push_back(*std::move(check));
   if (point.parity && point.parity->every_parameter_has_gradient == false) {
     gated.checks.push_back(failed_check("gradients", GateVerdict::kInconclusive,
@@ -207,7 +235,7 @@ void Gate::add_loss(GatedPoint& gated, const PointRecord& point,
                                             point.parity->first_parameter_without_gradient +
                                             " got no gradient"));
   }
-  const LossArm other = arm_of(reference, reference_repeats_);
+  const LossArm other = reference_arms_.arm_of(reference);
   std::vector<CheckRecord> checks;
   if (settings_.loss == LossTier::kBitwise) checks.push_back(check_bitwise(own, other));
   if (settings_.loss == LossTier::kEnvelope) checks.push_back(check_envelope(own, other));

@@ -1,7 +1,11 @@
 #include "reports/gate/limit_checks.h"
 
 #include <algorithm>
+#include <set>
 
+#include "policies/trace/in_quotes.h"
+#include "policies/trace/op_class.h"
+#include "policies/trace/suggest.h"
 #include "reports/gate/number_text.h"
 #include "reports/record/by_phase.h"
 #include "reports/render/format.h"
@@ -18,16 +22,25 @@ CheckRecord decided(std::string check, GateVerdict verdict, std::string reason) 
   return record;
 }
 
-// A name without a phase is the sum over all of them.
-std::int64_t executed(const CountsRecord& counts, const std::string& name) {
+// "recompute.aten::mm"; without a phase it is the sum over all of them.
+struct ExpectedName {
+  std::optional<Phase> phase;
+  std::string op;
+};
+
+ExpectedName expected_name(const std::string& name) {
   const std::size_t dot = name.find('.');
   const std::optional<Phase> phase = phase_from_string(std::string_view(name).substr(0, dot));
-  const bool has_phase = dot != std::string::npos && phase.has_value();
-  const std::string op = has_phase ? name.substr(dot + 1) : name;
+  if (dot == std::string::npos || !phase) return {std::nullopt, name};
+  return {phase, name.substr(dot + 1)};
+}
+
+std::int64_t executed(const CountsRecord& counts, const std::string& name) {
+  const auto [phase, op] = expected_name(name);
   const std::optional<OpClass> op_class = op_class_from_string(op);
   std::int64_t sum = 0;
   for (const Phase each : kPhases) {
-    if (has_phase && each != *phase) continue;
+    if (phase && each != *phase) continue;
     const auto index = static_cast<std::size_t>(each);
     if (op_class) {
       const auto found = counts.by_class.at(index).find(*op_class);
@@ -38,6 +51,24 @@ std::int64_t executed(const CountsRecord& counts, const std::string& name) {
     }
   }
   return sum;
+}
+
+bool runs(const Report& report, const std::string& op) {
+  return std::any_of(report.points.begin(), report.points.end(), [&](const PointRecord& point) {
+    return point.counts && std::any_of(point.counts->by_op.begin(), point.counts->by_op.end(),
+                                       [&](const auto& ops) { return ops.contains(op); });
+  });
+}
+
+std::optional<std::string> nearest_op(const Report& report, const std::string& op) {
+  std::set<std::string_view> ops;
+  for (const PointRecord& point : report.points) {
+    if (!point.counts) continue;
+    for (const auto& phase : point.counts->by_op) {
+      for (const auto& [name, executed] : phase) ops.insert(name);
+    }
+  }
+  return nearest_name(op, {ops.begin(), ops.end()});
 }
 
 Blocks blocks_of(const PointRecord& point) {
@@ -93,6 +124,22 @@ CheckRecord check_expectation(const PointRecord& point, const Expectation& expec
   check.measured = static_cast<double>(found);
   check.limit = static_cast<double>(expectation.executed);
   return check;
+}
+
+bool is_unknown_op(const std::string& name, const Report& report, const Report* reference) {
+  const std::string op = expected_name(name).op;
+  if (op_class_from_string(op) || op_class_of(op) != OpClass::kOther || runs(report, op))
+    return false;
+  return reference == nullptr || !runs(*reference, op);
+}
+
+CheckRecord refuse_unknown_op(const Expectation& expectation, const Report& report) {
+  const std::string op = expected_name(expectation.name).op;
+  const auto nearest = nearest_op(report, op);
+  return decided("counts." + expectation.name, GateVerdict::kInconclusive,
+                 "no op named " + in_quotes(op) + " runs in the report or is known; that it ran " +
+                     std::to_string(expectation.executed) + " times would prove nothing" +
+                     (nearest ? "; did you mean '" + *nearest + "'?" : ""));
 }
 
 CheckRecord check_slowdown(const PointRecord& point, const PointRecord& reference, double limit,

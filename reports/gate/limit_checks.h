@@ -8,6 +8,11 @@ namespace rematch {
 CheckRecord check_peak(const PointRecord& point, Bytes limit);
 CheckRecord check_expectation(const PointRecord& point, const Expectation& expectation);
 
+// An op of that name runs nowhere in the reports and is no op that this build knows: that it runs 0
+// times is true of every misspelt name.
+bool is_unknown_op(const std::string& name, const Report& report, const Report* reference);
+CheckRecord refuse_unknown_op(const Expectation& expectation, const Report& report);
+
 // Against the reference's step time: the ratio that the run measured by turns where both are of one
 // report, else that of medians. `comparable`: measured in one environment.
 CheckRecord check_slowdown(const PointRecord& point, const PointRecord& reference, double limit,

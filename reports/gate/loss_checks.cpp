@@ -1,6 +1,7 @@
 #include "reports/gate/loss_checks.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -12,6 +13,10 @@ namespace {
 
 constexpr std::size_t kEnvelopeRuns = 3;
 constexpr double kEnvelopeFactor = 2;
+// Of equal candidates, simulated; Note [The envelope].
+constexpr double kFalseAlarmsOfThree = 0.005;
+constexpr double kFalseAlarmsOfFour = 0.003;
+constexpr double kFalseAlarmsOfEquivalence = 0.001;
 constexpr std::size_t kEquivalenceRuns = 4;
 constexpr double kEquivalenceTail = 0.05;
 constexpr double kNoiseMargin = 4;  // standard deviations of a run
@@ -80,26 +85,47 @@ double distance(const Steps& left, const Steps& right) {
   return largest;
 }
 
-// Not recorded on one side is not equal: nothing was compared.
-bool lacks_gradients(const Steps& steps) {
-  return std::any_of(steps.begin(), steps.end(),
-                     [](const StepRecord& step) { return step.gradient_norm_bits.empty(); });
+struct RecordedBits {
+  const char* name;  // of the tensor that differs
+  std::string StepRecord::*bits;
+};
+
+constexpr std::array kRecordedBits = {
+    RecordedBits{"gradient norm", &StepRecord::gradient_norm_bits},
+    RecordedBits{"parameters", &StepRecord::parameter_hash},
+    RecordedBits{"generator state", &StepRecord::generator_hash}};
+
+// What T0 claims to compare and a step lacks, in a line; empty: nothing.
+std::string unrecorded(const LossArm& arm) {
+  for (const Steps& run : arm.runs) {
+    for (std::size_t step = 0; step < run.size(); ++step) {
+      for (const RecordedBits& recorded : kRecordedBits) {
+        if (!(run[step].*recorded.bits).empty()) continue;
+        return std::string("no bits of the ") + recorded.name + " were recorded at step " +
+               std::to_string(step) + " of " + arm.policy;
+      }
+    }
+  }
+  return "";
 }
 
 std::string at(const BitDifference& difference) {
   return "step " + std::to_string(difference.step) + " in " + difference.tensor;
 }
 
-// A gradient whose name is known says more than the norm of all.
+// A gradient whose name is known says more than the norm of all. What one side did not record is no
+// difference; nor is it equal.
 std::string tensor_of(const StepRecord& left, const StepRecord& right) {
   if (left.loss_bits != right.loss_bits) return "loss";
   for (const auto& [name, hash] : left.gradient_hashes) {
     const auto found = right.gradient_hashes.find(name);
     if (found != right.gradient_hashes.end() && found->second != hash) return name;
   }
-  if (left.gradient_norm_bits != right.gradient_norm_bits) return "gradient norm";
-  if (left.parameter_hash != right.parameter_hash) return "parameters";
-  if (left.generator_hash != right.generator_hash) return "generator state";
+  for (const RecordedBits& recorded : kRecordedBits) {
+    const std::string& own = left.*recorded.bits;
+    const std::string& other = right.*recorded.bits;
+    if (!own.empty() && !other.empty() && own != other) return recorded.name;
+  }
   return "";
 }
 
@@ -134,15 +160,31 @@ double deviation_of_run(const std::vector<double>& left, const std::vector<doubl
   return std::sqrt((squares(left) + squares(right)) / degrees);
 }
 
+// Every run of an arm has the same mean, so the difference is known exactly and nothing is a matter
+// of chance.
+void judge_without_noise(CheckRecord& check) {
+  const bool is_within = *check.measured <= *check.limit;
+  check.noise->detects =
+      (*check.limit == 0 ? "any difference of the mean losses"
+                         : "a difference of the mean losses above " + number_text(*check.limit)) +
+      std::string(": neither side varies from run to run, so --loss bitwise says more");
+  decide(check, is_within ? GateVerdict::kPass : GateVerdict::kFail,
+         "mean losses differ by " + number_text(*check.measured) + " and do not vary; allowed is " +
+             number_text(*check.limit));
+}
+
 void judge_equivalence(CheckRecord& check, const std::vector<double>& candidate,
                        const std::vector<double>& reference, std::optional<double> margin) {
   const MeanDifference difference = welch_difference(candidate, reference);
-  const double wide = kNoiseMargin * deviation_of_run(candidate, reference);
-  check.limit = std::max(margin.value_or(0), wide);
+  const double deviation = deviation_of_run(candidate, reference);
+  check.limit = std::max(margin.value_or(0), kNoiseMargin * deviation);
   check.measured = std::abs(difference.difference);
+  if (deviation == 0) return judge_without_noise(check);
   const double half = difference.error * student_t_quantile(kEquivalenceTail, difference.degrees);
   check.noise->detects = "a true difference of the margin, " + number_text(*check.limit) +
-                         ", passes one time in twenty; a smaller one may pass";
+                         ", passes one time in twenty; a smaller one may pass. An equal "
+                         "candidate fails at most " +
+                         number_text(100 * kFalseAlarmsOfEquivalence) + " % of the time";
   const std::string means = "mean losses differ by " + number_text(*check.measured) + " +- " +
                             number_text(half) + ", margin " + number_text(*check.limit);
   if (*check.measured + half <= *check.limit) {
@@ -188,23 +230,24 @@ CheckRecord check_bitwise(const LossArm& candidate, const LossArm& reference) {
                       at(*own) + "; use --loss envelope");
   }
   const std::string why = obstacle(candidate, reference);
-  const auto difference = candidate.runs.empty() || reference.runs.empty()
-                              ? std::nullopt
-                              : first_difference(candidate.runs.front(), reference.runs.front());
-  if (difference) {
+  for (std::size_t run = 0; run < candidate.runs.size() && !reference.runs.empty(); ++run) {
+    const auto difference = first_difference(candidate.runs[run], reference.runs.front());
+    if (!difference) continue;
     check.first_different_step = difference->step;
     check.first_different_tensor = difference->tensor;
+    const std::string place = at(*difference) + of_run(run);
     const bool may_vary = !reference.deterministic && reference.runs.size() < 2;
     if (may_vary) {
-      return decide(check, GateVerdict::kInconclusive,
-                    "differs at " + at(*difference) +
-                        ", and the reference is neither deterministic nor repeated");
+      return decide(
+          check, GateVerdict::kInconclusive,
+          "differs at " + place + ", and the reference is neither deterministic nor repeated");
     }
-    return decide(check, GateVerdict::kFail, "first differs at " + at(*difference));
+    return decide(check, GateVerdict::kFail, "first differs at " + place);
   }
   if (!why.empty()) return decide(check, GateVerdict::kInconclusive, why);
-  if (lacks_gradients(candidate.runs.front()) || lacks_gradients(reference.runs.front())) {
-    return decide(check, GateVerdict::kInconclusive, "no gradient norms were recorded");
+  for (const LossArm* arm : {&candidate, &reference}) {
+    const std::string lacking = unrecorded(*arm);
+    if (!lacking.empty()) return decide(check, GateVerdict::kInconclusive, lacking);
   }
   return decide(check, GateVerdict::kPass,
                 "equal bits over " + std::to_string(reference.runs.front().size()) + " steps");
@@ -218,7 +261,7 @@ CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference) {
     return decide(check, GateVerdict::kInconclusive,
                   std::to_string(reference.runs.size()) + " of at least " +
                       std::to_string(kEnvelopeRuns) +
-                      " runs of the reference; measure it with rematch run --repeat-reference 3");
+                      " runs of the reference; measure it with rematch run --repeat-reference");
   }
   const double widest = *check.noise->largest_difference;
   double nearest = std::numeric_limits<double>::infinity();
@@ -227,12 +270,16 @@ CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference) {
   }
   check.measured = nearest;
   check.limit = kEnvelopeFactor * widest;
-  check.noise->detects = widest == 0
-                             ? "any difference: the reference repeats itself exactly"
-                             : "a difference of more than " + number_text(3 * widest) +
-                                   " at any step; one below " + number_text(widest) + " passes";
-  const std::string both = "differs by " + number_text(nearest) + " at most; the envelope is " +
-                           number_text(*check.limit);
+  const double false_alarms =
+      reference.runs.size() == kEnvelopeRuns ? kFalseAlarmsOfThree : kFalseAlarmsOfFour;
+  check.noise->detects = widest == 0 ? "any difference: the reference repeats itself exactly"
+                                     : "a difference of more than " + number_text(3 * widest) +
+                                           " at any step; one below " + number_text(widest) +
+                                           " passes. An equal candidate fails at most " +
+                                           number_text(100 * false_alarms) + " % of the time";
+  const std::string both = "differs by " + number_text(nearest) + " at most from the nearest of " +
+                           std::to_string(reference.runs.size()) + " reference runs; allowed is " +
+                           number_text(*check.limit) + ", twice what two of them differ by";
   return decide(check, nearest <= *check.limit ? GateVerdict::kPass : GateVerdict::kFail, both);
 }
 
@@ -250,8 +297,12 @@ CheckRecord check_equivalence(const LossArm& candidate, const LossArm& reference
   }
   const std::size_t steps = reference.runs.front().size();
   const std::size_t half = std::max<std::size_t>(1, steps / 2);
-  const std::size_t window =
-      window_steps ? std::min(steps, static_cast<std::size_t>(*window_steps)) : half;
+  const std::size_t window = window_steps ? static_cast<std::size_t>(*window_steps) : half;
+  if (window < 1 || window > steps) {
+    return decide(check, GateVerdict::kInconclusive,
+                  "a window of " + std::to_string(window) +
+                      " steps is out of range; allowed are 1 to " + std::to_string(steps));
+  }
   const WindowedMeans own = windowed_means(candidate, steps, window);
   const WindowedMeans other = windowed_means(reference, steps, window);
   if (!own.finite || !other.finite) {

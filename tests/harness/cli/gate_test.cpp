@@ -35,7 +35,10 @@ TEST_CASE("the gate's verdict is its exit code") {
   CHECK(rematch("gate " + report + " --max-peak-bytes 99MiB").code == 3);
   CHECK(rematch("gate " + report + " --max-peak-bytes 100MiB").code == 0);
   CHECK(rematch("gate " + against + " --loss envelope").code == 4);
-  CHECK(rematch("gate " + report + " --policy nobody --expect matmul=1920").code == 4);
+  CHECK(rematch("gate " + report + " --policy none,full --expect matmul=1920").code == 0);
+  CHECK_THAT(rematch("gate " + report + " --policy none,full --expect matmul=1920").out,
+             Catch::Contains("2 of 2 points pass"));
+  CHECK(rematch("gate " + report + " --expect aten::nosuch=0").code == 4);
   CHECK(rematch("gate " + report + " --policy full --expect matmul=1920,aten::mm=1280").code == 0);
 }
 
@@ -74,8 +77,13 @@ TEST_CASE("what the gate cannot use is one line with exit code 2") {
   refuses("--expect attention_forward", "no NAME=COUNT");
   refuses("--expect attention_forward=-1", "no NAME=COUNT");
   refuses("--expect attention=1", "did you mean");
+  refuses("--policy fulll --expect matmul=1",
+          "--policy 'fulll': no point has it; did you mean 'full'");
+  refuses("--policy none,nobody --expect matmul=1", "known: full, none");
+  refuses("--reference-policy nne --loss bitwise " + against, "did you mean 'none'");
   refuses("--margin 0.1 --max-peak-bytes 1GiB", "are of --loss equivalence");
   refuses("--loss equivalence --window 0 " + against, "--window");
+  refuses("--loss equivalence --window 3 " + against, "allowed is 1 to 2");
   refuses("--max-peak-bytes 1GiB --json --markdown", "not both");
 }
 

@@ -103,6 +103,32 @@ TEST_CASE("T0 passes equal bits and names the first step and tensor that differ"
   }
 }
 
+// A report holds the gradients' hashes at its reference, and at points whose gradients differ from
+// it; full has none's, since it has its bits.
+TEST_CASE("T0 between two reports names the gradient that differs") {
+  const auto report_with = [](const std::string& hash, const std::string& norm) {
+    Report report = report_of({trained_point("none"), trained_point("full")});
+    report.points[0].steps[0].gradient_hashes = {{"embed.weight", "cc"}, {"head.weight", hash}};
+    for (PointRecord& point : report.points) point.steps[0].gradient_norm_bits = norm;
+    return report;
+  };
+  const Report reference = report_with("dd", "0x3ff0000000000000");
+  Report report = report_with("ee", "0x3ff0000000000001");
+  const auto first_tensor = [&](std::size_t point) {
+    const GateRecord record = gate(report, reference, tier(LossTier::kBitwise));
+    const CheckRecord& check = record.points.at(point).checks.at(0);
+    CHECK(check.verdict == GateVerdict::kFail);
+    CHECK(check.first_different_step == 0);
+    return check.first_different_tensor;
+  };
+  CHECK(first_tensor(0) == "head.weight");
+  CHECK(first_tensor(1) == "head.weight");
+  report.points[1].parity->gradient_bits_equal = false;  // its own are not known then
+  CHECK(first_tensor(1) == "gradient norm");
+  report.points[1].steps[0].gradient_hashes = {{"embed.weight", "ff"}, {"head.weight", "dd"}};
+  CHECK(first_tensor(1) == "embed.weight");
+}
+
 TEST_CASE("T0 is refused where the reference does not repeat itself") {
   const LossArm reference = arm_of({kLosses, {5, 4, 3, 2.5F}});
   const CheckRecord check = check_bitwise(arm_of({{5, 4, 3, 1}}), reference);
@@ -118,9 +144,31 @@ TEST_CASE("T0 does not pass what was not recorded or not run to the end") {
   CHECK(check_bitwise(arm_of({{5, 4, 3}}), reference).verdict == GateVerdict::kInconclusive);
   CHECK(check_bitwise(arm_of({{}}), reference).verdict == GateVerdict::kInconclusive);
   CHECK(check_bitwise(reference, arm_of({{}})).verdict == GateVerdict::kInconclusive);
-  LossArm blind = reference;
-  for (StepRecord& step : blind.runs[0]) step.gradient_norm_bits = "";
-  CHECK(check_bitwise(blind, blind).verdict == GateVerdict::kInconclusive);
+  struct Case {
+    const char* name;
+    std::string StepRecord::*bits;
+  };
+  for (const Case& row : {Case{"gradient norm", &StepRecord::gradient_norm_bits},
+                          Case{"parameters", &StepRecord::parameter_hash},
+                          Case{"generator state", &StepRecord::generator_hash}}) {
+    CAPTURE(row.name);
+    LossArm blind = reference;
+    blind.runs[0][1].*row.bits = "";
+    for (const CheckRecord& check : {check_bitwise(blind, blind), check_bitwise(blind, reference),
+                                     check_bitwise(reference, blind)}) {
+      CHECK(check.verdict == GateVerdict::kInconclusive);
+      CHECK(check.reason ==
+            std::string("no bits of the ") + row.name + " were recorded at step 1 of none");
+    }
+  }
+}
+
+TEST_CASE("T0 wants the reference's bits of every run of the candidate") {
+  const CheckRecord check =
+      check_bitwise(arm_of({kLosses, kLosses, {5, 4, 3, 1}}), arm_of({kLosses}));
+  CHECK(check.verdict == GateVerdict::kFail);
+  CHECK(check.first_different_step == 3);
+  CHECK(check.reason == "first differs at step 3 in loss in repeat 2");
 }
 
 // The reference's runs differ by 0.25 at most, so the envelope is 0.5 to the nearest of them.
@@ -134,6 +182,14 @@ TEST_CASE("T1 allows twice what three runs of the reference differ by") {
   CHECK(outside.noise->largest_difference == 0.25);
   CHECK(check_envelope(arm_of({{5, 4}}), arm_of({{5, 4}, {5, 4}})).verdict ==
         GateVerdict::kInconclusive);
+  CHECK(
+      outside.reason ==
+      "differs by 0.5625 at most from the nearest of 3 reference runs; allowed is 0.5, twice what "
+      "two of them differ by");
+  CHECK_THAT(outside.noise->detects, Catch::EndsWith("fails at most 0.5 % of the time"));
+  CHECK_THAT(
+      check_envelope(arm_of({{5, 4}}), arm_of({{5, 4}, {5, 4.25F}, {5, 4}, {5, 4}})).noise->detects,
+      Catch::EndsWith("fails at most 0.3 % of the time"));
   // A deterministic reference leaves no room.
   CHECK(check_envelope(arm_of({{5, 4.0001F}}), arm_of({{5, 4}, {5, 4}, {5, 4}})).verdict ==
         GateVerdict::kFail);
@@ -157,6 +213,27 @@ TEST_CASE("T2 tests mean losses over the last steps, with four runs on both side
   CHECK(verdict(0.3F, 0.3) == GateVerdict::kInconclusive);
   CHECK(check_equivalence(arm_of({kLosses}), arm(0), 1, {}).verdict == GateVerdict::kInconclusive);
   CHECK(check_equivalence(arm(0.3F), arm(0), 0.5, 4).verdict == GateVerdict::kFail);
+}
+
+// Steps of 1, 2 and 3 have a mean of 2.5 over the last two; nothing varies.
+TEST_CASE("T2 knows that nothing is left to chance where no run varies") {
+  const LossArm reference = arm_of({{1, 2, 3}, {1, 2, 3}, {1, 2, 3}, {1, 2, 3}});
+  const LossArm other = arm_of({{1, 2, 4}, {1, 2, 4}, {1, 2, 4}, {1, 2, 4}});
+  const CheckRecord equal = check_equivalence(reference, reference, std::nullopt, 2);
+  CHECK(equal.verdict == GateVerdict::kPass);
+  CHECK(equal.reason == "mean losses differ by 0 and do not vary; allowed is 0");
+  CHECK_THAT(equal.noise->detects, Catch::StartsWith("any difference of the mean losses"));
+  CHECK(check_equivalence(other, reference, std::nullopt, 2).verdict == GateVerdict::kFail);
+  CHECK(check_equivalence(other, reference, 0.5, 2).verdict == GateVerdict::kPass);
+  CHECK(check_equivalence(other, reference, 0.25, 2).verdict == GateVerdict::kFail);
+}
+
+TEST_CASE("T2 refuses a window that is longer than the runs") {
+  const LossArm arm = arm_of({{1, 2, 3}, {1, 2, 3}, {1, 2, 3}, {1, 2, 3}});
+  const CheckRecord check = check_equivalence(arm, arm, std::nullopt, 4);
+  CHECK(check.verdict == GateVerdict::kInconclusive);
+  CHECK(check.reason == "a window of 4 steps is out of range; allowed are 1 to 3");
+  CHECK(check_equivalence(arm, arm, std::nullopt, 3).verdict == GateVerdict::kPass);
 }
 
 TEST_CASE("a plain threshold works alone, says so, and knows its noise if there is some") {
@@ -347,6 +424,54 @@ TEST_CASE("limits on peak, ops and time need no loss") {
     CAPTURE(row.name);
     CHECK(gate(report_of({bare}), report, row.settings).verdict == GateVerdict::kInconclusive);
   }
+}
+
+TEST_CASE("an op that nothing knows is not proven absent by running 0 times") {
+  PointRecord own = trained_point("none");
+  own.counts->by_op[0]["mine::op"] = 3;
+  const auto expect = [&](const std::string& name, std::int64_t executed) {
+    GateSettings settings;
+    settings.expectations = {{name, executed}};
+    const Report report = report_of({trained_point("full"), own});
+    return gate_report(report, "report.json", nullptr, "", settings).points.at(0).checks.at(0);
+  };
+  const CheckRecord unknown = expect("aten::addm", 0);
+  CHECK(unknown.verdict == GateVerdict::kInconclusive);
+  CHECK_THAT(unknown.reason,
+             Catch::Contains("'aten::addm'") && Catch::Contains("did you mean 'aten::addmm'?"));
+  CHECK(expect("recompte.aten::mm", 0).verdict == GateVerdict::kInconclusive);
+  CHECK(expect("aten::nosuch", 1).verdict == GateVerdict::kFail);
+  // Known to the table, to another point, as a class.
+  CHECK(expect("aten::_flash_attention_forward", 0).verdict == GateVerdict::kPass);
+  CHECK(expect("mine::op", 0).verdict == GateVerdict::kPass);
+  CHECK(expect("recompute.aten::mm", 0).verdict == GateVerdict::kPass);
+  CHECK(expect("collective", 0).verdict == GateVerdict::kPass);
+}
+
+TEST_CASE("points of the reference that the report lacks are listed and leave the gate open") {
+  const Report reference = report_of({trained_point("none"), trained_point("full"),
+                                      trained_point("attn_only"), sample_oom("save_mm")});
+  GateSettings settings = tier(LossTier::kBitwise);
+  const GateRecord some = gate(report_of({trained_point("none")}), reference, settings);
+  CHECK(some.verdict == GateVerdict::kInconclusive);
+  REQUIRE(some.points.size() == 3);
+  CHECK(some.points[0].verdict == GateVerdict::kPass);
+  CHECK(some.points[1].policy == "full");
+  CHECK(some.points[2].policy == "attn_only");
+  CHECK(some.points[2].checks.at(0).check == "missing");
+  CHECK(gate(reference, reference, settings).points.size() == 3);
+  settings.policies = {"none"};
+  CHECK(gate(report_of({trained_point("none")}), reference, settings).verdict ==
+        GateVerdict::kPass);
+  // The reference's none is there for the others; another schedule of full is a point of its own.
+  const Report with_none = report_of({trained_point("none")});
+  CHECK(gate(report_of({trained_point("full")}), with_none, tier(LossTier::kBitwise)).verdict ==
+        GateVerdict::kPass);
+  PointRecord other = trained_point("full");
+  other.identity.schedule = Schedule::kWholeRegion;
+  CHECK(gate(report_of({trained_point("full")}), report_of({trained_point("full"), other}),
+             tier(LossTier::kBitwise))
+            .points.size() == 2);
 }
 
 TEST_CASE("slowdown passes or fails only with its whole interval") {
