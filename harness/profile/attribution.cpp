@@ -93,6 +93,7 @@ class Attribution {
     const auto phase = static_cast<std::size_t>(call->phase);
     add(use_.by_class[phase][name.kernel_class], time);
     add(use_.by_op[phase][call->op], time);
+    add(use_.by_op_class[phase][call->op_class], time);
     add(use_.by_place[phase][call->place], time);
     ++kernels_of_step_[call->step];
     if (name.kernel_class == own_kernel_class(call->op_class, use_.attention)) {

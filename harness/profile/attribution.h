@@ -41,6 +41,7 @@ using KernelTotalsByPhase = std::array<std::map<Key, KernelTotals>, kNumPhases>;
 struct KernelUse {
   KernelTotalsByPhase<KernelClass> by_class;
   KernelTotalsByPhase<std::string> by_op;
+  KernelTotalsByPhase<OpClass> by_op_class;  // of the op that launched it
   KernelTotalsByPhase<std::string> by_place;
   AttentionKernels attention = AttentionKernels::kFused;
   // Op calls that launched at least one kernel of the class that is theirs.

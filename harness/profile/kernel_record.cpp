@@ -26,4 +26,15 @@ KernelRecord kernel_record(const KernelUse& use, const CountsRecord& executed) {
   return record;
 }
 
+std::array<std::map<OpClass, std::chrono::nanoseconds>, kNumPhases> op_class_times(
+    const KernelUse& use, int counted_steps) {
+  std::array<std::map<OpClass, std::chrono::nanoseconds>, kNumPhases> times;
+  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+    for (const auto& [op_class, totals] : use.by_op_class[phase]) {
+      times[phase][op_class] = totals.time / counted_steps;
+    }
+  }
+  return times;
+}
+
 }  // namespace rematch

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "harness/run/child_point.h"
 #include "harness/run/flop_limit.h"
@@ -242,9 +243,11 @@ const Arm* Comparison::arm_of(std::size_t point, bool control) const {
 
 void Comparison::add_time(std::size_t index) {
   PointRecord& point = points_[index];
+  const std::optional<TimeRecord> of_kernels = std::exchange(point.time, std::nullopt);
   const Arm* own = arm_of(index, false);
   if (own == nullptr) return;
   point.time = summarize_blocks(own->blocks);
+  if (of_kernels) point.time->classes = of_kernels->classes;
   add_flops(variants_[index], point);
   const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
   if (reference == nullptr || reference->blocks.size() != own->blocks.size()) return;

@@ -16,6 +16,7 @@
 #include "harness/measure/hash.h"
 #include "harness/measure/memory.h"
 #include "harness/measure/memory_probe.h"
+#include "harness/measure/op_class_timer.h"
 #include "harness/measure/op_counter.h"
 #include "harness/run/kernel_pass.h"
 #include "harness/run/out_of_memory.h"
@@ -290,6 +291,20 @@ void time_pass(const PointRequest& request, at::Device device, Training& trainin
   record.time->device_state->allocator_retries = num_allocator_retries(device) - retries_before;
 }
 
+// One step after the timed ones, so that these are undisturbed, in the same process, so that both
+// meet the same allocator and caches.
+void class_time_pass(Training& training, std::int64_t step, Position& position,
+                     PointRecord& record) {
+  position = {"op time", -1, {}};
+  OpClassTimer timer;
+  Watching listener(position);
+  {
+    const OpObserverGuard observe(&timer);
+    training.step(step, listener);
+  }
+  record.time->classes = timer.times();
+}
+
 void fail(PointRecord& record, PointStatus status, const std::string& reason) {
   record.status = status;
   record.reason = reason.substr(0, reason.find('\n'));
@@ -333,6 +348,10 @@ void measure(const PointRequest& request, Position& position, PointRecord& recor
     parity_pass(training, device, request.num_steps, position, record);
   } else {
     time_pass(request, device, training, position, record);
+    // On a GPU a call is over when its kernels are launched; the kernel pass times those.
+    if (!device.is_cuda()) {
+      class_time_pass(training, kWarmUpSteps + request.num_steps, position, record);
+    }
   }
 }
 

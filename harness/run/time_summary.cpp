@@ -22,6 +22,21 @@ void keep_most(std::optional<Number>& most, const std::optional<Number>& value) 
   if (value && (!most || *value > *most)) most = value;
 }
 
+// By phase and class the median over the blocks that timed it.
+void summarize_classes(const std::vector<TimedBlock>& blocks, TimeRecord& time) {
+  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+    std::map<OpClass, std::vector<double>> spent;
+    for (const TimedBlock& block : blocks) {
+      for (const auto& [op_class, duration] : block.classes[phase]) {
+        spent[op_class].push_back(static_cast<double>(duration.count()));
+      }
+    }
+    for (const auto& [op_class, durations] : spent) {
+      time.classes[phase][op_class] = nanoseconds(median(durations));
+    }
+  }
+}
+
 // As many median absolute deviations above its block's median as one sample in a million of a
 // normal spread; and by so much that it would show in a plot.
 constexpr double kOutlierDeviations = 5 * 1.4826;
@@ -114,6 +129,7 @@ TimeRecord summarize_blocks(const std::vector<TimedBlock>& blocks) {
     }
   }
   for (const auto& [phase, medians] : phases) time.phases[phase] = nanoseconds(median(medians));
+  summarize_classes(blocks, time);
   const Blocks samples = blocks_of(time);
   const Estimate step = median_over_blocks(samples);
   time.step_median = nanoseconds(step.value);

@@ -130,7 +130,7 @@ struct TimeRecord {
   std::optional<std::array<Nanoseconds, 2>> step_interval;  // of the median, 95 %
   std::optional<Nanoseconds> step_mad;                      // median absolute deviation
   std::map<std::string, Nanoseconds> phases;                // median a step: "forward", "backward"
-  std::array<std::map<OpClass, Nanoseconds>, kNumPhases> classes;  // a step, counting pass
+  std::array<std::map<OpClass, Nanoseconds>, kNumPhases> classes;  // a step, by its own pass
   std::optional<StepRatioRecord> ratio;
   std::optional<TimeQuality> quality;
   std::optional<DeviceStateRecord> device_state;  // absent: no GPU, or its driver says nothing

@@ -60,6 +60,7 @@ TEST_CASE("kernels are counted and timed under the op that launched them") {
         KernelTotals{1, nanoseconds(21)});
   CHECK(totals(use, Phase::kBackward, KernelClass::kMatmul) == KernelTotals{2, nanoseconds(32)});
   CHECK(use.by_op[0].at("rematch::attention") == KernelTotals{1, nanoseconds(20)});
+  CHECK(use.by_op_class[2].at(OpClass::kMatmul) == KernelTotals{2, nanoseconds(32)});
   CHECK(use.by_place[2].at("blocks.0") == KernelTotals{2, nanoseconds(32)});
   CHECK(use.total_time() == nanoseconds(83));
 }

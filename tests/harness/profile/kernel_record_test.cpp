@@ -54,6 +54,15 @@ TEST_CASE("what attribution found comes first") {
   CHECK(record.badly_stamped_records == 1);
 }
 
+// Two steps whose matmuls launched 300 ns of kernels: 150 ns each.
+TEST_CASE("times by op class are those of one step") {
+  KernelUse use;
+  use.by_op_class[kForward][OpClass::kMatmul] = {4, nanoseconds(300)};
+  const auto times = op_class_times(use, 2);
+  CHECK(times[kForward].at(OpClass::kMatmul) == nanoseconds(150));
+  CHECK(times[static_cast<std::size_t>(Phase::kBackward)].empty());
+}
+
 TEST_CASE("no kernels at all have no unknown share") {
   CHECK(kernel_record({}, executed(0)).unknown_time_ratio == 0);
 }

@@ -88,6 +88,19 @@ TEST_CASE("a time record keeps every sample and summarises by block") {
   CHECK(time.quality.has_value());
 }
 
+TEST_CASE("times by class are medians over the blocks") {
+  constexpr auto kForward = static_cast<std::size_t>(Phase::kForward);
+  std::vector<TimedBlock> blocks = {block({10}), block({10}), block({10})};
+  for (const int block_index : {0, 1, 2}) {
+    blocks[block_index].classes[kForward][OpClass::kMatmul] =
+        std::chrono::milliseconds(block_index == 0 ? 90 : 5 + block_index);
+  }
+  // 90, 6 and 7: the stall of the first block moves nothing.
+  const TimeRecord time = summarize_blocks(blocks);
+  CHECK(time.classes[kForward].at(OpClass::kMatmul) == std::chrono::milliseconds(7));
+  CHECK(time.classes[kForward].size() == 1);
+}
+
 TEST_CASE("the ratio is paired by block: what slows a block slows both") {
   const TimeRecord slow = summarize_blocks({block({20, 20}), block({200, 200}), block({22, 22})});
   const TimeRecord fast = summarize_blocks({block({10, 10}), block({100, 100}), block({11, 11})});

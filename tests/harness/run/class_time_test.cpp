@@ -1,0 +1,59 @@
+// Where the time of a real point's step goes: every class that executed has its time, no other.
+#include <set>
+
+#include "harness/measure/memory.h"
+#include "harness/run/passes.h"
+#include "harness/run/variants.h"
+#include "policies/catalogue/catalogue.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+
+PointRequest request_for(Pass pass) {
+  install_counting_allocators();  // before the first tensor
+  VariantSettings settings;
+  settings.model =
+      std::get<ModelSpec>(make_spec("llama_small", {{"layers", 2}, {"dim", 128}, {"tokens", 128}}));
+  settings.policies = std::get<std::vector<Policy>>(parse_policies("attn_only"));
+  const Variant variant = std::get<std::vector<Variant>>(make_variants(settings)).front();
+  PointRequest request;
+  request.pass = pass;
+  request.identity = variant.identity;
+  request.policy = variant.policy;
+  request.plan = variant.plan;
+  request.num_steps = 2;
+  return request;
+}
+
+TEST_CASE("a timed point knows the time of every class that its steps execute") {
+  const PointRecord counted = run_passes(request_for(Pass::kExact));
+  const auto before = std::chrono::steady_clock::now();
+  const PointRecord timed = run_passes(request_for(Pass::kTime));
+  const nanoseconds whole_run = std::chrono::steady_clock::now() - before;
+  REQUIRE(counted.status == PointStatus::kOk);
+  REQUIRE(timed.status == PointStatus::kOk);
+  nanoseconds sum{};
+  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+    CAPTURE(to_string(static_cast<Phase>(phase)));
+    std::set<OpClass> executed;
+    for (const auto& [op_class, count] : counted.counts->by_class[phase]) executed.insert(op_class);
+    std::set<OpClass> with_time;
+    for (const auto& [op_class, time] : timed.time->classes[phase]) {
+      CHECK(time > nanoseconds(0));
+      with_time.insert(op_class);
+      sum += time;
+    }
+    CHECK_FALSE(with_time.empty());
+    CHECK((with_time == executed));
+  }
+  // The timed samples are of other steps than the ops are, so the lower bound is a loose one.
+  CHECK(sum < whole_run);
+  CHECK(10 * sum > timed.time->samples.front().front());
+  CHECK(timed.time->samples.front().size() == 2);
+}
+
+}  // namespace
+}  // namespace rematch
