@@ -8,6 +8,7 @@
 #include "policies/trace/json.h"
 #include "reports/record/record_json.h"
 #include "reports/render/charts/chart.h"
+#include "reports/render/charts/compare_chart.h"
 #include "reports/render/charts/search_chart.h"
 #include "reports/render/compare_table.h"
 #include "reports/render/csv.h"
@@ -69,12 +70,16 @@ std::string as_markdown(const Inputs& inputs) {
   return text;
 }
 
-void require_reports_alone(const Inputs& inputs, const char* flag) {
-  const auto refuse = [flag](const std::string& name, const std::string& kind) {
-    throw UsageError(name + " is a " + kind + "; " + flag + " takes reports");
-  };
-  if (!inputs.compares.empty()) refuse(inputs.compares.front().name, "compare record");
-  if (!inputs.fronts.empty()) refuse(inputs.fronts.front().name, "searched front");
+std::string as_csv(const Inputs& inputs) {
+  if (!inputs.fronts.empty()) {
+    throw UsageError(inputs.fronts.front().name +
+                     " is a searched front; --csv takes reports or compare records");
+  }
+  if (inputs.compares.empty()) return render_csv(inputs.reports);
+  if (inputs.reports.empty()) return render_csv(inputs.compares);
+  throw UsageError(inputs.compares.front().name + " is a compare record and " +
+                   inputs.reports.front().name +
+                   " a report, whose lines have other columns; call --csv once for each kind");
 }
 
 std::string as_svg(const FrontRecord& record, const std::string& chart) {
@@ -84,36 +89,35 @@ std::string as_svg(const FrontRecord& record, const std::string& chart) {
   return to_svg_file(with_margin(draw_search(record, every_point(record.front), kChartWidth)));
 }
 
-// One picture a file; comparisons of several models would not fit into one.
-std::string as_svg(const std::vector<NamedReport>& reports, const std::string& chart) {
-  if (reports.size() != 1) {
-    throw UsageError("--svg draws one report, not " + std::to_string(reports.size()) +
-                     "; call it once for each");
-  }
-  const Report& report = reports.front().report;
+// Comparisons of several models would not fit into one picture.
+std::string as_svg(const NamedReport& source, const std::string& chart) {
+  const Report& report = source.report;
   const std::vector<Comparison> comparisons = compare_policies(report);
   if (comparisons.size() != 1) {
-    throw UsageError(reports.front().name + " has " + std::to_string(comparisons.size()) +
+    throw UsageError(source.name + " has " + std::to_string(comparisons.size()) +
                      " models or shapes; --svg draws a report with one");
   }
   return to_svg_file(
       require(draw_chart(chart, comparisons.front(), report.provenance.environment)));
 }
 
+// One picture a file.
+std::string as_svg(const Inputs& inputs, const std::string& chart) {
+  const std::size_t num_files =
+      inputs.reports.size() + inputs.compares.size() + inputs.fronts.size();
+  if (num_files != 1) {
+    throw UsageError("--svg draws one file, not " + std::to_string(num_files) +
+                     "; call it once for each");
+  }
+  if (!inputs.fronts.empty()) return as_svg(inputs.fronts.front().record, chart);
+  if (!inputs.reports.empty()) return as_svg(inputs.reports.front(), chart);
+  return to_svg_file(require(draw_compare_chart(chart, inputs.compares.front().record)));
+}
+
 std::string as_asked(const Flags& flags, const Inputs& inputs) {
   if (flags.markdown) return as_markdown(inputs);
-  if (flags.csv) {
-    require_reports_alone(inputs, "--csv");
-    return render_csv(inputs.reports);
-  }
-  if (!flags.chart.empty()) {
-    const bool is_one_front = inputs.fronts.size() == 1 && inputs.reports.empty();
-    if (is_one_front && inputs.compares.empty()) {
-      return as_svg(inputs.fronts.front().record, flags.chart);
-    }
-    require_reports_alone(inputs, "--svg");
-    return as_svg(inputs.reports, flags.chart);
-  }
+  if (flags.csv) return as_csv(inputs);
+  if (!flags.chart.empty()) return as_svg(inputs, flags.chart);
   return render_page(inputs.reports, inputs.compares, inputs.fronts);
 }
 
@@ -145,9 +149,12 @@ void add_render(CLI::App& app, Action& action) {
   command->add_option("-o,--output", flags->output, "File to write; without it, stdout");
   std::string charts;
   for (const std::string& name : chart_names()) charts += (charts.empty() ? "" : ", ") + name;
-  command->add_option("--svg", flags->chart, "One chart as SVG: " + charts);
+  command->add_option(
+      "--svg", flags->chart,
+      "One chart as SVG: " + charts + "; of a compare record a metric: step_time, ...");
   command->add_flag("--markdown", flags->markdown, "The tables as markdown");
-  command->add_flag("--csv", flags->csv, "One line a point, units in the column names");
+  command->add_flag("--csv", flags->csv,
+                    "One line a point, or a compared metric; units in the column names");
   command->footer(
       "The page is one file: it loads nothing, needs no script, and follows the reader's light or\n"
       "dark surroundings.\n"
@@ -156,6 +163,7 @@ void add_render(CLI::App& app, Action& action) {
       "  rematch render results/llama_small_cpu.json results/wan_small_cpu.json -o index.html\n"
       "  rematch render front.json -o front.html\n"
       "  rematch render report.json --svg front -o front.svg\n"
+      "  rematch render compared.json --svg peak_allocated -o peaks.svg\n"
       "  rematch render report.json --markdown >>pull_request.md\n"
       "  rematch render report.json --csv | column -s, -t");
   command->callback([&action, flags] { action = [flags] { return run(*flags); }; });

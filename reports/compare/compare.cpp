@@ -5,6 +5,7 @@
 
 #include "reports/compare/environment_difference.h"
 #include "reports/compare/explain.h"
+#include "reports/compare/identity_difference.h"
 #include "reports/compare/match_points.h"
 #include "reports/compare/metrics.h"
 #include "reports/statistics/statistics.h"
@@ -70,8 +71,26 @@ UncomparedPoint describe(const PointPair& pair) {
 }
 
 void Comparison::list_uncompared() {
-  for (const PointPair& pair : matched_.missing) record_.missing.push_back(describe(pair));
-  for (const PointPair& pair : matched_.extra) record_.extra.push_back(describe(pair));
+  SimilarPoints in_base;
+  SimilarPoints in_candidate;
+  for (const auto* pairs : {&matched_.pairs, &matched_.missing, &matched_.extra}) {
+    for (const PointPair& pair : *pairs) {
+      if (pair.base != nullptr) in_base.add(*pair.base);
+      if (pair.candidate != nullptr) in_candidate.add(*pair.candidate);
+    }
+  }
+  for (const PointPair& pair : matched_.missing) {
+    UncomparedPoint& point = record_.missing.emplace_back(describe(pair));
+    if (const PointRecord* other = in_candidate.nearest(*pair.base)) {
+      point.identity_differences = identity_differences(pair.base->identity, other->identity);
+    }
+  }
+  for (const PointPair& pair : matched_.extra) {
+    UncomparedPoint& point = record_.extra.emplace_back(describe(pair));
+    if (const PointRecord* other = in_base.nearest(*pair.candidate)) {
+      point.identity_differences = identity_differences(other->identity, pair.candidate->identity);
+    }
+  }
   for (const PointPair& pair : matched_.pairs) {
     const bool ok =
         pair.base->status == PointStatus::kOk && pair.candidate->status == PointStatus::kOk;

@@ -110,6 +110,14 @@ struct ComparedRow {
   std::vector<ExplanationRecord> explanations;
 };
 
+// One part of a point's identity on both sides.
+struct IdentityDifference {
+  std::string name;  // "seed"
+  std::string base;
+  std::string candidate;
+  bool operator==(const IdentityDifference&) const = default;
+};
+
 // A point that only one report has, or that did not finish in one or both.
 struct UncomparedPoint {
   std::string key;
@@ -119,6 +127,9 @@ struct UncomparedPoint {
   std::optional<PointStatus> base_status;  // absent: not in that report
   std::optional<PointStatus> candidate_status;
   std::string reason;  // of the failure; the candidate's first
+  // Of a point without a partner: from the point of the other report that is most like it; empty:
+  // that report has no such policy on this model.
+  std::vector<IdentityDifference> identity_differences;
 };
 
 // How large a difference must be to count: both floors passed.

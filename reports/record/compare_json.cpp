@@ -130,6 +130,19 @@ std::optional<PointStatus> status_or_null(const JsonField& field) {
   return status_from_json(field);
 }
 
+Json identity_difference_to_json(const IdentityDifference& difference) {
+  return {
+      {"name", difference.name}, {"base", difference.base}, {"candidate", difference.candidate}};
+}
+
+IdentityDifference identity_difference_from_json(const JsonField& field) {
+  IdentityDifference difference;
+  read_member(field, "name", difference.name);
+  read_member(field, "base", difference.base);
+  read_member(field, "candidate", difference.candidate);
+  return difference;
+}
+
 Json uncompared_to_json(const UncomparedPoint& point) {
   return {{"key", point.key},
           {"model", point.model},
@@ -137,7 +150,9 @@ Json uncompared_to_json(const UncomparedPoint& point) {
           {"schedule", to_string(point.schedule)},
           {"base_status", status_to_json(point.base_status)},
           {"candidate_status", status_to_json(point.candidate_status)},
-          {"reason", text_or_null(point.reason)}};
+          {"reason", text_or_null(point.reason)},
+          {"identity_differences",
+           list_to_json(point.identity_differences, identity_difference_to_json)}};
 }
 
 UncomparedPoint uncompared_from_json(const JsonField& field) {
@@ -149,6 +164,9 @@ UncomparedPoint uncompared_from_json(const JsonField& field) {
   point.base_status = status_or_null(field.at("base_status"));
   point.candidate_status = status_or_null(field.at("candidate_status"));
   read_text(field, "reason", point.reason);
+  if (const auto differences = field.find("identity_differences")) {
+    read_list(*differences, point.identity_differences, identity_difference_from_json);
+  }
   return point;
 }
 

@@ -140,6 +140,7 @@ void list(std::string_view what, const std::vector<UncomparedPoint>& points,
             " (base " + status_text(point.base_status) + ", candidate " +
             status_text(point.candidate_status) + ")";
     if (!point.reason.empty()) line += ": " + point.reason;
+    if (const std::string words = identity_words(point); !words.empty()) line += ": " + words;
     paragraphs.push_back(std::move(line));
   }
 }
@@ -176,30 +177,41 @@ std::vector<std::string> footer(const CompareRecord& record, std::size_t left_ou
 
 }  // namespace
 
-std::string render_compare(const CompareRecord& record, TableFormat format, std::size_t width) {
+std::string identity_words(const UncomparedPoint& point) {
+  std::string words;
+  for (const IdentityDifference& difference : point.identity_differences) {
+    words += (words.empty() ? "" : "; ") + difference.name + " " + difference.base +
+             " in the base, " + difference.candidate + " in the candidate";
+  }
+  return words;
+}
+
+CompareGrids compare_grids(const CompareRecord& record) {
   const bool all = record.rows.size() <= kMostEqualRows;
-  Grid grid = grid_of(record);
-  std::size_t left_out = 0;
-  std::string title;
-  std::string text =
-      format_line(record.base.file + " (base) and " + record.candidate.file, format, width) + "\n";
-  const auto flush = [&] {
-    if (!grid.rows.empty()) text += format_line(title, format, width) + "\n";
-    if (!grid.rows.empty()) text += format_grid(grid, format, width) + "\n";
-    grid.rows.clear();
-  };
+  CompareGrids compared;
   for (const ComparedRow& row : record.rows) {
     if (!all && !has_difference(row)) {
-      ++left_out;
+      ++compared.left_out;
       continue;
     }
-    const std::string own = title_of(row);
-    if (own != title) flush();
-    title = own;
-    grid.rows.push_back(make_row(row));
+    const std::string title = title_of(row);
+    if (compared.grids.empty() || compared.grids.back().title != title) {
+      compared.grids.push_back({title, grid_of(record)});
+    }
+    compared.grids.back().grid.rows.push_back(make_row(row));
   }
-  flush();
-  for (const std::string& paragraph : footer(record, left_out)) {
+  return compared;
+}
+
+std::string render_compare(const CompareRecord& record, TableFormat format, std::size_t width) {
+  std::string text =
+      format_line(record.base.file + " (base) and " + record.candidate.file, format, width) + "\n";
+  const CompareGrids compared = compare_grids(record);
+  for (const CompareGrid& grid : compared.grids) {
+    text += format_line(grid.title, format, width) + "\n" + format_grid(grid.grid, format, width) +
+            "\n";
+  }
+  for (const std::string& paragraph : footer(record, compared.left_out)) {
     text += format_line(paragraph, format, width);
     if (format == TableFormat::kMarkdown) text += "\n";
   }

@@ -3,10 +3,10 @@
 #include <functional>
 #include <optional>
 
-#include "policies/trace/json.h"
 #include "reports/record/holder.h"
 #include "reports/render/charts/chart_point.h"
 #include "reports/render/comparison.h"
+#include "reports/render/csv_cell.h"
 
 namespace rematch {
 namespace {
@@ -22,30 +22,12 @@ struct CsvColumn {
   std::function<std::string(const Line&)> cell;
 };
 
-std::string quoted(const std::string& text) {
-  std::string safe = text;
-  if (!safe.empty() && std::string("=+-@\t\r").find(safe.front()) != std::string::npos) {
-    safe.insert(safe.begin(), '\'');
-  }
-  if (safe.find_first_of(",\"\r\n") == std::string::npos) return safe;
-  std::string cell = "\"";
-  for (const char letter : safe) {
-    if (letter == '"') cell += '"';
-    cell += letter;
-  }
-  return cell + "\"";
-}
-
 std::string number(const std::optional<Bytes>& bytes) {
   return bytes ? std::to_string(bytes->count) : "";
 }
 
 std::string number(const std::optional<std::chrono::nanoseconds>& time) {
   return time ? std::to_string(time->count()) : "";
-}
-
-std::string number(double value) {
-  return Json(value).dump();  // the shortest text that reads back as the same number
 }
 
 std::string yes_or_no(const std::optional<bool>& value) {
@@ -85,18 +67,18 @@ CsvColumn count_column(Phase phase, OpClass op_class) {
 
 std::vector<CsvColumn> identity_columns() {
   return {
-      {"report", [](const Line& line) { return quoted(line.source->name); }},
-      {"model", [](const Line& line) { return quoted(line.point().identity.model); }},
-      {"device", [](const Line& line) { return quoted(line.point().device); }},
-      {"policy", [](const Line& line) { return quoted(line.point().policy); }},
+      {"report", [](const Line& line) { return csv_text(line.source->name); }},
+      {"model", [](const Line& line) { return csv_text(line.point().identity.model); }},
+      {"device", [](const Line& line) { return csv_text(line.point().device); }},
+      {"policy", [](const Line& line) { return csv_text(line.point().policy); }},
       {"schedule",
        [](const Line& line) { return std::string(to_string(line.point().identity.schedule)); }},
       {"status", [](const Line& line) { return std::string(to_string(line.point().status)); }},
-      {"reason", [](const Line& line) { return quoted(line.point().reason); }},
+      {"reason", [](const Line& line) { return csv_text(line.point().reason); }},
       {"key", [](const Line& line) { return point_key(line.point().identity); }},
-      {"plan_sha256", [](const Line& line) { return quoted(line.point().identity.plan_sha256); }},
+      {"plan_sha256", [](const Line& line) { return csv_text(line.point().identity.plan_sha256); }},
       {"on_front", [](const Line& line) { return yes_or_no(line.charted->on_front); }},
-      {"verdict", [](const Line& line) { return quoted(line.charted->compared->verdict.text); }}};
+      {"verdict", [](const Line& line) { return csv_text(line.charted->compared->verdict.text); }}};
 }
 
 void add_memory_columns(std::vector<CsvColumn>& columns) {
@@ -112,7 +94,8 @@ void add_memory_columns(std::vector<CsvColumn>& columns) {
   columns.push_back(of_memory("peak_phase", [](const Memory& m) {
     return m.peak_phase ? std::string(to_string(*m.peak_phase)) : std::string();
   }));
-  columns.push_back(of_memory("peak_scope", [](const Memory& m) { return quoted(m.peak_scope); }));
+  columns.push_back(
+      of_memory("peak_scope", [](const Memory& m) { return csv_text(m.peak_scope); }));
   columns.push_back(
       of_memory("after_forward_bytes", [](const Memory& m) { return number(m.after_forward); }));
   columns.push_back(
@@ -137,22 +120,22 @@ void add_time_columns(std::vector<CsvColumn>& columns) {
     return t.step_interval ? number((*t.step_interval)[1]) : std::string();
   }));
   columns.push_back(of_time("step_reference", [](const Time& t) {
-    return t.ratio ? quoted(t.ratio->reference) : std::string();
+    return t.ratio ? csv_text(t.ratio->reference) : std::string();
   }));
   columns.push_back(of_time("step_ratio", [](const Time& t) {
-    return t.ratio ? number(t.ratio->ratio) : std::string();
+    return t.ratio ? csv_number(t.ratio->ratio) : std::string();
   }));
   columns.push_back(of_time("step_ratio_low", [](const Time& t) {
-    return t.ratio && t.ratio->interval ? number((*t.ratio->interval)[0]) : std::string();
+    return t.ratio && t.ratio->interval ? csv_number((*t.ratio->interval)[0]) : std::string();
   }));
   columns.push_back(of_time("step_ratio_high", [](const Time& t) {
-    return t.ratio && t.ratio->interval ? number((*t.ratio->interval)[1]) : std::string();
+    return t.ratio && t.ratio->interval ? csv_number((*t.ratio->interval)[1]) : std::string();
   }));
   columns.push_back(of_time("step_verdict", [](const Time& t) {
-    return t.ratio ? quoted(t.ratio->verdict) : std::string();
+    return t.ratio ? csv_text(t.ratio->verdict) : std::string();
   }));
   columns.push_back(of_time("time_quality", [](const Time& t) {
-    return t.quality ? quoted(t.quality->verdict) : std::string();
+    return t.quality ? csv_text(t.quality->verdict) : std::string();
   }));
 }
 
@@ -175,7 +158,7 @@ void add_proof_columns(std::vector<CsvColumn>& columns) {
                                   : std::string();
                      }});
   columns.push_back(
-      of_parity("parity_reference", [](const ParityRecord& p) { return quoted(p.reference); }));
+      of_parity("parity_reference", [](const ParityRecord& p) { return csv_text(p.reference); }));
   columns.push_back(of_parity("loss_bits_equal",
                               [](const ParityRecord& p) { return yes_or_no(p.loss_bits_equal); }));
   columns.push_back(of_parity("gradient_bits_equal", [](const ParityRecord& p) {

@@ -1,6 +1,8 @@
 #include "reports/render/page.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "reports/render/comparison.h"
 #include "reports/render/format.h"
@@ -15,21 +17,12 @@
 namespace rematch {
 namespace {
 
+// One part of the page, with an entry in the navigation.
 struct Section {
-  const NamedReport* source = nullptr;
-  Comparison comparison;
   std::string anchor;
+  std::string heading;  // with the file's name where others stand beside it
+  std::string content;  // what follows the heading
 };
-
-std::vector<Section> sections_of(const std::vector<NamedReport>& reports) {
-  std::vector<Section> sections;
-  for (const NamedReport& source : reports) {
-    for (Comparison& comparison : compare_policies(source.report)) {
-      sections.push_back({&source, std::move(comparison), "s" + std::to_string(sections.size())});
-    }
-  }
-  return sections;
-}
 
 // "wan_small on cpu", without the dimensions that follow in the title.
 std::string heading_of(const Comparison& comparison) {
@@ -44,13 +37,37 @@ std::string facts_of(const Comparison& comparison) {
                                                : comparison.title;
 }
 
-std::string heading_of(const NamedFront& front) {
-  return front.record.model + " on " + front.record.device + ", searched";
+std::string heading_of(const FrontRecord& record) {
+  return record.model + " on " + record.device + ", searched";
 }
 
-std::string facts_of(const NamedFront& front) {
-  const FrontRecord& record = front.record;
-  std::string facts = front.name + ": ";
+std::string last_parts(const std::string& path, int num_parts) {
+  std::size_t from = path.size();
+  for (int part = 0; part < num_parts && from != 0 && from != std::string::npos; ++part) {
+    from = path.find_last_of('/', from - 1);
+  }
+  return from == std::string::npos ? path : path.substr(from + 1);
+}
+
+// The files' names; where two are called the same, with as much of the path as tells them apart.
+std::vector<std::string> short_names(const std::vector<std::string>& paths) {
+  constexpr int kMostParts = 8;
+  std::vector<std::string> names;
+  for (const std::string& path : paths) {
+    int num_parts = 1;
+    const auto is_shared = [&] {
+      return std::any_of(paths.begin(), paths.end(), [&](const std::string& other) {
+        return other != path && last_parts(other, num_parts) == last_parts(path, num_parts);
+      });
+    };
+    while (num_parts < kMostParts && is_shared()) ++num_parts;
+    names.push_back(last_parts(path, num_parts));
+  }
+  return names;
+}
+
+std::string facts_of(const FrontRecord& record) {
+  std::string facts;
   for (const auto& [name, value] : record.dimensions) {
     facts += name + " " + std::to_string(value) + ", ";
   }
@@ -62,35 +79,79 @@ std::string facts_of(const NamedFront& front) {
   return facts;
 }
 
-std::string title_of(const std::vector<Section>& sections, const std::vector<NamedFront>& fronts) {
+// All that goes onto one page, and what each file is called on it.
+struct Sources {
+  const std::vector<NamedReport>& reports;
+  const std::vector<NamedCompare>& compares;
+  const std::vector<NamedFront>& fronts;
+  std::map<std::string, std::string> short_name;  // by the name that the user gave
+
+  bool is_one_file() const { return reports.size() + compares.size() + fronts.size() == 1; }
+  std::string titled(const std::string& heading, const std::string& file) const {
+    return is_one_file() ? heading : heading + ": " + short_name.at(file);
+  }
+};
+
+Sources sources_of(const std::vector<NamedReport>& reports,
+                   const std::vector<NamedCompare>& compares,
+                   const std::vector<NamedFront>& fronts) {
+  Sources sources{reports, compares, fronts, {}};
+  std::vector<std::string> paths;
+  for (const NamedReport& source : reports) paths.push_back(source.name);
+  for (const NamedCompare& source : compares) paths.push_back(source.name);
+  for (const NamedFront& source : fronts) paths.push_back(source.name);
+  const std::vector<std::string> names = short_names(paths);
+  for (std::size_t index = 0; index < paths.size(); ++index) {
+    sources.short_name[paths[index]] = names[index];
+  }
+  return sources;
+}
+
+std::string facts_line(const std::string& facts) {
+  return "<p class=\"facts\">" + escape_markup(facts) + "</p>\n";
+}
+
+std::vector<Section> sections_of(const Sources& sources) {
+  std::vector<Section> sections;
+  const auto add = [&](const char* kind, const std::string& heading, std::string content) {
+    sections.push_back({kind + std::to_string(sections.size()), heading, std::move(content)});
+  };
+  for (const NamedCompare& compare : sources.compares) {
+    add("c", "Compared: " + sources.short_name.at(compare.name), page_compare(compare.record));
+  }
+  for (const NamedFront& front : sources.fronts) {
+    add("f", sources.titled(heading_of(front.record), front.name),
+        facts_line(sources.short_name.at(front.name) + ": " + facts_of(front.record)) +
+            page_front(front.record));
+  }
+  for (const NamedReport& source : sources.reports) {
+    for (const Comparison& comparison : compare_policies(source.report)) {
+      add("s", sources.titled(heading_of(comparison), source.name),
+          facts_line(facts_of(comparison)) +
+              page_section(comparison, source.report.provenance.environment));
+    }
+  }
+  return sections;
+}
+
+std::string title_of(const std::vector<Section>& sections) {
   std::string names;
-  for (const NamedFront& front : fronts) {
-    names += (names.empty() ? "" : ", ") + heading_of(front);
-  }
-  for (const Section& section : sections) {
-    names += (names.empty() ? "" : ", ") + heading_of(section.comparison);
-  }
+  for (const Section& section : sections) names += (names.empty() ? "" : ", ") + section.heading;
   return "Activation checkpointing" + (names.empty() ? "" : ": " + names);
 }
 
-std::string link_to(const std::string& anchor, const std::string& text) {
-  return "<a href=\"#" + anchor + "\">" + escape_markup(text) + "</a>";
+// What the page answers.
+const char* question_of(const Sources& sources) {
+  const bool is_comparison = sources.reports.empty() && sources.fronts.empty();
+  if (!is_comparison || sources.compares.empty()) return "Which activations to keep";
+  return "What differs between reports";
 }
 
-std::string anchor_of_front(std::size_t index) { return "f" + std::to_string(index); }
-
-std::string navigation(const std::vector<Section>& sections,
-                       const std::vector<NamedFront>& fronts) {
-  if (sections.size() + fronts.size() < 2) return "";
+std::string navigation(const std::vector<Section>& sections) {
+  if (sections.size() < 2) return "";
   std::string text = "<nav aria-label=\"Comparisons\">";
-  for (std::size_t index = 0; index < fronts.size(); ++index) {
-    const NamedFront& front = fronts[index];
-    const bool is_alone = fronts.size() == 1;
-    text += link_to(anchor_of_front(index),
-                    is_alone ? heading_of(front) : heading_of(front) + ": " + front.name);
-  }
   for (const Section& section : sections) {
-    text += link_to(section.anchor, heading_of(section.comparison));
+    text += "<a href=\"#" + section.anchor + "\">" + escape_markup(section.heading) + "</a>";
   }
   return text + "</nav>\n";
 }
@@ -109,10 +170,10 @@ std::optional<std::string> as_text(const std::optional<Bytes>& value) {
 }
 
 // What the figures were measured with, and the line that measures them again.
-std::string provenance(const NamedReport& source) {
+std::string provenance(const NamedReport& source, const std::string& name) {
   const Provenance& made = source.report.provenance;
   const Environment& machine = made.environment;
-  std::string text = "<figure><h3>" + escape_markup(source.name) + "</h3>\n<dl>\n";
+  std::string text = "<figure><h3>" + escape_markup(name) + "</h3>\n<dl>\n";
   text += fact("device", machine.device) + fact("device memory", as_text(machine.device_memory)) +
           fact("CPU", machine.cpu_model) + fact("threads", as_text(machine.threads)) +
           fact("host memory", as_text(machine.host_memory)) +
@@ -157,8 +218,8 @@ std::string machine_line(const std::vector<NamedReport>& reports) {
 std::string render_page(const std::vector<NamedReport>& reports,
                         const std::vector<NamedCompare>& compares,
                         const std::vector<NamedFront>& fronts) {
-  const std::vector<Section> sections = sections_of(reports);
-  const std::string title = escape_markup(title_of(sections, fronts));
+  const Sources sources = sources_of(reports, compares, fronts);
+  const std::vector<Section> sections = sections_of(sources);
   std::string page = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
   // Nothing is loaded, whatever a report says.
@@ -166,35 +227,22 @@ std::string render_page(const std::vector<NamedReport>& reports,
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "style-src 'unsafe-inline'; img-src data:\">\n";
   page += "<link rel=\"icon\" href=\"data:,\">\n";
-  page += "<title>" + title + "</title>\n<style>\n" + picture_styles() + page_styles() +
-          "</style>\n</head>\n<body>\n<main>\n";
-  page += "<h1>Which activations to keep</h1>\n";
+  page += "<title>" + escape_markup(title_of(sections)) + "</title>\n<style>\n" + picture_styles() +
+          page_styles() + "</style>\n</head>\n<body>\n<main>\n";
+  page += std::string("<h1>") + question_of(sources) + "</h1>\n";
   if (!reports.empty()) {
     page += "<p class=\"lead\">" + escape_markup(machine_line(reports)) + "</p>\n";
   }
-  page += navigation(sections, fronts);
-  if (sections.empty() && compares.empty() && fronts.empty()) {
-    page += "<p>The report has no points.</p>\n";
-  }
-  for (const NamedCompare& compare : compares) {
-    page += "<section>\n<h2>Compared: " + escape_markup(compare.name) + "</h2>\n" +
-            page_compare(compare.record) + "</section>\n";
-  }
-  for (std::size_t index = 0; index < fronts.size(); ++index) {
-    page += "<section id=\"" + anchor_of_front(index) + "\">\n<h2>" +
-            escape_markup(heading_of(fronts[index])) + "</h2>\n<p class=\"facts\">" +
-            escape_markup(facts_of(fronts[index])) + "</p>\n" + page_front(fronts[index].record) +
-            "</section>\n";
-  }
+  page += navigation(sections);
+  if (sections.empty()) page += "<p>The report has no points.</p>\n";
   for (const Section& section : sections) {
-    page += "<section id=\"" + section.anchor + "\">\n<h2>" +
-            escape_markup(heading_of(section.comparison)) + "</h2>\n<p class=\"facts\">" +
-            escape_markup(facts_of(section.comparison)) + "</p>\n" +
-            page_section(section.comparison, section.source->report.provenance.environment) +
-            "</section>\n";
+    page += "<section id=\"" + section.anchor + "\">\n<h2>" + escape_markup(section.heading) +
+            "</h2>\n" + section.content + "</section>\n";
   }
   if (!reports.empty()) page += "<h2>How it was measured</h2>\n";
-  for (const NamedReport& source : reports) page += provenance(source);
+  for (const NamedReport& source : reports) {
+    page += provenance(source, sources.short_name.at(source.name));
+  }
   return page + "</main>\n</body>\n</html>\n";
 }
 

@@ -3,65 +3,47 @@
 #include <algorithm>
 #include <vector>
 
-#include "reports/render/charts/forest_chart.h"
+#include "reports/render/charts/compare_chart.h"
 #include "reports/render/compare_table.h"
 #include "reports/render/format.h"
 #include "reports/render/markup.h"
 #include "reports/render/page_figure.h"
+#include "reports/render/page_grid.h"
 
 namespace rematch {
 namespace {
 
 constexpr std::size_t kMostRows = 40;
 
-bool is_difference(CompareVerdict verdict) {
-  return verdict != CompareVerdict::kSame && verdict != CompareVerdict::kNotMeasured;
-}
-
-std::string words_of(Metric metric) {
-  std::string words(short_name(metric));
-  std::replace(words.begin(), words.end(), '_', ' ');
-  return words;
-}
-
-ForestRow forest_row(const ComparedRow& row, const MetricRecord& metric) {
-  ForestRow forest;
-  forest.text.name = row.policy;
-  forest.text.note = to_string(row.schedule);
-  forest.text.value = format_fixed(*metric.ratio, 3);
-  if (metric.interval) {
-    forest.text.value += " [" + format_fixed((*metric.interval)[0], 3) + ", " +
-                         format_fixed((*metric.interval)[1], 3) + "]";
-  }
-  forest.text.hint = row.model + " on " + row.device + "\n" + row.policy + " " +
-                     std::string(to_string(row.schedule)) + "\n" + metric.note;
-  forest.ratio = metric.ratio;
-  forest.interval = metric.interval;
-  forest.verdict = to_string(metric.verdict);
-  return forest;
-}
-
-// Differences first, so that a short chart has them; otherwise in the record's order.
-ForestChart forest_of(const CompareRecord& record, Metric metric) {
-  ForestChart chart{
-      words_of(metric) + ", candidate over base", words_of(metric) + ", candidate / base", {}};
-  for (const bool different : {true, false}) {
-    for (const ComparedRow& row : record.rows) {
-      for (const MetricRecord& measured : row.metrics) {
-        if (measured.metric != metric || !measured.ratio) continue;
-        if (is_difference(measured.verdict) != different) continue;
-        chart.rows.push_back(forest_row(row, measured));
-      }
+// In every row that has it.
+bool is_same_everywhere(const CompareRecord& record, Metric metric) {
+  bool is_measured = false;
+  for (const ComparedRow& row : record.rows) {
+    for (const MetricRecord& measured : row.metrics) {
+      if (measured.metric != metric || measured.verdict == CompareVerdict::kNotMeasured) continue;
+      if (measured.verdict != CompareVerdict::kSame) return false;
+      is_measured = true;
     }
   }
-  return chart;
+  return is_measured;
+}
+
+// Charts of nothing but ones would hide those that show something.
+std::string same_metrics(const CompareRecord& record) {
+  std::string names;
+  for (const Metric metric : kMetrics) {
+    if (!is_same_everywhere(record, metric)) continue;
+    names += (names.empty() ? "" : ", ") + words_of(metric);
+  }
+  if (names.empty()) return "";
+  return "<p class=\"facts\">The same in every row: " + escape_markup(names) + ".</p>\n";
 }
 
 std::string forests(const CompareRecord& record) {
   std::string text;
   for (const Metric metric : kMetrics) {
-    ForestChart chart = forest_of(record, metric);
-    if (chart.rows.empty()) continue;
+    ForestChart chart = metric_forest(record, metric);
+    if (chart.rows.empty() || is_same_everywhere(record, metric)) continue;
     const std::size_t all = chart.rows.size();
     if (all > kMostRows) chart.rows.resize(kMostRows);
     text +=
@@ -75,6 +57,36 @@ std::string forests(const CompareRecord& record) {
                                     kHalfPageWidth));
   }
   return text.empty() ? "" : "<div class=\"pair\">\n" + text + "</div>\n";
+}
+
+// Without the columns that no row has anything in: what only a GPU has.
+Grid with_content(const Grid& grid) {
+  Grid kept = grid;
+  kept.columns.clear();
+  for (Row& row : kept.rows) row.cells.clear();
+  for (std::size_t column = 0; column < grid.columns.size(); ++column) {
+    if (std::all_of(grid.rows.begin(), grid.rows.end(),
+                    [column](const Row& row) { return row.cells[column] == kNotMeasured; })) {
+      continue;
+    }
+    kept.columns.push_back(grid.columns[column]);
+    for (std::size_t row = 0; row < grid.rows.size(); ++row) {
+      kept.rows[row].cells.push_back(grid.rows[row].cells[column]);
+    }
+  }
+  return kept;
+}
+
+std::string tables(const CompareRecord& record) {
+  const CompareGrids compared = compare_grids(record);
+  std::string text;
+  for (const CompareGrid& grid : compared.grids) {
+    text += page_figure(grid.title, "Step time: candidate over base with its 95 % interval.",
+                        page_grid(with_content(grid.grid), [](std::size_t) { return false; }));
+  }
+  if (compared.left_out == 0) return text;
+  return text + "<p class=\"facts\">" + std::to_string(compared.left_out) +
+         " rows without a difference are not shown.</p>\n";
 }
 
 std::string item(const std::string& text) { return "<li>" + escape_markup(text) + "</li>\n"; }
@@ -99,7 +111,8 @@ std::string uncompared(const std::string& title, const std::vector<UncomparedPoi
   std::string items;
   for (const UncomparedPoint& point : points) {
     items += item(point.model + ": " + point.policy + " " + std::string(to_string(point.schedule)) +
-                  (point.reason.empty() ? "" : ", " + point.reason));
+                  (point.reason.empty() ? "" : ", " + point.reason) +
+                  (point.identity_differences.empty() ? "" : ": " + identity_words(point)));
   }
   return list_of(title, items);
 }
@@ -117,8 +130,9 @@ std::string environments(const CompareRecord& record) {
 std::string page_compare(const CompareRecord& record) {
   return "<p class=\"facts\">Base " + escape_markup(record.base.file) + ", candidate " +
          escape_markup(record.candidate.file) + "</p>\n<p class=\"verdict\">" +
-         escape_markup(record.verdict) + "</p>\n" + environments(record) + forests(record) +
-         explanations(record) + uncompared("Only in the base", record.missing) +
+         escape_markup(record.verdict) + "</p>\n" + environments(record) + same_metrics(record) +
+         forests(record) + tables(record) + explanations(record) +
+         uncompared("Only in the base", record.missing) +
          uncompared("Only in the candidate", record.extra) +
          uncompared("Not finished on a side", record.failed);
 }

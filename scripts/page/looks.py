@@ -39,7 +39,7 @@ INSPECTION = r"""
   };
   if (document.documentElement.scrollWidth > innerWidth)
     problems.push(`the page is ${document.documentElement.scrollWidth} wide in a window of ${innerWidth}`);
-  if (!document.querySelector('svg')) problems.push('the page has no picture');
+  if (!document.querySelector('svg, table')) problems.push('the page has neither a picture nor a table');
   const boxes = [];
   const strokes = [];  // by picture: [picture, boxes of small stretches of what is drawn]
   const drawn = svg => {

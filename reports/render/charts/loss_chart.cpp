@@ -12,7 +12,9 @@
 namespace rematch {
 namespace {
 
-constexpr double kTop = 24;
+constexpr double kTop = 24;     // above a panel, for its title
+constexpr double kBottom = 42;  // below it, for its axis
+constexpr double kNarrow = 450;
 constexpr double kMarkerRadius = 3.5;
 // More curves than hues: the last hue stands for the rest.
 constexpr std::array kHues = {Paint::kBlue,   Paint::kOrange, Paint::kTeal,
@@ -45,16 +47,28 @@ std::string describe_step(const LossCurve& curve, std::size_t step) {
          curve.bits[step] + ")";
 }
 
-void draw_curve(Picture& picture, const LossCurve& curve, Paint hue, const Scale& x, const Scale& y,
-                double bottom) {
+using Values = std::vector<std::optional<double>>;                 // by step
+using Ranges = std::vector<std::optional<std::array<double, 2>>>;  // by step
+
+// One plane over the steps: the losses themselves, or what they differ by.
+struct Panel {
+  std::string title;
+  std::vector<Values> curves;  // in the order of the losses' curves
+  Ranges band;
+  double height = 0;
+};
+
+// `values` are the curve's own losses or their differences; the hints say the losses.
+void draw_curve(Picture& picture, const LossCurve& curve, const Values& values, Paint hue,
+                const Scale& x, const Scale& y, double bottom) {
   Path path{{}, Paint::kClear, hue, 2, describe(curve)};
   const auto flush = [&] {
     if (path.corners.size() > 1) picture.add(path);
     path.corners.clear();
   };
-  for (std::size_t step = 0; step < curve.loss.size(); ++step) {
-    if (curve.loss[step]) {
-      path.corners.push_back({x(static_cast<double>(step)), y(*curve.loss[step])});
+  for (std::size_t step = 0; step < values.size(); ++step) {
+    if (values[step]) {
+      path.corners.push_back({x(static_cast<double>(step)), y(*values[step])});
     } else {
       flush();
       picture.add(Marker{MarkerKind::kCross,
@@ -66,11 +80,11 @@ void draw_curve(Picture& picture, const LossCurve& curve, Paint hue, const Scale
     }
   }
   flush();
-  if (curve.loss.size() > 60) return;  // markers would touch
-  for (std::size_t step = 0; step < curve.loss.size(); ++step) {
-    if (!curve.loss[step]) continue;
+  if (values.size() > 60) return;  // markers would touch
+  for (std::size_t step = 0; step < values.size(); ++step) {
+    if (!values[step]) continue;
     picture.add(Marker{MarkerKind::kCircle,
-                       {x(static_cast<double>(step)), y(*curve.loss[step])},
+                       {x(static_cast<double>(step)), y(*values[step])},
                        kMarkerRadius,
                        hue,
                        Paint::kSurface,
@@ -79,8 +93,9 @@ void draw_curve(Picture& picture, const LossCurve& curve, Paint hue, const Scale
 }
 
 // The band's stretches without a gap, each closed along its lower edge.
-void draw_band(Picture& picture, const LossBand& band, const Scale& x, const Scale& y) {
-  Path path{{}, Paint::kGrid, Paint::kAxis, 1, describe(band)};
+void draw_band(Picture& picture, const Ranges& band, const std::string& hint, const Scale& x,
+               const Scale& y) {
+  Path path{{}, Paint::kGrid, Paint::kAxis, 1, hint};
   std::vector<Position> lower;
   const auto flush = [&] {
     path.corners.insert(path.corners.end(), lower.rbegin(), lower.rend());
@@ -88,14 +103,14 @@ void draw_band(Picture& picture, const LossBand& band, const Scale& x, const Sca
     path.corners.clear();
     lower.clear();
   };
-  for (std::size_t step = 0; step < band.range.size(); ++step) {
-    if (!band.range[step]) {
+  for (std::size_t step = 0; step < band.size(); ++step) {
+    if (!band[step]) {
       flush();
       continue;
     }
     const double across = x(static_cast<double>(step));
-    path.corners.push_back({across, y((*band.range[step])[1])});
-    lower.push_back({across, y((*band.range[step])[0])});
+    path.corners.push_back({across, y((*band[step])[1])});
+    lower.push_back({across, y((*band[step])[0])});
   }
   flush();
 }
@@ -112,6 +127,102 @@ std::optional<std::array<double, 2>> range_at(const ComparedPoint& compared, std
     if (!widen(repeat->steps)) return std::nullopt;
   }
   return range;
+}
+
+std::vector<LegendEntry> legend_of(const std::vector<LossCurve>& curves,
+                                   const std::optional<LossBand>& band) {
+  std::vector<LegendEntry> entries;
+  for (std::size_t curve = 0; curve < std::min(curves.size(), kHues.size() - 1); ++curve) {
+    entries.push_back({MarkerKind::kCircle, hue_of(curve), Paint::kClear, describe(curves[curve])});
+  }
+  if (curves.size() >= kHues.size()) {
+    entries.push_back({MarkerKind::kCircle, hue_of(curves.size()), Paint::kClear,
+                       std::to_string(curves.size() - entries.size()) + " other curves"});
+  }
+  if (band) entries.push_back({MarkerKind::kSquare, Paint::kGrid, Paint::kAxis, describe(*band)});
+  return entries;
+}
+
+Panel loss_panel(const std::vector<LossCurve>& curves, const std::optional<LossBand>& band,
+                 double height) {
+  Panel panel{"loss", {}, band ? band->range : Ranges{}, height};
+  for (const LossCurve& curve : curves) panel.curves.push_back(curve.loss);
+  return panel;
+}
+
+const LossCurve* curve_of(const std::vector<LossCurve>& curves, const std::string& name) {
+  for (const LossCurve& curve : curves) {
+    if (std::find(curve.names.begin(), curve.names.end(), name) != curve.names.end()) {
+      return &curve;
+    }
+  }
+  return nullptr;
+}
+
+Values less(const Values& values, const Values& reference) {
+  Values differences(values.size());
+  for (std::size_t step = 0; step < std::min(values.size(), reference.size()); ++step) {
+    if (values[step] && reference[step]) differences[step] = *values[step] - *reference[step];
+  }
+  return differences;
+}
+
+// On the axis of the losses a band of a thousandth cannot be seen. Nothing where nothing differs.
+std::optional<Panel> difference_panel(const std::vector<LossCurve>& curves,
+                                      const std::optional<LossBand>& band, double height) {
+  if (!band || (curves.size() == 1 && band->widest() == 0)) return std::nullopt;
+  const LossCurve* reference = curve_of(curves, band->name);
+  if (reference == nullptr) return std::nullopt;
+  Panel panel{"loss less that of " + band->name + "'s first run", {}, {}, height};
+  for (const LossCurve& curve : curves) panel.curves.push_back(less(curve.loss, reference->loss));
+  panel.band.resize(band->range.size());
+  for (std::size_t step = 0; step < band->range.size(); ++step) {
+    if (!band->range[step] || !reference->loss[step]) continue;
+    const auto [low, high] = *band->range[step];
+    panel.band[step] = {low - *reference->loss[step], high - *reference->loss[step]};
+  }
+  return panel;
+}
+
+Axis value_axis(const Panel& panel) {
+  double low = INFINITY;
+  double high = -INFINITY;
+  const auto include = [&](double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  };
+  for (const Values& values : panel.curves) {
+    for (const std::optional<double>& value : values) {
+      if (value) include(*value);
+    }
+  }
+  for (const auto& range : panel.band) {
+    if (!range) continue;
+    for (const double end : *range) include(end);
+  }
+  return make_axis(Quantity::kNumber, low, high, panel.height < 150 ? 3 : 5);
+}
+
+// Below what the picture has, which grows by it.
+void draw_panel(Picture& picture, const Panel& panel, const Axis& y_axis,
+                const std::vector<LossCurve>& curves, const std::string& band_hint, double left) {
+  std::size_t steps = 1;
+  for (const Values& values : panel.curves) steps = std::max(steps, values.size());
+  const Axis x_axis = make_axis(Quantity::kCount, 0, static_cast<double>(steps - 1), 8);
+  const double top = picture.height + kTop;
+  const Box area{left, top, picture.width - 10, top + panel.height};
+  picture.height = area.bottom + kBottom;
+  draw_y_axis(picture, y_axis, area);
+  draw_x_axis(picture, x_axis, area, GridLines::kHorizontal);
+  picture.add(Label{{0, top - 12}, panel.title, Anchor::kStart, Paint::kMuted, kTickSize});
+  picture.add(
+      Label{{area.right, area.bottom + 35}, "step", Anchor::kEnd, Paint::kMuted, kTickSize});
+  const Scale x = x_scale(x_axis, area);
+  const Scale y = y_scale(y_axis, area);
+  draw_band(picture, panel.band, band_hint, x, y);
+  for (std::size_t curve = curves.size(); curve-- > 0;) {
+    draw_curve(picture, curves[curve], panel.curves[curve], hue_of(curve), x, y, area.bottom);
+  }
 }
 
 }  // namespace
@@ -159,47 +270,22 @@ std::vector<LossCurve> loss_curves(const std::vector<ChartPoint>& points) {
 
 Picture draw_losses(const std::vector<LossCurve>& curves, const std::optional<LossBand>& band,
                     double width) {
-  double low = INFINITY;
-  double high = -INFINITY;
-  std::size_t steps = 1;
-  for (const LossCurve& curve : curves) {
-    steps = std::max(steps, curve.loss.size());
-    for (const std::optional<double>& loss : curve.loss) {
-      if (!loss) continue;
-      low = std::min(low, *loss);
-      high = std::max(high, *loss);
-    }
-  }
-  std::vector<LegendEntry> entries;
-  for (std::size_t curve = 0; curve < std::min(curves.size(), kHues.size() - 1); ++curve) {
-    entries.push_back({MarkerKind::kCircle, hue_of(curve), Paint::kClear, describe(curves[curve])});
-  }
-  if (curves.size() >= kHues.size()) {
-    entries.push_back({MarkerKind::kCircle, hue_of(curves.size()), Paint::kClear,
-                       std::to_string(curves.size() - entries.size()) + " other curves"});
-  }
-  if (band) entries.push_back({MarkerKind::kSquare, Paint::kGrid, Paint::kAxis, describe(*band)});
-  for (std::size_t step = 0; band && step < band->range.size(); ++step) {
-    if (!band->range[step]) continue;
-    low = std::min(low, (*band->range[step])[0]);
-    high = std::max(high, (*band->range[step])[1]);
-  }
-  const Picture legend = draw_legend(entries, width);
-  const double top = legend.height + 8 + kTop;
-  const Axis y_axis = make_axis(Quantity::kNumber, low, high, 5);
-  Axis x_axis = make_axis(Quantity::kCount, 0, static_cast<double>(steps - 1), 8);
-  const Box area{y_labels_width(y_axis), top, width - 10, top + (width < 450 ? 190 : 230)};
-  Picture picture{"Loss by step", width, area.bottom + 42, {}};
+  const Picture legend = draw_legend(legend_of(curves, band), width);
+  Picture picture{"Loss by step", width, legend.height + 8, {}};
   insert(picture, legend, {0, 0});
-  draw_y_axis(picture, y_axis, area);
-  draw_x_axis(picture, x_axis, area, GridLines::kHorizontal);
-  picture.add(Label{{0, top - 12}, "loss", Anchor::kStart, Paint::kMuted, kTickSize});
-  picture.add(
-      Label{{area.right, area.bottom + 35}, "step", Anchor::kEnd, Paint::kMuted, kTickSize});
-  if (band) draw_band(picture, *band, x_scale(x_axis, area), y_scale(y_axis, area));
-  for (std::size_t curve = curves.size(); curve-- > 0;) {
-    draw_curve(picture, curves[curve], hue_of(curve), x_scale(x_axis, area), y_scale(y_axis, area),
-               area.bottom);
+  std::vector<Panel> panels = {loss_panel(curves, band, width < kNarrow ? 190 : 230)};
+  if (auto differences = difference_panel(curves, band, 110)) {
+    panels.push_back(std::move(*differences));
+  }
+  std::vector<Axis> axes;
+  double left = 0;  // the steps of one panel are below those of the other
+  for (const Panel& panel : panels) {
+    axes.push_back(value_axis(panel));
+    left = std::max(left, y_labels_width(axes.back()));
+  }
+  const std::string hint = band ? describe(*band) : "";
+  for (std::size_t index = 0; index < panels.size(); ++index) {
+    draw_panel(picture, panels[index], axes[index], curves, hint, left);
   }
   return picture;
 }

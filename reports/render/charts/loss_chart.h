@@ -34,6 +34,8 @@ std::optional<LossBand> loss_band(const std::vector<ChartPoint>& points);
 // In the order in which they first appear.
 std::vector<LossCurve> loss_curves(const std::vector<ChartPoint>& points);
 
+// Below the losses, where there is a band and anything differs, a second panel: the difference to
+// the first run of what was repeated, with the band.
 Picture draw_losses(const std::vector<LossCurve>& curves, const std::optional<LossBand>& band,
                     double width);
 

@@ -110,8 +110,19 @@ std::vector<Box> draw_limit(Picture& picture, const std::optional<MemoryLimit>& 
 }
 
 void draw_line(Picture& picture, const Line& line, std::vector<Box>& lines) {
-  const Box covered = extent(line);
-  lines.push_back({covered.left - 1, covered.top - 1, covered.right + 1, covered.bottom + 1});
+  // In pieces: the box around the whole of a slanting line holds much that it does not cover.
+  constexpr double kPiece = 8;
+  const double across = line.to.x - line.from.x;
+  const double down = line.to.y - line.from.y;
+  const int pieces =
+      std::max(1, static_cast<int>(std::ceil(std::min(std::abs(across), std::abs(down)) / kPiece)));
+  const auto at = [&](int piece) {
+    return Position{line.from.x + across * piece / pieces, line.from.y + down * piece / pieces};
+  };
+  for (int piece = 0; piece < pieces; ++piece) {
+    const Box covered = extent(Line{at(piece), at(piece + 1)});
+    lines.push_back({covered.left - 1, covered.top - 1, covered.right + 1, covered.bottom + 1});
+  }
   picture.add(line);
 }
 

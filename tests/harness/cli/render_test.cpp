@@ -69,11 +69,29 @@ TEST_CASE("a searched front becomes a page, markdown or one picture") {
   CHECK_THAT(rematch("render " + front).out,
              Catch::StartsWith("<!DOCTYPE html>") && Catch::Contains("device limit 74.5 GiB"));
   CHECK_THAT(rematch("render " + front + " " + write_report(scratch, "r.json")).out,
-             Catch::Contains("on h100, searched</a>") && Catch::Contains("wan_small on cpu</a>"));
+             Catch::Contains("on h100, searched: front.json</a>") &&
+                 Catch::Contains("wan_small on cpu: r.json</a>"));
   CHECK_THAT(rematch("render --markdown " + front).out, Catch::Contains("| baseline |"));
   CHECK_THAT(rematch("render --svg front " + front).out, Catch::StartsWith("<svg "));
-  check_usage_error("render --csv " + front, "is a searched front; --csv takes reports");
+  check_usage_error("render --csv " + front,
+                    "is a searched front; --csv takes reports or compare records");
   check_usage_error("render --svg memory " + front, "write --svg front");
+}
+
+TEST_CASE("a compare record becomes a page, markdown, CSV or one chart") {
+  const ScratchFolder scratch;
+  const std::string report = write_report(scratch, "r.json");
+  const std::string record = scratch.file("c.json");
+  REQUIRE(rematch("compare " + report + " " + report + " --json -o " + record).code == 0);
+  CHECK_THAT(rematch("render " + record).out,
+             Catch::Contains("Compared: c.json") && Catch::Contains("The same in every row: "));
+  CHECK_THAT(rematch("render --markdown " + record).out, Catch::Contains("| policy |"));
+  CHECK_THAT(rematch("render --csv " + record).out, Catch::StartsWith("comparison,base_report,") &&
+                                                        Catch::Contains(",peak_allocated_bytes,"));
+  CHECK_THAT(rematch("render --svg peak_allocated " + record).out, Catch::StartsWith("<svg "));
+  check_usage_error("render --svg peak_alocated " + record, "did you mean 'peak_allocated'");
+  check_usage_error("render --svg recomputed_ops " + record, "no ratio of recomputed ops");
+  check_usage_error("render --csv " + record + " " + report, "call --csv once for each kind");
 }
 
 TEST_CASE("what render cannot do is said in one line") {
@@ -83,7 +101,7 @@ TEST_CASE("what render cannot do is said in one line") {
   check_usage_error("render " + scratch.file("missing.json"), "missing.json");
   check_usage_error("render " + report + " --svg frnt", "did you mean 'front'");
   check_usage_error("render " + report + " --csv --markdown", "give one of --svg");
-  check_usage_error("render " + report + " " + report + " --svg front", "one report, not 2");
+  check_usage_error("render " + report + " " + report + " --svg front", "one file, not 2");
   check_usage_error("render " + report + " -o /no/such/folder/page.html", "/no/such/folder");
   const std::string plan = scratch.file("plan.json");
   write_file_atomically(plan, "{\"schema\": \"rematch.plan/1.0\"}");

@@ -285,6 +285,7 @@ TEST_CASE("points that only one report has, or that failed, are listed and never
   CHECK(record.missing[0].policy == "save_compute");
   REQUIRE(record.extra.size() == 1);
   CHECK(record.extra[0].policy == "skip_nth(2)");
+  CHECK(record.extra[0].identity_differences.empty());  // the base has nothing like it
   REQUIRE(record.failed.size() == 1);
   CHECK(record.failed[0].policy == "attn_only");
   CHECK(record.failed[0].base_status == PointStatus::kOk);
@@ -539,6 +540,32 @@ TEST_CASE("the page of a comparison", "[golden]") {
   const std::string page = render_page({}, {{"compare.json", compare(base, candidate)}});
   testing::check_golden("render/compare.html", page);
   CHECK_THAT(page, !Catch::Contains("<script") && Catch::Contains("kernels in recompute"));
+}
+
+// The base has seeds 0 and 1, the candidate seed 1 and another width: of the base's two the one
+// with seed 1 is most like it.
+TEST_CASE("a point without a partner says in what it differs from the most similar one") {
+  PointRecord zero = sample_point("none");
+  zero.identity.seed = 0;
+  PointRecord one = zero;
+  one.identity.seed = 1;
+  PointRecord wide = one;
+  const auto [name, width] = *one.identity.dimensions.begin();
+  wide.identity.dimensions[name] = width + 1;
+  const CompareRecord record = compare(report_of({zero, one}), report_of({wide}));
+  REQUIRE(record.missing.size() == 2);
+  REQUIRE(record.extra.size() == 1);
+  const IdentityDifference in_width{name, std::to_string(width), std::to_string(width + 1)};
+  const IdentityDifference in_seed{"seed", "0", "1"};
+  CHECK((record.extra[0].identity_differences == std::vector<IdentityDifference>{in_width}));
+  CHECK((record.missing[0].identity_differences ==
+         std::vector<IdentityDifference>{in_width, in_seed}));
+  CHECK((record.missing[1].identity_differences == std::vector<IdentityDifference>{in_width}));
+  CHECK_THAT(render_compare(record, TableFormat::kMarkdown),
+             Catch::Contains("in the base, 1 in the candidate"));
+  const Json json = compare_to_json(record);
+  CHECK((compare_from_json(json).missing[0].identity_differences ==
+         record.missing[0].identity_differences));
 }
 
 }  // namespace rematch

@@ -39,8 +39,18 @@ std::vector<Box> strokes_of(const Picture& picture) {
     const auto* line = std::get_if<Line>(&shape);
     if (line != nullptr && line->stroke == Paint::kGrid) continue;
     if (std::holds_alternative<Label>(shape) || std::holds_alternative<Path>(shape)) continue;
-    const Box box = extent(shape);
-    strokes.push_back({box.left - 0.1, box.top - 0.1, box.right + 0.1, box.bottom + 0.1});
+    constexpr int kPieces = 100;
+    for (int piece = 0; piece < (line == nullptr ? 1 : kPieces); ++piece) {
+      Box box = extent(shape);
+      if (line != nullptr) {
+        const auto at = [&](double part) {
+          return Position{line->from.x + (line->to.x - line->from.x) * part,
+                          line->from.y + (line->to.y - line->from.y) * part};
+        };
+        box = extent(Line{at(1.0 * piece / kPieces), at(1.0 * (piece + 1) / kPieces)});
+      }
+      strokes.push_back({box.left - 0.1, box.top - 0.1, box.right + 0.1, box.bottom + 0.1});
+    }
   }
   return strokes;
 }
@@ -93,6 +103,13 @@ std::vector<Picture> every_chart(const Report& report, double width) {
     pictures.push_back(draw_memory_panels(points, 3));
   }
   return pictures;
+}
+
+bool has_label(const Picture& picture, const std::string& text) {
+  return std::any_of(picture.shapes.begin(), picture.shapes.end(), [&](const Shape& shape) {
+    const auto* label = std::get_if<Label>(&shape);
+    return label != nullptr && label->text == text;
+  });
 }
 
 std::vector<ChartPoint> points_of_first(const std::vector<Comparison>& comparisons) {
@@ -291,17 +308,40 @@ TEST_CASE(
   CHECK_FALSE(loss_band(points_of_first(compare_policies(report))));
 }
 
+// The band is 0.07 wide and the losses fall from 5.7: the second panel's axis is that of the band.
+TEST_CASE("losses that differ have a second panel of the difference to the reference") {
+  const Report report = telling_report();
+  const auto kept = compare_policies(report);
+  const std::vector<ChartPoint> points = points_of_first(kept);
+  const std::vector<LossCurve> curves = loss_curves(points);
+  std::optional<LossBand> band = loss_band(points);
+  const auto bands_of = [](const Picture& picture) {
+    std::vector<double> heights;
+    for (const Shape& shape : picture.shapes) {
+      const auto* path = std::get_if<Path>(&shape);
+      if (path != nullptr && path->fill == Paint::kGrid) heights.push_back(extent(shape).height());
+    }
+    return heights;
+  };
+  const Picture two = draw_losses(curves, band, 510);
+  const std::vector<double> heights = bands_of(two);
+  REQUIRE(heights.size() == 2);
+  CHECK(heights[1] > 40);
+  CHECK(has_label(two, "loss less that of none's first run"));
+
+  // Equal bits everywhere, and a reference that repeats itself: there is nothing to see.
+  for (auto& range : band->range) range = {{5, 5}};
+  CHECK(bands_of(draw_losses({curves.front()}, band, 510)).size() == 1);
+  CHECK_FALSE(
+      has_label(draw_losses(curves, std::nullopt, 510), "loss less that of none's first run"));
+}
+
 TEST_CASE("a name that has room is not cut, in bold either") {
   for (const char* policy : {"none", "full"}) {
     const Report report{testing::sample_provenance(), {testing::sample_point(policy)}, {}, {}};
     const auto kept = compare_policies(report);
     const Picture picture = draw_bars(holder_chart(points_of_first(kept)), 500);
-    const bool whole =
-        std::any_of(picture.shapes.begin(), picture.shapes.end(), [&](const Shape& shape) {
-          const auto* label = std::get_if<Label>(&shape);
-          return label != nullptr && label->text == policy;
-        });
-    CHECK(whole);
+    CHECK(has_label(picture, policy));
   }
 }
 

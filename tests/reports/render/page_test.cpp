@@ -85,7 +85,8 @@ TEST_CASE("each chart as a file", "[golden]") {
 }
 
 TEST_CASE("a telling report as CSV", "[golden]") {
-  check_golden("points.csv", render_csv({{"sample.json", telling_report()}}));
+  const std::vector<NamedReport> reports = {{"sample.json", telling_report()}};
+  check_golden("points.csv", render_csv(reports));
 }
 
 TEST_CASE("names that mean something in markup are text everywhere") {
@@ -117,6 +118,43 @@ TEST_CASE("every point has a row, failed ones with their reason") {
   const std::string page = page_of(report);
   CHECK(count_of(page, "<tbody>") == report.points.size());
   CHECK_THAT(page, Catch::Contains("FAILED: oom, asked for 20 MiB"));
+}
+
+std::vector<std::string> between(const std::string& text, const std::string& before,
+                                 const std::string& after) {
+  std::vector<std::string> found;
+  for (std::size_t at = text.find(before); at != std::string::npos; at = text.find(before, at)) {
+    at += before.size();
+    found.push_back(text.substr(at, text.find(after, at) - at));
+  }
+  return found;
+}
+
+TEST_CASE("files on one page are told apart by their names, and by their folders if they must") {
+  const Report report{testing::sample_provenance(), {testing::sample_point("none")}, {}};
+  CompareRecord compared;
+  compared.base.file = compared.candidate.file = "a.json";
+  const std::vector<NamedCompare> compares = {{"runs/c.json", compared}};
+  const std::string page = render_page(
+      {{"runs/old/a.json", report}, {"runs/new/a.json", report}, {"/b.json", report}}, compares);
+  const std::string model = "wan_small on cpu: ";
+  CHECK(between(page, "<h2>", "</h2>") ==
+        std::vector<std::string>{"Compared: c.json", model + "old/a.json", model + "new/a.json",
+                                 model + "b.json", "How it was measured"});
+  // A pill each, which leads to its section.
+  CHECK(between(page, "<a href=\"#", "\"") == between(page, "<section id=\"", "\""));
+  CHECK(count_of(page, "<section id=") == 4);
+  CHECK_THAT(page, !Catch::Contains("runs/"));
+  // One file needs no name beside its model.
+  CHECK(between(page_of(report), "<h2>", "</h2>").front() == "wan_small on cpu");
+}
+
+TEST_CASE("the page's title is what its content answers") {
+  CHECK(between(page_of(telling_report()), "<h1>", "</h1>").front() == "Which activations to keep");
+  const std::string compared = render_page({}, {{"c.json", CompareRecord{}}});
+  CHECK(between(compared, "<h1>", "</h1>").front() == "What differs between reports");
+  CHECK(between(compared, "<title>", "</title>").front() ==
+        "Activation checkpointing: Compared: c.json");
 }
 
 TEST_CASE("a page of nothing says so") {
@@ -155,12 +193,14 @@ TEST_CASE("a page shows 100 points of many, by their own numbers, and every one 
 TEST_CASE("CSV quotes what it must, and defuses formulas") {
   Report report{testing::sample_provenance(), {testing::sample_oom("a,\"b\"")}, {}};
   report.points[0].reason = "=cmd()\nnext";
-  const std::string csv = render_csv({{"r.json", report}});
+  const std::vector<NamedReport> reports = {{"r.json", report}};
+  const std::string csv = render_csv(reports);
   CHECK_THAT(csv, Catch::Contains(",\"a,\"\"b\"\"\",") && Catch::Contains(",\"'=cmd()\nnext\","));
 }
 
-TEST_CASE("a CSV line has as many cells as the header") {
-  std::istringstream lines(render_csv({{"r.json", large_report(5)}}));
+// Checks that every line has as many cells as the first, and returns how many follow that.
+int num_csv_rows(const std::string& csv) {
+  std::istringstream lines(csv);
   std::string header;
   std::getline(lines, header);
   const auto cells = [](const std::string& line) {
@@ -174,7 +214,56 @@ TEST_CASE("a CSV line has as many cells as the header") {
   };
   int rows = 0;
   for (std::string line; std::getline(lines, line); ++rows) CHECK(cells(line) == cells(header));
-  CHECK(rows == 5);
+  return rows;
+}
+
+TEST_CASE("a CSV line has as many cells as the header") {
+  const std::vector<NamedReport> reports = {{"r.json", large_report(5)}};
+  CHECK(num_csv_rows(render_csv(reports)) == 5);
+}
+
+// Two metrics of a row, and a point on one side.
+CompareRecord two_metrics_and_an_extra() {
+  CompareRecord record;
+  record.base.file = "a.json";
+  record.candidate.file = "b,c.json";
+  ComparedRow row;
+  row.model = "wan_small";
+  row.dimensions = {{"dim", 64}, {"layers", 3}};
+  row.policy = "full";
+  row.device = "cpu";
+  MetricRecord peak{Metric::kPeakAllocated, 100, 100, 1.0, {}, {}, CompareVerdict::kSame, ""};
+  MetricRecord loss{Metric::kLoss, 2, 3, 1.5, {}, {}, CompareVerdict::kHigher, "from step 1"};
+  row.metrics = {peak, loss};
+  record.rows.push_back(row);
+  record.floors = {{Metric::kPeakAllocated, 0, 0}, {Metric::kLoss, 0, 0}};
+  UncomparedPoint extra;
+  extra.model = "wan_small";
+  extra.policy = "none";
+  extra.candidate_status = PointStatus::kOk;
+  extra.identity_differences = {{"seed", "0", "1"}};
+  record.extra.push_back(extra);
+  return record;
+}
+
+TEST_CASE("a compare record as CSV has a line a row and metric, and the points left over") {
+  const std::vector<NamedCompare> compares = {{"c.json", two_metrics_and_an_extra()}};
+  const std::string csv = render_csv(compares);
+  CHECK(num_csv_rows(csv) == 3);
+  CHECK_THAT(csv,
+             Catch::Contains("c.json,a.json,\"b,c.json\",wan_small,cpu,dim=64 layers=3,full,") &&
+                 Catch::Contains(",loss,2.0,3.0,1.5,,,,higher,from step 1") &&
+                 Catch::Contains(",extra,\"seed 0 in the base, 1 in the candidate\""));
+}
+
+TEST_CASE("a comparison's page draws what differs, and says the rest in a line and a table") {
+  const std::string page = render_page({}, {{"c.json", two_metrics_and_an_extra()}});
+  CHECK_THAT(page, Catch::Contains("The same in every row: peak allocated.") &&
+                       !Catch::Contains("<h3>peak allocated, candidate over base") &&
+                       Catch::Contains("<h3>loss, candidate over base") &&
+                       Catch::Contains("data-name=\"peak_allocated\">same<") &&
+                       Catch::Contains("wan_small: none on_demand: seed 0 in the base, 1 in the"));
+  CHECK(unbalanced(page) == "");
 }
 
 }  // namespace rematch
