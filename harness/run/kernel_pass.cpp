@@ -91,7 +91,7 @@ void kernel_pass(Training& training, at::Device device, std::int64_t first_step,
   steps.run(1, nothing, nobody);
   if (session != nullptr) session->discard();
 
-  NvtxMarker names;
+  NvtxMarker names(nvtx_functions());
   std::vector<LaunchMarker*> markers = {&names};
   if (session != nullptr) markers.push_back(session.get());
   OpCallRecorder recorder(markers);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "harness/profile/kernel_record.h"
+#include "harness/profile/nvtx_marker.h"
 #include "harness/run/recorded_step.h"
 #include "harness/trace/tracer.h"
 #include "models/preset/preset.h"
@@ -98,6 +99,35 @@ TEST_CASE("every op is marked while it runs, by phase, block and name") {
   CHECK(has("recompute blocks.1 aten::mm"));
   CHECK(has("backward blocks.0 aten::mm"));
   CHECK(has("optimizer aten::_fused_adamw_"));
+}
+
+// NVTX's functions carry no user pointer. Steps on the CPU run on one thread.
+std::vector<std::string> nvtx_ranges;
+std::size_t nvtx_depth = 0;
+
+constexpr NvtxFunctions kNotingNvtx = {[](const char* name) {
+                                         nvtx_ranges.emplace_back(name);
+                                         ++nvtx_depth;
+                                       },
+                                       [] { --nvtx_depth; }};
+
+TEST_CASE("NVTX ranges carry the phase, block and name of each op, and close") {
+  nvtx_ranges.clear();
+  nvtx_depth = 0;
+  const auto training = checkpointed_training();
+  NvtxMarker marker(kNotingNvtx);
+  Notes notes;
+  OpCallRecorder recorder({&marker, &notes});
+  run_steps(*training, recorder, 1);
+  CHECK(nvtx_depth == 0);
+  CHECK(nvtx_ranges == notes.names);
+  REQUIRE(nvtx_ranges.size() == recorder.calls().size());
+  for (std::size_t index = 0; index < nvtx_ranges.size(); ++index) {
+    const OpCall& call = recorder.calls()[index];
+    const std::string phase(to_string(call.phase));
+    const std::string place = call.place.empty() ? "" : call.place + " ";
+    CHECK(nvtx_ranges[index] == phase + " " + place + call.op);
+  }
 }
 
 TEST_CASE("kernels that each op launches add up to the ops that were executed") {
