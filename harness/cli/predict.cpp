@@ -14,6 +14,7 @@
 #include "harness/run/rank_memory.h"
 #include "harness/run/variants.h"
 #include "policies/trace/json.h"
+#include "policies/trace/profile_json.h"
 #endif
 
 namespace rematch {
@@ -29,6 +30,8 @@ struct Flags {
     app.add_option("--optimizer", optimizer, "adamw, adamw(learning_rate=3e-4) or none");
     add_world_flag(app, world);
     app.add_flag("--round-512", round_512, "Sizes as CUDA's caching allocator counts them");
+    app.add_option("--profile", profile_file,
+                   "Of --round-512: a profile measured on a GPU, for what kernels allocate inside");
     app.add_flag("--allow-no-effect", allow_no_effect, "Also plans that change nothing");
     app.add_flag("--json", json, "As JSON");
   }
@@ -39,6 +42,7 @@ struct Flags {
   std::string optimizer = "adamw";
   int world = 1;
   bool round_512 = false;
+  std::string profile_file;
   bool allow_no_effect = false;
   bool json = false;
 };
@@ -86,11 +90,42 @@ std::string to_text(const Variant& variant, int world) {
   text.append("\n  peak ").append(format_bytes(memory.peak_allocated.value_or(Bytes{})));
   text.append(" in ").append(describe_place(memory));
   text.append(": ").append(describe_holders(memory));
+  if (memory.peak_transient) {
+    text.append("\n  kernels allocate at most ").append(format_bytes(*memory.peak_transient));
+    text.append(" inside on top");
+  }
+  if (!memory.predicted_peak_note.empty()) {
+    text.append("\n  ").append(memory.predicted_peak_note);
+  }
   text.append("\n  after forward ").append(format_bytes(memory.after_forward.value_or(Bytes{})));
   text.append("\n  executed forward + recompute: attention ")
       .append(both(OpClass::kAttentionForward));
   text.append(", matmul ").append(both(OpClass::kMatmul)).append("\n");
   return text;
+}
+
+// What the profile's device allocates inside an op at most; nothing without a profile, or where it
+// was not measured.
+std::optional<Bytes> measured_temporary(const Flags& flags, const ModelSpec& model) {
+  if (flags.profile_file.empty()) return std::nullopt;
+  if (!flags.round_512) {
+    throw UsageError(
+        "--profile says what a GPU's kernels allocate inside; give --round-512 with it");
+  }
+  const Profile profile = profile_from_json(require_json_file(flags.profile_file));
+  if (const auto problem = profile_problem(profile, record_trace(model))) {
+    throw UsageError(*problem);
+  }
+  return most_temporary(profile);
+}
+
+// A GPU's allocator sees what kernels hold inside; meta does not.
+void add_temporary(std::vector<Variant>& variants, std::optional<Bytes> temporary) {
+  for (Variant& variant : variants) {
+    MemoryRecord& memory = variant.prediction.memory;
+    memory.peak_transient = temporary;
+    if (!temporary) memory.predicted_peak_note = kTemporariesNotMeasured;
+  }
 }
 
 ExitCode predict(const Flags& flags) {
@@ -112,8 +147,10 @@ ExitCode predict(const Flags& flags) {
   settings.device = "meta";
   settings.simulate = false;
   install_counting_allocators(flags.round_512 ? kCudaRounding : 1);
+  const std::optional<Bytes> temporary = measured_temporary(flags, settings.model);
   std::vector<Variant> variants = require(make_variants(settings));
   print_warnings(warnings_of(variants));
+  if (flags.round_512) add_temporary(variants, temporary);
   if (flags.world > 1) {
     const bool is_adamw = settings.optimizer.kind == OptimizerKind::kAdamW;
     predict_rank_memory(variants, record_trace(settings.model),
@@ -147,6 +184,8 @@ void add_predict(CLI::App& app, Action& action) {
       "Examples:\n"
       "  rematch predict --model llama3_8b --policy none,full,attn_only --schedule both\n"
       "  rematch predict --model llama3_8b --dtype bfloat16 --policy none,full --world 8\n"
+      "  rematch predict --model llama3_1b --policy none,full --round-512 --profile "
+      "gpu.profile.json\n"
       "  rematch predict --model wan_1_3b --video 77x480x832 --policy 'nth_first(2)' --json");
   command->callback([&action, flags] { action = [flags] { return predict(*flags); }; });
 }

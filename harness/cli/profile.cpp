@@ -3,19 +3,14 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/flag_values.h"
 #include "harness/cli/model_flags.h"
-#include "harness/cli/no_libtorch.h"
 #include "harness/cli/output.h"
+#include "harness/cli/profile_here.h"
 #include "harness/cli/require.h"
 #include "policies/predict/project_profile.h"
 #include "policies/predict/roofline.h"
 #include "policies/trace/json.h"
 #include "policies/trace/profile_json.h"
 #include "reports/render/format.h"
-#ifdef REMATCH_LIBTORCH
-#include <ATen/Parallel.h>
-
-#include "harness/profile/cpu_profile.h"
-#endif
 
 namespace rematch {
 namespace {
@@ -29,7 +24,8 @@ struct Flags {
     app.add_option("--trace", trace_file,
                    "Trace to profile, instead of the model's; rooflines only");
     app.add_option("--device", device,
-                   "cpu: measured here; h100, h200, l40s, a100: computed from the data sheet");
+                   "cpu, cuda: measured here; h100, h200, l40s, a100: computed from the data "
+                   "sheet");
     app.add_option("--steps", num_steps, "Steps that medians are over")
         ->check(CLI::Range(1, kMostSteps));
     app.add_option("--measure-layers", measured_layers,
@@ -71,6 +67,12 @@ void say(const Profile& profile) {
       format_duration(profile.backward_time()).c_str(), format_duration(profile.optimizer).c_str(),
       is_roofline ? "roofline: the data sheet's peak rates, a lower bound"
                   : measured_in_words(profile).c_str());
+  if (const auto most = most_temporary(profile)) {
+    std::fprintf(stderr, "rematch: kernels allocate at most %s inside, above the op boundary\n",
+                 format_bytes(*most).c_str());
+  } else if (profile.device != "cpu") {
+    std::fprintf(stderr, "rematch: %s\n", std::string(kTemporariesNotMeasured).c_str());
+  }
 }
 
 void say_error(const Profile& roofline, const Profile& measured) {
@@ -83,30 +85,21 @@ void say_error(const Profile& roofline, const Profile& measured) {
 }
 
 Profile measure(const Flags& flags, const Trace& trace) {
-#ifdef REMATCH_LIBTORCH
-  if (flags.num_threads > 0) at::set_num_threads(flags.num_threads);
-  TrainingSettings settings;
-  settings.model = flags.model.spec();
-  settings.optimizer = parse_optimizer(flags.optimizer);
-  if (flags.measured_layers == 0) return profile_on_cpu(trace, settings, flags.num_steps);
+  ProfileSettings settings{flags.model.spec(), flags.device, flags.optimizer, flags.num_threads,
+                           flags.num_steps};
+  if (flags.measured_layers == 0) return profile_here(settings, trace);
   settings.model = flags.model.spec_with_layers(flags.measured_layers);
   const Trace few = record_trace(settings.model);
-  return require(project_profile(profile_on_cpu(few, settings, flags.num_steps), few, trace,
-                                 flags.measured_layers));
-#else
-  static_cast<void>(flags);
-  static_cast<void>(trace);
-  refuse_without_libtorch("profile --device cpu");
-#endif
+  return require(project_profile(profile_here(settings, few), few, trace, flags.measured_layers));
 }
 
 Profile make_profile(const Flags& flags, const Trace& trace) {
-  if (flags.device == "cpu") return measure(flags, trace);
+  if (is_measured_device(flags.device)) return measure(flags, trace);
   return roofline_profile(trace, *find_device_sheet(flags.device));
 }
 
 ExitCode profile(const Flags& flags) {
-  const bool is_measured = flags.device == "cpu";
+  const bool is_measured = is_measured_device(flags.device);
   if (!is_measured && find_device_sheet(flags.device) == nullptr) {
     throw UsageError(unknown_device(flags.device).message);
   }
@@ -122,6 +115,7 @@ ExitCode profile(const Flags& flags) {
   if (is_measured && !flags.measured_file.empty()) {
     throw UsageError("--against holds a roofline against a measured profile; give --device h100");
   }
+  if (is_measured) require_measured_device(flags.device, "profile --device " + flags.device);
   require_writable(flags.output);
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
   const Profile made = make_profile(flags, trace);
@@ -146,6 +140,7 @@ void add_profile(CLI::App& app, Action& action) {
       "  rematch profile --model llama_small --steps 20 -o llama.profile.json\n"
       "  rematch profile --model llama3_8b --tokens 512 --measure-layers 2 -o "
       "llama3_8b.profile.json\n"
+      "  rematch profile --model llama3_1b --dtype bfloat16 --device cuda -o gpu.profile.json\n"
       "  rematch profile --model llama3_8b --tokens 8192 --device h100 -o h100.profile.json\n"
       "  rematch profile --trace llama.trace.json --device l40s --against measured.profile.json");
   command->callback([&action, flags] { action = [flags] { return profile(*flags); }; });

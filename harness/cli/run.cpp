@@ -23,6 +23,7 @@
 #include "harness/sweep/shard.h"
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
+#include "policies/trace/profile.h"
 #endif
 
 namespace rematch {
@@ -200,6 +201,10 @@ ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
   const Provenance provenance = provenance_of(flags, command, settings.variants.allocator);
   if (const auto warning = shared_gpu_warning(provenance.environment)) {
     std::fprintf(stderr, "rematch: %s\n", warning->c_str());
+  }
+  if (settings.variants.device == "cuda") {
+    std::fprintf(stderr, "rematch: predicted peaks: %s\n",
+                 std::string(kTemporariesNotMeasured).c_str());
   }
   Report report = run_comparison(settings, variants, provenance);
   report.planned = planned;

@@ -168,6 +168,21 @@ KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls,
   return Attribution(activity, calls, attention).run();
 }
 
+std::vector<std::chrono::nanoseconds> times_of_calls(const Activity& activity,
+                                                     std::size_t num_calls) {
+  std::unordered_map<std::uint32_t, std::uint64_t> links;
+  for (const LaunchLink& link : activity.links) links[link.correlation] = link.op_call;
+  std::vector<std::chrono::nanoseconds> times(num_calls);
+  const auto add = [&](const auto& record) {
+    const auto found = links.find(record.correlation);
+    if (found == links.end() || found->second == 0 || found->second > num_calls) return;
+    times[static_cast<std::size_t>(found->second - 1)] += record.end - record.start;
+  };
+  for (const KernelActivity& kernel : activity.kernels) add(kernel);
+  for (const TransferActivity& transfer : activity.transfers) add(transfer);
+  return times;
+}
+
 std::optional<std::string> disagreement(
     const KernelUse& use, const std::array<std::map<OpClass, std::int64_t>, kNumPhases>& executed) {
   for (std::size_t phase = 0; phase < kNumPhases; ++phase) {

@@ -63,6 +63,10 @@ struct KernelUse {
 KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls,
                     AttentionKernels attention = AttentionKernels::kFused);
 
+// Device time of each of `num_calls` op calls: of its kernels and transfers, by index of the call.
+std::vector<std::chrono::nanoseconds> times_of_calls(const Activity& activity,
+                                                     std::size_t num_calls);
+
 // Matmuls and attention ops that executed without a kernel of their class, or the other way round:
 // a line that names the phase, the class and both numbers; nothing where all agree. `executed` is
 // what the op counter saw in the same steps.

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "harness/profile/op_timer.h"
+#include "harness/profile/step_ops.h"
 #include "harness/sweep/interrupt.h"
 #include "policies/trace/measured_profile.h"
 
@@ -49,36 +50,16 @@ class TimerListener final : public StepListener {
   OpTimer& timer_;
 };
 
-std::vector<const std::string*> forward_names(const Trace& trace) {
-  std::vector<const std::string*> names;
-  for (const TracedOp& op : trace.ops) names.push_back(&op.name);
-  return names;
-}
-
-std::vector<const std::string*> backward_names(const Trace& trace) {
-  std::vector<const std::string*> names;
-  for (const BackwardEvent& event : trace.backward) {
-    if (event.kind == BackwardEvent::Kind::kOp) names.push_back(&event.op);
-  }
-  return names;
-}
-
 std::vector<Profile::Duration> times_of(const std::vector<TimedOp>& timed,
-                                        const std::vector<const std::string*>& names,
-                                        const char* phase) {
-  const auto differs = [&](std::size_t index) {
-    return std::runtime_error(
-        std::string("op ") + std::to_string(index) + " of " + phase + " is " +
-        (index < timed.size() ? *timed[index].name : "missing") + " on the CPU and " +
-        (index < names.size() ? *names[index] : "missing") +
-        " in the model's trace; its ops depend on data, so it has no profile");
-  };
+                                        const std::vector<const std::string*>& traced,
+                                        const std::string& phase) {
+  std::vector<const std::string*> ran;
   std::vector<Profile::Duration> times;
-  for (std::size_t index = 0; index < timed.size(); ++index) {
-    if (index >= names.size() || *timed[index].name != *names[index]) throw differs(index);
-    times.push_back(timed[index].time);
+  for (const TimedOp& op : timed) {
+    ran.push_back(op.name);
+    times.push_back(op.time);
   }
-  if (timed.size() < names.size()) throw differs(timed.size());
+  require_same_ops(ran, traced, phase, "the CPU");
   return times;
 }
 

@@ -12,6 +12,7 @@
 #include "harness/run/point_store.h"
 #include "harness/run/progress.h"
 #include "harness/run/time_summary.h"
+#include "policies/trace/profile.h"
 #include "policies/trace/sha256.h"
 
 namespace rematch {
@@ -289,6 +290,9 @@ void Comparison::add_prediction(const Variant& variant, PointRecord& point) cons
   if (!point.memory) return;
   point.memory->predicted_peak_allocated = variant.prediction.memory.peak_allocated;
   point.memory->predicted_after_forward = variant.prediction.memory.after_forward;
+  if (settings_.variants.device == "cuda") {
+    point.memory->predicted_peak_note = kTemporariesNotMeasured;
+  }
   Bytes dead;
   for (const PlannedRegion& region : variant.plan.regions) {
     for (const PlannedOp& op : variant.plan.types[static_cast<std::size_t>(region.type)].ops) {

@@ -22,14 +22,19 @@ std::size_t num_ops(const std::vector<TypedStretch>& stretches) {
   return stretches.empty() ? 0 : stretches.back().first + stretches.back().length;
 }
 
-// `time(step, op)` of each step's ops.
-template <class Time>
-std::vector<Duration> medians(const std::vector<TypedStretch>& stretches, std::size_t num_steps,
-                              const Time& time) {
-  std::vector<Duration> result(num_ops(stretches));
+Bytes most(const std::vector<Bytes>& bytes) {
+  return *std::max_element(bytes.begin(), bytes.end());
+}
+
+// `sample(step, op)` of each step's ops; of the samples of one op, in every step and in all layers
+// of its type, the `figure`.
+template <class Value, class Sample, class Figure>
+std::vector<Value> figures_by_op(const std::vector<TypedStretch>& stretches, std::size_t num_steps,
+                                 const Sample& sample, const Figure& figure) {
+  std::vector<Value> result(num_ops(stretches));
   for (const TypedStretch& stretch : stretches) {
     for (std::size_t offset = 0; offset < stretch.length; ++offset) {
-      Duration& own = result[stretch.first + offset];
+      Value& own = result[stretch.first + offset];
       const auto first_alike =
           std::find_if(stretches.begin(), stretches.end(),
                        [&](const TypedStretch& other) { return other.type == stretch.type; });
@@ -37,17 +42,32 @@ std::vector<Duration> medians(const std::vector<TypedStretch>& stretches, std::s
         own = result[first_alike->first + offset];
         continue;
       }
-      std::vector<Duration> samples;
+      std::vector<Value> samples;
       for (const TypedStretch& other : stretches) {
         if (other.type != stretch.type) continue;
         for (std::size_t step = 0; step < num_steps; ++step) {
-          samples.push_back(time(step, other.first + offset));
+          samples.push_back(sample(step, other.first + offset));
         }
       }
-      own = median(std::move(samples));
+      own = figure(std::move(samples));
     }
   }
   return result;
+}
+
+std::vector<Duration> median_times(const std::vector<TypedStretch>& stretches,
+                                   const TimedSteps& steps,
+                                   std::vector<Duration> TimedSteps::Ops::*pass) {
+  return figures_by_op<Duration>(
+      stretches, steps.watched.size(),
+      [&](std::size_t step, std::size_t op) { return (steps.watched[step].*pass)[op]; }, median);
+}
+
+std::vector<Bytes> most_bytes(const std::vector<TypedStretch>& stretches, const TimedSteps& steps,
+                              std::vector<Bytes> TimedSteps::Temporaries::*pass) {
+  return figures_by_op<Bytes>(
+      stretches, steps.weighed.size(),
+      [&](std::size_t step, std::size_t op) { return (steps.weighed[step].*pass)[op]; }, most);
 }
 
 Duration above(const std::vector<Duration>& whole, const std::vector<Duration>& parts) {
@@ -55,18 +75,26 @@ Duration above(const std::vector<Duration>& whole, const std::vector<Duration>& 
                   median(whole) - std::accumulate(parts.begin(), parts.end(), Duration{}));
 }
 
+// Of the steps that were watched, timed or weighed, each has the trace's ops.
+template <class Step>
+void require_ops(const std::vector<Step>& steps, std::size_t num_forward,
+                 std::size_t num_backward) {
+  for (const Step& step : steps) {
+    if (step.forward.size() == num_forward && step.backward.size() == num_backward) continue;
+    throw std::invalid_argument("a watched step has " + std::to_string(step.forward.size()) +
+                                " forward and " + std::to_string(step.backward.size()) +
+                                " backward ops, its trace " + std::to_string(num_forward) +
+                                " and " + std::to_string(num_backward));
+  }
+}
+
 void require_steps(const TimedSteps& steps, std::size_t num_forward, std::size_t num_backward) {
   if (steps.watched.empty() || steps.forward.empty() || steps.backward.empty() ||
       steps.optimizer.empty()) {
     throw std::invalid_argument("no steps were timed");
   }
-  for (const TimedSteps::Ops& step : steps.watched) {
-    if (step.forward.size() == num_forward && step.backward.size() == num_backward) continue;
-    throw std::invalid_argument("a timed step has " + std::to_string(step.forward.size()) +
-                                " forward and " + std::to_string(step.backward.size()) +
-                                " backward ops, its trace " + std::to_string(num_forward) +
-                                " and " + std::to_string(num_backward));
-  }
+  require_ops(steps.watched, num_forward, num_backward);
+  require_ops(steps.weighed, num_forward, num_backward);
 }
 
 }  // namespace
@@ -83,12 +111,12 @@ Profile measured_profile(const Trace& trace, const std::string& device, const Ti
   profile.trace_sha256 = trace_sha256(trace);
   profile.device = device;
   profile.num_steps = static_cast<int>(steps.watched.size());
-  profile.forward = medians(forward, steps.watched.size(), [&](std::size_t step, std::size_t op) {
-    return steps.watched[step].forward[op];
-  });
-  profile.backward = medians(backward, steps.watched.size(), [&](std::size_t step, std::size_t op) {
-    return steps.watched[step].backward[op];
-  });
+  profile.forward = median_times(forward, steps, &TimedSteps::Ops::forward);
+  profile.backward = median_times(backward, steps, &TimedSteps::Ops::backward);
+  if (!steps.weighed.empty()) {
+    profile.forward_temporary = most_bytes(forward, steps, &TimedSteps::Temporaries::forward);
+    profile.backward_temporary = most_bytes(backward, steps, &TimedSteps::Temporaries::backward);
+  }
   profile.forward_between_ops = above(steps.forward, profile.forward);
   profile.backward_between_ops = above(steps.backward, profile.backward);
   profile.optimizer = median(steps.optimizer);

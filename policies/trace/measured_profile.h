@@ -1,5 +1,5 @@
 // From times of single ops in several steps to a profile: medians over the steps and over layers
-// that do the same.
+// that do the same; of bytes, the most.
 #pragma once
 
 #include <string>
@@ -17,15 +17,21 @@ struct TimedSteps {
     std::vector<Profile::Duration> forward;   // by OpId
     std::vector<Profile::Duration> backward;  // by op of backward
   };
+  // What kernels allocated inside, above the op boundary.
+  struct Temporaries {
+    std::vector<Bytes> forward;   // by OpId
+    std::vector<Bytes> backward;  // by op of backward
+  };
   std::vector<Ops> watched;
+  std::vector<Temporaries> weighed;  // one entry for each step that was; empty: not measured
   // One entry for each step that was not watched.
   std::vector<Profile::Duration> forward;
   std::vector<Profile::Duration> backward;
   std::vector<Profile::Duration> optimizer;
 };
 
-// Throws std::invalid_argument unless there are steps of both kinds and every watched step has the
-// trace's ops.
+// Throws std::invalid_argument unless there are watched and unwatched steps, and every watched and
+// weighed step has the trace's ops.
 Profile measured_profile(const Trace& trace, const std::string& device, const TimedSteps& steps);
 
 }  // namespace rematch

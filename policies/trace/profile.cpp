@@ -55,6 +55,15 @@ Profile::Duration Profile::forward_time() const { return sum(forward) + forward_
 
 Profile::Duration Profile::backward_time() const { return sum(backward) + backward_between_ops; }
 
+std::optional<Bytes> most_temporary(const Profile& profile) {
+  if (!profile.forward_temporary || !profile.backward_temporary) return std::nullopt;
+  Bytes most;
+  for (const auto* pass : {&*profile.forward_temporary, &*profile.backward_temporary}) {
+    for (const Bytes bytes : *pass) most = std::max(most, bytes);
+  }
+  return most;
+}
+
 std::optional<std::string> profile_problem(const Profile& profile, const Trace& trace) {
   if (auto problem = other_model(profile, trace)) return *problem + again(profile);
   if (profile.trace_sha256 != trace_sha256(trace)) {

@@ -48,6 +48,14 @@ struct Profile {
   Duration step_time() const { return forward_time() + backward_time() + optimizer; }
 };
 
+// The most that a kernel allocates inside itself; nothing where it was not measured.
+std::optional<Bytes> most_temporary(const Profile& profile);
+
+// What a prediction for a GPU says where that is not known: bytes at op boundaries are exact, what
+// kernels hold inside comes on top.
+inline constexpr std::string_view kTemporariesNotMeasured =
+    "temporaries not measured: a bound, kernels may hold more inside";
+
 // Why the profile is not one of this trace, in one line that says what to do; nothing if it is.
 std::optional<std::string> profile_problem(const Profile& profile, const Trace& trace);
 

@@ -85,22 +85,25 @@ MemoryTimeline timeline_from_json(const JsonField& field) {
 }  // namespace
 
 Json memory_to_json(const MemoryRecord& memory) {
-  return {{"peak_allocated_bytes", to_value(memory.peak_allocated)},
-          {"peak_transient_bytes", to_value(memory.peak_transient)},
-          {"peak_reserved_bytes", to_value(memory.peak_reserved)},
-          {"peak_device_used_bytes", to_value(memory.peak_device_used)},
-          {"peak_phase", memory.peak_phase ? Json(to_string(*memory.peak_phase)) : Json(nullptr)},
-          {"peak_scope", text_or_null(memory.peak_scope)},
-          {"after_forward_bytes", to_value(memory.after_forward)},
-          {"parameter_bytes", to_value(memory.parameter)},
-          {"baseline_bytes", to_value(memory.baseline)},
-          {"holders_at_peak", holders_to_json(memory.holders_at_peak)},
-          {"peak_by_phase_bytes", to_value(memory.peak_by_phase)},
-          {"holders_by_phase", holders_by_phase_to_json(memory)},
-          {"dead_save_bytes", to_value(memory.dead_save)},
-          {"predicted_peak_allocated_bytes", to_value(memory.predicted_peak_allocated)},
-          {"predicted_after_forward_bytes", to_value(memory.predicted_after_forward)},
-          {"timeline", memory.timeline ? timeline_to_json(*memory.timeline) : Json(nullptr)}};
+  Json json = {
+      {"peak_allocated_bytes", to_value(memory.peak_allocated)},
+      {"peak_transient_bytes", to_value(memory.peak_transient)},
+      {"peak_reserved_bytes", to_value(memory.peak_reserved)},
+      {"peak_device_used_bytes", to_value(memory.peak_device_used)},
+      {"peak_phase", memory.peak_phase ? Json(to_string(*memory.peak_phase)) : Json(nullptr)},
+      {"peak_scope", text_or_null(memory.peak_scope)},
+      {"after_forward_bytes", to_value(memory.after_forward)},
+      {"parameter_bytes", to_value(memory.parameter)},
+      {"baseline_bytes", to_value(memory.baseline)},
+      {"holders_at_peak", holders_to_json(memory.holders_at_peak)},
+      {"peak_by_phase_bytes", to_value(memory.peak_by_phase)},
+      {"holders_by_phase", holders_by_phase_to_json(memory)},
+      {"dead_save_bytes", to_value(memory.dead_save)},
+      {"predicted_peak_allocated_bytes", to_value(memory.predicted_peak_allocated)},
+      {"predicted_after_forward_bytes", to_value(memory.predicted_after_forward)},
+      {"timeline", memory.timeline ? timeline_to_json(*memory.timeline) : Json(nullptr)}};
+  if (!memory.predicted_peak_note.empty()) json["predicted_peak_note"] = memory.predicted_peak_note;
+  return json;
 }
 
 MemoryRecord memory_from_json(const JsonField& field) {
@@ -126,6 +129,9 @@ MemoryRecord memory_from_json(const JsonField& field) {
   read_member(field, "dead_save_bytes", memory.dead_save);
   read_member(field, "predicted_peak_allocated_bytes", memory.predicted_peak_allocated);
   read_member(field, "predicted_after_forward_bytes", memory.predicted_after_forward);
+  if (field.find("predicted_peak_note")) {
+    read_text(field, "predicted_peak_note", memory.predicted_peak_note);
+  }
   if (const auto timeline = non_null_member(field, "timeline")) {
     memory.timeline = timeline_from_json(*timeline);
   }

@@ -83,6 +83,7 @@ struct MemoryRecord {
   std::optional<Bytes> dead_save;  // saved by the plan, read by nothing
   std::optional<Bytes> predicted_peak_allocated;
   std::optional<Bytes> predicted_after_forward;
+  std::string predicted_peak_note;  // what the predicted peak leaves out; empty: nothing
   std::optional<MemoryTimeline> timeline;
   bool operator==(const MemoryRecord&) const = default;
 };

@@ -192,6 +192,25 @@ def judge_front(report):
     return findings, problems
 
 
+def judge_profile(profile):
+    """Every op that does something has a time, and what its kernels allocate inside."""
+    findings, problems = [], []
+    for name in ("forward", "backward"):
+        types = profile[name]["types"]
+        times = sum(sum(types[index]["times_ns"]) for index in profile[name]["segments"])
+        findings.append(f"{name}: {times} ns in kernels")
+        if times == 0:
+            problems.append(f"{name}: no op took any time on the device")
+        if any(kind["temporary_bytes"] is None for kind in types):
+            problems.append(f"{name}: what kernels allocate inside was not measured")
+        else:
+            most = max(max(kind["temporary_bytes"]) for kind in types)
+            findings.append(f"{name}: kernels allocate at most {most} B inside")
+    if (profile["device"], profile["source"]) != ("cuda", "measured"):
+        problems.append(f"the profile is {profile['source']}, of {profile['device']}")
+    return findings, problems
+
+
 def build_commands(build, root, libtorch_root, carried, jobs):
     flags = [f"-DLIBTORCH_ROOT={libtorch_root}"]
     if carried:
@@ -235,6 +254,9 @@ def all_stages(binary, build, setup):
         Stage("peaks", "Predicted against measured peak", [
             rematch(binary, f"--model llama_small --policy '{BENCH_POLICIES}' --schedule both --steps 2 "
                             "--blocks 0")], judge_peaks, (0, 3, 5)),
+        *[Stage(f"profile_{model}", f"{model}: kernel times and temporaries of every op", [
+            [str(binary), "profile", "--model", model, "--device", "cuda", "--steps", "10", "-o",
+             "{report}"]], judge_profile) for model in ("llama_small", "wan_small", "moe_small")],
         Stage("engine_overhead", "Dispatch-bound step over the same step without a policy", [
             rematch(binary, f"{TINY} --policy none,full,attn_only,save_mm --schedule both --steps 50 "
                             "--blocks 4:6")], judge_overhead, (0, 3, 5)),

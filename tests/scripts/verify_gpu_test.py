@@ -157,6 +157,23 @@ class JudgeTest(unittest.TestCase):
         crash = point("none", status="crash", reason="signal 11")
         self.assertIn("crash", stages.judge_front(report(crash, point("full")))[1][0])
 
+    def test_a_profile_has_times_and_temporaries_of_this_device(self):
+        def profile(**changes):
+            kind = {"times_ns": [5, 0], "temporary_bytes": [0, 64]}
+            one = {"types": [kind], "segments": [0, 0]}
+            return {"device": "cuda", "source": "measured", "forward": one, "backward": one, **changes}
+        findings, problems = stages.judge_profile(profile())
+        self.assertEqual(problems, [])
+        self.assertIn("forward: 10 ns in kernels", findings)
+        idle = {"types": [{"times_ns": [0], "temporary_bytes": [0]}], "segments": [0]}
+        unweighed = {"types": [{"times_ns": [5], "temporary_bytes": None}], "segments": [0]}
+        for changes, said in (({"forward": idle}, "forward: no op took any time"),
+                              ({"backward": unweighed}, "backward: what kernels allocate inside"),
+                              ({"device": "h100", "source": "roofline"}, "is roofline, of h100")):
+            problems = stages.judge_profile(profile(**changes))[1]
+            self.assertEqual(len(problems), 1)
+            self.assertIn(said, problems[0])
+
     def test_every_policy_with_arguments_has_an_example(self):
         listed = {"policies": [{"name": "none"}, {"name": "nth_last"}]}
         self.assertEqual(stages.candidates(listed), ["none", "nth_last(2)"])

@@ -91,6 +91,43 @@ TEST_CASE("predict tells peak, place and executed ops without data") {
         192);  // 7 a layer, the last not needed
 }
 
+// On a GPU kernels allocate inside as well. A profile made up from a data sheet's says how much: 64
+// bytes in every op.
+TEST_CASE("a prediction for a GPU says whether what kernels allocate inside is in it") {
+  constexpr const char* kNote = "temporaries not measured: a bound";
+  const std::string predict = "predict " + kTinyLlama + "--policy full ";
+  CHECK_THAT(rematch(predict).out, !Catch::Contains(kNote));
+  const std::string rounded = predict + "--round-512 ";
+  CHECK_THAT(rematch(rounded).out, Catch::Contains(kNote));
+  const Json memory = Json::parse(rematch(rounded + "--json").out)[0]["predicted_memory"];
+  CHECK_THAT(memory["predicted_peak_note"].get<std::string>(), Catch::Contains(kNote));
+  CHECK(memory["peak_transient_bytes"].is_null());
+
+  const ScratchFolder folder;
+  const std::string file = folder.file("profile.json");
+  REQUIRE(rematch("profile " + kTinyLlama + "--device h100 -o " + file).code == 0);
+  CHECK_THAT(rematch(rounded + "--profile " + file).out, Catch::Contains(kNote));
+  Json profile = read_json_file(file);
+  for (const char* pass : {"forward", "backward"}) {
+    for (Json& type : profile[pass]["types"]) {
+      type["temporary_bytes"] = std::vector<int>(type["times_ns"].size(), 64);
+    }
+  }
+  write_json_file(file, profile);
+  const Outcome measured = rematch(rounded + "--json --profile " + file);
+  CAPTURE(measured.err);
+  REQUIRE(measured.code == 0);
+  const Json with = Json::parse(measured.out)[0]["predicted_memory"];
+  CHECK(with["peak_transient_bytes"] == 64);
+  CHECK_FALSE(with.contains("predicted_peak_note"));
+  CHECK(with["peak_allocated_bytes"] == memory["peak_allocated_bytes"]);
+  CHECK_THAT(rematch(rounded + "--profile " + file).out,
+             Catch::Contains("kernels allocate at most 64 B inside on top"));
+  check_usage_error(predict + "--profile " + file, "give --round-512 with it");
+  check_usage_error("predict --model wan_small --policy full --round-512 --profile " + file,
+                    "the profile is of model llama_small");
+}
+
 TEST_CASE("predict of one of several ranks: its shares shrink, its activations do not") {
   const std::string predict = "predict --model llama_small --policy none,full --json";
   const Json alone = Json::parse(rematch(predict).out);

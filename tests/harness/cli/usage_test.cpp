@@ -128,5 +128,16 @@ TEST_CASE("what a search or a profile cannot use is said in one line") {
   check_usage_error("profile" + model + "--against p.json", "give --device h100");
 }
 
+// Whatever this is built with: no LibTorch, no CUDA, or all of it and no device to be seen.
+TEST_CASE("a GPU that is not there is said before anything is measured") {
+  const Outcome outcome =
+      rematch("profile --model llama_small --device cuda", "CUDA_VISIBLE_DEVICES=");
+  CHECK(outcome.code == 2);
+  CHECK(is_one_clear_line(outcome));
+  CHECK_THAT(outcome.err, Catch::Contains("cuda") && Catch::Contains("build") ||
+                              Catch::Contains("device 'cuda' cannot be used: "));
+  check_usage_error("profile --trace t.json --device cuda", "--trace cannot be measured");
+}
+
 }  // namespace
 }  // namespace rematch::testing

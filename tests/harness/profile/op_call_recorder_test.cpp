@@ -6,6 +6,7 @@
 
 #include "harness/profile/kernel_record.h"
 #include "harness/profile/nvtx_marker.h"
+#include "harness/profile/step_ops.h"
 #include "harness/run/recorded_step.h"
 #include "harness/trace/tracer.h"
 #include "models/preset/preset.h"
@@ -161,6 +162,30 @@ TEST_CASE("kernels that each op launches add up to the ops that were executed") 
   }
   CHECK_THAT(kernel_record(attribute(lacking, recorder.calls()), counts).invalid,
              Catch::Contains("equal steps run equal kernels"));
+}
+
+// The profile's way from a real step to op times: the ops of the step are those of its trace.
+TEST_CASE("recorded steps without a policy have the trace's ops, and become a profile") {
+  TrainingSettings settings;
+  settings.model = std::get<ModelSpec>(make_spec(
+      "llama_small",
+      {{"layers", 2}, {"dim", 32}, {"heads", 2}, {"kv_heads", 1}, {"ffn", 64}, {"tokens", 16}}));
+  Training training(settings);
+  const Batch batch = training.batch(0);
+  const Trace trace = record_trace([&] { return training.loss(batch); });
+  training.clear_gradients();
+  OpCallRecorder warm_up({});
+  run_steps(training, warm_up, 1);
+  OpCallRecorder recorder({});
+  run_steps(training, recorder, 2);
+  TimedSteps steps;
+  steps.watched =
+      times_of_steps(one_kernel_each(recorder.calls()), recorder.calls(), trace, /*num_steps=*/2);
+  steps.forward = steps.backward = steps.optimizer = {std::chrono::milliseconds(1)};
+  const Profile profile = measured_profile(trace, "cuda", steps);
+  const std::chrono::nanoseconds one_kernel(10);
+  CHECK(profile.forward == std::vector(trace.ops.size(), one_kernel));
+  CHECK(profile.backward == std::vector(backward_names(trace).size(), one_kernel));
 }
 
 TEST_CASE("ops are marked on the thread that launches them") {

@@ -70,6 +70,34 @@ TEST_CASE("what a step takes on top of its ops is told from steps that nobody wa
   CHECK(profile.optimizer == Duration(1'000'000));
 }
 
+// In two steps and three layers that do the same, the first op of a layer allocates 1 to 6 bytes
+// inside: what it can need is 6.
+TEST_CASE("what kernels allocate inside is the most over the steps and over layers alike") {
+  const Trace trace = testing::toy_llama({.layers = 3});
+  TimedSteps steps = steps_of(trace, {1});
+  CHECK_FALSE(measured_profile(trace, "cuda", steps).forward_temporary.has_value());
+  steps.weighed.assign(2, {std::vector<Bytes>(trace.ops.size()),
+                           std::vector<Bytes>(num_backward_ops(trace), Bytes{9})});
+  std::int64_t bytes = 0;
+  for (TimedSteps::Temporaries& step : steps.weighed) {
+    for (const TracedBlock& block : trace.blocks) {
+      const TracedScope& scope = trace.scopes[static_cast<std::size_t>(block.scope)];
+      step.forward[static_cast<std::size_t>(scope.first_op)] = Bytes{++bytes};
+    }
+  }
+  const Profile profile = measured_profile(trace, "cuda", steps);
+  for (const TracedBlock& block : trace.blocks) {
+    const TracedScope& scope = trace.scopes[static_cast<std::size_t>(block.scope)];
+    CHECK(profile.forward_temporary->at(static_cast<std::size_t>(scope.first_op)) == Bytes{6});
+    CHECK(profile.forward_temporary->at(static_cast<std::size_t>(scope.first_op) + 1) == Bytes{0});
+  }
+  CHECK(*profile.backward_temporary == std::vector<Bytes>(num_backward_ops(trace), Bytes{9}));
+  CHECK_FALSE(profile_problem(profile, trace).has_value());
+
+  steps.weighed.back().backward.pop_back();
+  CHECK_THROWS_WITH(measured_profile(trace, "cuda", steps), Catch::Contains("a watched step has"));
+}
+
 TEST_CASE("steps of another trace, and no steps, are refused") {
   const Trace trace = testing::toy_llama({.layers = 2});
   const Trace other = testing::toy_llama({.layers = 3});

@@ -83,6 +83,17 @@ TEST_CASE("a report read from its file is the report that was written") {
   CHECK(report_to_json(read) == json);
 }
 
+TEST_CASE(
+    "what a predicted peak leaves out is kept, and written only where it leaves something out") {
+  Report report = sample_report();
+  CHECK_FALSE(report_to_json(report)["points"][0]["memory"].contains("predicted_peak_note"));
+  report.points[0].memory->predicted_peak_note = "temporaries not measured: a bound";
+  const Json json = report_to_json(report);
+  CHECK(json["points"][0]["memory"]["predicted_peak_note"] == "temporaries not measured: a bound");
+  CHECK(validate(json) == std::nullopt);
+  check_equal(report_from_json(json).points[0], report.points[0]);
+}
+
 // The three points have structures of their own, the second a key that this build does not know.
 TEST_CASE("a report read from its text, point by point, is the one that its document holds") {
   Json json = report_to_json(sample_report());

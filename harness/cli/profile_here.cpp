@@ -1,0 +1,59 @@
+#include "harness/cli/profile_here.h"
+
+#include "harness/cli/no_libtorch.h"
+#ifdef REMATCH_LIBTORCH
+#include <ATen/Parallel.h>
+
+#include "harness/cli/flag_values.h"
+#include "harness/cli/require.h"
+#include "harness/cli/run_setup.h"
+#include "harness/profile/cpu_profile.h"
+#include "harness/run/device.h"
+#include "kernels/attention/backend.h"
+#ifdef REMATCH_CUDA
+#include "harness/profile/cuda_profile.h"
+#endif
+#endif
+
+namespace rematch {
+
+bool is_measured_device(const std::string& device) { return device == "cpu" || device == "cuda"; }
+
+#ifdef REMATCH_LIBTORCH
+
+void require_measured_device(const std::string& device, const std::string&) {
+  require(usable_device(device));
+}
+
+Profile profile_here(const ProfileSettings& settings, const Trace& trace) {
+  TrainingSettings training;
+  training.model = settings.model;
+  training.optimizer = parse_optimizer(settings.optimizer);
+  training.device = at::Device(settings.device);
+  prepare_children();  // CUDA's libraries read the variables when they are first used, here as
+                       // there
+  if (settings.num_threads > 0) at::set_num_threads(settings.num_threads);
+#ifdef REMATCH_CUDA
+  if (training.device.is_cuda()) {
+    const std::string attention =
+        require(usable_attention("", settings.device, settings.model.dtype));
+    use_attention_backend(attention_backend_from_string(attention).value());
+    return profile_on_cuda(trace, training, settings.num_steps);
+  }
+#endif
+  return profile_on_cpu(trace, training, settings.num_steps);
+}
+
+#else
+
+void require_measured_device(const std::string&, const std::string& command) {
+  refuse_without_libtorch(command);
+}
+
+Profile profile_here(const ProfileSettings& settings, const Trace&) {
+  refuse_without_libtorch("profile --device " + settings.device);
+}
+
+#endif
+
+}  // namespace rematch

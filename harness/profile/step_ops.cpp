@@ -1,0 +1,85 @@
+#include "harness/profile/step_ops.h"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+namespace rematch {
+namespace {
+
+using Duration = Profile::Duration;
+
+// One pass of one step: the ops in the order of their calls.
+struct TimedPass {
+  std::vector<const std::string*> names;
+  std::vector<Duration> times;
+};
+
+TimedPass pass_of(const std::vector<OpCall>& calls, const std::vector<Duration>& times, int step,
+                  Phase phase) {
+  TimedPass pass;
+  for (std::size_t index = 0; index < calls.size(); ++index) {
+    if (calls[index].step != step || calls[index].phase != phase) continue;
+    pass.names.push_back(&calls[index].op);
+    pass.times.push_back(times[index]);
+  }
+  return pass;
+}
+
+std::vector<Duration> checked_times(TimedPass pass, const std::vector<const std::string*>& traced,
+                                    const std::string& phase) {
+  require_same_ops(pass.names, traced, phase, "the GPU");
+  return std::move(pass.times);
+}
+
+}  // namespace
+
+std::vector<const std::string*> forward_names(const Trace& trace) {
+  std::vector<const std::string*> names;
+  for (const TracedOp& op : trace.ops) names.push_back(&op.name);
+  return names;
+}
+
+std::vector<const std::string*> backward_names(const Trace& trace) {
+  std::vector<const std::string*> names;
+  for (const BackwardEvent& event : trace.backward) {
+    if (event.kind == BackwardEvent::Kind::kOp) names.push_back(&event.op);
+  }
+  return names;
+}
+
+void require_same_ops(const std::vector<const std::string*>& ran,
+                      const std::vector<const std::string*>& traced, const std::string& phase,
+                      const std::string& device) {
+  const std::size_t most = std::max(ran.size(), traced.size());
+  for (std::size_t index = 0; index < most; ++index) {
+    const bool both = index < ran.size() && index < traced.size();
+    if (both && *ran[index] == *traced[index]) continue;
+    const auto name_in = [index](const std::vector<const std::string*>& names) {
+      return index < names.size() ? *names[index] : "missing";
+    };
+    throw std::runtime_error("op " + std::to_string(index) + " of " + phase + " is " +
+                             name_in(ran) + " on " + device + " and " + name_in(traced) +
+                             " in the model's trace; its ops depend on data, so it has no profile");
+  }
+}
+
+std::vector<TimedSteps::Ops> times_of_steps(const Activity& activity,
+                                            const std::vector<OpCall>& calls, const Trace& trace,
+                                            int num_steps) {
+  if (const auto invalid = attribute(activity, calls).invalid) {
+    throw std::runtime_error("the kernels that were recorded do not add up: " + *invalid);
+  }
+  const std::vector<Duration> times = times_of_calls(activity, calls.size());
+  const std::vector<const std::string*> forward = forward_names(trace);
+  const std::vector<const std::string*> backward = backward_names(trace);
+  std::vector<TimedSteps::Ops> steps;
+  for (int step = 0; step < num_steps; ++step) {
+    steps.push_back(
+        {checked_times(pass_of(calls, times, step, Phase::kForward), forward, "forward"),
+         checked_times(pass_of(calls, times, step, Phase::kBackward), backward, "backward")});
+  }
+  return steps;
+}
+
+}  // namespace rematch

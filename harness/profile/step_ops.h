@@ -1,0 +1,32 @@
+// The ops of a measured step beside those of the model's trace: what was measured op by op belongs
+// to the trace only if both are the same. No LibTorch.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/profile/activity.h"
+#include "harness/profile/attribution.h"
+#include "policies/trace/measured_profile.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// The names of a trace's ops, in the order that a step runs them.
+std::vector<const std::string*> forward_names(const Trace& trace);
+std::vector<const std::string*> backward_names(const Trace& trace);
+
+// Throws std::runtime_error that names the first op which differs. `phase` and `device` are for the
+// message: "forward", "the CPU".
+void require_same_ops(const std::vector<const std::string*>& ran,
+                      const std::vector<const std::string*>& traced, const std::string& phase,
+                      const std::string& device);
+
+// Times of each recorded step's ops: of all kernels and transfers that a call launched, on the
+// device's clock. `calls` are of steps 0 to num_steps - 1, without checkpointing. Throws
+// std::runtime_error where activity was lost or belongs to nobody, or a step is not the trace's.
+std::vector<TimedSteps::Ops> times_of_steps(const Activity& activity,
+                                            const std::vector<OpCall>& calls, const Trace& trace,
+                                            int num_steps);
+
+}  // namespace rematch

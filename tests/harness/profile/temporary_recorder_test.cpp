@@ -1,0 +1,59 @@
+// What ops allocate inside, on the CPU's counting allocator, which sees it as a GPU's does.
+#include "harness/profile/temporary_recorder.h"
+
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/sin.h>
+
+#include <stdexcept>
+
+#include "kernels/attention/attention.h"
+#include "tests/kernels/composed_attention.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+// Two heads of 8 tokens of 16 floats.
+at::Tensor heads() { return at::ones({1, 2, 8, 16}); }
+
+TEST_CASE("an op's temporaries are what it holds inside above what stands when it ends") {
+  install_counting_allocators();
+  const at::NoGradGuard no_grad;
+  const at::Tensor x = at::ones({8, 16});
+  const at::Tensor q = heads();
+  TemporaryRecorder recorder(at::kCPU);
+  std::vector<OpTemporary> ops;
+  {
+    const OpObserverGuard observe(&recorder);
+    at::sin(x);  // no list is set: not recorded
+    recorder.set_list(&ops);
+    const at::Tensor y = at::sin(x);  // its output stays: nothing of its own
+    const testing::WithBackend math(AttentionBackend::kMath);
+    attention(q, q, q, /*causal=*/false);
+    recorder.set_list(nullptr);
+    at::sin(y);
+  }
+  REQUIRE(ops.size() == 2);
+  CHECK(*ops[0].name == "aten::sin");
+  CHECK(ops[0].bytes == Bytes{0});
+  // Composed attention holds at least one set of 2 x 8 x 8 scores in float32 while it runs.
+  CHECK(*ops[1].name == "rematch::attention");
+  CHECK(ops[1].bytes >= Bytes{2 * 8 * 8 * 4});
+}
+
+TEST_CASE("temporaries belong to a trace only if its ops ran") {
+  const std::string mm = "aten::mm";
+  const std::string sin = "aten::sin";
+  const std::vector<OpTemporary> weighed = {{&mm, Bytes{5}}, {&sin, Bytes{0}}};
+  CHECK((bytes_of(weighed, {&mm, &sin}, "forward", "the GPU") ==
+         std::vector<Bytes>{Bytes{5}, Bytes{0}}));
+  CHECK_THROWS_WITH(bytes_of(weighed, {&mm, &mm}, "forward", "the GPU"),
+                    Catch::Contains("op 1 of forward is aten::sin on the GPU and aten::mm"));
+  CHECK_THROWS_WITH(bytes_of(weighed, {&mm}, "backward", "the GPU"),
+                    Catch::Contains("op 1 of backward is aten::sin on the GPU and missing"));
+}
+
+}  // namespace
+}  // namespace rematch
