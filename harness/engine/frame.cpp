@@ -106,7 +106,7 @@ void Frame::begin_replay(int graph_task) {
                    record_.storages[value.storage].version == slot.wanted.version;
     if (slot.planned) wanted.push_back(slot.wanted);
   }
-  const bool as_forward = prepared_->schedule == Schedule::kWholeRegion;
+  const bool as_forward = type_.schedule == Schedule::kWholeRegion;
   const auto num_ops = static_cast<std::int32_t>(record_.ops.size());
   replay_.emplace(record_, region_name_, wanted,
                   as_forward ? Replay::Extent::kPrefix : Replay::Extent::kClosure,
@@ -121,8 +121,8 @@ void Frame::make_available(int slot) {
     return;
   }
   const auto step = type_.demand_steps.find(slot);
-  const bool ordered = prepared_->schedule == Schedule::kOnDemand &&
-                       step != type_.demand_steps.end() && !is_partial_backward();
+  const bool ordered = type_.schedule == Schedule::kOnDemand && step != type_.demand_steps.end() &&
+                       !is_partial_backward();
   if (ordered) {
     for (const int other : step->second->before) materialize_planned(other);
   }

@@ -3,8 +3,9 @@
 namespace rematch {
 namespace {
 
-PreparedRegionType prepare(const RegionType& type) {
+PreparedRegionType prepare(const RegionType& type, Schedule schedule) {
   PreparedRegionType prepared;
+  prepared.schedule = type.by_demand ? Schedule::kOnDemand : schedule;
   prepared.early_stop = type.early_stop;
   prepared.whole_on_demand = type.whole_on_demand;
   for (const PlannedOp& op : type.ops) {
@@ -29,7 +30,7 @@ PreparedRegionType prepare(const RegionType& type) {
 
 Checkpoint::Prepared::Prepared(Plan given_plan, Schedule given_schedule)
     : plan(std::move(given_plan)), schedule(given_schedule) {
-  for (const RegionType& type : plan.types) types.push_back(prepare(type));
+  for (const RegionType& type : plan.types) types.push_back(prepare(type, schedule));
   for (std::size_t i = 0; i < plan.regions.size(); ++i) {
     region_by_first_scope[plan.regions[i].first_scope] = i;
   }

@@ -15,6 +15,7 @@ namespace rematch {
 struct PreparedRegionType {
   std::vector<const OpFacts*> ops;
   std::vector<Keep> keep;  // by op
+  Schedule schedule = Schedule::kOnDemand;
   bool early_stop = true;
   bool whole_on_demand = false;
   std::unordered_map<int, const DemandStep*> demand_steps;  // by pack

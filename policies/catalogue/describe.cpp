@@ -173,7 +173,9 @@ std::string totals_text(const RegionType& type, const TypeFacts& facts) {
 std::string type_text(const Plan& plan, std::size_t index, const TypeFacts& facts) {
   const RegionType& type = plan.types[index];
   std::string text = "\nregion type " + std::to_string(index) + ", " +
-                     (type.early_stop ? "early stop: " : "no early stop: ") +
+                     (type.by_demand    ? "by demand under either schedule: "
+                      : type.early_stop ? "early stop: "
+                                        : "no early stop: ") +
                      regions_text(plan, facts) + "\n";
   std::vector<Row> rows = {{"#", "op", "scope", "bytes", "treatment", "reason"}};
   for (std::size_t i = 0; i < type.ops.size(); ++i) rows.push_back(row_of(i, type.ops[i]));
@@ -211,6 +213,7 @@ Json type_json(const Plan& plan, std::size_t index, const TypeFacts& facts) {
   }
   return {{"regions", regions},
           {"early_stop", type.early_stop},
+          {"by_demand", type.by_demand},
           {"ops", ops},
           {"kept_bytes", facts.whole_region.kept.count},
           {"dead_bytes", facts.dead.count},

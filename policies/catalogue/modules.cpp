@@ -13,43 +13,49 @@ namespace {
 // Megatron-LM recomputes heavy modules as regions of their own: their input is kept, and their
 // output too, since the next module saved it. Of light ones it drops the output as well and
 // computes it again when the consumer's backward wants it. Here the heavy ones are regions over
-// scopes, and the light ones are the ops left out of a block region that keeps all else: what reads
-// their output then waits for it, which is the same.
+// scopes, and the light ones are the ops left out of a block region that keeps all else and runs by
+// demand (RegionType::by_demand): what reads their output waits for it, and nothing but the module
+// is executed again. Beside a light module a heavy one is such ops of the block too, so its output
+// is dropped with it: as many ops are executed again, but for a tail that nothing asks for, and no
+// more bytes are held.
 struct Module {
   std::string_view name;
-  std::vector<std::string> scopes;            // heavy
-  std::vector<std::string> discarded_scopes;  // light: every op that computes in them
-  std::vector<Selector> discarded;            // light: these ops
+  bool is_heavy = false;
+  std::vector<std::string> scopes;  // what computes in them
+  std::vector<Selector> ops;        // and these ops
 };
 
 const std::vector<Module>& modules() {
   static const std::vector<Module> all = {
-      {"core_attn", {"attention.core", "self_attention.core", "cross_attention.core"}, {}, {}},
-      {"mlp", {"ffn"}, {}, {}},
-      {"moe", {"moe"}, {}, {}},
-      {"shared_experts", {"moe.shared_experts"}, {}, {}},
+      {"core_attn", true, {"attention.core", "self_attention.core", "cross_attention.core"}, {}},
+      {"mlp", true, {"ffn"}, {}},
+      {"moe", true, {"moe"}, {}},
+      {"shared_experts", true, {"moe.shared_experts"}, {}},
       {"layernorm",
-       {},
+       false,
        {"attention_norm", "self_attention_norm", "cross_attention_norm", "ffn_norm"},
        {}},
       {"moe_act",
-       {},
+       false,
        {},
        {{"*.moe.experts", "aten::silu", std::nullopt},
         {"*.moe.experts", "aten::mul", std::nullopt},
         {"*.moe.experts", "rematch::silu_mul", std::nullopt}}},
-      {"mla_up_proj", {}, {"attention.kv_up"}, {}},
+      {"mla_up_proj", false, {"attention.kv_up"}, {}},
   };
   return all;
 }
 
-void add_discarded(const Module& module, Policy& policy) {
-  for (const std::string& scope : module.discarded_scopes) {
-    for (const char* kind : {"elementwise", "reduction", "norm", "matmul", "copy"}) {
-      policy.recompute.push_back({"*." + scope, kind, std::nullopt});
-    }
+// Views cost nothing, and collectives are never issued twice.
+void recompute_ops_of(const Module& module, Policy& policy) {
+  std::vector<const char*> kinds = {"elementwise", "reduction", "norm", "matmul", "copy"};
+  if (module.is_heavy) {
+    kinds.insert(kinds.end(), {"attention_forward", "embedding", "random", "other"});
   }
-  policy.recompute.insert(policy.recompute.end(), module.discarded.begin(), module.discarded.end());
+  for (const std::string& scope : module.scopes) {
+    for (const char* kind : kinds) policy.recompute.push_back({"*." + scope, kind, std::nullopt});
+  }
+  policy.recompute.insert(policy.recompute.end(), module.ops.begin(), module.ops.end());
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -67,8 +73,7 @@ std::variant<Policy, Rejected> recompute_modules(std::string_view arguments) {
   }
   std::vector<std::string_view> known;
   for (const Module& module : modules()) known.push_back(module.name);
-  Policy policy;
-  policy.name = "recompute_modules([" + joined(*words) + "])";
+  std::vector<const Module*> chosen;
   for (const std::string& word : *words) {
     const auto found = std::find_if(modules().begin(), modules().end(),
                                     [&](const Module& module) { return module.name == word; });
@@ -76,19 +81,21 @@ std::variant<Policy, Rejected> recompute_modules(std::string_view arguments) {
       return Rejected{"recompute_modules: unknown module " + in_quotes(word) +
                       did_you_mean(word, known)};
     }
-    policy.regions.patterns.insert(policy.regions.patterns.end(), found->scopes.begin(),
-                                   found->scopes.end());
-    add_discarded(*found, policy);
+    chosen.push_back(&*found);
   }
-  const bool has_heavy = !policy.regions.patterns.empty();
-  if (has_heavy && !policy.recompute.empty()) {
-    return Rejected{
-        policy.name +
-        ": core_attn, mlp, moe and shared_experts become regions, layernorm, moe_act and "
-        "mla_up_proj have their outputs dropped; name modules of one kind"};
+  Policy policy;
+  policy.name = "recompute_modules([" + joined(*words) + "])";
+  policy.inverse = std::any_of(chosen.begin(), chosen.end(),
+                               [](const Module* module) { return !module->is_heavy; });
+  if (!policy.inverse) policy.regions.kind = RegionChoice::Kind::kScopes;
+  for (const Module* module : chosen) {
+    if (policy.inverse) {
+      recompute_ops_of(*module, policy);
+    } else {
+      policy.regions.patterns.insert(policy.regions.patterns.end(), module->scopes.begin(),
+                                     module->scopes.end());
+    }
   }
-  if (has_heavy) policy.regions.kind = RegionChoice::Kind::kScopes;
-  policy.inverse = !has_heavy;
   return policy;
 }
 
@@ -112,9 +119,9 @@ std::variant<Policy, Rejected> full_except(std::string_view arguments) {
 const std::vector<PolicyFamilyEntry>& module_policies() {
   static const std::vector<PolicyFamilyEntry> entries = {
       {{"recompute_modules", "(MODULES)",
-        "keep everything but modules: core_attn, mlp, moe, shared_experts, or outputs of "
-        "layernorm, "
-        "moe_act, mla_up_proj",
+        "keep everything but modules: core_attn, mlp, moe, shared_experts; with layernorm, moe_act "
+        "or mla_up_proj among them outputs are dropped too and, under either schedule, only what "
+        "backward asks for is run again",
         "Megatron-LM selective"},
        PolicyArguments::kText,
        nullptr,

@@ -43,7 +43,7 @@ void drop_dead_saves(std::vector<PlannedOp>& ops) {
     if (!op.dead_save) continue;
     op.dead_save = false;
     op.treatment = Treatment::kRecompute;
-    op.reason = "nothing reads it";
+    op.reason = "nothing reads it: neither held nor run again";
   }
 }
 
@@ -71,6 +71,8 @@ class TypeMaker {
     RegionType type;
     type.ops = treater_.treat(region);
     type.early_stop = policy_.early_stop;
+    // Run whole, it would execute what was only left out because nothing reads it.
+    type.by_demand = policy_.inverse;
     recompute_what_is_overwritten(graph, type.ops);
     mark_dead_saves(graph, type.ops);
     if (policy_.inverse) drop_dead_saves(type.ops);

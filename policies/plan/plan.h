@@ -45,6 +45,9 @@ struct DemandStep {
 struct RegionType {
   std::vector<PlannedOp> ops;
   bool early_stop = true;
+  // Under either schedule: only what backward asks for is run, as on_demand does. What is
+  // recomputed because nothing reads it is then never run.
+  bool by_demand = false;
   bool whole_on_demand = false;  // on_demand runs this region like whole_region: it peaks lower so
   std::vector<DemandStep> demand_steps;
   bool operator==(const RegionType&) const = default;

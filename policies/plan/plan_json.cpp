@@ -31,6 +31,7 @@ Json step_to_json(const DemandStep& step) {
 
 Json type_to_json(const RegionType& type) {
   Json json = {{"early_stop", type.early_stop}, {"whole_on_demand", type.whole_on_demand}};
+  if (type.by_demand) json["by_demand"] = true;
   json["demand_steps"] = Json::array();
   for (const DemandStep& step : type.demand_steps)
     json["demand_steps"].push_back(step_to_json(step));
@@ -97,6 +98,7 @@ RegionType type_from_json(const JsonField& field) {
   RegionType type;
   type.early_stop = field.at("early_stop").boolean();
   type.whole_on_demand = field.at("whole_on_demand").boolean();
+  if (const auto by_demand = field.find("by_demand")) type.by_demand = by_demand->boolean();
   for (const JsonField& step : field.at("demand_steps").elements()) {
     type.demand_steps.push_back(step_from_json(step));
   }

@@ -44,7 +44,7 @@ RegionSimulation simulate_region(const Trace& trace, OpId first_op, OpId end_op,
 
 RegionSimulation simulate_region(const RegionGraph& graph, const RegionType& type,
                                  Schedule schedule) {
-  if (schedule == Schedule::kWholeRegion) {
+  if (schedule == Schedule::kWholeRegion && !type.by_demand) {
     return play_region(graph, type, ReplayExtent::kPrefix, nullptr);
   }
   if (type.whole_on_demand) return play_region(graph, type, ReplayExtent::kWholeClosure, nullptr);

@@ -78,6 +78,7 @@ class RandomPlan {
     type.early_stop = below(2) == 0;
     choose_order(trace_, range.first, range.end, type);
     if (below(6) == 0) type.whole_on_demand = true;
+    type.by_demand = below(6) == 0;
     plan_.regions.push_back(
         {at(first).path, at(last).path, static_cast<int>(plan_.types.size()), {}});
     plan_.types.push_back(std::move(type));

@@ -23,7 +23,7 @@ class Oracle {
       : trace_(trace),
         region_(region),
         type_(type),
-        schedule_(schedule),
+        schedule_(type.by_demand ? Schedule::kOnDemand : schedule),
         packs_(packs_of(trace, region)) {}
 
   OracleReplay run() {

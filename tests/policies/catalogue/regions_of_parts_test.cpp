@@ -1,5 +1,7 @@
 // Policies whose regions are parts of a block: split ones and modules.
+#include "policies/catalogue/describe.h"
 #include "policies/predict/held.h"
+#include "policies/predict/simulator.h"
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"
@@ -71,33 +73,86 @@ TEST_CASE("parts that no policy can rule alone are refused") {
   CHECK_THAT(rejection_of("sac_split(attn: ful, ffn: full)"), Catch::Contains("did you mean"));
 }
 
-TEST_CASE("heavy modules become regions, of light ones the outputs are dropped") {
-  const Trace toy = toy_llama({.layers = 1});
-  CHECK(first_scopes(plan_of("recompute_modules([mlp])", toy)) ==
-        std::vector<std::string>{"blocks.0.ffn"});
+// Norm, then three projections that read its result, two of them rotated, attention, a projection,
+// a residual add. What q's and k's matmuls give is held by nobody: the rotation's backward reads
+// its table alone.
+Trace normed_attention() {
   TraceBuilder builder("normed");
-  ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
+  const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
+  const auto linear = [&builder](ValueId in) {
+    return builder.call("aten::mm", {in, builder.parameter({8, 8})}, {8, 8}, {{0, 1}, {}});
+  };
+  const ValueId table = builder.outside({8, 8});
+  const auto rotated = [&builder, table](ValueId in) {
+    return builder.call("aten::mul.Tensor", {in, table}, {8, 8}, {{1}, {}});
+  };
   {
     const auto block = builder.scope("blocks", 0);
+    ValueId normed = kNone;
     {
       const auto norm = builder.scope("attention_norm");
-      x = builder.call("aten::mul.Tensor", {x, builder.parameter({8})}, {8, 8}, {{0, 1}, {}});
+      normed = builder.call("aten::mul.Tensor", {x, builder.parameter({8})}, {8, 8}, {{0, 1}, {}});
     }
-    x = builder.call("aten::mm", {x, builder.parameter({8, 8})}, {8, 8}, {{0, 1}, {}});
-    x = builder.call("aten::silu", {x}, {8, 8}, {{0}, {}});
+    const auto attention = builder.scope("attention");
+    const ValueId q = rotated(linear(normed));
+    const ValueId k = rotated(linear(normed));
+    const ValueId v = linear(normed);
+    ValueId out = kNone;
+    {
+      const auto core = builder.scope("core");
+      out = builder.call("rematch::attention", {q, k, v}, {8, 8}, {{0, 1, 2}, {0}});
+    }
+    builder.call("aten::add.Tensor", {x, linear(out)}, {8, 8});
   }
-  const Trace normed = builder.finish();
-  const Plan light = plan_of("recompute_modules([layernorm])", normed);
-  CHECK(first_scopes(light) == std::vector<std::string>{"blocks.0"});
-  CHECK(decisions(light.types.at(0), "aten::mul.Tensor") == "r");
-  CHECK(decisions(light.types.at(0), kMm) == "S");
-  // Of the rest only what backward reads is held: no more than without checkpointing.
-  for (const PlannedOp& op : light.types.at(0).ops) CHECK_FALSE(op.dead_save);
-  CHECK(held_after_forward(normed, light).total() <
-        held_after_forward(normed, plan_of("none", normed)).total());
-  CHECK_THAT(rejection_of("recompute_modules([mlp,layernorm])"), Catch::Contains("of one kind"));
+  return builder.finish();
+}
+
+// Names of the ops that backward executes again, in order.
+std::vector<std::string> executed_again(const Trace& trace, const Plan& plan, Schedule schedule) {
+  std::vector<std::string> names;
+  const std::vector<OpRange> ranges = region_ranges(trace, plan);
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const RegionType& type = plan.types.at(plan.regions[i].type);
+    for (const ExecutedOp& op :
+         simulate_region(trace, ranges[i].first, ranges[i].end, type, schedule).executed) {
+      names.push_back(trace.ops.at(op.op).name);
+    }
+  }
+  return names;
+}
+
+TEST_CASE("of modules that are all heavy each is a region") {
+  CHECK(first_scopes(plan_of("recompute_modules([mlp])", toy_llama({.layers = 1}))) ==
+        std::vector<std::string>{"blocks.0.ffn"});
   CHECK_THAT(rejection_of("recompute_modules([mpl])"), Catch::Contains("did you mean 'mlp'"));
   CHECK_THAT(rejection_of("recompute_modules"), Catch::Contains("needs modules"));
+}
+
+// Megatron-LM's output-discarding checkpoint runs the module again and nothing beside it.
+TEST_CASE("a light module alone is executed again, under either schedule") {
+  const Trace trace = normed_attention();
+  const Plan plan = plan_of("recompute_modules([layernorm])", trace);
+  CHECK(first_scopes(plan) == std::vector<std::string>{"blocks.0"});
+  for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
+    CAPTURE(schedule);
+    CHECK(executed_again(trace, plan, schedule) == std::vector<std::string>{"aten::mul.Tensor"});
+  }
+  // Of the rest only what backward reads is held: the norm's result less than without.
+  for (const PlannedOp& op : plan.types.at(0).ops) CHECK_FALSE(op.dead_save);
+  CHECK(held_after_forward(trace, plan_of("none", trace)).total().count -
+            held_after_forward(trace, plan).total().count ==
+        8 * 8 * 4);
+  CHECK_THAT(describe(plan, trace), Catch::Contains("by demand under either schedule: blocks.0"));
+}
+
+TEST_CASE("heavy and light modules mix") {
+  const Trace trace = normed_attention();
+  const Plan plan = plan_of("recompute_modules([core_attn,layernorm])", trace);
+  for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
+    CAPTURE(schedule);
+    CHECK(executed_again(trace, plan, schedule) ==
+          std::vector<std::string>{"rematch::attention", "aten::mul.Tensor"});
+  }
 }
 
 TEST_CASE("full_except keeps what its selectors name and what was drawn") {

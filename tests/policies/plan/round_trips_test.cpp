@@ -34,6 +34,7 @@ rc::Gen<RegionType> arbitrary_region_type() {
     RegionType type;
     type.early_stop = *rc::gen::arbitrary<bool>();
     type.whole_on_demand = *rc::gen::arbitrary<bool>();
+    type.by_demand = *rc::gen::arbitrary<bool>();
     const auto small = rc::gen::inRange(0, 9);
     const int steps = *rc::gen::inRange(0, 3);
     for (int i = 0; i < steps; ++i) {

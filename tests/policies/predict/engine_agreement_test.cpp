@@ -57,6 +57,7 @@ Plan plan_with_random_saves(const char* policy, const Trace& trace, std::uint32_
   type.early_stop = seed % 2 == 0;
   choose_order(trace, range.first, range.end, type);
   if (seed % 5 == 4) type.whole_on_demand = true;
+  type.by_demand = seed % 7 == 3;
   return plan;
 }
 

@@ -295,6 +295,8 @@ TEST_CASE("the simulator agrees with looking up the life of every value", "[prop
     check_against_oracle(random, whole, Schedule::kOnDemand);
     choose_order(random.trace, random.range.first, random.range.end, random.type);
     check_against_oracle(random, random.type, Schedule::kOnDemand);
+    random.type.by_demand = true;
+    check_against_oracle(random, random.type, Schedule::kWholeRegion);
   }
 }
 
