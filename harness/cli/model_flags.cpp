@@ -107,6 +107,13 @@ ModelSpec ModelFlags::spec() const {
   return spec_with(dimensions_);
 }
 
+std::optional<ModelSpec> ModelFlags::spec_of_fused_ops() const {
+  if (ops_ == "fused") return std::nullopt;
+  ModelFlags fused = *this;
+  fused.ops_ = "fused";
+  return fused.spec();
+}
+
 ModelSpec ModelFlags::spec_at(std::int64_t value) const {
   std::map<std::string, std::int64_t> overrides = dimensions_;
   overrides[range_.value().name] = value;

@@ -28,6 +28,8 @@ class ModelFlags {
 
   const std::string& model() const { return model_; }
   ModelSpec spec() const;  // throws UsageError, also where a range was given
+  // With --ops fused; nothing if that was given already.
+  std::optional<ModelSpec> spec_of_fused_ops() const;
   // Of --batch or --tokens; nothing if each was given as a number, or not at all.
   const std::optional<DimensionRange>& range() const { return range_; }
   ModelSpec spec_at(std::int64_t value) const;  // of the range's dimension

@@ -58,4 +58,8 @@ void print_warnings(const std::vector<std::string>& warnings) {
   }
 }
 
+void print_hints(const std::vector<std::string>& hints) {
+  for (const std::string& hint : hints) std::fprintf(stderr, "rematch: hint: %s\n", hint.c_str());
+}
+
 }  // namespace rematch

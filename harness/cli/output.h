@@ -19,6 +19,7 @@ void require_writable(const std::string& file);
 void print(const std::string& text);  // to stdout
 // To stderr, each once.
 void print_warnings(const std::vector<std::string>& warnings);
+void print_hints(const std::vector<std::string>& hints);  // to stderr
 
 // Of stdout's terminal; a readable width where it is none.
 std::size_t terminal_columns();

@@ -62,7 +62,8 @@ std::string as_markdown(const Inputs& inputs) {
     text += (text.empty() ? "" : "\n") + render_compare(source.record, TableFormat::kMarkdown);
   }
   for (const NamedFront& source : inputs.fronts) {
-    text += (text.empty() ? "" : "\n") + front_to_text(source.record, TableFormat::kMarkdown, 0);
+    text += (text.empty() ? "" : "\n") +
+            front_to_text(source.record, TableFormat::kMarkdown, 0, source.name);
   }
   for (const NamedReport& source : inputs.reports) {
     text += (text.empty() ? "" : "\n") + render_table(source.report, TableFormat::kMarkdown);

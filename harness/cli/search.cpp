@@ -6,6 +6,7 @@
 #include "harness/cli/output.h"
 #include "harness/cli/require.h"
 #include "harness/cli/search_flags.h"
+#include "harness/cli/search_hints.h"
 #include "harness/cli/search_maximize.h"
 #include "harness/cli/search_measure.h"
 #include "harness/sweep/interrupt.h"
@@ -104,6 +105,15 @@ std::optional<FrontPoint> answer_of(FrontSearch& search, const FrontRecord& reco
   return std::nullopt;
 }
 
+// The search's own answer, or if nothing was asked the fastest within the device's memory: as
+// points of the front they have numbers that other commands take.
+std::vector<FrontPoint> worth_showing(FrontSearch& search, const FrontRecord& record) {
+  std::optional<FrontPoint> point = answer_of(search, record);
+  const bool is_asked = record.budget || record.max_slowdown_ratio;
+  if (!is_asked && record.device_memory) point = search.fastest_within(*record.device_memory);
+  return point ? std::vector<FrontPoint>{*std::move(point)} : std::vector<FrontPoint>{};
+}
+
 void write_front(const SearchFlags& flags, const FrontRecord& record) {
   if (!flags.output.empty()) write_output(flags.output, front_to_json(record));
 }
@@ -126,7 +136,7 @@ ExitCode verdict_of(const SearchFlags& flags, const Front& front) {
 
 void print_front(const SearchFlags& flags, const FrontRecord& record) {
   print(flags.json ? front_to_json(record).dump(2) + "\n"
-                   : front_to_text(record, TableFormat::kText, terminal_columns()));
+                   : front_to_text(record, TableFormat::kText, terminal_columns(), flags.output));
 }
 
 // The front that a signal left, printed and written; the signal goes on to main.
@@ -198,7 +208,9 @@ Searched search_trace(const SearchFlags& flags, const SearchSpace& space, FrontR
   record.max_slowdown_ratio = asked.max_slowdown_ratio;
   FrontSearch found(trace, profile, space);
   if (flags.baselines.empty()) baselines = known_baselines(trace, profile);
-  record.front = found.front(static_cast<std::size_t>(flags.num_points), baselines);
+  // Before the baselines are known: none of them is to stand among the front's own points.
+  const std::vector<FrontPoint> shown = worth_showing(found, record);
+  record.front = found.front(static_cast<std::size_t>(flags.num_points), baselines, shown);
   record.answer = answer_of(found, record);
   const bool is_infeasible = record.budget && !record.answer;
   return {std::move(record), is_infeasible ? std::optional(found.lowest()) : std::nullopt};
@@ -222,6 +234,7 @@ ExitCode search(const SearchFlags& flags, const std::vector<std::string>& comman
   const ExitCode measured = is_measured ? measure(flags, command, record) : ExitCode::kOk;
   write_front(flags, record);
   print_front(flags, record);
+  print_hints(search_hints(flags, record));
   if (lowest) {
     say_no_plan_fits(*record.budget, *lowest);
     return ExitCode::kGateFailed;

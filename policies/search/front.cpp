@@ -186,7 +186,8 @@ std::string verdict_of(const Front& front) {
 
 }  // namespace
 
-Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baselines) {
+Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baselines,
+                         const std::vector<FrontPoint>& answers) {
   Front front;
   front.schedule = plans_->space().schedule;
   front.num_plans_found = plans_->size();
@@ -204,6 +205,7 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
   }
   front.points.push_back(front.nothing_recomputed);
   plans_->forget_baselines();
+  front.points.insert(front.points.end(), answers.begin(), answers.end());
   for (const Plan& plan : baselines) {
     Baseline baseline{plans_->judge(plan), false};
     plans_->keep_baseline(baseline.point);

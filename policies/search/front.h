@@ -63,8 +63,10 @@ class FrontSearch {
   FrontSearch(const FrontSearch&) = delete;
   FrontSearch& operator=(const FrontSearch&) = delete;
 
-  // At most so many points, and one more for each baseline that needs it.
-  Front front(std::size_t max_points, const std::vector<Plan>& baselines);
+  // At most so many points, one more for each baseline that needs it, and those of `answers` that
+  // no other one dominates.
+  Front front(std::size_t max_points, const std::vector<Plan>& baselines,
+              const std::vector<FrontPoint>& answers = {});
 
   // The answers are no worse than the baselines of the last front().
   //

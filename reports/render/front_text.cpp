@@ -1,6 +1,8 @@
 #include "reports/render/front_text.h"
 
 #include <cmath>
+#include <optional>
+#include <vector>
 
 #include "reports/render/format.h"
 #include "reports/render/front_tables.h"
@@ -12,6 +14,71 @@ std::string figures_of(const FrontPoint& point) {
   return "peak " + format_bytes(point.figures.peak) + ", step " + format_duration(point.step_time);
 }
 
+// Nothing: no point has these figures, or all are larger than the limit.
+std::optional<std::size_t> index_of(const Front& front, const FrontPoint& sought) {
+  for (std::size_t index = 0; index < front.points.size(); ++index) {
+    const FrontPoint& point = front.points[index];
+    if (point.figures.peak == sought.figures.peak && point.step_time == sought.step_time) {
+      return index;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> fastest_within(const Front& front, Bytes limit) {
+  std::optional<std::size_t> fastest;
+  for (std::size_t index = 0; index < front.points.size(); ++index) {
+    if (front.points[index].figures.peak <= limit) fastest = index;
+  }
+  return fastest;
+}
+
+// The point that a reader is to look at first.
+std::optional<std::size_t> lead_of(const FrontRecord& record) {
+  if (record.answer) return index_of(record.front, *record.answer);
+  if (record.budget || record.max_slowdown_ratio || !record.device_memory) return std::nullopt;
+  return fastest_within(record.front, *record.device_memory);
+}
+
+std::string memory_of(const FrontRecord& record) {
+  return record.device + "'s " + format_bytes(*record.device_memory);
+}
+
+// Rows that the device has no memory for say so.
+void mark_too_large(const FrontRecord& record, const std::vector<const FrontPoint*>& points,
+                    Grid& grid) {
+  if (!record.device_memory) return;
+  for (std::size_t row = 0; row < grid.rows.size(); ++row) {
+    if (points[row]->figures.peak <= *record.device_memory) continue;
+    std::string& detail = grid.rows[row].detail;
+    detail = "exceeds " + memory_of(record) + (detail.empty() ? "" : "; " + detail);
+  }
+}
+
+Grid marked_points(const FrontRecord& record) {
+  Grid grid = points_grid(record, every_point(record.front), PlanWords::kShown);
+  std::vector<const FrontPoint*> points;
+  for (const FrontPoint& point : record.front.points) points.push_back(&point);
+  mark_too_large(record, points, grid);
+  return grid;
+}
+
+Grid marked_baselines(const FrontRecord& record) {
+  Grid grid = baselines_grid(record);
+  std::vector<const FrontPoint*> points;
+  for (const Baseline& baseline : record.front.baselines) points.push_back(&baseline.point);
+  mark_too_large(record, points, grid);
+  return grid;
+}
+
+std::string next_words(const FrontRecord& record, const std::string& file) {
+  const std::string number = std::to_string(lead_of(record).value_or(record.front.knee));
+  const std::string point = (file.empty() ? "front.json" : file) + "#" + number;
+  return (file.empty() ? "Next: with -o front.json every point is a plan: " : "Next: ") +
+         std::string("rematch describe --plan ") + point +
+         " shows it op by op, rematch run --plan " + point + " runs it.";
+}
+
 std::string ranks_of(const FrontRecord& record) {
   if (record.world == 1) return "";
   return ". Predicted bytes of one of " + std::to_string(record.world) +
@@ -20,6 +87,49 @@ std::string ranks_of(const FrontRecord& record) {
 }
 
 }  // namespace
+
+std::string setting_words(const FrontRecord& record) {
+  std::string words = record.model + ", " + record.dtype;
+  if (const auto batch = record.dimensions.find("batch"); batch != record.dimensions.end()) {
+    words += ", batch " + std::to_string(batch->second);
+  }
+  if (const auto tokens = record.dimensions.find("tokens"); tokens != record.dimensions.end()) {
+    words += ", " + std::to_string(tokens->second) + " tokens";
+  }
+  words += record.optimizer == OptimizerModel::kAdamW ? ", AdamW" : ", no optimizer";
+  words += ", on " + record.device;
+  if (record.device_memory) words += " (" + format_bytes(*record.device_memory) + ")";
+  words += ", " + std::string(to_string(record.front.schedule));
+  if (record.world > 1) {
+    words += "; one of " + std::to_string(record.world) + " ranks, communication not counted";
+  }
+  return words;
+}
+
+std::string lead_words(const FrontRecord& record) {
+  if (record.budget && !record.answer) return "No plan fits " + format_bytes(*record.budget) + ".";
+  const bool is_asked = record.answer.has_value();
+  if (!is_asked && !record.device_memory) return "";
+  const std::optional<std::size_t> index = lead_of(record);
+  if (!is_asked && !index) {
+    return "No point fits " + memory_of(record) + "; the lowest peak is " +
+           format_bytes(record.front.points.front().figures.peak) + ".";
+  }
+  const FrontPoint& point = is_asked ? *record.answer : record.front.points[*index];
+  std::string question = "The fastest that fits ";
+  if (record.budget) {
+    question += format_bytes(*record.budget);
+  } else if (is_asked) {
+    question = "The lowest peak for at most " + format_percent(*record.max_slowdown_ratio) +
+               " more step time";
+  } else {
+    question += memory_of(record);
+  }
+  return question + (index ? ", point " + std::to_string(*index) : "") + ": " + figures_of(point) +
+         " (" +
+         format_change(record.front.nothing_recomputed.step_time.count(), point.step_time.count()) +
+         "): " + point.saves;
+}
 
 std::string exactness_of(const FrontRecord& record) {
   const Front& front = record.front;
@@ -66,19 +176,20 @@ std::string answer_words(const FrontRecord& record) {
   return "The answer: " + figures_of(*record.answer) + ": " + record.answer->saves;
 }
 
-std::string front_to_text(const FrontRecord& record, TableFormat format, std::size_t width) {
+std::string front_to_text(const FrontRecord& record, TableFormat format, std::size_t width,
+                          const std::string& file) {
   const Front& front = record.front;
   const auto line = [&](const std::string& words) {
     return words.empty() ? "" : format_line(words, format, width);
   };
   const auto table = [&](const Grid& grid) { return format_grid(grid, format, width) + "\n"; };
-  std::string text =
-      line(record.model + " on " + record.device + ", " + std::string(to_string(front.schedule)) +
-           ": " + std::to_string(front.points.size()) + " of " +
-           std::to_string(front.num_plans_found) + " plans worth having; " + exactness_of(record)) +
+  std::string text = line(setting_words(record)) + line(lead_words(record)) + "\n";
+  text +=
+      line(std::to_string(front.points.size()) + " of " + std::to_string(front.num_plans_found) +
+           " plans worth having; " + exactness_of(record)) +
       "\n";
-  text += table(points_grid(record, every_point(front), PlanWords::kLeftOut));
-  if (!front.baselines.empty()) text += table(baselines_grid(record));
+  text += table(marked_points(record));
+  if (!front.baselines.empty()) text += table(marked_baselines(record));
   text += line("Hypervolume " + format_fixed(front.hypervolume, 4) +
                (front.baselines.empty() ? ""
                                         : ", of all baselines together " +
@@ -88,7 +199,7 @@ std::string front_to_text(const FrontRecord& record, TableFormat format, std::si
             table(families_grid(*front.measurement));
   }
   return text + line("Verdict: " + front.verdict) + line(knee_words(front)) +
-         line(answer_words(record));
+         line(next_words(record, file));
 }
 
 }  // namespace rematch

@@ -1,0 +1,15 @@
+// What a search's user may want to try next: another dtype, other ops.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/cli/search_flags.h"
+#include "policies/search/front_json.h"
+
+namespace rematch {
+
+// Each claims only what a prediction made here says, or what the flags leave at their default.
+std::vector<std::string> search_hints(const SearchFlags& flags, const FrontRecord& record);
+
+}  // namespace rematch
