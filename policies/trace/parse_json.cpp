@@ -12,6 +12,10 @@ namespace {
 constexpr std::size_t kLongestReason = 200;
 constexpr std::size_t kLongestKey = 60;
 
+// Held at once: what a reader takes element by element does not add up. A report of 10,000 points
+// has 3 million; each costs up to a hundred bytes until it is a record.
+constexpr std::size_t kMostValues = 20'000'000;
+
 // "line 3, column 14" of a byte position, from 1.
 std::string place(std::string_view text, std::size_t position) {
   const std::string_view before = text.substr(0, std::min(position, text.size()));
@@ -92,6 +96,7 @@ class Builder {
       num_elements_ = 0;
     }
     open_.push_back(insert(std::move(container)));
+    if (open_.size() == 2) num_values_before_element_ = num_values_;
     return true;
   }
 
@@ -105,12 +110,20 @@ class Builder {
   void offer_element() {
     if (open_.size() != 2 || !in_list_) return;
     auto& elements = open_.back()->get_ref<Json::array_t&>();
-    if ((*take_)(root_, elements.back(), num_elements_++)) elements.pop_back();
+    if ((*take_)(root_, elements.back(), num_elements_++)) {
+      elements.pop_back();
+      num_values_ = num_values_before_element_;
+    }
+    num_values_before_element_ = num_values_;
   }
 
   // The place of the value in the document: stable while it is open, since only the innermost
   // container grows.
   Json* insert(Json value) {
+    if (++num_values_ > kMostValues) {
+      throw FormatError(name_ + ": has more than " + std::to_string(kMostValues) +
+                        " values, the most that is read at once; split it, or measure fewer steps");
+    }
     if (open_.empty()) {
       root_ = std::move(value);
       return &root_;
@@ -149,6 +162,8 @@ class Builder {
   const TakeElement* take_ = nullptr;
   bool in_list_ = false;  // of what is open at depth two
   std::size_t num_elements_ = 0;
+  std::size_t num_values_ = 0;  // in the document as it is held
+  std::size_t num_values_before_element_ = 0;
 };
 
 Json parse(Builder builder, std::string_view text, const std::string& name) {

@@ -137,6 +137,17 @@ TEST_CASE("files of 100 MB that are none of ours are refused, not swallowed") {
   }
 }
 
+// 21 million numbers, of which each would be a tree's node, a record's and a copy's.
+TEST_CASE("a report with more values than memory is worth is refused before it has taken it") {
+  const ScratchFolder scratch;
+  std::string numbers(42'000'000, '0');
+  for (std::size_t comma = 1; comma < numbers.size(); comma += 2) numbers[comma] = ',';
+  const std::string text =
+      replaced(report_json().dump(1), "\"samples_ns\": [", "\"samples_ns\": [[" + numbers + "0],");
+  const std::string file = write(scratch, text);
+  check_refused("gate " + file + " --max-peak-bytes 1GiB", file, "more than 20000000 values");
+}
+
 TEST_CASE("a line about a file stays short, however long the file's own texts are") {
   const ScratchFolder scratch;
   const std::string good = report_json().dump(1);
@@ -177,11 +188,17 @@ TEST_CASE("names that are markup stay text in the page") {
     const Outcome page = rematch("render " + file + format);
     CAPTURE(format, page.err);
     CHECK(page.code == 0);
+    CHECK(page.out.find("<script") == std::string::npos);
     if (std::string(format) != " --markdown") {
-      CHECK(page.out.find("<script") == std::string::npos);
       CHECK(page.out.find("\" onload=") == std::string::npos);
     }
   }
+  const Outcome compared = rematch("compare " + file + " " + file + " --markdown");
+  CHECK(compared.out.find("<script") == std::string::npos);
+  CHECK_THAT(compared.out, Catch::Contains("&lt;script&gt;"));
+  const Outcome gated = rematch("gate " + file + " --max-peak-bytes 1GiB --markdown");
+  CHECK(gated.out.find("<script") == std::string::npos);
+  CHECK_THAT(gated.out, Catch::Contains("&lt;script&gt;"));
 }
 
 }  // namespace rematch::testing
