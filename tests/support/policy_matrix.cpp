@@ -103,9 +103,10 @@ class BitsListener final : public StepListener {
   StepBits& bits_;
 };
 
-TrainingSettings cpu_settings(const ModelSpec& spec) {
+TrainingSettings settings_on(at::Device device, const ModelSpec& spec) {
   TrainingSettings settings;
   settings.model = spec;
+  settings.device = device;
   settings.optimizer = OptimizerKind::kNothing;
   return settings;
 }
@@ -114,7 +115,7 @@ TrainingSettings cpu_settings(const ModelSpec& spec) {
 
 // Without an optimizer a step changes nothing, so one model serves every policy.
 struct PolicyMatrix::WithData {
-  explicit WithData(const ModelSpec& spec) : training(cpu_settings(spec)) {}
+  WithData(const ModelSpec& spec, at::Device device) : training(settings_on(device, spec)) {}
   Training training;
 };
 
@@ -154,8 +155,9 @@ std::vector<std::string> matrix_policies() {
   return policies;
 }
 
-PolicyMatrix::PolicyMatrix(const MatrixModel& model)
+PolicyMatrix::PolicyMatrix(const MatrixModel& model, at::Device device)
     : model_(model),
+      device_(device),
       meta_((install_counting_allocators(), spec_of(model)), OptimizerKind::kNothing, "", 0),
       trace_(meta_.trace()) {}
 
@@ -177,7 +179,7 @@ const Prediction& PolicyMatrix::none() {
 }
 
 PolicyMatrix::WithData& PolicyMatrix::with_data() {
-  if (!with_data_) with_data_ = std::make_unique<WithData>(spec_of(model_));
+  if (!with_data_) with_data_ = std::make_unique<WithData>(spec_of(model_), device_);
   return *with_data_;
 }
 
@@ -223,7 +225,7 @@ Prediction PolicyMatrix::measured(const std::string& policy, Schedule schedule) 
     StepListener nothing_to_hear;
     training.step(0, nothing_to_hear);
   }
-  MemoryProbe probe(at::kCPU, training.parameter_tensors());
+  MemoryProbe probe(device_, training.parameter_tensors());
   {
     const OpObserverGuard observe(&probe);
     ProbeListener listener(probe);

@@ -4,6 +4,8 @@
 // where they are measured.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -39,10 +41,11 @@ struct StepBits {
   bool operator==(const StepBits&) const = default;
 };
 
-// One model on meta and, if asked for, with data. Installs the counting allocators.
+// One model on meta and, if asked for, with data, on the CPU or a device. Installs the counting
+// allocators.
 class PolicyMatrix {
  public:
-  explicit PolicyMatrix(const MatrixModel& model);
+  explicit PolicyMatrix(const MatrixModel& model, at::Device device = at::kCPU);
   ~PolicyMatrix();
 
   // The lines above the rows: the model, and what every policy executes alike.
@@ -73,6 +76,7 @@ class PolicyMatrix {
   WithData& with_data();
 
   MatrixModel model_;
+  at::Device device_;
   MetaModel meta_;
   Trace trace_;
   std::unique_ptr<Prediction> none_;

@@ -1,12 +1,17 @@
 // A point on CUDA: executed ops are those of the CPU, its peak is in its allocator's statistics.
-#include "tests/support/cuda.h"
+#include <set>
+
 #include "harness/run/parity.h"
 #include "harness/run/passes.h"
 #include "harness/run/variants.h"
 #include "policies/catalogue/catalogue.h"
+#include "tests/support/cuda.h"
+#include "tests/support/policy_matrix.h"
 
 namespace rematch {
 namespace {
+
+constexpr at::DeviceType kDevice = at::kCUDA;
 
 std::vector<Variant> variants_on(const std::string& device) {
   VariantSettings settings;
@@ -48,6 +53,42 @@ TEST_CASE("a point on CUDA executes what the CPU executes, with equal bits and a
     CHECK(point.memory->peak_allocated <= point.memory->peak_reserved);
   }
   CHECK(on_cuda[1].memory->peak_allocated < on_cuda[0].memory->peak_allocated);
+}
+
+// Each family of models with eager and fused ops in float32, and with eager ops in bfloat16, where
+// attention is another kernel.
+std::vector<testing::MatrixModel> models_to_compare() {
+  std::vector<testing::MatrixModel> models = testing::matrix_models();
+  for (std::size_t index = 0, num_models = models.size(); index < num_models; ++index) {
+    testing::MatrixModel model = models[index];
+    if (model.dimensions.count("fused_ops") != 0) continue;
+    model.dtype = "bfloat16";
+    models.push_back(std::move(model));
+  }
+  return models;
+}
+
+TEST_CASE("on CUDA every policy of the catalogue has the bits of no checkpointing on every model",
+          "[gpu]") {
+  REMATCH_NEEDS_CUDA();
+  for (const testing::MatrixModel& model : models_to_compare()) {
+    testing::PolicyMatrix matrix(model, kDevice);
+    const testing::StepBits none = matrix.bits("none", Schedule::kOnDemand);
+    std::set<std::string> plans;  // policies often make the same one
+    for (const std::string& policy : testing::matrix_policies()) {
+      for (const Schedule schedule : matrix.schedules(policy)) {
+        if (!plans.insert(plan_sha256(*matrix.plan_of(policy)) + to_string(schedule).data())
+                 .second) {
+          continue;
+        }
+        CAPTURE(model.preset, model.dtype, policy, to_string(schedule));
+        const testing::StepBits bits = matrix.bits(policy, schedule);
+        CHECK(bits.loss == none.loss);
+        CHECK(bits.gradients == none.gradients);
+      }
+    }
+    CHECK(plans.size() > 10);
+  }
 }
 
 }  // namespace

@@ -1,58 +1,112 @@
 // The CUDA backends of the attention op against the CPU's kernel in double.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/randn.h>
 
 #include "kernels/attention/attention.h"
+#include "kernels/masked_attention/masked_attention.h"
 #include "tests/kernels/composed_attention.h"
 #include "tests/support/cuda.h"
 
 namespace rematch {
 namespace {
 
+constexpr at::DeviceType kDevice = at::kCUDA;
+
 struct Result {
   at::Tensor out, grad_q, grad_k, grad_v;
 };
 
-Result attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+// q, k, v and, if it is defined, a mask; without one attention is causal or not.
+struct Inputs {
+  at::Tensor q, k, v, mask;
+  bool causal = false;
+
+  Inputs to(at::ScalarType dtype, at::DeviceType device) const {
+    const auto moved = [&](const at::Tensor& x) {
+      return x.defined() ? x.to(dtype).to(device) : x;
+    };
+    return {moved(q), moved(k), moved(v), moved(mask), causal};
+  }
+};
+
+Result attend(const Inputs& inputs) {
   const auto leaf = [](const at::Tensor& x) { return x.detach().clone().requires_grad_(true); };
-  const at::Tensor own_q = leaf(q);
-  const at::Tensor own_k = leaf(k);
-  const at::Tensor own_v = leaf(v);
-  const at::Tensor out = std::get<0>(attention(own_q, own_k, own_v, /*causal=*/true));
+  const at::Tensor q = leaf(inputs.q);
+  const at::Tensor k = leaf(inputs.k);
+  const at::Tensor v = leaf(inputs.v);
+  const at::Tensor out = inputs.mask.defined() ? std::get<0>(masked_attention(q, k, v, inputs.mask))
+                                               : std::get<0>(attention(q, k, v, inputs.causal));
   (out * out).sum().backward();
-  return {out.detach(), own_q.grad(), own_k.grad(), own_v.grad()};
+  return {out.detach(), q.grad(), k.grad(), v.grad()};
 }
 
 void check_close(const at::Tensor& found, const at::Tensor& expected, double tolerance) {
   CHECK(at::allclose(found.cpu().to(at::kDouble), expected, tolerance, tolerance));
 }
 
-// `tolerance` relative and absolute: a few roundings of the dtype on values of about 1.
-void check_dtype(at::ScalarType dtype, double tolerance) {
-  const auto rounded = [dtype](const at::Tensor& x) { return x.to(dtype).to(at::kDouble); };
-  const auto options = at::TensorOptions().dtype(at::kDouble);
-  const at::Tensor q = rounded(at::randn({2, 4, 33, 16}, options));
-  const at::Tensor k = rounded(at::randn({2, 2, 33, 16}, options));
-  const at::Tensor v = rounded(at::randn({2, 2, 33, 16}, options));
-  const Result expected = attend(q, k, v);
-  const auto on_cuda = [dtype](const at::Tensor& x) { return x.to(dtype).to(at::kCUDA); };
-  const Result found = attend(on_cuda(q), on_cuda(k), on_cuda(v));
+// Against the CPU's kernel in double, of the same rounded inputs; and its bits repeat. `tolerance`
+// relative and absolute: a few roundings of the dtype on values of about 1.
+void check_inputs(const Inputs& inputs, at::ScalarType dtype, double tolerance) {
+  const Inputs rounded = inputs.to(dtype, at::kCPU).to(at::kDouble, at::kCPU);
+  const Result expected = attend(rounded);
+  const Inputs moved = rounded.to(dtype, kDevice);
+  const Result found = attend(moved);
   check_close(found.out, expected.out, tolerance);
   check_close(found.grad_q, expected.grad_q, 4 * tolerance);
   check_close(found.grad_k, expected.grad_k, 4 * tolerance);
   check_close(found.grad_v, expected.grad_v, 4 * tolerance);
+  const Result again = attend(moved);
+  CHECK(at::equal(found.out, again.out));
+  CHECK(at::equal(found.grad_q, again.grad_q));
+  CHECK(at::equal(found.grad_k, again.grad_k));
+  CHECK(at::equal(found.grad_v, again.grad_v));
 }
 
-TEST_CASE("each CUDA attention backend agrees with the CPU", "[gpu]") {
-  REMATCH_NEEDS_CUDA();
+void check_on_every_backend(const std::vector<Inputs>& cases) {
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-    for (const AttentionBackend backend : attention_backends(at::kCUDA, dtype)) {
-      CAPTURE(dtype, to_string(backend));
+    for (const AttentionBackend backend : attention_backends(kDevice, dtype)) {
       const testing::WithBackend with(backend);
-      check_dtype(dtype, dtype == at::kFloat ? 1e-4 : 2e-2);
+      for (std::size_t index = 0; index < cases.size(); ++index) {
+        CAPTURE(dtype, to_string(backend), index);
+        check_inputs(cases[index], dtype, dtype == at::kFloat ? 1e-4 : 2e-2);
+      }
     }
   }
+}
+
+at::Tensor random(at::IntArrayRef sizes) {
+  return at::randn(sizes, at::TensorOptions().dtype(at::kDouble));
+}
+
+// Causal with two query heads to a key head, as a Llama; not causal with as many keys as queries,
+// and with fewer, as a DiT's attention to itself and to its text.
+TEST_CASE("each CUDA attention backend agrees with the CPU", "[gpu]") {
+  REMATCH_NEEDS_CUDA();
+  check_on_every_backend(
+      {{random({2, 4, 33, 16}), random({2, 2, 33, 16}), random({2, 2, 33, 16}), {}, true},
+       {random({2, 4, 33, 16}), random({2, 4, 33, 16}), random({2, 4, 33, 16}), {}, false},
+       {random({2, 4, 33, 16}), random({2, 4, 7, 16}), random({2, 4, 7, 16}), {}, false}});
+}
+
+// Masks that broadcast over queries, over heads, over the batch, and not at all; keys that fill no
+// aligned row, and a head width that no fused kernel takes.
+TEST_CASE("masked attention on CUDA agrees with the CPU", "[gpu]") {
+  REMATCH_NEEDS_CUDA();
+  std::vector<Inputs> cases;
+  for (const std::int64_t head_dim : {16, 10}) {
+    for (const auto& mask : std::vector<std::vector<std::int64_t>>{
+             {2, 1, 1, 21}, {2, 1, 33, 21}, {1, 4, 33, 21}, {2, 4, 33, 21}}) {
+      cases.push_back({random({2, 4, 33, head_dim}), random({2, 4, 21, head_dim}),
+                       random({2, 4, 21, head_dim}), random(mask)});
+    }
+  }
+  at::Tensor hidden = random({2, 1, 1, 21});
+  hidden.narrow(3, 5, 16).fill_(-1e30);  // padding behind a text of 5 tokens
+  cases.push_back({random({2, 4, 33, 16}), random({2, 4, 21, 16}), random({2, 4, 21, 16}), hidden});
+  check_on_every_backend(cases);
 }
 
 }  // namespace
