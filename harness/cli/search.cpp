@@ -4,6 +4,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/flag_values.h"
 #include "harness/cli/output.h"
+#include "harness/cli/profile_here.h"
 #include "harness/cli/require.h"
 #include "harness/cli/search_flags.h"
 #include "harness/cli/search_hints.h"
@@ -40,7 +41,7 @@ Profile obtain_profile(const SearchFlags& flags, const Trace& trace) {
     if (const auto problem = profile_problem(profile, trace)) throw UsageError(*problem);
     return profile;
   }
-  if (flags.device == "cpu") return measure_profile(flags, trace);
+  if (is_measured_device(flags.device)) return measure_profile(flags, trace);
   return roofline_profile(trace, *find_device_sheet(flags.device));
 }
 
@@ -184,7 +185,7 @@ void require_times(const SearchFlags& flags) {
         "a search needs times: give --profile FILE (see rematch profile), or a data "
         "sheet's with --device h100");
   }
-  if (flags.device.empty() || flags.device == "cpu") return;
+  if (flags.device.empty() || is_measured_device(flags.device)) return;
   if (find_device_sheet(flags.device) == nullptr) {
     throw UsageError(unknown_device(flags.device).message);
   }
@@ -220,6 +221,7 @@ ExitCode search(const SearchFlags& flags, const std::vector<std::string>& comman
   require_times(flags);
   const bool is_measured = flags.num_measured != 0;
   if (is_measured) require_measurable(flags);
+  if (flags.device == "cuda") require_measured_device(flags.device, "search --device cuda");
   require_writable(flags.output);
   SearchSpace space = space_of(flags);
   space.stop = [] { return InterruptGuard::signal().has_value(); };
@@ -248,9 +250,10 @@ ExitCode search(const SearchFlags& flags, const std::vector<std::string>& comman
 SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option("--trace", trace_file, "A stored trace instead of --model");
   app.add_option("--profile", profile_file, "Times of the trace's ops, from rematch profile");
-  app.add_option("--device", device,
-                 "Without --profile: cpu, measured here; or times by the data sheet of h100, h200, "
-                 "l40s or a100");
+  app.add_option(
+      "--device", device,
+      "Without --profile: cpu or cuda, measured here; or times by the data sheet of h100, h200, "
+      "l40s or a100");
   app.add_option("--schedule", schedule, "on_demand or whole_region");
   app.add_option("--optimizer", optimizer, "adamw or none: its state is part of every peak");
   add_world_flag(app, world);

@@ -6,6 +6,7 @@
 
 #include "harness/cli/flag_values.h"
 #include "harness/cli/output.h"
+#include "harness/cli/profile_here.h"
 #include "harness/sweep/interrupt.h"
 #include "policies/predict/roofline.h"
 #include "policies/search/front.h"
@@ -30,7 +31,8 @@ void require_maximizable(const SearchFlags& flags) {
   if (!flags.model.range()) {
     throw UsageError("--maximize needs a range of loads; give --batch 1:64 or --tokens 1024:16384");
   }
-  if (!flags.profile_file.empty() || !flags.trace_file.empty() || flags.device == "cpu") {
+  if (!flags.profile_file.empty() || !flags.trace_file.empty() ||
+      is_measured_device(flags.device)) {
     throw UsageError(
         "--maximize tries several shapes, and a trace or measured profile is of one; give --model "
         "and a data sheet's times with --device h100");

@@ -1,12 +1,14 @@
 #include "harness/cli/search_measure.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "harness/cli/flag_values.h"
 #include "harness/cli/no_libtorch.h"
+#include "harness/cli/profile_here.h"
 #include "harness/cli/require.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/search/measured_front.h"
@@ -15,7 +17,6 @@
 
 #include "harness/cli/run_setup.h"
 #include "harness/measure/memory.h"
-#include "harness/profile/cpu_profile.h"
 #include "harness/run/comparison.h"
 #include "harness/run/device.h"
 #endif
@@ -30,9 +31,14 @@ void require_measurable(const SearchFlags& flags) {
   if (!flags.trace_file.empty()) {
     throw UsageError("--measure runs the model, and --trace is a step of it alone; give --model");
   }
-  if (!flags.device.empty() && flags.device != "cpu") {
-    throw UsageError("--measure runs on this machine's cpu, not on " + flags.device +
+  if (!flags.device.empty() && !is_measured_device(flags.device)) {
+    throw UsageError("--measure runs on this machine's cpu or cuda, not on " + flags.device +
                      "; give --device cpu, or --profile FILE from rematch profile");
+  }
+  if (flags.device == "cuda") {
+    throw UsageError(
+        "--measure --device cuda would share the GPU with the profile's own process; give "
+        "--profile FILE from rematch profile --device cuda");
   }
   if (flags.world > 1) {
     throw UsageError("--measure runs one process, and --world " + std::to_string(flags.world) +
@@ -42,17 +48,19 @@ void require_measurable(const SearchFlags& flags) {
 }
 
 void require_times_of_this_device(const Profile& profile) {
-  if (profile.device == "cpu" && profile.source == ProfileSource::kMeasured) return;
+  if (is_measured_device(profile.device) && profile.source == ProfileSource::kMeasured) {
+    return require_measured_device(profile.device, "search --measure");
+  }
   throw UsageError("the profile has times of " + profile.device + " (" +
                    std::string(to_string(profile.source)) +
-                   "), and --measure runs on this machine's cpu; make one with rematch profile "
-                   "--device cpu");
+                   "), and --measure runs on this machine's cpu or cuda; make one with rematch "
+                   "profile --device cpu");
 }
 
 #ifdef REMATCH_LIBTORCH
 namespace {
 
-constexpr const char* kDevice = "cpu";
+constexpr std::int64_t kCudaRoundingBytes = 512;
 
 PlanePoint predicted(const FrontPoint& point) {
   return {point.figures.peak.count, point.step_time.count()};
@@ -76,12 +84,15 @@ std::vector<Plan> plans_to_run(const Front& front, const std::vector<std::size_t
   return plans;
 }
 
-ComparisonSettings settings_of(const SearchFlags& flags, const Front& front,
-                               const std::vector<std::size_t>& chosen) {
+// On the device that the front's times are of.
+ComparisonSettings settings_of(const SearchFlags& flags, const std::string& device,
+                               const Front& front, const std::vector<std::size_t>& chosen) {
   ComparisonSettings settings;
   VariantSettings& variants = settings.variants;
-  variants.device = require(usable_device(kDevice));
-  variants.allocator = require(allocator_of(variants.device, "", ""));
+  variants.device = require(usable_device(device));
+  const char* configuration = std::getenv(kAllocatorVariable);
+  variants.allocator =
+      require(allocator_of(variants.device, "", configuration == nullptr ? "" : configuration));
   variants.model = flags.model.spec();
   variants.attention = require(usable_attention("", variants.device, variants.model.dtype));
   variants.policies = require(parse_policies(settings.reference));
@@ -139,12 +150,15 @@ ExitCode measure_front(const SearchFlags& flags, const std::vector<std::string>&
   const std::vector<PlanePoint> plane = predicted(record.front);
   const std::vector<std::size_t> chosen =
       choose_measured(plane, static_cast<std::size_t>(flags.num_measured));
-  const ComparisonSettings settings = settings_of(flags, record.front, chosen);
-  install_counting_allocators();
+  const ComparisonSettings settings = settings_of(flags, record.device, record.front, chosen);
+  const bool on_cuda = settings.variants.device == "cuda";
+  use_allocator(settings.variants.allocator);
+  install_counting_allocators(on_cuda ? kCudaRoundingBytes : 1);
   const std::vector<Variant> variants = require(make_variants(settings.variants));
   const Provenance provenance = make_provenance(
       command, settings.variants.device, settings.variants.allocator, settings.variants.seed);
-  record.device_memory = provenance.environment.host_memory;
+  record.device_memory =
+      on_cuda ? provenance.environment.device_memory : provenance.environment.host_memory;
   std::optional<Estimate> control;
   const Report report = run_comparison(settings, variants, provenance, &control);
   add_figures(report, chosen, record.front);
@@ -156,24 +170,19 @@ ExitCode measure_front(const SearchFlags& flags, const std::vector<std::string>&
   return exit_code_of(report);
 }
 
-Profile measure_profile(const SearchFlags& flags, const Trace& trace) {
-  if (flags.num_threads > 0) at::set_num_threads(flags.num_threads);
-  TrainingSettings settings;
-  settings.model = flags.model.spec();
-  settings.optimizer = parse_optimizer(flags.optimizer);
-  return profile_on_cpu(trace, settings, flags.num_steps);
-}
-
 #else
 
 ExitCode measure_front(const SearchFlags&, const std::vector<std::string>&, FrontRecord&) {
   refuse_without_libtorch("search --measure");
 }
 
-Profile measure_profile(const SearchFlags&, const Trace&) {
-  refuse_without_libtorch("search --device cpu");
-}
-
 #endif
+
+Profile measure_profile(const SearchFlags& flags, const Trace& trace) {
+  require_measured_device(flags.device, "search --device " + flags.device);
+  return profile_here(
+      {flags.model.spec(), flags.device, flags.optimizer, flags.num_threads, flags.num_steps},
+      trace);
+}
 
 }  // namespace rematch

@@ -533,6 +533,8 @@ TEST_CASE("what --measure cannot do is said in one line") {
   const std::string trace = scratch.file("trace.json");
   REQUIRE(rematch("trace " + kTinyLlama + "-o " + trace).code == 0);
   const std::string search = "search " + kTinyLlama;
+  check_usage_error(search + "--device cuda --measure 4",
+                    "give --profile FILE from rematch profile --device cuda");
   check_usage_error(search + "--device h100 --measure 4", "not on h100");
   check_usage_error("search --trace " + trace + " --device cpu --measure 4", "give --model");
   check_usage_error(search + "--device cpu --measure 4 --world 8", "leave out one of them");

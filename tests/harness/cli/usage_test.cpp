@@ -137,6 +137,10 @@ TEST_CASE("a GPU that is not there is said before anything is measured") {
   CHECK_THAT(outcome.err, Catch::Contains("cuda") && Catch::Contains("build") ||
                               Catch::Contains("device 'cuda' cannot be used: "));
   check_usage_error("profile --trace t.json --device cuda", "--trace cannot be measured");
+  check_usage_error(
+      "search --model llama_small --device cuda --batch 1:8 --maximize "
+      "tokens_per_second",
+      "measured profile is of one");
 }
 
 }  // namespace
