@@ -42,6 +42,13 @@ std::optional<Call> parse_call(std::string_view text) {
   return Call{trimmed(text.substr(0, open)), trimmed(inside)};
 }
 
+// As a list is written in TOML or on a command line: ["moe.router.gate"].
+static std::string_view without_quotes(std::string_view word) {
+  const bool quoted = word.size() >= 2 && word.front() == word.back() &&
+                      (word.front() == '"' || word.front() == '\'');
+  return quoted ? trimmed(word.substr(1, word.size() - 2)) : word;
+}
+
 std::optional<std::vector<std::string>> parse_words(std::string_view text) {
   text = trimmed(text);
   if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
@@ -51,7 +58,7 @@ std::optional<std::vector<std::string>> parse_words(std::string_view text) {
   if (text.empty()) return words;
   const auto parts = split_arguments(text);
   if (!parts) return std::nullopt;
-  words.assign(parts->begin(), parts->end());
+  for (const std::string_view part : *parts) words.emplace_back(without_quotes(part));
   return words;
 }
 

@@ -23,7 +23,8 @@ std::optional<std::vector<std::string_view>> split_arguments(std::string_view te
 // nullopt: not of that form.
 std::optional<Call> parse_call(std::string_view text);
 
-// "[a, b]" or "a, b" as {"a", "b"}; "" and "[]" as {}. nullopt: brackets do not pair.
+// "[a, b]", "a, b" or "['a', \"b\"]" as {"a", "b"}; "" and "[]" as {}. nullopt: brackets do not
+// pair.
 std::optional<std::vector<std::string>> parse_words(std::string_view text);
 
 }  // namespace rematch

@@ -84,7 +84,8 @@ void warn_of_empty_alternation(const Policy& policy, const Trace& trace,
 }
 
 bool goes_by_class(const Policy& policy, const Selector& selector) {
-  return !policy.exact_names && op_class_of(selector.op) == OpClass::kAttentionForward;
+  const std::string_view name = std::string_view(selector.op).substr(0, selector.op.find('.'));
+  return !policy.exact_names && op_class_of(name) == OpClass::kAttentionForward;
 }
 
 std::vector<Selector> all_selectors(const Policy& policy) {
@@ -112,7 +113,8 @@ std::vector<Selector> users_own(const Policy& policy) {
     std::erase(given, Selector{"", "random", std::nullopt});  // its own
     return given;
   }
-  if (name == "sac_titan_excluding") return policy.alternate->exclude;
+  // A policy file may bear the name without being it.
+  if (name == "sac_titan_excluding" && policy.alternate) return policy.alternate->exclude;
   const auto& known = policy_entries();
   const bool is_ours = std::any_of(known.begin(), known.end(), [&](const PolicyFamilyEntry& entry) {
     return entry.entry.name == name;

@@ -38,6 +38,8 @@ constexpr std::array<std::string_view, 20> kNamespaces = {"aten",
                                                           "xformers_flash3",
                                                           "quantized"};
 
+constexpr std::string_view kDefaultOverload = ".default";
+
 bool is_name_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
@@ -102,9 +104,31 @@ std::variant<std::optional<int>, Rejected> take_nth(std::string_view whole,
   return std::optional<int>(nth);
 }
 
+// Takes off `prefix` if `text` begins with it.
+std::string_view without_prefix(std::string_view text, std::string_view prefix) {
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+// `torch.ops.aten.mm.default`, with or without what stands before `aten`, as `aten::mm.default`;
+// "": no such thing. Without an overload it would be a packet, which PyTorch's lists refuse too;
+// higher-order ops have none.
+std::string from_torch_spelling(std::string_view word) {
+  word = without_prefix(without_prefix(word, "torch."), "ops.");
+  const std::size_t dot = word.find('.');
+  if (dot == std::string_view::npos || !is_known_namespace(word.substr(0, dot))) return "";
+  const bool is_higher_order = word.starts_with("higher_order.");
+  const std::size_t overload = is_higher_order ? dot : word.find('.', dot + 1);
+  if (overload == std::string_view::npos || overload + 1 == word.size()) return "";
+  return std::string(word.substr(0, dot)) + "::" + std::string(word.substr(dot + 1));
+}
+
 bool is_kind(const Selector& selector, std::optional<OpClass> op_class, const TracedOp& op) {
   if (op_class) return op.op_class == *op_class;
   if (op.name == selector.op) return true;
+  // The overload that PyTorch calls `default` has no name in a trace.
+  if (selector.op.ends_with(kDefaultOverload)) {
+    return op.name + std::string(kDefaultOverload) == selector.op;
+  }
   return op.name.size() > selector.op.size() && op.name[selector.op.size()] == '.' &&
          op.name.starts_with(selector.op);
 }
@@ -141,8 +165,14 @@ std::variant<Selector, Rejected> parse_selector(std::string_view text) {
   const bool is_class = op_class_from_string(op.last).has_value();
   if (!consists_of(op.last, "."))
     return reject(text, "no op or op class in it; " + std::string(kForms));
-  if (!op.found && !is_class) return reject(text, not_a_class(op.last));
-  if (is_class && !is_known_namespace(space.last)) {
+  const std::string torch_spelling = from_torch_spelling(op.last);
+  if (!op.found && !is_class && torch_spelling.empty()) return reject(text, not_a_class(op.last));
+  if (!torch_spelling.empty() && !is_known_namespace(space.last)) {
+    selector.op = torch_spelling;
+    selector.scope_pattern = op.before;
+    if (op.found && op.before.empty())
+      return reject(text, "an empty scope pattern; leave out the leading '::'");
+  } else if (is_class && !is_known_namespace(space.last)) {
     selector.op = op.last;
     selector.scope_pattern = op.before;
     if (op.found && op.before.empty())

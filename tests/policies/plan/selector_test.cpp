@@ -41,6 +41,38 @@ std::size_t num_picked(std::string_view text, const Trace& trace) {
 
 using Names = std::vector<std::string>;
 
+TEST_CASE("an op as PyTorch writes it is understood, its default overload exactly") {
+  struct Row {
+    const char* text;
+    Selector selector;
+  };
+  const Row rows[] = {
+      {"aten.mm.default", {"", "aten::mm.default", {}}},
+      {"ops.aten.mm.default", {"", "aten::mm.default", {}}},
+      {"torch.ops.aten.mm.default#2", {"", "aten::mm.default", 2}},
+      {"*.attention::aten.mm.out", {"*.attention", "aten::mm.out", {}}},
+      {"*.attention::torch.ops.aten.add.Tensor", {"*.attention", "aten::add.Tensor", {}}},
+      {"_c10d_functional.all_to_all_single.default",
+       {"", "_c10d_functional::all_to_all_single.default", {}}},
+      {"higher_order.flex_attention", {"", "higher_order::flex_attention", {}}},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    CHECK(parsed(row.text) == row.selector);
+    CHECK(parsed(to_string(row.selector)) == row.selector);
+  }
+  for (const char* text : {"aten.", "aten.mm", "aten.mm.", "higher_order."}) {
+    CAPTURE(text);
+    CHECK_THAT(rejection(text), Contains("is no op class"));
+  }
+  CHECK_THAT(rejection("attn.mm.default"), Contains("is no op class"));
+  const Trace toy = toy_llama();
+  CHECK(picked("aten.mm.default", toy) == picked("aten::mm", toy));
+  CHECK(num_picked("aten::mm.default", toy) > 0);
+  CHECK(num_picked("aten::mul.Tensor", toy) > 0);
+  CHECK(num_picked("aten::mul.default", toy) == 0);
+}
+
 TEST_CASE("every form of selector is understood and written back as it was") {
   struct Row {
     std::string text;
