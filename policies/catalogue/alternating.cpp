@@ -19,6 +19,7 @@ namespace {
 
 constexpr const char* kReduceScatter = "_c10d_functional::reduce_scatter_tensor";
 constexpr const char* kAllToAll = "_c10d_functional::all_to_all_single";
+constexpr const char* kMaxOfAll = "aten::max.default";
 constexpr const char* kFlash = "aten::_scaled_dot_product_flash_attention";
 constexpr const char* kEfficient = "aten::_scaled_dot_product_efficient_attention";
 
@@ -51,13 +52,16 @@ std::vector<Selector> titan_attention() {
               "higher_order::flex_attention"});
 }
 
-// torchtitan's save set but for the matmuls that are counted.
+// torchtitan's save set but for the matmuls that are counted. aten::max over a dimension, gathers
+// and all-reduces are not in it.
 std::vector<Selector> titan_saves() {
-  return joined(titan_attention(),
-                ops({"aten::_flash_attention_forward", "aten::_efficient_attention_forward",
-                     "torch_attn::_varlen_attn", "aten::addmm", "aten::bmm", "aten::_scaled_mm",
-                     "aten::convolution", "aten::upsample_bilinear2d", "aten::max", "aten::topk",
-                     kReduceScatter, kAllToAll}));
+  return joined(
+      titan_attention(),
+      ops({"aten::_flash_attention_forward", "aten::_efficient_attention_forward",
+           "torch_attn::_varlen_attn", "higher_order::inductor_compiled_code", "aten::addmm",
+           "aten::bmm", "aten::_scaled_mm", "aten::convolution", "aten::convolution_backward",
+           "aten::upsample_bilinear2d", kMaxOfAll, "aten::topk", kReduceScatter, kAllToAll,
+           "deepep::dispatch", "deepep::combine", "hybridep::dispatch", "hybridep::combine"}));
 }
 
 Policy sac_titan_keeping(Alternation::Keep keep) {
@@ -129,7 +133,7 @@ std::variant<Policy, Rejected> sac_titan_2025(std::string_view model) {
   }
   Policy policy;
   policy.name = "sac_titan_2025(" + std::string(model) + ")";
-  policy.save = joined(titan_attention(), ops({"aten::max", kReduceScatter}));
+  policy.save = joined(titan_attention(), ops({kMaxOfAll, kReduceScatter}));
   policy.save.push_back({"", is_dense ? "torch_attn::_varlen_attn" : kAllToAll, std::nullopt});
   policy.alternate = alternation({"aten::mm", "aten::linear"}, Alternation::Keep::kOdd);
   policy.early_stop = false;
@@ -159,6 +163,7 @@ std::variant<Policy, Rejected> sac_modalities(std::string_view arguments) {
   std::string spelling;
   for (const std::string& word : *words) {
     std::string_view name = word;
+    if (name.starts_with("torch.")) name.remove_prefix(6);
     if (name.starts_with("ops.")) name.remove_prefix(4);
     if (name.ends_with(".default")) name.remove_suffix(8);
     const auto found =

@@ -47,6 +47,56 @@ TEST_CASE("on biased linears torchtitan keeps all matmuls and the older lists no
   CHECK_THAT(std::get<Rejected>(resolved).message, Catch::Contains("aten::addmm"));
 }
 
+// Ops in a chain, most of which no model here runs.
+TEST_CASE("torchtitan's set keeps every op that its own list names, and no other") {
+  const std::vector<std::string> kept = {"aten::addmm",
+                                         "aten::bmm",
+                                         "aten::_scaled_mm",
+                                         "aten::convolution",
+                                         "aten::convolution_backward",
+                                         "aten::upsample_bilinear2d",
+                                         "aten::_scaled_dot_product_flash_attention",
+                                         "aten::_scaled_dot_product_efficient_attention",
+                                         "aten::_scaled_dot_product_cudnn_attention",
+                                         "aten::_scaled_dot_product_attention_math",
+                                         "aten::_scaled_dot_product_fused_attention_overrideable",
+                                         "aten::_flash_attention_forward",
+                                         "aten::_efficient_attention_forward",
+                                         "aten::max",
+                                         "aten::topk",
+                                         "higher_order::flex_attention",
+                                         "higher_order::inductor_compiled_code",
+                                         "torch_attn::_varlen_attn",
+                                         "_c10d_functional::reduce_scatter_tensor",
+                                         "_c10d_functional::all_to_all_single",
+                                         "deepep::dispatch",
+                                         "deepep::combine",
+                                         "hybridep::dispatch",
+                                         "hybridep::combine"};
+  const std::vector<std::string> left = {"aten::max.dim", "aten::_grouped_mm", "aten::silu",
+                                         "aten::_to_copy"};
+  TraceBuilder builder("listed");
+  ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
+  {
+    const auto block = builder.scope("blocks", 0);
+    for (const auto* names : {&kept, &left}) {
+      for (const std::string& name : *names) x = builder.call(name, {x}, {8, 8}, {{0}, {}});
+    }
+  }
+  const Trace trace = builder.finish();
+  for (const char* policy : {"sac_titan", "sac_titan_all", "sac_titan_even"}) {
+    const Plan plan = plan_of(policy, trace);
+    for (const std::string& name : kept) {
+      CAPTURE(policy, name);
+      CHECK(decisions(plan.types.at(0), name) == "S");
+    }
+    for (const std::string& name : left) {
+      CAPTURE(policy, name);
+      CHECK(decisions(plan.types.at(0), name) == "r");
+    }
+  }
+}
+
 TEST_CASE("only torchtitan's lists stop late") {
   const Trace toy = toy_llama();
   CHECK_FALSE(plan_of("sac_titan", toy).types.at(0).early_stop);
