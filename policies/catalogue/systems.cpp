@@ -119,7 +119,11 @@ std::variant<Policy, Rejected> parse_system_spelling(std::string_view text, cons
   if (auto* rejected = std::get_if<Rejected>(&parsed)) {
     return Rejected{std::string(text) + " stands for " + ours + ": " + rejected->message};
   }
-  std::get<Policy>(parsed).name = text;
+  Policy& policy = std::get<Policy>(parsed);
+  policy.name = text;
+  if (entry->early_stop != EarlyStop::kAsInPolicy) {
+    policy.early_stop = entry->early_stop == EarlyStop::kOn;
+  }
   return parsed;
 }
 

@@ -2,6 +2,7 @@
 // catalogue, or is refused with the reason. The table is also what `rematch list --systems` prints.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,12 +15,17 @@
 
 namespace rematch {
 
+// Where a mode's recompute ends. Megatron-LM and DeepSpeed checkpoint reentrantly and re-run a
+// region to its end; torchtitan switches early stop off; all others leave it on.
+enum class EarlyStop : std::uint8_t { kAsInPolicy, kOn, kOff };
+
 struct SystemEntry {
   std::string_view system;       // "torchtune"
   std::string_view spelling;     // "torchtune(ac_mode=selective,ac_option=N)"
   std::string_view stands_for;   // "nth_last({N})"; empty: refused
   std::string_view description;  // what it does there, one line
   std::string_view trap;  // what it is known to get wrong, or why it is refused; may be empty
+  EarlyStop early_stop = EarlyStop::kAsInPolicy;  // of the policy it stands for, or its own
 };
 
 // Grouped by system. An upper-case letter in a spelling takes any value.

@@ -63,10 +63,11 @@ constexpr const char* kFullWan = "0 1 2 3: rrrrrrrrrr rr";
 constexpr const char* kAttention = "0 1 2 3: rrrrrrrrrr SS";
 constexpr const char* kSelective = "0 1 2 3: SrSrSrS S; to the end";
 constexpr const char* kSecond = "1 3: rrrrrrr r";
+constexpr const char* kSecondNoStop = "1 3: rrrrrrr r; to the end";
 constexpr const char* kFirst = "0 2: rrrrrrr r";
-constexpr const char* kPairs = "0..1 2..3: rrrrrrrrrrrrrr rr";
+constexpr const char* kPairs = "0..1 2..3: rrrrrrrrrrrrrr rr; to the end";
 constexpr const char* kCore =
-    "0.attention.core 1.attention.core 2.attention.core 3.attention.core: - r";
+    "0.attention.core 1.attention.core 2.attention.core 3.attention.core: - r; to the end";
 
 constexpr Row kRows[] = {
     {"fastvideo:none", "fastvideo:none", kWan, "no region"},
@@ -91,9 +92,9 @@ constexpr Row kRows[] = {
     {"titan:selective_even", "titan:selective_even", kLlama, "0 1 2 3: rSrSrSr S; to the end"},
     {"titan:selective_2024", "titan:selective_2024", kLlama, "0 1 2 3: SrSrSrS S"},
     {"titan:selective_2025(M)", "titan:selective_2025(llama3)", kLlama, kSelective},
-    {"titan(selective_ac_option=0)", "titan(selective_ac_option=0)", kLlama, kFull},
+    {"titan(selective_ac_option=0)", "titan(selective_ac_option=0)", kLlama, kFullNoStop},
     {"titan(selective_ac_option=op)", "titan(selective_ac_option=op)", kLlama, kSelective},
-    {"titan(selective_ac_option=N)", "titan(selective_ac_option=2)", kLlama, kSecond},
+    {"titan(selective_ac_option=N)", "titan(selective_ac_option=2)", kLlama, kSecondNoStop},
     // Experts apart from attention, dense blocks whole. The gate is left out, grouped matmuls are
     // never counted, the shared expert's w1 w3 w2 are 1 2 3.
     {"titan:split_flex_compiled", "titan:split_flex_compiled", kMoe,
@@ -144,6 +145,11 @@ constexpr Row kRows[] = {
     {"modalities:selective_op(K)", "modalities:selective_op(ops.aten.mm.default)", kLlama,
      "0 1 2 3: SrSrSrS r"},
 
+    {"modalities:fsdp1(activation_checkpointing_modules=[GPT2Block])",
+     "modalities:fsdp1(activation_checkpointing_modules=[GPT2Block])", kLlama, kFull},
+    {"modalities:fsdp1(activation_checkpointing_modules=M)",
+     "modalities:fsdp1(activation_checkpointing_modules=[FFN])", kLlama, ""},
+
     {"diffusers:enable_gradient_checkpointing", "diffusers:enable_gradient_checkpointing", kWan,
      kFullWan},
     {"diffusers(every=N)", "diffusers(every=2)", kLlama, kFirst},
@@ -157,14 +163,14 @@ constexpr Row kRows[] = {
      kPairs},
     {"megatron(recompute_granularity=full,recompute_method=block,recompute_num_layers=N)",
      "megatron(recompute_granularity=full,recompute_method=block,recompute_num_layers=2)", kLlama,
-     "0 1: rrrrrrr r"},
+     "0 1: rrrrrrr r; to the end"},
     {"megatron(recompute_granularity=selective,recompute_modules=M)",
      "megatron(recompute_granularity=selective,recompute_modules=[mlp])", kLlama,
-     "0.ffn 1.ffn 2.ffn 3.ffn: rrr -"},
+     "0.ffn 1.ffn 2.ffn 3.ffn: rrr -; to the end"},
     {"megatron(recompute_modules=[core_attn])", "megatron(recompute_modules=[core_attn])", kLlama,
      kCore},
     {"megatron(recompute_modules=M)", "megatron(recompute_modules=[moe])", kMoe,
-     "1.moe 3.moe: rrrrrrr -"},
+     "1.moe 3.moe: rrrrrrr -; to the end"},
     {"megatron:recompute_activations", "megatron:recompute_activations", kLlama, kCore},
     {"megatron:distribute_saved_activations", "megatron:distribute_saved_activations", kLlama, ""},
     {"megatron(offload_modules=M)", "megatron(offload_modules=[core_attn])", kLlama, ""},
@@ -203,8 +209,7 @@ constexpr Row kRows[] = {
     {"huggingface(every_n_layers=N)", "huggingface(every_n_layers=2)", kLlama, ""},
     {"automodel:full", "automodel:full", kLlama, kFull},
     // One count over mm and grouped mm; the gate is left out: SrSr rSrS rSr.
-    {"automodel:selective", "automodel:selective", kMoe,
-     "0 2: SrSrSrS S; to the end | 1 3: SrSrrSrSrSr S; to the end"},
+    {"automodel:selective", "automodel:selective", kMoe, "0 2: SrSrSrS S | 1 3: SrSrrSrSrSr S"},
     {"veomni(recompute_last_n_layers=N)", "veomni(recompute_last_n_layers=2)", kLlama,
      "2 3: rrrrrrr r"},
     {"veomni(recompute_last_n_layers=N,selective_n_layers=M)",

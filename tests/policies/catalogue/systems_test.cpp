@@ -23,6 +23,7 @@ std::string typed(const SystemEntry& entry) {
   fill("save_ops=S", "save_ops=attention_forward");
   fill("skip_layers=L", "skip_layers=[0,2]");
   fill("by_fqns=F", "by_fqns=[output]");
+  fill("checkpointing_modules=M", "checkpointing_modules=[FFN]");
   for (const char* number : {"=N", "=F", "=M"}) fill(number, "=2");
   return text;
 }
@@ -30,19 +31,22 @@ std::string typed(const SystemEntry& entry) {
 struct Row {
   const char* spelling;
   const char* policy;
+  bool early_stop = true;
 };
 
-TEST_CASE("a system's spelling is the policy that it stands for") {
+// Early stop: torchtitan switches it off, Megatron-LM and DeepSpeed checkpoint reentrantly, without
+// one; all others leave it on.
+TEST_CASE("a system's spelling is the policy that it stands for, with the system's early stop") {
   const std::vector<Row> rows = {
       {"fastvideo:block_skip", "nth_first(1)"},
       {"fastvideo(type=block_skip,n_layer=3)", "nth_first(3)"},
       {"fastvideo:attn_only", "attn_only"},
       {"fastvideo:ops", "ops_root"},
-      {"titan:selective", "sac_titan"},
-      {"titan:full", "full_nostop"},
-      {"titan(selective_ac_option=2)", "nth_last(2)"},
-      {"titan(selective_ac_option=0)", "full"},
-      {"titan:selective_2025(llama4)", "sac_titan_2025(llama4)"},
+      {"titan:selective", "sac_titan", false},
+      {"titan:full", "full_nostop", false},
+      {"titan(selective_ac_option=2)", "nth_last(2)", false},
+      {"titan(selective_ac_option=0)", "full", false},
+      {"titan:selective_2025(llama4)", "sac_titan_2025(llama4)", false},
       {"torchtune(ac_mode=selective,ac_option=2)", "nth_last(2)"},
       {"torchtune(ac_option=2, ac_mode=selective)", "nth_last(2)"},
       {"torchtune(ac_mode=full)", "full"},
@@ -51,20 +55,52 @@ TEST_CASE("a system's spelling is the policy that it stands for") {
        "sac_modalities(aten.mm,aten.max)"},
       {"diffusers(skip_layers=[0,2])", "skip_list([0,2])"},
       {"diffusers(skip_every=2)", "skip_nth(2)"},
-      {"megatron(recompute_modules=[core_attn])", "recompute_modules([core_attn])"},
+      {"megatron(recompute_modules=[core_attn])", "recompute_modules([core_attn])", false},
+      {"megatron(recompute_granularity=selective,recompute_modules=[mlp])",
+       "recompute_modules([mlp])", false},
+      {"megatron:recompute_activations", "recompute_modules([core_attn])", false},
+      {"megatron(recompute_granularity=full,recompute_method=block,recompute_num_layers=2)",
+       "first_n(2)", false},
       {"megatron(recompute_granularity=full,recompute_method=uniform,recompute_num_layers=2)",
-       "segments(2)"},
+       "segments(2)", false},
       {"maxtext:minimal_with_context", "remat_minimal_with_context"},
-      {"deepspeed(activation_checkpoint_interval=2)", "segments(2)"},
+      {"deepspeed:checkpoint", "full_reentrant", false},
+      {"deepspeed(activation_checkpoint_interval=2)", "segments(2)", false},
+      {"huggingface:gradient_checkpointing", "full"},
+      {"automodel:full", "full"},
       {"automodel:selective", "sac_grouped"}};
   for (const Row& row : rows) {
     CAPTURE(row.spelling);
     Policy ours = policy_of(row.policy);
     const Policy theirs = policy_of(row.spelling);
     CHECK(theirs.name == row.spelling);
+    CHECK(theirs.early_stop == row.early_stop);
     ours.name = theirs.name;
+    ours.early_stop = theirs.early_stop;
     CHECK(theirs == ours);
   }
+}
+
+TEST_CASE("a list is read as the system's own configuration writes it") {
+  const auto same = [](const char* theirs, const char* ours) {
+    CAPTURE(theirs);
+    Policy policy = policy_of(theirs);
+    policy.name = policy_of(ours).name;
+    return policy == policy_of(ours);
+  };
+  CHECK(
+      same("sac_titan_excluding([\"moe.router.gate\"])", "sac_titan_excluding([moe.router.gate])"));
+  CHECK(policy_of("titan:selective(force_recompute_mm_shapes_by_fqns=[\"moe.router.gate\"])")
+            .alternate->exclude ==
+        policy_of("sac_titan_excluding([moe.router.gate])").alternate->exclude);
+  CHECK(same("full_except(['*.attention::aten.mm.default'])",
+             "full_except(*.attention::aten::mm.default)"));
+  CHECK(policy_of("titan(memory_policy=full,full_recompute_save_ops=*.attention::aten.mm.default)")
+            .save[0] == Selector{"*.attention", "aten::mm.default", std::nullopt});
+  CHECK(
+      same("modalities:selective_op([\"torch.ops.aten.mm.default\"])", "sac_modalities(aten.mm)"));
+  CHECK(policy_of("megatron(recompute_modules=[\"mlp\"])").regions.patterns ==
+        std::vector<std::string>{"ffn"});
 }
 
 TEST_CASE("every row parses as what it says, or is refused with its reason") {
