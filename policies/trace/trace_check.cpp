@@ -66,6 +66,17 @@ Problem check_values(const Trace& trace) {
   return std::nullopt;
 }
 
+// Boolean indexing, x[x > 0]: PyTorch turns a mask of bool or uint8 into as many rows as it has
+// ones. The first input is what is indexed.
+bool indexes_by_mask(const Trace& trace, const TracedOp& op) {
+  if (op.name != "aten::index.Tensor" && op.name != "aten::_unsafe_index.Tensor") return false;
+  for (std::size_t input = 1; input < op.inputs.size(); ++input) {
+    const std::string& dtype = trace.values[static_cast<std::size_t>(op.inputs[input].value)].dtype;
+    if (dtype == "bool" || dtype == "uint8") return true;
+  }
+  return false;
+}
+
 bool shape_depends_on_data(std::string_view name) {
   constexpr std::string_view kOps[] = {"aten::nonzero",
                                        "aten::masked_select",
@@ -222,7 +233,7 @@ Problem check_backward(const Trace& trace) {
 std::optional<std::string> data_dependence(const Trace& trace) {
   for (std::size_t index = 0; index < trace.ops.size(); ++index) {
     const std::string& name = trace.ops[index].name;
-    if (!shape_depends_on_data(name)) continue;
+    if (!shape_depends_on_data(name) && !indexes_by_mask(trace, trace.ops[index])) continue;
     return Place("op", index, name)
         .says(
             "the shape of its result depends on data, so no other step's bytes can be told from "

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "tests/support/toy_trace.h"
+#include "tests/support/trace_builder.h"
 
 namespace rematch {
 namespace {
@@ -86,6 +87,23 @@ TEST_CASE("an op whose shape depends on data is named, in a trace that is valid"
   CHECK_THAT(data_dependence(trace).value_or(""), Catch::StartsWith("op 2 (aten::nonzero): "));
   trace.ops[2].name = "aten::repeat_interleave.self_int";  // a number repeats every row alike
   CHECK(data_dependence(trace) == std::nullopt);
+}
+
+// x[rows] has as many rows as `rows` has numbers, x[mask] as many as the mask has ones.
+TEST_CASE("indexing by a mask is named, by numbers of rows it is not") {
+  const auto dependence = [](const char* index_dtype, const char* indexed_dtype) {
+    testing::TraceBuilder builder("indexed");
+    {
+      const auto block = builder.scope("blocks", 0);
+      const ValueId x = builder.outside({8}, indexed_dtype);
+      builder.call("aten::index.Tensor", {x, builder.outside({8}, index_dtype)}, {4});
+    }
+    return data_dependence(builder.finish()).value_or("");
+  };
+  CHECK_THAT(dependence("bool", "float32"), Catch::StartsWith("op 0 (aten::index.Tensor): "));
+  CHECK_THAT(dependence("uint8", "float32"), Catch::StartsWith("op 0 (aten::index.Tensor): "));
+  CHECK(dependence("int64", "float32").empty());
+  CHECK(dependence("int64", "bool").empty());
 }
 
 }  // namespace
