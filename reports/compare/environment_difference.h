@@ -9,8 +9,9 @@
 
 namespace rematch {
 
-// Everything that the fingerprint covers, the kind of execution, variables that change bits or bytes,
-// and clocks that differ by more than a twentieth or that one side does not know. Empty: comparable.
+// Everything that the fingerprint covers, the kind of execution, variables that change bits or
+// bytes, and clocks that differ by more than a twentieth or that one side does not know. Empty:
+// comparable.
 std::vector<EnvironmentDifference> environment_differences(const Provenance& base,
                                                            const Provenance& candidate);
 
