@@ -208,6 +208,11 @@ BlockOptions block_options(const Trace& trace, const StretchMap& map, const OpTi
   BlockOptions found;
   found.options = finder.run();
   found.gap = finder.gap();
+  nanoseconds slowest{};
+  for (const StretchOption& option : found.options) {
+    slowest = std::max(slowest, option.figures.time);
+  }
+  found.gap.time = std::min(found.gap.time, slowest);  // no way takes less than no time
   return found;
 }
 

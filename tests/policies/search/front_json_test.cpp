@@ -37,7 +37,12 @@ TEST_CASE("a front is read as it was written") {
   unanswered.time_source = ProfileSource::kRoofline;
   const Json again = front_to_json(front_from_json(front_to_json(unanswered)));
   CHECK(again == front_to_json(unanswered));
-  for (const Json& point : again.at("points")) CHECK(point.at("time_source") == "roofline");
+  for (const Json& point : again.at("points")) {
+    CHECK(point.at("time_source") == "roofline");
+    CHECK(point.at("predicted_step_time_bound_ns").get<std::int64_t>() +
+              point.at("predicted_step_time_gap_ns").get<std::int64_t>() ==
+          point.at("predicted_step_time_ns"));
+  }
 }
 
 FrontRecord measured_sample() {

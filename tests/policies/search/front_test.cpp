@@ -171,6 +171,23 @@ TEST_CASE("a slowdown of nothing is answered with a plan that recomputes nothing
   CHECK(search.lowest_within_slowdown(10).figures.peak == search.lowest().figures.peak);
 }
 
+// Layers that do not learn have nothing to recompute: nothing can be faster than no time.
+TEST_CASE("a model that has one plan has no gap, however coarse the search") {
+  Trace trace = small_llama();
+  Profile profile = profile_of(trace);
+  for (std::size_t op = 0; op < trace.ops.size(); ++op) profile.forward[op] = nanoseconds(1);
+  trace.packs.clear();
+  std::erase_if(trace.backward,
+                [](const BackwardEvent& event) { return event.kind != BackwardEvent::Kind::kOp; });
+  profile.trace_sha256 = trace_sha256(trace);
+  SearchSpace space;
+  space.resolution_ratio = 0.9;
+  FrontSearch search(trace, profile, space);
+  const Front front = search.front(4, {});
+  CHECK(front.time_gap.count() == 0);
+  CHECK(front.points.front().step_time_gap().count() == 0);
+}
+
 // The front of 3 points below (10, 10): 4 to 10 by 8 to 10 is 12; 6 to 10 by 5 to 8 is 12; 9 to 10
 // by 2 to 5 is 3. 27 of 100. (7, 9) is dominated, (12, 1) is beyond the reference.
 TEST_CASE("hypervolume adds up rectangles") {
