@@ -343,19 +343,16 @@ void Comparison::add_flops(const Variant& variant, PointRecord& point) const {
   refuse_impossible_rate(point);
 }
 
-void drop_gradient_hashes(std::vector<StepRecord>& steps) {
-  for (StepRecord& step : steps) step.gradient_hashes.clear();
-}
-
 Report Comparison::make_report() const {
   Report report;
   report.provenance = provenance_;
   report.repeats = repeats_;
-  for (RepeatRecord& repeat : report.repeats) drop_gradient_hashes(repeat.steps);
+  for (RepeatRecord& repeat : report.repeats) {
+    for (StepRecord& step : repeat.steps) step.gradient_hashes.clear();
+  }
   for (PointRecord point : points_) {
     store_.save(point_name(point.identity, point.policy), point);
-    // Parity has been judged; a hash per parameter and step would be most of the report.
-    drop_gradient_hashes(point.steps);
+    thin_gradient_hashes(point);  // parity has been judged
     report.points.push_back(std::move(point));
   }
   return report;

@@ -5,6 +5,8 @@
 namespace rematch {
 namespace {
 
+constexpr std::size_t kNamedSteps = 2;  // a wrong gradient shows by then
+
 void note_difference(ParityRecord& parity, int step, const std::string& tensor) {
   if (parity.first_different_step) return;
   parity.first_different_step = step;
@@ -51,6 +53,15 @@ ParityRecord compare_steps(const PointRecord& point, const PointRecord& referenc
             "generator state");
   }
   return parity;
+}
+
+void thin_gradient_hashes(PointRecord& point) {
+  const bool has_the_references = point.parity && point.parity->gradient_bits_equal == true &&
+                                  point.parity->reference != point.policy;
+  const std::size_t kept = has_the_references ? 0 : kNamedSteps;
+  for (std::size_t step = kept; step < point.steps.size(); ++step) {
+    point.steps[step].gradient_hashes.clear();
+  }
 }
 
 }  // namespace rematch

@@ -62,6 +62,23 @@ TEST_CASE("a generator left elsewhere is a difference though all else is equal")
   CHECK(parity.loss_bits_equal == true);
 }
 
+TEST_CASE("hashes of gradients stay for two steps, where no reference in the report has them") {
+  const PointRecord none = point("none", {"1", "2", "3"});
+  const auto kept = [&](PointRecord record) {
+    record.parity = compare_steps(record, none);
+    thin_gradient_hashes(record);
+    std::vector<std::size_t> sizes;
+    for (const StepRecord& each : record.steps) sizes.push_back(each.gradient_hashes.size());
+    return sizes;
+  };
+  CHECK(kept(none) == std::vector<std::size_t>{2, 2, 0});
+  CHECK(kept(point("full", {"1", "2", "3"})) == std::vector<std::size_t>{0, 0, 0});
+  CHECK(kept(point("full", {"1", "9", "3"})) == std::vector<std::size_t>{2, 2, 0});
+  PointRecord alone = point("full", {"1", "2", "3"});
+  thin_gradient_hashes(alone);
+  CHECK(alone.steps[1].gradient_hashes.size() == 2);
+}
+
 TEST_CASE("without common steps nothing is claimed") {
   const ParityRecord parity = compare_steps(point("full", {}), point("none", {"1"}));
   CHECK(parity.compared_steps == 0);
