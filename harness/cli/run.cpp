@@ -31,6 +31,7 @@ namespace {
 
 constexpr int kMostSteps = 1'000'000;
 constexpr int kMostRepeats = 1000;
+constexpr int kUsualRepeats = 4;
 constexpr int kMostThreads = 4096;
 #ifdef REMATCH_LIBTORCH
 constexpr std::int64_t kCudaRoundingBytes = 512;
@@ -63,7 +64,10 @@ struct Flags {
         ->check(CLI::Range(1, kMostThreads));
     app.add_option("--reference", reference, "Policy that the others are held against");
     app.add_option("--repeat-reference", num_repeats,
-                   "Train the reference this many times more: the noise that rematch gate needs")
+                   "Train the reference this many times more, 4 if no number is given: the noise "
+                   "that rematch gate needs")
+        ->expected(0, 1)
+        ->default_str(std::to_string(kUsualRepeats))
         ->check(CLI::Range(0, kMostRepeats));
     app.add_option("--timeout", timeout, "Limit of one child process: 90s, 10min");
     app.add_option("--shard", shard,
