@@ -41,21 +41,35 @@ ExitCode show(const Plan& plan, const Trace& trace, const std::vector<std::strin
   return ExitCode::kOk;
 }
 
+// What differs from the plan is said before a trace is recorded.
+Trace trace_of(const Flags& flags, const Plan& plan) {
+  if (!flags.trace.empty()) return obtain_trace(flags.model, flags.trace);
+  const ModelSpec spec = model_for(flags.model, {plan});
+  require_same_model(plan, spec.preset, spec.dimensions, spec.dtype);
+  return record_trace(spec);
+}
+
 ExitCode describe_plan(const Flags& flags) {
   if (!flags.policy.empty()) {
     throw UsageError("--plan already says what is done; leave out '" + flags.policy + "'");
   }
   const Plan plan = require_plan(flags.plan_file);
-  const Trace trace = obtain_trace(flags.model, flags.trace);
+  const Trace trace = trace_of(flags, plan);
+  require_same_model(plan, trace.model, trace.dimensions, trace.dtype);
   if (plan.trace_sha256 != trace_sha256(trace)) {
     throw UsageError("the plan was made for another trace of " + plan.model +
-                     "; give that model with all its dimensions, or its --trace");
+                     " of the same dimensions, as another version records it; make the plan again");
   }
   return show(plan, trace, {}, flags.json);
 }
 
 ExitCode run(const Flags& flags) {
   if (!flags.plan_file.empty()) return describe_plan(flags);
+  for (const std::string& word : {flags.policy, flags.model.model()}) {
+    if (names_plan(word)) {
+      throw UsageError("'" + word + "' is a plan and no policy; use --plan " + word);
+    }
+  }
   // With a stored trace the first argument is the policy.
   const bool one_argument = flags.policy.empty();
   if (one_argument && flags.trace.empty()) {
@@ -81,7 +95,7 @@ void add_describe(CLI::App& app, Action& action) {
       "  rematch describe llama_small 'nth_first(2)'\n"
       "  rematch describe wan_1_3b attn_only --video 77x480x832 --json\n"
       "  rematch describe save_mm --trace llama.trace.json\n"
-      "  rematch describe llama_small --plan front.json#3");
+      "  rematch describe --plan front.json#3");
   command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
 }
 

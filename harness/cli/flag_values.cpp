@@ -63,15 +63,29 @@ std::chrono::milliseconds parse_duration(const std::string& text) {
                    "days: 500ms, 90s, 10min, 1h");
 }
 
-double parse_percent(const std::string& text) {
+namespace {
+
+// Nothing: it is no percentage from 0% to 100%.
+std::optional<double> percent_of(const std::string& text) {
   double percent = 0;
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, percent);
-  if (error == std::errc() && std::string_view(rest, static_cast<std::size_t>(end - rest)) == "%" &&
-      percent > 0 && percent <= 100) {
-    return percent / 100;
+  if (error != std::errc() || std::string_view(rest, static_cast<std::size_t>(end - rest)) != "%") {
+    return std::nullopt;
   }
+  return percent >= 0 && percent <= 100 ? std::optional(percent / 100) : std::nullopt;
+}
+
+}  // namespace
+
+double parse_percent(const std::string& text) {
+  if (const auto ratio = percent_of(text); ratio && *ratio > 0) return *ratio;
   throw UsageError("'" + text + "' is no percentage above 0% and up to 100%, such as 2%");
+}
+
+double parse_percent_or_zero(const std::string& text) {
+  if (const auto ratio = percent_of(text)) return *ratio;
+  throw UsageError("'" + text + "' is no percentage from 0% to 100%, such as 2%");
 }
 
 Bytes parse_bytes(const std::string& text) {

@@ -24,6 +24,9 @@ std::chrono::milliseconds parse_duration(const std::string& text);
 // "2%", "0.5%", as a fraction above 0 and up to 1. Throws UsageError.
 double parse_percent(const std::string& text);
 
+// The same with "0%" allowed: no more than without.
+double parse_percent_or_zero(const std::string& text);
+
 // "24GiB", "512MiB", "100MB", "4096": whole bytes above 0. Throws UsageError.
 Bytes parse_bytes(const std::string& text);
 

@@ -43,7 +43,8 @@ ModelFlags::ModelFlags(CLI::App& app, Name name) {
   } else {
     app.add_option("--model", model_, "Preset of the model: see rematch list");
   }
-  app.add_option("--dtype", dtype_, "float32 or bfloat16 (with float32 master weights)");
+  dtype_option_ =
+      app.add_option("--dtype", dtype_, "float32 or bfloat16 (with float32 master weights)");
   app.add_option("--ops", ops_,
                  "eager: norms, modulation, rotary embedding, SwiGLU and loss as ATen's ops; "
                  "fused: one op each");
@@ -107,6 +108,16 @@ ModelSpec ModelFlags::spec() const {
   return spec_with(dimensions_);
 }
 
+ModelSpec ModelFlags::spec_on(const std::string& model,
+                              const std::map<std::string, std::int64_t>& dimensions,
+                              const std::string& dtype) const {
+  ModelFlags all = *this;
+  all.model_ = model;
+  if (dtype_option_->count() == 0) all.dtype_ = dtype;
+  all.dimensions_.insert(dimensions.begin(), dimensions.end());
+  return all.spec();
+}
+
 std::optional<ModelSpec> ModelFlags::spec_of_fused_ops() const {
   if (ops_ == "fused") return std::nullopt;
   ModelFlags fused = *this;
@@ -147,7 +158,10 @@ ModelSpec ModelFlags::spec_with(std::map<std::string, std::int64_t> overrides) c
 }
 
 Trace obtain_trace(const ModelFlags& flags, const std::string& trace_file) {
-  if (!trace_file.empty()) return trace_from_json(require_json_file(trace_file));
+  if (!trace_file.empty()) {
+    const Json json = require_json_file(trace_file);
+    return require_readable(trace_file, [&] { return trace_from_json(json); });
+  }
   return record_trace(flags.spec());
 }
 

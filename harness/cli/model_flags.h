@@ -28,6 +28,9 @@ class ModelFlags {
 
   const std::string& model() const { return model_; }
   ModelSpec spec() const;  // throws UsageError, also where a range was given
+  // With these dimensions and this dtype wherever no flag says another.
+  ModelSpec spec_on(const std::string& model, const std::map<std::string, std::int64_t>& dimensions,
+                    const std::string& dtype) const;
   // With --ops fused; nothing if that was given already.
   std::optional<ModelSpec> spec_of_fused_ops() const;
   // Of --batch or --tokens; nothing if each was given as a number, or not at all.
@@ -39,6 +42,7 @@ class ModelFlags {
  private:
   std::string model_;
   std::string dtype_ = "float32";
+  const CLI::Option* dtype_option_ = nullptr;  // whether it was given
   std::string ops_ = "eager";
   std::string video_;
   std::map<std::string, std::int64_t> dimensions_;  // those given

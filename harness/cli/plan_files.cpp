@@ -1,6 +1,8 @@
 #include "harness/cli/plan_files.h"
 
 #include <charconv>
+#include <filesystem>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -12,9 +14,9 @@
 namespace rematch {
 namespace {
 
-bool is_front(const Json& json) {
+bool is_of_kind(const Json& json, const std::string& kind) {
   return json.is_object() && json.contains("schema") && json["schema"].is_string() &&
-         json["schema"].get<std::string>().starts_with("rematch.front/");
+         json["schema"].get<std::string>().starts_with("rematch." + kind + "/");
 }
 
 Plan point_of(const Json& json, const std::string& file, const std::string& number) {
@@ -39,12 +41,56 @@ Plan require_plan(const std::string& name) {
   const std::string file = name.substr(0, hash);
   const std::string number = hash == std::string::npos ? "" : name.substr(hash + 1);
   const Json json = require_json_file(file);
-  if (is_front(json)) return point_of(json, file, number);
-  if (!number.empty()) {
-    throw UsageError("'" + file + "' is a plan, not a front: it has no points; leave out #" +
-                     number);
+  return require_readable(file, [&] {
+    if (is_of_kind(json, "front")) return point_of(json, file, number);
+    if (!number.empty()) {
+      throw UsageError("'" + file + "' is a plan, not a front: it has no points; leave out #" +
+                       number);
+    }
+    return plan_from_json(json);
+  });
+}
+
+bool names_plan(const std::string& text) {
+  const std::string file = text.substr(0, text.rfind('#'));
+  std::error_code ignored;
+  if (!file.ends_with(".json") || !std::filesystem::is_regular_file(file, ignored)) return false;
+  const Json json = require_json_file(file);
+  return is_of_kind(json, "front") || is_of_kind(json, "plan");
+}
+
+ModelSpec model_for(const ModelFlags& flags, const std::vector<Plan>& plans) {
+  if (!flags.model().empty() || plans.empty()) return flags.spec();
+  const Plan& plan = plans.front();
+  return flags.spec_on(plan.model, plan.dimensions, plan.dtype);
+}
+
+void require_same_model(const Plan& plan, const std::string& model,
+                        const std::map<std::string, std::int64_t>& dimensions,
+                        const std::string& dtype) {
+  std::string differences;
+  const auto hold = [&](const std::string& what, const std::string& said,
+                        const std::string& given) {
+    if (said == given) return;
+    differences.append(differences.empty() ? "" : "; ");
+    differences.append("the plan says ").append(what).append(" ").append(said);
+    differences.append(", given is ").append(given);
+  };
+  hold("model", plan.model, model);
+  hold("dtype", plan.dtype, dtype);
+  std::set<std::string> names;
+  for (const auto& [name, value] : plan.dimensions) names.insert(name);
+  for (const auto& [name, value] : dimensions) names.insert(name);
+  const auto value_of = [](const std::map<std::string, std::int64_t>& values,
+                           const std::string& name) {
+    const auto found = values.find(name);
+    return found == values.end() ? std::string("none") : std::to_string(found->second);
+  };
+  for (const std::string& name : names) {
+    hold(name, value_of(plan.dimensions, name), value_of(dimensions, name));
   }
-  return plan_from_json(json);
+  if (differences.empty()) return;
+  throw UsageError(differences + "; leave the model and its flags out, and the plan's are taken");
 }
 
 }  // namespace rematch

@@ -2,12 +2,27 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "harness/cli/model_flags.h"
 #include "policies/plan/plan.h"
 
 namespace rematch {
 
 // Throws UsageError, or FormatError where the file is at fault.
 Plan require_plan(const std::string& name);
+
+// Is it such a name, and no policy?
+bool names_plan(const std::string& text);
+
+// The model that the flags name; if they name none, that of the first plan, whose dimensions and
+// dtype the flags then change. Throws UsageError.
+ModelSpec model_for(const ModelFlags& flags, const std::vector<Plan>& plans);
+
+// "plan says dtype float32, given bfloat16; plan says batch 1, given 2": throws UsageError unless
+// the plan was made for this model.
+void require_same_model(const Plan& plan, const std::string& model,
+                        const std::map<std::string, std::int64_t>& dimensions,
+                        const std::string& dtype);
 
 }  // namespace rematch

@@ -130,7 +130,6 @@ void add_temporary(std::vector<Variant>& variants, std::optional<Bytes> temporar
 
 ExitCode predict(const Flags& flags) {
   VariantSettings settings;
-  settings.model = flags.model.spec();
   if (flags.policies.empty() && flags.plan_files.empty()) {
     throw UsageError("nothing to predict: give --policy none,full,... or --plan FILE");
   }
@@ -138,6 +137,7 @@ ExitCode predict(const Flags& flags) {
   for (const std::string& file : flags.plan_files) {
     settings.plans.push_back(require_plan(file));
   }
+  settings.model = model_for(flags.model, settings.plans);
   if (flags.world > 1 && flags.round_512) {
     throw UsageError("a rank's bytes are not rounded; leave out --round-512 or --world");
   }

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <optional>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/flag_values.h"
@@ -98,6 +99,24 @@ Profile make_profile(const Flags& flags, const Trace& trace) {
   return roofline_profile(trace, *find_device_sheet(flags.device));
 }
 
+// What the roofline is held against. Another device's times would tell nothing of this one's.
+Profile measured_profile(const Flags& flags, const Trace& trace) {
+  const Json json = require_json_file(flags.measured_file);
+  Profile measured = require_readable(flags.measured_file, [&] { return profile_from_json(json); });
+  if (const auto problem = profile_problem(measured, trace)) throw UsageError(*problem);
+  if (measured.source != ProfileSource::kMeasured) {
+    throw UsageError("'" + flags.measured_file +
+                     "' is a roofline itself; --against takes a "
+                     "measured profile");
+  }
+  if (measured.device != flags.device) {
+    throw UsageError("'" + flags.measured_file + "' has times of " + measured.device +
+                     ", and the roofline is of " + flags.device +
+                     "; give a profile that was measured on " + flags.device);
+  }
+  return measured;
+}
+
 ExitCode profile(const Flags& flags) {
   const bool is_measured = is_measured_device(flags.device);
   if (!is_measured && find_device_sheet(flags.device) == nullptr) {
@@ -118,13 +137,11 @@ ExitCode profile(const Flags& flags) {
   if (is_measured) require_measured_device(flags.device, "profile --device " + flags.device);
   require_writable(flags.output);
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
+  std::optional<Profile> measured;
+  if (!flags.measured_file.empty()) measured = measured_profile(flags, trace);
   const Profile made = make_profile(flags, trace);
   say(made);
-  if (!flags.measured_file.empty()) {
-    const Profile measured = profile_from_json(require_json_file(flags.measured_file));
-    if (const auto problem = profile_problem(measured, trace)) throw UsageError(*problem);
-    say_error(made, measured);
-  }
+  if (measured) say_error(made, *measured);
   write_output(flags.output, profile_to_json(made, trace));
   return ExitCode::kOk;
 }

@@ -18,6 +18,18 @@ T require(std::variant<T, Rejected> result) {
   return std::get<T>(std::move(result));
 }
 
+// What `read` makes of a file. A FormatError of it names the file, if it does not yet.
+template <class Read>
+auto require_readable(const std::string& path, const Read& read) {
+  try {
+    return read();
+  } catch (const FormatError& error) {
+    const std::string message = error.what();
+    const bool is_named = message.find(path) != std::string::npos;
+    throw UsageError(is_named ? message : std::string(path).append(": ").append(message));
+  }
+}
+
 // A JSON file that the command line names. Throws UsageError if it cannot be read.
 Json require_json_file(const std::string& path);
 

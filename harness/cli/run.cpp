@@ -144,13 +144,13 @@ ComparisonSettings settings_of(const Flags& flags) {
   const char* configuration = std::getenv(kAllocatorVariable);
   variants.allocator = require(allocator_of(variants.device, flags.allocator,
                                             configuration == nullptr ? "" : configuration));
-  variants.model = flags.model.spec();
-  variants.attention =
-      require(usable_attention(flags.attention, variants.device, variants.model.dtype));
-  variants.policies = policies_of(flags);
   for (const std::string& file : flags.plan_files) {
     variants.plans.push_back(require_plan(file));
   }
+  variants.model = model_for(flags.model, variants.plans);
+  variants.attention =
+      require(usable_attention(flags.attention, variants.device, variants.model.dtype));
+  variants.policies = policies_of(flags);
   variants.schedules = parse_schedules(flags.schedule);
   variants.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
   variants.optimizer = parse_optimizer(flags.optimizer);

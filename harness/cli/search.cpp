@@ -37,12 +37,25 @@ constexpr const char* kKnownPolicies =
 
 Profile obtain_profile(const SearchFlags& flags, const Trace& trace) {
   if (!flags.profile_file.empty()) {
-    Profile profile = profile_from_json(require_json_file(flags.profile_file));
+    const Json json = require_json_file(flags.profile_file);
+    Profile profile = require_readable(flags.profile_file, [&] { return profile_from_json(json); });
     if (const auto problem = profile_problem(profile, trace)) throw UsageError(*problem);
     return profile;
   }
   if (is_measured_device(flags.device)) return measure_profile(flags, trace);
   return roofline_profile(trace, *find_device_sheet(flags.device));
+}
+
+// Of a measured profile: how far the data sheet's times are off, if there is a sheet.
+void say_roofline_error(const Trace& trace, const Profile& profile) {
+  const DeviceSheet* sheet = find_device_sheet(profile.device);
+  if (sheet == nullptr || profile.source != ProfileSource::kMeasured) return;
+  const RooflineError error = roofline_error(roofline_profile(trace, *sheet), profile);
+  std::fprintf(stderr,
+               "rematch: the profile, measured on %s, against its roofline: the step takes %s "
+               "times as long, an op of forward in the median %s times\n",
+               profile.device.c_str(), format_fixed(error.step_time_ratio, 2).c_str(),
+               format_fixed(error.median_op_ratio, 2).c_str());
 }
 
 SearchSpace space_of(const SearchFlags& flags) {
@@ -94,7 +107,9 @@ void require_unit(const std::string& flag, const std::string& text) {
 // What the user asks for.
 void add_question(const SearchFlags& flags, FrontRecord& record) {
   if (!flags.budget.empty()) record.budget = parse_bytes(flags.budget);
-  if (!flags.max_slowdown.empty()) record.max_slowdown_ratio = parse_percent(flags.max_slowdown);
+  if (!flags.max_slowdown.empty()) {
+    record.max_slowdown_ratio = parse_percent_or_zero(flags.max_slowdown);
+  }
   if (record.budget && record.max_slowdown_ratio) {
     throw UsageError(
         "--budget asks for the fastest plan and --max-slowdown for the smallest; give one of them");
@@ -203,6 +218,7 @@ Searched search_trace(const SearchFlags& flags, const SearchSpace& space, FrontR
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
   require_choices(trace);
   const Profile profile = obtain_profile(flags, trace);
+  say_roofline_error(trace, profile);
   if (flags.num_measured != 0) require_times_of_this_device(profile);
   std::vector<Plan> baselines = named_baselines(flags, trace, profile);
   FrontRecord record = make_front_record(trace, profile, space.optimizer);
@@ -270,7 +286,12 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
       ->check(CLI::Range(2, kMostPoints));
   app.add_option("--baselines", baselines,
                  "Policies that the front is held against, separated by commas; also PyTorch's "
-                 "planners: pytorch_dp(0.5), pytorch_ilp(0.5), sac_ilp(0.8)");
+                 "planners: pytorch_dp(0.5), pytorch_ilp(0.5), sac_ilp(0.8)")
+      ->check([](const std::string& list) {
+        return std::string(list.empty() ? "the list is empty; name policies, or leave the flag out "
+                                          "for the known ones"
+                                        : "");
+      });
   app.add_flag("--hull", hull, "Only options on the convex hull of a block's: sooner done");
   app.add_option("--measure", num_measured,
                  "Run so many points of the front, and the baselines, as rematch run does: both "

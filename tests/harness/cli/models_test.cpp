@@ -474,16 +474,6 @@ TEST_CASE("a budget is met, or refused with the lowest peak and exit code 3") {
   CHECK_THAT(infeasible.err, Catch::Contains("no plan fits") && Catch::Contains("lowest peak is"));
 }
 
-TEST_CASE("a roofline is held against what was measured") {
-  const ScratchFolder scratch;
-  const std::string profile = scratch.file("profile.json");
-  REQUIRE(rematch("profile " + kTinyLlama + "--steps 1 -o " + profile).code == 0);
-  const Outcome outcome = rematch("profile " + kTinyLlama + "--device a100 --against " + profile);
-  CHECK(outcome.code == 0);
-  CHECK(Json::parse(outcome.out)["source"] == "roofline");
-  CHECK_THAT(outcome.err, Catch::Contains("times the roofline"));
-}
-
 // Activations are most of its peak, so there is a front.
 const std::string kSearchedLlama =
     "--model llama_small --layers 2 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 64 "

@@ -113,6 +113,99 @@ TEST_CASE("more ranks hold less each, and the front says how many there are") {
   CHECK(shared["points"][0]["plan"]["trace_sha256"] == alone.at("trace_sha256"));
 }
 
+TEST_CASE("a plan is asked for by its model, and what differs from that is named") {
+  const ScratchFolder scratch;
+  Trace trace = toy_llama({.layers = 4, .tokens = 64});
+  trace.model = "llama_small";
+  const std::string file = stored(scratch, trace, "trace.json");
+  const std::string front = scratch.file("front.json");
+  REQUIRE(rematch("search --device h100 --trace " + file + " -o " + front).code == 0);
+  const std::string plan = front + "#0";
+  CHECK(rematch("describe --plan " + plan + " --trace " + file).code == 0);
+  check_usage_error("describe llama_small --dtype bfloat16 --plan " + plan,
+                    "the plan says dtype " + trace.dtype + ", given is bfloat16");
+  check_usage_error("describe wan_small --plan " + plan,
+                    "the plan says model llama_small, given is wan_small");
+  for (const std::string arguments : {"llama_small ", ""}) {
+    check_usage_error("describe " + arguments + plan, "use --plan " + plan);
+  }
+  Trace longer = toy_llama({.layers = 5, .tokens = 64});
+  longer.model = "llama_small";
+  longer.dimensions["layers"] = trace.dimensions["layers"] + 1;
+  check_usage_error("describe --plan " + plan + " --trace " + stored(scratch, longer, "5.json"),
+                    "the plan says layers " + std::to_string(trace.dimensions["layers"]));
+}
+
+TEST_CASE("a file of another kind is named, an empty list of baselines refused") {
+  const ScratchFolder scratch;
+  const std::string file = stored(scratch, toy_llama({.layers = 2}), "trace.json");
+  const std::string other = scratch.file("other.json");
+  write_json_file(other, Json{{"schema", "rematch.report/1.0"}});
+  const std::string search = "search --trace " + file;
+  for (const std::string& arguments :
+       {"describe full --trace " + other, "describe full --plan " + other,
+        "search --device h100 --trace " + other, search + " --profile " + other}) {
+    const Outcome outcome = rematch(arguments);
+    CAPTURE(arguments, outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(is_one_clear_line(outcome));
+    CHECK_THAT(outcome.err, Catch::Contains("other.json"));
+  }
+  check_usage_error(search + " --device h100 --baselines ''", "the list is empty");
+}
+
+TEST_CASE("no slowdown at all is a question too") {
+  const ScratchFolder scratch;
+  const std::string file = stored(scratch, toy_llama({.layers = 4, .tokens = 64}), "trace.json");
+  const std::string search = "search --json --device h100 --trace " + file + " --max-slowdown ";
+  const Outcome outcome = rematch(search + "0%");
+  REQUIRE(outcome.code == 0);
+  const Json front = Json::parse(outcome.out);
+  CHECK(front["answer"]["predicted_step_time_ns"] ==
+        front["nothing_recomputed"]["predicted_step_time_ns"]);
+  check_usage_error(search + "-1%", "is no percentage from 0% to 100%");
+}
+
+TEST_CASE("a roofline is not held against another device's times") {
+  const ScratchFolder scratch;
+  const Trace trace = toy_llama({.layers = 2});
+  const std::string file = stored(scratch, trace, "trace.json");
+  Profile measured = made_up_profile(trace, 1);
+  const std::string against = "profile --trace " + file + " --device h100 --against " +
+                              scratch.file("measured.json") + " -o " + scratch.file("out.json");
+  const auto store = [&] {
+    write_json_file(scratch.file("measured.json"), profile_to_json(measured, trace));
+  };
+  measured.device = "cpu";
+  store();
+  check_usage_error(against, "has times of cpu, and the roofline is of h100");
+  measured.device = "h100";
+  store();
+  CHECK_THAT(rematch(against).err, Catch::Contains("times the roofline"));
+  const Outcome outcome =
+      rematch("search --trace " + file + " --profile " + scratch.file("measured.json"));
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.err, Catch::Contains("measured on h100, against its roofline"));
+  measured.device = "cpu";
+  store();
+  CHECK_THAT(rematch("search --trace " + file + " --profile " + scratch.file("measured.json")).err,
+             !Catch::Contains("roofline"));
+}
+
+TEST_CASE("float32 on a device that has bfloat16 gets a hint, on stderr alone") {
+  const ScratchFolder scratch;
+  Trace trace = toy_llama({.layers = 2});
+  const auto search = [&](const std::string& dtype) {
+    trace.dtype = dtype;
+    return rematch("search --json --device h100 --trace " +
+                   stored(scratch, trace, dtype + ".json"));
+  };
+  const Outcome outcome = search("float32");
+  CHECK_THAT(outcome.err, Catch::Contains("hint: this is float32, and most train in bfloat16"));
+  CHECK_NOTHROW(Json::parse(outcome.out));
+  CHECK(search("bfloat16").err.empty());
+}
+
 // A search whose trace comes through a pipe, so that a test holds it where it likes.
 class HeldSearch {
  public:
@@ -196,8 +289,9 @@ TEST_CASE("Ctrl-C at any time after the start prints and writes the best front s
     CHECK(record.front.is_complete == !is_stopped);
     const std::string stopped = "the search was stopped";
     CHECK((outcome.out.find(stopped) != std::string::npos) == is_stopped);
-    const std::string remains = "rematch: interrupted; what was found by then is in ";
-    CHECK(outcome.err == (is_stopped ? remains + search.front + "\n" : ""));
+    if (!is_stopped) continue;
+    CHECK(outcome.err ==
+          "rematch: interrupted; what was found by then is in " + search.front + "\n");
   }
 }
 
