@@ -35,9 +35,8 @@ ExitCode show(const Plan& plan, const Trace& trace, const std::vector<std::strin
     print(json.dump(2) + "\n");
     return ExitCode::kOk;
   }
-  std::string text = describe(plan, trace);
-  for (const std::string& warning : warnings) text.append("warning: ").append(warning).append("\n");
-  print(text);
+  print(describe(plan, trace));
+  print_warnings(warnings);
   return ExitCode::kOk;
 }
 

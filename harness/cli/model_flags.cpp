@@ -2,6 +2,7 @@
 #include "policies/trace/json.h"
 
 #include <charconv>
+#include <cstdio>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -154,7 +155,27 @@ ModelSpec ModelFlags::spec_with(std::map<std::string, std::int64_t> overrides) c
         require<std::map<std::string, std::int64_t>>(video_dimensions(video_, family));
     overrides.insert(grid.begin(), grid.end());
   }
-  return require<ModelSpec>(make_spec(model_, overrides, dtype_));
+  const ModelSpec spec = require<ModelSpec>(make_spec(model_, overrides, dtype_));
+  if (overrides.contains("tokens")) note_grid(spec, overrides);
+  return spec;
+}
+
+// How long a block takes does not depend on the grid, but its rotary table does, and so do bits.
+void ModelFlags::note_grid(const ModelSpec& spec,
+                           const std::map<std::string, std::int64_t>& overrides) const {
+  const auto extent = [&spec](const char* name) {
+    return std::to_string(spec.dimensions.at(name));
+  };
+  for (const char* name : {"frames", "height", "width"}) {
+    if (!spec.dimensions.contains(name) || overrides.contains(name)) return;
+  }
+  const std::string note = "--tokens " + extent("tokens") + " is a token grid of " +
+                           extent("frames") + " x " + extent("height") + " x " + extent("width") +
+                           " (frames x height x width); --video or --frames, --height and --width "
+                           "choose another";
+  if (note == noted_grid_) return;
+  noted_grid_ = note;
+  std::fprintf(stderr, "rematch: note: %s\n", note.c_str());
 }
 
 Trace obtain_trace(const ModelFlags& flags, const std::string& trace_file) {

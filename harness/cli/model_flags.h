@@ -48,9 +48,13 @@ class ModelFlags {
   std::map<std::string, std::int64_t> dimensions_;  // those given
   std::optional<DimensionRange> range_;
 
+  mutable std::string noted_grid_;  // said once, though the spec is asked for several times
+
   void add_dimension(CLI::App& app, const DimensionEntry& entry);
   void read_number_or_range(const std::string& name, const std::string& text);
   ModelSpec spec_with(std::map<std::string, std::int64_t> overrides) const;
+  // On stderr, where --tokens alone picked a video model's grid.
+  void note_grid(const ModelSpec& spec, const std::map<std::string, std::int64_t>& overrides) const;
 };
 
 // From `trace_file`, or if that is empty recorded for `spec`. Throws UsageError: a build without

@@ -38,6 +38,22 @@ TEST_CASE("unknown subcommands and flags get the nearest known one") {
   check_usage_error("list extra", "'extra' is one argument too many");
 }
 
+TEST_CASE("the token grid that --tokens alone picks is said once, on stderr") {
+  const auto notes = [](const std::string& flags) {
+    const std::string err = rematch("predict --model wan_small --policy full " + flags).err;
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = err.find("token grid of", at)) != std::string::npos; ++at)
+      ++count;
+    CAPTURE(err);
+    CHECK((count == 0 ||
+           err.find("token grid of 2 x 4 x 4 (frames x height x width)") != std::string::npos));
+    return count;
+  };
+  CHECK(notes("--tokens 32") == 1);
+  CHECK(notes("--tokens 32 --frames 2 --height 4 --width 4") == 0);
+  CHECK(notes("--layers 2") == 0);
+}
+
 TEST_CASE("list names policies and models, for people and as JSON") {
   const Outcome text = rematch("list");
   CHECK(text.code == 0);
