@@ -146,8 +146,9 @@ ExitCode predict(const Flags& flags) {
   settings.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
   settings.device = "meta";
   settings.simulate = false;
-  install_counting_allocators(flags.round_512 ? kCudaRounding : 1);
+  // First: recording a trace counts bytes as they are, not rounded.
   const std::optional<Bytes> temporary = measured_temporary(flags, settings.model);
+  install_counting_allocators(flags.round_512 ? kCudaRounding : 1);
   std::vector<Variant> variants = require(make_variants(settings));
   print_warnings(warnings_of(variants));
   if (flags.round_512) add_temporary(variants, temporary);

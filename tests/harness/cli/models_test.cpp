@@ -437,6 +437,12 @@ TEST_CASE("a profile is measured, searched, and a point of the front is run as p
   check_usage_error("search " + kTinyDit + "--profile " + profile, "rematch profile");
 }
 
+TEST_CASE("the largest load is not searched by times that are measured for one") {
+  check_usage_error(
+      "search --model llama_small --device cuda --batch 1:8 --maximize tokens_per_second",
+      "measured profile is of one");
+}
+
 TEST_CASE("a profile measured on a few layers is one of the whole model") {
   const ScratchFolder scratch;
   const std::string profile = scratch.file("profile.json");
