@@ -38,13 +38,15 @@ bool is_in_loss(const FrontPoint& point) {
 }
 
 std::optional<std::string> fused_ops_hint(const SearchFlags& flags, const FrontRecord& record) {
-  if (!flags.trace_file.empty() || !is_in_loss(record.front.points.front())) return std::nullopt;
+  const std::vector<FrontPoint>& points = record.front.points;
+  const auto in_loss = std::find_if(points.begin(), points.end(), is_in_loss);
+  if (!flags.trace_file.empty() || in_loss == points.end()) return std::nullopt;
   const std::optional<ModelSpec> fused = flags.model.spec_of_fused_ops();
   if (!fused) return std::nullopt;
   const std::optional<Bytes> eager_peak = full_peak(flags.model.spec(), record);
   const std::optional<Bytes> fused_peak = full_peak(*fused, record);
   if (!eager_peak || !fused_peak || *fused_peak >= *eager_peak) return std::nullopt;
-  return "the lowest peak lies in the " + record.front.points.front().figures.peak_place +
+  return "peaks lie in the " + in_loss->figures.peak_place +
          ", with the logits there whole; --ops fused takes head and cross-entropy in chunks: the "
          "peak of full is " +
          format_bytes(*fused_peak) + " with it instead of " + format_bytes(*eager_peak);

@@ -9,28 +9,40 @@ namespace {
 
 class LoadFinder {
  public:
-  LoadFinder(std::int64_t least, std::int64_t most, const TokensPerSecond& ask)
-      : least_(least), most_(most), ask_(ask) {}
+  LoadFinder(std::int64_t least, std::int64_t most, const TokensPerSecond& ask,
+             const std::function<bool()>& is_stopped)
+      : least_(least), most_(most), ask_(ask), is_stopped_(is_stopped) {}
 
   LargestLoad run() {
     LargestLoad found;
-    if (fits(least_)) {
-      found.largest = largest();
-      try_between(least_, *found.largest);
-      refine();
-      found.best = best()->first;
+    try {
+      if (fits(least_)) {
+        try_between(least_, largest());
+        refine();
+      }
+    } catch (const Stopped&) {
+      found.is_complete = false;
     }
-    for (const auto& [load, rate] : tried_) found.tried.push_back({load, rate});
+    for (const auto& [load, rate] : tried_) {
+      found.tried.push_back({load, rate});
+      if (rate) found.largest = load;
+    }
+    if (found.largest) found.best = best()->first;
     return found;
   }
 
  private:
+  struct Stopped {};
   using Tried = std::map<std::int64_t, std::optional<double>>;
 
   bool fits(std::int64_t load) {
-    const auto [known, is_new] = tried_.try_emplace(load);
-    if (is_new) known->second = ask_(load);
-    return known->second.has_value();
+    if (const auto known = tried_.find(load); known != tried_.end())
+      return known->second.has_value();
+    if (is_stopped_()) throw Stopped();
+    const std::optional<double> rate = ask_(load);
+    if (is_stopped_()) throw Stopped();
+    tried_.emplace(load, rate);
+    return rate.has_value();
   }
 
   std::int64_t largest() {
@@ -76,13 +88,15 @@ class LoadFinder {
   std::int64_t least_;
   std::int64_t most_;
   const TokensPerSecond& ask_;
+  const std::function<bool()>& is_stopped_;
   Tried tried_;
 };
 
 }  // namespace
 
-LargestLoad find_largest_load(std::int64_t least, std::int64_t most, const TokensPerSecond& ask) {
-  return LoadFinder(least, most, ask).run();
+LargestLoad find_largest_load(std::int64_t least, std::int64_t most, const TokensPerSecond& ask,
+                              const std::function<bool()>& is_stopped) {
+  return LoadFinder(least, most, ask, is_stopped).run();
 }
 
 }  // namespace rematch

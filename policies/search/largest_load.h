@@ -22,6 +22,7 @@ struct LargestLoad {
   std::vector<TriedLoad> tried;         // by load, each once
   std::optional<std::int64_t> largest;  // that fits; nothing: not even the least does
   std::optional<std::int64_t> best;     // most tokens a second; the smaller of equals
+  bool is_complete = true;  // false: stopped, and these are the largest and the best of `tried`
 };
 
 // Note [Which loads are tried]
@@ -31,6 +32,9 @@ struct LargestLoad {
 // kLoadsAtOnce or fewer that fit, every one is tried; with more, a best one that lies between two
 // tried ones that are worse on both sides may be missed.
 inline constexpr std::int64_t kLoadsAtOnce = 16;
-LargestLoad find_largest_load(std::int64_t least, std::int64_t most, const TokensPerSecond& ask);
+// Once `is_stopped` says true no more loads are asked for, and the answer to the last is not used.
+LargestLoad find_largest_load(
+    std::int64_t least, std::int64_t most, const TokensPerSecond& ask,
+    const std::function<bool()>& is_stopped = [] { return false; });
 
 }  // namespace rematch

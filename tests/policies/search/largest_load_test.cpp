@@ -60,6 +60,27 @@ TEST_CASE("if the least does not fit nothing is largest, and nothing else is ask
   CHECK(asked.size() == 1);
 }
 
+TEST_CASE(
+    "a search that is stopped keeps what it knows, and not the answer that it was stopped in") {
+  for (std::size_t answered = 0; answered < 12; ++answered) {
+    CAPTURE(answered);
+    std::multiset<std::int64_t> asked;
+    const TokensPerSecond ask = device(777, rising, &asked);
+    const LargestLoad found =
+        find_largest_load(1, 1000, ask, [&] { return asked.size() > answered; });
+    CHECK_FALSE(found.is_complete);
+    CHECK(asked.size() == answered + 1);
+    CHECK(found.tried.size() == answered);
+    std::optional<std::int64_t> largest;
+    for (const TriedLoad& load : found.tried) {
+      CHECK(load.tokens_per_second.has_value() == (load.load <= 777));
+      if (load.tokens_per_second) largest = load.load;
+    }
+    CHECK(found.largest == largest);
+    CHECK(found.best == largest);  // more is better
+  }
+}
+
 TEST_CASE("one load alone is its own answer") {
   std::multiset<std::int64_t> asked;
   const LargestLoad found = find_largest_load(7, 7, device(9, hill, &asked));
