@@ -155,8 +155,7 @@ void add_profile(CLI::App& app, Action& action) {
   command->footer(
       "Examples:\n"
       "  rematch profile --model llama_small --steps 20 -o llama.profile.json\n"
-      "  rematch profile --model llama3_8b --tokens 512 --measure-layers 2 -o "
-      "llama3_8b.profile.json\n"
+      "  rematch profile --model llama3_1b --tokens 256 --measure-layers 3 -o 1b.profile.json\n"
       "  rematch profile --model llama3_1b --dtype bfloat16 --device cuda -o gpu.profile.json\n"
       "  rematch profile --model llama3_8b --tokens 8192 --device h100 -o h100.profile.json\n"
       "  rematch profile --trace llama.trace.json --device l40s --against measured.profile.json");
