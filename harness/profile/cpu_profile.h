@@ -8,11 +8,9 @@
 
 namespace rematch {
 
-inline constexpr int kProfileWarmUpSteps = 2;
-
-// `trace` is the model's, recorded on meta. Takes 2 * num_steps steps, kProfileWarmUpSteps before
-// them. Throws std::runtime_error, with the op named, if the model does not run its trace's ops;
-// Interrupted, between two steps, if an InterruptGuard saw a signal.
+// `trace` is the model's, recorded on meta. Takes 2 * num_steps steps after warm-up. Throws
+// std::runtime_error, with the op named, if the model does not run its trace's ops; Interrupted,
+// between two steps, if an InterruptGuard saw a signal.
 Profile profile_on_cpu(const Trace& trace, const TrainingSettings& settings, int num_steps);
 
 }  // namespace rematch

@@ -1,8 +1,6 @@
 #include "harness/run/kernel_pass.h"
 
 #ifdef REMATCH_CUDA
-#include <c10/core/impl/VirtualGuardImpl.h>
-
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -10,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "harness/measure/device_clock.h"
 #include "harness/profile/cupti_functions.h"
 #include "harness/profile/cupti_session.h"
 #include "harness/profile/kernel_record.h"
@@ -32,19 +31,13 @@ class Steps {
   double run(int num_steps, const std::function<void(int)>& before, StepListener& listener) {
     double fastest = 0;
     for (int step = 0; step < num_steps; ++step) {
-      synchronize();
-      const auto start = std::chrono::steady_clock::now();
+      const auto start = now_on(device_);
       before(step);
       training_.step(next_step_++, listener);
-      synchronize();
-      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+      const std::chrono::duration<double> elapsed = now_on(device_) - start;
       fastest = step == 0 ? elapsed.count() : std::min(fastest, elapsed.count());
     }
     return fastest;
-  }
-
-  void synchronize() const {
-    c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
   }
 
  private:

@@ -4,7 +4,6 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/sum.h>
 #include <c10/core/CachingDeviceAllocator.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
 #include <chrono>
@@ -12,6 +11,7 @@
 #include <new>
 
 #include "harness/measure/cuda_device.h"
+#include "harness/measure/device_clock.h"
 #include "harness/measure/device_memory.h"
 #include "harness/measure/hash.h"
 #include "harness/measure/memory.h"
@@ -156,18 +156,18 @@ class TimeListener final : public Watching {
   void before_step() override {
     Watching::before_step();
     if (monitor_ != nullptr) readings.push_back(monitor_->read(GpuMonitor::OwnContext::kYes));
-    start_ = now();
+    start_ = now_on(device_);
   }
   void after_forward(const at::Tensor& loss) override {
-    forward_ = now();
+    forward_ = now_on(device_);
     Watching::after_forward(loss);
   }
   void after_backward() override {
-    backward_ = now();
+    backward_ = now_on(device_);
     Watching::after_backward();
   }
   void after_optimizer() override {
-    const Clock::time_point end = now();
+    const Clock::time_point end = now_on(device_);
     steps.push_back(end - start_);
     phases["forward"].push_back(count(forward_ - start_));
     phases["backward"].push_back(count(backward_ - forward_));
@@ -182,13 +182,6 @@ class TimeListener final : public Watching {
   static double count(Clock::duration duration) {
     return static_cast<double>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
-  }
-  // What was launched counts when it has run, not when it was launched.
-  Clock::time_point now() const {
-    if (device_.is_cuda()) {
-      c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
-    }
-    return Clock::now();
   }
 
   at::Device device_;

@@ -1,0 +1,45 @@
+// The steps that a profile is measured in, the same on every device: one after the other, ended
+// between two of them by an interrupt, and a clock over the phases of those that nobody watches.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "harness/run/training.h"
+#include "policies/trace/measured_profile.h"
+
+namespace rematch {
+
+class ProfiledTraining {
+ public:
+  explicit ProfiledTraining(const TrainingSettings& settings) : training_(settings) {}
+
+  // kWarmUpSteps of harness/run/passes.h.
+  void warm_up();
+  // The step that is next. Throws Interrupted, before it, if an InterruptGuard saw a signal.
+  void step(StepListener& listener);
+
+ private:
+  Training training_;
+  std::int64_t next_step_ = 0;
+};
+
+// Appends what the phases of each step take. What was launched counts when it has run.
+class PhaseClock final : public StepListener {
+ public:
+  // `steps` must outlive it.
+  PhaseClock(at::Device device, TimedSteps& steps) : device_(device), steps_(steps) {}
+  void before_step() override;
+  void after_forward(const at::Tensor& loss) override;
+  void after_backward() override;
+  void after_optimizer() override;
+
+ private:
+  at::Device device_;
+  TimedSteps& steps_;
+  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point forward_;
+  std::chrono::steady_clock::time_point backward_;
+};
+
+}  // namespace rematch
