@@ -7,6 +7,7 @@
 #include "harness/cli/flag_values.h"
 #include "harness/cli/output.h"
 #include "harness/cli/report_files.h"
+#include "policies/trace/joined.h"
 #include "policies/trace/json.h"
 #include "policies/trace/suggest.h"
 #include "reports/compare/environment_difference.h"
@@ -152,12 +153,6 @@ CompareSettings settings_of(const Flags& flags) {
   return settings;
 }
 
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
-
 ExitCode exit_code_of(const CompareRecord& record) {
   if (!record.failed_on.empty()) {
     std::fprintf(stderr, "rematch: fails on %s\n", joined(record.failed_on).c_str());
@@ -200,12 +195,8 @@ void add_compare(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "compare", "Two reports to a verdict: time with its noise, bytes, counts and losses exactly");
   auto flags = std::make_shared<Flags>(*command);
-  std::string names;
-  for (const std::string_view name : metric_names()) {
-    names.append(names.empty() ? "" : ", ").append(name);
-  }
   command->footer(
-      "Metrics: " + names +
+      "Metrics: " + joined(metric_names()) +
       ".\n"
       "Examples:\n"
       "  rematch compare base.json candidate.json\n"

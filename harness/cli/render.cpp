@@ -5,6 +5,7 @@
 #include "harness/cli/require.h"
 #include "policies/search/front_json.h"
 #include "policies/trace/file.h"
+#include "policies/trace/joined.h"
 #include "policies/trace/json.h"
 #include "reports/record/record_json.h"
 #include "reports/render/charts/chart.h"
@@ -148,11 +149,9 @@ void add_render(CLI::App& app, Action& action) {
   command->add_option("reports", flags->files,
                       "Report files, fronts of rematch search, and records of rematch compare");
   command->add_option("-o,--output", flags->output, "File to write; without it, stdout");
-  std::string charts;
-  for (const std::string& name : chart_names()) charts += (charts.empty() ? "" : ", ") + name;
-  command->add_option(
-      "--svg", flags->chart,
-      "One chart as SVG: " + charts + "; of a compare record a metric: step_time, ...");
+  command->add_option("--svg", flags->chart,
+                      "One chart as SVG: " + joined(chart_names()) +
+                          "; of a compare record a metric: step_time, ...");
   command->add_flag("--markdown", flags->markdown, "The tables as markdown");
   command->add_flag("--csv", flags->csv,
                     "One line a point, or a compared metric; units in the column names");

@@ -8,6 +8,7 @@
 
 #include "harness/measure/gpu_monitor.h"
 #include "kernels/attention/backend.h"
+#include "policies/trace/joined.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
@@ -52,12 +53,8 @@ std::variant<std::string, Rejected> usable_attention(std::string_view name,
   }
   if (name.empty()) return std::string(known.front());
   if (std::find(known.begin(), known.end(), name) != known.end()) return std::string(name);
-  std::string allowed;
-  for (const std::string_view other : known) {
-    allowed.append(allowed.empty() ? "" : ", ").append(other);
-  }
   return Rejected{"no attention '" + std::string(name) + "' for " + std::string(dtype) + " on " +
-                  device + "; allowed are " + allowed};
+                  device + "; allowed are " + joined(known)};
 }
 
 std::variant<std::string, Rejected> allocator_of(std::string_view device,

@@ -12,6 +12,7 @@
 #include "policies/catalogue/call.h"
 #include "policies/catalogue/families.h"
 #include "policies/trace/in_quotes.h"
+#include "policies/trace/joined.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
@@ -39,7 +40,8 @@ Alternation alternation(std::initializer_list<const char*> counted, Alternation:
   return alternate;
 }
 
-std::vector<Selector> joined(std::vector<Selector> first, const std::vector<Selector>& second) {
+std::vector<Selector> concatenated(std::vector<Selector> first,
+                                   const std::vector<Selector>& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
 }
@@ -55,7 +57,7 @@ std::vector<Selector> titan_attention() {
 // torchtitan's save set but for the matmuls that are counted. aten::max over a dimension, gathers
 // and all-reduces are not in it.
 std::vector<Selector> titan_saves() {
-  return joined(
+  return concatenated(
       titan_attention(),
       ops({"aten::_flash_attention_forward", "aten::_efficient_attention_forward",
            "torch_attn::_varlen_attn", "higher_order::inductor_compiled_code", "aten::addmm",
@@ -88,20 +90,18 @@ std::variant<Policy, Rejected> sac_titan_excluding(std::string_view arguments) {
   }
   Policy policy = sac_titan_keeping(Alternation::Keep::kOdd);
   policy.alternate->exclude.clear();
-  std::string spelling;
   for (const std::string& word : *words) {
     auto selector = parse_selector("*" + word + "::matmul");
     if (auto* rejected = std::get_if<Rejected>(&selector)) return *rejected;
     policy.alternate->exclude.push_back(std::get<Selector>(std::move(selector)));
-    spelling.append(spelling.empty() ? "" : ",").append(word);
   }
-  policy.name = "sac_titan_excluding([" + spelling + "])";
+  policy.name = "sac_titan_excluding([" + joined(*words, ",") + "])";
   return policy;
 }
 
 Policy sac_titan_all(const std::vector<int>&) {
   Policy policy;
-  policy.save = joined(titan_saves(), ops({"aten::mm", "aten::linear"}));
+  policy.save = concatenated(titan_saves(), ops({"aten::mm", "aten::linear"}));
   policy.early_stop = false;
   return policy;
 }
@@ -133,7 +133,7 @@ std::variant<Policy, Rejected> sac_titan_2025(std::string_view model) {
   }
   Policy policy;
   policy.name = "sac_titan_2025(" + std::string(model) + ")";
-  policy.save = joined(titan_attention(), ops({kMaxOfAll, kReduceScatter}));
+  policy.save = concatenated(titan_attention(), ops({kMaxOfAll, kReduceScatter}));
   policy.save.push_back({"", is_dense ? "torch_attn::_varlen_attn" : kAllToAll, std::nullopt});
   policy.alternate = alternation({"aten::mm", "aten::linear"}, Alternation::Keep::kOdd);
   policy.early_stop = false;

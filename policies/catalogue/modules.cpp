@@ -4,6 +4,7 @@
 #include "policies/catalogue/call.h"
 #include "policies/catalogue/families.h"
 #include "policies/trace/in_quotes.h"
+#include "policies/trace/joined.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
@@ -58,12 +59,6 @@ void recompute_ops_of(const Module& module, Policy& policy) {
   policy.recompute.insert(policy.recompute.end(), module.ops.begin(), module.ops.end());
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text.append(text.empty() ? "" : ",").append(word);
-  return text;
-}
-
 std::variant<Policy, Rejected> recompute_modules(std::string_view arguments) {
   const auto words = parse_words(arguments);
   if (!words || words->empty()) {
@@ -84,7 +79,7 @@ std::variant<Policy, Rejected> recompute_modules(std::string_view arguments) {
     chosen.push_back(&*found);
   }
   Policy policy;
-  policy.name = "recompute_modules([" + joined(*words) + "])";
+  policy.name = "recompute_modules([" + joined(*words, ",") + "])";
   policy.inverse = std::any_of(chosen.begin(), chosen.end(),
                                [](const Module* module) { return !module->is_heavy; });
   if (!policy.inverse) policy.regions.kind = RegionChoice::Kind::kScopes;
@@ -103,7 +98,7 @@ std::variant<Policy, Rejected> full_except(std::string_view arguments) {
   const auto words = parse_words(arguments);
   if (!words) return Rejected{"the brackets of " + in_quotes(arguments) + " do not pair"};
   Policy policy;
-  policy.name = "full_except(" + joined(*words) + ")";
+  policy.name = "full_except(" + joined(*words, ",") + ")";
   for (const std::string& word : *words) {
     auto selector = parse_selector(word);
     if (auto* rejected = std::get_if<Rejected>(&selector)) return *rejected;

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "policies/trace/joined.h"
+
 namespace rematch {
 namespace {
 
@@ -169,12 +171,6 @@ std::string scope_names_below(const Trace& trace, const TracedBlock& block) {
   return names.empty() ? "none" : names;
 }
 
-std::string join(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
-
 // All top-level scopes but the loss. What it saves is needed at once, so nothing is gained there.
 std::vector<PlacedRegion> root_region(const Trace& trace) {
   ScopeId first = kNone;
@@ -211,7 +207,7 @@ std::variant<std::vector<PlacedRegion>, Rejected> place(const Policy& policy, co
   }
   if (policy.regions.kind == RegionChoice::Kind::kScopes && regions.empty()) {
     return Rejected{policy.name + ": no scope in a chosen block matches " +
-                    join(policy.regions.patterns) + "; the blocks of " + trace.model +
+                    joined(policy.regions.patterns) + "; the blocks of " + trace.model +
                     " have the scopes " + scope_names_below(trace, trace.blocks.front())};
   }
   return regions;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "policies/trace/fresh_bytes.h"
+#include "policies/trace/joined.h"
 
 namespace rematch {
 namespace {
@@ -26,12 +27,10 @@ std::optional<OpClass> class_of(const Selector& selector) {
   return op_class;
 }
 
-std::string joined(const std::vector<const Selector*>& selectors) {
-  std::string text;
-  for (const Selector* selector : selectors) {
-    text += (text.empty() ? "" : ", ") + to_string(*selector);
-  }
-  return text;
+std::vector<std::string> names_of(const std::vector<const Selector*>& selectors) {
+  std::vector<std::string> names;
+  for (const Selector* selector : selectors) names.push_back(to_string(*selector));
+  return names;
 }
 
 }  // namespace
@@ -191,7 +190,7 @@ std::optional<Rejected> OpTreater::check_matches(const std::vector<OpRange>& ran
   if (policy_.alternate) look(alternate_, policy_.alternate->selectors);
   if (policy_.inverse) look(recompute_, policy_.recompute);
   if (wanted.empty() || found || ranges.empty()) return std::nullopt;
-  return Rejected{policy_.name + ": nothing in its regions matches " + joined(wanted) +
+  return Rejected{policy_.name + ": nothing in its regions matches " + joined(names_of(wanted)) +
                   "; use a name or class of what they do contain: " + names_in(ranges, wanted)};
 }
 
@@ -212,11 +211,9 @@ std::string OpTreater::names_in(const std::vector<OpRange>& ranges,
       }
     }
   }
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kMaxNamesInMessage); ++i) {
-    text += (i == 0 ? "" : ", ") + names[i];
-  }
-  return names.size() > kMaxNamesInMessage ? text + ", ..." : text;
+  const bool is_cut = names.size() > kMaxNamesInMessage;
+  if (is_cut) names.resize(kMaxNamesInMessage);
+  return joined(names) + (is_cut ? ", ..." : "");
 }
 
 }  // namespace rematch

@@ -8,6 +8,7 @@
 #include "policies/catalogue/systems.h"
 #include "policies/plan/selector.h"
 #include "policies/predict/region.h"
+#include "policies/trace/joined.h"
 
 namespace rematch {
 namespace {
@@ -45,12 +46,10 @@ void warn_of_root(const Policy& policy, Warnings& warnings) {
                      "(whole_region), so its peak is like none's");
 }
 
-std::string joined(const std::vector<Selector>& selectors) {
-  std::string text;
-  for (const Selector& selector : selectors) {
-    text += (text.empty() ? "" : ", ") + to_string(selector);
-  }
-  return text;
+std::vector<std::string> names_of(const std::vector<Selector>& selectors) {
+  std::vector<std::string> names;
+  for (const Selector& selector : selectors) names.push_back(to_string(selector));
+  return names;
 }
 
 bool picks_in(const Selector& selector, const Trace& trace, const std::vector<OpRange>& ranges) {
@@ -77,10 +76,8 @@ void warn_of_empty_alternation(const Policy& policy, const Trace& trace,
       })) {
     return;
   }
-  std::string found;
-  for (const std::string& name : matmuls) found += (found.empty() ? "" : ", ") + name;
-  warnings.push_back(policy.name + ": keeps every second of " + joined(counted) +
-                     ", but its regions have none of them; their matmuls are " + found);
+  warnings.push_back(policy.name + ": keeps every second of " + joined(names_of(counted)) +
+                     ", but its regions have none of them; their matmuls are " + joined(matmuls));
 }
 
 bool goes_by_class(const Policy& policy, const Selector& selector) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policies/trace/joined.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
@@ -37,13 +38,9 @@ const DeviceSheet* find_device_sheet(std::string_view name) {
 
 Rejected unknown_device(std::string_view name) {
   std::vector<std::string_view> known;
-  std::string list;
-  for (const DeviceSheet& sheet : device_sheets()) {
-    known.push_back(sheet.name);
-    list.append(list.empty() ? "" : ", ").append(sheet.name);
-  }
+  for (const DeviceSheet& sheet : device_sheets()) known.push_back(sheet.name);
   return {"unknown device '" + std::string(name) + "'" + did_you_mean(name, known) +
-          "; data sheets are here of " + list + ", and cpu is measured"};
+          "; data sheets are here of " + joined(known) + ", and cpu is measured"};
 }
 
 }  // namespace rematch

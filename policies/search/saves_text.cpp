@@ -6,6 +6,8 @@
 #include <iterator>
 #include <map>
 
+#include "policies/trace/joined.h"
+
 namespace rematch {
 namespace {
 
@@ -87,12 +89,6 @@ std::vector<LayerSaves> saves_by_layer(const Plan& plan, const Trace& trace) {
     all.push_back(std::move(saves));
   }
   return all;
-}
-
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text.append(text.empty() ? "" : ", ").append(part);
-  return text;
 }
 
 }  // namespace
@@ -276,9 +272,7 @@ std::string words_of(const std::vector<Layer>& layers) {
   for (const auto& [regions, of_layers] : of_regions) {
     parts.push_back("regions of " + layer_ranges(of_layers) + ": " + regions);
   }
-  std::string text;
-  for (const std::string& part : parts) text.append(text.empty() ? "" : "; ").append(part);
-  return text;
+  return joined(parts, "; ");
 }
 
 }  // namespace

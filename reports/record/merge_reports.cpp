@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "policies/trace/joined.h"
 #include "policies/trace/json.h"
 #include "reports/record/parts_json.h"
 #include "reports/record/record_json.h"
@@ -73,12 +74,9 @@ Provenance provenance_in_common(const std::map<std::string, Provenance>& provena
     keep_if_equal(common.git_commit, provenance.git_commit);
     keep_if_equal(common.git_dirty, provenance.git_dirty);
     keep_if_equal(common.tool_version, provenance.tool_version);
-    lines.insert(provenance.reproduce);
+    if (!provenance.reproduce.empty()) lines.insert(provenance.reproduce);
   }
-  common.reproduce.clear();
-  for (const std::string& line : lines) {
-    common.reproduce.append(common.reproduce.empty() ? "" : " && ").append(line);
-  }
+  common.reproduce = joined(lines, " && ");
   return common;
 }
 

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "policies/trace/joined.h"
 #include "reports/render/compare_table.h"
 #include "reports/render/csv.h"
 #include "reports/render/csv_cell.h"
@@ -15,11 +16,7 @@ constexpr const char* kHeader =
 
 std::string number(const std::optional<double>& value) { return value ? csv_number(*value) : ""; }
 
-std::string line_of(const std::vector<std::string>& cells) {
-  std::string line;
-  for (const std::string& cell : cells) line += (&cell == &cells.front() ? "" : ",") + cell;
-  return line + "\r\n";
-}
+std::string line_of(const std::vector<std::string>& cells) { return joined(cells, ",") + "\r\n"; }
 
 std::string dimensions_of(const ComparedRow& row) {
   std::string text;

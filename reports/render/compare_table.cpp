@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "policies/trace/joined.h"
 #include "reports/render/format.h"
 
 namespace rematch {
@@ -99,9 +100,7 @@ std::string detail_of(const ComparedRow& row) {
   for (const ExplanationRecord& explanation : row.explanations) {
     parts.push_back(std::string(short_name(explanation.metric)) + ": " + explanation.sentence);
   }
-  std::string detail;
-  for (const std::string& part : parts) detail += (detail.empty() ? "" : "; ") + part;
-  return detail;
+  return joined(parts, "; ");
 }
 
 Grid grid_of(const CompareRecord& record) {

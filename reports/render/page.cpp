@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "policies/trace/joined.h"
 #include "reports/render/comparison.h"
 #include "reports/render/format.h"
 #include "reports/render/markup.h"
@@ -208,9 +209,7 @@ std::string machine_line(const std::vector<NamedReport>& reports) {
       machines.push_back(text);
     }
   }
-  std::string line;
-  for (const std::string& machine : machines) line += (line.empty() ? "" : "; ") + machine;
-  return line;
+  return joined(machines, "; ");
 }
 
 }  // namespace

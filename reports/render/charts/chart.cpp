@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policies/trace/joined.h"
 #include "policies/trace/suggest.h"
 #include "reports/render/charts/count_chart.h"
 #include "reports/render/charts/forest_chart.h"
@@ -80,10 +81,8 @@ std::variant<Picture, Rejected> draw_chart(const std::string& name, const Compar
                                            const Environment& environment) {
   const std::vector<std::string>& names = chart_names();
   if (std::find(names.begin(), names.end(), name) == names.end()) {
-    std::string allowed;
-    for (const std::string& known : names) allowed += (allowed.empty() ? "" : ", ") + known;
     return Rejected{"there is no chart '" + name + "'" + did_you_mean(name, names) +
-                    "; the charts are " + allowed};
+                    "; the charts are " + joined(names)};
   }
   const std::vector<ChartPoint> points = chart_points_of(comparison);
   auto drawn = draw(name, points, memory_limit(comparison, environment));

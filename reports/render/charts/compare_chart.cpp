@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policies/trace/joined.h"
 #include "policies/trace/suggest.h"
 #include "reports/render/charts/chart.h"
 #include "reports/render/format.h"
@@ -58,15 +59,11 @@ ForestChart metric_forest(const CompareRecord& record, Metric metric) {
 std::variant<Picture, Rejected> draw_compare_chart(const std::string& name,
                                                    const CompareRecord& record) {
   std::vector<std::string> names;
-  std::string allowed;
-  for (const Metric metric : kMetrics) {
-    names.emplace_back(short_name(metric));
-    allowed += (allowed.empty() ? "" : ", ") + names.back();
-  }
+  for (const Metric metric : kMetrics) names.emplace_back(short_name(metric));
   const std::optional<Metric> metric = metric_from_string(name);
   if (!metric) {
     return Rejected{"a compare record has no chart '" + name + "'" + did_you_mean(name, names) +
-                    "; its charts are " + allowed};
+                    "; its charts are " + joined(names)};
   }
   const ForestChart chart = metric_forest(record, *metric);
   if (chart.rows.empty()) {
