@@ -49,8 +49,6 @@ struct Flags {
 
 #ifdef REMATCH_LIBTORCH
 
-constexpr std::int64_t kCudaRounding = 512;
-
 Json to_json(const Variant& variant, int world) {
   const Prediction& prediction = variant.prediction;
   Json counts = Json::object();
@@ -146,9 +144,8 @@ ExitCode predict(const Flags& flags) {
   settings.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
   settings.device = "meta";
   settings.simulate = false;
-  // First: recording a trace counts bytes as they are, not rounded.
+  if (flags.round_512) settings.round = kCudaRounding;
   const std::optional<Bytes> temporary = measured_temporary(flags, settings.model);
-  install_counting_allocators(flags.round_512 ? kCudaRounding : 1);
   std::vector<Variant> variants = require(make_variants(settings));
   print_warnings(warnings_of(variants));
   if (flags.round_512) add_temporary(variants, temporary);

@@ -33,9 +33,6 @@ constexpr int kMostSteps = 1'000'000;
 constexpr int kMostRepeats = 1000;
 constexpr int kUsualRepeats = 4;
 constexpr int kMostThreads = 4096;
-#ifdef REMATCH_LIBTORCH
-constexpr std::int64_t kCudaRoundingBytes = 512;
-#endif
 
 struct Flags {
   explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
@@ -159,6 +156,7 @@ ComparisonSettings settings_of(const Flags& flags) {
     throw UsageError("--data is the text that a language model trains on; " +
                      variants.model.preset + " makes its own latents, so leave it out");
   }
+  if (variants.device == "cuda") variants.round = kCudaRounding;
   variants.seed = static_cast<std::uint64_t>(flags.seed);
   if (flags.num_threads > 0) at::set_num_threads(flags.num_threads);
   variants.threads = at::get_num_threads();
@@ -191,8 +189,6 @@ ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
   prepare_children();
   const ComparisonSettings settings = settings_of(flags);
   use_allocator(settings.variants.allocator);
-  // Predicted bytes are rounded as the device's allocator rounds them.
-  install_counting_allocators(settings.variants.device == "cuda" ? kCudaRoundingBytes : 1);
   std::vector<Variant> variants;
   try {
     variants = require(make_variants(settings.variants));

@@ -60,8 +60,6 @@ void require_times_of_this_device(const Profile& profile) {
 #ifdef REMATCH_LIBTORCH
 namespace {
 
-constexpr std::int64_t kCudaRoundingBytes = 512;
-
 PlanePoint predicted(const FrontPoint& point) {
   return {point.figures.peak.count, point.step_time.count()};
 }
@@ -99,6 +97,7 @@ ComparisonSettings settings_of(const SearchFlags& flags, const std::string& devi
   variants.plans = plans_to_run(front, chosen);
   variants.schedules = {front.schedule};
   variants.optimizer = parse_optimizer(flags.optimizer);
+  if (variants.device == "cuda") variants.round = kCudaRounding;
   variants.seed = static_cast<std::uint64_t>(flags.seed);
   if (flags.num_threads > 0) at::set_num_threads(flags.num_threads);
   variants.threads = at::get_num_threads();
@@ -153,7 +152,6 @@ ExitCode measure_front(const SearchFlags& flags, const std::vector<std::string>&
   const ComparisonSettings settings = settings_of(flags, record.device, record.front, chosen);
   const bool on_cuda = settings.variants.device == "cuda";
   use_allocator(settings.variants.allocator);
-  install_counting_allocators(on_cuda ? kCudaRoundingBytes : 1);
   const std::vector<Variant> variants = require(make_variants(settings.variants));
   const Provenance provenance = make_provenance(
       command, settings.variants.device, settings.variants.allocator, settings.variants.seed);

@@ -46,9 +46,12 @@ struct MemorySample {
   Bytes at(MemoryTag tag) const { return by_tag[static_cast<std::size_t>(tag)]; }
 };
 
+// What CUDA's caching allocator rounds sizes up to.
+inline constexpr std::int64_t kCudaRounding = 512;
+
 // Replaces LibTorch's CPU and meta allocators for the rest of the process. Call before the first
 // tensor. Thread-safe counting; sizes are what was asked for, rounded up to `round` bytes (1:
-// exact; 512: as CUDA's caching allocator counts). A second call changes `round` for later blocks.
+// exact). A second call changes `round` for later blocks.
 void install_counting_allocators(std::int64_t round = 1);
 bool counting_allocators_installed();
 // From here on a CPU tensor that would take the total above the limit throws OutOfMemory, as on a

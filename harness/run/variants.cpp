@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "harness/measure/memory.h"
 #include "harness/run/device.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/warnings.h"
@@ -141,14 +142,22 @@ CountsRecord predicted_counts(const Trace& trace, const Plan& plan, Schedule sch
   return record;
 }
 
+// Sizes as they are, whatever predicted ones are rounded to: a plan belongs to one trace, and plans
+// are made without a device in mind.
+Trace exact_trace(const VariantSettings& settings) {
+  install_counting_allocators();
+  return MetaModel(settings.model, settings.optimizer, settings.data_file, settings.seed).trace();
+}
+
 }  // namespace
 
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings) {
-  MetaModel model(settings.model, settings.optimizer, settings.data_file, settings.seed);
-  const Trace trace = model.trace();
+  const Trace trace = exact_trace(settings);
   auto plans = resolve_all(settings, trace, trace_sha256(trace));
   if (auto* rejected = std::get_if<Rejected>(&plans)) return *rejected;
 
+  install_counting_allocators(settings.round);
+  MetaModel model(settings.model, settings.optimizer, settings.data_file, settings.seed);
   const PointIdentity shared = shared_identity(settings);
   const Extremes extremes{hash_of_named(kNoneName, trace), hash_of_named(kFullName, trace)};
   std::vector<Variant> variants;

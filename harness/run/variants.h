@@ -32,6 +32,8 @@ struct VariantSettings {
   // share's, since the others are held against them in one process's turns.
   Shard shard;
   std::string reference;
+  // Predicted sizes are rounded up to it, as the device's allocator does: see memory.h.
+  std::int64_t round = 1;
   // Also simulate each plan on the trace: the counts that a run's are held to, and its flops. It
   // takes longer than the step on meta.
   bool simulate = true;
@@ -53,7 +55,7 @@ struct Variant {
 
 // In the order of policies, schedules inside; a plan without regions has no schedule and comes
 // once. Rejected: what resolve() rejects, and a plan that was made for another model.
-// Throws std::invalid_argument for data that cannot be used.
+// Throws std::invalid_argument for data that cannot be used. Installs the counting allocators.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings);
 
 // Those of all variants, in order.

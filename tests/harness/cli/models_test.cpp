@@ -132,6 +132,22 @@ TEST_CASE("a prediction for a GPU says whether what kernels allocate inside is i
                     "the profile is of model llama_small");
 }
 
+TEST_CASE("a plan from a file is taken where sizes are rounded as a GPU's are") {
+  const ScratchFolder folder;
+  const std::string plan = folder.file("plan.json");
+  REQUIRE(rematch("plan " + kTinyLlama + "--policy full -o " + plan).code == 0);
+  const std::string predict = "predict " + kTinyLlama + "--json ";
+  const Outcome from_file = rematch(predict + "--round-512 --plan " + plan);
+  CAPTURE(from_file.err);
+  REQUIRE(from_file.code == 0);
+  const Json rounded = Json::parse(rematch(predict + "--round-512 --policy full").out)[0];
+  const Json exact = Json::parse(rematch(predict + "--policy full").out)[0];
+  CHECK(Json::parse(from_file.out)[0] == rounded);
+  CHECK(rounded["plan_sha256"] == exact["plan_sha256"]);
+  CHECK(rounded["predicted_memory"]["peak_allocated_bytes"] >
+        exact["predicted_memory"]["peak_allocated_bytes"]);
+}
+
 TEST_CASE("predict of one of several ranks: its shares shrink, its activations do not") {
   const std::string predict = "predict --model llama_small --policy none,full --json";
   const Json alone = Json::parse(rematch(predict).out);
