@@ -4,6 +4,7 @@
 #include "harness/cli/no_libtorch.h"
 #include "harness/cli/output.h"
 #include "harness/cli/plan_files.h"
+#include "harness/cli/profile_file.h"
 #include "harness/cli/require.h"
 #include "policies/catalogue/catalogue.h"
 #include "reports/record/parts_json.h"
@@ -14,7 +15,6 @@
 #include "harness/run/rank_memory.h"
 #include "harness/run/variants.h"
 #include "policies/trace/json.h"
-#include "policies/trace/profile_json.h"
 #endif
 
 namespace rematch {
@@ -102,21 +102,6 @@ std::string to_text(const Variant& variant, int world) {
   return text;
 }
 
-// What the profile's device allocates inside an op at most; nothing without a profile, or where it
-// was not measured.
-std::optional<Bytes> measured_temporary(const Flags& flags, const ModelSpec& model) {
-  if (flags.profile_file.empty()) return std::nullopt;
-  if (!flags.round_512) {
-    throw UsageError(
-        "--profile says what a GPU's kernels allocate inside; give --round-512 with it");
-  }
-  const Profile profile = profile_from_json(require_json_file(flags.profile_file));
-  if (const auto problem = profile_problem(profile, record_trace(model))) {
-    throw UsageError(*problem);
-  }
-  return most_temporary(profile);
-}
-
 // A GPU's allocator sees what kernels hold inside; meta does not.
 void add_temporary(std::vector<Variant>& variants, std::optional<Bytes> temporary) {
   for (Variant& variant : variants) {
@@ -139,19 +124,27 @@ ExitCode predict(const Flags& flags) {
   if (flags.world > 1 && flags.round_512) {
     throw UsageError("a rank's bytes are not rounded; leave out --round-512 or --world");
   }
+  if (!flags.profile_file.empty() && !flags.round_512) {
+    throw UsageError(
+        "--profile says what a GPU's kernels allocate inside; give --round-512 with it");
+  }
   settings.schedules = parse_schedules(flags.schedule);
   settings.optimizer = parse_optimizer(flags.optimizer);
   settings.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
   settings.device = "meta";
   settings.simulate = false;
   if (flags.round_512) settings.round = kCudaRounding;
-  const std::optional<Bytes> temporary = measured_temporary(flags, settings.model);
-  std::vector<Variant> variants = require(make_variants(settings));
+  const Trace trace = record_trace(settings.model);
+  std::optional<Bytes> temporary;  // nothing where it was not measured
+  if (!flags.profile_file.empty()) {
+    temporary = most_temporary(require_profile(flags.profile_file, trace));
+  }
+  std::vector<Variant> variants = require(make_variants(settings, trace));
   print_warnings(warnings_of(variants));
   if (flags.round_512) add_temporary(variants, temporary);
   if (flags.world > 1) {
     const bool is_adamw = settings.optimizer.kind == OptimizerKind::kAdamW;
-    predict_rank_memory(variants, record_trace(settings.model),
+    predict_rank_memory(variants, trace,
                         is_adamw ? OptimizerModel::kAdamW : OptimizerModel::kNothing, flags.world);
   }
   Json predictions = Json::array();

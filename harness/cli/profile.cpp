@@ -5,6 +5,7 @@
 #include "harness/cli/flag_values.h"
 #include "harness/cli/model_flags.h"
 #include "harness/cli/output.h"
+#include "harness/cli/profile_file.h"
 #include "harness/cli/profile_here.h"
 #include "harness/cli/require.h"
 #include "policies/predict/project_profile.h"
@@ -101,9 +102,7 @@ Profile make_profile(const Flags& flags, const Trace& trace) {
 
 // What the roofline is held against. Another device's times would tell nothing of this one's.
 Profile measured_profile(const Flags& flags, const Trace& trace) {
-  const Json json = require_json_file(flags.measured_file);
-  Profile measured = require_readable(flags.measured_file, [&] { return profile_from_json(json); });
-  if (const auto problem = profile_problem(measured, trace)) throw UsageError(*problem);
+  Profile measured = require_profile(flags.measured_file, trace);
   if (measured.source != ProfileSource::kMeasured) {
     throw UsageError("'" + flags.measured_file +
                      "' is a roofline itself; --against takes a "

@@ -4,6 +4,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/flag_values.h"
 #include "harness/cli/output.h"
+#include "harness/cli/profile_file.h"
 #include "harness/cli/profile_here.h"
 #include "harness/cli/require.h"
 #include "harness/cli/search_flags.h"
@@ -19,7 +20,6 @@
 #include "policies/search/front_json.h"
 #include "policies/search/measured_front.h"
 #include "policies/trace/json.h"
-#include "policies/trace/profile_json.h"
 #include "policies/trace/trace_check.h"
 #include "reports/render/format.h"
 #include "reports/render/front_text.h"
@@ -36,12 +36,7 @@ constexpr const char* kKnownPolicies =
     "save_compute,sac_titan";
 
 Profile obtain_profile(const SearchFlags& flags, const Trace& trace) {
-  if (!flags.profile_file.empty()) {
-    const Json json = require_json_file(flags.profile_file);
-    Profile profile = require_readable(flags.profile_file, [&] { return profile_from_json(json); });
-    if (const auto problem = profile_problem(profile, trace)) throw UsageError(*problem);
-    return profile;
-  }
+  if (!flags.profile_file.empty()) return require_profile(flags.profile_file, trace);
   if (is_measured_device(flags.device)) return measure_profile(flags, trace);
   return roofline_profile(trace, *find_device_sheet(flags.device));
 }

@@ -142,17 +142,19 @@ CountsRecord predicted_counts(const Trace& trace, const Plan& plan, Schedule sch
   return record;
 }
 
-// Sizes as they are, whatever predicted ones are rounded to: a plan belongs to one trace, and plans
-// are made without a device in mind.
-Trace exact_trace(const VariantSettings& settings) {
-  install_counting_allocators();
-  return MetaModel(settings.model, settings.optimizer, settings.data_file, settings.seed).trace();
-}
-
 }  // namespace
 
+// The trace's sizes are as they are, whatever predicted ones are rounded to: a plan belongs to one
+// trace, and plans are made without a device in mind.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings) {
-  const Trace trace = exact_trace(settings);
+  install_counting_allocators();
+  const Trace trace =
+      MetaModel(settings.model, settings.optimizer, settings.data_file, settings.seed).trace();
+  return make_variants(settings, trace);
+}
+
+std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,
+                                                           const Trace& trace) {
   auto plans = resolve_all(settings, trace, trace_sha256(trace));
   if (auto* rejected = std::get_if<Rejected>(&plans)) return *rejected;
 

@@ -57,6 +57,9 @@ struct Variant {
 // once. Rejected: what resolve() rejects, and a plan that was made for another model.
 // Throws std::invalid_argument for data that cannot be used. Installs the counting allocators.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings);
+// `trace` is that of the settings' model, with sizes as they are.
+std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,
+                                                           const Trace& trace);
 
 // Those of all variants, in order.
 std::vector<std::string> warnings_of(const std::vector<Variant>& variants);

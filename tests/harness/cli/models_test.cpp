@@ -130,6 +130,9 @@ TEST_CASE("a prediction for a GPU says whether what kernels allocate inside is i
   check_usage_error(predict + "--profile " + file, "give --round-512 with it");
   check_usage_error("predict --model wan_small --policy full --round-512 --profile " + file,
                     "the profile is of model llama_small");
+  profile.erase("forward");
+  write_json_file(file, profile);
+  check_usage_error(rounded + "--profile " + file, file);
 }
 
 TEST_CASE("a plan from a file is taken where sizes are rounded as a GPU's are") {
