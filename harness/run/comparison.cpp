@@ -244,11 +244,15 @@ const Arm* Comparison::arm_of(std::size_t point, bool control) const {
 
 void Comparison::add_time(std::size_t index) {
   PointRecord& point = points_[index];
-  const std::optional<TimeRecord> of_kernels = std::exchange(point.time, std::nullopt);
   const Arm* own = arm_of(index, false);
-  if (own == nullptr) return;
-  point.time = summarize_blocks(own->blocks);
-  if (of_kernels) point.time->classes = of_kernels->classes;
+  if (own == nullptr) {
+    point.time.reset();
+    return;
+  }
+  TimeRecord time = summarize_blocks(own->blocks);
+  // On a GPU the kernel pass has timed the classes; elsewhere every block has.
+  if (point.time) time.classes = std::move(point.time->classes);
+  point.time = std::move(time);
   add_flops(variants_[index], point);
   const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
   if (reference == nullptr || reference->blocks.size() != own->blocks.size()) return;

@@ -102,7 +102,7 @@ void kernel_pass(Training& training, at::Device device, std::int64_t first_step,
     record.kernels = kernel_record(use, recorder.counts(counted_steps));
     record.kernels->slowdown_ratio = with / without;
     if (record.kernels->invalid.empty()) {
-      record.time.emplace().classes = op_class_times(use, counted_steps);
+      record.time = TimeRecord{.classes = op_class_times(use, counted_steps)};
     }
   } catch (const CuptiError& error) {
     record.kernels_reason = error.what();
