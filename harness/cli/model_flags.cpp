@@ -1,5 +1,4 @@
 #include "harness/cli/model_flags.h"
-#include "policies/trace/json.h"
 
 #include <charconv>
 #include <cstdio>
@@ -9,6 +8,7 @@
 
 #include "harness/cli/require.h"
 #include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "policies/trace/trace_json.h"
 #ifdef REMATCH_LIBTORCH
 #include "harness/measure/memory.h"
@@ -155,26 +155,23 @@ ModelSpec ModelFlags::spec_with(std::map<std::string, std::int64_t> overrides) c
         require<std::map<std::string, std::int64_t>>(video_dimensions(video_, family));
     overrides.insert(grid.begin(), grid.end());
   }
-  const ModelSpec spec = require<ModelSpec>(make_spec(model_, overrides, dtype_));
-  if (overrides.contains("tokens")) note_grid(spec, overrides);
-  return spec;
+  return require<ModelSpec>(make_spec(model_, overrides, dtype_));
 }
 
 // How long a block takes does not depend on the grid, but its rotary table does, and so do bits.
-void ModelFlags::note_grid(const ModelSpec& spec,
-                           const std::map<std::string, std::int64_t>& overrides) const {
+void ModelFlags::say_grid(const ModelSpec& spec) const {
+  const bool has_tokens = dimensions_.contains("tokens") || (range_ && range_->name == "tokens");
+  if (!has_tokens || !video_.empty()) return;
+  for (const char* name : {"frames", "height", "width"}) {
+    if (!spec.dimensions.contains(name) || dimensions_.contains(name)) return;
+  }
   const auto extent = [&spec](const char* name) {
     return std::to_string(spec.dimensions.at(name));
   };
-  for (const char* name : {"frames", "height", "width"}) {
-    if (!spec.dimensions.contains(name) || overrides.contains(name)) return;
-  }
   const std::string note = "--tokens " + extent("tokens") + " is a token grid of " +
                            extent("frames") + " x " + extent("height") + " x " + extent("width") +
                            " (frames x height x width); --video or --frames, --height and --width "
                            "choose another";
-  if (note == noted_grid_) return;
-  noted_grid_ = note;
   std::fprintf(stderr, "rematch: note: %s\n", note.c_str());
 }
 
@@ -183,7 +180,9 @@ Trace obtain_trace(const ModelFlags& flags, const std::string& trace_file) {
     const Json json = require_json_file(trace_file);
     return require_readable(trace_file, [&] { return trace_from_json(json); });
   }
-  return record_trace(flags.spec());
+  const ModelSpec spec = flags.spec();
+  flags.say_grid(spec);
+  return record_trace(spec);
 }
 
 Trace record_trace(const ModelSpec& spec) {

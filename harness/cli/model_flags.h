@@ -38,6 +38,9 @@ class ModelFlags {
   ModelSpec spec_at(std::int64_t value) const;  // of the range's dimension
   // The same model with fewer layers. Throws UsageError if it does not have more.
   ModelSpec spec_with_layers(std::int64_t layers) const;
+  // On stderr, where --tokens alone picked the grid of a video model: for whoever makes the first
+  // spec of a command.
+  void say_grid(const ModelSpec& spec) const;
 
  private:
   std::string model_;
@@ -48,17 +51,13 @@ class ModelFlags {
   std::map<std::string, std::int64_t> dimensions_;  // those given
   std::optional<DimensionRange> range_;
 
-  mutable std::string noted_grid_;  // said once, though the spec is asked for several times
-
   void add_dimension(CLI::App& app, const DimensionEntry& entry);
   void read_number_or_range(const std::string& name, const std::string& text);
   ModelSpec spec_with(std::map<std::string, std::int64_t> overrides) const;
-  // On stderr, where --tokens alone picked a video model's grid.
-  void note_grid(const ModelSpec& spec, const std::map<std::string, std::int64_t>& overrides) const;
 };
 
-// From `trace_file`, or if that is empty recorded for `spec`. Throws UsageError: a build without
-// LibTorch cannot record, a file that is not there.
+// From `trace_file`, or if that is empty recorded for the flags' model, its grid said. Throws
+// UsageError: a build without LibTorch cannot record, a file that is not there.
 Trace obtain_trace(const ModelFlags& flags, const std::string& trace_file);
 // Recorded on meta. Throws UsageError in a build without LibTorch.
 Trace record_trace(const ModelSpec& spec);

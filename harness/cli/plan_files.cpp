@@ -60,7 +60,11 @@ bool names_plan(const std::string& text) {
 }
 
 ModelSpec model_for(const ModelFlags& flags, const std::vector<Plan>& plans) {
-  if (!flags.model().empty() || plans.empty()) return flags.spec();
+  if (!flags.model().empty() || plans.empty()) {
+    ModelSpec spec = flags.spec();
+    flags.say_grid(spec);
+    return spec;
+  }
   const Plan& plan = plans.front();
   return flags.spec_on(plan.model, plan.dimensions, plan.dtype);
 }

@@ -16,7 +16,7 @@ Plan require_plan(const std::string& name);
 bool names_plan(const std::string& text);
 
 // The model that the flags name; if they name none, that of the first plan, whose dimensions and
-// dtype the flags then change. Throws UsageError.
+// dtype the flags then change. Says a grid that --tokens alone picked. Throws UsageError.
 ModelSpec model_for(const ModelFlags& flags, const std::vector<Plan>& plans);
 
 // "plan says dtype float32, given bfloat16; plan says batch 1, given 2": throws UsageError unless

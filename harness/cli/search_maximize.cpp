@@ -106,9 +106,12 @@ ExitCode maximize(const SearchFlags& flags, const SearchSpace& space) {
   const DimensionRange range = *flags.model.range();
   Answers answers;
   const InterruptGuard guard;
+  const bool tries_grids = range.name == "tokens";
+  if (!tries_grids) flags.model.say_grid(flags.model.spec_at(range.least));
   const LargestLoad found = find_largest_load(
       range.least, range.most,
       [&](std::int64_t load) -> std::optional<double> {
+        if (tries_grids) flags.model.say_grid(flags.model.spec_at(load));
         std::optional<LoadAnswer> answer = best_plan(flags, space, budget, load);
         if (!answer) return std::nullopt;
         const double rate = answer->tokens_per_second;

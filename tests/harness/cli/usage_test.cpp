@@ -39,8 +39,8 @@ TEST_CASE("unknown subcommands and flags get the nearest known one") {
 }
 
 TEST_CASE("the token grid that --tokens alone picks is said once, on stderr") {
-  const auto notes = [](const std::string& flags) {
-    const std::string err = rematch("profile --device h100 --model wan_small " + flags).err;
+  const auto notes_of = [](const std::string& command) {
+    const std::string err = rematch(command).err;
     std::size_t count = 0;
     for (std::size_t at = 0; (at = err.find("token grid of", at)) != std::string::npos; ++at)
       ++count;
@@ -49,9 +49,21 @@ TEST_CASE("the token grid that --tokens alone picks is said once, on stderr") {
            err.find("token grid of 2 x 4 x 4 (frames x height x width)") != std::string::npos));
     return count;
   };
+  const auto notes = [&](const std::string& flags) {
+    return notes_of("profile --device h100 --model wan_small " + flags);
+  };
   CHECK(notes("--tokens 32") == 1);
   CHECK(notes("--tokens 32 --frames 2 --height 4 --width 4") == 0);
   CHECK(notes("--layers 2") == 0);
+  CHECK(notes_of("describe wan_small full --tokens 32") == 1);
+  CHECK(notes_of("trace --model wan_small --tokens 32") == 1);
+  CHECK(notes_of("plan --model wan_small --policy full --tokens 32") == 1);
+  CHECK(notes_of("search --model wan_small --device h100 --points 2 --tokens 32") == 1);
+  CHECK(notes_of("search --model wan_small --device h100 --maximize tokens_per_second --batch 1:4 "
+                 "--tokens 32") == 1);
+#ifdef REMATCH_LIBTORCH
+  CHECK(notes_of("predict --model wan_small --policy full --tokens 32") == 1);
+#endif
 }
 
 TEST_CASE("list names policies and models, for people and as JSON") {
