@@ -40,9 +40,13 @@ ExitCode show(const Plan& plan, const Trace& trace, const std::vector<std::strin
   return ExitCode::kOk;
 }
 
-// What differs from the plan is said before a trace is recorded.
+// Of the plan's model. What differs from the plan is said before a trace is recorded.
 Trace trace_of(const Flags& flags, const Plan& plan) {
-  if (!flags.trace.empty()) return obtain_trace(flags.model, flags.trace);
+  if (!flags.trace.empty()) {
+    Trace trace = obtain_trace(flags.model, flags.trace);
+    require_same_model(plan, trace.model, trace.dimensions, trace.dtype);
+    return trace;
+  }
   const ModelSpec spec = model_for(flags.model, {plan});
   require_same_model(plan, spec.preset, spec.dimensions, spec.dtype);
   return record_trace(spec);
@@ -54,7 +58,6 @@ ExitCode describe_plan(const Flags& flags) {
   }
   const Plan plan = require_plan(flags.plan_file);
   const Trace trace = trace_of(flags, plan);
-  require_same_model(plan, trace.model, trace.dimensions, trace.dtype);
   if (plan.trace_sha256 != trace_sha256(trace)) {
     throw UsageError("the plan was made for another trace of " + plan.model +
                      " of the same dimensions, as another version records it; make the plan again");
