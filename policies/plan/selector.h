@@ -5,8 +5,7 @@
 //   aten::mm                     every op of that exact name (overload omitted: any overload)
 //   aten::max.default            that overload alone; `default` is the one that has no name
 //   torch.ops.aten.max.default   the same as PyTorch writes it; `torch.` and `ops.` may be left
-//   out,
-//                                the overload may not
+//                                out, the overload may not
 //   *.attention::matmul#2        the second matmul of each scope matching `*.attention`
 //   blocks.3.ffn::aten::addmm    in one scope only
 //
