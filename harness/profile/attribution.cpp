@@ -31,6 +31,7 @@ class Attribution {
               AttentionKernels attention)
       : activity_(activity), calls_(calls) {
     use_.attention = attention;
+    use_.by_call.resize(calls.size());
     for (const LaunchLink& link : activity.links) links_[link.correlation] = link.op_call;
   }
 
@@ -95,6 +96,7 @@ class Attribution {
     add(use_.by_op[phase][call->op], time);
     add(use_.by_op_class[phase][call->op_class], time);
     add(use_.by_place[phase][call->place], time);
+    use_.by_call[index] += time;
     ++kernels_of_step_[call->step];
     if (name.kernel_class == own_kernel_class(call->op_class, use_.attention)) {
       launched_own_.insert(index);
@@ -112,6 +114,7 @@ class Attribution {
     std::size_t index = 0;
     if (const OpCall* call = call_of(transfer.correlation, index)) {
       add(use_.by_class[static_cast<std::size_t>(call->phase)][KernelClass::kMemory], time);
+      use_.by_call[index] += time;
     }
   }
 
@@ -166,21 +169,6 @@ std::chrono::nanoseconds KernelUse::total_time() const {
 KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls,
                     AttentionKernels attention) {
   return Attribution(activity, calls, attention).run();
-}
-
-std::vector<std::chrono::nanoseconds> times_of_calls(const Activity& activity,
-                                                     std::size_t num_calls) {
-  std::unordered_map<std::uint32_t, std::uint64_t> links;
-  for (const LaunchLink& link : activity.links) links[link.correlation] = link.op_call;
-  std::vector<std::chrono::nanoseconds> times(num_calls);
-  const auto add = [&](const auto& record) {
-    const auto found = links.find(record.correlation);
-    if (found == links.end() || found->second == 0 || found->second > num_calls) return;
-    times[static_cast<std::size_t>(found->second - 1)] += record.end - record.start;
-  };
-  for (const KernelActivity& kernel : activity.kernels) add(kernel);
-  for (const TransferActivity& transfer : activity.transfers) add(transfer);
-  return times;
 }
 
 std::optional<std::string> disagreement(

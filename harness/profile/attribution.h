@@ -1,5 +1,5 @@
 // From device activity to figures: how many kernels, and how much kernel time, by phase, kernel
-// class and op. Says what it could not attribute. Pure.
+// class, op and call. Says what it could not attribute. Pure.
 #pragma once
 
 #include <array>
@@ -47,6 +47,7 @@ struct KernelUse {
   // Op calls that launched at least one kernel of the class that is theirs.
   std::array<std::map<OpClass, std::int64_t>, kNumPhases> ops_with_kernels;
   std::map<Transfer, KernelTotals> transfers;
+  std::vector<std::chrono::nanoseconds> by_call;  // of its kernels and transfers
 
   std::int64_t dropped = 0;
   std::int64_t unattributed = 0;   // kernels that no op call launched
@@ -62,10 +63,6 @@ struct KernelUse {
 
 KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls,
                     AttentionKernels attention = AttentionKernels::kFused);
-
-// Device time of each of `num_calls` op calls: of its kernels and transfers, by index of the call.
-std::vector<std::chrono::nanoseconds> times_of_calls(const Activity& activity,
-                                                     std::size_t num_calls);
 
 // Matmuls and attention ops that executed without a kernel of their class, or the other way round:
 // a line that names the phase, the class and both numbers; nothing where all agree. `executed` is

@@ -67,17 +67,17 @@ void require_same_ops(const std::vector<const std::string*>& ran,
 std::vector<TimedSteps::Ops> times_of_steps(const Activity& activity,
                                             const std::vector<OpCall>& calls, const Trace& trace,
                                             int num_steps) {
-  if (const auto invalid = attribute(activity, calls).invalid) {
-    throw std::runtime_error("the kernels that were recorded do not add up: " + *invalid);
+  const KernelUse use = attribute(activity, calls);
+  if (use.invalid) {
+    throw std::runtime_error("the kernels that were recorded do not add up: " + *use.invalid);
   }
-  const std::vector<Duration> times = times_of_calls(activity, calls.size());
   const std::vector<const std::string*> forward = forward_names(trace);
   const std::vector<const std::string*> backward = backward_names(trace);
   std::vector<TimedSteps::Ops> steps;
   for (int step = 0; step < num_steps; ++step) {
     steps.push_back(
-        {checked_times(pass_of(calls, times, step, Phase::kForward), forward, "forward"),
-         checked_times(pass_of(calls, times, step, Phase::kBackward), backward, "backward")});
+        {checked_times(pass_of(calls, use.by_call, step, Phase::kForward), forward, "forward"),
+         checked_times(pass_of(calls, use.by_call, step, Phase::kBackward), backward, "backward")});
   }
   return steps;
 }
