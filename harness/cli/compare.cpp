@@ -62,7 +62,7 @@ Metric require_metric(const std::string& name) {
 // Each metric once, however often it is named: a row is tested once.
 std::vector<Metric> parse_metrics(const std::string& text) {
   std::vector<Metric> metrics;
-  for (const std::string& name : split_at_commas(text)) {
+  for (const std::string& name : parse_list(text)) {
     const Metric metric = require_metric(name);
     if (std::find(metrics.begin(), metrics.end(), metric) == metrics.end()) {
       metrics.push_back(metric);
@@ -73,7 +73,7 @@ std::vector<Metric> parse_metrics(const std::string& text) {
 
 std::vector<FailOn> parse_fail_on(const std::string& text) {
   std::vector<FailOn> fail_on;
-  for (const std::string& name : split_at_commas(text)) {
+  for (const std::string& name : parse_list(text)) {
     const auto what = fail_on_from_string(name);
     if (!what) {
       throw UsageError("--fail-on '" + name + "' is unknown" + did_you_mean(name, fail_on_names()));
@@ -117,7 +117,7 @@ Floor parse_floor(Metric metric, const std::string& text) {
 std::map<Metric, Floor> parse_floors(const std::vector<std::string>& thresholds) {
   std::map<Metric, Floor> floors;
   for (const std::string& threshold : thresholds) {
-    for (const std::string& part : split_at_commas(threshold)) {
+    for (const std::string& part : parse_list(threshold)) {
       const std::size_t equals = part.find('=');
       const Metric metric =
           equals == std::string::npos ? Metric::kStepTime : require_metric(part.substr(0, equals));

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "harness/cli/exit_code.h"
+#include "policies/trace/in_quotes.h"
+#include "policies/trace/split_at_commas.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
@@ -135,30 +137,16 @@ void add_world_flag(CLI::App& app, int& world) {
       ->check(CLI::Range(1, kMostRanks));
 }
 
-namespace {
-
-// The next comma outside brackets, or the end.
-std::size_t end_of_part(const std::string& text, std::size_t start) {
-  int depth = 0;
-  for (std::size_t at = start; at < text.size(); ++at) {
-    if (text[at] == '(' || text[at] == '[') ++depth;
-    if (text[at] == ')' || text[at] == ']') --depth;
-    if (text[at] == ',' && depth <= 0) return at;
-  }
-  return text.size();
-}
-
-}  // namespace
-
-std::vector<std::string> split_at_commas(const std::string& text) {
+std::vector<std::string> parse_list(const std::string& text) {
   std::vector<std::string> parts;
-  for (std::size_t start = 0; start < text.size() + 1 && !text.empty();) {
-    const std::size_t comma = end_of_part(text, start);
-    parts.push_back(text.substr(start, comma - start));
-    if (parts.back().empty()) {
+  if (text.empty()) return parts;
+  const auto split = split_at_commas(text);
+  if (!split) throw UsageError("the brackets of " + in_quotes(text) + " do not pair");
+  for (const std::string_view part : *split) {
+    if (part.empty()) {
       throw UsageError("'" + text + "' has an empty part; write a,b without gaps");
     }
-    start = comma + 1;
+    parts.emplace_back(part);
   }
   return parts;
 }

@@ -39,8 +39,9 @@ double parse_positive(const std::string& text);
 // --world N, the ranks that a prediction is for.
 void add_world_flag(CLI::App& app, int& world);
 
-// "a,b(1,2)" is a and b(1,2); nothing for an empty text. Throws UsageError for an empty part.
-std::vector<std::string> split_at_commas(const std::string& text);
+// "a, b(1,2)" is a and b(1,2); nothing for an empty text. Throws UsageError for an empty part and
+// for brackets that do not pair.
+std::vector<std::string> parse_list(const std::string& text);
 
 #ifdef REMATCH_LIBTORCH
 // "4" or "4:8", and the precision that ends the blocks in between. Throws UsageError.

@@ -115,7 +115,7 @@ GateSettings settings_of(const Flags& flags) {
   if (!flags.max_peak.empty()) settings.max_peak = parse_bytes(flags.max_peak);
   if (!flags.max_slowdown.empty()) settings.max_slowdown = parse_slowdown(flags.max_slowdown);
   for (const std::string& list : flags.expect) {
-    for (const std::string& part : split_at_commas(list)) {
+    for (const std::string& part : parse_list(list)) {
       settings.expectations.push_back(parse_expectation(part));
     }
   }
@@ -159,7 +159,7 @@ std::vector<std::string> require_policies(const std::string& flag,
   }
   std::vector<std::string> policies;
   for (const std::string& list : lists) {
-    for (const std::string& text : split_at_commas(list)) {
+    for (const std::string& text : parse_list(list)) {
       const std::string name = known.contains(text) ? text : canonical_policy(text);
       if (!known.contains(name)) {
         throw UsageError(flag + " '" + text + "': no point has it" +

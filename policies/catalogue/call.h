@@ -14,12 +14,6 @@ struct Call {
   std::optional<std::string_view> arguments;
 };
 
-std::string_view trimmed(std::string_view text);
-
-// Trimmed parts between commas outside brackets; "" gives one empty part. nullopt: brackets do not
-// pair.
-std::optional<std::vector<std::string_view>> split_arguments(std::string_view text);
-
 // nullopt: not of that form.
 std::optional<Call> parse_call(std::string_view text);
 

@@ -11,6 +11,7 @@
 #include "policies/catalogue/systems.h"
 #include "policies/plan/policy_json.h"
 #include "policies/trace/in_quotes.h"
+#include "policies/trace/split_at_commas.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
@@ -40,7 +41,7 @@ std::variant<std::vector<int>, Rejected> parse_count(const PolicyFamilyEntry& fo
   const std::string form = usage(found) + ", for example " + std::string(found.entry.name) + "(2)";
   if (!call.arguments || call.arguments->empty())
     return Rejected{in_quotes(call.name) + " needs N: write " + form};
-  const auto parts = *split_arguments(*call.arguments);
+  const auto parts = *split_at_commas(*call.arguments);
   if (parts.size() > 1) {
     return Rejected{in_quotes(call.name) + " takes one argument, not " +
                     std::to_string(parts.size()) + ": write " + form};
@@ -62,7 +63,7 @@ std::variant<std::vector<int>, Rejected> parse_list(const PolicyFamilyEntry& fou
   if (list.front() == '[' && list.back() == ']') list = trimmed(list.substr(1, list.size() - 2));
   std::set<int> indices;
   if (list.empty()) return std::vector<int>{};
-  const auto parts = split_arguments(list);
+  const auto parts = split_at_commas(list);
   if (!parts) return Rejected{"the brackets of " + in_quotes(list) + " do not pair"};
   for (std::string_view part : *parts) {
     auto number = parse_number(part, 0, "a layer index of " + name);
@@ -145,7 +146,7 @@ std::variant<Policy, Rejected> parse_policy(std::string_view text) {
 }
 
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text) {
-  const auto parts = split_arguments(text);
+  const auto parts = split_at_commas(text);
   if (!parts) return Rejected{"the brackets of " + in_quotes(text) + " do not pair"};
   std::vector<Policy> policies;
   for (std::string_view part : *parts) {

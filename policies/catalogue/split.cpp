@@ -6,6 +6,7 @@
 #include "policies/catalogue/call.h"
 #include "policies/catalogue/families.h"
 #include "policies/trace/in_quotes.h"
+#include "policies/trace/split_at_commas.h"
 
 namespace rematch {
 namespace {
@@ -70,7 +71,7 @@ std::optional<Rejected> add_part(Policy& split, const char* part,
 
 // "attn: X, ffn: Y", with ':' or '='.
 std::optional<std::array<std::string, 2>> parse_parts(std::string_view arguments) {
-  const auto parts = split_arguments(arguments);
+  const auto parts = split_at_commas(arguments);
   if (!parts || parts->size() != 2) return std::nullopt;
   std::array<std::string, 2> names;
   for (const std::string_view part : *parts) {

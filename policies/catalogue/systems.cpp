@@ -6,6 +6,7 @@
 
 #include "policies/catalogue/catalogue.h"
 #include "policies/trace/in_quotes.h"
+#include "policies/trace/split_at_commas.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
@@ -21,7 +22,7 @@ bool is_placeholder(std::string_view value) {
 std::optional<Values> values_of(const std::optional<std::string_view>& arguments) {
   Values values;
   if (!arguments || arguments->empty()) return values;
-  const auto parts = split_arguments(*arguments);
+  const auto parts = split_at_commas(*arguments);
   if (!parts) return std::nullopt;
   for (const std::string_view part : *parts) {
     const std::size_t sign = part.find('=');

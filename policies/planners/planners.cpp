@@ -11,6 +11,7 @@
 #include "policies/planners/memory_budget.h"
 #include "policies/planners/sac_plan.h"
 #include "policies/trace/in_quotes.h"
+#include "policies/trace/split_at_commas.h"
 
 namespace rematch {
 namespace {
@@ -32,28 +33,6 @@ constexpr std::array<Planner, 3> kPlanners = {
               return plan_for_memory_budget(trace, profile, budget, KnapsackSolver::kIlp);
             }},
     Planner{"sac_ilp", plan_by_sac}};
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t";
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
-// At commas outside brackets.
-std::vector<std::string_view> parts_of(std::string_view list) {
-  std::vector<std::string_view> parts;
-  std::size_t start = 0;
-  int depth = 0;
-  for (std::size_t i = 0; i <= list.size(); ++i) {
-    if (i < list.size() && (list[i] == '(' || list[i] == '[')) ++depth;
-    if (i < list.size() && (list[i] == ')' || list[i] == ']')) --depth;
-    if (i < list.size() && (list[i] != ',' || depth > 0)) continue;
-    parts.push_back(trimmed(list.substr(start, i - start)));
-    start = i + 1;
-  }
-  return parts;
-}
 
 // Nothing: it is no planner's name.
 std::optional<Resolved> resolve_planner(std::string_view call, const Trace& trace,
@@ -87,8 +66,10 @@ Resolved resolve_policy(std::string_view call, const Trace& trace) {
 std::variant<std::vector<Plan>, Rejected> resolve_baselines(std::string_view list,
                                                             const Trace& trace,
                                                             const Profile& profile) {
+  const auto calls = split_at_commas(list);
+  if (!calls) return Rejected{"the brackets of " + in_quotes(list) + " do not pair"};
   std::vector<Plan> plans;
-  for (std::string_view call : parts_of(list)) {
+  for (std::string_view call : *calls) {
     auto planned = resolve_planner(call, trace, profile);
     Resolved plan = planned ? std::move(*planned) : resolve_policy(call, trace);
     if (auto* rejected = std::get_if<Rejected>(&plan)) return std::move(*rejected);

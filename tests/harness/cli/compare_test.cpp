@@ -127,6 +127,7 @@ TEST_CASE("what compare cannot use is one line with exit code 2") {
   refuses(reports.base + " nowhere.json", "cannot read 'nowhere.json'");
   refuses(both + " --metric step_tme", "did you mean 'step_time'");
   refuses(both + " --metric step_time,", "empty part");
+  refuses(both + " --metric 'step_time,loss)'", "do not pair");
   refuses(both + " --threshold 2", "unit");
   refuses(both + " --threshold 1ms+2%", "percentage first");
   refuses(both + " --threshold peak_allocated=1ms", "is no size");
