@@ -7,6 +7,10 @@
 #include <unordered_set>
 
 #include "reports/compare/environment_difference.h"
+#include "reports/gate/bitwise_check.h"
+#include "reports/gate/check_record.h"
+#include "reports/gate/envelope_check.h"
+#include "reports/gate/equivalence_check.h"
 #include "reports/gate/limit_checks.h"
 #include "reports/gate/loss_arms.h"
 #include "reports/gate/loss_checks.h"
@@ -118,14 +122,6 @@ const PointRecord* Gate::reference_of(const PointRecord& point) const {
   return same_schedule != nullptr ? same_schedule : find(name, true);
 }
 
-CheckRecord failed_check(const std::string& name, GateVerdict verdict, std::string reason) {
-  CheckRecord check;
-  check.check = name;
-  check.verdict = verdict;
-  check.reason = std::move(reason);
-  return check;
-}
-
 GatedPoint describe(const PointRecord& point) {
   GatedPoint gated;
   gated.key = point_key(point.identity);
@@ -143,10 +139,10 @@ void Gate::gate_point(const PointRecord& point) {
   if (needs_reference()) {
     const PointRecord* reference = reference_ != nullptr ? reference_of(point) : nullptr;
     if (reference == nullptr) {
-      gated.checks.push_back(failed_check("reference", GateVerdict::kInconclusive,
-                                          "the reference has no point of policy " +
-                                              reference_name(point) +
-                                              " with this model, data, seed, dtype and optimizer"));
+      gated.checks.push_back(decided("reference", GateVerdict::kInconclusive,
+                                     "the reference has no point of policy " +
+                                         reference_name(point) +
+                                         " with this model, data, seed, dtype and optimizer"));
     } else {
       if (reference->policy != point.policy) {
         stand_ins_.insert(training_label(reference->identity, reference->policy));
@@ -183,18 +179,18 @@ void Gate::list_missing() {
     gated.reference_key = gated.key;
     gated.verdict = GateVerdict::kInconclusive;
     gated.checks.push_back(
-        failed_check("missing", gated.verdict,
-                     "the reference has this point and the report has not; run it, or "
-                     "name what is to be gated with --policy"));
+        decided("missing", gated.verdict,
+                "the reference has this point and the report has not; run it, or "
+                "name what is to be gated with --policy"));
     record_.points.push_back(std::move(gated));
   }
 }
 
 void Gate::add_status(GatedPoint& gated, const PointRecord& point) const {
   if (point.status != PointStatus::kOk) {
-    gated.checks.push_back(failed_check("status", GateVerdict::kFail,
-                                        "ended " + std::string(to_string(point.status)) +
-                                            (point.reason.empty() ? "" : ": " + point.reason)));
+    gated.checks.push_back(decided("status", GateVerdict::kFail,
+                                   "ended " + std::string(to_string(point.status)) +
+                                       (point.reason.empty() ? "" : ": " + point.reason)));
   }
   if (auto check = check_finite(arms_.arm_of(point))) gated.checks.push_back(*std::move(check));
 }
@@ -230,10 +226,10 @@ void Gate::add_loss(GatedPoint& gated, const PointRecord& point,
   const LossArm own = arms_.arm_of(point);
   if (auto check = check_gradients(own)) gated.checks.push_back(*std::move(check));
   if (point.parity && point.parity->every_parameter_has_gradient == false) {
-    gated.checks.push_back(failed_check("gradients", GateVerdict::kInconclusive,
-                                        "no proof: parameter " +
-                                            point.parity->first_parameter_without_gradient +
-                                            " got no gradient"));
+    gated.checks.push_back(decided("gradients", GateVerdict::kInconclusive,
+                                   "no proof: parameter " +
+                                       point.parity->first_parameter_without_gradient +
+                                       " got no gradient"));
   }
   const LossArm other = reference_arms_.arm_of(reference);
   std::vector<CheckRecord> checks;

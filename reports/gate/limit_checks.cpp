@@ -6,6 +6,7 @@
 #include "policies/trace/in_quotes.h"
 #include "policies/trace/op_class.h"
 #include "policies/trace/suggest.h"
+#include "reports/gate/check_record.h"
 #include "reports/gate/number_text.h"
 #include "reports/record/by_phase.h"
 #include "reports/render/format.h"
@@ -13,14 +14,6 @@
 
 namespace rematch {
 namespace {
-
-CheckRecord decided(std::string check, GateVerdict verdict, std::string reason) {
-  CheckRecord record;
-  record.check = std::move(check);
-  record.verdict = verdict;
-  record.reason = std::move(reason);
-  return record;
-}
 
 // "recompute.aten::mm"; without a phase it is the sum over all of them.
 struct ExpectedName {

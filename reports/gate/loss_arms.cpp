@@ -1,8 +1,59 @@
 #include "reports/gate/loss_arms.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace rematch {
+
+double largest_difference(const Steps& left, const Steps& right) {
+  double largest = 0;
+  for (std::size_t step = 0; step < std::min(left.size(), right.size()); ++step) {
+    if (!left[step].loss || !right[step].loss) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, std::abs(*left[step].loss - *right[step].loss));
+  }
+  return largest;
+}
+
+std::optional<double> largest_difference(const std::vector<Steps>& runs) {
+  if (runs.size() < 2) return std::nullopt;
+  double largest = 0;
+  for (std::size_t left = 0; left < runs.size(); ++left) {
+    for (std::size_t right = left + 1; right < runs.size(); ++right) {
+      largest = std::max(largest, largest_difference(runs[left], runs[right]));
+    }
+  }
+  return largest;
+}
+
+std::string obstacle(const LossArm& candidate, const LossArm& reference) {
+  if (reference.runs.empty() || reference.runs.front().empty()) {
+    return "the reference has no recorded steps";
+  }
+  for (const Steps& run : reference.runs) {
+    if (first_step_not_finite(run)) return "a loss of the reference is not finite";
+  }
+  const std::size_t wanted = reference.runs.front().size();
+  for (const LossArm* arm : {&candidate, &reference}) {
+    for (const Steps& run : arm->runs) {
+      if (run.size() >= wanted) continue;
+      return "a run of " + arm->policy + " has " + std::to_string(run.size()) + " of " +
+             std::to_string(wanted) + " steps; use the same --steps";
+    }
+  }
+  return "";
+}
+
+std::optional<int> first_step_not_finite(const Steps& steps) {
+  const auto found =
+      std::find_if(steps.begin(), steps.end(), [](const StepRecord& step) { return !step.loss; });
+  if (found == steps.end()) return std::nullopt;
+  return static_cast<int>(found - steps.begin());
+}
+
+std::string in_repeat(std::size_t run) {
+  return run == 0 ? "" : " in repeat " + std::to_string(run);
+}
 
 std::string training_label(const PointIdentity& identity, const std::string& policy) {
   std::string label = identity.model + "|" + identity.data + "|" + std::to_string(identity.seed) +

@@ -1,15 +1,42 @@
-// Points of a report as sides of a loss check: a point's own run, its repeats, and the hashes of
-// its gradients where the report holds them at its reference alone. Pure.
+// The sides of a loss check: a point's own run, its repeats, and the hashes of its gradients where
+// the report holds them at its reference alone; how far runs are apart, and what keeps two sides
+// from being compared. Pure.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "reports/gate/loss_checks.h"
 #include "reports/record/report.h"
 
 namespace rematch {
+
+using Steps = std::vector<StepRecord>;
+
+// One side of a loss check: the same point, run once or several times.
+struct LossArm {
+  std::vector<Steps> runs;  // the point's own first
+  std::string policy;
+  bool deterministic = true;
+};
+
+// The largest difference of the loss at any step that both have; infinite where a loss is not
+// finite.
+double largest_difference(const Steps& left, const Steps& right);
+
+// The same between any two runs; absent: one run.
+std::optional<double> largest_difference(const std::vector<Steps>& runs);
+
+// Why there is nothing to compare over all steps; empty: there is.
+std::string obstacle(const LossArm& candidate, const LossArm& reference);
+
+// From 0; absent: every loss is finite.
+std::optional<int> first_step_not_finite(const Steps& steps);
+
+// " in repeat 2"; empty for the point's own run, which is the first.
+std::string in_repeat(std::size_t run);
 
 // What must be equal for losses to be: everything but how the plan, the machine and its threads go
 // about it; and the policy that is looked for.

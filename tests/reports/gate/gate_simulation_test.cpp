@@ -7,7 +7,8 @@
 #include <random>
 #include <string>
 
-#include "reports/gate/loss_checks.h"
+#include "reports/gate/envelope_check.h"
+#include "reports/gate/equivalence_check.h"
 #include "tests/support/catch.h"
 
 namespace rematch {

@@ -1,16 +1,13 @@
 #include "reports/gate/gate.h"
 
-#include <array>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <stdexcept>
 
 #include "policies/trace/json.h"
-#include "reports/gate/loss_checks.h"
 #include "reports/record/record_json.h"
 #include "reports/render/gate_table.h"
 #include "reports/schema/validate.h"
+#include "tests/reports/gate/sample_arms.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"
@@ -18,54 +15,12 @@
 namespace rematch {
 namespace {
 
+using testing::gate;
+using testing::kLosses;
+using testing::report_of;
 using testing::sample_oom;
-using testing::sample_point;
-using testing::sample_provenance;
-
-std::string bits_of(float value) {
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof(bits));
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "0x%08x", bits);
-  return text.data();
-}
-
-Steps steps_of(const std::vector<float>& losses) {
-  Steps steps;
-  for (const float loss : losses) {
-    StepRecord step;
-    if (std::isfinite(loss)) step.loss = loss;
-    step.loss_bits = bits_of(loss);
-    step.gradient_norm_bits = "0x3ff0000000000000";
-    step.parameter_hash = "aa";
-    step.generator_hash = "bb";
-    steps.push_back(step);
-  }
-  return steps;
-}
-
-LossArm arm_of(const std::vector<std::vector<float>>& runs) {
-  LossArm arm;
-  arm.policy = "none";
-  for (const std::vector<float>& losses : runs) arm.runs.push_back(steps_of(losses));
-  return arm;
-}
-
-const std::vector<float> kLosses = {5, 4, 3, 2};
-
-PointRecord trained_point(const std::string& policy, const std::vector<float>& losses = kLosses) {
-  PointRecord point = sample_point(policy);
-  point.steps = steps_of(losses);
-  return point;
-}
-
-Report report_of(const std::vector<PointRecord>& points) {
-  return Report{sample_provenance(), points, {}, {}};
-}
-
-GateRecord gate(const Report& report, const Report& reference, const GateSettings& settings) {
-  return gate_report(report, "report.json", &reference, "reference.json", settings);
-}
+using testing::steps_of;
+using testing::trained_point;
 
 const CheckRecord& check_of(const GateRecord& record, const std::string& name) {
   for (const CheckRecord& check : record.points.at(0).checks) {
@@ -81,27 +36,6 @@ GateSettings tier(LossTier loss) {
 }
 
 }  // namespace
-
-TEST_CASE("T0 passes equal bits and names the first step and tensor that differ") {
-  const LossArm reference = arm_of({kLosses});
-  CHECK(check_bitwise(reference, reference).verdict == GateVerdict::kPass);
-  struct Case {
-    const char* tensor;
-    std::string StepRecord::*bits;
-  };
-  for (const Case& row : {Case{"loss", &StepRecord::loss_bits},
-                          Case{"gradient norm", &StepRecord::gradient_norm_bits},
-                          Case{"parameters", &StepRecord::parameter_hash},
-                          Case{"generator state", &StepRecord::generator_hash}}) {
-    CAPTURE(row.tensor);
-    LossArm other = reference;
-    other.runs[0][2].*row.bits = "0x0f";
-    const CheckRecord check = check_bitwise(other, reference);
-    CHECK(check.verdict == GateVerdict::kFail);
-    CHECK(check.first_different_step == 2);
-    CHECK(check.first_different_tensor == row.tensor);
-  }
-}
 
 // A report holds the gradients' hashes at its reference, and at points whose gradients differ from
 // it; full has none's, since it has its bits.
@@ -127,127 +61,6 @@ TEST_CASE("T0 between two reports names the gradient that differs") {
   CHECK(first_tensor(1) == "gradient norm");
   report.points[1].steps[0].gradient_hashes = {{"embed.weight", "ff"}, {"head.weight", "dd"}};
   CHECK(first_tensor(1) == "embed.weight");
-}
-
-TEST_CASE("T0 is refused where the reference does not repeat itself") {
-  const LossArm reference = arm_of({kLosses, {5, 4, 3, 2.5F}});
-  const CheckRecord check = check_bitwise(arm_of({{5, 4, 3, 1}}), reference);
-  CHECK(check.verdict == GateVerdict::kInconclusive);
-  CHECK_THAT(check.reason, Catch::StartsWith("refused: run 2 of the reference"));
-  LossArm once = arm_of({kLosses});
-  once.deterministic = false;
-  CHECK(check_bitwise(arm_of({{5, 4, 3, 1}}), once).verdict == GateVerdict::kInconclusive);
-}
-
-TEST_CASE("T0 does not pass what was not recorded or not run to the end") {
-  const LossArm reference = arm_of({kLosses});
-  CHECK(check_bitwise(arm_of({{5, 4, 3}}), reference).verdict == GateVerdict::kInconclusive);
-  CHECK(check_bitwise(arm_of({{}}), reference).verdict == GateVerdict::kInconclusive);
-  CHECK(check_bitwise(reference, arm_of({{}})).verdict == GateVerdict::kInconclusive);
-  struct Case {
-    const char* name;
-    std::string StepRecord::*bits;
-  };
-  for (const Case& row : {Case{"gradient norm", &StepRecord::gradient_norm_bits},
-                          Case{"parameters", &StepRecord::parameter_hash},
-                          Case{"generator state", &StepRecord::generator_hash}}) {
-    CAPTURE(row.name);
-    LossArm blind = reference;
-    blind.runs[0][1].*row.bits = "";
-    for (const CheckRecord& check : {check_bitwise(blind, blind), check_bitwise(blind, reference),
-                                     check_bitwise(reference, blind)}) {
-      CHECK(check.verdict == GateVerdict::kInconclusive);
-      CHECK(check.reason ==
-            std::string("no bits of the ") + row.name + " were recorded at step 1 of none");
-    }
-  }
-}
-
-TEST_CASE("T0 wants the reference's bits of every run of the candidate") {
-  const CheckRecord check =
-      check_bitwise(arm_of({kLosses, kLosses, {5, 4, 3, 1}}), arm_of({kLosses}));
-  CHECK(check.verdict == GateVerdict::kFail);
-  CHECK(check.first_different_step == 3);
-  CHECK(check.reason == "first differs at step 3 in loss in repeat 2");
-}
-
-// The reference's runs differ by 0.25 at most, so the envelope is 0.5 to the nearest of them.
-TEST_CASE("T1 allows twice what three runs of the reference differ by") {
-  const LossArm reference = arm_of({{5, 4}, {5, 4.25F}, {5, 4.125F}});
-  CHECK(check_envelope(arm_of({{5, 4.75F}}), reference).verdict == GateVerdict::kPass);
-  const CheckRecord outside = check_envelope(arm_of({{5, 4.8125F}}), reference);
-  CHECK(outside.verdict == GateVerdict::kFail);
-  CHECK(outside.measured == 0.5625);
-  CHECK(outside.limit == 0.5);
-  CHECK(outside.noise->largest_difference == 0.25);
-  CHECK(check_envelope(arm_of({{5, 4}}), arm_of({{5, 4}, {5, 4}})).verdict ==
-        GateVerdict::kInconclusive);
-  CHECK(
-      outside.reason ==
-      "differs by 0.5625 at most from the nearest of 3 reference runs; allowed is 0.5, twice what "
-      "two of them differ by");
-  CHECK_THAT(outside.noise->detects, Catch::EndsWith("fails at most 0.5 % of the time"));
-  CHECK_THAT(
-      check_envelope(arm_of({{5, 4}}), arm_of({{5, 4}, {5, 4.25F}, {5, 4}, {5, 4}})).noise->detects,
-      Catch::EndsWith("fails at most 0.3 % of the time"));
-  // A deterministic reference leaves no room.
-  CHECK(check_envelope(arm_of({{5, 4.0001F}}), arm_of({{5, 4}, {5, 4}, {5, 4}})).verdict ==
-        GateVerdict::kFail);
-}
-
-// Runs differ from their mean by 0.01; the mean over the last two of four steps counts.
-TEST_CASE("T2 tests mean losses over the last steps, with four runs on both sides") {
-  const auto arm = [](float shift) {
-    std::vector<std::vector<float>> runs;
-    for (const float own : {-0.01F, 0.0F, 0.0F, 0.01F}) {
-      runs.push_back({9.0F + 100 * shift, 4, 3 + shift + own, 3 + shift + own});
-    }
-    return arm_of(runs);
-  };
-  const auto verdict = [&](float shift, std::optional<double> margin) {
-    return check_equivalence(arm(shift), arm(0), margin, std::nullopt).verdict;
-  };
-  CHECK(verdict(0, std::nullopt) == GateVerdict::kPass);
-  CHECK(verdict(1, std::nullopt) == GateVerdict::kFail);
-  CHECK(verdict(1, 1.5) == GateVerdict::kPass);
-  CHECK(verdict(0.3F, 0.3) == GateVerdict::kInconclusive);
-  CHECK(check_equivalence(arm_of({kLosses}), arm(0), 1, {}).verdict == GateVerdict::kInconclusive);
-  CHECK(check_equivalence(arm(0.3F), arm(0), 0.5, 4).verdict == GateVerdict::kFail);
-}
-
-// Steps of 1, 2 and 3 have a mean of 2.5 over the last two; nothing varies.
-TEST_CASE("T2 knows that nothing is left to chance where no run varies") {
-  const LossArm reference = arm_of({{1, 2, 3}, {1, 2, 3}, {1, 2, 3}, {1, 2, 3}});
-  const LossArm other = arm_of({{1, 2, 4}, {1, 2, 4}, {1, 2, 4}, {1, 2, 4}});
-  const CheckRecord equal = check_equivalence(reference, reference, std::nullopt, 2);
-  CHECK(equal.verdict == GateVerdict::kPass);
-  CHECK(equal.reason == "mean losses differ by 0 and do not vary; allowed is 0");
-  CHECK_THAT(equal.noise->detects, Catch::StartsWith("any difference of the mean losses"));
-  CHECK(check_equivalence(other, reference, std::nullopt, 2).verdict == GateVerdict::kFail);
-  CHECK(check_equivalence(other, reference, 0.5, 2).verdict == GateVerdict::kPass);
-  CHECK(check_equivalence(other, reference, 0.25, 2).verdict == GateVerdict::kFail);
-}
-
-TEST_CASE("T2 refuses a window that is longer than the runs") {
-  const LossArm arm = arm_of({{1, 2, 3}, {1, 2, 3}, {1, 2, 3}, {1, 2, 3}});
-  const CheckRecord check = check_equivalence(arm, arm, std::nullopt, 4);
-  CHECK(check.verdict == GateVerdict::kInconclusive);
-  CHECK(check.reason == "a window of 4 steps is out of range; allowed are 1 to 3");
-  CHECK(check_equivalence(arm, arm, std::nullopt, 3).verdict == GateVerdict::kPass);
-}
-
-TEST_CASE("a plain threshold works alone, says so, and knows its noise if there is some") {
-  const CheckRecord alone = check_difference(arm_of({{5, 4.5F}}), arm_of({{5, 4}}), 0.5);
-  CHECK(alone.verdict == GateVerdict::kPass);
-  CHECK_THAT(alone.reason, Catch::Contains("noise: not measured"));
-  CHECK_FALSE(alone.noise->largest_difference);
-  CHECK(check_difference(arm_of({{5, 4.625F}}), arm_of({{5, 4}}), 0.5).verdict ==
-        GateVerdict::kFail);
-  // Noise of 1 hides differences of 0.5, but not of 3.
-  const LossArm noisy = arm_of({{5, 4}, {5, 5}});
-  CHECK(check_difference(arm_of({{5, 4}}), noisy, 0.5).verdict == GateVerdict::kInconclusive);
-  CHECK(check_difference(arm_of({{5, 7}}), noisy, 0.5).verdict == GateVerdict::kFail);
-  CHECK(check_difference(arm_of({{5, 4}}), noisy, 1.5).verdict == GateVerdict::kPass);
 }
 
 TEST_CASE("a loss that is not finite fails in every tier, equal bits or not") {
@@ -287,23 +100,6 @@ TEST_CASE("a repeat of the candidate that is not finite or has no gradients fail
     CHECK(dead.verdict == GateVerdict::kFail);
     CHECK_THAT(check_of(dead, "gradients").reason, Catch::Contains("step 2 in repeat 3"));
   }
-}
-
-TEST_CASE("a reference whose loss is not finite decides nothing, and its record says so") {
-  const LossArm broken = arm_of({{5, std::nanf("")}, {5, 4}, {5, 4}, {5, 4}});
-  const LossArm fine = arm_of({{5, 4}, {5, 4}, {5, 4}, {5, 4}});
-  for (const CheckRecord& check :
-       {check_bitwise(broken, broken), check_envelope(fine, broken),
-        check_equivalence(fine, broken, {}, {}), check_difference(fine, broken, 1)}) {
-    CAPTURE(check.check);
-    CHECK(check.verdict == GateVerdict::kInconclusive);
-  }
-  GateRecord record;
-  record.points.resize(1);
-  record.points[0].checks = {check_difference(fine, broken, 1)};
-  const Json json = gate_to_json(record);
-  CHECK(json["points"][0]["checks"][0]["noise"]["largest_difference"].is_null());
-  CHECK(gate_to_json(gate_from_json(json)) == json);
 }
 
 TEST_CASE("gradients that are all zero do not count as equal") {
@@ -379,75 +175,6 @@ TEST_CASE("repeats of the reference are found by their key") {
   CHECK(report_to_json(report_from_json(report_to_json(reference))) == report_to_json(reference));
 }
 
-// sample_point: peak 100 MiB; 64 matmuls forward and 128 backward in each of 10 steps.
-TEST_CASE("limits on peak, ops and time need no loss") {
-  const Report report = report_of({trained_point("none")});
-  struct Case {
-    const char* name;
-    GateSettings settings;
-    GateVerdict verdict;
-  };
-  const auto expecting = [](const char* name, std::int64_t executed) {
-    GateSettings settings;
-    settings.expectations = {{name, executed}};
-    return settings;
-  };
-  const auto peak = [](std::int64_t mebibytes) {
-    GateSettings settings;
-    settings.max_peak = Bytes{mebibytes << 20};
-    return settings;
-  };
-  const auto slowdown = [](double limit) {
-    GateSettings settings;
-    settings.max_slowdown = limit;
-    return settings;
-  };
-  const std::vector<Case> rows = {
-      {"peak equal", peak(100), GateVerdict::kPass},
-      {"peak over", peak(99), GateVerdict::kFail},
-      {"class over all phases", expecting("matmul", 1920), GateVerdict::kPass},
-      {"class in a phase", expecting("backward.matmul", 1280), GateVerdict::kPass},
-      {"op", expecting("aten::mm", 1280), GateVerdict::kPass},
-      {"nothing recomputed", expecting("recompute.matmul", 0), GateVerdict::kPass},
-      {"wrong count", expecting("attention_forward", 600), GateVerdict::kFail},
-      {"same time", slowdown(1.01), GateVerdict::kPass},
-  };
-  for (const Case& row : rows) {
-    CAPTURE(row.name);
-    CHECK(gate(report, report, row.settings).verdict == row.verdict);
-  }
-  PointRecord bare = trained_point("none");
-  bare.counts.reset();
-  bare.memory.reset();
-  bare.time.reset();
-  for (const Case& row : rows) {
-    CAPTURE(row.name);
-    CHECK(gate(report_of({bare}), report, row.settings).verdict == GateVerdict::kInconclusive);
-  }
-}
-
-TEST_CASE("an op that nothing knows is not proven absent by running 0 times") {
-  PointRecord own = trained_point("none");
-  own.counts->by_op[0]["mine::op"] = 3;
-  const auto expect = [&](const std::string& name, std::int64_t executed) {
-    GateSettings settings;
-    settings.expectations = {{name, executed}};
-    const Report report = report_of({trained_point("full"), own});
-    return gate_report(report, "report.json", nullptr, "", settings).points.at(0).checks.at(0);
-  };
-  const CheckRecord unknown = expect("aten::addm", 0);
-  CHECK(unknown.verdict == GateVerdict::kInconclusive);
-  CHECK_THAT(unknown.reason,
-             Catch::Contains("'aten::addm'") && Catch::Contains("did you mean 'aten::addmm'?"));
-  CHECK(expect("recompte.aten::mm", 0).verdict == GateVerdict::kInconclusive);
-  CHECK(expect("aten::nosuch", 1).verdict == GateVerdict::kFail);
-  // Known to the table, to another point, as a class.
-  CHECK(expect("aten::_flash_attention_forward", 0).verdict == GateVerdict::kPass);
-  CHECK(expect("mine::op", 0).verdict == GateVerdict::kPass);
-  CHECK(expect("recompute.aten::mm", 0).verdict == GateVerdict::kPass);
-  CHECK(expect("collective", 0).verdict == GateVerdict::kPass);
-}
-
 TEST_CASE("points of the reference that the report lacks are listed and leave the gate open") {
   const Report reference = report_of({trained_point("none"), trained_point("full"),
                                       trained_point("attn_only"), sample_oom("save_mm")});
@@ -472,23 +199,6 @@ TEST_CASE("points of the reference that the report lacks are listed and leave th
   CHECK(gate(report_of({trained_point("full")}), report_of({trained_point("full"), other}),
              tier(LossTier::kBitwise))
             .points.size() == 2);
-}
-
-TEST_CASE("slowdown passes or fails only with its whole interval") {
-  using std::chrono::microseconds;
-  PointRecord slow = trained_point("full");
-  const PointRecord base = trained_point("full");
-  slow.time->ratio.reset();
-  slow.time->samples = {{microseconds(12000)}, {microseconds(12010)}, {microseconds(11990)}};
-  GateSettings settings;
-  const auto verdict = [&](double limit) {
-    settings.max_slowdown = limit;
-    return gate(report_of({slow}), report_of({base}), settings).verdict;
-  };
-  // 12 ms over 10, known to a few percent: two blocks say little.
-  CHECK(verdict(1.5) == GateVerdict::kPass);
-  CHECK(verdict(1.2) == GateVerdict::kInconclusive);
-  CHECK(verdict(1.05) == GateVerdict::kFail);
 }
 
 TEST_CASE("a gate record's JSON fits its schema, reads back and is the approved one", "[golden]") {

@@ -1,0 +1,49 @@
+#include "reports/gate/envelope_check.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "reports/gate/check_record.h"
+#include "reports/gate/number_text.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::size_t kEnvelopeRuns = 3;
+// Of equal candidates, simulated; Note [The envelope].
+constexpr double kFalseAlarmsOfThree = 0.005;
+constexpr double kFalseAlarmsOfFour = 0.003;
+
+}  // namespace
+
+CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference) {
+  CheckRecord check = loss_check("loss_envelope", "T1", reference);
+  const std::string why = obstacle(candidate, reference);
+  if (!why.empty()) return decide(check, GateVerdict::kInconclusive, why);
+  if (reference.runs.size() < kEnvelopeRuns) {
+    return decide(check, GateVerdict::kInconclusive,
+                  std::to_string(reference.runs.size()) + " of at least " +
+                      std::to_string(kEnvelopeRuns) +
+                      " runs of the reference; measure it with rematch run --repeat-reference");
+  }
+  const double widest = *check.noise->largest_difference;
+  double nearest = std::numeric_limits<double>::infinity();
+  for (const Steps& run : reference.runs) {
+    nearest = std::min(nearest, largest_difference(candidate.runs.front(), run));
+  }
+  check.measured = nearest;
+  check.limit = kEnvelopeFactor * widest;
+  const double false_alarms =
+      reference.runs.size() == kEnvelopeRuns ? kFalseAlarmsOfThree : kFalseAlarmsOfFour;
+  check.noise->detects = widest == 0 ? "any difference: the reference repeats itself exactly"
+                                     : "a difference of more than " + number_text(3 * widest) +
+                                           " at any step; one below " + number_text(widest) +
+                                           " passes. An equal candidate fails at most " +
+                                           number_text(100 * false_alarms) + " % of the time";
+  const std::string both = "differs by " + number_text(nearest) + " at most from the nearest of " +
+                           std::to_string(reference.runs.size()) + " reference runs; allowed is " +
+                           number_text(*check.limit) + ", twice what two of them differ by";
+  return decide(check, nearest <= *check.limit ? GateVerdict::kPass : GateVerdict::kFail, both);
+}
+
+}  // namespace rematch

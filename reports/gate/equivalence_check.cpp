@@ -1,0 +1,116 @@
+#include "reports/gate/equivalence_check.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reports/gate/check_record.h"
+#include "reports/gate/number_text.h"
+#include "reports/statistics/student_t.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::size_t kEquivalenceRuns = 4;
+constexpr double kEquivalenceTail = 0.05;
+constexpr double kNoiseMargin = 4;  // standard deviations of a run
+constexpr double kFalseAlarmsOfEquivalence = 0.001;
+
+struct WindowedMeans {
+  std::vector<double> means;
+  bool finite = true;
+};
+
+WindowedMeans windowed_means(const LossArm& arm, std::size_t num_steps, std::size_t window) {
+  WindowedMeans result;
+  for (const Steps& run : arm.runs) {
+    double sum = 0;
+    for (std::size_t step = num_steps - window; step < num_steps; ++step) {
+      result.finite = result.finite && run[step].loss.has_value();
+      sum += run[step].loss.value_or(0);
+    }
+    result.means.push_back(sum / static_cast<double>(window));
+  }
+  return result;
+}
+
+// The pooled standard deviation of a run, from both arms' errors of the mean.
+double deviation_of_run(const std::vector<double>& left, const std::vector<double>& right) {
+  const auto squares = [](const std::vector<double>& values) {
+    double mean = 0;
+    for (const double value : values) mean += value / static_cast<double>(values.size());
+    double sum = 0;
+    for (const double value : values) sum += (value - mean) * (value - mean);
+    return sum;
+  };
+  const auto degrees = static_cast<double>(left.size() + right.size() - 2);
+  return std::sqrt((squares(left) + squares(right)) / degrees);
+}
+
+// Every run of an arm has the same mean, so the difference is known exactly and nothing is a matter
+// of chance.
+void judge_without_noise(CheckRecord& check) {
+  const bool is_within = *check.measured <= *check.limit;
+  check.noise->detects =
+      (*check.limit == 0 ? "any difference of the mean losses"
+                         : "a difference of the mean losses above " + number_text(*check.limit)) +
+      std::string(": neither side varies from run to run, so --loss bitwise says more");
+  decide(check, is_within ? GateVerdict::kPass : GateVerdict::kFail,
+         "mean losses differ by " + number_text(*check.measured) + " and do not vary; allowed is " +
+             number_text(*check.limit));
+}
+
+void judge_equivalence(CheckRecord& check, const std::vector<double>& candidate,
+                       const std::vector<double>& reference, std::optional<double> margin) {
+  const MeanDifference difference = welch_difference(candidate, reference);
+  const double deviation = deviation_of_run(candidate, reference);
+  check.limit = std::max(margin.value_or(0), kNoiseMargin * deviation);
+  check.measured = std::abs(difference.difference);
+  if (deviation == 0) return judge_without_noise(check);
+  const double half = difference.error * student_t_quantile(kEquivalenceTail, difference.degrees);
+  check.noise->detects = "a true difference of the margin, " + number_text(*check.limit) +
+                         ", passes one time in twenty; a smaller one may pass. An equal "
+                         "candidate fails at most " +
+                         number_text(100 * kFalseAlarmsOfEquivalence) + " % of the time";
+  const std::string means = "mean losses differ by " + number_text(*check.measured) + " +- " +
+                            number_text(half) + ", margin " + number_text(*check.limit);
+  if (*check.measured + half <= *check.limit) {
+    decide(check, GateVerdict::kPass, means);
+  } else if (*check.measured - half > *check.limit) {
+    decide(check, GateVerdict::kFail, means);
+  } else {
+    decide(check, GateVerdict::kInconclusive, means + "; run more repeats");
+  }
+}
+
+}  // namespace
+
+CheckRecord check_equivalence(const LossArm& candidate, const LossArm& reference,
+                              std::optional<double> margin, std::optional<int> window_steps) {
+  CheckRecord check = loss_check("loss_equivalence", "T2", reference);
+  const std::string why = obstacle(candidate, reference);
+  if (!why.empty()) return decide(check, GateVerdict::kInconclusive, why);
+  if (std::min(candidate.runs.size(), reference.runs.size()) < kEquivalenceRuns) {
+    return decide(check, GateVerdict::kInconclusive,
+                  std::to_string(candidate.runs.size()) + " and " +
+                      std::to_string(reference.runs.size()) + " runs; each arm needs " +
+                      std::to_string(kEquivalenceRuns) +
+                      ": rematch run --reference POLICY --repeat-reference 3");
+  }
+  const std::size_t steps = reference.runs.front().size();
+  const std::size_t half = std::max<std::size_t>(1, steps / 2);
+  const std::size_t window = window_steps ? static_cast<std::size_t>(*window_steps) : half;
+  if (window < 1 || window > steps) {
+    return decide(check, GateVerdict::kInconclusive,
+                  "a window of " + std::to_string(window) +
+                      " steps is out of range; allowed are 1 to " + std::to_string(steps));
+  }
+  const WindowedMeans own = windowed_means(candidate, steps, window);
+  const WindowedMeans other = windowed_means(reference, steps, window);
+  if (!own.finite || !other.finite) {
+    return decide(check, GateVerdict::kFail, "a loss is not finite");
+  }
+  judge_equivalence(check, own.means, other.means, margin);
+  return check;
+}
+
+}  // namespace rematch

@@ -1,0 +1,34 @@
+#include "reports/gate/envelope_check.h"
+
+#include "tests/reports/gate/sample_arms.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+
+using testing::arm_of;
+
+// The reference's runs differ by 0.25 at most, so the envelope is 0.5 to the nearest of them.
+TEST_CASE("T1 allows twice what three runs of the reference differ by") {
+  const LossArm reference = arm_of({{5, 4}, {5, 4.25F}, {5, 4.125F}});
+  CHECK(check_envelope(arm_of({{5, 4.75F}}), reference).verdict == GateVerdict::kPass);
+  const CheckRecord outside = check_envelope(arm_of({{5, 4.8125F}}), reference);
+  CHECK(outside.verdict == GateVerdict::kFail);
+  CHECK(outside.measured == 0.5625);
+  CHECK(outside.limit == 0.5);
+  CHECK(outside.noise->largest_difference == 0.25);
+  CHECK(check_envelope(arm_of({{5, 4}}), arm_of({{5, 4}, {5, 4}})).verdict ==
+        GateVerdict::kInconclusive);
+  CHECK(
+      outside.reason ==
+      "differs by 0.5625 at most from the nearest of 3 reference runs; allowed is 0.5, twice what "
+      "two of them differ by");
+  CHECK_THAT(outside.noise->detects, Catch::EndsWith("fails at most 0.5 % of the time"));
+  CHECK_THAT(
+      check_envelope(arm_of({{5, 4}}), arm_of({{5, 4}, {5, 4.25F}, {5, 4}, {5, 4}})).noise->detects,
+      Catch::EndsWith("fails at most 0.3 % of the time"));
+  // A deterministic reference leaves no room.
+  CHECK(check_envelope(arm_of({{5, 4.0001F}}), arm_of({{5, 4}, {5, 4}, {5, 4}})).verdict ==
+        GateVerdict::kFail);
+}
+
+}  // namespace rematch

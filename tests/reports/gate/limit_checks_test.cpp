@@ -1,0 +1,98 @@
+#include "reports/gate/limit_checks.h"
+
+#include "tests/reports/gate/sample_arms.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+
+using testing::gate;
+using testing::report_of;
+using testing::trained_point;
+
+// sample_point: peak 100 MiB; 64 matmuls forward and 128 backward in each of 10 steps.
+TEST_CASE("limits on peak, ops and time need no loss") {
+  const Report report = report_of({trained_point("none")});
+  struct Case {
+    const char* name;
+    GateSettings settings;
+    GateVerdict verdict;
+  };
+  const auto expecting = [](const char* name, std::int64_t executed) {
+    GateSettings settings;
+    settings.expectations = {{name, executed}};
+    return settings;
+  };
+  const auto peak = [](std::int64_t mebibytes) {
+    GateSettings settings;
+    settings.max_peak = Bytes{mebibytes << 20};
+    return settings;
+  };
+  const auto slowdown = [](double limit) {
+    GateSettings settings;
+    settings.max_slowdown = limit;
+    return settings;
+  };
+  const std::vector<Case> rows = {
+      {"peak equal", peak(100), GateVerdict::kPass},
+      {"peak over", peak(99), GateVerdict::kFail},
+      {"class over all phases", expecting("matmul", 1920), GateVerdict::kPass},
+      {"class in a phase", expecting("backward.matmul", 1280), GateVerdict::kPass},
+      {"op", expecting("aten::mm", 1280), GateVerdict::kPass},
+      {"nothing recomputed", expecting("recompute.matmul", 0), GateVerdict::kPass},
+      {"wrong count", expecting("attention_forward", 600), GateVerdict::kFail},
+      {"same time", slowdown(1.01), GateVerdict::kPass},
+  };
+  for (const Case& row : rows) {
+    CAPTURE(row.name);
+    CHECK(gate(report, report, row.settings).verdict == row.verdict);
+  }
+  PointRecord bare = trained_point("none");
+  bare.counts.reset();
+  bare.memory.reset();
+  bare.time.reset();
+  for (const Case& row : rows) {
+    CAPTURE(row.name);
+    CHECK(gate(report_of({bare}), report, row.settings).verdict == GateVerdict::kInconclusive);
+  }
+}
+
+TEST_CASE("an op that nothing knows is not proven absent by running 0 times") {
+  PointRecord own = trained_point("none");
+  own.counts->by_op[0]["mine::op"] = 3;
+  const auto expect = [&](const std::string& name, std::int64_t executed) {
+    GateSettings settings;
+    settings.expectations = {{name, executed}};
+    const Report report = report_of({trained_point("full"), own});
+    return gate_report(report, "report.json", nullptr, "", settings).points.at(0).checks.at(0);
+  };
+  const CheckRecord unknown = expect("aten::addm", 0);
+  CHECK(unknown.verdict == GateVerdict::kInconclusive);
+  CHECK_THAT(unknown.reason,
+             Catch::Contains("'aten::addm'") && Catch::Contains("did you mean 'aten::addmm'?"));
+  CHECK(expect("recompte.aten::mm", 0).verdict == GateVerdict::kInconclusive);
+  CHECK(expect("aten::nosuch", 1).verdict == GateVerdict::kFail);
+  // Known to the table, to another point, as a class.
+  CHECK(expect("aten::_flash_attention_forward", 0).verdict == GateVerdict::kPass);
+  CHECK(expect("mine::op", 0).verdict == GateVerdict::kPass);
+  CHECK(expect("recompute.aten::mm", 0).verdict == GateVerdict::kPass);
+  CHECK(expect("collective", 0).verdict == GateVerdict::kPass);
+}
+
+TEST_CASE("slowdown passes or fails only with its whole interval") {
+  using std::chrono::microseconds;
+  PointRecord slow = trained_point("full");
+  const PointRecord base = trained_point("full");
+  slow.time->ratio.reset();
+  slow.time->samples = {{microseconds(12000)}, {microseconds(12010)}, {microseconds(11990)}};
+  GateSettings settings;
+  const auto verdict = [&](double limit) {
+    settings.max_slowdown = limit;
+    return gate(report_of({slow}), report_of({base}), settings).verdict;
+  };
+  // 12 ms over 10, known to a few percent: two blocks say little.
+  CHECK(verdict(1.5) == GateVerdict::kPass);
+  CHECK(verdict(1.2) == GateVerdict::kInconclusive);
+  CHECK(verdict(1.05) == GateVerdict::kFail);
+}
+
+}  // namespace rematch

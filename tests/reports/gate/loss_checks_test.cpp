@@ -1,0 +1,47 @@
+#include "reports/gate/loss_checks.h"
+
+#include <cmath>
+
+#include "policies/trace/json.h"
+#include "reports/gate/bitwise_check.h"
+#include "reports/gate/envelope_check.h"
+#include "reports/gate/equivalence_check.h"
+#include "tests/reports/gate/sample_arms.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+
+using testing::arm_of;
+
+TEST_CASE("a plain threshold works alone, says so, and knows its noise if there is some") {
+  const CheckRecord alone = check_difference(arm_of({{5, 4.5F}}), arm_of({{5, 4}}), 0.5);
+  CHECK(alone.verdict == GateVerdict::kPass);
+  CHECK_THAT(alone.reason, Catch::Contains("noise: not measured"));
+  CHECK_FALSE(alone.noise->largest_difference);
+  CHECK(check_difference(arm_of({{5, 4.625F}}), arm_of({{5, 4}}), 0.5).verdict ==
+        GateVerdict::kFail);
+  // Noise of 1 hides differences of 0.5, but not of 3.
+  const LossArm noisy = arm_of({{5, 4}, {5, 5}});
+  CHECK(check_difference(arm_of({{5, 4}}), noisy, 0.5).verdict == GateVerdict::kInconclusive);
+  CHECK(check_difference(arm_of({{5, 7}}), noisy, 0.5).verdict == GateVerdict::kFail);
+  CHECK(check_difference(arm_of({{5, 4}}), noisy, 1.5).verdict == GateVerdict::kPass);
+}
+
+TEST_CASE("a reference whose loss is not finite decides nothing, and its record says so") {
+  const LossArm broken = arm_of({{5, std::nanf("")}, {5, 4}, {5, 4}, {5, 4}});
+  const LossArm fine = arm_of({{5, 4}, {5, 4}, {5, 4}, {5, 4}});
+  for (const CheckRecord& check :
+       {check_bitwise(broken, broken), check_envelope(fine, broken),
+        check_equivalence(fine, broken, {}, {}), check_difference(fine, broken, 1)}) {
+    CAPTURE(check.check);
+    CHECK(check.verdict == GateVerdict::kInconclusive);
+  }
+  GateRecord record;
+  record.points.resize(1);
+  record.points[0].checks = {check_difference(fine, broken, 1)};
+  const Json json = gate_to_json(record);
+  CHECK(json["points"][0]["checks"][0]["noise"]["largest_difference"].is_null());
+  CHECK(gate_to_json(gate_from_json(json)) == json);
+}
+
+}  // namespace rematch
