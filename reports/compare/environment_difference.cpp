@@ -42,11 +42,11 @@ bool same(const std::string& name, const Json& base, const Json& candidate) {
 
 }  // namespace
 
-std::vector<EnvironmentDifference> environment_differences(const Provenance& base,
-                                                           const Provenance& candidate) {
+std::vector<NamedDifference> environment_differences(const Provenance& base,
+                                                     const Provenance& candidate) {
   const Json left = environment_to_json(base.environment);
   const Json right = environment_to_json(candidate.environment);
-  std::vector<EnvironmentDifference> differences;
+  std::vector<NamedDifference> differences;
   for (const auto& [name, value] : left.items()) {
     if (is_of_the_moment(name) || same(name, value, right.at(name))) continue;
     differences.push_back({name, shown(value), shown(right.at(name))});
@@ -74,9 +74,9 @@ SourceRecord describe_source(const Provenance& provenance, const std::string& fi
   return source;
 }
 
-std::string describe(const std::vector<EnvironmentDifference>& differences) {
+std::string describe(const std::vector<NamedDifference>& differences) {
   std::string text;
-  for (const EnvironmentDifference& difference : differences) {
+  for (const NamedDifference& difference : differences) {
     text += (text.empty() ? "" : ", ") + difference.name + " " + difference.base + " and " +
             difference.candidate;
   }

@@ -32,9 +32,9 @@ std::string dimension_of(const PointIdentity& identity, const std::string& name)
 
 }  // namespace
 
-std::vector<IdentityDifference> identity_differences(const PointIdentity& base,
-                                                     const PointIdentity& candidate) {
-  std::vector<IdentityDifference> differences;
+std::vector<NamedDifference> identity_differences(const PointIdentity& base,
+                                                  const PointIdentity& candidate) {
+  std::vector<NamedDifference> differences;
   const auto compare = [&differences](const std::string& name, const std::string& own,
                                       const std::string& other) {
     if (own != other) differences.push_back({name, own, other});

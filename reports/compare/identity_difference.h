@@ -13,8 +13,8 @@
 namespace rematch {
 
 // In the order of the identity; the plan is left out, since another plan is no reason not to pair.
-std::vector<IdentityDifference> identity_differences(const PointIdentity& base,
-                                                     const PointIdentity& candidate);
+std::vector<NamedDifference> identity_differences(const PointIdentity& base,
+                                                  const PointIdentity& candidate);
 
 // The points of one report.
 class SimilarPoints {

@@ -27,12 +27,12 @@ struct SourceRecord {
   std::string reproduce;
 };
 
-// A part of the environment that is not the same on both sides; "unknown" where one does not say.
-struct EnvironmentDifference {
-  std::string name;  // "libtorch_version"
+// A part of the environment or of a point's identity that is not the same on both sides.
+struct NamedDifference {
+  std::string name;  // "libtorch_version", "seed"
   std::string base;
   std::string candidate;
-  bool operator==(const EnvironmentDifference&) const = default;
+  bool operator==(const NamedDifference&) const = default;
 };
 
 enum class Metric : std::uint8_t {
@@ -110,14 +110,6 @@ struct ComparedRow {
   std::vector<ExplanationRecord> explanations;
 };
 
-// One part of a point's identity on both sides.
-struct IdentityDifference {
-  std::string name;  // "seed"
-  std::string base;
-  std::string candidate;
-  bool operator==(const IdentityDifference&) const = default;
-};
-
 // A point that only one report has, or that did not finish in one or both.
 struct UncomparedPoint {
   std::string key;
@@ -129,7 +121,7 @@ struct UncomparedPoint {
   std::string reason;  // of the failure; the candidate's first
   // Of a point without a partner: from the point of the other report that is most like it; empty:
   // that report has no such policy on this model.
-  std::vector<IdentityDifference> identity_differences;
+  std::vector<NamedDifference> identity_differences;
 };
 
 // How large a difference must be to count: both floors passed.
@@ -142,7 +134,7 @@ struct FloorRecord {
 struct CompareRecord {
   SourceRecord base;
   SourceRecord candidate;
-  std::vector<EnvironmentDifference> environment_differences;
+  std::vector<NamedDifference> environment_differences;  // "unknown" where a side does not say
   double false_alarm_ratio = 0;  // chance of any false claim on time, over all rows together
   std::vector<FloorRecord> floors;
   std::vector<ComparedRow> rows;

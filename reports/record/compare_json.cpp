@@ -13,18 +13,6 @@ namespace {
 constexpr int kMajor = 1;
 constexpr const char* kCompareSchema = "rematch.compare/1.0";
 
-template <class T>
-Json list_to_json(const std::vector<T>& values, Json (*write)(const T&)) {
-  Json json = Json::array();
-  for (const T& value : values) json.push_back(write(value));
-  return json;
-}
-
-template <class T>
-void read_list(const JsonField& field, std::vector<T>& values, T (*read)(const JsonField&)) {
-  for (const JsonField& element : field.elements()) values.push_back(read(element));
-}
-
 Metric read_metric(const JsonField& field) {
   const std::optional<Metric> metric = metric_from_string(field.string());
   if (!metric) field.fail("'" + field.string() + "' is no metric that this build knows");
@@ -130,19 +118,6 @@ std::optional<PointStatus> status_or_null(const JsonField& field) {
   return status_from_json(field);
 }
 
-Json identity_difference_to_json(const IdentityDifference& difference) {
-  return {
-      {"name", difference.name}, {"base", difference.base}, {"candidate", difference.candidate}};
-}
-
-IdentityDifference identity_difference_from_json(const JsonField& field) {
-  IdentityDifference difference;
-  read_member(field, "name", difference.name);
-  read_member(field, "base", difference.base);
-  read_member(field, "candidate", difference.candidate);
-  return difference;
-}
-
 Json uncompared_to_json(const UncomparedPoint& point) {
   return {{"key", point.key},
           {"model", point.model},
@@ -151,8 +126,7 @@ Json uncompared_to_json(const UncomparedPoint& point) {
           {"base_status", status_to_json(point.base_status)},
           {"candidate_status", status_to_json(point.candidate_status)},
           {"reason", text_or_null(point.reason)},
-          {"identity_differences",
-           list_to_json(point.identity_differences, identity_difference_to_json)}};
+          {"identity_differences", list_to_json(point.identity_differences, difference_to_json)}};
 }
 
 UncomparedPoint uncompared_from_json(const JsonField& field) {
@@ -165,7 +139,7 @@ UncomparedPoint uncompared_from_json(const JsonField& field) {
   point.candidate_status = status_or_null(field.at("candidate_status"));
   read_text(field, "reason", point.reason);
   if (const auto differences = field.find("identity_differences")) {
-    read_list(*differences, point.identity_differences, identity_difference_from_json);
+    read_list(*differences, point.identity_differences, difference_from_json);
   }
   return point;
 }
@@ -222,21 +196,21 @@ void require_metrics_of_floors(const JsonField& rows, const CompareRecord& recor
 }  // namespace
 
 Json compare_to_json(const CompareRecord& record) {
-  return {{"schema", kCompareSchema},
-          {"base", source_to_json(record.base)},
-          {"candidate", source_to_json(record.candidate)},
-          {"environment_differences",
-           list_to_json(record.environment_differences, environment_difference_to_json)},
-          {"false_alarm_ratio", to_value(record.false_alarm_ratio)},
-          {"floors", list_to_json(record.floors, floor_to_json)},
-          {"verdict", record.verdict},
-          {"fail_on", record.fail_on},
-          {"failed_on", record.failed_on},
-          {"summary", summary_to_json(record)},
-          {"rows", list_to_json(record.rows, row_to_json)},
-          {"missing", list_to_json(record.missing, uncompared_to_json)},
-          {"extra", list_to_json(record.extra, uncompared_to_json)},
-          {"failed", list_to_json(record.failed, uncompared_to_json)}};
+  return {
+      {"schema", kCompareSchema},
+      {"base", source_to_json(record.base)},
+      {"candidate", source_to_json(record.candidate)},
+      {"environment_differences", list_to_json(record.environment_differences, difference_to_json)},
+      {"false_alarm_ratio", to_value(record.false_alarm_ratio)},
+      {"floors", list_to_json(record.floors, floor_to_json)},
+      {"verdict", record.verdict},
+      {"fail_on", record.fail_on},
+      {"failed_on", record.failed_on},
+      {"summary", summary_to_json(record)},
+      {"rows", list_to_json(record.rows, row_to_json)},
+      {"missing", list_to_json(record.missing, uncompared_to_json)},
+      {"extra", list_to_json(record.extra, uncompared_to_json)},
+      {"failed", list_to_json(record.failed, uncompared_to_json)}};
 }
 
 CompareRecord compare_from_json(const Json& json) {
@@ -246,7 +220,7 @@ CompareRecord compare_from_json(const Json& json) {
   record.base = source_from_json(field.at("base"));
   record.candidate = source_from_json(field.at("candidate"));
   read_list(field.at("environment_differences"), record.environment_differences,
-            environment_difference_from_json);
+            difference_from_json);
   read_member(field, "false_alarm_ratio", record.false_alarm_ratio);
   read_list(field.at("floors"), record.floors, floor_from_json);
   read_member(field, "verdict", record.verdict);

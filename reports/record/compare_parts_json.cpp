@@ -36,13 +36,13 @@ SourceRecord source_from_json(const JsonField& field) {
   return source;
 }
 
-Json environment_difference_to_json(const EnvironmentDifference& difference) {
+Json difference_to_json(const NamedDifference& difference) {
   return {
       {"name", difference.name}, {"base", difference.base}, {"candidate", difference.candidate}};
 }
 
-EnvironmentDifference environment_difference_from_json(const JsonField& field) {
-  EnvironmentDifference difference;
+NamedDifference difference_from_json(const JsonField& field) {
+  NamedDifference difference;
   read_member(field, "name", difference.name);
   read_member(field, "base", difference.base);
   read_member(field, "candidate", difference.candidate);

@@ -1,4 +1,5 @@
-// JSON of what compare and gate records share: the two sides, and how their environments differ.
+// JSON of what compare and gate records share: the two sides, and what differs
+// between them.
 #pragma once
 
 #include <optional>
@@ -13,7 +14,7 @@ Json number_to_json(std::optional<double> number);
 Json source_to_json(const SourceRecord& source);
 SourceRecord source_from_json(const JsonField& field);
 
-Json environment_difference_to_json(const EnvironmentDifference& difference);
-EnvironmentDifference environment_difference_from_json(const JsonField& field);
+Json difference_to_json(const NamedDifference& difference);
+NamedDifference difference_from_json(const JsonField& field);
 
 }  // namespace rematch

@@ -54,6 +54,12 @@ void read_value(const JsonField& field, std::map<std::string, T>& values) {
   }
 }
 
+// Elements of a list, one by one.
+template <class T>
+void read_list(const JsonField& field, std::vector<T>& values, T (*read)(const JsonField&)) {
+  for (const JsonField& element : field.elements()) values.push_back(read(element));
+}
+
 template <class T>
 void read_value(const JsonField& field, std::optional<T>& value) {
   value.reset();
@@ -104,6 +110,13 @@ Json to_value(const std::map<std::string, T>& values) {
 template <class T>
 Json to_value(const std::optional<T>& value) {
   return value ? to_value(*value) : Json(nullptr);
+}
+
+template <class T>
+Json list_to_json(const std::vector<T>& values, Json (*write)(const T&)) {
+  Json json = Json::array();
+  for (const T& value : values) json.push_back(write(value));
+  return json;
 }
 
 Json text_or_null(const std::string& text);

@@ -50,7 +50,7 @@ struct GatedPoint {
 struct GateRecord {
   SourceRecord report;
   std::optional<SourceRecord> reference;
-  std::vector<EnvironmentDifference> environment_differences;
+  std::vector<NamedDifference> environment_differences;
   GateVerdict verdict = GateVerdict::kPass;
   std::vector<GatedPoint> points;
 };

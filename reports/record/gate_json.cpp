@@ -71,17 +71,15 @@ CheckRecord check_from_json(const JsonField& field) {
 }
 
 Json gated_to_json(const GatedPoint& point) {
-  Json json = {{"key", point.key},
-               {"model", point.model},
-               {"policy", point.policy},
-               {"schedule", to_string(point.schedule)},
-               {"device", point.device},
-               {"reference_policy", text_or_null(point.reference_policy)},
-               {"reference_key", text_or_null(point.reference_key)},
-               {"verdict", to_string(point.verdict)},
-               {"checks", Json::array()}};
-  for (const CheckRecord& check : point.checks) json["checks"].push_back(check_to_json(check));
-  return json;
+  return {{"key", point.key},
+          {"model", point.model},
+          {"policy", point.policy},
+          {"schedule", to_string(point.schedule)},
+          {"device", point.device},
+          {"reference_policy", text_or_null(point.reference_policy)},
+          {"reference_key", text_or_null(point.reference_key)},
+          {"verdict", to_string(point.verdict)},
+          {"checks", list_to_json(point.checks, check_to_json)}};
 }
 
 GatedPoint gated_from_json(const JsonField& field) {
@@ -94,9 +92,7 @@ GatedPoint gated_from_json(const JsonField& field) {
   read_text(field, "reference_policy", point.reference_policy);
   read_text(field, "reference_key", point.reference_key);
   point.verdict = verdict_from_json(field.at("verdict"));
-  for (const JsonField& check : field.at("checks").elements()) {
-    point.checks.push_back(check_from_json(check));
-  }
+  read_list(field.at("checks"), point.checks, check_from_json);
   return point;
 }
 
@@ -109,17 +105,13 @@ std::string_view to_string(GateVerdict verdict) {
 }
 
 Json gate_to_json(const GateRecord& record) {
-  Json json = {{"schema", kGateSchema},
-               {"report", source_to_json(record.report)},
-               {"reference", record.reference ? source_to_json(*record.reference) : Json(nullptr)},
-               {"environment_differences", Json::array()},
-               {"verdict", to_string(record.verdict)},
-               {"points", Json::array()}};
-  for (const EnvironmentDifference& difference : record.environment_differences) {
-    json["environment_differences"].push_back(environment_difference_to_json(difference));
-  }
-  for (const GatedPoint& point : record.points) json["points"].push_back(gated_to_json(point));
-  return json;
+  return {
+      {"schema", kGateSchema},
+      {"report", source_to_json(record.report)},
+      {"reference", record.reference ? source_to_json(*record.reference) : Json(nullptr)},
+      {"environment_differences", list_to_json(record.environment_differences, difference_to_json)},
+      {"verdict", to_string(record.verdict)},
+      {"points", list_to_json(record.points, gated_to_json)}};
 }
 
 GateRecord gate_from_json(const Json& json) {
@@ -130,13 +122,10 @@ GateRecord gate_from_json(const Json& json) {
   if (const auto reference = non_null_member(field, "reference")) {
     record.reference = source_from_json(*reference);
   }
-  for (const JsonField& difference : field.at("environment_differences").elements()) {
-    record.environment_differences.push_back(environment_difference_from_json(difference));
-  }
+  read_list(field.at("environment_differences"), record.environment_differences,
+            difference_from_json);
   record.verdict = verdict_from_json(field.at("verdict"));
-  for (const JsonField& point : field.at("points").elements()) {
-    record.points.push_back(gated_from_json(point));
-  }
+  read_list(field.at("points"), record.points, gated_from_json);
   return record;
 }
 

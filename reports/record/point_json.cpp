@@ -58,8 +58,7 @@ void write_measures(Json& json, const PointRecord& point) {
   json["time"] = point.time ? time_to_json(*point.time) : Json(nullptr);
   json["kernels"] = point.kernels ? kernels_to_json(*point.kernels) : Json(nullptr);
   json["kernels_reason"] = text_or_null(point.kernels_reason);
-  json["steps"] = Json::array();
-  for (const StepRecord& step : point.steps) json["steps"].push_back(step_to_json(step));
+  json["steps"] = list_to_json(point.steps, step_to_json);
   json["parity"] = point.parity ? parity_to_json(*point.parity) : Json(nullptr);
   json["effect"] = point.effect ? effect_to_json(*point.effect) : Json(nullptr);
   json["executed_step_flops"] = to_value(point.step_flops);
@@ -90,9 +89,7 @@ void read_measures(const JsonField& field, PointRecord& point) {
     point.memory = memory_from_json(*memory);
   if (const auto time = non_null_member(field, "time")) point.time = time_from_json(*time);
   read_kernels(field, point);
-  for (const JsonField& step : field.at("steps").elements()) {
-    point.steps.push_back(step_from_json(step));
-  }
+  read_list(field.at("steps"), point.steps, step_from_json);
   if (const auto parity = non_null_member(field, "parity"))
     point.parity = parity_from_json(*parity);
   if (const auto effect = non_null_member(field, "effect"))

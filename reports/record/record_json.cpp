@@ -45,9 +45,7 @@ RepeatRecord repeat_from_json(const JsonField& field) {
   read_member(field, "policy", repeat.policy);
   repeat.status = status_from_json(field.at("status"));
   read_text(field, "reason", repeat.reason);
-  for (const JsonField& step : field.at("steps").elements()) {
-    repeat.steps.push_back(step_from_json(step));
-  }
+  read_list(field.at("steps"), repeat.steps, step_from_json);
   return repeat;
 }
 
@@ -120,9 +118,7 @@ Report with_frame(const Json& json, std::vector<PointRecord> points) {
   report.provenance = read_provenance(field);
   report.points = std::move(points);
   if (const auto repeats = field.find("reference_repeats")) {
-    for (const JsonField& repeat : repeats->elements()) {
-      report.repeats.push_back(repeat_from_json(repeat));
-    }
+    read_list(*repeats, report.repeats, repeat_from_json);
   }
   if (const auto planned = field.find("planned")) report.planned = planned_from_json(*planned);
   if (const auto sources = field.find("sources")) {
@@ -136,13 +132,11 @@ Report with_frame(const Json& json, std::vector<PointRecord> points) {
 }  // namespace
 
 Json repeat_to_json(const RepeatRecord& repeat) {
-  Json json = {{"key", repeat.key},
-               {"policy", repeat.policy},
-               {"status", to_string(repeat.status)},
-               {"reason", text_or_null(repeat.reason)},
-               {"steps", Json::array()}};
-  for (const StepRecord& step : repeat.steps) json["steps"].push_back(step_to_json(step));
-  return json;
+  return {{"key", repeat.key},
+          {"policy", repeat.policy},
+          {"status", to_string(repeat.status)},
+          {"reason", text_or_null(repeat.reason)},
+          {"steps", list_to_json(repeat.steps, step_to_json)}};
 }
 
 Json report_to_json(const Report& report) {
@@ -151,12 +145,10 @@ Json report_to_json(const Report& report) {
   if (!report.planned.empty()) json["planned"] = planned_to_json(report.planned);
   if (!report.sources.empty()) json["sources"] = sources_to_json(report.sources);
   add_members(json, report.unknown);
-  if (!report.repeats.empty()) json["reference_repeats"] = Json::array();
-  for (const RepeatRecord& repeat : report.repeats) {
-    json["reference_repeats"].push_back(repeat_to_json(repeat));
+  if (!report.repeats.empty()) {
+    json["reference_repeats"] = list_to_json(report.repeats, repeat_to_json);
   }
-  json["points"] = Json::array();
-  for (const PointRecord& point : report.points) json["points"].push_back(point_to_json(point));
+  json["points"] = list_to_json(report.points, point_to_json);
   return json;
 }
 

@@ -178,7 +178,7 @@ std::vector<std::string> footer(const CompareRecord& record, std::size_t left_ou
 
 std::string identity_words(const UncomparedPoint& point) {
   std::string words;
-  for (const IdentityDifference& difference : point.identity_differences) {
+  for (const NamedDifference& difference : point.identity_differences) {
     words += (words.empty() ? "" : "; ") + difference.name + " " + difference.base +
              " in the base, " + difference.candidate + " in the candidate";
   }

@@ -119,7 +119,7 @@ std::string uncompared(const std::string& title, const std::vector<UncomparedPoi
 
 std::string environments(const CompareRecord& record) {
   std::string items;
-  for (const EnvironmentDifference& difference : record.environment_differences) {
+  for (const NamedDifference& difference : record.environment_differences) {
     items += item(difference.name + ": " + difference.base + " and " + difference.candidate);
   }
   return list_of("Measured in different environments", items);

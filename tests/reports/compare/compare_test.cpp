@@ -461,13 +461,13 @@ TEST_CASE("a different environment is named") {
   const CompareRecord record = compare(base_report(), other);
   REQUIRE(record.environment_differences.size() == 1);
   CHECK(record.environment_differences[0] ==
-        EnvironmentDifference{"libtorch_version", "unknown", "2.12.0"});
+        NamedDifference{"libtorch_version", "unknown", "2.12.0"});
   CHECK_THAT(record.verdict, Catch::Contains("libtorch_version unknown and 2.12.0"));
 }
 
 TEST_CASE(
     "a variable that changes bits or bytes, or a clock that one side does not know, differs") {
-  using Differences = std::vector<EnvironmentDifference>;
+  using Differences = std::vector<NamedDifference>;
   const auto differences = [](const std::function<void(Environment&)>& change) {
     Provenance other = sample_provenance();
     change(other.environment);
@@ -555,12 +555,12 @@ TEST_CASE("a point without a partner says in what it differs from the most simil
   const CompareRecord record = compare(report_of({zero, one}), report_of({wide}));
   REQUIRE(record.missing.size() == 2);
   REQUIRE(record.extra.size() == 1);
-  const IdentityDifference in_width{name, std::to_string(width), std::to_string(width + 1)};
-  const IdentityDifference in_seed{"seed", "0", "1"};
-  CHECK((record.extra[0].identity_differences == std::vector<IdentityDifference>{in_width}));
-  CHECK((record.missing[0].identity_differences ==
-         std::vector<IdentityDifference>{in_width, in_seed}));
-  CHECK((record.missing[1].identity_differences == std::vector<IdentityDifference>{in_width}));
+  const NamedDifference in_width{name, std::to_string(width), std::to_string(width + 1)};
+  const NamedDifference in_seed{"seed", "0", "1"};
+  CHECK((record.extra[0].identity_differences == std::vector<NamedDifference>{in_width}));
+  CHECK(
+      (record.missing[0].identity_differences == std::vector<NamedDifference>{in_width, in_seed}));
+  CHECK((record.missing[1].identity_differences == std::vector<NamedDifference>{in_width}));
   CHECK_THAT(render_compare(record, TableFormat::kMarkdown),
              Catch::Contains("in the base, 1 in the candidate"));
   const Json json = compare_to_json(record);
