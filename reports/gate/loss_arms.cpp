@@ -26,6 +26,24 @@ std::optional<double> largest_difference(const std::vector<Steps>& runs) {
   return largest;
 }
 
+FurthestRun furthest_run(const LossArm& arm, const std::vector<Steps>& references) {
+  FurthestRun furthest;
+  for (std::size_t run = 0; run < arm.runs.size(); ++run) {
+    double nearest = std::numeric_limits<double>::infinity();
+    for (const Steps& reference : references) {
+      nearest = std::min(nearest, largest_difference(arm.runs[run], reference));
+    }
+    if (nearest > furthest.difference) furthest = {run, nearest};
+  }
+  return furthest;
+}
+
+std::string among_runs(std::size_t run, const LossArm& arm) {
+  if (arm.runs.size() < 2) return "";
+  return (run == 0 ? " (in the point's own run" : " (in repeat " + std::to_string(run)) +
+         ", the furthest of " + std::to_string(arm.runs.size()) + " runs)";
+}
+
 std::string obstacle(const LossArm& candidate, const LossArm& reference) {
   if (reference.runs.empty() || reference.runs.front().empty()) {
     return "the reference has no recorded steps";

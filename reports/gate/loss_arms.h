@@ -29,6 +29,17 @@ double largest_difference(const Steps& left, const Steps& right);
 // The same between any two runs; absent: one run.
 std::optional<double> largest_difference(const std::vector<Steps>& runs);
 
+// The run of an arm that is furthest from whichever of `references`, one at least, is nearest to
+// it.
+struct FurthestRun {
+  std::size_t run = 0;
+  double difference = 0;
+};
+FurthestRun furthest_run(const LossArm& arm, const std::vector<Steps>& references);
+
+// " (in repeat 2, the furthest of 4 runs)"; empty where there is one run.
+std::string among_runs(std::size_t run, const LossArm& arm);
+
 // Why there is nothing to compare over all steps; empty: there is.
 std::string obstacle(const LossArm& candidate, const LossArm& reference);
 

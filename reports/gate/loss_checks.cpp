@@ -25,9 +25,11 @@ CheckRecord check_difference(const LossArm& candidate, const LossArm& reference,
   check.limit = limit;
   const std::string why = obstacle(candidate, reference);
   if (!why.empty()) return decide(check, GateVerdict::kInconclusive, why);
-  check.measured = largest_difference(candidate.runs.front(), reference.runs.front());
-  const std::string both =
-      "differs by " + number_text(*check.measured) + " at most; allowed are " + number_text(limit);
+  const FurthestRun furthest = furthest_run(candidate, {reference.runs.front()});
+  check.measured = furthest.difference;
+  const std::string both = "differs by " + number_text(*check.measured) + " at most" +
+                           among_runs(furthest.run, candidate) + "; allowed are " +
+                           number_text(limit);
   const bool within = *check.measured <= limit;
   const std::optional<double> noise = check.noise->largest_difference;
   if (!noise) {
@@ -37,7 +39,7 @@ CheckRecord check_difference(const LossArm& candidate, const LossArm& reference,
   check.noise->detects = *noise <= limit
                              ? "a difference of more than " + number_text(limit + *noise)
                              : "nothing: the reference itself differs by " + number_text(*noise);
-  if (*noise <= limit || *check.measured > kEnvelopeFactor * *noise) {
+  if (*noise <= limit || *check.measured > envelope_factor(candidate.runs.size()) * *noise) {
     return decide(check, within ? GateVerdict::kPass : GateVerdict::kFail, both);
   }
   return decide(check, GateVerdict::kInconclusive,

@@ -9,7 +9,8 @@
 
 namespace rematch {
 
-// A plain threshold on the largest difference at any step.
+// A plain threshold on the largest difference at any step, of any run of the candidate from the
+// reference's own.
 CheckRecord check_difference(const LossArm& candidate, const LossArm& reference, double limit);
 
 // What fails in every tier, in whichever run of the candidate: a loss that is not finite, gradients

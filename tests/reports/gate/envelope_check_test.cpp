@@ -31,4 +31,26 @@ TEST_CASE("T1 allows twice what three runs of the reference differ by") {
         GateVerdict::kFail);
 }
 
+// The envelope is 0.25 times 2.4 for four runs: 0.6. The runs are 0, 0.5, 0.625 and 0 from the
+// nearest.
+TEST_CASE("T1 holds every run of the candidate against the reference and names the furthest") {
+  const LossArm reference = arm_of({{5, 4}, {5, 4.25F}, {5, 4.125F}});
+  const CheckRecord outside =
+      check_envelope(arm_of({{5, 4}, {5, 4.75F}, {5, 4.875F}, {5, 4.25F}}), reference);
+  CHECK(outside.verdict == GateVerdict::kFail);
+  CHECK(outside.measured == 0.625);
+  CHECK(outside.limit == Approx(0.6));
+  CHECK(outside.reason ==
+        "differs by 0.625 at most (in repeat 2, the furthest of 4 runs) from the nearest of 3 "
+        "reference runs; allowed is 0.6, 2.4 times what two of them differ by");
+  const CheckRecord within =
+      check_envelope(arm_of({{5, 4.75F}, {5, 4}, {5, 4}, {5, 4.25F}}), reference);
+  CHECK(within.verdict == GateVerdict::kPass);
+  CHECK_THAT(within.reason, Catch::Contains("(in the point's own run, the furthest of 4 runs)"));
+  // However many runs: a deterministic reference leaves no room.
+  const LossArm exact = arm_of({{5, 4}, {5, 4}, {5, 4}});
+  CHECK(check_envelope(arm_of({{5, 4}, {5, 4}, {5, 4.0001F}}), exact).verdict ==
+        GateVerdict::kFail);
+}
+
 }  // namespace rematch

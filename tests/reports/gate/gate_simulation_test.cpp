@@ -112,8 +112,8 @@ Verdicts simulate(const Check& check, const Noise& noise, int candidate_runs, in
 }
 
 Verdicts simulate_envelope(const Noise& noise, int reference_runs, double shift,
-                           int num_gates = kGates) {
-  return simulate(check_envelope, noise, 1, reference_runs, shift, num_gates);
+                           int num_gates = kGates, int candidate_runs = 1) {
+  return simulate(check_envelope, noise, candidate_runs, reference_runs, shift, num_gates);
 }
 
 // The last step alone counts, so a run's spread is one standard deviation of the noise: 1e-3.
@@ -140,6 +140,16 @@ TEST_CASE("T1 fails an equal candidate in at most 0.5 % with three reference run
   CHECK(at_most(simulate_envelope(random_walk, 4, 0).failed) <= 0.005);
 }
 
+// The furthest of several runs counts, and the factor grows with them.
+TEST_CASE("T1 fails an equal candidate no more often where all of its runs are held to it") {
+  for (const int runs : {4, 8}) {
+    CAPTURE(runs);
+    CHECK(at_most(simulate_envelope(growing, 3, 0, kGates, runs).failed) <= 0.005);
+    CHECK(at_most(simulate_envelope(growing, 4, 0, kGates, runs).failed) <= 0.003);
+    CHECK(at_most(simulate_envelope(random_walk, 4, 0, kGates, runs).failed) <= 0.005);
+  }
+}
+
 // Where the promise ends: what makes all steps one draw, and single outliers.
 TEST_CASE("T1 fails more equal candidates where a run's noise is one number or an outlier") {
   CHECK(simulate_envelope(one_number, 4, 0).failed > 0.01);
@@ -152,6 +162,8 @@ TEST_CASE("T1 sees a lasting difference of twelve standard deviations of a step"
   CHECK(simulate_envelope(independent, 4, 4, 2000).failed < 0.01);
   CHECK(simulate_envelope(independent, 4, 12, 2000).failed > 0.99);
   CHECK(simulate_envelope(growing, 4, 12, 2000).failed > 0.99);
+  CHECK(simulate_envelope(independent, 4, 12, 2000, 4).failed > 0.99);
+  CHECK(simulate_envelope(growing, 4, 12, 2000, 4).failed > 0.99);
 }
 
 // Four standard deviations that are known would refuse one in a thousand; four that eight runs have
@@ -172,21 +184,29 @@ TEST_CASE("T2 passes a true difference of the margin one time in twenty, and fai
   CHECK(twice.failed > 0.99);
 }
 
-TEST_CASE("prints the table of false alarms and power", "[.table]") {
-  constexpr int kMany = 40'000;  // a minute
-  const auto percent = [](double rate) { return 100 * rate; };
-  std::printf("%-28s %9s %9s %9s %11s %11s\n", "T1, 100 steps: FAIL of", "equal, 3", "equal, 4",
-              "equal, 8", "+6 sd, 4", "+12 sd, 4");
+double percent(double rate) { return 100 * rate; }
+
+constexpr int kMany = 40'000;  // two minutes
+
+void print_envelope(int candidate_runs) {
+  const auto failed = [&](const NamedNoise& noise, int reference_runs, double shift, int gates) {
+    return percent(
+        simulate_envelope(noise.draw, reference_runs, shift, gates, candidate_runs).failed);
+  };
+  std::printf("T1, 100 steps, %d of the candidate: FAIL of\n%-28s %9s %9s %9s %11s %11s\n",
+              candidate_runs, "", "equal, 3", "equal, 4", "equal, 8", "+6 sd, 4", "+12 sd, 4");
   for (const NamedNoise& noise : kNoises) {
     std::printf("%-28s", noise.name);
-    for (const int runs : {3, 4, 8}) {
-      std::printf(" %7.3f %%", percent(simulate_envelope(noise.draw, runs, 0, kMany).failed));
-    }
+    for (const int runs : {3, 4, 8}) std::printf(" %7.3f %%", failed(noise, runs, 0, kMany));
     for (const double shift : {6.0, 12.0}) {
-      std::printf(" %9.1f %%", percent(simulate_envelope(noise.draw, 4, shift, kMany / 8).failed));
+      std::printf(" %9.1f %%", failed(noise, 4, shift, kMany / 8));
     }
     std::printf("\n");
   }
+}
+
+TEST_CASE("prints the table of false alarms and power", "[.table]") {
+  for (const int candidate_runs : {1, 4}) print_envelope(candidate_runs);
   struct Row {
     const char* name;
     double margin;

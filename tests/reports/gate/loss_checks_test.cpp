@@ -27,6 +27,16 @@ TEST_CASE("a plain threshold works alone, says so, and knows its noise if there 
   CHECK(check_difference(arm_of({{5, 4}}), noisy, 1.5).verdict == GateVerdict::kPass);
 }
 
+TEST_CASE("a plain threshold holds for every run of the candidate") {
+  const LossArm candidate = arm_of({{5, 4}, {5, 4.625F}, {5, 4.25F}});
+  const CheckRecord outside = check_difference(candidate, arm_of({{5, 4}}), 0.5);
+  CHECK(outside.verdict == GateVerdict::kFail);
+  CHECK(outside.measured == 0.625);
+  CHECK_THAT(outside.reason,
+             Catch::StartsWith("differs by 0.625 at most (in repeat 1, the furthest "
+                               "of 3 runs); allowed are 0.5"));
+}
+
 TEST_CASE("a reference whose loss is not finite decides nothing, and its record says so") {
   const LossArm broken = arm_of({{5, std::nanf("")}, {5, 4}, {5, 4}, {5, 4}});
   const LossArm fine = arm_of({{5, 4}, {5, 4}, {5, 4}, {5, 4}});
