@@ -32,6 +32,9 @@ struct PolicyFamilyEntry {
 // The one list: every family's, in the order that people see.
 const std::vector<PolicyFamilyEntry>& policy_entries();
 
+// What recompute_modules may name.
+std::vector<std::string_view> module_names();
+
 const std::vector<PolicyFamilyEntry>& whole_block_policies();
 const std::vector<PolicyFamilyEntry>& layer_policies();
 const std::vector<PolicyFamilyEntry>& save_list_policies();

@@ -66,15 +66,13 @@ std::variant<Policy, Rejected> recompute_modules(std::string_view arguments) {
         "recompute_modules needs modules: write recompute_modules([core_attn]), or [layernorm,"
         "moe_act]"};
   }
-  std::vector<std::string_view> known;
-  for (const Module& module : modules()) known.push_back(module.name);
   std::vector<const Module*> chosen;
   for (const std::string& word : *words) {
     const auto found = std::find_if(modules().begin(), modules().end(),
                                     [&](const Module& module) { return module.name == word; });
     if (found == modules().end()) {
       return Rejected{"recompute_modules: unknown module " + in_quotes(word) +
-                      did_you_mean(word, known)};
+                      did_you_mean(word, module_names())};
     }
     chosen.push_back(&*found);
   }
@@ -110,6 +108,12 @@ std::variant<Policy, Rejected> full_except(std::string_view arguments) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> module_names() {
+  std::vector<std::string_view> names;
+  for (const Module& module : modules()) names.push_back(module.name);
+  return names;
+}
 
 const std::vector<PolicyFamilyEntry>& module_policies() {
   static const std::vector<PolicyFamilyEntry> entries = {

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "policies/catalogue/missing_modules.h"
 #include "policies/catalogue/place_regions.h"
 #include "policies/catalogue/treat_ops.h"
 #include "policies/predict/order.h"
@@ -158,7 +159,10 @@ std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace, N
   const OpTreater treater(policy, trace);
   std::vector<OpRange> ranges;
   for (const PlacedRegion& region : regions) ranges.push_back(region.range);
-  if (auto rejected = treater.check_matches(ranges)) return *rejected;
+  if (auto rejected = treater.check_matches(ranges)) {
+    // The ops of a module are a list of the catalogue's, not the user's.
+    return Rejected{missing_modules(policy, trace).value_or(rejected->message)};
+  }
   Plan plan = make_plan(policy, trace, treater, regions);
   if (no_effect == NoEffect::kReject) {
     if (auto rejected = check_effect(policy, plan, regions, trace)) return *rejected;

@@ -96,6 +96,10 @@ const SystemEntry* find_system_entry(const Call& call) {
   return found == all.end() ? nullptr : &*found;
 }
 
+std::string stands_for(const SystemEntry& entry, const Call& call) {
+  return filled_in(entry.stands_for, captures(entry.spelling, call).value_or(Values{}));
+}
+
 std::optional<std::string> nearest_spelling(std::string_view text) {
   std::vector<std::string_view> known;
   for (const SystemEntry& entry : system_entries()) known.push_back(entry.spelling);
@@ -115,7 +119,7 @@ std::variant<Policy, Rejected> parse_system_spelling(std::string_view text, cons
   if (entry->stands_for.empty()) {
     return Rejected{std::string(text) + " is refused: " + std::string(entry->trap)};
   }
-  const std::string ours = filled_in(entry->stands_for, *captures(entry->spelling, call));
+  const std::string ours = stands_for(*entry, call);
   auto parsed = parse_policy(ours);
   if (auto* rejected = std::get_if<Rejected>(&parsed)) {
     return Rejected{std::string(text) + " stands for " + ours + ": " + rejected->message};

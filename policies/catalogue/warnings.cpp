@@ -5,6 +5,7 @@
 
 #include "policies/catalogue/call.h"
 #include "policies/catalogue/families.h"
+#include "policies/catalogue/missing_modules.h"
 #include "policies/catalogue/systems.h"
 #include "policies/plan/selector.h"
 #include "policies/predict/region.h"
@@ -138,6 +139,7 @@ std::vector<std::string> plan_warnings(const Policy& policy, const Plan& plan, c
   warn_of_root(policy, warnings);
   warn_of_empty_alternation(policy, trace, ranges, warnings);
   warn_of_misses(policy, trace, ranges, warnings);
+  if (auto missing = missing_modules(policy, trace)) warnings.push_back(*std::move(missing));
   return warnings;
 }
 

@@ -1,5 +1,6 @@
 // Policies whose regions are parts of a block: split ones and modules.
 #include "policies/catalogue/describe.h"
+#include "policies/catalogue/warnings.h"
 #include "policies/predict/held.h"
 #include "policies/predict/simulator.h"
 #include "tests/policies/catalogue/decisions.h"
@@ -153,6 +154,35 @@ TEST_CASE("heavy and light modules mix") {
     CHECK(executed_again(trace, plan, schedule) ==
           std::vector<std::string>{"rematch::attention", "aten::mul.Tensor"});
   }
+}
+
+TEST_CASE("modules that the model lacks are named with those it has") {
+  const Trace trace = normed_attention();
+  const auto warnings_of = [&trace](const Policy& policy) {
+    const auto plan = resolve(policy, trace, NoEffect::kAllow);
+    return plan_warnings(policy, std::get<Plan>(plan), trace);
+  };
+  const std::string has =
+      ", so nothing is recomputed for that; of the modules it has core_attn, "
+      "layernorm";
+  struct Row {
+    std::string policy;
+    std::string lacks;
+  };
+  for (const Row& row : {Row{"recompute_modules([core_attn,mlp])", "no mlp"},
+                         Row{"recompute_modules([layernorm,moe_act,moe])", "no moe_act, no moe"},
+                         Row{"megatron(recompute_modules=[core_attn,mlp])", "no mlp"}}) {
+    CAPTURE(row.policy);
+    CHECK(warnings_of(policy_of(row.policy)).back() ==
+          row.policy + ": normed has " + row.lacks + has);
+  }
+  CHECK(warnings_of(policy_of("recompute_modules([core_attn,layernorm])")).empty());
+  Policy file = policy_of("recompute_modules([core_attn])");
+  file.name = "recompute_modules([core_attn,mlp])";
+  CHECK(warnings_of(file).empty());
+  const auto refused = resolve(policy_of("recompute_modules([moe_act])"), trace);
+  CHECK(std::get<Rejected>(refused).message ==
+        "recompute_modules([moe_act]): normed has no moe_act" + has);
 }
 
 TEST_CASE("full_except keeps what its selectors name and what was drawn") {

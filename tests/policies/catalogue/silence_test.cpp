@@ -128,6 +128,7 @@ TEST_CASE("an N beyond the layers is refused: there it checkpoints none, one or 
 TEST_CASE("names that nothing has are refused where there they are passed over") {
   check_refused_by_model({{"diffusers(skip_layers=[0,4])", "layer 4 does not exist"},
                           {"megatron(recompute_modules=[moe])", "no scope in a chosen block"},
+                          {"megatron(recompute_modules=[moe_act])", "toy_llama has no moe_act"},
                           {"modalities:selective_op(ops.aten.max.default)", "nothing in its"}});
   check_refused({
       {"megatron(recompute_modules=[moe_layer])", "unknown module 'moe_layer'"},  // its own advice
@@ -141,6 +142,7 @@ TEST_CASE("names that nothing has are refused where there they are passed over")
   CHECK(is_warned("titan:selective(force_recompute_mm_shapes_by_fqns=[moe.router.gaet])", toy,
                   "nothing in its regions matches *moe.router.gaet::matmul"));
   CHECK(is_warned("full_except(*.fnn::matmul,attention_forward)", toy, "*.fnn::matmul"));
+  CHECK(is_warned("megatron(recompute_modules=[mlp,moe])", toy, "toy_llama has no moe"));
 }
 
 TEST_CASE("a model without layers is refused where there an empty list counts as done") {

@@ -1,0 +1,17 @@
+// Modules that recompute_modules, or a system's spelling of it, names and a model lacks. Inside
+// this folder only.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "policies/plan/policy.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// One line: which of them the model lacks, and which modules it has. Nothing if it lacks none, or
+// if the policy is another.
+std::optional<std::string> missing_modules(const Policy& policy, const Trace& trace);
+
+}  // namespace rematch
