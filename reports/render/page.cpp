@@ -6,23 +6,25 @@
 
 #include "policies/trace/joined.h"
 #include "reports/render/comparison.h"
-#include "reports/render/format.h"
 #include "reports/render/markup.h"
 #include "reports/render/page_compare.h"
 #include "reports/render/page_front.h"
+#include "reports/render/page_provenance.h"
 #include "reports/render/page_section.h"
-#include "reports/render/page_table.h"
 #include "reports/render/style.h"
-#include "reports/render/svg.h"
 
 namespace rematch {
 namespace {
 
-// One part of the page, with an entry in the navigation.
+constexpr const char* kProvenanceAnchor = "made";
+constexpr const char* kProvenanceHeading = "How it was measured";
+
+// One part of the page, with an entry in the contents.
 struct Section {
   std::string anchor;
   std::string heading;  // with the file's name where others stand beside it
-  std::string content;  // what follows the heading
+  std::string facts;    // in a line; empty: none
+  PagePart part;
 };
 
 // "wan_small on cpu", without the dimensions that follow in the title.
@@ -108,37 +110,55 @@ Sources sources_of(const std::vector<NamedReport>& reports,
   return sources;
 }
 
-std::string facts_line(const std::string& facts) {
-  return "<p class=\"facts\">" + escape_markup(facts) + "</p>\n";
-}
-
 std::vector<Section> sections_of(const Sources& sources) {
   std::vector<Section> sections;
-  const auto add = [&](const char* kind, const std::string& heading, std::string content) {
-    sections.push_back({kind + std::to_string(sections.size()), heading, std::move(content)});
+  const auto add = [&](const char* kind, const std::string& heading, const std::string& facts,
+                       PagePart part) {
+    sections.push_back({kind + std::to_string(sections.size()), heading, facts, std::move(part)});
   };
   for (const NamedCompare& compare : sources.compares) {
-    add("c", "Compared: " + sources.short_name.at(compare.name), page_compare(compare.record));
+    add("c", "Compared: " + sources.short_name.at(compare.name), "", page_compare(compare.record));
   }
   for (const NamedFront& front : sources.fronts) {
     add("f", sources.titled(heading_of(front.record), front.name),
-        facts_line(sources.short_name.at(front.name) + ": " + facts_of(front.record)) +
-            page_front(front.record));
+        sources.short_name.at(front.name) + ": " + facts_of(front.record),
+        page_front(front.record));
   }
   for (const NamedReport& source : sources.reports) {
     for (const Comparison& comparison : compare_policies(source.report)) {
-      add("s", sources.titled(heading_of(comparison), source.name),
-          facts_line(facts_of(comparison)) +
-              page_section(comparison, source.report.provenance.environment));
+      add("s", sources.titled(heading_of(comparison), source.name), facts_of(comparison),
+          page_section(comparison, source.report.provenance.environment));
     }
   }
   return sections;
+}
+
+std::string markup_of(const Section& section) {
+  std::string text =
+      "<section id=\"" + section.anchor + "\">\n<h2>" + escape_markup(section.heading) + "</h2>\n";
+  if (!section.facts.empty()) {
+    text += "<p class=\"facts\">" + escape_markup(section.facts) + "</p>\n";
+  }
+  return text + section.part.head + figure_links(section.anchor, section.part.figures) +
+         figures_markup(section.anchor, section.part.figures) + "</section>\n";
 }
 
 std::string title_of(const std::vector<Section>& sections) {
   std::string names;
   for (const Section& section : sections) names += (names.empty() ? "" : ", ") + section.heading;
   return "Activation checkpointing" + (names.empty() ? "" : ": " + names);
+}
+
+// Each machine once.
+std::string machines_of(const std::vector<NamedReport>& reports) {
+  std::vector<std::string> machines;
+  for (const NamedReport& source : reports) {
+    const std::string text = machine_line(source.report.provenance.environment);
+    if (std::find(machines.begin(), machines.end(), text) == machines.end()) {
+      machines.push_back(text);
+    }
+  }
+  return joined(machines, "; ");
 }
 
 // What the page answers.
@@ -148,68 +168,16 @@ const char* question_of(const Sources& sources) {
   return "What differs between reports";
 }
 
-std::string navigation(const std::vector<Section>& sections) {
+// Of one section alone the links to its figures are enough.
+std::string contents(const std::vector<Section>& sections, bool is_measured) {
   if (sections.size() < 2) return "";
-  std::string text = "<nav aria-label=\"Comparisons\">";
-  for (const Section& section : sections) {
-    text += "<a href=\"#" + section.anchor + "\">" + escape_markup(section.heading) + "</a>";
-  }
-  return text + "</nav>\n";
-}
-
-std::string fact(const std::string& name, const std::optional<std::string>& value) {
-  if (!value || value->empty()) return "";
-  return "<dt>" + escape_markup(name) + "</dt><dd>" + escape_markup(*value) + "</dd>\n";
-}
-
-std::optional<std::string> as_text(const std::optional<int>& value) {
-  return value ? std::optional(std::to_string(*value)) : std::nullopt;
-}
-
-std::optional<std::string> as_text(const std::optional<Bytes>& value) {
-  return value ? std::optional(format_bytes(*value)) : std::nullopt;
-}
-
-// What the figures were measured with, and the line that measures them again.
-std::string provenance(const NamedReport& source, const std::string& name) {
-  const Provenance& made = source.report.provenance;
-  const Environment& machine = made.environment;
-  std::string text = "<figure><h3>" + escape_markup(name) + "</h3>\n<dl>\n";
-  text += fact("device", machine.device) + fact("device memory", as_text(machine.device_memory)) +
-          fact("CPU", machine.cpu_model) + fact("threads", as_text(machine.threads)) +
-          fact("host memory", as_text(machine.host_memory)) +
-          fact("LibTorch", machine.libtorch_version) + fact("driver", machine.driver) +
-          fact("CUDA", machine.cuda_runtime) + fact("allocator", machine.allocator) +
-          fact("mathematics", machine.math_mode) + fact("system", machine.os) +
-          fact("execution", made.execution) + fact("rematch", made.tool_version);
-  if (made.git_commit) {
-    text += fact("commit",
-                 *made.git_commit + (made.git_dirty.value_or(false) ? ", with local changes" : ""));
-  }
-  text += fact("fingerprint", fingerprint(machine).substr(0, 16)) + "</dl>\n";
-  if (!made.reproduce.empty()) {
-    text +=
-        "<p class=\"after\">Make it again:</p><pre>" + escape_markup(made.reproduce) + "</pre>\n";
-  }
-  return text + "</figure>\n";
-}
-
-std::string machine_line(const std::vector<NamedReport>& reports) {
-  std::vector<std::string> machines;
-  for (const NamedReport& source : reports) {
-    const Environment& machine = source.report.provenance.environment;
-    std::string text = machine.device.value_or("unknown device");
-    if (text == "cpu" && machine.cpu_model) text = *machine.cpu_model;
-    if (machine.threads) {
-      text += ", " + std::to_string(*machine.threads) +
-              (*machine.threads == 1 ? " thread" : " threads");
-    }
-    if (machine.libtorch_version) text += ", LibTorch " + *machine.libtorch_version;
-    if (std::find(machines.begin(), machines.end(), text) == machines.end()) {
-      machines.push_back(text);
-    }
-  }
-  return joined(machines, "; ");
+  std::string text = "<nav aria-label=\"Contents\"><ul>\n";
+  const auto add = [&text](const std::string& anchor, const std::string& heading) {
+    text += "<li><a href=\"#" + anchor + "\">" + escape_markup(heading) + "</a></li>\n";
+  };
+  for (const Section& section : sections) add(section.anchor, section.heading);
+  if (is_measured) add(kProvenanceAnchor, kProvenanceHeading);
+  return text + "</ul></nav>\n";
 }
 
 }  // namespace
@@ -230,17 +198,16 @@ std::string render_page(const std::vector<NamedReport>& reports,
           page_styles() + "</style>\n</head>\n<body>\n<main>\n";
   page += std::string("<h1>") + question_of(sources) + "</h1>\n";
   if (!reports.empty()) {
-    page += "<p class=\"lead\">" + escape_markup(machine_line(reports)) + "</p>\n";
+    page += "<p class=\"lead\">" + escape_markup(machines_of(reports)) + "</p>\n";
   }
-  page += navigation(sections);
+  page += contents(sections, !reports.empty());
   if (sections.empty()) page += "<p>The report has no points.</p>\n";
-  for (const Section& section : sections) {
-    page += "<section id=\"" + section.anchor + "\">\n<h2>" + escape_markup(section.heading) +
-            "</h2>\n" + section.content + "</section>\n";
+  for (const Section& section : sections) page += markup_of(section);
+  if (!reports.empty()) {
+    page += std::string("<h2 id=\"") + kProvenanceAnchor + "\">" + kProvenanceHeading + "</h2>\n";
   }
-  if (!reports.empty()) page += "<h2>How it was measured</h2>\n";
   for (const NamedReport& source : reports) {
-    page += provenance(source, sources.short_name.at(source.name));
+    page += provenance_figure(source.report.provenance, sources.short_name.at(source.name));
   }
   return page + "</main>\n</body>\n</html>\n";
 }

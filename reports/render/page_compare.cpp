@@ -39,24 +39,22 @@ std::string same_metrics(const CompareRecord& record) {
   return "<p class=\"facts\">The same in every row: " + escape_markup(names) + ".</p>\n";
 }
 
-std::string forests(const CompareRecord& record) {
-  std::string text;
+void add_forests(const CompareRecord& record, std::vector<PageFigure>& figures) {
   for (const Metric metric : kMetrics) {
     ForestChart chart = metric_forest(record, metric);
     if (chart.rows.empty() || is_same_everywhere(record, metric)) continue;
     const std::size_t all = chart.rows.size();
     if (all > kMostRows) chart.rows.resize(kMostRows);
-    text +=
-        page_figure(chart.title,
-                    std::string(metric == Metric::kStepTime
-                                    ? "An interval that reaches 1 proves no difference; "
-                                      "one with an arrow goes on."
-                                    : "Exact: every difference is one.") +
-                        words_left_out(chart.rows.size(), all, "differences first"),
-                    for_both_widths([&chart](double width) { return draw_forest(chart, width); },
-                                    kHalfPageWidth));
+    const char* words = metric == Metric::kStepTime
+                            ? "An interval that reaches 1 proves no difference; one with an arrow "
+                              "goes on."
+                            : "Exact: every difference is one.";
+    figures.push_back({chart.title,
+                       words + words_left_out(chart.rows.size(), all, "differences first"),
+                       for_both_widths([&chart](double width) { return draw_forest(chart, width); },
+                                       kHalfPageWidth),
+                       fold_of(chart.rows.size()), FigureWidth::kHalf});
   }
-  return text.empty() ? "" : "<div class=\"pair\">\n" + text + "</div>\n";
 }
 
 // Without the columns that no row has anything in: what only a GPU has.
@@ -77,64 +75,75 @@ Grid with_content(const Grid& grid) {
   return kept;
 }
 
-std::string tables(const CompareRecord& record) {
+void add_tables(const CompareRecord& record, std::vector<PageFigure>& figures) {
   const CompareGrids compared = compare_grids(record);
-  std::string text;
   for (const CompareGrid& grid : compared.grids) {
-    text += page_figure(grid.title, "Step time: candidate over base with its 95 % interval.",
-                        page_grid(with_content(grid.grid), [](std::size_t) { return false; }));
+    figures.push_back({grid.title, "Step time: candidate over base with its 95 % interval.",
+                       page_grid(with_content(grid.grid), [](std::size_t) { return false; }),
+                       fold_of(grid.grid.rows.size())});
   }
-  if (compared.left_out == 0) return text;
-  return text + "<p class=\"facts\">" + std::to_string(compared.left_out) +
-         " rows without a difference are not shown.</p>\n";
+  if (compared.left_out == 0) return;
+  const std::string words =
+      std::to_string(compared.left_out) + " rows without a difference are not shown.";
+  if (compared.grids.empty())
+    figures.push_back({"Rows", words, ""});
+  else
+    figures.back().words += " " + words;
 }
 
-std::string item(const std::string& text) { return "<li>" + escape_markup(text) + "</li>\n"; }
-
-std::string list_of(const std::string& title, const std::string& items) {
-  if (items.empty()) return "";
-  return "<figure><h3>" + escape_markup(title) + "</h3>\n<ul>\n" + items + "</ul></figure>\n";
-}
-
-std::string explanations(const CompareRecord& record) {
+void add_list(const std::string& title, const std::vector<std::string>& lines,
+              std::vector<PageFigure>& figures) {
+  if (lines.empty()) return;
   std::string items;
+  for (const std::string& line : lines) items += "<li>" + escape_markup(line) + "</li>\n";
+  figures.push_back({title, "", "<ul>\n" + items + "</ul>", fold_of(lines.size())});
+}
+
+std::vector<std::string> explanations(const CompareRecord& record) {
+  std::vector<std::string> lines;
   for (const ComparedRow& row : record.rows) {
     for (const ExplanationRecord& explanation : row.explanations) {
-      items += item(row.policy + " " + std::string(to_string(row.schedule)) + ", " +
-                    words_of(explanation.metric) + ": " + explanation.sentence);
+      lines.push_back(row.policy + " " + std::string(to_string(row.schedule)) + ", " +
+                      words_of(explanation.metric) + ": " + explanation.sentence);
     }
   }
-  return list_of("What explains the differences", items);
+  return lines;
 }
 
-std::string uncompared(const std::string& title, const std::vector<UncomparedPoint>& points) {
-  std::string items;
+std::vector<std::string> lines_of(const std::vector<UncomparedPoint>& points) {
+  std::vector<std::string> lines;
   for (const UncomparedPoint& point : points) {
-    items += item(point.model + ": " + point.policy + " " + std::string(to_string(point.schedule)) +
-                  (point.reason.empty() ? "" : ", " + point.reason) +
-                  (point.identity_differences.empty() ? "" : ": " + identity_words(point)));
+    lines.push_back(point.model + ": " + point.policy + " " +
+                    std::string(to_string(point.schedule)) +
+                    (point.reason.empty() ? "" : ", " + point.reason) +
+                    (point.identity_differences.empty() ? "" : ": " + identity_words(point)));
   }
-  return list_of(title, items);
+  return lines;
 }
 
-std::string environments(const CompareRecord& record) {
-  std::string items;
+std::vector<std::string> environments(const CompareRecord& record) {
+  std::vector<std::string> lines;
   for (const NamedDifference& difference : record.environment_differences) {
-    items += item(difference.name + ": " + difference.base + " and " + difference.candidate);
+    lines.push_back(difference.name + ": " + difference.base + " and " + difference.candidate);
   }
-  return list_of("Measured in different environments", items);
+  return lines;
 }
 
 }  // namespace
 
-std::string page_compare(const CompareRecord& record) {
-  return "<p class=\"facts\">Base " + escape_markup(record.base.file) + ", candidate " +
-         escape_markup(record.candidate.file) + "</p>\n<p class=\"verdict\">" +
-         escape_markup(record.verdict) + "</p>\n" + environments(record) + same_metrics(record) +
-         forests(record) + tables(record) + explanations(record) +
-         uncompared("Only in the base", record.missing) +
-         uncompared("Only in the candidate", record.extra) +
-         uncompared("Not finished on a side", record.failed);
+PagePart page_compare(const CompareRecord& record) {
+  PagePart part;
+  part.head = "<p class=\"facts\">Base " + escape_markup(record.base.file) + ", candidate " +
+              escape_markup(record.candidate.file) + "</p>\n<p class=\"verdict\">" +
+              escape_markup(record.verdict) + "</p>\n" + same_metrics(record);
+  add_list("Measured in different environments", environments(record), part.figures);
+  add_forests(record, part.figures);
+  add_tables(record, part.figures);
+  add_list("What explains the differences", explanations(record), part.figures);
+  add_list("Only in the base", lines_of(record.missing), part.figures);
+  add_list("Only in the candidate", lines_of(record.extra), part.figures);
+  add_list("Not finished on a side", lines_of(record.failed), part.figures);
+  return part;
 }
 
 }  // namespace rematch

@@ -2,12 +2,11 @@
 // differences, and what could not be compared.
 #pragma once
 
-#include <string>
-
 #include "reports/record/compare.h"
+#include "reports/render/page_figure.h"
 
 namespace rematch {
 
-std::string page_compare(const CompareRecord& record);
+PagePart page_compare(const CompareRecord& record);
 
 }  // namespace rematch

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 #include <vector>
 
 #include "policies/search/hypervolume.h"
@@ -35,11 +36,6 @@ std::vector<std::size_t> telling_points(const Front& front) {
   return shown;
 }
 
-std::string tile(const std::string& name, const std::string& value, const std::string& more) {
-  return "<div class=\"tile\"><span>" + escape_markup(name) + "</span><b>" + escape_markup(value) +
-         "</b><span>" + escape_markup(more) + "</span></div>\n";
-}
-
 std::string step_of(const Front& front, const FrontPoint& point) {
   return format_duration(predicted_step(front, point)) + " a step";
 }
@@ -57,22 +53,23 @@ std::string tiles(const FrontRecord& record) {
   const Front& front = record.front;
   const auto point_tile = [&](const std::string& name, std::size_t index) {
     const FrontPoint& point = front.points[index];
-    return tile(name, format_bytes(point.figures.peak),
-                "point " + std::to_string(index) + change_of(front, point));
+    return page_tile(name, format_bytes(point.figures.peak),
+                     "point " + std::to_string(index) + change_of(front, point));
   };
   std::string text =
-      tile("without checkpointing", format_bytes(front.nothing_recomputed.figures.peak),
-           step_of(front, front.nothing_recomputed)) +
+      page_tile("without checkpointing", format_bytes(front.nothing_recomputed.figures.peak),
+                step_of(front, front.nothing_recomputed)) +
       point_tile("lowest peak", 0) + point_tile("knee", front.knee);
   if (!front.measurement) {
-    return text + tile("hypervolume", format_fixed(front.hypervolume, 4),
-                       "all baselines together " + format_fixed(front.baseline_hypervolume, 4));
+    return text +
+           page_tile("hypervolume", format_fixed(front.hypervolume, 4),
+                     "all baselines together " + format_fixed(front.baseline_hypervolume, 4));
   }
   const FrontMeasurement& measurement = *front.measurement;
-  return text + tile("peaks as predicted",
-                     std::to_string(measurement.num_equal_peaks) + " of " +
-                         std::to_string(measurement.num_measured),
-                     "runs have the predicted peak to the byte");
+  return text + page_tile("peaks as predicted",
+                          std::to_string(measurement.num_equal_peaks) + " of " +
+                              std::to_string(measurement.num_measured),
+                          "runs have the predicted peak to the byte");
 }
 
 std::string as_sentence(std::string words) {
@@ -101,39 +98,43 @@ std::string picture_words(const FrontRecord& record, std::size_t num_shown) {
 
 bool never(std::size_t) { return false; }
 
-std::string measured_figures(const Front& front) {
+std::vector<PageFigure> measured_figures(const Front& front) {
   const std::vector<const FrontPoint*> run = points_that_ran(front);
   const auto is_bad = [&run](std::size_t row) {
     return run[row]->measured->status != "ok" || !run[row]->measured->lost_to.empty();
   };
-  return page_figure("Predicted and measured",
-                     "Step times are predicted by the line through the anchors; the error is the "
-                     "prediction over the measurement, less one.",
-                     page_grid(measured_grid(front), is_bad)) +
-         page_figure("Hypervolume",
-                     "The share of the plane that plans cover, of the front's own points and of "
-                     "each family of baselines; more is better.",
-                     page_grid(families_grid(*front.measurement), never));
+  return {{"Predicted and measured",
+           "Step times are predicted by the line through the anchors; the error is the prediction "
+           "over the measurement, less one.",
+           page_grid(measured_grid(front), is_bad), Fold::kFolded},
+          {"Hypervolume",
+           "The share of the plane that plans cover, of the front's own points and of each family "
+           "of baselines; more is better.",
+           page_grid(families_grid(*front.measurement), never), Fold::kFolded}};
 }
 
 }  // namespace
 
-std::string page_front(const FrontRecord& record) {
+PagePart page_front(const FrontRecord& record) {
   const Front& front = record.front;
   const std::vector<std::size_t> shown = telling_points(front);
-  std::string text = "<div class=\"tiles\">\n" + tiles(record) + "</div>\n<p class=\"verdict\">" +
-                     escape_markup(front.verdict) + "</p>\n";
-  text +=
-      page_figure("The front: step time against peak memory", picture_words(record, shown.size()),
-                  for_both_widths([&](double width) { return draw_search(record, shown, width); },
-                                  kFullPageWidth));
-  text += page_figure("Points", question_words(record) + as_sentence(exactness_of(record)),
-                      page_grid(points_grid(record, shown, PlanWords::kShown), never));
+  PagePart part;
+  part.head = "<div class=\"tiles\">\n" + tiles(record) + "</div>\n<p class=\"verdict\">" +
+              escape_markup(front.verdict) + "</p>\n";
+  part.figures = {
+      {"The front: step time against peak memory", picture_words(record, shown.size()),
+       for_both_widths([&](double width) { return draw_search(record, shown, width); },
+                       kFullPageWidth)},
+      {"Points", question_words(record) + as_sentence(exactness_of(record)),
+       page_grid(points_grid(record, shown, PlanWords::kShown), never), fold_of(shown.size())}};
   if (!front.baselines.empty()) {
-    text += page_figure("Baselines", "Known policies, and planners of others, on the same model.",
-                        page_grid(baselines_grid(record), never));
+    part.figures.push_back({"Baselines",
+                            "Known policies, and planners of others, on the same model.",
+                            page_grid(baselines_grid(record), never), Fold::kFolded});
   }
-  return front.measurement ? text + measured_figures(front) : text;
+  if (!front.measurement) return part;
+  for (PageFigure& figure : measured_figures(front)) part.figures.push_back(std::move(figure));
+  return part;
 }
 
 }  // namespace rematch

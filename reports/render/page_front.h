@@ -1,12 +1,11 @@
 // One searched front of a page: key figures, the picture, tables.
 #pragma once
 
-#include <string>
-
 #include "policies/search/front_json.h"
+#include "reports/render/page_figure.h"
 
 namespace rematch {
 
-std::string page_front(const FrontRecord& record);
+PagePart page_front(const FrontRecord& record);
 
 }  // namespace rematch

@@ -1,5 +1,5 @@
-// A grid as an HTML table, each row's words in a row below it. On a narrow screen rows become
-// cards.
+// A grid as an HTML table, each row's words in a row below it. On a narrow screen the table scrolls
+// sideways under its first column.
 #pragma once
 
 #include <cstddef>

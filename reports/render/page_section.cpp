@@ -1,6 +1,9 @@
 #include "reports/render/page_section.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "reports/render/charts/chart.h"
@@ -23,15 +26,11 @@ constexpr double kPanel = 340;
 // More rows than a chart can be read with; the table has all.
 constexpr std::size_t kMostRows = 40;
 constexpr std::size_t kMostPanels = 24;
+constexpr std::size_t kMostOpenPanels = 3;  // a row of a wide screen
 // What the bars of a forest chart mean.
 constexpr const char* kForestWords =
     "An interval that reaches 1 proves no difference; one with an arrow goes on.";
 constexpr const char* kOrder = "baselines and the front first";
-
-std::string tile(const std::string& name, const std::string& value, const std::string& more) {
-  return "<div class=\"tile\"><span>" + escape_markup(name) + "</span><b>" + escape_markup(value) +
-         "</b><span>" + escape_markup(more) + "</span></div>\n";
-}
 
 const ChartPoint* lowest_peak(const std::vector<ChartPoint>& points) {
   const ChartPoint* lowest = nullptr;
@@ -54,19 +53,19 @@ std::string peak_tiles(const std::vector<ChartPoint>& points) {
   const PointRecord* none = points.front().compared->none;
   if (none != nullptr && measured_peak(*none)) {
     const auto step = measured_step(*none);
-    text +=
-        tile("without checkpointing", format_bytes(*none->memory->peak_allocated),
-             step ? format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(*step))) +
-                        " a step"
-                  : "step time not measured");
+    text += page_tile(
+        "without checkpointing", format_bytes(*none->memory->peak_allocated),
+        step ? format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(*step))) +
+                   " a step"
+             : "step time not measured");
   }
   if (const ChartPoint* lowest = lowest_peak(points)) {
     std::string more = name_of(*lowest);
     if (none != nullptr && measured_peak(*none) && *measured_peak(*none) > 0) {
       more += ", " + format_change(*measured_peak(lowest->point()) / *measured_peak(*none) - 1);
     }
-    text += tile("lowest peak", format_bytes(*lowest->point().memory->peak_allocated),
-                 more + price_of(lowest->point()));
+    text += page_tile("lowest peak", format_bytes(*lowest->point().memory->peak_allocated),
+                      more + price_of(lowest->point()));
   }
   return text;
 }
@@ -88,10 +87,12 @@ std::string proof_tiles(const std::vector<ChartPoint>& points) {
       if (*point.effect->counts_equal_prediction) ++as_predicted;
     }
   }
-  return tile("loss and gradients", std::to_string(equal) + " of " + std::to_string(with_parity),
-              "compared points have the reference's bits") +
-         tile("executed ops", std::to_string(as_predicted) + " of " + std::to_string(predicted),
-              "checked points ran exactly what their plan says");
+  return page_tile("loss and gradients",
+                   std::to_string(equal) + " of " + std::to_string(with_parity),
+                   "compared points have the reference's bits") +
+         page_tile("executed ops",
+                   std::to_string(as_predicted) + " of " + std::to_string(predicted),
+                   "checked points ran exactly what their plan says");
 }
 
 // "x of y points have ..., the predicted peak equals the measured one".
@@ -128,102 +129,135 @@ std::string failure_words(const std::vector<ChartPoint>& points) {
   return " Did not finish: " + names + ".";
 }
 
-std::string front_figure(const std::vector<ChartPoint>& points, std::optional<Bytes> limit) {
-  const char* title = "The front: step time against peak memory";
+PageFigure front_figure(const std::vector<ChartPoint>& points, std::optional<Bytes> limit) {
+  PageFigure figure{"The front: step time against peak memory", "", ""};
   if (!has_front(points)) {
-    return page_figure(
-        title,
-        "No point has both a peak and a step time, so there is no front." + failure_words(points),
-        "");
+    figure.words = "No point has both a peak and a step time, so there is no front.";
+    figure.words += failure_words(points);
+    return figure;
   }
-  return page_figure(title,
-                     "Lower left is better. The vertical bars are 95 % intervals of the median "
-                     "step time; one with an "
-                     "arrow goes on. Grey "
-                     "points are dominated: a blue one needs no more memory and no more time." +
-                         prediction_words(points) + failure_words(points),
-                     for_both_widths([&](double width) { return draw_front(points, limit, width); },
-                                     kFullPageWidth));
+  figure.words =
+      "Lower left is better. The vertical bars are 95 % intervals of the median step time; one "
+      "with "
+      "an arrow goes on. Grey points are dominated: a blue one needs no more memory and no more "
+      "time." +
+      prediction_words(points) + failure_words(points);
+  figure.content = for_both_widths([&](double width) { return draw_front(points, limit, width); },
+                                   kFullPageWidth);
+  return figure;
 }
 
-std::string bar_figure(const BarChart& chart, const std::string& words) {
-  return page_figure(
-      chart.title, words,
-      for_both_widths([&chart](double width) { return draw_bars(chart, width); }, kHalfPageWidth));
+PageFigure bar_figure(const BarChart& chart, const std::string& words, Fold fold) {
+  return {chart.title, words,
+          for_both_widths([&](double width) { return draw_bars(chart, width); }, kHalfPageWidth),
+          fold, FigureWidth::kHalf};
 }
 
-std::string row_figures(const std::vector<ChartPoint>& all) {
+PageFigure loss_figure(const std::vector<ChartPoint>& all, const std::vector<LossCurve>& curves) {
+  const std::optional<LossBand> band = loss_band(all);
+  return {"Loss",
+          std::string("Policies with the same bits share one curve.") +
+              (band ? " The band is what the reference's own runs differ by." : ""),
+          for_both_widths([&](double width) { return draw_losses(curves, band, width); },
+                          kHalfPageWidth),
+          Fold::kFolded, FigureWidth::kHalf};
+}
+
+// What was recomputed and what it costs is open; the rest says why.
+std::vector<PageFigure> row_figures(const std::vector<ChartPoint>& all) {
   const std::vector<ChartPoint> points = most_telling(all, kMostRows);
   const std::string rest = words_left_out(points.size(), all.size(), kOrder);
-  std::string text;
-  for (const OpClass op_class : {OpClass::kAttentionForward, OpClass::kMatmul}) {
-    if (!has_counts(points, op_class)) continue;
-    text += bar_figure(count_chart(points, op_class),
-                       op_class == OpClass::kMatmul
-                           ? "Forward and recompute; backward's own are not in it." + rest
-                           : "What really ran: a policy that recomputes all doubles it." + rest);
-  }
-  if (has_holders(points)) {
-    text += bar_figure(holder_chart(points),
-                       "Blue and orange are what a policy decides about; grey stays." + rest);
-  }
-  if (has_times(points)) {
-    text += bar_figure(phase_time_chart(points),
-                       "Recompute runs inside backward, when backward asks for it." + rest);
+  std::vector<PageFigure> figures;
+  if (has_counts(points, OpClass::kAttentionForward)) {
+    figures.push_back(bar_figure(count_chart(points, OpClass::kAttentionForward),
+                                 "What really ran: a policy that recomputes all doubles it." + rest,
+                                 fold_of(points.size())));
   }
   const ForestChart ratios = step_ratio_chart(points);
   if (!ratios.rows.empty()) {
-    text += page_figure(
-        ratios.title, kForestWords + rest,
-        for_both_widths([&](double width) { return draw_forest(ratios, width); }, kHalfPageWidth));
+    figures.push_back(
+        {ratios.title, kForestWords + rest,
+         for_both_widths([&](double width) { return draw_forest(ratios, width); }, kHalfPageWidth),
+         fold_of(ratios.rows.size()), FigureWidth::kHalf});
+  }
+  if (has_counts(points, OpClass::kMatmul)) {
+    figures.push_back(bar_figure(count_chart(points, OpClass::kMatmul),
+                                 "Forward and recompute; backward's own are not in it." + rest,
+                                 Fold::kFolded));
+  }
+  if (has_holders(points)) {
+    figures.push_back(bar_figure(
+        holder_chart(points), "Blue and orange are what a policy decides about; grey stays." + rest,
+        Fold::kFolded));
+  }
+  if (has_times(points)) {
+    figures.push_back(bar_figure(
+        phase_time_chart(points),
+        "Recompute runs inside backward, when backward asks for it." + rest, Fold::kFolded));
   }
   const std::vector<LossCurve> curves = loss_curves(all);
-  if (!curves.empty()) {
-    const std::optional<LossBand> band = loss_band(all);
-    text +=
-        page_figure("Loss",
-                    std::string("Policies with the same bits share one curve.") +
-                        (band ? " The band is what the reference's own runs differ by." : ""),
-                    for_both_widths([&](double width) { return draw_losses(curves, band, width); },
-                                    kHalfPageWidth));
-  }
+  if (!curves.empty()) figures.push_back(loss_figure(all, curves));
   const char* source = class_time_source(points) == TimeSource::kKernels
                            ? "What the device's own records say of a step."
                            : "A step with every op timed by itself, after the timed steps.";
   for (const BarChart& chart : class_time_charts(points)) {
-    text += bar_figure(chart, source + rest);
+    figures.push_back(bar_figure(chart, source + rest, Fold::kFolded));
   }
-  return "<div class=\"pair\">\n" + text + "</div>\n";
+  return figures;
 }
 
-std::string memory_figure(const std::vector<ChartPoint>& all) {
-  std::vector<ChartPoint> with_timeline;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(with_timeline), has_timeline);
-  if (with_timeline.empty()) return "";
-  const std::vector<ChartPoint> points = most_telling(with_timeline, kMostPanels);
-  const double highest = highest_timeline(points);
-  const auto legend = [](double width) { return draw_legend(memory_legend(), width); };
+std::string panels_of(const std::vector<ChartPoint>& points, double highest) {
   std::string panels;
   for (const ChartPoint& charted : points) panels += to_svg(draw_memory(charted, highest, kPanel));
-  return page_figure(
+  return "<div class=\"panels\">\n" + panels + "</div>\n";
+}
+
+// Those of `points` that are not among `chosen`.
+std::vector<ChartPoint> others(const std::vector<ChartPoint>& points,
+                               const std::vector<ChartPoint>& chosen) {
+  std::vector<ChartPoint> rest;
+  std::copy_if(points.begin(), points.end(), std::back_inserter(rest), [&](const ChartPoint& one) {
+    return std::none_of(chosen.begin(), chosen.end(),
+                        [&](const ChartPoint& other) { return one.compared == other.compared; });
+  });
+  return rest;
+}
+
+std::optional<PageFigure> memory_figure(const std::vector<ChartPoint>& all) {
+  std::vector<ChartPoint> with_timeline;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(with_timeline), has_timeline);
+  if (with_timeline.empty()) return std::nullopt;
+  const std::vector<ChartPoint> points = most_telling(with_timeline, kMostPanels);
+  const std::vector<ChartPoint> open = most_telling(points, kMostOpenPanels);
+  const std::vector<ChartPoint> rest = others(points, open);
+  const double highest = highest_timeline(points);
+  const auto legend = [](double width) { return draw_legend(memory_legend(), width); };
+  PageFigure figure{
       "Memory over one step, by holder",
-      "Bytes at op boundaries; one scale for all. The strip below tells the phase: "
-      "forward blue, backward green, recompute orange, optimizer grey." +
+      "Bytes at op boundaries; one scale for all. The strip below tells the phase: forward blue, "
+      "backward green, recompute orange, optimizer grey." +
           words_left_out(points.size(), with_timeline.size(), kOrder),
-      for_both_widths(legend, kFullPageWidth) + "<div class=\"panels\">\n" + panels + "</div>\n");
+      for_both_widths(legend, kFullPageWidth) + panels_of(open, highest)};
+  if (!rest.empty()) {
+    figure.content += "<details><summary>" + std::to_string(rest.size()) +
+                      " more points</summary>\n" + panels_of(rest, highest) + "</details>\n";
+  }
+  return figure;
 }
 
 }  // namespace
 
-std::string page_section(const Comparison& comparison, const Environment& environment) {
+PagePart page_section(const Comparison& comparison, const Environment& environment) {
   const std::vector<ChartPoint> points = chart_points_of(comparison);
-  return "<div class=\"tiles\">\n" + peak_tiles(points) + proof_tiles(points) + "</div>\n" +
-         front_figure(points, memory_limit(comparison, environment)) +
-         page_figure(
-             "Every policy",
-             "Attention and matmul: executed in one step, in forward / recompute / backward.",
-             page_table(comparison)) +
-         row_figures(points) + memory_figure(points);
+  PagePart part;
+  part.head = "<div class=\"tiles\">\n" + peak_tiles(points) + proof_tiles(points) + "</div>\n";
+  part.figures = {front_figure(points, memory_limit(comparison, environment)),
+                  {"Every policy",
+                   "Attention and matmul: executed in one step, in forward / recompute / backward.",
+                   page_table(comparison), fold_of(comparison.points.size())}};
+  for (PageFigure& figure : row_figures(points)) part.figures.push_back(std::move(figure));
+  if (auto memory = memory_figure(points)) part.figures.push_back(*std::move(memory));
+  return part;
 }
 
 }  // namespace rematch

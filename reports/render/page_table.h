@@ -1,5 +1,4 @@
-// The comparison table of a page: every point, failed ones too, each with its verdict below. On a
-// narrow screen rows become cards.
+// The comparison table of a page: every point, failed ones too, each with its verdict below.
 #pragma once
 
 #include <string>

@@ -27,19 +27,23 @@ h3{font-size:15px;line-height:1.35;margin:0}
 p{margin:0;overflow-wrap:anywhere}
 .lead,.facts{color:var(--p3)}
 .facts{font-size:13px;margin-top:4px}
-nav{margin:16px 0 0;display:flex;flex-wrap:wrap;gap:8px}
-nav a{padding:3px 12px;border:1px solid var(--edge);border-radius:99px;background:var(--p1);color:inherit;
-text-decoration:none;font-size:14px;overflow-wrap:anywhere}
-nav a:hover,nav a:focus-visible{border-color:var(--p6)}
+a{color:var(--p6);text-decoration:none}
+a:hover,a:focus-visible{text-decoration:underline}
+nav ul{margin:16px 0 0;padding:0;list-style:none;font-size:14px}
+nav li{padding:3px 0}
+.links{display:flex;flex-wrap:wrap;gap:4px 18px;margin:14px 0 0;font-size:13px}
 .tiles{display:grid;grid-template-columns:repeat(4,1fr);gap:16px;margin:20px 0 0;padding:0}
 .tile{background:var(--p1);border:1px solid var(--edge);border-radius:10px;padding:14px 16px}
 .tile b{display:block;font-size:22px;line-height:1.3;font-weight:600;letter-spacing:-.01em}
 .tile span{display:block;color:var(--p3);font-size:13px;overflow-wrap:anywhere}
 figure{margin:16px 0 0;background:var(--p1);border:1px solid var(--edge);border-radius:10px;padding:18px 20px;
 min-width:0}
-figure>p{color:var(--p3);font-size:13px;margin:2px 0 12px}
+figure>p,.inside>p{color:var(--p3);font-size:13px;margin:2px 0 12px}
+figure.folded{margin-top:10px;padding:0}
+figure.folded summary{padding:12px 20px}
+.inside{padding:0 20px 18px}
 figure>p.after{margin:12px 0 0}
-.pair{display:grid;grid-template-columns:1fr 1fr;gap:0 16px}
+.pair{display:grid;grid-template-columns:1fr 1fr;gap:0 16px;align-items:start}
 .panels{display:grid;grid-template-columns:repeat(3,1fr);gap:20px 16px}
 svg{display:block;width:100%;height:auto}
 .narrow{display:none}
@@ -57,14 +61,16 @@ tr.alone td{padding-bottom:8px}
 .right{text-align:right}
 td.name{font-weight:600}
 @media (min-width:900px){td.whole{white-space:nowrap}}
+.words summary{display:block;cursor:inherit;padding:0}
 .bad{color:var(--p7);font-weight:600}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 16px;margin:12px 0 0;font-size:13px}
 dt{color:var(--p3)}
 dd{margin:0;overflow-wrap:anywhere}
 pre{margin:12px 0 0;padding:12px 14px;background:var(--page);border-radius:8px;font:13px/1.5 var(--mono);
 white-space:pre-wrap;overflow-wrap:anywhere}
-details{margin:16px 0 0}
-summary{cursor:pointer;color:var(--p3);font-size:13px}
+summary{cursor:pointer;color:var(--p3);font-size:13px;padding:6px 0}
+summary h3{display:inline;color:var(--p2)}
+summary:hover h3,summary:focus-visible h3{color:var(--p6)}
 @media (max-width:899px){
 main{padding:20px 16px 40px}
 h1{font-size:22px}h2{font-size:19px;margin-top:40px}
@@ -75,19 +81,22 @@ h1{font-size:22px}h2{font-size:19px;margin-top:40px}
 .tile{padding:10px 12px}.tile b{font-size:18px}
 figure{padding:14px 12px}
 figure svg.narrow{max-width:560px}
-thead{display:none}
-tbody{display:block;padding:10px 0;border-top:1px solid var(--edge)}
-tbody:first-of-type{border-top:0}
-tr{display:grid;grid-template-columns:1fr 1.3fr 1fr;gap:4px 12px}
-tr.why{display:block}
-td,tr.why td,tr.alone td,td.right{display:block;border:0;padding:0;text-align:left}
-td::before{content:attr(data-name);display:block;color:var(--p3);font-size:12px}
-td.name{grid-column:1/-1;font-size:14px}
-tr.why td{padding-top:6px}
-td.name::before,tr.why td::before{content:none}
+figure.folded summary{padding:12px}.inside{padding:0 12px 14px}
+.scroll{overflow-x:auto;container-type:inline-size;background:
+linear-gradient(to left,var(--p1) 24px,transparent) right/48px 100% no-repeat local,
+linear-gradient(to left,var(--p14),transparent) right/12px 100% no-repeat scroll}
+.scroll table{width:max-content;min-width:100%}
+.scroll th,.scroll td{white-space:nowrap;padding-right:14px}
+.scroll th:first-child,.scroll td.name{position:sticky;left:0;max-width:38vw;background:var(--p1);white-space:normal}
+.scroll tr.why td{padding-right:0;white-space:normal}
+.scroll tr.why td>*{position:sticky;left:0;display:block;width:calc(100vw - 60px);width:100cqw}
+.words summary{display:grid;grid-template-columns:auto 1fr;gap:6px;cursor:pointer}
+.words summary::before{content:"\25b8"}.words[open] summary::before{content:"\25be"}
+.words:not([open]) span{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:2;overflow:hidden}
 dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:6px}
 }
-@media print{body{background:#fff}figure,.tile{break-inside:avoid}}
+@media print{body{background:#fff}figure,.tile{break-inside:avoid}
+details::details-content{content-visibility:visible;block-size:auto}}
 )";
 
 }  // namespace

@@ -22,7 +22,11 @@ LOOKS = [
     Look("390-dark", 390, 844, "dark", 2),
 ]
 
-# Returns a list of sentences. Text is compared by the boxes of its glyph lines, shrunk by a pixel:
+# What is folded is looked at as well, in a second pass.
+UNFOLD = "for (const folded of document.querySelectorAll('details')) folded.open = true"
+
+# Returns a list of sentences. What a part that scrolls sideways has beyond its edge is reachable.
+# Text is compared by the boxes of its glyph lines, shrunk by a pixel:
 # neighbouring lines may touch. Grid lines (the class s4 of style.cpp) run below text on purpose, and
 # so do areas: of a path its outline counts.
 INSPECTION = r"""
@@ -33,10 +37,23 @@ INSPECTION = r"""
   const visible = element => {
     for (let e = element; e; e = e.parentElement) {
       if (getComputedStyle(e).display === 'none') return false;
-      if (e.tagName === 'DETAILS' && !e.open) return false;
+      const parent = e.parentElement;
+      if (parent && parent.tagName === 'DETAILS' && !parent.open && e.tagName !== 'SUMMARY') return false;
     }
     return true;
   };
+  const scrolls = element => /auto|scroll/.test(getComputedStyle(element).overflowX);
+  const isInScroller = element => {
+    for (let e = element; e; e = e.parentElement) if (scrolls(e)) return true;
+    return false;
+  };
+  for (const link of document.querySelectorAll('a[href^="#"]')) {
+    const target = document.getElementById(link.getAttribute('href').slice(1));
+    if (!target || !visible(target)) problems.push(`the link ${shorten(link.textContent)} leads nowhere`);
+  }
+  for (const folded of document.querySelectorAll('details'))
+    if (!folded.querySelector(':scope > summary')?.textContent.trim())
+      problems.push('a folded part has no title to open it by');
   if (document.documentElement.scrollWidth > innerWidth)
     problems.push(`the page is ${document.documentElement.scrollWidth} wide in a window of ${innerWidth}`);
   if (!document.querySelector('svg, table')) problems.push('the page has neither a picture nor a table');
@@ -75,11 +92,14 @@ INSPECTION = r"""
     const range = document.createRange();
     range.selectNodeContents(node);
     const svg = parent.closest('svg');
+    // The title of a folded part may be cut short below: opening it shows the rest.
+    const title = parent.closest('details:not([open]) > summary');
+    const end = title ? title.getBoundingClientRect().bottom : Infinity;
     const rects = svg ? [parent.getBoundingClientRect()] : [...range.getClientRects()];
     for (const r of rects) {
-      if (r.width < 1 || r.height < 1) continue;
+      if (r.width < 1 || r.height < 1 || r.top > end - 2) continue;
       const what = shorten(node.data);
-      if (r.left < -0.5 || r.right > innerWidth + 0.5)
+      if (r.left < -0.5 || (r.right > innerWidth + 0.5 && !isInScroller(parent)))
         problems.push(`text ${what} reaches from ${r.left.toFixed(0)} to ${r.right.toFixed(0)}`);
       let size = parseFloat(getComputedStyle(parent).fontSize);
       if (svg) {
@@ -101,7 +121,7 @@ INSPECTION = r"""
   for (const element of document.body.querySelectorAll('*')) {
     if (element.closest('svg') || !visible(element)) continue;
     const style = getComputedStyle(element);
-    if (style.overflowX !== 'visible' && element.scrollWidth > element.clientWidth + 1)
+    if (style.overflowX !== 'visible' && !scrolls(element) && element.scrollWidth > element.clientWidth + 1)
       problems.push(`<${element.tagName.toLowerCase()}> clips its content: ${shorten(element.textContent)}`);
   }
   boxes.sort((a, b) => a.top - b.top);
@@ -119,7 +139,8 @@ INSPECTION = r"""
 
 
 def look_at(browser, page, look, screenshot):
-    """Opens the page, returns what is wrong as sentences, and leaves a screenshot of all of it."""
+    """Opens the page, returns what is wrong as sentences, and leaves a screenshot of all of it as it
+    opens, and one with all that is folded."""
     browser.events.clear()
     browser.call("Emulation.setDeviceMetricsOverride", width=look.width, height=look.height,
                  deviceScaleFactor=look.scale, mobile=False)
@@ -131,12 +152,20 @@ def look_at(browser, page, look, screenshot):
     browser.wait_for("Page.loadEventFired")
     problems = list(complaints(browser.events, page))
     problems += browser.evaluate(INSPECTION)
+    capture(browser, look, screenshot)
+    browser.evaluate(UNFOLD)
+    problems += [f"unfolded: {problem}" for problem in browser.evaluate(INSPECTION)
+                 if problem not in problems]
+    capture(browser, look, screenshot.with_stem(f"{screenshot.stem}-unfolded"))
+    return problems
+
+
+def capture(browser, look, screenshot):
     size = browser.call("Page.getLayoutMetrics")["cssContentSize"]
     picture = browser.call("Page.captureScreenshot", format="png", captureBeyondViewport=True,
                            clip={"x": 0, "y": 0, "width": look.width, "height": size["height"],
                                  "scale": 1})
     screenshot.write_bytes(base64.b64decode(picture["data"]))
-    return problems
 
 
 def complaints(events, page):

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "policies/trace/file.h"
@@ -140,13 +141,39 @@ TEST_CASE("files on one page are told apart by their names, and by their folders
   const std::string model = "wan_small on cpu: ";
   CHECK(between(page, "<h2>", "</h2>") ==
         std::vector<std::string>{"Compared: c.json", model + "old/a.json", model + "new/a.json",
-                                 model + "b.json", "How it was measured"});
-  // A pill each, which leads to its section.
-  CHECK(between(page, "<a href=\"#", "\"") == between(page, "<section id=\"", "\""));
+                                 model + "b.json"});
+  // A line each in the contents, and one for what they were measured with.
+  std::vector<std::string> anchors = between(page, "<section id=\"", "\"");
+  anchors.emplace_back("made");
+  CHECK(between(page, "<li><a href=\"#", "\"") == anchors);
   CHECK(count_of(page, "<section id=") == 4);
   CHECK_THAT(page, !Catch::Contains("runs/"));
   // One file needs no name beside its model.
   CHECK(between(page_of(report), "<h2>", "</h2>").front() == "wan_small on cpu");
+}
+
+TEST_CASE("every link of a page leads to a part of it, and every figure has one") {
+  const std::string page =
+      render_page({{"a.json", telling_report()}}, {}, {{"front.json", testing::telling_front()}});
+  const std::vector<std::string> anchors = between(page, " id=\"", "\"");
+  const std::set<std::string> distinct(anchors.begin(), anchors.end());
+  CHECK(distinct.size() == anchors.size());
+  const std::vector<std::string> links = between(page, "<a href=\"#", "\"");
+  CHECK((std::set<std::string>(links.begin(), links.end()) == distinct));
+}
+
+TEST_CASE("a page opens with what answers and folds the rest, and a long table with it") {
+  const std::string page = page_of(telling_report());
+  const auto is_folded = [](const std::string& text, const std::string& title) {
+    return text.find("<summary><h3>" + title + "</h3>") != std::string::npos;
+  };
+  for (const char* title : {"Every policy", "Executed attention forward ops"}) {
+    CAPTURE(title);
+    CHECK_FALSE(is_folded(page, title));
+    CHECK(is_folded(page_of(large_report(21)), title));
+  }
+  CHECK(is_folded(page, "Loss"));
+  CHECK(is_folded(page, "What holds the peak"));
 }
 
 TEST_CASE("the page's title is what its content answers") {
@@ -185,7 +212,7 @@ TEST_CASE("a page shows 100 points of many, by their own numbers, and every one 
   const std::string page = render_page({}, {}, {{"front.json", record}});
   CHECK(page.size() < 500'000);
   for (const char* name : {"0", "501", "503", "999"}) {
-    CHECK_THAT(page, Catch::Contains("data-name=\"point\">" + std::string(name) + "</td>"));
+    CHECK_THAT(page, Catch::Contains("<td class=\"name\">" + std::string(name) + "</td>"));
   }
   CHECK_THAT(page, Catch::Contains("of 1000 points, by the area that they add"));
 }
@@ -261,7 +288,8 @@ TEST_CASE("a comparison's page draws what differs, and says the rest in a line a
   CHECK_THAT(page, Catch::Contains("The same in every row: peak allocated.") &&
                        !Catch::Contains("<h3>peak allocated, candidate over base") &&
                        Catch::Contains("<h3>loss, candidate over base") &&
-                       Catch::Contains("data-name=\"peak_allocated\">same<") &&
+                       Catch::Contains("<th class=\"right\">peak_allocated</th>") &&
+                       Catch::Contains("<td class=\"right whole\">same</td>") &&
                        Catch::Contains("wan_small: none on_demand: seed 0 in the base, 1 in the"));
   CHECK(unbalanced(page) == "");
 }
