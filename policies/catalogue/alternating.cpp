@@ -12,7 +12,6 @@
 #include "policies/catalogue/call.h"
 #include "policies/catalogue/families.h"
 #include "policies/trace/in_quotes.h"
-#include "policies/trace/joined.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
@@ -21,6 +20,7 @@ namespace {
 constexpr const char* kReduceScatter = "_c10d_functional::reduce_scatter_tensor";
 constexpr const char* kAllToAll = "_c10d_functional::all_to_all_single";
 constexpr const char* kMaxOfAll = "aten::max.default";
+constexpr const char* kCompiled = "higher_order::inductor_compiled_code";
 constexpr const char* kFlash = "aten::_scaled_dot_product_flash_attention";
 constexpr const char* kEfficient = "aten::_scaled_dot_product_efficient_attention";
 
@@ -54,16 +54,21 @@ std::vector<Selector> titan_attention() {
               "higher_order::flex_attention"});
 }
 
+// Calls that move tokens to their experts and back: torchtitan keeps them, so none runs twice.
+std::vector<Selector> expert_exchanges() {
+  return ops({kAllToAll, "deepep::dispatch", "deepep::combine", "hybridep::dispatch",
+              "hybridep::combine"});
+}
+
 // torchtitan's save set but for the matmuls that are counted. aten::max over a dimension, gathers
 // and all-reduces are not in it.
 std::vector<Selector> titan_saves() {
-  return concatenated(
-      titan_attention(),
+  const std::vector<Selector> other =
       ops({"aten::_flash_attention_forward", "aten::_efficient_attention_forward",
-           "torch_attn::_varlen_attn", "higher_order::inductor_compiled_code", "aten::addmm",
-           "aten::bmm", "aten::_scaled_mm", "aten::convolution", "aten::convolution_backward",
-           "aten::upsample_bilinear2d", kMaxOfAll, "aten::topk", kReduceScatter, kAllToAll,
-           "deepep::dispatch", "deepep::combine", "hybridep::dispatch", "hybridep::combine"}));
+           "torch_attn::_varlen_attn", kCompiled, "aten::addmm", "aten::bmm", "aten::_scaled_mm",
+           "aten::convolution", "aten::convolution_backward", "aten::upsample_bilinear2d",
+           kMaxOfAll, "aten::topk", kReduceScatter});
+  return concatenated(concatenated(titan_attention(), other), expert_exchanges());
 }
 
 Policy sac_titan_keeping(Alternation::Keep keep) {
@@ -90,12 +95,14 @@ std::variant<Policy, Rejected> sac_titan_excluding(std::string_view arguments) {
   }
   Policy policy = sac_titan_keeping(Alternation::Keep::kOdd);
   policy.alternate->exclude.clear();
+  std::string spelling;
   for (const std::string& word : *words) {
     auto selector = parse_selector("*" + word + "::matmul");
     if (auto* rejected = std::get_if<Rejected>(&selector)) return *rejected;
     policy.alternate->exclude.push_back(std::get<Selector>(std::move(selector)));
+    spelling.append(spelling.empty() ? "" : ",").append(word);
   }
-  policy.name = "sac_titan_excluding([" + joined(*words, ",") + "])";
+  policy.name = "sac_titan_excluding([" + spelling + "])";
   return policy;
 }
 
@@ -133,8 +140,9 @@ std::variant<Policy, Rejected> sac_titan_2025(std::string_view model) {
   }
   Policy policy;
   policy.name = "sac_titan_2025(" + std::string(model) + ")";
-  policy.save = concatenated(titan_attention(), ops({kMaxOfAll, kReduceScatter}));
-  policy.save.push_back({"", is_dense ? "torch_attn::_varlen_attn" : kAllToAll, std::nullopt});
+  policy.save = concatenated(titan_attention(), ops({kMaxOfAll, kReduceScatter, kCompiled}));
+  policy.save =
+      concatenated(policy.save, is_dense ? ops({"torch_attn::_varlen_attn"}) : expert_exchanges());
   policy.alternate = alternation({"aten::mm", "aten::linear"}, Alternation::Keep::kOdd);
   policy.early_stop = false;
   return policy;
@@ -150,7 +158,7 @@ std::variant<Policy, Rejected> sac_modalities(std::string_view arguments) {
                                  {"aten._scaled_dot_product_flash_attention", kFlash},
                                  {"aten._scaled_dot_product_efficient_attention", kEfficient},
                                  {"_c10d_functional.reduce_scatter_tensor", kReduceScatter},
-                                 {"aten.max", "aten::max"}};
+                                 {"aten.max", kMaxOfAll}};
   std::vector<std::string_view> known;
   for (const Key& key : keys) known.push_back(key.name);
   const auto words = parse_words(arguments);

@@ -36,8 +36,8 @@ Policy save_mm(const std::vector<int>&) { return saves({"aten::mm", "aten::addmm
 // The list of PyTorch's partitioner (compute_intensive_ops).
 Policy save_compute(const std::vector<int>&) {
   return saves({"aten::mm", "aten::addmm", "aten::bmm", "aten::_scaled_mm", "aten::convolution",
-                "aten::convolution_overrideable", "aten::upsample_bilinear2d",
-                "aten::_scaled_dot_product_flash_attention",
+                "aten::convolution_backward", "aten::convolution_overrideable",
+                "aten::upsample_bilinear2d", "aten::_scaled_dot_product_flash_attention",
                 "aten::_scaled_dot_product_efficient_attention", "aten::_flash_attention_forward",
                 "aten::_efficient_attention_forward"});
 }

@@ -111,6 +111,7 @@ std::vector<Selector> users_own(const Policy& policy) {
     std::erase(given, Selector{"", "random", std::nullopt});  // its own
     return given;
   }
+  if (name == "sac_modalities") return policy.save;  // one for each key, but for aten.mm
   // A policy file may bear the name without being it.
   if (name == "sac_titan_excluding" && policy.alternate) return policy.alternate->exclude;
   const auto& known = policy_entries();

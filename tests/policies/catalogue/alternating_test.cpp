@@ -1,4 +1,6 @@
 // Every-second-matmul policies: which of the matmuls are kept, by call order.
+#include <set>
+
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"
@@ -48,6 +50,26 @@ TEST_CASE("on biased linears torchtitan keeps all matmuls and the older lists no
 }
 
 // Ops in a chain, most of which no model here runs.
+Trace chain_of(const std::vector<std::string>& names) {
+  TraceBuilder builder("listed");
+  ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
+  {
+    const auto block = builder.scope("blocks", 0);
+    for (const std::string& name : names) x = builder.call(name, {x}, {8, 8}, {{0}, {}});
+  }
+  return builder.finish();
+}
+
+// Of a chain of ops, those that the policy keeps.
+std::vector<std::string> kept_of(std::string_view policy, const std::vector<std::string>& names) {
+  const Plan plan = plan_of(policy, chain_of(names));
+  std::vector<std::string> kept;
+  for (const PlannedOp& op : plan.types.at(0).ops) {
+    if (op.treatment == Treatment::kSave) kept.push_back(op.name);
+  }
+  return kept;
+}
+
 TEST_CASE("torchtitan's set keeps every op that its own list names, and no other") {
   const std::vector<std::string> kept = {"aten::addmm",
                                          "aten::bmm",
@@ -75,26 +97,66 @@ TEST_CASE("torchtitan's set keeps every op that its own list names, and no other
                                          "hybridep::combine"};
   const std::vector<std::string> left = {"aten::max.dim", "aten::_grouped_mm", "aten::silu",
                                          "aten::_to_copy"};
-  TraceBuilder builder("listed");
-  ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
-  {
-    const auto block = builder.scope("blocks", 0);
-    for (const auto* names : {&kept, &left}) {
-      for (const std::string& name : *names) x = builder.call(name, {x}, {8, 8}, {{0}, {}});
-    }
-  }
-  const Trace trace = builder.finish();
+  std::vector<std::string> all = kept;
+  all.insert(all.end(), left.begin(), left.end());
   for (const char* policy : {"sac_titan", "sac_titan_all", "sac_titan_even"}) {
-    const Plan plan = plan_of(policy, trace);
-    for (const std::string& name : kept) {
-      CAPTURE(policy, name);
-      CHECK(decisions(plan.types.at(0), name) == "S");
-    }
-    for (const std::string& name : left) {
-      CAPTURE(policy, name);
-      CHECK(decisions(plan.types.at(0), name) == "r");
-    }
+    CAPTURE(policy);
+    CHECK(kept_of(policy, all) == kept);
   }
+}
+
+// Attention goes by its class and collectives are always kept, so no trace shows all of a list.
+TEST_CASE("the lists of torchtitan's models name what they have in common and their own") {
+  const std::set<std::string> common = {"aten::_scaled_dot_product_flash_attention",
+                                        "aten::_scaled_dot_product_efficient_attention",
+                                        "aten::_scaled_dot_product_cudnn_attention",
+                                        "aten::_scaled_dot_product_attention_math",
+                                        "aten::_scaled_dot_product_fused_attention_overrideable",
+                                        "higher_order::flex_attention",
+                                        "higher_order::inductor_compiled_code",
+                                        "aten::max.default",
+                                        "_c10d_functional::reduce_scatter_tensor"};
+  const std::set<std::string> dense = {"torch_attn::_varlen_attn"};
+  const std::set<std::string> experts = {"_c10d_functional::all_to_all_single", "deepep::dispatch",
+                                         "deepep::combine", "hybridep::dispatch",
+                                         "hybridep::combine"};
+  for (const char* model : {"llama3", "qwen3", "llama4", "deepseek_v3", "gpt_oss"}) {
+    CAPTURE(model);
+    const bool is_dense = model == std::string_view("llama3") || model == std::string_view("qwen3");
+    std::set<std::string> expected = common;
+    for (const std::string& op : is_dense ? dense : experts) expected.insert(op);
+    std::set<std::string> listed;
+    for (const Selector& selector : policy_of("sac_titan_2025(" + std::string(model) + ")").save) {
+      listed.insert(selector.op);
+    }
+    CHECK(listed == expected);
+  }
+  CHECK(kept_of("sac_titan_2025(llama3)",
+                {"aten::addmm", "higher_order::inductor_compiled_code", "aten::max.dim"}) ==
+        std::vector<std::string>{"higher_order::inductor_compiled_code"});
+}
+
+// Its key names the overload without a dimension.
+TEST_CASE("modalities' max is that of a whole tensor") {
+  CHECK(kept_of("sac_modalities(aten.max)", {"aten::max", "aten::max.dim"}) ==
+        std::vector<std::string>{"aten::max"});
+}
+
+TEST_CASE("PyTorch's second policy keeps every compute-intensive op of the partitioner's list") {
+  const std::vector<std::string> kept = {"aten::mm",
+                                         "aten::convolution",
+                                         "aten::convolution_backward",
+                                         "aten::bmm",
+                                         "aten::addmm",
+                                         "aten::_scaled_dot_product_flash_attention",
+                                         "aten::_scaled_dot_product_efficient_attention",
+                                         "aten::_flash_attention_forward",
+                                         "aten::_efficient_attention_forward",
+                                         "aten::upsample_bilinear2d",
+                                         "aten::_scaled_mm"};
+  std::vector<std::string> all = kept;
+  all.insert(all.end(), {"aten::topk", "aten::max", "aten::_grouped_mm"});
+  CHECK(kept_of("save_compute", all) == kept);
 }
 
 TEST_CASE("only torchtitan's lists stop late") {

@@ -84,6 +84,9 @@ TEST_CASE("a selector of the user's own that matches nothing is named, a catalog
         "regions matches *moe.router.gaet::matmul");
   CHECK_THAT(warnings_of("full_except(*.fnn::matmul,attention_forward)", toy_llama()).at(0),
              Catch::Contains("nothing in its regions matches *.fnn::matmul"));
+  CHECK(warnings_of("sac_modalities(aten.mm,aten.max)", toy_llama()) ==
+        Warnings{"sac_modalities(aten.mm,aten.max): nothing in its regions matches "
+                 "aten::max.default"});
   Policy mine = policy_of("attn_only");
   mine.name = "mine";
   CHECK_THAT(warnings_of(mine, toy_llama()).at(0), Catch::Contains("matches collective"));
