@@ -44,7 +44,7 @@ class Gate {
     for (const PointRecord& point : report_.points) {
       if (is_wanted(point)) gate_point(point);
     }
-    if (needs_reference() && reference_ != nullptr) list_missing();
+    if (reference_ != nullptr) list_missing();
     for (const GatedPoint& point : record_.points) {
       record_.verdict = std::max(record_.verdict, point.verdict);
     }
@@ -60,6 +60,7 @@ class Gate {
   std::string reference_name(const PointRecord& point) const;
   void gate_point(const PointRecord& point);
   void list_missing();
+  bool is_gated(const std::string& policy) const;
   void add_status(GatedPoint& gated, const PointRecord& point) const;
   void add_limits(GatedPoint& gated, const PointRecord& point) const;
   void add_against(GatedPoint& gated, const PointRecord& point, const PointRecord& reference) const;
@@ -157,10 +158,18 @@ void Gate::gate_point(const PointRecord& point) {
   record_.points.push_back(std::move(gated));
 }
 
+bool Gate::is_gated(const std::string& policy) const {
+  return std::any_of(record_.points.begin(), record_.points.end(),
+                     [&](const GatedPoint& point) { return point.policy == policy; });
+}
+
 // What the reference finished and the report lacks, but for what points of other policies are held
-// against: it is there for them.
+// against: it is there for them. Where the reference's points are no measure for the report's, only
+// policies that were asked for and are nowhere in the report.
 void Gate::list_missing() {
-  if (&report_ == reference_ || settings_.reference_policy) return;
+  if (&report_ == reference_) return;
+  const bool is_measure = needs_reference() && !settings_.reference_policy;
+  if (!is_measure && settings_.policies.empty()) return;
   const auto with_schedule = [](std::string label, const PointRecord& point) {
     return label.append("|").append(to_string(point.identity.schedule));
   };
@@ -171,7 +180,7 @@ void Gate::list_missing() {
   for (const PointRecord& point : reference_->points) {
     const std::string label = training_label(point.identity, point.policy);
     if (point.status != PointStatus::kOk || !is_asked_for(point) || stand_ins_.contains(label) ||
-        there.contains(with_schedule(label, point))) {
+        there.contains(with_schedule(label, point)) || (!is_measure && is_gated(point.policy))) {
       continue;
     }
     GatedPoint gated = describe(point);
@@ -188,9 +197,8 @@ void Gate::list_missing() {
 
 void Gate::add_status(GatedPoint& gated, const PointRecord& point) const {
   if (point.status != PointStatus::kOk) {
-    gated.checks.push_back(decided("status", GateVerdict::kFail,
-                                   "ended " + std::string(to_string(point.status)) +
-                                       (point.reason.empty() ? "" : ": " + point.reason)));
+    gated.checks.push_back(
+        decided("status", GateVerdict::kFail, end_of(point.status, point.reason)));
   }
   if (auto check = check_finite(arms_.arm_of(point))) gated.checks.push_back(*std::move(check));
 }
@@ -214,7 +222,7 @@ void Gate::add_against(GatedPoint& gated, const PointRecord& point,
 
 // Elsewhere other bits prove nothing; neither do equal ones that someone happened to get.
 void Gate::guard_environment(CheckRecord& check) const {
-  if (comparable() || settings_.loss == LossTier::kEquivalence) return;
+  if (comparable() || check.tier == "T2") return;
   check.verdict = GateVerdict::kInconclusive;
   check.reason +=
       "; measured in different environments: " + describe(record_.environment_differences) +
@@ -224,6 +232,9 @@ void Gate::guard_environment(CheckRecord& check) const {
 void Gate::add_loss(GatedPoint& gated, const PointRecord& point,
                     const PointRecord& reference) const {
   const LossArm own = arms_.arm_of(point);
+  for (const std::string& end : own.unfinished) {
+    gated.checks.push_back(decided("status", GateVerdict::kFail, "a repeat " + end));
+  }
   if (auto check = check_gradients(own)) gated.checks.push_back(*std::move(check));
   if (point.parity && point.parity->every_parameter_has_gradient == false) {
     gated.checks.push_back(decided("gradients", GateVerdict::kInconclusive,
@@ -243,6 +254,7 @@ void Gate::add_loss(GatedPoint& gated, const PointRecord& point,
     checks.push_back(check_difference(own, other, *settings_.max_loss_difference));
   }
   for (CheckRecord& check : checks) {
+    check.reason += unmatched_steps(own, other);
     guard_environment(check);
     const auto& parity = point.parity;
     const bool named = parity && parity->reference == reference.policy && &report_ == reference_ &&

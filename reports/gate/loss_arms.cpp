@@ -62,6 +62,20 @@ std::string obstacle(const LossArm& candidate, const LossArm& reference) {
   return "";
 }
 
+std::string unmatched_steps(const LossArm& candidate, const LossArm& reference) {
+  const std::size_t steps = reference.runs.front().size();
+  std::size_t longest = 0;
+  for (const Steps& run : candidate.runs) longest = std::max(longest, run.size());
+  if (longest <= steps || steps == 0) return "";
+  const std::string rest = std::to_string(longest - steps);
+  return longest - steps == 1 ? "; its last step has no counterpart"
+                              : "; its last " + rest + " steps have no counterpart";
+}
+
+std::string end_of(PointStatus status, const std::string& reason) {
+  return "ended " + std::string(to_string(status)) + (reason.empty() ? "" : ": " + reason);
+}
+
 std::optional<int> first_step_not_finite(const Steps& steps) {
   const auto found =
       std::find_if(steps.begin(), steps.end(), [](const StepRecord& step) { return !step.loss; });
@@ -91,13 +105,17 @@ LossArms::LossArms(const Report& report) {
 }
 
 LossArm LossArms::arm_of(const PointRecord& point) const {
-  LossArm arm{{steps_of(point)}, point.policy, point.identity.deterministic};
+  LossArm arm{{steps_of(point)}, point.policy, point.identity.deterministic, {}};
   if (repeats_.empty()) return arm;
   const auto found = repeats_.find(point_key(point.identity));
   if (found == repeats_.end()) return arm;
   for (const RepeatRecord* repeat : found->second) {
-    const bool same = repeat->policy == point.policy && repeat->status == PointStatus::kOk;
-    if (same) arm.runs.push_back(repeat->steps);
+    if (repeat->policy != point.policy) continue;
+    if (repeat->status == PointStatus::kOk) {
+      arm.runs.push_back(repeat->steps);
+    } else {
+      arm.unfinished.push_back(end_of(repeat->status, repeat->reason));
+    }
   }
   return arm;
 }

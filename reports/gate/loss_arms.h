@@ -20,6 +20,7 @@ struct LossArm {
   std::vector<Steps> runs;  // the point's own first
   std::string policy;
   bool deterministic = true;
+  std::vector<std::string> unfinished;  // repeats: "ended oom: asked for 1 GiB"
 };
 
 // The largest difference of the loss at any step that both have; infinite where a loss is not
@@ -42,6 +43,13 @@ std::string among_runs(std::size_t run, const LossArm& arm);
 
 // Why there is nothing to compare over all steps; empty: there is.
 std::string obstacle(const LossArm& candidate, const LossArm& reference);
+
+// "; its last 6 steps have no counterpart" in the reference, which ends earlier; empty: it does
+// not.
+std::string unmatched_steps(const LossArm& candidate, const LossArm& reference);
+
+// "ended oom: asked for 1 GiB"
+std::string end_of(PointStatus status, const std::string& reason);
 
 // From 0; absent: every loss is finite.
 std::optional<int> first_step_not_finite(const Steps& steps);

@@ -1,5 +1,4 @@
-// JSON of what compare and gate records share: the two sides, and what differs
-// between them.
+// JSON of what compare and gate records share: the two sides, and what differs between them.
 #pragma once
 
 #include <optional>

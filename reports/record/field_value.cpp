@@ -1,5 +1,4 @@
 #include "reports/record/field_value.h"
-#include "policies/trace/json.h"
 
 #include <cmath>
 

@@ -102,6 +102,34 @@ TEST_CASE("a repeat of the candidate that is not finite or has no gradients fail
   }
 }
 
+TEST_CASE("a repeat of the candidate that did not finish fails where its loss is asked for") {
+  Report report = report_of({trained_point("full")});
+  const Report reference = report;
+  const std::string key = point_key(report.points[0].identity);
+  report.repeats = {{key, "full", PointStatus::kTimeout, "60 s", {}}};
+  const GateRecord record = gate(report, reference, tier(LossTier::kBitwise));
+  CHECK(record.verdict == GateVerdict::kFail);
+  CHECK(check_of(record, "status").reason == "a repeat ended timeout: 60 s");
+  CHECK(check_of(record, "loss_bitwise").verdict == GateVerdict::kPass);
+  GateSettings peak;
+  peak.max_peak = Bytes{std::int64_t{1} << 30};
+  CHECK(gate(report, reference, peak).verdict == GateVerdict::kPass);
+}
+
+TEST_CASE("steps that the reference has not run are said to be without a counterpart") {
+  const Report reference = report_of({trained_point("full")});
+  const auto reason = [&](const std::vector<float>& losses) {
+    const GateRecord record =
+        gate(report_of({trained_point("full", losses)}), reference, tier(LossTier::kBitwise));
+    CHECK(record.verdict == GateVerdict::kPass);
+    return check_of(record, "loss_bitwise").reason;
+  };
+  CHECK(reason(kLosses) == "equal bits over 4 steps");
+  CHECK(reason({5, 4, 3, 2, 1}) == "equal bits over 4 steps; its last step has no counterpart");
+  CHECK(reason({5, 4, 3, 2, 9, 9}) ==
+        "equal bits over 4 steps; its last 2 steps have no counterpart");
+}
+
 TEST_CASE("gradients that are all zero do not count as equal") {
   Report report = report_of({trained_point("full")});
   for (StepRecord& step : report.points[0].steps) step.gradient_norm_bits = "0x0000000000000000";
@@ -156,6 +184,12 @@ TEST_CASE("another environment makes bits inconclusive, never failed or passed")
   GateSettings mixed = tier(LossTier::kBitwise);
   mixed.allow_mixed = true;
   CHECK(gate(elsewhere, reference, mixed).verdict == GateVerdict::kFail);
+  // Mean losses of other devices can be equivalent; a plain threshold beside that test is no
+  // less a matter of the environment.
+  GateSettings both = tier(LossTier::kEquivalence);
+  both.max_loss_difference = 0.5;
+  CHECK(check_of(gate(elsewhere, reference, both), "loss_difference").verdict ==
+        GateVerdict::kInconclusive);
 }
 
 TEST_CASE("repeats of the reference are found by their key") {
@@ -199,6 +233,23 @@ TEST_CASE("points of the reference that the report lacks are listed and leave th
   CHECK(gate(report_of({trained_point("full")}), report_of({trained_point("full"), other}),
              tier(LossTier::kBitwise))
             .points.size() == 2);
+}
+
+TEST_CASE("a policy that is asked for and in the reference alone is missing from any gate") {
+  const Report reference = report_of({trained_point("none"), trained_point("full")});
+  GateSettings settings;
+  settings.max_peak = Bytes{std::int64_t{1} << 30};
+  const Report report = report_of({trained_point("none")});
+  CHECK(gate(report, reference, settings).points.size() == 1);  // a reference is no measure here
+  settings.policies = {"none", "full"};
+  const GateRecord record = gate(report, reference, settings);
+  CHECK(record.verdict == GateVerdict::kInconclusive);
+  REQUIRE(record.points.size() == 2);
+  CHECK(record.points[1].policy == "full");
+  CHECK(record.points[1].checks.at(0).check == "missing");
+  settings.loss = LossTier::kBitwise;
+  settings.reference_policy = "none";
+  CHECK(gate(report, reference, settings).points.size() == 2);
 }
 
 TEST_CASE("a gate record's JSON fits its schema, reads back and is the approved one", "[golden]") {
