@@ -1,6 +1,10 @@
 #include "policies/catalogue/catalogue.h"
 
+#include <optional>
+
+#include "policies/catalogue/call.h"
 #include "policies/catalogue/families.h"
+#include "policies/catalogue/systems.h"
 
 namespace rematch {
 
@@ -24,6 +28,17 @@ const std::vector<CatalogueEntry>& catalogue() {
     return listed;
   }();
   return entries;
+}
+
+std::string_view note_of(std::string_view policy) {
+  std::optional<Call> call = parse_call(policy);
+  const SystemEntry* system = call ? find_system_entry(*call) : nullptr;
+  if (system != nullptr) call = parse_call(system->stands_for);
+  if (!call) return {};
+  for (const CatalogueEntry& entry : catalogue()) {
+    if (entry.name == call->name) return entry.note;
+  }
+  return {};
 }
 
 }  // namespace rematch

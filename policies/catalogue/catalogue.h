@@ -17,9 +17,13 @@ struct CatalogueEntry {
   std::string_view parameters;   // "(N)" or ""
   std::string_view description;  // one line
   std::string_view used_by;      // "torchtune selective, modalities selective_layer"
+  std::string_view note = {};    // a rule of the source that can match nothing here; may be empty
 };
 
 const std::vector<CatalogueEntry>& catalogue();
+
+// The note of a policy under this name, or under a system's spelling of it; empty: none.
+std::string_view note_of(std::string_view policy);
 
 // One policy: a catalogue name with arguments, `nth_last(2)`, or the path of a JSON policy file
 // (ends in .json). Unknown names are rejected with the nearest known one.

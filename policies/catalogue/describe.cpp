@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 
+#include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/plan_facts.h"
 #include "policies/trace/json.h"
 #include "policies/trace/op_class.h"
@@ -251,6 +252,9 @@ std::string describe(const Plan& plan, const Trace& trace) {
           bytes_text(facts.held.unmanaged) + " outside regions)\n";
   text += "recomputed ops a step: " + std::to_string(facts.recomputed_whole_region) +
           " (whole_region) or " + std::to_string(facts.recomputed_on_demand) + " (on_demand)\n";
+  if (const std::string_view note = note_of(plan.policy); !note.empty()) {
+    text.append("note: ").append(note).append("\n");
+  }
   return text;
 }
 
@@ -267,7 +271,7 @@ Json describe_json(const Plan& plan, const Trace& trace) {
   for (std::size_t i = 0; i < facts.types.size(); ++i) {
     types.push_back(type_json(plan, i, facts.types[i]));
   }
-  return {
+  Json json = {
       {"policy", plan.policy},
       {"model", plan.model},
       {"plan_sha256", plan_sha256(plan)},
@@ -280,6 +284,8 @@ Json describe_json(const Plan& plan, const Trace& trace) {
         {"total", facts.held.total().count}}},
       {"recomputed_ops", recomputed_json(static_cast<std::size_t>(facts.recomputed_whole_region),
                                          static_cast<std::size_t>(facts.recomputed_on_demand))}};
+  if (const std::string_view note = note_of(plan.policy); !note.empty()) json["note"] = note;
+  return json;
 }
 
 }  // namespace rematch

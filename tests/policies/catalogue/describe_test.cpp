@@ -175,5 +175,24 @@ TEST_CASE("a plan of another model is not described") {
   CHECK_THROWS_AS(describe(plan, testing::toy_llama({.layers = 3})), std::invalid_argument);
 }
 
+TEST_CASE("what torchtitan keeps and no trace can show is said of its policies, and of no other") {
+  const Trace trace = testing::toy_llama({.layers = 2});
+  constexpr const char* kNote = "note: torchtitan also keeps copies from a GPU to the host";
+  for (const char* policy :
+       {"sac_titan", "sac_titan_even", "sac_titan_2025(llama3)", "titan:selective",
+        "titan:selective(force_recompute_mm_shapes_by_fqns=[ffn])"}) {
+    CAPTURE(policy);
+    const Plan plan = plan_of(policy, trace);
+    CHECK_THAT(describe(plan, trace), Catch::Contains(kNote));
+    CHECK(describe_json(plan, trace).at("note").get<std::string>() == note_of("sac_titan"));
+  }
+  for (const char* policy : {"none", "save_mm", "sac_titan_2024", "sac_grouped", "titan:full"}) {
+    CAPTURE(policy);
+    const Plan plan = plan_of(policy, trace);
+    CHECK_THAT(describe(plan, trace), !Catch::Contains("note:"));
+    CHECK_FALSE(describe_json(plan, trace).contains("note"));
+  }
+}
+
 }  // namespace
 }  // namespace rematch
