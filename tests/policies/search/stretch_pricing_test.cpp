@@ -1,0 +1,179 @@
+// The pieces of stretches against the step simulator, on random traces and random plans: what they
+// hold together is what the step holds between forward and backward, and the highest of their
+// transients, each on top of what earlier pieces hold, is the step's peak in backward, or just
+// above.
+#include "policies/search/stretch_pricing.h"
+
+#include <algorithm>
+#include <set>
+
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/predict/held.h"
+#include "policies/predict/step.h"
+#include "tests/support/catch.h"
+#include "tests/support/made_up_profile.h"
+#include "tests/support/random_plan.h"
+#include "tests/support/random_trace.h"
+#include "tests/support/seeds.h"
+#include "tests/support/trace_builder.h"
+
+namespace rematch::testing {
+namespace {
+
+using TypedRegions = std::vector<StretchPricer::TypedRegion>;
+
+// A plan's regions where they stand, in forward order.
+TypedRegions regions_of(const Trace& trace, const Plan& plan) {
+  const std::vector<OpRange> ranges = region_ranges(trace, plan);
+  TypedRegions regions;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    regions.push_back({ranges[i], plan.types.at(plan.regions[i].type)});
+  }
+  std::sort(regions.begin(), regions.end(),
+            [](const auto& a, const auto& b) { return a.range.first < b.range.first; });
+  return regions;
+}
+
+// The end of the shortest row of stretches from `first` on that no region leaves.
+int end_of_row(const StretchMap& map, const TypedRegions& regions, int first) {
+  int end = first + 1;
+  for (const StretchPricer::TypedRegion& region : regions) {
+    while (region.range.first < map.stretches[end - 1].range.end &&
+           map.stretches[end - 1].range.end < region.range.end) {
+      ++end;
+    }
+  }
+  return end;
+}
+
+// What pricing says of a whole step, above what is alive before it.
+struct Priced {
+  Bytes held;
+  Bytes peak_of_pieces;   // in backward
+  Bytes peak_of_options;  // the same by the sums of rows, as layers are mixed
+  std::int64_t num_recomputed = 0;
+  std::chrono::nanoseconds recompute{};
+};
+
+Priced price(const Trace& trace, const StretchMap& map, const OpTimes& times,
+             const TypedRegions& regions, Schedule schedule) {
+  Priced all;
+  all.peak_of_pieces = all.peak_of_options = map.most_born;
+  for (int first = 0; first < static_cast<int>(map.stretches.size());) {
+    const int end = end_of_row(map, regions, first);
+    const OpId begin = map.stretches[first].range.first;
+    TypedRegions inside;
+    for (const StretchPricer::TypedRegion& region : regions) {
+      if (region.range.first < begin || region.range.end > map.stretches[end - 1].range.end)
+        continue;
+      inside.push_back({{region.range.first - begin, region.range.end - begin}, region.type});
+    }
+    StretchPricer pricer(trace, map, times, first, end - first);
+    const std::vector<PieceFigures> pieces = pricer.pieces_of(inside, schedule);
+    const LayerOption option = pricer.option_of(pieces);
+    all.peak_of_options =
+        std::max(all.peak_of_options, all.held + option.transient + map.stretches[end - 1].born);
+    all.recompute += option.time;
+    for (const PieceFigures& piece : pieces) {
+      all.peak_of_pieces = std::max(all.peak_of_pieces, all.held + piece.transient);
+      all.held += piece.held;
+      all.num_recomputed += piece.num_recomputed;
+    }
+    first = end;
+  }
+  return all;
+}
+
+// What pricing takes for granted: a stretch that reads what an earlier one made saves it for
+// backward.
+bool saves_what_it_reads(const Trace& trace, const StretchMap& map) {
+  const auto stretch_of = [&map](OpId op) {
+    int index = 0;
+    while (map.stretches[index].range.end <= op) ++index;
+    return index;
+  };
+  std::vector<std::set<int>> savers(trace.storages.size());
+  for (const TracedPack& pack : trace.packs) {
+    const OpId op = std::max(0, pack.at_op - 1);
+    savers[trace.values[pack.value].storage].insert(stretch_of(op));
+  }
+  std::vector<int> maker(trace.storages.size(), kNone);
+  for (OpId op = 0; op < static_cast<OpId>(trace.ops.size()); ++op) {
+    const int here = stretch_of(op);
+    for (const TracedUse& use : trace.ops[op].inputs) {
+      const StorageId storage = trace.values[use.value].storage;
+      const bool is_from_earlier = maker[storage] != kNone && maker[storage] < here;
+      if (is_from_earlier && !savers[storage].contains(here)) return false;
+    }
+    for (const ValueId output : trace.ops[op].outputs) {
+      int& made_by = maker[trace.values[output].storage];
+      if (made_by == kNone) made_by = here;
+    }
+  }
+  return true;
+}
+
+Bytes peak_of_backward(const StepPrediction& step) {
+  return std::max(step.peak_by_phase[static_cast<int>(Phase::kBackward)],
+                  step.peak_by_phase[static_cast<int>(Phase::kRecompute)]);
+}
+
+TEST_CASE("pieces of random plans hold, need and cost what the step does") {
+  int num_cases = 0;
+  int num_equal_peaks = 0;
+  for (std::uint32_t seed = 0; seed < num_seeds(300); ++seed) {
+    const Trace trace = random_trace(seed, {.layers = 4, .ops_per_block = 8});
+    const Profile profile = made_up_profile(trace, seed);
+    const StretchMap map = make_stretches(trace, profile.forward);
+    if (!saves_what_it_reads(trace, map)) continue;
+    const Plan plan = random_plan(trace, seed);
+    StepSimulator simulator(trace);
+    simulator.use_profile(profile);
+    for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+      CAPTURE(seed, to_string(schedule));
+      const StepPrediction step = simulator.simulate(plan, schedule);
+      const Priced priced = price(trace, map, profile.forward, regions_of(trace, plan), schedule);
+      const Bytes peak = peak_of_backward(step) - step.before;
+      CHECK(priced.held.count == held_after_forward(trace, plan).total().count);
+      CHECK(priced.num_recomputed == step.recomputed_ops);
+      CHECK(priced.recompute == step.time.value().recompute);
+      CHECK(priced.peak_of_options.count == priced.peak_of_pieces.count);
+      CHECK(priced.peak_of_pieces.count >= peak.count);
+      num_equal_peaks += priced.peak_of_pieces == peak ? 1 : 0;
+      ++num_cases;
+    }
+  }
+  // While an op of recompute runs, its inputs are priced beside its results; the step is read when
+  // it has run, and some inputs are gone by then.
+  CHECK(num_cases > 100);
+  CHECK(num_equal_peaks * 10 >= num_cases * 9);
+}
+
+// Four blocks of one op, which saves what it reads and what it makes: its result is saved twice,
+// and the block that made it lets go of it last.
+TEST_CASE("what two neighbours save is held until the earlier one's backward") {
+  TraceBuilder builder("neighbours");
+  ValueId x = builder.outside({64, 64}, "float32", /*needs_grad=*/true);
+  for (int layer = 0; layer < 4; ++layer) {
+    const auto block = builder.scope("blocks", layer);
+    const std::int64_t size = layer == 0 ? 64 : 8;
+    x = builder.call("aten::sigmoid", {x}, {size, size}, {{0}, {0}});
+  }
+  const Trace trace = builder.finish();
+  const OpTimes times(trace.ops.size());
+  const StretchMap map = make_stretches(trace, times);
+  for (const char* policy : {"none", "full", "only_list([0,2])", "only_list([1,3])"}) {
+    CAPTURE(policy);
+    const auto plan = resolve(std::get<Policy>(parse_policy(policy)), trace);
+    const TypedRegions regions = regions_of(trace, std::get<Plan>(plan));
+    for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+      const StepPrediction step = StepSimulator(trace).simulate(std::get<Plan>(plan), schedule);
+      const Bytes peak = peak_of_backward(step) - step.before;
+      CHECK(price(trace, map, times, regions, schedule).peak_of_pieces.count == peak.count);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rematch::testing
