@@ -508,6 +508,35 @@ const std::string kSearchedLlama =
     "--model llama_small --layers 2 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 64 "
     "--optimizer none ";
 
+// The logits of 256 tokens over 4096 words are most of what this step needs.
+TEST_CASE("a search whose peak is in the loss hints at fused ops, with what is predicted of both") {
+  const std::string model =
+      "--model llama_small --layers 1 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 64 --batch "
+      "4 --vocab 4096 --dtype bfloat16 ";
+  const auto peak_of_full = [&model](const std::string& ops) {
+    const std::string text = rematch("predict " + model + "--policy full --ops " + ops).out;
+    const std::size_t begin = text.find("peak ") + 5;
+    return text.substr(begin, text.find(" in the") - begin);
+  };
+  const std::string how = "--device h100 --hull --points 2 --baselines full ";
+  CHECK_THAT(rematch("search " + model + how).err,
+             Catch::Contains("hint: peaks lie in the loss") && Catch::Contains("--ops fused") &&
+                 Catch::Contains("the peak of full is " + peak_of_full("fused") +
+                                 " with it instead of " + peak_of_full("eager")));
+  CHECK(rematch("search " + model + how + "--ops fused").err.empty());
+  // The peak is in a block; and in the head, where fused ops do not lower it.
+  const std::string wide =
+      "--model llama_small --layers 2 --dim 32 --heads 2 --kv-heads 1 --ffn 2048 --tokens 64 "
+      "--batch 4 --vocab 256 --dtype bfloat16 ";
+  CHECK(rematch("search " + wide + how).err.empty());
+  CHECK(rematch("search " + kTinyDit + "--dtype bfloat16 " + how).err.empty());
+  // A stored trace names no model to take other ops of.
+  const ScratchFolder scratch;
+  const std::string trace = scratch.file("trace.json");
+  REQUIRE(rematch("trace " + model + "-o " + trace).code == 0);
+  CHECK(rematch("search --trace " + trace + " " + how).err.empty());
+}
+
 // Whether times agree is a question for an idle machine; peaks and what is in the file are not.
 TEST_CASE("a measured front has each peak as predicted, and goes on where it was") {
   const ScratchFolder scratch;
