@@ -1,13 +1,11 @@
 // A made-up CUPTI: a table of functions that hands out the records a test asked for.
 #include "harness/profile/cupti_session.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
 #include "harness/profile/cupti_functions.h"
 #include "harness/profile/cupti_records.h"
-#include "harness/profile/nvtx_marker.h"
 #include "tests/support/catch.h"
 
 namespace rematch {
@@ -333,19 +331,6 @@ TEST_CASE("LibTorch's own CUPTI is of the version this build reads") {
   if (!std::filesystem::exists("/proc/driver/nvidia/version")) {
     CHECK_THAT(refusal(functions), Catch::Contains("CUPTI refuses"));
   }
-}
-
-// NVTX itself, with nobody there to hear: ranges nest, and one too many closed does no harm.
-TEST_CASE("NVTX ranges do nothing where no tool is attached") {
-  unsetenv("NVTX_INJECTION64_PATH");
-  NvtxMarker marker(nvtx_functions());
-  for (int range = 0; range < 3; ++range) {
-    marker.begin(1, "forward blocks.0 aten::mm");
-    marker.begin(2, "forward blocks.0 aten::sin");
-    marker.end();
-    marker.end();
-  }
-  CHECK_NOTHROW(marker.end());
 }
 
 }  // namespace
