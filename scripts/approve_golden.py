@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Lets the golden tests of the built presets rewrite their files, and shows what changed.
 
-Usage: scripts/approve_golden.py [PRESET ...]    (default: every preset built among lite and dev)
-Read the diff before it is committed: it is the change of behaviour.
-"""
+Read the diff before it is committed: it is the change of behaviour. Exit codes: 0 rewritten, 1 a test
+failed for another reason than its file, 2 usage, or nothing is built."""
 
+import argparse
 import os
 import pathlib
 import subprocess
@@ -13,12 +13,21 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
+def parse_presets():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("presets", nargs="*", metavar="PRESET", help="default: what is built of lite and dev")
+    built = [folder.parent.name for folder in sorted(ROOT.glob("build/*/CTestTestfile.cmake"))]
+    presets = parser.parse_args().presets or [preset for preset in ("lite", "dev") if preset in built]
+    for preset in presets:
+        if preset not in built:
+            parser.error(f"preset '{preset}' is not built; built are {' '.join(built) or 'none'}")
+    if not presets:
+        parser.error("nothing is built: run scripts/test, or cmake --workflow --preset dev")
+    return presets
+
+
 def main():
-    built = sys.argv[1:] or [preset for preset in ("lite", "dev")
-                             if (ROOT / "build" / preset / "CTestTestfile.cmake").exists()]
-    if not built:
-        sys.exit("nothing is built: run scripts/test, or cmake --workflow --preset dev")
-    for preset in built:
+    for preset in parse_presets():
         done = subprocess.run(
             ["ctest", "--preset", preset, "--label-regex", "^golden$", "--no-tests=ignore"],
             cwd=ROOT, env={**os.environ, "REMATCH_APPROVE": "1"})

@@ -12,6 +12,7 @@
 #include "policies/catalogue/call.h"
 #include "policies/catalogue/families.h"
 #include "policies/trace/in_quotes.h"
+#include "policies/trace/joined.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
@@ -100,14 +101,12 @@ std::variant<Policy, Rejected> sac_titan_excluding(std::string_view arguments) {
   }
   Policy policy = sac_titan_keeping(Alternation::Keep::kOdd);
   policy.alternate->exclude.clear();
-  std::string spelling;
   for (const std::string& word : *words) {
     auto selector = parse_selector("*" + word + "::matmul");
     if (auto* rejected = std::get_if<Rejected>(&selector)) return *rejected;
     policy.alternate->exclude.push_back(std::get<Selector>(std::move(selector)));
-    spelling.append(spelling.empty() ? "" : ",").append(word);
   }
-  policy.name = "sac_titan_excluding([" + spelling + "])";
+  policy.name = "sac_titan_excluding([" + joined(*words, ",") + "])";
   return policy;
 }
 
