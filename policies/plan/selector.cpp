@@ -62,17 +62,35 @@ std::vector<std::string_view> class_names() {
   return names;
 }
 
+bool is_known_namespace(std::string_view word) {
+  return std::find(kNamespaces.begin(), kNamespaces.end(), word) != kNamespaces.end();
+}
+
+// Takes off `prefix` if `text` begins with it.
+std::string_view without_prefix(std::string_view text, std::string_view prefix) {
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+// `torch.ops.aten.mm` names all overloads of an op at once, which PyTorch calls a packet.
+bool is_packet(std::string_view word) {
+  word = without_prefix(without_prefix(word, "torch."), "ops.");
+  const std::size_t dot = word.find('.');
+  return dot != std::string_view::npos && dot + 1 < word.size() &&
+         is_known_namespace(word.substr(0, dot)) &&
+         word.find('.', dot + 1) == std::string_view::npos;
+}
+
 // A last word that is no class and has no namespace before it.
 std::string not_a_class(std::string_view word) {
+  if (is_packet(word)) {
+    return in_quotes(word) + " names no overload; write " +
+           in_quotes(std::string(word) + ".default");
+  }
   std::string problem = in_quotes(word) + " is no op class";
   const std::string as_op = "aten::" + std::string(word);
   if (op_class_of(as_op) != OpClass::kOther)
     return problem + "; did you mean " + in_quotes(as_op) + "?";
   return problem + did_you_mean(word, class_names()) + "; " + std::string(kForms);
-}
-
-bool is_known_namespace(std::string_view word) {
-  return std::find(kNamespaces.begin(), kNamespaces.end(), word) != kNamespaces.end();
 }
 
 // Splits at the last "::"; `before` is empty and `found` false where there is none.
@@ -102,11 +120,6 @@ std::variant<std::optional<int>, Rejected> take_nth(std::string_view whole,
   }
   text = text.substr(0, hash);
   return std::optional<int>(nth);
-}
-
-// Takes off `prefix` if `text` begins with it.
-std::string_view without_prefix(std::string_view text, std::string_view prefix) {
-  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
 
 // `torch.ops.aten.mm.default`, with or without what stands before `aten`, as `aten::mm.default`;

@@ -4,8 +4,7 @@
 //   attention_forward            every op of the class, anywhere
 //   aten::mm                     every op of that exact name (overload omitted: any overload)
 //   aten::max.default            that overload alone; `default` is the one that has no name
-//   torch.ops.aten.max.default   the same as PyTorch writes it; `torch.` and `ops.` may be left
-//                                out, the overload may not
+//   torch.ops.aten.max.default   the same as PyTorch writes it; `torch.` and `ops.` may be left out
 //   *.attention::matmul#2        the second matmul of each scope matching `*.attention`
 //   blocks.3.ffn::aten::addmm    in one scope only
 //

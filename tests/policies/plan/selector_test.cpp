@@ -61,7 +61,12 @@ TEST_CASE("an op as PyTorch writes it is understood, its default overload exactl
     CHECK(parsed(row.text) == row.selector);
     CHECK(parsed(to_string(row.selector)) == row.selector);
   }
-  for (const char* text : {"aten.", "aten.mm", "aten.mm.", "higher_order."}) {
+  for (const char* text : {"aten.mm", "ops.aten.mm", "*.attention::torch.ops.aten.mm#2"}) {
+    CAPTURE(text);
+    CHECK_THAT(rejection(text),
+               Contains("names no overload; write '") && Contains("aten.mm.default'"));
+  }
+  for (const char* text : {"aten.", "aten.mm.", "higher_order."}) {
     CAPTURE(text);
     CHECK_THAT(rejection(text), Contains("is no op class"));
   }
