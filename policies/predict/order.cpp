@@ -79,11 +79,12 @@ void choose_order(const Trace& trace, OpId first_op, OpId end_op, RegionType& ty
   choose_order(make_region_graph(trace, {first_op, end_op}), type);
 }
 
-void choose_order(const RegionGraph& graph, RegionType& type) {
+void choose_order(const RegionGraph& graph, RegionType& type, Bytes least) {
   type.demand_steps.clear();
   type.whole_on_demand = false;
   if (graph.events.empty()) return;
   const Bytes lazy = play_region(graph, type, ReplayExtent::kLazyClosure, nullptr).peak;
+  if (lazy <= least) return;
   SinkingOrder order(graph);
   const Bytes sunk = play_region(graph, type, ReplayExtent::kLazyClosure, &order).peak;
   const Bytes whole = play_region(graph, type, ReplayExtent::kWholeClosure, nullptr).peak;

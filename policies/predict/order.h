@@ -18,6 +18,8 @@ namespace rematch {
 // Fills `type.demand_steps` and `type.whole_on_demand` for ops [first_op, end_op). They hold for
 // every region of the same behaviour (same_behaviour()).
 void choose_order(const Trace& trace, OpId first_op, OpId end_op, RegionType& type);
-void choose_order(const RegionGraph& graph, RegionType& type);
+// `least`: no order of the region has a lower RegionSimulation::peak, as far as the caller knows;
+// the sooner the order is found.
+void choose_order(const RegionGraph& graph, RegionType& type, Bytes least = {});
 
 }  // namespace rematch

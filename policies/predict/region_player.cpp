@@ -98,7 +98,8 @@ class RegionPlayer {
     for (int op : ops) {
       result_.executed.push_back({graph_.range.first + op, graph_.slots[demanded_].pack});
       const ReplayState::Running running = state_.execute(op);
-      sample(running.most);
+      result_.curve.push_back(with_others(running.most));
+      note_peak(running.at_boundary);
       note_boundary(op, running.at_boundary);
     }
   }
@@ -136,7 +137,16 @@ class RegionPlayer {
     state_.drop(slot);
   }
 
-  void sample(Bytes held) { result_.curve.push_back(held + graph_.other_bytes_before + other_); }
+  void sample(Bytes held) {
+    result_.curve.push_back(with_others(held));
+    note_peak(held);
+  }
+
+  void note_peak(Bytes held) {
+    result_.boundary_peak = std::max(result_.boundary_peak, with_others(held));
+  }
+
+  Bytes with_others(Bytes held) const { return held + graph_.other_bytes_before + other_; }
 
   const RegionGraph& graph_;
   ReplayExtent extent_;
@@ -159,7 +169,7 @@ RegionSimulation play_region(const RegionGraph& graph, const RegionType& type, R
   if (graph.events.empty()) {
     RegionSimulation idle = RegionPlayer(graph, type, extent, order).play();
     idle.curve.clear();
-    idle.peak = {};
+    idle.peak = idle.boundary_peak = {};
     return idle;
   }
   return RegionPlayer(graph, type, extent, order).play();

@@ -14,6 +14,8 @@ ReplayState::ReplayState(const RegionGraph& graph, const std::vector<bool>& kept
       taken_(graph.slots.size(), false),
       readers_(graph.storages.size()),
       listed_in_(graph.ops.size(), 0),
+      weighed_reads_(graph.values.size()),
+      weighed_holders_(graph.storages.size()),
       is_original_(graph.storages.size(), false) {
   for (std::size_t value = 0; value < kept.size(); ++value) {
     if (graph.values[value].constant) ++num_uses_[value];  // never given away
@@ -165,51 +167,31 @@ void ReplayState::drop(int slot) {
 }
 
 Bytes ReplayState::gain_of(const std::vector<int>& ops) const {
-  std::vector<std::pair<int, int>> reads;  // value, times
-  const auto count_read = [&reads](int value) {
-    for (auto& [known, times] : reads) {
-      if (known == value) {
-        ++times;
-        return;
-      }
-    }
-    reads.emplace_back(value, 1);
-  };
-  for (int op : ops) {
-    for (const RegionUse& read : graph_.ops[op].reads) count_read(read.value);
+  for (const int op : ops) {
+    for (const RegionUse& read : graph_.ops[op].reads) weighed_reads_.add(read.value, 1);
   }
-  const auto uses_left = [&](int value) {
-    for (const auto& [known, times] : reads) {
-      if (known == value) return num_uses_[value] - times;
+  for (const int value : weighed_reads_.touched()) {
+    if (is_available(value) && num_uses_[value] == weighed_reads_.of(value)) {
+      weighed_holders_.add(graph_.values[value].storage, -1);
     }
-    return num_uses_[value];
-  };
-  std::vector<std::pair<int, int>> changes;  // storage, holders more or less
-  const auto change = [&changes](int storage, int by) {
-    for (auto& [known, total] : changes) {
-      if (known == storage) {
-        total += by;
-        return;
-      }
-    }
-    changes.emplace_back(storage, by);
-  };
-  for (const auto& [value, times] : reads) {
-    if (is_available(value) && num_uses_[value] == times) change(graph_.values[value].storage, -1);
   }
-  for (int op : ops) {
-    for (int output : graph_.ops[op].outputs) {
-      if (!is_available(output) && uses_left(output) > 0) change(graph_.values[output].storage, 1);
+  for (const int op : ops) {
+    for (const int output : graph_.ops[op].outputs) {
+      if (!is_available(output) && num_uses_[output] > weighed_reads_.of(output)) {
+        weighed_holders_.add(graph_.values[output].storage, 1);
+      }
     }
   }
   Bytes gain;
-  for (const auto& [storage, by] : changes) {
+  for (const int storage : weighed_holders_.touched()) {
     if (graph_.storages[storage].outside) continue;
     const bool before = num_holders_[storage] > 0;
-    const bool after = num_holders_[storage] + by > 0;
+    const bool after = num_holders_[storage] + weighed_holders_.of(storage) > 0;
     if (before && !after) gain += graph_.storages[storage].bytes;
     if (!before && after) gain -= graph_.storages[storage].bytes;
   }
+  weighed_reads_.clear();
+  weighed_holders_.clear();
   return gain;
 }
 

@@ -51,6 +51,31 @@ class ReplayState {
   Bytes gain_of(const std::vector<int>& ops) const;
 
  private:
+  // Sums by small index, all 0 but for those touched since the last clear().
+  class Sums {
+   public:
+    explicit Sums(std::size_t size) : sums_(size, 0), is_touched_(size, false) {}
+    void add(int index, int by) {
+      if (!is_touched_[index]) touched_.push_back(index);
+      is_touched_[index] = true;
+      sums_[index] += by;
+    }
+    int of(int index) const { return sums_[index]; }
+    const std::vector<int>& touched() const { return touched_; }
+    void clear() {
+      for (const int index : touched_) {
+        sums_[index] = 0;
+        is_touched_[index] = false;
+      }
+      touched_.clear();
+    }
+
+   private:
+    std::vector<int> sums_;
+    std::vector<char> is_touched_;
+    std::vector<int> touched_;
+  };
+
   struct Reader {
     int op = kNone;
     std::int32_t version = 0;
@@ -81,6 +106,8 @@ class ReplayState {
   std::vector<std::vector<Reader>> readers_;      // by storage, if it is written in place
   mutable std::vector<std::uint32_t> listed_in_;  // by op: the last search that listed it
   mutable std::uint32_t search_ = 0;
+  mutable Sums weighed_reads_;    // by value, while a gain is weighed
+  mutable Sums weighed_holders_;  // by storage
   Bytes held_;
   std::vector<bool> is_original_;  // by storage: forward's instance of it is held
   Bytes held_originals_;

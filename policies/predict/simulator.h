@@ -26,7 +26,8 @@ struct RegionSimulation {
   // the first demand, after each executed op and each backward op, to the region's last release.
   // Its inputs, the same all the time, are left out.
   std::vector<Bytes> curve;
-  Bytes peak;  // of the curve
+  Bytes peak;           // of the curve
+  Bytes boundary_peak;  // at op boundaries alone, where a recomputed op has given its inputs away
   RegionTimeline timeline;
 };
 
