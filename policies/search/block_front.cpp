@@ -83,10 +83,36 @@ class Archive {
   std::vector<BlockPoint> points_;
 };
 
+std::vector<PlannedOp> planned_ops(const RegionGraph& graph, const std::vector<int>& saves) {
+  std::vector<PlannedOp> ops(graph.ops.size());
+  for (int op : saves) ops[op].treatment = Treatment::kSave;
+  return ops;
+}
+
+Bytes saved_bytes(const RegionGraph& graph, const SaveSetCosts& costs,
+                  const std::vector<PlannedOp>& ops) {
+  const std::vector<bool> kept = kept_values(graph, ops);
+  std::vector<bool> counted = costs.free_storages;
+  counted.resize(graph.storages.size(), false);
+  Bytes bytes;
+  for (std::size_t value = 0; value < kept.size(); ++value) {
+    const int storage = graph.values[value].storage;
+    if (!kept[value] || counted[storage] || graph.storages[storage].outside) continue;
+    counted[storage] = true;
+    bytes += graph.storages[storage].bytes;
+  }
+  return bytes;
+}
+
 class FrontFinder {
  public:
-  FrontFinder(const RegionGraph& graph, const SaveSetCosts& costs, const BlockFrontLimits& limits)
-      : graph_(graph), costs_(costs), limits_(limits), archive_(limits.time_slack) {}
+  FrontFinder(const RegionGraph& graph, const SaveSetCosts& costs, const BlockFrontLimits& limits,
+              SimulatedSets* known)
+      : graph_(graph),
+        costs_(costs),
+        limits_(limits),
+        known_(known == nullptr ? own_ : *known),
+        archive_(limits.time_slack) {}
 
   BlockFront find();
 
@@ -95,17 +121,21 @@ class FrontFinder {
   void try_all(const std::vector<int>& ops);
   void improve(std::vector<std::vector<int>> sets, const std::vector<int>& ops);
   bool offer(const std::vector<int>& saves);
+  BlockPoint price(const std::vector<int>& saves);
 
   const RegionGraph& graph_;
   const SaveSetCosts& costs_;
   BlockFrontLimits limits_;
+  Bytes bound_;  // of the transient
+  SimulatedSets own_;
+  SimulatedSets& known_;
   Archive archive_;
   std::set<std::vector<int>> simulated_;
 };
 
 BlockFront FrontFinder::find() {
   BlockFront front;
-  front.transient_bound = transient_bound();
+  front.transient_bound = bound_ = transient_bound();
   SaveSets sets = find_save_sets(graph_, costs_, limits_.max_labels);
   std::chrono::nanoseconds gap = sets.time_gap;
   if (limits_.hull_only) gap += keep_hull(sets.sets);
@@ -114,7 +144,7 @@ BlockFront FrontFinder::find() {
   Bytes highest = front.transient_bound;
   std::vector<std::vector<int>> found;
   for (const SaveSet& set : sets.sets) {
-    const BlockPoint point = price_save_set(graph_, costs_, set.ops);
+    const BlockPoint point = price(set.ops);
     highest = std::max(highest, point.transient);
     // A region that on_demand runs whole also executes what waits for slots that are never asked
     // for; the program does not know which regions that are.
@@ -184,7 +214,7 @@ void FrontFinder::try_all(const std::vector<int>& ops) {
     for (std::size_t i = 0; i < ops.size(); ++i) {
       if ((chosen >> i & 1) != 0) saves.push_back(ops[i]);
     }
-    if (!simulated_.contains(saves)) archive_.offer(price_save_set(graph_, costs_, saves));
+    if (!simulated_.contains(saves)) archive_.offer(price(saves));
   }
 }
 
@@ -208,49 +238,45 @@ void FrontFinder::improve(std::vector<std::vector<int>> sets, const std::vector<
 
 bool FrontFinder::offer(const std::vector<int>& saves) {
   if (!simulated_.insert(saves).second) return false;
-  return archive_.offer(price_save_set(graph_, costs_, saves));
+  return archive_.offer(price(saves));
 }
 
-Bytes saved_bytes(const RegionGraph& graph, const SaveSetCosts& costs, const RegionType& type) {
-  const std::vector<bool> kept = kept_values(graph, type.ops);
-  std::vector<bool> counted = costs.free_storages;
-  counted.resize(graph.storages.size(), false);
-  Bytes bytes;
-  for (std::size_t value = 0; value < kept.size(); ++value) {
-    const int storage = graph.values[value].storage;
-    if (!kept[value] || counted[storage] || graph.storages[storage].outside) continue;
-    counted[storage] = true;
-    bytes += graph.storages[storage].bytes;
+BlockPoint FrontFinder::price(const std::vector<int>& saves) {
+  const auto found = known_.find(saves);
+  if (found == known_.end()) {
+    return known_.emplace(saves, price_save_set(graph_, costs_, saves, bound_)).first->second;
   }
-  return bytes;
+  BlockPoint point = found->second;
+  point.saved = saved_bytes(graph_, costs_, planned_ops(graph_, saves));
+  return point;
 }
 
 }  // namespace
 
 BlockFront find_block_front(const RegionGraph& graph, const SaveSetCosts& costs,
-                            const BlockFrontLimits& limits) {
-  return FrontFinder(graph, costs, limits).find();
+                            const BlockFrontLimits& limits, SimulatedSets* known) {
+  return FrontFinder(graph, costs, limits, known).find();
 }
 
 RegionType region_type_of(const RegionGraph& graph, const SaveSetCosts& costs,
-                          const std::vector<int>& saves) {
+                          const std::vector<int>& saves, Bytes least) {
   RegionType type;
   type.early_stop = costs.early_stop;
-  type.ops.resize(graph.ops.size());
-  for (int op : saves) type.ops[op].treatment = Treatment::kSave;
-  if (costs.schedule == Schedule::kOnDemand) choose_order(graph, type);
+  type.ops = planned_ops(graph, saves);
+  if (costs.schedule == Schedule::kOnDemand) choose_order(graph, type, least);
   return type;
 }
 
 BlockPoint price_save_set(const RegionGraph& graph, const SaveSetCosts& costs,
-                          const std::vector<int>& saves) {
-  const RegionType type = region_type_of(graph, costs, saves);
+                          const std::vector<int>& saves, Bytes least) {
+  const RegionType type = region_type_of(graph, costs, saves, least);
   const RegionSimulation simulation = simulate_region(graph, type, costs.schedule);
-  BlockPoint point{saved_bytes(graph, costs, type),
-                   simulation.peak,
+  BlockPoint point{saved_bytes(graph, costs, type.ops),
+                   simulation.boundary_peak,
                    {},
                    static_cast<int>(simulation.executed.size()),
-                   saves};
+                   saves,
+                   simulation.kept};
   for (const ExecutedOp& executed : simulation.executed) {
     point.recompute += costs.op_times[executed.op - graph.range.first];
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <vector>
 
 #include "policies/plan/plan.h"
@@ -15,10 +16,11 @@ namespace rematch {
 
 struct BlockPoint {
   Bytes saved;                           // from forward to backward; free storages left out
-  Bytes transient;                       // RegionSimulation::peak, saved bytes included
+  Bytes transient;                       // RegionSimulation::boundary_peak, saved bytes included
   std::chrono::nanoseconds recompute{};  // of the ops that recompute executes
   int num_recomputed = 0;                // of them
   std::vector<int> saves;                // local ops, ascending
+  Bytes kept;                            // as `saved`, with the free storages
 };
 
 // Note [What a block front is exact over]
@@ -49,15 +51,21 @@ struct BlockFrontLimits {
   std::chrono::nanoseconds time_slack{};
 };
 
+// Save sets of one region under one schedule that were simulated, by their ops: what comes of them
+// does not depend on which storages are free.
+using SimulatedSets = std::map<std::vector<int>, BlockPoint>;
+
+// `known` is used and added to, if it is given.
 BlockFront find_block_front(const RegionGraph& graph, const SaveSetCosts& costs,
-                            const BlockFrontLimits& limits = {});
+                            const BlockFrontLimits& limits = {}, SimulatedSets* known = nullptr);
 
 // The region as a plan has it, with the order that on_demand runs it in. Ops have no names yet.
+// `least` as in choose_order().
 RegionType region_type_of(const RegionGraph& graph, const SaveSetCosts& costs,
-                          const std::vector<int>& saves);
+                          const std::vector<int>& saves, Bytes least = {});
 
 // One save set, priced and simulated.
 BlockPoint price_save_set(const RegionGraph& graph, const SaveSetCosts& costs,
-                          const std::vector<int>& saves);
+                          const std::vector<int>& saves, Bytes least = {});
 
 }  // namespace rematch

@@ -1,12 +1,13 @@
 #include "policies/search/block_options.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <numeric>
-#include <tuple>
+#include <set>
+#include <string_view>
 #include <utility>
 
+#include "policies/search/block_cuts.h"
 #include "policies/search/block_front.h"
 
 namespace rematch {
@@ -14,189 +15,187 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Drops what another option of as many layers is as good as in everything, or slower by at most
-// `slack`. Sorted by held bytes, an option stays if its transient is below that of all so far that
-// are no slower: these form a staircase of times to lowest transients.
-void keep_undominated(std::vector<StretchOption>& options, nanoseconds slack) {
-  std::stable_sort(options.begin(), options.end(),
-                   [](const StretchOption& a, const StretchOption& b) {
-                     return std::tie(a.figures.held, a.figures.time, a.figures.transient) <
-                            std::tie(b.figures.held, b.figures.time, b.figures.transient);
-                   });
-  std::map<nanoseconds, Bytes> lowest;  // by time, descending transients
-  std::vector<StretchOption> kept;
-  for (StretchOption& option : options) {
-    const auto slower = lowest.upper_bound(option.figures.time + slack);
-    const Bytes transient = option.figures.transient;
-    if (slower != lowest.begin() && std::prev(slower)->second <= transient) continue;
-    auto worse = lowest.lower_bound(option.figures.time);
-    while (worse != lowest.end() && worse->second >= transient) worse = lowest.erase(worse);
-    lowest[option.figures.time] = transient;
-    kept.push_back(std::move(option));
-  }
-  options = std::move(kept);
-}
-
-// Scopes that are a block's direct children, with ops in them, in forward order; ranges local.
-std::vector<OpRange> children_of(const Trace& trace, const Stretch& stretch) {
-  std::vector<OpRange> children;
-  OpId done = stretch.range.first;
-  for (ScopeId id = stretch.scope + 1; id < static_cast<ScopeId>(trace.scopes.size()); ++id) {
-    const TracedScope& scope = trace.scopes[id];
-    if (scope.parent != stretch.scope || scope.first_op == scope.end_op) continue;
-    if (scope.first_op < done || scope.end_op > stretch.range.end) continue;
-    children.push_back({scope.first_op - stretch.range.first, scope.end_op - stretch.range.first});
-    done = scope.end_op;
-  }
-  return children;
-}
-
 // A cut lowers the transient by itself, and there are many.
 constexpr std::size_t kMaxSimulationsInCuts = 100;
+// All subsets of so many values that a region gives to others are tried; no block here gives more.
+constexpr std::size_t kMostExports = 6;
+
+// Runs of scopes side by side in a block, with ops in them, at any depth. Plans name regions by the
+// scopes at their ends, so these are scopes that the block opens once.
+class RunFinder {
+ public:
+  RunFinder(const Trace& trace, const Stretch& block) : trace_(trace), block_(block) {
+    for (const TracedScope& scope : trace.scopes) {
+      if (is_inside(scope)) ++num_openings_[scope.path];
+    }
+  }
+
+  std::vector<OpRange> run() {
+    add_inside(block_.scope);
+    return std::move(runs_);
+  }
+
+ private:
+  bool is_inside(const TracedScope& scope) const {
+    return scope.first_op >= block_.range.first && scope.end_op <= block_.range.end &&
+           scope.first_op < scope.end_op;
+  }
+
+  void add_inside(ScopeId parent) {
+    std::vector<ScopeId> children;
+    for (ScopeId id = parent + 1; id < static_cast<ScopeId>(trace_.scopes.size()); ++id) {
+      const TracedScope& scope = trace_.scopes[id];
+      if (scope.parent != parent || !is_inside(scope)) continue;
+      children.push_back(id);
+      add_inside(id);
+    }
+    for (std::size_t first = 0; first < children.size(); ++first) {
+      for (std::size_t last = first; last < children.size(); ++last) {
+        add(trace_.scopes[children[first]], trace_.scopes[children[last]]);
+      }
+    }
+  }
+
+  void add(const TracedScope& first, const TracedScope& last) {
+    if (num_openings_[first.path] > 1 || num_openings_[last.path] > 1) return;
+    const OpId start = block_.range.first;
+    const OpRange run = {first.first_op - start, last.end_op - start};
+    if (std::find(runs_.begin(), runs_.end(), run) == runs_.end()) runs_.push_back(run);
+  }
+
+  const Trace& trace_;
+  const Stretch& block_;
+  std::map<std::string_view, int> num_openings_;
+  std::vector<OpRange> runs_;  // local
+};
 
 // The options of one block, alone.
 class BlockOptionFinder {
  public:
   BlockOptionFinder(const Trace& trace, const StretchMap& map, const OpTimes& times, int stretch,
                     const SearchSpace& space)
-      : space_(space),
-        pricer_(trace, map, times, stretch, 1),
-        children_(children_of(trace, map.stretches[stretch])) {
-    const OpRange range = map.stretches[stretch].range;
-    const nanoseconds time =
-        std::accumulate(times.begin() + range.first, times.begin() + range.end, nanoseconds{});
+      : space_(space), pricer_(trace, map, times, stretch, 1) {
+    const Stretch& block = map.stretches[stretch];
+    if (space.cuts) runs_ = RunFinder(trace, block).run();
+    std::erase(runs_, pricer_.whole());
+    runs_.push_back(pricer_.whole());
+    const auto first = times.begin() + block.range.first;
+    const nanoseconds time = std::accumulate(first, times.begin() + block.range.end, nanoseconds{});
     // A third each for the save sets of a region, their transients, and the regions of a cut.
     slack_ = nanoseconds(
         static_cast<std::int64_t>(static_cast<double>(time.count()) * space.resolution_ratio / 3));
   }
 
-  std::vector<StretchOption> run() {
-    add_cut({});
-    const OpRange whole = pricer_.whole();
-    if (!space_.is_stopped()) add_cut({whole});
-    if (space_.cuts) {
-      std::vector<OpRange> regions;
-      cut_from(0, whole, regions);
+  BlockOptions run() {
+    std::vector<RegionCandidate> candidates;
+    for (const OpRange range : runs_) {
+      if (space_.is_stopped()) break;
+      if (!pricer_.graph(range).slots.empty()) candidates.push_back(candidate(range));
     }
-    std::vector<StretchOption> ends = {options_.front(), option_without_saves()};
-    keep_undominated(options_, slack_);
-    time_gap_ += slack_;
-    for (StretchOption& end : ends) {  // whatever the resolution, none and full are there
-      if (std::none_of(options_.begin(), options_.end(), [&](const StretchOption& option) {
-            return option.regions == end.regions;
-          })) {
-        options_.push_back(std::move(end));
-      }
+    BlockOptions found;
+    found.options = cut_block(pricer_, candidates, slack_, space_.stop);
+    add_end(found.options, {});
+    add_end(found.options, {{pricer_.whole(), {}}});
+    nanoseconds slowest{};
+    for (const StretchOption& option : found.options) {
+      slowest = std::max(slowest, option.figures.time);
     }
-    return std::move(options_);
+    // No way takes less than no time.
+    found.gap = {std::min(largest_time_gap() + slack_, slowest), transient_gap_};
+    return found;
   }
-
-  const BlockFront& front(OpRange range) {
-    const auto [found, is_new] = fronts_.try_emplace({range.first, range.end});
-    if (is_new) {
-      const SaveSetCosts costs = pricer_.costs(range, space_.schedule, space_.early_stop);
-      BlockFrontLimits limits;
-      limits.time_slack = slack_;
-      if (range != pricer_.whole()) limits.max_simulations = kMaxSimulationsInCuts;
-      if (space_.reach == Reach::kHull) {
-        limits.hull_only = true;
-        limits.max_simulations = 0;
-      }
-      found->second = find_block_front(pricer_.graph(range), costs, limits);
-      transient_gap_ = std::max(transient_gap_, found->second.transient_gap);
-    }
-    return found->second;
-  }
-
-  OptionGap gap() const { return {time_gap_, transient_gap_}; }
 
  private:
-  // Every choice of regions over the children from `child` on.
-  void cut_from(std::size_t child, OpRange whole, std::vector<OpRange>& regions) {
-    if (space_.is_stopped()) return;
-    if (child == children_.size()) {
-      const bool is_whole = regions.size() == 1 && regions[0] == whole;
-      if (!regions.empty() && !is_whole) add_cut(regions);
+  // Note [Who pays for a storage] makes it free to keep what a later piece of the block holds as
+  // well. Which later pieces there are is not known here, so fronts are made for every set of
+  // values that may be free.
+  RegionCandidate candidate(OpRange range) {
+    RegionCandidate found{range, {}};
+    const SaveSetCosts costs = pricer_.costs(range, space_.schedule, space_.early_stop);
+    const std::vector<int> exports = exports_of(range, costs);
+    if (exports.size() > kMostExports) time_gaps_[range.end].push_back({range.first, kUnknown});
+    const std::size_t num_tried = std::min(exports.size(), kMostExports);
+    SimulatedSets simulated;
+    std::set<std::vector<int>> chosen_sets;
+    for (std::uint32_t chosen = 0; chosen < 1U << num_tried; ++chosen) {
+      SaveSetCosts priced = costs;
+      for (std::size_t i = 0; i < num_tried; ++i) {
+        if ((chosen >> i & 1) != 0) priced.free_storages[exports[i]] = true;
+      }
+      const BlockFront front =
+          find_block_front(pricer_.graph(range), priced, limits(range), &simulated);
+      time_gaps_[range.end].push_back({range.first, front.time_gap});
+      transient_gap_ = std::max(transient_gap_, front.transient_gap);
+      for (const BlockPoint& point : front.points) {
+        if (!chosen_sets.insert(point.saves).second) continue;
+        found.options.push_back({pricer_.played(range, point), point.saves});
+      }
+    }
+    return found;
+  }
+
+  // Local storages that the region can keep and that ops of the block behind it read.
+  std::vector<int> exports_of(OpRange range, const SaveSetCosts& costs) {
+    const RegionGraph& graph = pricer_.graph(range);
+    std::set<StorageId> read_behind;
+    const RegionGraph& behind = pricer_.graph({range.end, pricer_.whole().end});
+    for (std::size_t storage = 0; storage < behind.storages.size(); ++storage) {
+      if (behind.storages[storage].is_input) read_behind.insert(behind.storage_ids[storage]);
+    }
+    std::set<int> exports;
+    for (const int op : savable_ops(graph, costs)) {
+      for (const int output : graph.ops[static_cast<std::size_t>(op)].outputs) {
+        const int storage = graph.values[static_cast<std::size_t>(output)].storage;
+        const auto place = static_cast<std::size_t>(storage);
+        if (!costs.free_storages[place] && read_behind.contains(graph.storage_ids[place])) {
+          exports.insert(storage);
+        }
+      }
+    }
+    return {exports.begin(), exports.end()};
+  }
+
+  BlockFrontLimits limits(OpRange range) const {
+    BlockFrontLimits limits;
+    limits.time_slack = slack_;
+    if (range != pricer_.whole()) limits.max_simulations = kMaxSimulationsInCuts;
+    if (space_.reach == Reach::kHull) {
+      limits.hull_only = true;
+      limits.max_simulations = 0;
+    }
+    return limits;
+  }
+
+  // Whatever the resolution, none and full are there.
+  void add_end(std::vector<StretchOption>& options, std::vector<PickedRegion> regions) {
+    if (std::any_of(options.begin(), options.end(),
+                    [&](const StretchOption& option) { return option.regions == regions; })) {
       return;
     }
-    cut_from(child + 1, whole, regions);
-    for (std::size_t last = child; last < children_.size(); ++last) {
-      regions.push_back({children_[child].first, children_[last].end});
-      if (!pricer_.graph(regions.back()).slots.empty()) cut_from(last + 1, whole, regions);
-      regions.pop_back();
-    }
+    const LayerOption figures = pricer_.price(regions, space_.schedule, space_.early_stop);
+    options.push_back({figures, std::move(regions)});
   }
 
-  // All combinations of what the regions of one cut keep, from the last piece to the first, as
-  // Note [The peak of a mix] says. Whose storage is whose depends on the cut only.
-  void add_cut(const std::vector<OpRange>& ranges) {
-    std::vector<PickedRegion> picked;
-    for (OpRange range : ranges) picked.push_back({range, {}});
-    const std::vector<PieceFigures> pieces =
-        pricer_.pieces_of(picked, space_.schedule, space_.early_stop);
-    std::vector<StretchOption> found(1);
-    std::size_t region = ranges.size();
-    for (std::size_t i = pieces.size(); i-- > 0;) {
-      if (!pieces[i].is_region) {
-        for (StretchOption& option : found) prepend(pieces[i], option);
-      } else {
-        found = with_region(pieces[i], ranges[--region], found);
-        keep_undominated(found, {});
+  // Of the regions of one cut together.
+  nanoseconds largest_time_gap() const {
+    std::map<OpId, nanoseconds> largest = {{0, {}}};  // by where the cut ends, ascending
+    for (const auto& [end, gaps] : time_gaps_) {
+      nanoseconds most = largest.rbegin()->second;
+      for (const auto& [first, gap] : gaps) {
+        most = std::max(most, std::prev(largest.upper_bound(first))->second + gap);
       }
+      largest[end] = most;
     }
-    nanoseconds gap{};
-    for (OpRange range : ranges) gap += front(range).time_gap;
-    time_gap_ = std::max(time_gap_, gap);
-    const LayerOption base = pricer_.option_of({});
-    for (StretchOption& option : found) {
-      option.figures.transient += base.transient;
-      std::reverse(option.regions.begin(), option.regions.end());
-      options_.push_back(std::move(option));
-    }
+    return largest.rbegin()->second;
   }
 
-  static void prepend(const PieceFigures& piece, StretchOption& option) {
-    option.figures.transient = std::max(piece.transient, piece.held + option.figures.transient);
-    option.figures.held += piece.held;
-  }
-
-  std::vector<StretchOption> with_region(const PieceFigures& unkept, OpRange range,
-                                         const std::vector<StretchOption>& rest) {
-    const Bytes nothing = front(range).points.empty() ? Bytes{} : price_nothing(range);
-    std::vector<StretchOption> all;
-    for (const BlockPoint& point : front(range).points) {
-      PieceFigures piece = unkept;
-      piece.held += point.saved - nothing;
-      piece.transient = piece.inputs + std::max(point.transient, point.saved + piece.born_before);
-      for (const StretchOption& before : rest) {
-        all.push_back(before);
-        prepend(piece, all.back());
-        all.back().figures.time += point.recompute;
-        all.back().regions.push_back({range, point.saves});
-      }
-    }
-    return all;
-  }
-
-  StretchOption option_without_saves() {
-    StretchOption option{{}, {{pricer_.whole(), {}}}};
-    option.figures = pricer_.price(option.regions, space_.schedule, space_.early_stop);
-    return option;
-  }
-
-  // Constants of the region, which it holds whatever it keeps.
-  Bytes price_nothing(OpRange range) {
-    const SaveSetCosts costs = pricer_.costs(range, space_.schedule, space_.early_stop);
-    return price_save_set(pricer_.graph(range), costs, {}).saved;
-  }
+  static constexpr nanoseconds kUnknown = std::chrono::hours(1);
 
   SearchSpace space_;
   StretchPricer pricer_;
-  std::vector<OpRange> children_;
-  std::map<std::pair<OpId, OpId>, BlockFront> fronts_;
-  std::vector<StretchOption> options_;
+  std::vector<OpRange> runs_;
+  std::map<OpId, std::vector<std::pair<OpId, nanoseconds>>> time_gaps_;  // by end: first op, gap
   nanoseconds slack_{};
-  nanoseconds time_gap_{};
   Bytes transient_gap_;
 };
 
@@ -204,16 +203,7 @@ class BlockOptionFinder {
 
 BlockOptions block_options(const Trace& trace, const StretchMap& map, const OpTimes& times,
                            int stretch, const SearchSpace& space) {
-  BlockOptionFinder finder(trace, map, times, stretch, space);
-  BlockOptions found;
-  found.options = finder.run();
-  found.gap = finder.gap();
-  nanoseconds slowest{};
-  for (const StretchOption& option : found.options) {
-    slowest = std::max(slowest, option.figures.time);
-  }
-  found.gap.time = std::min(found.gap.time, slowest);  // no way takes less than no time
-  return found;
+  return BlockOptionFinder(trace, map, times, stretch, space).run();
 }
 
 }  // namespace rematch

@@ -194,6 +194,7 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
   front.time_gap = plans_->time_gap();
   front.transient_gap = plans_->transient_gap();
   front.nothing_recomputed = plans_->nothing_recomputed();
+  front.points.push_back(front.nothing_recomputed);
   std::vector<PlanePoint> plane;
   for (const LayerMix& mix : plans_->mixed().points) {
     plane.push_back({mix.peak.count, mix.time.count()});
@@ -203,7 +204,6 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
     const bool is_end = index == 0 || index + 1 == plane.size();
     if (is_end || !plans_->space().is_stopped()) front.points.push_back(plans_->point(index));
   }
-  front.points.push_back(front.nothing_recomputed);
   plans_->forget_baselines();
   front.points.insert(front.points.end(), answers.begin(), answers.end());
   for (const Plan& plan : baselines) {
@@ -223,6 +223,12 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
     if (match != nullptr) front.points.push_back(*match);
     front.baselines.push_back(std::move(baseline));
   }
+  // Data sheets know no time of a view: what re-runs views alone is as fast as nothing on paper
+  // only.
+  std::erase_if(front.points, [&](const FrontPoint& point) {
+    return point.figures.num_recomputed > 0 &&
+           point.step_time == front.nothing_recomputed.step_time;
+  });
   front.points = undominated(std::move(front.points));
   std::vector<PlanePoint> own;
   std::vector<PlanePoint> others;

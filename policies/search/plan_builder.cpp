@@ -25,7 +25,11 @@ PlanBuilder::PlanBuilder(const Trace& trace, const StretchMap& map, const Stretc
       map_(map),
       options_(options),
       space_(space),
-      trace_sha256_(rematch::trace_sha256(trace)) {}
+      trace_sha256_(rematch::trace_sha256(trace)) {
+  for (const TracedScope& scope : trace.scopes) {
+    if (scope.first_op < scope.end_op) ++num_openings_[scope.path];
+  }
+}
 
 Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) {
   Plan plan;
@@ -57,7 +61,8 @@ Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) {
   return plan;
 }
 
-// The scopes that start and end with the range: blocks, or children of one.
+// The scopes that start and end with the range: blocks, or scopes side by side in one, outermost
+// ones first. A scope that opens several times is no name for one of its openings.
 PlanBuilder::Place PlanBuilder::place_of(OpRange range, int first, int last) const {
   const ScopeId first_block = map_.stretches[first].scope;
   const ScopeId last_block = map_.stretches[last].scope;
@@ -65,17 +70,20 @@ PlanBuilder::Place PlanBuilder::place_of(OpRange range, int first, int last) con
       range.end == map_.stretches[last].range.end) {
     return {first_block, last_block};
   }
-  Place place;
-  for (ScopeId id = first_block + 1; id < static_cast<ScopeId>(trace_.scopes.size()); ++id) {
+  const auto num_scopes = static_cast<ScopeId>(trace_.scopes.size());
+  const auto is_name = [&](ScopeId id) {
     const TracedScope& scope = trace_.scopes[id];
-    if (scope.parent != first_block || scope.first_op == scope.end_op) continue;
-    if (scope.first_op == range.first && place.first == kNone) place.first = id;
-    if (scope.end_op == range.end) place.last = id;
+    return scope.first_op < scope.end_op && scope.end_op <= range.end &&
+           num_openings_.at(scope.path) == 1;
+  };
+  for (ScopeId start = first_block + 1; start < num_scopes; ++start) {
+    if (trace_.scopes[start].first_op != range.first || !is_name(start)) continue;
+    for (ScopeId end = start; end < num_scopes; ++end) {
+      if (trace_.scopes[end].parent != trace_.scopes[start].parent || !is_name(end)) continue;
+      if (trace_.scopes[end].end_op == range.end) return {start, end};
+    }
   }
-  if (place.first == kNone || place.last == kNone) {
-    throw std::logic_error("a region of the search starts or ends at no scope");
-  }
-  return place;
+  throw std::logic_error("a region of the search starts or ends at no scope");
 }
 
 const RegionType& PlanBuilder::type_of(OpRange range, const PickedRegion& region, int first,

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "policies/predict/simulator.h"
-#include "policies/search/block_front.h"
-
 namespace rematch {
 
 StretchPricer::StretchPricer(const Trace& trace, const StretchMap& map, const OpTimes& times,
@@ -44,8 +41,6 @@ Bytes StretchPricer::born_before(const RegionGraph& graph) const {
   return {};
 }
 
-const RegionGraph& StretchPricer::graph(OpRange range) { return piece(range).graph; }
-
 SaveSetCosts StretchPricer::costs(OpRange range, Schedule schedule, bool early_stop) {
   SaveSetCosts costs;
   costs.schedule = schedule;
@@ -60,12 +55,6 @@ SaveSetCosts StretchPricer::costs(OpRange range, Schedule schedule, bool early_s
 }
 
 namespace {
-
-Bytes most_born(const RegionGraph& graph) {
-  Bytes most;
-  for (const RegionEvent& event : graph.events) most = std::max(most, event.other_bytes);
-  return graph.other_bytes_before + most;
-}
 
 // Autograd holds what it saved until it lets go of it. Of that only `counted` storages change what
 // is held; `start` is when backward of the piece begins.
@@ -87,129 +76,104 @@ Bytes peak_of_unmanaged(const RegionGraph& graph, const std::vector<bool>& count
   return peak;
 }
 
+std::vector<StorageId> kept_storages(const RegionGraph& graph, const std::vector<PlannedOp>& ops) {
+  const std::vector<bool> kept = kept_values(graph, ops);
+  std::vector<StorageId> storages;
+  for (std::size_t value = 0; value < kept.size(); ++value) {
+    if (kept[value]) storages.push_back(graph.storage_ids[graph.values[value].storage]);
+  }
+  std::sort(storages.begin(), storages.end());
+  storages.erase(std::unique(storages.begin(), storages.end()), storages.end());
+  return storages;
+}
+
 }  // namespace
 
-// Note [Who pays for a storage]
-// A storage that several hold counts once, at the holder that lets go of it last: the first in
-// forward order. So pieces are tallied in forward order, and what an earlier piece has paid for is
-// held anyway when a later one runs backward. What the next stretch pays for is gone by then, but
-// this stretch may hold it still: it counts in the transient and not in what is held.
-class StretchPricer::Tally {
- public:
-  explicit Tally(const StretchPricer& pricer) : pricer_(pricer) {
-    for (StorageId storage = 0; storage < static_cast<StorageId>(pricer.map_.owner.size());
-         ++storage) {
-      if (pricer.map_.is_shared[storage] && pricer.owns(storage)) hold(storage);
-    }
-    pieces_.push_back({held_here_, held_here_, {}, {}, false});
-  }
-
-  void add_unmanaged(const Piece& piece) {
-    const RegionGraph& graph = piece.graph;
-    held_here_ = late_ = {};
-    std::vector<bool> counted(graph.storages.size(), false);
-    for (const RegionSlot& slot : graph.slots) {
-      const int storage = graph.values[slot.use.value].storage;
-      if (hold(graph.storage_ids[storage])) counted[storage] = true;
-    }
-    const Bytes start = held_here_ + late_;
-    const Bytes peak = peak_of_unmanaged(graph, counted, start);
-    pieces_.push_back({held_here_, std::max(peak, start + piece.born_before), {}, {}, false});
-    pieces_.back().born = most_born(graph);
-    pieces_.back().first_op = graph.range.first - pricer_.range_.first;
-  }
-
-  void add_region(const Piece& piece, const RegionType& type, Schedule schedule) {
-    const RegionGraph& graph = piece.graph;
-    held_here_ = late_ = {};
-    const RegionSimulation simulation = simulate_region(graph, type, schedule);
-    for (std::size_t storage = 0; storage < graph.storages.size(); ++storage) {
-      if (graph.storages[storage].is_input) hold(graph.storage_ids[storage]);
-    }
-    const Bytes inputs = held_here_ + late_;
-    const std::vector<bool> kept = kept_values(graph, type.ops);
-    for (std::size_t value = 0; value < kept.size(); ++value) {
-      if (kept[value]) hold(graph.storage_ids[graph.values[value].storage]);
-    }
-    const Bytes peak = inputs + std::max(simulation.peak, simulation.kept + piece.born_before);
-    pieces_.push_back({held_here_, peak, inputs, piece.born_before, true});
-    PieceFigures& figures = pieces_.back();
-    figures.born = most_born(graph);
-    figures.first_op = graph.range.first - pricer_.range_.first;
-    figures.num_recomputed = static_cast<std::int64_t>(simulation.executed.size());
-    for (const ExecutedOp& executed : simulation.executed) {
-      figures.recompute += pricer_.times_[executed.op];
-    }
-  }
-
-  const std::vector<PieceFigures>& pieces() const { return pieces_; }
-
- private:
-  // Does it add to what is held.
-  bool hold(StorageId storage) {
-    const int owner = pricer_.map_.owner[storage];
-    if (owner == kNone || owner < pricer_.first_ || !paid_.insert(storage).second) return false;
-    (pricer_.owns(storage) ? held_here_ : late_) += pricer_.trace_.storages[storage].bytes;
-    return true;
-  }
-
-  const StretchPricer& pricer_;
-  std::set<StorageId> paid_;
-  Bytes held_here_;
-  Bytes late_;
-  std::vector<PieceFigures> pieces_;
-};
-
-std::vector<PieceFigures> StretchPricer::pieces_of(const std::vector<TypedRegion>& regions,
-                                                   Schedule schedule) {
-  Tally result(*this);
-  OpId done = 0;
-  const auto add_unmanaged = [&](OpId end) {
-    if (end == done) return;
-    const Piece& found = piece({done, end});
-    if (!found.graph.slots.empty()) result.add_unmanaged(found);
-  };
-  for (const TypedRegion& region : regions) {
-    add_unmanaged(region.range.first);
-    done = region.range.end;
-    const Piece& found = piece(region.range);
-    if (found.graph.slots.empty()) continue;  // nothing refers to it after forward
-    result.add_region(found, region.type, schedule);
-  }
-  add_unmanaged(whole().end);
-  return result.pieces();
+PlayedRegion StretchPricer::played(OpRange range, const BlockPoint& point) {
+  const RegionGraph& graph = piece(range).graph;
+  std::vector<PlannedOp> ops(graph.ops.size());
+  for (const int op : point.saves) ops[static_cast<std::size_t>(op)].treatment = Treatment::kSave;
+  return {range,           point.transient,     point.kept, kept_storages(graph, ops),
+          point.recompute, point.num_recomputed};
 }
 
-std::vector<StretchPricer::TypedRegion> StretchPricer::typed(
-    const std::vector<PickedRegion>& regions, Schedule schedule, bool early_stop) {
-  std::vector<TypedRegion> types;
-  for (const PickedRegion& region : regions) {
-    const SaveSetCosts priced = costs(region.range, schedule, early_stop);
-    types.push_back(
-        {region.range, region_type_of(piece(region.range).graph, priced, region.saves)});
+StretchTally::StretchTally(StretchPricer& pricer) : pricer_(&pricer) {
+  const StretchMap& map = pricer.map_;
+  for (StorageId storage = 0; storage < static_cast<StorageId>(map.owner.size()); ++storage) {
+    if (map.is_shared[storage] && pricer.owns(storage)) hold(storage);
   }
-  return types;
+  shared_.held = shared_.transient = held_here_;
 }
 
-std::vector<PieceFigures> StretchPricer::pieces_of(const std::vector<PickedRegion>& regions,
-                                                   Schedule schedule, bool early_stop) {
-  return pieces_of(typed(regions, schedule, early_stop), schedule);
+bool StretchTally::hold(StorageId storage) {
+  const int owner = pricer_->map_.owner[storage];
+  if (owner == kNone || owner < pricer_->first_) return false;
+  const auto place = std::lower_bound(paid_.begin(), paid_.end(), storage);
+  if (place != paid_.end() && *place == storage) return false;
+  paid_.insert(place, storage);
+  (pricer_->owns(storage) ? held_here_ : late_) += pricer_->trace_.storages[storage].bytes;
+  return true;
 }
 
-LayerOption StretchPricer::price(const std::vector<PickedRegion>& regions, Schedule schedule,
-                                 bool early_stop) {
-  return option_of(pieces_of(regions, schedule, early_stop));
+PieceFigures StretchTally::add_unmanaged(OpRange range) {
+  const StretchPricer::Piece& piece = pricer_->piece(range);
+  const RegionGraph& graph = piece.graph;
+  if (graph.slots.empty()) return {};
+  held_here_ = late_ = {};
+  std::vector<bool> counted(graph.storages.size(), false);
+  for (const RegionSlot& slot : graph.slots) {
+    const int storage = graph.values[slot.use.value].storage;
+    if (hold(graph.storage_ids[storage])) counted[storage] = true;
+  }
+  const Bytes start = held_here_ + late_;
+  PieceFigures figures;
+  figures.held = held_here_;
+  figures.transient = std::max(peak_of_unmanaged(graph, counted, start), start + piece.born_before);
+  return figures;
+}
+
+PieceFigures StretchTally::add_region(const PlayedRegion& region) {
+  const StretchPricer::Piece& piece = pricer_->piece(region.range);
+  const RegionGraph& graph = piece.graph;
+  held_here_ = late_ = {};
+  for (std::size_t storage = 0; storage < graph.storages.size(); ++storage) {
+    if (graph.storages[storage].is_input) hold(graph.storage_ids[storage]);
+  }
+  const Bytes inputs = held_here_ + late_;
+  for (const StorageId storage : region.keeps) hold(storage);
+  PieceFigures figures;
+  figures.held = held_here_;
+  figures.transient = inputs + std::max(region.peak, region.kept + piece.born_before);
+  figures.recompute = region.recompute;
+  figures.num_recomputed = region.num_recomputed;
+  return figures;
 }
 
 // See Note [The peak of a mix].
-LayerOption StretchPricer::option_of(const std::vector<PieceFigures>& pieces) const {
+LayerOption StretchPricer::price(const std::vector<PickedRegion>& regions, Schedule schedule,
+                                 bool early_stop) {
+  StretchTally tally(*this);
   LayerOption option;
-  for (const PieceFigures& piece : pieces) {
+  option.held = option.transient = tally.shared().held;
+  const auto add = [&](const PieceFigures& piece) {
     option.transient = std::max(option.transient, option.held + piece.transient);
     option.held += piece.held;
     option.time += piece.recompute;
+  };
+  OpId done = 0;
+  const auto add_unmanaged = [&](OpId end) {
+    if (end != done) add(tally.add_unmanaged({done, end}));
+  };
+  for (const PickedRegion& region : regions) {
+    add_unmanaged(region.range.first);
+    done = region.range.end;
+    if (graph(region.range).slots.empty()) continue;  // nothing refers to it after forward
+    const SaveSetCosts priced = costs(region.range, schedule, early_stop);
+    const BlockPoint point = price_save_set(graph(region.range), priced, region.saves);
+    add(tally.add_region(played(region.range, point)));
   }
-  option.transient -= map_.stretches[last_].born;
+  add_unmanaged(whole().end);
+  option.transient -= born();
   option.num_layers = last_ - first_ + 1;
   return option;
 }

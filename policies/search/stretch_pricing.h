@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "policies/plan/plan.h"
+#include "policies/search/block_front.h"
 #include "policies/search/layer_mix.h"
 #include "policies/search/save_sets.h"
 #include "policies/search/stretches.h"
@@ -23,14 +24,18 @@ struct PickedRegion {
 struct PieceFigures {
   Bytes held;       // from forward to the end of its backward
   Bytes transient;  // most during its backward: held included, what earlier pieces hold not
-  // Regions only: the part of the transient that is there whatever is kept.
-  Bytes inputs;
-  Bytes born_before;  // by backward, just before its own: the region then holds what it keeps
-  bool is_region = false;
-  Bytes born;         // by backward, before and in its own: the most
-  OpId first_op = 0;  // local to the stretch
   std::chrono::nanoseconds recompute{};
-  std::int64_t num_recomputed = 0;
+  std::int64_t num_recomputed = 0;  // ops
+};
+
+// What a region does, whatever stands beside it.
+struct PlayedRegion {
+  OpRange range;                 // local to the stretch
+  Bytes peak;                    // RegionSimulation::boundary_peak
+  Bytes kept;                    // RegionSimulation::kept
+  std::vector<StorageId> keeps;  // what `kept` are the bytes of, ascending
+  std::chrono::nanoseconds recompute{};
+  std::int64_t num_recomputed = 0;  // ops
 };
 
 class StretchPricer {
@@ -42,34 +47,21 @@ class StretchPricer {
   // Regions in forward order, disjoint. Ops outside them are autograd's.
   LayerOption price(const std::vector<PickedRegion>& regions, Schedule schedule, bool early_stop);
 
-  // Figures of regions as a plan has them, local to the stretch, in forward order.
-  struct TypedRegion {
-    OpRange range;
-    RegionType type;
-  };
-  std::vector<PieceFigures> pieces_of(const std::vector<TypedRegion>& regions, Schedule schedule);
-
-  // Piece by piece. Pieces that hold nothing are left out, and the
-  // transients are with all that later stretches' backward has born.
-  std::vector<PieceFigures> pieces_of(const std::vector<PickedRegion>& regions, Schedule schedule,
-                                      bool early_stop);
-  // Option of this stretch from its pieces.
-  LayerOption option_of(const std::vector<PieceFigures>& pieces) const;
-
   // To search the save sets of a region with.
-  const RegionGraph& graph(OpRange range);
+  const RegionGraph& graph(OpRange range) { return piece(range).graph; }
   SaveSetCosts costs(OpRange range, Schedule schedule, bool early_stop);
+  PlayedRegion played(OpRange range, const BlockPoint& point);
 
   OpRange whole() const { return {0, range_.end - range_.first}; }
+  // By later stretches' backward, when this one's begins. Transients of pieces include it.
+  Bytes born() const { return map_.stretches[last_].born; }
 
  private:
+  friend class StretchTally;
   struct Piece {
     RegionGraph graph;
     Bytes born_before;  // most, between the backward of the piece behind it and its own
   };
-  class Tally;  // of held storages
-  std::vector<TypedRegion> typed(const std::vector<PickedRegion>& regions, Schedule schedule,
-                                 bool early_stop);
 
   bool owns(StorageId storage) const {
     return map_.owner[storage] >= first_ && map_.owner[storage] <= last_;
@@ -84,6 +76,36 @@ class StretchPricer {
   int last_;
   OpRange range_;
   std::map<std::pair<OpId, OpId>, Piece> pieces_;
+};
+
+// Note [Who pays for a storage]
+// A storage that several hold counts once, at the holder that lets go of it last: the first in
+// forward order. So pieces are tallied in forward order, and what an earlier piece has paid for is
+// held anyway when a later one runs backward. What the next stretch pays for is gone by then, but
+// this stretch may hold it still: it counts in the transient and not in what is held.
+class StretchTally {
+ public:
+  // Has paid for what several stretches read. The pricer must outlive it.
+  explicit StretchTally(StretchPricer& pricer);
+
+  const PieceFigures& shared() const { return shared_; }
+  // In forward order, disjoint; ops between two pieces hold nothing.
+  PieceFigures add_unmanaged(OpRange range);
+  PieceFigures add_region(const PlayedRegion& region);
+
+  // All that later pieces need to know of the ones so far; ascending.
+  const std::vector<StorageId>& paid() const { return paid_; }
+  void set_paid(std::vector<StorageId> paid) { paid_ = std::move(paid); }
+
+ private:
+  // Does it add to what is held.
+  bool hold(StorageId storage);
+
+  StretchPricer* pricer_;
+  std::vector<StorageId> paid_;  // ascending
+  PieceFigures shared_;
+  Bytes held_here_;
+  Bytes late_;
 };
 
 }  // namespace rematch

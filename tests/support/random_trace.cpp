@@ -184,7 +184,9 @@ class Stretch {
     std::vector<ValueId> inputs = {pick()};
     if (which < 2) inputs.push_back(pick());
     const Saves saves = some_saves(static_cast<int>(inputs.size()), 1);
-    pool_.push_back(build_.call(kNames[which], inputs, some_shape(), saves));
+    // Which ops save their own result is known by name.
+    const char* name = saves.outputs.empty() ? kNames[which] : "aten::sigmoid";
+    pool_.push_back(build_.call(name, inputs, some_shape(), saves));
   }
 
   TraceBuilder& build_;

@@ -3,6 +3,8 @@
 #include "policies/search/stretch_options.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "policies/predict/roofline.h"
 #include "policies/predict/sharding.h"
@@ -10,6 +12,9 @@
 #include "policies/search/mix_problem.h"
 #include "policies/search/plan_builder.h"
 #include "tests/support/catch.h"
+#include "tests/support/made_up_profile.h"
+#include "tests/support/random_trace.h"
+#include "tests/support/seeds.h"
 #include "tests/support/toy_trace.h"
 
 namespace rematch {
@@ -18,9 +23,11 @@ namespace {
 // Everything that a search knows before it mixes.
 struct Prepared {
   Prepared(const Trace& trace, const SearchSpace& space)
+      : Prepared(trace, roofline_profile(trace, *find_device_sheet("h100")), space) {}
+  Prepared(const Trace& trace, Profile times, const SearchSpace& space)
       : original(trace),
         step(shard_step(trace, space.world)),
-        profile(roofline_profile(trace, *find_device_sheet("h100"))),
+        profile(std::move(times)),
         map(make_stretches(step.trace, profile.forward)),
         options(make_options(step.trace, map, profile.forward, space)),
         problem(mix_problem(map, options)),
@@ -58,6 +65,28 @@ struct Prepared {
     return mix;
   }
 
+  // All mixes of the options of stretches from `mix` on.
+  void for_each_mix(std::vector<int>& mix, std::size_t stretch,
+                    const std::function<void()>& visit) const {
+    if (stretch == map.stretches.size()) return visit();
+    const std::vector<StretchOption>& list = options.lists[map.stretches[stretch].kind];
+    for (std::size_t chosen = 0; chosen < list.size(); ++chosen) {
+      if (!fits(list[chosen].figures, stretch)) continue;
+      mix.push_back(static_cast<int>(chosen));
+      for_each_mix(mix, stretch + list[chosen].figures.num_layers, visit);
+      mix.pop_back();
+    }
+  }
+
+  bool fits(const LayerOption& option, std::size_t stretch) const {
+    if (option.num_layers == 1) return true;
+    for (std::size_t i = 0; i < option.covers.size(); ++i) {
+      if (stretch + i >= map.stretches.size()) return false;
+      if (map.stretches[stretch + i].kind != option.covers[i]) return false;
+    }
+    return true;
+  }
+
   const Trace& original;
   ShardedStep step;
   Profile profile;
@@ -92,6 +121,35 @@ void check_segments(const Trace& trace) {
       }
     }
   }
+}
+
+TEST_CASE("any mix of options of a random model needs what the step needs", "[property]") {
+  std::size_t num_mixes = 0;
+  std::size_t most_regions = 0;
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(60); ++seed) {
+    testing::RandomTraceOptions random;
+    random.layers = 2;
+    random.ops_per_block = 1 + static_cast<int>(seed % 6);
+    random.ops_outside_blocks = static_cast<int>(seed / 2 % 2);
+    const Trace trace = testing::random_trace(seed, random);
+    for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+      SearchSpace space;
+      space.schedule = schedule;
+      space.resolution_ratio = 0;
+      Prepared prepared(trace, testing::made_up_profile(trace, seed), space);
+      std::vector<int> mix;
+      prepared.for_each_mix(mix, 0, [&] {
+        CAPTURE(seed, to_string(schedule), mix);
+        const Plan plan = prepared.builder.build(mix, "mix");
+        const StepPrediction step = prepared.simulator.simulate(plan, schedule);
+        CHECK(step.before + peak_of_mix(prepared.problem, mix) == peak_of_backward(step));
+        most_regions = std::max(most_regions, plan.regions.size());
+        ++num_mixes;
+      });
+    }
+  }
+  CHECK(num_mixes > 1000);
+  CHECK(most_regions > 2);
 }
 
 // As autograd has it: an add needs no op in backward, so that a block's begins with a demand, while
