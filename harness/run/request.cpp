@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "harness/run/variants.h"
 #include "policies/plan/plan_json.h"
 #include "policies/trace/json.h"
 #include "reports/record/parts_json.h"
@@ -26,6 +27,20 @@ ModelFamily read_family(const std::string& name) {
 }
 
 }  // namespace
+
+PointRequest request_for(const VariantSettings& settings, const Variant& variant, Pass pass,
+                         int num_steps) {
+  PointRequest request;
+  request.pass = pass;
+  request.identity = variant.identity;
+  request.policy = variant.policy;
+  request.device = settings.device;
+  request.family = settings.model.family;
+  request.data_file = settings.data_file;
+  request.plan = variant.plan;
+  request.num_steps = num_steps;
+  return request;
+}
 
 ModelSpec spec_of(const PointRequest& request) {
   ModelSpec spec;

@@ -12,6 +12,9 @@
 
 namespace rematch {
 
+struct Variant;
+struct VariantSettings;
+
 enum class Pass : std::uint8_t {
   kExact,   // parity, then counts, then memory: figures that repeat to the last bit
   kParity,  // the first of them alone: bits of each step
@@ -28,6 +31,10 @@ struct PointRequest {
   Plan plan;  // without regions: no recording at all
   int num_steps = 1;
 };
+
+// For a pass over a variant that these settings made.
+PointRequest request_for(const VariantSettings& settings, const Variant& variant, Pass pass,
+                         int num_steps);
 
 ModelSpec spec_of(const PointRequest& request);
 

@@ -1,0 +1,71 @@
+#include "harness/run/predicted_point.h"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+
+#include "harness/run/flop_limit.h"
+#include "policies/trace/profile.h"
+
+namespace rematch {
+
+void add_prediction(const Variant& variant, int num_steps, PointRecord& point) {
+  ClassCounts predicted = variant.predicted_counts.by_class;
+  for (auto& phase : predicted) {
+    for (auto& [op_class, executed] : phase) executed *= num_steps;
+  }
+  point.predicted_counts = predicted;
+  point.recomputed_step_flops = variant.recomputed_step_flops;
+  if (!point.memory) return;
+  point.memory->predicted_peak_allocated = variant.prediction.memory.peak_allocated;
+  point.memory->predicted_after_forward = variant.prediction.memory.after_forward;
+  if (point.device == "cuda") point.memory->predicted_peak_note = kTemporariesNotMeasured;
+  Bytes dead;
+  for (const PlannedRegion& region : variant.plan.regions) {
+    for (const PlannedOp& op : variant.plan.types[static_cast<std::size_t>(region.type)].ops) {
+      if (op.dead_save) dead += op.bytes;
+    }
+  }
+  point.memory->dead_save = dead;
+}
+
+void check_counts(const Variant& variant, int num_steps, PointRecord& point) {
+  if (!point.counts) return;
+  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+    std::map<std::string, std::int64_t> expected;
+    for (const auto& [op, executed] : variant.predicted_counts.by_op[phase]) {
+      expected[op] = executed * num_steps;
+    }
+    if (expected == point.counts->by_op[phase]) continue;
+    std::map<std::string, std::int64_t> all = expected;
+    all.insert(point.counts->by_op[phase].begin(), point.counts->by_op[phase].end());
+    for (const auto& [op, unused] : all) {
+      const std::int64_t predicted = expected.count(op) != 0 ? expected.at(op) : 0;
+      const auto found = point.counts->by_op[phase].find(op);
+      const std::int64_t measured = found == point.counts->by_op[phase].end() ? 0 : found->second;
+      if (predicted == measured) continue;
+      point.effect->counts_equal_prediction = false;
+      point.effect->detail = op + " in " + std::string(to_string(static_cast<Phase>(phase))) +
+                             ": executed " + std::to_string(measured) + ", predicted " +
+                             std::to_string(predicted);
+      if (point.status == PointStatus::kOk) {
+        point.status = PointStatus::kInvalid;
+        point.reason = "executed other ops than predicted: " + point.effect->detail;
+      }
+      return;
+    }
+  }
+  point.effect->counts_equal_prediction = true;
+}
+
+void add_flops(const Variant& variant, const Environment& environment, PointRecord& point) {
+  if (!point.time || !point.time->step_median) return;
+  point.step_flops = variant.step_flops;
+  const double seconds = std::chrono::duration<double>(*point.time->step_median).count();
+  point.implied_flops_per_second = static_cast<double>(variant.step_flops) / seconds;
+  point.most_flops_per_second = most_flops_per_second(
+      environment, point.device, variant.identity.dtype, variant.identity.threads);
+  refuse_impossible_rate(point);
+}
+
+}  // namespace rematch

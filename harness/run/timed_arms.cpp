@@ -1,0 +1,155 @@
+#include "harness/run/timed_arms.h"
+
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "harness/run/child_point.h"
+#include "harness/run/time_summary.h"
+#include "policies/trace/sha256.h"
+
+namespace rematch {
+namespace {
+
+std::string percent(double fraction) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f %%", 100 * fraction);
+  return text.data();
+}
+
+int repeats_of(const TimeRecord& time) {
+  return time.device_state ? time.device_state->block_repeats.value_or(0) : 0;
+}
+
+}  // namespace
+
+void TimedArms::measure(std::vector<PointRecord>& points, std::optional<std::size_t> reference) {
+  reference_ = reference;
+  for (std::size_t index = 0; index < points.size(); ++index) {
+    if (points[index].status == PointStatus::kOk) arms_.push_back({index, false, {}});
+  }
+  if (reference_ && points[*reference_].status == PointStatus::kOk) {
+    arms_.push_back({*reference_, true, {}});
+  }
+  if (arms_.empty()) return;
+  std::size_t reference_arm = 0;
+  for (std::size_t index = 0; index < arms_.size(); ++index) {
+    if (arms_[index].point == reference_ && !arms_[index].control) reference_arm = index;
+  }
+  const int num_blocks = take_turns(
+      arms_, reference_arm, settings_.blocks, [this](int block) { return attempt_on_disk(block); },
+      [&](const Arm& arm, const Turn& turn) { return measure_arm(arm, turn, points); });
+  if (num_blocks < settings_.blocks.most) {
+    progress_.leave_out("the later blocks: each ratio is known to " +
+                        percent(settings_.blocks.precision));
+  }
+}
+
+// A run that was ended in the middle of an attempt leaves arms of two attempts: those were not
+// measured beside each other.
+std::optional<int> TimedArms::attempt_on_disk(int block) const {
+  std::optional<int> attempt;
+  for (const Arm& arm : arms_) {
+    const std::optional<PointRecord> record = store_.load(block_name(arm, block));
+    if (!record || !record->time) return std::nullopt;
+    const int repeats = repeats_of(*record->time);
+    if (attempt && *attempt != repeats) return std::nullopt;
+    attempt = repeats;
+  }
+  return attempt;
+}
+
+PointRecord TimedArms::measure_arm(const Arm& arm, const Turn& turn,
+                                   std::vector<PointRecord>& points) {
+  const Variant& variant = variants_[arm.point];
+  const std::string part = describe_variant(variant) + (arm.control ? " again" : "") +
+                           ", time block " + std::to_string(turn.block + 1) +
+                           (turn.repeat > 0 ? ", measured again" : "");
+  if (turn.repeat > 0 && !turn.from_disk) progress_.add_part();
+  progress_.start(part);
+  PointRecord record;
+  if (turn.from_disk) {
+    record = store_.load(block_name(arm, turn.block)).value();
+  } else {
+    record =
+        measure_in_child(request_for(settings_.variants, variant, Pass::kTime, settings_.num_steps),
+                         settings_.time_limit);
+    if (record.time && record.time->device_state) {
+      record.time->device_state->block_repeats = turn.repeat;
+    }
+    store_.save(block_name(arm, turn.block), record);
+  }
+  progress_.finish(part, std::string(to_string(record.status)));
+  if (record.status != PointStatus::kOk && !arm.control &&
+      points[arm.point].status == PointStatus::kOk) {
+    points[arm.point].status = record.status;
+    points[arm.point].reason = record.reason;
+    points[arm.point].failure = record.failure;
+  }
+  return record;
+}
+
+void TimedArms::add_time(std::size_t index, PointRecord& point) const {
+  const Arm* own = arm_of(index, false);
+  if (own == nullptr) {
+    point.time.reset();
+    return;
+  }
+  TimeRecord time = summarize_blocks(own->blocks);
+  // On a GPU the kernel pass has timed the classes; elsewhere every block has.
+  if (point.time) time.classes = std::move(point.time->classes);
+  point.time = std::move(time);
+  const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
+  if (reference == nullptr || reference->blocks.size() != own->blocks.size()) return;
+  add_ratio(point, *own, *reference);
+}
+
+std::optional<Estimate> TimedArms::control() const {
+  const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
+  const Arm* again = reference_ ? arm_of(*reference_, true) : nullptr;
+  if (reference == nullptr || again == nullptr) return std::nullopt;
+  if (again->blocks.size() != reference->blocks.size()) return std::nullopt;
+  return paired_ratio(blocks_of(summarize_blocks(again->blocks)),
+                      blocks_of(summarize_blocks(reference->blocks)));
+}
+
+// The arm of a point, if it was timed at all.
+const Arm* TimedArms::arm_of(std::size_t point, bool control) const {
+  for (const Arm& arm : arms_) {
+    if (arm.point == point && arm.control == control && !arm.blocks.empty()) return &arm;
+  }
+  return nullptr;
+}
+
+void TimedArms::add_ratio(PointRecord& point, const Arm& own, const Arm& reference) const {
+  const TimeRecord reference_time = summarize_blocks(reference.blocks);
+  const std::optional<Estimate> same_twice = control();
+  const double floor = same_twice ? floor_of_control(*same_twice) : kSmallestDifference;
+  const std::string& name = variants_[reference.point].policy;
+  point.time->ratio = ratio_to(name, *point.time, reference_time, floor);
+  const BlockRule& rule = settings_.blocks;
+  if (&own == &reference || rule.least == rule.most || !point.time->ratio->interval) return;
+  const auto [low, high] = *point.time->ratio->interval;
+  const double known_to = (high - low) / 2 / point.time->ratio->ratio;
+  if (known_to <= rule.precision || !point.time->quality) return;
+  point.time->quality->reasons.push_back("after " + std::to_string(own.blocks.size()) +
+                                         " blocks the ratio is known to +- " + percent(known_to) +
+                                         ", not " + percent(rule.precision));
+}
+
+std::string TimedArms::block_name(const Arm& arm, int block) const {
+  const Variant& variant = variants_[arm.point];
+  return point_name(variant.identity, variant.policy) + (arm.control ? ".again" : "") + ".block" +
+         std::to_string(block) + "-" + arms_hash();
+}
+
+// Blocks of another set of arms, or of other lengths, are another comparison's.
+std::string TimedArms::arms_hash() const {
+  std::string text = std::to_string(settings_.num_steps);
+  for (const Arm& arm : arms_) {
+    text.append(" ").append(point_name(variants_[arm.point].identity, variants_[arm.point].policy));
+  }
+  return sha256_hex(text).substr(0, 8);
+}
+
+}  // namespace rematch

@@ -1,0 +1,55 @@
+// The times of a comparison's points: all that are ok, and the reference once more as the A/A
+// control, in blocks by turns that a killed run finds again on disk. Knows nothing of counts, bytes
+// and bits.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/run/comparison.h"
+#include "harness/run/point_store.h"
+#include "harness/run/progress.h"
+#include "harness/run/turns.h"
+#include "harness/run/variants.h"
+#include "reports/record/point.h"
+#include "reports/statistics/statistics.h"
+
+namespace rematch {
+
+class TimedArms {
+ public:
+  // All must outlive it.
+  TimedArms(const ComparisonSettings& settings, const std::vector<Variant>& variants,
+            const PointStore& store, Progress& progress)
+      : settings_(settings), variants_(variants), store_(store), progress_(progress) {}
+
+  // `points` in the order of the variants. One whose block does not end ok gets that block's
+  // status. Throws Interrupted after a signal.
+  void measure(std::vector<PointRecord>& points, std::optional<std::size_t> reference);
+
+  // Of variant `index`: its time, where its blocks ended ok, and the ratio to the reference's. Of
+  // what an earlier pass said of its time the op classes stay.
+  void add_time(std::size_t index, PointRecord& point) const;
+
+  // Of the reference to itself; absent without times, or where a block of either failed.
+  std::optional<Estimate> control() const;
+
+ private:
+  std::optional<int> attempt_on_disk(int block) const;
+  PointRecord measure_arm(const Arm& arm, const Turn& turn, std::vector<PointRecord>& points);
+  void add_ratio(PointRecord& point, const Arm& own, const Arm& reference) const;
+  const Arm* arm_of(std::size_t point, bool control) const;
+  std::string block_name(const Arm& arm, int block) const;
+  std::string arms_hash() const;
+
+  const ComparisonSettings& settings_;
+  const std::vector<Variant>& variants_;
+  const PointStore& store_;
+  Progress& progress_;
+  std::optional<std::size_t> reference_;
+  std::vector<Arm> arms_;
+};
+
+}  // namespace rematch
