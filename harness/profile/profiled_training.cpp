@@ -1,7 +1,7 @@
 #include "harness/profile/profiled_training.h"
 
 #include "harness/measure/device_clock.h"
-#include "harness/run/passes.h"
+#include "harness/run/warm_up.h"
 #include "harness/sweep/interrupt.h"
 
 namespace rematch {

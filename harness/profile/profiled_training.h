@@ -14,7 +14,7 @@ class ProfiledTraining {
  public:
   explicit ProfiledTraining(const TrainingSettings& settings) : training_(settings) {}
 
-  // kWarmUpSteps of harness/run/passes.h.
+  // kWarmUpSteps of harness/run/warm_up.h.
   void warm_up();
   // The step that is next. Throws Interrupted, before it, if an InterruptGuard saw a signal.
   void step(StepListener& listener);

@@ -7,10 +7,6 @@
 
 namespace rematch {
 
-// Full steps before any figure: the optimizer's state is born in the first, and the second is the
-// first to allocate as all later ones do.
-inline constexpr int kWarmUpSteps = 2;
-
 // Parity, counts and memory (on meta counts and memory), parity alone, or time. Never throws for
 // what a point may meet: out of memory, a loss that is not finite, a refused op; throws for a
 // request that makes no sense. Call before the first tensor: it chooses the allocator.

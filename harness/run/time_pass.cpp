@@ -1,0 +1,119 @@
+#include "harness/run/time_pass.h"
+
+#include <c10/core/CachingDeviceAllocator.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/measure/cuda_device.h"
+#include "harness/measure/device_clock.h"
+#include "harness/measure/op_class_timer.h"
+#include "harness/run/finite_loss.h"
+#include "harness/run/warm_up.h"
+#include "reports/statistics/statistics.h"
+
+namespace rematch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Times the parts of a step with nothing else attached.
+class TimeListener final : public Watching {
+ public:
+  // `monitor` may be null; it is asked between steps.
+  TimeListener(PassPosition& position, at::Device device, const GpuMonitor* monitor)
+      : Watching(position), device_(device), monitor_(monitor) {}
+
+  void before_step() override {
+    Watching::before_step();
+    if (monitor_ != nullptr) readings.push_back(monitor_->read(GpuMonitor::OwnContext::kYes));
+    start_ = now_on(device_);
+  }
+  void after_forward(const at::Tensor& loss) override {
+    forward_ = now_on(device_);
+    Watching::after_forward(loss);
+  }
+  void after_backward() override {
+    backward_ = now_on(device_);
+    Watching::after_backward();
+  }
+  void after_optimizer() override {
+    const Clock::time_point end = now_on(device_);
+    steps.push_back(end - start_);
+    phases["forward"].push_back(count(forward_ - start_));
+    phases["backward"].push_back(count(backward_ - forward_));
+    phases["optimizer"].push_back(count(end - backward_));
+  }
+
+  std::vector<std::chrono::nanoseconds> steps;
+  std::map<std::string, std::vector<double>> phases;
+  std::vector<GpuReading> readings;
+
+ private:
+  static double count(Clock::duration duration) {
+    return static_cast<double>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
+  }
+
+  at::Device device_;
+  const GpuMonitor* monitor_;
+  Clock::time_point start_;
+  Clock::time_point forward_;
+  Clock::time_point backward_;
+};
+
+// Allocations that succeeded only after the allocator had given its whole cache back.
+std::int64_t num_allocator_retries(at::Device device) {
+  const c10::DeviceIndex index = device.has_index() ? device.index() : c10::DeviceIndex{0};
+  return c10::getDeviceAllocator(device.type())->getDeviceStats(index).num_alloc_retries;
+}
+
+void time_steps(Training& training, at::Device device, int num_steps, PassPosition& position,
+                PointRecord& record) {
+  warm_up(training, 0, kWarmUpSteps, position);
+  position = {"time", -1, {}};
+  const auto monitor = device.is_cuda() ? open_gpu_monitor() : nullptr;
+  const std::int64_t retries_before = device.is_cuda() ? num_allocator_retries(device) : 0;
+  TimeListener listener(position, device, monitor.get());
+  at::Tensor loss;
+  for (int step = 0; step < num_steps; ++step) {
+    loss = training.step(kWarmUpSteps + step, listener);
+  }
+  require_finite(loss.item<double>(), kWarmUpSteps + num_steps - 1);
+  record.time.emplace();
+  record.time->samples = {listener.steps};
+  for (const auto& [phase, samples] : listener.phases) {
+    record.time->phases[phase] =
+        std::chrono::nanoseconds(static_cast<std::int64_t>(median(samples)));
+  }
+  if (!device.is_cuda()) return;
+  record.time->device_state = summarize_readings(listener.readings);
+  record.time->device_state->allocator_retries = num_allocator_retries(device) - retries_before;
+}
+
+// One step after the timed ones, so that these are undisturbed, in the same process, so that both
+// meet the same allocator and caches.
+void time_classes(Training& training, std::int64_t step, PassPosition& position,
+                  PointRecord& record) {
+  position = {"op time", -1, {}};
+  OpClassTimer timer;
+  Watching listener(position);
+  {
+    const OpObserverGuard observe(&timer);
+    training.step(step, listener);
+  }
+  record.time->classes = timer.times();
+}
+
+}  // namespace
+
+void time_pass(Training& training, at::Device device, int num_steps, PassPosition& position,
+               PointRecord& record) {
+  time_steps(training, device, num_steps, position, record);
+  // On a GPU a call is over when its kernels are launched; the kernel pass times those.
+  if (!device.is_cuda()) time_classes(training, kWarmUpSteps + num_steps, position, record);
+}
+
+}  // namespace rematch
