@@ -8,8 +8,8 @@
 #include <tuple>
 #include <utility>
 
-#include "policies/trace/joined.h"
 #include "policies/trace/json.h"
+#include "reports/record/common_provenance.h"
 #include "reports/record/parts_json.h"
 #include "reports/record/record_json.h"
 
@@ -37,49 +37,6 @@ Json provenance_json(const Provenance& provenance) {
   return report_to_json(frame);
 }
 
-// Where the same members have the same values; null, or left out of an object, where they do not.
-Json in_common(const Json& left, const Json& right) {
-  if (left == right) return left;
-  if (!left.is_object() || !right.is_object()) return nullptr;
-  Json common = Json::object();
-  for (const auto& [name, value] : left.items()) {
-    if (right.contains(name) && right[name] == value) common[name] = value;
-  }
-  return common;
-}
-
-Environment environment_in_common(const std::map<std::string, Provenance>& provenances) {
-  Json common = environment_to_json(provenances.begin()->second.environment);
-  for (const auto& [text, provenance] : provenances) {
-    const Json other = environment_to_json(provenance.environment);
-    for (auto& [name, value] : common.items()) value = in_common(value, other.at(name));
-  }
-  return environment_from_json(JsonField(common));
-}
-
-template <class T>
-void keep_if_equal(std::optional<T>& common, const std::optional<T>& other) {
-  if (common != other) common.reset();
-}
-
-// Of several commands: what they agree on, and all their lines.
-Provenance provenance_in_common(const std::map<std::string, Provenance>& provenances) {
-  Provenance common = provenances.begin()->second;
-  if (provenances.size() == 1) return common;
-  common.environment = environment_in_common(provenances);
-  std::set<std::string> lines;
-  for (const auto& [text, provenance] : provenances) {
-    if (common.command != provenance.command) common.command = {"rematch", "merge"};
-    common.seed = std::min(common.seed, provenance.seed);
-    keep_if_equal(common.git_commit, provenance.git_commit);
-    keep_if_equal(common.git_dirty, provenance.git_dirty);
-    keep_if_equal(common.tool_version, provenance.tool_version);
-    if (!provenance.reproduce.empty()) lines.insert(provenance.reproduce);
-  }
-  common.reproduce = joined(lines, " && ");
-  return common;
-}
-
 // The first key, of what repeats exactly, in which two measurements of one point differ.
 std::optional<std::string> difference(const PointRecord& left, const PointRecord& right) {
   Json one = point_to_json(left);
@@ -91,6 +48,9 @@ std::optional<std::string> difference(const PointRecord& left, const PointRecord
   }
   for (const auto& [name, value] : one.items()) {
     if (!other.contains(name) || other[name] != value) return name;
+  }
+  for (const auto& [name, value] : other.items()) {
+    if (!one.contains(name)) return name;
   }
   return std::nullopt;
 }

@@ -206,6 +206,14 @@ TEST_CASE("a point measured twice agrees in all that repeats, or is refused") {
              Catch::Contains("differs in \"status\""));
   CHECK_THAT(differing([](PointRecord& point) { ++point.counts->by_op[0]["aten::addmm"]; }),
              Catch::Contains("differs in \"ops\""));
+  // A key of a newer version, whichever of the two is looked at first.
+  for (const int nanoseconds : {-1, 1}) {
+    CHECK_THAT(differing([&](PointRecord& point) {
+                 point.time->samples[0][0] += std::chrono::nanoseconds(nanoseconds);
+                 point.unknown["/newer"] = "7";
+               }),
+               Catch::Contains("differs in \"newer\""));
+  }
 }
 
 TEST_CASE("two policies with one plan share a key and stay two points") {
