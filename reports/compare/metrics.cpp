@@ -183,7 +183,7 @@ std::optional<double> executed_ops(const PointRecord& point, std::optional<Phase
 
 std::optional<double> kernel_count(const PointRecord& point) {
   const auto& kernels = point.kernels;
-  if (!kernels || !kernels->invalid.empty() || kernels->counted_steps <= 0) return std::nullopt;
+  if (!kernels || !kernels->is_usable()) return std::nullopt;
   std::int64_t sum = 0;
   for (const auto& by_class : kernels->count) {
     for (const auto& [kernel_class, count] : by_class) sum += count;

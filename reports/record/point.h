@@ -188,6 +188,7 @@ struct KernelRecord {
   std::vector<std::string> unknown_names;
   std::optional<double> slowdown_ratio;  // a step while counting over one without
   std::string invalid;                   // why the figures are not to be used; empty: they are
+  bool is_usable() const { return invalid.empty() && counted_steps > 0; }
   bool operator==(const KernelRecord&) const = default;
 };
 

@@ -13,8 +13,6 @@
 namespace rematch {
 namespace {
 
-constexpr std::size_t kMostRows = 40;
-
 // In every row that has it.
 bool is_same_everywhere(const CompareRecord& record, Metric metric) {
   bool is_measured = false;
@@ -44,11 +42,9 @@ void add_forests(const CompareRecord& record, std::vector<PageFigure>& figures) 
     ForestChart chart = metric_forest(record, metric);
     if (chart.rows.empty() || is_same_everywhere(record, metric)) continue;
     const std::size_t all = chart.rows.size();
-    if (all > kMostRows) chart.rows.resize(kMostRows);
-    const char* words = metric == Metric::kStepTime
-                            ? "An interval that reaches 1 proves no difference; one with an arrow "
-                              "goes on."
-                            : "Exact: every difference is one.";
+    if (all > kMostChartRows) chart.rows.resize(kMostChartRows);
+    const char* words =
+        metric == Metric::kStepTime ? kForestWords : "Exact: every difference is one.";
     figures.push_back({chart.title,
                        words + words_left_out(chart.rows.size(), all, "differences first"),
                        for_both_widths([&chart](double width) { return draw_forest(chart, width); },

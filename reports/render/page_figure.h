@@ -17,6 +17,9 @@ inline constexpr double kFullPageWidth = 1078;
 inline constexpr double kHalfPageWidth = 510;
 inline constexpr double kPhoneWidth = 332;
 
+// More rows than a chart can be read with; tables have all.
+inline constexpr std::size_t kMostChartRows = 40;
+
 enum class FigureWidth : std::uint8_t { kWhole, kHalf };
 enum class Fold : std::uint8_t { kOpen, kFolded };
 

@@ -23,13 +23,8 @@ namespace rematch {
 namespace {
 
 constexpr double kPanel = 340;
-// More rows than a chart can be read with; the table has all.
-constexpr std::size_t kMostRows = 40;
 constexpr std::size_t kMostPanels = 24;
 constexpr std::size_t kMostOpenPanels = 3;  // a row of a wide screen
-// What the bars of a forest chart mean.
-constexpr const char* kForestWords =
-    "An interval that reaches 1 proves no difference; one with an arrow goes on.";
 constexpr const char* kOrder = "baselines and the front first";
 
 const ChartPoint* lowest_peak(const std::vector<ChartPoint>& points) {
@@ -165,7 +160,7 @@ PageFigure loss_figure(const std::vector<ChartPoint>& all, const std::vector<Los
 
 // What was recomputed and what it costs is open; the rest says why.
 std::vector<PageFigure> row_figures(const std::vector<ChartPoint>& all) {
-  const std::vector<ChartPoint> points = most_telling(all, kMostRows);
+  const std::vector<ChartPoint> points = most_telling(all, kMostChartRows);
   const std::string rest = words_left_out(points.size(), all.size(), kOrder);
   std::vector<PageFigure> figures;
   if (has_counts(points, OpClass::kAttentionForward)) {

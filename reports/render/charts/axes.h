@@ -8,6 +8,9 @@ namespace rematch {
 
 inline constexpr double kTickSize = 12;  // of tick labels
 
+// A chart below this width is laid out for a telephone: names above their lanes, fewer ticks.
+inline constexpr double kNarrowChart = 450;
+
 // Room that a y axis needs left of its plot.
 double y_labels_width(const Axis& axis);
 

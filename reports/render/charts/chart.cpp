@@ -15,7 +15,6 @@
 namespace rematch {
 namespace {
 
-constexpr double kRowsWidth = 640;
 constexpr double kMargin = 16;
 constexpr int kPanelColumns = 3;
 

@@ -19,7 +19,9 @@ const std::vector<std::string>& chart_names();
 std::variant<Picture, Rejected> draw_chart(const std::string& name, const Comparison& comparison,
                                            const Environment& environment);
 
-inline constexpr double kChartWidth = 900;  // of a front as a file
+// Widths of charts as files: of a front, and of charts with a row a point.
+inline constexpr double kChartWidth = 900;
+inline constexpr double kRowsWidth = 640;
 
 // Nothing touches the edge of a file's picture.
 Picture with_margin(const Picture& inner);

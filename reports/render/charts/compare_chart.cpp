@@ -10,8 +10,6 @@
 namespace rematch {
 namespace {
 
-constexpr double kRowsWidth = 640;
-
 bool is_difference(CompareVerdict verdict) {
   return verdict != CompareVerdict::kSame && verdict != CompareVerdict::kNotMeasured;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "reports/render/charts/axes.h"
 #include "reports/render/charts/interval.h"
 #include "reports/render/charts/legend.h"
 #include "reports/render/format.h"
@@ -13,7 +14,6 @@ namespace {
 
 constexpr double kLegendGap = 8;
 constexpr double kMarkerRoom = 6;
-constexpr double kNarrow = 450;
 
 Paint paint_of(const std::string& verdict) {
   if (verdict == "slower" || verdict == "higher" || verdict == "fail") return Paint::kOrange;
@@ -49,7 +49,8 @@ Axis axis_around_one(const ForestChart& chart, double width) {
     high = std::max(high, std::min(most, logarithm((*row.interval)[1])));
   }
   const double margin = std::max(0.01, 0.04 * (high - low));
-  return make_ratio_axis(std::exp(low - margin), std::exp(high + margin), width < kNarrow ? 4 : 5);
+  return make_ratio_axis(std::exp(low - margin), std::exp(high + margin),
+                         width < kNarrowChart ? 4 : 5);
 }
 
 void draw_row(Picture& picture, const ForestRow& row, const Box& lane, const Scale& scale) {

@@ -25,6 +25,10 @@ struct ForestChart {
   std::vector<ForestRow> rows;
 };
 
+// What the bars mean, for the words beside a chart.
+inline constexpr const char* kForestWords =
+    "An interval that reaches 1 proves no difference; one with an arrow goes on.";
+
 Picture draw_forest(const ForestChart& chart, double width);
 
 // Step time of each policy over that of the reference; no rows if nothing was compared.

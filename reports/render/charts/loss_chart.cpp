@@ -14,7 +14,6 @@ namespace {
 
 constexpr double kTop = 24;     // above a panel, for its title
 constexpr double kBottom = 42;  // below it, for its axis
-constexpr double kNarrow = 450;
 constexpr double kMarkerRadius = 3.5;
 // More curves than hues: the last hue stands for the rest.
 constexpr std::array kHues = {Paint::kBlue,   Paint::kOrange, Paint::kTeal,
@@ -273,7 +272,7 @@ Picture draw_losses(const std::vector<LossCurve>& curves, const std::optional<Lo
   const Picture legend = draw_legend(legend_of(curves, band), width);
   Picture picture{"Loss by step", width, legend.height + 8, {}};
   insert(picture, legend, {0, 0});
-  std::vector<Panel> panels = {loss_panel(curves, band, width < kNarrow ? 190 : 230)};
+  std::vector<Panel> panels = {loss_panel(curves, band, width < kNarrowChart ? 190 : 230)};
   if (auto differences = difference_panel(curves, band, 110)) {
     panels.push_back(std::move(*differences));
   }

@@ -14,7 +14,7 @@
 
 namespace rematch {
 
-// What an axis must have room for.
+// What an axis must have room for, in bytes or nanoseconds.
 struct PlaneRange {
   double low = INFINITY;
   double high = -INFINITY;
@@ -24,13 +24,15 @@ struct PlaneRange {
   void widen(double part);
 };
 
-// Room for the step times' intervals [low, high] around them. Those that reach far beyond all steps
-// would squeeze the points together; they are cut off at the frame.
+// A step time with the ends of its interval, in nanoseconds.
 struct StepInterval {
   double low = 0;
   double step = 0;
   double high = 0;
 };
+
+// Room for the intervals as well. Those that reach far beyond all steps would squeeze the points
+// together; they are cut off at the frame.
 void include_intervals(PlaneRange& steps, const std::vector<StepInterval>& intervals);
 
 struct Plane {

@@ -14,7 +14,6 @@ constexpr double kGap = 8;
 constexpr double kLaneHeight = 14;
 constexpr double kTitleHeight = 24;
 constexpr double kAxisHeight = 24;
-constexpr double kNarrow = 450;
 // Of the picture's width, for names and notes beside the lanes.
 constexpr double kMostForNames = 0.42;
 constexpr double kBoldFactor = 1.13;
@@ -101,8 +100,8 @@ void draw_above(RowFrame& frame, const std::vector<RowText>& rows, double inset)
 
 RowFrame draw_row_frame(const std::vector<RowText>& rows, const Axis& axis,
                         const std::string& axis_title, double width, double inset) {
-  RowFrame frame{{axis_title, width, 0, {}}, {}, {}, width < kNarrow ? 2.0 : 5.0};
-  if (width < kNarrow) {
+  RowFrame frame{{axis_title, width, 0, {}}, {}, {}, width < kNarrowChart ? 2.0 : 5.0};
+  if (width < kNarrowChart) {
     draw_above(frame, rows, inset);
   } else {
     draw_beside(frame, rows, measure(rows, width));
@@ -115,10 +114,14 @@ RowFrame draw_row_frame(const std::vector<RowText>& rows, const Axis& axis,
   frame.scale = x_scale(axis, area);
   // The names are on the grid, not under it.
   Picture grid{"", width, 0, {}};
-  draw_x_axis(grid, axis, area, width < kNarrow ? GridLines::kHorizontal : GridLines::kVertical);
+  draw_x_axis(grid, axis, area,
+              width < kNarrowChart ? GridLines::kHorizontal : GridLines::kVertical);
   frame.picture.shapes.insert(frame.picture.shapes.begin(), grid.shapes.begin(), grid.shapes.end());
-  frame.picture.add(Label{
-      {width < kNarrow ? 0 : area.left, 12}, axis_title, Anchor::kStart, Paint::kMuted, kTickSize});
+  frame.picture.add(Label{{width < kNarrowChart ? 0 : area.left, 12},
+                          axis_title,
+                          Anchor::kStart,
+                          Paint::kMuted,
+                          kTickSize});
   frame.picture.height = area.bottom + kAxisHeight;
   return frame;
 }

@@ -92,7 +92,7 @@ std::string in_words(double time_ns) {
 }
 
 bool has_kernel_times(const PointRecord& point) {
-  return point.kernels && point.kernels->invalid.empty() && point.kernels->counted_steps > 0;
+  return point.kernels && point.kernels->is_usable();
 }
 
 // Nanoseconds of a step by the words of a look, since several classes may share one.
