@@ -16,7 +16,8 @@
 namespace rematch {
 
 // Where a mode's recompute ends. Megatron-LM and DeepSpeed checkpoint reentrantly and re-run a
-// region to its end; torchtitan switches early stop off; all others leave it on.
+// region to its end; torchtitan switches early stop off, but for its graph trainer, whose graph has
+// only what backward reads; all others leave it on.
 enum class EarlyStop : std::uint8_t { kAsInPolicy, kOn, kOff };
 
 struct SystemEntry {

@@ -103,9 +103,8 @@ constexpr Row kRows[] = {
     {"titan:split_flex_eager", "titan:split_flex_eager", kMoe,
      "0.attention 1.attention 2.attention 3.attention: rrrr r; to the end | 0.ffn 2.ffn: SrS -; to "
      "the end | 1.moe 3.moe: rrrrSrS -; to the end"},
-    {"titan(memory_policy=default)", "titan(memory_policy=default)", kLlama,
-     "0 1 2 3: SSSSSSS S; to the end"},
-    {"titan(memory_policy=eager)", "titan(memory_policy=eager)", kLlama, kSelective},
+    {"titan(memory_policy=default)", "titan(memory_policy=default)", kLlama, "0 1 2 3: SSSSSSS S"},
+    {"titan(memory_policy=eager)", "titan(memory_policy=eager)", kLlama, "0 1 2 3: SrSrSrS S"},
     {"titan(memory_policy=full)", "titan(memory_policy=full)", kLlama, kFull},
     {"titan(memory_policy=full,full_recompute_save_ops=S)",
      "titan(memory_policy=full,full_recompute_save_ops=*.ffn::aten::mm#3)", kLlama,

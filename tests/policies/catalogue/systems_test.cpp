@@ -34,8 +34,8 @@ struct Row {
   bool early_stop = true;
 };
 
-// Early stop: torchtitan switches it off, Megatron-LM and DeepSpeed checkpoint reentrantly, without
-// one; all others leave it on.
+// Early stop: torchtitan switches it off, but for its graph trainer; Megatron-LM and DeepSpeed
+// checkpoint reentrantly, without one; all others leave it on.
 TEST_CASE("a system's spelling is the policy that it stands for, with the system's early stop") {
   const std::vector<Row> rows = {
       {"fastvideo:block_skip", "nth_first(1)"},
@@ -47,6 +47,9 @@ TEST_CASE("a system's spelling is the policy that it stands for, with the system
       {"titan(selective_ac_option=2)", "nth_last(2)", false},
       {"titan(selective_ac_option=0)", "full", false},
       {"titan:selective_2025(llama4)", "sac_titan_2025(llama4)", false},
+      {"titan(memory_policy=default)", "sac_titan_all"},
+      {"titan(memory_policy=eager)", "sac_titan"},
+      {"titan(memory_policy=full)", "full_except()"},
       {"torchtune(ac_mode=selective,ac_option=2)", "nth_last(2)"},
       {"torchtune(ac_option=2, ac_mode=selective)", "nth_last(2)"},
       {"torchtune(ac_mode=full)", "full"},
