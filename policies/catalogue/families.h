@@ -32,6 +32,9 @@ struct PolicyFamilyEntry {
 // The one list: every family's, in the order that people see.
 const std::vector<PolicyFamilyEntry>& policy_entries();
 
+// Is it the very policy that its name spells. A policy file may bear any name.
+bool is_what_its_name_says(const Policy& policy);
+
 // What recompute_modules may name.
 std::vector<std::string_view> module_names();
 

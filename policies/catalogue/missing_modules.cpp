@@ -1,5 +1,6 @@
 #include "policies/catalogue/missing_modules.h"
 
+#include <functional>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -9,16 +10,10 @@
 #include "policies/catalogue/place_regions.h"
 #include "policies/catalogue/systems.h"
 #include "policies/catalogue/treat_ops.h"
+#include "policies/trace/joined.h"
 
 namespace rematch {
 namespace {
-
-// A policy file may bear any name without being it.
-bool is_what_its_name_says(const Policy& policy) {
-  const auto parsed = parse_policy(policy.name);
-  const auto* meant = std::get_if<Policy>(&parsed);
-  return meant != nullptr && *meant == policy;
-}
 
 // As the catalogue spells the policy, whichever system's spelling was typed.
 std::string catalogue_spelling(const Policy& policy) {
@@ -48,18 +43,15 @@ bool has_module(const Trace& trace, std::string_view module) {
 }  // namespace
 
 std::optional<std::string> missing_modules(const Policy& policy, const Trace& trace) {
-  std::string missing;
-  for (const std::string& module : modules_named_by(policy)) {
-    if (!has_module(trace, module)) missing.append(missing.empty() ? "" : ", no ").append(module);
-  }
+  const auto is_missing = [&trace](std::string_view module) { return !has_module(trace, module); };
+  std::vector<std::string> missing = modules_named_by(policy);
+  std::erase_if(missing, std::not_fn(is_missing));
   if (missing.empty()) return std::nullopt;
-  std::string present;
-  for (const std::string_view module : module_names()) {
-    if (has_module(trace, module)) present.append(present.empty() ? "" : ", ").append(module);
-  }
-  return policy.name + ": " + trace.model + " has no " + missing +
+  std::vector<std::string_view> present = module_names();
+  std::erase_if(present, is_missing);
+  return policy.name + ": " + trace.model + " has no " + joined(missing, ", no ") +
          ", so nothing is recomputed for that; of the modules it has " +
-         (present.empty() ? "none" : present);
+         (present.empty() ? "none" : joined(present));
 }
 
 }  // namespace rematch

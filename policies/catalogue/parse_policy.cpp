@@ -145,6 +145,13 @@ std::variant<Policy, Rejected> parse_policy(std::string_view text) {
   return policy;
 }
 
+bool is_what_its_name_says(const Policy& policy) {
+  if (policy.name.ends_with(".json")) return false;  // would be read
+  const auto parsed = parse_policy(policy.name);
+  const auto* meant = std::get_if<Policy>(&parsed);
+  return meant != nullptr && *meant == policy;
+}
+
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text) {
   const auto parts = split_at_commas(text);
   if (!parts) return Rejected{"the brackets of " + in_quotes(text) + " do not pair"};

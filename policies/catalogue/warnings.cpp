@@ -6,6 +6,7 @@
 #include "policies/catalogue/call.h"
 #include "policies/catalogue/families.h"
 #include "policies/catalogue/missing_modules.h"
+#include "policies/catalogue/place_regions.h"
 #include "policies/catalogue/systems.h"
 #include "policies/plan/selector.h"
 #include "policies/predict/region.h"
@@ -99,12 +100,12 @@ std::vector<Selector> all_selectors(const Policy& policy) {
 }
 
 // The catalogue's lists are meant for any model, so what they miss is no mistake: only a policy
-// file's selectors are the user's own, and those that two entries of the catalogue take.
+// file's selectors are the user's own, and those that some entries of the catalogue take.
 std::vector<Selector> users_own(const Policy& policy) {
+  if (!is_what_its_name_says(policy)) return all_selectors(policy);
   const std::optional<Call> call = parse_call(policy.name);
-  if (!call) return all_selectors(policy);
-  const SystemEntry* system = find_system_entry(*call);
-  const std::string_view text = system == nullptr ? call->name : system->stands_for;
+  const SystemEntry* system = call ? find_system_entry(*call) : nullptr;
+  const std::string_view text = system == nullptr ? policy.name : system->stands_for;
   const std::string_view name = text.substr(0, text.find('('));
   if (name == "full_except") {
     std::vector<Selector> given = policy.save;
@@ -112,13 +113,8 @@ std::vector<Selector> users_own(const Policy& policy) {
     return given;
   }
   if (name == "sac_modalities") return policy.save;  // one for each key, but for aten.mm
-  // A policy file may bear the name without being it.
-  if (name == "sac_titan_excluding" && policy.alternate) return policy.alternate->exclude;
-  const auto& known = policy_entries();
-  const bool is_ours = std::any_of(known.begin(), known.end(), [&](const PolicyFamilyEntry& entry) {
-    return entry.entry.name == name;
-  });
-  return is_ours ? std::vector<Selector>() : all_selectors(policy);
+  if (name == "sac_titan_excluding") return policy.alternate->exclude;
+  return {};
 }
 
 void warn_of_misses(const Policy& policy, const Trace& trace, const std::vector<OpRange>& ranges,
@@ -127,6 +123,19 @@ void warn_of_misses(const Policy& policy, const Trace& trace, const std::vector<
   for (const Selector& selector : users_own(policy)) {
     if (goes_by_class(policy, selector) || picks_in(selector, trace, ranges)) continue;
     warnings.push_back(policy.name + ": nothing in its regions matches " + to_string(selector));
+  }
+}
+
+// A policy file names its regions' scopes itself; a catalogue policy's are those of any model.
+void warn_of_missing_scopes(const Policy& policy, const Trace& trace, Warnings& warnings) {
+  if (policy.regions.kind != RegionChoice::Kind::kScopes || is_what_its_name_says(policy)) return;
+  for (const std::string& pattern : policy.regions.patterns) {
+    Policy alone = policy;
+    alone.regions.patterns = {pattern};
+    alone.regions.only_with.clear();
+    if (std::holds_alternative<Rejected>(place_regions(alone, trace))) {
+      warnings.push_back(policy.name + ": no scope in its blocks matches " + pattern);
+    }
   }
 }
 
@@ -140,6 +149,7 @@ std::vector<std::string> plan_warnings(const Policy& policy, const Plan& plan, c
   warn_of_root(policy, warnings);
   warn_of_empty_alternation(policy, trace, ranges, warnings);
   warn_of_misses(policy, trace, ranges, warnings);
+  warn_of_missing_scopes(policy, trace, warnings);
   if (auto missing = missing_modules(policy, trace)) warnings.push_back(*std::move(missing));
   return warnings;
 }

@@ -179,7 +179,9 @@ TEST_CASE("modules that the model lacks are named with those it has") {
   CHECK(warnings_of(policy_of("recompute_modules([core_attn,layernorm])")).empty());
   Policy file = policy_of("recompute_modules([core_attn])");
   file.name = "recompute_modules([core_attn,mlp])";
-  CHECK(warnings_of(file).empty());
+  for (const std::string& warning : warnings_of(file)) {
+    CHECK_THAT(warning, !Catch::Contains("normed has no"));
+  }
   const auto refused = resolve(policy_of("recompute_modules([moe_act])"), trace);
   CHECK(std::get<Rejected>(refused).message ==
         "recompute_modules([moe_act]): normed has no moe_act" + has);

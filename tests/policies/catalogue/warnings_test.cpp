@@ -87,12 +87,25 @@ TEST_CASE("a selector of the user's own that matches nothing is named, a catalog
   CHECK(warnings_of("sac_modalities(aten.mm,aten.max)", toy_llama()) ==
         Warnings{"sac_modalities(aten.mm,aten.max): nothing in its regions matches "
                  "aten::max.default"});
+  Policy by_name = policy_of("save_mm");
+  by_name.name = "sac_titan_excluding([ffn])";
+  CHECK_THAT(warnings_of(by_name, toy_llama()).at(0), Catch::Contains("matches aten::addmm"));
   Policy mine = policy_of("attn_only");
   mine.name = "mine";
   CHECK_THAT(warnings_of(mine, toy_llama()).at(0), Catch::Contains("matches collective"));
   // Attention by another device's name is meant as the class, and so found.
   mine.save = {{"", "aten::_scaled_dot_product_flash_attention", std::nullopt}};
   CHECK(warnings_of(mine, toy_llama()).empty());
+}
+
+TEST_CASE("a scope of the user's own that no block has is named, a catalogue policy's is not") {
+  Policy mine = policy_of("sac_split(attn: full, ffn: full)");
+  CHECK(warnings_of(mine, toy_llama()).empty());
+  mine.name = "mine";
+  mine.regions.patterns = {"attention", "fnn"};
+  CHECK(warnings_of(mine, toy_llama()) == Warnings{"mine: no scope in its blocks matches fnn"});
+  mine.regions.only_with = "moe";
+  CHECK(warnings_of(mine, toy_llama()).back() == "mine: no scope in its blocks matches fnn");
 }
 
 }  // namespace
