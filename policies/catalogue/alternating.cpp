@@ -90,7 +90,8 @@ Policy sac_titan_even(const std::vector<int>&) {
   return sac_titan_keeping(Alternation::Keep::kEven);
 }
 
-// torchtitan names what is left out by a part of its path; here the paths are scopes.
+// torchtitan names what is left out by any part of its path; here the paths are scopes. What it
+// leaves out is aten::mm: of a linear with a bias, whose aten::addmm is always kept, nothing.
 std::variant<Policy, Rejected> sac_titan_excluding(std::string_view arguments) {
   const auto words = parse_words(arguments);
   if (!words) return Rejected{"the brackets of " + in_quotes(arguments) + " do not pair"};
@@ -102,7 +103,7 @@ std::variant<Policy, Rejected> sac_titan_excluding(std::string_view arguments) {
   Policy policy = sac_titan_keeping(Alternation::Keep::kOdd);
   policy.alternate->exclude.clear();
   for (const std::string& word : *words) {
-    auto selector = parse_selector("*" + word + "::matmul");
+    auto selector = parse_selector("*" + word + "*::aten::mm");
     if (auto* rejected = std::get_if<Rejected>(&selector)) return *rejected;
     policy.alternate->exclude.push_back(std::get<Selector>(std::move(selector)));
   }
@@ -212,7 +213,7 @@ const std::vector<PolicyFamilyEntry>& alternating_policies() {
        PolicyArguments::kNoArguments,
        sac_titan_even},
       {{"sac_titan_excluding", "(SCOPES)",
-        "sac_titan that leaves out the matmuls of other scopes than router gates, and of their "
+        "sac_titan that leaves out mm of other scopes than router gates, and of their "
         "shapes",
         "torchtitan selective, force_recompute_mm_shapes_by_fqns", kHostCopies},
        PolicyArguments::kText,

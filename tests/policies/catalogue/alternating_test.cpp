@@ -213,6 +213,16 @@ TEST_CASE("a matmul of an excluded one's shape is excluded too") {
   CHECK(decisions(std::get<Plan>(resolved).types.at(0), kMm) == "rSr");
 }
 
+// torchtitan asks whether the name is a part of the module's, and of mm and linear alone.
+TEST_CASE("what is left out by name is so by any part of its path, and is mm") {
+  for (const char* policy : {"sac_titan_excluding([output])", "sac_titan_excluding([outp])"}) {
+    CAPTURE(policy);
+    CHECK(decisions(plan_of(policy, titan_toy()).types.at(0), kMm) == "Srr");
+  }
+  const Plan biased = plan_of("sac_titan_excluding([attention])", toy_biased());
+  CHECK(decisions(biased.types.at(0), "aten::addmm") == "SSSSSSS");
+}
+
 TEST_CASE("keys and models that a list does not have are refused with the ones it has") {
   CHECK_THAT(rejection_of("sac_modalities(aten.mmm)"), Catch::Contains("did you mean 'aten.mm'"));
   CHECK_THAT(rejection_of("sac_modalities()"), Catch::Contains("needs at least one key"));
