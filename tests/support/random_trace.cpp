@@ -23,8 +23,8 @@ class Dice {
 // one is its result.
 class Stretch {
  public:
-  Stretch(TraceBuilder& build, std::uint32_t seed, ValueId input)
-      : build_(build), dice_(seed), pool_{input} {}
+  Stretch(TraceBuilder& build, std::uint32_t seed, ValueId input, bool names_say_saves)
+      : build_(build), dice_(seed), pool_{input}, names_say_saves_(names_say_saves) {}
 
   ValueId run(int num_ops) {
     int done = 0;
@@ -184,14 +184,15 @@ class Stretch {
     std::vector<ValueId> inputs = {pick()};
     if (which < 2) inputs.push_back(pick());
     const Saves saves = some_saves(static_cast<int>(inputs.size()), 1);
-    // Which ops save their own result is known by name.
-    const char* name = saves.outputs.empty() ? kNames[which] : "aten::sigmoid";
+    const bool is_renamed = names_say_saves_ && !saves.outputs.empty();
+    const char* name = is_renamed ? "aten::sigmoid" : kNames[which];
     pool_.push_back(build_.call(name, inputs, some_shape(), saves));
   }
 
   TraceBuilder& build_;
   Dice dice_;
   std::vector<ValueId> pool_;
+  bool names_say_saves_;
 };
 
 }  // namespace
@@ -204,13 +205,14 @@ Trace random_trace(std::uint32_t seed, const RandomTraceOptions& options) {
   ValueId x = build.outside(shape, "float32", /*needs_grad=*/true);
   {
     const auto scope = build.scope("embed");
-    x = Stretch(build, seed * 977 + 1, x).run(options.ops_outside_blocks);
+    x = Stretch(build, seed * 977 + 1, x, options.names_say_saves).run(options.ops_outside_blocks);
   }
   for (int layer_index = 0; layer_index < options.layers; ++layer_index) {
     const int type = dice.below(options.block_types);
     {
       const auto scope = build.scope("blocks", layer_index);
-      x = Stretch(build, seed * 977 + 100 + static_cast<std::uint32_t>(type), x)
+      x = Stretch(build, seed * 977 + 100 + static_cast<std::uint32_t>(type), x,
+                  options.names_say_saves)
               .run(options.ops_per_block);
     }
     if (options.ops_outside_blocks > 0 && dice.percent(15)) {
@@ -219,7 +221,7 @@ Trace random_trace(std::uint32_t seed, const RandomTraceOptions& options) {
   }
   {
     const auto scope = build.scope("head");
-    x = Stretch(build, seed * 977 + 2, x).run(options.ops_outside_blocks);
+    x = Stretch(build, seed * 977 + 2, x, options.names_say_saves).run(options.ops_outside_blocks);
   }
   {
     const auto scope = build.scope("loss");

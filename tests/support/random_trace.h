@@ -13,6 +13,9 @@ struct RandomTraceOptions {
   int block_types = 2;  // layers of one type are equal but for their parameters
   int ops_per_block = 12;
   int ops_outside_blocks = 4;  // before, between and after blocks
+  // Ops that save their own result have a name that says so, as autograd's have. Else it is not
+  // known whether such a tensor was saved by its maker or by the op behind it, where both could.
+  bool names_say_saves = false;
 };
 
 // The same seed and options give the same trace. Valid for autograd: nothing is written in place

@@ -216,6 +216,7 @@ void check_against_every_plan(const SearchSpace& space, int num_seeds) {
     options.layers = 2 + static_cast<int>(seed % 2);
     options.ops_per_block = 1 + static_cast<int>(seed % 5);
     options.ops_outside_blocks = static_cast<int>(seed / 2 % 2);
+    options.names_say_saves = true;
     const Trace trace = testing::random_trace(seed, options);
     const Profile profile = testing::made_up_profile(trace, seed);
     EveryPlan every(trace, profile, space.schedule);

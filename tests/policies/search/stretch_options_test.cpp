@@ -131,6 +131,7 @@ TEST_CASE("any mix of options of a random model needs what the step needs", "[pr
     random.layers = 2;
     random.ops_per_block = 1 + static_cast<int>(seed % 6);
     random.ops_outside_blocks = static_cast<int>(seed / 2 % 2);
+    random.names_say_saves = true;
     const Trace trace = testing::random_trace(seed, random);
     for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
       SearchSpace space;

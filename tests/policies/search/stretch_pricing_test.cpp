@@ -153,7 +153,8 @@ Bytes peak_of_backward(const StepPrediction& step) {
 TEST_CASE("pieces of random plans hold, need and cost what the step does") {
   int num_cases = 0;
   for (std::uint32_t seed = 0; seed < num_seeds(300); ++seed) {
-    const Trace trace = random_trace(seed, {.layers = 4, .ops_per_block = 8});
+    const Trace trace =
+        random_trace(seed, {.layers = 4, .ops_per_block = 8, .names_say_saves = true});
     const Profile profile = made_up_profile(trace, seed);
     const StretchMap map = make_stretches(trace, profile.forward);
     if (!saves_what_it_reads(trace, map)) continue;
