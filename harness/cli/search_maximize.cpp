@@ -97,6 +97,16 @@ Json to_json(const SearchFlags& flags, Bytes budget, const LargestLoad& found,
           {"tried", std::move(tried)}};
 }
 
+// Progress: a load is a search of its own, seconds long on a large model.
+void say_tried(const std::string& dimension, std::int64_t load,
+               const std::optional<LoadAnswer>& answer) {
+  const std::string outcome = !answer ? "no plan fits"
+                                      : format_fixed(answer->tokens_per_second, 0) +
+                                            " tokens/s, peak " + format_bytes(answer->peak);
+  std::fprintf(stderr, "rematch: %s %lld: %s\n", dimension.c_str(), static_cast<long long>(load),
+               outcome.c_str());
+}
+
 }  // namespace
 
 ExitCode maximize(const SearchFlags& flags, const SearchSpace& space) {
@@ -113,6 +123,7 @@ ExitCode maximize(const SearchFlags& flags, const SearchSpace& space) {
       [&](std::int64_t load) -> std::optional<double> {
         if (tries_grids) flags.model.say_grid(flags.model.spec_at(load));
         std::optional<LoadAnswer> answer = best_plan(flags, space, budget, load);
+        if (!InterruptGuard::signal()) say_tried(range.name, load, answer);
         if (!answer) return std::nullopt;
         const double rate = answer->tokens_per_second;
         answers.emplace(load, std::move(*answer));

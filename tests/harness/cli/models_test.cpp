@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -603,6 +604,9 @@ TEST_CASE("the largest batch within a budget is the last whose lowest peak fits"
   const Json roomy = Json::parse(all.out);
   CHECK(roomy.at("largest_that_fits") == 8);
   CHECK(roomy.at("tried").size() == 8);
+  const auto first_rate = roomy["tried"][0]["predicted_tokens_per_second"].get<double>();
+  CHECK_THAT(all.err, Catch::Contains("batch 1: " + std::to_string(std::llround(first_rate)) +
+                                      " tokens/s, peak "));
   // What batch 2 needs under the fastest of its plans is more than it needs at least.
   const auto bytes = roomy["tried"][1]["predicted_peak_allocated_bytes"].get<std::int64_t>();
   const Outcome tight = rematch(search + "1:8 --budget " + std::to_string(bytes) + "B");
@@ -615,7 +619,8 @@ TEST_CASE("the largest batch within a budget is the last whose lowest peak fits"
   }
   const Outcome none = rematch(search + "4:8 --budget 1KiB");
   CHECK(none.code == 3);
-  CHECK_THAT(none.err, Catch::Contains("not even batch 4 fits 1.00 KiB"));
+  CHECK_THAT(none.err, Catch::Contains("batch 4: no plan fits") &&
+                           Catch::Contains("not even batch 4 fits 1.00 KiB"));
 }
 
 }  // namespace
