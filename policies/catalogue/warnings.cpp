@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "policies/catalogue/call.h"
 #include "policies/catalogue/families.h"
@@ -99,14 +100,21 @@ std::vector<Selector> all_selectors(const Policy& policy) {
   return all;
 }
 
-// The catalogue's lists are meant for any model, so what they miss is no mistake: only a policy
-// file's selectors are the user's own, and those that some entries of the catalogue take.
-std::vector<Selector> users_own(const Policy& policy) {
-  if (!is_what_its_name_says(policy)) return all_selectors(policy);
+// The entry of the catalogue that the policy is, whichever system's spelling was typed; "" for a
+// policy file, whatever its name.
+std::string_view catalogue_name(const Policy& policy) {
+  if (!is_what_its_name_says(policy)) return {};
   const std::optional<Call> call = parse_call(policy.name);
   const SystemEntry* system = call ? find_system_entry(*call) : nullptr;
   const std::string_view text = system == nullptr ? policy.name : system->stands_for;
-  const std::string_view name = text.substr(0, text.find('('));
+  return text.substr(0, text.find('('));
+}
+
+// The catalogue's lists are meant for any model, so what they miss is no mistake: only a policy
+// file's selectors are the user's own, and those that some entries of the catalogue take.
+std::vector<Selector> users_own(const Policy& policy) {
+  const std::string_view name = catalogue_name(policy);
+  if (name.empty()) return all_selectors(policy);
   if (name == "full_except") {
     std::vector<Selector> given = policy.save;
     std::erase(given, Selector{"", "random", std::nullopt});  // its own
@@ -139,6 +147,24 @@ void warn_of_missing_scopes(const Policy& policy, const Trace& trace, Warnings& 
   }
 }
 
+// Of attention and feed-forward, which sac_split gives a policy each, one that no block has.
+void warn_of_missing_parts(const Policy& policy, const Trace& trace, Warnings& warnings) {
+  const std::string_view name = catalogue_name(policy);
+  if (name != "sac_split" && name != "sac_split_flex_eager") return;
+  for (const auto& [part, alone] :
+       {std::pair("attention", "sac_split(attn: full, ffn: none)"),
+        std::pair("feed-forward", "sac_split(attn: none, ffn: full)")}) {
+    const Policy of_part = std::get<Policy>(parse_policy(alone));
+    const std::vector<std::string>& ruled = policy.regions.patterns;
+    const bool is_ruled =
+        std::find(ruled.begin(), ruled.end(), of_part.regions.patterns.front()) != ruled.end();
+    if (!is_ruled || !std::holds_alternative<Rejected>(place_regions(of_part, trace))) continue;
+    warnings.push_back(policy.name + ": the blocks of " + trace.model + " have no scope of " +
+                       part + " (" + joined(of_part.regions.patterns) +
+                       "), so its policy rules nothing");
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> plan_warnings(const Policy& policy, const Plan& plan, const Trace& trace) {
@@ -150,6 +176,7 @@ std::vector<std::string> plan_warnings(const Policy& policy, const Plan& plan, c
   warn_of_empty_alternation(policy, trace, ranges, warnings);
   warn_of_misses(policy, trace, ranges, warnings);
   warn_of_missing_scopes(policy, trace, warnings);
+  warn_of_missing_parts(policy, trace, warnings);
   if (auto missing = missing_modules(policy, trace)) warnings.push_back(*std::move(missing));
   return warnings;
 }

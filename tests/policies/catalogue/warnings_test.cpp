@@ -108,5 +108,28 @@ TEST_CASE("a scope of the user's own that no block has is named, a catalogue pol
   CHECK(warnings_of(mine, toy_llama()).back() == "mine: no scope in its blocks matches fnn");
 }
 
+TEST_CASE("a part of sac_split that no block has is named, unless it was to have no policy") {
+  TraceBuilder builder("attention_alone");
+  const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
+  {
+    const auto block = builder.scope("blocks", 0);
+    const auto attention = builder.scope("attention");
+    builder.call("aten::mm", {x, builder.parameter({8, 8})}, {8, 8}, {{0, 1}, {}});
+  }
+  const Trace trace = builder.finish();
+  for (const char* policy :
+       {"sac_split(attn: sac_titan, ffn: full)", "sac_split(attn: sac_titan, ffn: sac_titan)"}) {
+    CAPTURE(policy);
+    CHECK(warnings_of(policy, trace).back() ==
+          std::string(policy) +
+              ": the blocks of attention_alone have no scope of feed-forward "
+              "(ffn, moe), so its policy rules nothing");
+    for (const std::string& warning : warnings_of(policy, toy_llama())) {
+      CHECK_THAT(warning, !Catch::Contains("have no scope of"));
+    }
+  }
+  CHECK(warnings_of("sac_split(attn: full, ffn: none)", trace).empty());
+}
+
 }  // namespace
 }  // namespace rematch::testing
