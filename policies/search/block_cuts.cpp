@@ -19,7 +19,8 @@ struct Label {
   // The fewer of these, the better, if all else is equal.
   std::int64_t num_recomputed = 0;
   int num_regions = 0;
-  int last = kNone;  // region chosen last, an index into CutProgram::chosen_
+  OpId num_outside = 0;  // ops that lie in no region
+  int last = kNone;      // region chosen last, an index into CutProgram::chosen_
 };
 
 // Drops what another label is as good as in everything, or slower by at most `slack`. Sorted by
@@ -27,8 +28,8 @@ struct Label {
 // form a staircase of times to lowest transients.
 void keep_undominated(std::vector<Label>& labels, nanoseconds slack) {
   std::sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) {
-    return std::tie(a.held, a.time, a.transient, a.num_recomputed, a.num_regions) <
-           std::tie(b.held, b.time, b.transient, b.num_recomputed, b.num_regions);
+    return std::tie(a.held, a.time, a.transient, a.num_recomputed, a.num_regions, a.num_outside) <
+           std::tie(b.held, b.time, b.transient, b.num_recomputed, b.num_regions, b.num_outside);
   });
   std::map<nanoseconds, Bytes> lowest;  // by time, descending transients
   std::size_t kept = 0;
@@ -111,9 +112,10 @@ class CutProgram {
     return open;
   }
 
-  // The labels of `states` with one more piece, at `to`. `last` says what a label has chosen last.
+  // The labels of `states` with one more piece, at `to`: a region if no op of it is outside of one.
+  // `last` says what a label has chosen last.
   template <class AddPiece, class Last>
-  void go_on(const States& states, const Paid& open, States& to, int num_regions,
+  void go_on(const States& states, const Paid& open, States& to, OpId num_outside,
              const AddPiece& add_piece, const Last& last) {
     for (const auto& [paid, labels] : states) {
       tally_.set_paid(paid);
@@ -126,7 +128,8 @@ class CutProgram {
         list.push_back({label.held + piece.held,
                         std::max(label.transient, label.held + piece.transient),
                         label.time + piece.recompute, label.num_recomputed + piece.num_recomputed,
-                        label.num_regions + num_regions, last(label)});
+                        label.num_regions + (num_outside == 0 ? 1 : 0),
+                        label.num_outside + num_outside, last(label)});
       }
     }
   }
@@ -138,7 +141,8 @@ class CutProgram {
       const bool is_end = std::next(there) == places_.end();
       if (!is_end && there->second.starting.empty()) continue;
       go_on(
-          here->second.behind_region, there->second.open, there->second.behind_autograd, 0,
+          here->second.behind_region, there->second.open, there->second.behind_autograd,
+          there->first - here->first,
           [&] {
             return tally_.add_unmanaged({here->first, there->first});
           },
@@ -155,7 +159,7 @@ class CutProgram {
         const RegionOption& chosen = candidate.options[choice];
         for (const States* states : {&here.behind_region, &here.behind_autograd}) {
           go_on(
-              *states, there.open, there.behind_region, 1,
+              *states, there.open, there.behind_region, 0,
               [&] { return tally_.add_region(chosen.played); },
               [&](const Label& label) {
                 chosen_.push_back({label.last, index, static_cast<int>(choice)});

@@ -94,6 +94,12 @@ class BlockOptionFinder {
     }
     BlockOptions found;
     found.options = cut_block(pricer_, candidates, slack_, space_.stop);
+    std::erase_if(candidates, [&](const RegionCandidate& candidate) {
+      return candidate.range != pricer_.whole();
+    });
+    found.as_one_region = cut_block(pricer_, candidates, slack_, space_.stop);
+    std::erase_if(found.as_one_region,
+                  [](const StretchOption& option) { return option.regions.empty(); });
     add_end(found.options, {});
     add_end(found.options, {{pricer_.whole(), {}}});
     nanoseconds slowest{};

@@ -1,5 +1,5 @@
 // All ways worth having to run one block alone: left to autograd, as one region, or cut into
-// regions at the scopes directly inside it. Inside this folder.
+// regions at scopes inside it. Inside this folder.
 #pragma once
 
 #include <vector>
@@ -10,6 +10,7 @@ namespace rematch {
 
 struct BlockOptions {
   std::vector<StretchOption> options;
+  std::vector<StretchOption> as_one_region;  // those alone that no other of its kind beats
   OptionGap gap;
 };
 

@@ -58,7 +58,7 @@ class OptionMaker {
       const std::vector<StretchOption> all = std::exchange(block.options, on_hull(block.options));
       block.gap.time += gap_of_kept(all, block.options);
     }
-    saves_.push_back(saves_for_segments(block.options, map_.stretches[stretch].range));
+    saves_.push_back(saves_for_segments(block.as_one_region));
     result_.lists.push_back(std::move(block.options));
     result_.gaps.push_back(block.gap);
   }
@@ -90,17 +90,12 @@ class OptionMaker {
     return gap;
   }
 
-  // Nothing, and what the fastest options of one whole region for its bytes keep: segments repeat
-  // it layer by layer.
-  static std::vector<std::vector<int>> saves_for_segments(const std::vector<StretchOption>& options,
-                                                          OpRange range) {
-    std::vector<StretchOption> whole;
-    const OpRange local = {0, range.end - range.first};
-    for (const StretchOption& option : options) {
-      if (option.regions.size() == 1 && option.regions[0].range == local) whole.push_back(option);
-    }
+  // Nothing, and what the fastest ways to run a block as one region keep for their bytes: segments
+  // repeat it layer by layer.
+  static std::vector<std::vector<int>> saves_for_segments(
+      const std::vector<StretchOption>& as_one_region) {
     std::vector<std::vector<int>> saves = {{}};
-    for (const StretchOption& option : on_hull(whole)) {
+    for (const StretchOption& option : on_hull(as_one_region)) {
       if (!option.regions[0].saves.empty()) saves.push_back(option.regions[0].saves);
     }
     return saves;
