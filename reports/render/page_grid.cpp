@@ -21,8 +21,8 @@ std::string head(const std::vector<Column>& columns) {
 
 // Long words are cut after two lines on a narrow screen, until they are asked for.
 std::string words_of(const std::string& detail, bool is_alarming) {
-  const std::string words = std::string("<span") + (is_alarming ? " class=\"bad\"" : "") + ">" +
-                            escape_markup(detail) + "</span>";
+  std::string words = std::string("<span") + (is_alarming ? " class=\"bad\"" : "") + ">" +
+                      escape_markup(detail) + "</span>";
   if (detail.size() <= kLongestWords) return words;
   return "<details class=\"words\"><summary>" + words + "</summary></details>";
 }
