@@ -49,16 +49,16 @@ class SinkingOrder final : public DemandOrder {
   std::vector<DemandStep> take_steps() { return std::move(steps_); }
 
  private:
-  int best(int demanded, const ReplayState& state) const {
+  int best(int demanded, const ReplayState& state) {
     int found = kNone;
     Bytes most;
     int weighed = 0;
     for (int slot : demanded_later_) {
       if (slot == demanded || !state.is_planned_slot(slot)) continue;
       if (++weighed > kMaxWeighedSlots) break;
-      const std::vector<int> ops = state.missing(slot, kMaxSunkOps);
-      if (ops.empty() || ops.size() > kMaxSunkOps) continue;
-      const Bytes gain = state.gain_of(ops);
+      state.list_missing(slot, kMaxSunkOps, ops_);
+      if (ops_.empty() || ops_.size() > kMaxSunkOps) continue;
+      const Bytes gain = state.gain_of(ops_);
       if (gain > most) {
         most = gain;
         found = slot;
@@ -71,6 +71,7 @@ class SinkingOrder final : public DemandOrder {
   DemandStep step_;
   bool started_ = false;
   std::vector<DemandStep> steps_;
+  std::vector<int> ops_;  // of the slot that is weighed
 };
 
 }  // namespace
@@ -87,8 +88,12 @@ void choose_order(const RegionGraph& graph, RegionType& type, Bytes least) {
   if (lazy <= least) return;
   SinkingOrder order(graph);
   const Bytes sunk = play_region(graph, type, ReplayExtent::kLazyClosure, &order).peak;
-  const Bytes whole = play_region(graph, type, ReplayExtent::kWholeClosure, nullptr).peak;
-  if (whole < std::min(lazy, sunk)) {
+  const auto is_whole_lower = [&] {
+    if (std::min(lazy, sunk) <= least) return false;
+    const Bytes whole = play_region(graph, type, ReplayExtent::kWholeClosure, nullptr).peak;
+    return whole < std::min(lazy, sunk);
+  };
+  if (is_whole_lower()) {
     type.whole_on_demand = true;
   } else if (sunk < lazy) {
     type.demand_steps = order.take_steps();

@@ -88,12 +88,17 @@ std::vector<int> ReplayState::missing() const {
   return ops;
 }
 
-std::vector<int> ReplayState::missing(int slot, std::size_t at_most) const {
+std::vector<int> ReplayState::missing(int slot) const {
   std::vector<int> ops;
-  ++search_;
-  require(graph_.slots[slot].use, at_most, ops);
+  list_missing(slot, SIZE_MAX, ops);
   std::sort(ops.begin(), ops.end());
   return ops;
+}
+
+void ReplayState::list_missing(int slot, std::size_t at_most, std::vector<int>& ops) const {
+  ops.clear();
+  ++search_;
+  require(graph_.slots[slot].use, at_most, ops);
 }
 
 // What a read waits for: ops that make the value at that version, what these wait for, and, before

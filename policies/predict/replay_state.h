@@ -21,10 +21,12 @@ class ReplayState {
   void plan_closure(const std::vector<int>& slots);
   void plan_prefix(const std::vector<int>& slots, int stop);
 
-  // Planned ops that have not run, in order: all, or those that a slot lacks. A search that finds
-  // more than `at_most` is given up, with as many found.
+  // Planned ops that have not run, in order: all, or those that a slot lacks.
   std::vector<int> missing() const;
-  std::vector<int> missing(int slot, std::size_t at_most = SIZE_MAX) const;
+  std::vector<int> missing(int slot) const;
+  // The latter in any order, into `ops`. A search that finds more than `at_most` is given up, with
+  // as many found.
+  void list_missing(int slot, std::size_t at_most, std::vector<int>& ops) const;
 
   // Runs an op and lets go of what nobody needs after it.
   struct Running {
