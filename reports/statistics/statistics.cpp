@@ -163,8 +163,12 @@ double median_absolute_deviation(const std::vector<double>& samples) {
   return median(std::move(deviations));
 }
 
+Estimate median_difference_over_blocks(const Blocks& blocks) {
+  return median_with_interval(block_medians(blocks));
+}
+
 Estimate median_over_blocks(const Blocks& blocks) {
-  Estimate estimate = median_with_interval(block_medians(blocks));
+  Estimate estimate = median_difference_over_blocks(blocks);
   // Three blocks far apart give a half width above the median itself, and no time is below 0.
   if (estimate.interval) estimate.interval->low = std::max(0.0, estimate.interval->low);
   return estimate;

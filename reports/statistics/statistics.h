@@ -37,6 +37,8 @@ double quantile(std::vector<double> samples, double fraction);
 // Median of the block medians, and an interval within [0, inf). Every block must hold a sample, and
 // samples are not below 0.
 Estimate median_over_blocks(const Blocks& blocks);
+// The same of samples of either sign, differences of times: an interval may lie below 0.
+Estimate median_difference_over_blocks(const Blocks& blocks);
 
 // Ratio of the medians of two arms that ran apart; blocks do not correspond.
 Estimate ratio_of_medians(const Blocks& numerator, const Blocks& denominator);

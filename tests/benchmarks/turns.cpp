@@ -46,7 +46,7 @@ Estimate Turns::ratio(std::size_t arm, std::size_t base) const {
 }
 
 Estimate Turns::nanoseconds(const std::vector<Term>& terms, double count) const {
-  return median_over_blocks(blocks_of([&](std::size_t sweep) {
+  return median_difference_over_blocks(blocks_of([&](std::size_t sweep) {
     double sum = 0;
     for (const Term& term : terms) sum += term.factor * samples_[term.arm][sweep];
     return sum / count;

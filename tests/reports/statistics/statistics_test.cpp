@@ -104,6 +104,14 @@ TEST_CASE("blocks far apart give no time below zero") {
   CHECK(estimate.interval->high > 190);
 }
 
+TEST_CASE("a difference of times may be below zero, and lies within its interval") {
+  const Estimate gain = median_difference_over_blocks({{-40}, {-35}, {-30}});
+  CHECK(gain.value == -35);
+  REQUIRE(gain.interval);
+  CHECK(gain.interval->low < -35);
+  CHECK(gain.interval->high > -35);
+}
+
 // Each block climbs from 100 to 120: the first third's median is about 103, the last's 117.
 TEST_CASE("drift is the last third over the first and is named") {
   Blocks rising;
