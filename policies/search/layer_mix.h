@@ -15,7 +15,9 @@ namespace rematch {
 struct LayerOption {
   Bytes held;       // from its forward to the end of its backward
   Bytes transient;  // most during its backward: held included, gradients of later layers not
-  Bytes forward_transient;          // most during its forward
+  // Most during its forward. Options of a trace leave it 0: a layer's backward holds what its
+  // forward held and gradients beside it, and whoever judges a whole plan sees the exception.
+  Bytes forward_transient;
   std::chrono::nanoseconds time{};  // on top of a step that keeps everything
   int num_layers = 1;
   // The lists of the layers that it covers, if they are not all its own.
