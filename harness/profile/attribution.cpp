@@ -32,6 +32,7 @@ class Attribution {
       : activity_(activity), calls_(calls) {
     use_.attention = attention;
     use_.by_call.resize(calls.size());
+    use_.kernels_by_call.resize(calls.size(), 0);
     for (const LaunchLink& link : activity.links) links_[link.correlation] = link.op_call;
   }
 
@@ -97,6 +98,7 @@ class Attribution {
     add(use_.by_op_class[phase][call->op_class], time);
     add(use_.by_place[phase][call->place], time);
     use_.by_call[index] += time;
+    ++use_.kernels_by_call[index];
     ++kernels_of_step_[call->step];
     if (name.kernel_class == own_kernel_class(call->op_class, use_.attention)) {
       launched_own_.insert(index);

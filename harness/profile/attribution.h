@@ -48,6 +48,7 @@ struct KernelUse {
   std::array<std::map<OpClass, std::int64_t>, kNumPhases> ops_with_kernels;
   std::map<Transfer, KernelTotals> transfers;
   std::vector<std::chrono::nanoseconds> by_call;  // of its kernels and transfers
+  std::vector<std::int32_t> kernels_by_call;
 
   std::int64_t dropped = 0;
   std::int64_t unattributed = 0;   // kernels that no op call launched

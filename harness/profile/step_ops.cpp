@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
+#include <utility>
 
 namespace rematch {
 namespace {
@@ -13,23 +14,25 @@ using Duration = Profile::Duration;
 struct TimedPass {
   std::vector<const std::string*> names;
   std::vector<Duration> times;
+  std::vector<std::int32_t> kernels;
 };
 
-TimedPass pass_of(const std::vector<OpCall>& calls, const std::vector<Duration>& times, int step,
-                  Phase phase) {
+TimedPass pass_of(const std::vector<OpCall>& calls, const KernelUse& use, int step, Phase phase) {
   TimedPass pass;
   for (std::size_t index = 0; index < calls.size(); ++index) {
     if (calls[index].step != step || calls[index].phase != phase) continue;
     pass.names.push_back(&calls[index].op);
-    pass.times.push_back(times[index]);
+    pass.times.push_back(use.by_call[index]);
+    pass.kernels.push_back(use.kernels_by_call[index]);
   }
   return pass;
 }
 
-std::vector<Duration> checked_times(TimedPass pass, const std::vector<const std::string*>& traced,
-                                    const std::string& phase) {
+// Throws unless the pass is the trace's.
+TimedPass checked(TimedPass pass, const std::vector<const std::string*>& traced,
+                  const std::string& phase) {
   require_same_ops(pass.names, traced, phase, "the GPU");
-  return std::move(pass.times);
+  return pass;
 }
 
 }  // namespace
@@ -75,9 +78,9 @@ std::vector<TimedSteps::Ops> times_of_steps(const Activity& activity,
   const std::vector<const std::string*> backward = backward_names(trace);
   std::vector<TimedSteps::Ops> steps;
   for (int step = 0; step < num_steps; ++step) {
-    steps.push_back(
-        {checked_times(pass_of(calls, use.by_call, step, Phase::kForward), forward, "forward"),
-         checked_times(pass_of(calls, use.by_call, step, Phase::kBackward), backward, "backward")});
+    TimedPass first = checked(pass_of(calls, use, step, Phase::kForward), forward, "forward");
+    TimedPass second = checked(pass_of(calls, use, step, Phase::kBackward), backward, "backward");
+    steps.push_back({std::move(first.times), std::move(second.times), std::move(first.kernels)});
   }
   return steps;
 }

@@ -23,8 +23,9 @@ void require_same_ops(const std::vector<const std::string*>& ran,
                       const std::string& device);
 
 // Times of each recorded step's ops: of all kernels and transfers that a call launched, on the
-// device's clock. `calls` are of steps 0 to num_steps - 1, without checkpointing. Throws
-// std::runtime_error where activity was lost or belongs to nobody, or a step is not the trace's.
+// device's clock; and how many kernels those of forward launched. `calls` are of steps 0 to
+// num_steps - 1, without checkpointing. Throws std::runtime_error where activity was lost or
+// belongs to nobody, or a step is not the trace's.
 std::vector<TimedSteps::Ops> times_of_steps(const Activity& activity,
                                             const std::vector<OpCall>& calls, const Trace& trace,
                                             int num_steps);

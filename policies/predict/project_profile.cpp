@@ -77,11 +77,13 @@ const TypedStretch* find_alike(const Pass& many, const TypedStretch& stretch, co
 struct OpFigures {
   const std::vector<Duration>& times;
   const std::optional<std::vector<Bytes>>& temporary;
+  const std::optional<std::vector<std::int32_t>>& kernels;
 };
 
 struct ProjectedFigures {
   std::vector<Duration> times;
   std::optional<std::vector<Bytes>> temporary;
+  std::optional<std::vector<std::int32_t>> kernels;
 };
 
 // Nothing if a stretch has no counterpart; `missing` is then the first op of it.
@@ -89,6 +91,7 @@ std::optional<ProjectedFigures> project_pass(const OpFigures& figures, const Pas
                                              const Pass& many, std::size_t& missing) {
   ProjectedFigures projected;
   if (figures.temporary) projected.temporary.emplace();
+  if (figures.kernels) projected.kernels.emplace();
   const auto append = [](const auto& source, const TypedStretch& stretch, auto& target) {
     const auto first = source.begin() + static_cast<std::ptrdiff_t>(stretch.first);
     target.insert(target.end(), first, first + static_cast<std::ptrdiff_t>(stretch.length));
@@ -104,6 +107,7 @@ std::optional<ProjectedFigures> project_pass(const OpFigures& figures, const Pas
     }
     append(figures.times, *alike, projected.times);
     if (projected.temporary) append(*figures.temporary, *alike, *projected.temporary);
+    if (projected.kernels) append(*figures.kernels, *alike, *projected.kernels);
   }
   return projected;
 }
@@ -152,10 +156,11 @@ std::variant<Profile, Rejected> project_profile(const Profile& measured, const T
   const SegmentedTrace cut_few = cut_into_segments(few);
   const SegmentedTrace cut_many = cut_into_segments(many);
   std::size_t missing = 0;
-  auto forward = project_pass({measured.forward, measured.forward_temporary},
-                              forward_pass(few, cut_few), forward_pass(many, cut_many), missing);
+  auto forward =
+      project_pass({measured.forward, measured.forward_temporary, measured.forward_kernels},
+                   forward_pass(few, cut_few), forward_pass(many, cut_many), missing);
   if (!forward) return no_layer_like(place_of(many, many.ops[missing].scope), measured_layers);
-  auto backward = project_pass({measured.backward, measured.backward_temporary},
+  auto backward = project_pass({measured.backward, measured.backward_temporary, std::nullopt},
                                backward_pass(few, cut_few), backward_pass(many, cut_many), missing);
   if (!backward)
     return no_layer_like("backward of " + place_of(many, scope_of_backward_op(many, missing)),
@@ -174,6 +179,7 @@ std::variant<Profile, Rejected> project_profile(const Profile& measured, const T
   projected.optimizer = scaled(measured.optimizer, ratio(num_elements(many), num_elements(few)));
   projected.forward = std::move(forward->times);
   projected.forward_temporary = std::move(forward->temporary);
+  projected.forward_kernels = std::move(forward->kernels);
   projected.backward = std::move(backward->times);
   projected.backward_temporary = std::move(backward->temporary);
   return projected;

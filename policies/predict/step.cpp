@@ -27,6 +27,7 @@ class StepSimulator::Run {
   StepPrediction run() {
     result_.before = facts_.baseline;
     if (facts_.profile) result_.time.emplace();
+    if (facts_.profile && facts_.profile->forward_kernels) result_.recomputed_kernels = 0;
     forward();
     end_forward();
     backward();
@@ -205,7 +206,11 @@ class StepSimulator::Run {
       }
       ++result_.recomputed_ops;
       if (facts_.profile) {
-        result_.time->recompute += facts_.profile->forward[region.standing->range.first + step.op];
+        const OpId op = region.standing->range.first + step.op;
+        result_.time->recompute += facts_.profile->forward[op];
+        if (result_.recomputed_kernels) {
+          *result_.recomputed_kernels += (*facts_.profile->forward_kernels)[op];
+        }
       }
       note_backward({Phase::kRecompute, event, recomputed_ + step.recomputed});
     }

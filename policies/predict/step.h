@@ -60,10 +60,11 @@ struct StepTime {
 struct StepPrediction {
   Bytes before;  // parameters, constants, optimizer state
   Bytes after_forward;
-  StepBoundary peak;                            // the first of the highest boundaries
-  std::array<Bytes, kNumPhases> peak_by_phase;  // 0: no op ran in it
-  std::int64_t recomputed_ops = 0;              // views included
-  std::optional<StepTime> time;                 // with a profile
+  StepBoundary peak;                               // the first of the highest boundaries
+  std::array<Bytes, kNumPhases> peak_by_phase;     // 0: no op ran in it
+  std::int64_t recomputed_ops = 0;                 // views included
+  std::optional<StepTime> time;                    // with a profile
+  std::optional<std::int64_t> recomputed_kernels;  // with a profile that has counted kernels
   Bytes peak_bytes() const { return peak.holders.total(); }
 };
 

@@ -63,6 +63,11 @@ std::vector<LayerRun> layers_from_json(const JsonField& field) {
   return runs;
 }
 
+Json kernels_to_json(const PlanFigures& figures) {
+  if (!figures.num_recomputed_kernels) return nullptr;
+  return *figures.num_recomputed_kernels;
+}
+
 Json point_to_json(const FrontPoint& point, ProfileSource time_source) {
   const PlanFigures& figures = point.figures;
   return {{"policy", point.plan.policy},
@@ -79,6 +84,7 @@ Json point_to_json(const FrontPoint& point, ProfileSource time_source) {
           {"predicted_step_time_gap_ns", point.step_time_gap().count()},
           {"predicted_recompute_ns", figures.recompute.count()},
           {"predicted_recomputed_ops", figures.num_recomputed},
+          {"predicted_recomputed_kernels", kernels_to_json(figures)},
           {"measured", measured_to_json(point)},
           {"plan_sha256", plan_sha256(point.plan)},
           {"plan", plan_to_json(point.plan)}};
@@ -107,6 +113,10 @@ FrontPoint point_from_json(const JsonField& field) {
   figures.after_forward = bytes_from_json(field.at("predicted_after_forward_bytes"));
   figures.recompute = time_from_json(field.at("predicted_recompute_ns"));
   figures.num_recomputed = field.at("predicted_recomputed_ops").integer(0, kLargestCount);
+  if (const auto kernels = field.find("predicted_recomputed_kernels");
+      kernels && !kernels->is_null()) {
+    figures.num_recomputed_kernels = kernels->integer(0, kLargestCount);
+  }
   if (const auto measured = field.find("measured"); measured && !measured->is_null()) {
     point.measured = measured_from_json(*measured);
   }

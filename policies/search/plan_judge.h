@@ -3,6 +3,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,8 @@ struct PlanFigures {
   Bytes after_forward;
   std::chrono::nanoseconds recompute{};
   std::int64_t num_recomputed = 0;  // ops
+  // Kernels that these launch, where the profile has counted them.
+  std::optional<std::int64_t> num_recomputed_kernels;
 };
 
 class PlanJudge {

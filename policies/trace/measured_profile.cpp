@@ -22,8 +22,9 @@ std::size_t num_ops(const std::vector<TypedStretch>& stretches) {
   return stretches.empty() ? 0 : stretches.back().first + stretches.back().length;
 }
 
-Bytes most(const std::vector<Bytes>& bytes) {
-  return *std::max_element(bytes.begin(), bytes.end());
+template <class Value>
+Value most(const std::vector<Value>& values) {
+  return *std::max_element(values.begin(), values.end());
 }
 
 // `sample(step, op)` of each step's ops; of the samples of one op, in every step and in all layers
@@ -67,7 +68,19 @@ std::vector<Bytes> most_bytes(const std::vector<TypedStretch>& stretches, const 
                               std::vector<Bytes> TimedSteps::Temporaries::*pass) {
   return figures_by_op<Bytes>(
       stretches, steps.weighed.size(),
-      [&](std::size_t step, std::size_t op) { return (steps.weighed[step].*pass)[op]; }, most);
+      [&](std::size_t step, std::size_t op) { return (steps.weighed[step].*pass)[op]; },
+      most<Bytes>);
+}
+
+// Nothing if they were not counted. Layers and steps launch the same ones, but for choices of a
+// library between one kernel and two.
+std::optional<std::vector<std::int32_t>> most_kernels(const std::vector<TypedStretch>& stretches,
+                                                      const TimedSteps& steps) {
+  if (steps.watched.front().kernels.empty()) return std::nullopt;
+  return figures_by_op<std::int32_t>(
+      stretches, steps.watched.size(),
+      [&](std::size_t step, std::size_t op) { return steps.watched[step].kernels[op]; },
+      most<std::int32_t>);
 }
 
 Duration above(const std::vector<Duration>& whole, const std::vector<Duration>& parts) {
@@ -94,6 +107,13 @@ void require_steps(const TimedSteps& steps, std::size_t num_forward, std::size_t
     throw std::invalid_argument("no steps were timed");
   }
   require_ops(steps.watched, num_forward, num_backward);
+  for (const TimedSteps::Ops& step : steps.watched) {
+    const std::size_t num_counted = steps.watched.front().kernels.empty() ? 0 : num_forward;
+    if (step.kernels.size() == num_counted) continue;
+    throw std::invalid_argument("a watched step has kernels of " +
+                                std::to_string(step.kernels.size()) + " ops, not of " +
+                                std::to_string(num_counted));
+  }
   require_ops(steps.weighed, num_forward, num_backward);
 }
 
@@ -117,6 +137,7 @@ Profile measured_profile(const Trace& trace, const std::string& device, const Ti
     profile.forward_temporary = most_bytes(forward, steps, &TimedSteps::Temporaries::forward);
     profile.backward_temporary = most_bytes(backward, steps, &TimedSteps::Temporaries::backward);
   }
+  profile.forward_kernels = most_kernels(forward, steps);
   profile.forward_between_ops = above(steps.forward, profile.forward);
   profile.backward_between_ops = above(steps.backward, profile.backward);
   profile.optimizer = median(steps.optimizer);

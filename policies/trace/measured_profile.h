@@ -16,6 +16,7 @@ struct TimedSteps {
   struct Ops {
     std::vector<Profile::Duration> forward;   // by OpId
     std::vector<Profile::Duration> backward;  // by op of backward
+    std::vector<std::int32_t> kernels;        // that forward launched, by OpId; empty: not counted
   };
   // What kernels allocated inside, above the op boundary.
   struct Temporaries {

@@ -41,7 +41,8 @@ Problem other_model(const Profile& profile, const Trace& trace) {
   return std::nullopt;
 }
 
-bool has_size(const std::optional<std::vector<Bytes>>& bytes, std::size_t size) {
+template <class Value>
+bool has_size(const std::optional<std::vector<Value>>& bytes, std::size_t size) {
   return !bytes || bytes->size() == size;
 }
 
@@ -75,7 +76,8 @@ std::optional<std::string> profile_problem(const Profile& profile, const Trace& 
       [](const BackwardEvent& event) { return event.kind == BackwardEvent::Kind::kOp; }));
   if (profile.forward.size() != trace.ops.size() || profile.backward.size() != num_backward_ops ||
       !has_size(profile.forward_temporary, trace.ops.size()) ||
-      !has_size(profile.backward_temporary, num_backward_ops)) {
+      !has_size(profile.backward_temporary, num_backward_ops) ||
+      !has_size(profile.forward_kernels, trace.ops.size())) {
     return "the profile has " + std::to_string(profile.forward.size()) + " forward and " +
            std::to_string(profile.backward.size()) + " backward ops, its trace " +
            std::to_string(trace.ops.size()) + " and " + std::to_string(num_backward_ops) +

@@ -40,6 +40,9 @@ struct Profile {
   // it was not measured.
   std::optional<std::vector<Bytes>> forward_temporary;
   std::optional<std::vector<Bytes>> backward_temporary;
+  // Kernels that an op of forward launches, by OpId; a recompute of it launches as many. Absent
+  // where the device has none, or nobody counted.
+  std::optional<std::vector<std::int32_t>> forward_kernels;
   bool operator==(const Profile&) const = default;
 
   // Of one step without checkpointing.

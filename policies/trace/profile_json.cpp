@@ -18,11 +18,13 @@ constexpr std::size_t kMostOps = 8'000'000;
 
 using Times = std::vector<Profile::Duration>;
 using Temporaries = std::optional<std::vector<Bytes>>;
+using Kernels = std::optional<std::vector<std::int32_t>>;
 
-// Times, and bytes where they were measured, of a stretch or of the whole pass.
+// Times, and bytes and kernels where they were measured, of a stretch or of the whole pass.
 struct Figures {
   Times times;
   Temporaries temporary;
+  Kernels kernels = std::nullopt;
   bool operator==(const Figures&) const = default;
 };
 
@@ -33,6 +35,7 @@ Json figures_to_json(const Figures& figures) {
     json["temporary_bytes"] = Json::array();
     for (const Bytes bytes : *figures.temporary) json["temporary_bytes"].push_back(bytes.count);
   }
+  if (figures.kernels) json["kernels"] = *figures.kernels;
   return json;
 }
 
@@ -41,15 +44,24 @@ Figures figures_from_json(const JsonField& field) {
   for (const JsonField& time : field.at("times_ns").elements()) {
     figures.times.emplace_back(time.integer(0, kLargestCount));
   }
-  const JsonField temporary = field.at("temporary_bytes");
-  if (temporary.is_null()) return figures;
-  figures.temporary.emplace();
-  for (const JsonField& bytes : temporary.elements()) {
-    figures.temporary->push_back({bytes.integer(0, kLargestCount)});
+  const auto require_size = [&](const JsonField& list, std::size_t size) {
+    if (size == figures.times.size()) return;
+    list.fail("has " + std::to_string(size) + " entries beside " +
+              std::to_string(figures.times.size()) + " times");
+  };
+  if (const JsonField temporary = field.at("temporary_bytes"); !temporary.is_null()) {
+    figures.temporary.emplace();
+    for (const JsonField& bytes : temporary.elements()) {
+      figures.temporary->push_back({bytes.integer(0, kLargestCount)});
+    }
+    require_size(temporary, figures.temporary->size());
   }
-  if (figures.temporary->size() != figures.times.size()) {
-    temporary.fail("has " + std::to_string(figures.temporary->size()) + " entries beside " +
-                   std::to_string(figures.times.size()) + " times");
+  if (const auto kernels = field.find("kernels")) {
+    figures.kernels.emplace();
+    for (const JsonField& count : kernels->elements()) {
+      figures.kernels->push_back(count.integer32(0));
+    }
+    require_size(*kernels, figures.kernels->size());
   }
   return figures;
 }
@@ -60,6 +72,7 @@ Figures stretch_of(const Figures& all, std::size_t first, std::size_t count) {
   };
   Figures stretch{slice(all.times), std::nullopt};
   if (all.temporary) stretch.temporary = slice(*all.temporary);
+  if (all.kernels) stretch.kernels = slice(*all.kernels);
   return stretch;
 }
 
@@ -83,14 +96,16 @@ void append(Figures& all, const Figures& stretch, const JsonField& field) {
   if (all.times.size() + stretch.times.size() > kMostOps) {
     field.fail("has more than " + std::to_string(kMostOps) + " ops; no training step has");
   }
-  if (!all.times.empty() && all.temporary.has_value() != stretch.temporary.has_value()) {
-    field.fail("has temporary_bytes in some of its types only");
-  }
-  if (stretch.temporary) {
-    if (!all.temporary) all.temporary.emplace();
-    all.temporary->insert(all.temporary->end(), stretch.temporary->begin(),
-                          stretch.temporary->end());
-  }
+  const auto append_list = [&](auto& list, const auto& part, const char* key) {
+    if (!all.times.empty() && list.has_value() != part.has_value()) {
+      field.fail(std::string("has ") + key + " in some of its types only");
+    }
+    if (!part) return;
+    if (!list) list.emplace();
+    list->insert(list->end(), part->begin(), part->end());
+  };
+  append_list(all.temporary, stretch.temporary, "temporary_bytes");
+  append_list(all.kernels, stretch.kernels, "kernels");
   all.times.insert(all.times.end(), stretch.times.begin(), stretch.times.end());
 }
 
@@ -151,8 +166,9 @@ Json profile_to_json(const Profile& profile, const Trace& trace) {
                {"optimizer_ns", profile.optimizer.count()},
                {"forward_between_ops_ns", profile.forward_between_ops.count()},
                {"backward_between_ops_ns", profile.backward_between_ops.count()},
-               {"forward", pass_to_json({profile.forward, profile.forward_temporary},
-                                        forward_lengths(segmented))},
+               {"forward",
+                pass_to_json({profile.forward, profile.forward_temporary, profile.forward_kernels},
+                             forward_lengths(segmented))},
                {"backward", pass_to_json({profile.backward, profile.backward_temporary},
                                          backward_lengths(segmented))}};
   if (profile.measured_layers) json["measured_layers"] = *profile.measured_layers;
@@ -186,6 +202,7 @@ Profile profile_from_json(const Json& json) {
   Figures backward = pass_from_json(root.at("backward"));
   profile.forward = std::move(forward.times);
   profile.forward_temporary = std::move(forward.temporary);
+  profile.forward_kernels = std::move(forward.kernels);
   profile.backward = std::move(backward.times);
   profile.backward_temporary = std::move(backward.temporary);
   return profile;

@@ -65,6 +65,7 @@ TEST_CASE("device activity of some steps becomes a profile's op times") {
   CHECK(profile.num_steps == 3);
   CHECK(profile.forward == std::vector<Duration>(trace.ops.size(), Duration(7)));
   CHECK(profile.backward == std::vector<Duration>(backward_names(trace).size(), Duration(14)));
+  CHECK(profile.forward_kernels == std::vector<std::int32_t>(trace.ops.size(), 1));
 }
 
 TEST_CASE(
@@ -81,6 +82,8 @@ TEST_CASE(
   CHECK(steps[0].forward[0] == Duration(0));
   CHECK(steps[0].forward[1] == Duration(10));
   CHECK(steps[0].forward[3] == Duration(10 + 25 + 4));
+  CHECK(std::vector(steps[0].kernels.begin(), steps[0].kernels.begin() + 4) ==
+        std::vector<std::int32_t>{0, 1, 1, 2});
 }
 
 TEST_CASE("lost records and kernels of nobody make no profile") {

@@ -72,6 +72,16 @@ TEST_CASE("backward's ops and the temporaries are projected with their layers") 
   CHECK(temporary(layers(12)) - temporary(layers(4)) == 8 * more);
 }
 
+TEST_CASE("kernels that were counted are projected with their layers") {
+  const Trace few = testing::toy_llama({.layers = 3});
+  const Trace many = testing::toy_llama({.layers = 12});
+  Profile measured = testing::made_up_profile(few, kSeed);
+  CHECK_FALSE(projected(measured, few, many, 3).forward_kernels.has_value());
+  measured.forward_kernels.emplace(few.ops.size(), 2);
+  CHECK(projected(measured, few, many, 3).forward_kernels ==
+        std::vector<std::int32_t>(many.ops.size(), 2));
+}
+
 TEST_CASE("what lies between ops grows as their number, the optimizer as its parameters") {
   Trace few = testing::toy_llama({.layers = 2});
   Trace many = testing::toy_llama({.layers = 6});

@@ -113,6 +113,28 @@ TEST_CASE("with a profile the step's time is its ops' and those that run again",
   }
 }
 
+TEST_CASE("kernels of recomputed ops are counted where the profile knows them", "[property]") {
+  bool some = false;
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(20); ++seed) {
+    CAPTURE(seed);
+    const Trace trace = testing::random_trace(seed);
+    Profile profile = testing::made_up_profile(trace, seed);
+    const Plan plan = testing::random_plan(trace, seed);
+    StepSimulator simulator(trace);
+    for (const Schedule schedule : kSchedules) {
+      simulator.use_profile(profile);
+      CHECK_FALSE(simulator.simulate(plan, schedule).recomputed_kernels.has_value());
+      Profile counted = profile;
+      counted.forward_kernels.emplace(trace.ops.size(), 3);
+      simulator.use_profile(counted);
+      const StepPrediction step = simulator.simulate(plan, schedule);
+      CHECK(step.recomputed_kernels == 3 * step.recomputed_ops);
+      some |= step.recomputed_ops > 0;
+    }
+  }
+  CHECK(some);
+}
+
 TEST_CASE("plans and profiles of other models are refused") {
   const Trace trace = testing::toy_llama({.layers = 2});
   const Trace other = testing::toy_llama({.layers = 4});

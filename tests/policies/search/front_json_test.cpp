@@ -45,6 +45,25 @@ TEST_CASE("a front is read as it was written") {
   }
 }
 
+TEST_CASE("points say how many kernels they launch again, if the profile knows") {
+  const Json unknown = front_to_json(sample());
+  for (const Json& point : unknown.at("points")) {
+    CHECK(point.at("predicted_recomputed_kernels").is_null());
+  }
+  const Trace trace = testing::toy_llama({.layers = 3, .tokens = 64});
+  Profile profile = testing::made_up_profile(trace, 1);
+  profile.forward_kernels.emplace(trace.ops.size(), 2);
+  FrontSearch search(trace, profile, {});
+  FrontRecord record = make_front_record(trace, profile, OptimizerModel::kAdamW);
+  record.front = search.front(6, {});
+  const Json json = front_to_json(record);
+  CHECK(front_to_json(front_from_json(json)) == json);
+  for (const Json& point : json.at("points")) {
+    CHECK(point.at("predicted_recomputed_kernels") ==
+          2 * point.at("predicted_recomputed_ops").get<std::int64_t>());
+  }
+}
+
 FrontRecord measured_sample() {
   FrontRecord record = sample();
   Front& front = record.front;

@@ -98,6 +98,25 @@ TEST_CASE("what kernels allocate inside is the most over the steps and over laye
   CHECK_THROWS_WITH(measured_profile(trace, "cuda", steps), Catch::Contains("a watched step has"));
 }
 
+// A library may take one kernel or two for the same op: what it can take is two.
+TEST_CASE("kernels are the most over the steps and over layers alike, and none where not counted") {
+  const Trace trace = testing::toy_llama({.layers = 3});
+  TimedSteps steps = steps_of(trace, {1, 1});
+  CHECK_FALSE(measured_profile(trace, "cuda", steps).forward_kernels.has_value());
+  for (TimedSteps::Ops& step : steps.watched) step.kernels.assign(trace.ops.size(), 1);
+  const auto op_of = [&](std::size_t layer) {
+    const TracedScope& scope = trace.scopes[static_cast<std::size_t>(trace.blocks.at(layer).scope)];
+    return static_cast<std::size_t>(scope.first_op);
+  };
+  steps.watched[1].kernels[op_of(1)] = 2;
+  const Profile profile = measured_profile(trace, "cuda", steps);
+  CHECK(profile.forward_kernels.value()[op_of(2)] == 2);
+  CHECK(profile.forward_kernels.value()[op_of(2) + 1] == 1);
+
+  steps.watched[0].kernels.clear();
+  CHECK_THROWS_WITH(measured_profile(trace, "cuda", steps), Catch::Contains("kernels of"));
+}
+
 TEST_CASE("steps of another trace, and no steps, are refused") {
   const Trace trace = testing::toy_llama({.layers = 2});
   const Trace other = testing::toy_llama({.layers = 3});

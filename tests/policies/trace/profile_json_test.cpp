@@ -28,6 +28,10 @@ TEST_CASE("a profile reads back as it was and fits the schema", "[property]") {
     const Trace trace = testing::random_trace(seed);
     Profile profile = made_up_profile(trace, seed);
     if (seed % 2 == 1) profile.measured_layers = static_cast<int>(seed);
+    if (seed % 3 == 1) {
+      profile.forward_kernels.emplace(trace.ops.size(), 1);
+      profile.forward_kernels->back() = static_cast<std::int32_t>(seed);
+    }
     REQUIRE(through_text(profile, trace) == profile);
     REQUIRE(testing::schema_error(profile_to_json(profile, trace), "profile") == std::nullopt);
   }
@@ -104,6 +108,16 @@ TEST_CASE("a profile file that cannot be right is refused with the place") {
              Contains("forward.types[0].times_ns[0]") && Contains("-1"));
   CHECK_THAT(error([](Json& json) { json["forward"]["types"][0]["temporary_bytes"].push_back(1); }),
              Contains("forward.types[0].temporary_bytes"));
+  CHECK_THAT(error([](Json& json) {
+               json["forward"]["types"][0]["kernels"] = {1, 1};
+             }),
+             Contains("forward.types[0].kernels") && Contains("has 2 entries"));
+  const auto counted = [](const Json& type) { return Json(type["times_ns"].size(), 1); };
+  CHECK_THAT(error([&](Json& json) {
+               Json& type = json["forward"]["types"][0];
+               type["kernels"] = counted(type);
+             }),
+             Contains("has kernels in some of its types only"));
   CHECK_THAT(error([](Json& json) { json["schema"] = "rematch.profile/2.0"; }),
              Contains("rematch.profile/2.0"));
   CHECK_THAT(error([](Json& json) { json.erase("optimizer_ns"); }), Contains("optimizer_ns"));
