@@ -6,7 +6,7 @@
 namespace rematch {
 namespace {
 
-constexpr std::size_t kLongest = 120;
+constexpr std::size_t kLongest = 120;  // as it is shown
 
 void append_escaped(std::string& result, char letter) {
   const auto code = static_cast<unsigned char>(letter);
@@ -42,8 +42,13 @@ std::string_view tail(std::string_view text, std::size_t start) {
 
 std::string in_quotes(std::string_view text) {
   std::string result(1, '\'');
-  for (const char letter : text.substr(0, kLongest)) append_escaped(result, letter);
-  if (text.size() > kLongest) result += "...";
+  for (const char letter : text) {
+    if (result.size() > kLongest && !is_inside_character(letter)) {
+      result += "...";
+      break;
+    }
+    append_escaped(result, letter);
+  }
   result += '\'';
   return result;
 }

@@ -11,7 +11,12 @@ TEST_CASE("what a user typed stays on one line, whatever it holds") {
   CHECK(in_quotes("a\nb\tc") == "'a\\nb\\tc'");
   CHECK(in_quotes(std::string_view("\0\x1b[31m", 6)) == "'\\x00\\x1b[31m'");
   CHECK(in_quotes("gr\xc3\xb6ss") == "'gr\xc3\xb6ss'");
+  CHECK(in_quotes(std::string(120, 'x')) == "'" + std::string(120, 'x') + "'");
   CHECK(in_quotes(std::string(500, 'x')) == "'" + std::string(120, 'x') + "...'");
+  CHECK(in_quotes(std::string(119, 'x') + "\xc3\xb6yy") ==
+        "'" + std::string(119, 'x') + "\xc3\xb6...'");
+  // Cut as shown: each of these bytes is shown as four.
+  CHECK(in_quotes(std::string(120, '\0')).size() < 130);
 }
 
 // Of ten bytes five stay at either end; of a character of two bytes both or none.
