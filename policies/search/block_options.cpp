@@ -21,14 +21,11 @@ constexpr std::size_t kMaxSimulationsInCuts = 100;
 constexpr std::size_t kMostExports = 6;
 
 // Runs of scopes side by side in a block, with ops in them, at any depth. Plans name regions by the
-// scopes at their ends, so these are scopes that the block opens once.
+// scopes at their ends, so these are scopes that open once.
 class RunFinder {
  public:
-  RunFinder(const Trace& trace, const Stretch& block) : trace_(trace), block_(block) {
-    for (const TracedScope& scope : trace.scopes) {
-      if (is_inside(scope)) ++num_openings_[scope.path];
-    }
-  }
+  RunFinder(const Trace& trace, const Stretch& block)
+      : trace_(trace), block_(block), num_openings_(num_openings(trace)) {}
 
   std::vector<OpRange> run() {
     add_inside(block_.scope);

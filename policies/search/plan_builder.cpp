@@ -25,11 +25,8 @@ PlanBuilder::PlanBuilder(const Trace& trace, const StretchMap& map, const Stretc
       map_(map),
       options_(options),
       space_(space),
-      trace_sha256_(rematch::trace_sha256(trace)) {
-  for (const TracedScope& scope : trace.scopes) {
-    if (scope.first_op < scope.end_op) ++num_openings_[scope.path];
-  }
-}
+      trace_sha256_(rematch::trace_sha256(trace)),
+      num_openings_(num_openings(trace)) {}
 
 Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) {
   Plan plan;

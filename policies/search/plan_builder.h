@@ -38,7 +38,7 @@ class PlanBuilder {
   const StretchOptions& options_;
   SearchSpace space_;
   std::string trace_sha256_;
-  std::map<std::string_view, int> num_openings_;  // of scopes with ops in them, by path
+  std::map<std::string_view, int> num_openings_;
   // Regions of equal content are of one type: that of the kinds they cover, where in them they lie
   // and what they save. To find the order of each takes a few simulations.
   using TypeKey = std::tuple<std::vector<int>, OpId, OpId, std::vector<int>>;

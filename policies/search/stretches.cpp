@@ -6,8 +6,10 @@
 namespace rematch {
 namespace {
 
-// Blocks that lie side by side, in forward order, and the stretches between them.
+// Blocks that lie side by side, in forward order, and the stretches between them. One that runs
+// several times is no block here: a plan could not say which of its runs it means.
 std::vector<Stretch> cut(const Trace& trace) {
+  std::map<std::string_view, int> openings = num_openings(trace);
   std::vector<int> blocks;
   for (std::size_t block = 0; block < trace.blocks.size(); ++block) {
     blocks.push_back(static_cast<int>(block));
@@ -28,7 +30,7 @@ std::vector<Stretch> cut(const Trace& trace) {
   };
   for (int block : blocks) {
     const TracedScope& scope = scope_of(block);
-    if (scope.first_op < done) continue;  // inside another
+    if (scope.first_op < done || openings[scope.path] > 1) continue;  // inside another, or many
     add(scope.first_op, kNone);
     add(scope.end_op, block);
   }
@@ -125,6 +127,14 @@ class KindFinder {
 };
 
 }  // namespace
+
+std::map<std::string_view, int> num_openings(const Trace& trace) {
+  std::map<std::string_view, int> openings;
+  for (const TracedScope& scope : trace.scopes) {
+    if (scope.first_op < scope.end_op) ++openings[scope.path];
+  }
+  return openings;
+}
 
 StretchMap make_stretches(const Trace& trace, const OpTimes& times) {
   StretchMap map;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policies/predict/region.h"
@@ -33,6 +35,10 @@ struct StretchMap {
   Bytes most_born;  // by backward, at any time
   std::vector<PackEvents> pack_events;  // to make graphs of regions with
 };
+
+// How often each scope with ops in it opens, by path: one that opens several times is no name for
+// one of its openings.
+std::map<std::string_view, int> num_openings(const Trace& trace);
 
 StretchMap make_stretches(const Trace& trace, const OpTimes& times);
 

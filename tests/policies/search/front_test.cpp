@@ -6,6 +6,7 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/predict/held.h"
+#include "policies/predict/step.h"
 #include "policies/search/hypervolume.h"
 #include "tests/support/catch.h"
 #include "tests/support/random_trace.h"
@@ -62,6 +63,30 @@ const char* const kKnownPolicies =
     "skip_nth(3),first_n(1),first_n(2),first_n(3),first_n(4),first_n(5),last_n(2),"
     "skip_list([2,3]),attn_only,ops_block,save_mm,save_compute,sac_titan,sac_titan_2024,"
     "segments(2),segments(3)";
+
+TEST_CASE("what runs twice under one name is no layer to choose for") {
+  Trace trace = small_llama();
+  const std::string first = trace.scopes[trace.blocks[0].scope].path;
+  const std::string second = trace.scopes[trace.blocks[1].scope].path;
+  for (TracedScope& scope : trace.scopes) {
+    if (scope.path.starts_with(second)) scope.path.replace(0, second.size(), first);
+  }
+  trace.blocks[1].index = trace.blocks[0].index;
+  StepSimulator simulator(trace);
+  for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+    CAPTURE(to_string(schedule));
+    SearchSpace space;
+    space.schedule = schedule;
+    const Front front = FrontSearch(trace, profile_of(trace), space).front(16, {});
+    REQUIRE(front.points.size() > 4);
+    for (const FrontPoint& point : front.points) {
+      CHECK(simulator.simulate(point.plan, schedule).peak_bytes() == point.figures.peak);
+      for (const PlannedRegion& region : point.plan.regions) {
+        CHECK_FALSE(region.first_scope.starts_with(first));
+      }
+    }
+  }
+}
 
 TEST_CASE("every known policy has a point that is no worse") {
   const Trace trace = small_llama();
