@@ -38,13 +38,10 @@ HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const RegionGraph graph = make_region_graph(trace, ranges[i]);
     if (graph.slots.empty()) continue;  // nothing refers to the region after forward
-    const std::vector<bool> is_kept = kept_values(graph, plan.types[plan.regions[i].type].ops);
-    for (std::size_t value = 0; value < is_kept.size(); ++value) {
-      if (is_kept[value]) kept.insert(graph.storage_ids[graph.values[value].storage]);
+    for (StorageId storage : kept_storages(graph, plan.types[plan.regions[i].type].ops)) {
+      kept.insert(storage);
     }
-    for (std::size_t storage = 0; storage < graph.storages.size(); ++storage) {
-      if (graph.storages[storage].is_input) inputs.insert(graph.storage_ids[storage]);
-    }
+    for (StorageId storage : input_storages(graph)) inputs.insert(storage);
     for (const RegionSlot& slot : graph.slots) in_region[slot.pack] = true;
   }
   std::set<StorageId> unmanaged;

@@ -269,6 +269,15 @@ std::vector<PackId> packs_of(const Trace& trace, OpRange range) {
   return packs;
 }
 
+std::vector<StorageId> input_storages(const RegionGraph& graph) {
+  std::vector<StorageId> inputs;
+  for (std::size_t storage = 0; storage < graph.storages.size(); ++storage) {
+    if (graph.storages[storage].is_input) inputs.push_back(graph.storage_ids[storage]);
+  }
+  std::sort(inputs.begin(), inputs.end());
+  return inputs;
+}
+
 std::vector<PackEvents> index_backward(const Trace& trace) {
   std::vector<PackEvents> packs(trace.packs.size());
   for (std::size_t index = 0; index < trace.backward.size(); ++index) {
@@ -312,6 +321,17 @@ std::vector<bool> kept_values(const RegionGraph& graph, const std::vector<Planne
     if (graph.values[i].constant) kept[i] = true;
   }
   return kept;
+}
+
+std::vector<StorageId> kept_storages(const RegionGraph& graph, const std::vector<PlannedOp>& ops) {
+  const std::vector<bool> kept = kept_values(graph, ops);
+  std::vector<StorageId> storages;
+  for (std::size_t value = 0; value < kept.size(); ++value) {
+    if (kept[value]) storages.push_back(graph.storage_ids[graph.values[value].storage]);
+  }
+  std::sort(storages.begin(), storages.end());
+  storages.erase(std::unique(storages.begin(), storages.end()), storages.end());
+  return storages;
 }
 
 std::vector<bool> closure_of(const RegionGraph& graph, const std::vector<bool>& kept,

@@ -91,6 +91,9 @@ struct RegionGraph {
   int stop = 0;  // an early-stopped recompute runs the ops below: those before the last pack
 };
 
+// The storages that are inputs, in the trace, ascending: what the region holds by reading it.
+std::vector<StorageId> input_storages(const RegionGraph& graph);
+
 // Do two regions behave alike under every schedule, but for a constant amount of other bytes.
 bool same_behaviour(const RegionGraph& a, const RegionGraph& b);
 
@@ -110,6 +113,9 @@ RegionGraph make_region_graph(const Trace& trace, OpRange range,
 // and offloaded ops; never a view's, a mutating op's, or one whose storage the region writes later,
 // because what is held must not change.
 std::vector<bool> kept_values(const RegionGraph& graph, const std::vector<PlannedOp>& ops);
+
+// The storages of those values, in the trace, ascending, each once.
+std::vector<StorageId> kept_storages(const RegionGraph& graph, const std::vector<PlannedOp>& ops);
 
 // Per local op: would a recompute of exactly `roots` run it. Kept values end the closure, and a
 // read at a version needs the in-place writes before it.

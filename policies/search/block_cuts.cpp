@@ -27,10 +27,12 @@ struct Label {
 // held bytes, a label stays if its transient is below that of all so far that are no slower: these
 // form a staircase of times to lowest transients.
 void keep_undominated(std::vector<Label>& labels, nanoseconds slack) {
-  std::sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) {
-    return std::tie(a.held, a.time, a.transient, a.num_recomputed, a.num_regions, a.num_outside) <
-           std::tie(b.held, b.time, b.transient, b.num_recomputed, b.num_regions, b.num_outside);
-  });
+  const auto rank = [](const Label& label) {
+    return std::tie(label.held, label.time, label.transient, label.num_recomputed,
+                    label.num_regions, label.num_outside);
+  };
+  std::sort(labels.begin(), labels.end(),
+            [&](const Label& a, const Label& b) { return rank(a) < rank(b); });
   std::map<nanoseconds, Bytes> lowest;  // by time, descending transients
   std::size_t kept = 0;
   for (const Label& label : labels) {
@@ -61,7 +63,7 @@ class CutProgram {
       places_[candidates[i].range.end];
     }
     for (auto& [op, place] : places_) {
-      if (op < end) place.open = read_from_before(pricer.graph({op, end}));
+      if (op < end) place.open = input_storages(pricer.graph({op, end}));
     }
   }
 
@@ -102,15 +104,6 @@ class CutProgram {
     int candidate;
     int choice;
   };
-
-  static Paid read_from_before(const RegionGraph& graph) {
-    Paid open;
-    for (std::size_t storage = 0; storage < graph.storages.size(); ++storage) {
-      if (graph.storages[storage].is_input) open.push_back(graph.storage_ids[storage]);
-    }
-    std::sort(open.begin(), open.end());
-    return open;
-  }
 
   // The labels of `states` with one more piece, at `to`: a region if no op of it is outside of one.
   // `last` says what a label has chosen last.

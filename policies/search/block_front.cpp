@@ -83,12 +83,6 @@ class Archive {
   std::vector<BlockPoint> points_;
 };
 
-std::vector<PlannedOp> planned_ops(const RegionGraph& graph, const std::vector<int>& saves) {
-  std::vector<PlannedOp> ops(graph.ops.size());
-  for (int op : saves) ops[op].treatment = Treatment::kSave;
-  return ops;
-}
-
 Bytes saved_bytes(const RegionGraph& graph, const SaveSetCosts& costs,
                   const std::vector<PlannedOp>& ops) {
   const std::vector<bool> kept = kept_values(graph, ops);
@@ -247,11 +241,17 @@ BlockPoint FrontFinder::price(const std::vector<int>& saves) {
     return known_.emplace(saves, price_save_set(graph_, costs_, saves, bound_)).first->second;
   }
   BlockPoint point = found->second;
-  point.saved = saved_bytes(graph_, costs_, planned_ops(graph_, saves));
+  point.saved = saved_bytes(graph_, costs_, ops_saving(graph_, saves));
   return point;
 }
 
 }  // namespace
+
+std::vector<PlannedOp> ops_saving(const RegionGraph& graph, const std::vector<int>& saves) {
+  std::vector<PlannedOp> ops(graph.ops.size());
+  for (int op : saves) ops[op].treatment = Treatment::kSave;
+  return ops;
+}
 
 BlockFront find_block_front(const RegionGraph& graph, const SaveSetCosts& costs,
                             const BlockFrontLimits& limits, SimulatedSets* known) {
@@ -262,7 +262,7 @@ RegionType region_type_of(const RegionGraph& graph, const SaveSetCosts& costs,
                           const std::vector<int>& saves, Bytes least) {
   RegionType type;
   type.early_stop = costs.early_stop;
-  type.ops = planned_ops(graph, saves);
+  type.ops = ops_saving(graph, saves);
   if (costs.schedule == Schedule::kOnDemand) choose_order(graph, type, least);
   return type;
 }

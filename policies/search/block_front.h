@@ -59,6 +59,9 @@ using SimulatedSets = std::map<std::vector<int>, BlockPoint>;
 BlockFront find_block_front(const RegionGraph& graph, const SaveSetCosts& costs,
                             const BlockFrontLimits& limits = {}, SimulatedSets* known = nullptr);
 
+// The region's ops under a save set.
+std::vector<PlannedOp> ops_saving(const RegionGraph& graph, const std::vector<int>& saves);
+
 // The region as a plan has it, with the order that on_demand runs it in. Ops have no names yet.
 // `least` as in choose_order().
 RegionType region_type_of(const RegionGraph& graph, const SaveSetCosts& costs,

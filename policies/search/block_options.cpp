@@ -140,19 +140,16 @@ class BlockOptionFinder {
   // Local storages that the region can keep and that ops of the block behind it read.
   std::vector<int> exports_of(OpRange range, const SaveSetCosts& costs) {
     const RegionGraph& graph = pricer_.graph(range);
-    std::set<StorageId> read_behind;
-    const RegionGraph& behind = pricer_.graph({range.end, pricer_.whole().end});
-    for (std::size_t storage = 0; storage < behind.storages.size(); ++storage) {
-      if (behind.storages[storage].is_input) read_behind.insert(behind.storage_ids[storage]);
-    }
+    const std::vector<StorageId> read_behind =
+        input_storages(pricer_.graph({range.end, pricer_.whole().end}));
     std::set<int> exports;
     for (const int op : savable_ops(graph, costs)) {
       for (const int output : graph.ops[static_cast<std::size_t>(op)].outputs) {
         const int storage = graph.values[static_cast<std::size_t>(output)].storage;
         const auto place = static_cast<std::size_t>(storage);
-        if (!costs.free_storages[place] && read_behind.contains(graph.storage_ids[place])) {
-          exports.insert(storage);
-        }
+        const bool is_read =
+            std::binary_search(read_behind.begin(), read_behind.end(), graph.storage_ids[place]);
+        if (is_read && !costs.free_storages[place]) exports.insert(storage);
       }
     }
     return {exports.begin(), exports.end()};

@@ -76,24 +76,12 @@ Bytes peak_of_unmanaged(const RegionGraph& graph, const std::vector<bool>& count
   return peak;
 }
 
-std::vector<StorageId> kept_storages(const RegionGraph& graph, const std::vector<PlannedOp>& ops) {
-  const std::vector<bool> kept = kept_values(graph, ops);
-  std::vector<StorageId> storages;
-  for (std::size_t value = 0; value < kept.size(); ++value) {
-    if (kept[value]) storages.push_back(graph.storage_ids[graph.values[value].storage]);
-  }
-  std::sort(storages.begin(), storages.end());
-  storages.erase(std::unique(storages.begin(), storages.end()), storages.end());
-  return storages;
-}
-
 }  // namespace
 
 PlayedRegion StretchPricer::played(OpRange range, const BlockPoint& point) {
   const RegionGraph& graph = piece(range).graph;
-  std::vector<PlannedOp> ops(graph.ops.size());
-  for (const int op : point.saves) ops[static_cast<std::size_t>(op)].treatment = Treatment::kSave;
-  return {range,           point.transient,     point.kept, kept_storages(graph, ops),
+  return {range,           point.transient,
+          point.kept,      kept_storages(graph, ops_saving(graph, point.saves)),
           point.recompute, point.num_recomputed};
 }
 
@@ -134,11 +122,8 @@ PieceFigures StretchTally::add_unmanaged(OpRange range) {
 
 PieceFigures StretchTally::add_region(const PlayedRegion& region) {
   const StretchPricer::Piece& piece = pricer_->piece(region.range);
-  const RegionGraph& graph = piece.graph;
   held_here_ = late_ = {};
-  for (std::size_t storage = 0; storage < graph.storages.size(); ++storage) {
-    if (graph.storages[storage].is_input) hold(graph.storage_ids[storage]);
-  }
+  for (const StorageId storage : input_storages(piece.graph)) hold(storage);
   const Bytes inputs = held_here_ + late_;
   for (const StorageId storage : region.keeps) hold(storage);
   PieceFigures figures;
