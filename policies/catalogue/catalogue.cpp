@@ -1,6 +1,7 @@
 #include "policies/catalogue/catalogue.h"
 
 #include <optional>
+#include <string>
 
 #include "policies/catalogue/call.h"
 #include "policies/catalogue/families.h"
@@ -31,9 +32,8 @@ const std::vector<CatalogueEntry>& catalogue() {
 }
 
 std::string_view note_of(std::string_view policy) {
-  std::optional<Call> call = parse_call(policy);
-  const SystemEntry* system = call ? find_system_entry(*call) : nullptr;
-  if (system != nullptr) call = parse_call(system->stands_for);
+  const std::string spelling = catalogue_spelling(policy);
+  const std::optional<Call> call = parse_call(spelling);
   if (!call) return {};
   for (const CatalogueEntry& entry : catalogue()) {
     if (entry.name == call->name) return entry.note;

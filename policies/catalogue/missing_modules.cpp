@@ -15,15 +15,8 @@
 namespace rematch {
 namespace {
 
-// As the catalogue spells the policy, whichever system's spelling was typed.
-std::string catalogue_spelling(const Policy& policy) {
-  const std::optional<Call> call = parse_call(policy.name);
-  const SystemEntry* system = call ? find_system_entry(*call) : nullptr;
-  return system == nullptr ? policy.name : stands_for(*system, *call);
-}
-
 std::vector<std::string> modules_named_by(const Policy& policy) {
-  const std::string spelling = catalogue_spelling(policy);
+  const std::string spelling = catalogue_spelling(policy.name);
   const std::optional<Call> call = parse_call(spelling);
   if (!call || call->name != "recompute_modules" || !is_what_its_name_says(policy)) return {};
   return parse_words(call->arguments.value_or("")).value_or(std::vector<std::string>{});

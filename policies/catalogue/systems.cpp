@@ -96,8 +96,11 @@ const SystemEntry* find_system_entry(const Call& call) {
   return found == all.end() ? nullptr : &*found;
 }
 
-std::string stands_for(const SystemEntry& entry, const Call& call) {
-  return filled_in(entry.stands_for, captures(entry.spelling, call).value_or(Values{}));
+std::string catalogue_spelling(std::string_view policy) {
+  const std::optional<Call> call = parse_call(policy);
+  const SystemEntry* entry = call ? find_system_entry(*call) : nullptr;
+  if (entry == nullptr) return std::string(policy);
+  return filled_in(entry->stands_for, *captures(entry->spelling, *call));
 }
 
 std::optional<std::string> nearest_spelling(std::string_view text) {
@@ -119,7 +122,7 @@ std::variant<Policy, Rejected> parse_system_spelling(std::string_view text, cons
   if (entry->stands_for.empty()) {
     return Rejected{std::string(text) + " is refused: " + std::string(entry->trap)};
   }
-  const std::string ours = stands_for(*entry, call);
+  const std::string ours = filled_in(entry->stands_for, *captures(entry->spelling, call));
   auto parsed = parse_policy(ours);
   if (auto* rejected = std::get_if<Rejected>(&parsed)) {
     return Rejected{std::string(text) + " stands for " + ours + ": " + rejected->message};

@@ -35,8 +35,9 @@ std::span<const SystemEntry> system_entries();
 // The row that a call is written after; null: none.
 const SystemEntry* find_system_entry(const Call& call);
 
-// What the row of a call stands for, its letters filled in: "nth_last(2)"; "" where it is refused.
-std::string stands_for(const SystemEntry& entry, const Call& call);
+// A policy's name as the catalogue spells it, whichever system's spelling was typed: "nth_last(2)"
+// of "torchtune(ac_mode=selective,ac_option=2)"; "" where that is refused.
+std::string catalogue_spelling(std::string_view policy);
 
 // The mode of any system nearest to a slip of the hand.
 std::optional<std::string> nearest_spelling(std::string_view text);

@@ -102,18 +102,16 @@ std::vector<Selector> all_selectors(const Policy& policy) {
 
 // The entry of the catalogue that the policy is, whichever system's spelling was typed; "" for a
 // policy file, whatever its name.
-std::string_view catalogue_name(const Policy& policy) {
+std::string catalogue_name(const Policy& policy) {
   if (!is_what_its_name_says(policy)) return {};
-  const std::optional<Call> call = parse_call(policy.name);
-  const SystemEntry* system = call ? find_system_entry(*call) : nullptr;
-  const std::string_view text = system == nullptr ? policy.name : system->stands_for;
-  return text.substr(0, text.find('('));
+  const std::string spelling = catalogue_spelling(policy.name);
+  return spelling.substr(0, spelling.find('('));
 }
 
 // The catalogue's lists are meant for any model, so what they miss is no mistake: only a policy
 // file's selectors are the user's own, and those that some entries of the catalogue take.
 std::vector<Selector> users_own(const Policy& policy) {
-  const std::string_view name = catalogue_name(policy);
+  const std::string name = catalogue_name(policy);
   if (name.empty()) return all_selectors(policy);
   if (name == "full_except") {
     std::vector<Selector> given = policy.save;
@@ -149,7 +147,7 @@ void warn_of_missing_scopes(const Policy& policy, const Trace& trace, Warnings& 
 
 // Of attention and feed-forward, which sac_split gives a policy each, one that no block has.
 void warn_of_missing_parts(const Policy& policy, const Trace& trace, Warnings& warnings) {
-  const std::string_view name = catalogue_name(policy);
+  const std::string name = catalogue_name(policy);
   if (name != "sac_split" && name != "sac_split_flex_eager") return;
   for (const auto& [part, alone] :
        {std::pair("attention", "sac_split(attn: full, ffn: none)"),
