@@ -1,7 +1,5 @@
 #include "harness/run/timed_arms.h"
 
-#include <array>
-#include <cstdio>
 #include <utility>
 
 #include "harness/run/child_point.h"
@@ -10,12 +8,6 @@
 
 namespace rematch {
 namespace {
-
-std::string percent(double fraction) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f %%", 100 * fraction);
-  return text.data();
-}
 
 int repeats_of(const TimeRecord& time) {
   return time.device_state ? time.device_state->block_repeats.value_or(0) : 0;

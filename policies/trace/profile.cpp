@@ -42,8 +42,8 @@ Problem other_model(const Profile& profile, const Trace& trace) {
 }
 
 template <class Value>
-bool has_size(const std::optional<std::vector<Value>>& bytes, std::size_t size) {
-  return !bytes || bytes->size() == size;
+bool has_size(const std::optional<std::vector<Value>>& list, std::size_t size) {
+  return !list || list->size() == size;
 }
 
 Profile::Duration sum(const std::vector<Profile::Duration>& times) {

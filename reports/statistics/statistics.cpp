@@ -130,13 +130,13 @@ double noise_within(const std::vector<double>& block) {
   return center > 0 ? kNormalSpread * median_absolute_deviation(block) / center : 0;
 }
 
+}  // namespace
+
 std::string percent(double fraction) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1f %%", 100 * fraction);
   return text.data();
 }
-
-}  // namespace
 
 double quantile(std::vector<double> samples, double fraction) {
   if (samples.empty()) throw std::invalid_argument("no samples: nothing was measured");
