@@ -15,7 +15,7 @@ bool is_clock(const std::string& name) {
   return name == "sm_clock_mhz" || name == "memory_clock_mhz";
 }
 
-bool is_of_the_moment(const std::string& name) { return name == "hostname" || name == "variables"; }
+bool is_compared(const std::string& name) { return is_clock(name) || is_in_fingerprint(name); }
 
 // Of the recorded variables those that change bits or bytes. The others say where a process ran.
 constexpr std::array kDecidingVariables = {
@@ -48,7 +48,7 @@ std::vector<NamedDifference> environment_differences(const Provenance& base,
   const Json right = environment_to_json(candidate.environment);
   std::vector<NamedDifference> differences;
   for (const auto& [name, value] : left.items()) {
-    if (is_of_the_moment(name) || same(name, value, right.at(name))) continue;
+    if (!is_compared(name) || same(name, value, right.at(name))) continue;
     differences.push_back({name, shown(value), shown(right.at(name))});
   }
   for (const char* variable : kDecidingVariables) {

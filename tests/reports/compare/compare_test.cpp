@@ -489,6 +489,11 @@ TEST_CASE(
   measured.environment.sm_clock_mhz = 1755;
   near.environment.sm_clock_mhz = 1740;
   CHECK(environment_differences(measured, near).empty());
+  CHECK(differences([](Environment& environment) {
+          environment.pcie_current_generation = 1;  // at rest
+          environment.pcie_current_width = 8;
+          environment.other_processes = 3;
+        }).empty());
 }
 
 TEST_CASE("a compare record's JSON fits its schema, reads back and is the approved one",
