@@ -1,8 +1,10 @@
 #include "reports/render/compare_table.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 
 #include "policies/trace/joined.h"
 #include "reports/render/format.h"
@@ -52,16 +54,25 @@ std::string value_text(const MetricRecord& metric, double value) {
   }
 }
 
-// Where rounding would show one value twice, the bytes themselves.
+std::string difference_text(const MetricRecord& metric) {
+  const double difference = *metric.candidate - *metric.base;
+  const std::string sign = difference > 0 ? "+" : "-";
+  const bool has_unit = metric.metric == Metric::kStepTime ||
+                        metric.metric == Metric::kPeakAllocated ||
+                        metric.metric == Metric::kPeakReserved;
+  if (has_unit) return sign + value_text(metric, std::abs(difference));
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g", std::abs(difference));
+  return sign + text.data();
+}
+
+// Where rounding would show one value twice, the difference too.
 std::string change_text(const MetricRecord& metric) {
   const std::string base = value_text(metric, *metric.base);
   const std::string candidate = value_text(metric, *metric.candidate);
   std::string text(short_name(metric.metric));
   text.append(" ").append(base).append(" to ").append(candidate);
-  if (base == candidate) {
-    const double difference = *metric.candidate - *metric.base;
-    text.append(difference > 0 ? " (+" : " (").append(format_fixed(difference, 0)).append(")");
-  }
+  if (base == candidate) text.append(" (").append(difference_text(metric)).append(")");
   return text;
 }
 
