@@ -82,13 +82,14 @@ std::optional<Estimate> slowdown(const PointRecord& point, const PointRecord& re
   const bool by_turns = point.time && point.time->ratio && reference.time &&
                         reference.time->ratio && point.time->ratio->reference == reference.policy &&
                         reference.time->ratio->reference == reference.policy;
-  if (by_turns && point.time->samples.size() == reference.time->samples.size()) {
-    return paired_ratio(blocks_of(point), blocks_of(reference));
-  }
   const Blocks above = blocks_of(point);
   const Blocks below = blocks_of(reference);
   if (above.empty() || below.empty()) return std::nullopt;
-  return ratio_of_medians(above, below);
+  // A block without a time would shift the pairs behind it.
+  const bool has_pairs = by_turns && above.size() == point.time->samples.size() &&
+                         below.size() == reference.time->samples.size() &&
+                         above.size() == below.size();
+  return has_pairs ? paired_ratio(above, below) : ratio_of_medians(above, below);
 }
 
 }  // namespace

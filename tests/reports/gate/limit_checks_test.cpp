@@ -95,4 +95,28 @@ TEST_CASE("slowdown passes or fails only with its whole interval") {
   CHECK(verdict(1.05) == GateVerdict::kFail);
 }
 
+// Without its second block the third would be held against the reference's second, and so on.
+TEST_CASE("arms that took turns are not paired where a block has no time") {
+  using std::chrono::nanoseconds;
+  const auto timed = [](const std::string& policy, const std::vector<std::int64_t>& blocks) {
+    PointRecord point = trained_point(policy);
+    point.time->ratio = StepRatioRecord{"none", 1, std::nullopt, "same"};
+    point.time->samples.clear();
+    for (const std::int64_t block : blocks) {
+      point.time->samples.push_back({nanoseconds(block * 1000)});
+    }
+    return point;
+  };
+  const PointRecord none = timed("none", {10000, 20000, 10000, 20000, 10000});
+  const auto ratio = [&](const std::vector<std::int64_t>& blocks) {
+    GateSettings settings;
+    settings.max_slowdown = 1.5;
+    const Report report = report_of({none, timed("full", blocks)});
+    const CheckRecord check = gate(report, report, settings).points.at(0).checks.at(0);
+    return check.measured.value_or(0);
+  };
+  CHECK(ratio({11000, 22000, 11000, 22000, 11000}) == Approx(1.1));
+  CHECK(ratio({11000, 0, 11000, 22000, 11000}) == Approx(1.1));
+}
+
 }  // namespace rematch
