@@ -44,6 +44,16 @@ std::string memory_of(const FrontRecord& record) {
   return record.device + "'s " + format_bytes(*record.device_memory);
 }
 
+// Of the point that leads. A file may hold an answer without what was asked.
+std::string question_of(const FrontRecord& record) {
+  if (record.budget) return "The fastest that fits " + format_bytes(*record.budget);
+  if (record.max_slowdown_ratio) {
+    return "The lowest peak for at most " + format_percent(*record.max_slowdown_ratio) +
+           " more step time";
+  }
+  return record.answer ? "The answer" : "The fastest that fits " + memory_of(record);
+}
+
 // Rows that the device has no memory for say so.
 void mark_too_large(const FrontRecord& record, const std::vector<const FrontPoint*>& points,
                     Grid& grid) {
@@ -109,24 +119,15 @@ std::string setting_words(const FrontRecord& record) {
 std::string lead_words(const FrontRecord& record) {
   if (record.budget && !record.answer) return "No plan fits " + format_bytes(*record.budget) + ".";
   const bool is_asked = record.answer.has_value();
-  if (!is_asked && !record.device_memory) return "";
+  if (!is_asked && (record.max_slowdown_ratio || !record.device_memory)) return "";
   const std::optional<std::size_t> index = lead_of(record);
   if (!is_asked && !index) {
     return "No point fits " + memory_of(record) + "; the lowest peak is " +
            format_bytes(record.front.points.front().figures.peak) + ".";
   }
   const FrontPoint& point = is_asked ? *record.answer : record.front.points[*index];
-  std::string question = "The fastest that fits ";
-  if (record.budget) {
-    question += format_bytes(*record.budget);
-  } else if (is_asked) {
-    question = "The lowest peak for at most " + format_percent(*record.max_slowdown_ratio) +
-               " more step time";
-  } else {
-    question += memory_of(record);
-  }
-  return question + (index ? ", point " + std::to_string(*index) : "") + ": " + figures_of(point) +
-         " (" +
+  return question_of(record) + (index ? ", point " + std::to_string(*index) : "") + ": " +
+         figures_of(point) + " (" +
          format_change(record.front.nothing_recomputed.step_time.count(), point.step_time.count()) +
          "): " + point.saves;
 }

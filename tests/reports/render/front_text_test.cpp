@@ -66,6 +66,12 @@ TEST_CASE("an answer leads in place of the device's memory, with its number") {
   record.max_slowdown_ratio = 0.2;
   CHECK(lead_words(record).starts_with(
       "The lowest peak for at most 20 % more step time, point 2: peak 83.0 MiB"));
+  // A file may hold one of the two without the other.
+  record.max_slowdown_ratio.reset();
+  CHECK(lead_words(record).starts_with("The answer, point 2: peak 83.0 MiB"));
+  record.max_slowdown_ratio = 0.2;
+  record.answer.reset();
+  CHECK(lead_words(record).empty());
 }
 
 TEST_CASE("each point says what it keeps, and the next commands name the point that leads") {
