@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reports/render/charts/axes.h"
+
 namespace rematch {
 namespace {
 
@@ -37,7 +39,7 @@ Picture draw_bars(const BarChart& chart, double width) {
     largest = std::max(largest, total_of(bar));
     rows.push_back(bar.text);
   }
-  const Axis axis = make_axis(chart.quantity, 0, largest, width < 450 ? 4 : 5);
+  const Axis axis = make_axis(chart.quantity, 0, largest, width < kNarrowChart ? 4 : 5);
   RowFrame frame = draw_row_frame(
       rows, axis, chart.axis_title + (axis.unit.empty() ? "" : ", " + axis.unit), width, 0);
   for (std::size_t row = 0; row < chart.bars.size(); ++row) {
