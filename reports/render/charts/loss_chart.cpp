@@ -149,15 +149,6 @@ Panel loss_panel(const std::vector<LossCurve>& curves, const std::optional<LossB
   return panel;
 }
 
-const LossCurve* curve_of(const std::vector<LossCurve>& curves, const std::string& name) {
-  for (const LossCurve& curve : curves) {
-    if (std::find(curve.names.begin(), curve.names.end(), name) != curve.names.end()) {
-      return &curve;
-    }
-  }
-  return nullptr;
-}
-
 Values less(const Values& values, const Values& reference) {
   Values differences(values.size());
   for (std::size_t step = 0; step < std::min(values.size(), reference.size()); ++step) {
@@ -170,15 +161,14 @@ Values less(const Values& values, const Values& reference) {
 std::optional<Panel> difference_panel(const std::vector<LossCurve>& curves,
                                       const std::optional<LossBand>& band, double height) {
   if (!band || (curves.size() == 1 && band->widest() == 0)) return std::nullopt;
-  const LossCurve* reference = curve_of(curves, band->name);
-  if (reference == nullptr) return std::nullopt;
+  const Values& reference = band->first_run;
   Panel panel{"loss less that of " + band->name + "'s first run", {}, {}, height};
-  for (const LossCurve& curve : curves) panel.curves.push_back(less(curve.loss, reference->loss));
+  for (const LossCurve& curve : curves) panel.curves.push_back(less(curve.loss, reference));
   panel.band.resize(band->range.size());
   for (std::size_t step = 0; step < band->range.size(); ++step) {
-    if (!band->range[step] || !reference->loss[step]) continue;
+    if (!band->range[step]) continue;  // else every run is finite there
     const auto [low, high] = *band->range[step];
-    panel.band[step] = {low - *reference->loss[step], high - *reference->loss[step]};
+    panel.band[step] = {low - *reference[step], high - *reference[step]};
   }
   return panel;
 }
@@ -236,9 +226,11 @@ double LossBand::widest() const {
 
 std::optional<LossBand> loss_band(const std::vector<ChartPoint>& points) {
   for (const ChartPoint& charted : points) {
-    if (charted.compared->repeats.empty()) continue;
-    LossBand band{name_of(charted), charted.compared->repeats.size() + 1, {}};
-    for (std::size_t step = 0; step < charted.point().steps.size(); ++step) {
+    const std::vector<StepRecord>& steps = charted.point().steps;
+    if (charted.compared->repeats.empty() || steps.empty()) continue;
+    LossBand band{name_of(charted), charted.compared->repeats.size() + 1, {}, {}};
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+      band.first_run.push_back(steps[step].loss);
       band.range.push_back(range_at(*charted.compared, step));
     }
     return band;

@@ -23,12 +23,13 @@ struct LossCurve {
 struct LossBand {
   std::string name;
   std::size_t num_runs = 0;
+  std::vector<std::optional<double>> first_run;  // the losses of the point's own; as in a curve
   std::vector<std::optional<std::array<double, 2>>> range;  // by step; absent: one is not finite
 
   double widest() const;
 };
 
-// Of the first point that was repeated; nothing where none was.
+// Of the first point with steps that was repeated; nothing where none was.
 std::optional<LossBand> loss_band(const std::vector<ChartPoint>& points);
 
 // In the order in which they first appear.

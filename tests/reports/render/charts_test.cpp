@@ -279,7 +279,6 @@ TEST_CASE("of many points, baselines and the front are kept") {
 }
 
 TEST_CASE("bits, not values, make two losses one curve") {
-  const auto comparisons = compare_policies(telling_report());
   const Report report = telling_report();
   const auto kept = compare_policies(report);
   const std::vector<LossCurve> curves = loss_curves(points_of_first(kept));
@@ -334,6 +333,24 @@ TEST_CASE("losses that differ have a second panel of the difference to the refer
   CHECK(bands_of(draw_losses({curves.front()}, band, 510)).size() == 1);
   CHECK_FALSE(
       has_label(draw_losses(curves, std::nullopt, 510), "loss less that of none's first run"));
+}
+
+// The same policy once more with another plan, 50 above: less the repeated run's own it is 50, and
+// nothing is far below 0.
+TEST_CASE("losses are held against the run that was repeated, not another of its name") {
+  Report report = telling_report();
+  PointRecord other = report.points.front();
+  other.identity.plan_sha256 = "another plan";
+  for (StepRecord& step : other.steps) {
+    step.loss = *step.loss + 50;
+    step.loss_bits += "50";
+  }
+  report.points.insert(report.points.begin(), other);
+  const auto kept = compare_policies(report);
+  const std::vector<ChartPoint> points = points_of_first(kept);
+  const Picture picture = draw_losses(loss_curves(points), loss_band(points), 510);
+  const std::vector<double> axes = numbers_on_axis(picture, Anchor::kEnd);
+  CHECK(*std::min_element(axes.begin(), axes.end()) > -40);
 }
 
 TEST_CASE("a name that has room is not cut, in bold either") {
