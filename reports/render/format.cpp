@@ -85,6 +85,7 @@ std::string format_change(double fraction) {
 }
 
 std::string format_change(std::int64_t before, std::int64_t now) {
+  if (before == 0) return "-";
   return format_change(static_cast<double>(now - before) / static_cast<double>(before));
 }
 

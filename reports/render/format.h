@@ -17,7 +17,7 @@ std::string format_duration(std::chrono::nanoseconds time);  // "12.3 ms"
 std::string format_percent(double fraction);
 // With sign: "-41 %", "+3.2 %", "0".
 std::string format_change(double fraction);
-// From `before`, which is not 0, to `now`.
+// From `before` to `now`; "-": before is 0.
 std::string format_change(std::int64_t before, std::int64_t now);
 std::string format_fixed(double value, int decimals);
 

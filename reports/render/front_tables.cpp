@@ -17,16 +17,13 @@ std::string place_of(const PlanFigures& figures) {
 
 Row row_of(const std::string& name, const FrontPoint& point, const FrontPoint& nothing,
            const std::string& detail) {
-  const auto change = [](std::int64_t before, std::int64_t now) {
-    return before == 0 ? std::string(kNotMeasured) : format_change(before, now);
-  };
-  return {
-      {name, format_bytes(point.figures.peak), place_of(point.figures),
-       change(nothing.figures.peak.count, point.figures.peak.count),
-       format_duration(point.step_time), change(nothing.step_time.count(), point.step_time.count()),
-       change(point.step_time_bound.count(), point.step_time.count()),
-       std::to_string(point.figures.num_recomputed)},
-      detail};
+  return {{name, format_bytes(point.figures.peak), place_of(point.figures),
+           format_change(nothing.figures.peak.count, point.figures.peak.count),
+           format_duration(point.step_time),
+           format_change(nothing.step_time.count(), point.step_time.count()),
+           format_change(point.step_time_bound.count(), point.step_time.count()),
+           std::to_string(point.figures.num_recomputed)},
+          detail};
 }
 
 Grid grid_of(const std::string& name, const FrontRecord& record) {
@@ -60,11 +57,14 @@ std::string note_of(const MeasuredFigures& figures) {
 
 Row measured_row(const std::string& name, const FrontPoint& point) {
   const MeasuredFigures& figures = *point.measured;
-  const auto time = [](const std::optional<std::chrono::nanoseconds>& duration) {
+  using std::chrono::nanoseconds;
+  const auto time = [](const std::optional<nanoseconds>& duration) {
     return duration ? format_duration(*duration) : std::string(kNotMeasured);
   };
   const auto known_to = [&]() -> std::string {
-    if (!figures.step_interval || !figures.step_time) return kNotMeasured;
+    if (!figures.step_interval || figures.step_time.value_or(nanoseconds(0)).count() == 0) {
+      return kNotMeasured;
+    }
     const auto [low, high] = *figures.step_interval;
     return "+- " + format_percent(static_cast<double>((high - low).count()) / 2 /
                                   static_cast<double>(figures.step_time->count()));
@@ -87,6 +87,12 @@ std::string detail_of(const std::string& note, const FrontPoint& point, PlanWord
   if (words == PlanWords::kLeftOut) return note;
   const std::string keeps = short_saves(point);
   return note.empty() ? keeps : note + "; " + keeps;
+}
+
+std::string margin_words(const MeasuredFamily& family, double own) {
+  if (!family.measured_beyond_noise) return "";
+  return *family.measured_beyond_noise > own ? ", by more than the A/A interval"
+                                             : ", within the A/A interval";
 }
 
 }  // namespace
@@ -168,9 +174,8 @@ Grid families_grid(const FrontMeasurement& measurement) {
     if (family.predicted > measurement.predicted_hypervolume) note = "ahead in prediction";
     if (family.measured && measurement.measured_hypervolume &&
         *family.measured > *measurement.measured_hypervolume) {
-      const bool is_beyond = *family.measured_beyond_noise > *measurement.measured_hypervolume;
-      note += (note.empty() ? "" : "; ") + std::string("ahead when measured, ") +
-              (is_beyond ? "by more than the A/A interval" : "within the A/A interval");
+      note += (note.empty() ? "" : "; ") + std::string("ahead when measured") +
+              margin_words(family, *measurement.measured_hypervolume);
     }
     grid.rows.push_back(
         {{family.family, format_fixed(family.predicted, 4), ratio_text(family.measured)}, note});

@@ -85,6 +85,18 @@ TEST_CASE("each point says what it keeps, and the next commands name the point t
   CHECK_THAT(text_of(record), Catch::Contains("Next: with -o front.json every point is a plan"));
 }
 
+TEST_CASE("a step of no time has no ratio, and a family without a margin says nothing of it") {
+  FrontRecord record = testing::telling_front();
+  record.front.nothing_recomputed.step_time = {};
+  record.front.points[0].measured->step_time = std::chrono::nanoseconds(0);
+  MeasuredFamily& family = record.front.measurement->families.front();
+  family.measured = 0.9;
+  family.measured_beyond_noise.reset();
+  const std::string text = text_of(record);
+  CHECK(times(text, "inf") + times(text, "nan") == 0);
+  CHECK_THAT(text, Catch::Contains("ahead when measured\n"));
+}
+
 TEST_CASE("a stopped search without baselines claims nothing of them") {
   FrontRecord record = predicted_front();
   record.front.is_complete = false;
