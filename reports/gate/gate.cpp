@@ -69,6 +69,10 @@ class Gate {
   bool comparable() const {
     return record_.environment_differences.empty() || settings_.allow_mixed;
   }
+  Measured measured() const {
+    if (&report_ == reference_) return Measured::kInOneReport;
+    return comparable() ? Measured::kInOneEnvironment : Measured::kApart;
+  }
 
   const Report& report_;
   const Report* reference_;
@@ -216,7 +220,7 @@ void Gate::add_against(GatedPoint& gated, const PointRecord& point,
                        const PointRecord& reference) const {
   if (settings_.loss || settings_.max_loss_difference) add_loss(gated, point, reference);
   if (settings_.max_slowdown) {
-    gated.checks.push_back(check_slowdown(point, reference, *settings_.max_slowdown, comparable()));
+    gated.checks.push_back(check_slowdown(point, reference, *settings_.max_slowdown, measured()));
   }
 }
 

@@ -77,10 +77,12 @@ Blocks blocks_of(const PointRecord& point) {
   return blocks;
 }
 
-std::optional<Estimate> slowdown(const PointRecord& point, const PointRecord& reference) {
+std::optional<Estimate> slowdown(const PointRecord& point, const PointRecord& reference,
+                                 Measured measured) {
   if (&point == &reference) return Estimate{1, Interval{1, 1}};
-  const bool by_turns = point.time && point.time->ratio && reference.time &&
-                        reference.time->ratio && point.time->ratio->reference == reference.policy &&
+  const bool by_turns = measured == Measured::kInOneReport && point.time && point.time->ratio &&
+                        reference.time && reference.time->ratio &&
+                        point.time->ratio->reference == reference.policy &&
                         reference.time->ratio->reference == reference.policy;
   const Blocks above = blocks_of(point);
   const Blocks below = blocks_of(reference);
@@ -137,9 +139,9 @@ CheckRecord refuse_unknown_op(const Expectation& expectation, const Report& repo
 }
 
 CheckRecord check_slowdown(const PointRecord& point, const PointRecord& reference, double limit,
-                           bool comparable) {
+                           Measured measured) {
   const std::string name = "step_time_ratio";
-  const std::optional<Estimate> ratio = slowdown(point, reference);
+  const std::optional<Estimate> ratio = slowdown(point, reference, measured);
   if (!ratio) return decided(name, GateVerdict::kInconclusive, "times were not measured");
   std::string reason = number_text(ratio->value);
   if (ratio->interval) {
@@ -148,7 +150,7 @@ CheckRecord check_slowdown(const PointRecord& point, const PointRecord& referenc
   }
   reason += " of " + reference.policy + "'s step time; allowed are " + number_text(limit);
   GateVerdict verdict = GateVerdict::kInconclusive;
-  if (!comparable) {
+  if (measured == Measured::kApart) {
     reason += "; measured in different environments";
   } else if (!ratio->interval) {
     reason += "; one block says nothing of the noise";

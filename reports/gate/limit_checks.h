@@ -13,9 +13,12 @@ CheckRecord check_expectation(const PointRecord& point, const Expectation& expec
 bool is_unknown_op(const std::string& name, const Report& report, const Report* reference);
 CheckRecord refuse_unknown_op(const Expectation& expectation, const Report& report);
 
+// Where two points were measured.
+enum class Measured : std::uint8_t { kInOneReport, kInOneEnvironment, kApart };
+
 // Against the reference's step time: the ratio that the run measured by turns where both are of one
-// report, else that of medians. `comparable`: measured in one environment.
+// report, else that of medians.
 CheckRecord check_slowdown(const PointRecord& point, const PointRecord& reference, double limit,
-                           bool comparable);
+                           Measured measured);
 
 }  // namespace rematch

@@ -95,18 +95,30 @@ TEST_CASE("slowdown passes or fails only with its whole interval") {
   CHECK(verdict(1.05) == GateVerdict::kFail);
 }
 
+// A point of a run whose reference was none.
+PointRecord timed(const std::string& policy, const std::vector<std::int64_t>& blocks_us) {
+  PointRecord point = trained_point(policy);
+  point.time->ratio = StepRatioRecord{"none", 1, std::nullopt, "same"};
+  point.time->samples.clear();
+  for (const std::int64_t block : blocks_us) {
+    point.time->samples.push_back({std::chrono::microseconds(block)});
+  }
+  return point;
+}
+
+// Every other block is slow: in one run because something slowed both arms.
+TEST_CASE("arms are paired within a report, not with another report's reference") {
+  const Report full = report_of({timed("full", {11000, 22000, 11000, 22000, 11000})});
+  const PointRecord none = timed("none", {10000, 20000, 10000, 20000, 10000});
+  const Report both = report_of({none, full.points[0]});
+  GateSettings settings;
+  settings.max_slowdown = 1.2;
+  CHECK(gate(both, both, settings).verdict == GateVerdict::kPass);
+  CHECK(gate(full, report_of({none}), settings).verdict == GateVerdict::kInconclusive);
+}
+
 // Without its second block the third would be held against the reference's second, and so on.
 TEST_CASE("arms that took turns are not paired where a block has no time") {
-  using std::chrono::nanoseconds;
-  const auto timed = [](const std::string& policy, const std::vector<std::int64_t>& blocks) {
-    PointRecord point = trained_point(policy);
-    point.time->ratio = StepRatioRecord{"none", 1, std::nullopt, "same"};
-    point.time->samples.clear();
-    for (const std::int64_t block : blocks) {
-      point.time->samples.push_back({nanoseconds(block * 1000)});
-    }
-    return point;
-  };
   const PointRecord none = timed("none", {10000, 20000, 10000, 20000, 10000});
   const auto ratio = [&](const std::vector<std::int64_t>& blocks) {
     GateSettings settings;
