@@ -1,4 +1,4 @@
-// A number in a reason: short, and never rounded to what it is not.
+// A number in a reason: four digits, however small it is.
 #pragma once
 
 #include <array>

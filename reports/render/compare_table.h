@@ -27,7 +27,7 @@ struct CompareGrids {
 
 CompareGrids compare_grids(const CompareRecord& record);
 
-// From this many rows on, rows without any difference are counted instead of shown.
+// Of more rows than this, those without any difference are counted instead of shown.
 inline constexpr std::size_t kMostEqualRows = 100;
 
 std::string render_compare(const CompareRecord& record, TableFormat format,

@@ -95,7 +95,7 @@ std::string types_of(const SchemaNode& node) {
   return text;
 }
 
-// "from 0 to 4", "of at least 1".
+// "from 0 to 4", "at least 1".
 std::string range_words(const SchemaNode& node, const char* least, const char* most) {
   if (node.contains(least) && node.contains(most)) {
     return node[least] == node[most] ? node[least].dump()

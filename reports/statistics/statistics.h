@@ -31,9 +31,10 @@ struct Estimate {
 // Of a non-empty list; they throw std::invalid_argument for an empty one.
 double median(std::vector<double> samples);
 double median_absolute_deviation(const std::vector<double>& samples);  // not scaled
-std::string percent(double fraction);                                  // "12.3 %"
 // Linear between order statistics; `fraction` in [0, 1].
 double quantile(std::vector<double> samples, double fraction);
+
+std::string percent(double fraction);  // "12.3 %"
 
 // Median of the block medians, and an interval within [0, inf). Every block must hold a sample, and
 // samples are not below 0.

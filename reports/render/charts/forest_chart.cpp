@@ -16,7 +16,7 @@ constexpr double kLegendGap = 8;
 constexpr double kMarkerRoom = 6;
 
 Paint paint_of(const std::string& verdict) {
-  if (verdict == "slower" || verdict == "higher" || verdict == "fail") return Paint::kOrange;
+  if (verdict == "slower" || verdict == "higher") return Paint::kOrange;
   if (verdict == "faster" || verdict == "lower") return Paint::kBlue;
   return Paint::kGrey;
 }

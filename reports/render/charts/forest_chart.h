@@ -16,7 +16,7 @@ struct ForestRow {
   RowText text;
   std::optional<double> ratio;  // absent: not measured
   std::optional<std::array<double, 2>> interval;
-  std::string verdict;  // colours: "slower" and "faster" stand out, others are grey
+  std::string verdict;  // "slower", "higher", "faster" and "lower" stand out, others are grey
 };
 
 struct ForestChart {
