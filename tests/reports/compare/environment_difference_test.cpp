@@ -1,0 +1,58 @@
+#include "reports/compare/environment_difference.h"
+
+#include <functional>
+
+#include "tests/reports/compare/sample_comparison.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+
+using testing::at;
+using testing::base_report;
+using testing::compare;
+using testing::sample_provenance;
+
+TEST_CASE("a different environment is named") {
+  Report other = base_report();
+  other.provenance.environment.libtorch_version = "2.12.0";
+  other.provenance.environment.hostname = "elsewhere";
+  const CompareRecord record = compare(base_report(), other);
+  REQUIRE(record.environment_differences.size() == 1);
+  CHECK(record.environment_differences[0] ==
+        NamedDifference{"libtorch_version", "unknown", "2.12.0"});
+  CHECK_THAT(record.verdict, Catch::Contains("libtorch_version unknown and 2.12.0"));
+}
+
+TEST_CASE(
+    "a variable that changes bits or bytes, or a clock that one side does not know, differs") {
+  using Differences = std::vector<NamedDifference>;
+  const auto differences = [](const std::function<void(Environment&)>& change) {
+    Provenance other = sample_provenance();
+    change(other.environment);
+    return environment_differences(sample_provenance(), other);
+  };
+  CHECK(differences([](Environment& environment) {
+          environment.variables["NVIDIA_TF32_OVERRIDE"] = "0";
+          environment.variables["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True";
+        }) == Differences{{"NVIDIA_TF32_OVERRIDE", "unset", "0"},
+                          {"PYTORCH_CUDA_ALLOC_CONF", "unset", "expandable_segments:True"}});
+  CHECK(differences([](Environment& environment) {
+          environment.variables["OMP_NUM_THREADS"] = "3";
+          environment.variables["SLURM_JOB_ID"] = "17";
+        }).empty());
+  CHECK(differences([](Environment& environment) { environment.sm_clock_mhz = 1755; }) ==
+        Differences{{"sm_clock_mhz", "unknown", "1755"}});
+  Provenance measured = sample_provenance();
+  Provenance near = measured;
+  measured.environment.sm_clock_mhz = 1755;
+  near.environment.sm_clock_mhz = 1740;
+  CHECK(environment_differences(measured, near).empty());
+  CHECK(differences([](Environment& environment) {
+          environment.pcie_current_generation = 1;  // at rest
+          environment.pcie_current_width = 8;
+          environment.other_processes = 3;
+        }).empty());
+}
+
+}  // namespace rematch

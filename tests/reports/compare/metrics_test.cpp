@@ -1,0 +1,180 @@
+#include "reports/compare/metrics.h"
+
+#include <functional>
+#include <random>
+
+#include "tests/reports/compare/sample_comparison.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+using testing::at;
+using testing::compare;
+using testing::finite_point;
+using testing::kBase;
+using testing::metric_of;
+using testing::report_of;
+using testing::sample_point;
+using testing::scaled;
+using testing::timed_point;
+
+CompareVerdict time_verdict(const std::vector<double>& base, const std::vector<double>& candidate,
+                            const CompareSettings& settings = {}) {
+  return metric_of(compare(timed_point("none", base), timed_point("none", candidate), settings),
+                   Metric::kStepTime)
+      .verdict;
+}
+
+// Block medians with a spread of 2 %, twice the floor; the whole report is one trial.
+double reports_with_alarm(int num_reports, int num_rows, double slowdown,
+                          const std::function<double(std::mt19937&)>& noise) {
+  std::mt19937 bits(5);
+  int alarms = 0;
+  for (int trial = 0; trial < num_reports; ++trial) {
+    std::vector<PointRecord> base;
+    std::vector<PointRecord> candidate;
+    for (int row = 0; row < num_rows; ++row) {
+      std::vector<double> blocks[2];
+      for (int block = 0; block < 8; ++block) {
+        blocks[block % 2].push_back(10000 * (1 + 0.02 * noise(bits)) *
+                                    (block % 2 == 1 ? slowdown : 1));
+      }
+      base.push_back(timed_point(std::to_string(row), blocks[0]));
+      candidate.push_back(timed_point(std::to_string(row), blocks[1]));
+    }
+    CompareSettings settings;
+    settings.metrics = {Metric::kStepTime};
+    const CompareRecord record = compare(report_of(base), report_of(candidate), settings);
+    const auto& verdicts = record.summary.at(Metric::kStepTime);
+    alarms +=
+        verdicts.contains(CompareVerdict::kFaster) || verdicts.contains(CompareVerdict::kSlower)
+            ? 1
+            : 0;
+  }
+  return static_cast<double>(alarms) / num_reports;
+}
+
+}  // namespace
+
+TEST_CASE("a time is called different only beyond its noise and the floor") {
+  CHECK(time_verdict(kBase, scaled(1.0)) == CompareVerdict::kSame);
+  CHECK(time_verdict(kBase, scaled(1.1)) == CompareVerdict::kSlower);
+  CHECK(time_verdict(scaled(1.1), kBase) == CompareVerdict::kFaster);
+  // 1.5 % with a spread of 2 %.
+  CHECK(time_verdict({100, 102, 98, 101}, {101.5, 103.5, 99.5, 102.5}) == CompareVerdict::kUnsure);
+  // Too few blocks for a spread.
+  CHECK(time_verdict({100}, {200}) == CompareVerdict::kUnsure);
+  CHECK(time_verdict({}, {200}) == CompareVerdict::kNotMeasured);
+}
+
+TEST_CASE("a difference below either floor is none") {
+  CompareSettings percent;
+  percent.floors[Metric::kStepTime] = {0.2, 0};
+  CHECK(time_verdict(kBase, scaled(1.1), percent) == CompareVerdict::kSame);
+  CompareSettings absolute;
+  absolute.floors[Metric::kStepTime] = {0.01, 2e6};  // 2 ms of 10; 1.1 makes 1
+  CHECK(time_verdict(kBase, scaled(1.1), absolute) == CompareVerdict::kSame);
+  CHECK(time_verdict(kBase, scaled(1.3), absolute) == CompareVerdict::kSlower);
+
+  PointRecord more = sample_point();
+  more.memory->peak_allocated = *more.memory->peak_allocated + Bytes{1000};
+  more.memory->holders_at_peak[Holder::kSavedActivations] += Bytes{1000};
+  const CompareRecord higher = compare(sample_point(), more);
+  CHECK(metric_of(higher, Metric::kPeakAllocated).verdict == CompareVerdict::kHigher);
+  CHECK(higher.rows[0].explanations.size() == 1);
+  CompareSettings bytes;
+  bytes.floors[Metric::kPeakAllocated] = {0, 1000};
+  const CompareRecord same = compare(sample_point(), more, bytes);
+  CHECK(metric_of(same, Metric::kPeakAllocated).verdict == CompareVerdict::kSame);
+  CHECK(same.rows[0].explanations.empty());
+}
+
+// The same ratio and spread in 1 and in 300 rows: the p-value of one row is multiplied by the rows.
+TEST_CASE("many rows need surer differences") {
+  const std::vector<double> noisy = {100, 102, 98, 101};
+  const std::vector<double> slower = {110, 112, 108, 111};
+  CHECK(time_verdict(noisy, slower) == CompareVerdict::kSlower);
+  std::vector<PointRecord> base;
+  std::vector<PointRecord> candidate;
+  for (int row = 0; row < 300; ++row) {
+    const std::string policy = std::to_string(row);
+    base.push_back(timed_point(policy, noisy));
+    candidate.push_back(timed_point(policy, row == 0 ? slower : scaled(0.01)));
+  }
+  const CompareRecord record = compare(report_of(base), report_of(candidate));
+  CHECK(metric_of(record, Metric::kStepTime).verdict == CompareVerdict::kUnsure);
+  CHECK(metric_of(record, Metric::kStepTime).interval->at(0) > 1.01);
+}
+
+TEST_CASE("reports of identical runs raise a false alarm at most once in a hundred", "[property]") {
+  const auto normal = [](std::mt19937& bits) { return std::normal_distribution<double>()(bits); };
+  const auto heavy = [](std::mt19937& bits) {
+    return std::student_t_distribution<double>(3)(bits);
+  };
+  for (const int rows : {1, 14}) {
+    CAPTURE(rows);
+    CHECK(reports_with_alarm(7000 / rows, rows, 1, normal) <= 0.01);
+    CHECK(reports_with_alarm(7000 / rows, rows, 1, heavy) <= 0.01);
+  }
+  CHECK(reports_with_alarm(100, 1, 1.2, normal) > 0.9);
+}
+
+TEST_CASE("counts are compared for one step, and by op where the sums are equal") {
+  PointRecord longer = sample_point();
+  longer.counts->counted_steps *= 3;
+  for (auto& phase : longer.counts->by_op) {
+    for (auto& [op, executed] : phase) executed *= 3;
+  }
+  CHECK(metric_of(compare(sample_point(), longer), Metric::kExecutedOps).verdict ==
+        CompareVerdict::kSame);
+
+  PointRecord other = sample_point();
+  auto& forward = other.counts->by_op[at(Phase::kForward)];
+  forward["aten::mm"] = forward.at("aten::addmm");
+  forward.erase("aten::addmm");
+  const CompareRecord record = compare(sample_point(), other);
+  CHECK(metric_of(record, Metric::kExecutedOps).verdict == CompareVerdict::kDifferent);
+  CHECK_THAT(metric_of(record, Metric::kExecutedOps).note,
+             Catch::Contains("aten::addmm in forward"));
+  CHECK(metric_of(record, Metric::kRecomputedOps).verdict == CompareVerdict::kSame);
+}
+
+TEST_CASE("kernels are compared for one step, by class where the sums are equal, if they count") {
+  PointRecord other = sample_point();
+  const auto kernels_of = [&](const PointRecord& candidate) {
+    return metric_of(compare(sample_point(), candidate), Metric::kKernelCount);
+  };
+  other.kernels->counted_steps *= 2;
+  auto& forward = other.kernels->count[at(Phase::kForward)];
+  for (auto& [kernel_class, count] : forward) count *= 2;
+  CHECK(kernels_of(other).verdict == CompareVerdict::kSame);
+  CHECK(kernels_of(other).base == 73);  // (128 + 16 + 2) / 2
+
+  forward["copy"] = forward.at("unknown");
+  forward.erase("unknown");
+  CHECK(kernels_of(other).verdict == CompareVerdict::kDifferent);
+  CHECK(kernels_of(other).note == "as many kernels, but others: copy in forward");
+
+  forward["copy"] += 4;
+  CHECK(kernels_of(other).verdict == CompareVerdict::kHigher);
+  other.kernels->invalid = "2 records were dropped";
+  CHECK(kernels_of(other).verdict == CompareVerdict::kNotMeasured);
+}
+
+TEST_CASE("losses are compared by their bits, at every step") {
+  const PointRecord base = finite_point();
+  PointRecord other = base;
+  other.steps[0].loss_bits = "0x3fc00001";
+  const MetricRecord loss = metric_of(compare(base, other), Metric::kLoss);
+  CHECK(loss.verdict == CompareVerdict::kDifferent);
+  CHECK(loss.note == "first differs at step 0");
+  CHECK(metric_of(compare(base, base), Metric::kLoss).verdict == CompareVerdict::kSame);
+  // Not a number with the same bits on both sides.
+  const MetricRecord broken = metric_of(compare(sample_point(), sample_point()), Metric::kLoss);
+  CHECK(broken.verdict == CompareVerdict::kDifferent);
+  CHECK(broken.note == "is not finite at step 1");
+}
+
+}  // namespace rematch
