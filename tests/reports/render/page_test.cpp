@@ -1,12 +1,9 @@
 #include "reports/render/page.h"
 
-#include <cstdlib>
-#include <fstream>
 #include <regex>
 #include <set>
 #include <sstream>
 
-#include "policies/trace/file.h"
 #include "reports/render/charts/chart.h"
 #include "reports/render/csv.h"
 #include "reports/render/table.h"
@@ -14,24 +11,13 @@
 #include "tests/reports/render/sample_front.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
-#include "tests/support/in_tree.h"
+#include "tests/support/golden.h"
 
 namespace rematch {
 namespace {
 
 using testing::large_report;
 using testing::telling_report;
-
-// REMATCH_APPROVE=1 rewrites the file; the difference is read in review.
-void check_golden(const std::string& name, const std::string& text) {
-  const std::string path = testing::in_tree("tests/golden/render/") + name;
-  const char* approve = std::getenv("REMATCH_APPROVE");
-  if (approve != nullptr && std::string(approve) == "1") write_file_atomically(path, text);
-  std::ifstream file(path);
-  std::stringstream wanted;
-  wanted << file.rdbuf();
-  CHECK((text == wanted.str()));  // not printed: it is long
-}
 
 std::string page_of(const Report& report) { return render_page({{"sample.json", report}}); }
 
@@ -64,13 +50,13 @@ std::size_t count_of(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("the page of a telling report", "[golden]") {
-  check_golden("page.html", page_of(telling_report()));
+  testing::check_golden("render/page.html", page_of(telling_report()));
 }
 
 TEST_CASE("the page of a searched and measured front, and of one that was not run", "[golden]") {
   const std::string page = render_page(
       {}, {}, {{"front.json", testing::telling_front()}, {"p.json", testing::predicted_front()}});
-  check_golden("searched.html", page);
+  testing::check_golden("render/searched.html", page);
   CHECK(unbalanced(page) == "");
   CHECK_THAT(page, !Catch::Contains("<script") && Catch::Contains("&lt;script&gt;"));
 }
@@ -81,13 +67,13 @@ TEST_CASE("each chart as a file", "[golden]") {
   for (const std::string& name : chart_names()) {
     CAPTURE(name);
     const auto picture = draw_chart(name, comparisons.front(), report.provenance.environment);
-    check_golden(name + ".svg", to_svg_file(std::get<Picture>(picture)));
+    testing::check_golden("render/" + name + ".svg", to_svg_file(std::get<Picture>(picture)));
   }
 }
 
 TEST_CASE("a telling report as CSV", "[golden]") {
   const std::vector<NamedReport> reports = {{"sample.json", telling_report()}};
-  check_golden("points.csv", render_csv(reports));
+  testing::check_golden("render/points.csv", render_csv(reports));
 }
 
 TEST_CASE("names that mean something in markup are text everywhere") {

@@ -1,15 +1,12 @@
 #include "reports/render/table.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <sstream>
 
-#include "policies/trace/file.h"
 #include "reports/render/grid.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
-#include "tests/support/in_tree.h"
+#include "tests/support/golden.h"
 
 namespace rematch {
 namespace {
@@ -20,17 +17,6 @@ using testing::sample_provenance;
 using testing::sample_recomputing;
 
 constexpr Bytes kMiB{1 << 20};
-
-// REMATCH_APPROVE=1 rewrites the file; the difference is read in review.
-void check_golden(const std::string& name, const std::string& text) {
-  const std::string path = testing::in_tree("tests/golden/render/") + name;
-  const char* approve = std::getenv("REMATCH_APPROVE");
-  if (approve != nullptr && std::string(approve) == "1") write_file_atomically(path, text);
-  std::ifstream file(path);
-  std::stringstream wanted;
-  wanted << file.rdbuf();
-  CHECK(text == wanted.str());
-}
 
 std::size_t longest_line(const std::string& text) {
   std::istringstream lines(text);
@@ -80,21 +66,22 @@ Report bound_report() {
 
 TEST_CASE("the comparison table as text", "[golden]") {
   const std::string text = render_table(comparison_report(), TableFormat::kText);
-  check_golden("comparison.txt", text);
+  testing::check_golden("render/comparison.txt", text);
   CHECK(longest_line(text) <= 120);
 }
 
 TEST_CASE("the comparison table as markdown", "[golden]") {
-  check_golden("comparison.md", render_table(comparison_report(), TableFormat::kMarkdown));
+  testing::check_golden("render/comparison.md",
+                        render_table(comparison_report(), TableFormat::kMarkdown));
 }
 
 TEST_CASE("the table of a model that no policy can help", "[golden]") {
-  check_golden("bound.txt", render_table(bound_report(), TableFormat::kText));
+  testing::check_golden("render/bound.txt", render_table(bound_report(), TableFormat::kText));
 }
 
 TEST_CASE("a narrow table moves columns into the detail line and loses none", "[golden]") {
   const std::string text = render_table(comparison_report(), TableFormat::kText, 90);
-  check_golden("narrow.txt", text);
+  testing::check_golden("render/narrow.txt", text);
   // The line to copy is not wrapped.
   CHECK(longest_line(text.substr(0, text.find("Make it again"))) <= 90);
   CHECK_THAT(text, Catch::Contains("95.0 MiB"));
