@@ -1,0 +1,153 @@
+// The binary without running a model: trace, plan, describe and predict.
+#include "policies/trace/file.h"
+#include "policies/trace/json.h"
+#include "tests/harness/cli/command_line.h"
+#include "tests/harness/cli/tiny_models.h"
+#include "tests/support/catch.h"
+#include "tests/support/scratch_folder.h"
+
+namespace rematch::testing {
+namespace {
+
+TEST_CASE("a model's trace makes the same plan as the model itself") {
+  const ScratchFolder scratch;
+  const std::string trace = scratch.file("trace.json");
+  REQUIRE(rematch("trace " + kTinyLlama + "-o " + trace).code == 0);
+  const Outcome from_file = rematch("plan --policy save_mm --trace " + trace);
+  const Outcome from_model = rematch("plan --policy save_mm " + kTinyLlama);
+  CHECK(from_file.code == 0);
+  CHECK(from_file.out == from_model.out);
+  CHECK(rematch("validate " + trace).code == 0);
+}
+
+TEST_CASE("describe says which layers are checkpointed and what is kept in them") {
+  const Outcome outcome = rematch("describe llama_small 'nth_first(2)'");
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains("nth_first(2)") && Catch::Contains("keeps 1"));
+}
+
+TEST_CASE("what a plan's author may not have meant is said, data stays data") {
+  const Outcome predicted = rematch("predict " + kTinyLlama + "--policy 'nth_last(2)' --json");
+  CHECK(predicted.code == 0);
+  CHECK_THAT(predicted.err, Catch::Contains("rematch: warning: nth_last(2) checkpoints the last"));
+  CHECK(Json::parse(predicted.out).size() == 1);
+  const Outcome planned = rematch("plan " + kTinyLlama + "--policy fastvideo:block_skip");
+  CHECK_THAT(planned.err, Catch::Contains("no option sets it, so this is full"));
+  const Outcome described = rematch("describe llama_small root --json");
+  CHECK_THAT(Json::parse(described.out)["warnings"][0].get<std::string>(),
+             Catch::Contains("its peak is like none's"));
+  CHECK(described.err.empty());
+  const Outcome in_words = rematch("describe llama_small root");
+  CHECK_THAT(in_words.err, Catch::Contains("rematch: warning: root: one"));
+  CHECK_THAT(in_words.out, !Catch::Contains("warning"));
+}
+
+TEST_CASE("predict tells peak, place and executed ops without data") {
+  const Outcome outcome = rematch("predict --model llama3_8b --policy none,full,attn_only --json");
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json json = Json::parse(outcome.out);
+  REQUIRE(json.size() == 3);
+  const auto peak = [&](int index) {
+    return json[static_cast<std::size_t>(index)]["predicted_memory"]["peak_allocated_bytes"]
+        .get<std::int64_t>();
+  };
+  CHECK(peak(0) > peak(1));
+  CHECK(peak(0) > peak(2));
+  CHECK(json[0]["predicted_ops"]["recompute"].empty());
+  CHECK(json[1]["predicted_ops"]["recompute"]["aten::mm"] ==
+        192);  // 7 a layer, the last not needed
+}
+
+// On a GPU kernels allocate inside as well. A profile made up from a data sheet's says how much: 64
+// bytes in every op.
+TEST_CASE("a prediction for a GPU says whether what kernels allocate inside is in it") {
+  constexpr const char* kNote = "temporaries not measured: a bound";
+  const std::string predict = "predict " + kTinyLlama + "--policy full ";
+  CHECK_THAT(rematch(predict).out, !Catch::Contains(kNote));
+  const std::string rounded = predict + "--round-512 ";
+  CHECK_THAT(rematch(rounded).out, Catch::Contains(kNote));
+  const Json memory = Json::parse(rematch(rounded + "--json").out)[0]["predicted_memory"];
+  CHECK_THAT(memory["predicted_peak_note"].get<std::string>(), Catch::Contains(kNote));
+  CHECK(memory["peak_transient_bytes"].is_null());
+
+  const ScratchFolder folder;
+  const std::string file = folder.file("profile.json");
+  REQUIRE(rematch("profile " + kTinyLlama + "--device h100 -o " + file).code == 0);
+  CHECK_THAT(rematch(rounded + "--profile " + file).out, Catch::Contains(kNote));
+  Json profile = read_json_file(file);
+  for (const char* pass : {"forward", "backward"}) {
+    for (Json& type : profile[pass]["types"]) {
+      type["temporary_bytes"] = std::vector<int>(type["times_ns"].size(), 64);
+    }
+  }
+  write_json_file(file, profile);
+  const Outcome measured = rematch(rounded + "--json --profile " + file);
+  CAPTURE(measured.err);
+  REQUIRE(measured.code == 0);
+  const Json with = Json::parse(measured.out)[0]["predicted_memory"];
+  CHECK(with["peak_transient_bytes"] == 64);
+  CHECK_FALSE(with.contains("predicted_peak_note"));
+  CHECK(with["peak_allocated_bytes"] == memory["peak_allocated_bytes"]);
+  CHECK_THAT(rematch(rounded + "--profile " + file).out,
+             Catch::Contains("kernels allocate at most 64 B inside on top"));
+  check_usage_error(predict + "--profile " + file, "give --round-512 with it");
+  check_usage_error("predict --model wan_small --policy full --round-512 --profile " + file,
+                    "the profile is of model llama_small");
+  profile.erase("forward");
+  write_json_file(file, profile);
+  check_usage_error(rounded + "--profile " + file, file);
+}
+
+TEST_CASE("a plan from a file is taken where sizes are rounded as a GPU's are") {
+  const ScratchFolder folder;
+  const std::string plan = folder.file("plan.json");
+  REQUIRE(rematch("plan " + kTinyLlama + "--policy full -o " + plan).code == 0);
+  const std::string predict = "predict " + kTinyLlama + "--json ";
+  const Outcome from_file = rematch(predict + "--round-512 --plan " + plan);
+  CAPTURE(from_file.err);
+  REQUIRE(from_file.code == 0);
+  const Json rounded = Json::parse(rematch(predict + "--round-512 --policy full").out)[0];
+  const Json exact = Json::parse(rematch(predict + "--policy full").out)[0];
+  CHECK(Json::parse(from_file.out)[0] == rounded);
+  CHECK(rounded["plan_sha256"] == exact["plan_sha256"]);
+  CHECK(rounded["predicted_memory"]["peak_allocated_bytes"] >
+        exact["predicted_memory"]["peak_allocated_bytes"]);
+}
+
+TEST_CASE("predict of one of several ranks: its shares shrink, its activations do not") {
+  const std::string predict = "predict --model llama_small --policy none,full --json";
+  const Json alone = Json::parse(rematch(predict).out);
+  const Outcome outcome = rematch(predict + " --world 8");
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json rank = Json::parse(outcome.out);
+  REQUIRE(rank.size() == alone.size());
+  for (std::size_t index = 0; index < alone.size(); ++index) {
+    CAPTURE(index);
+    CHECK(alone[index]["world"] == 1);
+    CHECK(rank[index]["world"] == 8);
+    CHECK(rank[index]["predicted_ops"] == alone[index]["predicted_ops"]);
+    const Json& memory = rank[index]["predicted_memory"];
+    const Json& whole = alone[index]["predicted_memory"];
+    const auto activations = [](const Json& record) {
+      return record["after_forward_bytes"].get<std::int64_t>() -
+             record["baseline_bytes"].get<std::int64_t>();
+    };
+    CHECK(activations(memory) == activations(whole));
+    CHECK(memory["peak_allocated_bytes"] < whole["peak_allocated_bytes"]);
+    CHECK(8 * memory["parameter_bytes"].get<std::int64_t>() >=
+          whole["parameter_bytes"].get<std::int64_t>());
+    CHECK(7 * memory["parameter_bytes"].get<std::int64_t>() <
+          whole["parameter_bytes"].get<std::int64_t>());
+  }
+  const Outcome text = rematch("predict --model llama_small --policy full --world 8");
+  CHECK_THAT(text.out, Catch::Contains("one of 8 ranks"));
+  check_usage_error("predict --model llama_small --policy full --world 0", "--world");
+  check_usage_error("predict --model llama_small --policy full --world 8 --round-512",
+                    "leave out --round-512 or --world");
+}
+
+}  // namespace
+}  // namespace rematch::testing

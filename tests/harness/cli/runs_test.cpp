@@ -1,0 +1,279 @@
+// The binary running models: run, its gate and shards, what it refuses, faults and signals.
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "policies/trace/file.h"
+#include "policies/trace/json.h"
+#include "tests/harness/cli/command_line.h"
+#include "tests/harness/cli/tiny_models.h"
+#include "tests/support/catch.h"
+#include "tests/support/scratch_folder.h"
+
+namespace rematch::testing {
+namespace {
+
+TEST_CASE("a run with repeats of the reference passes the gate, and fails it on a wrong count") {
+  const ScratchFolder scratch;
+  const std::string report = scratch.file("report.json");
+  REQUIRE(rematch("run " + kTinyLlama +
+                  "--policy none,full --steps 2 --blocks 0 --repeat-reference 3 -o " + report)
+              .code == 0);
+  const std::string gate = "gate " + report + " --reference " + report;
+  for (const char* tier : {"bitwise", "envelope"}) {
+    const Outcome passed = rematch(gate + " --loss " + tier);
+    CAPTURE(tier, passed.out, passed.err);
+    CHECK(passed.code == 0);
+    CHECK_THAT(passed.out, Catch::Contains("PASS: 1 of 1 points pass."));
+  }
+  // Two layers in two steps, forward and again in recompute.
+  CHECK(rematch(gate + " --expect attention_forward=8,recompute.attention_forward=4").code == 0);
+  CHECK(rematch(gate + " --expect attention_forward=4").code == 3);
+  CHECK(rematch(gate + " --loss equivalence").code == 4);  // full itself ran once
+  CHECK(rematch("validate " + report).code == 0);
+}
+
+TEST_CASE("run counts, compares bits and writes a valid report") {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("report.json");
+  const Outcome outcome = rematch("run " + kTinyDit +
+                                  "--policy none,full,attn_only --schedule whole_region --steps 3 "
+                                  "--blocks 1 -o " +
+                                  file);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(rematch("validate " + file).code == 0);
+  const Json report = read_json_file(file);
+  // Self and cross attention: 2 x 2 layers x 3 steps.
+  const auto attention = [&](std::size_t point, const char* phase, const char* name) {
+    const Json& counts = report["points"][point]["counts"][phase];
+    return counts.contains(name) ? counts[name].get<int>() : 0;
+  };
+  CHECK(attention(0, "forward", "attention_forward") == 12);
+  CHECK(attention(0, "recompute", "attention_forward") == 0);
+  CHECK(attention(1, "recompute", "attention_forward") == 12);
+  CHECK(attention(2, "recompute", "attention_forward") == 0);
+  for (std::size_t point = 0; point < 3; ++point) {
+    const Json& record = report["points"][point];
+    CAPTURE(record["policy"]);
+    CHECK(record["status"] == "ok");
+    CHECK(attention(point, "backward", "attention_backward") == 12);
+    CHECK(record["parity"]["loss_bits_equal"] == true);
+    CHECK(record["parity"]["gradient_bits_equal"] == true);
+    CHECK(record["memory"]["peak_allocated_bytes"] ==
+          record["memory"]["predicted_peak_allocated_bytes"]);
+    CHECK(record["time"]["samples_ns"].size() == 1);
+  }
+}
+
+TEST_CASE("a run with fused ops says so, counts them and holds what was predicted") {
+  for (const std::string& model : {kTinyLlama, kTinyDit}) {
+    const Outcome outcome = rematch("run " + model +
+                                    "--ops fused --policy none,full --schedule both --steps 2 "
+                                    "--blocks 0 --json");
+    CAPTURE(model, outcome.err);
+    REQUIRE(outcome.code == 0);
+    const Json report = Json::parse(outcome.out);
+    for (const Json& point : report["points"]) {
+      CAPTURE(point["policy"]);
+      CHECK(point["identity"]["ops"] == "fused");
+      CHECK(point["identity"]["dimensions"]["fused_ops"] == 1);
+      CHECK(point["parity"]["gradient_bits_equal"] == true);
+      CHECK(point["counts"] == point["predicted_counts"]);
+      CHECK(point["memory"]["peak_allocated_bytes"] ==
+            point["memory"]["predicted_peak_allocated_bytes"]);
+      const Json& backward = point["ops"]["backward"];
+      CHECK(point["ops"]["forward"]["rematch::rms_norm"] == backward["rematch::rms_norm_backward"]);
+      CHECK_FALSE(point["ops"]["forward"].contains("aten::rsqrt"));
+    }
+  }
+}
+
+TEST_CASE("a run of a plan file is the run of its policy") {
+  const ScratchFolder scratch;
+  const std::string plan = scratch.file("plan.json");
+  REQUIRE(rematch("plan " + kTinyLlama + "--policy save_mm -o " + plan).code == 0);
+  const Outcome outcome =
+      rematch("run " + kTinyLlama + "--plan " + plan + " --steps 1 --blocks 0 --json");
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json report = Json::parse(outcome.out);
+  REQUIRE(report["points"].size() == 2);  // the reference is run, asked for or not
+  CHECK(report["points"][0]["policy"] == "none");
+  CHECK(report["points"][1]["policy"] == "save_mm");
+
+  const Outcome other = rematch("run " + kTinyDit + "--plan " + plan + " --steps 1 --blocks 0");
+  CHECK(other.code == 2);
+  CHECK_THAT(other.err, Catch::Contains("was made for llama_small, this is wan_small"));
+}
+
+// Other arithmetic, so other bits than flash; but with a policy those without.
+TEST_CASE("another attention kernel is another point, with the same executed ops and bytes") {
+  const std::string run = "run " + kTinyLlama + "--policy attn_only --steps 1 --blocks 0 --json";
+  const Json flash = Json::parse(rematch(run).out)["points"][1];
+  const Json math = Json::parse(rematch(run + " --attention math").out)["points"][1];
+  CHECK(flash["identity"]["attention_backend"] == "flash");
+  CHECK(math["identity"]["attention_backend"] == "math");
+  CHECK(math["key"] != flash["key"]);
+  CHECK(math["parity"]["gradient_bits_equal"] == true);
+  CHECK(math["counts"] == flash["counts"]);
+  CHECK(math["memory"]["peak_allocated_bytes"] == flash["memory"]["peak_allocated_bytes"]);
+  CHECK(math["memory"]["peak_transient_bytes"] > flash["memory"]["peak_transient_bytes"]);
+  CHECK(math["steps"][0]["loss"].get<double>() ==
+        Approx(flash["steps"][0]["loss"].get<double>()).epsilon(1e-5));
+}
+
+TEST_CASE("the shards of a run merge into the run, and a missing one is missed") {
+  const ScratchFolder scratch;
+  const std::string command = "run " + kTinyLlama +
+                              "--policy none,full,attn_only,save_mm --steps 2 --blocks 0 -o " +
+                              scratch.file("mine.json");
+  REQUIRE(rematch(command + " --shard 0/2").code == 0);
+  const std::string first = scratch.file("mine.shard-0-of-2.json");
+  const Outcome half = rematch("merge " + first + " -o " + scratch.file("half.json"));
+  CHECK(half.code == 5);
+  CHECK_THAT(half.err, Catch::Contains("missing: attn_only, on_demand, key ") &&
+                           Catch::Contains("1 of 4 points are missing"));
+
+  // A task of a job array needs no flag.
+  REQUIRE(rematch(command,
+                  "SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_MIN=1 "
+                  "SLURM_ARRAY_TASK_MAX=2 ")
+              .code == 0);
+  const std::string second = scratch.file("mine.shard-1-of-2.json");
+  CHECK_THAT(read_json_file(second)["reproduce"].get<std::string>(),
+             Catch::EndsWith(" --shard 1/2"));
+  const Outcome all = rematch("merge " + second + " " + first);
+  CAPTURE(all.err);
+  CHECK(all.code == 0);
+  CHECK(rematch("merge " + first + " " + second).out == all.out);
+  const Json points = Json::parse(all.out)["points"];
+  REQUIRE(points.size() == 4);
+  CHECK(points[1]["policy"] == "full");
+  CHECK(points[2]["policy"] == "attn_only");
+  for (const Json& point : points) CHECK(point["parity"]["gradient_bits_equal"] == true);
+}
+
+TEST_CASE("bad inputs are refused in one line") {
+  const ScratchFolder scratch;
+  std::ofstream(scratch.file("empty.txt"));
+  const std::string steps = " --steps 1 --blocks 0";
+  check_usage_error("run --model lama_small --policy full" + steps, "did you mean 'llama_small'");
+  check_usage_error("run " + kTinyLlama + "--policy ful" + steps, "did you mean 'full'");
+  check_usage_error("run " + kTinyLlama + "--policy full --device cpuu" + steps,
+                    "did you mean 'cpu'");
+  check_usage_error("run " + kTinyLlama + "--policy full --schedule demand" + steps,
+                    "did you mean 'on_demand'");
+  check_usage_error("run " + kTinyLlama + "--policy full --ops fusd" + steps,
+                    "allowed are eager, fused");
+  check_usage_error("run " + kTinyLlama + "--policy full --attention cudnn" + steps,
+                    "no attention 'cudnn' for float32 on cpu; allowed are flash, math");
+  check_usage_error("run " + kTinyLlama + "--policy full --optimizer sgd" + steps, "adamw");
+  check_usage_error("run " + kTinyLlama + "--policy full --steps 0", "--steps");
+  check_usage_error("run " + kTinyLlama + "--policy full --timeout 10" + steps, "unit");
+  check_usage_error("run " + kTinyLlama + "--policy full --blocks 8:4", "'8:4'");
+  check_usage_error("run " + kTinyLlama + "--policy full --blocks many", "such as 4:8");
+  check_usage_error("run " + kTinyLlama + "--policy full --precision 0%", "'0%'");
+  check_usage_error("run " + kTinyLlama + "--policy full --precision 0.02", "such as 2%");
+  check_usage_error("run " + kTinyLlama + "--policy full --allocator caching" + steps,
+                    "choice of device cuda");
+  check_usage_error("run " + kTinyLlama + "--policy full --shard 2/2" + steps, "such as 0/4");
+  check_usage_error("run " + kTinyLlama + "--policy full --heads 3" + steps, "heads");
+  check_usage_error("run " + kTinyLlama + "--policy full --layers 0" + steps, "layers");
+  check_usage_error("run " + kTinyLlama + "--policy 'nth_last(0)'" + steps, "0");
+  check_usage_error("run " + kTinyLlama + "--policy 'nth_last(3)'" + steps, "3");
+  check_usage_error("run " + kTinyLlama + "--policy 'skip_list([7])'" + steps, "7");
+  check_usage_error("run " + kTinyLlama + "--policy full,full" + steps, "full");
+  check_usage_error("run " + kTinyLlama + "--policy full --data /no/such/file" + steps,
+                    "/no/such/file");
+  check_usage_error(
+      "run " + kTinyLlama + "--policy full --data " + scratch.file("empty.txt") + steps,
+      "is empty");
+  check_usage_error("run " + kTinyLlama + "--policy full --data /tmp" + steps, "/tmp");
+  check_usage_error("run " + kTinyDit + "--policy full --data /etc/passwd" + steps, "leave it out");
+  check_usage_error("run " + kTinyLlama + steps, "nothing to run");
+  check_usage_error("run " + kTinyLlama + "--policy full -o /no/such/folder/r.json" + steps,
+                    "/no/such/folder");
+}
+
+TEST_CASE("CUDA where there is none is refused with the reason") {
+#ifndef REMATCH_CUDA
+  check_usage_error("run " + kTinyLlama + "--policy full --device cuda", "no CUDA");
+#endif
+}
+
+// One weight is 256 GiB; the limit keeps a machine with generous overcommit from trying.
+TEST_CASE("a point that needs more memory than there is is a result, and the code says so") {
+  const Outcome outcome = rematch(
+      "run --model llama_small --dim 65536 --ffn 1048576 --policy full "
+      "--steps 1 --blocks 0 --json",
+      "ulimit -v 16000000; ");
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 5);
+  const Json report = Json::parse(outcome.out);
+  CHECK(report["points"][0]["status"] == "oom");
+  CHECK_THAT(report["points"][0]["reason"].get<std::string>(), Catch::Contains("out of memory"));
+  CHECK(report["points"][0]["failure"]["requested_bytes"] >= std::int64_t{1} << 34);
+}
+
+// A step of 1e30 sends every parameter far beyond what float32 can square.
+TEST_CASE("a loss that is not finite fails its point, whatever its bits say") {
+  const Outcome outcome = rematch("run " + kTinyLlama +
+                                  "--policy full --optimizer 'adamw(learning_rate=1e30)' "
+                                  "--steps 4 --blocks 1 --json");
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 5);
+  const Json report = Json::parse(outcome.out);
+  for (const Json& point : report["points"]) {
+    CHECK(point["status"] == "invalid");
+    CHECK_THAT(point["reason"].get<std::string>(), Catch::Contains("the loss of step"));
+    CHECK(point["steps"].back()["loss"].is_null());
+    CHECK(point["steps"].back()["loss_bits"].get<std::string>().starts_with("0x"));
+  }
+}
+
+TEST_CASE("a point that takes too long is a result") {
+  const Outcome outcome =
+      rematch("run " + kTinyLlama + "--policy full --steps 100000 --blocks 0 --timeout 1s --json");
+  CHECK(outcome.code == 5);
+  CHECK(Json::parse(outcome.out)["points"][0]["status"] == "timeout");
+}
+
+// The signal comes in the middle of a child's work; what is finished stays, nothing is half there.
+TEST_CASE("an interrupted run leaves no half-written file and goes on where it was") {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("report.json");
+  const std::string command =
+      "run " + kTinyLlama + "--policy none,full --steps 200 --blocks 2 -o " + file;
+  Outcome interrupted;
+  interrupted = rematch(command + " & pid=$!; i=0; while [ ! -d " + scratch.file("report.points") +
+                        " ] || [ -z \"$(ls " + scratch.file("report.points") +
+                        ")\" ]; do sleep 0.1; i=$((i+1)); [ $i -lt 600 ] || break; done; "
+                        "kill -TERM $pid; wait $pid");
+  CHECK(interrupted.code == 128 + SIGTERM);
+  CHECK_FALSE(std::filesystem::exists(file));
+  int kept = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(scratch.file("report.points"))) {
+    CAPTURE(entry.path().string());
+    CHECK(rematch("validate " + entry.path().string()).code == 0);
+    ++kept;
+  }
+  CHECK(kept > 0);
+  const Outcome resumed = rematch(command);
+  CAPTURE(resumed.err);
+  CHECK(resumed.code == 0);
+  CHECK(std::filesystem::exists(file));
+}
+
+TEST_CASE("doctor names what can be used and why not the rest") {
+  const Outcome outcome = rematch("doctor");
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains("2.11.0") && Catch::Contains("device cuda"));
+  const Json json = Json::parse(rematch("doctor --json").out);
+  CHECK(json["engine"] == "ok");
+  CHECK(json["devices"]["cpu"] == "ok");
+}
+
+}  // namespace
+}  // namespace rematch::testing

@@ -1,0 +1,210 @@
+// The binary from a profile to a front: what it measures, searches, and runs of that.
+#include "policies/trace/file.h"
+#include "policies/trace/json.h"
+#include "tests/harness/cli/command_line.h"
+#include "tests/harness/cli/tiny_models.h"
+#include "tests/support/catch.h"
+#include "tests/support/scratch_folder.h"
+
+namespace rematch::testing {
+namespace {
+
+TEST_CASE("a profile is measured, searched, and a point of the front is run as predicted") {
+  const ScratchFolder scratch;
+  const std::string profile = scratch.file("profile.json");
+  const std::string front = scratch.file("front.json");
+  const Outcome profiled = rematch("profile " + kTinyLlama + "--steps 3 -o " + profile);
+  CAPTURE(profiled.err);
+  REQUIRE(profiled.code == 0);
+  CHECK_THAT(profiled.err, Catch::Contains("measured, medians over 3 steps"));
+  const Outcome searched =
+      rematch("search " + kTinyLlama + "--points 3 --profile " + profile + " -o " + front);
+  CAPTURE(searched.err);
+  REQUIRE(searched.code == 0);
+  CHECK_THAT(searched.out, Catch::Contains("predicted step") && Catch::Contains("Verdict: "));
+  CHECK(rematch("validate " + profile + " " + front).code == 0);
+  const Json point = read_json_file(front)["points"][0];
+  const Outcome described =
+      rematch("describe llama_small " + kTinyLlama.substr(20) + " --plan " + front + "#0");
+  CAPTURE(described.err);
+  CHECK(described.code == 0);
+  const Outcome run =
+      rematch("run " + kTinyLlama + "--steps 2 --blocks 0 --json --plan " + front + "#0");
+  CAPTURE(run.err);
+  REQUIRE(run.code == 0);
+  const Json measured = Json::parse(run.out)["points"].back();
+  CHECK(measured["plan_sha256"] == point["plan_sha256"]);
+  CHECK(measured["memory"]["peak_allocated_bytes"] == point["predicted_peak_allocated_bytes"]);
+  check_usage_error("run " + kTinyLlama + "--plan " + front, "say which point of it");
+  check_usage_error("run " + kTinyLlama + "--plan " + front + "#99", "has no point 99");
+  check_usage_error("run " + kTinyDit + "--plan " + front + "#0", "was made for llama_small");
+  check_usage_error("search " + kTinyDit + "--profile " + profile, "rematch profile");
+}
+
+TEST_CASE("the largest load is not searched by times that are measured for one") {
+  check_usage_error(
+      "search --model llama_small --device cpu --batch 1:8 --maximize tokens_per_second",
+      "a measured profile is of one");
+}
+
+TEST_CASE("a profile measured on a few layers is one of the whole model") {
+  const ScratchFolder scratch;
+  const std::string profile = scratch.file("profile.json");
+  const std::string six_layers =
+      "--model llama_small --layers 6 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 16 --batch "
+      "1 ";
+  const Outcome profiled =
+      rematch("profile " + six_layers + "--measure-layers 2 --steps 2 -o " + profile);
+  CAPTURE(profiled.err);
+  REQUIRE(profiled.code == 0);
+  CHECK_THAT(profiled.err, Catch::Contains("measured on 2 layers, the others as these"));
+  CHECK(read_json_file(profile)["measured_layers"] == 2);
+  CHECK(rematch("validate " + profile).code == 0);
+  CHECK(rematch("search " + six_layers + "--points 2 --profile " + profile).code == 0);
+  check_usage_error("profile " + six_layers + "--measure-layers 6",
+                    "is not fewer than the 6 layers");
+  check_usage_error("profile " + six_layers + "--measure-layers 0", "not in range");
+  check_usage_error("profile " + six_layers + "--measure-layers 2 --device h100",
+                    "a roofline is of");
+  check_usage_error("profile --model deepseek_small --measure-layers 1", "measure more than 1");
+}
+
+TEST_CASE("a budget is met, or refused with the lowest peak and exit code 3") {
+  const Outcome met =
+      rematch("search " + kTinyLlama + "--device l40s --max-slowdown 20% --json --baselines full");
+  REQUIRE(met.code == 0);
+  const Json json = Json::parse(met.out);
+  CHECK(json["answer"]["time_source"] == "roofline");
+  CHECK(json["baselines"].size() == 1);
+  const std::string lowest =
+      std::to_string(json["points"][0]["predicted_peak_allocated_bytes"].get<std::int64_t>());
+  const Outcome fits =
+      rematch("search " + kTinyLlama + "--device l40s --json --budget " + lowest + "B");
+  CHECK(fits.code == 0);
+  CHECK(Json::parse(fits.out)["answer"]["predicted_peak_allocated_bytes"].dump() == lowest);
+  const Outcome infeasible = rematch("search " + kTinyLlama + "--device l40s --budget 1kB");
+  CHECK(infeasible.code == 3);
+  CHECK_THAT(infeasible.err, Catch::Contains("no plan fits") && Catch::Contains("lowest peak is"));
+}
+
+// Activations are most of its peak, so there is a front.
+const std::string kSearchedLlama =
+    "--model llama_small --layers 2 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 64 "
+    "--optimizer none ";
+
+// The logits of 256 tokens over 4096 words are most of what this step needs.
+TEST_CASE("a search whose peak is in the loss hints at fused ops, with what is predicted of both") {
+  const std::string model =
+      "--model llama_small --layers 1 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 64 --batch "
+      "4 --vocab 4096 --dtype bfloat16 ";
+  const auto peak_of_full = [&model](const std::string& ops) {
+    const std::string text = rematch("predict " + model + "--policy full --ops " + ops).out;
+    const std::size_t begin = text.find("peak ") + 5;
+    return text.substr(begin, text.find(" in the") - begin);
+  };
+  const std::string how = "--device h100 --hull --points 2 --baselines full ";
+  CHECK_THAT(rematch("search " + model + how).err,
+             Catch::Contains("hint: peaks lie in the loss") && Catch::Contains("--ops fused") &&
+                 Catch::Contains("the peak of full is " + peak_of_full("fused") +
+                                 " with it instead of " + peak_of_full("eager")));
+  CHECK(rematch("search " + model + how + "--ops fused").err.empty());
+  // The peak is in a block; and in the head, where fused ops do not lower it.
+  const std::string wide =
+      "--model llama_small --layers 2 --dim 32 --heads 2 --kv-heads 1 --ffn 2048 --tokens 64 "
+      "--batch 4 --vocab 256 --dtype bfloat16 ";
+  CHECK(rematch("search " + wide + how).err.empty());
+  CHECK(rematch("search " + kTinyDit + "--dtype bfloat16 " + how).err.empty());
+  // A stored trace names no model to take other ops of.
+  const ScratchFolder scratch;
+  const std::string trace = scratch.file("trace.json");
+  REQUIRE(rematch("trace " + model + "-o " + trace).code == 0);
+  CHECK(rematch("search --trace " + trace + " " + how).err.empty());
+}
+
+// Whether times agree is a question for an idle machine; peaks and what is in the file are not.
+TEST_CASE("a measured front has each peak as predicted, and goes on where it was") {
+  const ScratchFolder scratch;
+  const std::string profile = scratch.file("profile.json");
+  REQUIRE(
+      rematch("profile " + kSearchedLlama + "--batch 4 --steps 2 --threads 1 -o " + profile).code ==
+      0);
+  const std::string front = scratch.file("front.json");
+  const std::string search = "search " + kSearchedLlama + "--batch 4 --profile " + profile +
+                             " --measure 4 --hull --baselines full,save_mm --steps 2 "
+                             "--blocks 2 --threads 1 -o " +
+                             front;
+  const Outcome outcome = rematch(search);
+  CAPTURE(outcome.out, outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains("hypervolume of") && Catch::Contains("own points"));
+  const Json json = read_json_file(front);
+  CHECK(json.at("complete") == true);
+  const Json& measurement = json.at("measurement");
+  CHECK(measurement.at("num_equal_peaks") == measurement.at("num_measured"));
+  CHECK(measurement.at("anchors").size() == 3);
+  CHECK(measurement.at("baseline_families").size() == 2);
+  CHECK(measurement.at("measured_hypervolume_ratio").is_number());
+  int num_measured = 0;
+  for (const Json& point : json.at("points")) {
+    if (point.at("measured").is_null()) continue;
+    ++num_measured;
+    CHECK(point["measured"]["peak_equals_prediction"] == true);
+    CHECK(point["measured"]["step_time_ns"] > 0);
+    CHECK(point["measured"]["step_time_error_ratio"].is_number());
+  }
+  CHECK(num_measured == 4);
+  for (const Json& baseline : json.at("baselines")) CHECK(baseline["measured"]["status"] == "ok");
+  CHECK(rematch("validate " + front).code == 0);
+  // A second start takes every run from disk: the very same figures.
+  REQUIRE(rematch(search).code == 0);
+  CHECK(read_json_file(front) == json);
+}
+
+TEST_CASE("what --measure cannot do is said in one line") {
+  const ScratchFolder scratch;
+  const std::string trace = scratch.file("trace.json");
+  REQUIRE(rematch("trace " + kTinyLlama + "-o " + trace).code == 0);
+  const std::string search = "search " + kTinyLlama;
+  check_usage_error(search + "--device cuda --measure 4",
+                    "give --profile FILE from rematch profile --device cuda");
+  check_usage_error(search + "--device h100 --measure 4", "not on h100");
+  check_usage_error("search --trace " + trace + " --device cpu --measure 4", "give --model");
+  check_usage_error(search + "--device cpu --measure 4 --world 8", "leave out one of them");
+  const std::string roofline = scratch.file("roofline.json");
+  REQUIRE(rematch("profile " + kTinyLlama + "--device h100 -o " + roofline).code == 0);
+  check_usage_error(search + "--profile " + roofline + " --measure 4", "has times of h100");
+  check_usage_error("search " + kTinyDit + "--profile " + roofline + " --measure 4",
+                    "make the profile again");
+}
+
+TEST_CASE("the largest batch within a budget is the last whose lowest peak fits") {
+  const std::string search =
+      "search " + kSearchedLlama +
+      "--device h100 --schedule whole_region --maximize tokens_per_second --json --batch ";
+  const Outcome all = rematch(search + "1:8 --budget 1GiB");
+  CAPTURE(all.err);
+  REQUIRE(all.code == 0);
+  const Json roomy = Json::parse(all.out);
+  CHECK(roomy.at("largest_that_fits") == 8);
+  CHECK(roomy.at("tried").size() == 8);
+  const auto first_rate = roomy["tried"][0]["predicted_tokens_per_second"].get<double>();
+  CHECK_THAT(all.err, Catch::Contains("batch 1: " + std::to_string(std::llround(first_rate)) +
+                                      " tokens/s, peak "));
+  // What batch 2 needs under the fastest of its plans is more than it needs at least.
+  const auto bytes = roomy["tried"][1]["predicted_peak_allocated_bytes"].get<std::int64_t>();
+  const Outcome tight = rematch(search + "1:8 --budget " + std::to_string(bytes) + "B");
+  REQUIRE(tight.code == 0);
+  const Json json = Json::parse(tight.out);
+  CHECK(json.at("largest_that_fits") >= 2);
+  CHECK(json.at("largest_that_fits") < 8);
+  for (const Json& load : json.at("tried")) {
+    if (!load["saves"].is_null()) CHECK(load["predicted_peak_allocated_bytes"] <= bytes);
+  }
+  const Outcome none = rematch(search + "4:8 --budget 1KiB");
+  CHECK(none.code == 3);
+  CHECK_THAT(none.err, Catch::Contains("batch 4: no plan fits") &&
+                           Catch::Contains("not even batch 4 fits 1.00 KiB"));
+}
+
+}  // namespace
+}  // namespace rematch::testing
