@@ -39,34 +39,42 @@ bool fits_in_a_part(const Policy& policy) {
          policy.blocks.kind == BlockChoice::Kind::kAll && !has_scope(policy.save);
 }
 
-// Adds one part under its own policy. Rejected: a policy that cannot rule a part.
-std::optional<Rejected> add_part(Policy& split, const char* part,
-                                 const std::vector<std::string>& scopes, std::string_view name) {
-  if (name == "none") return std::nullopt;
+// How the parts count matmuls, which a policy says once for all its regions: "" if they agree.
+std::string difference(const Policy& a, const Policy& b) {
+  if (!a.alternate || !b.alternate) return "";
+  if (a.alternate->keep != b.alternate->keep) {
+    return "one part keeps odd matmuls and the other even ones; use one parity";
+  }
+  if (a.alternate->exclude != b.alternate->exclude ||
+      a.alternate->exclude_same_shapes != b.alternate->exclude_same_shapes) {
+    return "the parts leave different matmuls uncounted; use one rule for both";
+  }
+  return "";
+}
+
+// One part under its own policy; no regions: none. Rejected: a policy that cannot rule a part.
+std::variant<Policy, Rejected> part_of(const char* part, const std::vector<std::string>& scopes,
+                                       std::string_view name) {
   auto parsed = parse_policy(name);
-  if (auto* rejected = std::get_if<Rejected>(&parsed)) return *rejected;
-  const Policy& policy = std::get<Policy>(parsed);
+  if (std::holds_alternative<Rejected>(parsed) || name == "none") return parsed;
+  Policy& policy = std::get<Policy>(parsed);
   if (!fits_in_a_part(policy)) {
     return Rejected{"sac_split: " + in_quotes(name) + " cannot rule " + part +
                     " alone; use none, full, or a policy that keeps ops of every block, such as "
                     "sac_titan"};
   }
-  split.regions.patterns.insert(split.regions.patterns.end(), scopes.begin(), scopes.end());
-  for (Selector& selector : inside(scopes, policy.save)) split.save.push_back(std::move(selector));
-  split.early_stop = split.early_stop && policy.early_stop;
-  if (!policy.alternate) return std::nullopt;
-  if (split.alternate && split.alternate->keep != policy.alternate->keep) {
-    return Rejected{
-        "sac_split: one part keeps odd matmuls and the other even ones; use one parity"};
+  policy.no_effect_is_intended = false;
+  policy.regions = {RegionChoice::Kind::kScopes, 0, scopes, ""};
+  policy.save = inside(scopes, policy.save);
+  if (policy.alternate) {
+    policy.alternate->selectors = inside(scopes, policy.alternate->selectors);
   }
-  if (!split.alternate) {
-    split.alternate = policy.alternate;
-    split.alternate->selectors.clear();
-  }
-  for (Selector& selector : inside(scopes, policy.alternate->selectors)) {
-    split.alternate->selectors.push_back(std::move(selector));
-  }
-  return std::nullopt;
+  return parsed;
+}
+
+template <typename Item>
+void append(std::vector<Item>& all, const std::vector<Item>& more) {
+  all.insert(all.end(), more.begin(), more.end());
 }
 
 // "attn: X, ffn: Y", with ':' or '='.
@@ -93,16 +101,29 @@ std::variant<Policy, Rejected> sac_split(std::string_view arguments) {
         "sac_titan), not (" +
         std::string(arguments) + ")"};
   }
-  Policy policy;
-  policy.name = "sac_split(attn: " + (*names)[0] + ", ffn: " + (*names)[1] + ")";
-  policy.regions.kind = RegionChoice::Kind::kScopes;
-  if (auto rejected = add_part(policy, "attention", kAttentionScopes, (*names)[0])) {
-    return *rejected;
+  auto attention = part_of("attention", kAttentionScopes, (*names)[0]);
+  if (auto* rejected = std::get_if<Rejected>(&attention)) return *rejected;
+  auto ffn = part_of("the feed-forward", kFfnScopes, (*names)[1]);
+  if (auto* rejected = std::get_if<Rejected>(&ffn)) return *rejected;
+  Policy policy = std::get<Policy>(std::move(attention));
+  const Policy& other = std::get<Policy>(ffn);
+  if ((*names)[0] == "none") {
+    policy = other;
+  } else if ((*names)[1] != "none") {
+    const std::string differs = difference(policy, other);
+    if (!differs.empty()) return Rejected{"sac_split: " + differs};
+    append(policy.regions.patterns, other.regions.patterns);
+    append(policy.save, other.save);
+    policy.early_stop = policy.early_stop && other.early_stop;  // one switch, as in the source
+    if (!policy.alternate) {
+      policy.alternate = other.alternate;
+    } else if (other.alternate) {
+      append(policy.alternate->selectors, other.alternate->selectors);
+    }
   }
-  if (auto rejected = add_part(policy, "the feed-forward", kFfnScopes, (*names)[1])) {
-    return *rejected;
+  if (policy.name != "none") {
+    policy.name = "sac_split(attn: " + (*names)[0] + ", ffn: " + (*names)[1] + ")";
   }
-  if (policy.regions.patterns.empty()) policy = std::get<Policy>(parse_policy("none"));
   return policy;
 }
 

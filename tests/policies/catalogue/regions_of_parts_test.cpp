@@ -70,6 +70,11 @@ TEST_CASE("parts that no policy can rule alone are refused") {
              Catch::Contains("cannot rule attention"));
   CHECK_THAT(rejection_of("sac_split(attn: sac_titan, ffn: sac_titan_even)"),
              Catch::Contains("parity"));
+  CHECK_THAT(rejection_of("sac_split(attn: sac_titan_2024, ffn: sac_titan)"),
+             Catch::Contains("leave different matmuls uncounted"));
+  CHECK_THAT(rejection_of("sac_split(attn: sac_titan, ffn: sac_titan_excluding([ffn]))"),
+             Catch::Contains("leave different matmuls uncounted"));
+  CHECK_FALSE(policy_of("sac_split(attn: full, ffn: full_nostop)").early_stop);
   CHECK_THAT(rejection_of("sac_split(full)"), Catch::Contains("write sac_split(attn:"));
   CHECK_THAT(rejection_of("sac_split(attn: ful, ffn: full)"), Catch::Contains("did you mean"));
 }
