@@ -130,7 +130,7 @@ std::string matmuls_text(const RegionType& type) {
     text.append({' ', letter_of(op.treatment)});
   }
   if (treatments.size() < 2) return "";
-  return "  matmuls as they run, S saved, r recomputed: " + text + "\n";
+  return "  matmuls as they run, S saved, r recomputed where backward needs it: " + text + "\n";
 }
 
 std::string order_text(const RegionType& type, const TypeFacts& facts) {
