@@ -15,13 +15,6 @@
 namespace rematch {
 namespace {
 
-std::vector<std::string> modules_named_by(const Policy& policy) {
-  const std::string spelling = catalogue_spelling(policy.name);
-  const std::optional<Call> call = parse_call(spelling);
-  if (!call || call->name != "recompute_modules" || !is_what_its_name_says(policy)) return {};
-  return parse_words(call->arguments.value_or("")).value_or(std::vector<std::string>{});
-}
-
 bool has_module(const Trace& trace, std::string_view module) {
   const auto parsed = parse_policy("recompute_modules([" + std::string(module) + "])");
   const Policy& alone = std::get<Policy>(parsed);
@@ -34,6 +27,13 @@ bool has_module(const Trace& trace, std::string_view module) {
 }
 
 }  // namespace
+
+std::vector<std::string> modules_named_by(const Policy& policy) {
+  const std::string spelling = catalogue_spelling(policy.name);
+  const std::optional<Call> call = parse_call(spelling);
+  if (!call || call->name != "recompute_modules" || !is_what_its_name_says(policy)) return {};
+  return parse_words(call->arguments.value_or("")).value_or(std::vector<std::string>{});
+}
 
 std::optional<std::string> missing_modules(const Policy& policy, const Trace& trace) {
   const auto is_missing = [&trace](std::string_view module) { return !has_module(trace, module); };

@@ -4,11 +4,15 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "policies/plan/policy.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
+
+// As recompute_modules, or a system's spelling of it, names them; none if the policy is another.
+std::vector<std::string> modules_named_by(const Policy& policy);
 
 // One line: which of them the model lacks, and which modules it has. Nothing if it lacks none, or
 // if the policy is another.

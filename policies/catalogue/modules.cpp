@@ -74,6 +74,9 @@ std::variant<Policy, Rejected> recompute_modules(std::string_view arguments) {
       return Rejected{"recompute_modules: unknown module " + in_quotes(word) +
                       did_you_mean(word, module_names())};
     }
+    if (std::find(chosen.begin(), chosen.end(), &*found) != chosen.end()) {
+      return Rejected{"recompute_modules names " + word + " twice; name each module once"};
+    }
     chosen.push_back(&*found);
   }
   Policy policy;

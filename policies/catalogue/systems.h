@@ -20,6 +20,10 @@ namespace rematch {
 // only what backward reads; all others leave it on.
 enum class EarlyStop : std::uint8_t { kAsInPolicy, kOn, kOff };
 
+// Where a row's trap is said: to whoever uses the row too, or in the list alone, because it is
+// about other arguments than may have been given.
+enum class TrapSaid : std::uint8_t { kWhenUsed, kInList };
+
 struct SystemEntry {
   std::string_view system;       // "torchtune"
   std::string_view spelling;     // "torchtune(ac_mode=selective,ac_option=N)"
@@ -27,6 +31,7 @@ struct SystemEntry {
   std::string_view description;  // what it does there, one line
   std::string_view trap;  // what it is known to get wrong, or why it is refused; may be empty
   EarlyStop early_stop = EarlyStop::kAsInPolicy;  // of the policy it stands for, or its own
+  TrapSaid trap_said = TrapSaid::kWhenUsed;
 };
 
 // Grouped by system. An upper-case letter in a spelling takes any value.

@@ -21,7 +21,7 @@ using Warnings = std::vector<std::string>;
 void warn_of_system(const Policy& policy, Warnings& warnings) {
   const std::optional<Call> call = parse_call(policy.name);
   const SystemEntry* entry = call ? find_system_entry(*call) : nullptr;
-  if (entry == nullptr || entry->trap.empty()) return;
+  if (entry == nullptr || entry->trap.empty() || entry->trap_said == TrapSaid::kInList) return;
   warnings.push_back(policy.name + ": " + std::string(entry->trap));
 }
 
@@ -163,6 +163,21 @@ void warn_of_missing_parts(const Policy& policy, const Trace& trace, Warnings& w
   }
 }
 
+// Attention as one op saves its inputs and a number a row; what its recompute drops is its output,
+// which the projection behind it saves in turn.
+void warn_of_fused_core(const Policy& policy, const Trace& trace,
+                        const std::vector<OpRange>& ranges, Warnings& warnings) {
+  if (modules_named_by(policy) != std::vector<std::string>{"core_attn"}) return;
+  const auto is_one_op = [&trace](OpRange range) {
+    return std::any_of(
+        trace.ops.begin() + range.first, trace.ops.begin() + range.end,
+        [](const TracedOp& op) { return op.op_class == OpClass::kAttentionForward; });
+  };
+  if (std::none_of(ranges.begin(), ranges.end(), is_one_op)) return;
+  warnings.push_back(policy.name +
+                     ": attention is one fused op here, so to recompute it gains next to nothing");
+}
+
 }  // namespace
 
 std::vector<std::string> plan_warnings(const Policy& policy, const Plan& plan, const Trace& trace) {
@@ -176,6 +191,7 @@ std::vector<std::string> plan_warnings(const Policy& policy, const Plan& plan, c
   warn_of_missing_scopes(policy, trace, warnings);
   warn_of_missing_parts(policy, trace, warnings);
   if (auto missing = missing_modules(policy, trace)) warnings.push_back(*std::move(missing));
+  warn_of_fused_core(policy, trace, ranges, warnings);
   return warnings;
 }
 

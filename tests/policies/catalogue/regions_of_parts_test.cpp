@@ -132,6 +132,8 @@ TEST_CASE("of modules that are all heavy each is a region") {
         std::vector<std::string>{"blocks.0.ffn"});
   CHECK_THAT(rejection_of("recompute_modules([mpl])"), Catch::Contains("did you mean 'mlp'"));
   CHECK_THAT(rejection_of("recompute_modules"), Catch::Contains("needs modules"));
+  CHECK(rejection_of("recompute_modules([mlp,mlp])") ==
+        "recompute_modules names mlp twice; name each module once");
 }
 
 // Megatron-LM's output-discarding checkpoint runs the module again and nothing beside it.

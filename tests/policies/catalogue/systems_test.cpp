@@ -59,6 +59,7 @@ TEST_CASE("a system's spelling is the policy that it stands for, with the system
       {"diffusers(skip_layers=[0,2])", "skip_list([0,2])"},
       {"diffusers(skip_every=2)", "skip_nth(2)"},
       {"megatron(recompute_modules=[core_attn])", "recompute_modules([core_attn])", false},
+      {"megatron(recompute_granularity=selective)", "recompute_modules([core_attn])", false},
       {"megatron(recompute_granularity=selective,recompute_modules=[mlp])",
        "recompute_modules([mlp])", false},
       {"megatron:recompute_activations", "recompute_modules([core_attn])", false},
