@@ -19,12 +19,13 @@ struct Asked {
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   const char* policies = "full";
   Schedule schedule = Schedule::kWholeRegion;
+  std::map<std::string, std::int64_t> dimensions;
 };
 
 // By policy. Sizes as CUDA's caching allocator counts them.
 std::map<std::string, Variant> predict(const Asked& asked) {
   VariantSettings settings;
-  std::map<std::string, std::int64_t> dimensions;
+  std::map<std::string, std::int64_t> dimensions = asked.dimensions;
   if (asked.video != nullptr) {
     const auto family = std::get<ModelSpec>(make_spec(asked.preset, {})).family;
     dimensions = std::get<decltype(dimensions)>(video_dimensions(asked.video, family));
@@ -93,6 +94,21 @@ TEST_CASE("diffusers: memory is linear in the blocks left alone") {
   const double a_block = (after_forward(ltx.at("nth_first(2)")) - full) / 14;
   CHECK(after_forward(ltx.at("nth_first(4)")) == Approx(full + 21 * a_block).epsilon(1e-3));
   CHECK(after_forward(ltx.at("none")) == Approx(full + 28 * a_block).epsilon(1e-3));
+}
+
+TEST_CASE("torchtune: checkpointing of a 3B model, with AdamW's two moments in bfloat16") {
+  const auto llama = predict({"llama3_3b",
+                              nullptr,
+                              OptimizerKind::kNothing,
+                              "none,full",
+                              Schedule::kWholeRegion,
+                              {{"tokens", 4096}, {"batch", 2}, {"fused_ops", 1}}});
+  const auto& full = llama.at("full");
+  const double moments =
+      2 * static_cast<double>(full.prediction.memory.parameter.value().count) / kGiB;
+  CHECK(moments == Approx(11.97).margin(0.01));
+  CHECK(peak(llama.at("none"), kGiB) + moments == Approx(38.3).margin(0.05));
+  CHECK(peak(full, kGiB) + moments == Approx(24.8).margin(0.05));
 }
 
 TEST_CASE("torchtitan: attention and experts apart hold more than together") {
