@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 
+#include "policies/plan/scope_results.h"
 #include "policies/trace/in_quotes.h"
 #include "policies/trace/suggest.h"
 
@@ -12,8 +13,11 @@ namespace rematch {
 namespace {
 
 constexpr std::string_view kForms =
-    "write an op class (attention_forward), an op (aten::mm), or either after a scope pattern "
-    "(*.attention::matmul#2)";
+    "write an op class (attention_forward), an op (aten::mm) or result, alone or after a scope "
+    "pattern (*.attention::matmul#2)";
+
+// What a scope hands on.
+constexpr std::string_view kResult = "result";
 
 // `aten::embedding` is an op although `embedding` is also a class; before any other word,
 // `embed::embedding`, the class is meant and the word is a scope.
@@ -54,8 +58,8 @@ Rejected reject(std::string_view text, const std::string& problem) {
   return Rejected{"selector " + in_quotes(text) + ": " + problem};
 }
 
-std::vector<std::string_view> class_names() {
-  std::vector<std::string_view> names;
+std::vector<std::string_view> known_words() {
+  std::vector<std::string_view> names = {kResult};
   for (int index = 0; index < kNumOpClasses; ++index) {
     names.push_back(to_string(static_cast<OpClass>(index)));
   }
@@ -90,7 +94,7 @@ std::string not_a_class(std::string_view word) {
   const std::string as_op = "aten::" + std::string(word);
   if (op_class_of(as_op) != OpClass::kOther)
     return problem + "; did you mean " + in_quotes(as_op) + "?";
-  return problem + did_you_mean(word, class_names()) + "; " + std::string(kForms);
+  return problem + did_you_mean(word, known_words()) + "; " + std::string(kForms);
 }
 
 // Splits at the last "::"; `before` is empty and `found` false where there is none.
@@ -175,17 +179,17 @@ std::variant<Selector, Rejected> parse_selector(std::string_view text) {
 
   const Split op = split_last(rest);
   const Split space = split_last(op.before);
-  const bool is_class = op_class_from_string(op.last).has_value();
+  const bool is_word = op.last == kResult || op_class_from_string(op.last).has_value();
   if (!consists_of(op.last, "."))
     return reject(text, "no op or op class in it; " + std::string(kForms));
   const std::string torch_spelling = from_torch_spelling(op.last);
-  if (!op.found && !is_class && torch_spelling.empty()) return reject(text, not_a_class(op.last));
+  if (!op.found && !is_word && torch_spelling.empty()) return reject(text, not_a_class(op.last));
   if (!torch_spelling.empty() && !is_known_namespace(space.last)) {
     selector.op = torch_spelling;
     selector.scope_pattern = op.before;
     if (op.found && op.before.empty())
       return reject(text, "an empty scope pattern; leave out the leading '::'");
-  } else if (is_class && !is_known_namespace(space.last)) {
+  } else if (is_word && !is_known_namespace(space.last)) {
     selector.op = op.last;
     selector.scope_pattern = op.before;
     if (op.found && op.before.empty())
@@ -234,19 +238,16 @@ bool matches_pattern(std::string_view pattern, std::string_view text) {
 std::vector<bool> matches(const Selector& selector, const Trace& trace) {
   const std::vector<ScopeId> instances = matching_instances(selector.scope_pattern, trace);
   const std::optional<OpClass> op_class = op_class_from_string(selector.op);
+  std::vector<bool> picked(trace.ops.size(), false);
+  if (selector.op == kResult) picked = scope_results(trace, instances);
   std::map<ScopeId, int> seen;  // ops of the kind so far, by instance
-  std::vector<bool> picked;
-  picked.reserve(trace.ops.size());
-  for (const TracedOp& op : trace.ops) {
+  for (std::size_t id = 0; id < trace.ops.size(); ++id) {
+    const TracedOp& op = trace.ops[id];
     const ScopeId instance =
         op.scope == kNone ? kNone : instances[static_cast<std::size_t>(op.scope)];
     const bool in_scope = selector.scope_pattern.empty() || instance != kNone;
-    if (!in_scope || !is_kind(selector, op_class, op)) {
-      picked.push_back(false);
-      continue;
-    }
-    const int count = ++seen[instance];
-    picked.push_back(!selector.nth || count == *selector.nth);
+    if (selector.op != kResult) picked[id] = in_scope && is_kind(selector, op_class, op);
+    if (picked[id] && selector.nth) picked[id] = ++seen[instance] == *selector.nth;
   }
   return picked;
 }

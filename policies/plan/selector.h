@@ -1,5 +1,5 @@
-// Selectors pick ops of a trace: a scope pattern, then an op name or class, optionally the n-th
-// of its kind in the scope.
+// Selectors pick ops of a trace: a scope pattern, then an op name, a class or the word `result`,
+// optionally the n-th of its kind in the scope.
 //
 //   attention_forward            every op of the class, anywhere
 //   aten::mm                     every op of that exact name (overload omitted: any overload)
@@ -7,6 +7,11 @@
 //   torch.ops.aten.max.default   the same as PyTorch writes it; `torch.` and `ops.` may be left out
 //   *.attention::matmul#2        the second matmul of each scope matching `*.attention`
 //   blocks.3.ffn::aten::addmm    in one scope only
+//   *.ffn::result                what each matching scope hands on, whatever op makes it
+//   *.attention.qkv::result#3    the third such op of each, in op order
+//
+// A result is an op that makes a new storage which some forward op outside that instance of the
+// scope reads, directly or through views; views and writes in place are none.
 //
 // In a pattern `*` matches any run of characters. A scope matches with everything below it, so a
 // scope inside a matching one is part of that instance. Without a pattern every top-level scope is
@@ -26,13 +31,13 @@ namespace rematch {
 
 struct Selector {
   std::string scope_pattern;  // empty: any scope
-  std::string op;             // op name ("aten::mm", "aten::add.Tensor") or op class ("matmul")
-  std::optional<int> nth;     // from 1, per matching scope instance
+  std::string op;          // op name ("aten::mm", "aten::add.Tensor"), class ("matmul"), "result"
+  std::optional<int> nth;  // from 1, per matching scope instance
 
   bool operator==(const Selector&) const = default;
 };
 
-// Any spelling above. Rejected: what none of them fits, with the nearest op or class.
+// Any spelling above. Rejected: what none of them fits, with the nearest word.
 std::variant<Selector, Rejected> parse_selector(std::string_view text);
 std::string to_string(const Selector& selector);
 

@@ -34,7 +34,7 @@ inline rc::Gen<Selector> arbitrary_selector() {
     selector.op = *rc::gen::element<std::string>(
         "matmul", "aten::mm", "aten::addmm", "attention_forward", "elementwise", "aten::mul.Tensor",
         "rematch::attention", "aten::_scaled_dot_product_flash_attention", "view", "reduction",
-        "collective", "mylib::fast_op");
+        "collective", "mylib::fast_op", "result");
     if (*rc::gen::arbitrary<bool>()) selector.nth = *rc::gen::inRange(1, 5);
     return selector;
   });

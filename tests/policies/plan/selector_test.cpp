@@ -98,6 +98,11 @@ TEST_CASE("every form of selector is understood and written back as it was") {
       {"mylib::fast_op", {"", "mylib::fast_op", {}}},
       {"*::matmul", {"*", "matmul", {}}},
       {"*.moe.router::matmul", {"*.moe.router", "matmul", {}}},
+      {"*.ffn::result", {"*.ffn", "result", {}}},
+      {"*.attention.qkv::result#3", {"*.attention.qkv", "result", 3}},
+      {"result", {"", "result", {}}},
+      {"ffn::result", {"ffn", "result", {}}},
+      {"aten::result", {"", "aten::result", {}}},  // an op by that name
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
@@ -114,6 +119,7 @@ TEST_CASE("what is no selector is rejected with what to write instead") {
   const Row rows[] = {
       {"mm", "'mm' is no op class; did you mean 'aten::mm'?"},
       {"atention_forward", "did you mean 'attention_forward'?"},
+      {"*.ffn::reslt", "did you mean 'result'?"},
       {"qwertyuiop", "write an op class (attention_forward), an op (aten::mm)"},
       {"blocks.3::mm", "'mm' is no op class; did you mean 'aten::mm'?"},
       {"", "no op or op class"},

@@ -1,0 +1,193 @@
+#include "policies/plan/scope_results.h"
+
+#include <catch2/catch.hpp>
+
+#include "policies/plan/selector.h"
+#include "tests/support/random_trace.h"
+#include "tests/support/seeds.h"
+#include "tests/support/toy_trace.h"
+#include "tests/support/trace_builder.h"
+
+namespace rematch::testing {
+namespace {
+
+using Ops = std::vector<OpId>;
+
+const Shape kShape = {2, 2};
+
+Ops picked(std::string_view text, const Trace& trace) {
+  const auto selector = parse_selector(text);
+  REQUIRE(std::holds_alternative<Selector>(selector));
+  const std::vector<bool> flags = matches(std::get<Selector>(selector), trace);
+  REQUIRE(flags.size() == trace.ops.size());
+  Ops ops;
+  for (std::size_t id = 0; id < flags.size(); ++id) {
+    if (flags[id]) ops.push_back(static_cast<OpId>(id));
+  }
+  return ops;
+}
+
+// A product read by the next op of its scope alone is none of its results.
+TEST_CASE("a result of a scope is what an op outside it reads, inside it too or not") {
+  TraceBuilder build("parts");
+  const ValueId x = build.outside(kShape);
+  ValueId inner = kNone, both = kNone, last = kNone;
+  {
+    const auto block = build.scope("blocks", 0);
+    {
+      const auto part = build.scope("part");
+      inner = build.call("aten::mm", {x, x}, kShape);       // 0
+      both = build.call("aten::silu", {inner}, kShape);     // 1
+      last = build.call("aten::mm", {both, both}, kShape);  // 2
+      build.call("aten::mm", {both, both}, kShape);         // 3: read by nobody
+    }
+    build.call("aten::add.Tensor", {last, both}, kShape);  // 4
+  }
+  const Trace trace = build.finish();
+  CHECK(picked("*.part::result", trace) == Ops{1, 2});
+  CHECK(picked("*.part::result#1", trace) == Ops{1});
+  CHECK(picked("*.part::result#2", trace) == Ops{2});
+  CHECK(picked("*.part::result#3", trace).empty());
+  CHECK(picked("blocks.0::result", trace).empty());
+  CHECK(picked("*.elsewhere::result", trace).empty());
+}
+
+TEST_CASE("through views the op that made the storage is the result, and no view is") {
+  TraceBuilder build("views");
+  const ValueId x = build.outside(kShape);
+  const ValueId early = build.call("aten::mm", {x, x}, kShape);  // 0, outside every scope
+  ValueId seen = kNone, unread = kNone, passed_on = kNone;
+  {
+    const auto part = build.scope("part");
+    const ValueId made = build.call("aten::mm", {x, x}, kShape);  // 1
+    seen = build.view("aten::t", made, kShape);                   // 2
+    unread = build.call("aten::mm", {x, x}, kShape);              // 3
+    passed_on = build.view("aten::t", early, kShape);             // 4: of another's storage
+  }
+  const ValueId twice = build.view("aten::t", seen, kShape);  // 5
+  build.view("aten::t", unread, kShape);                      // 6: a view that nobody reads
+  build.call("aten::mm", {twice, passed_on}, kShape);         // 7
+  CHECK(picked("part::result", build.finish()) == Ops{1});
+}
+
+TEST_CASE("a write in place is no result; what it wrote to is its maker's") {
+  TraceBuilder build("writes");
+  const ValueId x = build.outside(kShape);
+  const ValueId early = build.call("aten::mm", {x, x}, kShape);  // 0
+  ValueId written = kNone, to_write = kNone;
+  {
+    const auto part = build.scope("part");
+    build.in_place("aten::relu_", {early});                 // 1
+    written = build.call("aten::mm", {x, x}, kShape);       // 2
+    build.in_place("aten::relu_", {written});               // 3
+    to_write = build.call("aten::mm", {x, early}, kShape);  // 4
+  }
+  build.in_place("aten::relu_", {to_write});                 // 5: reads what it writes
+  build.call("aten::add.Tensor", {early, written}, kShape);  // 6
+  CHECK(picked("part::result", build.finish()) == Ops{2, 4});
+}
+
+// The outermost scope that matches is the instance, as for every selector.
+TEST_CASE("each scope of a nest has results of its own") {
+  TraceBuilder build("nest");
+  const ValueId x = build.outside(kShape);
+  ValueId outer_result = kNone;
+  {
+    const auto outer = build.scope("outer");
+    ValueId inner_result = kNone;
+    {
+      const auto inner = build.scope("inner");
+      inner_result = build.call("aten::mm", {x, x}, kShape);  // 0
+    }
+    outer_result = build.call("aten::silu", {inner_result}, kShape);  // 1
+  }
+  build.call("aten::mm", {outer_result, x}, kShape);  // 2: outside every scope, so nobody's result
+  build.call("aten::mm", {outer_result, x}, kShape);  // 3
+  const Trace trace = build.finish();
+  CHECK(picked("*inner::result", trace) == Ops{0});
+  CHECK(picked("outer::result", trace) == Ops{1});
+  CHECK(picked("outer*::result", trace) == Ops{1});
+  CHECK(picked("result", trace) == Ops{1});
+}
+
+// Two outputs are one op, and the n-th is counted anew in each instance.
+TEST_CASE("results are counted by op in each instance, one that reads another's included") {
+  TraceBuilder build("instances");
+  ValueId x = build.outside(kShape);
+  for (int layer = 0; layer < 2; ++layer) {
+    const auto block = build.scope("blocks", layer);
+    const std::vector<ValueId> pair = build.op("aten::topk", {x}, {kShape, kShape});  // 0, 2
+    x = build.call("aten::add.Tensor", {pair[0], pair[1]}, kShape);                   // 1, 3
+    if (layer == 1) build.call("aten::mm", {x, x}, kShape);                           // 4
+  }
+  {
+    const auto head = build.scope("head");
+    build.call("aten::mm", {x, x}, kShape);  // 5
+  }
+  const Trace trace = build.finish();
+  CHECK(picked("blocks.*::result", trace) == Ops{1, 3});
+  CHECK(picked("result", trace) == Ops{1, 3});
+  CHECK(picked("blocks.*::result#2", trace).empty());
+}
+
+TEST_CASE("both of an op's outputs are one result") {
+  TraceBuilder build("outputs");
+  const ValueId x = build.outside(kShape);
+  std::vector<ValueId> pair;
+  ValueId last = kNone;
+  {
+    const auto part = build.scope("part");
+    pair = build.op("aten::topk", {x}, {kShape, kShape});  // 0
+    last = build.call("aten::mm", {x, x}, kShape);         // 1
+  }
+  const ValueId sum = build.call("aten::add.Tensor", {pair[0], pair[1]}, kShape);  // 2
+  build.call("aten::add.Tensor", {sum, last}, kShape);                             // 3
+  CHECK(picked("part::result#2", build.finish()) == Ops{1});
+}
+
+TEST_CASE("the parts of a Llama hand on the last product of each") {
+  const Trace trace = toy_llama({.layers = 2});
+  CHECK(picked("*.ffn::result", trace) == picked("*.ffn::matmul#3", trace));
+  CHECK(picked("*.attention::result", trace) == picked("*.attention::matmul#4", trace));
+}
+
+// The oracle asks of each op and each op after it.
+TEST_CASE("results agree with looking at every pair of ops", "[property]") {
+  for (std::uint32_t seed = 0; seed < num_seeds(40); ++seed) {
+    const Trace trace = random_trace(seed);
+    for (const std::string pattern : {"*.attention", "*.ffn", "blocks.*", "*core"}) {
+      CAPTURE(seed, pattern);
+      const auto instance = [&](const TracedOp& op) {
+        ScopeId found = kNone;
+        for (ScopeId id = op.scope; id != kNone; id = trace.scopes.at(id).parent) {
+          if (matches_pattern(pattern, trace.scopes.at(id).path)) found = id;
+        }
+        return found;
+      };
+      const auto reads = [&](const TracedOp& op, StorageId storage) {
+        for (const TracedUse& input : op.inputs) {
+          if (trace.values.at(input.value).storage == storage) return true;
+        }
+        return false;
+      };
+      Ops expected;
+      for (std::size_t id = 0; id < trace.ops.size(); ++id) {
+        const TracedOp& op = trace.ops[id];
+        bool is_result = false;
+        for (const ValueId output : op.outputs) {
+          const StorageId storage = trace.values.at(output).storage;
+          for (std::size_t after = id + 1; after < trace.ops.size(); ++after) {
+            const TracedOp& reader = trace.ops[after];
+            is_result = is_result || (!op.is_view && !reader.is_view && !reads(op, storage) &&
+                                      reads(reader, storage) && instance(reader) != instance(op));
+          }
+        }
+        if (is_result && instance(op) != kNone) expected.push_back(static_cast<OpId>(id));
+      }
+      REQUIRE(picked(pattern + "::result", trace) == expected);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rematch::testing
