@@ -4,6 +4,8 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mul.h>
 
+#include "models/scope/scope.h"
+
 namespace rematch {
 namespace {
 
@@ -24,8 +26,9 @@ AdaptedLinear make_adapted_linear(Parameters& parameters, const std::string& nam
 }
 
 at::Tensor apply_linear(const AdaptedLinear& linear, const at::Tensor& x) {
+  if (!linear.down.defined()) return apply_linear(linear.base, x);
+  const Scope scope("adapted");
   at::Tensor result = apply_linear(linear.base, x);
-  if (!linear.down.defined()) return result;
   at::Tensor correction = at::linear(x, linear.down);
   correction = at::linear(correction, linear.up);
   correction = at::mul(correction, kScale);

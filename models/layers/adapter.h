@@ -19,7 +19,7 @@ AdaptedLinear make_adapted_linear(Parameters& parameters, const std::string& nam
                                   std::int64_t inputs, std::int64_t outputs, std::int64_t rank);
 
 // x weight^T + 2 (x down^T) up^T for a matrix x: `t mm`, and with an adapter `t mm t mm mul add`
-// behind it. The factor is the paper's alpha / rank with alpha = 2 rank.
+// behind it, all in a scope `adapted`. The factor is the paper's alpha / rank with alpha = 2 rank.
 at::Tensor apply_linear(const AdaptedLinear& linear, const at::Tensor& x);
 
 }  // namespace rematch

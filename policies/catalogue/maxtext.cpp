@@ -2,10 +2,16 @@
 // selectors (maxtext/*.json), which are also examples of how to write one's own.
 //
 // Note [MaxText's names]
-// query_proj and key_proj are named behind qk-norm and rotary embedding, so keeping them spares
-// those too; context is the attention's output with its statistics; mlpwi_0, mlpwi_1 and mlpwo are
-// the matmuls of a gated feed-forward, in this order. Source: MaxText's layers/decoders.py and
-// configs/base.yml. Where a model has fused ops, the op that makes the same tensor is meant too.
+// A name is on a tensor that a part of the model hands on, so where a part has a scope its name is
+// the scope's result: the same tensor with eager and with fused ops, in the dtype in which it is
+// read, with biases or adapters. query_proj and key_proj are named behind qk-norm and rotary
+// embedding, so keeping them spares those too; value_proj is the third that qkv hands on; latent
+// attention hands on its query in one scope, key and value in another. context is the attention's
+// output with its statistics. mlpwi_0, mlpwi_1 and mlpwo are the matmuls of a gated feed-forward,
+// in this order; one without a gate has two. mlpwi stay inside the scope, so they are its matmuls,
+// and where those have adapters the sums. A branch's dropout is in its part's scope here, so with
+// dropout the part hands on what that made, its mask too. Source: MaxText's layers/decoders.py,
+// layers/attentions.py and configs/base.yml.
 #include "policies/catalogue/families.h"
 #include "policies/catalogue/remat_files.h"
 #include "policies/plan/policy_json.h"

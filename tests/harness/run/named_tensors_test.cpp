@@ -1,0 +1,56 @@
+// MaxText's policies keep tensors by name: the same ones whatever ops make them. See Note
+// [MaxText's names] in policies/catalogue/maxtext.cpp.
+#include "tests/support/catch.h"
+#include "tests/support/policy_matrix.h"
+
+namespace rematch::testing {
+namespace {
+
+std::vector<std::string> named_tensor_policies() {
+  std::vector<std::string> policies = matrix_policies();
+  std::erase_if(policies, [](const std::string& policy) { return !policy.starts_with("remat_"); });
+  return policies;
+}
+
+std::int64_t kept_bytes(const std::string& policy, const PolicyMatrix& model) {
+  REQUIRE(model.plan_of(policy) != nullptr);
+  return model.facts(policy).held.kept.count;
+}
+
+// A tensor that a system keeps by its name has another op behind it where ops are fused, and one
+// more where a part computes in float32.
+TEST_CASE("named tensors are the same with fused ops, and half as wide in bfloat16") {
+  const std::vector<MatrixModel> models = matrix_models();
+  const std::size_t num_presets = models.size() / 2;
+  for (std::size_t i = 0; i < num_presets; ++i) {
+    MatrixModel narrow = models[i], narrow_fused = models[i + num_presets];
+    narrow.dtype = narrow_fused.dtype = "bfloat16";
+    const PolicyMatrix eager(models[i]), fused(models[i + num_presets]);
+    const PolicyMatrix eager_narrow(narrow), fused_narrow(narrow_fused);
+    for (const std::string& policy : named_tensor_policies()) {
+      CAPTURE(models[i].preset, policy);
+      CHECK(kept_bytes(policy, fused) == kept_bytes(policy, eager));
+      CHECK(kept_bytes(policy, fused_narrow) == kept_bytes(policy, eager_narrow));
+      // Attention's statistics are float32 in any dtype.
+      if (policy.find("context") != std::string::npos) continue;
+      CHECK(2 * kept_bytes(policy, eager_narrow) == kept_bytes(policy, eager));
+    }
+  }
+}
+
+// The sum of a product and its adapter's is what a part hands on, and neither product is kept.
+TEST_CASE("named tensors are the same with adapters") {
+  for (MatrixModel model : matrix_models()) {
+    if (model.preset != "llama_small") continue;
+    const PolicyMatrix plain(model);
+    model.dimensions["adapter_rank"] = 4;
+    const PolicyMatrix adapted(model);
+    for (const std::string& policy : named_tensor_policies()) {
+      CAPTURE(policy);
+      CHECK(kept_bytes(policy, adapted) == kept_bytes(policy, plain));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rematch::testing
