@@ -20,7 +20,7 @@ constexpr std::string_view kForms =
 constexpr std::string_view kResult = "result";
 
 // `aten::embedding` is an op although `embedding` is also a class; before any other word,
-// `embed::embedding`, the class is meant and the word is a scope.
+// `embed::embedding` or `embed::mm`, the class or ATen's op is meant and the word is a scope.
 constexpr std::array<std::string_view, 20> kNamespaces = {"aten",
                                                           "rematch",
                                                           "prim",
@@ -84,17 +84,14 @@ bool is_packet(std::string_view word) {
          word.find('.', dot + 1) == std::string_view::npos;
 }
 
-// A last word that is no class and has no namespace before it.
+// A last word that means nothing and has no namespace before it.
 std::string not_a_class(std::string_view word) {
   if (is_packet(word)) {
     return in_quotes(word) + " names no overload; write " +
            in_quotes(std::string(word) + ".default");
   }
-  std::string problem = in_quotes(word) + " is no op class";
-  const std::string as_op = "aten::" + std::string(word);
-  if (op_class_of(as_op) != OpClass::kOther)
-    return problem + "; did you mean " + in_quotes(as_op) + "?";
-  return problem + did_you_mean(word, known_words()) + "; " + std::string(kForms);
+  return in_quotes(word) + " is no op class" + did_you_mean(word, known_words()) + "; " +
+         std::string(kForms);
 }
 
 // Splits at the last "::"; `before` is empty and `found` false where there is none.
@@ -139,6 +136,17 @@ std::string from_torch_spelling(std::string_view word) {
   return std::string(word.substr(0, dot)) + "::" + std::string(word.substr(dot + 1));
 }
 
+// What a last word means without a namespace before it; "": nothing. A class before an op by the
+// same name, which is `aten::embedding`.
+std::string op_of_word(std::string_view word) {
+  if (word == kResult || op_class_from_string(word)) return std::string(word);
+  std::string op = from_torch_spelling(word);
+  if (!op.empty()) return op;
+  op = "aten::" + std::string(word);
+  const bool is_known = op_class_of(op.substr(0, op.find('.'))) != OpClass::kOther;
+  return is_known && !word.ends_with('.') ? op : "";
+}
+
 bool is_kind(const Selector& selector, std::optional<OpClass> op_class, const TracedOp& op) {
   if (op_class) return op.op_class == *op_class;
   if (op.name == selector.op) return true;
@@ -179,21 +187,15 @@ std::variant<Selector, Rejected> parse_selector(std::string_view text) {
 
   const Split op = split_last(rest);
   const Split space = split_last(op.before);
-  const bool is_word = op.last == kResult || op_class_from_string(op.last).has_value();
   if (!consists_of(op.last, "."))
     return reject(text, "no op or op class in it; " + std::string(kForms));
-  const std::string torch_spelling = from_torch_spelling(op.last);
-  if (!op.found && !is_word && torch_spelling.empty()) return reject(text, not_a_class(op.last));
-  if (!torch_spelling.empty() && !is_known_namespace(space.last)) {
-    selector.op = torch_spelling;
-    selector.scope_pattern = op.before;
+  const std::string meant = op_of_word(op.last);
+  if (!op.found && meant.empty()) return reject(text, not_a_class(op.last));
+  if (!meant.empty() && !is_known_namespace(space.last)) {
     if (op.found && op.before.empty())
       return reject(text, "an empty scope pattern; leave out the leading '::'");
-  } else if (is_word && !is_known_namespace(space.last)) {
-    selector.op = op.last;
+    selector.op = meant;
     selector.scope_pattern = op.before;
-    if (op.found && op.before.empty())
-      return reject(text, "an empty scope pattern; leave out the leading '::'");
   } else {
     if (!consists_of(space.last, "")) return reject(text, not_a_class(op.last));
     selector.op = std::string(space.last) + "::" + std::string(op.last);

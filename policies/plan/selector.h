@@ -5,6 +5,7 @@
 //   aten::mm                     every op of that exact name (overload omitted: any overload)
 //   aten::max.default            that overload alone; `default` is the one that has no name
 //   torch.ops.aten.max.default   the same as PyTorch writes it; `torch.` and `ops.` may be left out
+//   mm, *.attention::mm#2        an ATen op without `aten::`, where no class has that name
 //   *.attention::matmul#2        the second matmul of each scope matching `*.attention`
 //   blocks.3.ffn::aten::addmm    in one scope only
 //   *.ffn::result                what each matching scope hands on, whatever op makes it

@@ -47,8 +47,8 @@ TEST_CASE("a mistake in a policy file is refused with its place and what to writ
   const Row rows[] = {
       {R"(, "safe": [])", "unknown key \"safe\"; did you mean 'save'?"},
       {R"(, "early_stpo": true)", "did you mean 'early_stop'?"},
-      {R"(, "save": ["mm"])",
-       "save[0]: selector 'mm': 'mm' is no op class; did you mean 'aten::mm'?"},
+      {R"(, "save": ["matmal"])",
+       "save[0]: selector 'matmal': 'matmal' is no op class; did you mean 'matmul'?"},
       {R"(, "save": "aten::mm")", "save: found \"aten::mm\"; expected a list"},
       {R"(, "save": [1])", "save[0]: found 1; expected a string"},
       {R"(, "blocks": "every")", "blocks: unknown choice \"every\"; known: none, all"},

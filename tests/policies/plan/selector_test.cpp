@@ -78,6 +78,32 @@ TEST_CASE("an op as PyTorch writes it is understood, its default overload exactl
   CHECK(num_picked("aten::mul.default", toy) == 0);
 }
 
+TEST_CASE("an ATen op is understood without its namespace") {
+  struct Row {
+    const char* text;
+    Selector selector;
+  };
+  const Row rows[] = {
+      {"mm", {"", "aten::mm", {}}},
+      {"addmm#2", {"", "aten::addmm", 2}},
+      {"_to_copy", {"", "aten::_to_copy", {}}},
+      {"add.Tensor", {"", "aten::add.Tensor", {}}},
+      {"*.attention::mm#2", {"*.attention", "aten::mm", 2}},
+      {"blocks.3::mm", {"blocks.3", "aten::mm", {}}},
+      {"embed::mm", {"embed", "aten::mm", {}}},
+      {"embedding", {"", "embedding", {}}},        // the class
+      {"xformers::mm", {"", "xformers::mm", {}}},  // another library's op
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    CHECK(parsed(row.text) == row.selector);
+    CHECK(parsed(to_string(row.selector)) == row.selector);
+  }
+  const Trace trace = toy_llama();
+  CHECK(num_picked("*.attention::mm#2", trace) == 4);
+  CHECK(picked("*.attention::mm#2", trace) == picked("*.attention::aten::mm#2", trace));
+}
+
 TEST_CASE("every form of selector is understood and written back as it was") {
   struct Row {
     std::string text;
@@ -117,11 +143,12 @@ TEST_CASE("what is no selector is rejected with what to write instead") {
     std::string message;
   };
   const Row rows[] = {
-      {"mm", "'mm' is no op class; did you mean 'aten::mm'?"},
+      {"mn", "'mn' is no op class"},
+      {"mm.", "'mm.' is no op class"},
       {"atention_forward", "did you mean 'attention_forward'?"},
       {"*.ffn::reslt", "did you mean 'result'?"},
       {"qwertyuiop", "write an op class (attention_forward), an op (aten::mm)"},
-      {"blocks.3::mm", "'mm' is no op class; did you mean 'aten::mm'?"},
+      {"blocks.3::mn", "'mn' is no op class"},
       {"", "no op or op class"},
       {"blocks.3::", "no op or op class"},
       {"::matmul", "empty scope pattern"},
