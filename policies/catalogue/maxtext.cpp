@@ -40,10 +40,11 @@ constexpr Row kRows[] = {
     {"remat_save_out_proj", "keep the attention's output projection"},
     {"remat_save_qkv_proj", "keep query and key behind rotary embedding, and value"},
     {"remat_save_dot_except_mlp", "keep query, key, value and the output projection"},
-    {"remat_save_dot_except_mlpwi", "the same, and the feed-forward's last matmul"},
+    {"remat_save_dot_except_mlpwi", "the same, and the output of dense feed-forwards"},
     {"remat_save_dot_with_context_except_mlp",
      "keep all of attention, nothing of the feed-forward"},
-    {"remat_minimal", "keep all matmuls, query and key behind rotary embedding"},
+    {"remat_minimal",
+     "keep query, key, value, the output projection and the matmuls of dense feed-forwards"},
     {"remat_minimal_with_context", "the same, and attention's output"},
 };
 constexpr int kNumRows = static_cast<int>(std::size(kRows));
