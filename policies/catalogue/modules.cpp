@@ -42,7 +42,13 @@ const std::vector<Module>& modules() {
        {{"*.moe.experts", "aten::silu", std::nullopt},
         {"*.moe.experts", "aten::mul", std::nullopt},
         {"*.moe.experts", "rematch::silu_mul", std::nullopt}}},
-      {"mla_up_proj", false, {"attention.kv_up"}, {}},
+      // The query's projection too, and both rotary embeddings; the key's sits in kv_down, whose
+      // projection stays.
+      {"mla_up_proj",
+       false,
+       {"attention.query", "attention.kv_up"},
+       {{"*.attention.kv_down", "elementwise", std::nullopt},
+        {"*.attention.kv_down", "copy", std::nullopt}}},
   };
   return all;
 }

@@ -183,6 +183,9 @@ constexpr Row kRows[] = {
      kLlama, kCore},
     {"megatron(recompute_modules=M)", "megatron(recompute_modules=[moe])", kMoe,
      "1.moe 3.moe: rrrrrrr -; to the end"},
+    // wq and wkv_b, not wkv_a. What backward does not read, as wo's product, is not kept either.
+    {"megatron(recompute_modules=M)", "megatron(recompute_modules=[mla_up_proj])", kDeepseek,
+     "0: rSrrSSr S; to the end | 1 2 3: rSrrrSSSSSr S; to the end"},
     {"megatron:recompute_activations", "megatron:recompute_activations", kLlama, kCore},
     {"megatron:distribute_saved_activations", "megatron:distribute_saved_activations", kLlama, ""},
     {"megatron(offload_modules=M)", "megatron(offload_modules=[core_attn])", kLlama, ""},
@@ -258,6 +261,41 @@ TEST_CASE("every row of the systems' table decides on a model as the system does
   for (const SystemEntry& entry : system_entries()) {
     CAPTURE(entry.spelling);
     CHECK(tested.contains(entry.spelling));
+  }
+}
+
+// What is executed again because a list says so, as "scope op".
+std::set<std::string> listed(const Plan& plan) {
+  std::set<std::string> names;
+  for (const RegionType& type : plan.types) {
+    for (const PlannedOp& op : type.ops) {
+      if (op.treatment == Treatment::kRecompute && op.reason.starts_with("matches ")) {
+        names.insert(op.scope + " " + op.name);
+      }
+    }
+  }
+  return names;
+}
+
+// qkv_up_proj_and_rope_apply is one function there: both projections up, both rotary embeddings,
+// query and key put together.
+TEST_CASE("Megatron's up projection of latent attention turns query and key again") {
+  const std::set<std::string> always = {"attention.query aten::mm", "attention.query aten::cat",
+                                        "attention.kv_up aten::mm", "attention.kv_up aten::cat",
+                                        "attention.kv_up aten::constant_pad_nd"};
+  for (const MatrixModel& model : matrix_models()) {
+    if (model.preset != kDeepseek) continue;
+    std::set<std::string> expected = always;
+    for (const char* scope : {"attention.query", "attention.kv_down"}) {
+      const bool is_fused = model.dimensions.contains("fused_ops");
+      for (const char* op : {"aten::mul.Tensor", "aten::sub.Tensor", "aten::add.Tensor",
+                             "aten::stack", "rematch::rope"}) {
+        if (std::string_view(op).starts_with("rematch") != is_fused) continue;
+        expected.insert(std::string(scope) + " " + op);
+      }
+    }
+    const PolicyMatrix matrix(model);
+    CHECK(listed(*matrix.plan_of("megatron(recompute_modules=[mla_up_proj])")) == expected);
   }
 }
 
