@@ -22,25 +22,28 @@ def files_of(package):
             if name.startswith("/usr/") and not name.startswith(LEFT_OUT) and not Path(name).is_dir()]
 
 
-def pack(folder, root):
-    """Exit code: 0 packed, 2 a package is missing."""
-    total = 0
-    for package in PACKAGES:
-        names = files_of(package)
+def missing(packed, valijson):
+    """What is not here, in words; "" if nothing."""
+    for package, names in packed.items():
         if names is None:
-            print(f"verify_gpu: package {package} is not installed; run scripts/setup first",
-                  file=sys.stderr)
-            return 2
-        for name in names:
-            target = folder / name[1:]
-            target.parent.mkdir(parents=True, exist_ok=True)
-            # A link among the packages' own files becomes the file: some ways of copying drop links.
-            shutil.copyfile(name, target)
-            total += target.stat().st_size
+            return f"package {package} is not installed"
+    return "" if valijson else "valijson's headers are missing"
+
+
+def pack(folder, root):
+    """Exit code: 0 packed, 2 something is missing, and nothing is written."""
+    packed = {package: files_of(package) for package in PACKAGES}
     valijson = [place for place in (root / ".valijson", Path("/usr")) if (place / "include/valijson").exists()]
-    if not valijson:
-        print("verify_gpu: valijson's headers are missing; run scripts/setup first", file=sys.stderr)
+    if lacks := missing(packed, valijson):
+        print(f"verify_gpu: {lacks}; run scripts/setup first", file=sys.stderr)
         return 2
+    total = 0
+    for name in (name for names in packed.values() for name in names):
+        target = folder / name[1:]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # A link among the packages' own files becomes the file: some ways of copying drop links.
+        shutil.copyfile(name, target)
+        total += target.stat().st_size
     shutil.copytree(valijson[0] / "include/valijson", folder / "valijson/include/valijson",
                     dirs_exist_ok=True)
     total += sum(path.stat().st_size for path in (folder / "valijson").rglob("*") if path.is_file())

@@ -2,8 +2,10 @@
 """scripts/verify_gpu without a GPU: its stages as data, its verdicts on made-up reports, and how it
 goes on after a stage that was stopped."""
 
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import json
 import pathlib
 import subprocess
@@ -12,10 +14,11 @@ import tempfile
 import time
 import types
 import unittest
+import unittest.mock
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
-from gpu import stages  # noqa: E402
+from gpu import carried, stages  # noqa: E402
 
 
 def load():
@@ -65,6 +68,14 @@ class TypedTest(unittest.TestCase):
         self.assertIn("--tokens 31200", dry.stdout)
         self.assertIn("--shard 1/4", dry.stdout)
         self.assertIn("--timeout 120s", dry.stdout)
+
+    def test_what_cannot_be_packed_whole_is_not_begun(self):
+        with tempfile.TemporaryDirectory() as folder, \
+                unittest.mock.patch.object(carried, "PACKAGES", ["bash", "no-such-package"]), \
+                contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(carried.pack(pathlib.Path(folder) / "pack", SCRIPTS.parent), 2)
+            self.assertIn("no-such-package is not installed", said.getvalue())
+            self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
 
     def test_an_unknown_stage_is_named_with_the_known_ones(self):
         done = typed("bulid")
