@@ -1,8 +1,10 @@
 #include "harness/cli/search_measure.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -141,6 +143,14 @@ void add_figures(const Report& report, const std::vector<std::size_t>& chosen, F
   for (Baseline& baseline : front.baselines) add(baseline.point);
 }
 
+// Of whichever point was the reference.
+std::optional<std::array<double, 2>> control_interval(const Report& report) {
+  for (const PointRecord& point : report.points) {
+    if (point.time && point.time->control) return point.time->control->interval;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 ExitCode measure_front(const SearchFlags& flags, const std::vector<std::string>& command,
@@ -157,14 +167,9 @@ ExitCode measure_front(const SearchFlags& flags, const std::vector<std::string>&
       command, settings.variants.device, settings.variants.allocator, settings.variants.seed);
   record.device_memory =
       on_cuda ? provenance.environment.device_memory : provenance.environment.host_memory;
-  std::optional<Estimate> control;
-  const Report report = run_comparison(settings, variants, provenance, &control);
+  const Report report = run_comparison(settings, variants, provenance);
   add_figures(report, chosen, record.front);
-  std::optional<std::array<double, 2>> control_interval;
-  if (control && control->interval) {
-    control_interval = {control->interval->low, control->interval->high};
-  }
-  weigh_measurement(record.front, choose_anchors(plane), control_interval);
+  weigh_measurement(record.front, choose_anchors(plane), control_interval(report));
   return exit_code_of(report);
 }
 

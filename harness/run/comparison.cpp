@@ -36,8 +36,6 @@ class Comparison {
     return make_report();
   }
 
-  std::optional<Estimate> control() const { return arms_.control(); }
-
  private:
   int num_parts() const {
     const int num_points = static_cast<int>(variants_.size());
@@ -171,12 +169,9 @@ PointRecord Comparison::measure(const Variant& variant, Pass pass) const {
 }  // namespace
 
 Report run_comparison(const ComparisonSettings& settings, const std::vector<Variant>& variants,
-                      const Provenance& provenance, std::optional<Estimate>* control) {
+                      const Provenance& provenance) {
   const InterruptGuard interrupts;
-  Comparison comparison(settings, variants, provenance);
-  Report report = comparison.run();
-  if (control != nullptr) *control = comparison.control();
-  return report;
+  return Comparison(settings, variants, provenance).run();
 }
 
 }  // namespace rematch

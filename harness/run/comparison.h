@@ -3,14 +3,12 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/run/turns.h"
 #include "harness/run/variants.h"
 #include "reports/record/report.h"
-#include "reports/statistics/statistics.h"
 
 namespace rematch {
 
@@ -26,9 +24,8 @@ struct ComparisonSettings {
 };
 
 // Points in the order of the variants. Throws Interrupted after a signal, with its children gone
-// and finished points on disk; never for what happens to a point. `control`, if asked for: the A/A
-// ratio, of the reference to itself by turns; left alone where there is none.
+// and finished points on disk; never for what happens to a point.
 Report run_comparison(const ComparisonSettings& settings, const std::vector<Variant>& variants,
-                      const Provenance& provenance, std::optional<Estimate>* control = nullptr);
+                      const Provenance& provenance);
 
 }  // namespace rematch

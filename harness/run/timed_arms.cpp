@@ -13,6 +13,13 @@ int repeats_of(const TimeRecord& time) {
   return time.device_state ? time.device_state->block_repeats.value_or(0) : 0;
 }
 
+std::optional<ControlRecord> control_record(const std::optional<Estimate>& ratio) {
+  if (!ratio) return std::nullopt;
+  ControlRecord control{ratio->value, std::nullopt};
+  if (ratio->interval) control.interval = {{ratio->interval->low, ratio->interval->high}};
+  return control;
+}
+
 }  // namespace
 
 void TimedArms::measure(std::vector<PointRecord>& points, std::optional<std::size_t> reference) {
@@ -94,8 +101,10 @@ void TimedArms::add_time(std::size_t index, PointRecord& point) const {
   const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
   if (reference == nullptr || reference->blocks.size() != own->blocks.size()) return;
   add_ratio(point, *own, *reference);
+  if (own == reference) point.time->control = control_record(control());
 }
 
+// Of the reference to itself; absent where a block of either failed.
 std::optional<Estimate> TimedArms::control() const {
   const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
   const Arm* again = reference_ ? arm_of(*reference_, true) : nullptr;

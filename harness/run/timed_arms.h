@@ -29,16 +29,14 @@ class TimedArms {
   // status. Throws Interrupted after a signal.
   void measure(std::vector<PointRecord>& points, std::optional<std::size_t> reference);
 
-  // Of variant `index`: its time, where its blocks ended ok, and the ratio to the reference's. Of
-  // what an earlier pass said of its time the op classes stay.
+  // Of variant `index`: its time, where its blocks ended ok, and the ratio to the reference's; of
+  // the reference the control. Of what an earlier pass said of its time the op classes stay.
   void add_time(std::size_t index, PointRecord& point) const;
-
-  // Of the reference to itself; absent without times, or where a block of either failed.
-  std::optional<Estimate> control() const;
 
  private:
   std::optional<int> attempt_on_disk(int block) const;
   PointRecord measure_arm(const Arm& arm, const Turn& turn, std::vector<PointRecord>& points);
+  std::optional<Estimate> control() const;
   void add_ratio(PointRecord& point, const Arm& own, const Arm& reference) const;
   const Arm* arm_of(std::size_t point, bool control) const;
   std::string block_name(const Arm& arm, int block) const;

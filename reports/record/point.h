@@ -98,6 +98,14 @@ struct StepRatioRecord {
   bool operator==(const StepRatioRecord&) const = default;
 };
 
+// The A/A control: the reference was timed once more by turns, and this is the one time over the
+// other. How far it strays from 1 is what no ratio to the reference can be told from.
+struct ControlRecord {
+  double ratio = 1;
+  std::optional<std::array<double, 2>> interval;  // 95 %; absent with one block
+  bool operator==(const ControlRecord&) const = default;
+};
+
 // How far the samples can be trusted: verdict is good, few_blocks, noisy, drifting; or what was
 // wrong with the device: throttled, shared_device, thrashing.
 struct TimeQuality {
@@ -133,6 +141,7 @@ struct TimeRecord {
   std::map<std::string, Nanoseconds> phases;                // median a step: "forward", "backward"
   std::array<std::map<OpClass, Nanoseconds>, kNumPhases> classes;  // a step, by its own pass
   std::optional<StepRatioRecord> ratio;
+  std::optional<ControlRecord> control;  // of the reference alone
   std::optional<TimeQuality> quality;
   std::optional<DeviceStateRecord> device_state;  // absent: no GPU, or its driver says nothing
   bool operator==(const TimeRecord&) const = default;

@@ -22,6 +22,17 @@ StepRatioRecord ratio_from_json(const JsonField& field) {
   return ratio;
 }
 
+Json control_to_json(const ControlRecord& control) {
+  return {{"ratio", to_value(control.ratio)}, {"interval", to_value(control.interval)}};
+}
+
+ControlRecord control_from_json(const JsonField& field) {
+  ControlRecord control;
+  read_member(field, "ratio", control.ratio);
+  read_member(field, "interval", control.interval);
+  return control;
+}
+
 Json quality_to_json(const TimeQuality& quality) {
   return {{"verdict", quality.verdict},
           {"noise_ratio", to_value(quality.noise_ratio)},
@@ -77,6 +88,7 @@ Json time_to_json(const TimeRecord& time) {
           {"phases_ns", to_value(time.phases)},
           {"classes_ns", phases_to_json(time.classes)},
           {"step_ratio", time.ratio ? ratio_to_json(*time.ratio) : Json(nullptr)},
+          {"control", time.control ? control_to_json(*time.control) : Json(nullptr)},
           {"quality", time.quality ? quality_to_json(*time.quality) : Json(nullptr)},
           {"device_state",
            time.device_state ? device_state_to_json(*time.device_state) : Json(nullptr)}};
@@ -94,6 +106,8 @@ TimeRecord time_from_json(const JsonField& field) {
   if (const auto quality = non_null_member(field, "quality")) {
     time.quality = quality_from_json(*quality);
   }
+  const auto control = field.find("control");
+  if (control && !control->is_null()) time.control = control_from_json(*control);
   const auto state = field.find("device_state");
   if (state && !state->is_null()) time.device_state = device_state_from_json(*state);
   return time;

@@ -81,6 +81,13 @@ std::string parity_cell(const PointRecord& point) {
   return kNotMeasured;
 }
 
+std::string control_words(const ControlRecord& control) {
+  const std::string words = "Timed again, it differs from itself (A/A) by ";
+  if (!control.interval) return words + format_change(control.ratio - 1) + ", in one block";
+  return words + format_change((*control.interval)[0] - 1) + " to " +
+         format_change((*control.interval)[1] - 1);
+}
+
 }  // namespace
 
 const std::vector<Column>& columns() {
@@ -112,6 +119,9 @@ Row make_row(const ComparedPoint& compared) {
   if (point.parity && !point.parity->reference_reason.empty()) {
     row.detail.append(". Compared with ").append(point.parity->reference);
     row.detail.append(": ").append(point.parity->reference_reason);
+  }
+  if (point.time && point.time->control) {
+    row.detail.append(". ").append(control_words(*point.time->control));
   }
   if (point.time && point.time->quality && point.time->quality->num_outliers.value_or(0) > 0) {
     row.detail.append(". ").append(std::to_string(*point.time->quality->num_outliers));

@@ -39,7 +39,7 @@ TEST_CASE("run counts, compares bits and writes a valid report") {
   const std::string file = scratch.file("report.json");
   const Outcome outcome = rematch("run " + kTinyDit +
                                   "--policy none,full,attn_only --schedule whole_region --steps 3 "
-                                  "--blocks 1 -o " +
+                                  "--blocks 2 -o " +
                                   file);
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
@@ -63,8 +63,13 @@ TEST_CASE("run counts, compares bits and writes a valid report") {
     CHECK(record["parity"]["gradient_bits_equal"] == true);
     CHECK(record["memory"]["peak_allocated_bytes"] ==
           record["memory"]["predicted_peak_allocated_bytes"]);
-    CHECK(record["time"]["samples_ns"].size() == 1);
+    CHECK(record["time"]["samples_ns"].size() == 2);
+    CHECK(record["time"]["control"].is_object() == (point == 0));
   }
+  const Json& control = report["points"][0]["time"]["control"];
+  REQUIRE(control["interval"].size() == 2);
+  CHECK(control["interval"][0] <= control["ratio"]);
+  CHECK(control["ratio"] <= control["interval"][1]);
 }
 
 TEST_CASE("a run with fused ops says so, counts them and holds what was predicted") {

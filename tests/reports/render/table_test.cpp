@@ -101,6 +101,18 @@ TEST_CASE("every point has a row and failures are summed up") {
   CHECK_THAT(text, Catch::Contains("1 of 7 points did not finish: save_compute on_demand (oom)."));
 }
 
+TEST_CASE("whichever point was the reference says how far it strays from itself") {
+  Report report = comparison_report();
+  const auto text = [&report] { return render_table(report, TableFormat::kText, 1000); };
+  CHECK_THAT(text(), Catch::Contains("differs from itself (A/A) by -1.2 % to +2.1 %"));
+  report.points[0].time->control->interval.reset();
+  CHECK_THAT(text(), Catch::Contains("differs from itself (A/A) by +0.3 %, in one block"));
+  report.points[0].time->control.reset();
+  CHECK(text().find("(A/A)") == std::string::npos);
+  report.points[1].time->control = ControlRecord{1, {{0.9, 1.1}}};
+  CHECK_THAT(text(), Catch::Contains("differs from itself (A/A) by -10 % to +10 %"));
+}
+
 TEST_CASE("points of different models are compared apart") {
   Report report = comparison_report();
   PointRecord other = sample_recomputing("full", 8, Bytes{30 * kMiB.count}, 1.3);
