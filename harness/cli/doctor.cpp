@@ -43,14 +43,27 @@ std::string number(const std::optional<int>& value, const std::string& unit = ""
   return value ? std::to_string(*value) + unit : "unknown";
 }
 
+std::string watts(const std::optional<int>& milliwatts) {
+  return milliwatts ? std::to_string(*milliwatts / 1000) + " W" : "unknown";
+}
+
+std::string on_or_off(const std::optional<bool>& value) {
+  return !value ? "unknown" : *value ? "on" : "off";
+}
+
 std::string gpu_lines(const Environment& environment) {
   return line("GPU", environment.device.value_or("unknown") + ", " +
                          format_bytes(environment.device_memory.value_or(Bytes{}))) +
          line("SM clock", number(environment.sm_clock_mhz, " of ") +
                               number(environment.sm_clock_most_mhz, " MHz")) +
-         line("PCIe", "generation " + number(environment.pcie_generation) + ", width " +
+         line("power", "limited to " + watts(environment.power_limit_mw) + ", by default to " +
+                           watts(environment.default_power_limit_mw)) +
+         line("persistence", on_or_off(environment.persistence_mode)) +
+         line("PCIe", environment.pci_bus_id.value_or("unknown") + ", generation " +
+                          number(environment.pcie_generation) + ", width " +
                           number(environment.pcie_width)) +
          line("topology", environment.topology.value_or("unknown")) +
+         line("CUPTI", environment.cupti.value_or("unknown")) +
          line("others", number(environment.other_processes, " other processes on the GPU"));
 }
 

@@ -13,13 +13,16 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <string_view>
 
 #include "harness/measure/cuda_device.h"
+#include "harness/measure/cupti_version.h"
 
 namespace rematch {
 namespace {
 
-// What changes how LibTorch computes or times. Nothing else of the caller's variables is recorded.
+// What changes how LibTorch computes or times. Of the caller's variables these are recorded, those
+// of NCCL, and nothing else.
 constexpr std::array kRecordedVariables = {"ATEN_CPU_CAPABILITY",
                                            "CUBLAS_WORKSPACE_CONFIG",
                                            "CUDA_VISIBLE_DEVICES",
@@ -34,6 +37,8 @@ constexpr std::array kRecordedVariables = {"ATEN_CPU_CAPABILITY",
                                            "PYTORCH_ALLOC_CONF",
                                            "PYTORCH_CUDA_ALLOC_CONF",
                                            "SLURM_JOB_ID"};
+
+constexpr std::string_view kNcclPrefix = "NCCL_";
 
 // The text after the colon of the first line of `path` that starts with `key`.
 std::optional<std::string> value_in(const char* path, std::string_view key, char separator) {
@@ -114,6 +119,12 @@ void describe_host(Environment& environment) {
   for (const char* name : kRecordedVariables) {
     if (const char* value = std::getenv(name)) environment.variables[name] = value;
   }
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (!text.starts_with(kNcclPrefix) || equals == std::string_view::npos) continue;
+    environment.variables[std::string(text.substr(0, equals))] = text.substr(equals + 1);
+  }
 }
 
 void describe_libtorch(Environment& environment) {
@@ -138,6 +149,7 @@ void describe_gpu(Environment& environment) {
   if (at::globalContext().hasCuDNN()) {
     environment.cudnn = std::to_string(at::globalContext().versionCuDNN());
   }
+  environment.cupti = cupti_version();
   if (const auto monitor = open_gpu_monitor()) monitor->describe(environment);
 }
 

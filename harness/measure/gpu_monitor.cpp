@@ -90,17 +90,24 @@ GpuReading GpuMonitor::read(OwnContext own_context) const {
 }
 
 void GpuMonitor::describe(Environment& environment) const {
+  environment.pci_bus_id = pci_bus_id_;
   environment.pcie_generation = number(functions_.most_pcie_generation);
   environment.pcie_width = number(functions_.most_pcie_width);
   environment.pcie_current_generation = number(functions_.pcie_generation);
   environment.pcie_current_width = number(functions_.pcie_width);
   environment.power_limit_mw = number(functions_.power_limit);
+  environment.default_power_limit_mw = number(functions_.default_power_limit);
   environment.sm_clock_most_mhz = clock(functions_.most_clock, kNvmlSmClock);
   int enabled = 0;
   int pending = 0;
   if (functions_.ecc_mode != nullptr &&
       functions_.ecc_mode(device_, &enabled, &pending) == kNvmlSuccess) {
     environment.ecc = enabled != 0;
+  }
+  int persistence = 0;
+  if (functions_.persistence_mode != nullptr &&
+      functions_.persistence_mode(device_, &persistence) == kNvmlSuccess) {
+    environment.persistence_mode = persistence != 0;
   }
   unsigned mig = 0;
   unsigned mig_pending = 0;

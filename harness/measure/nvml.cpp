@@ -22,11 +22,13 @@ std::optional<NvmlFunctions> load_nvml(const char* library) {
   find("nvmlDeviceGetTemperature", functions.temperature);
   find("nvmlDeviceGetComputeRunningProcesses_v3", functions.processes);
   find("nvmlDeviceGetEnforcedPowerLimit", functions.power_limit);
+  find("nvmlDeviceGetPowerManagementDefaultLimit", functions.default_power_limit);
   find("nvmlDeviceGetCurrPcieLinkGeneration", functions.pcie_generation);
   find("nvmlDeviceGetCurrPcieLinkWidth", functions.pcie_width);
   find("nvmlDeviceGetMaxPcieLinkGeneration", functions.most_pcie_generation);
   find("nvmlDeviceGetMaxPcieLinkWidth", functions.most_pcie_width);
   find("nvmlDeviceGetEccMode", functions.ecc_mode);
+  find("nvmlDeviceGetPersistenceMode", functions.persistence_mode);
   find("nvmlDeviceGetMigMode", functions.mig_mode);
   find("nvmlDeviceGetNvLinkState", functions.nvlink_state);
   if (functions.initialize == nullptr || functions.device_of_pci_bus_id == nullptr) {

@@ -31,12 +31,14 @@ struct NvmlFunctions {
   int (*throttle_reasons)(NvmlDevice*, unsigned long long*) = nullptr;
   int (*temperature)(NvmlDevice*, int, unsigned*) = nullptr;
   int (*processes)(NvmlDevice*, unsigned*, NvmlProcess*) = nullptr;
-  Number power_limit = nullptr;  // milliwatts, as enforced
+  Number power_limit = nullptr;          // milliwatts, as enforced
+  Number default_power_limit = nullptr;  // milliwatts
   Number pcie_generation = nullptr;
   Number pcie_width = nullptr;
   Number most_pcie_generation = nullptr;
   Number most_pcie_width = nullptr;
   int (*ecc_mode)(NvmlDevice*, int*, int*) = nullptr;
+  int (*persistence_mode)(NvmlDevice*, int*) = nullptr;
   int (*mig_mode)(NvmlDevice*, unsigned*, unsigned*) = nullptr;
   int (*nvlink_state)(NvmlDevice*, unsigned, int*) = nullptr;
 };

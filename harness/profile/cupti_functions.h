@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "harness/measure/cupti_version.h"
+
 namespace rematch {
 
 struct CuptiFunctions {
@@ -27,7 +29,7 @@ struct CuptiFunctions {
 
 // The library of the version that this was compiled with; LibTorch brings it along. It stays
 // loaded. Throws CuptiError if it, or one of the functions, is not there.
-CuptiFunctions load_cupti(const std::string& library = "libcupti.so.13");
+CuptiFunctions load_cupti(const std::string& library = kCuptiLibrary);
 
 // Throws CuptiError unless the library writes the records that this was compiled for: it writes
 // those of its own version, whatever the caller expects.

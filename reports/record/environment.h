@@ -14,6 +14,7 @@ namespace rematch {
 struct Environment {
   std::optional<std::string> device;  // "cpu", or the GPU's name
   std::optional<std::string> device_uuid;
+  std::optional<std::string> pci_bus_id;  // "0000:17:00.0"
   std::optional<std::string> compute_capability;
   std::optional<Bytes> device_memory;
   std::optional<std::string> cpu_model;
@@ -32,13 +33,16 @@ struct Environment {
   std::optional<std::string> driver;
   std::optional<std::string> cuda_runtime;
   std::optional<std::string> cudnn;
+  std::optional<std::string> cupti;
   std::optional<std::string> cuda_driver;  // the newest CUDA that the driver runs
   std::optional<int> multiprocessors;
-  std::optional<int> power_limit_mw;     // as enforced
+  std::optional<int> power_limit_mw;  // as enforced
+  std::optional<int> default_power_limit_mw;
   std::optional<int> sm_clock_most_mhz;  // that the device can reach
   std::optional<bool> ecc;
   std::optional<bool> mig;
-  std::optional<int> pcie_generation;  // that device and slot can reach
+  std::optional<bool> persistence_mode;  // the driver stays loaded between processes
+  std::optional<int> pcie_generation;    // that device and slot can reach
   std::optional<int> pcie_width;
   std::optional<int> pcie_current_generation;  // a link at rest is slower
   std::optional<int> pcie_current_width;
@@ -53,7 +57,8 @@ struct Environment {
 };
 
 // SHA-256, in hex, of what must be equal for two reports' times to be compared: everything but
-// the host name, what the device did at the moment, and `variables`.
+// the host name, what says which card it is or how it is kept, what the device did at the moment,
+// the profiler's version, and `variables`.
 std::string fingerprint(const Environment& environment);
 // Does it cover the member of this JSON name?
 bool is_in_fingerprint(std::string_view member);

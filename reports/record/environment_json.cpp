@@ -9,9 +9,17 @@
 namespace rematch {
 namespace {
 
-constexpr std::array<const char*, 7> kOfTheMoment = {
-    "hostname",           "sm_clock_mhz",    "memory_clock_mhz", "pcie_current_generation",
-    "pcie_current_width", "other_processes", "variables"};
+constexpr std::array<const char*, 11> kNotInFingerprint = {"hostname",
+                                                           "sm_clock_mhz",
+                                                           "memory_clock_mhz",
+                                                           "pcie_current_generation",
+                                                           "pcie_current_width",
+                                                           "other_processes",
+                                                           "pci_bus_id",
+                                                           "persistence_mode",
+                                                           "default_power_limit_mw",
+                                                           "cupti",
+                                                           "variables"};
 
 // Members that a report of this version may lack. Where they are not known the fingerprint leaves
 // them out, so that such a report's stays what it is.
@@ -26,6 +34,10 @@ void visit_later_members(AnEnvironment& environment, Visit visit) {
   visit("pcie_current_generation", environment.pcie_current_generation);
   visit("pcie_current_width", environment.pcie_current_width);
   visit("other_processes", environment.other_processes);
+  visit("pci_bus_id", environment.pci_bus_id);
+  visit("persistence_mode", environment.persistence_mode);
+  visit("default_power_limit_mw", environment.default_power_limit_mw);
+  visit("cupti", environment.cupti);
 }
 
 // Each member with its key, once for writing and reading.
@@ -85,7 +97,7 @@ Environment environment_from_json(const JsonField& field) {
 
 std::string fingerprint(const Environment& environment) {
   Json json = environment_to_json(environment);
-  for (const char* name : kOfTheMoment) json.erase(name);
+  for (const char* name : kNotInFingerprint) json.erase(name);
   visit_later_members(environment, [&json](const char* name, const auto& member) {
     if (!member) json.erase(name);
   });
@@ -93,7 +105,8 @@ std::string fingerprint(const Environment& environment) {
 }
 
 bool is_in_fingerprint(std::string_view member) {
-  return std::find(kOfTheMoment.begin(), kOfTheMoment.end(), member) == kOfTheMoment.end();
+  return std::find(kNotInFingerprint.begin(), kNotInFingerprint.end(), member) ==
+         kNotInFingerprint.end();
 }
 
 }  // namespace rematch

@@ -182,6 +182,10 @@ Provenance sample_provenance() {
   provenance.environment.cpu_model = "Made-up CPU";
   provenance.environment.cpu_cores = 2;
   provenance.environment.threads = 2;
+  provenance.environment.pci_bus_id = "0000:17:00.0";
+  provenance.environment.persistence_mode = true;
+  provenance.environment.default_power_limit_mw = 700000;
+  provenance.environment.cupti = "13.0.1";
   provenance.environment.hostname = "host";
   provenance.environment.variables = {{"OMP_NUM_THREADS", "2"}};
   provenance.command = {"rematch", "run", "--model", "wan_small"};

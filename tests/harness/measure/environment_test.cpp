@@ -21,10 +21,13 @@ TEST_CASE("the environment says what computed, with which LibTorch") {
 
 TEST_CASE("only variables that change a result or a time are recorded") {
   setenv("MKL_CBWR", "COMPATIBLE", 1);
+  setenv("NCCL_ALGO", "Ring", 1);
   setenv("REMATCH_TEST_SECRET", "hidden", 1);
   const Environment environment = describe_environment(at::kCPU);
   unsetenv("MKL_CBWR");
+  unsetenv("NCCL_ALGO");
   CHECK(environment.variables.at("MKL_CBWR") == "COMPATIBLE");
+  CHECK(environment.variables.at("NCCL_ALGO") == "Ring");
   CHECK(environment.variables.count("REMATCH_TEST_SECRET") == 0);
   CHECK(environment.math_mode->find("cnr COMPATIBLE") != std::string::npos);
 }

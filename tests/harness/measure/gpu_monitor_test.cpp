@@ -15,6 +15,8 @@ struct Driver {
   unsigned long long throttle_mask = 0;
   unsigned num_processes = 0;
   int processes_result = kNvmlSuccess;
+  int persistence_mode = 1;
+  int persistence_result = kNvmlSuccess;
   unsigned active_links = 18;
   int open_sessions = 0;
 };
@@ -58,6 +60,14 @@ NvmlFunctions functions() {
   table.power_limit = [](NvmlDevice*, unsigned* value) {
     *value = 700000;
     return kNvmlSuccess;
+  };
+  table.default_power_limit = [](NvmlDevice*, unsigned* value) {
+    *value = 650000;
+    return kNvmlSuccess;
+  };
+  table.persistence_mode = [](NvmlDevice*, int* mode) {
+    *mode = driver.persistence_mode;
+    return driver.persistence_result;
   };
   table.most_pcie_generation = [](NvmlDevice*, unsigned* value) {
     *value = 5;
@@ -103,11 +113,27 @@ TEST_CASE("the environment gets what the driver says, and nothing for what it re
   CHECK(environment.pcie_width == std::nullopt);               // an old driver lacks it
   CHECK(environment.ecc == std::nullopt);
   CHECK(environment.power_limit_mw == 700000);
+  CHECK(environment.default_power_limit_mw == 650000);
+  CHECK(environment.pci_bus_id == driver.known_device);
+  CHECK(environment.persistence_mode == true);
   CHECK(environment.sm_clock_mhz == 1755);
   CHECK(environment.sm_clock_most_mhz == 1980);
   CHECK(environment.memory_clock_mhz == 2619);
   CHECK(environment.other_processes == 0);
   CHECK_THAT(environment.topology.value(), Catch::StartsWith("nvlinks 18"));
+}
+
+TEST_CASE("persistence mode is on, off, or refused by the driver") {
+  driver = {};
+  const auto persistence_mode = [] {
+    Environment environment;
+    open_monitor()->describe(environment);
+    return environment.persistence_mode;
+  };
+  driver.persistence_mode = 0;
+  CHECK(persistence_mode() == false);
+  driver.persistence_result = 3;
+  CHECK(persistence_mode() == std::nullopt);
 }
 
 TEST_CASE("processes on the GPU are others', but for one's own context") {

@@ -41,6 +41,12 @@ TEST_CASE(
           environment.variables["OMP_NUM_THREADS"] = "3";
           environment.variables["SLURM_JOB_ID"] = "17";
         }).empty());
+  CHECK(differences([](Environment& environment) {
+          environment.pci_bus_id = "0000:99:00.0";
+          environment.persistence_mode.reset();
+          environment.default_power_limit_mw = 500000;
+          environment.cupti = "13.1.0";
+        }).empty());
   CHECK(differences([](Environment& environment) { environment.sm_clock_mhz = 1755; }) ==
         Differences{{"sm_clock_mhz", "unknown", "1755"}});
   Provenance measured = sample_provenance();

@@ -1,0 +1,14 @@
+#include "harness/measure/cupti_version.h"
+
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+TEST_CASE("the CUPTI that is there says its version, and one that is not says nothing") {
+  CHECK(cupti_version(REMATCH_MADE_UP_CUPTI) == "13.0.1");
+  CHECK_FALSE(cupti_version("librematch-no-such-library.so").has_value());
+}
+
+}  // namespace
+}  // namespace rematch
