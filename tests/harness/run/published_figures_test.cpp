@@ -1,4 +1,4 @@
-// The README's table of published figures: what it says is predicted is what predict says.
+// reports/results/published_figures.md: what it says is predicted is what predict says.
 #include <cmath>
 #include <map>
 
