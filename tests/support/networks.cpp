@@ -25,6 +25,15 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0;
 }
 
+std::string first_difference(const std::string& what, const std::vector<at::Tensor>& a,
+                             const std::vector<at::Tensor>& b) {
+  if (a.size() != b.size()) return "number of " + what + "s";
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!same_bits(a[i], b[i])) return what + " " + std::to_string(i);
+  }
+  return "";
+}
+
 }  // namespace
 
 void seed_generator() {
@@ -35,10 +44,10 @@ void seed_generator() {
 
 std::string first_difference(const Outcome& a, const Outcome& b) {
   if (!same_bits(a.loss, b.loss)) return "loss";
-  if (a.gradients.size() != b.gradients.size()) return "number of gradients";
-  for (std::size_t i = 0; i < a.gradients.size(); ++i) {
-    if (!same_bits(a.gradients[i], b.gradients[i])) return "gradient " + std::to_string(i);
-  }
+  const std::string gradient = first_difference("gradient", a.gradients, b.gradients);
+  if (!gradient.empty()) return gradient;
+  const std::string buffer = first_difference("buffer", a.buffers, b.buffers);
+  if (!buffer.empty()) return buffer;
   if (!same_bits(a.generator_state, b.generator_state)) return "generator state";
   return "";
 }
@@ -78,6 +87,7 @@ Outcome outcome_of(const Network& network, const at::Tensor& loss) {
     outcome.gradients.push_back(parameter.grad());
   }
   if (network.input.requires_grad()) outcome.gradients.push_back(network.input.grad());
+  for (const at::Tensor& buffer : network.buffers) outcome.buffers.push_back(buffer.clone());
   outcome.generator_state = at::globalContext().defaultGenerator(c10::kCPU).get_state();
   return outcome;
 }
@@ -100,9 +110,10 @@ Outcome run_engine(const NamedNetwork& named, const Plan& plan, Schedule schedul
   return outcome_of(network, loss);
 }
 
-Outcome run_closures(const NamedNetwork& named, const ClosurePolicy& policy) {
+Outcome run_closures(const NamedNetwork& named, ClosurePolicy policy) {
   seed_generator();
   const Network network = named.make();
+  policy.buffers.insert(policy.buffers.end(), network.buffers.begin(), network.buffers.end());
   const at::Tensor loss = loss_of(forward_closures(network, policy));
   loss.backward();
   return outcome_of(network, loss);

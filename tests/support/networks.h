@@ -18,7 +18,8 @@ namespace rematch::testing {
 struct Network {
   std::vector<at::Tensor> parameters;  // leaves that require grad
   at::Tensor input;
-  std::vector<Region> layers;  // applied in turn; layer i is scope "blocks.<i>"
+  std::vector<Region> layers;            // applied in turn; layer i is scope "blocks.<i>"
+  std::vector<at::Tensor> buffers = {};  // that layers write to
 };
 
 struct NamedNetwork {
@@ -32,6 +33,7 @@ const std::vector<NamedNetwork>& hazard_networks();
 struct Outcome {
   at::Tensor loss;
   std::vector<at::Tensor> gradients;  // of the parameters, then of the input if it is a leaf
+  std::vector<at::Tensor> buffers;
   at::Tensor generator_state;
 };
 
@@ -49,7 +51,7 @@ at::Tensor forward_closures(const Network& network, const ClosurePolicy& policy)
 // Seeds the generator, runs forward and backward, collects.
 Outcome run_plain(const NamedNetwork& named);
 Outcome run_engine(const NamedNetwork& named, const Plan& plan, Schedule schedule);
-Outcome run_closures(const NamedNetwork& named, const ClosurePolicy& policy);
+Outcome run_closures(const NamedNetwork& named, ClosurePolicy policy);
 Outcome outcome_of(const Network& network, const at::Tensor& loss);
 void seed_generator();
 
