@@ -2,6 +2,8 @@
 
 #include <torch/csrc/autograd/engine.h>
 
+#include <algorithm>
+
 namespace rematch {
 namespace {
 
@@ -72,7 +74,8 @@ at::Tensor Frame::unpack(int slot_index) {
 void Frame::check_not_written_since(const Slot& slot) const {
   const RecordedValue& value = record_.values[slot.wanted.value];
   const std::int32_t version = record_.storages[value.storage].version;
-  TORCH_CHECK(version == slot.wanted.version, "rematch: region ", region_name_,
+  TORCH_CHECK(version == version_for_backward(record_.storages[value.storage], slot.wanted.version),
+              "rematch: region ", region_name_,
               ": a tensor needed for gradient computation was modified by an in-place op after it "
               "was saved (version ",
               slot.wanted.version, ", now ", version, "). Use the out-of-place op");
@@ -91,7 +94,7 @@ at::Tensor Frame::unpack_outside(const Slot& slot) const {
 // Backward inside forward, or a look at a saved tensor outside backward: nothing is remembered.
 at::Tensor Frame::unpack_alone(const Slot& slot) {
   ReplayBuffers buffers;  // a replay of backward may be under way
-  Replay replay(record_, region_name_, {slot.wanted}, Replay::Extent::kClosure, 0,
+  Replay replay(record_, region_name_, {as_backward_reads(slot)}, Replay::Extent::kClosure, 0,
                 Replay::KeptValues::kBorrow, buffers);
   replay.run_all();
   return replay.take(slot.wanted.value);
@@ -102,6 +105,7 @@ void Frame::begin_replay(int graph_task) {
   wanted.clear();
   for (Slot& slot : slots_) {
     const RecordedValue& value = record_.values[slot.wanted.value];
+    slot.wanted = as_backward_reads(slot);
     slot.planned = slot.alive && value.op != kNoOp &&
                    record_.storages[value.storage].version == slot.wanted.version;
     if (slot.planned) wanted.push_back(slot.wanted);
@@ -110,9 +114,29 @@ void Frame::begin_replay(int graph_task) {
   const auto num_ops = static_cast<std::int32_t>(record_.ops.size());
   replay_.emplace(record_, region_name_, wanted,
                   as_forward ? Replay::Extent::kPrefix : Replay::Extent::kClosure,
-                  type_.early_stop ? stop_ : num_ops, Replay::KeptValues::kTake, buffers_->replay);
+                  type_.early_stop ? early_stop() : num_ops, Replay::KeptValues::kTake,
+                  buffers_->replay);
   replay_task_ = graph_task;
   if (as_forward || (type_.whole_on_demand && !is_partial_backward())) replay_->run_all();
+}
+
+WantedValue Frame::as_backward_reads(const Slot& slot) const {
+  const RecordedStorage& storage = record_.storages[record_.values[slot.wanted.value].storage];
+  return {slot.wanted.value, version_for_backward(storage, slot.wanted.version)};
+}
+
+// Behind the last pack there may be an op that writes into what was packed, and leaves it unstale.
+std::int32_t Frame::early_stop() const {
+  std::int32_t stop = stop_;
+  for (const RecordedWrite& write : record_.writes) {
+    if (write.op < stop) continue;
+    for (const Slot& slot : slots_) {
+      const bool is_awaited = record_.values[slot.wanted.value].storage == write.storage &&
+                              write.version <= slot.wanted.version;
+      if (is_awaited) stop = std::max(stop, write.op + 1);
+    }
+  }
+  return stop;
 }
 
 void Frame::make_available(int slot) {

@@ -44,6 +44,8 @@ class Frame {
   void check_not_written_since(const Slot& slot) const;
   at::Tensor unpack_outside(const Slot& slot) const;
   at::Tensor unpack_alone(const Slot& slot);
+  WantedValue as_backward_reads(const Slot& slot) const;
+  std::int32_t early_stop() const;
   void begin_replay(int graph_task);
   void make_available(int slot);
   void materialize_planned(int slot);

@@ -1,8 +1,11 @@
 #include "harness/engine/op_facts.h"
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+
+#include "harness/engine/side_writes.h"
 
 namespace rematch {
 namespace {
@@ -29,6 +32,20 @@ OpFacts::ArgumentKind kind_of(const c10::Argument& argument) {
 
 bool is_empty_factory(const std::string& name) {
   return name.starts_with("aten::empty") || name.starts_with("aten::new_empty");
+}
+
+void add_side_writes(OpFacts& facts) {
+  const SideWrites* writes = side_writes_of(facts.schema->name());
+  if (writes == nullptr) return;
+  facts.side_feeds_results = writes->feeds_results;
+  for (std::size_t position = 0; position < facts.schema->arguments().size(); ++position) {
+    const std::string& name = facts.schema->arguments()[position].name();
+    if (name == writes->only_if) facts.side_if = static_cast<std::int32_t>(position);
+    if (std::find(writes->arguments.begin(), writes->arguments.end(), name) !=
+        writes->arguments.end()) {
+      facts.side_written.push_back(static_cast<std::uint16_t>(position));
+    }
+  }
 }
 
 OpFacts read_facts(const c10::OperatorHandle& op) {
@@ -59,6 +76,7 @@ OpFacts read_facts(const c10::OperatorHandle& op) {
       facts.returns_alias = true;
     }
   }
+  add_side_writes(facts);
   return facts;
 }
 
@@ -74,6 +92,20 @@ const OpFacts& intern(const c10::OperatorHandle& op) {
 }
 
 }  // namespace
+
+bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack) {
+  if (facts.side_written.empty()) return false;
+  const std::size_t base = stack.size() - facts.arguments.size();
+  if (facts.side_if >= 0) {
+    const c10::IValue& condition = stack[base + static_cast<std::size_t>(facts.side_if)];
+    if (!condition.isBool() || !condition.toBool()) return false;
+  }
+  return std::any_of(facts.side_written.begin(), facts.side_written.end(),
+                     [&](std::uint16_t position) {
+                       const c10::IValue& argument = stack[base + position];
+                       return argument.isTensor() && argument.toTensor().defined();
+                     });
+}
 
 const OpFacts& facts_of(const c10::OperatorHandle& op) {
   thread_local std::unordered_map<const c10::FunctionSchema*, const OpFacts*> seen;

@@ -18,7 +18,10 @@ struct OpFacts {
   std::string name;  // "aten::add.Tensor"; the default overload is left out
   std::vector<ArgumentKind> arguments;
   std::size_t num_returns = 0;
-  std::vector<std::uint16_t> written;  // positions of tensor arguments it mutates
+  std::vector<std::uint16_t> written;       // positions of tensor arguments it mutates
+  std::vector<std::uint16_t> side_written;  // marked or not: Note [Side writes]
+  std::int32_t side_if = -1;                // a bool argument: they are written only if true
+  bool side_feeds_results = false;
   bool mutates = false;                // schema is mutable
   bool mutates_list = false;           // mutates a Tensor[]
   bool returns_alias = false;          // some output is declared to alias an input
@@ -28,6 +31,9 @@ struct OpFacts {
   std::int32_t generator_argument = -1;
   std::int32_t device_argument = -1;
 };
+
+// Does this call do the side writes of the op? `stack` ends with its arguments.
+bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack);
 
 // Stable for the life of the process; fast for an op seen before on this thread.
 const OpFacts& facts_of(const c10::OperatorHandle& op);

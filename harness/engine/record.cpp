@@ -1,12 +1,10 @@
 #include "harness/engine/record.h"
 
-#include <algorithm>
 #include <sstream>
 
 #include "harness/engine/fault.h"
 #include "harness/engine/generator_state.h"
 #include "harness/engine/interception.h"
-#include "harness/engine/recording.h"
 
 namespace rematch {
 namespace {
@@ -15,12 +13,16 @@ namespace {
 class Rollback {
  public:
   explicit Rollback(Record& record)
-      : record_(record), num_arguments_(record.arguments.size()), num_uses_(record.uses.size()) {}
+      : record_(record),
+        num_arguments_(record.arguments.size()),
+        num_uses_(record.uses.size()),
+        num_copies_(record.copies.size()) {}
   ~Rollback() {
     if (done_) return;
     record_.arguments.resize(num_arguments_);
     record_.uses.erase(record_.uses.begin() + static_cast<std::ptrdiff_t>(num_uses_),
                        record_.uses.end());
+    record_.copies.resize(num_copies_);
   }
   Rollback(const Rollback&) = delete;
   Rollback& operator=(const Rollback&) = delete;
@@ -30,12 +32,9 @@ class Rollback {
   Record& record_;
   std::size_t num_arguments_;
   std::size_t num_uses_;
+  std::size_t num_copies_;
   bool done_ = false;
 };
-
-bool is_written(const OpFacts& facts, const RecordedUse& use) {
-  return std::find(facts.written.begin(), facts.written.end(), use.argument) != facts.written.end();
-}
 
 // Looks at the identity after the one looked at last; drops it, here and in `known`, if it is dead.
 template <typename Impl>
@@ -83,6 +82,7 @@ void Record::clear() {
   values.clear();
   storages.clear();
   writes.clear();
+  copies.clear();
   generator_states.clear();
 }
 
@@ -92,6 +92,7 @@ void Recorder::open(Record* record, const std::string* region) {
 }
 
 void Recorder::close() {
+  settle_writes();
   record_ = nullptr;
   values_.clear();
   storages_.clear();
@@ -101,6 +102,7 @@ void Recorder::close() {
 
 void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                    std::size_t depth, Keep keep) {
+  settle_writes();
   Rollback rollback(*record_);
   RecordedOp op{.facts = &facts,
                 .keys = keys_below_interception(keys),
@@ -110,10 +112,18 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
                 .num_uses = 0,
                 .num_outputs = 0,
                 .generator_state = -1,
-                .side_effect = false};
+                .side_effect = false,
+                .in_place = false,
+                .side_writes = has_side_writes(facts, *stack)};
   note_arguments(facts, *stack);
   op.num_uses = static_cast<std::uint16_t>(record_->uses.size() - op.first_use);
-  if (facts.mutates) check_writes(op, *stack);
+  if (facts.mutates || op.side_writes) check_writes(op, *stack);
+  if (!facts.side_written.empty() && !op.side_writes) copy_side_arguments(op, *stack);
+  VersionCounters counters;
+  if (facts.mutates || op.side_writes) {
+    counters = counters_of_written(op, *stack);
+    copy_what_is_overwritten(op);
+  }
   std::optional<GeneratorState> generator_state;
   if (facts.may_draw) generator_state = state_before(facts, *stack);
 
@@ -123,10 +133,10 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
     op.generator_state = static_cast<std::int32_t>(record_->generator_states.size());
     record_->generator_states.push_back(std::move(*generator_state));
   }
-  if (facts.mutates) note_writes(op);
+  if (facts.mutates || op.side_writes) note_writes(op, counters);
   if (op.side_effect) {
     keep = Keep::kForever;
-  } else if (facts.mutates || facts.returns_alias) {
+  } else if (op.in_place || facts.returns_alias) {
     keep = Keep::kNothing;
   }
   note_outputs(op, *stack, keep);
@@ -179,62 +189,6 @@ void Recorder::keep_if_filled_by_pointer(const RecordedUse& use, const at::Tenso
   value.kept = without_graph(tensor);
   value.kept_version = version_of(tensor);
   value.constant = true;
-}
-
-void Recorder::check_writes(RecordedOp& op, const torch::jit::Stack& stack) const {
-  const OpFacts& facts = *op.facts;
-  if (facts.mutates_list) {
-    throw Refused(
-        "region " + *region_ + ": " + facts.name +
-        " writes in place into a list of tensors, which cannot be replayed; use it outside "
-        "checkpointed regions, or on one tensor at a time");
-  }
-  const std::size_t base = stack.size() - facts.arguments.size();
-  std::size_t num_inside = 0;
-  for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
-    const RecordedUse& use = record_->uses[i];
-    if (!is_written(facts, use)) continue;
-    if (!record_->storages[record_->values[use.value].storage].outside) {
-      ++num_inside;
-      continue;
-    }
-    const at::Tensor& tensor = stack[base + use.argument].toTensor();
-    if (tensor.requires_grad()) {
-      throw Refused("region " + *region_ + ": " + facts.name + " writes in place into " +
-                    describe_tensor(tensor) +
-                    ", which comes from outside the region and takes part in autograd; recompute "
-                    "would start from the changed value. Write to a copy, or out of place");
-    }
-    op.side_effect = true;
-  }
-  if (op.side_effect && num_inside > 0) {
-    throw Refused(
-        "region " + *region_ + ": " + facts.name +
-        " writes both into a tensor from outside the region and into one of its own; split "
-        "it into two ops");
-  }
-}
-
-void Recorder::note_writes(const RecordedOp& op) {
-  for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
-    const RecordedUse& use = record_->uses[i];
-    if (!is_written(*op.facts, use)) continue;
-    const std::int32_t written = record_->values[use.value].storage;
-    RecordedStorage& storage = record_->storages[written];
-    ++storage.version;
-    if (!storage.outside) {
-      record_->writes.push_back(
-          {static_cast<std::int32_t>(record_->ops.size()), written, storage.version});
-    }
-    for (RecordedValue& value : record_->values) {
-      if (value.storage != written || !value.kept.defined()) continue;
-      if (value.op == kNoOp) {
-        value.kept_version = version_of(value.kept);
-      } else if (!has_fault(Fault::kStaleValue)) {
-        value.kept.reset();  // no longer what its op computed
-      }
-    }
-  }
 }
 
 void Recorder::note_outputs(RecordedOp& op, const torch::jit::Stack& stack, Keep keep) {

@@ -43,6 +43,8 @@ struct RecordedOp {
   std::uint16_t num_outputs;
   std::int32_t generator_state;  // index, or -1: draws nothing
   bool side_effect;              // writes to a tensor from outside: never repeated
+  bool in_place;                 // writes to a tensor of the region
+  bool side_writes;              // see Note [Side writes]
 };
 
 struct RecordedValue {
@@ -56,7 +58,8 @@ struct RecordedValue {
 };
 
 struct RecordedStorage {
-  std::int32_t version = 0;  // in-place writes seen
+  std::int32_t version = 0;            // in-place writes seen
+  std::int32_t last_loud_version = 0;  // after the last write that raised the tensor's version
   bool outside = false;
 };
 
@@ -65,6 +68,17 @@ struct RecordedWrite {
   std::int32_t storage;
   std::int32_t version;  // of the storage, after the write
 };
+
+// What an outside tensor held at a version that is gone, or may be with nobody noticing.
+struct RecordedCopy {
+  std::int32_t value;
+  std::int32_t version;
+  at::Tensor content;
+};
+
+// Statistics, counters and scales have a few numbers for each channel; what is larger is not copied
+// before it is overwritten, and an op that read it is not recomputed.
+inline constexpr std::size_t kCheapCopyBytes = 64 * 1024;
 
 // Where a generator stood. The CPU's is held as the plain Mersenne twister: get_state() would make
 // a tensor of 5,056 bytes for every op that draws.
@@ -87,7 +101,11 @@ struct Record {
   std::vector<RecordedValue> values;
   std::vector<RecordedStorage> storages;
   std::vector<RecordedWrite> writes;
+  std::vector<RecordedCopy> copies;
   std::vector<GeneratorState> generator_states;
+
+  // What the read's value held then, if that is a copy.
+  const at::Tensor* copy_of(const RecordedUse& use) const;
 
   void clear();  // keeps the memory
 };
@@ -121,7 +139,14 @@ class Recorder {
   void note_arguments(const OpFacts& facts, const torch::jit::Stack& stack);
   void note_use(const at::Tensor& tensor, std::size_t argument, std::int16_t item);
   void check_writes(RecordedOp& op, const torch::jit::Stack& stack) const;
-  void note_writes(const RecordedOp& op);
+  void copy_side_arguments(const RecordedOp& op, const torch::jit::Stack& stack);
+  void copy_what_is_overwritten(const RecordedOp& op);
+  void copy_if_cheap(const RecordedUse& read);
+  bool is_outside(const RecordedUse& use) const;
+  using VersionCounters = c10::SmallVector<c10::VariableVersion, 2>;
+  VersionCounters counters_of_written(const RecordedOp& op, const torch::jit::Stack& stack) const;
+  void note_writes(const RecordedOp& op, const VersionCounters& counters);
+  void settle_writes();
   void note_outputs(RecordedOp& op, const torch::jit::Stack& stack, Keep keep);
   void note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep);
   std::int32_t add_outside(const at::Tensor& tensor);
@@ -129,15 +154,37 @@ class Recorder {
   void keep_if_filled_by_pointer(const RecordedUse& use, const at::Tensor& tensor);
   void forget_some_dead();
 
+  // A write of the op that ran last. Whether it raised its tensor's version is not known yet.
+  struct UnsettledWrite {
+    std::int32_t storage;
+    std::int32_t version;            // of the storage, after it
+    std::int32_t last_loud_version;  // before it
+    c10::VariableVersion counter;
+    std::uint32_t counter_before;
+  };
+
   Record* record_ = nullptr;
   const std::string* region_ = nullptr;
   PointerMap values_;
   PointerMap storages_;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor_identities_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_identities_;
+  std::vector<UnsettledWrite> unsettled_;
   std::size_t next_tensor_ = 0;  // to be looked at
   std::size_t next_storage_ = 0;
 };
+
+// The version at which backward reads a tensor that was saved at `version`. Autograd does not
+// notice writes that leave the tensor's version as it was, and reads what they left; any other
+// makes the saved tensor stale, and the result lower than the storage's version.
+inline std::int32_t version_for_backward(const RecordedStorage& storage, std::int32_t version) {
+  return storage.last_loud_version <= version ? storage.version : version;
+}
+
+bool is_written(const RecordedOp& op, const RecordedUse& use);
+
+// Whether it is an argument of Note [Side writes], written in this call or not.
+bool is_side_argument(const OpFacts& facts, const RecordedUse& use);
 
 // A tensor on the same storage and version counter, without its graph.
 at::Tensor without_graph(const at::Tensor& tensor);

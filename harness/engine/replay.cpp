@@ -10,6 +10,7 @@
 #include "harness/engine/generator_state.h"
 #include "harness/engine/interception.h"
 #include "harness/engine/recording.h"
+#include "harness/engine/stand_in.h"
 
 namespace rematch {
 namespace {
@@ -103,7 +104,7 @@ bool Replay::is_kept(const RecordedOp& op) const {
     if (!record_.values[value].kept.defined()) return false;
     any = true;
   }
-  return any && !op.facts->mutates && !op.facts->returns_alias;
+  return any && !op.in_place && !op.facts->returns_alias;
 }
 
 // A kept value that was written to after the region ended is not what its op computed: it is
@@ -229,11 +230,21 @@ void Replay::fill_arguments(const RecordedOp& op, torch::jit::Stack& stack) {
 
 at::Tensor Replay::argument(const RecordedOp& op, const RecordedUse& use) {
   const RecordedValue& value = record_.values[use.value];
-  if (value.op != kNoOp) {
-    TORCH_INTERNAL_ASSERT(tensors_[use.value].defined(), "rematch: region ", region_,
-                          ": replay of ", op.facts->name, " lacks an input");
-    return take(use.value);
+  if (record_.storages[value.storage].outside) return outside_argument(op, use);
+  if (value.op == kNoOp) return value.kept;
+  TORCH_INTERNAL_ASSERT(tensors_[use.value].defined(), "rematch: region ", region_, ": replay of ",
+                        op.facts->name, " lacks an input");
+  return take(use.value);
+}
+
+at::Tensor Replay::outside_argument(const RecordedOp& op, const RecordedUse& use) {
+  const RecordedValue& value = record_.values[use.value];
+  at::Tensor tensor = value.op == kNoOp ? value.kept : take(use.value);
+  if (op.side_writes && is_side_argument(*op.facts, use)) return scratch_like(tensor);
+  if (!record_.copies.empty()) {
+    if (const at::Tensor* copy = record_.copy_of(use)) return *copy;
   }
+  if (value.op != kNoOp) return tensor;
   const bool written_inside =
       use.version != record_.storages[value.storage].version && !op.facts->returns_alias;
   if (written_inside || version_of(value.kept) != value.kept_version) {
@@ -242,7 +253,7 @@ at::Tensor Replay::argument(const RecordedOp& op, const RecordedUse& use) {
                   " in forward, and it was changed in place before backward recomputed the op; "
                   "change parameters and inputs after backward");
   }
-  return value.kept;
+  return tensor;
 }
 
 void Replay::store_outputs(const RecordedOp& op, torch::jit::Stack& stack) {

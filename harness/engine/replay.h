@@ -56,6 +56,7 @@ class Replay {
   void execute(std::int32_t op);
   void fill_arguments(const RecordedOp& op, torch::jit::Stack& stack);
   at::Tensor argument(const RecordedOp& op, const RecordedUse& use);
+  at::Tensor outside_argument(const RecordedOp& op, const RecordedUse& use);
   void store_outputs(const RecordedOp& op, torch::jit::Stack& stack);
   void store_output(std::int32_t value, at::Tensor tensor);
   void drop_use(std::int32_t value);

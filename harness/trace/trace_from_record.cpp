@@ -74,6 +74,9 @@ void add_ops(const Observations& seen, Trace& trace) {
     for (std::size_t j = 0; j < recorded.num_uses; ++j) {
       const RecordedUse& use = record.uses[recorded.first_use + j];
       op.inputs.push_back({.value = use.value, .version = use.version});
+      if (recorded.side_effect && is_written(recorded, use)) {
+        op.writes.push_back(record.values[use.value].storage);
+      }
     }
     for (std::size_t j = 0; j < recorded.num_outputs; ++j) {
       const std::int32_t value = record.outputs[recorded.first_output + j];
@@ -87,6 +90,14 @@ void add_ops(const Observations& seen, Trace& trace) {
   }
   for (const RecordedWrite& write : record.writes) {
     trace.ops[write.op].writes.push_back(write.storage);
+  }
+}
+
+void add_packs(const Observations& seen, Trace& trace) {
+  for (TracedPack pack : seen.packs) {
+    const RecordedValue& value = seen.record.values[pack.value];
+    pack.version = version_for_backward(seen.record.storages[value.storage], pack.version);
+    trace.packs.push_back(pack);
   }
 }
 
@@ -119,9 +130,9 @@ Trace trace_from_observations(Observations seen) {
   Trace trace;
   add_values(seen, trace);
   add_ops(seen, trace);
+  add_packs(seen, trace);
   trace.scopes = std::move(seen.scopes);
   trace.blocks = std::move(seen.blocks);
-  trace.packs = std::move(seen.packs);
   trace.backward = std::move(seen.backward);
   trace.gradient_bytes = seen.gradient_bytes;
   return trace;

@@ -141,8 +141,16 @@ class GraphBuilder {
       const TracedPack& traced = trace_.packs[pack];
       graph_.slots.push_back(
           {pack, {value(traced.value), traced.version}, traced.at_op - graph_.range.first});
-      graph_.stop = std::max(graph_.stop, graph_.slots.back().at_op);
+      graph_.stop = std::max(graph_.stop, stop_for(graph_.slots.back()));
     }
+  }
+
+  // Behind the pack there may be an op that writes into what was packed, and leaves it unstale.
+  int stop_for(const RegionSlot& slot) const {
+    const RegionStorage& storage = graph_.storages[graph_.values[slot.use.value].storage];
+    const auto num_writes = std::min<std::size_t>(slot.use.version, storage.writes.size());
+    if (storage.outside || num_writes == 0) return slot.at_op;
+    return std::max(slot.at_op, storage.writes[num_writes - 1] + 1);
   }
 
   void add_events(const std::vector<PackEvents>& pack_events) {
@@ -296,6 +304,13 @@ RegionGraph make_region_graph(const Trace& trace, OpRange range) {
 RegionGraph make_region_graph(const Trace& trace, OpRange range,
                               const std::vector<PackEvents>& pack_events) {
   return GraphBuilder(trace, range).build(pack_events);
+}
+
+bool can_be_recomputed(const RegionGraph& graph, const RegionUse& slot) {
+  const RegionValue& value = graph.values[slot.value];
+  const RegionStorage& storage = graph.storages[value.storage];
+  const auto num_writes = static_cast<std::int32_t>(storage.writes.size());
+  return value.producer != kNone && (storage.outside || slot.version == num_writes);
 }
 
 bool same_behaviour(const RegionGraph& a, const RegionGraph& b) {

@@ -117,6 +117,10 @@ std::vector<bool> kept_values(const RegionGraph& graph, const std::vector<Planne
 // The storages of those values, in the trace, ascending, each once.
 std::vector<StorageId> kept_storages(const RegionGraph& graph, const std::vector<PlannedOp>& ops);
 
+// Whether a saved tensor is made anew when backward asks for it: what comes from outside is there,
+// and what was overwritten after it was packed cannot be asked for, for the engine refuses.
+bool can_be_recomputed(const RegionGraph& graph, const RegionUse& slot);
+
 // Per local op: would a recompute of exactly `roots` run it. Kept values end the closure, and a
 // read at a version needs the in-place writes before it.
 std::vector<bool> closure_of(const RegionGraph& graph, const std::vector<bool>& kept,

@@ -70,13 +70,7 @@ class RegionPlayer {
     std::vector<int> slots;
     for (std::size_t slot = 0; slot < graph_.slots.size(); ++slot) {
       const RegionUse& use = graph_.slots[slot].use;
-      const RegionValue& value = graph_.values[use.value];
-      const auto num_writes =
-          static_cast<std::int32_t>(graph_.storages[value.storage].writes.size());
-      // What was overwritten after it was packed cannot be asked for: the engine refuses.
-      if (alive_[slot] && value.producer != kNone && use.version == num_writes) {
-        slots.push_back(static_cast<int>(slot));
-      }
+      if (alive_[slot] && can_be_recomputed(graph_, use)) slots.push_back(static_cast<int>(slot));
     }
     if (extent_ == ReplayExtent::kPrefix) {
       state_.plan_prefix(slots, stop_);

@@ -302,10 +302,7 @@ std::vector<int> demanded_slots(const RegionGraph& graph) {
       continue;
     }
     const RegionUse& use = graph.slots[event.slot].use;
-    const RegionValue& value = graph.values[use.value];
-    const auto num_writes = static_cast<std::int32_t>(graph.storages[value.storage].writes.size());
-    demanded[event.slot] =
-        alive[event.slot] && value.producer != kNone && use.version == num_writes;
+    demanded[event.slot] = alive[event.slot] && can_be_recomputed(graph, use);
   }
   std::vector<int> slots;
   for (std::size_t slot = 0; slot < demanded.size(); ++slot) {

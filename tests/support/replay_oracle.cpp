@@ -92,12 +92,21 @@ class Oracle {
     return before_read(pack.value, pack.version);
   }
 
+  // Of the writes that a saved tensor waits for; they may lie behind its pack.
+  OpId end_of_writes(const TracedPack& pack) const {
+    if (!inside(pack.value)) return region_.first;
+    const std::vector<OpId> writes = writes_of(trace_.values[pack.value].storage);
+    const auto num_writes = std::min<std::size_t>(pack.version, writes.size());
+    return num_writes == 0 ? region_.first : writes[num_writes - 1] + 1;
+  }
+
   void plan() {
     begin_ = static_cast<int>(timeline_.size());
     std::set<OpId> all_roots;
     OpId stop = region_.first;
     for (int slot = 0; slot < static_cast<int>(packs_.size()); ++slot) {
       stop = std::max(stop, trace_.packs[packs_[slot]].at_op);
+      stop = std::max(stop, end_of_writes(trace_.packs[packs_[slot]]));
       if (dead_.contains(slot) || !inside(trace_.packs[packs_[slot]].value)) continue;
       planned_slots_.insert(slot);
       all_roots.merge(roots(slot));

@@ -1,0 +1,172 @@
+// The Recorder's part that deals with what ops write to.
+#include <algorithm>
+
+#include "harness/engine/fault.h"
+#include "harness/engine/record.h"
+#include "harness/engine/recording.h"
+#include "harness/engine/stand_in.h"
+
+namespace rematch {
+namespace {
+
+bool contains(const std::vector<std::uint16_t>& positions, std::uint16_t position) {
+  return std::find(positions.begin(), positions.end(), position) != positions.end();
+}
+
+}  // namespace
+
+bool is_written(const RecordedOp& op, const RecordedUse& use) {
+  if (is_side_argument(*op.facts, use)) return op.side_writes;
+  return op.facts->mutates && contains(op.facts->written, use.argument);
+}
+
+bool is_side_argument(const OpFacts& facts, const RecordedUse& use) {
+  return contains(facts.side_written, use.argument);
+}
+
+const at::Tensor* Record::copy_of(const RecordedUse& use) const {
+  const auto found = std::find_if(copies.begin(), copies.end(), [&](const RecordedCopy& copy) {
+    return copy.value == use.value && copy.version == use.version;
+  });
+  return found == copies.end() ? nullptr : &found->content;
+}
+
+void Recorder::check_writes(RecordedOp& op, const torch::jit::Stack& stack) const {
+  const OpFacts& facts = *op.facts;
+  if (facts.mutates_list) {
+    throw Refused(
+        "region " + *region_ + ": " + facts.name +
+        " writes in place into a list of tensors, which cannot be replayed; use it outside "
+        "checkpointed regions, or on one tensor at a time");
+  }
+  const std::size_t base = stack.size() - facts.arguments.size();
+  std::size_t num_inside = 0;
+  for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
+    const RecordedUse& use = record_->uses[i];
+    if (!is_written(op, use)) continue;
+    if (!is_outside(use)) {
+      op.in_place = true;
+      ++num_inside;
+      continue;
+    }
+    if (is_side_argument(facts, use)) {
+      op.side_effect |= facts.side_feeds_results;
+      continue;
+    }
+    const at::Tensor& tensor = stack[base + use.argument].toTensor();
+    if (tensor.requires_grad()) {
+      throw Refused("region " + *region_ + ": " + facts.name + " writes in place into " +
+                    describe_tensor(tensor) +
+                    ", which comes from outside the region and takes part in autograd; recompute "
+                    "would start from the changed value. Write to a copy, or out of place");
+    }
+    op.side_effect = true;
+  }
+  if (op.side_effect && num_inside > 0) {
+    throw Refused(
+        "region " + *region_ + ": " + facts.name +
+        " writes both into a tensor from outside the region and into one of its own; split "
+        "it into two ops");
+  }
+}
+
+// Batch norm in evaluation reads statistics that another pass may write to meanwhile, unseen.
+void Recorder::copy_side_arguments(const RecordedOp& op, const torch::jit::Stack& stack) {
+  if (op.facts->side_feeds_results) return;
+  const std::size_t base = stack.size() - op.facts->arguments.size();
+  for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
+    const RecordedUse& use = record_->uses[i];
+    if (!is_outside(use) || !is_side_argument(*op.facts, use)) continue;
+    record_->copies.push_back(
+        {use.value, use.version, content_of(stack[base + use.argument].toTensor())});
+  }
+}
+
+// An outside tensor that is about to be overwritten, and that an op read which may be recomputed.
+void Recorder::copy_what_is_overwritten(const RecordedOp& op) {
+  for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
+    const RecordedUse write = record_->uses[i];
+    if (!is_outside(write) || !is_written(op, write)) continue;
+    const std::int32_t storage = record_->values[write.value].storage;
+    for (const RecordedOp& reader : record_->ops) {
+      if (reader.side_effect || reader.facts->returns_alias) continue;
+      for (std::size_t j = reader.first_use; j < reader.first_use + reader.num_uses; ++j) {
+        const RecordedUse read = record_->uses[j];
+        if (record_->values[read.value].storage != storage || read.version != write.version ||
+            is_side_argument(*reader.facts, read)) {
+          continue;
+        }
+        copy_if_cheap(read);
+      }
+    }
+  }
+}
+
+void Recorder::copy_if_cheap(const RecordedUse& read) {
+  const RecordedValue& value = record_->values[read.value];
+  const bool is_known = record_->copy_of(read) != nullptr;
+  if (value.op != kNoOp || is_known || value.kept.nbytes() > kCheapCopyBytes) return;
+  record_->copies.push_back({read.value, read.version, content_of(value.kept)});
+}
+
+bool Recorder::is_outside(const RecordedUse& use) const {
+  return record_->storages[record_->values[use.value].storage].outside;
+}
+
+Recorder::VersionCounters Recorder::counters_of_written(const RecordedOp& op,
+                                                        const torch::jit::Stack& stack) const {
+  VersionCounters counters;
+  const std::size_t base = stack.size() - op.facts->arguments.size();
+  for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
+    const RecordedUse& use = record_->uses[i];
+    if (!is_written(op, use)) continue;
+    counters.push_back(
+        stack[base + use.argument].toTensor().unsafeGetTensorImpl()->version_counter());
+  }
+  return counters;
+}
+
+void Recorder::note_writes(const RecordedOp& op, const VersionCounters& counters) {
+  auto counter = counters.begin();
+  for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
+    const RecordedUse& use = record_->uses[i];
+    if (!is_written(op, use)) continue;
+    const std::int32_t written = record_->values[use.value].storage;
+    RecordedStorage& storage = record_->storages[written];
+    ++storage.version;
+    unsettled_.push_back({written, storage.version, storage.last_loud_version, *counter,
+                          counter->enabled() ? counter->current_version() : 0});
+    ++counter;
+    storage.last_loud_version = storage.version;
+    if (!storage.outside) {
+      record_->writes.push_back(
+          {static_cast<std::int32_t>(record_->ops.size()), written, storage.version});
+    }
+    for (RecordedValue& value : record_->values) {
+      if (value.storage != written || value.op == kNoOp) continue;
+      if (!has_fault(Fault::kStaleValue)) value.kept.reset();  // no longer what its op computed
+    }
+  }
+}
+
+// Versions are raised above the interception point, when the op has returned: by the time of the
+// next op they are what they are going to be.
+void Recorder::settle_writes() {
+  if (unsettled_.empty()) return;
+  for (auto latest = unsettled_.rbegin(); latest != unsettled_.rend(); ++latest) {
+    const UnsettledWrite& write = *latest;
+    const bool is_loud =
+        write.counter.enabled() && write.counter.current_version() != write.counter_before;
+    RecordedStorage& storage = record_->storages[write.storage];
+    if (!is_loud && storage.last_loud_version == write.version) {
+      storage.last_loud_version = write.last_loud_version;
+    }
+    for (RecordedValue& value : record_->values) {
+      if (value.storage != write.storage || value.op != kNoOp) continue;
+      value.kept_version = version_of(value.kept);
+    }
+  }
+  unsettled_.clear();
+}
+
+}  // namespace rematch
