@@ -32,7 +32,7 @@ struct PolicyFamilyEntry {
 // The one list: every family's, in the order that people see.
 const std::vector<PolicyFamilyEntry>& policy_entries();
 
-// Is it the very policy that its name spells. A policy file may bear any name.
+// Is it the very policy that its name spells. A policy file has a name that spells none, or is it.
 bool is_what_its_name_says(const Policy& policy);
 
 // What recompute_modules may name.

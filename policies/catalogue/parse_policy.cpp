@@ -116,12 +116,31 @@ std::string unknown(std::string_view text, std::string_view name) {
          " `rematch list` and `rematch list --systems` show all; a policy file ends in .json";
 }
 
+// Does the policy's name spell another policy than it is. Reports name a policy by nothing else,
+// and the reference is found by it.
+bool has_name_of_another(const Policy& policy) {
+  if (policy.name.ends_with(".json")) return false;  // would be read
+  auto parsed = parse_policy(policy.name);
+  auto* meant = std::get_if<Policy>(&parsed);
+  if (meant == nullptr) return false;
+  meant->name = policy.name;  // in a file not always the canonical one
+  return *meant != policy;
+}
+
+std::variant<Policy, Rejected> parse_file(const std::string& path) {
+  auto parsed = read_policy_file(path);
+  const auto* policy = std::get_if<Policy>(&parsed);
+  if (policy == nullptr || !has_name_of_another(*policy)) return parsed;
+  return Rejected{path + ": name: " + in_quotes(policy->name) +
+                  " is another policy of `rematch list`; give this one a name of its own"};
+}
+
 }  // namespace
 
 std::variant<Policy, Rejected> parse_policy(std::string_view text) {
   text = trimmed(text);
   if (text.empty()) return Rejected{"a policy is empty; `rematch list` shows all"};
-  if (text.ends_with(".json")) return read_policy_file(std::string(text));
+  if (text.ends_with(".json")) return parse_file(std::string(text));
   const std::optional<Call> call = parse_call(text);
   if (!call) {
     return Rejected{"policy " + in_quotes(text) +

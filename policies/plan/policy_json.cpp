@@ -4,6 +4,7 @@
 #include <array>
 
 #include "policies/trace/file.h"
+#include "policies/trace/in_quotes.h"
 #include "policies/trace/json.h"
 #include "policies/trace/suggest.h"
 
@@ -159,6 +160,8 @@ Alternation alternation_from_json(const JsonField& field) {
   return alternate;
 }
 
+bool is_control(char letter) { return static_cast<unsigned char>(letter) < ' '; }
+
 bool flag_from_json(const JsonField& root, std::string_view key, bool otherwise) {
   const auto field = root.find(key);
   return field ? field->boolean() : otherwise;
@@ -208,6 +211,10 @@ Policy policy_from_json(const Json& json) {
   Policy policy;
   policy.name = root.at("name").string();
   if (policy.name.empty()) root.at("name").fail("is empty; reports name the policy by it");
+  if (std::any_of(policy.name.begin(), policy.name.end(), is_control)) {
+    root.at("name").fail(in_quotes(policy.name) +
+                         " has control characters, and stands in lines and tables; leave them out");
+  }
   if (const auto blocks = root.find("blocks")) policy.blocks = blocks_from_json(*blocks);
   if (const auto regions = root.find("regions")) policy.regions = regions_from_json(*regions);
   if (const auto only_with = root.find("split_only_with")) {

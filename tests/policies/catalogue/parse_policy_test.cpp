@@ -1,6 +1,8 @@
-#include "tests/support/catch.h"
+#include <fstream>
 
 #include "policies/catalogue/catalogue.h"
+#include "tests/support/catch.h"
+#include "tests/support/scratch_folder.h"
 
 namespace rematch {
 namespace {
@@ -155,6 +157,27 @@ TEST_CASE("an unknown or broken name is rejected with the nearest one") {
 
 TEST_CASE("a missing policy file is rejected by its path") {
   CHECK_THAT(message_of("no/such/policy.json"), Catch::Contains("no/such/policy.json"));
+}
+
+// A report shows a policy's name alone, and finds its reference, `none`, by it.
+TEST_CASE("a policy file with the name of another policy is rejected") {
+  const testing::ScratchFolder folder;
+  const std::string path = folder.file("mine.json");
+  const auto write = [&](const std::string& name, const std::string& rest) {
+    std::ofstream(path) << R"({"schema": "rematch.policy/1.0", "name": ")" << name << '"' << rest
+                        << "}";
+  };
+  for (const char* name : {"none", "save_mm", "nth_last(2)", "nth_last( 2 )", "maxtext:minimal"}) {
+    CAPTURE(name);
+    write(name, R"(, "save": ["embedding"])");
+    CHECK(message_of(path) == path + ": name: '" + name +
+                                  "' is another policy of `rematch list`; give this one a name of "
+                                  "its own");
+  }
+  write("full", R"(, "no_effect_is_intended": true)");  // the very policy
+  CHECK(name_of(path) == "full");
+  write("mine.json", R"(, "save": ["embedding"])");
+  CHECK(name_of(path) == "mine.json");
 }
 
 TEST_CASE("commas inside brackets do not split a list of policies") {

@@ -76,6 +76,8 @@ TEST_CASE("a mistake in a policy file is refused with its place and what to writ
   }
   CHECK_THROWS_WITH(read(R"({"schema": "rematch.policy/1.0"})"), "key \"name\" is missing");
   CHECK_THROWS_WITH(read(R"({"schema": "rematch.policy/1.0", "name": ""})"), Contains("is empty"));
+  CHECK_THROWS_WITH(read(R"({"schema": "rematch.policy/1.0", "name": "two\nlines"})"),
+                    Contains("name: 'two\\nlines' has control characters"));
   CHECK_THROWS_WITH(read(R"({"schema": "rematch.plan/1.0"})"), Contains("rematch.policy/1.x"));
 }
 
@@ -101,6 +103,13 @@ TEST_CASE("the policy schema refuses what the reader refuses") {
   const Json bad = read_json_file(testing::in_tree("tests/policies/plan/bad_policy.json"));
   CHECK(testing::schema_error(bad, "policy").has_value());
   CHECK_THROWS_WITH(policy_from_json(bad), Contains("blocks.nth_last"));
+  const auto schema_takes = [](const std::string& name) {
+    const Json named = {{"schema", "rematch.policy/1.0"}, {"name", name}};
+    return !testing::schema_error(named, "policy").has_value();
+  };
+  CHECK_FALSE(schema_takes(""));
+  CHECK_FALSE(schema_takes("two\nlines"));
+  CHECK(schema_takes("p\xc3\xa9ter's (1)"));
 }
 
 }  // namespace
