@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/output.h"
 #include "harness/sweep/interrupt.h"
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
@@ -29,7 +30,7 @@ constexpr const char* kFooter =
     "5 finished but some points failed, 6 fingerprints differ, 128+n ended by signal n.";
 
 int fail(ExitCode code, const std::string& message) {
-  std::fprintf(stderr, "rematch: %s\n", message.c_str());
+  std::fprintf(stderr, "rematch: %s\n", one_line(message).c_str());
   return static_cast<int>(code);
 }
 
@@ -58,13 +59,6 @@ std::string describe_leftover(const CLI::App& app) {
   return "unknown subcommand '" + word + "'" + did_you_mean(word, known);
 }
 
-std::string one_line(std::string text) {
-  for (char& letter : text) {
-    if (letter == '\n') letter = ' ';
-  }
-  return text;
-}
-
 // Parses; the exit code where that already ends the program.
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   try {
@@ -74,7 +68,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     const bool asked_for_help = error.get_exit_code() == 0;
     if (asked_for_help) return app.exit(error);
-    return fail(ExitCode::kUsage, one_line(error.what()) + "; see --help");
+    return fail(ExitCode::kUsage, std::string(error.what()) + "; see --help");
   }
   if (app.get_subcommands().empty()) {
     std::fputs(app.help().c_str(), stderr);
@@ -96,7 +90,7 @@ int run_action(const Action& action) {
     std::fprintf(stderr, "rematch: interrupted; %s\n", error.what_remains.c_str());
     return static_cast<int>(ExitCode::kFirstSignal) + error.signal;
   } catch (const std::exception& error) {
-    return fail(ExitCode::kToolError, one_line(error.what()));
+    return fail(ExitCode::kToolError, error.what());
   }
 }
 

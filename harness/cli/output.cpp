@@ -50,11 +50,18 @@ std::size_t terminal_columns() {
   return known ? size.ws_col : kWithoutTerminal;
 }
 
+std::string one_line(std::string text) {
+  for (char& letter : text) {
+    if (letter == '\n') letter = ' ';
+  }
+  return text;
+}
+
 void print_warnings(const std::vector<std::string>& warnings) {
   std::set<std::string> said;
   for (const std::string& warning : warnings) {
     if (!said.insert(warning).second) continue;
-    std::fprintf(stderr, "rematch: warning: %s\n", warning.c_str());
+    std::fprintf(stderr, "rematch: warning: %s\n", one_line(warning).c_str());
   }
 }
 

@@ -17,7 +17,9 @@ void write_output(const std::string& file, const Json& json);
 void require_writable(const std::string& file);
 
 void print(const std::string& text);  // to stdout
-// To stderr, each once.
+// A message may quote a user's file, whatever stands in it.
+std::string one_line(std::string text);
+// To stderr, each once and in one line.
 void print_warnings(const std::vector<std::string>& warnings);
 void print_hints(const std::vector<std::string>& hints);  // to stderr
 

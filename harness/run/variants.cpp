@@ -65,6 +65,19 @@ Rejected made_for_another_model(const Plan& plan, const Trace& trace) {
                   difference + "; make it again with `rematch plan` and the same flags"};
 }
 
+// Said before anything is predicted or run.
+std::optional<Rejected> offloads(const Plan& plan) {
+  for (const RegionType& type : plan.types) {
+    for (const PlannedOp& op : type.ops) {
+      if (op.treatment != Treatment::kOffload) continue;
+      return Rejected{plan.policy + " offloads " + op.name + " (scope " + op.scope +
+                      "): moving activations to the host is not built yet; list it under \"save\" "
+                      "instead of \"offload\""};
+    }
+  }
+  return std::nullopt;
+}
+
 std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const VariantSettings& settings,
                                                            const Trace& trace,
                                                            const std::string& trace_hash) {
@@ -77,6 +90,9 @@ std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const VariantSettings
   for (const Plan& plan : settings.plans) {
     if (plan.trace_sha256 != trace_hash) return made_for_another_model(plan, trace);
     plans.push_back({plan, /*no_effect_is_intended=*/true, {}});
+  }
+  for (const NamedPlan& named : plans) {
+    if (auto rejected = offloads(named.plan)) return *std::move(rejected);
   }
   return plans;
 }

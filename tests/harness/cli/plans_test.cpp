@@ -1,4 +1,6 @@
 // The binary without running a model: trace, plan, describe and predict.
+#include <fstream>
+
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
 #include "tests/harness/cli/command_line.h"
@@ -41,6 +43,35 @@ TEST_CASE("what a plan's author may not have meant is said, data stays data") {
   const Outcome in_words = rematch("describe llama_small root");
   CHECK_THAT(in_words.err, Catch::Contains("rematch: warning: root: one"));
   CHECK_THAT(in_words.out, !Catch::Contains("warning"));
+}
+
+TEST_CASE("a policy file that offloads is refused by what would run it, in one line") {
+  const ScratchFolder scratch;
+  const std::string policy = scratch.file("policy.json");
+  std::ofstream(policy) << R"({"schema": "rematch.policy/1.0", "name": "mine",
+                               "offload": ["attention_forward"]})";
+  const std::string why = "moving activations to the host is not built yet";
+  check_usage_error("run " + kTinyLlama + "--steps 1 --blocks 0 --policy " + policy, why);
+  check_usage_error("predict " + kTinyLlama + "--policy " + policy, why);
+  const std::string plan = scratch.file("plan.json");
+  REQUIRE(rematch("plan " + kTinyLlama + "--policy " + policy + " -o " + plan).code == 0);
+  check_usage_error("predict --plan " + plan, why);
+}
+
+TEST_CASE("a message about a file with a line break in it is one line") {
+  const ScratchFolder scratch;
+  const std::string policy = scratch.file("policy.json");
+  const auto write = [&](const std::string& scopes) {
+    std::ofstream(policy) << R"({"schema": "rematch.policy/1.0", "name": "mine",
+                                 "regions": {"scopes": )"
+                          << scopes << "}}";
+  };
+  write(R"(["a\nb"])");
+  check_usage_error("predict " + kTinyLlama + "--policy " + policy, "block matches a b; the");
+  write(R"(["a\nb", "attention"])");
+  const Outcome warned = rematch("predict " + kTinyLlama + "--policy " + policy);
+  CHECK(warned.code == 0);
+  CHECK(warned.err == "rematch: warning: mine: no scope in its blocks matches a b\n");
 }
 
 TEST_CASE("predict tells peak, place and executed ops without data") {
