@@ -40,17 +40,48 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
   call_next(op, keys, stack, modes.size());
 }
 
-// Engine's virtual is the only source of default saved-tensor hooks that needs no Python.
-struct HookEngine final : torch::autograd::Engine {
+// Engine's virtual is the only source of default saved-tensor hooks that needs no Python. All else
+// goes on to the engine that was the default before: it may have started the device threads, which
+// LibTorch does for one engine only, and in a Python process it minds the interpreter's lock.
+class HookEngine final : public torch::autograd::Engine {
+ public:
+  explicit HookEngine(Engine& behind) : behind_(behind) {}
   ~HookEngine() override { stop(); }
+
+  torch::autograd::variable_list execute(const torch::autograd::edge_list& roots,
+                                         const torch::autograd::variable_list& inputs,
+                                         bool keep_graph, bool create_graph, bool accumulate_grad,
+                                         const torch::autograd::edge_list& outputs) override {
+    return behind_.execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+  }
+  c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
+      const std::shared_ptr<torch::autograd::GraphTask>& graph_task,
+      std::shared_ptr<torch::autograd::Node> graph_root,
+      torch::autograd::InputBuffer&& input_buffer) override {
+    return behind_.execute_with_graph_task(graph_task, std::move(graph_root),
+                                           std::move(input_buffer));
+  }
+  std::unique_ptr<torch::autograd::AnomalyMetadata> make_anomaly_metadata() override {
+    return behind_.make_anomaly_metadata();
+  }
+  void thread_on_exception(const std::shared_ptr<torch::autograd::GraphTask>& graph_task,
+                           const std::shared_ptr<torch::autograd::Node>& node,
+                           std::exception& error) override {
+    behind_.thread_on_exception(graph_task, node, error);
+  }
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
-    return saved_tensor_provider == nullptr ? nullptr : saved_tensor_provider->make();
+    return saved_tensor_provider == nullptr ? behind_.get_default_saved_variable_hooks()
+                                            : saved_tensor_provider->make();
   }
-  static torch::autograd::Engine& get() {
-    static auto* engine = new HookEngine;  // leaked: worker threads may outlive static destruction
-    return *engine;
-  }
+
+ private:
+  Engine& behind_;
 };
+
+// Leaked: threads may outlive static destruction. Written once, before the stub that reads it is
+// installed.
+HookEngine* hook_engine = nullptr;
+torch::autograd::Engine& get_hook_engine() { return *hook_engine; }
 
 void install_fallback() {
   TORCH_CHECK(
@@ -67,14 +98,14 @@ void install_fallback() {
 void install_interception() {
   static const bool installed = [] {
     install_fallback();
-    torch::autograd::set_default_engine_stub(&HookEngine::get);
+    hook_engine = new HookEngine(torch::autograd::Engine::get_default_engine());
+    torch::autograd::set_default_engine_stub(&get_hook_engine);
     return true;
   }();
   (void)installed;
-  TORCH_CHECK(
-      dynamic_cast<HookEngine*>(&torch::autograd::Engine::get_default_engine()) != nullptr,
-      "rematch: another library replaced the autograd engine, so saved tensors can no longer "
-      "be intercepted. Load it before the first Recording, or not at all");
+  TORCH_CHECK(&torch::autograd::Engine::get_default_engine() == hook_engine,
+              "rematch: another library replaced the autograd engine, so saved tensors can no "
+              "longer be intercepted. Load it before the first Recording, or not at all");
 }
 
 void call_next(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,

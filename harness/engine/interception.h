@@ -1,6 +1,7 @@
 // The one place that hooks into LibTorch: a fallback at a dispatch key just below autograd, and
-// an autograd engine that hands out saved-tensor hooks. Both are installed once per process, on
-// first use; while no guard below is alive on a thread, neither costs it anything.
+// an autograd engine that hands out saved-tensor hooks and leaves all else to the engine that was
+// there. Both are installed once per process, on first use; while no guard below is alive on a
+// thread, neither costs it anything.
 //
 // Note [Dispatch key Fake]
 // On LibTorch 2.11 the key DispatchKey::Fake sits right below ADInplaceOrView, sees factories,
@@ -55,7 +56,8 @@ class SavedTensorProvider {
   virtual std::unique_ptr<torch::autograd::SavedVariableHooks> make() = 0;
 };
 
-// The thread's provider while the guard lives; null switches hooks off. Guards nest.
+// The thread's provider while the guard lives. Null: hooks are those of the engine behind, as
+// without a guard. Guards nest.
 class SavedTensorGuard {
  public:
   explicit SavedTensorGuard(SavedTensorProvider* provider);

@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include <cstring>
 #include <mutex>
@@ -34,7 +35,40 @@ std::string first_difference(const std::string& what, const std::vector<at::Tens
   return "";
 }
 
+struct Reentrant : torch::autograd::Function<Reentrant> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
+                            std::int64_t depth) {
+    context->saved_data["depth"] = depth;
+    context->save_for_backward({x});
+    return at::mul(x, 2.0);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const std::int64_t depth = context->saved_data["depth"].toInt();
+    const at::Tensor x = context->get_saved_variables()[0].detach().requires_grad_();
+    const at::AutoGradMode grad_mode(true);
+    const at::Tensor inner = depth == 0 ? at::mul(x, 2.0) : Reentrant::apply(x, depth - 1);
+    at::sum(inner).backward();
+    return {at::mul(gradients[0], x.grad()), at::Tensor()};
+  }
+};
+
 }  // namespace
+
+NamedNetwork reentrant_network(int depth) {
+  return {"reentrant", [depth] {
+            Network network;
+            network.input = at::ones({4, 4}).requires_grad_();
+            const at::Tensor w = at::ones({4, 4}).mul_(0.25).requires_grad_();
+            network.parameters = {w};
+            for (int i = 0; i < 2; ++i) {
+              network.layers.push_back([w, depth](const at::Tensor& x) {
+                return Reentrant::apply(at::sin(at::mm(x, w)), depth);
+              });
+            }
+            return network;
+          }};
+}
 
 void seed_generator() {
   at::Generator generator = at::globalContext().defaultGenerator(c10::kCPU);

@@ -30,6 +30,10 @@ struct NamedNetwork {
 // Every network that must give equal bits under any plan and schedule.
 const std::vector<NamedNetwork>& hazard_networks();
 
+// Two layers, each of which runs a backward inside its backward, and another inside that, `depth`
+// times.
+NamedNetwork reentrant_network(int depth);
+
 struct Outcome {
   at::Tensor loss;
   std::vector<at::Tensor> gradients;  // of the parameters, then of the input if it is a leaf

@@ -104,6 +104,19 @@ TEST_CASE("backward after the recording has ended, and on another thread") {
   }
 }
 
+// LibTorch gives worker threads to the engine that runs the first backward of a process, and to
+// no other: backward has to stay there when a recording begins after it.
+TEST_CASE("backward inside backward, deeper than one thread goes, after recordings") {
+  constexpr int kDepth = 100;
+  const NamedNetwork reentrant = reentrant_network(kDepth);
+  const Outcome expected = run_plain(reentrant);
+  const Plan plan = plan_of_blocks(trace_of(reentrant), [](int, int) { return false; });
+  for (const Schedule schedule : kSchedules) {
+    CHECK(first_difference(expected, run_engine(reentrant, plan, schedule)) == "");
+  }
+  CHECK(first_difference(expected, run_plain(reentrant)) == "");
+}
+
 TEST_CASE("recordings after each other and several alive do not mix") {
   const Fixture f;
   const Outcome expected = run_plain(f.named);

@@ -1,0 +1,199 @@
+// The autograd engine that a process had before its first recording goes on running every backward:
+// LibTorch's own, or one that another library has installed.
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/engine.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "harness/engine/interception.h"
+#include "tests/support/catch.h"
+#include "tests/support/networks.h"
+
+namespace rematch::testing {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Engine;
+using torch::autograd::variable_list;
+
+constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
+constexpr int kDepth = 100;  // deeper than one thread goes: the engine's pool takes over
+
+// Stands for an engine that another library installs, as Python's torch does. Counts what it is
+// asked for.
+struct OtherEngine final : Engine {
+  ~OtherEngine() override { stop(); }
+  variable_list execute(const torch::autograd::edge_list& roots, const variable_list& inputs,
+                        bool keep_graph, bool create_graph, bool accumulate_grad,
+                        const torch::autograd::edge_list& outputs) override {
+    ++num_executed;
+    return Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+  }
+  c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
+      const std::shared_ptr<torch::autograd::GraphTask>& graph_task,
+      std::shared_ptr<torch::autograd::Node> graph_root,
+      torch::autograd::InputBuffer&& input_buffer) override {
+    ++num_graph_tasks;
+    return Engine::execute_with_graph_task(graph_task, std::move(graph_root),
+                                           std::move(input_buffer));
+  }
+  std::unique_ptr<torch::autograd::AnomalyMetadata> make_anomaly_metadata() override {
+    ++num_metadata;
+    return Engine::make_anomaly_metadata();
+  }
+  void thread_on_exception(const std::shared_ptr<torch::autograd::GraphTask>& graph_task,
+                           const std::shared_ptr<torch::autograd::Node>& node,
+                           std::exception& error) override {
+    ++num_exceptions;
+    Engine::thread_on_exception(graph_task, node, error);
+  }
+  std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+    ++num_asked_for_hooks;
+    return nullptr;
+  }
+
+  std::atomic<int> num_executed{0};
+  std::atomic<int> num_graph_tasks{0};
+  std::atomic<int> num_metadata{0};
+  std::atomic<int> num_exceptions{0};
+  std::atomic<int> num_asked_for_hooks{0};
+};
+
+OtherEngine& other_engine() {
+  static auto* engine = new OtherEngine;  // leaked, as worker threads may outlive statics
+  return *engine;
+}
+
+// Before anything of rematch runs in this process, and before the first backward: the engine that
+// runs it is the one that has worker threads.
+const bool installed_first = [] {
+  torch::autograd::set_default_engine_stub([]() -> Engine& { return other_engine(); });
+  return true;
+}();
+
+const NamedNetwork& network() {
+  for (const NamedNetwork& named : hazard_networks()) {
+    if (named.name == "biased mlp") return named;
+  }
+  throw std::logic_error("the networks lack 'biased mlp'");
+}
+
+Plan full_plan() {
+  return plan_of_blocks(trace_of(network()), [](int, int) { return false; });
+}
+
+// By how much `count` grows while `run` runs.
+template <typename Run>
+int growth(const std::atomic<int>& count, const Run& run) {
+  const int before = count;
+  run();
+  return count - before;
+}
+
+TEST_CASE("the engine that was there runs backward, before, under and after recordings") {
+  REQUIRE(installed_first);
+  const std::atomic<int>& executed = other_engine().num_executed;
+  CHECK(growth(executed, [] { run_plain(network()); }) == 1);
+  const Plan plan = full_plan();
+  const Outcome expected = run_plain(network());
+  for (const Schedule schedule : kSchedules) {
+    Outcome outcome;
+    CHECK(growth(executed, [&] { outcome = run_engine(network(), plan, schedule); }) == 1);
+    CHECK(first_difference(expected, outcome) == "");
+  }
+  CHECK(growth(executed, [] { run_plain(network()); }) == 1);
+  CHECK(growth(other_engine().num_graph_tasks, [] { run_plain(network()); }) == 1);
+}
+
+TEST_CASE("outside regions the engine that was there is asked for hooks, inside it is not") {
+  const Plan plan = full_plan();
+  const std::atomic<int>& asked = other_engine().num_asked_for_hooks;
+  const int plain = growth(asked, [] { run_plain(network()); });
+  const int checkpointed = growth(asked, [&] { run_engine(network(), plan, Schedule::kOnDemand); });
+  CHECK(plain > 0);
+  CHECK(checkpointed < plain);
+  // What stays is the loss, which is outside all regions.
+  const at::Tensor output = at::ones({6, 8}).requires_grad_();
+  CHECK(checkpointed == growth(asked, [&] { loss_of(output); }));
+}
+
+TEST_CASE("backward on another thread runs in the engine that was there") {
+  const Plan plan = full_plan();
+  const Outcome expected = run_plain(network());
+  seed_generator();
+  const Network made = network().make();
+  at::Tensor loss;
+  {
+    Recording recording(plan, Schedule::kOnDemand);
+    loss = loss_of(forward_with_scopes(made));
+  }
+  CHECK(growth(other_engine().num_executed,
+               [&] { std::thread([&] { loss.backward(); }).join(); }) == 1);
+  CHECK(first_difference(expected, outcome_of(made, loss)) == "");
+}
+
+TEST_CASE("a backward inside backward runs in the engine that was there") {
+  const NamedNetwork reentrant = reentrant_network(kDepth);
+  const Outcome expected = run_plain(reentrant);
+  const Plan plan = plan_of_blocks(trace_of(reentrant), [](int, int) { return false; });
+  for (const Schedule schedule : kSchedules) {
+    constexpr int kPasses = 1 + 2 * (kDepth + 1);  // of two layers
+    Outcome outcome;
+    CHECK(growth(other_engine().num_executed,
+                 [&] { outcome = run_engine(reentrant, plan, schedule); }) == kPasses);
+    CHECK(first_difference(expected, outcome) == "");
+  }
+}
+
+struct Fails : torch::autograd::Function<Fails> {
+  static at::Tensor forward(AutogradContext*, const at::Tensor& x) { return x * 1.0; }
+  static variable_list backward(AutogradContext*, variable_list) {
+    throw std::runtime_error("backward failed");
+  }
+};
+
+TEST_CASE("an exception in backward reaches the engine that was there, and the caller") {
+  const NamedNetwork failing = {"fails", [] {
+                                  Network made = network().make();
+                                  const Region first = made.layers[0];
+                                  made.layers[0] = [first](const at::Tensor& x) {
+                                    return Fails::apply(first(x));
+                                  };
+                                  return made;
+                                }};
+  Plan second_only = full_plan();
+  second_only.regions.erase(second_only.regions.begin());
+  const int before = other_engine().num_exceptions;
+  CHECK_THROWS_WITH(run_engine(failing, second_only, Schedule::kOnDemand),
+                    Catch::Contains("backward failed"));
+  CHECK(other_engine().num_exceptions == before + 1);
+  CHECK(first_difference(run_plain(network()),
+                         run_engine(network(), full_plan(), Schedule::kOnDemand)) == "");
+}
+
+TEST_CASE("anomaly mode's notes are made by the engine that was there") {
+  const Plan plan = full_plan();
+  const torch::autograd::DetectAnomalyGuard anomaly(/*check_nan=*/false);
+  CHECK(growth(other_engine().num_metadata,
+               [&] { run_engine(network(), plan, Schedule::kOnDemand); }) > 0);
+}
+
+TEST_CASE("an engine installed after the first recording is named; taken away, all works again") {
+  const Plan plan = full_plan();
+  const Outcome expected = run_engine(network(), plan, Schedule::kOnDemand);
+  static Engine& ours = Engine::get_default_engine();
+  torch::autograd::set_default_engine_stub([]() -> Engine& { return other_engine(); });
+  CHECK_THROWS_WITH(run_engine(network(), plan, Schedule::kOnDemand),
+                    Catch::Contains("another library replaced the autograd engine"));
+  torch::autograd::set_default_engine_stub([]() -> Engine& { return ours; });
+  CHECK(first_difference(expected, run_engine(network(), plan, Schedule::kOnDemand)) == "");
+}
+
+}  // namespace
+}  // namespace rematch::testing
