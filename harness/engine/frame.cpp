@@ -41,10 +41,10 @@ Frame::~Frame() {
   prepared_->buffers.give_back(std::move(buffers_));
 }
 
-void Frame::close(std::optional<std::string> mismatch) {
+void Frame::close(std::exception_ptr fault) {
   std::lock_guard<std::mutex> lock(mutex_);
   open_ = false;
-  mismatch_ = std::move(mismatch);
+  fault_ = std::move(fault);
 }
 
 int Frame::pack(Recorder& recorder, const at::Tensor& tensor) {
@@ -58,7 +58,7 @@ int Frame::pack(Recorder& recorder, const at::Tensor& tensor) {
 
 at::Tensor Frame::unpack(int slot_index) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (mismatch_.has_value()) throw StreamMismatch(*mismatch_);
+  if (fault_ != nullptr) std::rethrow_exception(fault_);
   Slot& slot = slots_[slot_index];
   check_not_written_since(slot);
   if (is_outside(slot)) return unpack_outside(slot);

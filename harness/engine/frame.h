@@ -4,6 +4,7 @@
 
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,8 +29,9 @@ class Frame {
   const PreparedRegionType& type() const { return type_; }
   Record& record() { return record_; }
 
-  // Forward is done with the region. With a message: every later use of the frame throws it.
-  void close(std::optional<std::string> mismatch);
+  // Forward is done with the region. Every later use of the frame throws the fault, if there is
+  // one.
+  void close(std::exception_ptr fault);
 
   // The three calls of a slot's life, from autograd's hooks. pack() happens while the region is
   // open, on the recording thread; the others on any thread.
@@ -59,7 +61,7 @@ class Frame {
   std::vector<Slot>& slots_;
   std::int32_t stop_ = 0;  // ops that had run at the last pack: a re-run may stop there
   bool open_ = true;
-  std::optional<std::string> mismatch_;
+  std::exception_ptr fault_;
   std::optional<Replay> replay_;
   int replay_task_ = -1;
 };

@@ -55,6 +55,7 @@ OpFacts read_facts(const c10::OperatorHandle& op) {
   facts.mutates = schema.is_mutable();
   facts.may_draw = op.hasTag(at::Tag::nondeterministic_seeded);
   facts.is_empty_factory = is_empty_factory(schema.name());
+  facts.collective = collective_part(schema.name());
   for (std::size_t position = 0; position < schema.arguments().size(); ++position) {
     const c10::Argument& argument = schema.arguments()[position];
     const auto kind = kind_of(argument);

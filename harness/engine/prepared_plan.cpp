@@ -15,6 +15,12 @@ PreparedRegionType prepare(const RegionType& type, Schedule schedule) {
                            "), which this build of LibTorch does not have; was the plan made for "
                            "another version, or is the library that registers the op not linked?");
     }
+    if (facts->collective == CollectivePart::kStartWithHandle) {
+      throw Refused("plan has " + op.name + " (scope " + op.scope +
+                    ") in a region: it returns before it is done, and no op tells when; call the "
+                    "functional collective (_c10d_functional) and wait_tensor in its place, or "
+                    "keep it outside regions");
+    }
     if (op.treatment == Treatment::kOffload) {
       throw Refused("plan offloads " + op.name + " (scope " + op.scope +
                     "); this engine saves or recomputes, it does not offload");

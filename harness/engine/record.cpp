@@ -1,6 +1,7 @@
 #include "harness/engine/record.h"
 
 #include <sstream>
+#include <utility>
 
 #include "harness/engine/fault.h"
 #include "harness/engine/generator_state.h"
@@ -83,6 +84,7 @@ void Record::clear() {
   storages.clear();
   writes.clear();
   copies.clear();
+  waits.clear();
   generator_states.clear();
 }
 
@@ -139,7 +141,12 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   } else if (op.in_place || facts.returns_alias) {
     keep = Keep::kNothing;
   }
-  note_outputs(op, *stack, keep);
+  if (facts.collective == CollectivePart::kWait) {
+    note_wait(op, *stack);
+  } else {
+    note_outputs(op, *stack, keep);
+  }
+  if (facts.collective == CollectivePart::kStart) note_start(op);
   record_->ops.push_back(op);
   rollback.commit();
   forget_some_dead();
@@ -231,6 +238,37 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
   values_.set(tensor.unsafeGetTensorImpl(), value);
   tensor_identities_.emplace_back(tensor.getIntrusivePtr());
   record_->outputs.push_back(value);
+}
+
+// One with a side effect is never repeated, so nobody waits for it again.
+void Recorder::note_start(const RecordedOp& op) {
+  if (op.side_effect) return;
+  for (std::size_t i = op.first_output; i < record_->outputs.size(); ++i) {
+    const std::int32_t value = record_->outputs[i];
+    if (value < 0) continue;
+    record_->waits.push_back({static_cast<std::int32_t>(record_->ops.size()), value});
+  }
+}
+
+// The op has one tensor and returns it. A backend may fill it by ops that raise its version, at any
+// time before the wait is over: what is kept is whole from here on, at the version that it has.
+void Recorder::note_wait(RecordedOp& op, const torch::jit::Stack& stack) {
+  TORCH_INTERNAL_ASSERT(op.num_uses == 1 && stack.back().isTensor(), "rematch: ", op.facts->name,
+                        " takes and returns one tensor");
+  op.num_outputs = 1;
+  record_->outputs.push_back(-1);  // its argument: nobody reads it as the wait's
+  RecordedUse& use = record_->uses[op.first_use];
+  const std::int32_t storage = record_->values[use.value].storage;
+  bool is_first = true;
+  for (RecordedWait& started : record_->waits) {
+    if (started.wait != kNoOp || record_->values[started.value].storage != storage) continue;
+    started.wait = static_cast<std::int32_t>(record_->ops.size());
+    if (std::exchange(is_first, false)) use.value = started.value;  // later starts need it too
+  }
+  for (RecordedValue& value : record_->values) {
+    if (value.storage != storage || !value.kept.defined()) continue;
+    value.kept_version = version_of(value.kept);
+  }
 }
 
 std::int32_t Recorder::value_of(const at::Tensor& tensor) {

@@ -80,6 +80,13 @@ struct RecordedCopy {
 // before it is overwritten, and an op that read it is not recomputed.
 inline constexpr std::size_t kCheapCopyBytes = 64 * 1024;
 
+// A collective and the op that completes it; see Note [A collective and its wait].
+struct RecordedWait {
+  std::int32_t start;         // op
+  std::int32_t value;         // that it returned
+  std::int32_t wait = kNoOp;  // op; kNoOp: not yet
+};
+
 // Where a generator stood. The CPU's is held as the plain Mersenne twister: get_state() would make
 // a tensor of 5,056 bytes for every op that draws.
 struct CpuGeneratorState {
@@ -102,6 +109,7 @@ struct Record {
   std::vector<RecordedStorage> storages;
   std::vector<RecordedWrite> writes;
   std::vector<RecordedCopy> copies;
+  std::vector<RecordedWait> waits;
   std::vector<GeneratorState> generator_states;
 
   // What the read's value held then, if that is a copy.
@@ -149,6 +157,8 @@ class Recorder {
   void settle_writes();
   void note_outputs(RecordedOp& op, const torch::jit::Stack& stack, Keep keep);
   void note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep);
+  void note_start(const RecordedOp& op);
+  void note_wait(RecordedOp& op, const torch::jit::Stack& stack);
   std::int32_t add_outside(const at::Tensor& tensor);
   std::int32_t storage_of(const at::Tensor& tensor, bool outside);
   void keep_if_filled_by_pointer(const RecordedUse& use, const at::Tensor& tensor);

@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <optional>
+#include <utility>
 
 #include "harness/engine/frame.h"
 #include "harness/engine/interception.h"
@@ -42,12 +43,12 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   }
 
   ~State() override {
-    if (frame != nullptr) close_region(std::nullopt);
+    if (frame != nullptr) close_region(nullptr);
     if (scope_listener() == this) scope_listener() = outer_listener;
   }
 
   void enter(std::string_view name, int index) override {
-    throw_pending_error();
+    throw_pending_fault();
     path_lengths.push_back(path.size());
     if (!path.empty()) path += '.';
     path += name;
@@ -67,7 +68,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
 
   void leave() noexcept override {
     if (frame != nullptr && path == *last_scope && path_lengths.size() == region_depth) {
-      close_region(find_early_end());
+      close_region(find_fault());
     }
     path.resize(path_lengths.back());
     path_lengths.pop_back();
@@ -116,24 +117,38 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     any_region_entered = true;
   }
 
-  void close_region(std::optional<std::string> mismatch) noexcept {
+  void close_region(std::exception_ptr fault) noexcept {
     saved_tensor_guard.reset();
     mode_guard.reset();
     --num_open_regions;
     recorder.close();
-    if (mismatch.has_value()) pending_error = mismatch;
-    frame->close(std::move(mismatch));
+    if (fault != nullptr) pending_fault = fault;
+    frame->close(std::move(fault));
     frame.reset();
   }
 
-  std::optional<std::string> find_early_end() const {
+  // What is wrong with the region that is about to close; null if nothing is.
+  std::exception_ptr find_fault() const {
+    const bool unwinding = std::uncaught_exceptions() > exceptions_at_open;
+    if (unwinding) return nullptr;
     const PreparedRegionType& type = frame->type();
     const std::size_t num_ops = frame->record().ops.size();
-    const bool unwinding = std::uncaught_exceptions() > exceptions_at_open;
-    if (unwinding || num_ops == type.ops.size()) return std::nullopt;
-    return "region " + frame->region_name() + " ended after " + std::to_string(num_ops) + " of " +
-           std::to_string(type.ops.size()) + " planned ops; the next was to be " +
-           type.ops[num_ops]->name + ". Was the plan made for another model or other dimensions?";
+    if (num_ops < type.ops.size()) {
+      return std::make_exception_ptr(StreamMismatch(
+          "region " + frame->region_name() + " ended after " + std::to_string(num_ops) + " of " +
+          std::to_string(type.ops.size()) + " planned ops; the next was to be " +
+          type.ops[num_ops]->name + ". Was the plan made for another model or other dimensions?"));
+    }
+    for (const RecordedWait& wait : frame->record().waits) {
+      if (wait.wait != kNoOp) continue;
+      return std::make_exception_ptr(
+          Refused("region " + frame->region_name() + ": " +
+                  frame->record().ops[static_cast<std::size_t>(wait.start)].facts->name +
+                  " is not waited for before the region ends, so recompute could not tell when "
+                  "its result is there; call wait_tensor inside the region, or end the region "
+                  "after it"));
+    }
+    return nullptr;
   }
 
   [[noreturn]] void throw_mismatch(std::size_t index, const c10::OperatorHandle& op,
@@ -146,11 +161,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
                          ". Was the plan made for another model or other dimensions?");
   }
 
-  void throw_pending_error() {
-    if (!pending_error.has_value()) return;
-    const std::string message = *pending_error;
-    pending_error.reset();
-    throw StreamMismatch(message);
+  void throw_pending_fault() {
+    if (pending_fault != nullptr) std::rethrow_exception(std::exchange(pending_fault, nullptr));
   }
 
   const std::shared_ptr<const Checkpoint::Prepared> prepared;
@@ -159,7 +171,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   std::vector<std::size_t> path_lengths;
   std::size_t next_region = 0;
   bool any_region_entered = false;
-  std::optional<std::string> pending_error;
+  std::exception_ptr pending_fault;
 
   // Of the open region.
   Recorder recorder;
@@ -179,7 +191,7 @@ Recording::~Recording() = default;
 void Recording::finish() {
   if (state_ == nullptr) return;
   const std::unique_ptr<State> state = std::move(state_);
-  state->throw_pending_error();
+  state->throw_pending_fault();
   if (!state->any_region_entered && !state->prepared->plan.regions.empty()) {
     throw StreamMismatch("no region of the plan was entered: it starts at scope " +
                          state->prepared->plan.regions.front().first_scope +

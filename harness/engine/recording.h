@@ -25,7 +25,7 @@ struct StreamMismatch : std::runtime_error {
 
 // The engine cannot keep its promise of equal bits for what the model or its user did: a region
 // input written in place, a parameter changed between forward and backward, a mutating op over
-// tensor lists. Names the op.
+// tensor lists, a collective that its region does not wait for. Names the op.
 struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -76,6 +76,7 @@ void Replay::plan_closure(const std::vector<WantedValue>& wanted) {
       ++num_uses_[record_.uses[j].value];
       want(record_.uses[j].value, record_.uses[j].version);
     }
+    plan_waits(static_cast<std::int32_t>(i));
   }
 }
 
@@ -93,6 +94,19 @@ void Replay::plan_prefix(std::int32_t num_ops) {
     for (std::size_t j = op.first_use; j < op.first_use + op.num_uses; ++j) {
       ++num_uses_[record_.uses[j].value];
     }
+  }
+  if (record_.waits.empty()) return;
+  for (std::int32_t i = 0; i < num_ops; ++i) {
+    if (planned_[i] != 0) plan_waits(i);
+  }
+}
+
+// Plans what completes a collective that is planned, see Note [A collective and its wait].
+void Replay::plan_waits(std::int32_t start) {
+  for (const RecordedWait& wait : record_.waits) {
+    if (wait.start != start || wait.wait == kNoOp || planned_[wait.wait] != 0) continue;
+    planned_[wait.wait] = 1;
+    ++num_uses_[record_.uses[record_.ops[wait.wait].first_use].value];
   }
 }
 
@@ -164,6 +178,9 @@ void Replay::require_op(std::int32_t op_index) {
   const RecordedOp& op = record_.ops[op_index];
   for (std::size_t j = op.first_use; j < op.first_use + op.num_uses; ++j) {
     require(record_.uses[j].value, record_.uses[j].version);
+  }
+  for (const RecordedWait& wait : record_.waits) {
+    if (wait.start == op_index && wait.wait != kNoOp) require_op(wait.wait);
   }
 }
 

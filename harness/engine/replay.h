@@ -46,6 +46,7 @@ class Replay {
  private:
   void plan_closure(const std::vector<WantedValue>& wanted);
   void plan_prefix(std::int32_t num_ops);
+  void plan_waits(std::int32_t start);
   bool is_wanted_output(std::int32_t value, std::int32_t op) const;
   bool is_kept(const RecordedOp& op) const;
   void forget_stale_kept_values();

@@ -4,6 +4,7 @@
 #include <set>
 #include <string_view>
 
+#include "policies/trace/collective.h"
 #include "policies/trace/fresh_bytes.h"
 #include "policies/trace/joined.h"
 
@@ -15,7 +16,7 @@ constexpr std::size_t kMaxNamesInMessage = 12;
 // Runs whatever a list says: a view costs nothing, and an in-place op must act on the value that
 // is there. wait_tensor returns its argument without saying so.
 bool is_always_executed(const TracedOp& op) {
-  return op.is_view || !op.writes.empty() || op.name == "_c10d_functional::wait_tensor";
+  return op.is_view || !op.writes.empty() || collective_part(op.name) == CollectivePart::kWait;
 }
 
 std::string_view without_overload(std::string_view name) { return name.substr(0, name.find('.')); }

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "policies/trace/collective.h"
+
 namespace rematch {
 namespace {
 
@@ -109,6 +111,37 @@ class GraphBuilder {
       graph_.storages[op.writes.back()].writes.push_back(id - graph_.range.first);
     }
     graph_.ops.push_back(std::move(op));
+    note_collective(traced.name);
+  }
+
+  // See Note [A collective and its wait].
+  void note_collective(std::string_view name) {
+    const CollectivePart part = collective_part(name);
+    const int index = static_cast<int>(graph_.ops.size()) - 1;
+    RegionOp& op = graph_.ops.back();
+    if (part == CollectivePart::kStart) {
+      for (int output : op.outputs) started_.push_back({index, output});
+      for (const RegionUse& read : op.reads) {
+        if (is_written_by(op, read.value)) started_.push_back({index, read.value});
+      }
+    } else if (part == CollectivePart::kWait) {
+      int& waited_for = op.reads.front().value;
+      const int storage = graph_.values[waited_for].storage;
+      const auto is_waited_for = [&](const Started& started) {
+        return graph_.values[started.value].storage == storage;
+      };
+      const auto first = std::find_if(started_.begin(), started_.end(), is_waited_for);
+      if (first != started_.end()) waited_for = first->value;
+      std::erase_if(started_, [&](const Started& started) {
+        if (is_waited_for(started)) graph_.ops[started.op].waits.push_back(index);
+        return is_waited_for(started);
+      });
+    }
+  }
+
+  bool is_written_by(const RegionOp& op, int value) const {
+    return std::find(op.writes.begin(), op.writes.end(), graph_.values[value].storage) !=
+           op.writes.end();
   }
 
   void note_side_effects() {
@@ -204,10 +237,16 @@ class GraphBuilder {
     }
   }
 
+  struct Started {
+    int op = kNone;
+    int value = kNone;  // that it returned; all local
+  };
+
   const Trace& trace_;
   RegionGraph graph_;
   std::unordered_map<ValueId, int> values_;
   std::unordered_map<StorageId, int> storages_;
+  std::vector<Started> started_;  // collectives that are not waited for
 };
 
 class Closure {
@@ -240,6 +279,7 @@ class Closure {
     if (planned_[op]) return;
     planned_[op] = true;
     pending_.push_back(op);
+    for (int wait : graph_.ops[op].waits) need_op(wait);
   }
 
   const RegionGraph& graph_;

@@ -56,6 +56,7 @@ struct RegionOp {
   std::vector<RegionUse> reads;
   std::vector<int> outputs;  // local values
   std::vector<int> writes;   // local storages
+  std::vector<int> waits;    // local ops that complete the collective it starts
   bool is_view = false;
   bool side_effect = false;  // writes what lives outside the region: never executed again
   bool operator==(const RegionOp&) const = default;
@@ -121,8 +122,8 @@ std::vector<StorageId> kept_storages(const RegionGraph& graph, const std::vector
 // and what was overwritten after it was packed cannot be asked for, for the engine refuses.
 bool can_be_recomputed(const RegionGraph& graph, const RegionUse& slot);
 
-// Per local op: would a recompute of exactly `roots` run it. Kept values end the closure, and a
-// read at a version needs the in-place writes before it.
+// Per local op: would a recompute of exactly `roots` run it. Kept values end the closure, a read at
+// a version needs the in-place writes before it, and a collective needs its wait.
 std::vector<bool> closure_of(const RegionGraph& graph, const std::vector<bool>& kept,
                              const std::vector<RegionUse>& roots);
 

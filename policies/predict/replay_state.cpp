@@ -51,6 +51,12 @@ void ReplayState::plan_prefix(const std::vector<int>& slots, int stop) {
   for (int op = 0; op < stop; ++op) {
     if (!graph_.ops[op].side_effect && !is_answered(op)) plan_op(op);
   }
+  for (int op = 0; op < stop; ++op) {
+    if (!planned_[op]) continue;
+    for (const int wait : graph_.ops[op].waits) {
+      if (!planned_[wait]) plan_op(wait);
+    }
+  }
   let_go_of_unneeded();
 }
 
@@ -125,6 +131,7 @@ void ReplayState::require_op(int op, std::size_t at_most, std::vector<int>& ops)
   listed_in_[op] = search_;
   ops.push_back(op);
   for (const RegionUse& read : graph_.ops[op].reads) require(read, at_most, ops);
+  for (const int wait : graph_.ops[op].waits) require_op(wait, at_most, ops);
 }
 
 ReplayState::Running ReplayState::execute(int op_index) {

@@ -60,6 +60,17 @@ class Prices {
   const std::vector<bool>& free_;
 };
 
+// Of an op and of those ops from `first_wait` on that complete the collective it starts, which run
+// because it does.
+std::int64_t time_with_waits(const RegionGraph& graph, const SaveSetCosts& costs, int op,
+                             int first_wait) {
+  std::int64_t time = costs.op_times[op].count();
+  for (const int wait : graph.ops[op].waits) {
+    if (wait >= first_wait) time += costs.op_times[wait].count();
+  }
+  return time;
+}
+
 // A partial choice: what it costs so far, and the last op that it saved.
 struct Label {
   std::int64_t bytes = 0;
@@ -164,7 +175,8 @@ class ClosureProgram {
       if (how == kWanted) append(next[rest], saved(labels, op, price));
       if (how == kWanted && price == 0) continue;  // nothing is better than free
       for (const RegionUse& read : graph_.ops[op].reads) need(read, rest);
-      for (Label& label : labels) label.time_ns += costs_.op_times[op].count();
+      const std::int64_t time = time_with_waits(graph_, costs_, op, 0);
+      for (Label& label : labels) label.time_ns += time;
       append(next[rest], labels);
     }
     states_ = std::move(next);
@@ -224,7 +236,7 @@ class PrefixProgram {
       std::vector<Label> with_op = labels;
       for (Label& label : with_op) {
         label.bytes += prices.of_op(op).count;
-        label.time_ns -= costs_.op_times[op].count();
+        label.time_ns -= time_with_waits(graph_, costs_, op, stop());
         label.last = history_.add(label.last, op);
       }
       labels.insert(labels.end(), with_op.begin(), with_op.end());
@@ -239,14 +251,15 @@ class PrefixProgram {
   std::int64_t time_without_saves() const {
     if (demanded_slots(graph_).empty()) return 0;
     std::int64_t time = 0;
-    const int stop = costs_.early_stop ? graph_.stop : static_cast<int>(graph_.ops.size());
-    for (int op = 0; op < stop; ++op) {
+    for (int op = 0; op < stop(); ++op) {
       if (!graph_.ops[op].side_effect && !is_answered_by_constants(op)) {
-        time += costs_.op_times[op].count();
+        time += time_with_waits(graph_, costs_, op, stop());
       }
     }
     return time;
   }
+
+  int stop() const { return costs_.early_stop ? graph_.stop : static_cast<int>(graph_.ops.size()); }
 
   bool is_answered_by_constants(int op) const {
     const RegionOp& recorded = graph_.ops[op];

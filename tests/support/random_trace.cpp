@@ -23,8 +23,12 @@ class Dice {
 // one is its result.
 class Stretch {
  public:
-  Stretch(TraceBuilder& build, std::uint32_t seed, ValueId input, bool names_say_saves)
-      : build_(build), dice_(seed), pool_{input}, names_say_saves_(names_say_saves) {}
+  Stretch(TraceBuilder& build, std::uint32_t seed, ValueId input, const RandomTraceOptions& options)
+      : build_(build),
+        dice_(seed),
+        pool_{input},
+        names_say_saves_(options.names_say_saves),
+        collectives_(options.collectives) {}
 
   ValueId run(int num_ops) {
     int done = 0;
@@ -43,6 +47,7 @@ class Stretch {
       }
       done += part;
     }
+    while (!started_.empty()) wait_for_one();
     return join();
   }
 
@@ -95,8 +100,11 @@ class Stretch {
   }
 
   void one_op() {
+    if (collectives_ && !started_.empty() && dice_.percent(30)) wait_for_one();
     const int kind = dice_.below(100);
-    if (kind < 20) {
+    if (collectives_ && kind >= 85) {
+      collective();
+    } else if (kind < 20) {
       matmul();
     } else if (kind < 30) {
       attention();
@@ -177,6 +185,42 @@ class Stretch {
     pool_.push_back(build_.call("aten::where.self", {mask, x, pick()}, build_.shape(x), {{0}, {}}));
   }
 
+  // One or two results, or a sum in place; waited for at once or not before other ops.
+  void collective() {
+    const std::optional<ValueId> target = writable();
+    if (target && dice_.percent(30)) {
+      build_.in_place("_c10d_functional::all_reduce_", {*target});
+      build_.wait(*target);
+      return;
+    }
+    const int num_results = 1 + dice_.below(2);
+    std::vector<ValueId> inputs;
+    std::vector<Shape> shapes;
+    for (int index = 0; index < num_results; ++index) {
+      inputs.push_back(pick());
+      shapes.push_back(some_shape());
+    }
+    const std::vector<ValueId> results =
+        build_.op("_c10d_functional::all_gather_into_tensor_coalesced", inputs, shapes);
+    started_.insert(started_.end(), results.begin(), results.end());
+    if (dice_.percent(50)) wait_for_one();
+  }
+
+  // Through a view at times. Only then may others read the result.
+  void wait_for_one() {
+    const auto which = static_cast<std::size_t>(dice_.below(static_cast<int>(started_.size())));
+    const ValueId result = started_[which];
+    started_.erase(started_.begin() + static_cast<std::ptrdiff_t>(which));
+    if (dice_.percent(30)) {
+      const Shape shape = {build_.shape(result).back(), build_.shape(result).front()};
+      pool_.push_back(build_.view("aten::view", result, shape));
+    } else {
+      pool_.push_back(result);
+    }
+    build_.wait(pool_.back());
+    pool_.push_back(result);
+  }
+
   void elementwise() {
     static constexpr const char* kNames[] = {"aten::mul.Tensor", "aten::add.Tensor", "aten::silu",
                                              "aten::sum.dim_IntList"};
@@ -193,6 +237,8 @@ class Stretch {
   Dice dice_;
   std::vector<ValueId> pool_;
   bool names_say_saves_;
+  bool collectives_;
+  std::vector<ValueId> started_;  // not waited for
 };
 
 }  // namespace
@@ -205,14 +251,13 @@ Trace random_trace(std::uint32_t seed, const RandomTraceOptions& options) {
   ValueId x = build.outside(shape, "float32", /*needs_grad=*/true);
   {
     const auto scope = build.scope("embed");
-    x = Stretch(build, seed * 977 + 1, x, options.names_say_saves).run(options.ops_outside_blocks);
+    x = Stretch(build, seed * 977 + 1, x, options).run(options.ops_outside_blocks);
   }
   for (int layer_index = 0; layer_index < options.layers; ++layer_index) {
     const int type = dice.below(options.block_types);
     {
       const auto scope = build.scope("blocks", layer_index);
-      x = Stretch(build, seed * 977 + 100 + static_cast<std::uint32_t>(type), x,
-                  options.names_say_saves)
+      x = Stretch(build, seed * 977 + 100 + static_cast<std::uint32_t>(type), x, options)
               .run(options.ops_per_block);
     }
     if (options.ops_outside_blocks > 0 && dice.percent(15)) {
@@ -221,7 +266,7 @@ Trace random_trace(std::uint32_t seed, const RandomTraceOptions& options) {
   }
   {
     const auto scope = build.scope("head");
-    x = Stretch(build, seed * 977 + 2, x, options.names_say_saves).run(options.ops_outside_blocks);
+    x = Stretch(build, seed * 977 + 2, x, options).run(options.ops_outside_blocks);
   }
   {
     const auto scope = build.scope("loss");

@@ -16,6 +16,8 @@ struct RandomTraceOptions {
   // Ops that save their own result have a name that says so, as autograd's have. Else it is not
   // known whether such a tensor was saved by its maker or by the op behind it, where both could.
   bool names_say_saves = false;
+  // Some ops start a collective, whose results are waited for then or later.
+  bool collectives = false;
 };
 
 // The same seed and options give the same trace. Valid for autograd: nothing is written in place

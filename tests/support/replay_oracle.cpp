@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "policies/trace/collective.h"
+
 namespace rematch::testing {
 namespace {
 
@@ -74,11 +76,39 @@ class Oracle {
     return ops;
   }
 
+  // The ops that complete the collective an op starts: for each storage it fills, the first wait
+  // behind it.
+  std::set<OpId> waits_of(OpId start) const {
+    if (collective_part(trace_.ops[start].name) != CollectivePart::kStart) return {};
+    std::set<StorageId> filled(trace_.ops[start].writes.begin(), trace_.ops[start].writes.end());
+    for (ValueId output : trace_.ops[start].outputs) filled.insert(trace_.values[output].storage);
+    std::set<OpId> waits;
+    for (OpId op = start + 1; op < region_.end; ++op) {
+      if (collective_part(trace_.ops[op].name) != CollectivePart::kWait) continue;
+      if (filled.erase(trace_.values[trace_.ops[op].inputs[0].value].storage) > 0) waits.insert(op);
+    }
+    return waits;
+  }
+
+  // A wait acts on what the collective returned, whichever view it was called on.
+  std::vector<TracedUse> reads_of(OpId op) const {
+    std::vector<TracedUse> reads = trace_.ops[op].inputs;
+    for (OpId start = region_.first; start < op; ++start) {
+      if (!waits_of(start).contains(op)) continue;
+      const StorageId storage = trace_.values[reads[0].value].storage;
+      for (ValueId output : trace_.ops[start].outputs) {
+        if (trace_.values[output].storage == storage) reads[0].value = output;
+      }
+    }
+    return reads;
+  }
+
   std::set<OpId> closure(std::set<OpId> ops) const {
     while (true) {
       std::set<OpId> more = ops;
       for (OpId op : ops) {
-        for (const TracedUse& use : trace_.ops[op].inputs) {
+        more.merge(waits_of(op));
+        for (const TracedUse& use : reads_of(op)) {
           more.merge(before_read(use.value, use.version));
         }
       }
@@ -115,10 +145,17 @@ class Oracle {
       planned_ = closure(all_roots);
       return;
     }
-    for (OpId op = region_.first; op < (type_.early_stop ? stop : region_.end); ++op) {
+    if (!type_.early_stop) stop = region_.end;
+    std::set<OpId> waits;
+    for (OpId op = region_.first; op < stop; ++op) {
       bool answered = !trace_.ops[op].outputs.empty();
       for (ValueId output : trace_.ops[op].outputs) answered = answered && kept(output);
-      if (!answered) planned_.insert(op);
+      if (answered) continue;
+      planned_.insert(op);
+      waits.merge(waits_of(op));
+    }
+    for (OpId op : closure(waits)) {
+      if (op >= stop) planned_.insert(op);
     }
   }
 
@@ -137,7 +174,7 @@ class Oracle {
         if (executed_.contains(op)) continue;
         for (OpId reader : planned_) {
           if (reader >= op || executed_.contains(reader)) continue;
-          for (const TracedUse& use : trace_.ops[reader].inputs) {
+          for (const TracedUse& use : reads_of(reader)) {
             for (StorageId written : trace_.ops[op].writes) {
               if (trace_.values[use.value].storage == written) more.merge(closure({reader}));
             }
@@ -215,7 +252,7 @@ class Oracle {
   int last_wish(ValueId value) const {
     int last = -1;
     for (OpId op : planned_) {
-      for (const TracedUse& use : trace_.ops[op].inputs) {
+      for (const TracedUse& use : reads_of(op)) {
         if (use.value == value) last = std::max(last, moment_of(Kind::kExecute, op));
       }
     }

@@ -158,6 +158,8 @@ void TraceBuilder::in_place(std::string name, std::vector<ValueId> inputs, const
   if (grad) nodes_.push_back(std::move(node));
 }
 
+void TraceBuilder::wait(ValueId value) { add_op("_c10d_functional::wait_tensor", {value}); }
+
 void TraceBuilder::last_output_is(std::string dtype) {
   for (const ValueId value : trace_.ops.back().outputs) {
     TracedValue& output = trace_.values[at(value)];

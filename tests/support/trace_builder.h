@@ -51,6 +51,8 @@ class TraceBuilder {
   ValueId view(std::string name, ValueId input, Shape shape);
   // Writes its first input.
   void in_place(std::string name, std::vector<ValueId> inputs, const Saves& saves = {});
+  // The op that completes the collective `value` comes from; no autograd node.
+  void wait(ValueId value);
   // What the last op produced is of this type and carries no gradient.
   void last_output_is(std::string dtype);
   // The last op advances a generator.

@@ -253,6 +253,7 @@ RandomRegion random_region(std::uint32_t seed) {
   testing::RandomTraceOptions options;
   options.layers = 3;
   options.ops_per_block = 4 + static_cast<int>(below(14));
+  options.collectives = seed % 3 == 0;
   made.trace = testing::random_trace(seed, options);
   for (BackwardEvent& event : made.trace.backward) {
     if (seed % 2 == 0) break;

@@ -40,6 +40,7 @@ std::optional<RegionGraph> random_block(std::uint32_t seed) {
   options.layers = 2;
   options.ops_per_block = 3 + static_cast<int>(seed % 7);
   options.ops_outside_blocks = 1;
+  options.collectives = seed % 5 == 0;
   const Trace trace = testing::random_trace(seed, options);
   const TracedScope& scope = trace.scopes[trace.blocks[seed % 2].scope];
   RegionGraph graph = make_region_graph(trace, {scope.first_op, scope.end_op});
