@@ -277,12 +277,14 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
 }
 
 // Plain leaves are held as they are; anything that leads to a graph is held without it, or region
-// and graph would keep each other alive.
+// and graph would keep each other alive. So is a plain tensor that no op made on a storage of the
+// region's own: who counts the storage's holders can tell the record from the program.
 std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
   const auto value = static_cast<std::int32_t>(record_->values.size());
   const std::int32_t storage = storage_of(tensor, /*outside=*/true);
-  const bool is_plain = tensor.unsafeGetTensorImpl()->autograd_meta() == nullptr ||
-                        (tensor.is_leaf() && !tensor.is_view());
+  const bool is_plain = record_->storages[storage].outside &&
+                        (tensor.unsafeGetTensorImpl()->autograd_meta() == nullptr ||
+                         (tensor.is_leaf() && !tensor.is_view()));
   const at::Tensor held = is_plain ? tensor : held_input(without_graph(tensor));
   record_->values.push_back(
       {.op = kNoOp, .storage = storage, .kept = held, .kept_version = version_of(held)});

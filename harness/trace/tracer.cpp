@@ -187,13 +187,21 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     });
   }
 
+  // Not the program's: constants, until an op writes to them, and tensors that no op made on a
+  // storage that one made.
   void note_kept_by_recorder() {
     const Record& record = observations_.record;
     const RecordedOp& op = record.ops.back();
+    if (op.facts->mutates) {
+      std::erase_if(kept_by_recorder_, [&](std::int32_t value) {
+        if (record.values[value].kept.defined()) return false;
+        holds_.drop_own_reference(record.values[value].storage);
+        return true;
+      });
+    }
     const auto note = [&](std::int32_t value) {
-      if (value < 0 || record.values[value].op == kNoOp || !record.values[value].kept.defined()) {
-        return;
-      }
+      if (value < 0 || !record.values[value].kept.defined()) return;
+      if (record.storages[record.values[value].storage].outside) return;
       if (kept_by_recorder_.insert(value).second) {
         holds_.note_own_reference(record.values[value].storage);
       }

@@ -83,11 +83,20 @@ class GraphBuilder {
     graph_.values.push_back({inside ? traced.producer - graph_.range.first : kNone, kNone});
     const int storage_index = storage(traced.storage);
     graph_.values[index].storage = storage_index;
-    if (!inside) {
-      graph_.storages[storage_index].outside = true;
-      graph_.storages[storage_index].is_input = is_activation(id);
+    if (inside) return index;
+    if (traced.producer == kNone && is_made_here(storage_index)) {
+      graph_.values[index].constant = true;  // it came about without an op
+      return index;
     }
+    graph_.storages[storage_index].outside = true;
+    graph_.storages[storage_index].is_input |= is_activation(id);
     return index;
+  }
+
+  bool is_made_here(int storage) const {
+    return std::any_of(graph_.values.begin(), graph_.values.end(), [&](const RegionValue& value) {
+      return value.storage == storage && value.producer != kNone;
+    });
   }
 
   int storage(StorageId id) {

@@ -5,17 +5,19 @@
 namespace rematch {
 namespace {
 
-// The op that makes each storage: the first one that has it as its own.
+// The op that makes each storage, unless an earlier one reads it. Tensors that come about without
+// an op may share it later.
 std::vector<OpId> births(const Trace& trace) {
   std::vector<OpId> born_at(trace.storages.size(), kNone);
-  std::vector<bool> is_outside(trace.storages.size(), false);
-  for (const TracedValue& value : trace.values) {
-    if (value.producer == kNone) is_outside[value.storage] = true;
-    OpId& born = born_at[value.storage];
-    if (born == kNone || value.producer < born) born = value.producer;
-  }
-  for (std::size_t storage = 0; storage < born_at.size(); ++storage) {
-    if (is_outside[storage]) born_at[storage] = kNone;
+  std::vector<bool> is_seen(trace.storages.size(), false);
+  const auto see = [&](ValueId value, OpId maker) {
+    const StorageId storage = trace.values[value].storage;
+    if (!is_seen[storage]) born_at[storage] = maker;
+    is_seen[storage] = true;
+  };
+  for (OpId op = 0; op < static_cast<OpId>(trace.ops.size()); ++op) {
+    for (const TracedUse& input : trace.ops[op].inputs) see(input.value, kNone);
+    for (const ValueId output : trace.ops[op].outputs) see(output, op);
   }
   return born_at;
 }

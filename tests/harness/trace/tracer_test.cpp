@@ -1,0 +1,187 @@
+// A trace says what forward holds, op by op: what a run holds and recomputes follows from it, to
+// the byte and the op.
+#include "harness/trace/tracer.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "harness/measure/memory.h"
+#include "models/scope/scope.h"
+#include "policies/predict/step.h"
+#include "tests/support/catch.h"
+#include "tests/support/networks.h"
+#include "tests/support/step_meter.h"
+
+namespace rematch::testing {
+namespace {
+
+constexpr std::int64_t kTokens = 16;
+constexpr std::int64_t kDim = 32;
+
+using Layer = std::function<at::Tensor(const at::Tensor& x, const at::Tensor& w)>;
+
+NamedNetwork network_of(const std::string& name, const Layer& layer) {
+  return {name, [layer] {
+            Network network;
+            network.input = at::randn({kTokens, kDim}).requires_grad_();
+            for (int i = 0; i < 3; ++i) {
+              const at::Tensor w = at::randn({kDim, kDim}).mul_(0.1).requires_grad_();
+              network.parameters.push_back(w);
+              network.layers.push_back([layer, w](const at::Tensor& x) { return layer(x, w); });
+            }
+            return network;
+          }};
+}
+
+// A rotary embedding as diffusers writes it: an empty tensor, filled half by half.
+at::Tensor rotated(const at::Tensor& x) {
+  const at::Tensor even = x.slice(1, 0, kDim, 2);
+  const at::Tensor odd = x.slice(1, 1, kDim, 2);
+  const at::Tensor cosine = at::cos(even.detach());
+  const at::Tensor sine = at::sin(odd.detach());
+  at::Tensor out = at::empty_like(x);
+  const at::Tensor first = even * cosine - odd * sine;
+  out.slice(1, 0, kDim, 2).copy_(first);
+  const at::Tensor second = even * sine + odd * cosine;
+  out.slice(1, 1, kDim, 2).copy_(second);
+  return out;
+}
+
+at::Tensor rotate_both(const at::Tensor& x, const at::Tensor& w) {
+  const at::Tensor query = rotated(at::mm(x, w));
+  const at::Tensor key = rotated(at::mm(x, w.t()));
+  return at::silu(at::mm(at::mm(query, key.t()), x));
+}
+
+// A constant that no op computes: the recorder keeps it, and lets go of it when it is written to.
+at::Tensor with_filled_constant(const at::Tensor& x, const at::Tensor& w) {
+  at::Tensor scale = at::empty({kDim});
+  std::fill_n(scale.data_ptr<float>(), kDim, 0.5F);
+  const at::Tensor y = at::mm(x + scale, w);
+  scale.mul_(2);
+  return at::silu(y + at::sin(scale));
+}
+
+// The same, and the program lets go of it before the loss.
+at::Tensor with_short_lived_constant(const at::Tensor& x, const at::Tensor& w) {
+  at::Tensor y;
+  {
+    at::Tensor scale = at::empty({kTokens, kDim});
+    std::fill_n(scale.data_ptr<float>(), kTokens * kDim, 0.5F);
+    y = x + scale;
+  }
+  return at::silu(at::mm(y, w));
+}
+
+// List ops: parts that are written to one by one, and stacked again.
+at::Tensor in_parts(const at::Tensor& x, const at::Tensor& w) {
+  const at::Tensor y = at::mm(x, w);
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& part : at::chunk(y.detach(), 2, 1)) {
+    parts.push_back(at::empty_like(part));
+    parts.back().copy_(part);
+    parts.back().add_(1);
+  }
+  return at::silu(y * at::cat(parts, 1));
+}
+
+// A tensor without a graph that no op made, on a storage that one did, and that outlives it.
+at::Tensor through_data(const at::Tensor& x, const at::Tensor& w) {
+  at::Tensor data;
+  at::Tensor sum;
+  {
+    const at::Tensor y = at::mm(x, w);
+    data = y.variable_data();
+    sum = x + y;
+  }
+  const at::Tensor gate = at::sigmoid(data);
+  data.reset();
+  return at::silu(sum + gate);
+}
+
+// An op with an output that is not asked for, and a buffer that every layer writes to.
+at::Tensor& buffer() {
+  static at::Tensor seen = at::zeros({kDim});
+  return seen;
+}
+at::Tensor with_side_effect(const at::Tensor& x, const at::Tensor& w) {
+  const at::Tensor y = at::mm(x, w);
+  buffer().add_(at::mean(y.detach(), 0));
+  return at::silu(y);
+}
+
+std::vector<NamedNetwork> networks() {
+  buffer();  // is there before any network
+  return {network_of("rotary embedding in place", &rotate_both),
+          network_of("constant written to later", &with_filled_constant),
+          network_of("constant let go of", &with_short_lived_constant),
+          network_of("parts", &in_parts),
+          network_of("data", &through_data),
+          network_of("side effect", &with_side_effect)};
+}
+
+struct Step {
+  std::int64_t after_forward_bytes = 0;
+  std::int64_t peak_bytes = 0;
+  std::int64_t recomputed_ops = 0;
+  bool operator==(const Step&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const Step& step) {
+  return out << step.after_forward_bytes << " after forward, peak " << step.peak_bytes << ", "
+             << step.recomputed_ops << " ops recomputed";
+}
+
+// The loss is dropped before backward, as record_trace() does with what the model leaves behind.
+Step measured(const NamedNetwork& named, const Plan& plan, Schedule schedule) {
+  seed_generator();
+  const Network network = named.make();
+  StepMeter meter;
+  at::Tensor loss;
+  {
+    Recording recording(plan, schedule);
+    loss = loss_of(forward_with_scopes(network));
+  }
+  meter.note_after_forward();
+  loss.backward();
+  return {meter.after_forward_bytes(), meter.peak_bytes(), meter.num_recomputed()};
+}
+
+Step predicted(const Trace& trace, const Plan& plan, Schedule schedule) {
+  const StepPrediction step =
+      StepSimulator(trace, OptimizerModel::kNothing).simulate(plan, schedule);
+  return {(step.after_forward - step.before).count, (step.peak_bytes() - step.before).count,
+          step.recomputed_ops};
+}
+
+TEST_CASE("what a plain run holds follows from its trace, to the byte") {
+  install_counting_allocators();
+  for (const NamedNetwork& network : networks()) {
+    CAPTURE(network.name);
+    const Trace trace = trace_of(network);
+    CHECK(measured(network, Plan{}, Schedule::kOnDemand) ==
+          predicted(trace, Plan{}, Schedule::kOnDemand));
+  }
+}
+
+TEST_CASE("what a checkpointed run holds and recomputes follows from its trace") {
+  install_counting_allocators();
+  for (const NamedNetwork& network : networks()) {
+    CAPTURE(network.name);
+    const Trace trace = trace_of(network);
+    for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
+      CAPTURE(to_string(schedule));
+      const Plan full = plan_of_blocks(trace, [](int, int) { return false; });
+      CHECK(measured(network, full, schedule) == predicted(trace, full, schedule));
+      const Plan half = plan_of_blocks(trace, [](int, int op) { return op % 2 == 0; });
+      CHECK(measured(network, half, schedule) == predicted(trace, half, schedule));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rematch::testing
