@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "reports/gate/check_record.h"
 #include "reports/gate/number_text.h"
@@ -14,6 +15,7 @@ constexpr std::size_t kEquivalenceRuns = 4;
 constexpr double kEquivalenceTail = 0.05;
 constexpr double kNoiseMargin = 4;  // standard deviations of a run
 constexpr double kFalseAlarmsOfEquivalence = 0.001;
+constexpr double kSurelyWider = 0.0001;  // chance that equal arms' variances are so far apart
 
 struct WindowedMeans {
   std::vector<double> means;
@@ -33,17 +35,35 @@ WindowedMeans windowed_means(const LossArm& arm, std::size_t num_steps, std::siz
   return result;
 }
 
-// The pooled standard deviation of a run, from both arms' errors of the mean.
-double deviation_of_run(const std::vector<double>& left, const std::vector<double>& right) {
-  const auto squares = [](const std::vector<double>& values) {
-    double mean = 0;
-    for (const double value : values) mean += value / static_cast<double>(values.size());
-    double sum = 0;
-    for (const double value : values) sum += (value - mean) * (value - mean);
-    return sum;
-  };
-  const auto degrees = static_cast<double>(left.size() + right.size() - 2);
-  return std::sqrt((squares(left) + squares(right)) / degrees);
+// Of a run, from its arm's mean.
+double variance_of(const std::vector<double>& values) {
+  double mean = 0;
+  for (const double value : values) mean += value / static_cast<double>(values.size());
+  double sum = 0;
+  for (const double value : values) sum += (value - mean) * (value - mean);
+  return sum / static_cast<double>(values.size() - 1);
+}
+
+struct RunSpread {
+  double deviation = 0;  // that the margin is made of
+  bool candidate_is_wider = false;
+};
+
+// Note [Whose spread makes the margin]
+// Both arms' together, since equal arms have one spread and eight runs know it better than four.
+// But a candidate with one run astray would widen the margin until it fits: where its runs vary
+// more than equal arms ever do, the reference's spread alone counts.
+RunSpread spread_of_run(const std::vector<double>& candidate,
+                        const std::vector<double>& reference) {
+  const double own = variance_of(candidate);
+  const double other = variance_of(reference);
+  const auto above = static_cast<double>(candidate.size() - 1);
+  const auto below = static_cast<double>(reference.size() - 1);
+  const double ratio = other > 0 ? own / other : std::numeric_limits<double>::infinity();
+  if (own > 0 && variance_ratio_tail(ratio, above, below) < kSurelyWider) {
+    return {std::sqrt(other), true};
+  }
+  return {std::sqrt((above * own + below * other) / (above + below)), false};
 }
 
 // Every run of an arm has the same mean, so the difference is known exactly and nothing is a matter
@@ -62,17 +82,18 @@ void judge_without_noise(CheckRecord& check) {
 void judge_equivalence(CheckRecord& check, const std::vector<double>& candidate,
                        const std::vector<double>& reference, std::optional<double> margin) {
   const MeanDifference difference = welch_difference(candidate, reference);
-  const double deviation = deviation_of_run(candidate, reference);
-  check.limit = std::max(margin.value_or(0), kNoiseMargin * deviation);
+  const RunSpread spread = spread_of_run(candidate, reference);
+  check.limit = std::max(margin.value_or(0), kNoiseMargin * spread.deviation);
   check.measured = std::abs(difference.difference);
-  if (deviation == 0) return judge_without_noise(check);
+  if (difference.error == 0) return judge_without_noise(check);
   const double half = difference.error * student_t_quantile(kEquivalenceTail, difference.degrees);
   check.noise->detects = "a true difference of the margin, " + number_text(*check.limit) +
                          ", passes one time in twenty; a smaller one may pass. An equal "
                          "candidate fails at most " +
                          number_text(100 * kFalseAlarmsOfEquivalence) + " % of the time";
-  const std::string means = "mean losses differ by " + number_text(*check.measured) + " +- " +
-                            number_text(half) + ", margin " + number_text(*check.limit);
+  std::string means = "mean losses differ by " + number_text(*check.measured) + " +- " +
+                      number_text(half) + ", margin " + number_text(*check.limit);
+  if (spread.candidate_is_wider) means += "; the candidate's runs vary more than the reference's";
   if (*check.measured + half <= *check.limit) {
     decide(check, GateVerdict::kPass, means);
   } else if (*check.measured - half > *check.limit) {

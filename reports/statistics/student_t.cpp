@@ -85,6 +85,17 @@ double student_t_quantile(double tail, double degrees) {
   return high;
 }
 
+double variance_ratio_tail(double ratio, double degrees_above, double degrees_below) {
+  if (!(degrees_above > 0 && degrees_below > 0)) {
+    throw std::invalid_argument("Fisher's F needs degrees of freedom above 0");
+  }
+  if (ratio <= 0) return 1;
+  if (std::isinf(ratio)) return 0;
+  const double sum = degrees_below + degrees_above * ratio;
+  return incomplete_beta(degrees_below / 2, degrees_above / 2, degrees_below / sum,
+                         degrees_above * ratio / sum);
+}
+
 MeanDifference welch_difference(const std::vector<double>& above,
                                 const std::vector<double>& below) {
   const double first = squared_error(above);

@@ -1,5 +1,5 @@
-// Student's t, and what testing many rows at once costs. For differences of a few noisy runs, whose
-// spread is itself an estimate.
+// Student's t, Fisher's F, and what testing many rows at once costs. For differences of a few noisy
+// runs, whose spread is itself an estimate.
 #pragma once
 
 #include <vector>
@@ -11,6 +11,10 @@ double student_t_tail(double t, double degrees);
 
 // The t that is exceeded with probability `tail`, which lies in (0, 0.5].
 double student_t_quantile(double tail, double degrees);
+
+// Probability that the ratio of two sample variances of equal spread, with so many degrees of
+// freedom above and below (Fisher's F), is at least `ratio`; infinity is a ratio too.
+double variance_ratio_tail(double ratio, double degrees_above, double degrees_below);
 
 // A difference of two means over its standard error, with Welch's degrees of freedom: the arms may
 // spread differently.

@@ -41,6 +41,20 @@ TEST_CASE("T2 knows that nothing is left to chance where no run varies") {
   CHECK(check_equivalence(other, reference, 0.25, 2).verdict == GateVerdict::kFail);
 }
 
+// The reference's runs differ from their mean by 0.01 at most, the candidate's fourth by 50.
+TEST_CASE("T2 does not widen its margin for a candidate with a run astray") {
+  const LossArm reference = arm_of({{3, 2.99F}, {3, 3.0F}, {3, 3.0F}, {3, 3.01F}});
+  const LossArm astray = arm_of({{3, 3}, {3, 3.01F}, {3, 2.99F}, {3, 50}});
+  const CheckRecord check = check_equivalence(astray, reference, std::nullopt, 1);
+  CHECK(check.verdict == GateVerdict::kInconclusive);
+  CHECK_THAT(check.reason, Catch::Contains("vary more than the reference's; run more repeats"));
+  CHECK(check.limit.value() < 0.05);
+  CHECK(check_equivalence(reference, astray, std::nullopt, 1).verdict == GateVerdict::kPass);
+  // No spread at all on the one side is no measure of the other's either.
+  const LossArm still = arm_of({{3, 3}, {3, 3}, {3, 3}, {3, 3}});
+  CHECK(check_equivalence(astray, still, std::nullopt, 1).verdict == GateVerdict::kInconclusive);
+}
+
 TEST_CASE("T2 refuses a window that is longer than the runs") {
   const LossArm arm = arm_of({{1, 2, 3}, {1, 2, 3}, {1, 2, 3}, {1, 2, 3}});
   const CheckRecord check = check_equivalence(arm, arm, std::nullopt, 4);

@@ -1,12 +1,24 @@
 #include "reports/statistics/student_t.h"
 
 #include <cmath>
+#include <limits>
 #include <random>
 #include <stdexcept>
 
 #include "tests/support/catch.h"
 
 namespace rematch {
+
+// From tables of F.
+TEST_CASE("a ratio of variances is as rare as the tables of F say") {
+  CHECK(variance_ratio_tail(9.2766, 3, 3) == Approx(0.05).epsilon(1e-3));
+  CHECK(variance_ratio_tail(141.11, 3, 3) == Approx(0.001).epsilon(1e-3));
+  CHECK(variance_ratio_tail(3.5644, 8, 20) == Approx(0.01).epsilon(1e-3));
+  CHECK(variance_ratio_tail(1, 7, 7) == Approx(0.5));
+  CHECK(variance_ratio_tail(0, 3, 3) == 1);
+  CHECK(variance_ratio_tail(std::numeric_limits<double>::infinity(), 3, 3) == 0);
+  CHECK_THROWS_AS(variance_ratio_tail(1, 0, 3), std::invalid_argument);
+}
 
 // Two-sided 5 % and 1 % points of printed tables, one-sided tails here.
 TEST_CASE("Student's quantiles are those of the printed table") {
