@@ -1,6 +1,7 @@
 #include "reports/record/record_json.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
@@ -100,6 +101,39 @@ std::vector<ReportSource> sources_from_json(const JsonField& field, std::size_t 
   return sources;
 }
 
+// Which environment each point was measured in, as a number of its own.
+std::vector<std::size_t> environments_of(const Report& report) {
+  std::vector<std::size_t> environments(report.points.size(), 0);
+  std::map<std::string, std::size_t> numbers;
+  for (const ReportSource& source : report.sources) {
+    const std::string print = fingerprint(source.provenance.environment);
+    const std::size_t number = numbers.try_emplace(print, numbers.size()).first->second;
+    for (const std::size_t point : source.points) environments[point] = number;
+  }
+  return environments;
+}
+
+// Commands pair points by what they are: of two that are the same, one would go unseen. Only
+// environments that a merge keeps apart have a point each.
+void require_each_once(const Report& report) {
+  const std::vector<std::size_t> environments = environments_of(report);
+  std::unordered_map<std::string, std::vector<std::size_t>> known;
+  for (std::size_t index = 0; index < report.points.size(); ++index) {
+    const PointRecord& point = report.points[index];
+    std::vector<std::size_t>& alike = known[point.policy + " " + point.identity.plan_sha256];
+    for (const std::size_t other : alike) {
+      if (environments[other] != environments[index] ||
+          report.points[other].identity != point.identity) {
+        continue;
+      }
+      throw FormatError("points[" + std::to_string(index) + "]: is points[" +
+                        std::to_string(other) + "], " + point.policy +
+                        ", once more; a report has each point once");
+    }
+    alike.push_back(index);
+  }
+}
+
 // Of the frame alone: points keep their own.
 template <class AFile>
 std::map<std::string, std::string> unknown_of_frame(const Json& source, const AFile& file,
@@ -124,6 +158,7 @@ Report with_frame(const Json& json, std::vector<PointRecord> points) {
   if (const auto sources = field.find("sources")) {
     report.sources = sources_from_json(*sources, report.points.size());
   }
+  require_each_once(report);
   report.unknown =
       unknown_of_frame(json, report, {"points", "planned", "sources", "reference_repeats"});
   return report;

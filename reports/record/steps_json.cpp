@@ -1,9 +1,23 @@
 // Steps, parity and effect of a point as JSON.
+#include <cmath>
+
 #include "policies/trace/json.h"
 #include "reports/record/field_value.h"
+#include "reports/record/number_bits.h"
 #include "reports/record/parts_json.h"
 
 namespace rematch {
+namespace {
+
+// A loss stands twice: equality goes by its bits, tolerances and tables by the number.
+void require_same_loss(const JsonField& field, const StepRecord& step) {
+  const std::optional<double> value = number_of_bits(step.loss_bits);
+  if (!value) field.at("loss_bits").fail("are not the bits of a float32 or float64");
+  const bool is_same = std::isfinite(*value) ? step.loss == *value : !step.loss;
+  if (!is_same) field.at("loss").fail("is not what \"loss_bits\" says; was the file edited?");
+}
+
+}  // namespace
 
 Json step_to_json(const StepRecord& step) {
   return {{"loss", to_value(step.loss)},
@@ -18,6 +32,7 @@ StepRecord step_from_json(const JsonField& field) {
   StepRecord step;
   read_member(field, "loss", step.loss);
   read_member(field, "loss_bits", step.loss_bits);
+  require_same_loss(field, step);
   read_text(field, "gradient_norm_bits", step.gradient_norm_bits);
   read_text(field, "parameter_hash", step.parameter_hash);
   read_text(field, "generator_hash", step.generator_hash);

@@ -1,10 +1,39 @@
+#include <cmath>
+
 #include "policies/trace/json.h"
 #include "reports/record/by_phase.h"
 #include "reports/record/field_value.h"
 #include "reports/record/parts_json.h"
+#include "reports/statistics/statistics.h"
 
 namespace rematch {
 namespace {
+
+// No step takes no time: such a sample would be left out of some statistics and halve others.
+void read_samples(const JsonField& field, std::vector<std::vector<std::chrono::nanoseconds>>& all) {
+  read_value(field, all);
+  for (std::size_t block = 0; block < all.size(); ++block) {
+    for (std::size_t step = 0; step < all[block].size(); ++step) {
+      if (all[block][step].count() <= 0) field.at(block).at(step).fail("is no time of a step");
+    }
+  }
+}
+
+// Tables show the median, and what decides is made from the samples.
+void require_median_of_samples(const JsonField& field, const TimeRecord& time) {
+  if (!time.step_median) return;
+  std::vector<double> medians;
+  for (const auto& samples : time.samples) {
+    if (samples.empty()) return;
+    std::vector<double> block;
+    for (const auto sample : samples) block.push_back(static_cast<double>(sample.count()));
+    medians.push_back(median(std::move(block)));
+  }
+  if (medians.empty()) return;
+  const double step = median(std::move(medians));
+  if (std::abs(step - static_cast<double>(time.step_median->count())) <= 1) return;
+  field.at("step_median_ns").fail("is not the median of \"samples_ns\"; was the file edited?");
+}
 
 Json ratio_to_json(const StepRatioRecord& ratio) {
   return {{"reference", ratio.reference},
@@ -99,7 +128,8 @@ TimeRecord time_from_json(const JsonField& field) {
   read_member(field, "step_median_ns", time.step_median);
   read_member(field, "step_interval_ns", time.step_interval);
   read_member(field, "step_mad_ns", time.step_mad);
-  read_member(field, "samples_ns", time.samples);
+  read_samples(field.at("samples_ns"), time.samples);
+  require_median_of_samples(field, time);
   read_member(field, "phases_ns", time.phases);
   read_phases(field.at("classes_ns"), time.classes);
   if (const auto ratio = non_null_member(field, "step_ratio")) time.ratio = ratio_from_json(*ratio);

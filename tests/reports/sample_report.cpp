@@ -1,6 +1,9 @@
 #include "tests/reports/sample_report.h"
 
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstdio>
 
 namespace rematch::testing {
 namespace {
@@ -174,6 +177,13 @@ PointRecord sample_oom(const std::string& policy) {
   point.kernels.reset();
   point.kernels_reason = "it did not get that far";
   return point;
+}
+
+void set_loss(StepRecord& step, float loss) {
+  std::array<char, 16> bits{};
+  std::snprintf(bits.data(), bits.size(), "0x%08x", std::bit_cast<std::uint32_t>(loss));
+  step.loss = std::isfinite(loss) ? std::optional<double>(loss) : std::nullopt;
+  step.loss_bits = bits.data();
 }
 
 Provenance sample_provenance() {

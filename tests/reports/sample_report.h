@@ -21,6 +21,9 @@ PointRecord sample_recomputing(const std::string& policy, std::int64_t recompute
 // A point that ran out of memory after having reached 90 MiB.
 PointRecord sample_oom(const std::string& policy);
 
+// A loss of a step as a number and as its bits.
+void set_loss(StepRecord& step, float loss);
+
 Provenance sample_provenance();
 
 }  // namespace rematch::testing

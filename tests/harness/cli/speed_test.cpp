@@ -42,6 +42,8 @@ Report large_report(int num_points, std::uint32_t seed) {
         sample = std::chrono::nanoseconds(std::llround(1e7 * speed));
       }
     }
+    point.time->step_median =
+        (point.time->samples.front().front() + point.time->samples.back().front()) / 2;
     report.points.push_back(point);
   }
   return report;

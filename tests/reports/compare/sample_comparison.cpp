@@ -15,6 +15,7 @@ void set_blocks(PointRecord& point, const std::vector<double>& microseconds) {
     const nanoseconds step(std::llround(block * 1000));
     point.time->samples.push_back({step, step});
   }
+  point.time->step_median.reset();
 }
 
 PointRecord finite_point(const std::string& policy) {

@@ -1,31 +1,14 @@
 #include "tests/reports/gate/sample_arms.h"
 
-#include <array>
-#include <cmath>
-#include <cstdio>
-#include <cstring>
-
 #include "tests/reports/sample_report.h"
 
 namespace rematch::testing {
-namespace {
-
-std::string bits_of(float value) {
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof(bits));
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "0x%08x", bits);
-  return text.data();
-}
-
-}  // namespace
 
 Steps steps_of(const std::vector<float>& losses) {
   Steps steps;
   for (const float loss : losses) {
     StepRecord step;
-    if (std::isfinite(loss)) step.loss = loss;
-    step.loss_bits = bits_of(loss);
+    set_loss(step, loss);
     step.gradient_norm_bits = "0x3ff0000000000000";
     step.parameter_hash = "aa";
     step.generator_hash = "bb";

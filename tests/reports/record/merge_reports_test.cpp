@@ -33,10 +33,10 @@ std::vector<PlannedPoint> whole_plan() {
 }
 
 // The reference's loss in another process.
-RepeatRecord repeat_with(double loss) {
+RepeatRecord repeat_with(float loss) {
   const PointRecord none = sample_point("none");
   StepRecord step = none.steps.front();
-  step.loss = loss;
+  testing::set_loss(step, loss);
   return {point_key(none.identity), "none", PointStatus::kOk, "", {step}};
 }
 
@@ -50,7 +50,7 @@ Report shard(int index) {
   report.planned = whole_plan();
   report.points.push_back(sample_point("none"));
   report.points.back().time->samples.front().front() += std::chrono::nanoseconds(index);
-  report.repeats = {repeat_with(1.5), repeat_with(1.5), repeat_with(index)};
+  report.repeats = {repeat_with(1.5), repeat_with(1.5), repeat_with(static_cast<float>(index))};
   for (std::size_t place = 1; place < kPolicies.size(); ++place) {
     if (place % 2 == static_cast<std::size_t>(index)) {
       report.points.push_back(sample_recomputing(kPolicies[place], 8, Bytes{1 << 20}, 1.2));

@@ -97,8 +97,10 @@ TEST_CASE(
 // The three points have structures of their own, the second a key that this build does not know.
 TEST_CASE("a report read from its text, point by point, is the one that its document holds") {
   Json json = report_to_json(sample_report());
-  json["points"].push_back(json["points"][0]);
-  json["points"].push_back(json["points"][0]);
+  for (const char* policy : {"alias", "another"}) {
+    json["points"].push_back(json["points"][0]);
+    json["points"].back()["policy"] = policy;
+  }
   json["points"][2]["memory"]["peak_colour"] = Json{{"red", 1}};
   json["humidity_ratio"] = 0.4;
   // The order of a newer version's keys may differ.
@@ -112,6 +114,29 @@ TEST_CASE("a report read from its text, point by point, is the one that its docu
   CHECK(read(schema_last) == nlohmann::json(json));
   json["points"] = Json::array();
   CHECK(read(json) == nlohmann::json(json));
+}
+
+TEST_CASE("what stands twice in a point says the same, and a point stands once in a report") {
+  const Json good = report_to_json(sample_report());
+  const auto refusal = [&](const char* pointer, const Json& value) {
+    Json bad = good;
+    bad[Json::json_pointer(pointer)] = value;
+    return error_of_text(bad.dump());
+  };
+  CHECK(refusal("/points/0/steps/0/loss", 1.5000001) ==
+        "file.json: points[0].steps[0].loss: is not what \"loss_bits\" says; was the file edited?");
+  CHECK_THAT(refusal("/points/0/steps/0/loss_bits", "0x3fc00001"),
+             Catch::Contains("steps[0].loss: is not"));
+  CHECK_THAT(refusal("/points/0/steps/0/loss", nullptr), Catch::Contains("steps[0].loss: is not"));
+  CHECK_THAT(refusal("/points/0/steps/1/loss", 2), Catch::Contains("steps[1].loss: is not"));
+  CHECK_THAT(refusal("/points/0/steps/0/loss_bits", "0x3f"),
+             Catch::Contains("are not the bits of a float32 or float64"));
+  CHECK_THAT(refusal("/points/0/time/step_median_ns", 30000000),
+             Catch::Contains("step_median_ns: is not the median of \"samples_ns\""));
+  CHECK_THAT(refusal("/points/0/time/samples_ns/1/0", 0),
+             Catch::Contains("samples_ns[1][0]: is no time of a step"));
+  CHECK_THAT(refusal("/points/1", good["points"][0]),
+             Catch::Contains("points[1]: is points[0], none, once more"));
 }
 
 TEST_CASE("a damaged text is one line with the file and the path, whatever came before") {
