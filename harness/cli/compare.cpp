@@ -160,7 +160,7 @@ ExitCode exit_code_of(const CompareRecord& record) {
   }
   const std::vector<std::string> open = undecided(record);
   if (open.empty()) return ExitCode::kOk;
-  std::fprintf(stderr, "rematch: inconclusive, since not compared: %s\n", joined(open).c_str());
+  std::fprintf(stderr, "rematch: inconclusive, since not decided: %s\n", joined(open).c_str());
   return ExitCode::kInconclusive;
 }
 
@@ -204,9 +204,8 @@ void add_compare(CLI::App& app, Action& action) {
       "  rematch compare base.json candidate.json --metric step_time,peak_allocated \\\n"
       "      --threshold step_time=3%+500us,peak_allocated=1MiB --markdown\n"
       "Exit codes: 0 compared, and nothing that --fail-on names, 2 a file or flag cannot be used,\n"
-      "3 found what --fail-on names, 4 inconclusive: what it names was not measured on both "
-      "sides,\n"
-      "or no point is in both reports, 6 different environments.");
+      "3 found what --fail-on names, 4 inconclusive: noise, a figure or a point that is missing\n"
+      "leaves open what it names, or no point is in both reports, 6 different environments.");
   command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
 }
 

@@ -8,6 +8,7 @@
 #include "reports/compare/identity_difference.h"
 #include "reports/compare/match_points.h"
 #include "reports/compare/metrics.h"
+#include "reports/compare/other_differences.h"
 #include "reports/statistics/statistics.h"
 #include "reports/statistics/student_t.h"
 
@@ -25,6 +26,7 @@ class Comparison {
     for (const PointPair& pair : matched_.pairs) compare(pair);
     judge_times();
     for (std::size_t row = 0; row < record_.rows.size(); ++row) explain_row(row);
+    list_other_differences();
     summarize();
     return std::move(record_);
   }
@@ -41,6 +43,7 @@ class Comparison {
   void compare(const PointPair& pair);
   void judge_times();
   void explain_row(std::size_t row);
+  void list_other_differences();
   void summarize();
 
   const CompareSettings& settings_;
@@ -149,6 +152,17 @@ void Comparison::explain_row(std::size_t row) {
   }
 }
 
+// Who asks for some metrics alone asks for nothing else; another plan does other things throughout.
+void Comparison::list_other_differences() {
+  if (settings_.metrics.size() != kMetrics.size()) return;
+  for (std::size_t index = 0; index < record_.rows.size(); ++index) {
+    ComparedRow& row = record_.rows[index];
+    if (row.plan_differs) continue;
+    row.other_differences =
+        other_differences(*compared_[index].base, *compared_[index].candidate, row);
+  }
+}
+
 std::string counted(std::size_t count, std::string_view what) {
   return std::to_string(count) + " " + std::string(what);
 }
@@ -164,6 +178,10 @@ std::string sentence_of(const CompareRecord& record) {
     }
     if (!parts.empty()) text.append("; ").append(short_name(metric)).append(": ").append(parts);
   }
+  const auto others =
+      std::count_if(record.rows.begin(), record.rows.end(),
+                    [](const ComparedRow& row) { return !row.other_differences.empty(); });
+  if (others > 0) text += "; other facts: " + std::to_string(others) + " different";
   if (text.find(';') == std::string::npos && !record.rows.empty()) text += ", no difference";
   if (!record.missing.empty()) text += "; " + counted(record.missing.size(), "missing");
   if (!record.extra.empty()) text += "; " + counted(record.extra.size(), "extra");

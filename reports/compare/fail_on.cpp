@@ -3,11 +3,16 @@
 #include <algorithm>
 #include <array>
 
+#include "reports/compare/metrics.h"
+#include "reports/render/format.h"
+
 namespace rematch {
 namespace {
 
 constexpr std::array<std::string_view, 6> kNames = {"slower", "peak",    "counts",
                                                     "loss",   "missing", "failed"};
+
+constexpr const char* kNothingCompared = "no point is in both reports and finished in both";
 
 bool has_verdict(const CompareRecord& record, Metric metric,
                  std::initializer_list<CompareVerdict> verdicts) {
@@ -17,8 +22,15 @@ bool has_verdict(const CompareRecord& record, Metric metric,
                      [&](CompareVerdict verdict) { return found->second.contains(verdict); });
 }
 
+std::string not_told_from_noise(const MetricRecord& time) {
+  if (!time.adjusted_p_value) return "step_time has one block on a side, so no spread";
+  const auto [low, high] = time.interval.value_or(std::array{0.0, 0.0});
+  return "step_time, " + format_fixed(time.ratio.value_or(0), 2) + " [" + format_fixed(low, 2) +
+         " " + format_fixed(high, 2) + "] of the base's, is not told from noise";
+}
+
 // Empty: compared, or known on neither side.
-std::string obstacle(const MetricRecord& metric) {
+std::string obstacle(const MetricRecord& metric, const Floor& floor) {
   const std::string name(short_name(metric.metric));
   if (metric.verdict == CompareVerdict::kNotMeasured && metric.base.has_value()) {
     return name + " is not known in the candidate";
@@ -26,21 +38,64 @@ std::string obstacle(const MetricRecord& metric) {
   if (metric.verdict == CompareVerdict::kNotMeasured && metric.candidate.has_value()) {
     return name + " is not known in the base";
   }
-  const bool no_spread = metric.metric == Metric::kStepTime &&
-                         metric.verdict == CompareVerdict::kUnsure && !metric.adjusted_p_value;
-  return no_spread ? name + " has one block on a side, so no spread" : "";
+  if (metric.verdict != CompareVerdict::kUnsure) return "";
+  if (metric.metric == Metric::kLoss) return name + " is " + metric.note;
+  return may_be_slower(metric, floor) ? not_told_from_noise(metric) : "";
+}
+
+Floor floor_of(const CompareRecord& record, Metric metric) {
+  for (const FloorRecord& floor : record.floors) {
+    if (floor.metric == metric) return {floor.relative_ratio, floor.absolute};
+  }
+  return {};
 }
 
 // Empty: every metric that both could know was compared.
-std::string obstacle(const ComparedRow& row, const std::vector<Metric>& metrics) {
+std::string obstacle(const CompareRecord& record, const ComparedRow& row,
+                     const std::vector<Metric>& metrics) {
   bool is_compared = false;
   for (const MetricRecord& metric : row.metrics) {
     if (std::find(metrics.begin(), metrics.end(), metric.metric) == metrics.end()) continue;
-    if (std::string found = obstacle(metric); !found.empty()) return found;
+    std::string found = obstacle(metric, floor_of(record, metric.metric));
+    if (!found.empty()) return found;
     is_compared = is_compared || metric.verdict != CompareVerdict::kNotMeasured;
   }
   if (is_compared) return "";
   return std::string(short_name(metrics.front())) + " is known on neither side";
+}
+
+std::string name_of(const std::string& policy, Schedule schedule) {
+  return policy + " " + std::string(to_string(schedule));
+}
+
+bool finished_in_base(const UncomparedPoint& point) {
+  return point.base_status == PointStatus::kOk;
+}
+
+// What the base measured and the candidate did not cannot be told of it. Empty: nothing.
+std::string unfinished(const CompareRecord& record) {
+  const auto failed =
+      std::find_if(record.failed.begin(), record.failed.end(), [](const UncomparedPoint& point) {
+        return finished_in_base(point) && point.candidate_status != PointStatus::kOk;
+      });
+  if (failed != record.failed.end()) {
+    return name_of(failed->policy, failed->schedule) + " ended " +
+           std::string(to_string(*failed->candidate_status)) + " in the candidate";
+  }
+  const auto missing = std::find_if(record.missing.begin(), record.missing.end(), finished_in_base);
+  if (missing == record.missing.end()) return "";
+  return name_of(missing->policy, missing->schedule) + " is not in the candidate";
+}
+
+bool ended_badly(const UncomparedPoint& point) {
+  return point.candidate_status && point.candidate_status != PointStatus::kOk;
+}
+
+// Of what is no metric: a report without points has nothing that could be missing or have failed.
+std::string why_vacuous(const CompareRecord& record, FailOn what) {
+  const bool is_there = !record.rows.empty() || !record.failed.empty();
+  if (what == FailOn::kMissing) return is_there ? "" : "the base has no points";
+  return is_there || !record.extra.empty() ? "" : "the candidate has no points";
 }
 
 }  // namespace
@@ -91,26 +146,25 @@ bool is_found(const CompareRecord& record, FailOn what) {
     case FailOn::kMissing:
       return !record.missing.empty();
     case FailOn::kFailed:
-      return std::any_of(record.failed.begin(), record.failed.end(), [](const auto& point) {
-        return point.candidate_status != PointStatus::kOk;
-      });
+      return std::any_of(record.failed.begin(), record.failed.end(), ended_badly) ||
+             std::any_of(record.extra.begin(), record.extra.end(), ended_badly);
   }
   return false;
 }
 
 std::string why_undecided(const CompareRecord& record, FailOn what) {
   const std::vector<Metric> metrics = metrics_of(what);
-  if (metrics.empty()) return "";
-  if (record.rows.empty()) return "no point is in both reports and finished in both";
+  if (metrics.empty()) return why_vacuous(record, what);
+  if (record.rows.empty()) return kNothingCompared;
   for (const ComparedRow& row : record.rows) {
-    const std::string found = obstacle(row, metrics);
-    if (found.empty()) continue;
-    return found + " for " + row.policy + " " + std::string(to_string(row.schedule));
+    const std::string found = obstacle(record, row, metrics);
+    if (!found.empty()) return found + " for " + name_of(row.policy, row.schedule);
   }
-  return "";
+  return unfinished(record);
 }
 
 std::vector<std::string> undecided(const CompareRecord& record) {
+  if (record.fail_on.empty() && record.rows.empty()) return {kNothingCompared};
   std::vector<std::string> lines;
   for (const std::string& name : record.fail_on) {
     const std::optional<FailOn> what = fail_on_from_string(name);

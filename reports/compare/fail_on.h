@@ -22,12 +22,14 @@ std::vector<Metric> metrics_of(FailOn what);
 
 bool is_found(const CompareRecord& record, FailOn what);
 
-// Why the rows cannot tell that `what` is not there, in a line; empty: they can. They cannot where
-// there are none, where one of its metrics is known on one side alone or none of them on both, and
-// where a time has no spread.
+// Why the comparison cannot tell that `what` is not there, in a line; empty: it can. It cannot
+// where there are no rows, where one of its metrics is known on one side alone or none of them on
+// both, where a time may be slower for all that its noise lets be told, and where a point that the
+// base finished is missing or failed in the candidate.
 std::string why_undecided(const CompareRecord& record, FailOn what);
 
 // Of all that the record was asked to fail on and that was not found: "slower (no point ...)".
+// Asked for nothing: whether anything was compared at all.
 std::vector<std::string> undecided(const CompareRecord& record);
 
 }  // namespace rematch

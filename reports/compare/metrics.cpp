@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "reports/compare/step_bits.h"
 #include "reports/statistics/statistics.h"
 #include "reports/statistics/student_t.h"
 
@@ -82,6 +83,29 @@ std::string first_other(const Mix& base, const Mix& candidate, std::optional<Pha
   return "";
 }
 
+// By class, of which a report keeps counts beside those of single ops.
+std::string first_other_class(const PointRecord& base, const PointRecord& candidate,
+                              std::optional<Phase> only) {
+  for (std::size_t index = 0; index < kNumPhases; ++index) {
+    const auto phase = static_cast<Phase>(index);
+    if (only && phase != *only) continue;
+    std::map<OpClass, std::int64_t> all = base.counts->by_class.at(index);
+    all.insert(candidate.counts->by_class.at(index).begin(),
+               candidate.counts->by_class.at(index).end());
+    for (const auto& [op_class, unused] : all) {
+      const auto executed = [index, wanted = op_class](const CountsRecord& counts) {
+        const auto found = counts.by_class.at(index).find(wanted);
+        const std::int64_t total = found == counts.by_class.at(index).end() ? 0 : found->second;
+        return static_cast<double>(total) / counts.counted_steps;
+      };
+      if (executed(*base.counts) == executed(*candidate.counts)) continue;
+      return "the same ops, but other counts of class " + std::string(to_string(op_class)) +
+             " in " + std::string(to_string(phase));
+    }
+  }
+  return "";
+}
+
 bool is_count(Metric metric) {
   return metric == Metric::kExecutedOps || metric == Metric::kRecomputedOps ||
          metric == Metric::kKernelCount;
@@ -90,13 +114,22 @@ bool is_count(Metric metric) {
 void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecord& candidate) {
   if (record.verdict != CompareVerdict::kSame || record.base != record.candidate) return;
   const bool recomputed = record.metric == Metric::kRecomputedOps;
-  record.note = first_other(mix_of(record.metric, base), mix_of(record.metric, candidate),
-                            recomputed ? std::optional(Phase::kRecompute) : std::nullopt);
+  const std::optional<Phase> only = recomputed ? std::optional(Phase::kRecompute) : std::nullopt;
+  record.note = first_other(mix_of(record.metric, base), mix_of(record.metric, candidate), only);
+  if (record.note.empty() && record.metric != Metric::kKernelCount) {
+    record.note = first_other_class(base, candidate, only);
+  }
   if (!record.note.empty()) record.verdict = CompareVerdict::kDifferent;
 }
 
+// What one side alone knows cannot be compared, and is not passed over.
+void note_unknown_side(MetricRecord& record) {
+  if (record.base.has_value() == record.candidate.has_value()) return;
+  record.note = std::string("is known in the ") + (record.base ? "base" : "candidate") + " alone";
+}
+
 void judge_exact(MetricRecord& record, const Floor& floor) {
-  if (!record.base || !record.candidate) return;
+  if (!record.base || !record.candidate) return note_unknown_side(record);
   const double difference = *record.candidate - *record.base;
   record.verdict = CompareVerdict::kSame;
   if (difference == 0) return;
@@ -108,38 +141,80 @@ void judge_exact(MetricRecord& record, const Floor& floor) {
   record.verdict = difference > 0 ? CompareVerdict::kHigher : CompareVerdict::kLower;
 }
 
-// Bits decide, so it does not matter how a loss is printed. What is not finite equals nothing.
+// Bits decide, so it does not matter how a loss is printed. What is not finite equals nothing, nor
+// do gradients that are all zero. Equal losses alone are no proof: the last step's gradients and
+// parameters show in no loss, so their bits count too where losses are to be exactly equal. Empty:
+// the same.
+std::string difference_at(const StepRecord& base, const StepRecord& candidate, const Floor& floor) {
+  if (!base.loss || !candidate.loss) return "is not finite at ";
+  const double difference = std::abs(*candidate.loss - *base.loss);
+  const double allowed = std::max(floor.absolute, floor.relative_ratio * std::abs(*base.loss));
+  const bool is_exact = allowed == 0;
+  if (candidate.loss_bits != base.loss_bits && (is_exact || difference > allowed)) {
+    return "first differs at ";
+  }
+  if (const std::string fault = gradient_fault(candidate); !fault.empty()) {
+    return "is equal, but gradients " + fault + " at ";
+  }
+  const std::string tensor = is_exact ? first_different_tensor(base, candidate) : "";
+  return tensor.empty() ? "" : "is equal, but the bits of " + tensor + " first differ at ";
+}
+
+std::string steps_text(std::size_t steps) {
+  return std::to_string(steps) + (steps == 1 ? " step" : " steps");
+}
+
+// Where every step that both have is the same.
+void judge_lengths(MetricRecord& record, std::size_t base, std::size_t candidate) {
+  if (base == candidate) return;
+  record.note = "equal over the " + steps_text(std::min(base, candidate)) + " that both have";
+  if (candidate > base) return;
+  record.verdict = CompareVerdict::kUnsure;
+  record.note += "; the candidate lacks " + std::to_string(base - candidate);
+}
+
+// Bits that the base recorded at some step and the candidate did not.
+void judge_unrecorded(MetricRecord& record, const PointRecord& base, const PointRecord& candidate) {
+  if (record.verdict != CompareVerdict::kSame) return;
+  const std::size_t steps = std::min(base.steps.size(), candidate.steps.size());
+  for (std::size_t step = 0; step < steps; ++step) {
+    for (const RecordedBits& recorded : kRecordedBits) {
+      const bool is_lost = (candidate.steps[step].*recorded.bits).empty() &&
+                           !(base.steps[step].*recorded.bits).empty();
+      if (!is_lost) continue;
+      record.verdict = CompareVerdict::kUnsure;
+      record.note = std::string("equal, but the candidate has no bits of the ") + recorded.name +
+                    " at step " + std::to_string(step);
+      return;
+    }
+  }
+}
+
 void compare_losses(MetricRecord& record, const PointRecord& base, const PointRecord& candidate,
                     const Floor& floor) {
   const std::size_t steps = std::min(base.steps.size(), candidate.steps.size());
   if (steps == 0) {
     if (!base.steps.empty()) record.base = base.steps.back().loss;
     if (!candidate.steps.empty()) record.candidate = candidate.steps.back().loss;
-    return;
+    return note_unknown_side(record);
   }
   record.base = base.steps[steps - 1].loss;
   record.candidate = candidate.steps[steps - 1].loss;
   record.ratio = ratio_of(record);
   record.verdict = CompareVerdict::kSame;
   for (std::size_t step = 0; step < steps; ++step) {
-    const StepRecord& own = candidate.steps[step];
-    const StepRecord& other = base.steps[step];
-    if (!own.loss || !other.loss) {
-      record.verdict = CompareVerdict::kDifferent;
-      record.note = "is not finite at step " + std::to_string(step);
-      return;
-    }
-    if (own.loss_bits == other.loss_bits) continue;
-    const double difference = std::abs(*own.loss - *other.loss);
-    const double allowed = std::max(floor.absolute, floor.relative_ratio * std::abs(*other.loss));
-    if (allowed > 0 && difference <= allowed) continue;
+    const std::string found = difference_at(base.steps[step], candidate.steps[step], floor);
+    if (found.empty()) continue;
     record.verdict = CompareVerdict::kDifferent;
-    record.note = "first differs at step " + std::to_string(step);
+    record.note = found + "step " + std::to_string(step);
     return;
   }
-  if (base.steps.size() != candidate.steps.size()) {
-    record.note = "equal over the " + std::to_string(steps) + " steps that both have";
-  }
+  judge_lengths(record, base.steps.size(), candidate.steps.size());
+  judge_unrecorded(record, base, candidate);
+  if (!claims_other_bits(candidate) || claims_other_bits(base)) return;
+  record.verdict = CompareVerdict::kDifferent;
+  record.note = "is equal, but the candidate's own bits differ from " +
+                candidate.parity->reference + "'s, and the base's do not";
 }
 
 Blocks blocks_of(const PointRecord& point) {
@@ -216,7 +291,10 @@ TimeComparison compare_times(const PointRecord& base, const PointRecord& candida
   const Blocks above = blocks_of(candidate);
   if (has_times(below)) record.base = median_over_blocks(below).value;
   if (has_times(above)) record.candidate = median_over_blocks(above).value;
-  if (!record.base || !record.candidate) return result;
+  if (!record.base || !record.candidate) {
+    note_unknown_side(record);
+    return result;
+  }
   const Estimate ratio = ratio_of_medians(above, below);
   record.ratio = ratio.value;
   if (ratio.interval) record.interval = {{ratio.interval->low, ratio.interval->high}};
@@ -248,6 +326,12 @@ void judge_time(MetricRecord& record, const Floor& floor, double false_alarm_rat
   } else if (interval_low >= 1 / high && interval_high <= high) {
     record.verdict = CompareVerdict::kSame;
   }
+}
+
+bool may_be_slower(const MetricRecord& record, const Floor& floor) {
+  if (record.metric != Metric::kStepTime || record.verdict != CompareVerdict::kUnsure) return false;
+  if (!record.interval || !record.adjusted_p_value || !record.base) return true;
+  return record.interval->at(1) > std::exp(log_margin(floor, *record.base));
 }
 
 }  // namespace rematch

@@ -24,6 +24,10 @@ TimeComparison compare_times(const PointRecord& base, const PointRecord& candida
 // Fills in the verdict from the interval and the corrected p-value.
 void judge_time(MetricRecord& record, const Floor& floor, double false_alarm_ratio);
 
+// Is it left open whether the candidate takes longer by more than the floor: of two that cannot be
+// told apart, a time that is surely not higher is no matter. Only times are ever unsure.
+bool may_be_slower(const MetricRecord& record, const Floor& floor);
+
 // Executed ops of a step in a phase, or in all. Absent: not counted.
 std::optional<double> executed_ops(const PointRecord& point, std::optional<Phase> phase);
 

@@ -55,7 +55,8 @@ std::string_view short_name(Metric metric);
 std::optional<Metric> metric_from_string(std::string_view name);  // either
 
 // Times are faster, slower, same or unsure. Everything else is exact: lower, higher, same, or
-// different where the sum is the same and what it consists of is not.
+// different where the sum is the same and what it consists of is not. Losses are unsure where the
+// candidate has fewer steps than the base and those that it has are the same.
 enum class CompareVerdict : std::uint8_t {
   kFaster,
   kSlower,
@@ -108,6 +109,9 @@ struct ComparedRow {
   bool plan_differs = false;  // the same policy resolved to other treatments
   std::vector<MetricRecord> metrics;
   std::vector<ExplanationRecord> explanations;
+  // What else differs of all that repeats exactly, by its name in the report:
+  // "memory.after_forward_bytes". Looked at where all metrics are compared.
+  std::vector<std::string> other_differences;
 };
 
 // A point that only one report has, or that did not finish in one or both.

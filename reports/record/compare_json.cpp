@@ -91,7 +91,8 @@ Json row_to_json(const ComparedRow& row) {
           {"candidate_key", row.candidate_key},
           {"plan_differs", row.plan_differs},
           {"metrics", list_to_json(row.metrics, metric_to_json)},
-          {"explanations", list_to_json(row.explanations, explanation_to_json)}};
+          {"explanations", list_to_json(row.explanations, explanation_to_json)},
+          {"other_differences", row.other_differences}};
 }
 
 ComparedRow row_from_json(const JsonField& field) {
@@ -106,6 +107,9 @@ ComparedRow row_from_json(const JsonField& field) {
   read_member(field, "plan_differs", row.plan_differs);
   read_list(field.at("metrics"), row.metrics, metric_from_json);
   read_list(field.at("explanations"), row.explanations, explanation_from_json);
+  if (const auto others = field.find("other_differences")) {
+    read_value(*others, row.other_differences);
+  }
   return row;
 }
 

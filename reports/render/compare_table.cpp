@@ -12,6 +12,8 @@
 namespace rematch {
 namespace {
 
+constexpr std::size_t kMostOthers = 6;  // names in a line
+
 std::string change_of(const MetricRecord& metric) {
   if (metric.ratio) return format_change(*metric.ratio - 1);
   return std::string(to_string(metric.verdict));
@@ -35,6 +37,8 @@ std::string exact_cell(const MetricRecord& metric) {
       return "same";
     case CompareVerdict::kDifferent:
       return "different";
+    case CompareVerdict::kUnsure:
+      return "unsure";
     default:
       return change_of(metric);
   }
@@ -82,7 +86,7 @@ bool is_difference(CompareVerdict verdict) {
 }
 
 bool has_difference(const ComparedRow& row) {
-  return row.plan_differs ||
+  return row.plan_differs || !row.other_differences.empty() ||
          std::any_of(row.metrics.begin(), row.metrics.end(),
                      [](const MetricRecord& metric) { return is_difference(metric.verdict); });
 }
@@ -94,6 +98,15 @@ std::string title_of(const ComparedRow& row) {
     title.append(" ").append(std::to_string(value));
   }
   return title;
+}
+
+std::string others_of(const ComparedRow& row) {
+  const std::size_t shown = std::min(row.other_differences.size(), kMostOthers);
+  const std::vector<std::string> names(
+      row.other_differences.begin(),
+      row.other_differences.begin() + static_cast<std::ptrdiff_t>(shown));
+  const std::size_t left = row.other_differences.size() - shown;
+  return "differs in " + joined(names) + (left > 0 ? " and " + std::to_string(left) + " more" : "");
 }
 
 std::string detail_of(const ComparedRow& row) {
@@ -111,6 +124,7 @@ std::string detail_of(const ComparedRow& row) {
   for (const ExplanationRecord& explanation : row.explanations) {
     parts.push_back(std::string(short_name(explanation.metric)) + ": " + explanation.sentence);
   }
+  if (!row.other_differences.empty()) parts.push_back(others_of(row));
   return joined(parts, "; ");
 }
 

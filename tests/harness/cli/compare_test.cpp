@@ -35,6 +35,16 @@ class Reports {
     report.points[1].memory->peak_allocated.reset();
     return written(report, "bare.json");
   }
+  // full takes anything from less than half to eight times as long.
+  std::string with_noise() {
+    Report report = report_;
+    report.points[1].time->samples.clear();
+    report.points[1].time->step_median.reset();
+    for (const int milliseconds : {7, 48, 18, 18}) {
+      report.points[1].time->samples.push_back({std::chrono::milliseconds(milliseconds)});
+    }
+    return written(report, "noisy.json");
+  }
   std::string with_text(const std::string& text) {
     const std::string file = scratch_.file("text.json");
     write_file_atomically(file, text);
@@ -86,6 +96,13 @@ TEST_CASE("compare does not succeed where it could not find what to fail on") {
   };
   inconclusive(reports.without_points(), "slower,peak,counts", "no point is in both reports");
   inconclusive(reports.without_peak(), "peak", "peak_allocated is not known in the candidate");
+  inconclusive(reports.with_noise(), "slower", "is not told from noise for full on_demand");
+  // What is found counts, whatever else could not be told.
+  CHECK(rematch("compare " + reports.base + " " + reports.with_noise() + " --fail-on slower,peak")
+            .code == 3);
+  const Outcome nothing = rematch("compare " + reports.base + " " + reports.without_points());
+  CHECK(nothing.code == 4);
+  CHECK_THAT(nothing.err, Catch::Contains("no point is in both reports"));
 }
 
 TEST_CASE("compare's JSON goes to stdout and to the file asked for") {

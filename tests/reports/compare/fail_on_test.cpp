@@ -70,4 +70,74 @@ TEST_CASE("what was not compared is not passed") {
   CHECK(open(FailOn::kCounts, bare, bare).empty());
 }
 
+// Blocks of 7 to 48 ms against 10: anything from less than half to eight times.
+TEST_CASE("a time that may be slower for all that its noise lets be told is not passed") {
+  CompareSettings settings;
+  settings.fail_on = {FailOn::kSlower};
+  const PointRecord base = timed_point("full", kBase);
+  const auto open = [&](const std::vector<double>& blocks) {
+    const CompareRecord record = compare(base, timed_point("full", blocks), settings);
+    CHECK(record.failed_on.empty());
+    const std::vector<std::string> lines = undecided(record);
+    return lines.empty() ? "" : lines.at(0);
+  };
+  CHECK_THAT(open({7000, 48000, 18000, 18000}),
+             Catch::StartsWith("slower (step_time, 1.8") &&
+                 Catch::EndsWith("] of the base's, is not told from noise for full on_demand)"));
+  // Surely slower by the interval, but such a chance is not rare enough for a claim.
+  CHECK_THAT(open({10400, 17000}), Catch::Contains("is not told from noise"));
+  // Not surely faster, and surely not slower.
+  const PointRecord faster = timed_point("full", {7900, 9100, 8200, 8800});
+  CHECK(testing::metric_of(compare(base, faster), Metric::kStepTime).verdict ==
+        CompareVerdict::kUnsure);
+  CHECK(open({7900, 9100, 8200, 8800}).empty());
+  CHECK(open(testing::scaled(0.9)).empty());
+  settings.floors[Metric::kStepTime] = {9, 0};
+  CHECK(open({7000, 48000, 18000, 18000}).empty());
+}
+
+TEST_CASE("a point that the base finished and the candidate did not leaves what it is open") {
+  using testing::report_of;
+  const Report base = report_of({timed_point("none", kBase), timed_point("full", kBase)});
+  const auto open = [&](const Report& left, const Report& right, FailOn what) {
+    CompareSettings settings;
+    settings.fail_on = {what};
+    const CompareRecord record = compare(left, right, settings);
+    CHECK(record.failed_on.empty());
+    const std::vector<std::string> lines = undecided(record);
+    return lines.empty() ? "" : lines.at(0);
+  };
+  Report without = base;
+  without.points.pop_back();
+  Report failed = base;
+  failed.points[1].status = PointStatus::kOom;
+  for (const FailOn what : {FailOn::kSlower, FailOn::kPeak, FailOn::kCounts, FailOn::kLoss}) {
+    const std::string name(to_string(what));
+    CHECK(open(base, without, what) == name + " (full on_demand is not in the candidate)");
+    CHECK(open(base, failed, what) == name + " (full on_demand ended oom in the candidate)");
+    CHECK(open(without, base, what).empty());
+    CHECK(open(failed, base, what).empty());
+  }
+}
+
+TEST_CASE("a failed point that the base lacks is found, and reports without points tell nothing") {
+  using testing::report_of;
+  CompareSettings settings;
+  settings.fail_on = {FailOn::kFailed};
+  PointRecord failed = timed_point("full", kBase);
+  failed.status = PointStatus::kCrash;
+  const Report base = report_of({timed_point("none", kBase)});
+  CHECK(compare(base, report_of({base.points[0], failed}), settings).failed_on ==
+        std::vector<std::string>{"failed"});
+  settings.fail_on = {FailOn::kMissing, FailOn::kFailed};
+  CHECK(undecided(compare(report_of({}), report_of({}), settings)) ==
+        std::vector<std::string>{"missing (the base has no points)",
+                                 "failed (the candidate has no points)"});
+  CHECK(undecided(compare(base, base, settings)).empty());
+  // Asked for nothing, a comparison of nothing says so.
+  CHECK(undecided(compare(base, report_of({}))) ==
+        std::vector<std::string>{"no point is in both reports and finished in both"});
+  CHECK(undecided(compare(base, base)).empty());
+}
+
 }  // namespace rematch

@@ -127,8 +127,15 @@ TEST_CASE("counts are compared for one step, and by op where the sums are equal"
   for (auto& phase : longer.counts->by_op) {
     for (auto& [op, executed] : phase) executed *= 3;
   }
+  for (auto& phase : longer.counts->by_class) {
+    for (auto& [op_class, executed] : phase) executed *= 3;
+  }
   CHECK(metric_of(compare(sample_point(), longer), Metric::kExecutedOps).verdict ==
         CompareVerdict::kSame);
+  longer.counts->by_class[at(Phase::kBackward)][OpClass::kMatmul] += 1;
+  const MetricRecord by_class = metric_of(compare(sample_point(), longer), Metric::kExecutedOps);
+  CHECK(by_class.verdict == CompareVerdict::kDifferent);
+  CHECK(by_class.note == "the same ops, but other counts of class matmul in backward");
 
   PointRecord other = sample_point();
   auto& forward = other.counts->by_op[at(Phase::kForward)];
@@ -171,6 +178,27 @@ TEST_CASE("losses are compared by their bits, at every step") {
   CHECK(loss.verdict == CompareVerdict::kDifferent);
   CHECK(loss.note == "first differs at step 0");
   CHECK(metric_of(compare(base, base), Metric::kLoss).verdict == CompareVerdict::kSame);
+  // What shows in no loss: gradients, parameters and generators of the last step.
+  const auto changed = [&](const std::function<void(StepRecord&)>& change) {
+    PointRecord edited = base;
+    change(edited.steps[0]);
+    return metric_of(compare(base, edited), Metric::kLoss);
+  };
+  const auto notes = [&](const std::function<void(StepRecord&)>& change) {
+    CHECK(changed(change).verdict == CompareVerdict::kDifferent);
+    return changed(change).note;
+  };
+  CHECK(notes([](StepRecord& step) { step.parameter_hash = "ab"; }) ==
+        "is equal, but the bits of parameters first differ at step 0");
+  CHECK(notes([](StepRecord& step) { step.gradient_hashes["head.weight"] = "dd"; }) ==
+        "is equal, but the bits of head.weight first differ at step 0");
+  CHECK(notes([](StepRecord& step) { step.gradient_norm_bits = "0x00000000"; }) ==
+        "is equal, but gradients are all zero at step 0");
+  CHECK(notes([](StepRecord& step) { step.gradient_norm_bits = "0x7ff8000000000000"; }) ==
+        "is equal, but gradients are not finite at step 0");
+  const MetricRecord lost = changed([](StepRecord& step) { step.generator_hash.clear(); });
+  CHECK(lost.verdict == CompareVerdict::kUnsure);
+  CHECK(lost.note == "equal, but the candidate has no bits of the generator state at step 0");
   // Not a number with the same bits on both sides.
   const MetricRecord broken = metric_of(compare(sample_point(), sample_point()), Metric::kLoss);
   CHECK(broken.verdict == CompareVerdict::kDifferent);
