@@ -1,22 +1,12 @@
 #include "reports/gate/bitwise_check.h"
 
 #include <algorithm>
-#include <array>
 
+#include "reports/compare/step_bits.h"
 #include "reports/gate/check_record.h"
 
 namespace rematch {
 namespace {
-
-struct RecordedBits {
-  const char* name;  // of the tensor that differs
-  std::string StepRecord::*bits;
-};
-
-constexpr std::array kRecordedBits = {
-    RecordedBits{"gradient norm", &StepRecord::gradient_norm_bits},
-    RecordedBits{"parameters", &StepRecord::parameter_hash},
-    RecordedBits{"generator state", &StepRecord::generator_hash}};
 
 // What T0 claims to compare and a step lacks, in a line; empty: nothing.
 std::string unrecorded(const LossArm& arm) {
@@ -36,27 +26,11 @@ std::string at(const BitDifference& difference) {
   return "step " + std::to_string(difference.step) + " in " + difference.tensor;
 }
 
-// A gradient whose name is known says more than the norm of all. What one side did not record is no
-// difference; nor is it equal.
-std::string tensor_of(const StepRecord& left, const StepRecord& right) {
-  if (left.loss_bits != right.loss_bits) return "loss";
-  for (const auto& [name, hash] : left.gradient_hashes) {
-    const auto found = right.gradient_hashes.find(name);
-    if (found != right.gradient_hashes.end() && found->second != hash) return name;
-  }
-  for (const RecordedBits& recorded : kRecordedBits) {
-    const std::string& own = left.*recorded.bits;
-    const std::string& other = right.*recorded.bits;
-    if (!own.empty() && !other.empty() && own != other) return recorded.name;
-  }
-  return "";
-}
-
 }  // namespace
 
 std::optional<BitDifference> first_difference(const Steps& left, const Steps& right) {
   for (std::size_t step = 0; step < std::min(left.size(), right.size()); ++step) {
-    const std::string tensor = tensor_of(left[step], right[step]);
+    const std::string tensor = first_different_tensor(left[step], right[step]);
     if (!tensor.empty()) return BitDifference{static_cast<int>(step), tensor};
   }
   return std::nullopt;

@@ -14,6 +14,8 @@
 #include "reports/gate/limit_checks.h"
 #include "reports/gate/loss_arms.h"
 #include "reports/gate/loss_checks.h"
+#include "reports/gate/parity_check.h"
+#include "reports/gate/prediction_check.h"
 
 namespace rematch {
 namespace {
@@ -154,7 +156,13 @@ void Gate::gate_point(const PointRecord& point) {
       }
       gated.reference_policy = reference->policy;
       gated.reference_key = point_key(reference->identity);
-      add_against(gated, point, *reference);
+      if (reference->status == PointStatus::kOk) {
+        add_against(gated, point, *reference);
+      } else {
+        gated.checks.push_back(
+            decided("reference", GateVerdict::kInconclusive,
+                    "the reference's own point " + end_of(reference->status, reference->reason)));
+      }
     }
   }
   for (const CheckRecord& check : gated.checks)
@@ -205,6 +213,7 @@ void Gate::add_status(GatedPoint& gated, const PointRecord& point) const {
         decided("status", GateVerdict::kFail, end_of(point.status, point.reason)));
   }
   if (auto check = check_finite(arms_.arm_of(point))) gated.checks.push_back(*std::move(check));
+  if (auto check = check_prediction(point)) gated.checks.push_back(*std::move(check));
 }
 
 void Gate::add_limits(GatedPoint& gated, const PointRecord& point) const {
@@ -240,15 +249,12 @@ void Gate::add_loss(GatedPoint& gated, const PointRecord& point,
     gated.checks.push_back(decided("status", GateVerdict::kFail, "a repeat " + end));
   }
   if (auto check = check_gradients(own)) gated.checks.push_back(*std::move(check));
-  if (point.parity && point.parity->every_parameter_has_gradient == false) {
-    gated.checks.push_back(decided("gradients", GateVerdict::kInconclusive,
-                                   "no proof: parameter " +
-                                       point.parity->first_parameter_without_gradient +
-                                       " got no gradient"));
-  }
+  if (auto check = check_proof(point)) gated.checks.push_back(*std::move(check));
   const LossArm other = reference_arms_.arm_of(reference);
   std::vector<CheckRecord> checks;
-  if (settings_.loss == LossTier::kBitwise) checks.push_back(check_bitwise(own, other));
+  if (settings_.loss == LossTier::kBitwise) {
+    hold_to_parity(checks.emplace_back(check_bitwise(own, other)), point, reference);
+  }
   if (settings_.loss == LossTier::kEnvelope) checks.push_back(check_envelope(own, other));
   if (settings_.loss == LossTier::kEquivalence) {
     checks.push_back(

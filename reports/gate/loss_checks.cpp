@@ -1,24 +1,11 @@
 #include "reports/gate/loss_checks.h"
 
-#include <algorithm>
-
+#include "reports/compare/step_bits.h"
 #include "reports/gate/check_record.h"
 #include "reports/gate/envelope_check.h"
 #include "reports/gate/number_text.h"
 
 namespace rematch {
-namespace {
-
-std::optional<int> first_without_gradients(const Steps& steps) {
-  const auto found = std::find_if(steps.begin(), steps.end(), [](const StepRecord& step) {
-    const std::string& bits = step.gradient_norm_bits;
-    return !bits.empty() && bits.find_first_not_of('0', bits.find('x') + 1) == std::string::npos;
-  });
-  if (found == steps.end()) return std::nullopt;
-  return static_cast<int>(found - steps.begin());
-}
-
-}  // namespace
 
 CheckRecord check_difference(const LossArm& candidate, const LossArm& reference, double limit) {
   CheckRecord check = loss_check("loss_difference", "", reference);
@@ -62,11 +49,14 @@ std::optional<CheckRecord> check_finite(const LossArm& candidate) {
 
 std::optional<CheckRecord> check_gradients(const LossArm& candidate) {
   for (std::size_t run = 0; run < candidate.runs.size(); ++run) {
-    const std::optional<int> step = first_without_gradients(candidate.runs[run]);
-    if (!step) continue;
-    return decided("gradients", GateVerdict::kFail,
-                   "all gradients of step " + std::to_string(*step) + in_repeat(run) +
-                       " are zero, which does not count as equal to anything");
+    const Steps& steps = candidate.runs[run];
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+      const std::string fault = gradient_fault(steps[step]);
+      if (fault.empty()) continue;
+      return decided("gradients", GateVerdict::kFail,
+                     "gradients of step " + std::to_string(step) + in_repeat(run) + " " + fault +
+                         ", which does not count as equal to anything");
+    }
   }
   return std::nullopt;
 }

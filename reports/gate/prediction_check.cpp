@@ -1,0 +1,48 @@
+#include "reports/gate/prediction_check.h"
+
+#include <map>
+
+#include "policies/trace/op_class.h"
+#include "reports/gate/check_record.h"
+#include "reports/record/by_phase.h"
+
+namespace rematch {
+namespace {
+
+std::int64_t executed(const std::map<OpClass, std::int64_t>& counts, OpClass op_class) {
+  const auto found = counts.find(op_class);
+  return found == counts.end() ? 0 : found->second;
+}
+
+// "executed 9 matmul in recompute, and the plan says 8"; empty: none.
+std::string first_other(const ClassCounts& measured, const ClassCounts& predicted) {
+  for (const Phase phase : kPhases) {
+    const auto index = static_cast<std::size_t>(phase);
+    for (int number = 0; number < kNumOpClasses; ++number) {
+      const auto op_class = static_cast<OpClass>(number);
+      const std::int64_t own = executed(measured.at(index), op_class);
+      const std::int64_t wanted = executed(predicted.at(index), op_class);
+      if (own == wanted) continue;
+      return "executed " + std::to_string(own) + " " + std::string(to_string(op_class)) + " in " +
+             std::string(to_string(phase)) + ", and the plan says " + std::to_string(wanted);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<CheckRecord> check_prediction(const PointRecord& point) {
+  if (point.status != PointStatus::kOk) return std::nullopt;
+  std::string problem;
+  if (point.counts && point.predicted_counts) {
+    problem = first_other(point.counts->by_class, *point.predicted_counts);
+  }
+  if (problem.empty() && point.effect && point.effect->counts_equal_prediction == false) {
+    problem = "executed other ops than predicted: " + point.effect->detail;
+  }
+  if (problem.empty()) return std::nullopt;
+  return decided("predicted_counts", GateVerdict::kFail, problem);
+}
+
+}  // namespace rematch
