@@ -24,11 +24,11 @@ struct OpFacts {
   std::vector<std::uint16_t> side_written;  // marked or not: Note [Side writes]
   std::int32_t side_if = -1;                // a bool argument: they are written only if true
   bool side_feeds_results = false;
-  bool mutates = false;                // schema is mutable
-  bool mutates_list = false;           // mutates a Tensor[]
-  bool returns_alias = false;          // some output is declared to alias an input
-  bool may_draw = false;               // tagged nondeterministic_seeded
-  bool is_empty_factory = false;       // its output has no defined content
+  bool mutates = false;           // schema is mutable
+  bool mutates_list = false;      // mutates a Tensor[]
+  bool returns_alias = false;     // some output is declared to alias an input
+  bool may_draw = false;          // tagged nondeterministic_seeded
+  bool is_empty_factory = false;  // its output has no defined content
   CollectivePart collective = CollectivePart::kNothing;
   std::int32_t dropout_argument = -1;  // "dropout_p" or "p": nothing is drawn when it is 0
   std::int32_t generator_argument = -1;

@@ -31,9 +31,9 @@ bool same_per_step(const ClassCounts& base, int base_steps, const ClassCounts& c
   for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
     std::map<OpClass, std::int64_t> all = base[phase];
     all.insert(candidate[phase].begin(), candidate[phase].end());
-    for (const auto& [op_class, unused] : all) {
+    for (const auto& entry : all) {
       const auto executed = [&](const ClassCounts& counts) {
-        const auto found = counts[phase].find(op_class);
+        const auto found = counts[phase].find(entry.first);
         return found == counts[phase].end() ? 0 : found->second;
       };
       if (executed(base) * candidate_steps != executed(candidate) * base_steps) return false;
