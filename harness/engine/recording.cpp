@@ -11,6 +11,7 @@
 #include "harness/engine/interception.h"
 #include "harness/engine/prepared_plan.h"
 #include "models/scope/scope.h"
+#include "policies/trace/same_op.h"
 
 namespace rematch {
 namespace {
@@ -78,10 +79,14 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
            std::size_t depth) override {
     const PreparedRegionType& type = frame->type();
     const std::size_t index = frame->record().ops.size();
-    if (index >= type.ops.size() || type.ops[index]->schema != &op.schema()) {
-      throw_mismatch(index, op, *stack);
+    if (index >= type.ops.size()) throw_mismatch(index, op, *stack);
+    const OpFacts* facts = type.ops[index];
+    if (facts->schema != &op.schema()) {
+      const OpFacts& ran = facts_of(op);
+      if (!is_same_op(ran.name, facts->name)) throw_mismatch(index, op, *stack);
+      facts = &ran;
     }
-    recorder.run(*type.ops[index], keys, stack, depth, type.keep[index]);
+    recorder.run(*facts, keys, stack, depth, type.keep[index]);
   }
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> make() override {

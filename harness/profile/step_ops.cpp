@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "policies/trace/same_op.h"
+
 namespace rematch {
 namespace {
 
@@ -57,7 +59,7 @@ void require_same_ops(const std::vector<const std::string*>& ran,
   const std::size_t most = std::max(ran.size(), traced.size());
   for (std::size_t index = 0; index < most; ++index) {
     const bool both = index < ran.size() && index < traced.size();
-    if (both && *ran[index] == *traced[index]) continue;
+    if (both && is_same_op(*ran[index], *traced[index])) continue;
     const auto name_in = [index](const std::vector<const std::string*>& names) {
       return index < names.size() ? *names[index] : "missing";
     };

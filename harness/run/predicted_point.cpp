@@ -6,6 +6,7 @@
 
 #include "harness/run/flop_limit.h"
 #include "policies/trace/profile.h"
+#include "policies/trace/same_op.h"
 
 namespace rematch {
 
@@ -36,13 +37,14 @@ void check_counts(const Variant& variant, int num_steps, PointRecord& point) {
     for (const auto& [op, executed] : variant.predicted_counts.by_op[phase]) {
       expected[op] = executed * num_steps;
     }
-    if (expected == point.counts->by_op[phase]) continue;
+    expected = with_one_name(expected);
+    const std::map<std::string, std::int64_t> executed = with_one_name(point.counts->by_op[phase]);
+    if (expected == executed) continue;
     std::map<std::string, std::int64_t> all = expected;
-    all.insert(point.counts->by_op[phase].begin(), point.counts->by_op[phase].end());
+    all.insert(executed.begin(), executed.end());
     for (const auto& [op, unused] : all) {
       const std::int64_t predicted = expected.count(op) != 0 ? expected.at(op) : 0;
-      const auto found = point.counts->by_op[phase].find(op);
-      const std::int64_t measured = found == point.counts->by_op[phase].end() ? 0 : found->second;
+      const std::int64_t measured = executed.count(op) != 0 ? executed.at(op) : 0;
       if (predicted == measured) continue;
       point.effect->counts_equal_prediction = false;
       point.effect->detail = op + " in " + std::string(to_string(static_cast<Phase>(phase))) +

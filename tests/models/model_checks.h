@@ -16,8 +16,8 @@ ModelSpec spec_of(std::string_view preset, const std::map<std::string, std::int6
 // finite, of its dtype, and not zero everywhere.
 void check_every_parameter_learns(const ModelSpec& spec);
 
-// Forward runs the same ops on CPU and meta, with the same output layouts, and so does backward
-// under BackwardAsWithData.
+// Forward runs the same ops (see Note [One op, two names]) on CPU and meta, with the same output
+// layouts, and so does backward under BackwardAsWithData.
 void check_meta_runs_the_same_ops(const ModelSpec& spec);
 
 // Copies of all weights in double, by name: for a reference written apart. Those that learn require

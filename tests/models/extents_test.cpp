@@ -1,0 +1,84 @@
+// Extents of 1 make strides that mean nothing, and ops go by them. On meta a model runs the ops
+// that it runs with data all the same, whichever of its extents are 1.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "models/preset/preset.h"
+#include "tests/models/model_checks.h"
+#include "tests/support/catch.h"
+#include "tests/support/seeds.h"
+
+namespace rematch {
+namespace {
+
+using Dimensions = std::map<std::string, std::int64_t>;
+
+struct Start {
+  const char* preset;
+  Dimensions dimensions;  // what makes a step short
+};
+
+const std::vector<Start>& starts() {
+  static const std::vector<Start> all = {
+      {"llama_small", {{"layers", 2}, {"tokens", 16}}},
+      {"moe_small", {{"layers", 2}, {"tokens", 16}}},
+      {"deepseek_small", {{"layers", 2}, {"tokens", 16}}},
+      {"wan_small", {{"layers", 2}, {"frames", 2}, {"height", 2}, {"width", 4}}},
+      {"ltx_small", {{"layers", 2}, {"frames", 2}, {"height", 2}, {"width", 4}}}};
+  return all;
+}
+
+std::string in_words(const Dimensions& dimensions) {
+  std::string text;
+  for (const auto& [name, extent] : dimensions) text += name + " " + std::to_string(extent) + " ";
+  return text;
+}
+
+// Sizes that the family refuses say nothing about meta.
+void check_if_allowed(const Start& start, const Dimensions& changes, const char* dtype) {
+  Dimensions dimensions = start.dimensions;
+  for (const auto& [name, extent] : changes) dimensions[name] = extent;
+  const auto spec = make_spec(start.preset, dimensions, dtype);
+  if (!std::holds_alternative<ModelSpec>(spec)) return;
+  CAPTURE(start.preset, dtype, in_words(changes));
+  check_meta_runs_the_same_ops(std::get<ModelSpec>(spec));
+}
+
+const std::vector<DimensionEntry>& dimensions_of(const Start& start) {
+  return dimension_entries(std::get<ModelSpec>(make_spec(start.preset, {})).family);
+}
+
+TEST_CASE("meta runs the ops of the CPU with any one extent at its least") {
+  for (const Start& start : starts()) {
+    for (const DimensionEntry& entry : dimensions_of(start)) {
+      if (entry.is_option) continue;
+      check_if_allowed(start, {{std::string(entry.name), std::max<std::int64_t>(entry.minimum, 1)}},
+                       "float32");
+    }
+  }
+}
+
+TEST_CASE("meta runs the ops of the CPU with some extents at their least", "[property]") {
+  for (const Start& start : starts()) {
+    for (std::uint32_t seed = 0; seed < testing::num_seeds(12); ++seed) {
+      std::mt19937 dice(seed);
+      Dimensions changes;
+      for (const DimensionEntry& entry : dimensions_of(start)) {
+        if (entry.is_option) {
+          if (dice() % 4 == 0) changes[std::string(entry.name)] = entry.minimum + 1;
+        } else if (dice() % 3 == 0) {
+          changes[std::string(entry.name)] = std::max<std::int64_t>(entry.minimum, 1);
+        }
+      }
+      check_if_allowed(start, changes, dice() % 3 == 0 ? "bfloat16" : "float32");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rematch
