@@ -8,11 +8,9 @@
 #include "harness/cli/require.h"
 #include "harness/cli/run_setup.h"
 #include "harness/profile/cpu_profile.h"
+#include "harness/profile/cuda_profile.h"
 #include "harness/run/device.h"
 #include "kernels/attention/backend.h"
-#ifdef REMATCH_CUDA
-#include "harness/profile/cuda_profile.h"
-#endif
 #endif
 
 namespace rematch {
@@ -33,14 +31,12 @@ Profile profile_here(const ProfileSettings& settings, const Trace& trace) {
   prepare_children();  // CUDA's libraries read the variables when they are first used, here as
                        // there
   if (settings.num_threads > 0) at::set_num_threads(settings.num_threads);
-#ifdef REMATCH_CUDA
   if (training.device.is_cuda()) {
     const std::string attention =
         require(usable_attention("", settings.device, settings.model.dtype));
     use_attention_backend(attention_backend_from_string(attention).value());
     return profile_on_cuda(trace, training, settings.num_steps);
   }
-#endif
   return profile_on_cpu(trace, training, settings.num_steps);
 }
 

@@ -1,15 +1,12 @@
 #include "harness/measure/cuda_device.h"
 
-#ifdef REMATCH_CUDA
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 
 #include <array>
 #include <cstdio>
-#endif
 
 namespace rematch {
-
-#ifdef REMATCH_CUDA
 namespace {
 
 // 13000 is 13.0.
@@ -30,6 +27,11 @@ std::string uuid_text(const cudaUUID_t& uuid) {
 }
 
 }  // namespace
+
+bool linked_with_cuda() { return true; }
+
+// By a function that its runtime has beside CUDA's.
+bool on_dry_device() { return dlsym(RTLD_DEFAULT, "dry_cuda_size") != nullptr; }
 
 std::optional<CudaDevice> cuda_device(int index) {
   cudaDeviceProp properties{};
@@ -54,11 +56,9 @@ std::optional<CudaDevice> cuda_device(int index) {
   if (cudaDriverGetVersion(&version) == cudaSuccess) device.driver_version = version_text(version);
   return device;
 }
-#else
-std::optional<CudaDevice> cuda_device(int) { return std::nullopt; }
-#endif
 
 std::unique_ptr<GpuMonitor> open_gpu_monitor(int index) {
+  if (on_dry_device()) return nullptr;  // the driver that may be here knows other devices
   const std::optional<CudaDevice> device = cuda_device(index);
   if (!device) return nullptr;
   const std::optional<NvmlFunctions> functions = load_nvml();

@@ -1,5 +1,5 @@
-// The CUDA device that points run on, as its runtime describes it. In a build without CUDA there is
-// none. Makes no context, so asking holds no memory on the device.
+// The CUDA device that points run on, as its runtime describes it. A program that is linked without
+// CUDA (no_cuda_device.cpp) has none. Makes no context, so asking holds no memory on the device.
 #pragma once
 
 #include <memory>
@@ -21,6 +21,12 @@ struct CudaDevice {
   std::string runtime_version;
   std::string driver_version;  // the newest CUDA that the driver runs
 };
+
+// Is this program linked with CUDA?
+bool linked_with_cuda();
+
+// Is its CUDA the dry device, which runs no kernel? There values, losses and times mean nothing.
+bool on_dry_device();
 
 std::optional<CudaDevice> cuda_device(int index = 0);
 

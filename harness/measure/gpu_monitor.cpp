@@ -160,9 +160,25 @@ std::optional<int> GpuMonitor::num_nvlinks() const {
   return active_links;
 }
 
-// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 ..."
 std::optional<std::string> nvidia_driver_version() {
-  std::ifstream file("/proc/driver/nvidia/version");
+  if (auto version = driver_version_in("/proc/driver/nvidia/version")) return version;
+  const std::optional<NvmlFunctions> functions = load_nvml();
+  return functions ? driver_version_of(*functions) : std::nullopt;
+}
+
+std::optional<std::string> driver_version_of(const NvmlFunctions& functions) {
+  if (functions.driver_version == nullptr || functions.initialize() != kNvmlSuccess) {
+    return std::nullopt;
+  }
+  std::array<char, 96> text{};
+  const int result = functions.driver_version(text.data(), static_cast<unsigned>(text.size()));
+  if (functions.shut_down != nullptr) functions.shut_down();
+  return result == kNvmlSuccess ? std::optional<std::string>(text.data()) : std::nullopt;
+}
+
+// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 ..."
+std::optional<std::string> driver_version_in(const std::string& module_file) {
+  std::ifstream file(module_file);
   std::string line;
   if (!std::getline(file, line)) return std::nullopt;
   std::istringstream words(line);

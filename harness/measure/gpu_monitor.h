@@ -53,8 +53,11 @@ class GpuMonitor {
   std::string pci_bus_id_;
 };
 
-// "535.104.05", from the kernel module that is loaded; nothing without one.
+// "535.104.05", from the kernel module that is loaded, or from NVML: some containers have no /proc
+// of the driver. Nothing without one.
 std::optional<std::string> nvidia_driver_version();
+std::optional<std::string> driver_version_in(const std::string& module_file);
+std::optional<std::string> driver_version_of(const NvmlFunctions& functions);
 
 // What to tell a user who is about to measure on a GPU that others use; nothing where nobody does.
 std::optional<std::string> shared_gpu_warning(const Environment& environment);

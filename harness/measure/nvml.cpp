@@ -15,6 +15,7 @@ std::optional<NvmlFunctions> load_nvml(const char* library) {
   NvmlFunctions functions;
   find("nvmlInit_v2", functions.initialize);
   find("nvmlShutdown", functions.shut_down);
+  find("nvmlSystemGetDriverVersion", functions.driver_version);
   find("nvmlDeviceGetHandleByPciBusId_v2", functions.device_of_pci_bus_id);
   find("nvmlDeviceGetClockInfo", functions.clock);
   find("nvmlDeviceGetMaxClockInfo", functions.most_clock);

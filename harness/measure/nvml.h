@@ -25,6 +25,7 @@ struct NvmlFunctions {
   using Number = int (*)(NvmlDevice*, unsigned*);
   int (*initialize)() = nullptr;
   int (*shut_down)() = nullptr;
+  int (*driver_version)(char*, unsigned) = nullptr;
   int (*device_of_pci_bus_id)(const char*, NvmlDevice**) = nullptr;
   int (*clock)(NvmlDevice*, int, unsigned*) = nullptr;
   int (*most_clock)(NvmlDevice*, int, unsigned*) = nullptr;

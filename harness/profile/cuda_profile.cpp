@@ -1,10 +1,10 @@
 #include "harness/profile/cuda_profile.h"
 
+#include <memory>
 #include <vector>
 
 #include "harness/measure/device_clock.h"
-#include "harness/profile/cupti_functions.h"
-#include "harness/profile/cupti_session.h"
+#include "harness/profile/activity_recorder.h"
 #include "harness/profile/op_call_recorder.h"
 #include "harness/profile/profiled_training.h"
 #include "harness/profile/step_ops.h"
@@ -73,15 +73,14 @@ void CudaProfile::weigh_ops() {
   }
 }
 
-// The session comes last: its buffers lie in device memory.
+// The recorder comes last: its buffers lie in device memory.
 void CudaProfile::record_kernels(int num_steps) {
-  const CuptiFunctions functions = load_cupti();
-  CuptiSession session(functions);
+  const std::unique_ptr<ActivityRecorder> activity = record_activity();
   StepListener nobody;
   training_.step(nobody);  // what the first recorded step loads is no part of it
   synchronize(device_);
-  session.discard();
-  OpCallRecorder recorder({&session});
+  activity->discard();
+  OpCallRecorder recorder({activity.get()});
   RecordedStep listener(recorder);
   {
     const OpObserverGuard observe(&recorder);
@@ -91,7 +90,7 @@ void CudaProfile::record_kernels(int num_steps) {
     }
     synchronize(device_);
   }
-  steps_.watched = times_of_steps(session.finish(), recorder.calls(), trace_, num_steps);
+  steps_.watched = times_of_steps(activity->finish(), recorder.calls(), trace_, num_steps);
 }
 
 }  // namespace

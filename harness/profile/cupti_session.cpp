@@ -222,4 +222,9 @@ Activity CuptiSession::finish() {
   return std::move(recorder_->activity);
 }
 
+std::unique_ptr<ActivityRecorder> record_activity() {
+  static const CuptiFunctions functions = load_cupti();
+  return std::make_unique<CuptiSession>(functions);
+}
+
 }  // namespace rematch

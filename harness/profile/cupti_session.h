@@ -1,26 +1,23 @@
-// Records what a CUDA device does, by CUPTI's activity records, while it lives. Counts and kernel
-// times come from here and from nowhere else. Costs time and device memory, so times and peaks are
-// measured without it.
+// Records what a CUDA device does, by CUPTI's activity records. Counts and kernel times come from
+// here and from nowhere else.
 #pragma once
 
 #include <memory>
-#include <stdexcept>
+#include <string>
 
-#include "harness/profile/activity.h"
-#include "harness/profile/launch_marker.h"
+#include "harness/profile/activity_recorder.h"
 
 namespace rematch {
 
 struct CuptiFunctions;
 
-// Activity cannot be recorded, or no longer be trusted. The message says what to do.
-struct CuptiError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+struct CuptiError : ActivityError {
+  using ActivityError::ActivityError;
 };
 
 // CUPTI's buffer callbacks carry no user pointer, so a process has one session at a time; a second
 // one throws. Start it before the warm-up: the first one of a process may take seconds.
-class CuptiSession final : public LaunchMarker {
+class CuptiSession final : public ActivityRecorder {
  public:
   // Starts recording. Throws CuptiError if CUPTI is of another version than this was compiled for,
   // has another subscriber (nsys, ncu, a sanitizer, a profiler), or is refused by the driver.
@@ -33,12 +30,8 @@ class CuptiSession final : public LaunchMarker {
   void begin(std::uint64_t op_call, const std::string& name) override;
   void end() override;
 
-  // Forgets what was recorded so far. Synchronize the device first, and mark nothing meanwhile.
-  void discard();
-
-  // Stops and hands over the records, lost ones counted. Call once, after synchronizing the
-  // device: a kernel that is still running has no end. Throws CuptiError.
-  Activity finish();
+  void discard() override;
+  Activity finish() override;
 
  private:
   struct Recorder;  // keeps cupti.h out of this header

@@ -1,24 +1,16 @@
 #include "harness/profile/kernel_counting.h"
 
-#ifdef REMATCH_CUDA
-#include "harness/profile/cupti_functions.h"
-#include "harness/profile/cupti_session.h"
-#endif
+#include "harness/profile/activity_recorder.h"
 
 namespace rematch {
 
 std::string kernel_counting_state() {
-#ifdef REMATCH_CUDA
   try {
-    const CuptiFunctions functions = load_cupti();
-    const CuptiSession session(functions);
+    record_activity();
     return "ok";
-  } catch (const CuptiError& error) {
+  } catch (const ActivityError& error) {
     return error.what();
   }
-#else
-  return "this build has no CUDA; build preset cuda";
-#endif
 }
 
 }  // namespace rematch

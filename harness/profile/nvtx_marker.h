@@ -12,7 +12,7 @@ struct NvtxFunctions {
   void (*pop)() = nullptr;
 };
 
-// NVTX's own; in builds with CUDA. Without a tool attached they do nothing.
+// NVTX's own in programs that are linked with CUDA. Without a tool attached they do nothing.
 NvtxFunctions nvtx_functions();
 
 class NvtxMarker final : public LaunchMarker {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "harness/measure/cuda_device.h"
 #include "harness/measure/gpu_monitor.h"
 #include "kernels/attention/backend.h"
 #include "policies/trace/joined.h"
@@ -14,12 +15,6 @@
 namespace rematch {
 namespace {
 
-#ifdef REMATCH_CUDA
-constexpr bool kBuiltWithCuda = true;
-#else
-constexpr bool kBuiltWithCuda = false;
-#endif
-
 const std::vector<std::string_view> kDevices = {"cpu", "meta", "cuda"};
 const std::vector<std::string_view> kAllocators = {"caching", "expandable"};
 constexpr std::string_view kCachingName = "cuda_caching";
@@ -27,7 +22,7 @@ constexpr std::string_view kExpandableName = "cuda_expandable";
 constexpr std::string_view kExpandable = "expandable_segments:True";
 
 int num_cuda_devices() {
-  return kBuiltWithCuda ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
+  return linked_with_cuda() ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
 }
 
 }  // namespace
@@ -38,7 +33,7 @@ std::variant<std::string, Rejected> usable_device(std::string_view name) {
     return Rejected{"unknown device '" + std::string(name) + "'" + did_you_mean(name, kDevices)};
   }
   const std::optional<std::string> obstacle =
-      cuda_obstacle(kBuiltWithCuda, nvidia_driver_version(), num_cuda_devices());
+      cuda_obstacle(linked_with_cuda(), nvidia_driver_version(), num_cuda_devices());
   if (obstacle) return Rejected{"device 'cuda' cannot be used: " + *obstacle};
   return std::string(name);
 }
@@ -93,13 +88,13 @@ std::optional<std::string> cuda_obstacle(bool built_with_cuda,
   if (!built_with_cuda) {
     return "this build has no CUDA; build preset cuda, or use --device cpu";
   }
+  if (device_count > 0) return std::nullopt;  // the runtime knows better than a version
   if (!driver_version) return "no NVIDIA driver is loaded; use --device cpu";
   if (std::atoi(driver_version->c_str()) < kOldestCudaDriver) {
     return "driver " + *driver_version + " is older than CUDA 13 needs (" +
            std::to_string(kOldestCudaDriver) + "); update it, or use --device cpu";
   }
-  if (device_count == 0) return "the driver shows no device; is CUDA_VISIBLE_DEVICES empty?";
-  return std::nullopt;
+  return "the driver shows no device; is CUDA_VISIBLE_DEVICES empty?";
 }
 
 }  // namespace rematch

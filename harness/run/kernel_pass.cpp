@@ -1,25 +1,19 @@
 #include "harness/run/kernel_pass.h"
 
-#ifdef REMATCH_CUDA
 #include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "harness/measure/device_clock.h"
-#include "harness/profile/cupti_functions.h"
-#include "harness/profile/cupti_session.h"
+#include "harness/profile/activity_recorder.h"
 #include "harness/profile/kernel_record.h"
 #include "harness/profile/nvtx_marker.h"
 #include "harness/run/recorded_step.h"
 #include "kernels/attention/backend.h"
-#endif
 
 namespace rematch {
-
-#ifdef REMATCH_CUDA
 namespace {
 
 class Steps {
@@ -47,12 +41,10 @@ class Steps {
 };
 
 // Absent, with the reason in the record, where activity cannot be recorded.
-std::unique_ptr<CuptiSession> start_session(PointRecord& record) {
-  static std::optional<CuptiFunctions> functions;
+std::unique_ptr<ActivityRecorder> start_to_record(PointRecord& record) {
   try {
-    if (!functions) functions = load_cupti();
-    return std::make_unique<CuptiSession>(*functions);
-  } catch (const CuptiError& error) {
+    return record_activity();
+  } catch (const ActivityError& error) {
     record.kernels_reason = error.what();
     return nullptr;
   }
@@ -79,14 +71,14 @@ void kernel_pass(Training& training, at::Device device, std::int64_t first_step,
   StepListener nobody;
   const auto nothing = [](int) {};
   const double without = steps.run(counted_steps, nothing, nobody);
-  const std::unique_ptr<CuptiSession> session = start_session(record);
+  const std::unique_ptr<ActivityRecorder> activity = start_to_record(record);
   // What is compiled and loaded at the first recorded step is no part of the counted ones.
   steps.run(1, nothing, nobody);
-  if (session != nullptr) session->discard();
+  if (activity != nullptr) activity->discard();
 
   NvtxMarker names(nvtx_functions());
   std::vector<LaunchMarker*> markers = {&names};
-  if (session != nullptr) markers.push_back(session.get());
+  if (activity != nullptr) markers.push_back(activity.get());
   OpCallRecorder recorder(markers);
   RecordedStep listener(recorder);
   double with = 0;
@@ -95,25 +87,20 @@ void kernel_pass(Training& training, at::Device device, std::int64_t first_step,
     with = steps.run(
         counted_steps, [&](int step) { recorder.begin_step(step); }, listener);
   }
-  if (session == nullptr) return;
+  if (activity == nullptr) return;
   try {
     const KernelUse use =
-        attribute(session->finish(), recorder.calls(), attention_kernels_of(record.identity));
+        attribute(activity->finish(), recorder.calls(), attention_kernels_of(record.identity));
     record.kernels = kernel_record(use, recorder.counts(counted_steps));
     record.kernels->slowdown_ratio = with / without;
     if (record.kernels->invalid.empty()) {
       record.time = TimeRecord{.classes = op_class_times(use, counted_steps)};
     }
-  } catch (const CuptiError& error) {
+  } catch (const ActivityError& error) {
     record.kernels_reason = error.what();
     return;
   }
   judge(record);
 }
-#else
-void kernel_pass(Training&, at::Device, std::int64_t, int, PointRecord& record) {
-  record.kernels_reason = "this build has no CUDA";
-}
-#endif
 
 }  // namespace rematch

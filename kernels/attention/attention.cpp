@@ -59,12 +59,10 @@ TORCH_LIBRARY_IMPL(rematch, CPU, m) {
   m.impl("attention_backward", TORCH_FN(attention_backward_cpu));
 }
 
-#ifdef REMATCH_CUDA
 TORCH_LIBRARY_IMPL(rematch, CUDA, m) {
   m.impl("attention", TORCH_FN(attention_cuda));
   m.impl("attention_backward", TORCH_FN(attention_backward_cuda));
 }
-#endif
 
 TORCH_LIBRARY_IMPL(rematch, Meta, m) {
   m.impl("attention", TORCH_FN(attention_meta));

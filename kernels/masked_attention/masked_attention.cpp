@@ -72,12 +72,10 @@ TORCH_LIBRARY_IMPL(rematch, CPU, m) {
   m.impl("masked_attention_backward", TORCH_FN(backward_cpu));
 }
 
-#ifdef REMATCH_CUDA
 TORCH_LIBRARY_IMPL(rematch, CUDA, m) {
   m.impl("masked_attention", TORCH_FN(forward_cuda));
   m.impl("masked_attention_backward", TORCH_FN(backward_cuda));
 }
-#endif
 
 TORCH_LIBRARY_IMPL(rematch, Meta, m) {
   m.impl("masked_attention", TORCH_FN(forward_meta));

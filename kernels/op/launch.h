@@ -15,19 +15,14 @@
 #else
 #define REMATCH_X86_KERNELS(name) nullptr, nullptr
 #endif
-#ifdef REMATCH_CUDA
-#define REMATCH_CUDA_KERNEL(name) rematch::kernels::cuda::name
-#else
-#define REMATCH_CUDA_KERNEL(name) nullptr
-#endif
 // The kernels of one name, as declared beside their arguments.
 #define REMATCH_KERNELS(name) \
-  { rematch::kernels::portable::name, REMATCH_X86_KERNELS(name), REMATCH_CUDA_KERNEL(name) }
+  { rematch::kernels::portable::name, REMATCH_X86_KERNELS(name), rematch::kernels::cuda::name }
 
 namespace rematch::kernels {
 
 // portable: vectorised with what every processor of the kind has. avx2, avx512: null elsewhere than
-// on x86-64. cuda: null in a build for the CPU; returns a cudaError_t, 0 for success.
+// on x86-64. cuda: returns a cudaError_t, 0 for success.
 template <typename Arguments>
 struct Kernels {
   void (*portable)(const Arguments&);
@@ -38,26 +33,22 @@ struct Kernels {
 
 // Where an op runs the same function: it allocates by its tensors' device, and launches by it.
 inline constexpr c10::DispatchKey kDeviceKeys[] = {c10::DispatchKey::CPU, c10::DispatchKey::Meta,
-#ifdef REMATCH_CUDA
-                                                   c10::DispatchKey::CUDA
-#endif
-};
+                                                   c10::DispatchKey::CUDA};
 
 enum class Capability : std::uint8_t { kPortable, kAvx2, kAvx512 };
 
 // What LibTorch's own kernels use here; ATEN_CPU_CAPABILITY=default or =avx2 lowers it.
 Capability capability();
 
-// Calls `kernel` with the device's current stream. Throws c10::Error if it fails.
+// Calls `kernel` with the device's current stream. Throws c10::Error if it fails, and in a program
+// that is linked without CUDA.
 void launch_on_cuda(c10::Device device, const std::function<int(void* stream)>& kernel);
 
 template <typename Arguments>
 void launch(c10::Device device, const Kernels<Arguments>& kernels, const Arguments& arguments) {
   if (device.is_meta()) return;
   if (!device.is_cpu()) {
-#ifdef REMATCH_CUDA
     launch_on_cuda(device, [&](void* stream) { return kernels.cuda(arguments, stream); });
-#endif
     return;
   }
   const Capability usable = capability();

@@ -46,20 +46,44 @@ macro(rematch_find_libtorch)
   endif()
 endmacro()
 
-# The CUDA language for kernels: sm_89 (L40S) and sm_90 (H100, H200). The compiler is the one that
-# scripts/setup put beside LibTorch, unless CMAKE_CUDA_COMPILER or CUDACXX says otherwise.
-macro(rematch_enable_cuda)
-  if(NOT REMATCH_LIBTORCH)
+# REMATCH_DRY_DEVICE: the dry CUDA device is built, and with it the programs that run on it.
+# REMATCH_HAS_CUDA: the parts on CUDA are built, for a GPU or for the dry device.
+macro(rematch_decide_on_cuda)
+  if(REMATCH_CUDA AND NOT REMATCH_LIBTORCH)
     message(FATAL_ERROR "REMATCH_CUDA=ON needs REMATCH_LIBTORCH=ON")
   endif()
-  set(rematch_own_nvcc ${LIBTORCH_ROOT}/nvidia/cu13/bin/nvcc)
+  set(REMATCH_DRY_DEVICE ${REMATCH_DRY})
+  if(REMATCH_DRY STREQUAL AUTO)
+    set(REMATCH_DRY_DEVICE OFF)
+    if(REMATCH_LIBTORCH AND NOT REMATCH_CUDA AND NOT REMATCH_SANITIZE AND EXISTS ${REMATCH_DRY_ROOT}/stamp)
+      set(REMATCH_DRY_DEVICE ON)
+    endif()
+  elseif(REMATCH_DRY AND NOT EXISTS ${REMATCH_DRY_ROOT}/stamp)
+    message(FATAL_ERROR "REMATCH_DRY=ON needs LibTorch's CUDA libraries in ${REMATCH_DRY_ROOT}: run scripts/setup dry")
+  elseif(REMATCH_DRY AND (REMATCH_CUDA OR NOT REMATCH_LIBTORCH))
+    message(FATAL_ERROR "REMATCH_DRY=ON needs REMATCH_LIBTORCH=ON and REMATCH_CUDA=OFF: a program has one CUDA")
+  endif()
+  set(REMATCH_HAS_CUDA OFF)
+  if(REMATCH_CUDA)
+    rematch_enable_cuda(${LIBTORCH_ROOT})
+    set(REMATCH_HAS_CUDA ON)
+  elseif(REMATCH_DRY_DEVICE)
+    rematch_enable_cuda(${REMATCH_DRY_ROOT})
+    set(REMATCH_HAS_CUDA ON)
+  endif()
+endmacro()
+
+# The CUDA language for kernels: sm_89 (L40S) and sm_90 (H100, H200). The compiler is the one that
+# scripts/setup put into `root`, unless CMAKE_CUDA_COMPILER or CUDACXX says otherwise.
+macro(rematch_enable_cuda root)
+  set(rematch_own_nvcc ${root}/nvidia/cu13/bin/nvcc)
   if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS ${rematch_own_nvcc})
     set(CMAKE_CUDA_COMPILER ${rematch_own_nvcc} CACHE FILEPATH "CUDA compiler")
   endif()
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 89-real 90-real)
   endif()
-  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)  # a static one would be a second runtime in the process
+  set(CMAKE_CUDA_RUNTIME_LIBRARY None)  # torch::cudart is the one of the process
   enable_language(CUDA)
   if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
     # CMake 3.25 does not know that nvcc 12 and later have C++20.
@@ -77,9 +101,6 @@ function(rematch_target_defaults target)
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers -Werror>)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/rematch>)
-  if(REMATCH_CUDA)
-    target_compile_definitions(${target} PRIVATE REMATCH_CUDA=1)
-  endif()
   if(REMATCH_FUZZ)
     # GCC's warnings are the ones that hold; clang has others.
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link -Wno-error)
@@ -98,9 +119,6 @@ function(rematch_use_torch_pch target)
     file(WRITE ${CMAKE_BINARY_DIR}/torch_pch.cpp "")
     add_library(rematch_torch_pch OBJECT ${CMAKE_BINARY_DIR}/torch_pch.cpp)
     target_link_libraries(rematch_torch_pch PUBLIC torch::cpu)
-    if(REMATCH_CUDA)
-      target_link_libraries(rematch_torch_pch PUBLIC torch::cuda)
-    endif()
     rematch_target_defaults(rematch_torch_pch)
     target_compile_options(rematch_torch_pch PRIVATE -fopenmp)
     target_precompile_headers(rematch_torch_pch PRIVATE
@@ -135,9 +153,6 @@ function(rematch_add_library name)
     target_link_libraries(${target} PUBLIC ${arg_DEPENDS})
     list(FIND arg_DEPENDS torch::cpu uses_torch)
     if(NOT uses_torch EQUAL -1)
-      if(REMATCH_CUDA)
-        target_link_libraries(${target} PUBLIC torch::cuda)
-      endif()
       rematch_use_torch_pch(${target})
     endif()
   endif()
@@ -145,11 +160,36 @@ function(rematch_add_library name)
   add_library(rematch::${name} ALIAS ${target})
 endfunction()
 
-# rematch_add_test(NAME SOURCES ... DEPENDS ... [TORCH] [TIMEOUT SECONDS]): one Catch2 binary; every
-# test case is a ctest test. Labels come from tags: [property] [golden] [parity] [gpu], else `unit`.
-# TIMEOUT is for tests that scripts/test --deep makes long; 600 otherwise.
+# Target rematch_NAME, alias rematch::NAME: the part that the program which links it needs, the one on
+# CUDA (rematch_add_library(WHICH_with_cuda ...)) or what stands in for it (WHICH_without_cuda), where
+# NAME is WHICH_on_cuda. So programs with and without CUDA share every other object.
+function(rematch_add_choice name)
+  string(REGEX REPLACE "_on_cuda$" "" which ${name})
+  set(chosen rematch_${which}_without_cuda)
+  if(REMATCH_HAS_CUDA)
+    set(chosen "$<IF:$<BOOL:$<TARGET_PROPERTY:REMATCH_WITH_CUDA>>,rematch_${which}_with_cuda,${chosen}>")
+  endif()
+  rematch_add_library(${name} DEPENDS ${chosen})
+endfunction()
+
+# Links a program with CUDA, which is the dry device unless the build is for a GPU.
+function(rematch_link_with_cuda program)
+  set_target_properties(${program} PROPERTIES REMATCH_WITH_CUDA ON)
+  target_link_libraries(${program} PRIVATE torch::cuda)
+  if(REMATCH_DRY_DEVICE)
+    # LibTorch finds the stand-ins beside the folder that it is loaded from.
+    set_target_properties(${program} PROPERTIES BUILD_RPATH
+      "${REMATCH_DRY_DEVICE_ROOT}/torch/lib;${REMATCH_DRY_DEVICE_ROOT}/nvidia/cu13/lib")
+    add_dependencies(${program} dry_cuda)
+  endif()
+endfunction()
+
+# rematch_add_test(NAME SOURCES ... DEPENDS ... [TORCH] [CUDA] [TIMEOUT SECONDS]): one Catch2 binary;
+# every test case is a ctest test. Labels come from tags: [property] [golden] [parity] [device] [gpu],
+# else `unit`. CUDA links it with CUDA. TIMEOUT is for tests that scripts/test --deep makes long; 600
+# otherwise.
 function(rematch_add_test name)
-  cmake_parse_arguments(arg "TORCH" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;CUDA" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
@@ -161,6 +201,11 @@ function(rematch_add_test name)
   target_link_libraries(${name} PRIVATE rematch_test_main ${arg_DEPENDS})
   if(arg_TORCH)
     rematch_use_torch_pch(${name})
+  endif()
+  if(arg_CUDA)
+    rematch_link_with_cuda(${name})
+  elseif(REMATCH_CUDA)
+    set_target_properties(${name} PROPERTIES REMATCH_WITH_CUDA ON)
   endif()
   rematch_discover_tests(${name} ${arg_TIMEOUT} ${arg_SOURCES})
 endfunction()
@@ -175,7 +220,7 @@ function(rematch_count_unlabelled variable)
     string(REPLACE "]" ">" text "${text}")
     string(REPLACE ";" "," text "${text}")
     string(REGEX MATCHALL "TEST_CASE\\(" all "${text}")
-    string(REGEX MATCHALL "\"[^\"\n]*<(property|golden|parity|gpu|\\.[a-z]*)>[^\"\n]*\"\\) *{" labelled "${text}")
+    string(REGEX MATCHALL "\"[^\"\n]*<(property|golden|parity|device|gpu|\\.[a-z]*)>[^\"\n]*\"\\) *{" labelled "${text}")
     list(LENGTH all num_all)
     list(LENGTH labelled num_labelled)
     math(EXPR unlabelled "${unlabelled} + ${num_all} - ${num_labelled}")
@@ -191,7 +236,7 @@ function(rematch_discover_tests name timeout)
   set(common TEST_PREFIX "${name}/" PROPERTIES SKIP_REGULAR_EXPRESSION ": skipped" PROCESSORS 1
       TIMEOUT ${timeout} ENVIRONMENT OMP_NUM_THREADS=1 LABELS)
   set(unlabelled "~[.]")
-  foreach(label property golden parity gpu)
+  foreach(label property golden parity device gpu)
     set(mentions "")
     foreach(source IN LISTS ARGN)
       file(STRINGS ${source} lines REGEX "\\[${label}\\]")

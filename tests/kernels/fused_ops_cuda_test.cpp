@@ -82,7 +82,7 @@ void check_case(const Case& which, at::ScalarType dtype, double tolerance) {
 }
 
 TEST_CASE("fused ops on CUDA agree with the CPU's, and repeat their bits", "[gpu]") {
-  REMATCH_NEEDS_CUDA();
+  REMATCH_NEEDS_GPU();
   for (const Case& which : cases()) {
     check_case(which, at::kFloat, 2e-5);
     check_case(which, at::kBFloat16, 3e-2);

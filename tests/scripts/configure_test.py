@@ -46,6 +46,17 @@ class ConfigureTest(unittest.TestCase):
         output = self.configure("-DREMATCH_LIBTORCH=OFF", "-DREMATCH_CUDA=ON")
         self.assertIn("REMATCH_CUDA=ON needs REMATCH_LIBTORCH=ON", output)
 
+    def test_a_dry_device_without_libtorchs_cuda_libraries_is_refused(self):
+        output = self.configure(f"-DLIBTORCH_ROOT={self.libtorch('2.11.0')}", "-DREMATCH_DRY=ON",
+                                "-DREMATCH_DRY_ROOT=/nowhere")
+        self.assertIn("CUDA libraries in /nowhere: run scripts/setup dry", output)
+
+    def test_a_dry_device_beside_real_cuda_is_refused(self):
+        (self.work / "stamp").write_text("")
+        output = self.configure("-DREMATCH_LIBTORCH=OFF", "-DREMATCH_DRY=ON",
+                                f"-DREMATCH_DRY_ROOT={self.work}")
+        self.assertIn("needs REMATCH_LIBTORCH=ON and REMATCH_CUDA=OFF", output)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -25,7 +25,7 @@ class SetupTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.root)
         (self.root / "scripts").mkdir()
         (self.root / "bin").mkdir()
-        for name in ("setup", "libtorch-cpu.txt", "libtorch-cuda.txt"):
+        for name in ("setup", "libtorch-cpu.txt", "libtorch-nvcc.txt", "libtorch-cuda.txt"):
             shutil.copy(ROOT / "scripts" / name, self.root / "scripts" / name)
         for tool in PLAIN_TOOLS:
             (self.root / "bin" / tool).symlink_to(shutil.which(tool))
@@ -36,7 +36,7 @@ class SetupTest(unittest.TestCase):
         self.stand_in("id", "echo 0")
         self.stand_in("apt-get", f"echo apt-get $* >>{self.root}/calls")
         self.make_wheels()
-        self.pip("cp wheels/*.whl $folder/")
+        self.pip("cp wheels/${folder##*/}/*.whl $folder/")
 
     def stand_in(self, name, body):
         path = self.root / "bin" / name
@@ -57,17 +57,32 @@ cp() {{ {cp} "$@"; }}
 {download}""")
 
     def make_wheels(self):
-        (self.root / "wheels").mkdir()
-        with zipfile.ZipFile(self.root / "wheels/torch-2.11.0-cp311.whl", "w") as wheel:
-            for member in ("torch/lib/libtorch_cpu.so", "torch/lib/libc10.so",
-                           "torch/lib/libgomp.so.1", "torch/lib/libtorch_cuda.so",
-                           "torch/include/ATen/Tensor.h", "torch/nn.py",
-                           "torch-2.11.0.dist-info/METADATA",
-                           "torch-2.11.0.dist-info/licenses/LICENSE"):
+        """One folder for each list of pins."""
+        self.make_wheel("cpu/torch-2.11.0-cp311", *(f"torch/lib/{name}" for name in (
+            "libtorch_cpu.so", "libc10.so", "libgomp.so.1", "libtorch_cuda.so", "libc10_cuda.so",
+            "libtorch_nvshmem.so", "libtorch_python.so")),
+                        "torch/include/ATen/Tensor.h", "torch/nn.py", "torch-2.11.0.dist-info/METADATA",
+                        "torch-2.11.0.dist-info/licenses/LICENSE")
+        self.make_wheel("cpu/nvidia_cuda_runtime-13", "nvidia/cu13/lib/libcudart.so.13",
+                        "x.dist-info/METADATA")
+        self.make_wheel("cpu/nvidia_cuda_cupti-13", "nvidia/cu13/lib/libcupti.so.13",
+                        "nvidia/cu13/include/cupti.h", "y.dist-info/METADATA")
+        self.make_wheel("nvcc/nvidia_cuda_nvcc-13", "nvidia/cu13/bin/nvcc", "nvidia/cu13/nvvm/bin/cicc",
+                        "z.dist-info/METADATA")
+        self.make_wheel("cuda/nvidia_cublas-13", "nvidia/cu13/lib/libcublas.so.13",
+                        "w.dist-info/METADATA")
+
+    def make_wheel(self, name, *members):
+        path = self.root / "wheels" / f"{name}.whl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(path, "w") as wheel:
+            for member in members:
                 wheel.writestr(member, member)
-        with zipfile.ZipFile(self.root / "wheels/nvidia_cuda_runtime-13.whl", "w") as wheel:
-            for member in ("nvidia/cu13/lib/libcudart.so.13", "x.dist-info/METADATA"):
-                wheel.writestr(member, member)
+
+    def unpacked(self, folder):
+        return {str(path.relative_to(self.root / folder))
+                for path in (self.root / folder).rglob("*") if path.is_file() and not path.is_symlink()
+                and "lib64" not in path.parts and ".dist-info" not in str(path)}
 
     def setup(self, *arguments, **environment):
         clean = {key: value for key, value in os.environ.items() if key != "LIBTORCH_ROOT"}
@@ -93,11 +108,44 @@ cp() {{ {cp} "$@"; }}
             "torch/lib/libtorch_cpu.so", "torch/lib/libc10.so", "torch/lib/libgomp.so.1",
             "torch/include/ATen/Tensor.h", "torch-2.11.0.dist-info/METADATA",
             "torch-2.11.0.dist-info/licenses/LICENSE", "nvidia/cu13/lib/libcudart.so.13",
-            "x.dist-info/METADATA", "stamp"})
+            "nvidia/cu13/lib/libcupti.so.13", "nvidia/cu13/include/cupti.h", "x.dist-info/METADATA",
+            "y.dist-info/METADATA", "stamp"})
         pins = (ROOT / "scripts/libtorch-cpu.txt").read_bytes()
         self.assertEqual((self.root / ".libtorch/stamp").read_text().strip(),
                          hashlib.sha256(pins).hexdigest())
         self.assertEqual(self.leftovers(), [])
+
+    def test_the_dry_device_gets_what_libtorch_has_for_cuda_beside_what_a_cpu_process_loads(self):
+        status, output = self.setup("dry")
+        self.assertEqual(status, 0, output)
+        self.assertEqual(self.unpacked(".libtorch-dry"), {
+            "torch/lib/libtorch_cuda.so", "torch/lib/libc10_cuda.so", "torch/lib/libtorch_nvshmem.so",
+            "nvidia/cu13/lib/libcudart.so.13", "nvidia/cu13/include/cupti.h", "nvidia/cu13/bin/nvcc",
+            "nvidia/cu13/nvvm/bin/cicc", "stamp"})
+        self.assertTrue(os.access(self.root / ".libtorch-dry/nvidia/cu13/bin/nvcc", os.X_OK))
+        self.assertIn("torch/lib/libtorch_cpu.so", self.unpacked(".libtorch"))
+        self.assertEqual(self.calls(), ["pip", "pip"])  # LibTorch once, the compiler once
+        self.assertEqual(self.setup("dry"), (0, ""))
+        self.assertEqual(self.setup(), (0, ""))
+        self.assertEqual(self.leftovers(), [])
+
+    def test_the_dry_device_leaves_a_libtorch_that_is_there_alone(self):
+        self.setup()
+        before = (self.root / ".libtorch/stamp").stat().st_mtime_ns
+        self.assertEqual(self.setup("dry")[0], 0)
+        self.assertEqual((self.root / ".libtorch/stamp").stat().st_mtime_ns, before)
+        self.assertEqual(self.setup("dry", LIBTORCH_ROOT="/nowhere")[0], 2)
+
+    def test_cuda_gets_every_library(self):
+        status, output = self.setup("cuda")
+        self.assertEqual(status, 0, output)
+        self.assertEqual(self.unpacked(".libtorch-cuda"), {
+            "torch/lib/libtorch_cpu.so", "torch/lib/libc10.so", "torch/lib/libgomp.so.1",
+            "torch/lib/libtorch_cuda.so", "torch/lib/libc10_cuda.so", "torch/lib/libtorch_nvshmem.so",
+            "torch/include/ATen/Tensor.h", "nvidia/cu13/lib/libcudart.so.13",
+            "nvidia/cu13/lib/libcupti.so.13", "nvidia/cu13/include/cupti.h", "nvidia/cu13/bin/nvcc",
+            "nvidia/cu13/nvvm/bin/cicc", "nvidia/cu13/lib/libcublas.so.13", "stamp"})
+        self.assertFalse((self.root / ".libtorch").exists())
 
     def test_a_second_start_fetches_and_installs_nothing(self):
         self.setup()
@@ -115,21 +163,21 @@ cp() {{ {cp} "$@"; }}
         self.assertEqual(self.calls(), ["pip", "pip"])
 
     def test_a_failed_download_leaves_nothing_and_the_next_start_begins_anew(self):
-        self.pip("cp wheels/torch*.whl $folder/; exit 1")
+        self.pip("cp wheels/cpu/torch*.whl $folder/; exit 1")
         status, output = self.setup()
         self.assertEqual(status, 1)
         self.assertIn("fetching failed", output)
         self.assertFalse((self.root / ".libtorch").exists())
         self.assertEqual(self.leftovers(), [])
-        self.pip("cp wheels/*.whl $folder/")
+        self.pip("cp wheels/cpu/*.whl $folder/")
         self.assertEqual(self.setup()[0], 0)
 
     def test_what_a_killed_set_up_left_is_removed_and_never_taken_for_whole(self):
-        self.pip("cp wheels/torch*.whl $folder/; kill -9 $PPID")
+        self.pip("cp wheels/cpu/torch*.whl $folder/; kill -9 $PPID")
         self.assertNotEqual(self.setup()[0], 0)
         self.assertFalse((self.root / ".libtorch").exists())
         self.assertEqual(self.leftovers(), [".libtorch.partial"])
-        self.pip("cp wheels/*.whl $folder/")
+        self.pip("cp wheels/cpu/*.whl $folder/")
         self.assertEqual(self.setup()[0], 0)
         self.assertEqual(self.leftovers(), [])
 
@@ -212,7 +260,7 @@ echo >x/usr/share/doc/libvalijson-dev/copyright""")
     def test_an_unknown_mode_is_a_usage_error(self):
         status, output = self.setup("gpu")
         self.assertEqual(status, 2)
-        self.assertIn("usage: scripts/setup [cpu|cuda|fuzz]", output)
+        self.assertIn("usage: scripts/setup [cpu|dry|cuda|fuzz]", output)
 
 
 if __name__ == "__main__":

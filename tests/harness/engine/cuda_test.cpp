@@ -56,7 +56,7 @@ void check_plan(const std::function<at::Tensor()>& forward,
 }
 
 TEST_CASE("on CUDA every policy has the bits of no checkpointing", "[gpu]") {
-  REMATCH_NEEDS_CUDA();
+  REMATCH_NEEDS_GPU();
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   const std::vector<ModelCase> cases = {
       {"llama_small", {{"layers", 4}, {"dim", 64}, {"tokens", 64}}, "float32"},
@@ -82,7 +82,7 @@ TEST_CASE("on CUDA every policy has the bits of no checkpointing", "[gpu]") {
 
 TEST_CASE("on CUDA dropout is drawn again as it was and the generator ends where it would",
           "[gpu]") {
-  REMATCH_NEEDS_CUDA();
+  REMATCH_NEEDS_GPU();
   const auto options = at::TensorOptions().device(cuda());
   const at::Tensor weight = at::ones({64, 64}, options).div(64).requires_grad_(true);
   const at::Tensor input = at::ones({32, 64}, options);

@@ -1,9 +1,12 @@
 // A made-up driver: a table of functions over one device whose answers the tests set.
 #include "harness/measure/gpu_monitor.h"
 
+#include <cstdio>
+#include <fstream>
 #include <map>
 
 #include "tests/support/catch.h"
+#include "tests/support/scratch_folder.h"
 
 namespace rematch {
 namespace {
@@ -32,6 +35,10 @@ NvmlFunctions functions() {
   };
   table.shut_down = [] {
     --driver.open_sessions;
+    return kNvmlSuccess;
+  };
+  table.driver_version = [](char* text, unsigned size) {
+    std::snprintf(text, size, "580.82.07");
     return kNvmlSuccess;
   };
   table.device_of_pci_bus_id = [](const char* id, NvmlDevice**) {
@@ -96,6 +103,19 @@ TEST_CASE("a driver that does not start, or does not know the device, gives no m
   CHECK(driver.open_sessions == 0);
   { const auto monitor = open_monitor(); }
   CHECK(driver.open_sessions == 0);
+}
+
+TEST_CASE("the driver's version is the kernel module's, or NVML's where a container hides that") {
+  const testing::ScratchFolder scratch;
+  std::ofstream(scratch.file("version")) << "NVRM version: NVIDIA UNIX x86_64 Kernel Module  "
+                                            "580.65.06  Sun Jul 27 07:01:03 UTC 2025\n";
+  CHECK(driver_version_in(scratch.file("version")) == "580.65.06");
+  CHECK(driver_version_in(scratch.file("none")) == std::nullopt);
+  driver = {};
+  CHECK(driver_version_of(functions()) == "580.82.07");
+  CHECK(driver.open_sessions == 0);
+  driver.initialize_result = 9;
+  CHECK(driver_version_of(functions()) == std::nullopt);
 }
 
 TEST_CASE("a library that is not there is nothing") {

@@ -130,9 +130,14 @@ TEST_CASE("the ratio is paired by block: what slows a block slows both") {
 TEST_CASE("why CUDA cannot be used is said in the order in which it would be found out") {
   CHECK_THAT(cuda_obstacle(false, std::nullopt, 0).value(), Catch::Contains("preset cuda"));
   CHECK_THAT(cuda_obstacle(true, std::nullopt, 0).value(), Catch::Contains("no NVIDIA driver"));
-  CHECK_THAT(cuda_obstacle(true, "535.104.05", 1).value(), Catch::Contains("535.104.05"));
+  CHECK_THAT(cuda_obstacle(true, "535.104.05", 0).value(), Catch::Contains("535.104.05"));
   CHECK_THAT(cuda_obstacle(true, "580.65.06", 0).value(), Catch::Contains("no device"));
   CHECK_FALSE(cuda_obstacle(true, "580.65.06", 1).has_value());
+}
+
+TEST_CASE("a device that the runtime shows is usable, whatever is known of its driver") {
+  CHECK_FALSE(cuda_obstacle(true, std::nullopt, 1).has_value());
+  CHECK_FALSE(cuda_obstacle(true, "535.104.05", 1).has_value());
 }
 
 TEST_CASE("an unknown device gets a suggestion") {

@@ -38,7 +38,7 @@ std::vector<PointRecord> measure_on(const std::string& device) {
 
 TEST_CASE("a point on CUDA executes what the CPU executes, with equal bits and a known peak",
           "[gpu]") {
-  REMATCH_NEEDS_CUDA();
+  REMATCH_NEEDS_GPU();
   const std::vector<PointRecord> on_cpu = measure_on("cpu");
   const std::vector<PointRecord> on_cuda = measure_on("cuda");
   REQUIRE(on_cuda.size() == on_cpu.size());
@@ -70,7 +70,7 @@ std::vector<testing::MatrixModel> models_to_compare() {
 
 TEST_CASE("on CUDA every policy of the catalogue has the bits of no checkpointing on every model",
           "[gpu]") {
-  REMATCH_NEEDS_CUDA();
+  REMATCH_NEEDS_GPU();
   for (const testing::MatrixModel& model : models_to_compare()) {
     testing::PolicyMatrix matrix(model, kDevice);
     const testing::StepBits none = matrix.bits("none", Schedule::kOnDemand);

@@ -84,7 +84,7 @@ at::Tensor random(at::IntArrayRef sizes) {
 // Causal with two query heads to a key head, as a Llama; not causal with as many keys as queries,
 // and with fewer, as a DiT's attention to itself and to its text.
 TEST_CASE("each CUDA attention backend agrees with the CPU", "[gpu]") {
-  REMATCH_NEEDS_CUDA();
+  REMATCH_NEEDS_GPU();
   check_on_every_backend(
       {{random({2, 4, 33, 16}), random({2, 2, 33, 16}), random({2, 2, 33, 16}), {}, true},
        {random({2, 4, 33, 16}), random({2, 4, 33, 16}), random({2, 4, 33, 16}), {}, false},
@@ -94,7 +94,7 @@ TEST_CASE("each CUDA attention backend agrees with the CPU", "[gpu]") {
 // Masks that broadcast over queries, over heads, over the batch, and not at all; keys that fill no
 // aligned row, and a head width that no fused kernel takes.
 TEST_CASE("masked attention on CUDA agrees with the CPU", "[gpu]") {
-  REMATCH_NEEDS_CUDA();
+  REMATCH_NEEDS_GPU();
   std::vector<Inputs> cases;
   for (const std::int64_t head_dim : {16, 10}) {
     for (const auto& mask : std::vector<std::vector<std::int64_t>>{

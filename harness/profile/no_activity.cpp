@@ -1,0 +1,14 @@
+#include "harness/profile/activity_recorder.h"
+#include "harness/profile/nvtx_marker.h"
+
+namespace rematch {
+
+std::unique_ptr<ActivityRecorder> record_activity() {
+  throw ActivityError("this build has no CUDA; build preset cuda");
+}
+
+NvtxFunctions nvtx_functions() {
+  return {[](const char*) {}, [] {}};
+}
+
+}  // namespace rematch

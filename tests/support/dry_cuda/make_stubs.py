@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""make_stubs.py OUT LIBRARY_OF_LIBTORCH..., for the dry CUDA device
+
+For each NVIDIA library that LibTorch's libraries are linked to, or open, writes into OUT:
+  SONAME.cpp  every function that they import of it, as a weak one that says on stderr that nothing is
+              made up for it, and answers with an error; what is made up in C++ takes its place
+  SONAME.map  the linker's version script: the functions under the versions that are asked for
+The libraries that are linked to must be those of LIBRARIES, which CMake builds."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+# Library: (prefix of imports that carry no version, the code that says "not supported", functions
+# beside the imported ones that its stand-in makes up).
+LIBRARIES = {
+    "libcudart.so.13": (None, 801, ["cuda*", "__cuda*"]),
+    "libcublas.so.13": (None, 15, ["cublas*"]),
+    "libcublasLt.so.13": ("cublasLt", 15, ["cublasLt*"]),
+    "libcupti.so.13": (None, 27, ["cupti*"]),
+    "libcudnn.so.9": ("cudnn", 3000, []),
+    "libcufft.so.12": ("cufft", 16, []),
+    "libcufile.so.0": ("cuFile", 1, []),
+    "libcurand.so.10": ("curand", 1, []),
+    "libcusparse.so.12": ("cusparse", 10, []),
+    "libcusparseLt.so.0": ("cusparseLt", 10, []),
+    "libnccl.so.2": ("nccl", 1, []),
+    "libnvshmem_host.so.3": ("nvshmem", 1, []),
+    "libcuda.so.1": (None, 801, []),
+}
+NVIDIA = re.compile(r"lib(cu|nccl|nvshmem_host|nvrtc|nvJitLink)")
+
+
+def output(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def needed_by(library):
+    return [name for name in re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", library))
+            if NVIDIA.match(name)]
+
+
+def imports_of(library):
+    """(function, version or "") of everything that another library must define."""
+    lines = output("nm", "-D", "--undefined-only", library).splitlines()
+    return [(line.split()[-1] + "@").split("@")[:2] for line in lines if line.strip()]
+
+
+def owner_of(function, version):
+    """The library that defines it, or None where that is no NVIDIA library."""
+    if version in LIBRARIES:
+        return version
+    fitting = [(len(prefix), library) for library, (prefix, _, _) in LIBRARIES.items()
+               if prefix and function.startswith(prefix)]
+    return max(fitting)[1] if fitting else None
+
+
+def collect(libraries):
+    """Library: version: functions."""
+    wanted = {library: {} for library in LIBRARIES}
+    for path in libraries:
+        unknown = set(needed_by(path)) - set(LIBRARIES)
+        if unknown:
+            sys.exit(f"make_stubs.py: {path} needs {', '.join(sorted(unknown))}: add them to LIBRARIES")
+        for function, version in imports_of(path):
+            owner = owner_of(function, version)
+            if owner:
+                wanted[owner].setdefault(version, set()).add(function)
+    return wanted
+
+
+def source(library, functions):
+    code = LIBRARIES[library][1]
+    bodies = (f'[[gnu::weak]] int {name}() {{ return dry_cuda_missing("{name}", {code}); }}\n'
+              for name in sorted(functions))
+    return 'extern "C" {\nint dry_cuda_missing(const char*, int);\n' + "".join(bodies) + "}\n"
+
+
+def version_script(library, versions):
+    own = LIBRARIES[library][2]
+    text = ""
+    for version, functions in sorted(versions.items()):
+        names = sorted(functions) + (own if version == library else [])
+        if version:
+            text += f"{version} {{ global: {' '.join(name + ';' for name in names)} }};\n"
+    if text and "" not in versions:
+        return text + "DRY_CUDA { global: dry_cuda_*; local: *; };\n"
+    return text or "{ global: *; };\n"  # functions without a version are exported as they are
+
+
+def main():
+    out = pathlib.Path(sys.argv[1])
+    out.mkdir(parents=True, exist_ok=True)
+    for library, versions in collect(sys.argv[2:]).items():
+        functions = set().union(*versions.values())
+        (out / f"{library}.cpp").write_text(source(library, functions))
+        (out / f"{library}.map").write_text(version_script(library, versions))
+
+
+if __name__ == "__main__":
+    main()
