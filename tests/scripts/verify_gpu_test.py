@@ -281,6 +281,73 @@ class RunTest(unittest.TestCase):
                                               "root, on_demand: timeout: after 120 s"])
 
 
+    def test_a_judge_that_raises_fails_its_stage_and_ends_no_other(self):
+        verify_gpu.obstacle = lambda stage: None
+
+        def raises(report):
+            raise KeyError("kernels")
+
+        broken = self.front_stage(point("none"))
+        broken.judge, broken.name = raises, "broken"
+        self.assertEqual(verify_gpu.verify([broken, self.front_stage(point("none"))], self.arguments), 3)
+        result = json.loads((self.out / "broken.json").read_text())
+        self.assertEqual(result["status"], "failed")
+        self.assertIn("KeyError: 'kernels'", result["problems"][0])
+        self.assertEqual(json.loads((self.out / "x.json").read_text())["status"], "passed")
+
+    def test_a_program_that_is_missing_or_killed_ends_no_other_stage(self):
+        verify_gpu.obstacle = lambda stage: None
+        absent = stages.Stage("absent", "made up", [["/nowhere/ctest"]], gpu=False)
+        killed = stages.Stage("killed", "made up", [[sys.executable, "-c",
+                                                     "import os; os.kill(os.getpid(), 9)"]], gpu=False)
+        after = stages.Stage("after", "made up", [[sys.executable, "-c", ""]], gpu=False)
+        self.assertEqual(verify_gpu.verify([absent, killed, after], self.arguments), 3)
+        results = [json.loads((self.out / f"{name}.json").read_text())
+                   for name in ("absent", "killed", "after")]
+        self.assertEqual([result["status"] for result in results], ["failed", "failed", "passed"])
+        self.assertIn("/nowhere/ctest", results[0]["problems"][0])
+        self.assertEqual(results[1]["commands"][0]["exit_code"], -9)
+
+    def test_what_a_stage_started_ends_with_it(self):
+        mark = self.out / "outlived"
+        child = f"import pathlib, time; time.sleep(3); pathlib.Path({str(mark)!r}).touch()"
+        code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+        _, status = self.run_it(self.stage(code), seconds=1)
+        self.assertEqual(status, "unfinished")
+        time.sleep(4)
+        self.assertFalse(mark.exists())
+
+    def test_tests_that_skipped_are_no_pass(self):
+        verify_gpu.obstacle = lambda stage: None
+        code = "print('The following tests did not run:\\n\\t 3 - engine_cuda_test/bits (Skipped)')"
+        stage = stages.Stage("gpu_tests", "made up", [[sys.executable, "-c", code]], gpu=False,
+                             refuse=stages.SKIPPED_TESTS)
+        result = verify_gpu.run_stage(stage, self.arguments, "source")
+        self.assertEqual(result["status"], "failed")
+        self.assertEqual(result["problems"], ["it says: 3 - engine_cuda_test/bits (Skipped)"])
+        stage.commands = [[sys.executable, "-c", "print('No tests were found!!!')"]]
+        self.assertEqual(verify_gpu.run_stage(stage, self.arguments, "source")["status"], "failed")
+        stage.commands = [[sys.executable, "-c", "print('100% tests passed')"]]
+        self.assertEqual(verify_gpu.run_stage(stage, self.arguments, "source")["status"], "passed")
+
+    def test_a_machine_without_git_has_a_source_all_the_same(self):
+        with_git = verify_gpu.source_hash()
+        with unittest.mock.patch.object(verify_gpu.subprocess, "run", side_effect=FileNotFoundError("git")):
+            without = verify_gpu.source_hash()
+        self.assertEqual(len(without), len(with_git))
+
+
+class ObstacleTest(unittest.TestCase):
+    def test_a_driver_that_only_its_library_shows_is_a_driver(self):
+        stage = stages.Stage("kernel_counts", "made up", [], gpu=True)
+        with unittest.mock.patch.object(verify_gpu.Path, "exists", return_value=False), \
+                unittest.mock.patch.object(verify_gpu.shutil, "which", return_value=None):
+            with unittest.mock.patch.object(verify_gpu.ctypes, "CDLL", side_effect=OSError):
+                self.assertEqual(load().obstacle(stage), "there is no NVIDIA driver")
+            with unittest.mock.patch.object(verify_gpu.ctypes, "CDLL"):
+                self.assertEqual(load().obstacle(stage), "the stage 'build' comes first")
+
+
 class BinaryTest(unittest.TestCase):
     """The built command is asked for its policies before a stage can be typed."""
 
