@@ -82,6 +82,12 @@ class TestCommandTest(unittest.TestCase):
         self.stand_in("scripts/setup", "exit 2")
         self.assertEqual(self.run_test()[0], 2)
 
+    def test_a_dry_device_that_cannot_be_fetched_is_left_out_in_one_line_and_all_else_is_tested(self):
+        self.stand_in("scripts/setup", "[ -z \"$1\" ]")
+        status, lines = self.run_test()
+        self.assertEqual((status, lines[-1]), (0, "31 passed, 0 failed, 6 skipped"))
+        self.assertEqual(sum("the dry CUDA device is left out" in line for line in lines), 1)
+
     def test_an_unknown_flag_is_a_usage_error(self):
         self.assertEqual(self.run_test("--quick")[0], 2)
 
