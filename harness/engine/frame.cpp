@@ -28,6 +28,7 @@ Frame::Frame(std::shared_ptr<const Checkpoint::Prepared> prepared, std::size_t r
       buffers_(prepared_->buffers.take()),
       record_(buffers_->record),
       slots_(buffers_->slots) {
+  record_.outside_check = prepared_->outside_check;
   record_.ops.reserve(type_.ops.size());
   record_.arguments.reserve(4 * type_.ops.size());
   record_.uses.reserve(2 * type_.ops.size());
@@ -61,7 +62,9 @@ at::Tensor Frame::unpack(int slot_index) {
   if (fault_ != nullptr) std::rethrow_exception(fault_);
   Slot& slot = slots_[slot_index];
   check_not_written_since(slot);
-  if (is_outside(slot)) return unpack_outside(slot);
+  const RecordedValue& value = record_.values[slot.wanted.value];
+  if (value.outside >= 0) check_outside(slot);
+  if (value.op == kNoOp) return value.kept;
   const int graph_task = torch::autograd::get_current_graph_task_id();
   if (open_ || graph_task < 0) return unpack_alone(slot);
   if (!replay_.has_value() || graph_task != replay_task_ || !slot.planned) begin_replay(graph_task);
@@ -81,20 +84,21 @@ void Frame::check_not_written_since(const Slot& slot) const {
               slot.wanted.version, ", now ", version, "). Use the out-of-place op");
 }
 
-at::Tensor Frame::unpack_outside(const Slot& slot) const {
-  const RecordedValue& value = record_.values[slot.wanted.value];
-  if (version_of(value.kept) != value.kept_version) {
-    throw Refused("region " + region_name_ + ": " + describe_tensor(value.kept) +
-                  ", which autograd saved in forward, was changed in place before backward; change "
-                  "parameters and inputs after backward");
-  }
-  return value.kept;
+// A slot of an outside tensor, or of a view of one.
+void Frame::check_outside(const Slot& slot) const {
+  const char* change = record_.change_since_saved(slot.wanted.value);
+  if (change == nullptr) return;
+  throw Refused("region " + region_name_ + ": " +
+                describe_tensor(record_.outside_of(slot.wanted.value)) +
+                ", which autograd saved in forward, was " + change +
+                " before backward; change parameters and inputs after backward");
 }
 
 // Backward inside forward, or a look at a saved tensor outside backward: nothing is remembered.
 at::Tensor Frame::unpack_alone(const Slot& slot) {
   ReplayBuffers buffers;  // a replay of backward may be under way
-  Replay replay(record_, region_name_, {as_backward_reads(slot)}, Replay::Extent::kClosure, 0,
+  const std::vector<WantedValue> wanted = {as_backward_reads(slot)};
+  Replay replay(record_, region_name_, wanted, Replay::Extent::kClosure, 0,
                 Replay::KeptValues::kBorrow, buffers);
   replay.run_all();
   return replay.take(slot.wanted.value);

@@ -42,9 +42,8 @@ class Frame {
  private:
   using Slot = SavedSlot;
 
-  bool is_outside(const Slot& slot) const { return record_.values[slot.wanted.value].op == kNoOp; }
   void check_not_written_since(const Slot& slot) const;
-  at::Tensor unpack_outside(const Slot& slot) const;
+  void check_outside(const Slot& slot) const;
   at::Tensor unpack_alone(const Slot& slot);
   WantedValue as_backward_reads(const Slot& slot) const;
   std::int32_t early_stop() const;

@@ -34,6 +34,10 @@ bool is_empty_factory(const std::string& name) {
   return name.starts_with("aten::empty") || name.starts_with("aten::new_empty");
 }
 
+bool is_factory_in_likeness(const std::string& name) {
+  return name.starts_with("aten::new_") || (name.starts_with("aten::") && name.ends_with("_like"));
+}
+
 void add_side_writes(OpFacts& facts) {
   const SideWrites* writes = side_writes_of(facts.schema->name());
   if (writes == nullptr) return;
@@ -56,6 +60,7 @@ OpFacts read_facts(const c10::OperatorHandle& op) {
   facts.may_draw = op.hasTag(at::Tag::nondeterministic_seeded);
   facts.is_empty_factory = is_empty_factory(schema.name());
   facts.collective = collective_part(schema.name());
+  facts.makes_alike = is_factory_in_likeness(schema.name());
   for (std::size_t position = 0; position < schema.arguments().size(); ++position) {
     const c10::Argument& argument = schema.arguments()[position];
     const auto kind = kind_of(argument);

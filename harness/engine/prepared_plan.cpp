@@ -34,16 +34,17 @@ PreparedRegionType prepare(const RegionType& type, Schedule schedule) {
 
 }  // namespace
 
-Checkpoint::Prepared::Prepared(Plan given_plan, Schedule given_schedule)
-    : plan(std::move(given_plan)), schedule(given_schedule) {
+Checkpoint::Prepared::Prepared(Plan given_plan, Schedule given_schedule,
+                               OutsideCheck given_outside_check)
+    : plan(std::move(given_plan)), schedule(given_schedule), outside_check(given_outside_check) {
   for (const RegionType& type : plan.types) types.push_back(prepare(type, schedule));
   for (std::size_t i = 0; i < plan.regions.size(); ++i) {
     region_by_first_scope[plan.regions[i].first_scope] = i;
   }
 }
 
-Checkpoint::Checkpoint(const Plan& plan, Schedule schedule)
-    : prepared_(std::make_shared<const Prepared>(plan, schedule)) {}
+Checkpoint::Checkpoint(const Plan& plan, Schedule schedule, OutsideCheck outside_check)
+    : prepared_(std::make_shared<const Prepared>(plan, schedule, outside_check)) {}
 Checkpoint::~Checkpoint() = default;
 
 }  // namespace rematch

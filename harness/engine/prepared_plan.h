@@ -22,10 +22,11 @@ struct PreparedRegionType {
 };
 
 struct Checkpoint::Prepared {
-  Prepared(Plan plan, Schedule schedule);
+  Prepared(Plan plan, Schedule schedule, OutsideCheck outside_check);
 
   Plan plan;
   Schedule schedule;
+  OutsideCheck outside_check;
   std::vector<PreparedRegionType> types;
   std::unordered_map<std::string, std::size_t> region_by_first_scope;
   mutable BufferPool buffers;

@@ -1,5 +1,6 @@
 #include "harness/engine/record.h"
 
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -52,20 +53,12 @@ void forget_if_dead(std::vector<c10::weak_intrusive_ptr<Impl>>& identities, std:
   identities.pop_back();
 }
 
-c10::StorageImpl* storage_address(const at::Tensor& tensor) {
-  return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
-}
-
 }  // namespace
 
 at::Tensor without_graph(const at::Tensor& tensor) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   return at::Tensor(impl->shallow_copy_and_detach(impl->version_counter(),
                                                   /*allow_tensor_metadata_change=*/true));
-}
-
-std::uint32_t version_of(const at::Tensor& tensor) {
-  return tensor.is_inference() ? 0 : static_cast<std::uint32_t>(tensor._version());
 }
 
 std::string describe_tensor(const at::Tensor& tensor) {
@@ -82,10 +75,27 @@ void Record::clear() {
   outputs.clear();
   values.clear();
   storages.clear();
+  outside_tensors.clear();
   writes.clear();
   copies.clear();
   waits.clear();
   generator_states.clear();
+}
+
+const char* Record::change_since_read(std::int32_t value) const {
+  const OutsideTensor& outside = outside_tensors[values[value].outside];
+  return change_of(outside, values[outside.value].kept, outside_check);
+}
+
+// Without checkpointing backward would read what side writes left there meanwhile, too.
+const char* Record::change_since_saved(std::int32_t value) const {
+  const OutsideTensor& outside = outside_tensors[values[value].outside];
+  return change_of(outside, values[outside.value].kept,
+                   outside.side_written ? OutsideCheck::kVersions : outside_check);
+}
+
+const at::Tensor& Record::outside_of(std::int32_t value) const {
+  return values[outside_tensors[values[value].outside].value].kept;
 }
 
 void Recorder::open(Record* record, const std::string* region) {
@@ -129,8 +139,11 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   std::optional<GeneratorState> generator_state;
   if (facts.may_draw) generator_state = state_before(facts, *stack);
 
+  const HashedArguments hashed = checks_hashes() ? hash_unwritten(op, *stack) : HashedArguments{};
+
   call_next(facts.op, keys, stack, depth);
 
+  check_unwritten(op, hashed);
   if (generator_state.has_value()) {
     op.generator_state = static_cast<std::int32_t>(record_->generator_states.size());
     record_->generator_states.push_back(std::move(*generator_state));
@@ -229,6 +242,7 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
   record_->values.push_back({.op = static_cast<std::int32_t>(record_->ops.size()),
                              .storage = storage,
                              .kept = {},
+                             .outside = is_fresh ? -1 : outside_behind(op, storage),
                              .from_empty = op.facts->is_empty_factory});
   if (keep != Keep::kNothing && is_fresh) {
     record_->values.back().kept = without_graph(tensor);
@@ -268,12 +282,35 @@ void Recorder::note_wait(RecordedOp& op, const torch::jit::Stack& stack) {
   for (RecordedValue& value : record_->values) {
     if (value.storage != storage || !value.kept.defined()) continue;
     value.kept_version = version_of(value.kept);
+    if (value.op == kNoOp) note_written(record_->outside_tensors[value.outside], value);
   }
+}
+
+// The outside tensor of which an op's result is a view.
+std::int32_t Recorder::outside_behind(const RecordedOp& op, std::int32_t storage) const {
+  if (!record_->storages[storage].outside) return -1;
+  for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
+    const RecordedValue& argument = record_->values[record_->uses[i].value];
+    if (argument.storage == storage && argument.outside >= 0) return argument.outside;
+  }
+  const auto& all = record_->outside_tensors;
+  const auto found = std::find_if(all.begin(), all.end(), [&](const OutsideTensor& outside) {
+    return record_->values[outside.value].storage == storage;
+  });
+  return static_cast<std::int32_t>(found - all.begin());
 }
 
 std::int32_t Recorder::value_of(const at::Tensor& tensor) {
   const std::int32_t known = values_.find(tensor.unsafeGetTensorImpl());
-  return known >= 0 ? known : add_outside(tensor);
+  if (known < 0) return add_outside(tensor);
+  const RecordedValue& value = record_->values[known];
+  if (record_->storages[value.storage].address == storage_address(tensor)) return known;
+  if (value.op == kNoOp) return add_outside(tensor);  // reads before this are seen to be stale
+  throw Refused(
+      "region " + *region_ + ": " + describe_tensor(tensor) + ", a result of " +
+      record_->ops[value.op].facts->name +
+      ", was given other data (set_data, x.data = y, set_) in the region, which cannot be "
+      "recomputed; use copy_, or a tensor of its own");
 }
 
 // Plain leaves are held as they are; anything that leads to a graph is held without it, or region
@@ -286,8 +323,11 @@ std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
                         (tensor.unsafeGetTensorImpl()->autograd_meta() == nullptr ||
                          (tensor.is_leaf() && !tensor.is_view()));
   const at::Tensor held = is_plain ? tensor : held_input(without_graph(tensor));
-  record_->values.push_back(
-      {.op = kNoOp, .storage = storage, .kept = held, .kept_version = version_of(held)});
+  const auto outside = static_cast<std::int32_t>(record_->outside_tensors.size());
+  record_->outside_tensors.push_back(outside_tensor(tensor, held));
+  record_->outside_tensors.back().value = value;
+  if (checks_hashes()) record_->outside_tensors.back().hash = hash_of(held);
+  record_->values.push_back({.op = kNoOp, .storage = storage, .kept = held, .outside = outside});
   values_.set(tensor.unsafeGetTensorImpl(), value);
   if (!is_plain) tensor_identities_.emplace_back(tensor.getIntrusivePtr());
   return value;
@@ -300,7 +340,7 @@ std::int32_t Recorder::storage_of(const at::Tensor& tensor, bool outside) {
     if (known >= 0) return known;
   }
   const auto storage = static_cast<std::int32_t>(record_->storages.size());
-  record_->storages.push_back({.version = 0, .outside = outside});
+  record_->storages.push_back({.outside = outside, .address = address});
   if (address != nullptr) {
     storages_.set(address, storage);
     storage_identities_.push_back(tensor.storage().getWeakStorageImpl());

@@ -20,7 +20,9 @@
 #include <vector>
 
 #include "harness/engine/op_facts.h"
+#include "harness/engine/outside.h"
 #include "harness/engine/pointer_map.h"
+#include "harness/engine/recording.h"
 
 namespace rematch {
 
@@ -52,7 +54,9 @@ struct RecordedValue {
   std::int32_t storage;
   // Outside values: held for the record's life. Values of saved ops: until their last use.
   at::Tensor kept;
-  std::uint32_t kept_version = 0;
+  std::uint32_t kept_version = 0;  // of a saved op's value
+  // The outside tensor that it is, or is a view of, by index; -1: the region's own.
+  std::int32_t outside = -1;
   bool constant = false;    // kept because replay cannot make it; never given away
   bool from_empty = false;  // its op leaves the content undefined
 };
@@ -61,6 +65,7 @@ struct RecordedStorage {
   std::int32_t version = 0;            // in-place writes seen
   std::int32_t last_loud_version = 0;  // after the last write that raised the tensor's version
   bool outside = false;
+  const void* address = nullptr;  // of the StorageImpl
 };
 
 struct RecordedWrite {
@@ -107,13 +112,21 @@ struct Record {
   std::vector<std::int32_t> outputs;  // value per tensor output; -1: undefined
   std::vector<RecordedValue> values;
   std::vector<RecordedStorage> storages;
+  std::vector<OutsideTensor> outside_tensors;
   std::vector<RecordedWrite> writes;
   std::vector<RecordedCopy> copies;
   std::vector<RecordedWait> waits;
   std::vector<GeneratorState> generator_states;
+  OutsideCheck outside_check = OutsideCheck::kVersions;
 
   // What the read's value held then, if that is a copy.
   const at::Tensor* copy_of(const RecordedUse& use) const;
+
+  // As change_of(), of the outside tensor that a value is or is a view of: for an op that read it,
+  // and for autograd, which saved it.
+  const char* change_since_read(std::int32_t value) const;
+  const char* change_since_saved(std::int32_t value) const;
+  const at::Tensor& outside_of(std::int32_t value) const;
 
   void clear();  // keeps the memory
 };
@@ -147,6 +160,7 @@ class Recorder {
   void note_arguments(const OpFacts& facts, const torch::jit::Stack& stack);
   void note_use(const at::Tensor& tensor, std::size_t argument, std::int16_t item);
   void check_writes(RecordedOp& op, const torch::jit::Stack& stack) const;
+  void check_is_known(const RecordedOp& op, const RecordedUse& use, const at::Tensor& tensor) const;
   void copy_side_arguments(const RecordedOp& op, const torch::jit::Stack& stack);
   void copy_what_is_overwritten(const RecordedOp& op);
   void copy_if_cheap(const RecordedUse& read);
@@ -155,10 +169,21 @@ class Recorder {
   VersionCounters counters_of_written(const RecordedOp& op, const torch::jit::Stack& stack) const;
   void note_writes(const RecordedOp& op, const VersionCounters& counters);
   void settle_writes();
+  void note_written(OutsideTensor& outside, RecordedValue& value) const;
   void note_outputs(RecordedOp& op, const torch::jit::Stack& stack, Keep keep);
   void note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep);
   void note_start(const RecordedOp& op);
   void note_wait(RecordedOp& op, const torch::jit::Stack& stack);
+  bool checks_hashes() const { return record_->outside_check == OutsideCheck::kHashes; }
+  struct HashedArgument {
+    std::uint16_t position;
+    at::Tensor tensor;
+    std::uint64_t hash;
+  };
+  using HashedArguments = std::vector<HashedArgument>;
+  HashedArguments hash_unwritten(const RecordedOp& op, const torch::jit::Stack& stack) const;
+  void check_unwritten(const RecordedOp& op, const HashedArguments& hashed) const;
+  std::int32_t outside_behind(const RecordedOp& op, std::int32_t storage) const;
   std::int32_t add_outside(const at::Tensor& tensor);
   std::int32_t storage_of(const at::Tensor& tensor, bool outside);
   void keep_if_filled_by_pointer(const RecordedUse& use, const at::Tensor& tensor);
@@ -198,9 +223,6 @@ bool is_side_argument(const OpFacts& facts, const RecordedUse& use);
 
 // A tensor on the same storage and version counter, without its graph.
 at::Tensor without_graph(const at::Tensor& tensor);
-
-// The tensor's in-place version; 0 for inference tensors, which have none.
-std::uint32_t version_of(const at::Tensor& tensor);
 
 // "float32 [2, 64]", for messages.
 std::string describe_tensor(const at::Tensor& tensor);

@@ -1,4 +1,6 @@
 // The Recorder's part that deals with what ops write to.
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 
 #include "harness/engine/fault.h"
@@ -45,6 +47,7 @@ void Recorder::check_writes(RecordedOp& op, const torch::jit::Stack& stack) cons
     const RecordedUse& use = record_->uses[i];
     if (!is_written(op, use)) continue;
     if (!is_outside(use)) {
+      check_is_known(op, use, stack[base + use.argument].toTensor());
       op.in_place = true;
       ++num_inside;
       continue;
@@ -54,7 +57,7 @@ void Recorder::check_writes(RecordedOp& op, const torch::jit::Stack& stack) cons
       continue;
     }
     const at::Tensor& tensor = stack[base + use.argument].toTensor();
-    if (tensor.requires_grad()) {
+    if (tensor.requires_grad() && at::GradMode::is_enabled()) {
       throw Refused("region " + *region_ + ": " + facts.name + " writes in place into " +
                     describe_tensor(tensor) +
                     ", which comes from outside the region and takes part in autograd; recompute "
@@ -68,6 +71,16 @@ void Recorder::check_writes(RecordedOp& op, const torch::jit::Stack& stack) cons
         " writes both into a tensor from outside the region and into one of its own; split "
         "it into two ops");
   }
+}
+
+// What shares the storage of one of the region's tensors, and came to it unseen (x.data): in a
+// recompute it would still share the storage of forward's.
+void Recorder::check_is_known(const RecordedOp& op, const RecordedUse& use,
+                              const at::Tensor& tensor) const {
+  if (record_->values[use.value].op != kNoOp) return;
+  throw Refused("region " + *region_ + ": " + op.facts->name + " writes in place into " +
+                describe_tensor(tensor) +
+                ", which shares the data of a result of the region through .data; use detach()");
 }
 
 // Batch norm in evaluation reads statistics that another pass may write to meanwhile, unseen.
@@ -105,7 +118,8 @@ void Recorder::copy_what_is_overwritten(const RecordedOp& op) {
 void Recorder::copy_if_cheap(const RecordedUse& read) {
   const RecordedValue& value = record_->values[read.value];
   const bool is_known = record_->copy_of(read) != nullptr;
-  if (value.op != kNoOp || is_known || value.kept.nbytes() > kCheapCopyBytes) return;
+  if (value.op != kNoOp || is_known || !value.kept.has_storage()) return;
+  if (value.kept.nbytes() > kCheapCopyBytes) return;
   record_->copies.push_back({read.value, read.version, content_of(value.kept)});
 }
 
@@ -138,6 +152,10 @@ void Recorder::note_writes(const RecordedOp& op, const VersionCounters& counters
                           counter->enabled() ? counter->current_version() : 0});
     ++counter;
     storage.last_loud_version = storage.version;
+    const std::int32_t outside = record_->values[use.value].outside;
+    if (outside >= 0 && is_side_argument(*op.facts, use)) {
+      record_->outside_tensors[outside].side_written = true;
+    }
     if (!storage.outside) {
       record_->writes.push_back(
           {static_cast<std::int32_t>(record_->ops.size()), written, storage.version});
@@ -161,12 +179,46 @@ void Recorder::settle_writes() {
     if (!is_loud && storage.last_loud_version == write.version) {
       storage.last_loud_version = write.last_loud_version;
     }
-    for (RecordedValue& value : record_->values) {
-      if (value.storage != write.storage || value.op != kNoOp) continue;
-      value.kept_version = version_of(value.kept);
+    for (OutsideTensor& outside : record_->outside_tensors) {
+      RecordedValue& value = record_->values[outside.value];
+      if (value.storage == write.storage) note_written(outside, value);
     }
   }
   unsettled_.clear();
+}
+
+void Recorder::note_written(OutsideTensor& outside, RecordedValue& value) const {
+  if (!value.kept.is_leaf()) value.kept = without_graph(value.kept);  // it took part in autograd
+  outside.version = version_of(value.kept);
+  if (checks_hashes()) outside.hash = hash_of(value.kept);
+}
+
+Recorder::HashedArguments Recorder::hash_unwritten(const RecordedOp& op,
+                                                   const torch::jit::Stack& stack) const {
+  HashedArguments hashed;
+  const std::size_t base = stack.size() - op.facts->arguments.size();
+  for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
+    const RecordedUse& use = record_->uses[i];
+    if (is_written(op, use)) continue;
+    const c10::IValue& argument = stack[base + use.argument];
+    const at::Tensor tensor = use.item < 0 ? argument.toTensor()
+                              : argument.isTensorList()
+                                  ? argument.toTensorList().get(use.item)
+                                  : *argument.toOptionalTensorList().get(use.item);
+    hashed.push_back({use.argument, tensor, hash_of(tensor)});
+  }
+  return hashed;
+}
+
+// An op whose schema hides what it writes to.
+void Recorder::check_unwritten(const RecordedOp& op, const HashedArguments& hashed) const {
+  for (const HashedArgument& argument : hashed) {
+    if (hash_of(argument.tensor) == argument.hash) continue;
+    throw Refused("region " + *region_ + ": " + op.facts->name + " wrote to its argument " +
+                  op.facts->schema->arguments()[argument.position].name() +
+                  ", which its schema does not mark; a recompute would write to it again. Mark it, "
+                  "as in Tensor(a!)");
+  }
 }
 
 }  // namespace rematch

@@ -11,6 +11,7 @@
 // Loss, gradients, generator states and buffers have the bits of the run without it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 
@@ -23,11 +24,40 @@ struct StreamMismatch : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The engine cannot keep its promise of equal bits for what the model or its user did: a region
-// input written in place, a parameter changed between forward and backward, a mutating op over
-// tensor lists, a collective that its region does not wait for. Names the op.
+// The engine cannot keep its promise of equal bits for what the model or its user did: see Note
+// [What is refused]. Names region, op and tensor, and says what to do instead.
 struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
+};
+
+// Note [What is refused]
+// While forward runs, in a region:
+//   - a write in place into a tensor from outside that takes part in autograd; into a list of
+//     tensors; into a tensor from outside and one of the region by the same op;
+//   - a result of the region that is given other data (set_data, x.data = y), or whose data is
+//     written to through x.data;
+//   - a collective that the region does not wait for, or that gives a handle to wait on;
+//   - inference mode, and a Recording that begins inside the region.
+// When backward wants a tensor from outside that was written to or given other data since it was
+// read: if autograd saved it, or if an op that has to be recomputed read its content. Making a view
+// of it, or a tensor of its sizes, reads no content; an op whose result backward does not need is
+// left out; and a tensor of up to kCheapCopyBytes (record.h) that the region itself overwrites is
+// copied first.
+//
+// Note [What is not seen]
+//   - a write through .data or a raw pointer into a tensor from outside, and other memory given to
+//     its storage: OutsideCheck::kHashes does;
+//   - an op of another library that writes to an argument which its schema does not mark (kHashes
+//     does), that has a state of its own, or that draws numbers and neither takes a generator nor
+//     is tagged nondeterministic_seeded;
+//   - a write through a raw pointer into a result of the region, unless an `empty` made it and no
+//     op has written to it;
+//   - kernels that give other bits each time: use LibTorch's deterministic mode.
+
+// How a change of a tensor from outside a region, made between forward and backward, is noticed.
+enum class OutsideCheck : std::uint8_t {
+  kVersions,  // by its version counter and its place in which storage: costs nothing
+  kHashes,    // by its content too: for finding a fault, not for training
 };
 
 // A plan made ready to run: op names looked up, regions indexed. Immutable; one serves any number
@@ -35,7 +65,8 @@ struct Refused : std::runtime_error {
 // does not have, Refused for a treatment that this device cannot do.
 class Checkpoint {
  public:
-  Checkpoint(const Plan& plan, Schedule schedule);
+  Checkpoint(const Plan& plan, Schedule schedule,
+             OutsideCheck outside_check = OutsideCheck::kVersions);
   ~Checkpoint();
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
@@ -50,7 +81,7 @@ class Checkpoint {
 // While it lives, forward passes on this thread are recorded as the plan says. Backward may run
 // while it lives or after. Recordings may follow each other, and several may be alive on one
 // thread: the innermost governs. Outside regions, without grad mode and inside backward ops pass
-// through. Inference mode inside a region throws Refused.
+// through.
 class Recording {
  public:
   explicit Recording(const Checkpoint& checkpoint);

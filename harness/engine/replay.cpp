@@ -29,6 +29,8 @@ Replay::Replay(Record& record, const std::string& region, const std::vector<Want
     : record_(record),
       region_(region),
       kept_values_(kept_values),
+      extent_(extent),
+      wanted_(wanted),
       tensors_(buffers.tensors),
       num_uses_(buffers.num_uses),
       planned_(buffers.planned),
@@ -201,6 +203,7 @@ void Replay::require_earlier_readers(const RecordedWrite& write) {
 
 void Replay::execute(std::int32_t op_index) {
   const RecordedOp& op = record_.ops[op_index];
+  if (!may_run(op_index)) return;
   planned_[op_index] = 0;
   stack_.clear();
   fill_arguments(op, stack_);
@@ -247,30 +250,97 @@ void Replay::fill_arguments(const RecordedOp& op, torch::jit::Stack& stack) {
 
 at::Tensor Replay::argument(const RecordedOp& op, const RecordedUse& use) {
   const RecordedValue& value = record_.values[use.value];
-  if (record_.storages[value.storage].outside) return outside_argument(op, use);
-  if (value.op == kNoOp) return value.kept;
-  TORCH_INTERNAL_ASSERT(tensors_[use.value].defined(), "rematch: region ", region_, ": replay of ",
-                        op.facts->name, " lacks an input");
-  return take(use.value);
+  TORCH_INTERNAL_ASSERT(value.op == kNoOp || tensors_[use.value].defined(), "rematch: region ",
+                        region_, ": replay of ", op.facts->name, " lacks an input");
+  at::Tensor tensor = value.op == kNoOp ? value.kept : take(use.value);
+  if (value.outside < 0) return tensor;
+  if (gets_scratch(op, use)) return scratch_like(tensor);
+  const at::Tensor* copy = record_.copies.empty() ? nullptr : record_.copy_of(use);
+  return copy == nullptr ? tensor : *copy;
 }
 
-at::Tensor Replay::outside_argument(const RecordedOp& op, const RecordedUse& use) {
-  const RecordedValue& value = record_.values[use.value];
-  at::Tensor tensor = value.op == kNoOp ? value.kept : take(use.value);
-  if (op.side_writes && is_side_argument(*op.facts, use)) return scratch_like(tensor);
-  if (!record_.copies.empty()) {
-    if (const at::Tensor* copy = record_.copy_of(use)) return *copy;
-  }
-  if (value.op != kNoOp) return tensor;
-  const bool written_inside =
-      use.version != record_.storages[value.storage].version && !op.facts->returns_alias;
-  if (written_inside || version_of(value.kept) != value.kept_version) {
+// See Note [Side writes].
+bool Replay::gets_scratch(const RecordedOp& op, const RecordedUse& use) const {
+  return op.side_writes && is_side_argument(*op.facts, use) &&
+         record_.storages[record_.values[use.value].storage].outside;
+}
+
+// What an op is about to read of outside tensors is what it read in forward; else it is refused, or
+// left out with all else that nobody needs.
+bool Replay::may_run(std::int32_t op_index) {
+  const RecordedOp& op = record_.ops[op_index];
+  for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
+    const RecordedUse& use = record_.uses[i];
+    if (record_.values[use.value].outside < 0) continue;
+    const char* change = change_since_read(op, use);
+    if (change == nullptr) continue;
+    if (extent_ == Extent::kPrefix) drop_unneeded_ops(op_index);
+    if (planned_[op_index] == 0) return false;
     throw Refused("region " + region_ + ": " + op.facts->name + " read " +
-                  describe_tensor(value.kept) +
-                  " in forward, and it was changed in place before backward recomputed the op; "
-                  "change parameters and inputs after backward");
+                  describe_tensor(record_.outside_of(use.value)) + " in forward, and it was " +
+                  change +
+                  " before backward recomputed the op; change parameters and inputs after "
+                  "backward");
   }
-  return tensor;
+  return true;
+}
+
+const char* Replay::change_since_read(const RecordedOp& op, const RecordedUse& use) const {
+  if (gets_scratch(op, use)) return nullptr;
+  if (!record_.copies.empty() && record_.copy_of(use) != nullptr) return nullptr;
+  const RecordedValue& value = record_.values[use.value];
+  const char* change = record_.change_since_read(use.value);
+  if (change == nullptr && use.version != record_.storages[value.storage].version) {
+    change = kChangedInPlace;
+  }
+  const bool is_only_written = change == kChangedInPlace;
+  return is_only_written && !reads_content(op, use) ? nullptr : change;
+}
+
+// Views and factories read an argument's sizes; who reads the view is asked for its own sake.
+bool Replay::reads_content(const RecordedOp& op, const RecordedUse& use) const {
+  if (op.facts->makes_alike) return use.argument > 0;
+  if (!op.facts->returns_alias) return true;
+  const std::int32_t storage = record_.values[use.value].storage;
+  for (std::size_t i = op.first_output; i < op.first_output + op.num_outputs; ++i) {
+    const std::int32_t output = record_.outputs[i];
+    if (output >= 0 && record_.values[output].storage != storage) return true;
+  }
+  return false;
+}
+
+// A re-run of forward executes ops whose results backward does not ask for. From `first` on, the
+// planned ones are left out: backwards, what no slot and no later op waits for.
+void Replay::drop_unneeded_ops(std::int32_t first) {
+  std::vector<bool> is_awaited(record_.values.size(), false);
+  std::vector<std::int32_t> awaited_versions(record_.storages.size(), 0);
+  const auto await = [&](std::int32_t value, std::int32_t version) {
+    is_awaited[value] = true;
+    std::int32_t& awaited = awaited_versions[record_.values[value].storage];
+    awaited = std::max(awaited, version);
+  };
+  for (const WantedValue& wanted : wanted_) await(wanted.value, wanted.version);
+  for (auto i = static_cast<std::int32_t>(record_.ops.size()); i-- > first;) {
+    if (planned_[i] == 0) continue;
+    const RecordedOp& op = record_.ops[i];
+    bool is_needed = false;
+    for (std::size_t j = op.first_output; j < op.first_output + op.num_outputs; ++j) {
+      const std::int32_t output = record_.outputs[j];
+      is_needed |= output >= 0 && record_.values[output].op == i && is_awaited[output];
+    }
+    for (const RecordedWrite& write : record_.writes) {
+      is_needed |= write.op == i && awaited_versions[write.storage] >= write.version;
+    }
+    if (!is_needed) planned_[i] = 0;
+    for (std::size_t j = op.first_use; j < op.first_use + op.num_uses; ++j) {
+      const RecordedUse& use = record_.uses[j];
+      if (is_needed) {
+        await(use.value, use.version);
+      } else {
+        drop_use(use.value);
+      }
+    }
+  }
 }
 
 void Replay::store_outputs(const RecordedOp& op, torch::jit::Stack& stack) {

@@ -25,8 +25,8 @@ class Replay {
   // written.
   enum class KeptValues : std::uint8_t { kTake, kBorrow };
 
-  // `region` names the region in errors. Record, region and buffers must outlive the replay; what
-  // the buffers hold from an earlier replay is let go.
+  // `region` names the region in errors. Record, region, `wanted` and buffers must outlive the
+  // replay; what the buffers hold from an earlier replay is let go.
   Replay(Record& record, const std::string& region, const std::vector<WantedValue>& wanted,
          Extent extent, std::int32_t num_ops, KeptValues kept_values, ReplayBuffers& buffers);
 
@@ -57,7 +57,11 @@ class Replay {
   void execute(std::int32_t op);
   void fill_arguments(const RecordedOp& op, torch::jit::Stack& stack);
   at::Tensor argument(const RecordedOp& op, const RecordedUse& use);
-  at::Tensor outside_argument(const RecordedOp& op, const RecordedUse& use);
+  bool gets_scratch(const RecordedOp& op, const RecordedUse& use) const;
+  bool may_run(std::int32_t op);
+  const char* change_since_read(const RecordedOp& op, const RecordedUse& use) const;
+  bool reads_content(const RecordedOp& op, const RecordedUse& use) const;
+  void drop_unneeded_ops(std::int32_t first);
   void store_outputs(const RecordedOp& op, torch::jit::Stack& stack);
   void store_output(std::int32_t value, at::Tensor tensor);
   void drop_use(std::int32_t value);
@@ -65,6 +69,8 @@ class Replay {
   Record& record_;
   const std::string& region_;
   KeptValues kept_values_;
+  Extent extent_;
+  const std::vector<WantedValue>& wanted_;
   // See ReplayBuffers.
   std::vector<at::Tensor>& tensors_;
   std::vector<std::int32_t>& num_uses_;

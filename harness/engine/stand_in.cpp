@@ -38,4 +38,10 @@ at::Tensor content_of(const at::Tensor& outside) {
   return scratch_like(outside).copy_(outside);
 }
 
+at::Tensor content_on_cpu(const at::Tensor& tensor) {
+  if (tensor.is_cpu() && tensor.is_contiguous()) return tensor;
+  OutOfSight guard;
+  return tensor.cpu().contiguous();
+}
+
 }  // namespace rematch

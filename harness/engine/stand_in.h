@@ -13,4 +13,7 @@ at::Tensor scratch_like(const at::Tensor& outside);
 // What `outside` holds. On meta `outside` itself.
 at::Tensor content_of(const at::Tensor& outside);
 
+// The same, contiguous and on the CPU; `tensor` itself where it is that.
+at::Tensor content_on_cpu(const at::Tensor& tensor);
+
 }  // namespace rematch

@@ -134,10 +134,11 @@ Outcome run_plain(const NamedNetwork& named) {
   return outcome_of(network, loss);
 }
 
-Outcome run_engine(const NamedNetwork& named, const Plan& plan, Schedule schedule) {
+Outcome run_engine(const NamedNetwork& named, const Plan& plan, Schedule schedule,
+                   OutsideCheck outside_check) {
   seed_generator();
   const Network network = named.make();
-  Recording recording(plan, schedule);
+  Recording recording(Checkpoint(plan, schedule, outside_check));
   const at::Tensor loss = loss_of(forward_with_scopes(network));
   loss.backward();
   recording.finish();

@@ -54,7 +54,8 @@ at::Tensor forward_closures(const Network& network, const ClosurePolicy& policy)
 
 // Seeds the generator, runs forward and backward, collects.
 Outcome run_plain(const NamedNetwork& named);
-Outcome run_engine(const NamedNetwork& named, const Plan& plan, Schedule schedule);
+Outcome run_engine(const NamedNetwork& named, const Plan& plan, Schedule schedule,
+                   OutsideCheck outside_check = OutsideCheck::kVersions);
 Outcome run_closures(const NamedNetwork& named, ClosurePolicy policy);
 Outcome outcome_of(const Network& network, const at::Tensor& loss);
 void seed_generator();

@@ -407,6 +407,16 @@ std::vector<NamedNetwork> relatives() {
                   mean.lerp_(y.detach().mean(0), 0.1);
                   return centered.sin();
                 }),
+      layers_of("embedding with max_norm", &nothing,
+                [](const at::Tensor& x, const Parts& p) {
+                  const at::Tensor rows = at::arange(kRows, at::TensorOptions(at::kLong));
+                  at::Tensor table = p.weights[0];
+                  {
+                    const at::NoGradGuard no_grad;
+                    at::embedding_renorm_(table, rows, 0.3, 2.0);
+                  }
+                  return at::sin(x * at::embedding(table, rows));
+                }),
       layers_of("rrelu", &nothing,
                 [](const at::Tensor& x, const Parts& p) {
                   return at::rrelu(at::mm(x, p.weights[0]), 0.1, 0.4, true).sin();
@@ -465,6 +475,8 @@ TEST_CASE("recompute leaves buffers alone and has the bits of the plain run") {
         const Plan plan = plan_of_blocks(
             trace, [](int, int) { return false; }, early_stop);
         CHECK(first_difference(plain, run_engine(network, plan, schedule)) == "");
+        CHECK(first_difference(plain, run_engine(network, plan, schedule, OutsideCheck::kHashes)) ==
+              "");
       }
       for (std::uint32_t seed = 0; seed < num_seeds(12); ++seed) {
         CAPTURE(network.name, to_string(schedule), seed);
