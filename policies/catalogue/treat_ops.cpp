@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "policies/trace/collective.h"
 #include "policies/trace/fresh_bytes.h"
@@ -32,6 +33,13 @@ std::vector<std::string> names_of(const std::vector<const Selector*>& selectors)
   std::vector<std::string> names;
   for (const Selector* selector : selectors) names.push_back(to_string(*selector));
   return names;
+}
+
+// As many as a reader of one line reads.
+std::string first_of(std::vector<std::string> names) {
+  const bool is_cut = names.size() > kMaxNamesInMessage;
+  if (is_cut) names.resize(kMaxNamesInMessage);
+  return joined(names) + (is_cut ? ", ..." : "");
 }
 
 }  // namespace
@@ -191,7 +199,7 @@ std::optional<Rejected> OpTreater::check_matches(const std::vector<OpRange>& ran
   if (policy_.alternate) look(alternate_, policy_.alternate->selectors);
   if (policy_.inverse) look(recompute_, policy_.recompute);
   if (wanted.empty() || found || ranges.empty()) return std::nullopt;
-  return Rejected{policy_.name + ": nothing in its regions matches " + joined(names_of(wanted)) +
+  return Rejected{policy_.name + ": nothing in its regions matches " + first_of(names_of(wanted)) +
                   "; use a name or class of what they do contain: " + names_in(ranges, wanted)};
 }
 
@@ -212,9 +220,7 @@ std::string OpTreater::names_in(const std::vector<OpRange>& ranges,
       }
     }
   }
-  const bool is_cut = names.size() > kMaxNamesInMessage;
-  if (is_cut) names.resize(kMaxNamesInMessage);
-  return joined(names) + (is_cut ? ", ..." : "");
+  return first_of(std::move(names));
 }
 
 }  // namespace rematch

@@ -252,6 +252,9 @@ TEST_CASE("a save list that matches nothing names what the regions contain") {
         "only_mm: nothing in its regions matches aten::mm; use a name or class of what they do "
         "contain: aten::addmm, aten::pow.Tensor_Scalar, aten::mean.dim, aten::rsqrt, "
         "aten::mul.Tensor, rematch::attention, aten::add.Tensor, aten::silu");
+  rule.save.assign(13, {"", "aten::mm", std::nullopt});
+  CHECK_THAT(message(rule, toy_biased()),
+             Catch::Contains("matches aten::mm, ") && Catch::Contains("aten::mm, ...; use a name"));
   rule.save = {{"", "aten::view", std::nullopt}};  // a view is never kept
   CHECK_THAT(message(rule, toy_biased()), Catch::Contains("nothing in its regions matches"));
 }
