@@ -1,5 +1,6 @@
 #include "harness/run/variants.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -78,6 +79,13 @@ std::optional<Rejected> offloads(const Plan& plan) {
   return std::nullopt;
 }
 
+// A plan file often holds what a policy asks for, most of all a front's point that keeps all.
+bool is_among(const std::vector<NamedPlan>& plans, const Plan& plan) {
+  return std::any_of(plans.begin(), plans.end(), [&](const NamedPlan& other) {
+    return other.plan.policy == plan.policy && plan_sha256(other.plan) == plan_sha256(plan);
+  });
+}
+
 std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const VariantSettings& settings,
                                                            const Trace& trace,
                                                            const std::string& trace_hash) {
@@ -89,7 +97,7 @@ std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const VariantSettings
   }
   for (const Plan& plan : settings.plans) {
     if (plan.trace_sha256 != trace_hash) return made_for_another_model(plan, trace);
-    plans.push_back({plan, /*no_effect_is_intended=*/true, {}});
+    if (!is_among(plans, plan)) plans.push_back({plan, /*no_effect_is_intended=*/true, {}});
   }
   for (const NamedPlan& named : plans) {
     if (auto rejected = offloads(named.plan)) return *std::move(rejected);

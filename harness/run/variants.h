@@ -54,8 +54,9 @@ struct Variant {
 };
 
 // In the order of policies, schedules inside; a plan without regions has no schedule and comes
-// once. Rejected: what resolve() rejects, and a plan that was made for another model.
-// Throws std::invalid_argument for data that cannot be used. Installs the counting allocators.
+// once, as does a plan of a file that is a policy's, or another file's of that name. Rejected: what
+// resolve() rejects, and a plan that was made for another model. Throws std::invalid_argument for
+// data that cannot be used. Installs the counting allocators.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings);
 // `trace` is that of the settings' model, with sizes as they are.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,

@@ -147,6 +147,25 @@ TEST_CASE("a plan from a file is taken where sizes are rounded as a GPU's are") 
         exact["predicted_memory"]["peak_allocated_bytes"]);
 }
 
+TEST_CASE("a plan from a file that a policy or another file has too is there once") {
+  const ScratchFolder folder;
+  const std::string full = folder.file("full.json");
+  const std::string none = folder.file("none.json");
+  REQUIRE(rematch("plan " + kTinyLlama + "--policy full -o " + full).code == 0);
+  REQUIRE(rematch("plan " + kTinyLlama + "--policy none -o " + none).code == 0);
+  const auto names = [](const std::string& plans) {
+    std::string joined;
+    const Outcome outcome = rematch("predict " + kTinyLlama + plans + " --json");
+    for (const Json& point : Json::parse(outcome.out)) {
+      joined += point["policy"].get<std::string>() + " ";
+    }
+    return joined;
+  };
+  CHECK(names("--policy none,full --plan " + none + " --plan " + full) == "none full ");
+  CHECK(names("--plan " + full + " --plan " + none + " --plan " + full) == "full none ");
+  CHECK(names("--policy 'nth_last(1)' --plan " + full) == "nth_last(1) full ");
+}
+
 TEST_CASE("predict of one of several ranks: its shares shrink, its activations do not") {
   const std::string predict = "predict --model llama_small --policy none,full --json";
   const Json alone = Json::parse(rematch(predict).out);
