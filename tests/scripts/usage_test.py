@@ -40,6 +40,7 @@ class UsageTest(unittest.TestCase):
             ("ci_gate_example", "--print", "jenkins"),
             ("compare_with_pytorch", "--rounds", "0"),
             ("compare_with_pytorch", "--threads", "two"),
+            ("drive", "--runs", "0"),
             ("fuzz", "0"),
             ("make_parity", "--python"),
             ("setup", "tpu"),

@@ -1,0 +1,63 @@
+"""One run of the driver, as data: the flags, policies and plans of one `rematch run`, and the files
+that they name. Nothing is executed here."""
+
+import dataclasses
+import json
+import shlex
+
+FOLDER = "{folder}"  # stands in a policy's or flag's text for the folder of the case's files
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanOf:
+    """A plan file, made by `rematch plan`."""
+    policy: str
+
+
+@dataclasses.dataclass(frozen=True)
+class FrontPoint:
+    """A point of a front, made by `rematch search` under these flags; `share` of its points, from 0
+    to 1, lie before it."""
+    flags: tuple
+    share: float
+
+
+@dataclasses.dataclass
+class Case:
+    seed: int
+    model: dict
+    flags: dict
+    policies: list = dataclasses.field(default_factory=list)
+    plans: list = dataclasses.field(default_factory=list)
+    files: dict = dataclasses.field(default_factory=dict)  # name: a policy, or a text
+    model_from_plan: bool = False  # where there are plans and no policies
+    afterwards: str = None  # of driving/afterwards.py
+
+    def copy(self):
+        return Case(self.seed, dict(self.model), dict(self.flags), list(self.policies),
+                    list(self.plans), dict(self.files), self.model_from_plan, self.afterwards)
+
+    def write_files(self, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in self.files.items():
+            text = content if isinstance(content, str) else json.dumps(content, indent=1)
+            (folder / name).write_text(text, encoding="utf-8")
+
+    def allows_no_effect(self):
+        return "--allow-no-effect" in self.flags
+
+
+def words_of(flags, folder):
+    """Flags as words of a command line; a value of None is a flag alone."""
+    words = []
+    for flag, value in dict(flags).items():
+        words += [flag] if value is None else [flag, placed(value, folder)]
+    return words
+
+
+def placed(text, folder):
+    return text.replace(FOLDER, str(folder))
+
+
+def shell_line(words):
+    return shlex.join(["scripts/rematch", *map(str, words)])

@@ -1,0 +1,183 @@
+"""Draws policies: every entry of `rematch list` and every spelling of `rematch list --systems`, with
+arguments, and policy files with selectors of the model's own ops and scopes."""
+
+import re
+
+from driving.tool import Failed
+
+# A system's spelling has one upper-case letter where a value goes.
+HOLE = re.compile(r"(?<=[=(])[A-Z](?=[,)])")
+# Selectors that no model here has the ops of, or that stand for another name of one.
+FOREIGN = ("aten::_scaled_dot_product_flash_attention", "rematch::attention", "norm", "random",
+           "aten._scaled_dot_product_efficient_attention.default", "torch.ops.aten.mm.default",
+           "_c10d_functional::reduce_scatter_tensor")
+# Names that a file may bear whatever stands in it.
+NAMES = ("mine", 'a "quoted" name', "p\u00e9ter", "x(1)", "a/b", "..", "name, with a comma", "none",
+         "full", "save_mm", "mine.json", "n" * 300)
+
+
+def some(rng, values, most):
+    return rng.sample(values, min(len(values), rng.randint(0, most)))
+
+
+def count(rng, layers):
+    return str(rng.randint(1, layers + (rng.random() < 0.1)))
+
+
+def layer_list(rng, layers):
+    indices = some(rng, range(layers + (rng.random() < 0.1)), layers)
+    return "[" + ",".join(map(str, indices)) + "]"
+
+
+def words_of(*values, most=3, brackets="{}"):
+    return lambda rng, layers: brackets.replace("{}", ",".join(some(rng, values, most)))
+
+
+def split(rng, layers):
+    parts = ("none", "full", "sac_titan", "attn_only", "save_mm", "sac_titan_2025(deepseek_v3)")
+    return f"attn: {rng.choice(parts)}, ffn: {rng.choice(parts)}"
+
+
+# What stands in the brackets of the entries that take text.
+ARGUMENTS = {
+    "sac_titan_excluding": words_of("attention.output", "self_attention.output", "moe.router.gate",
+                                    "ffn", "head", brackets="[{}]"),
+    "sac_titan_2025": lambda rng, layers: rng.choice(
+        ("llama3", "qwen3", "llama4", "deepseek_v3", "gpt_oss")),
+    "sac_modalities": words_of(
+        "aten.mm", "ops.aten.mm.default", "aten._scaled_dot_product_flash_attention",
+        "aten._scaled_dot_product_efficient_attention", "_c10d_functional.reduce_scatter_tensor",
+        "aten.max", most=4),
+    "sac_split": split,
+    "recompute_modules": words_of("core_attn", "mlp", "moe", "shared_experts", "layernorm",
+                                  "moe_act", "mla_up_proj", brackets="[{}]"),
+    "full_except": words_of("attention_forward", "*.ffn::matmul#1", "*.attention.output::matmul",
+                            "matmul", "*.ffn::result", "aten::mul.Tensor"),
+}
+BY_FORM = {"": None, "(N)": count, "([I,...])": layer_list}
+
+
+class Catalogue:
+    """The entries and spellings that the binary knows."""
+
+    def __init__(self, tool):
+        listed = tool.json("list", "--json")["policies"]
+        self.forms = {entry["name"]: entry["parameters"] for entry in listed}
+        self.systems = tool.json("list", "--systems", "--json")
+        unknown = [name for name, form in self.forms.items()
+                   if form not in BY_FORM and name not in ARGUMENTS]
+        if unknown:
+            raise Failed(f"driving/policies.py has no arguments for {', '.join(unknown)}")
+
+    def draw(self, rng, layers):
+        """A spelling that should parse for a model of so many layers, now and then one beyond it."""
+        if rng.random() < 0.3:
+            return self.draw_system(rng, layers)
+        name = rng.choice(tuple(self.forms))
+        arguments = self.arguments(name)
+        return name if arguments is None else f"{name}({arguments(rng, layers)})"
+
+    def draw_system(self, rng, layers):
+        while True:
+            entry = rng.choice(self.systems)
+            if entry["policy"] is None and rng.random() < 0.8:
+                continue  # refused, whatever the model is
+            return HOLE.sub(lambda hole: self.value_of(hole[0], entry["policy"], rng, layers),
+                            entry["mode"])
+
+    def value_of(self, letter, policy, rng, layers):
+        """What may stand for a letter is what our policy takes in its place."""
+        if policy and "{" + letter + "}" in policy:
+            arguments = self.arguments(policy.split("(")[0])
+            return arguments(rng, layers)
+        return count(rng, layers)
+
+    def arguments(self, name):
+        return ARGUMENTS.get(name) or BY_FORM[self.forms[name]]
+
+
+class FileDrawer:
+    """Policy files for one model: selectors name ops and scopes of its trace."""
+
+    def __init__(self, rng, trace, layers):
+        self.rng, self.layers = rng, layers
+        # A block's scopes begin with a dot; it is "." itself.
+        self.inner = sorted({scope["path"][1:] for part in trace["types"] for scope in part["scopes"]
+                             if scope["path"].startswith(".")} - {""})
+        self.ops = sorted({(part["scopes"][op["scope"]]["path"], op["name"], op["class"])
+                           for part in trace["types"] for op in part["ops"]
+                           if op["scope"] is not None and op["scope"] >= 0})
+
+    def chance(self, share):
+        return self.rng.random() < share
+
+    def selector(self):
+        """Mostly of an op that is there, in a scope that it is in."""
+        path, name, op_class = self.rng.choice(self.ops)
+        spellings = [name, op_class, "result"]
+        if name.startswith("aten::"):
+            bare = name.removeprefix("aten::")
+            spellings += [name.split(".")[0], "torch.ops.aten." + bare + ("" if "." in bare else ".default")]
+        op = self.rng.choice(FOREIGN) if self.chance(0.1) else self.rng.choice(spellings)
+        if self.chance(0.5):
+            if self.chance(0.1):
+                path = "." + self.rng.choice(self.inner)
+            op = f"{self.pattern(path)}::{op}"
+        return f"{op}#{self.rng.choice((1, 1, 2, 4))}" if self.chance(0.25) else op
+
+    def pattern(self, path):
+        if not path.startswith("."):
+            return path
+        inner = path.removeprefix(".")
+        layer = self.rng.choice(("*", "*", str(self.rng.randrange(self.layers))))
+        return self.rng.choice((f"blocks.{layer}", f"blocks.{layer}.{inner}" if inner else "*",
+                                f"*.{inner}" if inner else "blocks.*"))
+
+    def selectors(self, least=0):
+        return [self.selector() for _ in range(self.rng.randint(least, 3))]
+
+    def blocks(self):
+        kind = self.rng.choice(("all", "all", "none", "nth_first", "nth_last", "skip_nth", "first",
+                                "last", "only", "except"))
+        if kind in ("all", "none"):
+            return kind
+        if kind in ("only", "except"):
+            return {kind: some(self.rng, range(self.layers), self.layers)}
+        return {kind: self.rng.randint(1, self.layers)}
+
+    def regions(self):
+        kind = self.rng.choice(("block", "block", "root", "segments", "scopes", "scopes"))
+        if kind == "segments":
+            return {kind: self.rng.randint(1, self.layers)}
+        if kind == "scopes":
+            return {kind: some(self.rng, self.inner, 3) or ["*"]}
+        return kind
+
+    def draw(self):
+        policy = {"schema": "rematch.policy/1.0", "name": self.rng.choice(NAMES)}
+        if self.chance(0.5):
+            policy["blocks"] = self.blocks()
+        if self.chance(0.6):
+            policy["regions"] = self.regions()
+            if "scopes" in policy["regions"] and self.chance(0.3):
+                policy["split_only_with"] = self.rng.choice(("moe", "ffn", "attention"))
+        if self.chance(0.25):
+            policy.update(inverse=True, recompute=self.selectors(1))
+        else:
+            policy["save"] = self.selectors()
+            if self.chance(0.3):
+                policy["alternate"] = self.alternation()
+        if self.chance(0.3):
+            policy["exclude"] = self.selectors()
+        if self.chance(0.03):
+            policy["offload"] = self.selectors(1)
+        for key, share in (("exact_names", 0.2), ("early_stop", 0.5), ("no_effect_is_intended", 0.3)):
+            if self.chance(share):
+                policy[key] = self.chance(0.5)
+        return policy
+
+    def alternation(self):
+        alternation = {"selectors": self.selectors(1), "keep": self.rng.choice(("odd", "even"))}
+        if self.chance(0.5):
+            alternation.update(exclude=self.selectors(), exclude_same_shapes=self.chance(0.5))
+        return alternation
