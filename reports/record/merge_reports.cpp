@@ -202,9 +202,19 @@ class Merge {
                                 std::vector<Entry>::iterator end) {
     for (auto entry = begin; entry != end; ++entry)
       entry->text = point_to_json(entry->point).dump();
-    std::sort(begin, end, [](const Entry& left, const Entry& right) {
-      return std::tie(left.text, left.provenance) < std::tie(right.text, right.provenance);
-    });
+    const auto order = [](const Entry& entry) {
+      return std::make_tuple(is_mishap(entry.point.status), entry.point.status,
+                             std::cref(entry.text), std::cref(entry.provenance));
+    };
+    std::sort(begin, end,
+              [&](const Entry& left, const Entry& right) { return order(left) < order(right); });
+  }
+
+  // Did not end for a reason of this one start: memory or time that was short, a process killed, a
+  // machine too small. What another start measured stands. A point that is invalid measured
+  // something wrong, which nothing heals.
+  static bool is_mishap(PointStatus status) {
+    return status != PointStatus::kOk && status != PointStatus::kInvalid;
   }
 
   std::optional<Rejected> drop_repeated() {
@@ -212,6 +222,10 @@ class Merge {
     for (Entry& entry : entries_) {
       if (kept.empty() || identity_of(kept.back()) != identity_of(entry)) {
         kept.push_back(std::move(entry));
+        continue;
+      }
+      if (is_mishap(entry.point.status)) {
+        note_mishap(entry, kept.back());
         continue;
       }
       if (const auto differing = difference(kept.back().point, entry.point)) {
@@ -227,6 +241,15 @@ class Merge {
                               " times with equal ops, bytes and bits; one is kept");
     }
     return std::nullopt;
+  }
+
+  // Said where something better is kept; of two that failed alike nothing is lost.
+  void note_mishap(const Entry& failed, const Entry& kept) {
+    if (is_mishap(kept.point.status) && kept.point.status == failed.point.status) return;
+    merged_.notes.push_back("point " + failed.point.policy + " ended " +
+                            std::string(to_string(failed.point.status)) +
+                            " in one of the reports; the one that is kept ended " +
+                            std::string(to_string(kept.point.status)));
   }
 
   void list_missing() {

@@ -26,7 +26,8 @@ struct MergedReport {
 
 // A point that several reports of one environment measured - each shard runs the reference - must
 // be the same in all that repeats exactly (ops, bytes, bits); one of them is kept, with its own
-// times. Rejected: none given, or two that differ there.
+// times, and where one ended ok and another did not (out of memory, time-out, crash, skipped) the
+// one that did. Rejected: none given, or two that differ there.
 std::variant<MergedReport, Rejected, FingerprintsDiffer> merge_reports(std::vector<Report> reports,
                                                                        MixedEnvironments mixed);
 
