@@ -33,6 +33,7 @@ constexpr int kMostSteps = 1'000'000;
 constexpr int kMostRepeats = 1000;
 constexpr int kUsualRepeats = 4;
 constexpr int kMostThreads = 4096;
+constexpr const char* kSlurm = "slurm";
 
 struct Flags {
   explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
@@ -68,7 +69,8 @@ struct Flags {
         ->check(CLI::Range(0, kMostRepeats));
     app.add_option("--timeout", timeout, "Limit of one child process: 90s, 10min");
     app.add_option("--shard", shard,
-                   "Share of the points, from 0: 2/8; in a Slurm job array its own share");
+                   "Share of the points, from 0: 2/8; slurm: the share of this task of a Slurm job "
+                   "array");
     app.add_flag("--allow-no-effect", allow_no_effect, "Also plans that change nothing");
     app.add_flag("--fresh", fresh, "Measure again what an interrupted run has finished");
     app.add_option("-o,--output", output, "Report to write; its points lie in a folder beside it");
@@ -100,22 +102,31 @@ struct Flags {
 
 #ifdef REMATCH_LIBTORCH
 
-// As asked for; a job array's tasks otherwise share the points.
+// All of the points unless a share is asked for: a script that runs several commands in one task
+// of a job array means each of them whole.
 Shard shard_of(const Flags& flags) {
-  if (!flags.shard.empty()) return require(parse_shard(flags.shard));
-  return require(shard_of_slurm([](const char* name) { return std::getenv(name); }))
-      .value_or(Shard{});
+  if (flags.shard.empty()) return {};
+  if (flags.shard != kSlurm) return require(parse_shard(flags.shard));
+  return require(shard_of_slurm([](const char* name) { return std::getenv(name); }));
+}
+
+// The command with the share that it came to: elsewhere the variables say another, or none.
+std::vector<std::string> with_shard(std::vector<std::string> command, const Shard& shard) {
+  const std::string share = std::to_string(shard.index) + "/" + std::to_string(shard.count);
+  for (std::size_t word = 0; word < command.size(); ++word) {
+    if (command[word] == std::string("--shard=") + kSlurm) command[word] = "--shard=" + share;
+    if (word > 0 && command[word - 1] == "--shard" && command[word] == kSlurm) {
+      command[word] = share;
+    }
+  }
+  return command;
 }
 
 Provenance provenance_of(const Flags& flags, const std::vector<std::string>& command,
                          const std::string& allocator) {
   Provenance provenance =
       make_provenance(command, flags.device, allocator, static_cast<std::uint64_t>(flags.seed));
-  const Shard shard = shard_of(flags);
-  if (flags.shard.empty() && shard.count > 1) {
-    provenance.reproduce +=
-        " --shard " + std::to_string(shard.index) + "/" + std::to_string(shard.count);
-  }
+  provenance.reproduce = shell_line(with_shard(command, shard_of(flags)));
   return provenance;
 }
 
@@ -240,7 +251,8 @@ void add_run(CLI::App& app, Action& action, const std::vector<std::string>& comm
       "      --steps 10 --policy none,full,attn_only\n"
       "  rematch run --model llama_small --policy none,full,attn_only --shard 0/2 -o mine.json\n"
       "  rematch merge mine.shard-*-of-2.json -o mine.json\n"
-      "An interrupted run goes on where it was when the same command is given again.");
+      "  rematch run --model wan_small --policy none,full --shard slurm -o mine.json\n"
+      "With -o, rerun the command to resume an interrupted run.");
   run_command->callback(
       [&action, flags, command] { action = [flags, command] { return run(*flags, command); }; });
 }

@@ -69,18 +69,23 @@ std::variant<Shard, Rejected> parse_shard(std::string_view text) {
   }
   std::string message = "'";
   message.append(text).append(
-      "' is no shard; give INDEX/COUNT with the index from 0 and below the count, such as 0/4");
+      "' is no shard; give INDEX/COUNT with the index from 0 and below the count, such as 0/4; in "
+      "a "
+      "task of a Slurm job array, slurm takes that task's share");
   return Rejected{std::move(message)};
 }
 
-std::variant<std::optional<Shard>, Rejected> shard_of_slurm(const Variable& variable) {
+std::variant<Shard, Rejected> shard_of_slurm(const Variable& variable) {
   const char* task = variable("SLURM_ARRAY_TASK_ID");
-  if (task == nullptr) return std::optional<Shard>();
+  if (task == nullptr) {
+    return Rejected{
+        "--shard slurm is for a task of a job array, and SLURM_ARRAY_TASK_ID is not set; start it "
+        "with sbatch --array, or give --shard INDEX/COUNT, or nothing for everything"};
+  }
   const std::optional<JobArray> array = job_array(variable);
   const std::optional<int> id = number_in(task);
   const std::string open = array && id ? why_open(*array, *id) : "does not say how it is numbered";
-  if (open.empty())
-    return std::optional<Shard>(Shard{(*id - array->first) / array->step, array->count});
+  if (open.empty()) return Shard{(*id - array->first) / array->step, array->count};
   return Rejected{std::string("task ") + task +
                   "'s share of the points is not known: its job array " + open +
                   "; give --shard INDEX/COUNT, counted from 0 over the whole array, or "

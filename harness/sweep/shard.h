@@ -26,10 +26,10 @@ std::variant<Shard, Rejected> parse_shard(std::string_view text);
 // How a variable of the environment is looked up; null where it is not set.
 using Variable = std::function<const char*(const char* name)>;
 
-// From the variables of a Slurm job array; nothing outside one. Rejected: what leaves open which
-// share a task is, an array with gaps, and one that may be a part of another run again: a single
-// task, or one that begins at neither 0 nor 1.
-std::variant<std::optional<Shard>, Rejected> shard_of_slurm(const Variable& variable);
+// From the variables of a Slurm job array. Rejected: outside one, what leaves open which share a
+// task is, an array with gaps, and one that may be a part of another run again: a single task, or
+// one that begins at neither 0 nor 1.
+std::variant<Shard, Rejected> shard_of_slurm(const Variable& variable);
 
 // Is the point at this place of the whole list measured by this share? Neighbours go to different
 // shares: they tend to be the same model, and to take as long as each other.

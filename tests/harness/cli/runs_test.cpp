@@ -129,6 +129,20 @@ TEST_CASE("another attention kernel is another point, with the same executed ops
         Approx(flash["steps"][0]["loss"].get<double>()).epsilon(1e-5));
 }
 
+// A script that runs several commands in each task of an array means all of them.
+TEST_CASE("in a job array a run measures everything unless it asks for the task's share") {
+  const ScratchFolder scratch;
+  const std::string task =
+      "SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_MIN=0 "
+      "SLURM_ARRAY_TASK_MAX=1 ";
+  const std::string command = "run " + kTinyLlama +
+                              "--policy none,full,attn_only --steps 1 --blocks 0 -o " +
+                              scratch.file("mine.json");
+  REQUIRE(rematch(command, task).code == 0);
+  CHECK(read_json_file(scratch.file("mine.json")).at("points").size() == 3);
+  check_usage_error(command + " --shard slurm", "SLURM_ARRAY_TASK_ID is not set");
+}
+
 TEST_CASE("the shards of a run merge into the run, and a missing one is missed") {
   const ScratchFolder scratch;
   const std::string command = "run " + kTinyLlama +
@@ -141,14 +155,13 @@ TEST_CASE("the shards of a run merge into the run, and a missing one is missed")
   CHECK_THAT(half.err, Catch::Contains("missing: attn_only, on_demand, key ") &&
                            Catch::Contains("1 of 4 points are missing"));
 
-  // A task of a job array needs no flag.
-  REQUIRE(rematch(command,
+  REQUIRE(rematch(command + " --shard slurm",
                   "SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_MIN=1 "
                   "SLURM_ARRAY_TASK_MAX=2 ")
               .code == 0);
   const std::string second = scratch.file("mine.shard-1-of-2.json");
   CHECK_THAT(read_json_file(second)["reproduce"].get<std::string>(),
-             Catch::EndsWith(" --shard 1/2"));
+             Catch::EndsWith(" --shard 1/2") && !Catch::Contains("slurm"));
   const Outcome all = rematch("merge " + second + " " + first);
   CAPTURE(all.err);
   CHECK(all.code == 0);

@@ -9,16 +9,14 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-std::variant<std::optional<Shard>, Rejected> slurm(const Variables& variables) {
+std::variant<Shard, Rejected> slurm(const Variables& variables) {
   return shard_of_slurm([&](const std::string& name) {
     const auto found = variables.find(name.substr(std::string("SLURM_ARRAY_TASK_").size()));
     return found == variables.end() ? nullptr : found->second.c_str();
   });
 }
 
-std::optional<Shard> shard_in(const Variables& variables) {
-  return std::get<std::optional<Shard>>(slurm(variables));
-}
+Shard shard_in(const Variables& variables) { return std::get<Shard>(slurm(variables)); }
 
 // "task 5's": as a refusal begins.
 std::string of_task(const char* id) {
@@ -69,11 +67,15 @@ std::string slurm_refusal(const Variables& variables) {
 }
 
 TEST_CASE("a Slurm job array's tasks are shards, from 0 or 1 and whatever their step") {
-  CHECK(shard_in({}) == std::nullopt);
   CHECK(shard_in({{"ID", "3"}, {"COUNT", "4"}, {"MIN", "0"}, {"MAX", "3"}}) == Shard{3, 4});
   CHECK(shard_in({{"ID", "1"}, {"COUNT", "4"}, {"MIN", "1"}, {"MAX", "4"}}) == Shard{0, 4});
   CHECK(shard_in({{"ID", "7"}, {"COUNT", "4"}, {"MIN", "1"}, {"MAX", "7"}, {"STEP", "2"}}) ==
         Shard{3, 4});
+}
+
+TEST_CASE("outside a job array there is no task's share to take") {
+  CHECK_THAT(slurm_refusal({}), Catch::Contains("SLURM_ARRAY_TASK_ID is not set") &&
+                                    Catch::Contains("sbatch --array"));
 }
 
 // sbatch --array=5 of what was --array=0-15: the task believes that it is the whole array.
