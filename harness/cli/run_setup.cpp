@@ -9,6 +9,8 @@
 
 #include "harness/measure/environment.h"
 #include "harness/run/process.h"
+#include "policies/trace/file.h"
+#include "policies/trace/sha256.h"
 
 namespace rematch {
 namespace {
@@ -73,6 +75,7 @@ Provenance make_provenance(const std::vector<std::string>& command, const std::s
     provenance.git_dirty = source->dirty;
   }
   provenance.tool_version = REMATCH_VERSION;
+  provenance.program_sha256 = sha256_hex(read_text_file(own_executable()));
   provenance.reproduce = shell_line(command);
   return provenance;
 }

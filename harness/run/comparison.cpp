@@ -75,7 +75,7 @@ void Comparison::measure_exact() {
     const std::string part = describe_variant(variant) + ", exact";
     const std::string name = point_name(variant.identity, variant.policy) + ".exact";
     progress_.start(part);
-    std::optional<PointRecord> point = store_.load(name);
+    std::optional<PointRecord> point = store_.load(name, PointStore::Figures::kExact);
     if (point && (!point->counts || point->counts->counted_steps != settings_.num_steps)) {
       point.reset();
     }
@@ -118,7 +118,7 @@ void Comparison::repeat_reference() {
     const std::string name =
         point_name(variant.identity, variant.policy) + ".repeat" + std::to_string(repeat);
     progress_.start(part);
-    std::optional<PointRecord> point = store_.load(name);
+    std::optional<PointRecord> point = store_.load(name, PointStore::Figures::kExact);
     if (point && point->steps.size() != static_cast<std::size_t>(settings_.num_steps)) {
       point.reset();
     }

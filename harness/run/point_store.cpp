@@ -1,9 +1,9 @@
 #include "harness/run/point_store.h"
 
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 
-#include "harness/run/process.h"
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
 #include "reports/record/record_json.h"
@@ -16,10 +16,10 @@ namespace fs = std::filesystem;
 constexpr std::size_t kKeyLetters = 12;
 constexpr std::size_t kPolicyLetters = 40;
 
-// A program built later may measure something else under the same key.
-bool older_than_this_program(const std::string& path) {
-  std::error_code ignored;
-  return fs::last_write_time(path, ignored) < fs::last_write_time(own_executable(), ignored);
+// Another program may measure something else under the same key; when it was built or copied here
+// says nothing of that.
+bool is_same_program(const Provenance& left, const Provenance& right) {
+  return left.program_sha256 && left.program_sha256 == right.program_sha256;
 }
 
 }  // namespace
@@ -32,14 +32,16 @@ PointStore::PointStore(std::string folder, Provenance provenance, bool fresh)
   if (error) throw FileError("cannot make folder '" + folder_ + "': " + error.message());
 }
 
-std::optional<PointRecord> PointStore::load(const std::string& name) const {
+std::optional<PointRecord> PointStore::load(const std::string& name, Figures figures) const {
   if (folder_.empty() || fresh_ || !fs::exists(path(name))) return std::nullopt;
-  if (older_than_this_program(path(name))) return std::nullopt;
   try {
     PointFile file = point_file_from_json(read_json_file(path(name)));
-    const bool same_machine =
-        fingerprint(file.provenance.environment) == fingerprint(provenance_.environment);
-    if (!same_machine || file.point.status != PointStatus::kOk) return std::nullopt;
+    const Environment& there = file.provenance.environment;
+    const Environment& here = provenance_.environment;
+    const bool same_card = figures == Figures::kExact || there.device_uuid == here.device_uuid;
+    if (!same_card || fingerprint(there) != fingerprint(here)) return std::nullopt;
+    if (!is_same_program(file.provenance, provenance_)) return std::nullopt;
+    if (file.point.status != PointStatus::kOk) return std::nullopt;
     return std::move(file.point);
   } catch (const FileError&) {
     return std::nullopt;
@@ -51,6 +53,15 @@ std::optional<PointRecord> PointStore::load(const std::string& name) const {
 void PointStore::save(const std::string& name, const PointRecord& record) const {
   if (folder_.empty()) return;
   write_json_file(path(name), point_file_to_json({provenance_, record, {}}));
+}
+
+bool PointStore::keeps_any() const {
+  std::error_code none;
+  if (folder_.empty()) return false;
+  const fs::directory_iterator files(folder_, none);
+  return std::any_of(begin(files), end(files), [](const fs::directory_entry& entry) {
+    return entry.path().extension() == ".json";
+  });
 }
 
 std::string PointStore::path(const std::string& name) const {

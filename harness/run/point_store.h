@@ -2,6 +2,7 @@
 // one per finished child process, written as a whole or not at all.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -15,10 +16,15 @@ class PointStore {
   // folder cannot be made.
   PointStore(std::string folder, Provenance provenance, bool fresh);
 
-  // What an earlier run of this very program left under this name, on this machine; nothing if it
-  // is missing, broken, or of a point that did not end ok.
-  std::optional<PointRecord> load(const std::string& name) const;
+  // What an earlier run of the same program, byte by byte, left under this name on such a machine;
+  // nothing if it is missing, broken, or of a point that did not end ok. Of `times` the machine
+  // must be this very card.
+  enum class Figures : std::uint8_t { kExact, kTimes };
+  std::optional<PointRecord> load(const std::string& name, Figures figures) const;
   void save(const std::string& name, const PointRecord& record) const;
+
+  // Is there anything that a later run may go on from?
+  bool keeps_any() const;
 
  private:
   std::string path(const std::string& name) const;

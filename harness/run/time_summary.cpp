@@ -124,6 +124,7 @@ TimeRecord summarize_blocks(const std::vector<TimedBlock>& blocks) {
   std::map<std::string, std::vector<double>> phases;
   for (const TimedBlock& block : blocks) {
     time.samples.insert(time.samples.end(), block.samples.begin(), block.samples.end());
+    time.starts.insert(time.starts.end(), block.starts.begin(), block.starts.end());
     for (const auto& [phase, duration] : block.phases) {
       phases[phase].push_back(static_cast<double>(duration.count()));
     }

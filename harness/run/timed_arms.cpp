@@ -1,5 +1,6 @@
 #include "harness/run/timed_arms.h"
 
+#include <random>
 #include <utility>
 
 #include "harness/run/child_point.h"
@@ -9,8 +10,19 @@
 namespace rematch {
 namespace {
 
+constexpr int kStartDigits = 16;
+
 int repeats_of(const TimeRecord& time) {
   return time.device_state ? time.device_state->block_repeats.value_or(0) : 0;
+}
+
+// No other start of this or any command has it.
+std::string name_of_start() {
+  std::random_device bits;
+  std::uniform_int_distribution<int> digit(0, 15);
+  std::string name;
+  for (int place = 0; place < kStartDigits; ++place) name += "0123456789abcdef"[digit(bits)];
+  return name;
 }
 
 std::optional<ControlRecord> control_record(const std::optional<Estimate>& ratio) {
@@ -21,6 +33,14 @@ std::optional<ControlRecord> control_record(const std::optional<Estimate>& ratio
 }
 
 }  // namespace
+
+TimedArms::TimedArms(const ComparisonSettings& settings, const std::vector<Variant>& variants,
+                     const PointStore& store, Progress& progress)
+    : settings_(settings),
+      variants_(variants),
+      store_(store),
+      progress_(progress),
+      start_(name_of_start()) {}
 
 void TimedArms::measure(std::vector<PointRecord>& points, std::optional<std::size_t> reference) {
   reference_ = reference;
@@ -44,18 +64,25 @@ void TimedArms::measure(std::vector<PointRecord>& points, std::optional<std::siz
   }
 }
 
-// A run that was ended in the middle of an attempt leaves arms of two attempts: those were not
-// measured beside each other.
+// A run that was ended in the middle of an attempt leaves arms of two attempts, and two workers
+// that write into one folder leave arms of two starts: those were not measured beside each other.
 std::optional<int> TimedArms::attempt_on_disk(int block) const {
   std::optional<int> attempt;
+  std::optional<std::vector<std::string>> starts;
   for (const Arm& arm : arms_) {
-    const std::optional<PointRecord> record = store_.load(block_name(arm, block));
-    if (!record || !record->time) return std::nullopt;
+    const std::optional<PointRecord> record = load_block(arm, block);
+    if (!record || !record->time || record->time->starts.empty()) return std::nullopt;
     const int repeats = repeats_of(*record->time);
     if (attempt && *attempt != repeats) return std::nullopt;
+    if (starts && *starts != record->time->starts) return std::nullopt;
     attempt = repeats;
+    starts = record->time->starts;
   }
   return attempt;
+}
+
+std::optional<PointRecord> TimedArms::load_block(const Arm& arm, int block) const {
+  return store_.load(block_name(arm, block), PointStore::Figures::kTimes);
 }
 
 PointRecord TimedArms::measure_arm(const Arm& arm, const Turn& turn,
@@ -68,11 +95,12 @@ PointRecord TimedArms::measure_arm(const Arm& arm, const Turn& turn,
   progress_.start(part);
   PointRecord record;
   if (turn.from_disk) {
-    record = store_.load(block_name(arm, turn.block)).value();
+    record = load_block(arm, turn.block).value();
   } else {
     record =
         measure_in_child(request_for(settings_.variants, variant, Pass::kTime, settings_.num_steps),
                          settings_.time_limit);
+    if (record.time) record.time->starts.assign(record.time->samples.size(), start_);
     if (record.time && record.time->device_state) {
       record.time->device_state->block_repeats = turn.repeat;
     }

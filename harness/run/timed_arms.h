@@ -22,8 +22,7 @@ class TimedArms {
  public:
   // All must outlive it.
   TimedArms(const ComparisonSettings& settings, const std::vector<Variant>& variants,
-            const PointStore& store, Progress& progress)
-      : settings_(settings), variants_(variants), store_(store), progress_(progress) {}
+            const PointStore& store, Progress& progress);
 
   // `points` in the order of the variants. One whose block does not end ok gets that block's
   // status. Throws Interrupted after a signal.
@@ -35,6 +34,7 @@ class TimedArms {
 
  private:
   std::optional<int> attempt_on_disk(int block) const;
+  std::optional<PointRecord> load_block(const Arm& arm, int block) const;
   PointRecord measure_arm(const Arm& arm, const Turn& turn, std::vector<PointRecord>& points);
   std::optional<Estimate> control() const;
   void add_ratio(PointRecord& point, const Arm& own, const Arm& reference) const;
@@ -46,6 +46,7 @@ class TimedArms {
   const std::vector<Variant>& variants_;
   const PointStore& store_;
   Progress& progress_;
+  std::string start_;  // the name of this start of the command
   std::optional<std::size_t> reference_;
   std::vector<Arm> arms_;
 };

@@ -49,6 +49,7 @@ Provenance provenance_in_common(const std::map<std::string, Provenance>& provena
     keep_if_equal(common.git_commit, provenance.git_commit);
     keep_if_equal(common.git_dirty, provenance.git_dirty);
     keep_if_equal(common.tool_version, provenance.tool_version);
+    keep_if_equal(common.program_sha256, provenance.program_sha256);
     if (!provenance.reproduce.empty()) lines.insert(provenance.reproduce);
   }
   common.reproduce = joined(lines, " && ");

@@ -135,6 +135,9 @@ struct DeviceStateRecord {
 struct TimeRecord {
   using Nanoseconds = std::chrono::nanoseconds;
   std::vector<std::vector<Nanoseconds>> samples;  // [block][step]: every one, in order
+  // Of each block: which start of the command timed it. Blocks of two points were timed side by
+  // side only if they are of one start. Empty: not recorded.
+  std::vector<std::string> starts;
   std::optional<Nanoseconds> step_median;
   std::optional<std::array<Nanoseconds, 2>> step_interval;  // of the median, 95 %
   std::optional<Nanoseconds> step_mad;                      // median absolute deviation

@@ -22,6 +22,7 @@ void write_provenance(Json& json, const Provenance& provenance) {
   json["seed"] = provenance.seed;
   json["tool_version"] = to_value(provenance.tool_version);
   json["git_commit"] = to_value(provenance.git_commit);
+  json["program_sha256"] = to_value(provenance.program_sha256);
   json["git_dirty"] = to_value(provenance.git_dirty);
   json["reproduce"] = provenance.reproduce;
   json["execution"] = provenance.execution;
@@ -34,6 +35,9 @@ Provenance read_provenance(const JsonField& field) {
   read_member(field, "seed", provenance.seed);
   read_member(field, "tool_version", provenance.tool_version);
   read_member(field, "git_commit", provenance.git_commit);
+  if (const auto program = field.find("program_sha256")) {
+    read_value(*program, provenance.program_sha256);
+  }
   read_member(field, "git_dirty", provenance.git_dirty);
   read_member(field, "reproduce", provenance.reproduce);
   read_member(field, "execution", provenance.execution);

@@ -22,7 +22,8 @@ struct Provenance {
   std::optional<std::string> git_commit;  // of the tool; absent outside a checkout
   std::optional<bool> git_dirty;
   std::optional<std::string> tool_version;
-  std::string reproduce;  // the line to type
+  std::optional<std::string> program_sha256;  // of the binary: two builds with equal bytes are one
+  std::string reproduce;                      // the line to type
   std::string execution = "eager";
 };
 

@@ -114,6 +114,7 @@ Json time_to_json(const TimeRecord& time) {
           {"step_interval_ns", to_value(time.step_interval)},
           {"step_mad_ns", to_value(time.step_mad)},
           {"samples_ns", to_value(time.samples)},
+          {"starts", to_value(time.starts)},
           {"phases_ns", to_value(time.phases)},
           {"classes_ns", phases_to_json(time.classes)},
           {"step_ratio", time.ratio ? ratio_to_json(*time.ratio) : Json(nullptr)},
@@ -130,6 +131,13 @@ TimeRecord time_from_json(const JsonField& field) {
   read_member(field, "step_mad_ns", time.step_mad);
   read_samples(field.at("samples_ns"), time.samples);
   require_median_of_samples(field, time);
+  if (const auto starts = field.find("starts")) {
+    read_value(*starts, time.starts);
+    if (!time.starts.empty() && time.starts.size() != time.samples.size()) {
+      starts->fail("has " + std::to_string(time.starts.size()) + " entries; samples_ns has " +
+                   std::to_string(time.samples.size()) + " blocks");
+    }
+  }
   read_member(field, "phases_ns", time.phases);
   read_phases(field.at("classes_ns"), time.classes);
   if (const auto ratio = non_null_member(field, "step_ratio")) time.ratio = ratio_from_json(*ratio);

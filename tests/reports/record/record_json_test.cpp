@@ -167,11 +167,13 @@ TEST_CASE("a report without the later keys is read, and its fingerprint stays") 
         "persistence_mode", "default_power_limit_mw", "cupti"}) {
     json["environment"].erase(name);
   }
+  json.erase("program_sha256");
   for (const char* name : {"kernels", "kernels_reason", "most_flops_per_second"}) {
     json["points"][0].erase(name);
   }
   json["points"][0]["time"].erase("device_state");
   json["points"][0]["time"].erase("control");
+  json["points"][0]["time"].erase("starts");
   json["points"][0]["memory"].erase("holders_by_phase");
   CHECK(validate(json) == std::nullopt);
   const Report read = report_from_json(json);
@@ -179,6 +181,8 @@ TEST_CASE("a report without the later keys is read, and its fingerprint stays") 
   CHECK_FALSE(read.points[0].kernels.has_value());
   CHECK_FALSE(read.points[0].time->device_state.has_value());
   CHECK_FALSE(read.points[0].time->control.has_value());
+  CHECK(read.points[0].time->starts.empty());
+  CHECK_FALSE(read.provenance.program_sha256.has_value());
   CHECK(read.points[0].memory->holders_by_phase.empty());
 }
 
@@ -283,6 +287,21 @@ TEST_CASE("the fingerprint leaves out what says which card it is, and nothing th
     const bool is_number = name.ends_with("_bytes") || numbers.count(name) != 0;
     Json other = json;
     other[name] = "other";
+TEST_CASE("each block of times has the start that timed it, or none has") {
+  Report report = sample_report();
+  TimeRecord& time = *report.points[0].time;
+  time.starts.assign(time.samples.size(), "a1");
+  report.provenance.program_sha256 = std::string(64, 'b');
+  const Json json = report_to_json(report);
+  CHECK(validate(json) == std::nullopt);
+  const Report read = report_from_json(json);
+  CHECK(read.points[0].time->starts == time.starts);
+  CHECK(read.provenance.program_sha256 == report.provenance.program_sha256);
+  time.starts.pop_back();
+  CHECK_THAT(error_of_text(report_to_json(report).dump()),
+             Catch::Contains("points[0].time.starts") && Catch::Contains("samples_ns has 2"));
+}
+
     if (is_number) other[name] = 77;
     if (name == "ecc" || name == "mig") other[name] = true;
     CHECK(fingerprint(environment_from_json(JsonField(other))) != same);
