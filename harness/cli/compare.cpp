@@ -169,16 +169,15 @@ ExitCode run(const Flags& flags) {
   const CompareSettings settings = settings_of(flags);
   require_writable(flags.output);
   const auto [base, candidate] = read_two_reports(flags.base, flags.candidate);
-  const auto differences = environment_differences(base.provenance, candidate.provenance);
-  if (!differences.empty() && !flags.allow_mixed) {
+  const CompareRecord record =
+      compare_reports(base, flags.base, candidate, flags.candidate, settings);
+  if (!record.environment_differences.empty() && !flags.allow_mixed) {
     std::fprintf(stderr,
                  "rematch: measured in different environments: %s; compare reports of one machine "
                  "and version, or give --allow-mixed\n",
-                 describe(differences).c_str());
+                 describe(record.environment_differences).c_str());
     return ExitCode::kFingerprintMismatch;
   }
-  const CompareRecord record =
-      compare_reports(base, flags.base, candidate, flags.candidate, settings);
   if (!flags.output.empty()) write_output(flags.output, compare_to_json(record));
   if (flags.json) {
     print(compare_to_json(record).dump(2) + "\n");

@@ -19,10 +19,13 @@ namespace {
 class Comparison {
  public:
   Comparison(const CompareSettings& settings, const Report& base, const Report& candidate)
-      : settings_(settings), matched_(match_points(base, candidate)) {}
+      : settings_(settings),
+        matched_(match_points(base, candidate)),
+        environments_(base, candidate) {}
 
   CompareRecord run() {
     list_uncompared();
+    list_environments();
     for (const PointPair& pair : matched_.pairs) compare(pair);
     judge_times();
     for (std::size_t row = 0; row < record_.rows.size(); ++row) explain_row(row);
@@ -40,6 +43,7 @@ class Comparison {
 
   Floor floor_of(Metric metric) const;
   void list_uncompared();
+  void list_environments();
   void compare(const PointPair& pair);
   void judge_times();
   void explain_row(std::size_t row);
@@ -48,6 +52,7 @@ class Comparison {
 
   const CompareSettings& settings_;
   MatchedPoints matched_;
+  PointEnvironments environments_;
   CompareRecord record_;
   std::vector<PointPair> compared_;  // of each row
   std::vector<Tested> tested_;
@@ -99,6 +104,11 @@ void Comparison::list_uncompared() {
         pair.base->status == PointStatus::kOk && pair.candidate->status == PointStatus::kOk;
     if (!ok) record_.failed.push_back(describe(pair));
   }
+}
+
+void Comparison::list_environments() {
+  for (const PointPair& pair : matched_.pairs) environments_.between(*pair.base, *pair.candidate);
+  record_.environment_differences = environments_.all();
 }
 
 void Comparison::compare(const PointPair& pair) {
@@ -216,7 +226,6 @@ CompareRecord compare_reports(const Report& base, const std::string& base_file,
   CompareRecord record = Comparison(settings, base, candidate).run();
   record.base = describe_source(base.provenance, base_file);
   record.candidate = describe_source(candidate.provenance, candidate_file);
-  record.environment_differences = environment_differences(base.provenance, candidate.provenance);
   record.verdict = sentence_of(record);
   return record;
 }

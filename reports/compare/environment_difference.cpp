@@ -1,5 +1,6 @@
 #include "reports/compare/environment_difference.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -58,6 +59,36 @@ std::vector<NamedDifference> environment_differences(const Provenance& base,
   }
   if (base.execution != candidate.execution) {
     differences.push_back({"execution", base.execution, candidate.execution});
+  }
+  return differences;
+}
+
+PointEnvironments::PointEnvironments(const Report& base, const Report& candidate)
+    : base_(base), candidate_(candidate) {
+  if (base_.is_merged() || candidate_.is_merged()) return;
+  known_.emplace(Pair(&base.provenance, &candidate.provenance),
+                 environment_differences(base.provenance, candidate.provenance));
+}
+
+const std::vector<NamedDifference>& PointEnvironments::between(const PointRecord& base,
+                                                               const PointRecord& candidate) {
+  const Pair pair(&base_.of(base), &candidate_.of(candidate));
+  auto found = known_.find(pair);
+  if (found == known_.end()) {
+    found = known_.emplace(pair, environment_differences(*pair.first, *pair.second)).first;
+  }
+  return found->second;
+}
+
+std::vector<NamedDifference> PointEnvironments::all() const {
+  std::vector<NamedDifference> differences;
+  for (const auto& [pair, between] : known_) {
+    for (const NamedDifference& difference : between) {
+      const bool is_named =
+          std::any_of(differences.begin(), differences.end(),
+                      [&](const auto& other) { return other.name == difference.name; });
+      if (!is_named) differences.push_back(difference);
+    }
   }
   return differences;
 }

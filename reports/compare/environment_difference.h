@@ -1,10 +1,13 @@
 // What makes two reports' times incomparable: another device, other clocks, other versions.
 #pragma once
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reports/record/compare.h"
+#include "reports/record/point_origins.h"
 #include "reports/record/report.h"
 
 namespace rematch {
@@ -14,6 +17,25 @@ namespace rematch {
 // comparable.
 std::vector<NamedDifference> environment_differences(const Provenance& base,
                                                      const Provenance& candidate);
+
+// The same of every two points that are held against each other: reports that were merged say less
+// of themselves than of their points. Each name once.
+class PointEnvironments {
+ public:
+  PointEnvironments(const Report& base, const Report& candidate);
+
+  // Of two points, one of each report.
+  const std::vector<NamedDifference>& between(const PointRecord& base,
+                                              const PointRecord& candidate);
+  // Of all points asked for so far; where neither report is merged, of the reports.
+  std::vector<NamedDifference> all() const;
+
+ private:
+  using Pair = std::pair<const Provenance*, const Provenance*>;
+  PointOrigins base_;
+  PointOrigins candidate_;
+  std::map<Pair, std::vector<NamedDifference>> known_;
+};
 
 SourceRecord describe_source(const Provenance& provenance, const std::string& file);
 

@@ -2,17 +2,19 @@
 
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "policies/trace/json.h"
+#include "reports/record/point_origins.h"
 
 namespace rematch {
 namespace {
 
-enum class By : std::uint8_t { kKey, kAllButPlan };
+enum class By : std::uint8_t { kKeyAndEnvironment, kKey, kAllButPlan };
 
 // Cheaper than the key's canonical JSON and as exact: lengths keep the parts apart.
-std::string label_of(const PointRecord& point, By by) {
+std::string label_of(const PointRecord& point, const PointOrigins& origins, By by) {
   const PointIdentity& identity = point.identity;
   std::string label;
   const auto add = [&label](std::string_view part) {
@@ -26,7 +28,8 @@ std::string label_of(const PointRecord& point, By by) {
   }
   add(identity.data);
   add(std::to_string(identity.seed));
-  if (by == By::kKey) add(identity.plan_sha256);
+  if (by != By::kAllButPlan) add(identity.plan_sha256);
+  if (by == By::kKeyAndEnvironment) add(origins.fingerprint_of(point));
   for (const std::string_view part :
        {to_string(identity.schedule), std::string_view(identity.ops),
         std::string_view(identity.attention_backend), std::string_view(identity.dtype),
@@ -39,43 +42,48 @@ std::string label_of(const PointRecord& point, By by) {
   return label;
 }
 
-using Points = std::vector<const PointRecord*>;
+// Of one report, those without a partner so far.
+struct Side {
+  explicit Side(const Report& report) : origins(report) {
+    for (const PointRecord& point : report.points) points.push_back(&point);
+  }
+  PointOrigins origins;
+  std::vector<const PointRecord*> points;
+};
+
+using Partners = std::unordered_map<const PointRecord*, const PointRecord*>;
 
 // Pairs points with equal labels and takes them out of both lists.
-void pair_by(By by, Points& base, Points& candidate,
-             std::unordered_map<const PointRecord*, const PointRecord*>& partner) {
-  std::unordered_map<std::string, Points> waiting;
-  for (auto point = candidate.rbegin(); point != candidate.rend(); ++point) {
-    waiting[label_of(**point, by)].push_back(*point);  // the first one is taken first
+void pair_by(By by, Side& base, Side& candidate, Partners& partner) {
+  std::unordered_map<std::string, std::vector<const PointRecord*>> waiting;
+  for (auto point = candidate.points.rbegin(); point != candidate.points.rend(); ++point) {
+    // The first one is taken first.
+    waiting[label_of(**point, candidate.origins, by)].push_back(*point);
   }
-  Points unpaired;
-  std::unordered_map<const PointRecord*, bool> taken;
-  for (const PointRecord* point : base) {
-    Points& others = waiting[label_of(*point, by)];
+  std::vector<const PointRecord*> unpaired;
+  std::unordered_set<const PointRecord*> taken;
+  for (const PointRecord* point : base.points) {
+    std::vector<const PointRecord*>& others = waiting[label_of(*point, base.origins, by)];
     if (others.empty()) {
       unpaired.push_back(point);
       continue;
     }
     partner[point] = others.back();
-    taken[others.back()] = true;
+    taken.insert(others.back());
     others.pop_back();
   }
-  base = std::move(unpaired);
-  std::erase_if(candidate, [&](const PointRecord* point) { return taken.contains(point); });
-}
-
-Points pointers_to(const Report& report) {
-  Points points;
-  for (const PointRecord& point : report.points) points.push_back(&point);
-  return points;
+  base.points = std::move(unpaired);
+  std::erase_if(candidate.points, [&](const PointRecord* point) { return taken.contains(point); });
 }
 
 }  // namespace
 
 MatchedPoints match_points(const Report& base, const Report& candidate) {
-  Points left = pointers_to(base);
-  Points right = pointers_to(candidate);
-  std::unordered_map<const PointRecord*, const PointRecord*> partner;
+  Side left(base);
+  Side right(candidate);
+  Partners partner;
+  const bool is_merged = left.origins.is_merged() || right.origins.is_merged();
+  if (is_merged) pair_by(By::kKeyAndEnvironment, left, right, partner);
   pair_by(By::kKey, left, right, partner);
   pair_by(By::kAllButPlan, left, right, partner);
   MatchedPoints matched;
@@ -87,7 +95,7 @@ MatchedPoints match_points(const Report& base, const Report& candidate) {
       matched.pairs.push_back({&point, found->second});
     }
   }
-  for (const PointRecord* point : right) matched.extra.push_back({nullptr, point});
+  for (const PointRecord* point : right.points) matched.extra.push_back({nullptr, point});
   return matched;
 }
 

@@ -19,8 +19,8 @@ struct MatchedPoints {
 };
 
 // Points of one policy with one key; then, of those left, points of one policy whose keys differ in
-// the plan's hash alone: what the policy does has changed. Where a report has several such points,
-// the first ones pair.
+// the plan's hash alone: what the policy does has changed. A merged report may have one point of
+// several environments: those of equal environments pair first.
 MatchedPoints match_points(const Report& base, const Report& candidate);
 
 }  // namespace rematch

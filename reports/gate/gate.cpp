@@ -27,6 +27,9 @@ class Gate {
       : report_(report),
         reference_(reference),
         settings_(settings),
+        origins_(report),
+        reference_origins_(reference != nullptr ? *reference : report),
+        environments_(reference != nullptr ? *reference : report, report),
         arms_(report),
         reference_arms_(reference != nullptr ? *reference : report) {
     for (const Expectation& expectation : settings.expectations) {
@@ -39,14 +42,13 @@ class Gate {
   }
 
   GateRecord run() {
-    if (reference_ != nullptr) {
-      record_.environment_differences =
-          environment_differences(reference_->provenance, report_.provenance);
-    }
     for (const PointRecord& point : report_.points) {
       if (is_wanted(point)) gate_point(point);
     }
-    if (reference_ != nullptr) list_missing();
+    if (reference_ != nullptr) {
+      list_missing();
+      record_.environment_differences = environments_.all();
+    }
     for (const GatedPoint& point : record_.points) {
       record_.verdict = std::max(record_.verdict, point.verdict);
     }
@@ -65,21 +67,27 @@ class Gate {
   bool is_gated(const std::string& policy) const;
   void add_status(GatedPoint& gated, const PointRecord& point) const;
   void add_limits(GatedPoint& gated, const PointRecord& point) const;
-  void add_against(GatedPoint& gated, const PointRecord& point, const PointRecord& reference) const;
-  void add_loss(GatedPoint& gated, const PointRecord& point, const PointRecord& reference) const;
-  void guard_environment(CheckRecord& check) const;
-  bool comparable() const {
-    return record_.environment_differences.empty() || settings_.allow_mixed;
+  void add_against(GatedPoint& gated, const PointRecord& point, const PointRecord& reference);
+  void add_loss(GatedPoint& gated, const PointRecord& point, const PointRecord& reference);
+  bool is_of_one_environment(const PointRecord& point, const PointRecord& reference) const {
+    return origins_.fingerprint_of(point) == reference_origins_.fingerprint_of(reference);
   }
-  Measured measured() const {
-    if (&report_ == reference_) return Measured::kInOneReport;
-    return comparable() ? Measured::kInOneEnvironment : Measured::kApart;
+  bool comparable(const PointRecord& point, const PointRecord& reference) {
+    return settings_.allow_mixed || environments_.between(reference, point).empty();
+  }
+  Measured measured(const PointRecord& point, const PointRecord& reference) {
+    if (!comparable(point, reference)) return Measured::kApart;
+    if (&report_ != reference_) return Measured::kInOneEnvironment;
+    return origins_.is_merged() ? Measured::kInMergedReport : Measured::kInOneReport;
   }
 
   const Report& report_;
   const Report* reference_;
   const GateSettings& settings_;
   std::unordered_map<std::string, std::vector<const PointRecord*>> by_training_;
+  PointOrigins origins_;
+  PointOrigins reference_origins_;
+  PointEnvironments environments_;
   LossArms arms_;
   LossArms reference_arms_;
   std::set<std::string> unknown_ops_;  // of the expectations
@@ -116,10 +124,13 @@ const PointRecord* Gate::reference_of(const PointRecord& point) const {
   const auto find = [&](const std::string& policy, bool any_schedule) -> const PointRecord* {
     const auto group = by_training_.find(training_label(point.identity, policy));
     if (group == by_training_.end()) return nullptr;
+    const PointRecord* found = nullptr;
     for (const PointRecord* other : group->second) {
-      if (any_schedule || other->identity.schedule == point.identity.schedule) return other;
+      if (!any_schedule && other->identity.schedule != point.identity.schedule) continue;
+      if (is_of_one_environment(point, *other)) return other;
+      if (found == nullptr) found = other;
     }
-    return nullptr;
+    return found;
   };
   if (!settings_.reference_policy && &report_ != reference_) {
     if (const PointRecord* same = find(point.policy, false)) return same;
@@ -225,25 +236,23 @@ void Gate::add_limits(GatedPoint& gated, const PointRecord& point) const {
   }
 }
 
-void Gate::add_against(GatedPoint& gated, const PointRecord& point,
-                       const PointRecord& reference) const {
+void Gate::add_against(GatedPoint& gated, const PointRecord& point, const PointRecord& reference) {
   if (settings_.loss || settings_.max_loss_difference) add_loss(gated, point, reference);
   if (settings_.max_slowdown) {
-    gated.checks.push_back(check_slowdown(point, reference, *settings_.max_slowdown, measured()));
+    gated.checks.push_back(
+        check_slowdown(point, reference, *settings_.max_slowdown, measured(point, reference)));
   }
 }
 
 // Elsewhere other bits prove nothing; neither do equal ones that someone happened to get.
-void Gate::guard_environment(CheckRecord& check) const {
-  if (comparable() || check.tier == "T2") return;
+void guard_environment(CheckRecord& check, const std::vector<NamedDifference>& differences) {
+  if (differences.empty() || check.tier == "T2") return;
   check.verdict = GateVerdict::kInconclusive;
-  check.reason +=
-      "; measured in different environments: " + describe(record_.environment_differences) +
-      "; --allow-mixed decides all the same";
+  check.reason += "; measured in different environments: " + describe(differences) +
+                  "; --allow-mixed decides all the same";
 }
 
-void Gate::add_loss(GatedPoint& gated, const PointRecord& point,
-                    const PointRecord& reference) const {
+void Gate::add_loss(GatedPoint& gated, const PointRecord& point, const PointRecord& reference) {
   const LossArm own = arms_.arm_of(point);
   for (const std::string& end : own.unfinished) {
     gated.checks.push_back(decided("status", GateVerdict::kFail, "a repeat " + end));
@@ -265,7 +274,7 @@ void Gate::add_loss(GatedPoint& gated, const PointRecord& point,
   }
   for (CheckRecord& check : checks) {
     check.reason += unmatched_steps(own, other);
-    guard_environment(check);
+    if (!settings_.allow_mixed) guard_environment(check, environments_.between(reference, point));
     const auto& parity = point.parity;
     const bool named = parity && parity->reference == reference.policy && &report_ == reference_ &&
                        parity->first_different_step == check.first_different_step;

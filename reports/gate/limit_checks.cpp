@@ -77,13 +77,22 @@ Blocks blocks_of(const PointRecord& point) {
   return blocks;
 }
 
+// Block by block beside each other: both held against the same point, and in the same starts of the
+// command, which reports of earlier builds do not name.
+bool took_turns(const PointRecord& point, const PointRecord& reference, Measured measured) {
+  const bool is_one_report = measured == Measured::kInOneReport;
+  if (!is_one_report && measured != Measured::kInMergedReport) return false;
+  if (!point.time || !point.time->ratio || !reference.time || !reference.time->ratio) return false;
+  return point.time->ratio->reference == reference.policy &&
+         reference.time->ratio->reference == reference.policy &&
+         point.time->starts == reference.time->starts &&
+         (is_one_report || !point.time->starts.empty());
+}
+
 std::optional<Estimate> slowdown(const PointRecord& point, const PointRecord& reference,
                                  Measured measured) {
   if (&point == &reference) return Estimate{1, Interval{1, 1}};
-  const bool by_turns = measured == Measured::kInOneReport && point.time && point.time->ratio &&
-                        reference.time && reference.time->ratio &&
-                        point.time->ratio->reference == reference.policy &&
-                        reference.time->ratio->reference == reference.policy;
+  const bool by_turns = took_turns(point, reference, measured);
   const Blocks above = blocks_of(point);
   const Blocks below = blocks_of(reference);
   if (above.empty() || below.empty()) return std::nullopt;

@@ -9,17 +9,21 @@
 namespace rematch {
 namespace {
 
-constexpr std::array<const char*, 11> kNotInFingerprint = {"hostname",
-                                                           "sm_clock_mhz",
-                                                           "memory_clock_mhz",
-                                                           "pcie_current_generation",
-                                                           "pcie_current_width",
-                                                           "other_processes",
-                                                           "pci_bus_id",
-                                                           "persistence_mode",
-                                                           "default_power_limit_mw",
-                                                           "cupti",
-                                                           "variables"};
+constexpr std::array kNotInFingerprint = {"hostname",
+                                          "sm_clock_mhz",
+                                          "memory_clock_mhz",
+                                          "pcie_current_generation",
+                                          "pcie_current_width",
+                                          "other_processes",
+                                          "pci_bus_id",
+                                          "persistence_mode",
+                                          "default_power_limit_mw",
+                                          "cupti",
+                                          "variables"};
+
+// Which card of its kind it was. Outside the fingerprint as well, where it stands as not known, so
+// that reports without one keep theirs.
+constexpr const char* kCard = "device_uuid";
 
 // Members that a report of this version may lack. Where they are not known the fingerprint leaves
 // them out, so that such a report's stays what it is.
@@ -98,6 +102,7 @@ Environment environment_from_json(const JsonField& field) {
 std::string fingerprint(const Environment& environment) {
   Json json = environment_to_json(environment);
   for (const char* name : kNotInFingerprint) json.erase(name);
+  json[kCard] = nullptr;
   visit_later_members(environment, [&json](const char* name, const auto& member) {
     if (!member) json.erase(name);
   });
@@ -105,8 +110,8 @@ std::string fingerprint(const Environment& environment) {
 }
 
 bool is_in_fingerprint(std::string_view member) {
-  return std::find(kNotInFingerprint.begin(), kNotInFingerprint.end(), member) ==
-         kNotInFingerprint.end();
+  return member != kCard && std::find(kNotInFingerprint.begin(), kNotInFingerprint.end(), member) ==
+                                kNotInFingerprint.end();
 }
 
 }  // namespace rematch

@@ -7,6 +7,7 @@
 #include "policies/trace/json.h"
 #include "reports/record/field_value.h"
 #include "reports/record/parts_json.h"
+#include "reports/record/point_origins.h"
 
 namespace rematch {
 namespace {
@@ -21,8 +22,8 @@ void write_provenance(Json& json, const Provenance& provenance) {
   json["command"] = provenance.command;
   json["seed"] = provenance.seed;
   json["tool_version"] = to_value(provenance.tool_version);
-  json["git_commit"] = to_value(provenance.git_commit);
   json["program_sha256"] = to_value(provenance.program_sha256);
+  json["git_commit"] = to_value(provenance.git_commit);
   json["git_dirty"] = to_value(provenance.git_dirty);
   json["reproduce"] = provenance.reproduce;
   json["execution"] = provenance.execution;
@@ -34,10 +35,10 @@ Provenance read_provenance(const JsonField& field) {
   read_member(field, "command", provenance.command);
   read_member(field, "seed", provenance.seed);
   read_member(field, "tool_version", provenance.tool_version);
-  read_member(field, "git_commit", provenance.git_commit);
   if (const auto program = field.find("program_sha256")) {
     read_value(*program, provenance.program_sha256);
   }
+  read_member(field, "git_commit", provenance.git_commit);
   read_member(field, "git_dirty", provenance.git_dirty);
   read_member(field, "reproduce", provenance.reproduce);
   read_member(field, "execution", provenance.execution);
@@ -105,29 +106,18 @@ std::vector<ReportSource> sources_from_json(const JsonField& field, std::size_t 
   return sources;
 }
 
-// Which environment each point was measured in, as a number of its own.
-std::vector<std::size_t> environments_of(const Report& report) {
-  std::vector<std::size_t> environments(report.points.size(), 0);
-  std::map<std::string, std::size_t> numbers;
-  for (const ReportSource& source : report.sources) {
-    const std::string print = fingerprint(source.provenance.environment);
-    const std::size_t number = numbers.try_emplace(print, numbers.size()).first->second;
-    for (const std::size_t point : source.points) environments[point] = number;
-  }
-  return environments;
-}
-
 // Commands pair points by what they are: of two that are the same, one would go unseen. Only
 // environments that a merge keeps apart have a point each.
 void require_each_once(const Report& report) {
-  const std::vector<std::size_t> environments = environments_of(report);
+  const PointOrigins origins(report);
   std::unordered_map<std::string, std::vector<std::size_t>> known;
   for (std::size_t index = 0; index < report.points.size(); ++index) {
     const PointRecord& point = report.points[index];
     std::vector<std::size_t>& alike = known[point.policy + " " + point.identity.plan_sha256];
     for (const std::size_t other : alike) {
-      if (environments[other] != environments[index] ||
-          report.points[other].identity != point.identity) {
+      const PointRecord& earlier = report.points[other];
+      if (!(earlier.identity == point.identity) ||
+          origins.fingerprint_of(earlier) != origins.fingerprint_of(point)) {
         continue;
       }
       throw FormatError("points[" + std::to_string(index) + "]: is points[" +

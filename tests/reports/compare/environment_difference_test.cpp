@@ -43,6 +43,7 @@ TEST_CASE(
         }).empty());
   CHECK(differences([](Environment& environment) {
           environment.pci_bus_id = "0000:99:00.0";
+          environment.device_uuid = "GPU-other";
           environment.persistence_mode.reset();
           environment.default_power_limit_mw = 500000;
           environment.cupti = "13.1.0";
@@ -59,6 +60,36 @@ TEST_CASE(
           environment.pcie_current_width = 8;
           environment.other_processes = 3;
         }).empty());
+}
+
+// Merged, a report knows of itself only what its points' environments have in common: that is
+// "unknown" where they differ, and would differ from each of them.
+TEST_CASE("points of merged reports are held against those of their own environment") {
+  const auto merged = [](const std::string& first, const std::string& second) {
+    Report report;
+    for (const std::string& version : {first, second}) {
+      ReportSource source;
+      source.provenance = sample_provenance();
+      source.provenance.environment.libtorch_version = version;
+      source.points = {report.points.size()};
+      report.sources.push_back(source);
+      report.points.push_back(testing::finite_point("none"));
+      report.points.back().memory->peak_allocated =
+          version == "2.11.0" ? testing::kMiB : Bytes{2 * testing::kMiB.count};
+    }
+    report.provenance = sample_provenance();
+    report.provenance.environment.libtorch_version.reset();
+    return report;
+  };
+  const CompareRecord same = compare(merged("2.11.0", "2.12.0"), merged("2.12.0", "2.11.0"));
+  REQUIRE(same.rows.size() == 2);
+  CHECK(same.environment_differences.empty());
+  for (const std::size_t row : {0, 1}) {
+    CHECK(testing::metric_of(same, Metric::kPeakAllocated, row).ratio == 1.0);
+  }
+  const CompareRecord other = compare(merged("2.11.0", "2.12.0"), merged("2.11.0", "2.13.0"));
+  CHECK(other.environment_differences ==
+        std::vector<NamedDifference>{{"libtorch_version", "2.12.0", "2.13.0"}});
 }
 
 }  // namespace rematch

@@ -192,6 +192,29 @@ TEST_CASE("another environment makes bits inconclusive, never failed or passed")
         GateVerdict::kInconclusive);
 }
 
+// What a merged report says of itself is what its parts have in common: of two versions, none.
+TEST_CASE("a point of a merged report is held against a reference of its own environment") {
+  const auto merged = [](const std::string& of_none, const std::string& of_full) {
+    Report report = report_of(
+        {trained_point("none", {5, 4, 3, 1}), trained_point("none"), trained_point("full")});
+    const std::vector<std::string> versions = {"2.10.0", of_none, of_full};
+    for (std::size_t point = 0; point < versions.size(); ++point) {
+      report.sources.push_back({report.provenance, {point}});
+      report.sources.back().provenance.environment.libtorch_version = versions[point];
+    }
+    return report;
+  };
+  const auto check = [&](const Report& report) {
+    GateSettings settings = tier(LossTier::kBitwise);
+    settings.policies = {"full"};
+    return gate(report, report, settings);
+  };
+  CHECK(check(merged("2.11.0", "2.11.0")).verdict == GateVerdict::kPass);
+  const GateRecord apart = check(merged("2.12.0", "2.11.0"));
+  CHECK(apart.verdict == GateVerdict::kInconclusive);
+  CHECK(apart.environment_differences.size() == 1);
+}
+
 TEST_CASE("repeats of the reference are found by their key") {
   Report reference = report_of({trained_point("none")});
   const std::string key = point_key(reference.points[0].identity);

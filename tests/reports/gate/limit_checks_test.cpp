@@ -117,6 +117,32 @@ TEST_CASE("arms are paired within a report, not with another report's reference"
   CHECK(gate(full, report_of({none}), settings).verdict == GateVerdict::kInconclusive);
 }
 
+// Two workers that wrote into one folder, or two reports that were merged: another start of the
+// command timed each arm, so nothing slowed both.
+TEST_CASE("arms of two starts are not paired, nor those of a merged report that names none") {
+  const auto verdict = [](const std::string& none_start, const std::string& full_start,
+                          std::size_t num_sources) {
+    Report report = report_of({timed("none", {10000, 20000, 10000, 20000, 10000}),
+                               timed("full", {11000, 22000, 11000, 22000, 11000})});
+    for (std::size_t point = 0; point < 2; ++point) {
+      const std::string& start = point == 0 ? none_start : full_start;
+      if (!start.empty()) report.points[point].time->starts.assign(5, start);
+    }
+    for (std::size_t source = 0; source < num_sources; ++source) {
+      report.sources.push_back({report.provenance, {source}});
+    }
+    GateSettings settings;
+    settings.max_slowdown = 1.2;
+    return gate(report, report, settings).verdict;
+  };
+  CHECK(verdict("a", "a", 0) == GateVerdict::kPass);
+  CHECK(verdict("a", "b", 0) == GateVerdict::kInconclusive);
+  CHECK(verdict("", "", 0) == GateVerdict::kPass);  // of an earlier build, all in one run
+  CHECK(verdict("a", "a", 2) == GateVerdict::kPass);
+  CHECK(verdict("a", "b", 2) == GateVerdict::kInconclusive);
+  CHECK(verdict("", "", 2) == GateVerdict::kInconclusive);
+}
+
 // Without its second block the third would be held against the reference's second, and so on.
 TEST_CASE("arms that took turns are not paired where a block has no time") {
   const PointRecord none = timed("none", {10000, 20000, 10000, 20000, 10000});

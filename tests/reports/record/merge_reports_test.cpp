@@ -174,6 +174,7 @@ TEST_CASE("host names and clocks of the moment may differ") {
   Provenance other = sample_provenance();
   other.environment.hostname = "elsewhere";
   other.environment.sm_clock_mhz = 1980;
+  other.environment.device_uuid = "GPU-other";  // one of the same kind, in the same node perhaps
   other.environment.variables = {{"OMP_NUM_THREADS", "4"}};
   const Report both =
       merged({single(sample_point("none")), single(sample_point("full"), other)}).report;
@@ -216,7 +217,6 @@ TEST_CASE("a point measured twice agrees in all that repeats, or is refused") {
   }
 }
 
-TEST_CASE("two policies with one plan share a key and stay two points") {
 // Shard 1's child of the reference was killed: its points are held against full, and it alone has
 // them.
 TEST_CASE("a point that ended ok in one report is kept, whatever became of it in others") {
@@ -247,6 +247,7 @@ TEST_CASE("a point that ended ok in one report is kept, whatever became of it in
   CHECK(failed.notes.size() == 1);
 }
 
+TEST_CASE("two policies with one plan share a key and stay two points") {
   PointRecord same_plan = sample_point("none");
   same_plan.policy = "skip_list([])";
   CHECK(merged({single(sample_point("none")), single(same_plan)}).report.points.size() == 2);

@@ -1,0 +1,39 @@
+// Where each point of a report was measured: a merged report has points of several commands, and
+// what it says of itself is only what these have in common. Pure.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "reports/record/report.h"
+
+namespace rematch {
+
+class PointOrigins {
+ public:
+  explicit PointOrigins(const Report& report);  // which must outlive it, unchanged
+
+  // `point` is one of the report's.
+  const Provenance& of(const PointRecord& point) const { return *origins_[index_of(point)].from; }
+  const std::string& fingerprint_of(const PointRecord& point) const {
+    return fingerprints_[origins_[index_of(point)].fingerprint];
+  }
+
+  bool is_merged() const { return report_.sources.size() > 1; }
+
+ private:
+  struct Origin {
+    const Provenance* from = nullptr;
+    std::size_t fingerprint = 0;
+  };
+  std::size_t index_of(const PointRecord& point) const {
+    return static_cast<std::size_t>(&point - report_.points.data());
+  }
+
+  const Report& report_;
+  std::vector<std::string> fingerprints_;
+  std::vector<Origin> origins_;
+};
+
+}  // namespace rematch
