@@ -152,16 +152,16 @@ void print_front(const SearchFlags& flags, const FrontRecord& record) {
                    : front_to_text(record, TableFormat::kText, terminal_columns(), flags.output));
 }
 
-// The front that a signal left, printed and written; the signal goes on to main.
-[[noreturn]] void end_early(const SearchFlags& flags, FrontRecord& record, int signal) {
+// The front that a signal left, printed and written; the signal goes on to main. `of_runs`: what
+// remains of those that had begun.
+[[noreturn]] void end_early(const SearchFlags& flags, FrontRecord& record, int signal,
+                            const std::string& of_runs = "") {
   record.front.is_complete = false;
   write_front(flags, record);
   print_front(flags, record);
-  std::string remains = "the front above is what was found by then";
-  if (!flags.output.empty()) {
-    remains = "what was found by then is in " + flags.output;
-    if (flags.num_measured != 0) remains += "; finished points are kept, the same command goes on";
-  }
+  std::string remains = flags.output.empty() ? "the front above is what was found by then"
+                                             : "what was found by then is in " + flags.output;
+  if (!of_runs.empty()) remains += "; of its runs: " + of_runs;
   throw Interrupted(signal, std::move(remains));
 }
 
@@ -175,7 +175,7 @@ ExitCode measure(const SearchFlags& flags, const std::vector<std::string>& comma
     record.front.is_complete = true;
     return code;
   } catch (const Interrupted& error) {
-    end_early(flags, record, error.signal);
+    end_early(flags, record, error.signal, error.what_remains);
   }
 }
 
@@ -324,7 +324,7 @@ void add_search(CLI::App& app, Action& action, const std::vector<std::string>& c
       "      --maximize tokens_per_second --batch 1:64 --budget 70GiB\n"
       "  rematch run --model wan_small --plan front.json#3\n"
       "Ctrl-C prints and writes the best front so far, marked as not complete; runs of --measure\n"
-      "that have ended are kept beside the front of -o, and the same command goes on.");
+      "that have ended are kept beside the front of -o; rerun the command to resume.");
   search_command->callback(
       [&action, flags, command] { action = [flags, command] { return search(*flags, command); }; });
 }

@@ -18,7 +18,7 @@ void require_measurable(const SearchFlags& flags);
 void require_times_of_this_device(const Profile& profile);
 
 // Fills the measured figures of `record`'s front. Ok, or some points failed, or bits differ from
-// the reference's. `command` is argv. Throws Interrupted; finished points are kept then.
+// the reference's. `command` is argv. Throws Interrupted, which says what is kept of the runs.
 ExitCode measure_front(const SearchFlags& flags, const std::vector<std::string>& command,
                        FrontRecord& record);
 

@@ -36,6 +36,8 @@ class Comparison {
     return make_report();
   }
 
+  bool keeps_any() const { return store_.keeps_any(); }
+
  private:
   int num_parts() const {
     const int num_points = static_cast<int>(variants_.size());
@@ -171,7 +173,21 @@ PointRecord Comparison::measure(const Variant& variant, Pass pass) const {
 Report run_comparison(const ComparisonSettings& settings, const std::vector<Variant>& variants,
                       const Provenance& provenance) {
   const InterruptGuard interrupts;
-  return Comparison(settings, variants, provenance).run();
+  Comparison comparison(settings, variants, provenance);
+  try {
+    return comparison.run();
+  } catch (const Interrupted& interrupted) {
+    throw Interrupted(interrupted.signal, what_is_kept(settings, comparison.keeps_any()));
+  }
+}
+
+std::string what_is_kept(const ComparisonSettings& settings, bool keeps_any) {
+  if (settings.points_folder.empty()) {
+    return "nothing of it is kept; with -o FILE a run can be resumed";
+  }
+  if (!keeps_any) return "nothing had finished by then";
+  return "what had finished is kept in " + settings.points_folder + "; rerun the command " +
+         (settings.fresh ? "without --fresh to resume" : "to resume");
 }
 
 }  // namespace rematch

@@ -19,13 +19,17 @@ struct ComparisonSettings {
   int num_steps = 10;              // in each pass and block
   BlockRule blocks;                // of time; none at most: no times
   std::chrono::milliseconds time_limit{std::chrono::minutes(10)};  // of one child process
-  std::string points_folder;  // for going on after a kill; empty: none
+  std::string points_folder;      // for going on after a kill; empty: none
   bool fresh = false;
 };
 
-// Points in the order of the variants. Throws Interrupted after a signal, with its children gone
-// and finished points on disk; never for what happens to a point.
+// Points in the order of the variants. Throws Interrupted after a signal, with its children gone,
+// what had finished on disk if there is a folder for it, and a line that says which; never for what
+// happens to a point.
 Report run_comparison(const ComparisonSettings& settings, const std::vector<Variant>& variants,
                       const Provenance& provenance);
+
+// What an interrupted comparison leaves, in a line. Pure.
+std::string what_is_kept(const ComparisonSettings& settings, bool keeps_any);
 
 }  // namespace rematch

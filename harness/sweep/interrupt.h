@@ -22,10 +22,9 @@ class InterruptGuard {
 // Ends what the user interrupted: carries the signal up to main, which says what remains of the
 // work and exits with 128 + signal.
 struct Interrupted : std::runtime_error {
-  explicit Interrupted(int signal_number,
-                       std::string remains = "finished points are kept, the same command goes on");
+  explicit Interrupted(int signal_number, std::string remains = "nothing of it is kept");
   int signal;
-  std::string what_remains;
+  std::string what_remains;  // claims no more than is there
 };
 
 }  // namespace rematch

@@ -222,9 +222,9 @@ TEST_CASE("CUDA where there is none is refused with the reason") {
   check_usage_error("run " + kTinyLlama + "--policy full --device cuda", state);
 }
 
-// One weight is 256 GiB; the limit keeps a machine with generous overcommit from trying.
 TEST_CASE("a point that needs more memory than there is is a result, and the code says so") {
-  const Outcome outcome = rematch(
+  const Outcome outcome =
+      rematch(
       "run --model llama_small --dim 65536 --ffn 1048576 --policy full "
       "--steps 1 --blocks 0 --json",
       "ulimit -v 16000000; ");
@@ -254,7 +254,8 @@ TEST_CASE("a loss that is not finite fails its point, whatever its bits say") {
 
 TEST_CASE("a point that takes too long is a result") {
   const Outcome outcome =
-      rematch("run " + kTinyLlama + "--policy full --steps 100000 --blocks 0 --timeout 1s --json");
+      rematch("run " + kTinyLlama +
+              "--policy full --steps 100000 --blocks 0 --timeout 1s --json");
   CHECK(outcome.code == 5);
   CHECK(Json::parse(outcome.out)["points"][0]["status"] == "timeout");
 }
@@ -283,6 +284,27 @@ TEST_CASE("an interrupted run leaves no half-written file and goes on where it w
   CAPTURE(resumed.err);
   CHECK(resumed.code == 0);
   CHECK(std::filesystem::exists(file));
+}
+
+// One pass has ended when the signal comes. Without a report's name there is no folder to keep it.
+TEST_CASE("an interrupted run says what is kept of it, and no more") {
+  const ScratchFolder scratch;
+  const std::string said = scratch.file("said");
+  const auto interrupted = [&](const std::string& flags) {
+    rematch(
+        "run " + kTinyLlama + "--policy none,full --steps 200 --blocks 0 " + flags + " 2>" + said +
+        " & pid=$!; i=0; until grep -q exact " + said +
+        "; do sleep 0.1; i=$((i+1)); [ $i -lt 600 ] || break; done; kill -TERM $pid; wait $pid");
+    const std::string text = text_of(said);
+    return text.substr(text.rfind("rematch: "));
+  };
+  CHECK(interrupted("") ==
+        "rematch: interrupted; nothing of it is kept; with -o FILE a run can be resumed\n");
+  const std::string kept = "rematch: interrupted; what had finished is kept in " +
+                           scratch.file("mine.points") + "; rerun the command ";
+  CHECK(interrupted("-o " + scratch.file("mine.json")) == kept + "to resume\n");
+  CHECK(interrupted("--fresh -o " + scratch.file("mine.json")) ==
+        kept + "without --fresh to resume\n");
 }
 
 TEST_CASE("doctor names what can be used and why not the rest") {

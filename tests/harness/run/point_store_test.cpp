@@ -42,7 +42,8 @@ TEST_CASE("the same program on the same machine goes on from what it finds") {
 
 TEST_CASE("another program, or one that is not known, measures again") {
   for (const Figures figures : {Figures::kExact, Figures::kTimes}) {
-    CHECK_FALSE(finds_after([](Provenance& later) { later.program_sha256->back() = 'b'; }, figures));
+    CHECK_FALSE(
+        finds_after([](Provenance& later) { later.program_sha256->back() = 'b'; }, figures));
     CHECK_FALSE(finds_after([](Provenance& later) { later.program_sha256.reset(); }, figures));
     CHECK_FALSE(finds_after(
         [](Provenance& later) { later.environment.libtorch_version = "2.12.0"; }, figures));
