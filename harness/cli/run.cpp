@@ -68,6 +68,10 @@ struct Flags {
         ->default_str(std::to_string(kUsualRepeats))
         ->check(CLI::Range(0, kMostRepeats));
     app.add_option("--timeout", timeout, "Limit of one child process: 90s, 10min");
+    app.add_option(
+           "--retries", num_retries,
+           "Restarts of a child process that timed out, or was killed while memory was free")
+        ->check(CLI::Range(0, kMostRepeats));
     app.add_option("--shard", shard,
                    "Share of the points, from 0: 2/8; slurm: the share of this task of a Slurm job "
                    "array");
@@ -93,6 +97,7 @@ struct Flags {
   std::string reference = "none";
   int num_repeats = 0;
   std::string timeout = "10min";
+  int num_retries = 1;
   std::string shard;
   bool allow_no_effect = false;
   bool fresh = false;
@@ -177,7 +182,7 @@ ComparisonSettings settings_of(const Flags& flags) {
   variants.shard = shard_of(flags);
   settings.num_steps = flags.num_steps;
   settings.blocks = parse_blocks(flags.blocks, flags.precision);
-  settings.time_limit = parse_duration(flags.timeout);
+  settings.children = {parse_duration(flags.timeout), flags.num_retries};
   settings.fresh = flags.fresh;
   if (!flags.output.empty()) {
     require_writable(flags.output);

@@ -110,7 +110,7 @@ ComparisonSettings settings_of(const SearchFlags& flags, const std::string& devi
     throw UsageError(
         "--blocks 0 measures no times, and a measured front needs them; give 2 or more");
   }
-  settings.time_limit = parse_duration(flags.timeout);
+  settings.children.limit = parse_duration(flags.timeout);
   settings.fresh = flags.fresh;
   settings.points_folder = points_folder_of(flags.output);
   return settings;

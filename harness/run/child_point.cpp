@@ -10,6 +10,7 @@
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
 #include "reports/record/record_json.h"
+#include "reports/render/format.h"
 
 namespace rematch {
 namespace {
@@ -57,41 +58,59 @@ PointRecord empty_record(const PointRequest& request) {
 
 }  // namespace
 
-PointRecord measure_in_child(const PointRequest& request, std::chrono::milliseconds limit) {
+PointRecord measure_in_child(const PointRequest& request, const ChildRule& rule,
+                             const SayRetry& say_retry) {
   const ScratchFolder scratch;
   const std::string request_file = scratch.file("request.json");
   const std::string result_file = scratch.file("result.json");
   write_json_file(request_file, request_to_json(request));
-  const ChildResult result =
-      run_child({own_executable(), "point", request_file, result_file}, limit);
-  if (result.end == ChildEnd::kInterrupted) throw Interrupted(InterruptGuard::signal().value_or(0));
-  if (result.end == ChildEnd::kExited && result.code == 0 && fs::exists(result_file)) {
-    return point_file_from_json(read_json_file(result_file)).point;
+  PointRecord record;
+  for (int attempt = 1;; ++attempt) {
+    const ChildResult result =
+        run_child({own_executable(), "point", request_file, result_file}, rule.limit);
+    if (result.end == ChildEnd::kInterrupted) {
+      throw Interrupted(InterruptGuard::signal().value_or(0));
+    }
+    if (result.end == ChildEnd::kExited && result.code == 0 && fs::exists(result_file)) {
+      return point_file_from_json(read_json_file(result_file)).point;
+    }
+    record = empty_record(request);
+    describe_end(result, rule.limit, attempt, record);
+    if (attempt > rule.most_retries || !deserves_retry(result)) return record;
+    say_retry(record.reason);
   }
-  PointRecord record = empty_record(request);
-  describe_end(result, limit, record);
-  return record;
 }
 
-void describe_end(const ChildResult& result, std::chrono::milliseconds limit, PointRecord& record) {
+bool deserves_retry(const ChildResult& result) {
+  const bool killed = result.end == ChildEnd::kSignalled && result.code == SIGKILL;
+  return result.end == ChildEnd::kTimedOut || (killed && !result.memory_was_short);
+}
+
+void describe_end(const ChildResult& result, std::chrono::milliseconds limit, int attempts,
+                  PointRecord& record) {
   record.failure.emplace();
   const std::string said = last_line(result.error_tail);
-  const std::string resident =
-      "; it held " + std::to_string(result.peak_resident.count) + " bytes at most";
+  const std::string resident = "; it held " + format_bytes(result.peak_resident) + " at most";
+  const std::string again =
+      attempts == 1 ? "" : " in the last of " + std::to_string(attempts) + " attempts";
   if (result.end == ChildEnd::kTimedOut) {
     record.status = PointStatus::kTimeout;
-    record.reason = "no result after " + std::to_string(limit.count()) + " ms" + resident +
+    record.reason = "no result after " + std::to_string(limit.count()) + " ms" + again + resident +
                     "; raise --timeout, or use fewer steps";
     return;
   }
   if (result.end == ChildEnd::kSignalled) {
     record.failure->signal = result.code;
-    const bool killed = result.code == SIGKILL;
-    record.status = killed ? PointStatus::kOom : PointStatus::kCrash;
-    record.reason = killed
-                        ? "killed from outside, as the system does when memory runs out" + resident
-                        : "ended by signal " + std::to_string(result.code) + " (" +
-                              strsignal(result.code) + ")";
+    const bool ran_out = result.code == SIGKILL && result.memory_was_short;
+    record.status = ran_out ? PointStatus::kOom : PointStatus::kCrash;
+    if (ran_out) {
+      record.reason = "killed, as the system does when memory runs out" + resident;
+    } else if (result.code == SIGKILL) {
+      record.reason = "killed while memory was free" + again + resident;
+    } else {
+      record.reason =
+          "ended by signal " + std::to_string(result.code) + " (" + strsignal(result.code) + ")";
+    }
   } else {
     record.failure->exit_code = result.code;
     record.status = PointStatus::kCrash;

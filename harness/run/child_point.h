@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 
 #include "harness/run/process.h"
@@ -10,12 +11,29 @@
 
 namespace rematch {
 
-// Runs this program's hidden subcommand `point`. Throws Interrupted after a signal. A child that
-// leaves no result is a crash, an oom (killed from outside) or a timeout, with what it said last.
-PointRecord measure_in_child(const PointRequest& request, std::chrono::milliseconds limit);
+// How long a child may take, and how often one is started again whose end says nothing of its
+// point.
+struct ChildRule {
+  std::chrono::milliseconds limit{std::chrono::minutes(10)};
+  int most_retries = 1;
+};
 
-// What a child's end says of its point where it left no result. Pure.
-void describe_end(const ChildResult& result, std::chrono::milliseconds limit, PointRecord& record);
+// Told before a child is started again: why.
+using SayRetry = std::function<void(const std::string& why)>;
+
+// Runs this program's hidden subcommand `point`. Throws Interrupted after a signal. A child that
+// leaves no result is a crash, an oom (killed while memory was short) or a timeout, with what it
+// said last.
+PointRecord measure_in_child(const PointRequest& request, const ChildRule& rule,
+                             const SayRetry& say_retry);
+
+// Was it killed by somebody while memory was free, or did it take too long: neither need happen
+// again, and one such end would cost the whole comparison its reference. Pure.
+bool deserves_retry(const ChildResult& result);
+
+// What a child's end says of its point where it left no result, after so many attempts. Pure.
+void describe_end(const ChildResult& result, std::chrono::milliseconds limit, int attempts,
+                  PointRecord& record);
 
 // The other side: reads the request, measures, writes the result. For the hidden subcommand.
 void answer_request(const std::string& request_file, const std::string& result_file);

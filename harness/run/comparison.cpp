@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "harness/run/child_point.h"
 #include "harness/run/parity.h"
 #include "harness/run/point_store.h"
 #include "harness/run/predicted_point.h"
@@ -164,8 +163,11 @@ Report Comparison::make_report() const {
 }
 
 PointRecord Comparison::measure(const Variant& variant, Pass pass) const {
-  return measure_in_child(request_for(settings_.variants, variant, pass, settings_.num_steps),
-                          settings_.time_limit);
+  return measure_in_child(
+      request_for(settings_.variants, variant, pass, settings_.num_steps), settings_.children,
+      [&](const std::string& why) {
+        progress_.say(describe_variant(variant) + ": " + why + "; it is measured once more");
+      });
 }
 
 }  // namespace

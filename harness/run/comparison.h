@@ -2,10 +2,10 @@
 // time passes by turns over blocks, then parity, ratios and the effect check over all of them.
 #pragma once
 
-#include <chrono>
 #include <string>
 #include <vector>
 
+#include "harness/run/child_point.h"
 #include "harness/run/turns.h"
 #include "harness/run/variants.h"
 #include "reports/record/report.h"
@@ -18,7 +18,7 @@ struct ComparisonSettings {
   int num_repeats = 0;             // of the reference's steps, for the noise of its loss
   int num_steps = 10;              // in each pass and block
   BlockRule blocks;                // of time; none at most: no times
-  std::chrono::milliseconds time_limit{std::chrono::minutes(10)};  // of one child process
+  ChildRule children;
   std::string points_folder;      // for going on after a kill; empty: none
   bool fresh = false;
 };

@@ -141,10 +141,20 @@ void end_child(Child& child) {
   }
 }
 
+// Daemons that kill before the system has to, and schedulers that poll, act below the limit: they
+// may have killed a child that held this part of it, one in so many.
+constexpr std::int64_t kSuspectPart = 2;
+
 }  // namespace
+
+bool is_memory_short(const MachineMemory& before, const MachineMemory& after, Bytes peak_resident) {
+  if (after.oom_kills && before.oom_kills && *after.oom_kills > *before.oom_kills) return true;
+  return !after.total || peak_resident.count >= after.total->count / kSuspectPart;
+}
 
 ChildResult run_child(const std::vector<std::string>& command, std::chrono::milliseconds limit) {
   const Clock::time_point start = Clock::now();
+  const MachineMemory before = machine_memory();
   Child child(command);
   ChildResult result;
   while (!child.poll_once()) {
@@ -162,6 +172,9 @@ ChildResult run_child(const std::vector<std::string>& command, std::chrono::mill
   result.error_tail = child.error_tail();
   result.peak_resident = child.peak_resident();
   result.elapsed = Clock::now() - start;
+  if (result.end == ChildEnd::kSignalled && result.code == SIGKILL) {
+    result.memory_was_short = is_memory_short(before, machine_memory(), result.peak_resident);
+  }
   return result;
 }
 

@@ -33,6 +33,10 @@ void Progress::finish(const std::string& part, const std::string& note) {
   }
 }
 
+void Progress::say(const std::string& line) const {
+  std::fprintf(stderr, "%srematch: %s\n", bar_ ? kClearLine : "", line.c_str());
+}
+
 void Progress::leave_out(const std::string& what) {
   num_parts_ = finished_;
   if (!bar_) std::fprintf(stderr, "left out: %s\n", what.c_str());

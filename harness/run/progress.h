@@ -16,6 +16,8 @@ class Progress {
   void start(const std::string& part);
   // `note` is shown where there are lines: "ok", "oom".
   void finish(const std::string& part, const std::string& note);
+  // A line of its own, whatever is drawn.
+  void say(const std::string& line) const;
   void add_part() { ++num_parts_; }  // one that was not foreseen
   // No further part comes; `what` is left out, and why.
   void leave_out(const std::string& what);

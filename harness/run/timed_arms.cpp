@@ -99,7 +99,9 @@ PointRecord TimedArms::measure_arm(const Arm& arm, const Turn& turn,
   } else {
     record =
         measure_in_child(request_for(settings_.variants, variant, Pass::kTime, settings_.num_steps),
-                         settings_.time_limit);
+                         settings_.children, [&](const std::string& why) {
+                           progress_.say(part + ": " + why + "; it is measured once more");
+                         });
     if (record.time) record.time->starts.assign(record.time->samples.size(), start_);
     if (record.time && record.time->device_state) {
       record.time->device_state->block_repeats = turn.repeat;

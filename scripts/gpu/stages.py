@@ -274,7 +274,8 @@ def all_stages(binary, build, setup):
             stages.append(Stage(
                 f"{name}_{shard}", f"{name}: all policies, times and peaks, share {shard} of {shards}",
                 [rematch(binary, f"{words} --policy {{policies}} --steps 3 --blocks 2 "
-                                 f"--timeout {{timeout}} --allow-no-effect --shard {shard}/{shards}")],
+                                 "--timeout {timeout} --retries 0 --allow-no-effect "
+                                 f"--shard {shard}/{shards}")],
                 judge_front, (0, 3, 5), model=words))
     return stages
 

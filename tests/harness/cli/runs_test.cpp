@@ -255,9 +255,49 @@ TEST_CASE("a loss that is not finite fails its point, whatever its bits say") {
 TEST_CASE("a point that takes too long is a result") {
   const Outcome outcome =
       rematch("run " + kTinyLlama +
-              "--policy full --steps 100000 --blocks 0 --timeout 1s --json");
+              "--policy full --steps 100000 --blocks 0 --timeout 1s --retries 0 --json");
   CHECK(outcome.code == 5);
+  CHECK_THAT(outcome.err, !Catch::Contains("measured once more"));
   CHECK(Json::parse(outcome.out)["points"][0]["status"] == "timeout");
+}
+
+// Kills the first child that measures: the exact pass of the reference.
+const std::string kKillFirstChild =
+    "i=0; child=; while [ -z \"$child\" ] && [ $i -lt 6000 ]; do sleep 0.01; i=$((i+1)); "
+    "for each in $(cat /proc/[0-9]*/stat 2>/dev/null | "
+    "awk -v parent=$pid '$4 == parent { print $1 }'); do "
+    "grep -qs request.json /proc/$each/cmdline && child=$each; done; done; kill -KILL $child; ";
+
+Outcome run_with_a_killed_child(const std::string& flags) {
+  const ScratchFolder scratch;
+  Outcome outcome =
+      rematch("run " + kTinyLlama + "--policy none,full --steps 20 --blocks 0 --json " + flags +
+              " >" + scratch.file("out") + " 2>" + scratch.file("err") + " & pid=$!; " +
+              kKillFirstChild + "wait $pid");
+  outcome.out = text_of(scratch.file("out"));
+  outcome.err = text_of(scratch.file("err"));
+  return outcome;
+}
+
+TEST_CASE("a child that somebody killed is started once more, and costs nothing") {
+  const Outcome outcome = run_with_a_killed_child("");
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.err, Catch::Contains("none: killed while memory was free") &&
+                              Catch::Contains("it is measured once more"));
+  const Json report = Json::parse(outcome.out);
+  CHECK(report["points"][0]["status"] == "ok");
+  CHECK(report["points"][1]["parity"]["reference"] == "none");
+}
+
+TEST_CASE("without retries a killed child is a crash, and full is the reference") {
+  const Outcome outcome = run_with_a_killed_child("--retries 0");
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 5);
+  const Json report = Json::parse(outcome.out);
+  CHECK(report["points"][0]["status"] == "crash");
+  CHECK(report["points"][0]["failure"]["signal"] == SIGKILL);
+  CHECK(report["points"][1]["parity"]["reference"] == "full");
 }
 
 // The signal comes in the middle of a child's work; what is finished stays, nothing is half there.
@@ -293,7 +333,7 @@ TEST_CASE("an interrupted run says what is kept of it, and no more") {
   const auto interrupted = [&](const std::string& flags) {
     rematch(
         "run " + kTinyLlama + "--policy none,full --steps 200 --blocks 0 " + flags + " 2>" + said +
-        " & pid=$!; i=0; until grep -q exact " + said +
+        " & pid=$!; i=0; until grep -qs exact " + said +
         "; do sleep 0.1; i=$((i+1)); [ $i -lt 600 ] || break; done; kill -TERM $pid; wait $pid");
     const std::string text = text_of(said);
     return text.substr(text.rfind("rematch: "));

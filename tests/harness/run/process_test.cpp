@@ -43,6 +43,13 @@ TEST_CASE("a child that a signal ends says which") {
   CHECK(result.code == SIGSEGV);
 }
 
+TEST_CASE("a child that is killed while memory is free is told from one that ran out of it") {
+  const ChildResult killed = run_shell("kill -KILL $$");
+  CHECK(killed.end == ChildEnd::kSignalled);
+  CHECK(killed.code == SIGKILL);
+  CHECK_FALSE(killed.memory_was_short);
+}
+
 // The grandchild holds the same stderr and would outlive a plain kill of its parent.
 TEST_CASE("a child that takes too long is ended with its whole process group") {
   const testing::ScratchFolder scratch;
@@ -78,32 +85,75 @@ TEST_CASE("a signal to this process ends the child and is noted, not obeyed") {
   CHECK(InterruptGuard::signal() == SIGINT);
 }
 
+TEST_CASE("memory was short if the system killed for want of it, or the child held half of it") {
+  const auto machine = [](std::int64_t total, std::int64_t oom_kills) {
+    MachineMemory memory;
+    memory.total = Bytes{total};
+    memory.oom_kills = oom_kills;
+    return memory;
+  };
+  CHECK_FALSE(is_memory_short(machine(100, 3), machine(100, 3), Bytes{49}));
+  CHECK(is_memory_short(machine(100, 3), machine(100, 4), Bytes{1}));
+  CHECK(is_memory_short(machine(100, 3), machine(100, 3), Bytes{50}));
+  CHECK(is_memory_short(MachineMemory(), MachineMemory(), Bytes{1}));
+}
+
+TEST_CASE("a child deserves another start if its end says nothing of its point") {
+  const auto ended = [](ChildEnd end, int code, bool memory_was_short) {
+    ChildResult result;
+    result.end = end;
+    result.code = code;
+    result.memory_was_short = memory_was_short;
+    return result;
+  };
+  CHECK(deserves_retry(ended(ChildEnd::kTimedOut, 0, false)));
+  CHECK(deserves_retry(ended(ChildEnd::kSignalled, SIGKILL, false)));
+  CHECK_FALSE(deserves_retry(ended(ChildEnd::kSignalled, SIGKILL, true)));
+  CHECK_FALSE(deserves_retry(ended(ChildEnd::kSignalled, SIGSEGV, false)));
+  CHECK_FALSE(deserves_retry(ended(ChildEnd::kExited, 1, false)));
+}
+
 TEST_CASE("what a child's end means for its point") {
   PointRecord record;
   ChildResult result;
-  result.peak_resident = Bytes{1234};
+  result.peak_resident = Bytes{3 << 20};
+  const auto describe = [&](int attempts = 1) {
+    record = PointRecord();
+    describe_end(result, seconds(5), attempts, record);
+  };
 
   result.end = ChildEnd::kTimedOut;
-  describe_end(result, seconds(5), record);
+  describe();
   CHECK(record.status == PointStatus::kTimeout);
-  CHECK_THAT(record.reason, Catch::Contains("5000 ms") && Catch::Contains("--timeout"));
+  CHECK(record.reason ==
+        "no result after 5000 ms; it held 3.00 MiB at most; raise --timeout, or use fewer steps");
+  describe(/*attempts=*/2);
+  CHECK_THAT(record.reason, Catch::StartsWith("no result after 5000 ms in the last of 2 attempts"));
 
   result.end = ChildEnd::kSignalled;
   result.code = SIGKILL;
-  describe_end(result, seconds(5), record);
+  result.memory_was_short = true;
+  describe();
   CHECK(record.status == PointStatus::kOom);
   CHECK(record.failure->signal == SIGKILL);
-  CHECK_THAT(record.reason, Catch::Contains("1234 bytes"));
+  CHECK_THAT(record.reason, Catch::Contains("3.00 MiB"));
+
+  result.memory_was_short = false;
+  describe(/*attempts=*/2);
+  CHECK(record.status == PointStatus::kCrash);
+  CHECK(record.failure->signal == SIGKILL);
+  CHECK_THAT(record.reason,
+             Catch::Contains("killed while memory was free") && Catch::Contains("2 attempts"));
 
   result.code = SIGSEGV;
   result.error_tail = "one\ntwo\n";
-  describe_end(result, seconds(5), record);
+  describe();
   CHECK(record.status == PointStatus::kCrash);
   CHECK_THAT(record.reason, Catch::EndsWith(": two"));
 
   result.end = ChildEnd::kExited;
   result.code = 3;
-  describe_end(result, seconds(5), record);
+  describe();
   CHECK(record.status == PointStatus::kCrash);
   CHECK(record.failure->exit_code == 3);
 }

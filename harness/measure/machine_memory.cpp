@@ -1,0 +1,116 @@
+#include "harness/measure/machine_memory.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+namespace rematch {
+namespace {
+
+// The number behind `key` in a file of "key number" lines, with or without a colon.
+std::optional<std::int64_t> number_in(const std::string& path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::int64_t number = 0;
+    if (!(words >> name >> number)) continue;
+    if (name.ends_with(':')) name.pop_back();
+    if (name == key) return number;
+  }
+  return std::nullopt;
+}
+
+// A file that holds one number and nothing else; "max" is none.
+std::optional<std::int64_t> number_of(const std::string& path) {
+  std::ifstream file(path);
+  std::int64_t number = 0;
+  std::string more;
+  if (!(file >> number) || number < 0 || file >> more) return std::nullopt;
+  return number;
+}
+
+void keep_least(std::optional<Bytes>& least, Bytes value) {
+  if (!least || value < *least) least = value;
+}
+
+// The files of one version of control groups.
+struct Controller {
+  std::string mount;  // below the root
+  const char* limit;
+  const char* usage;
+  std::array<const char*, 2> reclaimable;  // in memory.stat: pages of files, which can be dropped
+};
+
+const Controller kSecond = {
+    "/sys/fs/cgroup", "memory.max", "memory.current", {"active_file", "inactive_file"}};
+const Controller kFirst = {"/sys/fs/cgroup/memory",
+                           "memory.limit_in_bytes",
+                           "memory.usage_in_bytes",
+                           {"total_active_file", "total_inactive_file"}};
+
+// The limit of one group. One above what the machine has is none: that is how "unlimited" is
+// spelled. Without its usage, the limit is all that is known of what is available.
+void add_group(const std::string& folder, const Controller& controller, MachineMemory& memory) {
+  const auto limit = number_of(folder + "/" + controller.limit);
+  if (!limit || (memory.total && *limit >= memory.total->count)) return;
+  keep_least(memory.total, Bytes{*limit});
+  std::int64_t held = number_of(folder + "/" + controller.usage).value_or(0);
+  for (const char* pages : controller.reclaimable) {
+    held -= number_in(folder + "/memory.stat", pages).value_or(0);
+  }
+  keep_least(memory.available, Bytes{*limit - std::clamp<std::int64_t>(held, 0, *limit)});
+}
+
+// Every group that a process is in limits it, up to the topmost that can be seen from here.
+void add_groups(const std::string& root, const Controller& controller, std::string path,
+                MachineMemory& memory) {
+  while (true) {
+    add_group(root + controller.mount + path, controller, memory);
+    const std::size_t slash = path.rfind('/');
+    if (path.empty() || slash == std::string::npos) return;
+    path.resize(slash);
+  }
+}
+
+bool names(const std::string& list, const std::string& wanted) {
+  std::istringstream words(list);
+  for (std::string word; std::getline(words, word, ',');) {
+    if (word == wanted) return true;
+  }
+  return false;
+}
+
+// Lines are "4:memory:/path" of the first version and "0::/path" of the second.
+void add_control_groups(const std::string& root, MachineMemory& memory) {
+  std::ifstream file(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string path = line.substr(second + 1);
+    if (controllers.empty()) add_groups(root, kSecond, path, memory);
+    if (names(controllers, "memory")) add_groups(root, kFirst, path, memory);
+  }
+}
+
+std::optional<Bytes> kibibytes(const std::optional<std::int64_t>& count) {
+  if (!count) return std::nullopt;
+  return Bytes{*count * 1024};
+}
+
+}  // namespace
+
+MachineMemory machine_memory(const std::string& root) {
+  MachineMemory memory;
+  memory.total = kibibytes(number_in(root + "/proc/meminfo", "MemTotal"));
+  memory.available = kibibytes(number_in(root + "/proc/meminfo", "MemAvailable"));
+  memory.oom_kills = number_in(root + "/proc/vmstat", "oom_kill");
+  add_control_groups(root, memory);
+  return memory;
+}
+
+}  // namespace rematch
