@@ -76,6 +76,7 @@ struct Flags {
                    "Share of the points, from 0: 2/8; slurm: the share of this task of a Slurm job "
                    "array");
     app.add_flag("--allow-no-effect", allow_no_effect, "Also plans that change nothing");
+    app.add_flag("--force", force, "Also points that the machine has no memory for");
     app.add_flag("--fresh", fresh, "Measure again what an interrupted run has finished");
     app.add_option("-o,--output", output, "Report to write; its points lie in a folder beside it");
     app.add_flag("--json", json, "The report on stdout instead of the table");
@@ -100,6 +101,7 @@ struct Flags {
   int num_retries = 1;
   std::string shard;
   bool allow_no_effect = false;
+  bool force = false;
   bool fresh = false;
   std::string output;
   bool json = false;
@@ -191,6 +193,23 @@ ComparisonSettings settings_of(const Flags& flags) {
   return settings;
 }
 
+// Points that cannot fit are skipped on the CPU; CUDA's allocator refuses on its own, and nothing
+// else suffers. Throws UsageError where none fits; a share's are skipped all the same, so that a
+// merged report has them.
+std::optional<AvailableMemory> limit_for(const Flags& flags, const ComparisonSettings& settings,
+                                         const std::vector<Variant>& variants) {
+  if (flags.force) return std::nullopt;
+  const std::optional<AvailableMemory> limit = available_memory_of(settings.variants.device);
+  const std::string why = why_none_fits(variants, limit);
+  if (!why.empty() && settings.variants.shard.count == 1) {
+    throw UsageError((variants.size() > 1 ? "no point fits; the smallest, " : "") + why +
+                     "; take a smaller model or another policy, or start it all the same with "
+                     "--force");
+  }
+  if (settings.variants.device != "cpu") return std::nullopt;
+  return limit;
+}
+
 // What all shards measure together; nothing to speak of where one measures all.
 std::vector<PlannedPoint> planned_points(const Shard& shard, const std::vector<Variant>& variants) {
   std::vector<PlannedPoint> planned;
@@ -203,7 +222,7 @@ std::vector<PlannedPoint> planned_points(const Shard& shard, const std::vector<V
 
 ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
   prepare_children();
-  const ComparisonSettings settings = settings_of(flags);
+  ComparisonSettings settings = settings_of(flags);
   use_allocator(settings.variants.allocator);
   std::vector<Variant> variants;
   try {
@@ -214,6 +233,8 @@ ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
   print_warnings(warnings_of(variants));
   const std::vector<PlannedPoint> planned = planned_points(settings.variants.shard, variants);
   std::erase_if(variants, [](const Variant& variant) { return !variant.of_this_shard; });
+  settings.limit = limit_for(flags, settings, variants);
+  settings.how_to_lift_limit = "--force measures it all the same";
   const Provenance provenance = provenance_of(flags, command, settings.variants.allocator);
   if (const auto warning = shared_gpu_warning(provenance.environment)) {
     std::fprintf(stderr, "rematch: %s\n", warning->c_str());

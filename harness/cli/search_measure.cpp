@@ -111,6 +111,7 @@ ComparisonSettings settings_of(const SearchFlags& flags, const std::string& devi
         "--blocks 0 measures no times, and a measured front needs them; give 2 or more");
   }
   settings.children.limit = parse_duration(flags.timeout);
+  if (variants.device == "cpu") settings.limit = available_memory_of(variants.device);
   settings.fresh = flags.fresh;
   settings.points_folder = points_folder_of(flags.output);
   return settings;

@@ -57,6 +57,7 @@ class Comparison {
   void finish_point(std::size_t index);
   Report make_report() const;
 
+  std::optional<PointRecord> skipped_point(const Variant& variant) const;
   PointRecord measure(const Variant& variant, Pass pass) const;
 
   const ComparisonSettings& settings_;
@@ -80,6 +81,7 @@ void Comparison::measure_exact() {
     if (point && (!point->counts || point->counts->counted_steps != settings_.num_steps)) {
       point.reset();
     }
+    if (!point) point = skipped_point(variant);
     if (!point) {
       point = measure(variant, Pass::kExact);
       store_.save(name, *point);
@@ -87,6 +89,19 @@ void Comparison::measure_exact() {
     progress_.finish(part, std::string(to_string(point->status)));
     points_.push_back(std::move(*point));
   }
+}
+
+std::optional<PointRecord> Comparison::skipped_point(const Variant& variant) const {
+  const std::string why = why_too_large(variant, settings_.limit);
+  if (why.empty()) return std::nullopt;
+  PointRecord point;
+  point.identity = variant.identity;
+  point.policy = variant.policy;
+  point.device = settings_.variants.device;
+  point.status = PointStatus::kSkipped;
+  point.reason = why;
+  if (!settings_.how_to_lift_limit.empty()) point.reason += "; " + settings_.how_to_lift_limit;
+  return point;
 }
 
 // The policy asked for; full where that one has nothing to compare with.

@@ -2,10 +2,12 @@
 // time passes by turns over blocks, then parity, ratios and the effect check over all of them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/run/child_point.h"
+#include "harness/run/memory_fit.h"
 #include "harness/run/turns.h"
 #include "harness/run/variants.h"
 #include "reports/record/report.h"
@@ -19,6 +21,10 @@ struct ComparisonSettings {
   int num_steps = 10;              // in each pass and block
   BlockRule blocks;                // of time; none at most: no times
   ChildRule children;
+  // Points whose predicted peak is above it are skipped: where memory runs out the system ends some
+  // process, and not always the one that asked for it.
+  std::optional<AvailableMemory> limit;
+  std::string how_to_lift_limit;  // said of such a point: "--force measures it all the same"
   std::string points_folder;      // for going on after a kill; empty: none
   bool fresh = false;
 };

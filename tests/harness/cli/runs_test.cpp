@@ -222,12 +222,39 @@ TEST_CASE("CUDA where there is none is refused with the reason") {
   check_usage_error("run " + kTinyLlama + "--policy full --device cuda", state);
 }
 
+// One weight is 256 GiB. The limit keeps a machine with generous overcommit from trying.
+const std::string kTooLarge =
+    "run --model llama_small --dim 65536 --ffn 1048576 --steps 1 --blocks 0 ";
+
+TEST_CASE("a run that the machine cannot hold is not begun") {
+  const Outcome outcome = rematch(kTooLarge + "--policy full", "ulimit -v 16000000; ");
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  CHECK_THAT(outcome.err, Catch::Contains("no point fits; the smallest, ") &&
+                              Catch::Contains("the predicted peak is ") &&
+                              Catch::Contains("this machine has available") &&
+                              Catch::Contains("--force"));
+  CHECK_THAT(outcome.err, !Catch::Contains("exact"));
+}
+
+// A share's points stand in the merged report, so the share says of each why it was not measured.
+TEST_CASE("a share that the machine cannot hold skips its points") {
+  const Outcome outcome =
+      rematch(kTooLarge + "--policy none,full --shard 0/2 --json", "ulimit -v 16000000; ");
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 5);
+  const Json report = Json::parse(outcome.out);
+  CHECK_FALSE(report["points"].empty());
+  for (const Json& point : report["points"]) {
+    CHECK(point["status"] == "skipped");
+    CHECK_THAT(point["reason"].get<std::string>(),
+               Catch::Contains("the predicted peak is ") && Catch::Contains("--force"));
+  }
+}
+
 TEST_CASE("a point that needs more memory than there is is a result, and the code says so") {
   const Outcome outcome =
-      rematch(
-      "run --model llama_small --dim 65536 --ffn 1048576 --policy full "
-      "--steps 1 --blocks 0 --json",
-      "ulimit -v 16000000; ");
+      rematch(kTooLarge + "--policy full --force --json", "ulimit -v 16000000; ");
   CAPTURE(outcome.err);
   CHECK(outcome.code == 5);
   const Json report = Json::parse(outcome.out);
