@@ -27,15 +27,15 @@ struct Flags {
   bool json = false;
 };
 
-ExitCode show(const Plan& plan, const Trace& trace, const std::vector<std::string>& warnings,
-              bool as_json) {
+ExitCode show(const Plan& plan, const Trace& trace, std::string_view note,
+              const std::vector<std::string>& warnings, bool as_json) {
   if (as_json) {
-    Json json = describe_json(plan, trace);
+    Json json = describe_json(plan, trace, note);
     json["warnings"] = warnings;
     print(json.dump(2) + "\n");
     return ExitCode::kOk;
   }
-  print(describe(plan, trace));
+  print(describe(plan, trace, note));
   print_warnings(warnings);
   return ExitCode::kOk;
 }
@@ -62,7 +62,7 @@ ExitCode describe_plan(const Flags& flags) {
     throw UsageError("the plan was made for another trace of " + plan.model +
                      " of the same dimensions, as another version records it; make the plan again");
   }
-  return show(plan, trace, {}, flags.json);
+  return show(plan, trace, "", {}, flags.json);
 }
 
 ExitCode run(const Flags& flags) {
@@ -83,7 +83,7 @@ ExitCode run(const Flags& flags) {
   const Policy policy = require(parse_policy(one_argument ? flags.model.model() : flags.policy));
   const Trace trace = obtain_trace(flags.model, flags.trace);
   const Plan plan = require(resolve(policy, trace, NoEffect::kAllow));
-  return show(plan, trace, plan_warnings(policy, plan, trace), flags.json);
+  return show(plan, trace, policy.note, plan_warnings(policy, plan, trace), flags.json);
 }
 
 }  // namespace

@@ -5,10 +5,13 @@
 #include "models/preset/preset.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/systems.h"
+#include "policies/trace/joined.h"
 #include "policies/trace/json.h"
 
 namespace rematch {
 namespace {
+
+std::string used_by(const CatalogueEntry& entry) { return joined(systems_with(entry.name)); }
 
 Json to_json() {
   Json json = {{"policies", Json::array()}, {"models", Json::array()}};
@@ -16,7 +19,7 @@ Json to_json() {
     json["policies"].push_back({{"name", entry.name},
                                 {"parameters", entry.parameters},
                                 {"description", entry.description},
-                                {"used_by", entry.used_by}});
+                                {"used_by", used_by(entry)}});
   }
   for (const PresetEntry& entry : presets()) {
     json["models"].push_back({{"name", entry.name}, {"description", entry.description}});
@@ -44,7 +47,7 @@ std::string to_text() {
   std::vector<Row> policies;
   for (const CatalogueEntry& entry : catalogue()) {
     std::string text(entry.description);
-    if (!entry.used_by.empty()) text.append(" (").append(entry.used_by).append(")");
+    if (const std::string systems = used_by(entry); !systems.empty()) text += " (" + systems + ")";
     std::string name(entry.name);
     policies.push_back({name.append(entry.parameters), text});
   }

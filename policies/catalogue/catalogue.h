@@ -1,5 +1,6 @@
-// The named policies: parsing a spelling such as `nth_last(2)` into a Policy, and the one list of
-// all of them. Adding one: a function in its family's file, a line in catalogue.cpp, a test.
+// The named policies: the one list of them, and parsing a spelling such as `nth_last(2)`. To add
+// one, add an entry to its family's file in families/ and a test; a new family is a file there and
+// a line in catalogue.cpp.
 #pragma once
 
 #include <string>
@@ -12,21 +13,34 @@
 
 namespace rematch {
 
+// Makes a policy from the arguments that its parameters say it takes: none, a whole number from 1,
+// layer indices in ascending order, or words. A name that the factory leaves empty becomes the call
+// in its canonical spelling.
+using PolicyFactory =
+    std::variant<Policy (*)(), Policy (*)(int n), Policy (*)(const std::vector<int>& layers),
+                 std::variant<Policy, Rejected> (*)(const std::vector<std::string>& words)>;
+
 struct CatalogueEntry {
+  // `call` is the name with its parameters, "nth_last(N)". Parameters in square brackets are a list
+  // that has to be given, if only as [].
+  CatalogueEntry(std::string_view call, std::string_view sentence, PolicyFactory factory)
+      : name(call.substr(0, call.find('('))),
+        parameters(call.substr(name.size())),
+        description(sentence),
+        make(factory) {}
+
   std::string_view name;         // "nth_last"
   std::string_view parameters;   // "(N)" or ""
   std::string_view description;  // one line
-  std::string_view used_by;      // "torchtune selective, modalities selective_layer"
-  std::string_view note = {};    // a rule of the source that can match nothing here; may be empty
+  PolicyFactory make;
 };
 
+// In the order that people see.
 const std::vector<CatalogueEntry>& catalogue();
 
-// The note of a policy under this name, or under a system's spelling of it; empty: none.
-std::string_view note_of(std::string_view policy);
-
-// One policy: a catalogue name with arguments, `nth_last(2)`, or the path of a JSON policy file
-// (ends in .json). Unknown names are rejected with the nearest known one.
+// One policy: a catalogue name with arguments, `nth_last(2)`, a system's spelling (systems.h), or
+// the path of a JSON policy file (ends in .json). Unknown names are rejected with the nearest known
+// one.
 std::variant<Policy, Rejected> parse_policy(std::string_view text);
 
 // A comma-separated list; commas inside brackets do not split. Rejects duplicates and empties.

@@ -6,7 +6,6 @@
 #include <set>
 #include <string_view>
 
-#include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/plan_facts.h"
 #include "policies/trace/json.h"
 #include "policies/trace/op_class.h"
@@ -242,7 +241,7 @@ std::string describe_layers(const Plan& plan, const Trace& trace) {
   return text;
 }
 
-std::string describe(const Plan& plan, const Trace& trace) {
+std::string describe(const Plan& plan, const Trace& trace, std::string_view note) {
   const PlanFacts facts = plan_facts(plan, trace);
   std::string text = describe_layers(plan, trace) + "\n";
   for (std::size_t i = 0; i < facts.types.size(); ++i) text += type_text(plan, i, facts.types[i]);
@@ -252,13 +251,11 @@ std::string describe(const Plan& plan, const Trace& trace) {
           bytes_text(facts.held.unmanaged) + " outside regions)\n";
   text += "recomputed ops a step: " + std::to_string(facts.recomputed_whole_region) +
           " (whole_region) or " + std::to_string(facts.recomputed_on_demand) + " (on_demand)\n";
-  if (const std::string_view note = note_of(plan.policy); !note.empty()) {
-    text.append("note: ").append(note).append("\n");
-  }
+  if (!note.empty()) text.append("note: ").append(note).append("\n");
   return text;
 }
 
-Json describe_json(const Plan& plan, const Trace& trace) {
+Json describe_json(const Plan& plan, const Trace& trace, std::string_view note) {
   const PlanFacts facts = plan_facts(plan, trace);
   Json lists = Json::array();
   for (const LayerFacts& list : facts.lists) {
@@ -284,7 +281,7 @@ Json describe_json(const Plan& plan, const Trace& trace) {
         {"total", facts.held.total().count}}},
       {"recomputed_ops", recomputed_json(static_cast<std::size_t>(facts.recomputed_whole_region),
                                          static_cast<std::size_t>(facts.recomputed_on_demand))}};
-  if (const std::string_view note = note_of(plan.policy); !note.empty()) json["note"] = note;
+  if (!note.empty()) json["note"] = note;
   return json;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "policies/plan/plan.h"
 #include "policies/trace/json_fwd.h"
@@ -10,9 +11,10 @@
 
 namespace rematch {
 
-// Both throw std::invalid_argument if the plan was made for another model than the trace.
-std::string describe(const Plan& plan, const Trace& trace);
-Json describe_json(const Plan& plan, const Trace& trace);
+// `note` is the policy's, where the policy is at hand. Both throw std::invalid_argument if the plan
+// was made for another model than the trace.
+std::string describe(const Plan& plan, const Trace& trace, std::string_view note = "");
+Json describe_json(const Plan& plan, const Trace& trace, std::string_view note = "");
 
 // "nth_first(2), 8 layers: checkpoints 0 2 4 6, keeps 1 3 5 7"
 std::string describe_layers(const Plan& plan, const Trace& trace);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "policies/catalogue/call.h"
-#include "policies/catalogue/families.h"
+#include "policies/catalogue/families/families.h"
 #include "policies/catalogue/place_regions.h"
 #include "policies/catalogue/systems.h"
 #include "policies/catalogue/treat_ops.h"

@@ -11,6 +11,9 @@
 
 namespace rematch {
 
+// Is it the very policy that its name spells. A policy file has a name that spells none, or is it.
+bool is_what_its_name_says(const Policy& policy);
+
 // As recompute_modules, or a system's spelling of it, names them; none if the policy is another.
 std::vector<std::string> modules_named_by(const Policy& policy);
 

@@ -187,7 +187,9 @@ constexpr SystemEntry kEntries[] = {
     {"MaxText", "maxtext:minimal_with_context_and_quantization", "remat_minimal_with_context",
      "the same with attention", "nothing is quantized here, so this is minimal_with_context"},
     {"MaxText", "maxtext:custom", "", "a treatment for each named tensor",
-     "write it as a policy file; policies/catalogue/maxtext has the names as selectors"},
+     "write it as a policy file; the reasons in `rematch describe wan_small remat_minimal` show "
+     "the "
+     "names as selectors"},
     {"MaxText", "maxtext:minimal_offloaded", "", "all of minimal on the host", kNoHost},
     {"MaxText", "maxtext:qkv_proj_offloaded", "", "query, key, value on the host", kNoHost},
 

@@ -88,6 +88,15 @@ Rejected no_such_mode(std::string_view text, const Call& call) {
 
 }  // namespace
 
+std::vector<std::string_view> systems_with(std::string_view policy_name) {
+  std::vector<std::string_view> systems;
+  for (const SystemEntry& entry : system_entries()) {
+    if (entry.stands_for.substr(0, entry.stands_for.find('(')) != policy_name) continue;
+    if (systems.empty() || systems.back() != entry.system) systems.push_back(entry.system);
+  }
+  return systems;
+}
+
 const SystemEntry* find_system_entry(const Call& call) {
   const auto all = system_entries();
   const auto found = std::find_if(all.begin(), all.end(), [&](const SystemEntry& entry) {

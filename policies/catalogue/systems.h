@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "policies/catalogue/call.h"
 #include "policies/plan/policy.h"
@@ -36,6 +37,9 @@ struct SystemEntry {
 
 // Grouped by system. An upper-case letter in a spelling takes any value.
 std::span<const SystemEntry> system_entries();
+
+// The systems that have a mode which stands for this name of the catalogue, in the table's order.
+std::vector<std::string_view> systems_with(std::string_view policy_name);
 
 // The row that a call is written after; null: none.
 const SystemEntry* find_system_entry(const Call& call);

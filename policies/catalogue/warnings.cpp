@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "policies/catalogue/call.h"
-#include "policies/catalogue/families.h"
+#include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/missing_modules.h"
 #include "policies/catalogue/place_regions.h"
 #include "policies/catalogue/systems.h"

@@ -79,6 +79,7 @@ struct Policy {
   bool exact_names = false;
   bool early_stop = true;
   bool no_effect_is_intended = false;  // the name or its arguments say that nothing changes
+  std::string note;  // for people: a rule of the source that no plan can hold; not in the JSON
   bool operator==(const Policy&) const = default;
 };
 

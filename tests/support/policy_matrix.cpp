@@ -10,7 +10,6 @@
 #include "harness/measure/op_counter.h"
 #include "harness/run/probe_listener.h"
 #include "policies/catalogue/catalogue.h"
-#include "policies/catalogue/families.h"
 #include "policies/catalogue/resolve.h"
 #include "reports/render/verdict.h"
 
@@ -45,21 +44,14 @@ const std::map<std::string, Names, std::less<>>& words_of_entries() {
   return words;
 }
 
-Names arguments_of(const PolicyFamilyEntry& known) {
-  switch (known.arguments) {
-    case PolicyArguments::kNoArguments:
-      return {};
-    case PolicyArguments::kCount:
-      return {"1", "2", "3", "5"};  // 5: more than there are layers
-    case PolicyArguments::kList:
-      return {"[]", "[0,2]", "[4]"};  // 4: no such layer
-    case PolicyArguments::kText:
-      break;
-  }
-  const auto words = words_of_entries().find(known.entry.name);
+Names arguments_of(const CatalogueEntry& known) {
+  if (known.parameters.empty()) return {};
+  if (known.parameters == "(N)") return {"1", "2", "3", "5"};          // 5: more than the layers
+  if (known.parameters == "([I,...])") return {"[]", "[0,2]", "[4]"};  // 4: no such layer
+  const auto words = words_of_entries().find(known.name);
   if (words != words_of_entries().end()) return words->second;
   throw std::logic_error("tests/support/policy_matrix.cpp has no arguments for " +
-                         std::string(known.entry.name));
+                         std::string(known.name));
 }
 
 std::string counts_text(const std::map<OpClass, std::int64_t>& counts) {
@@ -146,8 +138,8 @@ std::vector<MatrixModel> matrix_models() {
 
 std::vector<std::string> matrix_policies() {
   Names policies;
-  for (const PolicyFamilyEntry& known : policy_entries()) {
-    const std::string name(known.entry.name);
+  for (const CatalogueEntry& known : catalogue()) {
+    const std::string name(known.name);
     const Names arguments = arguments_of(known);
     if (arguments.empty()) policies.push_back(name);
     for (const std::string& argument : arguments) policies.push_back(name + "(" + argument + ")");

@@ -1,5 +1,5 @@
 // MaxText's policies keep tensors by name: the same ones whatever ops make them. See Note
-// [MaxText's names] in policies/catalogue/maxtext.cpp.
+// [MaxText's names] in policies/catalogue/families/maxtext.cpp.
 #include "tests/support/catch.h"
 #include "tests/support/policy_matrix.h"
 

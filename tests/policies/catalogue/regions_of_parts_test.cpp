@@ -131,7 +131,8 @@ TEST_CASE("of modules that are all heavy each is a region") {
   CHECK(first_scopes(plan_of("recompute_modules([mlp])", toy_llama({.layers = 1}))) ==
         std::vector<std::string>{"blocks.0.ffn"});
   CHECK_THAT(rejection_of("recompute_modules([mpl])"), Catch::Contains("did you mean 'mlp'"));
-  CHECK_THAT(rejection_of("recompute_modules"), Catch::Contains("needs modules"));
+  CHECK_THAT(rejection_of("recompute_modules"), Catch::Contains("needs a list: write"));
+  CHECK_THAT(rejection_of("recompute_modules([])"), Catch::Contains("needs modules: core_attn, "));
   CHECK(rejection_of("recompute_modules([mlp,mlp])") ==
         "recompute_modules names mlp twice; name each module once");
 }

@@ -1,8 +1,7 @@
 // The inverse lists: everything is kept but the modules or ops that are named.
 #include <algorithm>
 
-#include "policies/catalogue/call.h"
-#include "policies/catalogue/families.h"
+#include "policies/catalogue/families/families.h"
 #include "policies/trace/in_quotes.h"
 #include "policies/trace/joined.h"
 #include "policies/trace/suggest.h"
@@ -39,16 +38,14 @@ const std::vector<Module>& modules() {
       {"moe_act",
        false,
        {},
-       {{"*.moe.experts", "aten::silu", std::nullopt},
-        {"*.moe.experts", "aten::mul", std::nullopt},
-        {"*.moe.experts", "rematch::silu_mul", std::nullopt}}},
-      // The query's projection too, and both rotary embeddings; the key's sits in kv_down, whose
-      // projection stays.
+       selectors({"*.moe.experts::aten::silu", "*.moe.experts::aten::mul",
+                  "*.moe.experts::rematch::silu_mul"})},
+      // The query's projection too, and both rotary embeddings; the key's is in kv_down, whose
+      // projection is kept.
       {"mla_up_proj",
        false,
        {"attention.query", "attention.kv_up"},
-       {{"*.attention.kv_down", "elementwise", std::nullopt},
-        {"*.attention.kv_down", "copy", std::nullopt}}},
+       selectors({"*.attention.kv_down::elementwise", "*.attention.kv_down::copy"})},
   };
   return all;
 }
@@ -56,24 +53,19 @@ const std::vector<Module>& modules() {
 // Views cost nothing, and collectives are never issued twice.
 void recompute_ops_of(const Module& module, Policy& policy) {
   std::vector<const char*> kinds = {"elementwise", "reduction", "norm", "matmul", "copy"};
-  if (module.is_heavy) {
-    kinds.insert(kinds.end(), {"attention_forward", "embedding", "random", "other"});
-  }
+  if (module.is_heavy) append(kinds, {"attention_forward", "embedding", "random", "other"});
   for (const std::string& scope : module.scopes) {
     for (const char* kind : kinds) policy.recompute.push_back({"*." + scope, kind, std::nullopt});
   }
-  policy.recompute.insert(policy.recompute.end(), module.ops.begin(), module.ops.end());
+  append(policy.recompute, module.ops);
 }
 
-std::variant<Policy, Rejected> recompute_modules(std::string_view arguments) {
-  const auto words = parse_words(arguments);
-  if (!words || words->empty()) {
-    return Rejected{
-        "recompute_modules needs modules: write recompute_modules([core_attn]), or [layernorm,"
-        "moe_act]"};
+std::variant<Policy, Rejected> recompute_modules(const std::vector<std::string>& words) {
+  if (words.empty()) {
+    return Rejected{"recompute_modules needs modules: " + joined(module_names())};
   }
   std::vector<const Module*> chosen;
-  for (const std::string& word : *words) {
+  for (const std::string& word : words) {
     const auto found = std::find_if(modules().begin(), modules().end(),
                                     [&](const Module& module) { return module.name == word; });
     if (found == modules().end()) {
@@ -86,7 +78,6 @@ std::variant<Policy, Rejected> recompute_modules(std::string_view arguments) {
     chosen.push_back(&*found);
   }
   Policy policy;
-  policy.name = "recompute_modules([" + joined(*words, ",") + "])";
   policy.inverse = std::any_of(chosen.begin(), chosen.end(),
                                [](const Module* module) { return !module->is_heavy; });
   if (!policy.inverse) policy.regions.kind = RegionChoice::Kind::kScopes;
@@ -94,25 +85,21 @@ std::variant<Policy, Rejected> recompute_modules(std::string_view arguments) {
     if (policy.inverse) {
       recompute_ops_of(*module, policy);
     } else {
-      policy.regions.patterns.insert(policy.regions.patterns.end(), module->scopes.begin(),
-                                     module->scopes.end());
+      append(policy.regions.patterns, module->scopes);
     }
   }
   return policy;
 }
 
-std::variant<Policy, Rejected> full_except(std::string_view arguments) {
-  const auto words = parse_words(arguments);
-  if (!words) return Rejected{"the brackets of " + in_quotes(arguments) + " do not pair"};
+std::variant<Policy, Rejected> full_except(const std::vector<std::string>& words) {
   Policy policy;
-  policy.name = "full_except(" + joined(*words, ",") + ")";
-  for (const std::string& word : *words) {
+  for (const std::string& word : words) {
     auto selector = parse_selector(word);
     if (auto* rejected = std::get_if<Rejected>(&selector)) return *rejected;
     policy.save.push_back(std::get<Selector>(std::move(selector)));
   }
-  policy.save.push_back({"", "random", std::nullopt});
-  policy.no_effect_is_intended = words->empty();  // full, where nothing is drawn
+  append(policy.save, selectors({"random"}));
+  policy.no_effect_is_intended = words.empty();  // where nothing is drawn, it is full
   return policy;
 }
 
@@ -124,25 +111,16 @@ std::vector<std::string_view> module_names() {
   return names;
 }
 
-const std::vector<PolicyFamilyEntry>& module_policies() {
-  static const std::vector<PolicyFamilyEntry> entries = {
-      {{"recompute_modules", "(MODULES)",
-        "keep everything but modules: core_attn, mlp, moe, shared_experts; with layernorm, moe_act "
-        "or mla_up_proj among them outputs are dropped too and, under either schedule, only what "
-        "backward asks for is run again",
-        "Megatron-LM selective"},
-       PolicyArguments::kText,
-       nullptr,
-       recompute_modules,
-       "[core_attn]"},
-      {{"full_except", "(SELECTORS)", "recompute every block but what selectors and draws give",
-        "torchtitan graph trainer, full"},
-       PolicyArguments::kText,
-       nullptr,
-       full_except,
-       "attention_forward"},
+std::vector<CatalogueEntry> module_policies() {
+  return {
+      {"recompute_modules([MODULE,...])",
+       "keep everything but modules: core_attn, mlp, moe, shared_experts; if layernorm, moe_act or "
+       "mla_up_proj is among them, their outputs are dropped too, and under either schedule only "
+       "what backward asks for is run again",
+       recompute_modules},
+      {"full_except(SELECTOR,...)",
+       "recompute every block, but keep the ops selected and random draws", full_except},
   };
-  return entries;
 }
 
 }  // namespace rematch

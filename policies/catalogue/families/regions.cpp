@@ -1,15 +1,46 @@
-// Attention and feed-forward as regions of their own, norms outside both: what torchtitan did for a
-// while where flex attention met selective checkpointing (its pull request 1683).
+// Policies whose regions are not blocks: runs of layers, the whole model, or parts of a block.
+//
+// Note [Split regions]
+// sac_split makes attention and feed-forward regions of their own, with the norms outside both, as
+// torchtitan did for a while where flex attention met selective checkpointing (its pull request
+// 1683).
+#include <algorithm>
 #include <array>
 #include <optional>
 
-#include "policies/catalogue/call.h"
-#include "policies/catalogue/families.h"
+#include "policies/catalogue/families/families.h"
 #include "policies/trace/in_quotes.h"
+#include "policies/trace/joined.h"
 #include "policies/trace/split_at_commas.h"
 
 namespace rematch {
 namespace {
+
+Policy segments(int n) {
+  Policy policy;
+  policy.regions.kind = RegionChoice::Kind::kSegments;
+  policy.regions.n = n;
+  policy.no_effect_is_intended = n == 1;  // a segment of one layer is a block
+  return policy;
+}
+
+Policy root() {
+  Policy policy;
+  policy.regions.kind = RegionChoice::Kind::kRoot;
+  return policy;
+}
+
+// FastVideo's mode `ops` as it ships: it takes dispatcher names literally and counts matmuls over
+// the whole model. Biased linears are aten::addmm, which it does not list.
+Policy ops_root() {
+  Policy policy = root();
+  policy.save = selectors({"_c10d_functional::reduce_scatter_tensor",
+                           "aten::_scaled_dot_product_efficient_attention",
+                           "aten::_scaled_dot_product_flash_attention"});
+  policy.alternate = Alternation{selectors({"aten::mm"}), {}, Alternation::Keep::kOdd};
+  policy.exact_names = true;
+  return policy;
+}
 
 const std::vector<std::string> kAttentionScopes = {"attention", "self_attention",
                                                    "cross_attention"};
@@ -27,16 +58,11 @@ std::vector<Selector> inside(const std::vector<std::string>& scopes,
   return narrowed;
 }
 
-bool has_scope(const std::vector<Selector>& selectors) {
-  for (const Selector& selector : selectors) {
-    if (!selector.scope_pattern.empty()) return true;
-  }
-  return false;
-}
-
 bool fits_in_a_part(const Policy& policy) {
   return policy.regions.kind == RegionChoice::Kind::kBlock && !policy.inverse &&
-         policy.blocks.kind == BlockChoice::Kind::kAll && !has_scope(policy.save);
+         policy.blocks.kind == BlockChoice::Kind::kAll &&
+         std::all_of(policy.save.begin(), policy.save.end(),
+                     [](const Selector& selector) { return selector.scope_pattern.empty(); });
 }
 
 // How the parts count matmuls, which a policy says once for all its regions: "" if they agree.
@@ -72,44 +98,38 @@ std::variant<Policy, Rejected> part_of(const char* part, const std::vector<std::
   return parsed;
 }
 
-template <typename Item>
-void append(std::vector<Item>& all, const std::vector<Item>& more) {
-  all.insert(all.end(), more.begin(), more.end());
-}
-
-// "attn: X, ffn: Y", with ':' or '='.
-std::optional<std::array<std::string, 2>> parse_parts(std::string_view arguments) {
-  const auto parts = split_at_commas(arguments);
-  if (!parts || parts->size() != 2) return std::nullopt;
+// "attn: X" and "ffn: Y" in any order, with ':' or '='.
+std::optional<std::array<std::string, 2>> parse_parts(const std::vector<std::string>& words) {
   std::array<std::string, 2> names;
-  for (const std::string_view part : *parts) {
-    const std::size_t sign = part.find_first_of(":=");
+  for (const std::string_view word : words) {
+    const std::size_t sign = word.find_first_of(":=");
     if (sign == std::string_view::npos) return std::nullopt;
-    const std::string_view key = trimmed(part.substr(0, sign));
+    const std::string_view key = trimmed(word.substr(0, sign));
     if (key != "attn" && key != "ffn") return std::nullopt;
-    names[key == "attn" ? 0 : 1] = trimmed(part.substr(sign + 1));
+    names[key == "attn" ? 0 : 1] = trimmed(word.substr(sign + 1));
   }
-  if (names[0].empty() || names[1].empty()) return std::nullopt;
+  if (words.size() != 2 || names[0].empty() || names[1].empty()) return std::nullopt;
   return names;
 }
 
-std::variant<Policy, Rejected> sac_split(std::string_view arguments) {
-  const auto names = parse_parts(arguments);
+std::variant<Policy, Rejected> sac_split(const std::vector<std::string>& words) {
+  const auto names = parse_parts(words);
   if (!names) {
     return Rejected{
-        "sac_split needs a policy for each part: write sac_split(attn: full, ffn: "
-        "sac_titan), not (" +
-        std::string(arguments) + ")"};
+        "sac_split needs a policy for each part: write sac_split(attn: full, ffn: sac_titan), not "
+        "(" +
+        joined(words) + ")"};
   }
-  auto attention = part_of("attention", kAttentionScopes, (*names)[0]);
+  const auto& [of_attention, of_ffn] = *names;
+  auto attention = part_of("attention", kAttentionScopes, of_attention);
   if (auto* rejected = std::get_if<Rejected>(&attention)) return *rejected;
-  auto ffn = part_of("the feed-forward", kFfnScopes, (*names)[1]);
+  auto ffn = part_of("the feed-forward", kFfnScopes, of_ffn);
   if (auto* rejected = std::get_if<Rejected>(&ffn)) return *rejected;
   Policy policy = std::get<Policy>(std::move(attention));
   const Policy& other = std::get<Policy>(ffn);
-  if ((*names)[0] == "none") {
+  if (of_attention == "none") {
     policy = other;
-  } else if ((*names)[1] != "none") {
+  } else if (of_ffn != "none") {
     const std::string differs = difference(policy, other);
     if (!differs.empty()) return Rejected{"sac_split: " + differs};
     append(policy.regions.patterns, other.regions.patterns);
@@ -122,48 +142,48 @@ std::variant<Policy, Rejected> sac_split(std::string_view arguments) {
     }
   }
   if (policy.name != "none") {
-    policy.name = "sac_split(attn: " + (*names)[0] + ", ffn: " + (*names)[1] + ")";
+    policy.name = "sac_split(attn: " + of_attention + ", ffn: " + of_ffn + ")";
   }
   return policy;
 }
 
 // Compiled: blocks with experts in two regions, others in one.
-Policy sac_split_flex_compiled(const std::vector<int>&) {
+Policy sac_split_flex_compiled() {
   Policy policy = std::get<Policy>(parse_policy("sac_titan_2025(deepseek_v3)"));
   policy.regions.kind = RegionChoice::Kind::kScopes;
   policy.regions.patterns = {"attention", "moe"};
   policy.regions.only_with = "moe";
+  policy.name.clear();
   return policy;
 }
 
-Policy sac_split_flex_eager(const std::vector<int>&) {
-  return std::get<Policy>(sac_split("attn: full, ffn: sac_titan_2025(deepseek_v3)"));
+Policy sac_split_flex_eager() {
+  Policy policy = std::get<Policy>(sac_split({"attn: full", "ffn: sac_titan_2025(deepseek_v3)"}));
+  policy.name.clear();
+  return policy;
 }
 
 }  // namespace
 
-const std::vector<PolicyFamilyEntry>& split_policies() {
-  static const std::vector<PolicyFamilyEntry> entries = {
-      {{"sac_split", "(attn: X, ffn: Y)",
-        "attention and feed-forward as regions of their own, each under a policy; norms outside",
-        "torchtitan pull request 1683"},
-       PolicyArguments::kText,
-       nullptr,
-       sac_split,
-       "attn: full, ffn: sac_titan"},
-      {{"sac_split_flex_compiled", "",
-        "blocks with experts: attention and experts apart, each keeping every second mm; others "
-        "whole",
-        "torchtitan pull request 1683, compiled"},
-       PolicyArguments::kNoArguments,
+std::vector<CatalogueEntry> region_policies() {
+  return {
+      {"segments(N)", "recompute N layers at a time, keep the input of each segment", segments},
+      {"root", "one region for the whole model but the loss", root},
+      {"ops_root",
+       "one region for the whole model; keep SDPA and every second mm by their exact names: "
+       "ops as shipped",
+       ops_root},
+      {"sac_split(attn: X, ffn: Y)",
+       "attention and feed-forward as regions of their own, each under a policy; norms outside "
+       "(torchtitan's pull request 1683)",
+       sac_split},
+      {"sac_split_flex_compiled",
+       "split blocks with experts into attention and experts, keep every second mm in each; other "
+       "blocks whole",
        sac_split_flex_compiled},
-      {{"sac_split_flex_eager", "",
-        "attention recomputed whole, of the feed-forward every second mm kept",
-        "torchtitan pull request 1683, eager"},
-       PolicyArguments::kNoArguments,
-       sac_split_flex_eager},
+      {"sac_split_flex_eager",
+       "recompute attention whole, keep every second mm of the feed-forward", sac_split_flex_eager},
   };
-  return entries;
 }
 
 }  // namespace rematch

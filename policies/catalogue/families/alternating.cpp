@@ -1,0 +1,198 @@
+// Selective checkpointing that keeps every second matmul: torchtitan's policy and those derived
+// from it.
+//
+// Note [Every second matmul]
+// The count starts anew in each region and is incremented before the test, so calls 1, 3, 5 are
+// kept. The counted names are exact: aten::mm, in torchtitan aten::linear too, in NeMo Automodel
+// grouped matmuls too; never aten::addmm. The lists name fused attention as the systems do. Source:
+// reference implementations of torchtitan (distributed/activation_checkpoint.py), modalities and
+// NeMo Automodel.
+#include <algorithm>
+
+#include "policies/catalogue/families/families.h"
+#include "policies/trace/in_quotes.h"
+#include "policies/trace/joined.h"
+#include "policies/trace/suggest.h"
+
+namespace rematch {
+namespace {
+
+using Texts = std::vector<std::string_view>;
+using Keep = Alternation::Keep;
+
+constexpr const char* kReduceScatter = "_c10d_functional::reduce_scatter_tensor";
+constexpr const char* kMaxOfAll = "aten::max.default";
+constexpr const char* kCompiled = "higher_order::inductor_compiled_code";
+constexpr const char* kFlash = "aten::_scaled_dot_product_flash_attention";
+constexpr const char* kEfficient = "aten::_scaled_dot_product_efficient_attention";
+
+// torchtitan tests an op for this before it looks at its save list.
+constexpr const char* kHostCopies =
+    "torchtitan also keeps copies from a GPU to the host (aten::_to_copy); a trace has no devices "
+    "and no model here makes such a copy, so no op is kept for that";
+
+// torchtitan excludes the router's gate by its weight's shape, so a projection of that shape is
+// excluded too.
+Alternation every_second(const Texts& counted, Keep keep = Keep::kOdd) {
+  Alternation alternate;
+  alternate.selectors = selectors(counted);
+  alternate.exclude = selectors({"*.moe.router.gate::aten::mm"});
+  alternate.exclude_same_shapes = true;
+  alternate.keep = keep;
+  return alternate;
+}
+
+// The ops that all of torchtitan's models kept until early 2026.
+Texts titan_attention() {
+  return {kEfficient,
+          kFlash,
+          "aten::_scaled_dot_product_cudnn_attention",
+          "aten::_scaled_dot_product_attention_math",
+          "aten::_scaled_dot_product_fused_attention_overrideable",
+          "higher_order::flex_attention"};
+}
+
+// These move tokens to their experts and back; torchtitan keeps their results, so none runs twice.
+Texts expert_exchanges() {
+  return {"_c10d_functional::all_to_all_single", "deepep::dispatch", "deepep::combine",
+          "hybridep::dispatch", "hybridep::combine"};
+}
+
+// torchtitan's save list without the matmuls that it counts. aten::max over a dimension, gathers
+// and all-reduces are not in the list.
+Texts titan_saves() {
+  Texts saves = titan_attention();
+  append(saves, {"aten::_flash_attention_forward", "aten::_efficient_attention_forward",
+                 "torch_attn::_varlen_attn", kCompiled, "aten::addmm", "aten::bmm",
+                 "aten::_scaled_mm", "aten::convolution", "aten::convolution_backward",
+                 "aten::upsample_bilinear2d", kMaxOfAll, "aten::topk", kReduceScatter});
+  append(saves, expert_exchanges());
+  return saves;
+}
+
+Policy titan_keeping(const Texts& saves) {
+  Policy policy = keeping(saves);
+  policy.early_stop = false;
+  policy.note = kHostCopies;
+  return policy;
+}
+
+Policy sac_titan(Keep keep = Keep::kOdd) {
+  Policy policy = titan_keeping(titan_saves());
+  policy.alternate = every_second({"aten::mm", "aten::linear"}, keep);
+  return policy;
+}
+
+Policy sac_titan_all() {
+  Texts saves = titan_saves();
+  append(saves, {"aten::mm", "aten::linear"});
+  return titan_keeping(saves);
+}
+
+// torchtitan excludes linears by any part of their module path; here the paths are scopes. Only
+// aten::mm is excluded: a linear with a bias is aten::addmm, which is always kept.
+std::variant<Policy, Rejected> sac_titan_excluding(const std::vector<std::string>& scopes) {
+  Policy policy = sac_titan();
+  policy.alternate->exclude.clear();
+  for (const std::string& scope : scopes) {
+    auto selector = parse_selector("*" + scope + "*::aten::mm");
+    if (auto* rejected = std::get_if<Rejected>(&selector)) return *rejected;
+    policy.alternate->exclude.push_back(std::get<Selector>(std::move(selector)));
+  }
+  return policy;
+}
+
+Policy sac_titan_2024() {
+  Policy policy = keeping({kEfficient, kFlash, kReduceScatter});
+  policy.alternate = Alternation{selectors({"aten::mm"}), {}, Keep::kOdd};
+  return policy;
+}
+
+// Until early 2026 each of torchtitan's models had a list of its own.
+std::variant<Policy, Rejected> sac_titan_2025(const std::vector<std::string>& words) {
+  const Texts dense = {"llama3", "qwen3"};
+  Texts models = dense;
+  append(models, {"llama4", "deepseek_v3", "gpt_oss"});
+  const std::string model = joined(words);
+  if (std::find(models.begin(), models.end(), model) == models.end()) {
+    return Rejected{"sac_titan_2025(MODEL): unknown model " + in_quotes(model) +
+                    did_you_mean(model, models)};
+  }
+  const bool is_dense = std::find(dense.begin(), dense.end(), model) != dense.end();
+  Texts saves = titan_attention();
+  append(saves, {kMaxOfAll, kReduceScatter, kCompiled});
+  append(saves, is_dense ? Texts{"torch_attn::_varlen_attn"} : expert_exchanges());
+  Policy policy = titan_keeping(saves);
+  policy.alternate = every_second({"aten::mm", "aten::linear"});
+  return policy;
+}
+
+// modalities' SAVE_DICT; a key may be written without "ops." and ".default".
+std::variant<Policy, Rejected> sac_modalities(const std::vector<std::string>& words) {
+  const Texts keys = {"aten.mm", "aten._scaled_dot_product_flash_attention",
+                      "aten._scaled_dot_product_efficient_attention",
+                      "_c10d_functional.reduce_scatter_tensor", "aten.max"};
+  const Texts ops = {"aten::mm", kFlash, kEfficient, kReduceScatter, kMaxOfAll};
+  if (words.empty()) {
+    return Rejected{
+        "sac_modalities(KEY,...) needs at least one key, for example sac_modalities(aten.mm," +
+        std::string(keys[1]) + ")"};
+  }
+  Policy policy;
+  Texts names;
+  for (const std::string& word : words) {
+    std::string_view name = word;
+    if (name.starts_with("torch.")) name.remove_prefix(6);
+    if (name.starts_with("ops.")) name.remove_prefix(4);
+    if (name.ends_with(".default")) name.remove_suffix(8);
+    const auto found = std::find(keys.begin(), keys.end(), name);
+    if (found == keys.end()) {
+      return Rejected{"sac_modalities(KEY,...): unknown key " + in_quotes(word) +
+                      did_you_mean(name, keys)};
+    }
+    names.push_back(name);
+    const std::string_view op = ops[static_cast<std::size_t>(found - keys.begin())];
+    if (op == "aten::mm") {
+      policy.alternate = Alternation{selectors({op}), {}, Keep::kOdd};
+    } else {
+      append(policy.save, selectors({op}));
+    }
+  }
+  policy.name = "sac_modalities(" + joined(names, ",") + ")";
+  return policy;
+}
+
+Policy sac_grouped() {
+  Policy policy = sac_titan();
+  policy.alternate->selectors =
+      selectors({"aten::mm", "aten::linear", "aten::_grouped_mm", "aten::_scaled_grouped_mm"});
+  policy.note.clear();
+  return policy;
+}
+
+}  // namespace
+
+std::vector<CatalogueEntry> alternating_policies() {
+  return {
+      {"sac_titan",
+       "keep costly ops and every second mm and linear, none of router gates: the default",
+       [] { return sac_titan(); }},
+      {"sac_titan_all", "keep costly ops and every mm and linear", sac_titan_all},
+      {"sac_titan_even",
+       "sac_titan with the other half of the matmuls, to see what the parity is worth",
+       [] { return sac_titan(Keep::kEven); }},
+      {"sac_titan_excluding([SCOPE,...])",
+       "sac_titan that excludes mm of these scopes, and of their shapes, instead of router gates",
+       sac_titan_excluding},
+      {"sac_titan_2024", "keep attention, reduce-scatter and every second mm: the first list",
+       sac_titan_2024},
+      {"sac_titan_2025(MODEL)",
+       "the list of one model until early 2026: llama3, qwen3, llama4, deepseek_v3 or gpt_oss",
+       sac_titan_2025},
+      {"sac_modalities(KEY,...)", "keep the ops of these keys; of aten.mm every second",
+       sac_modalities},
+      {"sac_grouped", "sac_titan that counts grouped matmuls too", sac_grouped},
+  };
+}
+
+}  // namespace rematch

@@ -1,0 +1,76 @@
+// Policies that recompute whole layers: all of them, or some by their index.
+#include "policies/catalogue/families/families.h"
+
+namespace rematch {
+namespace {
+
+using Kind = BlockChoice::Kind;
+
+Policy none() {
+  Policy policy;
+  policy.blocks.kind = Kind::kNone;
+  policy.no_effect_is_intended = true;
+  return policy;
+}
+
+Policy full() {
+  Policy policy;
+  policy.no_effect_is_intended = true;
+  return policy;
+}
+
+Policy full_to_the_end() {
+  Policy policy;
+  policy.early_stop = false;
+  return policy;
+}
+
+Policy first_or_last(Kind kind, int n) {
+  Policy policy;
+  policy.blocks.kind = kind;
+  policy.blocks.n = n;
+  return policy;
+}
+
+// N = 1 means every layer (kSkipNth: no layer), so its user intends the plan of full (of none).
+Policy every_nth(Kind kind, int n) {
+  Policy policy = first_or_last(kind, n);
+  policy.no_effect_is_intended = n == 1;
+  return policy;
+}
+
+Policy listed(Kind kind, const std::vector<int>& layers) {
+  Policy policy;
+  policy.blocks.kind = kind;
+  policy.blocks.indices = layers;
+  policy.no_effect_is_intended = layers.empty();
+  return policy;
+}
+
+}  // namespace
+
+std::vector<CatalogueEntry> layer_policies() {
+  return {
+      {"none", "no checkpointing: keep everything that backward needs; the reference", none},
+      {"full", "recompute every block, up to the last tensor that backward needs", full},
+      {"full_reentrant", "recompute every block to its end, as reentrant checkpointing does",
+       full_to_the_end},
+      {"full_nostop", "recompute every block to its end, needed or not", full_to_the_end},
+      {"nth_last(N)", "recompute the last layer of each group of N: (i + 1) % N == 0",
+       [](int n) { return every_nth(Kind::kNthLast, n); }},
+      {"nth_first(N)", "recompute the first layer of each group of N: i % N == 0",
+       [](int n) { return every_nth(Kind::kNthFirst, n); }},
+      {"skip_nth(N)", "recompute all layers but every N-th: i % N != 0",
+       [](int n) { return every_nth(Kind::kSkipNth, n); }},
+      {"first_n(N)", "recompute the first N layers",
+       [](int n) { return first_or_last(Kind::kFirst, n); }},
+      {"last_n(N)", "recompute the last N layers",
+       [](int n) { return first_or_last(Kind::kLast, n); }},
+      {"skip_list([I,...])", "recompute all layers but those listed",
+       [](const std::vector<int>& layers) { return listed(Kind::kExcept, layers); }},
+      {"only_list([I,...])", "recompute the layers listed",
+       [](const std::vector<int>& layers) { return listed(Kind::kOnly, layers); }},
+  };
+}
+
+}  // namespace rematch

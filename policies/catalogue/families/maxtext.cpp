@@ -1,0 +1,71 @@
+// MaxText's remat policies: named tensors are kept, the rest is recomputed.
+//
+// Note [MaxText's names]
+// MaxText names a tensor that a part of the model returns, so where the part has a scope the name
+// is that scope's result: the same tensor with eager and fused ops, in the dtype in which it is
+// read, with biases or adapters. query_proj and key_proj are named after qk-norm and rotary
+// embedding, so keeping them spares both; value_proj is the third result of qkv; latent attention
+// returns its query in one scope, key and value in another. context is the attention's output with
+// its statistics. mlpwi_0, mlpwi_1 and mlpwo are the matmuls of a gated feed-forward, in this
+// order; one without a gate has two. mlpwi stay inside the scope, so they are its matmuls, or the
+// sums where those have adapters. A branch's dropout is in its part's scope here, so with dropout
+// the part returns the dropped-out tensor and its mask. Source: MaxText's layers/decoders.py,
+// layers/attentions.py and configs/base.yml.
+#include "policies/catalogue/families/families.h"
+
+namespace rematch {
+namespace {
+
+using Texts = std::vector<std::string_view>;
+
+const Texts& qkv() {
+  static const Texts texts = {"*attention.rotary::result", "*.attention.query::result",
+                              "*.attention.kv_up::result", "*attention.qkv::result#3",
+                              "*.cross_attention.qk_norm::result"};
+  return texts;
+}
+
+Policy keeping_qkv_and(const Texts& more) {
+  Texts texts = qkv();
+  append(texts, more);
+  return keeping(texts);
+}
+
+// The dense feed-forward's matmuls too.
+Policy minimal(Texts more) {
+  append(more, {"*attention.output::result", "*.ffn::matmul", "*.ffn.adapted::result",
+                "*.moe.shared_experts::matmul"});
+  Policy policy = keeping_qkv_and(more);
+  policy.exclude = selectors({"*.ffn.adapted::matmul"});
+  return policy;
+}
+
+}  // namespace
+
+std::vector<CatalogueEntry> maxtext_policies() {
+  return {
+      {"remat_save_out_proj", "keep the attention's output projection",
+       [] { return keeping({"*attention.output::result"}); }},
+      {"remat_save_qkv_proj", "keep query and key after rotary embedding, and value",
+       [] { return keeping(qkv()); }},
+      {"remat_save_dot_except_mlp", "keep query, key, value and the output projection",
+       [] { return keeping_qkv_and({"*attention.output::result"}); }},
+      {"remat_save_dot_except_mlpwi", "the same, and the output of dense feed-forwards",
+       [] {
+         return keeping_qkv_and(
+             {"*attention.output::result", "*.ffn::result", "*.moe.shared_experts::result"});
+       }},
+      {"remat_save_dot_with_context_except_mlp",
+       "keep all of attention, nothing of the feed-forward",
+       [] {
+         return keeping_qkv_and({"attention_forward", "*attention.output::result"});
+       }},
+      {"remat_minimal",
+       "keep query, key, value, the output projection and the matmuls of dense feed-forwards",
+       [] { return minimal({}); }},
+      {"remat_minimal_with_context", "the same, and attention's output",
+       [] { return minimal({"attention_forward"}); }},
+  };
+}
+
+}  // namespace rematch
