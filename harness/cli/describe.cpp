@@ -52,6 +52,14 @@ Trace trace_of(const Flags& flags, const Plan& plan) {
   return record_trace(spec);
 }
 
+// A plan file does not hold its policy's note, only the policy's spelling.
+std::string note_of(const Plan& plan) {
+  if (plan.policy.ends_with(".json")) return "";
+  const auto policy = parse_policy(plan.policy);
+  const auto* known = std::get_if<Policy>(&policy);
+  return known == nullptr ? "" : known->note;
+}
+
 ExitCode describe_plan(const Flags& flags) {
   if (!flags.policy.empty()) {
     throw UsageError("--plan already says what is done; leave out '" + flags.policy + "'");
@@ -62,7 +70,7 @@ ExitCode describe_plan(const Flags& flags) {
     throw UsageError("the plan was made for another trace of " + plan.model +
                      " of the same dimensions, as another version records it; make the plan again");
   }
-  return show(plan, trace, "", {}, flags.json);
+  return show(plan, trace, note_of(plan), {}, flags.json);
 }
 
 ExitCode run(const Flags& flags) {

@@ -1,8 +1,138 @@
 #include "policies/catalogue/call.h"
 
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+#include <vector>
+
+#include "policies/trace/in_quotes.h"
+#include "policies/trace/joined.h"
 #include "policies/trace/split_at_commas.h"
 
 namespace rematch {
+namespace {
+
+constexpr int kMaxArgument = 1'000'000;  // no model has as many layers
+
+std::string_view without_quotes(std::string_view word) {
+  const bool quoted = word.size() >= 2 && word.front() == word.back() &&
+                      (word.front() == '"' || word.front() == '\'');
+  return quoted ? trimmed(word.substr(1, word.size() - 2)) : word;
+}
+
+// "[a, b]", "a, b" or "['a', \"b\"]", as lists are written in TOML and on command lines, is
+// {"a", "b"}; "" and "[]" are {}. Commas inside brackets do not split. nullopt: brackets do not
+// pair.
+std::optional<std::vector<std::string>> parse_words(std::string_view text) {
+  text = trimmed(text);
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
+    text = trimmed(text.substr(1, text.size() - 2));
+  }
+  std::vector<std::string> words;
+  if (text.empty()) return words;
+  const auto parts = split_at_commas(text);
+  if (!parts) return std::nullopt;
+  for (const std::string_view part : *parts) words.emplace_back(without_quotes(part));
+  return words;
+}
+
+// Reads the arguments that an entry's factory takes.
+class Caller {
+ public:
+  Caller(const CatalogueEntry& entry, std::string_view arguments)
+      : entry_(entry), name_(entry.name), arguments_(arguments) {}
+
+  std::variant<Policy, Rejected> make() const {
+    return std::visit([this](const auto& factory) { return call(factory); }, entry_.make);
+  }
+
+ private:
+  using Made = std::variant<Policy, Rejected>;
+  using Words = std::vector<std::string>;
+
+  Made call(Policy (*factory)()) const {
+    if (arguments_.empty()) return named(factory(), "");
+    return Rejected{in_quotes(name_) + " takes no arguments, not (" + std::string(arguments_) +
+                    ")"};
+  }
+
+  Made call(Policy (*factory)(int)) const {
+    const std::string form = name_ + "(N), for example " + name_ + "(2)";
+    if (arguments_.empty()) return Rejected{in_quotes(name_) + " needs N: write " + form};
+    const auto parts = *split_at_commas(arguments_);
+    if (parts.size() > 1) {
+      return Rejected{in_quotes(name_) + " takes one argument, not " +
+                      std::to_string(parts.size()) + ": write " + form};
+    }
+    const auto n = parse_number(parts[0], 1, "N of " + name_ + "(N)");
+    if (const auto* rejected = std::get_if<Rejected>(&n)) return *rejected;
+    return named(factory(std::get<int>(n)), list({std::to_string(std::get<int>(n))}));
+  }
+
+  Made call(Policy (*factory)(const std::vector<int>&)) const {
+    const auto given = words();
+    if (const auto* rejected = std::get_if<Rejected>(&given)) return *rejected;
+    std::vector<int> layers;
+    for (const std::string& word : std::get<Words>(given)) {
+      const auto layer = parse_number(word, 0, "a layer index of " + name_);
+      if (const auto* rejected = std::get_if<Rejected>(&layer)) return *rejected;
+      if (std::find(layers.begin(), layers.end(), std::get<int>(layer)) != layers.end()) {
+        return Rejected{name_ + " names layer " + word + " twice; name it once"};
+      }
+      layers.push_back(std::get<int>(layer));
+    }
+    std::sort(layers.begin(), layers.end());
+    Words sorted;
+    for (const int layer : layers) sorted.push_back(std::to_string(layer));
+    return named(factory(layers), list(sorted));
+  }
+
+  Made call(std::variant<Policy, Rejected> (*factory)(const std::vector<std::string>&)) const {
+    const auto given = words();
+    if (const auto* rejected = std::get_if<Rejected>(&given)) return *rejected;
+    auto made = factory(std::get<Words>(given));
+    if (const auto* rejected = std::get_if<Rejected>(&made)) return *rejected;
+    return named(std::get<Policy>(std::move(made)), list(std::get<Words>(given)));
+  }
+
+  bool is_bracketed() const { return entry_.parameters.starts_with("(["); }
+
+  std::variant<Words, Rejected> words() const {
+    if (arguments_.empty() && is_bracketed()) {
+      return Rejected{in_quotes(name_) + " needs a list: write " + name_ +
+                      std::string(entry_.parameters) + "; [] is an empty one"};
+    }
+    auto words = parse_words(arguments_);
+    if (!words) return Rejected{"the brackets of " + in_quotes(arguments_) + " do not pair"};
+    return *std::move(words);
+  }
+
+  std::string list(const Words& words) const {
+    std::string text = is_bracketed() ? "([" : "(";
+    return text.append(joined(words, ",")).append(is_bracketed() ? "])" : ")");
+  }
+
+  Policy named(Policy policy, const std::string& arguments) const {
+    if (policy.name.empty()) policy.name = name_ + arguments;
+    return policy;
+  }
+
+  static std::variant<int, Rejected> parse_number(std::string_view text, int least,
+                                                  const std::string& what) {
+    int number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool is_number = error == std::errc() && end == text.data() + text.size();
+    if (is_number && number >= least && number <= kMaxArgument) return number;
+    return Rejected{what + " is a whole number from " + std::to_string(least) + " to " +
+                    std::to_string(kMaxArgument) + ", not " + in_quotes(text)};
+  }
+
+  const CatalogueEntry& entry_;
+  std::string name_;
+  std::string_view arguments_;
+};
+
+}  // namespace
 
 std::optional<Call> parse_call(std::string_view text) {
   const std::size_t open = text.find('(');
@@ -16,24 +146,9 @@ std::optional<Call> parse_call(std::string_view text) {
   return Call{trimmed(text.substr(0, open)), trimmed(inside)};
 }
 
-// As a list is written in TOML or on a command line: ["moe.router.gate"].
-static std::string_view without_quotes(std::string_view word) {
-  const bool quoted = word.size() >= 2 && word.front() == word.back() &&
-                      (word.front() == '"' || word.front() == '\'');
-  return quoted ? trimmed(word.substr(1, word.size() - 2)) : word;
-}
-
-std::optional<std::vector<std::string>> parse_words(std::string_view text) {
-  text = trimmed(text);
-  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
-    text = trimmed(text.substr(1, text.size() - 2));
-  }
-  std::vector<std::string> words;
-  if (text.empty()) return words;
-  const auto parts = split_at_commas(text);
-  if (!parts) return std::nullopt;
-  for (const std::string_view part : *parts) words.emplace_back(without_quotes(part));
-  return words;
+std::variant<Policy, Rejected> make_policy(const CatalogueEntry& entry,
+                                           std::string_view arguments) {
+  return Caller(entry, arguments).make();
 }
 
 }  // namespace rematch

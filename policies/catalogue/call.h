@@ -1,11 +1,12 @@
-// How a policy is typed: `name` or `name(arguments)`, commas inside brackets do not split. Inside
-// this folder only.
+// The form in which policies are typed, `name` or `name(arguments)`, and calling a factory with
+// such arguments. Private to this folder.
 #pragma once
 
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
+#include <variant>
+
+#include "policies/catalogue/catalogue.h"
 
 namespace rematch {
 
@@ -14,11 +15,11 @@ struct Call {
   std::optional<std::string_view> arguments;
 };
 
-// nullopt: not of that form.
+// nullopt: the text does not have that form.
 std::optional<Call> parse_call(std::string_view text);
 
-// "[a, b]", "a, b" or "['a', \"b\"]" as {"a", "b"}; "" and "[]" as {}. nullopt: brackets do not
-// pair.
-std::optional<std::vector<std::string>> parse_words(std::string_view text);
+// The entry's policy with these arguments. Rejected: they are not what its factory takes, or the
+// factory rejects them.
+std::variant<Policy, Rejected> make_policy(const CatalogueEntry& entry, std::string_view arguments);
 
 }  // namespace rematch

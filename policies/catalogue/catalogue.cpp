@@ -1,24 +1,19 @@
 #include "policies/catalogue/catalogue.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
-#include <system_error>
 
 #include "policies/catalogue/call.h"
 #include "policies/catalogue/families/families.h"
 #include "policies/catalogue/systems.h"
 #include "policies/plan/policy_json.h"
 #include "policies/trace/in_quotes.h"
-#include "policies/trace/joined.h"
 #include "policies/trace/json.h"
 #include "policies/trace/split_at_commas.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
 namespace {
-
-constexpr int kMaxArgument = 1'000'000;  // no model has as many layers
 
 std::vector<CatalogueEntry> all_families() {
   std::vector<CatalogueEntry> all;
@@ -31,101 +26,18 @@ std::vector<CatalogueEntry> all_families() {
   return all;
 }
 
-// A call of an entry: checks and reads the arguments for its factory, and names the policy.
-class Caller {
- public:
-  Caller(const CatalogueEntry& entry, std::string_view arguments)
-      : entry_(entry), name_(entry.name), arguments_(arguments) {}
-
-  std::variant<Policy, Rejected> make() const {
-    return std::visit([this](const auto& factory) { return call(factory); }, entry_.make);
+// The lists of a policy file are the user's own, so each entry is meant to match something.
+void expect_all(Policy& policy) {
+  std::vector<Selector> own = policy.save;
+  append(own, policy.offload);
+  append(own, policy.exclude);
+  append(own, policy.recompute);
+  if (policy.alternate) append(own, policy.alternate->exclude);
+  for (const Selector& selector : own) policy.expectations.push_back({.ops = {selector}});
+  for (const std::string& pattern : policy.regions.patterns) {
+    policy.expectations.push_back({.scopes = {pattern}});
   }
-
- private:
-  using Made = std::variant<Policy, Rejected>;
-  using Words = std::vector<std::string>;
-
-  Made call(Policy (*factory)()) const {
-    if (arguments_.empty()) return named(factory(), "");
-    return Rejected{in_quotes(name_) + " takes no arguments, not (" + std::string(arguments_) +
-                    ")"};
-  }
-
-  Made call(Policy (*factory)(int)) const {
-    const std::string form = name_ + "(N), for example " + name_ + "(2)";
-    if (arguments_.empty()) return Rejected{in_quotes(name_) + " needs N: write " + form};
-    const auto parts = *split_at_commas(arguments_);
-    if (parts.size() > 1) {
-      return Rejected{in_quotes(name_) + " takes one argument, not " +
-                      std::to_string(parts.size()) + ": write " + form};
-    }
-    const auto n = parse_number(parts[0], 1, "N of " + name_ + "(N)");
-    if (const auto* rejected = std::get_if<Rejected>(&n)) return *rejected;
-    return named(factory(std::get<int>(n)), list({std::to_string(std::get<int>(n))}));
-  }
-
-  Made call(Policy (*factory)(const std::vector<int>&)) const {
-    const auto given = words();
-    if (const auto* rejected = std::get_if<Rejected>(&given)) return *rejected;
-    std::vector<int> layers;
-    for (const std::string& word : std::get<Words>(given)) {
-      const auto layer = parse_number(word, 0, "a layer index of " + name_);
-      if (const auto* rejected = std::get_if<Rejected>(&layer)) return *rejected;
-      if (std::find(layers.begin(), layers.end(), std::get<int>(layer)) != layers.end()) {
-        return Rejected{name_ + " names layer " + word + " twice; name it once"};
-      }
-      layers.push_back(std::get<int>(layer));
-    }
-    std::sort(layers.begin(), layers.end());
-    Words sorted;
-    for (const int layer : layers) sorted.push_back(std::to_string(layer));
-    return named(factory(layers), list(sorted));
-  }
-
-  Made call(std::variant<Policy, Rejected> (*factory)(const std::vector<std::string>&)) const {
-    const auto given = words();
-    if (const auto* rejected = std::get_if<Rejected>(&given)) return *rejected;
-    auto made = factory(std::get<Words>(given));
-    if (const auto* rejected = std::get_if<Rejected>(&made)) return *rejected;
-    return named(std::get<Policy>(std::move(made)), list(std::get<Words>(given)));
-  }
-
-  bool is_bracketed() const { return entry_.parameters.starts_with("(["); }
-
-  std::variant<Words, Rejected> words() const {
-    if (arguments_.empty() && is_bracketed()) {
-      return Rejected{in_quotes(name_) + " needs a list: write " + name_ +
-                      std::string(entry_.parameters) + "; [] is an empty one"};
-    }
-    auto words = parse_words(arguments_);
-    if (!words) return Rejected{"the brackets of " + in_quotes(arguments_) + " do not pair"};
-    return *std::move(words);
-  }
-
-  std::string list(const Words& words) const {
-    std::string text = is_bracketed() ? "([" : "(";
-    return text.append(joined(words, ",")).append(is_bracketed() ? "])" : ")");
-  }
-
-  Policy named(Policy policy, const std::string& arguments) const {
-    if (policy.name.empty()) policy.name = name_ + arguments;
-    return policy;
-  }
-
-  static std::variant<int, Rejected> parse_number(std::string_view text, int least,
-                                                  const std::string& what) {
-    int number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool is_number = error == std::errc() && end == text.data() + text.size();
-    if (is_number && number >= least && number <= kMaxArgument) return number;
-    return Rejected{what + " is a whole number from " + std::to_string(least) + " to " +
-                    std::to_string(kMaxArgument) + ", not " + in_quotes(text)};
-  }
-
-  const CatalogueEntry& entry_;
-  std::string name_;
-  std::string_view arguments_;
-};
+}
 
 std::string unknown(std::string_view text, std::string_view name) {
   std::vector<std::string_view> names;
@@ -142,11 +54,14 @@ std::string unknown(std::string_view text, std::string_view name) {
 // have the name of another policy.
 std::variant<Policy, Rejected> policy_of_file(const std::string& path) {
   auto read = read_policy_file(path);
-  const auto* policy = std::get_if<Policy>(&read);
-  if (policy == nullptr || policy->name.ends_with(".json")) return read;
-  auto known = parse_policy(policy->name);
+  auto* policy = std::get_if<Policy>(&read);
+  if (policy == nullptr) return read;
+  auto known = policy->name.ends_with(".json") ? Rejected() : parse_policy(policy->name);
   auto* namesake = std::get_if<Policy>(&known);
-  if (namesake == nullptr) return read;
+  if (namesake == nullptr) {
+    expect_all(*policy);
+    return read;
+  }
   namesake->name = policy->name;  // in a file not always the canonical one
   if (policy_to_json(*namesake) == policy_to_json(*policy)) return known;
   return Rejected{path + ": name: " + in_quotes(policy->name) +
@@ -170,17 +85,10 @@ std::variant<Policy, Rejected> parse_policy(std::string_view text) {
                     " is not of the form name or name(arguments), for example nth_last(2)"};
   }
   for (const CatalogueEntry& entry : catalogue()) {
-    if (entry.name == call->name) return Caller(entry, call->arguments.value_or("")).make();
+    if (entry.name == call->name) return make_policy(entry, call->arguments.value_or(""));
   }
-  return is_system_spelling(*call) ? parse_system_spelling(text, *call)
-                                   : Rejected{unknown(text, call->name)};
-}
-
-bool is_what_its_name_says(const Policy& policy) {
-  if (policy.name.ends_with(".json")) return false;  // would be read
-  const auto parsed = parse_policy(policy.name);
-  const auto* meant = std::get_if<Policy>(&parsed);
-  return meant != nullptr && *meant == policy;
+  if (auto parsed = parse_system_spelling(text, *call)) return *std::move(parsed);
+  return Rejected{unknown(text, call->name)};
 }
 
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text) {

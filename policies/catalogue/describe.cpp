@@ -40,7 +40,7 @@ std::string joined(const std::vector<int>& numbers) {
   return text.empty() ? "none" : text;
 }
 
-// Regions of several layers are set apart by bars: 0 1 | 2 3.
+// Bars separate regions of several layers: 0 1 | 2 3.
 std::string checkpointed_text(const LayerFacts& list) {
   std::string text;
   bool bars = false;
@@ -79,7 +79,7 @@ Row row_of(std::size_t index, const PlannedOp& op) {
           op.reason};
 }
 
-// Numbers to the right, names to the left, nothing after the last column.
+// Numbers are right-aligned, names left-aligned; no blanks follow the last column.
 std::string table(const std::vector<Row>& rows) {
   std::array<std::size_t, 6> widths{};
   for (const Row& row : rows) {
@@ -112,8 +112,8 @@ char letter_of(Treatment treatment) {
   return '?';
 }
 
-// Where some are kept and some not, which: read off a rule by hand, "every second" comes out
-// inverted.
+// Which matmuls are kept, if some are and some are not: "every second" is easily read the wrong way
+// round.
 std::string matmuls_text(const RegionType& type) {
   std::string text;
   std::string_view scope;

@@ -1,5 +1,5 @@
-// A plan for people: which layers are checkpointed and kept, what happens to each op and why, and
-// what it all comes to.
+// A plan in words: which layers are checkpointed and kept, what happens to each op and why, and the
+// bytes and recomputed ops in total.
 #pragma once
 
 #include <string>

@@ -75,7 +75,7 @@ std::string layers_of(const std::string& model, int num_layers) {
   return model + " has " + std::to_string(num_layers) + (num_layers == 1 ? " layer" : " layers");
 }
 
-// N and indices against the longest list: what no list has is a mistake.
+// Checks N and the layer indices against the longest block list.
 std::optional<Rejected> check_range(const Policy& policy, const Trace& trace, int num_layers) {
   const std::string model = layers_of(trace.model, num_layers);
   const bool segments = policy.regions.kind == RegionChoice::Kind::kSegments;
@@ -171,7 +171,8 @@ std::string scope_names_below(const Trace& trace, const TracedBlock& block) {
   return names.empty() ? "none" : names;
 }
 
-// All top-level scopes but the loss. What it saves is needed at once, so nothing is gained there.
+// All top-level scopes but the loss. Backward needs the loss's saved tensors at once, so
+// recomputing them gains nothing.
 std::vector<PlacedRegion> root_region(const Trace& trace) {
   ScopeId first = kNone;
   ScopeId last = kNone;

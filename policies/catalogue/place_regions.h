@@ -1,4 +1,4 @@
-// Where a policy's regions lie in a trace: which layers it governs and how they become regions.
+// Places a policy's regions in a trace: which layers it governs and how they become regions.
 #pragma once
 
 #include <variant>

@@ -16,7 +16,7 @@ std::string list_of(const Trace& trace, OpRange range) {
   return "";
 }
 
-// What was saved, named by the op that made it.
+// A saved tensor, named by the op that made it.
 std::string slot_name(const Trace& trace, const RegionType& type, OpRange range, PackId pack) {
   const ValueId value = trace.packs[pack].value;
   const OpId producer = trace.values[value].producer;

@@ -1,4 +1,4 @@
-// What describe() says of a plan, worked out but not worded. Inside this folder.
+// The figures behind describe(), before they are put into words. Private to this folder.
 #pragma once
 
 #include <string>

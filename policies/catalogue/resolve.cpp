@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "policies/catalogue/missing_modules.h"
 #include "policies/catalogue/place_regions.h"
 #include "policies/catalogue/treat_ops.h"
+#include "policies/catalogue/warnings.h"
 #include "policies/predict/order.h"
 #include "policies/predict/region.h"
 
@@ -37,8 +37,7 @@ void mark_dead_saves(const RegionGraph& graph, std::vector<PlannedOp>& ops) {
   }
 }
 
-// A list says what to keep; "all but these" means all that is of use: autograd, left alone, would
-// not hold the rest either.
+// An inverse policy keeps all that is of use; without it autograd would not hold the rest either.
 void drop_dead_saves(std::vector<PlannedOp>& ops) {
   for (PlannedOp& op : ops) {
     if (!op.dead_save) continue;
@@ -48,7 +47,7 @@ void drop_dead_saves(std::vector<PlannedOp>& ops) {
   }
 }
 
-// What a region writes in place later cannot be held: the op runs again.
+// A result that the region overwrites in place later cannot be kept, so its op runs again.
 void recompute_what_is_overwritten(const RegionGraph& graph, std::vector<PlannedOp>& ops) {
   const std::vector<bool> kept = kept_values(graph, ops);
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -72,7 +71,7 @@ class TypeMaker {
     RegionType type;
     type.ops = treater_.treat(region);
     type.early_stop = policy_.early_stop;
-    // Run whole, it would execute what was only left out because nothing reads it.
+    // A whole-region replay would also run the ops that are recomputed because nothing reads them.
     type.by_demand = policy_.inverse;
     recompute_what_is_overwritten(graph, type.ops);
     mark_dead_saves(graph, type.ops);
@@ -160,8 +159,8 @@ std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace, N
   std::vector<OpRange> ranges;
   for (const PlacedRegion& region : regions) ranges.push_back(region.range);
   if (auto rejected = treater.check_matches(ranges)) {
-    // The ops of a module are a list of the catalogue's, not the user's.
-    return Rejected{missing_modules(policy, trace).value_or(rejected->message)};
+    // The user named modules, not the ops that the catalogue lists for them.
+    return Rejected{missing_modules(policy, trace, ranges).value_or(rejected->message)};
   }
   Plan plan = make_plan(policy, trace, treater, regions);
   if (no_effect == NoEffect::kReject) {

@@ -12,10 +12,10 @@ namespace rematch {
 
 enum class NoEffect : std::uint8_t { kReject, kAllow };
 
-// No clock, no device, no hidden state: the same policy and trace give the same plan. Rejected:
-// a layer index or N outside the model's layers; a save list of which nothing matches (the message
-// says which names the region does contain: `mm` on a biased linear is `addmm`); a plan that
-// equals `none`'s or `full`'s though the policy does not say so (unless allowed).
+// No clock, no device, no hidden state: the same policy and trace give the same plan. Rejected: a
+// layer index or N outside the model's layers; a save list that matches nothing (the message names
+// the ops of the regions: `mm` on a biased linear is `addmm`); a plan that equals `none`'s or
+// `full`'s though the policy does not say so (unless allowed).
 std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace,
                                      NoEffect no_effect = NoEffect::kReject);
 

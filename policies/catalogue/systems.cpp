@@ -18,7 +18,7 @@ bool is_placeholder(std::string_view value) {
   return value.size() == 1 && value.front() >= 'A' && value.front() <= 'Z';
 }
 
-// The arguments of a call by key; one without a key stands under its own text, with no value.
+// The arguments of a call by key. An argument without "=" is a key with an empty value.
 std::optional<Values> values_of(const std::optional<std::string_view>& arguments) {
   Values values;
   if (!arguments || arguments->empty()) return values;
@@ -34,7 +34,7 @@ std::optional<Values> values_of(const std::optional<std::string_view>& arguments
   return values;
 }
 
-// What a spelling's placeholders take from the call; nullopt: another spelling.
+// The values of a spelling's placeholders in the call; nullopt: the call has another spelling.
 std::optional<Values> captures(std::string_view spelling, const Call& typed) {
   const Call pattern = *parse_call(spelling);
   if (pattern.name != typed.name) return std::nullopt;
@@ -72,7 +72,7 @@ std::string filled_in(std::string_view stands_for, const Values& captured) {
 std::string_view system_of(const Call& call) { return call.name.substr(0, call.name.find(':')); }
 
 // The system's name is right, so only what follows it is compared.
-Rejected no_such_mode(std::string_view text, const Call& call) {
+std::optional<Rejected> no_such_mode(std::string_view text, const Call& call) {
   const std::string system(system_of(call));
   std::vector<std::string_view> modes;
   std::string known;
@@ -81,9 +81,30 @@ Rejected no_such_mode(std::string_view text, const Call& call) {
     modes.push_back(entry.spelling.substr(system.size()));
     known.append(known.empty() ? "; known: " : ", ").append(entry.spelling);
   }
+  if (modes.empty()) return std::nullopt;
   const auto nearest = nearest_name(text.substr(system.size()), modes);
   if (nearest) known = "; did you mean '" + system + *nearest + "'?";
   return Rejected{system + " has no mode " + in_quotes(text) + known};
+}
+
+std::variant<Policy, Rejected> policy_of(const SystemEntry& entry, std::string_view text,
+                                         const std::string& ours) {
+  if (ours.empty()) {
+    return Rejected{std::string(text) + " is refused: " + std::string(entry.trap)};
+  }
+  auto parsed = parse_policy(ours);
+  if (auto* rejected = std::get_if<Rejected>(&parsed)) {
+    return Rejected{std::string(text) + " stands for " + ours + ": " + rejected->message};
+  }
+  Policy& policy = std::get<Policy>(parsed);
+  policy.name = text;
+  if (entry.early_stop != EarlyStop::kAsInPolicy) {
+    policy.early_stop = entry.early_stop == EarlyStop::kOn;
+  }
+  if (!entry.trap.empty() && entry.trap_said == TrapSaid::kWhenUsed) {
+    policy.expectations.insert(policy.expectations.begin(), {.warning = std::string(entry.trap)});
+  }
+  return parsed;
 }
 
 }  // namespace
@@ -97,51 +118,20 @@ std::vector<std::string_view> systems_with(std::string_view policy_name) {
   return systems;
 }
 
-const SystemEntry* find_system_entry(const Call& call) {
-  const auto all = system_entries();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const SystemEntry& entry) {
-    return captures(entry.spelling, call).has_value();
-  });
-  return found == all.end() ? nullptr : &*found;
-}
-
-std::string catalogue_spelling(std::string_view policy) {
-  const std::optional<Call> call = parse_call(policy);
-  const SystemEntry* entry = call ? find_system_entry(*call) : nullptr;
-  if (entry == nullptr) return std::string(policy);
-  return filled_in(entry->stands_for, *captures(entry->spelling, *call));
-}
-
 std::optional<std::string> nearest_spelling(std::string_view text) {
   std::vector<std::string_view> known;
   for (const SystemEntry& entry : system_entries()) known.push_back(entry.spelling);
   return nearest_name(text, known);
 }
 
-bool is_system_spelling(const Call& call) {
-  const auto all = system_entries();
-  return std::any_of(all.begin(), all.end(), [&](const SystemEntry& entry) {
-    return system_of(*parse_call(entry.spelling)) == system_of(call);
-  });
-}
-
-std::variant<Policy, Rejected> parse_system_spelling(std::string_view text, const Call& call) {
-  const SystemEntry* entry = find_system_entry(call);
-  if (entry == nullptr) return no_such_mode(text, call);
-  if (entry->stands_for.empty()) {
-    return Rejected{std::string(text) + " is refused: " + std::string(entry->trap)};
+std::optional<std::variant<Policy, Rejected>> parse_system_spelling(std::string_view text,
+                                                                    const Call& call) {
+  for (const SystemEntry& entry : system_entries()) {
+    if (const auto captured = captures(entry.spelling, call)) {
+      return policy_of(entry, text, filled_in(entry.stands_for, *captured));
+    }
   }
-  const std::string ours = filled_in(entry->stands_for, *captures(entry->spelling, call));
-  auto parsed = parse_policy(ours);
-  if (auto* rejected = std::get_if<Rejected>(&parsed)) {
-    return Rejected{std::string(text) + " stands for " + ours + ": " + rejected->message};
-  }
-  Policy& policy = std::get<Policy>(parsed);
-  policy.name = text;
-  if (entry->early_stop != EarlyStop::kAsInPolicy) {
-    policy.early_stop = entry->early_stop == EarlyStop::kOn;
-  }
-  return parsed;
+  return no_such_mode(text, call);
 }
 
 }  // namespace rematch

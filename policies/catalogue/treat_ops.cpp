@@ -51,10 +51,8 @@ OpTreater::OpTreater(const Policy& policy, const Trace& trace)
       offload_(match(policy.offload)),
       exclude_(match(policy.exclude)),
       recompute_(match(policy.recompute)) {
-  block_of_scope_.assign(trace.scopes.size(), kNone);
-  for (std::size_t i = 0; i < trace.blocks.size(); ++i) {
-    block_of_scope_[trace.blocks[i].scope] = static_cast<int>(i);
-  }
+  block_of_scope_.assign(trace.scopes.size(), nullptr);
+  for (const TracedBlock& block : trace.blocks) block_of_scope_[block.scope] = &block;
   if (policy.alternate) {
     alternate_ = match(policy.alternate->selectors);
     alternate_exclude_ = match(policy.alternate->exclude);
@@ -76,9 +74,9 @@ bool OpTreater::has_excluded_shape(const TracedOp& op) const {
 }
 
 // Note [Attention by any name]
-// The systems list fused attention by the names of some backends, and no public list has the CPU's,
-// where their policies silently recompute it. What such a list means is attention: a listed op that
-// the trace does not have stands for its class, and the reason says so.
+// The systems list fused attention by the names that some backends give it. No public list has the
+// CPU's name, so there their policies silently recompute attention. Such a list means attention: a
+// listed attention op that the trace does not have stands for its class, and the reason says so.
 bool OpTreater::goes_by_another_name(const Selector& selector) const {
   const std::string_view name = without_overload(selector.op);
   if (policy_.exact_names || op_class_of(name) != OpClass::kAttentionForward) return false;
@@ -86,47 +84,48 @@ bool OpTreater::goes_by_another_name(const Selector& selector) const {
                       [name](const TracedOp& op) { return without_overload(op.name) == name; });
 }
 
-// The selector that picked an op, and the op's name here if it is another.
+// The selector that picked an op, with the op's name here if the selector has another.
 std::string OpTreater::text(const Matches& matches, OpId op) const {
-  const int selector = matches.selector[op];
-  std::string text = to_string((*matches.list)[selector]);
-  if (matches.by_class[selector]) text.append(", here ").append(trace_.ops[op].name);
+  const Match& match = matches.by_op[op];
+  std::string text = to_string(*match.selector);
+  if (match.by_class) text.append(", here ").append(trace_.ops[op].name);
   return text;
 }
 
 OpTreater::Matches OpTreater::match(const std::vector<Selector>& list) const {
   Matches found;
-  found.list = &list;
   if (list.empty()) return found;
-  found.selector.assign(trace_.ops.size(), kNone);
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    Selector meant = list[i];
-    found.by_class.push_back(goes_by_another_name(meant));
-    if (found.by_class.back()) meant.op = to_string(OpClass::kAttentionForward);
+  found.by_op.resize(trace_.ops.size());
+  for (const Selector& selector : list) {
+    Selector meant = selector;
+    const bool by_class = goes_by_another_name(meant);
+    if (by_class) meant.op = to_string(OpClass::kAttentionForward);
     const std::vector<bool> picked = matches(meant, trace_);
     for (std::size_t op = 0; op < picked.size(); ++op) {
-      if (picked[op] && found.selector[op] == kNone) found.selector[op] = static_cast<int>(i);
+      if (picked[op] && found.by_op[op].selector == nullptr) {
+        found.by_op[op] = {&selector, by_class};
+      }
     }
   }
   return found;
 }
 
-// The innermost block around a scope, or kNone.
-int OpTreater::block_of(ScopeId scope) const {
-  while (scope != kNone && block_of_scope_[scope] == kNone) scope = trace_.scopes[scope].parent;
-  return scope == kNone ? kNone : block_of_scope_[scope];
+// The innermost block around a scope; null if there is none.
+const TracedBlock* OpTreater::block_of(ScopeId scope) const {
+  while (scope != kNone && block_of_scope_[scope] == nullptr) scope = trace_.scopes[scope].parent;
+  return scope == kNone ? nullptr : block_of_scope_[scope];
 }
 
 std::string OpTreater::scope_name(ScopeId scope, const PlacedRegion& region) const {
   if (scope == kNone) return "";
   const std::string& path = trace_.scopes[scope].path;
-  const int block = block_of(scope);
-  if (block == kNone || block_of(region.first_scope) == kNone) return path;
-  const std::size_t prefix = trace_.scopes[trace_.blocks[block].scope].path.size();
+  const TracedBlock* block = block_of(scope);
+  if (block == nullptr || block_of(region.first_scope) == nullptr) return path;
+  const std::size_t prefix = trace_.scopes[block->scope].path.size();
   std::string inside = path.size() > prefix ? path.substr(prefix + 1) : "";
   if (region.planned.layers.size() == 1) return inside;
   std::string name = "+";
-  name += std::to_string(trace_.blocks[block].index - region.planned.layers.front());
+  name += std::to_string(block->index - region.planned.layers.front());
   if (!inside.empty()) name += "." + inside;
   return name;
 }
@@ -174,7 +173,7 @@ OpTreater::Decision OpTreater::decide_by_lists(OpId op) const {
   if (offload_.any(op)) return {Treatment::kOffload, "matches " + text(offload_, op)};
   if (recompute_.any(op)) return {Treatment::kRecompute, "matches " + text(recompute_, op)};
   if (policy_.inverse) return {Treatment::kSave, "not in the recompute list"};
-  // Issued again, it would have to be in the same order on all ranks.
+  // A second issue would have to come in the same order on all ranks.
   if (trace_.ops[op].op_class == OpClass::kCollective) {
     return {Treatment::kSave, "collective: never issued twice"};
   }
@@ -203,7 +202,7 @@ std::optional<Rejected> OpTreater::check_matches(const std::vector<OpRange>& ran
                   "; use a name or class of what they do contain: " + names_in(ranges, wanted)};
 }
 
-// Names of the class that was asked for come first: `aten::addmm` for who wrote `aten::mm`.
+// Ops of a wanted class come first: `aten::addmm` for a user who wrote `aten::mm`.
 std::string OpTreater::names_in(const std::vector<OpRange>& ranges,
                                 const std::vector<const Selector*>& wanted) const {
   std::set<OpClass> classes;

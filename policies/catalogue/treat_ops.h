@@ -22,21 +22,23 @@ class OpTreater {
  public:
   OpTreater(const Policy& policy, const Trace& trace);
 
-  // The ops of one region, dead saves not marked. Their scopes are relative to their block, so that
-  // regions of equal layers are equal: "attention.core"; in a region of several layers after the
-  // layer's place in it: "+1.attention.core"; outside blocks, and in a root region, the whole path.
+  // The ops of one region; dead saves are not marked yet. Scopes are relative to their block, so
+  // that regions of equal layers are equal: "attention.core". In a region of several layers, the
+  // layer's place in it comes first: "+1.attention.core". Outside blocks and in a root region it is
+  // the whole path.
   std::vector<PlannedOp> treat(const PlacedRegion& region) const;
 
-  // A policy that keeps or excepts something of which no region has any.
+  // Rejected: the policy lists ops to keep, or to recompute, and no region has any of them.
   std::optional<Rejected> check_matches(const std::vector<OpRange>& ranges) const;
 
  private:
-  // For each op of the trace the first selector of a list that picks it, kNone for none.
+  struct Match {
+    const Selector* selector = nullptr;  // the first of the list that picks the op; null for none
+    bool by_class = false;               // it names an op that has another name here
+  };
   struct Matches {
-    std::vector<int> selector;
-    const std::vector<Selector>* list = nullptr;
-    std::vector<bool> by_class;  // by selector: names an op that goes by another name here
-    bool any(OpId op) const { return !selector.empty() && selector[op] != kNone; }
+    std::vector<Match> by_op;  // for each op of the trace; empty for an empty list
+    bool any(OpId op) const { return !by_op.empty() && by_op[op].selector != nullptr; }
   };
   struct Decision {
     Treatment treatment = Treatment::kRecompute;
@@ -45,7 +47,7 @@ class OpTreater {
 
   void note_excluded_shapes();
   bool has_excluded_shape(const TracedOp& op) const;
-  int block_of(ScopeId scope) const;
+  const TracedBlock* block_of(ScopeId scope) const;
   std::string scope_name(ScopeId scope, const PlacedRegion& region) const;
   bool goes_by_another_name(const Selector& selector) const;
   std::string text(const Matches& matches, OpId op) const;
@@ -57,7 +59,7 @@ class OpTreater {
 
   const Policy& policy_;
   const Trace& trace_;
-  std::vector<int> block_of_scope_;  // index into Trace::blocks; kNone: the scope is no block
+  std::vector<const TracedBlock*> block_of_scope_;  // null for a scope that is not a block
   Matches save_;
   Matches offload_;
   Matches exclude_;

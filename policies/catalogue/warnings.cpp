@@ -2,32 +2,78 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
+#include <variant>
 
-#include "policies/catalogue/call.h"
-#include "policies/catalogue/catalogue.h"
-#include "policies/catalogue/missing_modules.h"
+#include "policies/catalogue/families/families.h"
 #include "policies/catalogue/place_regions.h"
-#include "policies/catalogue/systems.h"
-#include "policies/plan/selector.h"
-#include "policies/predict/region.h"
 #include "policies/trace/joined.h"
 
 namespace rematch {
 namespace {
 
-using Warnings = std::vector<std::string>;
+using Ranges = std::vector<OpRange>;
 
-void warn_of_system(const Policy& policy, Warnings& warnings) {
-  const std::optional<Call> call = parse_call(policy.name);
-  const SystemEntry* entry = call ? find_system_entry(*call) : nullptr;
-  if (entry == nullptr || entry->trap.empty() || entry->trap_said == TrapSaid::kInList) return;
-  warnings.push_back(policy.name + ": " + std::string(entry->trap));
+// Without a region nothing is missed.
+bool picks_in(const Selector& selector, const Trace& trace, const Ranges& ranges) {
+  const std::vector<bool> picked = matches(selector, trace);
+  return ranges.empty() || std::any_of(ranges.begin(), ranges.end(), [&](OpRange range) {
+           const auto end = picked.begin() + range.end;
+           return std::find(picked.begin() + range.first, end, true) != end;
+         });
 }
 
-// Backward starts with the last layer: what its region gave up is rebuilt at once.
+bool any_picks_in(const std::vector<Selector>& selectors, const Trace& trace,
+                  const Ranges& ranges) {
+  return std::any_of(selectors.begin(), selectors.end(),
+                     [&](const Selector& selector) { return picks_in(selector, trace, ranges); });
+}
+
+bool has_scopes(const BlockChoice& blocks, const std::vector<std::string>& patterns,
+                const Trace& trace) {
+  Policy parts;
+  parts.blocks = blocks;
+  parts.regions = {RegionChoice::Kind::kScopes, 0, patterns, ""};
+  return std::holds_alternative<std::vector<PlacedRegion>>(place_regions(parts, trace));
+}
+
+// Attention by a name that the trace does not have is meant as the class. See Note [Attention by
+// any name].
+bool stands_for_class(const Selector& selector, const Policy& policy) {
+  const std::string_view name = std::string_view(selector.op).substr(0, selector.op.find('.'));
+  return !policy.exact_names && op_class_of(name) == OpClass::kAttentionForward;
+}
+
+bool is_met(const Policy::Expectation& expected, const Policy& policy, const Trace& trace,
+            const Ranges& ranges) {
+  if (!expected.scopes.empty() && has_scopes(policy.blocks, expected.scopes, trace)) return true;
+  return std::any_of(expected.ops.begin(), expected.ops.end(), [&](const Selector& selector) {
+    return stands_for_class(selector, policy) || picks_in(selector, trace, ranges);
+  });
+}
+
+std::vector<Policy::Expectation> unmet(const Policy& policy, const Trace& trace,
+                                       const Ranges& ranges) {
+  std::vector<Policy::Expectation> all;
+  std::copy_if(policy.expectations.begin(), policy.expectations.end(), std::back_inserter(all),
+               [&](const Policy::Expectation& e) { return !is_met(e, policy, trace, ranges); });
+  return all;
+}
+
+std::vector<std::string> names_of(const std::vector<Selector>& selectors) {
+  std::vector<std::string> names;
+  for (const Selector& selector : selectors) names.push_back(to_string(selector));
+  return names;
+}
+
+std::string text_of(const Policy::Expectation& expected) {
+  if (!expected.warning.empty()) return expected.warning;
+  if (!expected.scopes.empty()) return "no scope in its blocks matches " + joined(expected.scopes);
+  return "nothing in its regions matches " + joined(names_of(expected.ops));
+}
+
+// Backward starts with the last layer and needs at once what its region dropped.
 void warn_of_last_layer(const Policy& policy, const Plan& plan, const Trace& trace,
-                        Warnings& warnings) {
+                        std::vector<std::string>& warnings) {
   if (policy.regions.kind == RegionChoice::Kind::kRoot || trace.blocks.empty()) return;
   std::set<int> layers;
   std::set<int> checkpointed;
@@ -42,157 +88,59 @@ void warn_of_last_layer(const Policy& policy, const Plan& plan, const Trace& tra
                      "saves nothing at the usual peak");
 }
 
-void warn_of_root(const Policy& policy, Warnings& warnings) {
+void warn_of_root(const Policy& policy, std::vector<std::string>& warnings) {
   if (policy.regions.kind != RegionChoice::Kind::kRoot) return;
   warnings.push_back(policy.name +
                      ": one region over the model is rebuilt whole when backward starts "
                      "(whole_region), so its peak is like none's");
 }
 
-std::vector<std::string> names_of(const std::vector<Selector>& selectors) {
-  std::vector<std::string> names;
-  for (const Selector& selector : selectors) names.push_back(to_string(selector));
-  return names;
-}
-
-bool picks_in(const Selector& selector, const Trace& trace, const std::vector<OpRange>& ranges) {
-  const std::vector<bool> picked = matches(selector, trace);
-  return std::any_of(ranges.begin(), ranges.end(), [&](OpRange range) {
-    return std::find(picked.begin() + range.first, picked.begin() + range.end, true) !=
-           picked.begin() + range.end;
-  });
-}
-
-// An alternation that counts nothing: the list says aten::mm, biased linears are aten::addmm.
-void warn_of_empty_alternation(const Policy& policy, const Trace& trace,
-                               const std::vector<OpRange>& ranges, Warnings& warnings) {
-  if (!policy.alternate || ranges.empty()) return;
+// The list says aten::mm, but linears with a bias are aten::addmm.
+void warn_of_empty_alternation(const Policy& policy, const Trace& trace, const Ranges& ranges,
+                               std::vector<std::string>& warnings) {
+  if (!policy.alternate || any_picks_in(policy.alternate->selectors, trace, ranges)) return;
   std::set<std::string> matmuls;
   for (const OpRange range : ranges) {
     for (OpId id = range.first; id < range.end; ++id) {
       if (trace.ops[id].op_class == OpClass::kMatmul) matmuls.insert(trace.ops[id].name);
     }
   }
-  const auto& counted = policy.alternate->selectors;
-  if (matmuls.empty() || std::any_of(counted.begin(), counted.end(), [&](const Selector& selector) {
-        return picks_in(selector, trace, ranges);
-      })) {
-    return;
-  }
-  warnings.push_back(policy.name + ": keeps every second of " + joined(names_of(counted)) +
+  if (matmuls.empty()) return;
+  warnings.push_back(policy.name + ": keeps every second of " +
+                     joined(names_of(policy.alternate->selectors)) +
                      ", but its regions have none of them; their matmuls are " + joined(matmuls));
-}
-
-bool goes_by_class(const Policy& policy, const Selector& selector) {
-  const std::string_view name = std::string_view(selector.op).substr(0, selector.op.find('.'));
-  return !policy.exact_names && op_class_of(name) == OpClass::kAttentionForward;
-}
-
-std::vector<Selector> all_selectors(const Policy& policy) {
-  std::vector<Selector> all = policy.save;
-  const auto add = [&all](const std::vector<Selector>& list) {
-    all.insert(all.end(), list.begin(), list.end());
-  };
-  add(policy.offload);
-  add(policy.exclude);
-  add(policy.recompute);
-  if (policy.alternate) add(policy.alternate->exclude);
-  return all;
-}
-
-// The entry of the catalogue that the policy is, whichever system's spelling was typed; "" for a
-// policy file, whatever its name.
-std::string catalogue_name(const Policy& policy) {
-  if (!is_what_its_name_says(policy)) return {};
-  const std::string spelling = catalogue_spelling(policy.name);
-  return spelling.substr(0, spelling.find('('));
-}
-
-// The catalogue's lists are meant for any model, so what they miss is no mistake: only a policy
-// file's selectors are the user's own, and those that some entries of the catalogue take.
-std::vector<Selector> users_own(const Policy& policy) {
-  const std::string name = catalogue_name(policy);
-  if (name.empty()) return all_selectors(policy);
-  if (name == "full_except") {
-    std::vector<Selector> given = policy.save;
-    std::erase(given, Selector{"", "random", std::nullopt});  // its own
-    return given;
-  }
-  if (name == "sac_modalities") return policy.save;  // one for each key, but for aten.mm
-  if (name == "sac_titan_excluding") return policy.alternate->exclude;
-  return {};
-}
-
-void warn_of_misses(const Policy& policy, const Trace& trace, const std::vector<OpRange>& ranges,
-                    Warnings& warnings) {
-  if (ranges.empty()) return;
-  for (const Selector& selector : users_own(policy)) {
-    if (goes_by_class(policy, selector) || picks_in(selector, trace, ranges)) continue;
-    warnings.push_back(policy.name + ": nothing in its regions matches " + to_string(selector));
-  }
-}
-
-// A policy file names its regions' scopes itself; a catalogue policy's are those of any model.
-void warn_of_missing_scopes(const Policy& policy, const Trace& trace, Warnings& warnings) {
-  if (policy.regions.kind != RegionChoice::Kind::kScopes || is_what_its_name_says(policy)) return;
-  for (const std::string& pattern : policy.regions.patterns) {
-    Policy alone = policy;
-    alone.regions.patterns = {pattern};
-    alone.regions.only_with.clear();
-    if (std::holds_alternative<Rejected>(place_regions(alone, trace))) {
-      warnings.push_back(policy.name + ": no scope in its blocks matches " + pattern);
-    }
-  }
-}
-
-// Of attention and feed-forward, which sac_split gives a policy each, one that no block has.
-void warn_of_missing_parts(const Policy& policy, const Trace& trace, Warnings& warnings) {
-  const std::string name = catalogue_name(policy);
-  if (name != "sac_split" && name != "sac_split_flex_eager") return;
-  for (const auto& [part, alone] :
-       {std::pair("attention", "sac_split(attn: full, ffn: none)"),
-        std::pair("feed-forward", "sac_split(attn: none, ffn: full)")}) {
-    const Policy of_part = std::get<Policy>(parse_policy(alone));
-    const std::vector<std::string>& ruled = policy.regions.patterns;
-    const bool is_ruled =
-        std::find(ruled.begin(), ruled.end(), of_part.regions.patterns.front()) != ruled.end();
-    if (!is_ruled || !std::holds_alternative<Rejected>(place_regions(of_part, trace))) continue;
-    warnings.push_back(policy.name + ": the blocks of " + trace.model + " have no scope of " +
-                       part + " (" + joined(of_part.regions.patterns) +
-                       "), so its policy rules nothing");
-  }
-}
-
-// Attention as one op saves its inputs and a number a row; what its recompute drops is its output,
-// which the projection behind it saves in turn.
-void warn_of_fused_core(const Policy& policy, const Trace& trace,
-                        const std::vector<OpRange>& ranges, Warnings& warnings) {
-  if (modules_named_by(policy) != std::vector<std::string>{"core_attn"}) return;
-  const auto is_one_op = [&trace](OpRange range) {
-    return std::any_of(
-        trace.ops.begin() + range.first, trace.ops.begin() + range.end,
-        [](const TracedOp& op) { return op.op_class == OpClass::kAttentionForward; });
-  };
-  if (std::none_of(ranges.begin(), ranges.end(), is_one_op)) return;
-  warnings.push_back(policy.name +
-                     ": attention is one fused op here, so to recompute it gains next to nothing");
 }
 
 }  // namespace
 
 std::vector<std::string> plan_warnings(const Policy& policy, const Plan& plan, const Trace& trace) {
-  Warnings warnings;
-  const std::vector<OpRange> ranges = region_ranges(trace, plan);
-  warn_of_system(policy, warnings);
+  const Ranges ranges = region_ranges(trace, plan);
+  std::vector<std::string> warnings;
+  for (const Policy::Expectation& expected : unmet(policy, trace, ranges)) {
+    if (expected.module.empty()) warnings.push_back(policy.name + ": " + text_of(expected));
+  }
   warn_of_last_layer(policy, plan, trace, warnings);
   warn_of_root(policy, warnings);
   warn_of_empty_alternation(policy, trace, ranges, warnings);
-  warn_of_misses(policy, trace, ranges, warnings);
-  warn_of_missing_scopes(policy, trace, warnings);
-  warn_of_missing_parts(policy, trace, warnings);
-  if (auto missing = missing_modules(policy, trace)) warnings.push_back(*std::move(missing));
-  warn_of_fused_core(policy, trace, ranges, warnings);
+  if (auto missing = missing_modules(policy, trace, ranges)) warnings.push_back(*missing);
   return warnings;
+}
+
+std::optional<std::string> missing_modules(const Policy& policy, const Trace& trace,
+                                           const Ranges& ranges) {
+  std::vector<std::string> missing;
+  for (const Policy::Expectation& expected : unmet(policy, trace, ranges)) {
+    if (!expected.module.empty()) missing.push_back(expected.module);
+  }
+  if (missing.empty()) return std::nullopt;
+  std::vector<std::string> present;
+  for (const Policy::Expectation& module : module_expectations()) {
+    const OpRange whole{0, static_cast<OpId>(trace.ops.size())};
+    if (is_met(module, Policy(), trace, {whole})) present.push_back(module.module);
+  }
+  return policy.name + ": " + trace.model + " has no " + joined(missing, ", no ") +
+         ", so nothing is recomputed for that; of the modules it has " +
+         (present.empty() ? "none" : joined(present));
 }
 
 }  // namespace rematch

@@ -1,5 +1,6 @@
-// A policy: a small rule, independent of any model. Which blocks, which regions, what is kept
-// in them. Pure data with a JSON form; policies/catalogue gives the known ones names.
+// A policy: a small rule, independent of any model, that says which blocks it governs, how they
+// become regions and what is kept in them. Pure data with a JSON form; policies/catalogue names the
+// known ones.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +66,17 @@ struct Alternation {
 };
 
 struct Policy {
+  // Something that a policy counts on in a model: one of the scopes or one of the ops. Where a
+  // model has none of them, the plan comes with a warning; with neither scopes nor ops it always
+  // does.
+  struct Expectation {
+    std::vector<std::string> scopes;  // below a chosen block, as RegionChoice::patterns
+    std::vector<Selector> ops;        // in the policy's regions
+    std::string warning;              // empty: that nothing matches
+    std::string module;  // a module of recompute_modules: warned of with those that the model has
+    bool operator==(const Expectation&) const = default;
+  };
+
   std::string name;  // canonical spelling, arguments included: "nth_last(2)"
   BlockChoice blocks;
   RegionChoice regions;
@@ -79,7 +91,9 @@ struct Policy {
   bool exact_names = false;
   bool early_stop = true;
   bool no_effect_is_intended = false;  // the name or its arguments say that nothing changes
-  std::string note;  // for people: a rule of the source that no plan can hold; not in the JSON
+  // Not in the JSON form: they are no part of the rule.
+  std::vector<Expectation> expectations;
+  std::string note;  // for people: a rule of the source that no plan can hold
   bool operator==(const Policy&) const = default;
 };
 

@@ -16,7 +16,7 @@ constexpr std::string_view kForms =
     "write an op class (attention_forward), an op (aten::mm) or result, alone or after a scope "
     "pattern (*.attention::matmul#2)";
 
-// What a scope hands on.
+// Picks the results of a scope.
 constexpr std::string_view kResult = "result";
 
 // `aten::embedding` is an op although `embedding` is also a class; before any other word,

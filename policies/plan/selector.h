@@ -8,11 +8,11 @@
 //   mm, *.attention::mm#2        an ATen op without `aten::`, where no class has that name
 //   *.attention::matmul#2        the second matmul of each scope matching `*.attention`
 //   blocks.3.ffn::aten::addmm    in one scope only
-//   *.ffn::result                what each matching scope hands on, whatever op makes it
+//   *.ffn::result                the results of each matching scope, whatever op makes them
 //   *.attention.qkv::result#3    the third such op of each, in op order
 //
 // A result is an op that makes a new storage which some forward op outside that instance of the
-// scope reads, directly or through views; views and writes in place are none.
+// scope reads, directly or through views. Views and writes in place are not results.
 //
 // In a pattern `*` matches any run of characters. A scope matches with everything below it, so a
 // scope inside a matching one is part of that instance. Without a pattern every top-level scope is

@@ -98,6 +98,7 @@ std::variant<Policy, Rejected> sac_titan_excluding(const std::vector<std::string
     auto selector = parse_selector("*" + scope + "*::aten::mm");
     if (auto* rejected = std::get_if<Rejected>(&selector)) return *rejected;
     policy.alternate->exclude.push_back(std::get<Selector>(std::move(selector)));
+    policy.expectations.push_back({.ops = {policy.alternate->exclude.back()}});
   }
   return policy;
 }
@@ -156,6 +157,7 @@ std::variant<Policy, Rejected> sac_modalities(const std::vector<std::string>& wo
       policy.alternate = Alternation{selectors({op}), {}, Keep::kOdd};
     } else {
       append(policy.save, selectors({op}));
+      policy.expectations.push_back({.ops = selectors({op})});
     }
   }
   policy.name = "sac_modalities(" + joined(names, ",") + ")";
@@ -184,7 +186,9 @@ std::vector<CatalogueEntry> alternating_policies() {
       {"sac_titan_excluding([SCOPE,...])",
        "sac_titan that excludes mm of these scopes, and of their shapes, instead of router gates",
        sac_titan_excluding},
-      {"sac_titan_2024", "keep attention, reduce-scatter and every second mm: the first list",
+      {"sac_titan_2024",
+       "keep attention, reduce-scatter and every second mm: torchtitan's first list, copied by "
+       "FastVideo and modalities",
        sac_titan_2024},
       {"sac_titan_2025(MODEL)",
        "the list of one model until early 2026: llama3, qwen3, llama4, deepseek_v3 or gpt_oss",

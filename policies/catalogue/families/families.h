@@ -22,8 +22,8 @@ std::vector<Selector> selectors(const std::vector<std::string_view>& texts);
 // Every block is a region that keeps what these select and recomputes the rest.
 Policy keeping(const std::vector<std::string_view>& texts);
 
-// The modules that recompute_modules can name.
-std::vector<std::string_view> module_names();
+// One for each module that recompute_modules can name.
+std::vector<Policy::Expectation> module_expectations();
 
 template <typename Item>
 void append(std::vector<Item>& all, const std::vector<Item>& more) {

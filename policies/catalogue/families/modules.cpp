@@ -1,4 +1,4 @@
-// The inverse lists: everything is kept but the modules or ops that are named.
+// Policies that name what they do not treat as the rest: modules to recompute, or ops to keep.
 #include <algorithm>
 
 #include "policies/catalogue/families/families.h"
@@ -10,19 +10,18 @@ namespace rematch {
 namespace {
 
 // Note [Output discarding]
-// Megatron-LM recomputes heavy modules as regions of their own: their input is kept, and their
-// output too, since the next module saved it. Of light ones it drops the output as well and
-// computes it again when the consumer's backward wants it. Here the heavy ones are regions over
-// scopes, and the light ones are the ops left out of a block region that keeps all else and runs by
-// demand (RegionType::by_demand): what reads their output waits for it, and nothing but the module
-// is executed again. Beside a light module a heavy one is such ops of the block too, so its output
-// is dropped with it: as many ops are executed again, but for a tail that nothing asks for, and no
-// more bytes are held.
+// Megatron-LM recomputes a heavy module as a region of its own: it keeps the module's input, and
+// its output too, since the next module saved it. It drops a light module's output as well and
+// computes it again when the consumer's backward wants it. Here a heavy module is a region over its
+// scopes. A light one is the ops to recompute in a block region that keeps everything else and runs
+// by demand (RegionType::by_demand), so nothing but the module is executed again. Next to a light
+// module a heavy one is ops of the block region too, so its output is dropped: no more ops are
+// executed again and no more bytes are held.
 struct Module {
   std::string_view name;
   bool is_heavy = false;
-  std::vector<std::string> scopes;  // what computes in them
-  std::vector<Selector> ops;        // and these ops
+  std::vector<std::string> scopes;  // all ops in them
+  std::vector<Selector> ops;        // and these
 };
 
 const std::vector<Module>& modules() {
@@ -48,6 +47,16 @@ const std::vector<Module>& modules() {
        selectors({"*.attention.kv_down::elementwise", "*.attention.kv_down::copy"})},
   };
   return all;
+}
+
+std::vector<std::string_view> module_names() {
+  std::vector<std::string_view> names;
+  for (const Module& module : modules()) names.push_back(module.name);
+  return names;
+}
+
+Policy::Expectation expectation_of(const Module& module) {
+  return {module.scopes, module.ops, "", std::string(module.name)};
 }
 
 // Views cost nothing, and collectives are never issued twice.
@@ -82,11 +91,20 @@ std::variant<Policy, Rejected> recompute_modules(const std::vector<std::string>&
                                [](const Module* module) { return !module->is_heavy; });
   if (!policy.inverse) policy.regions.kind = RegionChoice::Kind::kScopes;
   for (const Module* module : chosen) {
+    policy.expectations.push_back(expectation_of(*module));
     if (policy.inverse) {
       recompute_ops_of(*module, policy);
     } else {
       append(policy.regions.patterns, module->scopes);
     }
+  }
+  if (words == std::vector<std::string>{"core_attn"}) {
+    // As one op, attention saves its inputs and a number a row. Its recompute drops only its
+    // output, which the projection after it saves too.
+    policy.expectations.push_back(
+        {{},
+         selectors({"matmul"}),
+         "attention is one fused op here, so recomputing it gains next to nothing"});
   }
   return policy;
 }
@@ -97,6 +115,7 @@ std::variant<Policy, Rejected> full_except(const std::vector<std::string>& words
     auto selector = parse_selector(word);
     if (auto* rejected = std::get_if<Rejected>(&selector)) return *rejected;
     policy.save.push_back(std::get<Selector>(std::move(selector)));
+    policy.expectations.push_back({.ops = {policy.save.back()}});
   }
   append(policy.save, selectors({"random"}));
   policy.no_effect_is_intended = words.empty();  // where nothing is drawn, it is full
@@ -105,10 +124,10 @@ std::variant<Policy, Rejected> full_except(const std::vector<std::string>& words
 
 }  // namespace
 
-std::vector<std::string_view> module_names() {
-  std::vector<std::string_view> names;
-  for (const Module& module : modules()) names.push_back(module.name);
-  return names;
+std::vector<Policy::Expectation> module_expectations() {
+  std::vector<Policy::Expectation> all;
+  for (const Module& module : modules()) all.push_back(expectation_of(module));
+  return all;
 }
 
 std::vector<CatalogueEntry> module_policies() {

@@ -95,6 +95,9 @@ std::variant<Policy, Rejected> part_of(const char* part, const std::vector<std::
   if (policy.alternate) {
     policy.alternate->selectors = inside(scopes, policy.alternate->selectors);
   }
+  policy.expectations.push_back({.scopes = scopes,
+                                 .warning = std::string("no block has a scope of ") + part + " (" +
+                                            joined(scopes) + "), so its policy does nothing"});
   return parsed;
 }
 
@@ -134,6 +137,8 @@ std::variant<Policy, Rejected> sac_split(const std::vector<std::string>& words) 
     if (!differs.empty()) return Rejected{"sac_split: " + differs};
     append(policy.regions.patterns, other.regions.patterns);
     append(policy.save, other.save);
+    append(policy.expectations, other.expectations);
+    if (policy.note.empty()) policy.note = other.note;
     policy.early_stop = policy.early_stop && other.early_stop;  // one switch, as in the source
     if (!policy.alternate) {
       policy.alternate = other.alternate;

@@ -29,6 +29,17 @@ TEST_CASE("describe says which layers are checkpointed and what is kept in them"
   CHECK_THAT(outcome.out, Catch::Contains("nth_first(2)") && Catch::Contains("keeps 1"));
 }
 
+TEST_CASE("describe says the same of a stored plan as of its policy, the policy's note included") {
+  const ScratchFolder scratch;
+  const std::string trace = scratch.file("trace.json");
+  const std::string plan = scratch.file("plan.json");
+  REQUIRE(rematch("trace " + kTinyLlama + "-o " + trace).code == 0);
+  REQUIRE(rematch("plan --policy sac_titan --trace " + trace + " -o " + plan).code == 0);
+  const Outcome from_plan = rematch("describe --plan " + plan + " --trace " + trace);
+  CHECK(from_plan.out == rematch("describe sac_titan --trace " + trace).out);
+  CHECK_THAT(from_plan.out, Catch::Contains("note: torchtitan also keeps copies"));
+}
+
 TEST_CASE("what a plan's author may not have meant is said, data stays data") {
   const Outcome predicted = rematch("predict " + kTinyLlama + "--policy 'nth_last(2)' --json");
   CHECK(predicted.code == 0);

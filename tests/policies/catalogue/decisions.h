@@ -6,7 +6,12 @@
 
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
+#include "policies/catalogue/systems.h"
+#include "policies/plan/policy_json.h"
+#include "policies/trace/file.h"
+#include "policies/trace/json.h"
 #include "tests/support/catch.h"
+#include "tests/support/scratch_folder.h"
 
 namespace rematch::testing {
 
@@ -14,6 +19,33 @@ inline Policy policy_of(std::string_view text) {
   auto parsed = parse_policy(text);
   if (const auto* rejected = std::get_if<Rejected>(&parsed)) FAIL(rejected->message);
   return std::get<Policy>(std::move(parsed));
+}
+
+// The same rule in a user's own policy file.
+inline Policy from_file(const Policy& policy) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("policy.json");
+  write_json_file(path, policy_to_json(policy));
+  return policy_of(path);
+}
+
+// A system's spelling with its letters replaced by values that parse.
+inline std::string typed(const SystemEntry& entry) {
+  std::string text(entry.spelling);
+  const auto fill = [&text](std::string_view hole, const std::string& value) {
+    const std::size_t at = text.find(hole);
+    if (at != std::string::npos) text.replace(at, hole.size(), value);
+  };
+  fill("selective_op(K)", "selective_op(aten.mm,aten.max)");
+  fill("selective_2025(M)", "selective_2025(llama3)");
+  fill("recompute_modules=M", "recompute_modules=[mlp]");
+  fill("ac_mode=M", "ac_mode=anything");
+  fill("save_ops=S", "save_ops=attention_forward");
+  fill("skip_layers=L", "skip_layers=[0,2]");
+  fill("by_fqns=F", "by_fqns=[output]");
+  fill("checkpointing_modules=M", "checkpointing_modules=[FFN]");
+  for (const char* number : {"=N", "=F", "=M"}) fill(number, "=2");
+  return text;
 }
 
 inline Plan plan_of(std::string_view text, const Trace& trace) {

@@ -1,7 +1,6 @@
 // What is said of a plan that its author may not have meant.
 #include "policies/catalogue/warnings.h"
 
-#include "policies/catalogue/systems.h"
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"
@@ -72,7 +71,7 @@ TEST_CASE("core attention as one fused op is said to gain nothing, however it wa
         "megatron(recompute_granularity=selective,recompute_modules=[core_attn])"}) {
     CHECK(warnings_of(policy, trace) ==
           Warnings{std::string(policy) +
-                   ": attention is one fused op here, so to recompute it gains next to nothing"});
+                   ": attention is one fused op here, so recomputing it gains next to nothing"});
   }
   Trace of_matmuls = trace;
   for (TracedOp& op : of_matmuls.ops) {
@@ -85,12 +84,12 @@ TEST_CASE("every other trap of a spelling that stands for a policy is said when 
   for (const SystemEntry& entry : system_entries()) {
     if (entry.trap.empty() || entry.stands_for.empty()) continue;
     if (entry.trap_said == TrapSaid::kInList) continue;
-    Policy policy = policy_of("full");
-    policy.name = entry.spelling;
-    CAPTURE(entry.spelling);
-    const Warnings warnings = warnings_of(policy, toy_llama());
+    const std::string text = typed(entry);
+    CAPTURE(text);
+    const Trace toy = toy_llama();
+    const Warnings warnings = plan_warnings(policy_of(text), plan_of("full", toy), toy);
     REQUIRE_FALSE(warnings.empty());
-    CHECK(warnings[0] == std::string(entry.spelling) + ": " + std::string(entry.trap));
+    CHECK(warnings[0] == text + ": " + std::string(entry.trap));
   }
 }
 
@@ -117,15 +116,14 @@ TEST_CASE("a selector of the user's own that matches nothing is named, a catalog
   CHECK(warnings_of("sac_modalities(aten.mm,aten.max)", toy_llama()) ==
         Warnings{"sac_modalities(aten.mm,aten.max): nothing in its regions matches "
                  "aten::max.default"});
-  Policy by_name = policy_of("save_mm");
-  by_name.name = "sac_titan_excluding([ffn])";
-  CHECK_THAT(warnings_of(by_name, toy_llama()).at(0), Catch::Contains("matches aten::addmm"));
+  CHECK(warnings_of(from_file(policy_of("attn_only")), toy_llama()).empty());  // the very policy
   Policy mine = policy_of("attn_only");
   mine.name = "mine";
-  CHECK_THAT(warnings_of(mine, toy_llama()).at(0), Catch::Contains("matches collective"));
+  CHECK_THAT(warnings_of(from_file(mine), toy_llama()).at(0),
+             Catch::Contains("matches collective"));
   // Attention by another device's name is meant as the class, and so found.
   mine.save = {{"", "aten::_scaled_dot_product_flash_attention", std::nullopt}};
-  CHECK(warnings_of(mine, toy_llama()).empty());
+  CHECK(warnings_of(from_file(mine), toy_llama()).empty());
 }
 
 TEST_CASE("a scope of the user's own that no block has is named, a catalogue policy's is not") {
@@ -133,9 +131,11 @@ TEST_CASE("a scope of the user's own that no block has is named, a catalogue pol
   CHECK(warnings_of(mine, toy_llama()).empty());
   mine.name = "mine";
   mine.regions.patterns = {"attention", "fnn"};
-  CHECK(warnings_of(mine, toy_llama()) == Warnings{"mine: no scope in its blocks matches fnn"});
+  CHECK(warnings_of(from_file(mine), toy_llama()) ==
+        Warnings{"mine: no scope in its blocks matches fnn"});
   mine.regions.only_with = "moe";
-  CHECK(warnings_of(mine, toy_llama()).back() == "mine: no scope in its blocks matches fnn");
+  CHECK(warnings_of(from_file(mine), toy_llama()).back() ==
+        "mine: no scope in its blocks matches fnn");
 }
 
 TEST_CASE("a part of sac_split that no block has is named, unless it was to have no policy") {
@@ -152,13 +152,49 @@ TEST_CASE("a part of sac_split that no block has is named, unless it was to have
     CAPTURE(policy);
     CHECK(warnings_of(policy, trace).back() ==
           std::string(policy) +
-              ": the blocks of attention_alone have no scope of feed-forward "
-              "(ffn, moe), so its policy rules nothing");
+              ": no block has a scope of the feed-forward (ffn, moe), so its policy does nothing");
     for (const std::string& warning : warnings_of(policy, toy_llama())) {
-      CHECK_THAT(warning, !Catch::Contains("have no scope of"));
+      CHECK_THAT(warning, !Catch::Contains("no block has"));
     }
   }
   CHECK(warnings_of("sac_split(attn: full, ffn: none)", trace).empty());
+}
+
+// toy_llama's blocks have the scope ffn and ops of aten::mm, none of moe or aten::bmm.
+TEST_CASE("an expectation is met by any of its scopes and ops, and never without either") {
+  const auto is_met = [](const Policy::Expectation& expected) {
+    Policy policy = policy_of("full");
+    policy.expectations = {expected};
+    return warnings_of(policy, toy_llama()).empty();
+  };
+  const Selector mm{"", "aten::mm", std::nullopt};
+  const Selector bmm{"", "aten::bmm", std::nullopt};
+  CHECK(is_met({.scopes = {"moe", "ffn"}}));
+  CHECK(is_met({.ops = {bmm, mm}}));
+  CHECK(is_met({.scopes = {"moe"}, .ops = {mm}}));
+  CHECK_FALSE(is_met({.scopes = {"moe"}, .ops = {bmm}}));
+  CHECK_FALSE(is_met({.warning = "always"}));
+}
+
+TEST_CASE("an expectation is about the layers and regions of its policy") {
+  const Trace trace = toy_three_kinds();  // moe in layer 1, cross_attention in layer 2
+  const auto num_warnings = [&trace](const char* text, const Policy::Expectation& expected) {
+    Policy policy = policy_of(text);
+    const std::size_t others = warnings_of(policy, trace).size();
+    policy.expectations = {expected};
+    return warnings_of(policy, trace).size() - others;
+  };
+  const Selector in_cross_attention{"*.cross_attention", "matmul", std::nullopt};
+  CHECK(num_warnings("only_list([1])", {.scopes = {"moe"}}) == 0);
+  CHECK(num_warnings("only_list([0])", {.scopes = {"moe"}}) == 1);
+  CHECK(num_warnings("only_list([2])", {.ops = {in_cross_attention}}) == 0);
+  CHECK(num_warnings("only_list([1])", {.ops = {in_cross_attention}}) == 1);
+}
+
+TEST_CASE("the parts of sac_split bring their expectations along") {
+  CHECK(warnings_of("sac_split(attn: sac_modalities(aten.mm,aten.max), ffn: full)", toy_llama()) ==
+        Warnings{"sac_split(attn: sac_modalities(aten.mm,aten.max), ffn: full): nothing in its "
+                 "regions matches aten::max.default"});
 }
 
 }  // namespace
