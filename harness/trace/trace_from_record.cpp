@@ -1,7 +1,5 @@
 #include "harness/trace/trace_from_record.h"
 
-#include <algorithm>
-#include <cstdint>
 #include <utility>
 
 namespace rematch {
@@ -65,16 +63,6 @@ bool shares_storage(const Trace& trace, const TracedOp& op) {
   return false;
 }
 
-// The record's own list has the writes that replay repeats: those to what forward made.
-void add_outside_writes(const Record& record, const RecordedOp& recorded, TracedOp& op) {
-  const std::vector<std::uint16_t>& written = recorded.facts->written;
-  for (std::size_t j = 0; j < recorded.num_uses; ++j) {
-    const RecordedUse& use = record.uses[recorded.first_use + j];
-    if (std::find(written.begin(), written.end(), use.argument) == written.end()) continue;
-    op.writes.push_back(record.values[use.value].storage);
-  }
-}
-
 void add_ops(const Observations& seen, Trace& trace) {
   const Record& record = seen.record;
   for (std::size_t i = 0; i < record.ops.size(); ++i) {
@@ -96,7 +84,6 @@ void add_ops(const Observations& seen, Trace& trace) {
         op.outputs.push_back(value);
       }
     }
-    if (recorded.side_effect) add_outside_writes(record, recorded, op);
     op.is_view = recorded.facts->returns_alias || shares_storage(trace, op);
     op.flops = flops_of(trace, op);
     trace.ops.push_back(std::move(op));

@@ -158,6 +158,16 @@ Step predicted(const Trace& trace, const Plan& plan, Schedule schedule) {
           step.recomputed_ops};
 }
 
+TEST_CASE("an op lists a storage that it writes to once") {
+  install_counting_allocators();
+  buffer();  // is there before the network
+  std::size_t num_writes = 0;
+  for (const TracedOp& op : trace_of(network_of("side effect", &with_side_effect)).ops) {
+    num_writes += op.writes.size();
+  }
+  CHECK(num_writes == 3);  // the buffer, in each of three layers
+}
+
 TEST_CASE("what a plain run holds follows from its trace, to the byte") {
   install_counting_allocators();
   for (const NamedNetwork& network : networks()) {
