@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/engine/record.h"
+#include "harness/engine/saved_version.h"
 
 namespace rematch {
 
@@ -22,6 +23,7 @@ struct WantedValue {
 
 struct SavedSlot {
   WantedValue wanted;
+  SavedVersion version;
   bool alive = true;
   bool planned = false;  // the current replay counts on it
 };

@@ -50,10 +50,10 @@ void Frame::close(std::exception_ptr fault) {
 
 int Frame::pack(Recorder& recorder, const at::Tensor& tensor) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const std::int32_t value = recorder.value_of(tensor);
+  const std::int32_t value = recorder.saved_value_of(tensor);
   const std::int32_t version = record_.storages[record_.values[value].storage].version;
   stop_ = static_cast<std::int32_t>(record_.ops.size());
-  slots_.push_back({.wanted = {value, version}});
+  slots_.push_back({.wanted = {value, version}, .version = SavedVersion(tensor)});
   return static_cast<int>(slots_.size()) - 1;
 }
 
@@ -75,13 +75,16 @@ at::Tensor Frame::unpack(int slot_index) {
 
 // Plain autograd refuses a saved tensor that was modified later; so do we.
 void Frame::check_not_written_since(const Slot& slot) const {
-  const RecordedValue& value = record_.values[slot.wanted.value];
-  const std::int32_t version = record_.storages[value.storage].version;
-  TORCH_CHECK(version == version_for_backward(record_.storages[value.storage], slot.wanted.version),
-              "rematch: region ", region_name_,
+  TORCH_CHECK(!is_stale(slot), "rematch: region ", region_name_,
               ": a tensor needed for gradient computation was modified by an in-place op after it "
-              "was saved (version ",
-              slot.wanted.version, ", now ", version, "). Use the out-of-place op");
+              "was saved. Use the out-of-place op");
+}
+
+// Writes to outside tensors that follow the region have a check of their own.
+bool Frame::is_stale(const Slot& slot) const {
+  const RecordedStorage& storage = record_.storages[record_.values[slot.wanted.value].storage];
+  if (!storage.outside) return slot.version.is_stale();
+  return version_for_backward(storage, slot.wanted.version) != storage.version;
 }
 
 // A slot of an outside tensor, or of a view of one.
@@ -110,8 +113,7 @@ void Frame::begin_replay(int graph_task) {
   for (Slot& slot : slots_) {
     const RecordedValue& value = record_.values[slot.wanted.value];
     slot.wanted = as_backward_reads(slot);
-    slot.planned = slot.alive && value.op != kNoOp &&
-                   record_.storages[value.storage].version == slot.wanted.version;
+    slot.planned = slot.alive && value.op != kNoOp && !is_stale(slot);
     if (slot.planned) wanted.push_back(slot.wanted);
   }
   const bool as_forward = type_.schedule == Schedule::kWholeRegion;
@@ -124,9 +126,10 @@ void Frame::begin_replay(int graph_task) {
   if (as_forward || (type_.whole_on_demand && !is_partial_backward())) replay_->run_all();
 }
 
+// Autograd reads what the storage holds at last, unless it knows of a write.
 WantedValue Frame::as_backward_reads(const Slot& slot) const {
-  const RecordedStorage& storage = record_.storages[record_.values[slot.wanted.value].storage];
-  return {slot.wanted.value, version_for_backward(storage, slot.wanted.version)};
+  const std::int32_t last = record_.storages[record_.values[slot.wanted.value].storage].version;
+  return {slot.wanted.value, is_stale(slot) ? slot.wanted.version : last};
 }
 
 // Behind the last pack there may be an op that writes into what was packed, and leaves it unstale.

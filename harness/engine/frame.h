@@ -44,6 +44,7 @@ class Frame {
 
   void check_not_written_since(const Slot& slot) const;
   void check_outside(const Slot& slot) const;
+  bool is_stale(const Slot& slot) const;
   at::Tensor unpack_alone(const Slot& slot);
   WantedValue as_backward_reads(const Slot& slot) const;
   std::int32_t early_stop() const;

@@ -38,6 +38,12 @@ bool is_factory_in_likeness(const std::string& name) {
   return name.starts_with("aten::new_") || (name.starts_with("aten::") && name.ends_with("_like"));
 }
 
+bool is_generator(const c10::Argument& argument) {
+  c10::TypePtr type = argument.type();
+  if (auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
+  return type->kind() == c10::TypeKind::GeneratorType;
+}
+
 void add_side_writes(OpFacts& facts) {
   const SideWrites* writes = side_writes_of(facts.schema->name());
   if (writes == nullptr) return;
@@ -73,8 +79,8 @@ OpFacts read_facts(const c10::OperatorHandle& op) {
       }
     }
     const auto index = static_cast<std::int32_t>(position);
-    if (argument.name() == "dropout_p" || argument.name() == "p") facts.dropout_argument = index;
-    if (argument.name() == "generator") facts.generator_argument = index;
+    if (argument.name() == "dropout_p") facts.dropout_argument = index;
+    if (is_generator(argument)) facts.generator_argument = index;
     if (argument.name() == "device") facts.device_argument = index;
   }
   for (const c10::Argument& result : schema.returns()) {
@@ -82,6 +88,7 @@ OpFacts read_facts(const c10::OperatorHandle& op) {
       facts.returns_alias = true;
     }
   }
+  facts.may_draw = facts.may_draw || facts.generator_argument >= 0;
   add_side_writes(facts);
   return facts;
 }

@@ -27,11 +27,11 @@ struct OpFacts {
   bool mutates = false;           // schema is mutable
   bool mutates_list = false;      // mutates a Tensor[]
   bool returns_alias = false;     // some output is declared to alias an input
-  bool may_draw = false;          // tagged nondeterministic_seeded
+  bool may_draw = false;          // tagged nondeterministic_seeded, or takes a generator
   bool is_empty_factory = false;  // its output has no defined content
   bool makes_alike = false;       // of its first argument it reads the sizes, not the content
   CollectivePart collective = CollectivePart::kNothing;
-  std::int32_t dropout_argument = -1;  // "dropout_p" or "p": nothing is drawn when it is 0
+  std::int32_t dropout_argument = -1;  // attention's "dropout_p": nothing is drawn when it is 0
   std::int32_t generator_argument = -1;
   std::int32_t device_argument = -1;
 };

@@ -1,5 +1,7 @@
 #include "harness/engine/record.h"
 
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
 #include <algorithm>
 #include <sstream>
 #include <utility>
@@ -57,6 +59,9 @@ void forget_if_dead(std::vector<c10::weak_intrusive_ptr<Impl>>& identities, std:
 
 at::Tensor without_graph(const at::Tensor& tensor) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  // Sparse tensors copy themselves by running ops, which are not the region's.
+  std::optional<c10::impl::ExcludeDispatchKeyGuard> unseen;
+  if (!tensor.has_storage()) unseen.emplace(c10::DispatchKey::Fake);
   return at::Tensor(impl->shallow_copy_and_detach(impl->version_counter(),
                                                   /*allow_tensor_metadata_change=*/true));
 }
@@ -198,16 +203,27 @@ void Recorder::note_use(const at::Tensor& tensor, std::size_t argument, std::int
   const std::int32_t value = value_of(tensor);
   const std::int32_t version = record_->storages[record_->values[value].storage].version;
   record_->uses.push_back({value, version, static_cast<std::uint16_t>(argument), item});
-  keep_if_filled_by_pointer(record_->uses.back(), tensor);
+  if (version == 0) keep_if_filled_by_pointer(value, tensor);
 }
 
-// An `empty` that is read before any op wrote to it was filled through a raw pointer (an extension
-// kernel, at::tensor({...})): replay cannot make its content, so it is kept as a constant.
-void Recorder::keep_if_filled_by_pointer(const RecordedUse& use, const at::Tensor& tensor) {
-  RecordedValue& value = record_->values[use.value];
-  if (!value.from_empty || use.version != 0 || value.kept.defined()) return;
-  value.kept = without_graph(tensor);
-  value.kept_version = version_of(tensor);
+std::int32_t Recorder::saved_value_of(const at::Tensor& tensor) {
+  const std::int32_t value = value_of(tensor);
+  if (record_->storages[record_->values[value].storage].version == 0) {
+    keep_if_filled_by_pointer(value, tensor);
+  }
+  return value;
+}
+
+// An `empty` that is read or saved before any op wrote to it was filled through a raw pointer (an
+// extension kernel, at::tensor({...})): replay cannot make its content, so it is kept as a
+// constant.
+void Recorder::keep_if_filled_by_pointer(std::int32_t unwritten, const at::Tensor& tensor) {
+  RecordedValue& value = record_->values[unwritten];
+  if (!value.from_empty || value.constant) return;
+  if (!value.kept.defined()) {
+    value.kept = without_graph(tensor);
+    value.kept_version = version_of(tensor);
+  }
   value.constant = true;
 }
 
@@ -313,15 +329,16 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
       "recomputed; use copy_, or a tensor of its own");
 }
 
-// Plain leaves are held as they are; anything that leads to a graph is held without it, or region
-// and graph would keep each other alive. So is a plain tensor that no op made on a storage of the
-// region's own: who counts the storage's holders can tell the record from the program.
+// Parameters and numbers of the program are held as they are. Anything that leads to a graph, or
+// will when an op has written to it, is held without it, or region and graph would keep each other
+// alive; and so is what no op made on a storage of the region's own: who counts the storage's
+// holders can tell the record from the program.
 std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
   const auto value = static_cast<std::int32_t>(record_->values.size());
   const std::int32_t storage = storage_of(tensor, /*outside=*/true);
+  const bool is_parameter = tensor.requires_grad() && tensor.is_leaf() && !tensor.is_view();
   const bool is_plain = record_->storages[storage].outside &&
-                        (tensor.unsafeGetTensorImpl()->autograd_meta() == nullptr ||
-                         (tensor.is_leaf() && !tensor.is_view()));
+                        (is_parameter || tensor.unsafeGetTensorImpl()->is_wrapped_number());
   const at::Tensor held = is_plain ? tensor : held_input(without_graph(tensor));
   const auto outside = static_cast<std::int32_t>(record_->outside_tensors.size());
   record_->outside_tensors.push_back(outside_tensor(tensor, held));

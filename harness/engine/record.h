@@ -155,6 +155,8 @@ class Recorder {
 
   // The value of a tensor: one of the region's own, or an outside one, which is added and held.
   std::int32_t value_of(const at::Tensor& tensor);
+  // The same, for a tensor that autograd saves.
+  std::int32_t saved_value_of(const at::Tensor& tensor);
 
  private:
   void note_arguments(const OpFacts& facts, const torch::jit::Stack& stack);
@@ -169,7 +171,7 @@ class Recorder {
   VersionCounters counters_of_written(const RecordedOp& op, const torch::jit::Stack& stack) const;
   void note_writes(const RecordedOp& op, const VersionCounters& counters);
   void settle_writes();
-  void note_written(OutsideTensor& outside, RecordedValue& value) const;
+  void note_written(OutsideTensor& outside, const RecordedValue& value) const;
   void note_outputs(RecordedOp& op, const torch::jit::Stack& stack, Keep keep);
   void note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep);
   void note_start(const RecordedOp& op);
@@ -186,7 +188,7 @@ class Recorder {
   std::int32_t outside_behind(const RecordedOp& op, std::int32_t storage) const;
   std::int32_t add_outside(const at::Tensor& tensor);
   std::int32_t storage_of(const at::Tensor& tensor, bool outside);
-  void keep_if_filled_by_pointer(const RecordedUse& use, const at::Tensor& tensor);
+  void keep_if_filled_by_pointer(std::int32_t unwritten, const at::Tensor& tensor);
   void forget_some_dead();
 
   // A write of the op that ran last. Whether it raised its tensor's version is not known yet.
@@ -209,8 +211,8 @@ class Recorder {
   std::size_t next_storage_ = 0;
 };
 
-// The version at which backward reads a tensor that was saved at `version`. Autograd does not
-// notice writes that leave the tensor's version as it was, and reads what they left; any other
+// The version at which backward reads an outside tensor that was saved at `version`. Autograd does
+// not notice writes that leave the tensor's version as it was, and reads what they left; any other
 // makes the saved tensor stale, and the result lower than the storage's version.
 inline std::int32_t version_for_backward(const RecordedStorage& storage, std::int32_t version) {
   return storage.last_loud_version <= version ? storage.version : version;

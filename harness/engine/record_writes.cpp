@@ -180,15 +180,14 @@ void Recorder::settle_writes() {
       storage.last_loud_version = write.last_loud_version;
     }
     for (OutsideTensor& outside : record_->outside_tensors) {
-      RecordedValue& value = record_->values[outside.value];
+      const RecordedValue& value = record_->values[outside.value];
       if (value.storage == write.storage) note_written(outside, value);
     }
   }
   unsettled_.clear();
 }
 
-void Recorder::note_written(OutsideTensor& outside, RecordedValue& value) const {
-  if (!value.kept.is_leaf()) value.kept = without_graph(value.kept);  // it took part in autograd
+void Recorder::note_written(OutsideTensor& outside, const RecordedValue& value) const {
   outside.version = version_of(value.kept);
   if (checks_hashes()) outside.hash = hash_of(value.kept);
 }

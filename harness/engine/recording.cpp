@@ -18,6 +18,13 @@ namespace {
 
 thread_local int num_open_regions = 0;
 
+// What is to be recorded of an op that runs where the plan has `planned`; null for another op.
+const OpFacts* if_planned(const OpFacts& planned, const c10::OperatorHandle& op) {
+  if (planned.schema == &op.schema()) return &planned;
+  const OpFacts& ran = facts_of(op);
+  return is_same_op(ran.name, planned.name) ? &ran : nullptr;
+}
+
 std::string describe_arguments(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   std::string text = "(";
   const std::size_t base = stack.size() - op.schema().arguments().size();
@@ -79,12 +86,11 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
            std::size_t depth) override {
     const PreparedRegionType& type = frame->type();
     const std::size_t index = frame->record().ops.size();
-    if (index >= type.ops.size()) throw_mismatch(index, op, *stack);
-    const OpFacts* facts = type.ops[index];
-    if (facts->schema != &op.schema()) {
-      const OpFacts& ran = facts_of(op);
-      if (!is_same_op(ran.name, facts->name)) throw_mismatch(index, op, *stack);
-      facts = &ran;
+    const OpFacts* facts = index < type.ops.size() ? if_planned(*type.ops[index], op) : nullptr;
+    if (facts == nullptr) {
+      const std::string message = describe_mismatch(index, op, *stack);
+      call_next(op, keys, stack, depth);  // an op that fails is the model's to catch
+      throw StreamMismatch(message);
     }
     recorder.run(*facts, keys, stack, depth, type.keep[index]);
   }
@@ -156,14 +162,14 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     return nullptr;
   }
 
-  [[noreturn]] void throw_mismatch(std::size_t index, const c10::OperatorHandle& op,
-                                   const torch::jit::Stack& stack) const {
+  std::string describe_mismatch(std::size_t index, const c10::OperatorHandle& op,
+                                const torch::jit::Stack& stack) const {
     const PreparedRegionType& type = frame->type();
     const std::string expected = index < type.ops.size() ? type.ops[index]->name : "its end";
-    throw StreamMismatch("region " + frame->region_name() + ", op " + std::to_string(index) +
-                         ": the plan expects " + expected + ", the model ran " + facts_of(op).name +
-                         describe_arguments(op, stack) +
-                         ". Was the plan made for another model or other dimensions?");
+    return "region " + frame->region_name() + ", op " + std::to_string(index) +
+           ": the plan expects " + expected + ", the model ran " + facts_of(op).name +
+           describe_arguments(op, stack) +
+           ". Was the plan made for another model or other dimensions?";
   }
 
   void throw_pending_fault() {

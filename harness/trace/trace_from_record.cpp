@@ -93,14 +93,6 @@ void add_ops(const Observations& seen, Trace& trace) {
   }
 }
 
-void add_packs(const Observations& seen, Trace& trace) {
-  for (TracedPack pack : seen.packs) {
-    const RecordedValue& value = seen.record.values[pack.value];
-    pack.version = version_for_backward(seen.record.storages[value.storage], pack.version);
-    trace.packs.push_back(pack);
-  }
-}
-
 }  // namespace
 
 std::string dtype_name(c10::ScalarType type) {
@@ -130,9 +122,9 @@ Trace trace_from_observations(Observations seen) {
   Trace trace;
   add_values(seen, trace);
   add_ops(seen, trace);
-  add_packs(seen, trace);
   trace.scopes = std::move(seen.scopes);
   trace.blocks = std::move(seen.blocks);
+  trace.packs = std::move(seen.packs);
   trace.backward = std::move(seen.backward);
   trace.gradient_bytes = seen.gradient_bytes;
   return trace;

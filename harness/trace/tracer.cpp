@@ -11,6 +11,7 @@
 #include "harness/engine/generator_state.h"
 #include "harness/engine/interception.h"
 #include "harness/engine/record.h"
+#include "harness/engine/saved_version.h"
 #include "harness/measure/memory.h"
 #include "harness/trace/backward_as_with_data.h"
 #include "harness/trace/node_scopes.h"
@@ -65,6 +66,7 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     device_ = loss.device();
     holds_.look(num_ops());
     recorder_.close();
+    for (std::size_t pack = 0; pack < observations_.packs.size(); ++pack) note_last_version(pack);
     for (const at::Tensor& parameter : parameters_) {
       torch::autograd::impl::set_post_acc_grad_hooks(
           parameter, std::make_unique<GradientHook>(gradient_bytes_));
@@ -97,11 +99,12 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
   PackId pack(const at::Tensor& tensor) {
     if (in_backward_) return kNone;  // the graph of a double backward is not part of the trace
     note_tensor(tensor);
-    const std::int32_t value = recorder_.value_of(tensor);
+    const std::int32_t value = recorder_.saved_value_of(tensor);
     const Record& record = observations_.record;
     const std::int32_t storage = record.values[value].storage;
     observations_.packs.push_back(
         {.value = value, .version = record.storages[storage].version, .at_op = num_ops()});
+    saved_versions_.emplace_back(tensor);
     holds_.note_own_reference(storage);
     return static_cast<PackId>(observations_.packs.size()) - 1;
   }
@@ -170,6 +173,18 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
                                       .other_bytes = bytes_born_in_backward(device_),
                                       .gradient_bytes = *gradient_bytes_,
                                       .scope = node_scopes_.scope_at_work()});
+  }
+
+  // Backward reads what the storage holds at last, unless autograd knows of a write.
+  void note_last_version(std::size_t pack) {
+    std::int32_t& version = observations_.packs[pack].version;
+    const RecordedStorage& storage =
+        observations_.record.storages[storage_of(static_cast<PackId>(pack))];
+    if (storage.outside) {
+      version = version_for_backward(storage, version);
+    } else if (!saved_versions_[pack].is_stale()) {
+      version = storage.version;
+    }
   }
 
   StorageId storage_of(PackId pack) const {
@@ -250,7 +265,8 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
   ProgramHolds holds_;
   std::set<std::int32_t> kept_by_recorder_;  // values, not many
   NodeScopes node_scopes_;
-  std::vector<PackId> handed_out_;  // in a formula's hands, as far as is known
+  std::vector<SavedVersion> saved_versions_;  // by pack
+  std::vector<PackId> handed_out_;            // in a formula's hands, as far as is known
   std::vector<at::Tensor> parameters_;
   const std::shared_ptr<Bytes> gradient_bytes_ = std::make_shared<Bytes>();
   const std::string region_ = "(trace)";
