@@ -1,0 +1,122 @@
+// Ops that fail: wherever in a step one throws, memory returns to the baseline, generators and
+// buffers are as forward left them, and the next step is right.
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "harness/engine/interception.h"
+#include "tests/support/catch.h"
+#include "tests/support/hazards/trial.h"
+#include "tests/support/networks.h"
+#include "tests/support/seeds.h"
+#include "tests/support/step_meter.h"
+
+namespace rematch::testing::hazards {
+namespace {
+
+constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
+// Every op of one hazard in so many, and a few ops of every other, in usual runs.
+constexpr std::size_t kOneIn = 20;
+constexpr int kFew = 3;
+
+struct OpFailed : std::runtime_error {
+  OpFailed() : std::runtime_error("an op failed") {}
+};
+
+// Throws before the op of the given number, counted over all phases.
+class FailsAt final : public OpObserver {
+ public:
+  explicit FailsAt(int number) : number_(number), guard_(this) {}
+  void about_to_run(const c10::OperatorHandle&, Phase phase) override {
+    phase_ = phase;
+    if (count_++ == number_) throw OpFailed();
+  }
+  void executed(const c10::OperatorHandle&, Phase, const torch::jit::Stack&) override {}
+  int count() const { return count_; }
+  Phase phase() const { return phase_; }
+
+ private:
+  int number_;
+  int count_ = 0;
+  Phase phase_ = Phase::kForward;
+  OpObserverGuard guard_;
+};
+
+// What a hazard is and ought to do.
+struct Subject {
+  const Hazard& hazard;
+  const Checkpoint& checkpoint;
+  const Facts& plain;  // of one step
+  bool backward_changes_state;
+};
+
+// A step fails at op `number`. Empty: it failed as it should, in a phase that is returned.
+std::string fail_at(const Subject& subject, int number) {
+  Model model = model_of(subject.hazard);
+  Facts facts;
+  bool failed = false;
+  Phase phase = Phase::kForward;
+  {
+    FailsAt fails(number);
+    try {
+      train_one_step(model, &subject.checkpoint, Backward::kOnce, "", facts);
+    } catch (const OpFailed&) {
+      failed = true;
+    } catch (const std::exception& error) {
+      failed = std::string(error.what()).find("an op failed") != std::string::npos;
+    }
+    phase = fails.phase();
+  }
+  if (!failed) return "no error came out";
+  if (phase == Phase::kForward || subject.backward_changes_state) return "";
+  Facts state;
+  note_state(model, "after forward, ", state);
+  return difference_of_state(subject.plain, state);
+}
+
+int num_ops(const Subject& subject) {
+  Model model = model_of(subject.hazard);
+  Facts facts;
+  FailsAt never(-1);
+  train_one_step(model, &subject.checkpoint, Backward::kOnce, "", facts);
+  return never.count();
+}
+
+void check_failures(const Subject& subject, int stride, int first) {
+  const int ops = num_ops(subject);
+  // Autograd's own queue holds what was left of a failed pass until the thread's next one.
+  const auto next_step = [&] {
+    return train(subject.hazard, &subject.checkpoint, Backward::kOnce, 1);
+  };
+  next_step();
+  const std::int64_t baseline = cpu_bytes();
+  for (int number = first % stride; number < ops; number += stride) {
+    CAPTURE(number);
+    CHECK(fail_at(subject, number) == "");
+    CHECK(first_difference(subject.plain, next_step()) == "");
+    CHECK(cpu_bytes() == baseline);
+  }
+}
+
+TEST_CASE("an op that throws leaves nothing behind, and the next step is right") {
+  prepare_process();
+  std::size_t index = 0;
+  for (const Hazard& hazard : all_hazards()) {
+    ++index;
+    if (!hazard.refusal.empty()) continue;
+    const Plan plan = plan_of_blocks(trace_of(hazard), [](int, int op) { return op % 2 == 0; });
+    const Facts plain = train(hazard, nullptr, Backward::kOnce, 1);
+    const bool every_op = is_deep() || index % kOneIn == 0;
+    for (const Schedule schedule : kSchedules) {
+      CAPTURE(hazard.name, to_string(schedule));
+      const Checkpoint checkpoint(plan, schedule);
+      const Subject subject{hazard, checkpoint, plain, backward_changes_state(plain)};
+      const int stride = every_op ? 1 : std::max(1, num_ops(subject) / kFew);
+      check_failures(subject, stride, static_cast<int>(index));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rematch::testing::hazards

@@ -1,0 +1,184 @@
+// The hazards under every family of plans and both schedules, and backward in every form: loss,
+// gradients, buffers, generators and memory as without the engine, or the refusal that is written
+// beside the hazard.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/hazards/plan_families.h"
+#include "tests/support/hazards/trial.h"
+#include "tests/support/step_meter.h"
+
+namespace rematch::testing::hazards {
+namespace {
+
+constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
+
+// Families often come to the same plan; what was tried stands for all of them.
+struct Tried {
+  Plan plan;
+  Schedule schedule;
+  std::string verdict;
+};
+
+bool same_work(const Plan& a, const Plan& b) {
+  const auto same_type = [](const RegionType& x, const RegionType& y) {
+    return x.early_stop == y.early_stop && x.by_demand == y.by_demand &&
+           x.whole_on_demand == y.whole_on_demand && x.demand_steps == y.demand_steps &&
+           std::equal(
+               x.ops.begin(), x.ops.end(), y.ops.begin(), y.ops.end(),
+               [](const PlannedOp& p, const PlannedOp& q) { return p.treatment == q.treatment; });
+  };
+  return std::equal(a.regions.begin(), a.regions.end(), b.regions.begin(), b.regions.end(),
+                    [&](const PlannedRegion& x, const PlannedRegion& y) {
+                      return x.first_scope == y.first_scope && x.last_scope == y.last_scope &&
+                             same_type(a.types[static_cast<std::size_t>(x.type)],
+                                       b.types[static_cast<std::size_t>(y.type)]);
+                    });
+}
+
+// A hazard against its plain run.
+class Examination {
+ public:
+  Examination(const Hazard& hazard, Backward backward, int steps)
+      : hazard_(hazard),
+        backward_(backward),
+        steps_(steps),
+        plain_(try_to_train(hazard, nullptr, backward, steps)) {}
+
+  const Trial& plain() const { return plain_; }
+
+  // Empty, or what is wrong.
+  std::string verdict(const Plan& plan, Schedule schedule) {
+    for (const Tried& tried : tried_) {
+      if (tried.schedule == schedule && same_work(tried.plan, plan)) return tried.verdict;
+    }
+    const std::int64_t before = cpu_bytes();
+    const Checkpoint checkpoint(plan, schedule);
+    std::string verdict = verdict_on(plain_, try_to_train(hazard_, &checkpoint, backward_, steps_));
+    // Autograd's own queue holds what was left of a pass that failed.
+    const bool is_clean = !plain_.facts.has_value() || cpu_bytes() <= before;
+    if (verdict.empty() && !is_clean) verdict = "memory is left";
+    tried_.push_back({plan, schedule, verdict});
+    return verdict;
+  }
+  std::size_t num_tried() const { return tried_.size(); }
+
+ private:
+  const Hazard& hazard_;
+  const Backward backward_;
+  const int steps_;
+  const Trial plain_;
+  std::vector<Tried> tried_;
+};
+
+void check_under_every_family(const Hazard& hazard) {
+  CAPTURE(hazard.name);
+  Examination examination(hazard, Backward::kOnce, kSteps);
+  const Trial& plain = examination.plain();
+  REQUIRE(plain.error == "");
+  CHECK(verdict_on(plain, try_to_train(hazard, nullptr)) == "");
+  CHECK(plain.facts->has_gradient);
+  CHECK(plain.facts->is_finite);
+  const Trace trace = trace_of(hazard);
+  int num_refused = 0;
+  for (const PlanFamily& family : plan_families()) {
+    const std::optional<Plan> plan = family.make(trace);
+    if (!plan.has_value()) continue;
+    for (const Schedule schedule : kSchedules) {
+      CAPTURE(family.name, to_string(schedule));
+      const std::string verdict = examination.verdict(*plan, schedule);
+      if (verdict.empty() || hazard.refusal.empty()) {
+        CHECK(verdict == "");
+        continue;
+      }
+      ++num_refused;
+      CHECK_THAT(verdict, Catch::StartsWith("throws: region ") && Catch::Contains(hazard.refusal));
+    }
+  }
+  CHECK(examination.num_tried() >= 12);
+  CHECK((num_refused > 0) == !hazard.refusal.empty());
+}
+
+void check(const std::vector<Hazard>& theme) {
+  prepare_process();
+  CHECK(theme.size() >= 7);
+  for (const Hazard& hazard : theme) check_under_every_family(hazard);
+}
+
+TEST_CASE("hazards of attention") { check(attention_hazards()); }
+TEST_CASE("hazards of convolutions") { check(convolution_hazards()); }
+TEST_CASE("hazards of data-dependent models") { check(data_dependent_hazards()); }
+TEST_CASE("hazards of number types and autocast") { check(dtype_hazards()); }
+TEST_CASE("hazards of custom functions") { check(function_hazards()); }
+TEST_CASE("hazards of hooks") { check(hook_hazards()); }
+TEST_CASE("hazards of writes in place") { check(in_place_hazards()); }
+TEST_CASE("hazards of indexing") { check(indexing_hazards()); }
+TEST_CASE("hazards of modes") { check(mode_hazards()); }
+TEST_CASE("hazards of several outputs") { check(multi_output_hazards()); }
+TEST_CASE("hazards of norms") { check(norm_hazards()); }
+TEST_CASE("hazards of optimizers") { check(optimizer_hazards()); }
+TEST_CASE("hazards of random numbers") { check(random_hazards()); }
+TEST_CASE("hazards of recurrent models") { check(recurrent_hazards()); }
+TEST_CASE("hazards of sharing") { check(sharing_hazards()); }
+TEST_CASE("hazards of views") { check(view_hazards()); }
+
+// Selectors match few models; a family that matches none would be tested by nothing.
+TEST_CASE("every family makes plans for some hazards") {
+  prepare_process();
+  CHECK(all_hazards().size() >= 250);
+  std::map<std::string, int> num_plans;
+  for (const Hazard& hazard : all_hazards()) {
+    const Trace trace = trace_of(hazard);
+    for (const PlanFamily& family : plan_families()) {
+      num_plans[family.name] += static_cast<int>(family.make(trace).has_value());
+    }
+  }
+  for (const PlanFamily& family : plan_families()) {
+    CAPTURE(family.name);
+    CHECK(num_plans[family.name] >= 5);
+  }
+}
+
+TEST_CASE("hazards that are refused") {
+  for (const RefusedHazard& refused : refused_hazards()) {
+    CAPTURE(refused.hazard.name);
+    CHECK(try_to_train(refused.hazard, nullptr).error == "");
+    CHECK_THROWS_AS(trace_of(refused.hazard), Refused);
+    CHECK_THROWS_WITH(trace_of(refused.hazard), Catch::Contains(refused.message));
+  }
+}
+
+// What plain autograd cannot do (a second derivative that is not there), the engine must not do.
+void check_other_form(Backward backward, int fewest_plain) {
+  prepare_process();
+  int num_plain = 0;
+  for (const Hazard& hazard : all_hazards()) {
+    if (!hazard.refusal.empty()) continue;
+    CAPTURE(hazard.name);
+    Examination examination(hazard, backward, /*steps=*/1);
+    num_plain += static_cast<int>(examination.plain().facts.has_value());
+    const Trace trace = trace_of(hazard);
+    for (const PlanFamily& family : plan_families()) {
+      if (!family.for_every_backward) continue;
+      const std::optional<Plan> plan = family.make(trace);
+      if (!plan.has_value()) continue;
+      for (const Schedule schedule : kSchedules) {
+        CAPTURE(family.name, to_string(schedule));
+        CHECK(examination.verdict(*plan, schedule) == "");
+      }
+    }
+  }
+  CHECK(num_plain >= fewest_plain);
+}
+
+TEST_CASE("hazards and backward twice") { check_other_form(Backward::kTwice, 250); }
+TEST_CASE("hazards and backward of gradients") { check_other_form(Backward::kOfGradients, 200); }
+TEST_CASE("hazards and backward in parts") { check_other_form(Backward::kInParts, 250); }
+TEST_CASE("hazards and backward elsewhere") { check_other_form(Backward::kElsewhere, 250); }
+TEST_CASE("hazards and no backward") { check_other_form(Backward::kNever, 250); }
+
+}  // namespace
+}  // namespace rematch::testing::hazards

@@ -1,0 +1,75 @@
+// Two threads, a recording each: the hazards that draw no numbers of the process's generator, one
+// thread from the first to the last and one back, over shared checkpoints.
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+#include "tests/support/catch.h"
+#include "tests/support/hazards/trial.h"
+#include "tests/support/networks.h"
+
+namespace rematch::testing::hazards {
+namespace {
+
+struct Case {
+  const Hazard* hazard;
+  Trial plain;
+  std::unique_ptr<Checkpoint> checkpoint;
+};
+
+std::vector<Case> cases(Schedule schedule) {
+  std::vector<Case> all;
+  for (const Hazard& hazard : all_hazards()) {
+    if (!hazard.refusal.empty() || hazard.needs_process) continue;
+    const Trial plain = try_to_train(hazard, nullptr);
+    if (!plain.facts.has_value() || plain.facts->draws) continue;
+    const Plan plan = plan_of_blocks(trace_of(hazard), [](int, int op) { return op % 2 == 0; });
+    all.push_back({&hazard, plain, std::make_unique<Checkpoint>(plan, schedule)});
+  }
+  return all;
+}
+
+// The other thread makes models with the process's generator, so where that stands is not compared.
+Trial without_default_generator(Trial trial) {
+  if (!trial.facts.has_value()) return trial;
+  std::erase_if(trial.facts->all,
+                [](const Facts::Fact& fact) { return fact.name.ends_with(", generator"); });
+  return trial;
+}
+
+// By name: what differed.
+std::map<std::string, std::string> train_all(const std::vector<const Case*>& order) {
+  at::set_num_threads(1);  // of this thread
+  std::map<std::string, std::string> differences;
+  for (const Case* which : order) {
+    const Trial trial = try_to_train(*which->hazard, which->checkpoint.get());
+    const std::string verdict =
+        verdict_on(without_default_generator(which->plain), without_default_generator(trial));
+    if (!verdict.empty()) differences[which->hazard->name] = verdict;
+  }
+  return differences;
+}
+
+TEST_CASE("two threads with a recording each do not meet") {
+  prepare_process();
+  for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
+    const std::vector<Case> all = cases(schedule);
+    CHECK(all.size() >= 150);
+    std::vector<const Case*> forward;
+    for (const Case& which : all) forward.push_back(&which);
+    std::vector<const Case*> back(forward.rbegin(), forward.rend());
+    std::map<std::string, std::string> of_first;
+    std::map<std::string, std::string> of_second;
+    std::thread first([&] { of_first = train_all(forward); });
+    std::thread second([&] { of_second = train_all(back); });
+    first.join();
+    second.join();
+    CHECK(of_first == std::map<std::string, std::string>{});
+    CHECK(of_second == std::map<std::string, std::string>{});
+  }
+}
+
+}  // namespace
+}  // namespace rematch::testing::hazards

@@ -1,0 +1,235 @@
+// Custom autograd functions: what they save, how, and what they do in backward.
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "tests/support/closure_checkpoint.h"
+#include "tests/support/hazards/hazard.h"
+
+namespace rematch::testing::hazards {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+const std::vector<Shape> kSquare = {{kDim, kDim}};
+
+Hazard applied(const std::string& name, const std::function<at::Tensor(const at::Tensor&)>& op,
+               const Options& options = {}) {
+  return hazard(
+      name, kSquare, [op](const at::Tensor& x, const Parts& p) { return op(at::mm(x, p[0])); },
+      options);
+}
+
+struct SavesItsResult : Function<SavesItsResult> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
+    const at::Tensor y = at::exp(x);
+    context->save_for_backward({y});
+    return y;
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    return {gradients[0] * context->get_saved_variables()[0]};
+  }
+};
+
+struct SavesWhatItMadeBetween : Function<SavesWhatItMadeBetween> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
+    const at::Tensor between = at::sin(x) + 1;
+    context->save_for_backward({between, x.sum()});
+    return between * between;
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    return {gradients[0] * saved[0] * 2 + saved[1] * 0.01};
+  }
+};
+
+struct KeepsPastAutograd : Function<KeepsPastAutograd> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, double scale) {
+    const at::Tensor factor = at::cos(x);
+    context->saved_data["factor"] = factor;
+    context->saved_data["scale"] = scale;
+    return at::sin(x) * scale;
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    return {gradients[0] * context->saved_data["factor"].toTensor() *
+                context->saved_data["scale"].toDouble(),
+            Variable()};
+  }
+};
+
+struct TwoResults : Function<TwoResults> {
+  static variable_list forward(AutogradContext* context, const at::Tensor& x) {
+    const at::Tensor index = at::argsort(x, std::int64_t{1});
+    context->mark_non_differentiable({index});
+    context->set_materialize_grads(false);
+    context->save_for_backward({x});
+    return {x * x, index, at::sin(x)};
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const at::Tensor x = context->get_saved_variables()[0];
+    at::Tensor result = at::zeros_like(x);
+    if (gradients[0].defined()) result = result + gradients[0] * 2 * x;
+    if (gradients[2].defined()) result = result + gradients[2] * at::cos(x);
+    return {result};
+  }
+};
+
+struct StraightThrough : Function<StraightThrough> {
+  static at::Tensor forward(AutogradContext*, const at::Tensor& x) { return at::round(x * 4) / 4; }
+  static variable_list backward(AutogradContext*, variable_list gradients) { return gradients; }
+};
+
+struct Reversed : Function<Reversed> {
+  static at::Tensor forward(AutogradContext*, const at::Tensor& x) { return x.view_as(x); }
+  static variable_list backward(AutogradContext*, variable_list gradients) {
+    return {gradients[0].neg()};
+  }
+};
+
+struct WritesItsInput : Function<WritesItsInput> {
+  static variable_list forward(AutogradContext* context, at::Tensor x, const at::Tensor& y) {
+    x.mul_(y);
+    context->mark_dirty({x});
+    context->save_for_backward({y});
+    return {x, x.sum(1)};
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const at::Tensor y = context->get_saved_variables()[0];
+    return {gradients[0] * y + gradients[1].unsqueeze(1) * y, gradients[0] * 0.5};
+  }
+};
+
+struct Outer : Function<Outer> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
+    context->save_for_backward({x});
+    return SavesItsResult::apply(x * 0.5) + SavesWhatItMadeBetween::apply(x);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    return {SavesItsResult::apply(gradients[0] * 0.1) * context->get_saved_variables()[0]};
+  }
+};
+
+// A checkpoint in the user's own hands: backward runs forward again and calls backward inside.
+struct RunsAgain : Function<RunsAgain> {
+  static at::Tensor body(const at::Tensor& x, const at::Tensor& w) {
+    return at::tanh(at::mm(at::mm(x, w).sin(), w));
+  }
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& w) {
+    context->save_for_backward({x, w});
+    return body(x, w);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    at::AutoGradMode grad(true);
+    const at::Tensor x = saved[0].detach().requires_grad_();
+    const at::Tensor w = saved[1].detach().requires_grad_();
+    return torch::autograd::grad({body(x, w)}, {x, w}, {gradients[0]});
+  }
+};
+
+std::vector<Hazard> functions() {
+  return {
+      applied("a function that saves its result",
+              [](const at::Tensor& y) { return SavesItsResult::apply(y).sin(); }),
+      applied("a function that saves what it made between",
+              [](const at::Tensor& y) { return SavesWhatItMadeBetween::apply(y).cos(); }),
+      applied("a function that keeps tensors past autograd",
+              [](const at::Tensor& y) { return KeepsPastAutograd::apply(y.sin(), 0.7).cos(); }),
+      applied("a function of several results, one without a gradient",
+              [](const at::Tensor& y) {
+                const auto results = TwoResults::apply(y);
+                return results[2] * at::gather(y, 1, results[1]);
+              }),
+      applied("a function whose first result alone is used",
+              [](const at::Tensor& y) { return TwoResults::apply(y.sin())[0]; }),
+      applied("straight through a rounding",
+              [](const at::Tensor& y) { return StraightThrough::apply(y.sin()) * y; }),
+      applied("a reversed gradient through a view",
+              [](const at::Tensor& y) { return Reversed::apply(y.sin()).cos(); }),
+      applied("a function that writes its input and returns it",
+              [](const at::Tensor& y) {
+                const auto results = WritesItsInput::apply(y * 1.0, y.detach().sin());
+                return results[0].cos() + results[1].unsqueeze(1);
+              }),
+      applied("functions inside functions, in forward and in backward",
+              [](const at::Tensor& y) { return Outer::apply(y).sin(); }),
+      hazard("a function that runs itself again in backward", kSquare,
+             [](const at::Tensor& x, const Parts& p) { return RunsAgain::apply(x.sin(), p[0]); }),
+      hazard("a checkpoint by closure inside a region", kSquare,
+             [](const at::Tensor& x, const Parts& p) {
+               const at::Tensor w = p[0];
+               return closure_checkpoint(
+                   [w](const at::Tensor& y) { return at::mm(at::mm(y, w).sin(), w).tanh(); },
+                   x.cos(), {});
+             }),
+      hazard("a function without inputs that need a gradient", kSquare,
+             [](const at::Tensor& x, const Parts& p) {
+               return at::mm(x, p[0]) * SavesItsResult::apply(x.detach());
+             }),
+  };
+}
+
+// Gradients taken inside forward, of which some take part in the loss.
+std::vector<Hazard> inner_gradients() {
+  return {
+      hazard("a gradient taken inside the layer is its result", kSquare,
+             [](const at::Tensor& x, const Parts& p) {
+               const at::Tensor energy = at::tanh(at::mm(x, p[0])).pow(2).sum();
+               return torch::autograd::grad({energy}, {x}, {}, /*retain_graph=*/true,
+                                            /*create_graph=*/true)[0];
+             }),
+      hazard("a penalty on an inner gradient", kSquare,
+             [](const at::Tensor& x, const Parts& p) {
+               const at::Tensor point = x.detach().requires_grad_();
+               const at::Tensor value = at::mm(point, p[0]).sin();
+               const at::Tensor slope =
+                   torch::autograd::grad({value.sum()}, {point}, {}, true, true)[0];
+               return at::mm(x, p[0]) + slope.pow(2);
+             }),
+      {"a layer takes the gradient of the layers before it",
+       [] {
+         Model model = layers_of(kSquare, [](const at::Tensor& x, const Parts& p) {
+           return at::mm(x.sin(), p[0]).tanh();
+         });
+         const auto first = model.layers[2];
+         model.layers[2] = [first, input = model.input](const at::Tensor& x) {
+           const at::Tensor slope =
+               torch::autograd::grad({x.pow(2).sum()}, {input}, {}, true, true)[0];
+           return first(x) + slope * 0.1;
+         };
+         return model;
+       }},
+      hazard("an inner descent, unrolled", kSquare,
+             [](const at::Tensor& x, const Parts& p) {
+               at::Tensor fast = p[0] * 1.0;
+               for (int step = 0; step < 2; ++step) {
+                 const at::Tensor error = (at::mm(x, fast).sin() - x).pow(2).mean();
+                 fast = fast - torch::autograd::grad({error}, {fast}, {}, true, true)[0] * 0.1;
+               }
+               return at::mm(x, fast);
+             }),
+      hazard("an inner gradient without a graph scales the result", kSquare,
+             [](const at::Tensor& x, const Parts& p) {
+               const at::Tensor point = x.detach().requires_grad_();
+               const at::Tensor weight = p[0].detach();
+               const at::Tensor slope =
+                   torch::autograd::grad({at::mm(point, weight).sin().sum()}, {point})[0];
+               return at::mm(x, p[0]) * slope;
+             }),
+  };
+}
+
+}  // namespace
+
+std::vector<Hazard> function_hazards() {
+  std::vector<Hazard> all = functions();
+  for (Hazard& hazard : inner_gradients()) all.push_back(std::move(hazard));
+  return all;
+}
+
+}  // namespace rematch::testing::hazards

@@ -1,0 +1,24 @@
+// Plans of every family that policies make, for any trace.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policies/plan/plan.h"
+#include "policies/trace/trace.h"
+
+namespace rematch::testing::hazards {
+
+struct PlanFamily {
+  std::string name;
+  // Empty: the family has nothing to choose in this trace (no such op, no such scope).
+  std::function<std::optional<Plan>(const Trace& trace)> make;
+  // One of the few that stand for all where every form of backward is tried.
+  bool for_every_backward = false;
+};
+
+const std::vector<PlanFamily>& plan_families();
+
+}  // namespace rematch::testing::hazards
