@@ -33,6 +33,8 @@ CuptiFunctions load_cupti(const std::string& library) {
   CuptiFunctions functions;
   find(handle, "cuptiGetVersion", functions.get_version);
   find(handle, "cuptiGetResultString", functions.result_string);
+  find(handle, "cuptiGetTimestamp", functions.timestamp);
+  find(handle, "cuptiGetCallbackName", functions.call_name);
   find(handle, "cuptiSubscribe", functions.subscribe);
   find(handle, "cuptiUnsubscribe", functions.unsubscribe);
   find(handle, "cuptiActivityRegisterCallbacks", functions.register_callbacks);

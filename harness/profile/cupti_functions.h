@@ -13,6 +13,8 @@ namespace rematch {
 struct CuptiFunctions {
   decltype(&cuptiGetVersion) get_version = nullptr;
   decltype(&cuptiGetResultString) result_string = nullptr;
+  decltype(&cuptiGetTimestamp) timestamp = nullptr;
+  decltype(&cuptiGetCallbackName) call_name = nullptr;
   decltype(&cuptiSubscribe) subscribe = nullptr;
   decltype(&cuptiUnsubscribe) unsubscribe = nullptr;
   decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "harness/profile/cupti_functions.h"
@@ -20,28 +21,25 @@ constexpr std::array kKinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTI
                                CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET,
                                CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
 
-// Calls that launch. External ids are recorded for calls that are traced, and for no others;
-// tracing all of them would cost a record for every query of a library.
-constexpr std::array<CUpti_CallbackId, 9> kRuntimeLaunches = {
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunch_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_v9000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy2DAsync_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemset_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020};
-constexpr std::array<CUpti_CallbackId, 9> kDriverLaunches = {
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async,
-    CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async};
+// External ids are recorded for calls that are traced, and for no others. Enabling a kind traces
+// all of its calls, and undoes what was said of single ones before.
+struct Calls {
+  CUpti_ActivityKind kind;
+  CUpti_CallbackDomain domain;
+  CUpti_CallbackId last;
+  decltype(CuptiFunctions::enable_runtime_call) CuptiFunctions::*enable;
+};
+const Calls kCalls[] = {{CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_CB_DOMAIN_RUNTIME_API,
+                         CUPTI_RUNTIME_TRACE_CBID_SIZE - 1, &CuptiFunctions::enable_runtime_call},
+                        {CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_CB_DOMAIN_DRIVER_API,
+                         CUPTI_DRIVER_TRACE_CBID_SIZE - 1, &CuptiFunctions::enable_driver_call}};
+
+// Tracing the others would cost a record for every query of a library. Known by their names,
+// because CUDA 13 launches by other calls than CUDA 12, and libraries by those of the driver.
+bool gives_work(std::string_view call) {
+  const auto has = [call](std::string_view word) { return call.find(word) != call.npos; };
+  return has("Launch") || has("Memcpy") || has("Memset");
+}
 
 // Subscribers get callbacks; nothing is enabled that would call this.
 void CUPTIAPI ignore_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
@@ -77,6 +75,8 @@ struct CuptiSession::Recorder {
   }
 
   void start();
+  void enable(CUpti_ActivityKind kind);
+  void trace_calls(const Calls& calls);
   void stop() noexcept;
   void take(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t valid_bytes);
 
@@ -86,6 +86,7 @@ struct CuptiSession::Recorder {
   std::mutex mutex;
   Activity activity;    // guarded by `mutex`, as all below
   std::string problem;  // of a buffer, met on CUPTI's thread
+  std::chrono::nanoseconds counted_from{};
 
   // The one target of CUPTI's buffer callbacks; null between sessions.
   static std::mutex target_mutex;
@@ -150,22 +151,28 @@ void CuptiSession::Recorder::start() {
   check(functions.subscribe(&handle, &ignore_callback, nullptr), "a subscriber");
   subscriber = handle;
   check(functions.register_callbacks(&give_buffer, &take_buffer), "activity buffers");
-  for (const CUpti_ActivityKind kind : kKinds) {
-    check(functions.enable(kind), "activity records");
-    enabled.push_back(kind);
-  }
-  for (const CUpti_CallbackId call : kRuntimeLaunches) {
-    check(functions.enable_runtime_call(call, 1), "records of launches");
-  }
-  for (const CUpti_CallbackId call : kDriverLaunches) {
-    check(functions.enable_driver_call(call, 1), "records of launches");
+  for (const CUpti_ActivityKind kind : kKinds) enable(kind);
+  for (const Calls& calls : kCalls) trace_calls(calls);
+}
+
+void CuptiSession::Recorder::enable(CUpti_ActivityKind kind) {
+  check(functions.enable(kind), "activity records");
+  enabled.push_back(kind);
+}
+
+// A call that does not tell its name stays traced: a record too many is no error.
+void CuptiSession::Recorder::trace_calls(const Calls& calls) {
+  enable(calls.kind);
+  for (CUpti_CallbackId call = 1; call <= calls.last; ++call) {
+    const char* name = nullptr;
+    const bool is_named = functions.call_name(calls.domain, call, &name) == CUPTI_SUCCESS;
+    if (!is_named || name == nullptr || gives_work(name)) continue;
+    check((functions.*calls.enable)(call, 0), "records of launches alone");
   }
 }
 
 // Results are of no use here: it runs when recording has ended, or has failed already.
 void CuptiSession::Recorder::stop() noexcept {
-  for (const CUpti_CallbackId call : kRuntimeLaunches) functions.enable_runtime_call(call, 0);
-  for (const CUpti_CallbackId call : kDriverLaunches) functions.enable_driver_call(call, 0);
   for (const CUpti_ActivityKind kind : enabled) functions.disable(kind);
   enabled.clear();
   if (subscriber) functions.unsubscribe(*subscriber);
@@ -207,10 +214,15 @@ void CuptiSession::end() {
   recorder_->check(recorder_->functions.pop_id(kOpCallId, &last), "to link launches to ops");
 }
 
+// Records of what ran before may come later: CUPTI hands over the buffers that are full, and what
+// is in the others when it likes. So they are known by their stamps.
 void CuptiSession::discard() {
   recorder_->check(recorder_->functions.flush_all(0), "to hand over its records");
+  std::uint64_t now = 0;
+  recorder_->check(recorder_->functions.timestamp(&now), "to tell the time");
   const std::lock_guard lock(recorder_->mutex);
   recorder_->activity = {};
+  recorder_->counted_from = std::chrono::nanoseconds(static_cast<std::int64_t>(now));
 }
 
 // Not a forced flush: that hands out records of kernels that still run, and never again.
@@ -219,7 +231,14 @@ Activity CuptiSession::finish() {
   recorder_->stop();
   const std::lock_guard lock(recorder_->mutex);
   if (!recorder_->problem.empty()) throw CuptiError(recorder_->problem);
-  return std::move(recorder_->activity);
+  Activity activity = std::move(recorder_->activity);
+  // One without a start was lost on the way, and is somebody's to see.
+  const auto is_earlier = [this](const auto& record) {
+    return record.start.count() > 0 && record.start < recorder_->counted_from;
+  };
+  std::erase_if(activity.kernels, is_earlier);
+  std::erase_if(activity.transfers, is_earlier);
+  return activity;
 }
 
 std::unique_ptr<ActivityRecorder> record_activity() {

@@ -4,8 +4,8 @@
 // by the driver's cuLaunchKernelEx. It loses no record and delivers none late.
 #include <cupti.h>
 
-#include <array>
 #include <bitset>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -57,19 +57,38 @@ CUpti_ActivityKind kind_of(const DryCudaRecord& record) {
   }
 }
 
+struct Call {
+  const char* name;  // as records have it
+  CUpti_ActivityKind kind;
+  CUpti_CallbackId id;
+};
+
+constexpr Call kCalls[] = {
+    {"__cudaLaunchKernel", CUPTI_ACTIVITY_KIND_RUNTIME,
+     CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000},
+    {"cudaLaunchKernel", CUPTI_ACTIVITY_KIND_RUNTIME,
+     CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000},
+    {"cudaLaunchKernelExC", CUPTI_ACTIVITY_KIND_RUNTIME,
+     CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060},
+    {"cudaLaunchCooperativeKernel", CUPTI_ACTIVITY_KIND_RUNTIME,
+     CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_v9000},
+    {"cudaMemcpy", CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy_v3020},
+    {"cudaMemcpyAsync", CUPTI_ACTIVITY_KIND_RUNTIME,
+     CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020},
+    {"cudaMemcpyPeerAsync", CUPTI_ACTIVITY_KIND_RUNTIME,
+     CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyPeerAsync_v4000},
+    {"cudaMemcpyToSymbol", CUPTI_ACTIVITY_KIND_RUNTIME,
+     CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyToSymbol_v3020},
+    {"cudaMemset", CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_RUNTIME_TRACE_CBID_cudaMemset_v3020},
+    {"cudaMemsetAsync", CUPTI_ACTIVITY_KIND_RUNTIME,
+     CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020},
+    {"cuLaunchKernelEx", CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx}};
+
 Entry entry_of(const DryCudaRecord& record) {
-  Entry entry{record, {}, CUPTI_ACTIVITY_KIND_RUNTIME, 0, false};
-  if (record.kind == DRY_CUDA_COPY) {
-    entry.call = CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020;
-  } else if (record.kind == DRY_CUDA_SET) {
-    entry.call = CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020;
-  } else if (std::string_view(record.name).starts_with("dry_")) {
-    entry.call_kind = CUPTI_ACTIVITY_KIND_DRIVER;
-    entry.call = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx;
-  } else {
-    entry.call = CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000;
+  for (const Call& call : kCalls) {
+    if (std::string_view(call.name) == record.call) return {record, {}, call.kind, call.id, false};
   }
-  return entry;
+  std::abort();  // a call that the stand-in runtime has and this table has not
 }
 
 void listen(const DryCudaRecord* record) {
@@ -216,6 +235,21 @@ using namespace dry_cuda;
 
 CUptiResult cuptiGetVersion(uint32_t* version) {
   *version = CUPTI_API_VERSION;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetTimestamp(uint64_t* timestamp) {
+  *timestamp = dry_cuda_clock_ns();
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t id, const char** name) {
+  const auto kind = domain == CUPTI_CB_DOMAIN_DRIVER_API ? CUPTI_ACTIVITY_KIND_DRIVER
+                                                         : CUPTI_ACTIVITY_KIND_RUNTIME;
+  *name = "a call that does nothing on the device";
+  for (const Call& call : kCalls) {
+    if (call.kind == kind && call.id == id) *name = call.name;
+  }
   return CUPTI_SUCCESS;
 }
 

@@ -21,6 +21,7 @@ enum DryCudaKind { DRY_CUDA_KERNEL, DRY_CUDA_COPY, DRY_CUDA_SET };
 
 struct DryCudaRecord {
   const char* name;  // a kernel's mangled symbol; "HtoD", "DtoH", "DtoD" or "HtoH" of a copy
+  const char* call;  // of the runtime or driver: "__cudaLaunchKernel", "cudaMemcpyAsync"
   enum DryCudaKind kind;
   int device;
   uint32_t grid[3];
@@ -39,6 +40,11 @@ void dry_cuda_reset(void);
 size_t dry_cuda_size(void);
 const struct DryCudaRecord* dry_cuda_record(size_t index);  // valid until the next reset
 
+// How often the host has waited: cudaDeviceSynchronize and its kin.
+uint64_t dry_cuda_synchronizations(void);
+// The time at which all that was recorded so far has ended.
+uint64_t dry_cuda_clock_ns(void);
+
 // Device memory that is taken, a context's included, as the driver rounds it.
 uint64_t dry_cuda_allocated_bytes(int device);
 uint64_t dry_cuda_peak_bytes(int device);
@@ -47,8 +53,9 @@ uint64_t dry_cuda_peak_bytes(int device);
 // those after it are as they were; e.g. ("cudaMalloc", 0, 2) or ("cublasCreate_v2", 0, 3).
 void dry_cuda_plant_failure(const char* function, unsigned calls_before, int code);
 
-// For the other stand-ins. A library's kernel; who hears of records; the planted code or 0; says
-// once for each function that nothing is made up for it, and gives `code` back.
+// For the other stand-ins. A library's kernel, launched through the driver; who hears of records;
+// the planted code or 0; says once for each function that nothing is made up for it, and gives
+// `code` back.
 uint32_t dry_cuda_launch(const char* name, const uint32_t grid[3], const uint32_t block[3],
                          uint64_t shared_bytes, void* stream);
 typedef void (*DryCudaListener)(const struct DryCudaRecord*);

@@ -41,8 +41,8 @@ bool is_valid(dim3 grid, dim3 block) {
          grid.z <= kMostBlocksAcross;
 }
 
-cudaError_t launch(const void* function, dim3 grid, dim3 block, std::size_t shared_bytes,
-                   cudaStream_t stream) {
+cudaError_t launch(const char* call, const void* function, dim3 grid, dim3 block,
+                   std::size_t shared_bytes, cudaStream_t stream) {
   if (const int code = dry_cuda_planted("cudaLaunchKernel")) return report(code);
   DryCudaRecord record{};
   {
@@ -54,6 +54,7 @@ cudaError_t launch(const void* function, dim3 grid, dim3 block, std::size_t shar
   }
   if (!is_valid(grid, block)) return report(cudaErrorInvalidConfiguration);
   if (device_of(stream) != current_device()) return report(cudaErrorInvalidResourceHandle);
+  record.call = call;
   record.kind = DRY_CUDA_KERNEL;
   record.device = current_device();
   record.grid[0] = grid.x;
@@ -121,21 +122,22 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void**,
                                size_t shared_bytes, cudaStream_t stream) {
-  return launch(kernel, grid, block, shared_bytes, stream);
+  return launch("__cudaLaunchKernel", kernel, grid, block, shared_bytes, stream);
 }
 
 cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**,
                              size_t shared_bytes, cudaStream_t stream) {
-  return launch(function, grid, block, shared_bytes, stream);
+  return launch("cudaLaunchKernel", function, grid, block, shared_bytes, stream);
 }
 
 cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void**,
                                         size_t shared_bytes, cudaStream_t stream) {
-  return launch(function, grid, block, shared_bytes, stream);
+  return launch("cudaLaunchCooperativeKernel", function, grid, block, shared_bytes, stream);
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* how, const void* function, void**) {
-  return launch(function, how->gridDim, how->blockDim, how->dynamicSmemBytes, how->stream);
+  return launch("cudaLaunchKernelExC", function, how->gridDim, how->blockDim, how->dynamicSmemBytes,
+                how->stream);
 }
 
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute which, int value) {

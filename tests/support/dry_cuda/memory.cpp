@@ -89,17 +89,19 @@ Place place_of(const void* address) {
           found->first + found->second.bytes - number_of(address)};
 }
 
-// Twice the bytes, the second half readable. Null if the system has no more addresses.
+// Where the next allocation lies: each above all before it, as a driver's follow each other, so
+// that the choices that LibTorch's allocator makes by address repeat themselves.
+std::uintptr_t next_address = std::uintptr_t{1} << 45;
+
+// Twice the bytes, the second half readable. Null if the system has no such addresses.
 char* map_pages(std::size_t mapped_bytes) {
-  const std::size_t all = 2 * mapped_bytes + kGranule;
+  void* const wanted = reinterpret_cast<void*>(next_address);
   void* const pages =
-      mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      mmap(wanted, 2 * mapped_bytes, PROT_NONE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (pages == MAP_FAILED) return nullptr;
-  char* const first = static_cast<char*>(pages);
-  const std::size_t skipped = (kGranule - number_of(first) % kGranule) % kGranule;
-  char* const start = first + skipped;
-  if (skipped > 0) munmap(first, skipped);
-  munmap(start + 2 * mapped_bytes, kGranule - skipped);
+  next_address += 2 * mapped_bytes;
+  char* const start = static_cast<char*>(pages);
   mprotect(start + mapped_bytes, mapped_bytes, PROT_READ | PROT_WRITE);
   return start;
 }
@@ -109,7 +111,8 @@ const char* copy_name(bool to_device, bool from_device) {
   return from_device ? "DtoH" : "HtoH";
 }
 
-cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
+cudaError_t copy(const char* call, void* to, const void* from, std::size_t bytes,
+                 cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
   DryCudaRecord record{};
   {
@@ -125,6 +128,7 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaStream_t str
       std::memset(target.bytes, 0, bytes);
     }
   }
+  record.call = call;
   record.kind = DRY_CUDA_COPY;
   record.device = device_of(stream);
   record.bytes = bytes;
@@ -133,7 +137,7 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaStream_t str
   return cudaSuccess;
 }
 
-cudaError_t set(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+cudaError_t set(const char* call, void* to, int value, std::size_t bytes, cudaStream_t stream) {
   {
     const std::lock_guard lock(memory().mutex);
     const Place target = place_of(to);
@@ -142,6 +146,7 @@ cudaError_t set(void* to, int value, std::size_t bytes, cudaStream_t stream) {
   }
   DryCudaRecord record{};
   record.name = "memset";
+  record.call = call;
   record.kind = DRY_CUDA_SET;
   record.device = device_of(stream);
   record.bytes = bytes;
@@ -255,23 +260,25 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
-  return copy(to, from, bytes, nullptr);
+  return copy("cudaMemcpy", to, from, bytes, nullptr);
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
-  return copy(to, from, bytes, stream);
+  return copy("cudaMemcpyAsync", to, from, bytes, stream);
 }
 
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes,
                                 cudaStream_t stream) {
-  return copy(to, from, bytes, stream);
+  return copy("cudaMemcpyAsync", to, from, bytes, stream);
 }
 
-cudaError_t cudaMemset(void* to, int value, size_t bytes) { return set(to, value, bytes, nullptr); }
+cudaError_t cudaMemset(void* to, int value, size_t bytes) {
+  return set("cudaMemset", to, value, bytes, nullptr);
+}
 
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
-  return set(to, value, bytes, stream);
+  return set("cudaMemsetAsync", to, value, bytes, stream);
 }
 
 void __cudaRegisterVar(void**, char* symbol, char*, const char*, int, size_t bytes, int, int) {
@@ -297,7 +304,7 @@ cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t byte
   void* address = nullptr;
   const cudaError_t result = cudaGetSymbolAddress(&address, symbol);
   if (result != cudaSuccess) return result;
-  return copy(static_cast<char*>(address) + offset, from, bytes, nullptr);
+  return copy("cudaMemcpyToSymbol", static_cast<char*>(address) + offset, from, bytes, nullptr);
 }
 
 }  // extern "C"

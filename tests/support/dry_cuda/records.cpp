@@ -33,6 +33,7 @@ struct Log {
   std::set<std::string> missing;  // functions that were said to be
   std::atomic<DryCudaListener> listener{nullptr};
   std::atomic<bool> any_failure{false};
+  std::atomic<std::uint64_t> synchronizations{0};
   std::vector<Failure> failures;
 };
 
@@ -87,10 +88,7 @@ std::size_t setting(const char* name, std::size_t fallback) {
   return number;
 }
 
-std::uint64_t clock_ns() {
-  const std::lock_guard lock(log().mutex);
-  return log().clock_ns;
-}
+void count_synchronization() { ++log().synchronizations; }
 
 std::uint32_t add_record(DryCudaRecord record) {
   record.thread = thread_number();
@@ -117,6 +115,13 @@ void dry_cuda_reset(void) {
   log().keeps = true;
 }
 
+uint64_t dry_cuda_synchronizations(void) { return log().synchronizations; }
+
+uint64_t dry_cuda_clock_ns(void) {
+  const std::lock_guard lock(log().mutex);
+  return log().clock_ns;
+}
+
 size_t dry_cuda_size(void) {
   const std::lock_guard lock(log().mutex);
   return log().records.size();
@@ -130,6 +135,7 @@ const DryCudaRecord* dry_cuda_record(size_t index) {
 uint32_t dry_cuda_launch(const char* name, const uint32_t grid[3], const uint32_t block[3],
                          uint64_t shared_bytes, void* stream) {
   DryCudaRecord record{};
+  record.call = "cuLaunchKernelEx";
   record.kind = DRY_CUDA_KERNEL;
   record.device = device_of(static_cast<cudaStream_t>(stream));
   record.shared_bytes = shared_bytes;

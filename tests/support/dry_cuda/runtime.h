@@ -29,8 +29,7 @@ int current_device();
 void set_current_device(int device);
 int device_of(cudaStream_t stream);  // the default streams are the current device's
 
-// The time at which everything recorded so far has ended.
-std::uint64_t clock_ns();
+void count_synchronization();
 // Adds thread, times and correlation, keeps the record if asked to and tells the listener.
 std::uint32_t add_record(DryCudaRecord record);
 

@@ -48,6 +48,7 @@ using namespace dry_cuda;
 
 cudaError_t cudaDeviceSynchronize() {
   if (const int code = dry_cuda_planted("cudaDeviceSynchronize")) return report(code);
+  count_synchronization();
   return cudaSuccess;
 }
 
@@ -62,7 +63,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) {
+  count_synchronization();
+  return cudaSuccess;
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
@@ -103,7 +107,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (device_of(stream) != current_device()) return report(cudaErrorInvalidResourceHandle);
-  event->recorded_at_ns = clock_ns();
+  event->recorded_at_ns = dry_cuda_clock_ns();
   return cudaSuccess;
 }
 
@@ -112,7 +116,10 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventSynchronize(cudaEvent_t) {
+  count_synchronization();
+  return cudaSuccess;
+}
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   const bool is_known = start->is_timed && end->is_timed && start->recorded_at_ns != 0 &&
