@@ -28,6 +28,10 @@ using Gradients = std::tuple<at::Tensor, at::Tensor>;  // of x and weight
 // Logits of a chunk: few enough to stay in a CPU's cache, enough for its matmul.
 constexpr std::int64_t kChunkElements = std::int64_t{1} << 19;
 constexpr std::int64_t kLeastClasses = 256;
+// Of a GPU: enough for a matmul that fills it, 256 MiB in bfloat16.
+constexpr std::int64_t kChunkElementsOnCuda = std::int64_t{1} << 27;
+constexpr std::int64_t kLeastClassesOnCuda = 8192;
+constexpr std::int64_t kAlignedClasses = 8;  // rows of whole vectors of 16 bytes
 
 void check_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& target) {
   TORCH_CHECK(x.dim() == 2 && weight.dim() == 2 && target.dim() == 1 &&
@@ -52,9 +56,11 @@ void check_targets(const at::Tensor& target, std::int64_t classes) {
   }
 }
 
-std::int64_t classes_in_chunk(std::int64_t tokens, std::int64_t classes) {
-  const std::int64_t fitting = kChunkElements / std::max<std::int64_t>(1, tokens);
-  return std::min(classes, std::max(kLeastClasses, fitting));
+std::int64_t classes_in_chunk(at::Device device, std::int64_t tokens, std::int64_t classes) {
+  const std::int64_t rows = std::max<std::int64_t>(1, tokens);
+  if (!device.is_cuda()) return std::min(classes, std::max(kLeastClasses, kChunkElements / rows));
+  const std::int64_t fitting = kChunkElementsOnCuda / rows / kAlignedClasses * kAlignedClasses;
+  return std::min(classes, std::max(kLeastClassesOnCuda, fitting));
 }
 
 // visit(first class, weight_CD, logits_TC) for each chunk in turn, in one buffer.
@@ -62,7 +68,7 @@ template <typename Visit>
 void for_each_chunk(const at::Tensor& x, const at::Tensor& weight, const Visit& visit) {
   const std::int64_t tokens = x.size(0);
   const std::int64_t classes = weight.size(0);
-  const std::int64_t most = classes_in_chunk(tokens, classes);
+  const std::int64_t most = classes_in_chunk(x.device(), tokens, classes);
   const at::Tensor buffer = at::empty({tokens * most}, x.options());
   for (std::int64_t first = 0; first < classes; first += most) {
     const std::int64_t count = std::min(most, classes - first);

@@ -36,6 +36,47 @@ __device__ void store(Sum value, T* to) {
   }
 }
 
+// Elements that one access of 16 bytes moves.
+template <typename T>
+inline constexpr int kLanes = 16 / static_cast<int>(sizeof(T));
+
+template <typename T, int kCount>
+struct alignas(kCount * sizeof(T)) Lanes {
+  T lane[kCount];
+};
+
+// kCount elements in one access; `from` is a multiple of their size.
+template <int kCount, typename T>
+__device__ void load_lanes(const T* from, SumOf<T> (&to)[kCount]) {
+  const auto lanes = *reinterpret_cast<const Lanes<T, kCount>*>(from);
+  for (int lane = 0; lane < kCount; ++lane) to[lane] = load(&lanes.lane[lane]);
+}
+
+template <int kCount, typename T, typename Sum>
+__device__ void store_lanes(const Sum (&from)[kCount], T* to) {
+  Lanes<T, kCount> lanes;
+  for (int lane = 0; lane < kCount; ++lane) store(from[lane], &lanes.lane[lane]);
+  *reinterpret_cast<Lanes<T, kCount>*>(to) = lanes;
+}
+
+// Begin whole vectors of 16 bytes there? So may null, which is not read.
+template <typename... Pointers>
+bool are_aligned(const Pointers*... pointers) {
+  return ((reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0) && ...);
+}
+
+template <typename... Sizes>
+bool are_multiples(int factor, Sizes... sizes) {
+  return ((sizes % factor == 0) && ...);
+}
+
+// Calls f with the number of elements of an access: of 16 bytes, or one.
+template <typename T, typename Function>
+void with_lanes(bool wide, const Function& f) {
+  if (wide) return f(std::integral_constant<int, kLanes<T>>());
+  f(std::integral_constant<int, 1>());
+}
+
 // combine over all threads of the block; every thread gets the result. All must call it.
 template <typename Sum, typename Combine>
 __device__ Sum block_reduce(Sum value, const Combine& combine) {

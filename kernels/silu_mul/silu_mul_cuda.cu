@@ -1,4 +1,4 @@
-// A thread for each element.
+// A thread for each 16 bytes of elements, or for each element where they do not come in so many.
 #include "kernels/op/device.cuh"
 #include "kernels/silu_mul/silu_mul_kernels.h"
 
@@ -10,47 +10,71 @@ __device__ Sum sigmoid(Sum x) {
   return Sum(1) / (Sum(1) + exp(-x));
 }
 
-template <typename T>
+template <typename T, int kCount>
 __global__ void rematch_silu_mul_forward(SiluMul op) {
-  const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (i >= op.size) return;
-  const SumOf<T> gate = load(static_cast<const T*>(op.gate) + i);
-  const SumOf<T> up = load(static_cast<const T*>(op.up) + i);
-  store(gate * sigmoid(gate) * up, static_cast<T*>(op.out) + i);
+  using Sum = SumOf<T>;
+  const std::int64_t first = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCount;
+  if (first >= op.size) return;
+  Sum gate[kCount];
+  Sum up[kCount];
+  load_lanes(static_cast<const T*>(op.gate) + first, gate);
+  load_lanes(static_cast<const T*>(op.up) + first, up);
+  for (int lane = 0; lane < kCount; ++lane) up[lane] *= gate[lane] * sigmoid(gate[lane]);
+  store_lanes(up, static_cast<T*>(op.out) + first);
 }
 
 // With s = sigmoid(gate): silu' = s (1 + gate (1 - s)).
-template <typename T>
+template <typename T, int kCount>
 __global__ void rematch_silu_mul_backward(SiluMulBackward op) {
   using Sum = SumOf<T>;
-  const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (i >= op.size) return;
-  const Sum gate = load(static_cast<const T*>(op.gate) + i);
-  const Sum up = load(static_cast<const T*>(op.up) + i);
-  const Sum grad = load(static_cast<const T*>(op.grad_out) + i);
-  const Sum s = sigmoid(gate);
-  store(grad * gate * s, static_cast<T*>(op.grad_up) + i);
-  store(grad * up * (s * (Sum(1) + gate * (Sum(1) - s))), static_cast<T*>(op.grad_gate) + i);
+  const std::int64_t first = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCount;
+  if (first >= op.size) return;
+  Sum gate[kCount];
+  Sum up[kCount];
+  Sum grad[kCount];
+  load_lanes(static_cast<const T*>(op.gate) + first, gate);
+  load_lanes(static_cast<const T*>(op.up) + first, up);
+  load_lanes(static_cast<const T*>(op.grad_out) + first, grad);
+  Sum grad_up[kCount];
+  Sum grad_gate[kCount];
+  for (int lane = 0; lane < kCount; ++lane) {
+    const Sum s = sigmoid(gate[lane]);
+    grad_up[lane] = grad[lane] * gate[lane] * s;
+    grad_gate[lane] = grad[lane] * up[lane] * (s * (Sum(1) + gate[lane] * (Sum(1) - s)));
+  }
+  store_lanes(grad_up, static_cast<T*>(op.grad_up) + first);
+  store_lanes(grad_gate, static_cast<T*>(op.grad_gate) + first);
 }
 
 }  // namespace
 
 int silu_mul(const SiluMul& op, void* stream) {
   if (op.size == 0) return cudaSuccess;
+  const auto on = static_cast<cudaStream_t>(stream);
   with_type(op.element, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    rematch_silu_mul_forward<T>
-        <<<blocks_for(op.size), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(op);
+    const bool wide = are_multiples(kLanes<T>, op.size) && are_aligned(op.gate, op.up, op.out);
+    with_lanes<T>(wide, [&](auto lanes) {
+      constexpr int kCount = lanes;
+      const unsigned blocks = blocks_for(op.size / kCount);
+      rematch_silu_mul_forward<T, kCount><<<blocks, kThreads, 0, on>>>(op);
+    });
   });
   return cudaGetLastError();
 }
 
 int silu_mul_backward(const SiluMulBackward& op, void* stream) {
   if (op.size == 0) return cudaSuccess;
+  const auto on = static_cast<cudaStream_t>(stream);
   with_type(op.element, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    rematch_silu_mul_backward<T>
-        <<<blocks_for(op.size), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(op);
+    const bool wide = are_multiples(kLanes<T>, op.size) &&
+                      are_aligned(op.gate, op.up, op.grad_out, op.grad_gate, op.grad_up);
+    with_lanes<T>(wide, [&](auto lanes) {
+      constexpr int kCount = lanes;
+      const unsigned blocks = blocks_for(op.size / kCount);
+      rematch_silu_mul_backward<T, kCount><<<blocks, kThreads, 0, on>>>(op);
+    });
   });
   return cudaGetLastError();
 }

@@ -73,15 +73,16 @@ macro(rematch_decide_on_cuda)
   endif()
 endmacro()
 
-# The CUDA language for kernels: sm_89 (L40S) and sm_90 (H100, H200). The compiler is the one that
-# scripts/setup put into `root`, unless CMAKE_CUDA_COMPILER or CUDACXX says otherwise.
+# The CUDA language for kernels: sm_89 (L40S), sm_90 (H100, H200), and PTX that a driver compiles for any
+# other card from sm_80 (A100) on. The compiler is the one that scripts/setup put into `root`, unless
+# CMAKE_CUDA_COMPILER or CUDACXX says otherwise.
 macro(rematch_enable_cuda root)
   set(rematch_own_nvcc ${root}/nvidia/cu13/bin/nvcc)
   if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS ${rematch_own_nvcc})
     set(CMAKE_CUDA_COMPILER ${rematch_own_nvcc} CACHE FILEPATH "CUDA compiler")
   endif()
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 89-real 90-real)
+    set(CMAKE_CUDA_ARCHITECTURES 80-virtual 89-real 90-real)
   endif()
   set(CMAKE_CUDA_RUNTIME_LIBRARY None)  # torch::cudart is the one of the process
   enable_language(CUDA)

@@ -1,0 +1,304 @@
+// The values that the CUDA kernels of the fused ops make, run on the CPU thread by thread, beside
+// their formulas in double; with accesses of 16 bytes and of single elements.
+#include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "kernels/linear_cross_entropy/linear_cross_entropy_kernels.h"
+#include "kernels/modulate/modulate_kernels.h"
+#include "kernels/rms_norm/rms_norm_kernels.h"
+#include "kernels/rope/rope_kernels.h"
+#include "kernels/silu_mul/silu_mul_kernels.h"
+#include "tests/support/catch.h"
+
+namespace rematch::kernels {
+namespace {
+
+template <typename T>
+struct Type;
+template <>
+struct Type<float> {
+  static constexpr Element kElement = Element::kFloat32;
+  static constexpr double kTolerance = 2e-5;
+  using Sum = float;
+};
+template <>
+struct Type<double> {
+  static constexpr Element kElement = Element::kFloat64;
+  static constexpr double kTolerance = 1e-12;
+  using Sum = double;
+};
+template <>
+struct Type<__nv_bfloat16> {
+  static constexpr Element kElement = Element::kBFloat16;
+  static constexpr double kTolerance = 1.0 / 128;  // of its 8 bits
+  using Sum = float;
+};
+
+double number(double value) { return value; }
+double number(__nv_bfloat16 value) { return static_cast<double>(__bfloat162float(value)); }
+
+// Elements that begin at a multiple of 16 bytes, or one element behind it.
+template <typename T>
+class Elements {
+ public:
+  explicit Elements(std::size_t size, bool shifted = false)
+      : shift_(shifted ? 1 : 0), values_(size + 1) {}
+  T* data() { return values_.data() + shift_; }
+  double at(std::size_t index) const { return number(values_[shift_ + index]); }
+  std::size_t size() const { return values_.size() - 1; }
+
+ private:
+  std::size_t shift_;
+  std::vector<T> values_;
+};
+
+template <typename T>
+Elements<T> random_elements(std::size_t size, bool shifted = false) {
+  static std::mt19937 generator(7);
+  std::normal_distribution<float> normal;
+  Elements<T> made(size, shifted);
+  for (std::size_t i = 0; i < size; ++i) made.data()[i] = T(normal(generator));
+  return made;
+}
+
+// How far the worst of them is from its formula, in units of the type's tolerance.
+template <typename T, typename Formula>
+double worst(const Elements<T>& found, const Formula& formula) {
+  double most = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double expected = formula(i);
+    most = std::max(most, std::abs(found.at(i) - expected) / (1 + std::abs(expected)));
+    if (std::isnan(found.at(i))) return std::numeric_limits<double>::infinity();
+  }
+  return most / Type<T>::kTolerance;
+}
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+TEMPLATE_TEST_CASE("silu_mul's CUDA kernels make its values", "", float, double, __nv_bfloat16) {
+  for (const auto& [size, shifted] :
+       std::vector<std::pair<std::size_t, bool>>{{4000, false}, {4000, true}, {301, false}}) {
+    CAPTURE(size, shifted);
+    auto gate = random_elements<TestType>(size, shifted);
+    auto up = random_elements<TestType>(size);
+    auto grad = random_elements<TestType>(size);
+    Elements<TestType> out(size), grad_gate(size), grad_up(size);
+    const auto num = static_cast<std::int64_t>(size);
+    const Element element = Type<TestType>::kElement;
+    CHECK(cuda::silu_mul({element, num, gate.data(), up.data(), out.data()}, nullptr) == 0);
+    CHECK(worst(out, [&](std::size_t i) { return gate.at(i) * sigmoid(gate.at(i)) * up.at(i); }) <=
+          1);
+    CHECK(cuda::silu_mul_backward(
+              {element, num, grad.data(), gate.data(), up.data(), grad_gate.data(), grad_up.data()},
+              nullptr) == 0);
+    CHECK(worst(grad_up,
+                [&](std::size_t i) { return grad.at(i) * gate.at(i) * sigmoid(gate.at(i)); }) <= 1);
+    CHECK(worst(grad_gate, [&](std::size_t i) {
+            const double s = sigmoid(gate.at(i));
+            return grad.at(i) * up.at(i) * s * (1 + gate.at(i) * (1 - s));
+          }) <= 1);
+  }
+}
+
+// Two batches of three tokens; x's heads lie two head widths apart, as those of a packed
+// projection.
+TEMPLATE_TEST_CASE("rope's CUDA kernel turns each pair", "", float, double, __nv_bfloat16) {
+  using Sum = typename Type<TestType>::Sum;
+  constexpr std::int64_t kTokens = 3;
+  constexpr std::int64_t kHeads = 5;
+  for (const std::int64_t pairs : {64, 9}) {
+    for (const double direction : {1.0, -1.0}) {
+      CAPTURE(pairs, direction);
+      const std::int64_t width = 2 * pairs;
+      const std::int64_t token_stride = kHeads * 2 * width;
+      auto x = random_elements<TestType>(static_cast<std::size_t>(2 * kTokens * token_stride));
+      auto cosine = random_elements<Sum>(static_cast<std::size_t>(kTokens * pairs));
+      auto sine = random_elements<Sum>(static_cast<std::size_t>(kTokens * pairs));
+      Elements<TestType> out(static_cast<std::size_t>(2 * kTokens * kHeads * width));
+      CHECK(cuda::rope({Type<TestType>::kElement, 2, kTokens, kHeads, pairs, kTokens * token_stride,
+                        token_stride, 2 * width, direction, x.data(), cosine.data(), sine.data(),
+                        out.data()},
+                       nullptr) == 0);
+      CHECK(worst(out, [&](std::size_t i) {
+              const auto index = static_cast<std::int64_t>(i);
+              const std::int64_t row = index / (kHeads * width);
+              const std::int64_t head = index / width % kHeads;
+              const std::int64_t pair = index % width / 2;
+              const auto first =
+                  static_cast<std::size_t>(row * token_stride + head * 2 * width + 2 * pair);
+              const auto angle = static_cast<std::size_t>(row % kTokens * pairs + pair);
+              const double c = cosine.at(angle);
+              const double s = sine.at(angle) * direction;
+              return index % 2 == 0 ? x.at(first) * c - x.at(first + 1) * s
+                                    : x.at(first) * s + x.at(first + 1) * c;
+            }) <= 1);
+    }
+  }
+}
+
+// More rows than a block of partial sums, rows a little apart.
+TEMPLATE_TEST_CASE("rms_norm's CUDA kernels make its values", "", float, double, __nv_bfloat16) {
+  using Sum = typename Type<TestType>::Sum;
+  constexpr std::size_t kRows = 70;
+  for (const std::size_t width : {std::size_t{304}, std::size_t{301}}) {
+    for (const bool weighted : {true, false}) {
+      CAPTURE(width, weighted);
+      const std::size_t stride = width + 8;
+      const auto columns = static_cast<std::int64_t>(width);
+      auto x = random_elements<TestType>(kRows * stride);
+      auto weight = random_elements<TestType>(width);
+      auto grad = random_elements<TestType>(kRows * stride);
+      Elements<TestType> y(kRows * width), grad_x(kRows * width), grad_weight(width);
+      Elements<Sum> partial(static_cast<std::size_t>(num_row_blocks(kRows)) * width);
+      const RmsNorm op{Type<TestType>::kElement,           kRows,   columns,
+                       static_cast<std::int64_t>(stride),  1e-5,    x.data(),
+                       weighted ? weight.data() : nullptr, y.data()};
+      CHECK(cuda::rms_norm(op, nullptr) == 0);
+      const auto w = [&](std::size_t column) { return weighted ? weight.at(column) : 1.0; };
+      std::vector<double> r(kRows), mean(kRows);
+      for (std::size_t row = 0; row < kRows; ++row) {
+        double squares = 0;
+        double products = 0;
+        for (std::size_t i = row * stride; i < row * stride + width; ++i) {
+          squares += x.at(i) * x.at(i);
+          products += grad.at(i) * w(i - row * stride) * x.at(i);
+        }
+        r[row] = 1 / std::sqrt(squares / static_cast<double>(width) + 1e-5);
+        mean[row] = products / static_cast<double>(width);
+      }
+      CHECK(worst(y, [&](std::size_t i) {
+              return x.at(i / width * stride + i % width) * r[i / width] * w(i % width);
+            }) <= 1);
+      CHECK(cuda::rms_norm_backward({op, static_cast<std::int64_t>(stride), grad.data(),
+                                     grad_x.data(), grad_weight.data(), partial.data()},
+                                    nullptr) == 0);
+      CHECK(worst(grad_x, [&](std::size_t i) {
+              const std::size_t row = i / width;
+              const std::size_t at = row * stride + i % width;
+              return r[row] * grad.at(at) * w(i % width) -
+                     x.at(at) * r[row] * r[row] * r[row] * mean[row];
+            }) <= 1);
+      CHECK(worst(grad_weight, [&](std::size_t column) {
+              double sum = 0;
+              for (std::size_t row = 0; row < kRows; ++row) {
+                sum += grad.at(row * stride + column) * x.at(row * stride + column) * r[row];
+              }
+              return sum;
+            }) <= 1);
+    }
+  }
+}
+
+template <typename T, typename U>
+void check_modulate(std::size_t width) {
+  using Sum = typename Type<T>::Sum;
+  CAPTURE(width);
+  constexpr std::size_t kBatch = 2;
+  constexpr std::size_t kRows = 70;
+  const std::size_t size = kBatch * kRows * width;
+  const auto columns = static_cast<std::int64_t>(width);
+  auto x = random_elements<T>(size);
+  auto shift = random_elements<T>(kBatch * width);
+  auto scale = random_elements<T>(kBatch * width);
+  auto grad = random_elements<U>(size);
+  Elements<U> out(size);
+  Elements<T> grad_x(size), grad_shift(kBatch * width), grad_scale(kBatch * width);
+  Elements<Sum> partial(2 * kBatch * static_cast<std::size_t>(num_row_blocks(kRows)) * width);
+  const Modulate op{Type<T>::kElement, Type<U>::kElement, kBatch,    kRows,
+                    columns,           columns,           columns,   x.data(),
+                    shift.data(),      scale.data(),      out.data()};
+  const auto batch_of = [&](std::size_t i) { return i / (kRows * width); };
+  CHECK(cuda::modulate(op, nullptr) == 0);
+  CHECK(worst(out, [&](std::size_t i) {
+          const std::size_t at = batch_of(i) * width + i % width;
+          return x.at(i) * (1 + scale.at(at)) + shift.at(at);
+        }) <= 1);
+  CHECK(cuda::modulate_backward(
+            {op, grad.data(), grad_x.data(), grad_shift.data(), grad_scale.data(), partial.data()},
+            nullptr) == 0);
+  CHECK(worst(grad_x, [&](std::size_t i) {
+          return grad.at(i) * (1 + scale.at(batch_of(i) * width + i % width));
+        }) <= 1);
+  const auto sum_of = [&](std::size_t at, const auto& term) {
+    double sum = 0;
+    for (std::size_t row = 0; row < kRows; ++row) {
+      sum += term((at / width * kRows + row) * width + at % width);
+    }
+    return sum;
+  };
+  CHECK(worst(grad_shift, [&](std::size_t at) {
+          return sum_of(at, [&](std::size_t i) { return grad.at(i); });
+        }) <= 1);
+  CHECK(worst(grad_scale, [&](std::size_t at) {
+          return sum_of(at, [&](std::size_t i) { return grad.at(i) * x.at(i); });
+        }) <= 1);
+}
+
+TEST_CASE("modulate's CUDA kernels make its values") {
+  for (const std::size_t width : {std::size_t{304}, std::size_t{301}}) {
+    check_modulate<float, float>(width);
+    check_modulate<double, double>(width);
+    check_modulate<__nv_bfloat16, __nv_bfloat16>(width);
+    check_modulate<float, __nv_bfloat16>(width);
+  }
+}
+
+// 900 classes in chunks of 600 and 300, or 601 and 299: rows that no vector divides.
+TEMPLATE_TEST_CASE("cross-entropy's CUDA kernels make its values over chunks", "", float, double) {
+  constexpr std::size_t kRows = 5;
+  constexpr std::size_t kClasses = 900;
+  const std::int64_t target[kRows] = {0, 599, 600, 601, 899};
+  for (const std::size_t first_chunk : {std::size_t{600}, std::size_t{601}}) {
+    CAPTURE(first_chunk);
+    Elements<TestType> maximum(kRows), sum(kRows), target_logit(kRows), logsumexp(kRows);
+    for (std::size_t row = 0; row < kRows; ++row) {
+      maximum.data()[row] = -std::numeric_limits<TestType>::infinity();
+    }
+    std::vector<Elements<TestType>> chunks;
+    std::size_t first = 0;
+    for (const std::size_t width : {first_chunk, kClasses - first_chunk}) {
+      chunks.push_back(random_elements<TestType>(kRows * width));
+      CHECK(cuda::add_logits({Type<TestType>::kElement, kRows, static_cast<std::int64_t>(width),
+                              static_cast<std::int64_t>(first), chunks.back().data(), target,
+                              maximum.data(), sum.data(), target_logit.data()},
+                             nullptr) == 0);
+      first += width;
+    }
+    const auto logit = [&](std::size_t row, std::size_t of) {
+      return of < first_chunk ? chunks[0].at(row * first_chunk + of)
+                              : chunks[1].at(row * (kClasses - first_chunk) + of - first_chunk);
+    };
+    const auto sum_of_exp = [&](std::size_t row) {
+      double all = 0;
+      for (std::size_t of = 0; of < kClasses; ++of) all += std::exp(logit(row, of));
+      return all;
+    };
+    for (std::size_t row = 0; row < kRows; ++row) {
+      const double expected = std::log(sum_of_exp(row));
+      CHECK(std::abs(maximum.at(row) + std::log(sum.at(row)) - expected) < 1e-5);
+      CHECK(target_logit.at(row) == logit(row, static_cast<std::size_t>(target[row])));
+      logsumexp.data()[row] = static_cast<TestType>(expected);
+    }
+    const Elements<TestType> before = chunks[0];
+    TestType grad_loss = 3;
+    CHECK(cuda::differentiate_logits(
+              {Type<TestType>::kElement, kRows, static_cast<std::int64_t>(first_chunk), 0,
+               chunks[0].data(), target, logsumexp.data(), &grad_loss},
+              nullptr) == 0);
+    CHECK(worst(chunks[0], [&](std::size_t i) {
+            const std::size_t row = i / first_chunk;
+            const bool is_target = static_cast<std::int64_t>(i % first_chunk) == target[row];
+            const double probability = std::exp(before.at(i) - logsumexp.at(row));
+            return (probability - (is_target ? 1 : 0)) * 3 / static_cast<double>(kRows);
+          }) <= 1);
+  }
+}
+
+}  // namespace
+}  // namespace rematch::kernels

@@ -1,0 +1,57 @@
+// Runs CUDA kernels on the CPU, one block after the other and its threads in turns, so that tests
+// see the values that they make. For sources in which host_source.py has written out the launches;
+// each such source includes this first. One thread at a time calls it.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#undef __shared__
+#define __shared__ static  // of the one block that runs
+
+using std::max;
+
+inline uint3 threadIdx;
+inline uint3 blockIdx;
+
+namespace host_cuda {
+
+// The threads of a block; each goes on until it waits for the others or ends.
+class Block {
+ public:
+  Block(unsigned num_threads, const std::function<void()>& kernel);
+  void run();          // from the beginning
+  static void wait();  // of the thread that runs
+
+ private:
+  struct Thread {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack;
+    bool has_ended = false;
+  };
+  void start(Thread& thread);
+  static void enter();
+
+  static Block* running_;
+  const std::function<void()>& kernel_;
+  std::vector<Thread> threads_;
+  Thread* current_ = nullptr;
+  ucontext_t scheduler_;
+};
+
+// How many kernels were launched since the program began.
+int num_launches();
+void launch(dim3 grid, dim3 threads, std::size_t shared_bytes, cudaStream_t stream,
+            const std::function<void()>& kernel);
+
+}  // namespace host_cuda
+
+inline void __syncthreads() { host_cuda::Block::wait(); }

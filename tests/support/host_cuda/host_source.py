@@ -1,0 +1,18 @@
+"""host_source.py SOURCE.cu OUT.cpp: the source with its launches written out as calls that a C++ compiler takes."""
+
+import pathlib
+import re
+import sys
+
+LAUNCH = re.compile(r"(\w+(?:<[^<>]*>)?)\s*<<<(.*?)>>>\((.*?)\);", re.DOTALL)
+
+
+def main():
+    source, out = map(pathlib.Path, sys.argv[1:])
+    text = LAUNCH.sub(r"::host_cuda::launch(\2, [&] { \1(\3); });", source.read_text())
+    if "<<<" in text:
+        sys.exit(f"{source}: a launch is written in a way that host_source.py does not know")
+    out.write_text(f'#include "tests/support/host_cuda/host_cuda.h"\n#line 1 "{source}"\n{text}')
+
+
+main()
