@@ -302,69 +302,6 @@ void Recorder::note_wait(RecordedOp& op, const torch::jit::Stack& stack) {
   }
 }
 
-// The outside tensor of which an op's result is a view.
-std::int32_t Recorder::outside_behind(const RecordedOp& op, std::int32_t storage) const {
-  if (!record_->storages[storage].outside) return -1;
-  for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
-    const RecordedValue& argument = record_->values[record_->uses[i].value];
-    if (argument.storage == storage && argument.outside >= 0) return argument.outside;
-  }
-  const auto& all = record_->outside_tensors;
-  const auto found = std::find_if(all.begin(), all.end(), [&](const OutsideTensor& outside) {
-    return record_->values[outside.value].storage == storage;
-  });
-  return static_cast<std::int32_t>(found - all.begin());
-}
-
-std::int32_t Recorder::value_of(const at::Tensor& tensor) {
-  const std::int32_t known = values_.find(tensor.unsafeGetTensorImpl());
-  if (known < 0) return add_outside(tensor);
-  const RecordedValue& value = record_->values[known];
-  if (record_->storages[value.storage].address == storage_address(tensor)) return known;
-  if (value.op == kNoOp) return add_outside(tensor);  // reads before this are seen to be stale
-  throw Refused(
-      "region " + *region_ + ": " + describe_tensor(tensor) + ", a result of " +
-      record_->ops[value.op].facts->name +
-      ", was given other data (set_data, x.data = y, set_) in the region, which cannot be "
-      "recomputed; use copy_, or a tensor of its own");
-}
-
-// Parameters and numbers of the program are held as they are. Anything that leads to a graph, or
-// will when an op has written to it, is held without it, or region and graph would keep each other
-// alive; and so is what no op made on a storage of the region's own: who counts the storage's
-// holders can tell the record from the program.
-std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
-  const auto value = static_cast<std::int32_t>(record_->values.size());
-  const std::int32_t storage = storage_of(tensor, /*outside=*/true);
-  const bool is_parameter = tensor.requires_grad() && tensor.is_leaf() && !tensor.is_view();
-  const bool is_plain = record_->storages[storage].outside &&
-                        (is_parameter || tensor.unsafeGetTensorImpl()->is_wrapped_number());
-  const at::Tensor held = is_plain ? tensor : held_input(without_graph(tensor));
-  const auto outside = static_cast<std::int32_t>(record_->outside_tensors.size());
-  record_->outside_tensors.push_back(outside_tensor(tensor, held));
-  record_->outside_tensors.back().value = value;
-  if (checks_hashes()) record_->outside_tensors.back().hash = hash_of(held);
-  record_->values.push_back({.op = kNoOp, .storage = storage, .kept = held, .outside = outside});
-  values_.set(tensor.unsafeGetTensorImpl(), value);
-  if (!is_plain) tensor_identities_.emplace_back(tensor.getIntrusivePtr());
-  return value;
-}
-
-std::int32_t Recorder::storage_of(const at::Tensor& tensor, bool outside) {
-  const void* address = storage_address(tensor);
-  if (address != nullptr) {
-    const std::int32_t known = storages_.find(address);
-    if (known >= 0) return known;
-  }
-  const auto storage = static_cast<std::int32_t>(record_->storages.size());
-  record_->storages.push_back({.outside = outside, .address = address});
-  if (address != nullptr) {
-    storages_.set(address, storage);
-    storage_identities_.push_back(tensor.storage().getWeakStorageImpl());
-  }
-  return storage;
-}
-
 void Recorder::forget_some_dead() {
   forget_if_dead(tensor_identities_, next_tensor_, values_);
   forget_if_dead(storage_identities_, next_storage_, storages_);
