@@ -9,6 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/hazards/plan_families.h"
 #include "tests/support/hazards/trial.h"
+#include "tests/support/networks.h"
 #include "tests/support/step_meter.h"
 
 namespace rematch::testing::hazards {
@@ -148,6 +149,20 @@ TEST_CASE("hazards that are refused") {
     CHECK(try_to_train(refused.hazard, nullptr).error == "");
     CHECK_THROWS_AS(trace_of(refused.hazard), Refused);
     CHECK_THROWS_WITH(trace_of(refused.hazard), Catch::Contains(refused.message));
+  }
+}
+
+TEST_CASE("hashes of outside tensors refuse no hazard") {
+  prepare_process();
+  for (const Hazard& hazard : all_hazards()) {
+    if (!hazard.refusal.empty()) continue;
+    const Trial plain = try_to_train(hazard, nullptr);
+    const Plan plan = plan_of_blocks(trace_of(hazard), [](int, int) { return false; });
+    for (const Schedule schedule : kSchedules) {
+      CAPTURE(hazard.name, to_string(schedule));
+      const Checkpoint checkpoint(plan, schedule, OutsideCheck::kHashes);
+      CHECK(verdict_on(plain, try_to_train(hazard, &checkpoint)) == "");
+    }
   }
 }
 
