@@ -110,6 +110,12 @@ class TestCommandTest(unittest.TestCase):
         self.assertEqual((status, lines[-1]), (0, "131 passed, 0 failed, 6 skipped"))
         self.assertEqual(sum("the dry CUDA device is left out" in line for line in lines), 1)
 
+    def test_the_launches_on_the_dry_device_are_printed(self):
+        log = self.root / "build/dev/Testing/Temporary/LastTest.log"
+        log.parent.mkdir(parents=True)
+        log.write_text("7/9 Test\ndry launches: bfloat16, full: 1200 flash_fwd_kernel\nother\n")
+        self.assertIn("dry launches: bfloat16, full: 1200 flash_fwd_kernel", self.run_test()[1])
+
     def test_an_unknown_flag_is_a_usage_error(self):
         self.assertEqual(self.run_test("--quick")[0], 2)
 
