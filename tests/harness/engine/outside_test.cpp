@@ -1,105 +1,16 @@
-// Tensors from outside a region that change between forward and backward: what is seen, what is
-// refused, and what is not the recompute's business.
+// Tensors from outside a region that change between forward and backward: what is refused, and what
+// is not the recompute's business.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <c10/core/CPUAllocator.h>
-#include <torch/library.h>
-
-#include <cstring>
 
 #include "tests/support/catch.h"
-#include "tests/support/networks.h"
+#include "tests/support/outside_case.h"
 
 namespace rematch::testing {
 namespace {
 
 using Catch::Contains;
-
-constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
-
-using Layer = std::function<at::Tensor(const at::Tensor& x, const at::Tensor& w)>;
-// Called between forward and backward, with the input of the second layer.
-using Meddle = std::function<void(const Network& network, const at::Tensor& hidden)>;
-
-at::Tensor no_grad_copy(const at::Tensor& tensor) { return tensor.detach().clone(); }
-
-// x = data of the same sizes, as `x.data = y` does in Python.
-void exchange(const at::Tensor& tensor, const at::Tensor& data) { tensor.set_data(data); }
-
-struct Case {
-  Layer layer;
-  Meddle meddle = [](const Network&, const at::Tensor&) {};
-  std::function<void()> prepare = [] {};  // before every run
-
-  Network make() const {
-    prepare();
-    Network network;
-    network.input = at::ones({4, 4}).requires_grad_();
-    const at::Tensor w = at::ones({4, 4}).mul(0.25).requires_grad_();
-    network.parameters = {w};
-    network.layers = {[w](const at::Tensor& x) { return at::mm(x, w); },
-                      [*this, w](const at::Tensor& x) {
-                        *hidden = x;
-                        return layer(x, w);
-                      }};
-    return network;
-  }
-  NamedNetwork named() const {
-    return {"case", [*this] { return make(); }};
-  }
-  Outcome run_plain() const {
-    seed_generator();
-    const Network network = make();
-    const at::Tensor loss = loss_of(forward_plain(network));
-    meddle(network, *hidden);
-    loss.backward();
-    hidden->reset();
-    return outcome_of(network, loss);
-  }
-  Outcome run_engine(const Checkpoint& checkpoint) const {
-    seed_generator();
-    const Network network = make();
-    Recording recording(checkpoint);
-    const at::Tensor loss = loss_of(forward_with_scopes(network));
-    meddle(network, *hidden);
-    loss.backward();
-    hidden->reset();
-    return outcome_of(network, loss);
-  }
-  Plan plan() const {
-    const Plan made = plan_of_blocks(trace_of(named()), [](int, int) { return false; });
-    hidden->reset();
-    return made;
-  }
-
-  std::shared_ptr<at::Tensor> hidden = std::make_shared<at::Tensor>();
-};
-
-void check_refused(const Case& given, const std::string& word,
-                   OutsideCheck check = OutsideCheck::kVersions) {
-  const Plan plan = given.plan();
-  for (const Schedule schedule : kSchedules) {
-    CAPTURE(to_string(schedule));
-    const Checkpoint checkpoint(plan, schedule, check);
-    CHECK_THROWS_WITH(given.run_engine(checkpoint), Contains("region blocks.1") && Contains(word));
-    CHECK_THROWS_AS(given.run_engine(checkpoint), Refused);
-  }
-}
-
-void check_equal(const Case& given, OutsideCheck check = OutsideCheck::kVersions) {
-  const Plan plan = given.plan();
-  const Outcome plain = given.run_plain();
-  for (const Schedule schedule : kSchedules) {
-    CAPTURE(to_string(schedule));
-    const Checkpoint checkpoint(plan, schedule, check);
-    CHECK(first_difference(plain, given.run_engine(checkpoint)) == "");
-  }
-}
-
-at::Tensor two_products(const at::Tensor& x, const at::Tensor& w) {
-  return at::mm(at::sin(at::mm(x, w)), w);
-}
 
 // --- Exchanged data -----------------------------------------------------------------------
 
@@ -158,31 +69,6 @@ TEST_CASE("data exchanged and put back is the same data") {
                }});
 }
 
-// Sharded training lets the memory of parameters go after forward and fills it again before
-// backward.
-const Meddle kNewMemory = [](const Network& network, const at::Tensor&) {
-  const at::Tensor& parameter = network.parameters[0];
-  const at::Tensor content = no_grad_copy(parameter);
-  c10::StorageImpl* storage = parameter.storage().unsafeGetStorageImpl();
-  const c10::DataPtr before =
-      storage->set_data_ptr(c10::GetDefaultCPUAllocator()->allocate(storage->nbytes()));
-  std::memcpy(storage->mutable_data(), content.const_data_ptr(), storage->nbytes());
-};
-
-TEST_CASE("a parameter whose storage got other memory of the same content") {
-  check_equal({two_products, kNewMemory});
-  check_equal({two_products, kNewMemory}, OutsideCheck::kHashes);
-}
-
-TEST_CASE("other content in other memory of the same storage is seen by its hash") {
-  check_refused({two_products,
-                 [](const Network& network, const at::Tensor& hidden) {
-                   kNewMemory(network, hidden);
-                   network.parameters[0].mutable_data_ptr<float>()[0] += 1.0F;
-                 }},
-                "where no version tells", OutsideCheck::kHashes);
-}
-
 TEST_CASE("a parameter whose data is exchanged within the region") {
   const Case given{
       [](const at::Tensor& x, const at::Tensor& w) {
@@ -225,70 +111,6 @@ TEST_CASE("a write through .data into a result of the region") {
       },
   };
   CHECK_THROWS_WITH(given.plan(), Contains("shares the data of a result of the region"));
-}
-
-// --- Writes that no version tells -----------------------------------------------------------
-
-const Meddle kWriteThroughData = [](const Network& network, const at::Tensor&) {
-  network.parameters[0].variable_data().mul_(2);
-};
-
-TEST_CASE("a write through .data is seen by its content") {
-  const Case given{two_products, kWriteThroughData};
-  check_refused(given, "through .data or a raw pointer", OutsideCheck::kHashes);
-  const Plan plan = given.plan();
-  for (const Schedule schedule : kSchedules) {
-    CHECK_NOTHROW(given.run_engine(Checkpoint(plan, schedule)));  // documented: not seen
-  }
-}
-
-TEST_CASE("a write through a raw pointer is seen by its content") {
-  const Case given{two_products, [](const Network& network, const at::Tensor&) {
-                     network.parameters[0].mutable_data_ptr<float>()[5] += 1.0F;
-                   }};
-  check_refused(given, "through .data or a raw pointer", OutsideCheck::kHashes);
-}
-
-TEST_CASE("hashes refuse nothing that did not change") {
-  for (const NamedNetwork& network : hazard_networks()) {
-    const Outcome plain = run_plain(network);
-    const Plan plan = plan_of_blocks(trace_of(network), [](int, int) { return false; });
-    for (const Schedule schedule : kSchedules) {
-      CAPTURE(network.name, to_string(schedule));
-      CHECK(first_difference(plain, run_engine(network, plan, schedule, OutsideCheck::kHashes)) ==
-            "");
-    }
-  }
-}
-
-// What LibTorch's own ops do with a list of their own (side_writes.h), an op of another library may
-// do unknown to the engine.
-at::Tensor counts_its_calls(const at::Tensor& x, const at::Tensor& calls) {
-  const_cast<at::Tensor&>(calls).mutable_data_ptr<float>()[0] += 1.0F;
-  return at::sin(x);
-}
-
-TORCH_LIBRARY(rematch_outside_test, library) {
-  library.def("counts_its_calls(Tensor x, Tensor calls) -> Tensor");
-}
-TORCH_LIBRARY_IMPL(rematch_outside_test, CPU, library) {
-  library.impl("counts_its_calls", &counts_its_calls);
-}
-
-TEST_CASE("an op that writes to what its schema does not mark is seen by its content") {
-  const at::Tensor calls = at::zeros({1});
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("rematch_outside_test::counts_its_calls", "")
-                             .typed<at::Tensor(const at::Tensor&, const at::Tensor&)>();
-  const Case given{
-      [calls](const at::Tensor& x, const at::Tensor& w) {
-        return x + op.call(at::mm(x, w).detach(), calls);
-      },
-  };
-  const Plan plan = given.plan();
-  const Checkpoint checkpoint(plan, Schedule::kOnDemand, OutsideCheck::kHashes);
-  CHECK_THROWS_WITH(given.run_engine(checkpoint),
-                    Contains("rematch_outside_test::counts_its_calls wrote to its argument calls"));
 }
 
 // --- Changes that no recomputed op reads ----------------------------------------------------

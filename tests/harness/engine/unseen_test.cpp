@@ -1,0 +1,160 @@
+// Writes and draws that nothing tells the engine of: what OutsideCheck::kHashes finds, and what
+// nobody does.
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <c10/core/CPUAllocator.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "tests/support/catch.h"
+#include "tests/support/outside_case.h"
+
+namespace rematch::testing {
+namespace {
+
+using Catch::Contains;
+
+// Sharded training lets the memory of parameters go after forward and fills it again before
+// backward.
+const Meddle kNewMemory = [](const Network& network, const at::Tensor&) {
+  const at::Tensor& parameter = network.parameters[0];
+  const at::Tensor content = no_grad_copy(parameter);
+  c10::StorageImpl* storage = parameter.storage().unsafeGetStorageImpl();
+  const c10::DataPtr before =
+      storage->set_data_ptr(c10::GetDefaultCPUAllocator()->allocate(storage->nbytes()));
+  std::memcpy(storage->mutable_data(), content.const_data_ptr(), storage->nbytes());
+};
+
+TEST_CASE("a parameter whose storage got other memory of the same content") {
+  check_equal({two_products, kNewMemory});
+  check_equal({two_products, kNewMemory}, OutsideCheck::kHashes);
+}
+
+TEST_CASE("other content in other memory of the same storage is seen by its hash") {
+  check_refused({two_products,
+                 [](const Network& network, const at::Tensor& hidden) {
+                   kNewMemory(network, hidden);
+                   network.parameters[0].mutable_data_ptr<float>()[0] += 1.0F;
+                 }},
+                "where no version tells", OutsideCheck::kHashes);
+}
+
+// --- Writes that no version tells -----------------------------------------------------------
+
+const Meddle kWriteThroughData = [](const Network& network, const at::Tensor&) {
+  network.parameters[0].variable_data().mul_(2);
+};
+
+TEST_CASE("a write through .data is seen by its content") {
+  const Case given{two_products, kWriteThroughData};
+  check_refused(given, "through .data or a raw pointer", OutsideCheck::kHashes);
+  const Plan plan = given.plan();
+  for (const Schedule schedule : kSchedules) {
+    CHECK_NOTHROW(given.run_engine(Checkpoint(plan, schedule)));  // documented: not seen
+  }
+}
+
+TEST_CASE("a write through a raw pointer is seen by its content") {
+  const Case given{two_products, [](const Network& network, const at::Tensor&) {
+                     network.parameters[0].mutable_data_ptr<float>()[5] += 1.0F;
+                   }};
+  check_refused(given, "through .data or a raw pointer", OutsideCheck::kHashes);
+}
+
+TEST_CASE("hashes refuse nothing that did not change") {
+  for (const NamedNetwork& network : hazard_networks()) {
+    const Outcome plain = run_plain(network);
+    const Plan plan = plan_of_blocks(trace_of(network), [](int, int) { return false; });
+    for (const Schedule schedule : kSchedules) {
+      CAPTURE(network.name, to_string(schedule));
+      CHECK(first_difference(plain, run_engine(network, plan, schedule, OutsideCheck::kHashes)) ==
+            "");
+    }
+  }
+}
+
+// What LibTorch's own ops do with a list of their own (side_writes.h), an op of another library may
+// do unknown to the engine.
+at::Tensor counts_its_calls(const at::Tensor& x, const at::Tensor& calls) {
+  const_cast<at::Tensor&>(calls).mutable_data_ptr<float>()[0] += 1.0F;
+  return at::sin(x);
+}
+
+at::Tensor draws(const at::Tensor& x) {
+  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  const auto number = generator.get<at::CPUGeneratorImpl>()->random() % 1000;
+  return x * (0.001F * static_cast<float>(number));
+}
+
+TORCH_LIBRARY(rematch_outside_test, library) {
+  library.def("draws(Tensor x) -> Tensor", {at::Tag::nondeterministic_seeded});
+  library.def("draws_untold(Tensor x) -> Tensor");
+  library.def("counts_its_calls(Tensor x, Tensor calls) -> Tensor");
+}
+TORCH_LIBRARY_IMPL(rematch_outside_test, CPU, library) {
+  library.impl("counts_its_calls", &counts_its_calls);
+  library.impl("draws", &draws);
+  library.impl("draws_untold", &draws);
+}
+
+TEST_CASE("an op that writes to what its schema does not mark is seen by its content") {
+  const at::Tensor calls = at::zeros({1});
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("rematch_outside_test::counts_its_calls", "")
+                             .typed<at::Tensor(const at::Tensor&, const at::Tensor&)>();
+  const Case given{
+      [calls](const at::Tensor& x, const at::Tensor& w) {
+        return x + op.call(at::mm(x, w).detach(), calls);
+      },
+  };
+  const Plan plan = given.plan();
+  const Checkpoint checkpoint(plan, Schedule::kOnDemand, OutsideCheck::kHashes);
+  CHECK_THROWS_WITH(given.run_engine(checkpoint),
+                    Contains("rematch_outside_test::counts_its_calls wrote to its argument calls"));
+}
+
+// --- Documented: not seen ----------------------------------------------------------------------
+
+std::string difference_on_demand(const Case& given) {
+  const Checkpoint checkpoint(given.plan(), Schedule::kOnDemand);
+  return first_difference(given.run_plain(), given.run_engine(checkpoint));
+}
+
+Case drawing(const char* name) {
+  const auto op = c10::Dispatcher::singleton()
+                      .findSchemaOrThrow(name, "")
+                      .typed<at::Tensor(const at::Tensor&)>();
+  return {[op](const at::Tensor& x, const at::Tensor& w) {
+    return at::sin(at::mm(x, w)) * op.call(at::mm(x, w).detach());
+  }};
+}
+
+TEST_CASE("an op of another library that draws has to say so") {
+  CHECK(difference_on_demand(drawing("rematch_outside_test::draws")) == "");
+  CHECK(difference_on_demand(drawing("rematch_outside_test::draws_untold")) != "");
+}
+
+TEST_CASE("a write through a raw pointer into a result of the region is not seen") {
+  const auto written = [](const at::Tensor& y) {
+    y.mutable_data_ptr<float>()[5] += 1.0F;
+    return y;
+  };
+  CHECK(difference_on_demand({[=](const at::Tensor& x, const at::Tensor& w) {
+          return at::sin(written(at::mm(x, w)));
+        }}) != "");
+  // What `empty` made is known to be filled like this.
+  CHECK(difference_on_demand({[=](const at::Tensor& x, const at::Tensor& w) {
+          const at::Tensor ones = at::empty({4, 4});
+          std::fill_n(ones.mutable_data_ptr<float>(), 16, 1.0F);
+          return at::sin(at::mm(x, w) * written(ones));
+        }}) == "");
+}
+
+}  // namespace
+}  // namespace rematch::testing
