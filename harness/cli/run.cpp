@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/flag_values.h"
@@ -99,7 +100,7 @@ struct Flags {
   int num_repeats = 0;
   std::string timeout = "10min";
   int num_retries = 1;
-  std::string shard;
+  std::string shard = "0/1";
   bool allow_no_effect = false;
   bool force = false;
   bool fresh = false;
@@ -112,7 +113,6 @@ struct Flags {
 // All of the points unless a share is asked for: a script that runs several commands in one task
 // of a job array means each of them whole.
 Shard shard_of(const Flags& flags) {
-  if (flags.shard.empty()) return {};
   if (flags.shard != kSlurm) return require(parse_shard(flags.shard));
   return require(shard_of_slurm([](const char* name) { return std::getenv(name); }));
 }

@@ -19,18 +19,18 @@ std::optional<AvailableMemory> available_memory_of(const std::string& device) {
   if (device == "cpu") {
     const std::optional<Bytes> available = machine_memory().available;
     if (!available) return std::nullopt;
-    return AvailableMemory{*available, "this machine has available"};
+    return AvailableMemory{*available, "available on this machine"};
   }
   if (device != "cuda") return std::nullopt;
   const std::optional<CudaDevice> card = cuda_device();
   if (!card) return std::nullopt;
-  return AvailableMemory{card->memory, "the " + card->name + " has"};
+  return AvailableMemory{card->memory, "all that the " + card->name + " has"};
 }
 
 std::string why_too_large(const Variant& variant, const std::optional<AvailableMemory>& limit) {
   if (!limit || predicted_peak(variant) <= limit->bytes) return "";
-  return "the predicted peak is " + format_bytes(predicted_peak(variant)) + ", and " +
-         limit->where + " " + format_bytes(limit->bytes);
+  return "the predicted peak is " + format_bytes(predicted_peak(variant)) + "; " + limit->what +
+         ": " + format_bytes(limit->bytes);
 }
 
 std::string why_none_fits(const std::vector<Variant>& variants,

@@ -13,14 +13,14 @@ namespace rematch {
 
 struct AvailableMemory {
   Bytes bytes;
-  std::string where;  // "this machine has available"
+  std::string what;  // "available on this machine"
 };
 
 // Of a device of this machine: on the CPU what is available within RAM and control groups, on CUDA
 // all that the card has. Absent on meta, which holds nothing, and where it is not known.
 std::optional<AvailableMemory> available_memory_of(const std::string& device);
 
-// "the predicted peak is 112 GiB, and this machine has available 20.9 GiB"; empty: it may fit, or
+// "the predicted peak is 112 GiB; available on this machine: 20.9 GiB"; empty: it may fit, or
 // the limit is not known. Pure.
 std::string why_too_large(const Variant& variant, const std::optional<AvailableMemory>& limit);
 

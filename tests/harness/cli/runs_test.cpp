@@ -141,6 +141,8 @@ TEST_CASE("in a job array a run measures everything unless it asks for the task'
   REQUIRE(rematch(command, task).code == 0);
   CHECK(read_json_file(scratch.file("mine.json")).at("points").size() == 3);
   check_usage_error(command + " --shard slurm", "SLURM_ARRAY_TASK_ID is not set");
+  // As a script writes it whose variable is not set.
+  check_usage_error(command + " --shard \"$SHARD_OF_NOBODY\"", "'' is no shard");
 }
 
 TEST_CASE("the shards of a run merge into the run, and a missing one is missed") {
@@ -232,7 +234,7 @@ TEST_CASE("a run that the machine cannot hold is not begun") {
   CHECK(outcome.out.empty());
   CHECK_THAT(outcome.err, Catch::Contains("no point fits; the smallest, ") &&
                               Catch::Contains("the predicted peak is ") &&
-                              Catch::Contains("this machine has available") &&
+                              Catch::Contains("available on this machine: ") &&
                               Catch::Contains("--force"));
   CHECK_THAT(outcome.err, !Catch::Contains("exact"));
 }

@@ -15,12 +15,12 @@ Variant variant(const std::string& policy, std::int64_t peak_gib) {
   return made;
 }
 
-const AvailableMemory kMachine = {Bytes{24 * kGiB}, "this machine has available"};
+const AvailableMemory kMachine = {Bytes{24 * kGiB}, "available on this machine"};
 
 TEST_CASE("a variant whose predicted peak is above the limit is too large, with both numbers") {
   CHECK(why_too_large(variant("none", 24), kMachine).empty());
   CHECK(why_too_large(variant("none", 25), kMachine) ==
-        "the predicted peak is 25.0 GiB, and this machine has available 24.0 GiB");
+        "the predicted peak is 25.0 GiB; available on this machine: 24.0 GiB");
   CHECK(why_too_large(variant("none", 25), std::nullopt).empty());
   CHECK(why_too_large(Variant(), kMachine).empty());
 }
