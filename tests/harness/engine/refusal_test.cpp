@@ -1,6 +1,7 @@
 // What the engine refuses, and how it says so. Plain autograd's errors stay errors.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
@@ -215,6 +216,11 @@ TEST_CASE("inference mode inside a region, and a recording inside an open region
   const Plan plan = plan_like(network);
   const Network made = network.make();
   Recording recording(plan, Schedule::kOnDemand);
+  {
+    const c10::InferenceMode inference;
+    const at::AutoGradMode grad(true);  // without it the region is passed through
+    CHECK_THROWS_WITH(Scope("blocks", 1), Contains("region blocks.1 runs in inference mode"));
+  }
   {
     const Scope open("blocks", 1);
     CHECK_THROWS_WITH(Recording(plan, Schedule::kOnDemand), Contains("inside an open region"));
