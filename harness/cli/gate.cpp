@@ -8,6 +8,7 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/flag_values.h"
+#include "harness/cli/gate_curves.h"
 #include "harness/cli/output.h"
 #include "harness/cli/report_files.h"
 #include "policies/catalogue/catalogue.h"
@@ -25,16 +26,17 @@ constexpr int kMostSteps = 1'000'000;
 const std::vector<std::string_view> kTiers = {"bitwise", "envelope", "equivalence"};
 
 struct Flags {
-  explicit Flags(CLI::App& app) {
-    app.add_option("report", report, "Report that is judged")->required();
+  explicit Flags(CLI::App& app) : curves(app) {
+    app.add_option("report", report, "Report that is judged; or give --losses");
     app.add_option("--reference", reference, "Report that it is held against; may be the same");
     app.add_option("--reference-policy", reference_policy,
                    "Hold every point against this policy; else against the same one, or, in the "
                    "same file, against the one that the report was measured against");
     app.add_option("--policy", policies, "Only points of these policies, separated by commas");
-    app.add_option("--loss", loss, "bitwise, envelope or equivalence");
+    app.add_option("--loss", loss,
+                   "bitwise, envelope or equivalence (default of --losses: envelope)");
     app.add_option("--max-loss-difference", max_loss_difference,
-                   "Largest difference of the loss at any step");
+                   "Largest difference of the loss at any step; 0: none");
     app.add_option("--margin", margin,
                    "equivalence: a difference of mean losses that does not matter");
     app.add_option("--window", window, "equivalence: last steps that a run's loss is the mean of")
@@ -44,10 +46,11 @@ struct Flags {
     app.add_option("--expect", expect,
                    "Executed ops of all steps: attention_forward=600, recompute.matmul=0");
     app.add_flag("--allow-mixed", allow_mixed, "Decide across different environments");
-    app.add_flag("--json", json, "rematch.gate/1.0 on stdout instead of the table");
+    app.add_flag("--json", json, "rematch.gate/1.1 on stdout instead of the table");
     app.add_flag("--markdown", markdown, "The table for a pull request");
-    app.add_option("-o,--output", output, "Also write rematch.gate/1.0 to this file");
+    app.add_option("-o,--output", output, "Also write rematch.gate/1.1 to this file");
   }
+  CurveFlags curves;
   std::string report;
   std::string reference;
   std::string reference_policy;
@@ -108,7 +111,8 @@ GateSettings settings_of(const Flags& flags) {
   GateSettings settings;
   if (!flags.loss.empty()) settings.loss = parse_tier(flags.loss);
   if (!flags.max_loss_difference.empty()) {
-    settings.max_loss_difference = parse_positive(flags.max_loss_difference);
+    const std::string& text = flags.max_loss_difference;
+    settings.max_loss_difference = text == "0" ? 0 : parse_positive(text);
   }
   if (!flags.margin.empty()) settings.equivalence_margin = parse_positive(flags.margin);
   if (flags.window > 0) settings.window_steps = flags.window;
@@ -125,6 +129,15 @@ GateSettings settings_of(const Flags& flags) {
 }
 
 void require_use(const Flags& flags, const GateSettings& settings) {
+  const bool equivalence = settings.loss == LossTier::kEquivalence;
+  if (!equivalence && (settings.equivalence_margin || settings.window_steps)) {
+    throw UsageError("--margin and --window are of --loss equivalence");
+  }
+  if (flags.json && flags.markdown) throw UsageError("give --json or --markdown, not both");
+  if (flags.curves.are_given()) return;
+  if (flags.report.empty()) {
+    throw UsageError("give a REPORT to judge, or loss curves with --losses; see --help");
+  }
   const bool against = settings.loss || settings.max_loss_difference || settings.max_slowdown;
   if (against && flags.reference.empty()) {
     throw UsageError(
@@ -135,11 +148,6 @@ void require_use(const Flags& flags, const GateSettings& settings) {
     throw UsageError(
         "nothing to gate on: give --loss, --max-peak-bytes, --max-slowdown or --expect");
   }
-  const bool equivalence = settings.loss == LossTier::kEquivalence;
-  if (!equivalence && (settings.equivalence_margin || settings.window_steps)) {
-    throw UsageError("--margin and --window are of --loss equivalence");
-  }
-  if (flags.json && flags.markdown) throw UsageError("give --json or --markdown, not both");
 }
 
 // As the reports spell it: `nth_last( 2 )` is nth_last(2) there.
@@ -198,7 +206,8 @@ GateRecord gate_with(const Flags& flags, GateSettings settings, const Report& re
   return gate_report(report, flags.report, reference, flags.reference, settings);
 }
 
-GateRecord decide(const Flags& flags, const GateSettings& settings) {
+std::variant<GateRecord, NoCommonSteps> decide(const Flags& flags, const GateSettings& settings) {
+  if (flags.curves.are_given()) return gate_curve_files(flags.curves, settings);
   if (flags.reference.empty()) {
     return gate_with(flags, settings, read_report(flags.report), nullptr);
   }
@@ -215,11 +224,17 @@ ExitCode exit_code_of(GateVerdict verdict) {
   return kCodes.at(static_cast<std::size_t>(verdict));
 }
 
-ExitCode run(const Flags& flags) {
+ExitCode run(const CLI::App& command, const Flags& flags) {
   const GateSettings settings = settings_of(flags);
+  require_curve_flags(command, flags.curves, settings);
   require_use(flags, settings);
   require_writable(flags.output);
-  const GateRecord record = decide(flags, settings);
+  const auto decision = decide(flags, settings);
+  if (const auto* apart = std::get_if<NoCommonSteps>(&decision)) {
+    std::fprintf(stderr, "rematch: %s\n", one_line(apart->message).c_str());
+    return ExitCode::kFingerprintMismatch;
+  }
+  const GateRecord& record = std::get<GateRecord>(decision);
   if (!flags.output.empty()) write_output(flags.output, gate_to_json(record));
   if (flags.json) {
     print(gate_to_json(record).dump(2) + "\n");
@@ -251,8 +266,14 @@ void add_gate(CLI::App& app, Action& action) {
       "  rematch gate new.json --reference old.json --max-loss-difference 0.001\n"
       "  rematch gate report.json --policy attn_only --expect attention_forward=600 \\\n"
       "      --max-peak-bytes 24GiB\n"
-      "Exit codes: 0 PASS, 2 a file or flag cannot be used, 3 FAIL, 4 INCONCLUSIVE.");
-  command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
+      "  rematch gate --losses mine.csv --reference-losses base*.csv     # any trainer's curves\n"
+      "  rematch gate --losses run*.jsonl --reference-losses base*.csv --loss equivalence\n"
+      "  rematch gate --losses mine.csv --reference-losses base.csv --loss-column Value \\\n"
+      "      --max-loss-difference 0.02\n"
+      "Exit codes: 0 PASS, 2 a file or flag cannot be used, 3 FAIL, 4 INCONCLUSIVE, 6 loss curves\n"
+      "without a step in common.");
+  command->callback(
+      [&action, command, flags] { action = [command, flags] { return run(*command, *flags); }; });
 }
 
 }  // namespace rematch

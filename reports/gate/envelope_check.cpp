@@ -26,10 +26,12 @@ CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference) {
   const std::string why = obstacle(candidate, reference);
   if (!why.empty()) return decide(check, GateVerdict::kInconclusive, why);
   if (reference.runs.size() < kEnvelopeRuns) {
-    return decide(check, GateVerdict::kInconclusive,
-                  std::to_string(reference.runs.size()) + " of at least " +
-                      std::to_string(kEnvelopeRuns) +
-                      " runs of the reference; measure it with rematch run --repeat-reference");
+    return decide(
+        check, GateVerdict::kInconclusive,
+        std::to_string(reference.runs.size()) + " of at least " + std::to_string(kEnvelopeRuns) +
+            " runs of the reference; " +
+            (reference.more_runs.empty() ? "measure it with rematch run --repeat-reference"
+                                         : reference.more_runs));
   }
   const double widest = *check.noise->largest_difference;
   const FurthestRun furthest = furthest_run(candidate, reference.runs);
@@ -46,7 +48,7 @@ CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference) {
                                    number_text(100 * false_alarms) + " % of the time";
   const std::string times = candidate.runs.size() == 1 ? "twice" : number_text(factor) + " times";
   const std::string both = "differs by " + number_text(furthest.difference) + " at most" +
-                           among_runs(furthest.run, candidate) + " from the nearest of " +
+                           among_runs(furthest, candidate) + " from the nearest of " +
                            std::to_string(reference.runs.size()) + " reference runs; allowed is " +
                            number_text(*check.limit) + ", " + times + " what two of them differ by";
   return decide(

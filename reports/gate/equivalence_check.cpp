@@ -111,11 +111,12 @@ CheckRecord check_equivalence(const LossArm& candidate, const LossArm& reference
   const std::string why = obstacle(candidate, reference);
   if (!why.empty()) return decide(check, GateVerdict::kInconclusive, why);
   if (std::min(candidate.runs.size(), reference.runs.size()) < kEquivalenceRuns) {
-    return decide(check, GateVerdict::kInconclusive,
-                  std::to_string(candidate.runs.size()) + " and " +
-                      std::to_string(reference.runs.size()) + " runs; each arm needs " +
-                      std::to_string(kEquivalenceRuns) +
-                      ": rematch run --reference POLICY --repeat-reference 3");
+    return decide(
+        check, GateVerdict::kInconclusive,
+        std::to_string(candidate.runs.size()) + " and " + std::to_string(reference.runs.size()) +
+            " runs; each arm needs " + std::to_string(kEquivalenceRuns) + ": " +
+            (reference.more_runs.empty() ? "rematch run --reference POLICY --repeat-reference 3"
+                                         : reference.more_runs));
   }
   const std::size_t steps = reference.runs.front().size();
   const std::size_t half = std::max<std::size_t>(1, steps / 2);

@@ -5,14 +5,29 @@
 #include <limits>
 
 namespace rematch {
+namespace {
+
+struct StepDifference {
+  double difference = 0;
+  std::size_t step = 0;
+};
+
+StepDifference furthest_step(const Steps& left, const Steps& right) {
+  StepDifference furthest;
+  for (std::size_t step = 0; step < std::min(left.size(), right.size()); ++step) {
+    if (!left[step].loss || !right[step].loss) {
+      return {std::numeric_limits<double>::infinity(), step};
+    }
+    const double difference = std::abs(*left[step].loss - *right[step].loss);
+    if (difference > furthest.difference) furthest = {difference, step};
+  }
+  return furthest;
+}
+
+}  // namespace
 
 double largest_difference(const Steps& left, const Steps& right) {
-  double largest = 0;
-  for (std::size_t step = 0; step < std::min(left.size(), right.size()); ++step) {
-    if (!left[step].loss || !right[step].loss) return std::numeric_limits<double>::infinity();
-    largest = std::max(largest, std::abs(*left[step].loss - *right[step].loss));
-  }
-  return largest;
+  return furthest_step(left, right).difference;
 }
 
 std::optional<double> largest_difference(const std::vector<Steps>& runs) {
@@ -29,16 +44,21 @@ std::optional<double> largest_difference(const std::vector<Steps>& runs) {
 FurthestRun furthest_run(const LossArm& arm, const std::vector<Steps>& references) {
   FurthestRun furthest;
   for (std::size_t run = 0; run < arm.runs.size(); ++run) {
-    double nearest = std::numeric_limits<double>::infinity();
+    std::optional<StepDifference> nearest;
     for (const Steps& reference : references) {
-      nearest = std::min(nearest, largest_difference(arm.runs[run], reference));
+      const StepDifference own = furthest_step(arm.runs[run], reference);
+      if (!nearest || own.difference < nearest->difference) nearest = own;
     }
-    if (nearest > furthest.difference) furthest = {run, nearest};
+    if (nearest && nearest->difference > furthest.difference) {
+      furthest = {run, nearest->difference, nearest->step};
+    }
   }
   return furthest;
 }
 
-std::string among_runs(std::size_t run, const LossArm& arm) {
+std::string among_runs(const FurthestRun& furthest, const LossArm& arm) {
+  const std::size_t run = furthest.run;
+  if (arm.place) return furthest.difference == 0 ? "" : " (" + arm.place(run, furthest.step) + ")";
   if (arm.runs.size() < 2) return "";
   return (run == 0 ? " (in the point's own run" : " (in repeat " + std::to_string(run)) +
          ", the furthest of " + std::to_string(arm.runs.size()) + " runs)";

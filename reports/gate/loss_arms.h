@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -21,6 +22,9 @@ struct LossArm {
   std::string policy;
   bool deterministic = true;
   std::vector<std::string> unfinished;  // repeats: "ended oom: asked for 1 GiB"
+  // Of curves, which no report names: "step 57, mine.csv:59:4", and how to get more of them.
+  std::function<std::string(std::size_t run, std::size_t step)> place;
+  std::string more_runs;
 };
 
 // The largest difference of the loss at any step that both have; infinite where a loss is not
@@ -31,15 +35,17 @@ double largest_difference(const Steps& left, const Steps& right);
 std::optional<double> largest_difference(const std::vector<Steps>& runs);
 
 // The run of an arm that is furthest from whichever of `references`, one at least, is nearest to
-// it.
+// it, and the step at which those two differ most.
 struct FurthestRun {
   std::size_t run = 0;
   double difference = 0;
+  std::size_t step = 0;
 };
 FurthestRun furthest_run(const LossArm& arm, const std::vector<Steps>& references);
 
-// " (in repeat 2, the furthest of 4 runs)"; empty where there is one run.
-std::string among_runs(std::size_t run, const LossArm& arm);
+// " (in repeat 2, the furthest of 4 runs)"; of curves the place of the step. Empty for the one run
+// of a report.
+std::string among_runs(const FurthestRun& furthest, const LossArm& arm);
 
 // Why there is nothing to compare over all steps; empty: there is.
 std::string obstacle(const LossArm& candidate, const LossArm& reference);

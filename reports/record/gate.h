@@ -1,5 +1,5 @@
-// What `rematch gate` decides of a report, as data: every check of every point with its reason. Its
-// JSON is rematch.gate/1.0.
+// What `rematch gate` decides of a report, as data: every check of every point with its reason; or
+// of loss curves. Its JSON is rematch.gate/1.1.
 #pragma once
 
 #include <cstdint>
@@ -47,12 +47,23 @@ struct GatedPoint {
   std::vector<CheckRecord> checks;
 };
 
+// Loss curves that were gated in the place of a report.
+struct CurvesRecord {
+  std::vector<std::string> losses;  // files
+  std::vector<std::string> reference_losses;
+  std::int64_t compared_steps = 0;  // those of the first reference
+  std::int64_t first_step = 0;
+  std::int64_t last_step = 0;
+  std::vector<CheckRecord> checks;
+};
+
 struct GateRecord {
-  SourceRecord report;
+  SourceRecord report;  // of curves: the first file, and its hash as the fingerprint
   std::optional<SourceRecord> reference;
   std::vector<NamedDifference> environment_differences;
   GateVerdict verdict = GateVerdict::kPass;
   std::vector<GatedPoint> points;
+  std::optional<CurvesRecord> curves;
 };
 
 Json gate_to_json(const GateRecord& record);

@@ -11,7 +11,7 @@ namespace rematch {
 namespace {
 
 constexpr int kMajor = 1;
-constexpr const char* kGateSchema = "rematch.gate/1.0";
+constexpr const char* kGateSchema = "rematch.gate/1.1";
 constexpr std::array kVerdicts = {GateVerdict::kPass, GateVerdict::kInconclusive,
                                   GateVerdict::kFail};
 
@@ -96,6 +96,26 @@ GatedPoint gated_from_json(const JsonField& field) {
   return point;
 }
 
+Json curves_to_json(const CurvesRecord& curves) {
+  return {{"losses", curves.losses},
+          {"reference_losses", curves.reference_losses},
+          {"compared_steps", curves.compared_steps},
+          {"first_step", curves.first_step},
+          {"last_step", curves.last_step},
+          {"checks", list_to_json(curves.checks, check_to_json)}};
+}
+
+CurvesRecord curves_from_json(const JsonField& field) {
+  CurvesRecord curves;
+  curves.losses = field.at("losses").strings();
+  curves.reference_losses = field.at("reference_losses").strings();
+  read_member(field, "compared_steps", curves.compared_steps);
+  read_member(field, "first_step", curves.first_step);
+  read_member(field, "last_step", curves.last_step);
+  read_list(field.at("checks"), curves.checks, check_from_json);
+  return curves;
+}
+
 }  // namespace
 
 std::string_view to_string(GateVerdict verdict) {
@@ -111,7 +131,8 @@ Json gate_to_json(const GateRecord& record) {
       {"reference", record.reference ? source_to_json(*record.reference) : Json(nullptr)},
       {"environment_differences", list_to_json(record.environment_differences, difference_to_json)},
       {"verdict", to_string(record.verdict)},
-      {"points", list_to_json(record.points, gated_to_json)}};
+      {"points", list_to_json(record.points, gated_to_json)},
+      {"curves", record.curves ? curves_to_json(*record.curves) : Json(nullptr)}};
 }
 
 GateRecord gate_from_json(const Json& json) {
@@ -126,6 +147,8 @@ GateRecord gate_from_json(const Json& json) {
             difference_from_json);
   record.verdict = verdict_from_json(field.at("verdict"));
   read_list(field.at("points"), record.points, gated_from_json);
+  if (const auto curves = non_null_member(field, "curves"))
+    record.curves = curves_from_json(*curves);
   return record;
 }
 

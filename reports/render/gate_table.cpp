@@ -24,9 +24,35 @@ void add_rows(Grid& grid, const GatedPoint& point) {
   }
 }
 
+std::string count_of(const std::vector<std::string>& files) {
+  return files.size() == 1 ? files.front() : std::to_string(files.size()) + " curves";
+}
+
+std::string render_curves(const CurvesRecord& curves, GateVerdict verdict, TableFormat format,
+                          std::size_t width) {
+  Grid grid;
+  grid.columns = {{"check", Alignment::kLeft, 0},
+                  {"tier", Alignment::kLeft, 0},
+                  {"verdict", Alignment::kLeft, 0}};
+  grid.detail_title = "reason";
+  for (const CheckRecord& check : curves.checks) {
+    grid.rows.push_back({{check.check, check.tier.empty() ? kNotMeasured : check.tier,
+                          std::string(to_string(check.verdict))},
+                         detail_of(check)});
+  }
+  return format_grid(grid, format, width) + "\n" +
+         format_line(std::string(to_string(verdict)) + ": " + count_of(curves.losses) +
+                         " against " + count_of(curves.reference_losses) + " over " +
+                         std::to_string(curves.compared_steps) + " steps, " +
+                         std::to_string(curves.first_step) + " to " +
+                         std::to_string(curves.last_step) + ".",
+                     format, width);
+}
+
 }  // namespace
 
 std::string render_gate(const GateRecord& record, TableFormat format, std::size_t width) {
+  if (record.curves) return render_curves(*record.curves, record.verdict, format, width);
   Grid grid;
   grid.columns = {{"policy", Alignment::kLeft, 0},  {"schedule", Alignment::kLeft, 0},
                   {"against", Alignment::kLeft, 0}, {"check", Alignment::kLeft, 0},

@@ -16,6 +16,7 @@
 #include "policies/trace/trace_json.h"
 #include "reports/compare/compare.h"
 #include "reports/gate/gate.h"
+#include "reports/gate/gate_curves.h"
 #include "reports/record/record_json.h"
 #include "reports/schema/validate.h"
 #include "tests/reports/sample_report.h"
@@ -51,6 +52,15 @@ Report sample_report() {
   report.repeats.push_back(
       {point_key(report.points[0].identity), "none", PointStatus::kOk, "", report.points[0].steps});
   return report;
+}
+
+CurvesRecord gated_curves() {
+  GateSettings settings;
+  settings.max_loss_difference = 0.125;
+  const auto gated =
+      gate_curves({parse_loss_curve("step,loss\n0,5\n10,4.25\n", "mine.csv", {})},
+                  {parse_loss_curve("step,loss\n0,5\n10,4\n", "base.csv", {})}, settings);
+  return *std::get<GateRecord>(gated).curves;
 }
 
 Report slower_report() {
@@ -116,11 +126,13 @@ const std::vector<Format>& formats() {
        },
        [](const Json& json) { return compare_to_json(compare_from_json(json)); }},
       {"gate",
-       {"1.0"},
+       {"1.0", "1.1"},
        [] {
          const Report reference = sample_report();
-         return gate_to_json(gate_report(slower_report(), "report.json", &reference,
-                                         "reference.json", every_limit()));
+         GateRecord record = gate_report(slower_report(), "report.json", &reference,
+                                         "reference.json", every_limit());
+         record.curves = gated_curves();
+         return gate_to_json(record);
        },
        [](const Json& json) { return gate_to_json(gate_from_json(json)); }},
       {"front",

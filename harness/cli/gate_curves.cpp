@@ -1,0 +1,102 @@
+#include "harness/cli/gate_curves.h"
+
+#include <filesystem>
+#include <set>
+
+#include "harness/cli/exit_code.h"
+#include "policies/trace/file.h"
+#include "policies/trace/in_quotes.h"
+#include "policies/trace/json_fwd.h"
+
+namespace rematch {
+namespace {
+
+constexpr Bytes kLargestLossFile{std::int64_t{1} << 30};
+
+// One curve twice would pass for a run that repeats itself, and for a candidate that equals its
+// reference.
+void require_each_once(const CurveFlags& flags) {
+  std::set<std::filesystem::path> seen;
+  for (const auto* side : {&flags.losses, &flags.references}) {
+    for (const std::string& file : *side) {
+      std::error_code ignored;  // a file that is not there is said when it is read
+      const auto path = std::filesystem::weakly_canonical(file, ignored);
+      if (seen.insert(path.empty() ? std::filesystem::path(file) : path).second) continue;
+      throw UsageError(
+          in_quotes(file) +
+          " is given twice; each curve is one run, and a run proves nothing of itself");
+    }
+  }
+}
+
+std::vector<RunLosses> read_curves(const std::vector<std::string>& files,
+                                   const LossColumns& columns) {
+  std::vector<RunLosses> curves;
+  try {
+    for (const std::string& file : files) {
+      curves.push_back(parse_loss_curve(read_text_file(file, kLargestLossFile), file, columns));
+    }
+  } catch (const FileError& error) {
+    throw UsageError(error.what());
+  }
+  return curves;
+}
+
+// The first reference says which steps are compared.
+void require_window(const GateSettings& settings, const RunLosses& base) {
+  const auto steps = static_cast<int>(base.points.size());
+  if (!settings.window_steps || *settings.window_steps <= steps) return;
+  throw UsageError("--window " + std::to_string(*settings.window_steps) + " is out of range; " +
+                   base.file + " has " + std::to_string(steps) + " steps, so allowed is 1 to " +
+                   std::to_string(steps));
+}
+
+}  // namespace
+
+CurveFlags::CurveFlags(CLI::App& app) {
+  app.add_option("--losses", losses,
+                 "In place of a report: loss curves of any trainer, a file for each run; CSV with "
+                 "a header, or JSON lines, with a step and a loss in each row");
+  app.add_option("--reference-losses", references,
+                 "Curves that --losses are held against; runs that should be equal but for noise, "
+                 "three at least for --loss envelope");
+  app.add_option("--step-column", columns.step,
+                 "Column or key of the step in these files (default: step)");
+  app.add_option("--loss-column", columns.loss,
+                 "Column or key of the loss (default: loss); Value in TensorBoard's CSV");
+}
+
+void require_curve_flags(const CLI::App& command, const CurveFlags& flags,
+                         const GateSettings& settings) {
+  if (!flags.are_given()) {
+    for (const char* flag : {"--reference-losses", "--step-column", "--loss-column"}) {
+      if (command.count(flag) > 0) throw UsageError(std::string(flag) + " needs --losses FILE");
+    }
+    return;
+  }
+  for (const char* flag : {"report", "--reference", "--reference-policy", "--policy",
+                           "--max-peak-bytes", "--max-slowdown", "--expect", "--allow-mixed"}) {
+    if (command.count(flag) == 0) continue;
+    throw UsageError(std::string(flag[0] == '-' ? "" : "a ") + flag +
+                     " does not go with --losses, which gates loss curves alone");
+  }
+  if (flags.references.empty()) {
+    throw UsageError("--losses needs --reference-losses FILE..., the curves to hold it against");
+  }
+  if (settings.loss == LossTier::kBitwise) {
+    throw UsageError(
+        "--loss bitwise needs a report, which holds the bits; of loss curves, "
+        "--max-loss-difference 0 asks for equal numbers");
+  }
+  require_each_once(flags);
+}
+
+std::variant<GateRecord, NoCommonSteps> gate_curve_files(const CurveFlags& flags,
+                                                         const GateSettings& settings) {
+  const std::vector<RunLosses> candidates = read_curves(flags.losses, flags.columns);
+  const std::vector<RunLosses> references = read_curves(flags.references, flags.columns);
+  require_window(settings, references.front());
+  return gate_curves(candidates, references, settings);
+}
+
+}  // namespace rematch

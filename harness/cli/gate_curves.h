@@ -1,0 +1,31 @@
+// rematch gate --losses: loss curves of any trainer in the place of a report.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "reports/gate/gate_curves.h"
+
+namespace rematch {
+
+struct CurveFlags {
+  explicit CurveFlags(CLI::App& app);
+  bool are_given() const { return !losses.empty(); }
+
+  std::vector<std::string> losses;
+  std::vector<std::string> references;
+  LossColumns columns;
+};
+
+// Throws UsageError for flags of `command` that need a report, for files without the other side,
+// and for a file that stands twice.
+void require_curve_flags(const CLI::App& command, const CurveFlags& flags,
+                         const GateSettings& settings);
+
+// Throws UsageError and FormatError.
+std::variant<GateRecord, NoCommonSteps> gate_curve_files(const CurveFlags& flags,
+                                                         const GateSettings& settings);
+
+}  // namespace rematch

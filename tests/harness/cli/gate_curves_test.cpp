@@ -1,0 +1,252 @@
+// rematch gate --losses as a user calls it: edited loss curves as a table, of which every command
+// must say something.
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <sstream>
+
+#include "policies/trace/file.h"
+#include "policies/trace/json.h"
+#include "tests/harness/cli/command_line.h"
+#include "tests/support/catch.h"
+#include "tests/support/scratch_folder.h"
+
+namespace rematch::testing {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+std::string exact(double number) {
+  std::ostringstream text;
+  text.precision(17);
+  text << number;
+  return text.str();
+}
+
+std::string row_of(int step, double loss) { return std::to_string(step) + "," + exact(loss); }
+
+// Steps 0 to 7: 4, 3.75, ... 2.25; run k is k thousandths above at odd steps.
+double loss_of(int step, int run) { return 4 - 0.25 * step + (step % 2 == 1 ? 0.001 * run : 0); }
+
+Lines curve(int run) {
+  Lines lines = {"step,loss"};
+  for (int step = 0; step < 8; ++step) lines.push_back(row_of(step, loss_of(step, run)));
+  return lines;
+}
+
+// B: three runs that repeat each other exactly; N: four that differ by 0.003 at most; C: three more
+// candidates like N. E is the edited run 0, in line s + 2 of which stands step s.
+class Curves {
+ public:
+  Curves() {
+    for (int run = 0; run < 3; ++run) write("B" + std::to_string(run), curve(0));
+    for (int run = 0; run < 4; ++run) write("N" + std::to_string(run), curve(run));
+    for (int run = 1; run < 4; ++run) write("C" + std::to_string(run), curve(run));
+  }
+  void write(const std::string& name, const Lines& lines) const {
+    std::string text;
+    for (const std::string& line : lines) text += line + "\n";
+    write_file_atomically(file(name), text);
+  }
+  std::string file(const std::string& name) const { return scratch_.file(name + ".csv"); }
+  // Names of one letter and a digit, and E, become files.
+  std::string expand(const std::string& line) const {
+    std::istringstream words(line);
+    std::string expanded;
+    for (std::string word; words >> word;) {
+      const bool is_name = word == "E" || (word.size() == 2 && std::isdigit(word[1]) != 0);
+      expanded += (is_name ? file(word) : word) + " ";
+    }
+    return expanded;
+  }
+
+ private:
+  ScratchFolder scratch_;
+};
+
+struct Command {
+  const char* name;
+  const char* line;
+};
+constexpr std::array kCommands = {
+    Command{"T1", "--losses E --reference-losses N0 N1 N2 N3"},
+    Command{"exact", "--losses E --reference-losses B0 B1 B2 --loss envelope"},
+    Command{"T2", "--losses E C1 C2 C3 --reference-losses N0 N1 N2 N3 --loss equivalence"},
+    Command{"threshold", "--losses E --reference-losses B0 --max-loss-difference 0.001"},
+    Command{"equal", "--losses E --reference-losses B0 --max-loss-difference 0"},
+    Command{"swapped", "--losses B0 --reference-losses E --max-loss-difference 0.001"},
+};
+
+struct Row {
+  const char* what;
+  void (*edit)(Lines&);
+  const char* codes;  // in the order of the commands
+  std::map<std::string, const char*> says;
+};
+
+// clang-format off: a row is read as two lines, its codes beneath each other
+const std::vector<Row> kRows = {
+    {"nothing",
+     [](Lines&) {},
+     "000000",
+     {{"T1", "PASS: "}, {"T2", "4 curves against 4 curves over 8 steps, 0 to 7"}}},
+    {"a loss by one ulp at one step",
+     [](Lines& lines) { lines[4] = row_of(3, std::nextafter(loss_of(3, 0), 9)); },
+     "030030",
+     {{"exact", "(step 3, "}, {"equal", "differs by 4.441e-16 at most (step 3, "}}},
+    // T2 sees a sixteenth of it: it is the mean of four steps, and one of four runs.
+    {"a loss by a tenth at one step",
+     [](Lines& lines) { lines[7] = row_of(6, 2.6); },
+     "330333",
+     {{"T1", "E.csv:8:3) from the nearest of 4 reference runs"},
+      {"T2", "mean losses differ by 0.00625"}}},
+    {"all losses by a tenth",
+     [](Lines& lines) {
+       for (int step = 0; step < 8; ++step) lines[step + 1] = row_of(step, loss_of(step, 0) + 0.1);
+     },
+     "334333",
+     {{"T2", "vary more"}}},
+    {"not a number",
+     [](Lines& lines) { lines[4] = "3,nan"; },
+     "333334",
+     {{"T1", "E.csv:5:3: the loss of step 3 is not finite"}, {"swapped", "it is no measure"}}},
+    {"infinite",
+     [](Lines& lines) { lines[8] = "7,inf"; },
+     "333334",
+     {{"T2", "E.csv:9:3: the loss of step 7 is not finite"}}},
+    {"no loss in a row",
+     [](Lines& lines) { lines[4] = "3,"; },
+     "444440",
+     {{"T1", "E.csv has no loss at step 3 (line 5 is empty there)"}}},
+    {"a step in the middle missing",
+     [](Lines& lines) { lines.erase(lines.begin() + 4); },
+     "444440",
+     {{"threshold", "B0.csv:5:3 has; it lacks 1 of 8 steps"}, {"swapped", "no counterpart"}}},
+    {"the last two steps missing",
+     [](Lines& lines) { lines.resize(7); },
+     "444440",
+     {{"T2", "no loss at step 6"}, {"swapped", "2 steps of "}}},
+    {"a step more",
+     [](Lines& lines) { lines.push_back("8,2"); },
+     "000004",
+     {{"T1", "1 step of "}, {"swapped", "it lacks 1 of 9 steps"}}},
+    {"a step more that is not a number",
+     [](Lines& lines) { lines.push_back("8,nan"); },
+     "333334",
+     {}},
+    {"every second step",
+     [](Lines& lines) {
+       lines = {lines[0], lines[1], lines[3], lines[5], lines[7]};
+     },
+     "444440",
+     {{"T1", "it lacks 4 of 8 steps"}}},
+    {"steps counted from 1",
+     [](Lines& lines) {
+       for (int step = 0; step < 8; ++step) lines[step + 1] = row_of(step + 1, loss_of(step, 0));
+     },
+     "444444",
+     {{"T1", "no loss at step 0"}}},
+    {"steps of another part of the run",
+     [](Lines& lines) {
+       for (int step = 0; step < 8; ++step) lines[step + 1] = row_of(step + 8, loss_of(step, 0));
+     },
+     "666666",
+     {{"T1", "no step is in both"}}},
+    {"two losses exchanged",
+     [](Lines& lines) {
+       lines[6] = row_of(5, loss_of(6, 0));
+       lines[7] = row_of(6, loss_of(5, 0));
+     },
+     "330333",
+     {}},
+    {"two rows exchanged", [](Lines& lines) { std::swap(lines[4], lines[5]); }, "000000", {}},
+    {"a step twice",
+     [](Lines& lines) { lines.push_back(lines[4]); },
+     "222222",
+     {{"T1", "E.csv:10:3: step 3 stands twice, first in line 5"}}},
+    {"no loss in the header",
+     [](Lines& lines) { lines[0] = "step,value"; },
+     "222222",
+     {{"T1", "E.csv:1:1: the header has no column 'loss'"}}},
+    {"no header", [](Lines& lines) { lines.erase(lines.begin()); }, "222222", {}},
+    {"a word for a loss",
+     [](Lines& lines) { lines[4] = "3,N/A"; },
+     "222222",
+     {{"T1", "E.csv:5:3: 'N/A' is no loss"}}},
+    {"a row cut off",
+     [](Lines& lines) { lines[8] = "7"; },
+     "222222",
+     {{"T1", "E.csv:9:1: a row of width 1"}}},
+    {"nothing left", [](Lines& lines) { lines.clear(); }, "222222", {{"T1", "is empty"}}},
+};
+// clang-format on
+
+}  // namespace
+
+TEST_CASE("the gate on edited loss curves says what the edit is worth") {
+  const Curves curves;
+  for (const Row& row : kRows) {
+    Lines lines = curve(0);
+    row.edit(lines);
+    curves.write("E", lines);
+    for (std::size_t index = 0; index < kCommands.size(); ++index) {
+      const Command& command = kCommands[index];
+      const Outcome outcome = rematch("gate " + curves.expand(command.line));
+      CAPTURE(row.what, command.name, outcome.out, outcome.err);
+      CHECK(outcome.code == row.codes[index] - '0');
+      if (outcome.code == 2 || outcome.code == 6) CHECK(is_one_clear_line(outcome));
+      const auto part = row.says.find(command.name);
+      if (part == row.says.end()) continue;
+      // A table is wrapped, and paths are long: compared without blanks and line ends.
+      const auto dense = [](std::string text) {
+        std::erase_if(text, [](unsigned char letter) { return std::isspace(letter) != 0; });
+        return text;
+      };
+      CHECK_THAT(dense(outcome.out + outcome.err), Catch::Contains(dense(part->second)));
+    }
+  }
+}
+
+TEST_CASE("too few runs of a reference are inconclusive and say what to give") {
+  const Curves curves;
+  const Outcome two = rematch(curves.expand("gate --losses C1 --reference-losses N0 N1"));
+  CHECK(two.code == 4);
+  CHECK_THAT(two.out, Catch::Contains("--reference-losses"));
+  CHECK(rematch(curves.expand("gate --losses C1 --reference-losses N0 N1 N2 --loss equivalence"))
+            .code == 4);
+}
+
+TEST_CASE("gated curves are JSON that validates, on stdout and in a file") {
+  const Curves curves;
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("gate.json");
+  const Outcome outcome =
+      rematch(curves.expand("gate --losses C1 --reference-losses N0 N1 N2 --json -o ") + file);
+  CHECK(outcome.code == 0);
+  CHECK(parse_json(outcome.out, "stdout") == read_json_file(file));
+  CHECK(parse_json(outcome.out, "stdout")["curves"]["losses"].size() == 1);
+  CHECK(rematch("validate " + file).code == 0);
+}
+
+TEST_CASE("flags that loss curves cannot use are one line with exit code 2") {
+  const Curves curves;
+  const auto refuses = [&](const std::string& arguments, const std::string& part) {
+    check_usage_error(curves.expand("gate " + arguments), part);
+  };
+  refuses("--json", "give a REPORT to judge, or loss curves with --losses");
+  refuses("--losses C1", "needs --reference-losses");
+  refuses("--reference-losses C1 --loss envelope", "--reference-losses needs --losses");
+  refuses("--loss-column Value --loss envelope", "--loss-column needs --losses");
+  refuses("--losses C1 --reference-losses N0 --loss bitwise", "holds the bits");
+  refuses("--losses C1 --reference-losses N0 N1 C1", "is given twice");
+  refuses("--losses C1 --reference-losses N0 N1 N0", "is given twice");
+  refuses("--losses C1 --reference-losses N0 --max-slowdown 2", "--max-slowdown does not go with");
+  refuses("--losses C1 --reference-losses N0 --reference x.json", "--reference does not go with");
+  refuses("--losses C1 --reference-losses nowhere.csv", "cannot read 'nowhere.csv'");
+  refuses("--losses C1 --reference-losses N0 --margin 1", "are of --loss equivalence");
+  refuses("--losses C1 --reference-losses N0 --loss equivalence --window 9", "allowed is 1 to 8");
+  refuses("--losses C1 --reference-losses N0 --step-column stp", "no column 'stp'");
+}
+
+}  // namespace rematch::testing

@@ -1,0 +1,149 @@
+#include "reports/gate/gate_curves.h"
+
+#include "policies/trace/json.h"
+#include "reports/gate/envelope_check.h"
+#include "reports/gate/equivalence_check.h"
+#include "reports/gate/loss_checks.h"
+#include "reports/render/gate_table.h"
+#include "reports/schema/validate.h"
+#include "tests/reports/gate/sample_arms.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+using testing::arm_of;
+using Runs = std::vector<std::vector<float>>;
+
+// Steps 10, 20, ... as lines 2, 3, ... of a CSV file.
+RunLosses curve_of(const std::string& file, const std::vector<float>& losses) {
+  RunLosses curve{file, std::string(64, 'a'), {}, {}};
+  for (const float loss : losses) {
+    const int index = static_cast<int>(curve.points.size());
+    curve.points.push_back({10 * (index + 1), loss, index + 2, 4});
+  }
+  return curve;
+}
+
+std::vector<RunLosses> curves_of(const std::string& name, const Runs& runs) {
+  std::vector<RunLosses> curves;
+  for (const auto& losses : runs) {
+    curves.push_back(curve_of(name + std::to_string(curves.size()) + ".csv", losses));
+  }
+  return curves;
+}
+
+GateRecord gate_of(const std::vector<RunLosses>& candidates,
+                   const std::vector<RunLosses>& references, const GateSettings& settings = {}) {
+  return std::get<GateRecord>(gate_curves(candidates, references, settings));
+}
+
+const Runs kReferences = {{5, 4}, {5, 4.25F}, {5, 4.125F}, {5, 4.0625F}};
+
+}  // namespace
+
+// The same numbers in a report and in files: the checks are the same code, so the figures are.
+TEST_CASE("curves are held to the limits that the runs of a report are held to") {
+  for (const float loss : {4.F, 4.3F, 4.74F, 4.76F, 9.F}) {
+    CAPTURE(loss);
+    const Runs candidates = {{5, loss}, {5, 4.25F}, {5, 4.125F}, {5, 4}};
+    GateSettings settings;
+    settings.loss = LossTier::kEquivalence;
+    settings.equivalence_margin = 0.5;
+    settings.window_steps = 1;
+    settings.max_loss_difference = 0.5;
+    const auto own = curves_of("mine", candidates);
+    const auto base = curves_of("base", kReferences);
+    const auto checks = gate_of(own, base, settings).curves->checks;
+    REQUIRE(checks.size() == 2);
+    const auto envelope = gate_of(own, base).curves->checks;
+    REQUIRE(envelope.size() == 1);
+    const LossArm arm = arm_of(candidates);
+    const LossArm reference = arm_of(kReferences);
+    const std::vector<std::pair<CheckRecord, CheckRecord>> pairs = {
+        {checks[0], check_equivalence(arm, reference, 0.5, 1)},
+        {checks[1], check_difference(arm, reference, 0.5)},
+        {envelope[0], check_envelope(arm, reference)}};
+    for (const auto& [found, expected] : pairs) {
+      CAPTURE(expected.check);
+      CHECK(found.check == expected.check);
+      CHECK(found.tier == expected.tier);
+      CHECK(found.verdict == expected.verdict);
+      CHECK(found.measured == expected.measured);
+      CHECK(found.limit == expected.limit);
+      CHECK(found.noise->largest_difference == expected.noise->largest_difference);
+    }
+  }
+}
+
+// Step 20 of mine1 is 0.75 from the nearest reference, 4.25; two runs have 2.2 times 0.25.
+TEST_CASE("a curve outside is named with its step, line and column") {
+  const GateRecord record =
+      gate_of(curves_of("mine", {{5, 4}, {5, 5}}), curves_of("base", kReferences));
+  CHECK(record.verdict == GateVerdict::kFail);
+  CHECK_THAT(record.curves->checks.at(0).reason,
+             Catch::StartsWith("differs by 0.75 at most (step 20, mine1.csv:3:4) from the nearest "
+                               "of 4 reference runs; allowed is 0.55"));
+}
+
+TEST_CASE("curves whose steps are not the reference's prove nothing") {
+  const auto base = curves_of("base", {{5, 4, 3}, {5, 4, 3}, {5, 4, 3}});
+  auto shorter = curves_of("mine", {{5, 4}});
+  shorter[0].empty.push_back({30, 4});
+  const GateRecord lacking = gate_of(shorter, base);
+  CHECK(lacking.verdict == GateVerdict::kInconclusive);
+  REQUIRE(lacking.curves->checks.size() == 1);
+  CHECK(lacking.curves->checks[0].reason ==
+        "mine0.csv has no loss at step 30 (line 4 is empty there), and base0.csv:4:4 has; it lacks "
+        "1 of 3 steps");
+  const GateRecord longer = gate_of(curves_of("mine", {{5, 4, 3, 2}}), base);
+  CHECK(longer.verdict == GateVerdict::kPass);
+  CHECK_THAT(longer.curves->checks.at(0).reason,
+             Catch::EndsWith("; 1 step of mine0.csv has no counterpart"));
+  // References must have each other's steps, whichever comes first.
+  for (const Runs& runs : {Runs{{5, 4, 3}, {5, 4}}, Runs{{5, 4}, {5, 4, 3}}}) {
+    CHECK(gate_of(curves_of("mine", {{5, 4, 3}}), curves_of("base", runs)).verdict ==
+          GateVerdict::kInconclusive);
+  }
+}
+
+TEST_CASE("curves without a step in common are no gate at all") {
+  auto shifted = curves_of("mine", {{5, 4}});
+  for (LossPoint& point : shifted[0].points) point.step += 5;
+  const auto base = curves_of("base", {{5, 4}});
+  const auto decision = gate_curves(shifted, base, {});
+  REQUIRE(std::holds_alternative<NoCommonSteps>(decision));
+  CHECK(std::get<NoCommonSteps>(decision).message ==
+        "no step is in both: mine0.csv has steps 15 to 25, base0.csv has steps 10 to 20; count "
+        "steps from the same start and log them at the same interval");
+  CHECK(std::holds_alternative<NoCommonSteps>(gate_curves(base, {base[0], shifted[0]}, {})));
+}
+
+TEST_CASE("a loss that is not finite fails in a candidate and leaves a reference no measure") {
+  const auto base = curves_of("base", {{5, 4}, {5, 4}, {5, 4}});
+  auto broken = base;
+  broken[1].points[1].loss = std::nullopt;
+  CHECK(gate_of(broken, base).verdict == GateVerdict::kFail);
+  CHECK_THAT(gate_of(broken, base).curves->checks.at(0).reason,
+             Catch::StartsWith("base1.csv:3:4: the loss of step 20 is not finite"));
+  CHECK(gate_of(base, broken).verdict == GateVerdict::kInconclusive);
+  // Beyond the reference's last step as well.
+  auto longer = curves_of("mine", {{5, 4, 3}});
+  longer[0].points[2].loss = std::nullopt;
+  CHECK(gate_of(longer, base).verdict == GateVerdict::kFail);
+}
+
+TEST_CASE("the record of gated curves fits its schema and reads back") {
+  const GateRecord record =
+      gate_of(curves_of("mine", {{5, 4.0625F}}), curves_of("base", kReferences));
+  const Json json = gate_to_json(record);
+  CHECK(validate(json).value_or("") == "");
+  CHECK(gate_to_json(gate_from_json(json)) == json);
+  CHECK(json["curves"]["compared_steps"] == 2);
+  CHECK(json["curves"]["last_step"] == 20);
+  CHECK(json["points"].empty());
+  CHECK_THAT(render_gate(record, TableFormat::kText),
+             Catch::Contains("PASS: mine0.csv against 4 curves over 2 steps, 10 to 20."));
+}
+
+}  // namespace rematch
