@@ -26,7 +26,7 @@ struct Flags {
     app.add_option("--trace", trace_file,
                    "Trace to profile, instead of the model's; rooflines only");
     app.add_option("--device", device,
-                   "cpu, cuda: measured here; h100, h200, l40s, a100: computed from the data "
+                   "cpu, cuda: measured here; h100, h200, l40s, a100, b200: computed from the data "
                    "sheet");
     app.add_option("--steps", num_steps, "Steps that medians are over")
         ->check(CLI::Range(1, kMostSteps));

@@ -266,7 +266,7 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option(
       "--device", device,
       "Without --profile: cpu or cuda, measured here; or times by the data sheet of h100, h200, "
-      "l40s or a100");
+      "l40s, a100 or b200");
   app.add_option("--schedule", schedule, "on_demand or whole_region");
   app.add_option("--optimizer", optimizer, "adamw or none: its state is part of every peak");
   add_world_flag(app, world);

@@ -1,5 +1,7 @@
 #include "policies/predict/roofline.h"
 
+#include <tuple>
+
 #include "tests/support/catch.h"
 #include "tests/support/toy_trace.h"
 
@@ -88,4 +90,24 @@ TEST_CASE("a roofline's error is what was measured over it") {
 }
 
 }  // namespace
+// 80 GB would be 74.5 GiB, and 48 GB 44.7.
+TEST_CASE("a device has the memory that its driver gives out, not the data sheet's gigabytes") {
+  const auto gib = [](double number) { return Bytes{static_cast<std::int64_t>(number * 0x1p30)}; };
+  const std::vector<std::tuple<const char*, Bytes, Bytes>> fits_and_does_not = {
+      {"h100", gib(77.9), gib(79.5)},
+      {"h200", gib(139), gib(141)},
+      {"l40s", gib(44.3), gib(44.6)},
+      {"a100", gib(79), gib(79.5)},
+      {"b200", gib(178), gib(180)}};
+  CHECK(fits_and_does_not.size() == device_sheets().size());
+  for (const auto& [name, fits, exceeds] : fits_and_does_not) {
+    CAPTURE(name);
+    const DeviceSheet* sheet = find_device_sheet(name);
+    REQUIRE(sheet != nullptr);
+    CHECK(fits <= sheet->memory);
+    CHECK(sheet->memory < exceeds);
+    CHECK_THAT(std::string(sheet->source), Catch::Contains("memory"));
+  }
+}
+
 }  // namespace rematch
