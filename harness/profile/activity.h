@@ -30,10 +30,13 @@ struct TransferActivity {
   std::uint32_t correlation = 0;
 };
 
+// Stands for an op call where a step's input is made, which is no op of the step.
+inline constexpr std::uint64_t kBatchOfStep = ~std::uint64_t{0};
+
 // The launching call happened while this op call was the innermost of its thread.
 struct LaunchLink {
   std::uint32_t correlation = 0;
-  std::uint64_t op_call = 0;  // 1 + index of the op call
+  std::uint64_t op_call = 0;  // 1 + index of the op call, or kBatchOfStep
 };
 
 struct Activity {

@@ -43,12 +43,14 @@ class Attribution {
     count_ops_with_kernels();
     use_.unknown_names.assign(unknown_names_.begin(), unknown_names_.end());
     use_.invalid = reason_for_invalid();
+    use_.note = difference_of_steps();
     return std::move(use_);
   }
 
  private:
   struct Name {
     std::string text;
+    std::string shortened;
     KernelClass kernel_class = KernelClass::kUnknown;
   };
 
@@ -62,9 +64,15 @@ class Attribution {
     Name& name = names_[symbol];
     if (name.text.empty()) {
       name.text = demangled(symbol);
+      name.shortened = short_name(name.text);
       name.kernel_class = kernel_class_of(name.text);
     }
     return name;
+  }
+
+  bool is_of_batch(std::uint32_t correlation) const {
+    const auto found = links_.find(correlation);
+    return found != links_.end() && found->second == kBatchOfStep;
   }
 
   const OpCall* call_of(std::uint32_t correlation, std::size_t& index) const {
@@ -84,6 +92,10 @@ class Attribution {
 
   void add_kernel(const KernelActivity& kernel) {
     if (!stamps_are_good(kernel.start, kernel.end)) return;
+    if (is_of_batch(kernel.correlation)) {
+      ++use_.of_batches;
+      return;
+    }
     std::size_t index = 0;
     const OpCall* call = call_of(kernel.correlation, index);
     if (call == nullptr) {
@@ -94,6 +106,7 @@ class Attribution {
     const std::chrono::nanoseconds time = kernel.end - kernel.start;
     const auto phase = static_cast<std::size_t>(call->phase);
     add(use_.by_class[phase][name.kernel_class], time);
+    add(use_.by_name[phase][name.shortened], time);
     add(use_.by_op[phase][call->op], time);
     add(use_.by_op_class[phase][call->op_class], time);
     add(use_.by_place[phase][call->place], time);
@@ -138,12 +151,16 @@ class Attribution {
       return std::to_string(use_.unattributed) +
              " kernels were launched by no op of the step: does something else use this process?";
     }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> difference_of_steps() const {
     for (const auto& [step, count] : kernels_of_step_) {
       if (count == kernels_of_step_.begin()->second) continue;
       return "step " + std::to_string(kernels_of_step_.begin()->first) + " ran " +
              std::to_string(kernels_of_step_.begin()->second) + " kernels, step " +
              std::to_string(step) + " ran " + std::to_string(count) +
-             "; equal steps run equal kernels";
+             ": what is launched varies with the data";
     }
     return std::nullopt;
   }

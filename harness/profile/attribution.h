@@ -40,6 +40,7 @@ using KernelTotalsByPhase = std::array<std::map<Key, KernelTotals>, kNumPhases>;
 
 struct KernelUse {
   KernelTotalsByPhase<KernelClass> by_class;
+  KernelTotalsByPhase<std::string> by_name;  // short_name()
   KernelTotalsByPhase<std::string> by_op;
   KernelTotalsByPhase<OpClass> by_op_class;  // of the op that launched it
   KernelTotalsByPhase<std::string> by_place;
@@ -52,12 +53,15 @@ struct KernelUse {
 
   std::int64_t dropped = 0;
   std::int64_t unattributed = 0;   // kernels that no op call launched
+  std::int64_t of_batches = 0;     // kernels that made the steps' inputs, counted nowhere else
   std::int64_t badly_stamped = 0;  // without a start, or that end before it
   std::chrono::nanoseconds unknown_time{};
   std::vector<std::string> unknown_names;  // sorted, each once
-  // Why the figures are not to be used, if so: a loss, a bad stamp, kernels of nobody, steps that
-  // differ.
+  // Why the figures are not to be used, if so: a loss, a bad stamp, kernels of nobody.
   std::optional<std::string> invalid;
+  // What is to be known of figures that are: equal steps that ran other kernels, as routers of
+  // experts and splits by the data do.
+  std::optional<std::string> note;
 
   std::chrono::nanoseconds total_time() const;
 };

@@ -28,15 +28,15 @@ const std::vector<Rule>& rules() {
       {KernelClass::kCollective,
        {"^ncclDevKernel_", "^ncclSymkDevKernel_", "^ncclKernel_", "cross_device_reduce",
         "multimem_", "one_shot_all_reduce", "two_shot_all_reduce"}},
+      {KernelClass::kAttentionAuxiliary,
+       {"flash_fwd_splitkv_combine", "flash_bwd_dot_do_o", "flash_bwd_convert_d",
+        "FlashAttnBwdPreprocess", "FlashAttnBwdPostprocess", "FlashAttentionBackwardPreprocess",
+        "FlashAttentionBackwardPostprocess", "compute_dot_do_o", "convert_dq_to_16bits",
+        "convert_dKV"}},
       {KernelClass::kAttentionForward,
        {"flash_fwd_kernel", "flash_fwd_splitkv", "FlashAttnFwdSm", "FlashAttentionForwardSm",
         "sdpa_sm#_flash_fprop", "sdpa_sm#_*_fprop", "fmha_cutlassF_", "fmha_fwd_",
         "attention_kernel_batched_impl"}},
-      {KernelClass::kAttentionAuxiliary,
-       {"flash_bwd_dot_do_o", "flash_bwd_convert_d", "FlashAttnBwdPreprocess",
-        "FlashAttnBwdPostprocess", "FlashAttentionBackwardPreprocess",
-        "FlashAttentionBackwardPostprocess", "compute_dot_do_o", "convert_dq_to_16bits",
-        "convert_dKV"}},
       {KernelClass::kAttentionBackward,
        {"flash_bwd_dq_dk_dv_loop", "FlashAttnBwdSm", "FlashAttentionBackwardSm",
         "sdpa_sm#_flash_bprop", "sdpa_sm#_*_bprop", "fmha_cutlassB_", "fmha_bwd_",
@@ -144,6 +144,28 @@ std::string demangled(const std::string& symbol) {
   std::string_view name = text.get();
   if (name.starts_with(kReturnType)) name.remove_prefix(kReturnType.size());
   return std::string(name);
+}
+
+std::string short_name(const std::string& name) {
+  constexpr std::string_view kUnnamed = "(anonymous namespace)";
+  std::string text;
+  std::string open;  // brackets of template arguments, and those among them
+  for (std::size_t index = 0; index < name.size(); ++index) {
+    const char letter = name[index];
+    if (open.empty() && std::string_view(name).substr(index).starts_with(kUnnamed)) {
+      text += kUnnamed;
+      index += kUnnamed.size() - 1;
+      continue;
+    }
+    if (open.empty() && letter == '(') break;
+    if (letter == '<' || letter == '(') open += letter;
+    if (open.empty()) {
+      text += letter;
+    } else if ((letter == '>' && open.back() == '<') || (letter == ')' && open.back() == '(')) {
+      open.pop_back();
+    }
+  }
+  return text;
 }
 
 }  // namespace rematch

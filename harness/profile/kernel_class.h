@@ -12,7 +12,7 @@ enum class KernelClass : std::uint8_t {
   kCollective,
   kAttentionForward,
   kAttentionBackward,
-  kAttentionAuxiliary,  // the small kernels around an attention backward: dot products, casts
+  kAttentionAuxiliary,  // the small kernels around attention: sums of splits, dot products, casts
   kMatmul,
   kNorm,
   kSoftmaxLoss,
@@ -38,5 +38,8 @@ std::string_view to_string(KernelClass kernel_class);
 // A kernel's symbol as its source spells it, without the return type; as it is where it is no C++
 // symbol.
 std::string demangled(const std::string& symbol);
+
+// A demangled name without template arguments and parameters: "pytorch_flash::flash_fwd_kernel".
+std::string short_name(const std::string& name);
 
 }  // namespace rematch

@@ -1,7 +1,9 @@
 #include "harness/run/out_of_memory.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 namespace rematch {
@@ -9,6 +11,10 @@ namespace {
 
 constexpr std::pair<std::string_view, double> kUnits[] = {
     {"bytes", 1}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
+
+constexpr std::string_view kOutOfMemory[] = {
+    "DefaultCPUAllocator", "out of memory", "cudaErrorMemoryAllocation",
+    "STATUS_ALLOC_FAILED"};  // CUBLAS_, CUDNN_, CUSOLVER_, CUSPARSE_
 
 }  // namespace
 
@@ -27,6 +33,12 @@ std::optional<Bytes> requested_bytes(std::string_view message) {
     if (unit.starts_with(name)) return Bytes{std::llround(amount * factor)};
   }
   return std::nullopt;
+}
+
+bool speaks_of_memory(std::string_view message) {
+  return std::any_of(std::begin(kOutOfMemory), std::end(kOutOfMemory), [&](std::string_view words) {
+    return message.find(words) != std::string_view::npos;
+  });
 }
 
 }  // namespace rematch

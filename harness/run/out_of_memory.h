@@ -12,4 +12,8 @@ namespace rematch {
 // decimals; or of its CPU allocator, "you tried to allocate 123 bytes". Nothing in any other.
 std::optional<Bytes> requested_bytes(std::string_view message);
 
+// Does an error say that memory ran out? LibTorch's CPU allocator, the CUDA runtime outside its
+// allocator, cuBLAS, cuDNN and their kin each say so in their own words.
+bool speaks_of_memory(std::string_view message);
+
 }  // namespace rematch

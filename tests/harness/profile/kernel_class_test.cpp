@@ -25,7 +25,9 @@ TEST_CASE("kernel names fall into their class") {
       {"void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 64, 64, 4, false, false, "
        "cutlass::bfloat16_t>, false, true>(pytorch_flash::Flash_fwd_params)",
        KernelClass::kAttentionForward},
-      {"void pytorch_flash::flash_fwd_splitkv_combine_kernel<...>", KernelClass::kAttentionForward},
+      {"void pytorch_flash::flash_fwd_splitkv_kernel<...>", KernelClass::kAttentionForward},
+      {"void pytorch_flash::flash_fwd_splitkv_combine_kernel<...>",
+       KernelClass::kAttentionAuxiliary},
       {"cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<...>>>",
        KernelClass::kAttentionForward},
       {"cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x128",
@@ -170,6 +172,18 @@ TEST_CASE("what only looks like attention is not") {
         KernelClass::kSoftmaxLoss);
   CHECK(kernel_class_of("prefix_nvjet_hsh") == KernelClass::kUnknown);     // anchored
   CHECK(kernel_class_of("sdpa_sm_flash_fprop") == KernelClass::kUnknown);  // no digits
+}
+
+TEST_CASE("a short name is without template arguments and parameters") {
+  CHECK(short_name("pytorch_flash::flash_fwd_kernel<Traits<128, 64>, false>(Params)") ==
+        "pytorch_flash::flash_fwd_kernel");
+  CHECK(short_name("at::native::(anonymous namespace)::softmax_warp_forward<float, 8>(float*)") ==
+        "at::native::(anonymous namespace)::softmax_warp_forward");
+  CHECK(short_name("at::native::Outer<float>::kernel<int>(int)") == "at::native::Outer::kernel");
+  CHECK(short_name("nvjet_hsh_128x256_64x4_2x1_v_bz_coopA_NNT") ==
+        "nvjet_hsh_128x256_64x4_2x1_v_bz_coopA_NNT");
+  CHECK(short_name("f<(a > b)>(int)") == "f");
+  CHECK(short_name("") == "");
 }
 
 TEST_CASE("symbols are demangled, other names stay") {

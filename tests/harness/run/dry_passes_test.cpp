@@ -1,0 +1,217 @@
+// Points on the dry device: what a pass records of the host's side of CUDA, and how it ends.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+
+#include <set>
+
+#include "harness/measure/device_clock.h"
+#include "harness/measure/step_clock.h"
+#include "harness/profile/activity_recorder.h"
+#include "harness/run/predicted_point.h"
+#include "tests/harness/run/dry_points.h"
+#include "tests/support/dry_cuda/kernel_names.h"
+#include "tests/support/policy_matrix.h"
+
+namespace rematch::testing {
+namespace {
+
+TEST_CASE("a matmul is recorded as one kernel, linked to the op that launched it", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  const auto options = at::TensorOptions().device(c10::Device(c10::kCUDA, 0));
+  const at::Tensor a = at::empty({64, 64}, options);
+  at::Tensor out = at::empty({64, 64}, options);
+  at::mm_out(out, a, a);  // what the first one loads
+  synchronize(a.device());
+  const std::unique_ptr<ActivityRecorder> recorder = record_activity();
+  at::mm_out(out, a, a);
+  synchronize(a.device());
+  recorder->discard();
+  recorder->begin(1, "forward aten::mm");
+  at::mm_out(out, a, a);
+  recorder->end();
+  synchronize(a.device());
+  const Activity activity = recorder->finish();
+  REQUIRE(activity.kernels.size() == 1);
+  REQUIRE(activity.links.size() == 1);
+  CHECK(activity.links[0].op_call == 1);
+  CHECK(activity.links[0].correlation == activity.kernels[0].correlation);
+  CHECK(activity.dropped == 0);
+}
+
+// The first point trains without the engine's hooks before the counting pass installs them.
+TEST_CASE("points are measured with and without a plan, one after the other", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  for (const char* policy : {"none", "full", "none", "attn_only"}) {
+    const PointRecord record = run(point_of("llama_small", kSmallLlama, policy));
+    CAPTURE(policy, record.reason);
+    CHECK(record.status == PointStatus::kOk);
+    CHECK(record.kernels_reason == "");
+    REQUIRE(record.kernels.has_value());
+    CHECK(record.kernels->invalid == "");
+  }
+}
+
+TEST_CASE("what the dry device cannot know is absent, and its name says so", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  if (!on_dry_device()) return;
+  const PointRecord record = run(point_of("llama_small", kSmallLlama, "full"));
+  CHECK(record.device == "cuda-dry");
+  CHECK(record.steps.empty());
+  CHECK_FALSE(record.parity.has_value());
+  CHECK_FALSE(record.time.has_value());
+  REQUIRE(record.kernels.has_value());
+  for (const auto& phase : record.kernels->time) CHECK(phase.empty());
+  CHECK_FALSE(record.kernels->slowdown_ratio.has_value());
+  CHECK_THAT(cuda_device()->name, Catch::Contains("no kernel runs"));
+}
+
+template <typename Key>
+std::int64_t count_of(const std::map<Key, std::int64_t>& counts, const Key& name) {
+  const auto found = counts.find(name);
+  return found == counts.end() ? 0 : found->second;
+}
+
+// Two layers in two steps: 4 attention ops forward, and again where their block is recomputed.
+TEST_CASE("kernels are counted by class and phase as the ops that launch them", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  constexpr auto kForward = static_cast<std::size_t>(Phase::kForward);
+  constexpr auto kRecompute = static_cast<std::size_t>(Phase::kRecompute);
+  constexpr auto kBackward = static_cast<std::size_t>(Phase::kBackward);
+  for (const auto& [policy, recomputed] : std::vector<std::pair<std::string, std::int64_t>>{
+           {"none", 0}, {"full", 4}, {"attn_only", 0}}) {
+    Point point = point_of("llama_small", kSmallLlama, policy);
+    const PointRecord record = run(point);
+    CAPTURE(policy, record.reason);
+    REQUIRE(record.kernels.has_value());
+    const auto& kernels = record.kernels->count;
+    CHECK(count_of(kernels[kForward], std::string("attention_forward")) == 4);
+    CHECK(count_of(kernels[kRecompute], std::string("attention_forward")) == recomputed);
+    CHECK(count_of(kernels[kBackward], std::string("attention_backward")) == 4);
+    CHECK(count_of(record.counts->by_class[kRecompute], OpClass::kAttentionForward) == recomputed);
+    CHECK(record.kernels->unknown_names.empty());
+  }
+}
+
+std::optional<Point> point_if_not_refused(const std::string& policy) {
+  Point point = point_of("llama_small", {{"layers", 4}, {"dim", 64}, {"tokens", 64}}, "none");
+  point.settings.policies = std::get<std::vector<Policy>>(parse_policies(policy));
+  point.settings.no_effect = NoEffect::kAllow;
+  auto variants = make_variants(point.settings);
+  if (std::holds_alternative<Rejected>(variants)) return std::nullopt;
+  point.variant = std::move(std::get<std::vector<Variant>>(variants).front());
+  return point;
+}
+
+// The kernels' own classes are held against the executed ops' in each phase by the kernel record,
+// and the executed ops against the prediction here.
+TEST_CASE("every policy of the catalogue launches what is predicted, by class and phase",
+          "[device]") {
+  REMATCH_NEEDS_CUDA();
+  std::set<std::string> plans;  // policies often make the same one
+  for (const std::string& policy : matrix_policies()) {
+    std::optional<Point> point = point_if_not_refused(policy);
+    if (!point || !plans.insert(plan_sha256(point->variant.plan)).second) continue;
+    PointRecord record = run(*point);
+    record.effect = point->variant.effect;
+    check_counts(point->variant, 2, record);
+    CAPTURE(policy, record.reason, record.kernels_reason);
+    CHECK(record.status == PointStatus::kOk);
+    REQUIRE(record.kernels.has_value());
+    CHECK(record.kernels->invalid == "");
+    CHECK(record.kernels->note == "");
+    for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+      CHECK(count_of(record.kernels->count[phase], std::string("attention_forward")) ==
+            count_of(record.counts->by_class[phase], OpClass::kAttentionForward));
+    }
+  }
+  CHECK(plans.size() >= 20);
+}
+
+TEST_CASE("no memory is filled that nobody asked to be filled", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  TrainingSettings settings;
+  settings.model = std::get<ModelSpec>(make_spec("llama_small", kSmallLlama));
+  settings.device = c10::Device(c10::kCUDA, 0);
+  const Training training(settings);
+  dry_cuda_reset();
+  at::empty({1000}, at::TensorOptions().device(settings.device));
+  CHECK(dry_cuda_size() == 0);
+}
+
+class Synchronizations final : public StepListener {
+ public:
+  void before_step() override { before_ = dry_cuda_synchronizations(); }
+  void after_optimizer() override { inside = dry_cuda_synchronizations() - before_; }
+  std::uint64_t inside = 99;
+
+ private:
+  std::uint64_t before_ = 0;
+};
+
+TEST_CASE("the host never waits inside a step", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  for (const char* policy : {"none", "full"}) {
+    const Point point = point_of("llama_small", kSmallLlama, policy);
+    TrainingSettings settings;
+    settings.model = point.settings.model;
+    settings.device = c10::Device(c10::kCUDA, 0);
+    settings.determinism = Determinism::kFastest;
+    Training training(settings);
+    training.use_plan(point.variant.plan, point.variant.identity.schedule);
+    Synchronizations listener;
+    training.step(0, listener);
+    CHECK(listener.inside == 0);
+  }
+}
+
+// Each kernel of the dry device takes 1000 ns on its clock.
+TEST_CASE("a step's parts come from the device's events, and the host waits at its ends alone",
+          "[device]") {
+  REMATCH_NEEDS_CUDA();
+  const c10::Device device(c10::kCUDA, 0);
+  const at::Tensor a = at::empty({64, 64}, at::TensorOptions().device(device));
+  at::Tensor out = at::empty({64, 64}, at::TensorOptions().device(device));
+  at::mm_out(out, a, a);
+  StepClock clock(device);
+  const std::uint64_t before = dry_cuda_synchronizations();
+  clock.begin();
+  at::mm_out(out, a, a);
+  clock.part_done();
+  at::mm_out(out, a, a);
+  at::mm_out(out, a, a);
+  CHECK(dry_cuda_synchronizations() == before + 1);
+  clock.end();
+  CHECK(dry_cuda_synchronizations() == before + 2);
+  using std::chrono::nanoseconds;
+  CHECK(clock.parts() == std::vector<nanoseconds>{nanoseconds(1000), nanoseconds(2000)});
+  CHECK(clock.whole().count() > 0);
+}
+
+TEST_CASE("times are taken without deterministic mode unless asked for, and say which",
+          "[device]") {
+  REMATCH_NEEDS_CUDA();
+  Point point = point_of("llama_small", kSmallLlama, "none");
+  PointRecord record = run(point, Pass::kTime, 1);
+  CAPTURE(record.reason);
+  REQUIRE(record.time.has_value());
+  CHECK(record.time->repeatable_bits == false);
+  CHECK_FALSE(at::globalContext().deterministicAlgorithms());
+  point.settings.timed_as = Determinism::kRepeatableBits;
+  record = run(point, Pass::kTime, 1);
+  CHECK(record.time->repeatable_bits == true);
+  CHECK(at::globalContext().deterministicAlgorithms());
+}
+
+TEST_CASE("a point runs on the device that is named, and on no other", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  const Point point = point_of("llama_small", kSmallLlama, "full", "cuda:1");
+  dry_cuda_reset();
+  const PointRecord record = run(point);
+  CAPTURE(record.reason);
+  CHECK(record.status == PointStatus::kOk);
+  CHECK(dry_cuda_size() > 0);
+  for (const DryCudaRecord& launched : dry_cuda::records()) REQUIRE(launched.device == 1);
+}
+
+}  // namespace
+}  // namespace rematch::testing

@@ -1,0 +1,56 @@
+// Points for tests on a CUDA device, the dry one with two cards of an H200's kind: made, and run by
+// the passes in this process.
+#pragma once
+
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "harness/run/passes.h"
+#include "harness/run/request.h"
+#include "harness/run/variants.h"
+#include "policies/catalogue/catalogue.h"
+#include "tests/support/cuda.h"
+
+namespace rematch::testing {
+
+using Dimensions = std::map<std::string, std::int64_t>;
+
+inline const bool kSettingsMade = [] {
+  setenv("DRY_CUDA_DEVICES", "2", 1);
+  setenv("DRY_CUDA_CARD", "h200", 1);
+  return true;
+}();
+
+struct Point {
+  VariantSettings settings;
+  Variant variant;
+};
+
+inline Point point_of(
+    const std::string& model, const Dimensions& dimensions, const std::string& policy,
+    const std::string& device = "cuda",
+    const std::function<void(VariantSettings&)>& change = [](VariantSettings&) {}) {
+  Point point;
+  point.settings.model = std::get<ModelSpec>(make_spec(model, dimensions));
+  change(point.settings);
+  point.settings.policies = std::get<std::vector<Policy>>(parse_policies(policy));
+  point.settings.device = device;
+  point.settings.attention =
+      std::get<std::string>(usable_attention("", device, point.settings.model.dtype));
+  auto variants = make_variants(point.settings);
+  point.variant = std::move(std::get<std::vector<Variant>>(variants).front());
+  return point;
+}
+
+inline PointRecord run(const Point& point, Pass pass = Pass::kExact, int num_steps = 2) {
+  return run_passes(request_for(point.settings, point.variant, pass, num_steps));
+}
+
+inline const Dimensions kSmallLlama = {{"layers", 2}, {"dim", 64}, {"tokens", 64}};
+
+}  // namespace rematch::testing
