@@ -27,7 +27,7 @@ Profile profile_here(const ProfileSettings& settings, const Trace& trace) {
   TrainingSettings training;
   training.model = settings.model;
   training.optimizer = parse_optimizer(settings.optimizer);
-  training.device = at::Device(settings.device);
+  training.device = device_named(settings.device);
   prepare_children();  // CUDA's libraries read the variables when they are first used, here as
                        // there
   if (settings.num_threads > 0) at::set_num_threads(settings.num_threads);

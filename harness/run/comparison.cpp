@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "harness/measure/cuda_device.h"
 #include "harness/run/parity.h"
 #include "harness/run/point_store.h"
 #include "harness/run/predicted_point.h"
@@ -43,13 +44,10 @@ class Comparison {
     return num_points + num_repeats() +
            (has_times() ? settings_.blocks.most * (num_points + 1) : 0);
   }
-  // On meta there are no losses.
-  int num_repeats() const {
-    return settings_.variants.device == "meta" ? 0 : settings_.num_repeats;
-  }
-  bool has_times() const {
-    return settings_.variants.device != "meta" && settings_.blocks.most > 0;
-  }
+  // On meta there are no losses, and on the dry device no values at all.
+  bool has_values() const { return settings_.variants.device != "meta" && !on_dry_device(); }
+  int num_repeats() const { return has_values() ? settings_.num_repeats : 0; }
+  bool has_times() const { return has_values() && settings_.blocks.most > 0; }
 
   void measure_exact();
   void choose_reference();
@@ -154,7 +152,7 @@ void Comparison::finish_point(std::size_t index) {
   point.effect = variant.effect;
   add_prediction(variant, settings_.num_steps, point);
   check_counts(variant, settings_.num_steps, point);
-  if (reference_ && settings_.variants.device != "meta") {
+  if (reference_ && has_values()) {
     point.parity = compare_steps(point, points_[*reference_]);
     point.parity->reference_reason = reference_reason_;
   }

@@ -38,6 +38,11 @@ std::variant<std::string, Rejected> usable_device(std::string_view name) {
   return std::string(name);
 }
 
+c10::Device device_named(const std::string& name) {
+  const c10::Device device(name);
+  return device.is_cuda() && !device.has_index() ? c10::Device(device.type(), 0) : device;
+}
+
 std::variant<std::string, Rejected> usable_attention(std::string_view name,
                                                      const std::string& device,
                                                      std::string_view dtype) {

@@ -1,6 +1,8 @@
 // The device a user asks for by name, checked: usable here and by this build, or why not.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +15,9 @@ namespace rematch {
 // `name` itself if it can be used. Rejected: an unknown device (with the nearest known), CUDA in a
 // build without it, without a driver, with one older than CUDA 13 needs, or without a device.
 std::variant<std::string, Rejected> usable_device(std::string_view name);
+
+// Of a usable name. "cuda" is the first one: a device without an index is none to wait for.
+c10::Device device_named(const std::string& name);
 
 // The attention kernel to run there, by name; "" stands for the one that is used unless told
 // otherwise. Rejected: an unknown name, and a kernel that does not take the dtype there.

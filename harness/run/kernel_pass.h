@@ -12,8 +12,8 @@
 namespace rematch {
 
 // Fills the point's kernels and the times of its op classes, or says why there are none: activity
-// that cannot be recorded at all is no fault of the point. Kernels that were recorded and do not
-// add up make the point invalid. Counts at least two steps, so that one is held against the other.
+// that cannot be recorded at all, or does not add up, is no fault of what else was measured. Counts
+// at least two steps, so that one is held against the other.
 void kernel_pass(Training& training, at::Device device, std::int64_t first_step, int num_steps,
                  PointRecord& record);
 

@@ -7,10 +7,12 @@
 #include <optional>
 #include <string>
 
+#include "harness/measure/cuda_device.h"
 #include "harness/measure/device_memory.h"
 #include "harness/measure/memory.h"
 #include "harness/measure/memory_probe.h"
 #include "harness/measure/op_counter.h"
+#include "harness/run/device.h"
 #include "harness/run/finite_loss.h"
 #include "harness/run/kernel_pass.h"
 #include "harness/run/out_of_memory.h"
@@ -74,7 +76,7 @@ void memory_pass(Training& training, at::Device device, std::int64_t step, PassP
 void exact_passes(const PointRequest& request, at::Device device, Training& training,
                   PassPosition& position, PointRecord& record) {
   std::int64_t step = 0;
-  if (!device.is_meta()) {
+  if (!device.is_meta() && !on_dry_device()) {
     parity_pass(training, device, request.num_steps, position, record);
     step = request.num_steps;
   }
@@ -105,20 +107,22 @@ void fail_for_memory(PointRecord& record, const PassPosition& position, const st
       record.device == "cuda" || (record.device == "cpu" && counting_allocators_installed());
   if (!is_known) return;
   if (!record.memory) record.memory.emplace();
-  record.memory->peak_allocated = DeviceMemory(at::Device(record.device)).peak();
+  record.memory->peak_allocated = DeviceMemory(device_named(record.device)).peak();
 }
 
-// LibTorch's own CPU allocator, which the time pass uses, has no error type of its own.
+// LibTorch's own CPU allocator, which the time pass uses, and CUDA's libraries have no error type
+// of their own for it.
 void fail_for_error(PointRecord& record, const PassPosition& position, const std::string& what) {
-  if (what.find("DefaultCPUAllocator") != std::string::npos) {
-    fail_for_memory(record, position, "out of memory: " + what, requested_bytes(what));
+  if (speaks_of_memory(what)) {
+    const std::string first_line = what.substr(0, what.find('\n'));
+    fail_for_memory(record, position, "out of memory: " + first_line, requested_bytes(what));
   } else {
     fail(record, PointStatus::kCrash, what + " (" + position.describe() + ")");
   }
 }
 
 void measure(const PointRequest& request, PassPosition& position, PointRecord& record) {
-  const at::Device device(request.device);
+  const at::Device device = device_named(request.device);
   TrainingSettings settings;
   settings.model = spec_of(request);
   settings.data_file = request.data_file;

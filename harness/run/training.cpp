@@ -12,6 +12,8 @@ namespace rematch {
 Training::Training(const TrainingSettings& settings) : device_(settings.device) {
   if (device_.is_meta()) install_meta_kernels();
   at::globalContext().setDeterministicAlgorithms(device_.is_cuda(), /*warn_only=*/false);
+  // Else every at::empty() would launch a kernel: nothing here reads memory that nobody wrote.
+  at::globalContext().setDeterministicFillUninitializedMemory(false);
   at::manual_seed(settings.seed);
   model_ = make_model(settings.model, device_);
   data_ = make_data(settings.model, settings.data_file, settings.seed, device_);
