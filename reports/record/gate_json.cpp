@@ -147,8 +147,9 @@ GateRecord gate_from_json(const Json& json) {
             difference_from_json);
   record.verdict = verdict_from_json(field.at("verdict"));
   read_list(field.at("points"), record.points, gated_from_json);
-  if (const auto curves = non_null_member(field, "curves"))
+  if (const auto curves = field.find("curves"); curves && !curves->is_null()) {  // since 1.1
     record.curves = curves_from_json(*curves);
+  }
   return record;
 }
 
