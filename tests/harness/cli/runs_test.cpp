@@ -360,6 +360,7 @@ TEST_CASE("an interrupted run says what is kept of it, and no more") {
   const ScratchFolder scratch;
   const std::string said = scratch.file("said");
   const auto interrupted = [&](const std::string& flags) {
+    std::filesystem::remove(said);  // what the run before it said would end the wait at once
     rematch(
         "run " + kTinyLlama + "--policy none,full --steps 200 --blocks 0 " + flags + " 2>" + said +
         " & pid=$!; i=0; until grep -qs exact " + said +
