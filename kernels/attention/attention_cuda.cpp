@@ -30,6 +30,12 @@ AttentionBackend choose_backend(const at::Tensor& q) {
   return efficient_attention_takes(q) ? AttentionBackend::kEfficient : AttentionBackend::kMath;
 }
 
+// The gradient in memory as [batch, tokens, heads, head_dim], as every backend but cuDNN makes it:
+// what follows in a model clones or views by strides.
+at::Tensor laid_out(const at::Tensor& grad_BHTD) {
+  return grad_BHTD.transpose(1, 2).contiguous().transpose(1, 2);
+}
+
 // Generator seed and offset of a forward without dropout; the kernels do not read them.
 at::Tensor no_philox() { return at::empty({}, at::TensorOptions().dtype(at::kLong)); }
 
@@ -68,10 +74,12 @@ Backward attention_backward_cuda(const at::Tensor& grad_out, const at::Tensor& q
       return at::_scaled_dot_product_flash_attention_backward(
           grad_out, q, k, v, out, logsumexp, none, none, q.size(2), k.size(2), kNoDropout, causal,
           no_philox(), no_philox(), scale);
-    case AttentionBackend::kCudnn:
-      return at::_scaled_dot_product_cudnn_attention_backward(
+    case AttentionBackend::kCudnn: {
+      const auto [grad_q, grad_k, grad_v] = at::_scaled_dot_product_cudnn_attention_backward(
           grad_out, q, k, v, out, logsumexp.unsqueeze(-1), no_philox(), no_philox(), none, none,
           none, q.size(2), k.size(2), kNoDropout, causal, scale);
+      return {laid_out(grad_q), laid_out(grad_k), laid_out(grad_v)};
+    }
     case AttentionBackend::kEfficient:
       return efficient_attention_backward(grad_out, q, k, v, out, logsumexp,
                                           {causal, scale, std::nullopt});

@@ -25,12 +25,13 @@ at::Tensor repeat_heads(const at::Tensor& x_BGTD, std::int64_t num_heads) {
   return repeated.reshape({x_BGTD.size(0), num_heads, x_BGTD.size(2), x_BGTD.size(3)});
 }
 
+// Added up where heads follow tokens in memory, so that the sum lies as every other gradient.
 at::Tensor sum_heads(const at::Tensor& grad_BHTD, std::int64_t groups) {
   const std::int64_t heads = grad_BHTD.size(1);
   if (groups == heads) return grad_BHTD;
-  const at::Tensor grouped = grad_BHTD.reshape(
-      {grad_BHTD.size(0), groups, heads / groups, grad_BHTD.size(2), grad_BHTD.size(3)});
-  return grouped.sum(2);
+  const at::Tensor grouped_BTGND = grad_BHTD.transpose(1, 2).reshape(
+      {grad_BHTD.size(0), grad_BHTD.size(2), groups, heads / groups, grad_BHTD.size(3)});
+  return grouped_BTGND.sum(3).transpose(1, 2);
 }
 
 at::Tensor pad_logsumexp(const at::Tensor& logsumexp_BHS) {

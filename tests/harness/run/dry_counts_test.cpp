@@ -1,0 +1,72 @@
+// Every policy on every family of models on the dry device: the executed ops are the predicted
+// ones.
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "policies/trace/same_op.h"
+#include "tests/support/cuda.h"
+#include "tests/support/policy_matrix.h"
+#include "tests/support/seeds.h"
+
+namespace rematch::testing {
+namespace {
+
+// The ops of a phase under the names that Note [One op, two names] gives them.
+using Executed = std::vector<std::map<std::string, std::int64_t>>;
+
+Executed executed_ops(const Prediction& figures) {
+  Executed executed;
+  for (const auto& phase : figures.counts.by_op) executed.push_back(with_one_name(phase));
+  return executed;
+}
+
+using Plans = std::vector<std::pair<std::string, Schedule>>;
+
+// The plans that policies make, each with one policy that makes it; none first.
+Plans different_plans(PolicyMatrix& matrix) {
+  std::set<std::pair<std::string, Schedule>> plans;
+  Plans found;
+  for (const std::string& policy : matrix_policies()) {
+    for (const Schedule schedule : matrix.schedules(policy)) {
+      if (!plans.emplace(plan_sha256(*matrix.plan_of(policy)), schedule).second) continue;
+      found.emplace_back(policy, schedule);
+    }
+  }
+  return found;
+}
+
+// A quick run takes every plan on one model, and on the others no plan and an eighth of all.
+Plans plans_to_measure(const Plans& all, bool every_plan, std::size_t first) {
+  constexpr std::size_t kSlice = 8;
+  if (every_plan || is_deep()) return all;
+  Plans some = {all.front()};
+  for (std::size_t i = 1 + first % kSlice; i < all.size(); i += kSlice) some.push_back(all[i]);
+  return some;
+}
+
+// A gradient of attention that does not lie in memory as on meta is copied before it is viewed.
+TEST_CASE("on CUDA every policy of the catalogue executes the ops that are predicted", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  std::size_t num_models = 0;
+  for (MatrixModel model : matrix_models()) {
+    for (const char* dtype : {"float32", "bfloat16"}) {
+      model.dtype = dtype;
+      PolicyMatrix matrix(model, at::Device(at::kCUDA, 0));
+      const Plans all = different_plans(matrix);
+      CHECK(all.size() >= 20);
+      for (const auto& [policy, schedule] :
+           plans_to_measure(all, /*every_plan=*/num_models == 0, num_models)) {
+        CAPTURE(model.preset, dtype, model.dimensions.contains("fused_ops"), policy, schedule);
+        CHECK(executed_ops(matrix.measured(policy, schedule)) ==
+              executed_ops(matrix.predicted(policy, schedule)));
+      }
+      ++num_models;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rematch::testing
