@@ -11,7 +11,7 @@
 #include "policies/trace/json.h"
 #include "policies/trace/suggest.h"
 #include "reports/compare/environment_difference.h"
-#include "reports/render/compare_table.h"
+#include "reports/render/tables/compare_table.h"
 
 namespace rematch {
 namespace {

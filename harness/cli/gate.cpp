@@ -16,7 +16,7 @@
 #include "policies/trace/op_class.h"
 #include "policies/trace/suggest.h"
 #include "reports/record/by_phase.h"
-#include "reports/render/gate_table.h"
+#include "reports/render/tables/gate_table.h"
 
 namespace rematch {
 namespace {

@@ -9,14 +9,11 @@
 #include "policies/trace/json.h"
 #include "reports/record/record_json.h"
 #include "reports/render/charts/chart.h"
-#include "reports/render/charts/compare_chart.h"
-#include "reports/render/charts/search_chart.h"
-#include "reports/render/compare_table.h"
-#include "reports/render/csv.h"
-#include "reports/render/front_tables.h"
-#include "reports/render/front_text.h"
-#include "reports/render/page.h"
-#include "reports/render/table.h"
+#include "reports/render/pages/page.h"
+#include "reports/render/tables/compare_table.h"
+#include "reports/render/tables/csv.h"
+#include "reports/render/tables/front_table.h"
+#include "reports/render/tables/report_table.h"
 
 namespace rematch {
 namespace {
@@ -84,23 +81,15 @@ std::string as_csv(const Inputs& inputs) {
                    " a report, whose lines have other columns; call --csv once for each kind");
 }
 
-std::string as_svg(const FrontRecord& record, const std::string& chart) {
-  if (chart != "front") {
-    throw UsageError("a searched front has no chart '" + chart + "'; write --svg front");
-  }
-  return to_svg_file(with_margin(draw_search(record, every_point(record.front), kChartWidth)));
-}
-
 // Comparisons of several models would not fit into one picture.
-std::string as_svg(const NamedReport& source, const std::string& chart) {
+chart::Picture draw_report(const NamedReport& source, const std::string& chart) {
   const Report& report = source.report;
   const std::vector<Comparison> comparisons = compare_policies(report);
   if (comparisons.size() != 1) {
     throw UsageError(source.name + " has " + std::to_string(comparisons.size()) +
                      " models or shapes; --svg draws a report with one");
   }
-  return to_svg_file(
-      require(draw_chart(chart, comparisons.front(), report.provenance.environment)));
+  return require(chart::draw_chart(chart, comparisons.front(), report.provenance.environment));
 }
 
 // One picture a file.
@@ -111,9 +100,10 @@ std::string as_svg(const Inputs& inputs, const std::string& chart) {
     throw UsageError("--svg draws one file, not " + std::to_string(num_files) +
                      "; call it once for each");
   }
-  if (!inputs.fronts.empty()) return as_svg(inputs.fronts.front().record, chart);
-  if (!inputs.reports.empty()) return as_svg(inputs.reports.front(), chart);
-  return to_svg_file(require(draw_compare_chart(chart, inputs.compares.front().record)));
+  if (!inputs.reports.empty()) return to_svg_file(draw_report(inputs.reports.front(), chart));
+  return to_svg_file(require(inputs.fronts.empty()
+                                 ? chart::draw_chart(chart, inputs.compares.front().record)
+                                 : chart::draw_chart(chart, inputs.fronts.front().record)));
 }
 
 std::string as_asked(const Flags& flags, const Inputs& inputs) {
@@ -150,7 +140,7 @@ void add_render(CLI::App& app, Action& action) {
                       "Report files, fronts of rematch search, and records of rematch compare");
   command->add_option("-o,--output", flags->output, "File to write; without it, stdout");
   command->add_option("--svg", flags->chart,
-                      "One chart as SVG: " + joined(chart_names()) +
+                      "One chart as SVG: " + joined(chart::chart_names()) +
                           "; of a compare record a metric: step_time, ...");
   command->add_flag("--markdown", flags->markdown, "The tables as markdown");
   command->add_flag("--csv", flags->csv,

@@ -12,7 +12,7 @@
 #include "harness/cli/require.h"
 #include "policies/catalogue/catalogue.h"
 #include "reports/record/record_json.h"
-#include "reports/render/table.h"
+#include "reports/render/tables/report_table.h"
 #ifdef REMATCH_LIBTORCH
 #include <ATen/Parallel.h>
 

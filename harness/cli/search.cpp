@@ -22,7 +22,7 @@
 #include "policies/trace/json.h"
 #include "policies/trace/trace_check.h"
 #include "reports/render/format.h"
-#include "reports/render/front_text.h"
+#include "reports/render/tables/front_table.h"
 
 namespace rematch {
 namespace {

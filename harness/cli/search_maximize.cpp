@@ -13,7 +13,7 @@
 #include "policies/search/largest_load.h"
 #include "policies/trace/json.h"
 #include "reports/render/format.h"
-#include "reports/render/load_text.h"
+#include "reports/render/tables/load_table.h"
 
 namespace rematch {
 namespace {

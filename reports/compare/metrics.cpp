@@ -125,7 +125,7 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
 // What one side alone knows cannot be compared, and is not passed over.
 void note_unknown_side(MetricRecord& record) {
   if (record.base.has_value() == record.candidate.has_value()) return;
-  record.note = std::string("is known in the ") + (record.base ? "base" : "candidate") + " alone";
+  record.note = std::string("known in the ") + (record.base ? "base" : "candidate") + " alone";
 }
 
 void judge_exact(MetricRecord& record, const Floor& floor) {
@@ -146,7 +146,7 @@ void judge_exact(MetricRecord& record, const Floor& floor) {
 // parameters show in no loss, so their bits count too where losses are to be exactly equal. Empty:
 // the same.
 std::string difference_at(const StepRecord& base, const StepRecord& candidate, const Floor& floor) {
-  if (!base.loss || !candidate.loss) return "is not finite at ";
+  if (!base.loss || !candidate.loss) return "not finite at ";
   const double difference = std::abs(*candidate.loss - *base.loss);
   const double allowed = std::max(floor.absolute, floor.relative_ratio * std::abs(*base.loss));
   const bool is_exact = allowed == 0;
@@ -154,10 +154,10 @@ std::string difference_at(const StepRecord& base, const StepRecord& candidate, c
     return "first differs at ";
   }
   if (const std::string fault = gradient_fault(candidate); !fault.empty()) {
-    return "is equal, but gradients " + fault + " at ";
+    return "equal, but gradients " + fault + " at ";
   }
   const std::string tensor = is_exact ? first_different_tensor(base, candidate) : "";
-  return tensor.empty() ? "" : "is equal, but the bits of " + tensor + " first differ at ";
+  return tensor.empty() ? "" : "equal, but the bits of " + tensor + " first differ at ";
 }
 
 std::string steps_text(std::size_t steps) {
@@ -213,8 +213,8 @@ void compare_losses(MetricRecord& record, const PointRecord& base, const PointRe
   judge_unrecorded(record, base, candidate);
   if (!claims_other_bits(candidate) || claims_other_bits(base)) return;
   record.verdict = CompareVerdict::kDifferent;
-  record.note = "is equal, but the candidate's own bits differ from " +
-                candidate.parity->reference + "'s, and the base's do not";
+  record.note = "equal, but the candidate's own bits differ from " + candidate.parity->reference +
+                "'s, and the base's do not";
 }
 
 Blocks blocks_of(const PointRecord& point) {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "policies/trace/joined.h"
+
 namespace rematch {
 
 std::string format_fixed(double value, int decimals) {
@@ -92,6 +94,13 @@ std::string format_change(std::int64_t before, std::int64_t now) {
 std::string format_per_step(std::int64_t total, int steps) {
   if (steps > 0 && total % steps == 0) return std::to_string(total / steps);
   return format_fixed(static_cast<double>(total) / std::max(1, steps), 1);
+}
+
+std::string listed(const std::vector<std::string>& names, std::size_t most) {
+  if (names.size() <= most) return joined(names);
+  const auto end = names.begin() + static_cast<std::ptrdiff_t>(most);
+  return joined(std::vector(names.begin(), end)) + " and " + std::to_string(names.size() - most) +
+         " more";
 }
 
 std::vector<std::string> wrap(std::string_view text, std::size_t width) {

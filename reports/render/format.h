@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,7 +14,7 @@ namespace rematch {
 
 std::string format_bytes(Bytes bytes);                       // "1.21 GiB", "512 B"
 std::string format_duration(std::chrono::nanoseconds time);  // "12.3 ms"
-// Of a fraction, without sign: "41 %", "3.2 %", "under 0.1 %".
+// Without sign: "41 %", "3.2 %", "under 0.1 %".
 std::string format_percent(double fraction);
 // With sign: "-41 %", "+3.2 %", "0".
 std::string format_change(double fraction);
@@ -23,6 +24,9 @@ std::string format_fixed(double value, int decimals);
 
 // A total over `steps` for one step: whole where it divides, else with one decimal.
 std::string format_per_step(std::int64_t total, int steps);
+
+// "a, b and 3 more": at most so many of the names.
+std::string listed(const std::vector<std::string>& names, std::size_t most);
 
 // Breaks at spaces, but not between a number and its unit; a word longer than `width` gets a line
 // of its own.

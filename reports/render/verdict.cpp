@@ -53,8 +53,8 @@ std::string price(const PointRecord& point) {
     return " and takes " + format_percent(1 - ratio.ratio) + " less time" + than;
   }
   if (ratio.verdict == "same") return " for no more time" + than;
-  if (!ratio.interval) return "; what it costs in time is unsure: too few blocks";
-  return "; what it costs in time is unsure: " + format_fixed((*ratio.interval)[0], 2) + " to " +
+  if (!ratio.interval) return "; time unsure: too few blocks";
+  return "; time unsure: " + format_fixed((*ratio.interval)[0], 2) + " to " +
          format_fixed((*ratio.interval)[1], 2) + " of " + ratio.reference + "'s";
 }
 
@@ -80,7 +80,7 @@ std::string describe_difference(const ParityRecord& parity) {
   return text;
 }
 
-// What makes a finished point's figures worthless, if anything does.
+// The verdict on a point whose figures are worthless.
 std::optional<Verdict> judge_validity(const PointRecord& point) {
   if (point.status == PointStatus::kSkipped) {
     return Verdict{VerdictKind::kFailed, "SKIPPED: " + point.reason};

@@ -4,89 +4,90 @@
 
 #include "policies/trace/joined.h"
 #include "policies/trace/suggest.h"
-#include "reports/render/charts/count_chart.h"
-#include "reports/render/charts/forest_chart.h"
-#include "reports/render/charts/front_chart.h"
-#include "reports/render/charts/holder_chart.h"
-#include "reports/render/charts/loss_chart.h"
-#include "reports/render/charts/memory_chart.h"
-#include "reports/render/charts/time_chart.h"
+#include "reports/render/charts/builders.h"
+#include "reports/render/tables/compare_table.h"
+#include "reports/render/tables/front_table.h"
 
-namespace rematch {
+namespace rematch::chart {
 namespace {
 
-constexpr double kMargin = 16;
-constexpr int kPanelColumns = 3;
+using Drawn = std::variant<Picture, Rejected>;
+using Points = std::vector<Point>;
 
-std::string not_in_report(const std::string& what) {
-  return "the report has no " + what + "; measure it with rematch run, or draw another chart";
+template <class Chart>
+Drawn drawn(const Chart& chart, const std::string& why_empty) {
+  return chart.is_empty() ? Drawn(Rejected{why_empty}) : draw(chart);
 }
 
-std::variant<Picture, Rejected> draw(const std::string& name, const std::vector<ChartPoint>& points,
-                                     std::optional<Bytes> limit) {
-  if (name == "front") {
-    if (!has_front(points)) return Rejected{not_in_report("point with a peak and a step time")};
-    return draw_front(points, limit, kChartWidth);
-  }
-  if (name == "memory") {
-    if (std::none_of(points.begin(), points.end(), has_timeline)) {
-      return Rejected{not_in_report("memory timeline")};
-    }
-    return draw_memory_panels(points, kPanelColumns);
-  }
-  if (name == "attention" || name == "matmul") {
-    const OpClass op_class = name == "matmul" ? OpClass::kMatmul : OpClass::kAttentionForward;
-    if (!has_counts(points, op_class)) return Rejected{not_in_report("op counts")};
-    return draw_bars(count_chart(points, op_class), kRowsWidth);
-  }
-  if (name == "holders") {
-    if (!has_holders(points)) return Rejected{not_in_report("peaks")};
-    return draw_bars(holder_chart(points), kRowsWidth);
-  }
-  if (name == "time") {
-    if (!has_times(points)) return Rejected{not_in_report("times of phases")};
-    return draw_bars(phase_time_chart(points), kRowsWidth);
-  }
-  if (name == "ratio") {
-    const ForestChart chart = step_ratio_chart(points);
-    if (chart.rows.empty()) return Rejected{not_in_report("ratios of step times")};
-    return draw_forest(chart, kRowsWidth);
-  }
-  const std::vector<LossCurve> curves = loss_curves(points);
-  if (curves.empty()) return Rejected{not_in_report("losses")};
-  return draw_losses(curves, loss_band(points), kRowsWidth);
+struct NamedChart {
+  std::string name;
+  std::string source;  // what a report lacks if the chart is empty
+  std::function<Drawn(const Points&, const std::string& why_empty)> draw;
+};
+
+template <class Build>
+NamedChart named(const char* name, const char* source, Build build) {
+  return {name, source, [build](const Points& points, const std::string& why_empty) {
+            return drawn(build(points), why_empty);
+          }};
+}
+
+std::vector<NamedChart> charts_of(const std::optional<Bytes>& limit) {
+  const auto count = [](OpClass op_class) {
+    return [op_class](const Points& points) { return op_counts(points, op_class); };
+  };
+  return {named("front", "point with a peak and a step time",
+                [limit](const Points& points) { return measured_front(points, limit); }),
+          named("memory", "memory timeline", memory_timelines),
+          named("attention", "op counts", count(OpClass::kAttentionForward)),
+          named("matmul", "op counts", count(OpClass::kMatmul)),
+          named("holders", "peaks", peak_holders),
+          named("time", "times of phases", phase_times),
+          named("ratio", "ratios of step times", step_ratios),
+          named("loss", "losses", losses)};
 }
 
 }  // namespace
 
-Picture with_margin(const Picture& inner) {
-  Picture picture{inner.title, inner.width + 2 * kMargin, inner.height + 2 * kMargin, {}};
-  insert(picture, inner, {kMargin, kMargin});
-  return picture;
-}
-
-const std::vector<std::string>& chart_names() {
-  static const std::vector<std::string> kNames = {"front",   "memory", "attention", "matmul",
-                                                  "holders", "time",   "ratio",     "loss"};
-  return kNames;
+std::vector<std::string> chart_names() {
+  std::vector<std::string> names;
+  for (const NamedChart& chart : charts_of({})) names.push_back(chart.name);
+  return names;
 }
 
 std::optional<Bytes> memory_limit(const Comparison& comparison, const Environment& environment) {
-  const bool on_cpu = comparison.points.front().point->device == "cpu";
-  return on_cpu ? environment.host_memory : environment.device_memory;
+  const bool is_on_cpu = comparison.points.front().point->device == "cpu";
+  return is_on_cpu ? environment.host_memory : environment.device_memory;
 }
 
-std::variant<Picture, Rejected> draw_chart(const std::string& name, const Comparison& comparison,
-                                           const Environment& environment) {
-  const std::vector<std::string>& names = chart_names();
-  if (std::find(names.begin(), names.end(), name) == names.end()) {
-    return Rejected{"there is no chart '" + name + "'" + did_you_mean(name, names) +
-                    "; the charts are " + joined(names)};
+Drawn draw_chart(const std::string& name, const Comparison& comparison,
+                 const Environment& environment) {
+  for (const NamedChart& chart : charts_of(memory_limit(comparison, environment))) {
+    if (chart.name != name) continue;
+    return chart.draw(points_of(comparison),
+                      "the report has no " + chart.source +
+                          "; measure it with rematch run, or draw another chart");
   }
-  const std::vector<ChartPoint> points = chart_points_of(comparison);
-  auto drawn = draw(name, points, memory_limit(comparison, environment));
-  if (const auto* picture = std::get_if<Picture>(&drawn)) return with_margin(*picture);
-  return drawn;
+  return Rejected{"there is no chart '" + name + "'" + did_you_mean(name, chart_names()) +
+                  "; the charts are " + joined(chart_names())};
 }
 
-}  // namespace rematch
+Drawn draw_chart(const std::string& name, const CompareRecord& record) {
+  std::vector<std::string> names;
+  for (const Metric metric : kMetrics) names.emplace_back(short_name(metric));
+  const std::optional<Metric> metric = metric_from_string(name);
+  if (!metric) {
+    return Rejected{"a compare record has no chart '" + name + "'" + did_you_mean(name, names) +
+                    "; its charts are " + joined(names)};
+  }
+  return drawn(metric_ratios(record, *metric),
+               "the compare record has no ratio of " + words_of(*metric) +
+                   "; both reports must have measured it, and the base must not be 0");
+}
+
+Drawn draw_chart(const std::string& name, const FrontRecord& record) {
+  if (name == "front") return draw(searched_front(record, every_point(record.front)));
+  return Rejected{"a searched front has no chart '" + name + "'; write --svg front"};
+}
+
+}  // namespace rematch::chart

@@ -6,27 +6,28 @@
 #include <vector>
 
 #include "policies/plan/rejected.h"
+#include "policies/search/front_json.h"
+#include "reports/record/compare.h"
 #include "reports/record/environment.h"
+#include "reports/render/charts/svg.h"
 #include "reports/render/comparison.h"
-#include "reports/render/svg.h"
 
-namespace rematch {
+namespace rematch::chart {
 
 // "front", "memory", "attention", ...
-const std::vector<std::string>& chart_names();
+std::vector<std::string> chart_names();
 
 // Rejected: no such chart, or the comparison lacks what it shows.
 std::variant<Picture, Rejected> draw_chart(const std::string& name, const Comparison& comparison,
                                            const Environment& environment);
 
-// Widths of charts as files: of a front, and of charts with a row a point.
-inline constexpr double kChartWidth = 900;
-inline constexpr double kRowsWidth = 640;
+// By the metric's name. Rejected: no such metric, or the record has no ratio of it.
+std::variant<Picture, Rejected> draw_chart(const std::string& name, const CompareRecord& record);
 
-// Nothing touches the edge of a file's picture.
-Picture with_margin(const Picture& inner);
+// All points of a searched front. Rejected: a chart other than "front".
+std::variant<Picture, Rejected> draw_chart(const std::string& name, const FrontRecord& record);
 
 // The limit that a front is drawn against: the device's memory, on a CPU the host's.
 std::optional<Bytes> memory_limit(const Comparison& comparison, const Environment& environment);
 
-}  // namespace rematch
+}  // namespace rematch::chart

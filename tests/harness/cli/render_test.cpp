@@ -69,7 +69,7 @@ TEST_CASE("a searched front becomes a page, markdown or one picture") {
   CHECK_THAT(rematch("render " + front).out,
              Catch::StartsWith("<!DOCTYPE html>") && Catch::Contains("device limit 79.1 GiB"));
   CHECK_THAT(rematch("render " + front + " " + write_report(scratch, "r.json")).out,
-             Catch::Contains("on h100, searched: front.json</a>") &&
+             Catch::Contains("on h100,<wbr> searched: front.json</a>") &&
                  Catch::Contains("wan_small on cpu: r.json</a>"));
   CHECK_THAT(rematch("render --markdown " + front).out, Catch::Contains("| baseline |"));
   CHECK_THAT(rematch("render --svg front " + front).out, Catch::StartsWith("<svg "));

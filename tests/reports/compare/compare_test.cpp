@@ -1,8 +1,8 @@
 #include "reports/compare/compare.h"
 
 #include "policies/trace/json.h"
-#include "reports/render/compare_table.h"
-#include "reports/render/page.h"
+#include "reports/render/pages/page.h"
+#include "reports/render/tables/compare_table.h"
 #include "reports/schema/validate.h"
 #include "tests/reports/compare/sample_comparison.h"
 #include "tests/reports/sample_report.h"

@@ -8,7 +8,7 @@
 #include "policies/trace/canonical_json.h"
 #include "policies/trace/json.h"
 #include "reports/record/record_json.h"
-#include "reports/render/compare_table.h"
+#include "reports/render/tables/compare_table.h"
 #include "tests/reports/compare/sample_comparison.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"

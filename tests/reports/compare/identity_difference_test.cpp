@@ -1,7 +1,7 @@
 #include "reports/compare/identity_difference.h"
 
 #include "policies/trace/json.h"
-#include "reports/render/compare_table.h"
+#include "reports/render/tables/compare_table.h"
 #include "tests/reports/compare/sample_comparison.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"

@@ -189,20 +189,20 @@ TEST_CASE("losses are compared by their bits, at every step") {
     return changed(change).note;
   };
   CHECK(notes([](StepRecord& step) { step.parameter_hash = "ab"; }) ==
-        "is equal, but the bits of parameters first differ at step 0");
+        "equal, but the bits of parameters first differ at step 0");
   CHECK(notes([](StepRecord& step) { step.gradient_hashes["head.weight"] = "dd"; }) ==
-        "is equal, but the bits of head.weight first differ at step 0");
+        "equal, but the bits of head.weight first differ at step 0");
   CHECK(notes([](StepRecord& step) { step.gradient_norm_bits = "0x00000000"; }) ==
-        "is equal, but gradients are all zero at step 0");
+        "equal, but gradients are all zero at step 0");
   CHECK(notes([](StepRecord& step) { step.gradient_norm_bits = "0x7ff8000000000000"; }) ==
-        "is equal, but gradients are not finite at step 0");
+        "equal, but gradients are not finite at step 0");
   const MetricRecord lost = changed([](StepRecord& step) { step.generator_hash.clear(); });
   CHECK(lost.verdict == CompareVerdict::kUnsure);
   CHECK(lost.note == "equal, but the candidate has no bits of the generator state at step 0");
   // Not a number with the same bits on both sides.
   const MetricRecord broken = metric_of(compare(sample_point(), sample_point()), Metric::kLoss);
   CHECK(broken.verdict == CompareVerdict::kDifferent);
-  CHECK(broken.note == "is not finite at step 1");
+  CHECK(broken.note == "not finite at step 1");
 }
 
 }  // namespace rematch

@@ -4,7 +4,7 @@
 #include "reports/gate/envelope_check.h"
 #include "reports/gate/equivalence_check.h"
 #include "reports/gate/loss_checks.h"
-#include "reports/render/gate_table.h"
+#include "reports/render/tables/gate_table.h"
 #include "reports/schema/validate.h"
 #include "tests/reports/gate/sample_arms.h"
 #include "tests/support/catch.h"

@@ -5,7 +5,7 @@
 
 #include "policies/trace/json.h"
 #include "reports/record/record_json.h"
-#include "reports/render/gate_table.h"
+#include "reports/render/tables/gate_table.h"
 #include "reports/schema/validate.h"
 #include "tests/reports/gate/sample_arms.h"
 #include "tests/reports/sample_report.h"

@@ -58,8 +58,7 @@ TEST_CASE("a verdict says what a policy gives and what stands in its way") {
        [](auto& point, auto&) {
          point.time->ratio = StepRatioRecord{"none", 1.0, {{0.9, 1.1}}, "unsure"};
        },
-       VerdictKind::kLowersPeak,
-       "lowers the peak by 20 %; what it costs in time is unsure: 0.90 to 1.10 of none's"},
+       VerdictKind::kLowersPeak, "lowers the peak by 20 %; time unsure: 0.90 to 1.10 of none's"},
       {"time held against another point than the peak",
        [](auto& point, auto&) {
          point.time->ratio = StepRatioRecord{"full", 0.9, {{0.88, 0.92}}, "faster"};
@@ -69,8 +68,7 @@ TEST_CASE("a verdict says what a policy gives and what stands in its way") {
        [](auto& point, auto&) {
          point.time->ratio = StepRatioRecord{"none", 1.1, std::nullopt, "unsure"};
        },
-       VerdictKind::kLowersPeak,
-       "lowers the peak by 20 %; what it costs in time is unsure: too few blocks"},
+       VerdictKind::kLowersPeak, "lowers the peak by 20 %; time unsure: too few blocks"},
       {"no time pass", [](auto& point, auto&) { point.time.reset(); }, VerdictKind::kLowersPeak,
        "lowers the peak by 20 %; time not measured"},
       {"what is left is in the optimizer",

@@ -1,0 +1,81 @@
+// Axes: from quantities to positions, with ticks at round numbers of a unit; and the bars of
+// intervals along them.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reports/render/charts/svg.h"
+
+namespace rematch::chart {
+
+// kBytes is counted in bytes, kDuration in nanoseconds. kRatio has a logarithmic axis that never
+// reaches 0: half and twice are equally far from 1.
+enum class Quantity : std::uint8_t { kBytes, kDuration, kCount, kNumber, kRatio };
+
+struct Tick {
+  double value = 0;
+  std::string text;
+};
+
+struct Axis {
+  double low = 0;
+  double high = 1;
+  std::vector<Tick> ticks;  // in order, between low and high
+  std::string unit;         // "MiB", "ms"; empty for counts, numbers and ratios
+  bool is_logarithmic = false;
+  double start = 0;  // position of `low`
+  double end = 1;    // position of `high`
+
+  // The position of a value. Values off the axis stay at its end, so nothing leaves a plot.
+  double operator()(double value) const;
+  bool holds(double value) const { return value >= low && value <= high; }
+  // "peak allocated, MiB"
+  std::string titled(const std::string& words) const;
+};
+
+// An axis that holds [low, high], with at most `most_ticks` + 2 ticks. Ends that are equal or not
+// finite, and those of a ratio that are not above 0, are moved to something that can be drawn.
+Axis make_axis(Quantity quantity, double low, double high, int most_ticks);
+
+// The range of some values.
+struct Range {
+  double low = INFINITY;
+  double high = -INFINITY;
+
+  void include(double value);
+  double span() const { return high - low; }
+};
+
+struct Estimate {
+  double value = 0;
+  std::array<double, 2> interval = {0, 0};
+};
+
+// The range of the values with room for their usual intervals. An interval that reaches beyond all
+// others by more than `most_room` would squeeze the values together; it is cut off.
+Range range_of(const std::vector<Estimate>& estimates, double most_room);
+
+// The bar of an interval, upright or not, at `across` of the other axis. It ends in an arrow where
+// the axis ends before it.
+enum class Direction : std::uint8_t { kAcross, kUpright };
+void draw_interval(Picture& picture, const Axis& axis, const std::array<double, 2>& interval,
+                   double across, Direction direction, Paint paint);
+
+// Room that a y axis needs left of its plot.
+double y_labels_width(const Axis& axis, double growth = 1);
+
+// Place the axis along `area` and draw its grid lines and labels; labels that would touch are left
+// out. Those of an x axis are below `area`, those of a y axis left of it.
+enum class GridLines : std::uint8_t { kNone, kDrawn };
+void draw_x_axis(Picture& picture, Axis& axis, const Box& area, GridLines lines);
+void draw_y_axis(Picture& picture, Axis& axis, const Box& area);
+
+// From the bottom of a plot to the baseline of its x labels, and of the axis' title below them.
+inline constexpr double kLabelsBelow = 17;
+inline constexpr double kTitleBelow = 35;
+
+}  // namespace rematch::chart

@@ -1,0 +1,309 @@
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "reports/record/by_phase.h"
+#include "reports/render/charts/builders.h"
+#include "reports/render/format.h"
+#include "reports/render/tables/compare_table.h"
+
+namespace rematch::chart {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// The parts of a bar, one for each look; nothing if they were not measured.
+using Parts = std::optional<std::vector<double>>;
+
+// Saturates: a file may say anything, and sums of it too.
+std::int64_t whole(double value) {
+  constexpr double kLargest = 9e18;
+  return static_cast<std::int64_t>(std::clamp(value, -kLargest, kLargest));
+}
+
+std::string count_text(double value) { return format_fixed(value, 0); }
+std::string bytes_text(double value) { return format_bytes({whole(value)}); }
+std::string time_text(double value) { return format_duration(nanoseconds(whole(value))); }
+
+Row row_of(const Point& point) {
+  return {point.policy, point.schedule, "", point.hint(), point.is_baseline, {}, {}};
+}
+
+// A row for each point, and a legend of the looks that any of them shows.
+void add_bars(Rows& chart, const std::vector<Point>& points, const std::vector<Look>& looks,
+              const std::function<Parts(const PointRecord&)>& parts_of,
+              std::string (*text_of)(double)) {
+  std::vector<bool> is_used(looks.size(), false);
+  for (const Point& point : points) {
+    Row row = row_of(point);
+    double total = 0;
+    const Parts parts = parts_of(point.record());
+    for (std::size_t index = 0; parts && index < looks.size(); ++index) {
+      const double value = (*parts)[index];
+      total += value;
+      is_used[index] = is_used[index] || value > 0;
+      row.segments.push_back(
+          {value, looks[index].fill, std::string(looks[index].words) + ": " + text_of(value)});
+    }
+    if (parts) row.value = text_of(total);
+    if (const PointStatus status = point.record().status; status != PointStatus::kOk) {
+      row.value += (parts ? ", " : "") + std::string(to_string(status));
+    }
+    if (row.value.empty()) row.value = "-";
+    chart.rows.push_back(std::move(row));
+  }
+  for (std::size_t index = 0; index < looks.size(); ++index) {
+    if (is_used[index]) chart.legend.push_back(key_of(looks[index]));
+  }
+}
+
+double count_of(const CountsRecord& counts, Phase phase, OpClass op_class) {
+  const auto& by_class = counts.by_class[static_cast<std::size_t>(phase)];
+  const auto found = by_class.find(op_class);
+  return found == by_class.end() ? 0 : static_cast<double>(found->second);
+}
+
+// " in 8 steps", where all points counted as many.
+std::string over_steps(const std::vector<Point>& points) {
+  int steps = 0;
+  for (const Point& point : points) {
+    if (!point.record().counts) continue;
+    const int mine = point.record().counts->counted_steps;
+    if (steps != 0 && steps != mine) return "";
+    steps = mine;
+  }
+  return steps == 0 ? "" : " in " + std::to_string(steps) + (steps == 1 ? " step" : " steps");
+}
+
+// A line a phase, in a step's order: "\nforward 96.0 MiB: saved_activations 43 %, optimizer 31 %".
+std::string peaks_of_phases(const MemoryRecord& memory) {
+  std::string lines;
+  for (const char* phase : {"forward", "loss", "recompute", "backward", "optimizer"}) {
+    const auto holders = memory.holders_by_phase.find(phase);
+    const auto peak = memory.peak_by_phase.find(phase);
+    if (holders == memory.holders_by_phase.end() || peak == memory.peak_by_phase.end()) continue;
+    lines.append("\n").append(phase).append(" ").append(format_bytes(peak->second));
+    lines.append(": ").append(describe_holders(holders->second, peak->second));
+  }
+  return lines;
+}
+
+const std::vector<Look>& phase_looks() {
+  // A timed step does not tell recompute from the backward that asks for it.
+  static const std::vector<Look> kLooks = {{"forward", Paint::kBlue},
+                                           {"loss", Paint::kPurple},
+                                           {"recompute", Paint::kOrange},
+                                           {"backward", Paint::kTeal},
+                                           {"optimizer", Paint::kGrey}};
+  return kLooks;
+}
+
+const std::vector<Look>& class_looks() {
+  static const std::vector<Look> kLooks = {
+      {"matmul", Paint::kBlue},      {"attention", Paint::kOrange}, {"norm", Paint::kPurple},
+      {"elementwise", Paint::kTeal}, {"reduction", Paint::kYellow}, {"copy", Paint::kPink},
+      {"other", Paint::kGrey}};
+  return kLooks;
+}
+
+// Several classes of ops or kernels share a look, and those of a newer version are "other".
+std::size_t look_of(std::string_view name) {
+  if (name.starts_with("attention")) name = "attention";
+  if (name == "memory") name = "copy";
+  if (name == "softmax_loss") name = "reduction";
+  const std::vector<Look>& looks = class_looks();
+  const auto found = std::find_if(looks.begin(), looks.end() - 1,
+                                  [&name](const Look& look) { return look.words == name; });
+  return static_cast<std::size_t>(found - looks.begin());
+}
+
+bool has_kernel_times(const PointRecord& record) {
+  return record.kernels && record.kernels->is_usable();
+}
+
+Parts kernel_times(const PointRecord& record, std::size_t phase) {
+  if (!has_kernel_times(record)) return std::nullopt;
+  std::vector<double> times(class_looks().size());
+  for (const auto& [kernel_class, time] : record.kernels->time[phase]) {
+    times[look_of(kernel_class)] +=
+        static_cast<double>(time.count()) / record.kernels->counted_steps;
+  }
+  return times;
+}
+
+// A step without times in any phase was not measured.
+Parts op_times(const PointRecord& record, std::size_t phase) {
+  if (!record.time || std::all_of(record.time->classes.begin(), record.time->classes.end(),
+                                  [](const auto& classes) { return classes.empty(); })) {
+    return std::nullopt;
+  }
+  std::vector<double> times(class_looks().size());
+  for (const auto& [op_class, time] : record.time->classes[phase]) {
+    times[look_of(to_string(op_class))] += static_cast<double>(time.count());
+  }
+  return times;
+}
+
+// Adds the row with its dot and its value in words, and the verdict to the legend.
+void add_ratio(Rows& chart, Row row, double ratio,
+               const std::optional<std::array<double, 2>>& interval, const std::string& verdict,
+               int decimals) {
+  row.value = format_fixed(ratio, decimals);
+  if (interval) {
+    row.value += " [" + format_fixed((*interval)[0], decimals) + ", " +
+                 format_fixed((*interval)[1], decimals) + "]";
+  }
+  const Paint paint = verdict == "slower" || verdict == "higher"  ? Paint::kOrange
+                      : verdict == "faster" || verdict == "lower" ? Paint::kBlue
+                                                                  : Paint::kGrey;
+  row.dot = {ratio, interval, paint};
+  chart.rows.push_back(std::move(row));
+  const bool is_known = std::any_of(chart.legend.begin(), chart.legend.end(),
+                                    [&](const Key& key) { return key.text == verdict; });
+  if (!is_known && !verdict.empty()) {
+    chart.legend.push_back({verdict, MarkerKind::kCircle, paint});
+  }
+}
+
+constexpr const char* kIntervalWords =
+    "An interval that includes 1 proves no difference; an arrow marks one that is cut off.";
+
+}  // namespace
+
+Key key_of(const Look& look) { return {look.words, MarkerKind::kSquare, look.fill}; }
+
+const std::vector<Look>& holder_looks() {
+  static const std::vector<Look> kLooks = {
+      {"parameters", Paint::kDarkGrey}, {"optimizer", Paint::kGrey},
+      {"gradients", Paint::kLightGrey}, {"saved activations", Paint::kBlue},
+      {"recomputed", Paint::kOrange},   {"temporaries", Paint::kTeal},
+      {"unknown holders", Paint::kAxis}};
+  return kLooks;
+}
+
+Rows op_counts(const std::vector<Point>& points, OpClass op_class) {
+  std::string words(to_string(op_class));
+  std::replace(words.begin(), words.end(), '_', ' ');
+  Rows chart{"Executed " + words + " ops", "", words + " ops" + over_steps(points)};
+  chart.words = op_class == OpClass::kMatmul
+                    ? "Counted in forward and recompute; those of backward are left out."
+                    : "Counted as executed: a policy that recomputes everything doubles them.";
+  const auto counts_of = [op_class](const PointRecord& record) -> Parts {
+    if (!record.counts) return std::nullopt;
+    return std::vector{count_of(*record.counts, Phase::kForward, op_class),
+                       count_of(*record.counts, Phase::kRecompute, op_class)};
+  };
+  add_bars(chart, points, {{"forward", Paint::kBlue}, {"recompute", Paint::kOrange}}, counts_of,
+           count_text);
+  for (const Point& point : points) {
+    const Parts counts = counts_of(point.record());
+    if (point.policy == "none" && counts) chart.reference = (*counts)[0] + (*counts)[1];
+  }
+  if (chart.reference) chart.legend.push_back({"none's count", MarkerKind::kSquare, Paint::kInk});
+  return chart;
+}
+
+Rows peak_holders(const std::vector<Point>& points) {
+  Rows chart{"What holds the peak",
+             "A policy decides about the blue and orange bytes; the grey ones stay.",
+             "peak allocated", Quantity::kBytes};
+  const auto holders_of = [](const PointRecord& record) -> Parts {
+    if (!record.memory || !record.memory->peak_allocated) return std::nullopt;
+    std::vector<double> bytes(holder_looks().size());
+    for (std::size_t look = 0; look < kStackedHolders.size(); ++look) {
+      const auto found = record.memory->holders_at_peak.find(kStackedHolders.at(look));
+      if (found == record.memory->holders_at_peak.end()) continue;
+      bytes[look] = static_cast<double>(found->second.count);
+    }
+    if (record.memory->holders_at_peak.empty()) {
+      bytes.back() = static_cast<double>(record.memory->peak_allocated->count);
+    }
+    return bytes;
+  };
+  add_bars(chart, points, holder_looks(), holders_of, bytes_text);
+  for (std::size_t index = 0; index < points.size(); ++index) {
+    const auto& memory = points[index].record().memory;
+    if (memory) chart.rows[index].hint += peaks_of_phases(*memory);
+  }
+  return chart;
+}
+
+Rows phase_times(const std::vector<Point>& points) {
+  Rows chart{"Step time by phase", "Recompute runs inside backward, when backward asks for it.",
+             "median time of a step", Quantity::kDuration};
+  const auto phases_of = [](const PointRecord& record) -> Parts {
+    if (!record.time || !record.time->step_median) return std::nullopt;
+    std::vector<double> times;
+    for (const Look& look : phase_looks()) {
+      const auto found = record.time->phases.find(look.words);
+      times.push_back(
+          found == record.time->phases.end() ? 0 : static_cast<double>(found->second.count()));
+    }
+    return times;
+  };
+  add_bars(chart, points, phase_looks(), phases_of, time_text);
+  for (std::size_t index = 0; index < points.size(); ++index) {
+    const auto step = measured_step(points[index].record());  // no sum of phases' medians
+    if (step) chart.rows[index].value = format_duration(*step);
+  }
+  return chart;
+}
+
+std::vector<Rows> class_times(const std::vector<Point>& points) {
+  const bool is_on_gpu = std::any_of(points.begin(), points.end(), [](const Point& point) {
+    return has_kernel_times(point.record());
+  });
+  std::vector<Rows> charts;
+  double longest = 0;
+  for (const Phase phase : kPhases) {
+    const std::string name(to_string(phase));
+    Rows chart{(is_on_gpu ? "Kernel time in " : "Op time in ") + name + ", by class",
+               is_on_gpu ? "From the device's own activity records."
+                         : "From a step that timed every op by itself, after the timed steps.",
+               "time of a step in " + name, Quantity::kDuration};
+    const auto times_of = [&](const PointRecord& record) {
+      const auto slot = static_cast<std::size_t>(phase);
+      return is_on_gpu ? kernel_times(record, slot) : op_times(record, slot);
+    };
+    add_bars(chart, points, class_looks(), times_of, time_text);
+    if (chart.is_empty()) continue;
+    for (const Row& row : chart.rows) longest = std::max(longest, row.total());
+    charts.push_back(std::move(chart));
+  }
+  for (Rows& chart : charts) chart.at_least = longest;
+  return charts;
+}
+
+Rows step_ratios(const std::vector<Point>& points) {
+  Rows chart{"Step time over the reference's", kIntervalWords, "", Quantity::kRatio};
+  for (const Point& point : points) {
+    const auto& time = point.record().time;
+    if (!time || !time->ratio || point.policy == time->ratio->reference) continue;
+    const StepRatioRecord& ratio = *time->ratio;
+    chart.axis_title = "step time / " + ratio.reference + ", 95 % interval";
+    add_ratio(chart, row_of(point), ratio.ratio, ratio.interval, ratio.verdict, 2);
+  }
+  return chart;
+}
+
+Rows metric_ratios(const CompareRecord& record, Metric metric) {
+  Rows chart{words_of(metric) + ", candidate over base",
+             metric == Metric::kStepTime ? kIntervalWords : "Exact: every difference counts.",
+             words_of(metric) + ", candidate / base", Quantity::kRatio};
+  for (const bool is_difference : {true, false}) {
+    for (const ComparedRow& compared : record.rows) {
+      for (const MetricRecord& measured : compared.metrics) {
+        if (measured.metric != metric || !measured.ratio) continue;
+        if ((measured.verdict != CompareVerdict::kSame) != is_difference) continue;
+        const std::string schedule(to_string(compared.schedule));
+        const std::string hint = compared.model + " on " + compared.device + "\n" +
+                                 compared.policy + " " + schedule + "\n" + measured.note;
+        add_ratio(chart, {compared.policy, schedule, "", hint, false, {}, {}}, *measured.ratio,
+                  measured.interval, std::string(to_string(measured.verdict)), 3);
+      }
+    }
+  }
+  return chart;
+}
+
+}  // namespace rematch::chart

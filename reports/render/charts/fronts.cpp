@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <cmath>
+
+#include "policies/search/measured_front.h"
+#include "reports/render/charts/builders.h"
+#include "reports/render/format.h"
+#include "reports/render/tables/front_table.h"
+
+namespace rematch::chart {
+namespace {
+
+using std::chrono::nanoseconds;
+
+Position place(Bytes peak, nanoseconds step) {
+  return {static_cast<double>(peak.count), static_cast<double>(step.count())};
+}
+
+std::optional<std::array<double, 2>> interval_of(
+    const std::optional<std::array<nanoseconds, 2>>& interval) {
+  if (!interval) return std::nullopt;
+  return std::array{static_cast<double>((*interval)[0].count()),
+                    static_cast<double>((*interval)[1].count())};
+}
+
+template <class Holds>
+bool any(const std::vector<Spot>& spots, Holds&& holds) {
+  return std::any_of(spots.begin(), spots.end(), holds);
+}
+
+Spot spot_of(const Point& point) {
+  // Closer than this the predicted marker would lie under the measured one.
+  constexpr double kVisible = 0.002;
+  const PointRecord& record = point.record();
+  Spot spot;
+  spot.measured = place(*measured_peak(record), *measured_step(record));
+  spot.interval = interval_of(record.time->step_interval);
+  if (const auto& predicted = record.memory->predicted_peak_allocated) {
+    const Position at = place(*predicted, *measured_step(record));
+    if (std::abs(at.x - spot.measured->x) > kVisible * spot.measured->x) spot.predicted = at;
+  }
+  spot.kind =
+      record.identity.schedule == Schedule::kOnDemand ? MarkerKind::kCircle : MarkerKind::kSquare;
+  spot.paint = point.is_on_front ? Paint::kBlue : Paint::kGrey;
+  spot.name = point.policy;
+  spot.rank = rank_of(point);
+  spot.name_paint = spot.rank < 2 ? Paint::kInk : Paint::kMuted;
+  spot.is_bold = point.is_baseline;
+  spot.has_legend = true;
+  spot.hint = point.hint();
+  return spot;
+}
+
+std::vector<Key> measured_legend(const std::vector<Spot>& spots) {
+  std::vector<Key> legend = {{"on the front", MarkerKind::kCircle, Paint::kBlue}};
+  if (any(spots, [](const Spot& spot) { return spot.paint == Paint::kGrey; })) {
+    legend.push_back({"dominated", MarkerKind::kCircle, Paint::kGrey});
+  }
+  const auto has = [&spots](MarkerKind kind) {
+    return any(spots, [kind](const Spot& spot) { return spot.kind == kind; });
+  };
+  if (has(MarkerKind::kCircle) && has(MarkerKind::kSquare)) {
+    legend.push_back({"on_demand", MarkerKind::kCircle, Paint::kClear, Paint::kMuted});
+    legend.push_back({"whole_region", MarkerKind::kSquare, Paint::kClear, Paint::kMuted});
+  }
+  if (any(spots, [](const Spot& spot) { return spot.predicted.has_value(); })) {
+    legend.push_back({"predicted, joined to the measured peak", MarkerKind::kCircle,
+                      Paint::kSurface, Paint::kGrey});
+  }
+  return legend;
+}
+
+// Several lines: what the plan keeps, its peak and step time, predicted and measured.
+std::string hint_of(const Front& front, const FrontPoint& point, const std::string& name) {
+  const PlanFigures& figures = point.figures;
+  std::string text = name + "\n" + short_saves(point) + "\nrecomputes " +
+                     std::to_string(figures.num_recomputed) + " ops a step\npredicted peak " +
+                     format_bytes(figures.peak) + " in " +
+                     std::string(to_string(figures.peak_phase));
+  if (!figures.peak_place.empty()) text += " of " + figures.peak_place;
+  text += "\npredicted step " + format_duration(predicted_step(front, point));
+  if (!point.measured) return text;
+  const MeasuredFigures& measured = *point.measured;
+  if (measured.status != "ok") return text + "\nrun: " + measured.status + ", " + measured.reason;
+  if (measured.peak) text += "\nmeasured peak " + format_bytes(*measured.peak);
+  if (measured.step_time) text += "\nmeasured step " + format_duration(*measured.step_time);
+  if (const auto& interval = measured.step_interval; interval && measured.step_time) {
+    text += ", 95 % interval " + format_duration((*interval)[0]) + " to " +
+            format_duration((*interval)[1]);
+  }
+  if (!measured.lost_to.empty()) text += "\nloses to " + measured.lost_to;
+  return text;
+}
+
+// A point of the front is a blue circle, a baseline a grey square.
+Spot spot_of(const Front& front, const FrontPoint& point, const std::string& name, bool is_own) {
+  Spot spot;
+  spot.predicted = place(point.figures.peak, predicted_step(front, point));
+  if (const auto& measured = point.measured; measured && measured->peak && measured->step_time) {
+    spot.measured = place(*measured->peak, *measured->step_time);
+    spot.interval = interval_of(measured->step_interval);
+    spot.is_crossed = !measured->lost_to.empty();
+  }
+  spot.kind = is_own ? MarkerKind::kCircle : MarkerKind::kSquare;
+  spot.paint = is_own ? Paint::kBlue : Paint::kDarkGrey;
+  spot.name = name;
+  spot.name_paint = is_own ? Paint::kBlue : Paint::kInk;
+  spot.is_bold = is_own;
+  spot.has_legend = !is_own;  // the table below has the numbers
+  spot.hint = hint_of(front, point, is_own ? "point " + name : name);
+  return spot;
+}
+
+std::vector<Key> searched_legend(const FrontRecord& record, const std::vector<Spot>& spots) {
+  const bool has_runs = any(spots, [](const Spot& spot) { return spot.measured.has_value(); });
+  const std::string source = std::string(to_string(record.time_source)) + " op times";
+  std::vector<Key> legend = {
+      {has_runs ? "predicted, joined to its measurement" : "predicted from " + source,
+       MarkerKind::kCircle, Paint::kSurface, Paint::kBlue}};
+  if (has_runs) {
+    legend.push_back({"measured, with its 95 % interval", MarkerKind::kCircle, Paint::kBlue});
+  }
+  if (any(spots, [](const Spot& spot) { return spot.is_crossed; })) {
+    legend.push_back({"loses to another point when measured", MarkerKind::kCross, Paint::kClear,
+                      Paint::kOrange});
+  }
+  const auto is_baseline = [](const Spot& spot) { return spot.kind == MarkerKind::kSquare; };
+  if (any(spots, is_baseline)) {
+    legend.push_back({has_runs ? "baseline, predicted" : "baseline", MarkerKind::kSquare,
+                      Paint::kSurface, Paint::kDarkGrey});
+  }
+  if (any(spots, [&](const Spot& spot) { return is_baseline(spot) && spot.measured; })) {
+    legend.push_back({"baseline, measured", MarkerKind::kSquare, Paint::kDarkGrey});
+  }
+  return legend;
+}
+
+}  // namespace
+
+Plane measured_front(const std::vector<Point>& points, const std::optional<Bytes>& device_limit) {
+  Plane plane{"Step time against peak memory"};
+  for (const Point& point : points) {
+    if (!measured_peak(point.record()) || !measured_step(point.record())) continue;
+    plane.spots.push_back(spot_of(point));
+    if (point.is_on_front) plane.front.push_back(*plane.spots.back().measured);
+  }
+  if (device_limit) plane.limit = {"device limit", *device_limit};
+  plane.legend = measured_legend(plane.spots);
+  return plane;
+}
+
+Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& shown) {
+  const Front& front = record.front;
+  Plane plane{"Predicted and measured step time against peak memory"};
+  for (const std::size_t index : shown) {
+    const FrontPoint& point = front.points[index];
+    Spot spot = spot_of(front, point, std::to_string(index), /*is_own=*/true);
+    const bool is_corner = index == 0 || index == front.knee || index + 1 == front.points.size() ||
+                           (record.answer && record.answer->figures.peak == point.figures.peak);
+    spot.rank = is_corner ? 0 : 1;
+    plane.front.push_back(*spot.predicted);
+    plane.spots.push_back(std::move(spot));
+  }
+  for (const auto& [point, is_matched] : front.baselines) {
+    plane.spots.push_back(spot_of(front, point, point.plan.policy, /*is_own=*/false));
+    plane.spots.back().rank = 2;
+  }
+  // A budget is nearer to what the reader asks than the device.
+  if (record.budget) {
+    plane.limit = {"budget", *record.budget};
+  } else if (record.device_memory) {
+    plane.limit = {"device limit", *record.device_memory};
+  }
+  plane.legend = searched_legend(record, plane.spots);
+  return plane;
+}
+
+nanoseconds predicted_step(const Front& front, const FrontPoint& point) {
+  if (point.measured && point.measured->calibrated_step_time) {
+    return *point.measured->calibrated_step_time;
+  }
+  if (!front.measurement) return point.step_time;
+  const StepCalibration line{front.measurement->offset_ns, front.measurement->slope};
+  const double calibrated = line.at(static_cast<double>(point.step_time.count()));
+  return nanoseconds(std::llround(std::max(0.0, calibrated)));
+}
+
+}  // namespace rematch::chart

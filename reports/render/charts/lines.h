@@ -1,0 +1,76 @@
+// The grammar of panels over the steps of a training run or the ops of one step: curves, areas and
+// a strip below them. Knows nothing of points and reports.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/render/charts/axis.h"
+#include "reports/render/charts/svg.h"
+
+namespace rematch::chart {
+
+struct Sample {
+  std::optional<double> y;  // nothing: a cross on the x axis, and a gap in the curve
+  std::string hint;
+};
+
+// Over 0, 1, 2 and so on.
+struct Curve {
+  std::vector<Sample> samples;
+  Paint paint = Paint::kBlue;
+  std::string hint;
+};
+
+struct Area {
+  std::vector<Position> corners;
+  Paint fill = Paint::kGrid;
+  Paint stroke = Paint::kClear;
+  std::string hint;
+};
+
+// A part of the strip.
+struct Stretch {
+  double from = 0;
+  double to = 0;
+  Paint fill = Paint::kGrey;
+  std::string hint;
+};
+
+struct Peak {
+  Position at;
+  std::string hint;
+};
+
+struct Panel {
+  std::string name;   // in bold above the panel; empty: none
+  std::string note;   // beside the name, in grey
+  std::string words;  // a line below the name
+  std::string hint;
+  std::string x_title;
+  std::string y_title;  // the unit follows, where there is one
+  Quantity quantity = Quantity::kNumber;
+  std::optional<double> at_least;  // the y axis holds 0 and this value
+  double height = 118;             // of the plot
+  std::vector<Area> areas;         // later ones cover earlier ones
+  std::vector<Curve> curves;       // earlier ones cover later ones
+  std::vector<Stretch> strip;
+  std::optional<Peak> peak;
+};
+
+struct Lines {
+  std::string title;
+  std::string words;  // a sentence beside the chart
+  std::vector<Panel> panels;
+  std::vector<Key> legend;
+  int num_columns = 1;
+
+  bool is_empty() const { return panels.empty(); }
+};
+
+// The panels, one beside the other in as many columns. Panels of one column share their x
+// positions.
+Picture draw(const Lines& chart);
+
+}  // namespace rematch::chart

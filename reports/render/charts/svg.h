@@ -1,0 +1,160 @@
+// Pictures as data: shapes with positions and roles of colour, written as SVG. Tests look at the
+// shapes before they are text. No layout here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace rematch::chart {
+
+// In units of the picture, y downwards.
+struct Position {
+  double x = 0;
+  double y = 0;
+  bool operator==(const Position&) const = default;
+};
+
+struct Box {
+  double left = 0;
+  double top = 0;
+  double right = 0;
+  double bottom = 0;
+
+  double width() const { return right - left; }
+  double height() const { return bottom - top; }
+  double middle() const { return (top + bottom) / 2; }
+  bool overlaps(const Box& other) const {
+    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
+  }
+  bool contains(const Box& other) const {
+    return left <= other.left && top <= other.top && right >= other.right && bottom >= other.bottom;
+  }
+};
+
+// The role of a colour; picture.css has the values, for light and for dark surroundings. The hues
+// stay apart for every kind of colour blindness, and by lightness in print.
+enum class Paint : std::uint8_t {
+  kClear,
+  kSurface,
+  kInk,
+  kMuted,
+  kGrid,
+  kAxis,
+  kBlue,
+  kOrange,
+  kTeal,
+  kPurple,
+  kYellow,
+  kPink,
+  kDarkGrey,
+  kGrey,
+  kLightGrey,
+};
+inline constexpr int kNumPaints = 15;
+
+// A hint is shown when the mouse rests on the shape, and read aloud; it may have several lines.
+struct Path {
+  std::vector<Position> corners;
+  Paint stroke = Paint::kAxis;
+  Paint fill = Paint::kClear;  // closes the path
+  double width = 1;
+  bool is_dashed = false;
+  std::string hint;
+};
+
+struct Rectangle {
+  Box box;
+  Paint fill = Paint::kClear;
+  std::string hint;
+};
+
+enum class MarkerKind : std::uint8_t { kCircle, kSquare, kCross };
+
+struct Marker {
+  MarkerKind kind = MarkerKind::kCircle;
+  Position center;
+  double radius = 4;
+  Paint fill = Paint::kClear;
+  Paint stroke = Paint::kClear;
+  std::string hint;
+};
+
+enum class Anchor : std::uint8_t { kStart, kMiddle, kEnd };
+
+// Text has one size; see Picture::growth.
+inline constexpr double kTextSize = 12;
+inline constexpr double kCentered = 0.35;  // drops that put text beside, below or above `at`
+inline constexpr double kBelow = 0.78;
+inline constexpr double kAbove = -0.24;
+
+struct Label {
+  Position at;
+  std::string text;
+  Anchor anchor = Anchor::kStart;
+  Paint fill = Paint::kInk;
+  double drop = 0;  // from `at` to the baseline, in text sizes
+  bool is_bold = false;
+  bool has_halo = false;  // of the background: text over lines stays readable
+  bool is_roomy = false;  // left out on a narrow screen
+  std::string hint;
+};
+
+using Shape = std::variant<Path, Rectangle, Marker, Label>;
+
+// An entry of a legend: a marker, or a symbol that stands in the picture, and what it means.
+struct Key {
+  std::string text;
+  MarkerKind kind = MarkerKind::kCircle;
+  Paint fill = Paint::kClear;
+  Paint stroke = Paint::kClear;
+  std::string symbol;
+};
+
+struct Picture {
+  std::string title;  // read aloud, and the title of a picture that stands alone
+  double width = 0;
+  double height = 0;
+  std::vector<Shape> shapes = {};  // later ones cover earlier ones
+  std::vector<Key> legend = {};
+  // A picture that shrinks on a narrow screen stays legible: text and markers grow by this factor,
+  // for which the layout has room.
+  double growth = 1;
+
+  void add(Shape shape);
+  void add_line(Position from, Position to, Paint stroke, double width = 1);
+};
+
+// The factor of pictures that grow; page.css has the same.
+inline constexpr double kGrowth = 1.6;
+
+// The box of a shape; text by its estimated width.
+Box extent(const Shape& shape, double growth = 1);
+
+// Boxes of what a shape's strokes, bars and markers cover, small ones for slanted lines. Empty for
+// text, for areas and for grid lines, which run below text.
+std::vector<Box> covered_by(const Shape& shape, double growth = 1);
+
+// The width of text without a font engine: by the widths of DejaVu Sans, the widest of the usual
+// interface fonts, so that what fits here fits anywhere.
+double text_width(std::string_view text);
+
+// Cut with an ellipsis where it is wider than `width`.
+std::string fit_text(std::string_view text, double width);
+
+// An <svg> element for a page that has picture_styles(). Throws std::logic_error if a coordinate is
+// not finite.
+std::string to_svg(const Picture& picture);
+
+// The marker of a legend's entry as an <svg> element, or its symbol in bold.
+std::string to_svg(const Key& key);
+
+// A file that carries its own styles, background, margin and legend.
+std::string to_svg_file(const Picture& picture);
+
+// CSS: the values of each Paint, and the font of text.
+std::string picture_styles();
+
+}  // namespace rematch::chart

@@ -1,0 +1,173 @@
+#include "reports/render/pages/elements.h"
+
+#include <cctype>
+#include <utility>
+
+#include "reports/render/markup.h"
+
+namespace rematch::page {
+namespace {
+
+constexpr std::size_t kMostOpenRows = 20;
+// Longer words of a row are cut after two lines on a narrow screen, until they are asked for.
+constexpr std::size_t kLongestWords = 100;
+constexpr std::size_t kLongestOnOneLine = 28;  // of a cell
+
+std::string anchor_of(const std::string& part_anchor, std::size_t index) {
+  return part_anchor + "-" + std::to_string(index);
+}
+
+std::string figure(const Figure& figure, const std::string& anchor) {
+  const std::string title = "<h3>" + escape_markup(figure.title) + "</h3>";
+  const std::string inside = paragraph("", figure.words) + figure.content;
+  const std::string start = " id=\"" + anchor + "\">";
+  if (figure.fold == Fold::kOpen) return "<figure" + start + title + "\n" + inside + "</figure>\n";
+  return "<figure class=\"folded\"" + start + "<details><summary>" + title +
+         "</summary>\n<div class=\"inside\">" + inside + "</div></details></figure>\n";
+}
+
+std::string in_columns(const std::string& figures) {
+  return figures.empty() ? "" : "<div class=\"columns\">\n" + figures + "</div>\n";
+}
+
+std::string figures(const std::vector<Figure>& figures, const std::string& part_anchor) {
+  std::string text;
+  std::string open;
+  std::string folded;
+  const auto flush = [&] {
+    text += in_columns(std::exchange(open, "")) + in_columns(std::exchange(folded, ""));
+  };
+  for (std::size_t index = 0; index < figures.size(); ++index) {
+    const bool is_narrow = figures[index].width == FigureWidth::kColumn;
+    if (!is_narrow) flush();
+    std::string& group = !is_narrow ? text : figures[index].fold == Fold::kOpen ? open : folded;
+    group += figure(figures[index], anchor_of(part_anchor, index));
+  }
+  flush();
+  return text;
+}
+
+std::string links(const std::vector<Figure>& figures, const std::string& part_anchor) {
+  std::string text;
+  for (std::size_t index = 0; index < figures.size(); ++index) {
+    text += "<a href=\"#" + anchor_of(part_anchor, index) + "\">" +
+            escape_markup(figures[index].title) + "</a>\n";
+  }
+  return text.empty() ? "" : "<p class=\"links\">" + text + "</p>\n";
+}
+
+// Names and places may break after punctuation.
+std::string breakable(const std::string& words) {
+  std::string text;
+  std::size_t from = 0;
+  for (std::size_t at = 0; at + 1 < words.size(); ++at) {
+    if (std::string_view(",=([/").find(words[at]) == std::string_view::npos) continue;
+    text += escape_markup(words.substr(from, at + 1 - from)) + "<wbr>";
+    from = at + 1;
+  }
+  return text + escape_markup(words.substr(from));
+}
+
+// ASCII has no plus-minus sign, so tables of text write "+-".
+std::string cell_markup(const std::string& cell) {
+  if (cell.starts_with("+- ")) return "&plusmn;" + escape_markup(cell.substr(3));
+  return cell.size() <= kLongestOnOneLine ? escape_markup(cell) : breakable(cell);
+}
+
+std::string row_words(const table::Row& row) {
+  const std::string words = std::string("<span") + (row.is_alarming ? " class=\"bad\">" : ">") +
+                            escape_markup(capitalized(row.detail)) + "</span>";
+  if (row.detail.size() <= kLongestWords) return words;
+  return "<details class=\"words\"><summary>" + words + "</summary></details>";
+}
+
+std::string row(const table::Grid& grid, const table::Row& row) {
+  std::string text = row.detail.empty() ? "<tbody><tr class=\"alone\">" : "<tbody><tr>";
+  for (std::size_t column = 0; column < row.cells.size(); ++column) {
+    const bool is_right = grid.columns[column].alignment == table::Alignment::kRight;
+    const bool is_short = row.cells[column].size() <= kLongestOnOneLine;
+    text += column == 0 ? "<td class=\"name\">"
+            : is_right  ? "<td class=\"right\">"
+            : is_short  ? "<td class=\"short\">"
+                        : "<td>";
+    const bool is_link = column == 0 && !row.anchor.empty();
+    if (is_link) text += "<a href=\"#" + row.anchor + "\">";
+    text += cell_markup(row.cells[column]) + (is_link ? "</a></td>" : "</td>");
+  }
+  text += "</tr>\n";
+  if (!row.detail.empty()) {
+    text += "<tr class=\"why\"><td colspan=\"" + std::to_string(row.cells.size()) + "\">" +
+            row_words(row) + "</td></tr>";
+  }
+  return text + "</tbody>\n";
+}
+
+}  // namespace
+
+Fold fold_of(std::size_t num_rows) {
+  return num_rows > kMostOpenRows ? Fold::kFolded : Fold::kOpen;
+}
+
+std::string left_out_words(std::size_t num_shown, std::size_t num_all, const std::string& order) {
+  if (num_shown >= num_all) return "";
+  return " Shown: " + std::to_string(num_shown) + " of " + std::to_string(num_all) + " points, " +
+         order + ".";
+}
+
+std::string capitalized(std::string words) {
+  if (!words.empty()) {
+    words.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(words.front())));
+  }
+  return words;
+}
+
+std::string paragraph(const char* css_class, const std::string& words) {
+  if (words.empty()) return "";
+  const std::string attribute = *css_class == 0 ? "" : std::string(" class=\"") + css_class + "\"";
+  return "<p" + attribute + ">" + escape_markup(words) + "</p>\n";
+}
+
+std::string legend(const std::vector<chart::Key>& keys) {
+  std::string text;
+  for (const chart::Key& key : keys) {
+    text += "<span>" + chart::to_svg(key) + breakable(key.text) + "</span>\n";
+  }
+  return text.empty() ? "" : "<p class=\"legend\">" + text + "</p>\n";
+}
+
+std::string picture(const chart::Picture& picture) {
+  const std::string content = legend(picture.legend) + chart::to_svg(picture);
+  return picture.growth == 1 ? content : "<div class=\"plane\">" + content + "</div>\n";
+}
+
+std::string list(const std::vector<std::string>& lines) {
+  std::string items;
+  for (const std::string& line : lines) items += "<li>" + escape_markup(line) + "</li>\n";
+  return "<ul>\n" + items + "</ul>";
+}
+
+std::string grid(const table::Grid& grid) {
+  // In the order of tab keys, so that it scrolls without a mouse.
+  std::string text = "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>";
+  for (const table::Column& column : grid.columns) {
+    text += column.alignment == table::Alignment::kRight ? "<th class=\"right\">" : "<th>";
+    text += escape_markup(capitalized(column.title)) + "</th>";
+  }
+  text += "</tr></thead>\n";
+  for (const table::Row& one : grid.rows) text += row(grid, one);
+  return text + "</table></div>\n";
+}
+
+std::string part(const Part& part, const std::string& anchor) {
+  std::string tiles;
+  for (const Tile& tile : part.tiles) {
+    tiles += "<div class=\"tile\"><span>" + escape_markup(capitalized(tile.name)) + "</span><b>" +
+             escape_markup(tile.value) + "</b><span>" + escape_markup(tile.more) +
+             "</span></div>\n";
+  }
+  if (!tiles.empty()) tiles = "<div class=\"tiles\">\n" + tiles + "</div>\n";
+  return tiles + paragraph("verdict", capitalized(part.verdict)) + paragraph("facts", part.facts) +
+         links(part.figures, anchor) + figures(part.figures, anchor);
+}
+
+}  // namespace rematch::page

@@ -1,0 +1,243 @@
+#include "reports/render/pages/page.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "policies/trace/joined.h"
+#include "reports/render/format.h"
+#include "reports/render/markup.h"
+#include "reports/render/pages/parts.h"
+#include "reports/render/styles.h"
+#include "reports/render/tables/front_table.h"
+#include "reports/render/tables/report_table.h"
+
+namespace rematch {
+namespace {
+
+using page::Part;
+using page::Tile;
+
+constexpr const char* kProvenanceAnchor = "made";
+constexpr const char* kProvenanceHeading = "How it was measured";
+
+// One part of the page, with a row of the contents.
+struct Section {
+  std::string anchor;
+  std::string heading;  // with the file's name where others stand beside it
+  std::string facts;    // a line; empty: none
+  Part part;
+};
+
+std::string last_parts(const std::string& path, int num_parts) {
+  std::size_t from = path.size();
+  for (int part = 0; part < num_parts && from != 0 && from != std::string::npos; ++part) {
+    from = path.find_last_of('/', from - 1);
+  }
+  return from == std::string::npos ? path : path.substr(from + 1);
+}
+
+// The file's name, with as much of its path as tells it from others of that name.
+std::string short_name(const std::string& path, const std::vector<std::string>& paths) {
+  constexpr int kMostParts = 8;
+  for (int num_parts = 1;; ++num_parts) {
+    std::string name = last_parts(path, num_parts);
+    if (num_parts == kMostParts ||
+        std::none_of(paths.begin(), paths.end(), [&](const std::string& other) {
+          return other != path && last_parts(other, num_parts) == name;
+        })) {
+      return name;
+    }
+  }
+}
+
+// Everything that goes onto one page, and what each file is called on it.
+struct Sources {
+  const std::vector<NamedReport>& reports;
+  const std::vector<NamedCompare>& compares;
+  const std::vector<NamedFront>& fronts;
+  std::map<std::string, std::string> short_names = {};  // by the name that the user gave
+
+  void find_short_names() {
+    std::vector<std::string> paths;
+    for (const auto& source : reports) paths.push_back(source.name);
+    for (const auto& source : compares) paths.push_back(source.name);
+    for (const auto& source : fronts) paths.push_back(source.name);
+    for (const std::string& path : paths) short_names[path] = short_name(path, paths);
+  }
+  std::string titled(const std::string& heading, const std::string& file) const {
+    const bool is_alone = reports.size() + compares.size() + fronts.size() == 1;
+    return is_alone ? heading : heading + ": " + short_names.at(file);
+  }
+};
+
+// "wan_small on cpu"; the dimensions and settings follow in the comparison's title.
+std::pair<std::string, std::string> heading_and_facts(const Comparison& comparison) {
+  const std::size_t colon = comparison.title.find(": ");
+  return {comparison.title.substr(0, colon), comparison.title.substr(colon + 2)};
+}
+
+std::string facts_of(const FrontRecord& record) {
+  std::string facts;
+  for (const auto& [name, value] : record.dimensions) {
+    facts += name + " " + std::to_string(value) + ", ";
+  }
+  facts += record.dtype + ", " + std::string(to_string(record.front.schedule)) + "; " +
+           std::string(to_string(record.time_source)) + " op times; " + plans_words(record.front);
+  if (record.world > 1) facts += "; one of " + std::to_string(record.world) + " ranks";
+  return facts;
+}
+
+std::vector<Section> sections_of(const Sources& sources) {
+  std::vector<Section> sections;
+  const auto add = [&](const char* kind, const std::string& heading, const std::string& facts,
+                       Part part) {
+    sections.push_back({kind + std::to_string(sections.size()), heading, facts, std::move(part)});
+  };
+  for (const auto& [name, record] : sources.compares) {
+    add("c", "Compared: " + sources.short_names.at(name), "", page::compare_part(record));
+  }
+  for (const auto& [name, record] : sources.fronts) {
+    add("f", sources.titled(record.model + " on " + record.device + ", searched", name),
+        sources.short_names.at(name) + ": " + facts_of(record), page::front_part(record));
+  }
+  for (const auto& [name, report] : sources.reports) {
+    for (const Comparison& comparison : compare_policies(report)) {
+      const auto [heading, facts] = heading_and_facts(comparison);
+      add("s", sources.titled(heading, name), facts,
+          page::comparison_part(comparison, report.provenance.environment));
+    }
+  }
+  return sections;
+}
+
+// Each machine once.
+std::string machines_of(const std::vector<NamedReport>& reports) {
+  std::vector<std::string> machines;
+  for (const NamedReport& source : reports) {
+    std::string text = machine_words(source.report.provenance.environment);
+    if (text.empty()) text = "unknown machine";
+    if (std::find(machines.begin(), machines.end(), text) == machines.end()) {
+      machines.push_back(text);
+    }
+  }
+  return joined(machines, "; ");
+}
+
+// A row for each of several parts, with the key figures that any of them has. For one part alone
+// the links to its figures are enough.
+std::string contents(const std::vector<Section>& sections, bool is_measured) {
+  if (sections.size() < 2) return "";
+  table::Grid grid{{{"contents", table::Alignment::kLeft}}};
+  std::vector<std::string> names;
+  for (const Section& section : sections) {
+    for (const Tile& tile : section.part.tiles) {
+      if (std::find(names.begin(), names.end(), tile.name) != names.end()) continue;
+      names.push_back(tile.name);
+      grid.columns.push_back({tile.name});
+    }
+  }
+  for (const Section& section : sections) {
+    table::Row row{{section.heading}, section.part.verdict};
+    row.anchor = section.anchor;
+    for (const std::string& name : names) {
+      const auto& tiles = section.part.tiles;
+      const auto tile = std::find_if(tiles.begin(), tiles.end(),
+                                     [&](const Tile& other) { return other.name == name; });
+      row.cells.push_back(tile == tiles.end() ? table::kNotMeasured : tile->value);
+    }
+    grid.rows.push_back(std::move(row));
+  }
+  if (is_measured) {
+    table::Row row{std::vector<std::string>(grid.columns.size(), ""), ""};
+    row.cells.front() = kProvenanceHeading;
+    row.anchor = kProvenanceAnchor;
+    grid.rows.push_back(std::move(row));
+  }
+  return "<nav aria-label=\"Contents\"><figure>" + page::grid(grid) + "</figure></nav>\n";
+}
+
+// What the machine was and how it was set up, folded, and the line that measures again.
+std::string provenance(const Provenance& made, const std::string& name) {
+  const Environment& machine = made.environment;
+  std::string facts;
+  const auto add = [&facts](const char* fact, const std::optional<std::string>& value) {
+    if (!value || value->empty()) return;
+    facts.append("<dt>").append(fact).append("</dt><dd>").append(escape_markup(*value));
+    facts += "</dd>\n";
+  };
+  const auto bytes = [](const std::optional<Bytes>& value) {
+    return value ? std::optional(format_bytes(*value)) : std::nullopt;
+  };
+  add("device", machine.device);
+  add("device memory", bytes(machine.device_memory));
+  add("CPU", machine.cpu_model);
+  if (machine.threads) add("threads", std::to_string(*machine.threads));
+  add("host memory", bytes(machine.host_memory));
+  add("LibTorch", machine.libtorch_version);
+  add("driver", machine.driver);
+  add("CUDA", machine.cuda_runtime);
+  add("allocator", machine.allocator);
+  add("math mode", machine.math_mode);
+  add("system", machine.os);
+  add("execution", made.execution);
+  add("rematch", made.tool_version);
+  const bool is_dirty = made.git_dirty.value_or(false);
+  if (made.git_commit) add("commit", *made.git_commit + (is_dirty ? ", with local changes" : ""));
+  add("fingerprint", fingerprint(machine).substr(0, 16));
+  std::string text = "<figure><h3>" + escape_markup(name) +
+                     "</h3>\n<details><summary>Machine and versions</summary>\n<dl>\n" + facts +
+                     "</dl></details>\n";
+  if (!made.reproduce.empty()) {
+    text +=
+        "<p class=\"after\">Reproduce with:</p><pre>" + escape_markup(made.reproduce) + "</pre>\n";
+  }
+  return text + "</figure>\n";
+}
+
+std::string head(const std::string& title) {
+  std::string text =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      // Nothing is loaded, whatever a report says.
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+      "style-src 'unsafe-inline'; img-src data:\">\n"
+      "<link rel=\"icon\" href=\"data:,\">\n";
+  text.append("<title>").append(escape_markup(title)).append("</title>\n<style>\n");
+  text.append(chart::picture_styles()).append(embedded_styles().back().second);
+  return text + "</style>\n</head>\n";
+}
+
+}  // namespace
+
+std::string render_page(const std::vector<NamedReport>& reports,
+                        const std::vector<NamedCompare>& compares,
+                        const std::vector<NamedFront>& fronts) {
+  Sources sources{reports, compares, fronts};
+  sources.find_short_names();
+  const std::vector<Section> sections = sections_of(sources);
+  std::vector<std::string> headings;
+  for (const Section& section : sections) headings.push_back(section.heading);
+  const bool is_compare = !compares.empty() && reports.empty() && fronts.empty();
+  std::string page = head("Activation checkpointing" + std::string(headings.empty() ? "" : ": ") +
+                          joined(headings)) +
+                     "<body>\n<main>\n<h1>" +
+                     (is_compare ? "What differs between reports" : "Which activations to keep") +
+                     "</h1>\n" + page::paragraph("lead", machines_of(reports)) +
+                     contents(sections, !reports.empty());
+  if (sections.empty()) page += page::paragraph("", "The report has no points.");
+  for (const auto& [anchor, heading, facts, part] : sections) {
+    page += "<section id=\"" + anchor + "\">\n<h2>" + escape_markup(heading) + "</h2>\n" +
+            page::paragraph("facts", facts) + page::part(part, anchor) + "</section>\n";
+  }
+  if (!reports.empty()) {
+    page += std::string("<h2 id=\"") + kProvenanceAnchor + "\">" + kProvenanceHeading + "</h2>\n";
+  }
+  for (const NamedReport& source : reports) {
+    page += provenance(source.report.provenance, sources.short_names.at(source.name));
+  }
+  return page + "</main>\n</body>\n</html>\n";
+}
+
+}  // namespace rematch

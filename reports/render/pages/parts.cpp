@@ -1,0 +1,394 @@
+#include "reports/render/pages/parts.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "policies/search/hypervolume.h"
+#include "reports/render/charts/builders.h"
+#include "reports/render/charts/chart.h"
+#include "reports/render/format.h"
+#include "reports/render/tables/compare_table.h"
+#include "reports/render/tables/front_table.h"
+#include "reports/render/tables/report_table.h"
+
+namespace rematch::page {
+namespace {
+
+using chart::measured_peak;
+using chart::measured_step;
+using chart::Point;
+
+// More rows than a chart can be read with; tables have all.
+constexpr std::size_t kMostChartRows = 40;
+constexpr std::size_t kMostPanels = 24;
+constexpr std::size_t kMostOpenPanels = 3;  // a row of a wide screen
+constexpr std::size_t kMostFrontPoints = 100;
+constexpr const char* kOrder = "baselines and the front first";
+
+std::string count_of(std::size_t part, std::size_t all) {
+  return std::to_string(part) + " of " + std::to_string(all);
+}
+
+Figure figure_of(const chart::Rows& chart, Fold fold, const std::string& more_words = "") {
+  return {chart.title, chart.words + more_words, picture(draw(chart)), fold, FigureWidth::kColumn};
+}
+
+// Of a comparison.
+
+const Point* lowest_peak(const std::vector<Point>& points) {
+  const Point* lowest = nullptr;
+  for (const Point& point : points) {
+    const auto peak = measured_peak(point.record());
+    if (!peak || point.compared->verdict.kind == VerdictKind::kDifferent) continue;
+    if (lowest == nullptr || *peak < *measured_peak(lowest->record())) lowest = &point;
+  }
+  return lowest;
+}
+
+std::string price_of(const PointRecord& record) {
+  if (!record.time || !record.time->ratio || record.policy == record.time->ratio->reference) {
+    return "";
+  }
+  return ", " + format_fixed(record.time->ratio->ratio, 2) + " of " +
+         record.time->ratio->reference + "'s step time";
+}
+
+std::vector<Tile> peak_tiles(const std::vector<Point>& points) {
+  std::vector<Tile> tiles;
+  const PointRecord* none = points.front().compared->none;
+  std::optional<Bytes> none_peak;
+  if (none != nullptr) none_peak = measured_peak(*none);
+  if (none_peak) {
+    const auto step = measured_step(*none);
+    tiles.push_back({"without checkpointing", format_bytes(*none_peak),
+                     step ? format_duration(*step) + " a step" : "Step time not measured"});
+  }
+  if (const Point* lowest = lowest_peak(points)) {
+    const Bytes peak = *measured_peak(lowest->record());
+    std::string change;
+    if (none_peak.value_or(Bytes{}) > Bytes{}) {
+      change = ", " + format_change(none_peak->count, peak.count);
+    }
+    tiles.push_back(
+        {"lowest peak", format_bytes(peak), lowest->name() + change + price_of(lowest->record())});
+  }
+  return tiles;
+}
+
+// How many of all points hold what they promise.
+std::vector<Tile> proof_tiles(const std::vector<Point>& points) {
+  std::size_t num_with_parity = 0;
+  std::size_t num_equal = 0;
+  std::size_t num_predicted = 0;
+  std::size_t num_as_predicted = 0;
+  for (const Point& point : points) {
+    const auto& parity = point.record().parity;
+    if (parity && parity->loss_bits_equal && parity->gradient_bits_equal) {
+      ++num_with_parity;
+      if (point.compared->verdict.kind != VerdictKind::kDifferent) ++num_equal;
+    }
+    const auto& effect = point.record().effect;
+    if (effect && effect->counts_equal_prediction) {
+      ++num_predicted;
+      if (*effect->counts_equal_prediction) ++num_as_predicted;
+    }
+  }
+  return {{"loss and gradients", count_of(num_equal, num_with_parity),
+           "Compared points have the reference's bits"},
+          {"executed ops", count_of(num_as_predicted, num_predicted),
+           "Checked points ran exactly the ops of their plan"}};
+}
+
+std::string prediction_words(const std::vector<Point>& points) {
+  std::size_t num_predicted = 0;
+  std::size_t num_equal = 0;
+  for (const Point& point : points) {
+    const auto peak = measured_peak(point.record());
+    if (!peak || !point.record().memory->predicted_peak_allocated) continue;
+    ++num_predicted;
+    if (*point.record().memory->predicted_peak_allocated == *peak) ++num_equal;
+  }
+  if (num_predicted == 0) return "";
+  return " The predicted peak equals the measured one for " + count_of(num_equal, num_predicted) +
+         " points.";
+}
+
+Figure front_figure(const std::vector<Point>& points, const std::optional<Bytes>& limit,
+                    const std::string& failures) {
+  Figure figure{"The front: step time against peak memory"};
+  const chart::Plane plane = chart::measured_front(points, limit);
+  if (plane.is_empty()) {
+    figure.words = "No point has both a peak and a step time, so there is no front. ";
+  } else {
+    figure.words =
+        "Lower left is better. Vertical bars are 95 % intervals of the median step time; an arrow "
+        "marks one that is cut off. No point is as good as a blue one in both memory and time; "
+        "grey "
+        "points are dominated." +
+        prediction_words(points) + " ";
+    figure.content = picture(draw(plane));
+  }
+  figure.words += failures;
+  return figure;
+}
+
+// What was executed, what it costs and what holds the peak is open; the rest is folded.
+void add_charts(const std::vector<Point>& all, std::vector<Figure>& figures) {
+  const std::vector<Point> points = most_telling(all, kMostChartRows);
+  const std::string rest = left_out_words(points.size(), all.size(), kOrder);
+  const auto add = [&](const chart::Rows& chart, Fold fold) {
+    if (!chart.is_empty()) figures.push_back(figure_of(chart, fold, rest));
+  };
+  const Fold fold = fold_of(points.size());
+  add(op_counts(points, OpClass::kAttentionForward), fold);
+  add(step_ratios(points), fold);
+  add(peak_holders(points), fold);
+  add(op_counts(points, OpClass::kMatmul), Fold::kFolded);
+  add(phase_times(points), Fold::kFolded);
+  if (const chart::Lines chart = chart::losses(all); !chart.is_empty()) {
+    figures.push_back(
+        {chart.title, chart.words, picture(draw(chart)), Fold::kFolded, FigureWidth::kColumn});
+  }
+  for (const chart::Rows& chart : class_times(points)) add(chart, Fold::kFolded);
+}
+
+std::string panels(const chart::Lines& chart, std::size_t from, std::size_t to) {
+  std::string text;
+  for (std::size_t index = from; index < std::min(to, chart.panels.size()); ++index) {
+    text += to_svg(draw(chart::Lines{chart.panels[index].name, "", {chart.panels[index]}}));
+  }
+  return "<div class=\"columns\">\n" + text + "</div>\n";
+}
+
+// Points with a timeline, the most telling ones first.
+std::vector<Point> with_timelines(const std::vector<Point>& points) {
+  std::vector<Point> chosen;
+  std::copy_if(points.begin(), points.end(), std::back_inserter(chosen), [](const Point& point) {
+    return point.record().memory && point.record().memory->timeline;
+  });
+  std::stable_sort(chosen.begin(), chosen.end(),
+                   [](const Point& a, const Point& b) { return rank_of(a) < rank_of(b); });
+  return chosen;
+}
+
+void add_memory(const std::vector<Point>& all, std::vector<Figure>& figures) {
+  std::vector<Point> points = with_timelines(all);
+  const std::size_t num_all = points.size();
+  points.resize(std::min(points.size(), kMostPanels));
+  const chart::Lines chart = chart::memory_timelines(points);
+  if (chart.is_empty()) return;
+  Figure figure{chart.title, chart.words + left_out_words(points.size(), num_all, kOrder)};
+  figure.content = page::legend(chart.legend) + panels(chart, 0, kMostOpenPanels);
+  if (const std::size_t num_panels = chart.panels.size(); num_panels > kMostOpenPanels) {
+    figure.content += "<details><summary>" + std::to_string(num_panels - kMostOpenPanels) +
+                      " more points</summary>\n" + panels(chart, kMostOpenPanels, num_panels) +
+                      "</details>\n";
+  }
+  figures.push_back(std::move(figure));
+}
+
+// Of a compare record.
+
+// In every row that has the metric.
+bool is_same_everywhere(const CompareRecord& record, Metric metric) {
+  bool is_measured = false;
+  for (const ComparedRow& row : record.rows) {
+    for (const MetricRecord& measured : row.metrics) {
+      if (measured.metric != metric || measured.verdict == CompareVerdict::kNotMeasured) continue;
+      if (measured.verdict != CompareVerdict::kSame) return false;
+      is_measured = true;
+    }
+  }
+  return is_measured;
+}
+
+// Charts of nothing but ones would hide those that show something; they are a sentence.
+std::string add_ratios(const CompareRecord& record, std::vector<Figure>& figures) {
+  std::string same;
+  for (const Metric metric : kMetrics) {
+    if (is_same_everywhere(record, metric)) {
+      same += (same.empty() ? "The same in every row: " : ", ") + words_of(metric);
+      continue;
+    }
+    chart::Rows chart = chart::metric_ratios(record, metric);
+    if (chart.rows.empty()) continue;
+    const std::size_t num_rows = chart.rows.size();
+    chart.rows.resize(std::min(num_rows, kMostChartRows));
+    figures.push_back(figure_of(chart, fold_of(chart.rows.size()),
+                                left_out_words(chart.rows.size(), num_rows, "differences first")));
+  }
+  return same.empty() ? "" : same + ".";
+}
+
+// Without the columns that no row has anything in: those that only a GPU has.
+table::Grid without_empty_columns(const table::Grid& grid) {
+  table::Grid kept{{}, grid.detail_title, grid.rows};
+  for (table::Row& row : kept.rows) row.cells.clear();
+  for (std::size_t column = 0; column < grid.columns.size(); ++column) {
+    if (std::all_of(grid.rows.begin(), grid.rows.end(), [&](const table::Row& row) {
+          return row.cells[column] == table::kNotMeasured;
+        })) {
+      continue;
+    }
+    kept.columns.push_back(grid.columns[column]);
+    for (std::size_t row = 0; row < grid.rows.size(); ++row) {
+      kept.rows[row].cells.push_back(grid.rows[row].cells[column]);
+    }
+  }
+  return kept;
+}
+
+void add_tables(const CompareRecord& record, std::vector<Figure>& figures) {
+  const CompareGrids compared = compare_grids(record);
+  for (const auto& [title, grid] : compared.grids) {
+    figures.push_back({title, "Step time: candidate over base with its 95 % interval.",
+                       page::grid(without_empty_columns(grid)), fold_of(grid.rows.size())});
+  }
+  if (compared.left_out_words.empty()) return;
+  if (compared.grids.empty()) figures.push_back({"Rows"});
+  figures.back().words += " " + compared.left_out_words;
+}
+
+void add_list(const char* title, const std::vector<std::string>& lines,
+              std::vector<Figure>& figures) {
+  if (!lines.empty()) figures.push_back({title, "", list(lines), fold_of(lines.size())});
+}
+
+// Of a searched front.
+
+// Those that were run, the knee, and more by the area that they add.
+std::vector<std::size_t> telling_points(const Front& front) {
+  std::vector<PlanePoint> plane;
+  for (const FrontPoint& point : front.points) {
+    plane.push_back({point.figures.peak.count, point.step_time.count()});
+  }
+  std::vector<std::size_t> shown = spread_points(plane, kMostFrontPoints);
+  for (std::size_t index = 0; index < front.points.size(); ++index) {
+    if (front.points[index].measured || index == front.knee) shown.push_back(index);
+  }
+  std::sort(shown.begin(), shown.end());
+  shown.erase(std::unique(shown.begin(), shown.end()), shown.end());
+  return shown;
+}
+
+std::vector<Tile> front_tiles(const FrontRecord& record) {
+  const Front& front = record.front;
+  const FrontPoint& nothing = front.nothing_recomputed;
+  const auto step_of = [&](const FrontPoint& point) { return chart::predicted_step(front, point); };
+  const auto tile_of = [&](const std::string& name, std::size_t index) {
+    const FrontPoint& point = front.points[index];
+    std::string words = "Point " + std::to_string(index);
+    if (nothing.figures.peak.count != 0 && nothing.step_time.count() != 0) {
+      words += ", " + format_change(nothing.figures.peak.count, point.figures.peak.count) +
+               " for " + format_change(step_of(nothing).count(), step_of(point).count()) +
+               " step time";
+    }
+    return Tile{name, format_bytes(point.figures.peak), words};
+  };
+  std::vector<Tile> tiles = {{"without checkpointing", format_bytes(nothing.figures.peak),
+                              format_duration(step_of(nothing)) + " a step"},
+                             tile_of("lowest peak", 0),
+                             tile_of("knee", front.knee)};
+  if (record.device_memory) {
+    const auto fastest = fastest_within(front, *record.device_memory);
+    tiles.push_back(fastest ? tile_of("fastest that fits", *fastest)
+                            : Tile{"fastest that fits", "none", "No point fits the device"});
+  }
+  if (const auto& measurement = front.measurement) {
+    tiles.push_back({"peaks as predicted",
+                     std::to_string(measurement->num_equal_peaks) + " of " +
+                         std::to_string(measurement->num_measured),
+                     "Runs have the predicted peak to the byte"});
+  }
+  return tiles;
+}
+
+std::string front_words(const FrontRecord& record, std::size_t num_shown) {
+  const Front& front = record.front;
+  const std::string source = front.measurement
+                                 ? measurement_words(*front.measurement)
+                                 : "Nothing here was run: peaks are simulated, times are sums of " +
+                                       std::string(to_string(record.time_source)) + " op times.";
+  return "Lower left is better. " + source +
+         left_out_words(num_shown, front.points.size(), "by the area that they add") +
+         " Numbers are the points of the table below.";
+}
+
+std::string points_words(const FrontRecord& record) {
+  const std::string lead = lead_words(record);
+  return lead + (lead.empty() || lead.ends_with('.') ? " " : ". ") +
+         capitalized(exactness_words(record)) + ". " + hypervolume_words(record.front) + ".";
+}
+
+}  // namespace
+
+Part comparison_part(const Comparison& comparison, const Environment& environment) {
+  const std::vector<Point> points = chart::points_of(comparison);
+  Part part;
+  part.tiles = peak_tiles(points);
+  for (Tile& tile : proof_tiles(points)) part.tiles.push_back(std::move(tile));
+  const std::string noise = noise_words(comparison);
+  part.figures = {
+      front_figure(points, chart::memory_limit(comparison, environment), failure_words(comparison)),
+      {"Every policy",
+       "Attention and matmul: executed in one step, in forward / recompute / backward. " + noise,
+       grid(comparison_grid(comparison)), fold_of(comparison.points.size())}};
+  add_charts(points, part.figures);
+  add_memory(points, part.figures);
+  return part;
+}
+
+Part compare_part(const CompareRecord& record) {
+  Part part;
+  part.verdict = record.verdict;
+  std::vector<std::string> environments;
+  for (const NamedDifference& difference : record.environment_differences) {
+    environments.push_back(difference.name + ": " + difference.base + " and " +
+                           difference.candidate);
+  }
+  add_list("Measured in different environments", environments, part.figures);
+  const std::string same = add_ratios(record, part.figures);
+  part.facts = "Base " + record.base.file + ", candidate " + record.candidate.file + ". " + same;
+  add_tables(record, part.figures);
+  std::vector<std::string> explanations;
+  for (const ComparedRow& row : record.rows) {
+    for (const ExplanationRecord& explanation : row.explanations) {
+      explanations.push_back(row.policy + " " + std::string(to_string(row.schedule)) + ", " +
+                             words_of(explanation.metric) + ": " + explanation.sentence);
+    }
+  }
+  add_list("What explains the differences", explanations, part.figures);
+  add_list("Not compared", uncompared_lines(record), part.figures);
+  return part;
+}
+
+Part front_part(const FrontRecord& record) {
+  const Front& front = record.front;
+  const std::vector<std::size_t> shown = telling_points(front);
+  Part part;
+  part.tiles = front_tiles(record);
+  part.verdict = front.verdict;
+  part.figures = {
+      {"The front: step time against peak memory", front_words(record, shown.size()),
+       picture(draw(chart::searched_front(record, shown)))},
+      {"Points", points_words(record), grid(points_grid(record, shown)), fold_of(shown.size())}};
+  if (!front.baselines.empty()) {
+    part.figures.push_back({"Baselines",
+                            "Known policies, and planners of other systems, on the same model.",
+                            grid(baselines_grid(record)), Fold::kFolded});
+  }
+  if (!front.measurement) return part;
+  part.figures.push_back(
+      {"Predicted and measured",
+       "Step times are predicted by the line through the anchors; the error is the prediction over "
+       "the measurement, less one.",
+       grid(measured_grid(front)), Fold::kFolded});
+  part.figures.push_back({"Hypervolume",
+                          "The share of the plane that plans cover: the front's own points, and "
+                          "each family of baselines. More is better.",
+                          grid(families_grid(*front.measurement)), Fold::kFolded});
+  return part;
+}
+
+}  // namespace rematch::page

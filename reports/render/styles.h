@@ -1,0 +1,13 @@
+// The style sheets of pictures and pages. The build embeds them from the .css files.
+#pragma once
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace rematch {
+
+// Name of the file, up to its dot, and text.
+const std::vector<std::pair<std::string_view, std::string_view>>& embedded_styles();
+
+}  // namespace rematch

@@ -1,0 +1,228 @@
+#include "reports/render/tables/compare_table.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "policies/trace/joined.h"
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+using table::Alignment;
+using table::kNotMeasured;
+
+constexpr std::size_t kMostOthers = 6;  // names in a line
+
+std::string cell_of(const MetricRecord& metric) {
+  const std::string verdict(to_string(metric.verdict));
+  if (metric.metric == Metric::kStepTime) {
+    if (!metric.ratio) return kNotMeasured;
+    std::string interval;
+    if (metric.interval) {
+      interval = " [" + format_fixed((*metric.interval)[0], 3) + " " +
+                 format_fixed((*metric.interval)[1], 3) + "]";
+    }
+    return format_fixed(*metric.ratio, 3) + interval + " " + verdict;
+  }
+  if (metric.verdict == CompareVerdict::kNotMeasured) return kNotMeasured;
+  const bool is_change = metric.ratio && metric.verdict != CompareVerdict::kSame &&
+                         metric.verdict != CompareVerdict::kDifferent &&
+                         metric.verdict != CompareVerdict::kUnsure;
+  return is_change ? format_change(*metric.ratio - 1) : verdict;
+}
+
+bool has_unit(Metric metric) {
+  return metric == Metric::kStepTime || metric == Metric::kPeakAllocated ||
+         metric == Metric::kPeakReserved;
+}
+
+std::string value_text(Metric metric, double value) {
+  if (metric == Metric::kStepTime) return format_duration(nanoseconds(std::llround(value)));
+  if (has_unit(metric)) return format_bytes({std::llround(value)});
+  if (metric == Metric::kLoss) return format_fixed(value, 6);
+  return format_fixed(value, std::trunc(value) == value ? 0 : 1);
+}
+
+std::string difference_text(const MetricRecord& metric) {
+  const double difference = *metric.candidate - *metric.base;
+  const std::string sign = difference > 0 ? "+" : "-";
+  if (has_unit(metric.metric)) return sign + value_text(metric.metric, std::abs(difference));
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g", std::abs(difference));
+  return sign + text.data();
+}
+
+// Where rounding would show one value twice, the difference too.
+std::string change_text(const MetricRecord& metric) {
+  const std::string base = value_text(metric.metric, *metric.base);
+  const std::string candidate = value_text(metric.metric, *metric.candidate);
+  return words_of(metric.metric) + " " + base + " to " + candidate +
+         (base == candidate ? " (" + difference_text(metric) + ")" : "");
+}
+
+bool is_difference(CompareVerdict verdict) {
+  return verdict != CompareVerdict::kSame && verdict != CompareVerdict::kUnsure &&
+         verdict != CompareVerdict::kNotMeasured;
+}
+
+bool has_difference(const ComparedRow& row) {
+  return row.plan_differs || !row.other_differences.empty() ||
+         std::any_of(row.metrics.begin(), row.metrics.end(),
+                     [](const MetricRecord& metric) { return is_difference(metric.verdict); });
+}
+
+std::string title_of(const ComparedRow& row) {
+  std::vector<std::string> dimensions;
+  for (const auto& [name, value] : row.dimensions) {
+    dimensions.push_back(name + " " + std::to_string(value));
+  }
+  return row.model + " on " + row.device + ": " + joined(dimensions);
+}
+
+std::string others_of(const ComparedRow& row) {
+  const std::size_t shown = std::min(row.other_differences.size(), kMostOthers);
+  const std::vector<std::string> names(
+      row.other_differences.begin(),
+      row.other_differences.begin() + static_cast<std::ptrdiff_t>(shown));
+  const std::size_t left = row.other_differences.size() - shown;
+  return "differs in " + joined(names) + (left > 0 ? " and " + std::to_string(left) + " more" : "");
+}
+
+std::string detail_of(const ComparedRow& row) {
+  std::vector<std::string> parts;
+  if (row.plan_differs) parts.emplace_back("the policy resolves to another plan");
+  for (const MetricRecord& metric : row.metrics) {
+    if (is_difference(metric.verdict) && metric.base && metric.candidate &&
+        *metric.base != *metric.candidate) {
+      parts.push_back(change_text(metric));
+    }
+    if (!metric.note.empty()) parts.push_back(words_of(metric.metric) + ": " + metric.note);
+  }
+  for (const ExplanationRecord& explanation : row.explanations) {
+    parts.push_back(words_of(explanation.metric) + ": " + explanation.sentence);
+  }
+  if (!row.other_differences.empty()) parts.push_back(others_of(row));
+  return joined(parts, "; ");
+}
+
+table::Row row_of(const ComparedRow& compared) {
+  table::Row row{{compared.policy, std::string(to_string(compared.schedule))}, detail_of(compared)};
+  for (const MetricRecord& metric : compared.metrics) row.cells.push_back(cell_of(metric));
+  return row;
+}
+
+table::Grid empty_grid(const CompareRecord& record) {
+  table::Grid grid{{{"policy", Alignment::kLeft}, {"schedule", Alignment::kLeft}}};
+  for (const FloorRecord& floor : record.floors) {
+    const bool is_of_cuda =
+        floor.metric == Metric::kPeakReserved || floor.metric == Metric::kKernelCount;
+    grid.columns.push_back({words_of(floor.metric), Alignment::kRight, is_of_cuda ? 1 : 0});
+  }
+  return grid;
+}
+
+std::string status_text(const std::optional<PointStatus>& status) {
+  return status ? std::string(to_string(*status)) : "absent";
+}
+
+// When a step time counts as faster or slower; empty if times were not compared.
+std::string floor_words(const CompareRecord& record) {
+  for (const FloorRecord& floor : record.floors) {
+    if (floor.metric != Metric::kStepTime) continue;
+    std::string least = format_percent(floor.relative_ratio);
+    if (floor.absolute > 0) {
+      least += " and " + format_duration(nanoseconds(std::llround(floor.absolute)));
+    }
+    return "Step time: ratio of medians with its 95 % interval over process blocks. A row is "
+           "faster or slower where the difference exceeds " +
+           least + "; two equal reports get such a verdict in any row with a chance of at most " +
+           format_percent(record.false_alarm_ratio) + ".";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string words_of(Metric metric) {
+  std::string words(short_name(metric));
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
+std::string identity_words(const UncomparedPoint& point) {
+  std::vector<std::string> differences;
+  for (const NamedDifference& difference : point.identity_differences) {
+    differences.push_back(difference.name + " " + difference.base + " in the base, " +
+                          difference.candidate + " in the candidate");
+  }
+  return joined(differences, "; ");
+}
+
+std::vector<std::string> uncompared_lines(const CompareRecord& record) {
+  std::vector<std::string> lines;
+  for (const auto& [what, points] : {std::pair{"Only in the base: ", &record.missing},
+                                     {"Only in the candidate: ", &record.extra},
+                                     {"Failed: ", &record.failed}}) {
+    for (const UncomparedPoint& point : *points) {
+      lines.push_back(what + point.model + " " + point.policy + " " +
+                      std::string(to_string(point.schedule)) + " (base " +
+                      status_text(point.base_status) + ", candidate " +
+                      status_text(point.candidate_status) + ")");
+      for (const std::string& words : {point.reason, identity_words(point)}) {
+        if (!words.empty()) lines.back() += ": " + words;
+      }
+    }
+  }
+  return lines;
+}
+
+CompareGrids compare_grids(const CompareRecord& record) {
+  const bool shows_all = record.rows.size() <= kMostEqualRows;
+  std::size_t num_left_out = 0;
+  CompareGrids compared;
+  for (const ComparedRow& row : record.rows) {
+    if (!shows_all && !has_difference(row)) {
+      ++num_left_out;
+      continue;
+    }
+    const std::string title = title_of(row);
+    if (compared.grids.empty() || compared.grids.back().title != title) {
+      compared.grids.push_back({title, empty_grid(record)});
+    }
+    compared.grids.back().grid.rows.push_back(row_of(row));
+  }
+  if (num_left_out > 0) {
+    compared.left_out_words =
+        std::to_string(num_left_out) + " rows without a difference are not shown.";
+  }
+  return compared;
+}
+
+std::string render_compare(const CompareRecord& record, TableFormat format, std::size_t width) {
+  const CompareGrids compared = compare_grids(record);
+  std::string text =
+      table::format_line(record.base.file + " (base) and " + record.candidate.file, format, width);
+  text += "\n";
+  for (const CompareGrid& grid : compared.grids) {
+    text += table::format_line(grid.title, format, width) + "\n" +
+            table::format_grid(grid.grid, format, width) + "\n";
+  }
+  std::vector<std::string> paragraphs = uncompared_lines(record);
+  paragraphs.insert(paragraphs.begin(), compared.left_out_words);
+  paragraphs.push_back(floor_words(record));
+  paragraphs.push_back("Verdict: " + record.verdict + ".");
+  for (const std::string& paragraph : paragraphs) {
+    if (paragraph.empty()) continue;
+    text += table::format_line(paragraph, format, width);
+    if (format == TableFormat::kMarkdown) text += "\n";
+  }
+  return text;
+}
+
+}  // namespace rematch

@@ -1,0 +1,216 @@
+#include "reports/render/tables/csv.h"
+
+#include <optional>
+#include <utility>
+
+#include "policies/trace/joined.h"
+#include "policies/trace/json.h"
+#include "reports/record/holder.h"
+#include "reports/render/charts/point.h"
+#include "reports/render/comparison.h"
+#include "reports/render/tables/compare_table.h"
+
+namespace rematch {
+namespace {
+
+std::string cell_of(std::string text) {
+  if (!text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string::npos) {
+    text.insert(text.begin(), '\'');
+  }
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string cell = "\"";
+  for (const char letter : text) {
+    if (letter == '"') cell += '"';
+    cell += letter;
+  }
+  return cell + "\"";
+}
+
+std::string cell_of(std::string_view text) { return cell_of(std::string(text)); }
+std::string cell_of(bool value) { return value ? "true" : "false"; }
+std::string cell_of(std::int64_t value) { return std::to_string(value); }
+std::string cell_of(double value) { return Json(value).dump(); }  // the shortest that reads back
+std::string cell_of(Bytes value) { return std::to_string(value.count); }
+std::string cell_of(std::chrono::nanoseconds value) { return std::to_string(value.count()); }
+
+template <class T>
+std::string cell_of(const std::optional<T>& value) {
+  return value ? cell_of(*value) : "";
+}
+
+template <class T>
+std::optional<T> end_of(const std::optional<std::array<T, 2>>& interval, std::size_t end) {
+  return interval ? std::optional(interval->at(end)) : std::nullopt;
+}
+
+// The cells of a line under the names of their columns.
+class Line {
+ public:
+  template <class T>
+  void add(std::string name, const T& value) {
+    names_.push_back(std::move(name));
+    cells_.push_back(cell_of(value));
+  }
+  std::string names() const { return joined(names_, ",") + "\r\n"; }
+  std::string cells() const { return joined(cells_, ",") + "\r\n"; }
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<std::string> cells_;
+};
+
+void add_memory(Line& line, const PointRecord& point) {
+  const MemoryRecord not_measured;
+  const MemoryRecord& memory = point.memory ? *point.memory : not_measured;
+  line.add("peak_allocated_bytes", memory.peak_allocated);
+  line.add("predicted_peak_allocated_bytes", memory.predicted_peak_allocated);
+  line.add("peak_transient_bytes", memory.peak_transient);
+  line.add("peak_reserved_bytes", memory.peak_reserved);
+  line.add("peak_phase", memory.peak_phase ? to_string(*memory.peak_phase) : "");
+  line.add("peak_scope", memory.peak_scope);
+  line.add("after_forward_bytes", memory.after_forward);
+  line.add("parameter_bytes", memory.parameter);
+  for (const Holder holder : kHolders) {
+    const auto found = memory.holders_at_peak.find(holder);
+    line.add("peak_" + std::string(to_string(holder)) + "_bytes",
+             found == memory.holders_at_peak.end() ? std::nullopt : std::optional(found->second));
+  }
+}
+
+void add_time(Line& line, const PointRecord& point) {
+  const TimeRecord not_measured;
+  const TimeRecord& time = point.time ? *point.time : not_measured;
+  const StepRatioRecord no_ratio;
+  const StepRatioRecord& ratio = time.ratio ? *time.ratio : no_ratio;
+  line.add("step_median_ns", time.step_median);
+  line.add("step_interval_low_ns", end_of(time.step_interval, 0));
+  line.add("step_interval_high_ns", end_of(time.step_interval, 1));
+  line.add("step_reference", ratio.reference);
+  line.add("step_ratio", time.ratio ? std::optional(ratio.ratio) : std::nullopt);
+  line.add("step_ratio_low", end_of(ratio.interval, 0));
+  line.add("step_ratio_high", end_of(ratio.interval, 1));
+  line.add("step_verdict", ratio.verdict);
+  line.add("time_quality", time.quality ? time.quality->verdict : "");
+}
+
+void add_counts(Line& line, const PointRecord& point) {
+  line.add("counted_steps",
+           point.counts ? std::optional<std::int64_t>(point.counts->counted_steps) : std::nullopt);
+  for (const auto& [phase, op_class] : {std::pair{Phase::kForward, OpClass::kAttentionForward},
+                                        {Phase::kRecompute, OpClass::kAttentionForward},
+                                        {Phase::kBackward, OpClass::kAttentionBackward},
+                                        {Phase::kForward, OpClass::kMatmul},
+                                        {Phase::kRecompute, OpClass::kMatmul},
+                                        {Phase::kBackward, OpClass::kMatmul}}) {
+    std::optional<std::int64_t> count;
+    if (point.counts) {
+      const auto& classes = point.counts->by_class[static_cast<std::size_t>(phase)];
+      const auto found = classes.find(op_class);
+      count = found == classes.end() ? 0 : found->second;
+    }
+    line.add(std::string(to_string(phase)) + "_" + std::string(to_string(op_class)) + "_count",
+             count);
+  }
+}
+
+Line line_of(const std::string& report, const PointRecord& point, bool is_on_front,
+             const std::string& verdict) {
+  Line line;
+  line.add("report", report);
+  line.add("model", point.identity.model);
+  line.add("device", point.device);
+  line.add("policy", point.policy);
+  line.add("schedule", to_string(point.identity.schedule));
+  line.add("status", to_string(point.status));
+  line.add("reason", point.reason);
+  line.add("key", point_key(point.identity));
+  line.add("plan_sha256", point.identity.plan_sha256);
+  line.add("on_front", is_on_front);
+  line.add("verdict", verdict);
+  add_memory(line, point);
+  add_time(line, point);
+  add_counts(line, point);
+  line.add("counts_equal_prediction",
+           point.effect ? point.effect->counts_equal_prediction : std::nullopt);
+  const ParityRecord parity = point.parity.value_or(ParityRecord{});
+  line.add("parity_reference", parity.reference);
+  line.add("loss_bits_equal", parity.loss_bits_equal);
+  line.add("gradient_bits_equal", parity.gradient_bits_equal);
+  return line;
+}
+
+// `metric` is null for a point that could not be compared.
+Line line_of(const NamedCompare& source, const ComparedRow& row, const MetricRecord* metric,
+             const std::string& verdict, const std::string& note) {
+  const MetricRecord measured = metric == nullptr ? MetricRecord{} : *metric;
+  std::vector<std::string> dimensions;
+  for (const auto& [name, value] : row.dimensions) {
+    dimensions.push_back(name + "=" + std::to_string(value));
+  }
+  Line line;
+  line.add("comparison", source.name);
+  line.add("base_report", source.record.base.file);
+  line.add("candidate_report", source.record.candidate.file);
+  line.add("model", row.model);
+  line.add("device", row.device);
+  line.add("dimensions", joined(dimensions, " "));
+  line.add("policy", row.policy);
+  line.add("schedule", to_string(row.schedule));
+  line.add("metric", metric == nullptr ? "" : to_string(measured.metric));
+  line.add("base", measured.base);
+  line.add("candidate", measured.candidate);
+  line.add("ratio", measured.ratio);
+  line.add("interval_low_ratio", end_of(measured.interval, 0));
+  line.add("interval_high_ratio", end_of(measured.interval, 1));
+  line.add("adjusted_p_value", measured.adjusted_p_value);
+  line.add("verdict", verdict);
+  line.add("note", note);
+  return line;
+}
+
+Line line_of(const NamedCompare& source, const UncomparedPoint& point, const char* verdict) {
+  ComparedRow row;
+  row.model = point.model;
+  row.policy = point.policy;
+  row.schedule = point.schedule;
+  const std::string words = identity_words(point);
+  const std::string between = point.reason.empty() || words.empty() ? "" : "; ";
+  return line_of(source, row, nullptr, verdict, point.reason + between + words);
+}
+
+}  // namespace
+
+std::string render_csv(const std::vector<NamedReport>& reports) {
+  std::string text = line_of("", {}, false, "").names();
+  for (const NamedReport& source : reports) {
+    for (const Comparison& comparison : compare_policies(source.report)) {
+      for (const chart::Point& point : chart::points_of(comparison)) {
+        text +=
+            line_of(source.name, point.record(), point.is_on_front, point.compared->verdict.text)
+                .cells();
+      }
+    }
+  }
+  return text;
+}
+
+std::string render_csv(const std::vector<NamedCompare>& compares) {
+  std::string text = line_of({}, ComparedRow{}, nullptr, "", "").names();
+  for (const NamedCompare& source : compares) {
+    const CompareRecord& record = source.record;
+    for (const ComparedRow& row : record.rows) {
+      for (const MetricRecord& metric : row.metrics) {
+        const std::string verdict(to_string(metric.verdict));
+        text += line_of(source, row, &metric, verdict, metric.note).cells();
+      }
+    }
+    for (const auto& [points, verdict] : {std::pair{&record.missing, "missing"},
+                                          {&record.extra, "extra"},
+                                          {&record.failed, "failed"}}) {
+      for (const UncomparedPoint& point : *points) text += line_of(source, point, verdict).cells();
+    }
+  }
+  return text;
+}
+
+}  // namespace rematch

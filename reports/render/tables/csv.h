@@ -1,0 +1,20 @@
+// Reports and compare records as comma-separated values: RFC 4180, units in the column names. What
+// was not measured is empty. Text that a spreadsheet would take for a formula gets an apostrophe in
+// front.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/render/pages/page.h"
+
+namespace rematch {
+
+// A header, and a line for each point.
+std::string render_csv(const std::vector<NamedReport>& reports);
+
+// A header, and a line for each row and metric. A point that could not be compared has a line
+// without a metric, whose verdict is missing, extra or failed.
+std::string render_csv(const std::vector<NamedCompare>& compares);
+
+}  // namespace rematch

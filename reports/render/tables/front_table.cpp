@@ -1,0 +1,334 @@
+#include "reports/render/tables/front_table.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "policies/trace/joined.h"
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+using table::Alignment;
+using table::Grid;
+using table::kNotMeasured;
+
+// All layers of a deep model would fill a screen.
+constexpr std::size_t kLongestSaves = 300;
+
+std::string memory_of(const FrontRecord& record) {
+  return record.device + "'s " + format_bytes(*record.device_memory);
+}
+
+// Rows that the device has no memory for say so first.
+table::Row row_of(const FrontRecord& record, const std::string& name, const FrontPoint& point,
+                  std::vector<std::string> details) {
+  const FrontPoint& nothing = record.front.nothing_recomputed;
+  const PlanFigures& figures = point.figures;
+  if (record.device_memory && figures.peak > *record.device_memory) {
+    details.insert(details.begin(), "exceeds " + memory_of(record));
+  }
+  std::erase(details, "");
+  std::string phase(to_string(figures.peak_phase));
+  if (!figures.peak_place.empty()) phase += " " + figures.peak_place;
+  return {{name, format_bytes(figures.peak), phase,
+           format_change(nothing.figures.peak.count, figures.peak.count),
+           format_duration(point.step_time),
+           format_change(nothing.step_time.count(), point.step_time.count()),
+           format_change(point.step_time_bound.count(), point.step_time.count()),
+           std::to_string(figures.num_recomputed)},
+          joined(details, "; ")};
+}
+
+Grid empty_grid(const std::string& name, const FrontRecord& record) {
+  const bool is_roofline = record.time_source == ProfileSource::kRoofline;
+  return {{{name, Alignment::kLeft},
+           {"peak"},
+           {"peak phase", Alignment::kLeft, 2},
+           {"vs none"},
+           {is_roofline ? "step (roofline)" : "predicted step"},
+           {"vs none"},
+           {"over bound", Alignment::kRight, 1},
+           {"recomputed ops", Alignment::kRight, 1}},
+          "keeps"};
+}
+
+std::string note_of(const MeasuredFigures& figures) {
+  if (figures.status != "ok") return figures.status + ": " + figures.reason;
+  if (!figures.lost_to.empty()) {
+    return "loses when measured: " + figures.lost_to + " has no higher peak and is faster";
+  }
+  return figures.is_anchor ? "an anchor of the calibration" : "";
+}
+
+table::Row measured_row(const std::string& name, const FrontPoint& point) {
+  const MeasuredFigures& figures = *point.measured;
+  const auto time = [](const std::optional<nanoseconds>& duration) {
+    return duration ? format_duration(*duration) : std::string(kNotMeasured);
+  };
+  const nanoseconds step = figures.step_time.value_or(nanoseconds(0));
+  std::string interval = kNotMeasured;
+  if (figures.step_interval && step.count() != 0) {
+    const auto [low, high] = *figures.step_interval;
+    interval = "+- " + format_percent(static_cast<double>((high - low).count()) / 2 /
+                                      static_cast<double>(step.count()));
+  }
+  std::string peak = kNotMeasured;
+  if (figures.peak) {
+    peak = *figures.peak == point.figures.peak ? "equal" : format_bytes(*figures.peak);
+  }
+  const auto& calibrated = figures.calibrated_step_time;
+  const std::string error = calibrated && figures.step_time
+                                ? format_change(step.count(), calibrated->count())
+                                : kNotMeasured;
+  return {{name, format_bytes(point.figures.peak), peak, time(calibrated), time(figures.step_time),
+           interval, error},
+          note_of(figures),
+          figures.status != "ok" || !figures.lost_to.empty()};
+}
+
+// How a family of baselines does beside the front's own points; empty if it is behind.
+std::string family_note(const MeasuredFamily& family, const FrontMeasurement& own) {
+  std::vector<std::string> notes;
+  if (family.predicted > own.predicted_hypervolume) notes.emplace_back("ahead in prediction");
+  if (family.measured && own.measured_hypervolume && *family.measured > *own.measured_hypervolume) {
+    const auto& certain = family.measured_beyond_noise;
+    notes.push_back(std::string("ahead when measured") + (!certain ? ""
+                                                          : *certain > *own.measured_hypervolume
+                                                              ? ", by more than the A/A interval"
+                                                              : ", within the A/A interval"));
+  }
+  return joined(notes, "; ");
+}
+
+std::string figures_of(const FrontPoint& point) {
+  return "peak " + format_bytes(point.figures.peak) + ", step " + format_duration(point.step_time);
+}
+
+// Nothing if no point has these figures.
+std::optional<std::size_t> index_of(const Front& front, const FrontPoint& sought) {
+  for (std::size_t index = 0; index < front.points.size(); ++index) {
+    const FrontPoint& point = front.points[index];
+    if (point.figures.peak == sought.figures.peak && point.step_time == sought.step_time) {
+      return index;
+    }
+  }
+  return std::nullopt;
+}
+
+// The point that a reader is to look at first.
+std::optional<std::size_t> lead_of(const FrontRecord& record) {
+  if (record.answer) return index_of(record.front, *record.answer);
+  if (record.budget || record.max_slowdown_ratio || !record.device_memory) return std::nullopt;
+  return fastest_within(record.front, *record.device_memory);
+}
+
+// What the leading point is. A file may hold an answer without what was asked.
+std::string question_of(const FrontRecord& record) {
+  if (record.budget) return "The fastest that fits " + format_bytes(*record.budget);
+  if (record.max_slowdown_ratio) {
+    return "The lowest peak for at most " + format_percent(*record.max_slowdown_ratio) +
+           " more step time";
+  }
+  return record.answer ? "The answer" : "The fastest that fits " + memory_of(record);
+}
+
+std::string next_words(const FrontRecord& record, const std::string& file) {
+  const std::string number = std::to_string(lead_of(record).value_or(record.front.knee));
+  const std::string point = (file.empty() ? "front.json" : file) + "#" + number;
+  return (file.empty() ? "Next: with -o front.json every point is a plan: " : "Next: ") +
+         std::string("rematch describe --plan ") + point +
+         " shows it op by op, rematch run --plan " + point + " runs it.";
+}
+
+}  // namespace
+
+Grid points_grid(const FrontRecord& record, const std::vector<std::size_t>& shown) {
+  Grid grid = empty_grid("point", record);
+  for (const std::size_t index : shown) {
+    const FrontPoint& point = record.front.points[index];
+    const bool is_knee = index == record.front.knee;
+    grid.rows.push_back(row_of(
+        record, std::to_string(index), point,
+        {is_knee ? "the knee: beyond it more bytes save little time" : "", short_saves(point)}));
+  }
+  return grid;
+}
+
+Grid baselines_grid(const FrontRecord& record) {
+  Grid grid = empty_grid("baseline", record);
+  for (const auto& [point, is_matched] : record.front.baselines) {
+    grid.rows.push_back(row_of(record, point.plan.policy, point,
+                               {is_matched ? "" : "no point of the front is as good"}));
+  }
+  return grid;
+}
+
+std::vector<std::size_t> every_point(const Front& front) {
+  std::vector<std::size_t> indices(front.points.size());
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+Grid measured_grid(const Front& front) {
+  Grid grid{{{"measured", Alignment::kLeft},
+             {"predicted peak"},
+             {"measured"},
+             {"predicted step"},
+             {"measured"},
+             {"95 % interval", Alignment::kRight, 1},
+             {"error"}},
+            "notes"};
+  for (std::size_t index = 0; index < front.points.size(); ++index) {
+    const FrontPoint& point = front.points[index];
+    if (point.measured) grid.rows.push_back(measured_row(std::to_string(index), point));
+  }
+  for (const auto& [point, is_matched] : front.baselines) {
+    if (point.measured) grid.rows.push_back(measured_row(point.plan.policy, point));
+  }
+  return grid;
+}
+
+Grid families_grid(const FrontMeasurement& measurement) {
+  Grid grid{{{"hypervolume of", Alignment::kLeft}, {"predicted"}, {"measured"}}, ""};
+  const auto add = [&](const std::string& name, double predicted,
+                       const std::optional<double>& measured, const std::string& note) {
+    grid.rows.push_back(
+        {{name, format_fixed(predicted, 4), measured ? format_fixed(*measured, 4) : kNotMeasured},
+         note});
+  };
+  add("own points", measurement.predicted_hypervolume, measurement.measured_hypervolume, "");
+  for (const MeasuredFamily& family : measurement.families) {
+    add(family.family, family.predicted, family.measured, family_note(family, measurement));
+  }
+  return grid;
+}
+
+std::string short_saves(const FrontPoint& point) {
+  if (point.saves.size() <= kLongestSaves) return point.saves;
+  const std::string start = point.saves.substr(0, kLongestSaves);
+  return start.substr(0, start.find_last_of(' ')) + " ...";
+}
+
+std::string setting_words(const FrontRecord& record) {
+  std::string words = record.model + ", " + record.dtype;
+  if (const auto batch = record.dimensions.find("batch"); batch != record.dimensions.end()) {
+    words += ", batch " + std::to_string(batch->second);
+  }
+  if (const auto tokens = record.dimensions.find("tokens"); tokens != record.dimensions.end()) {
+    words += ", " + std::to_string(tokens->second) + " tokens";
+  }
+  words += record.optimizer == OptimizerModel::kAdamW ? ", AdamW" : ", no optimizer";
+  words += ", on " + record.device;
+  if (record.device_memory) words += " (" + format_bytes(*record.device_memory) + ")";
+  words += ", " + std::string(to_string(record.front.schedule));
+  if (record.world > 1) {
+    words += "; one of " + std::to_string(record.world) + " ranks, communication not counted";
+  }
+  return words;
+}
+
+std::string lead_words(const FrontRecord& record) {
+  if (record.budget && !record.answer) return "No plan fits " + format_bytes(*record.budget) + ".";
+  const bool is_asked = record.answer.has_value();
+  if (!is_asked && (record.max_slowdown_ratio || !record.device_memory)) return "";
+  const std::optional<std::size_t> index = lead_of(record);
+  if (!is_asked && !index) {
+    return "No point fits " + memory_of(record) + "; the lowest peak is " +
+           format_bytes(record.front.points.front().figures.peak) + ".";
+  }
+  const FrontPoint& point = is_asked ? *record.answer : record.front.points[*index];
+  return question_of(record) + (index ? ", point " + std::to_string(*index) : "") + ": " +
+         figures_of(point) + " (" +
+         format_change(record.front.nothing_recomputed.step_time.count(), point.step_time.count()) +
+         "): " + point.saves;
+}
+
+std::string knee_words(const Front& front) {
+  return "The knee, point " + std::to_string(front.knee) + ": " +
+         figures_of(front.points[front.knee]);
+}
+
+std::string plans_words(const Front& front) {
+  return std::to_string(front.points.size()) + " of " + std::to_string(front.num_plans_found) +
+         " plans worth having";
+}
+
+std::string exactness_words(const FrontRecord& record) {
+  const Front& front = record.front;
+  if (!front.is_complete) return "the search was stopped, so better plans may be missing";
+  std::vector<std::string> gaps;
+  if (front.time_gap.count() > 0) {
+    gaps.push_back("be faster by up to " + format_duration(front.time_gap));
+  }
+  if (front.transient_gap.count > 0) {
+    gaps.push_back("need up to " + format_bytes(front.transient_gap) + " less");
+  }
+  std::string words = gaps.empty() ? "no save set of a block and no mix of layers was left out"
+                                   : "a plan that was not found may " + joined(gaps, " or ");
+  if (record.world == 1) return words;
+  return words + ". Bytes are predicted for one of " + std::to_string(record.world) +
+         " ranks that share parameters, gradients and optimizer state, with the block at work "
+         "gathered; times exclude communication";
+}
+
+std::string hypervolume_words(const Front& front) {
+  const std::string words = "Hypervolume " + format_fixed(front.hypervolume, 4);
+  if (front.baselines.empty()) return words;
+  return words + ", of all baselines together " + format_fixed(front.baseline_hypervolume, 4);
+}
+
+std::string measurement_words(const FrontMeasurement& measurement) {
+  std::string words =
+      std::to_string(measurement.num_equal_peaks) + " of " +
+      std::to_string(measurement.num_measured) +
+      " measured peaks equal the predicted ones to the byte. Step times are predicted as " +
+      format_fixed(measurement.slope, 3) + " times the profile's " +
+      (measurement.offset_ns < 0 ? "- " : "+ ") +
+      format_duration(nanoseconds(std::llround(std::abs(measurement.offset_ns)))) +
+      ", fitted to the anchors";
+  if (measurement.median_error_ratio) {
+    words += "; over the other points the error is " +
+             format_percent(*measurement.median_error_ratio) + " in the median and " +
+             format_percent(*measurement.worst_error_ratio) + " at worst";
+  }
+  if (measurement.control_interval) {
+    words += "; the reference differs from itself (A/A) by " +
+             format_change((*measurement.control_interval)[0] - 1) + " to " +
+             format_change((*measurement.control_interval)[1] - 1);
+  }
+  return words + ".";
+}
+
+std::optional<std::size_t> fastest_within(const Front& front, Bytes limit) {
+  std::optional<std::size_t> fastest;
+  for (std::size_t index = 0; index < front.points.size(); ++index) {
+    if (front.points[index].figures.peak <= limit) fastest = index;
+  }
+  return fastest;
+}
+
+std::string front_to_text(const FrontRecord& record, TableFormat format, std::size_t width,
+                          const std::string& file) {
+  const Front& front = record.front;
+  const auto line = [&](const std::string& words) {
+    return words.empty() ? "" : table::format_line(words, format, width);
+  };
+  const auto grid_text = [&](const Grid& grid) {
+    return table::format_grid(grid, format, width) + "\n";
+  };
+  std::string text = line(setting_words(record)) + line(lead_words(record)) + "\n" +
+                     line(plans_words(front) + "; " + exactness_words(record)) + "\n" +
+                     grid_text(points_grid(record, every_point(front)));
+  if (!front.baselines.empty()) text += grid_text(baselines_grid(record));
+  text += line(hypervolume_words(front));
+  if (front.measurement) {
+    text += grid_text(measured_grid(front)) + line(measurement_words(*front.measurement)) +
+            grid_text(families_grid(*front.measurement));
+  }
+  return text + line("Verdict: " + front.verdict) + line(knee_words(front)) +
+         line(next_words(record, file));
+}
+
+}  // namespace rematch

@@ -1,0 +1,221 @@
+#include "reports/render/tables/report_table.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+
+#include "policies/trace/joined.h"
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+using table::Alignment;
+using table::Grid;
+using table::kNotMeasured;
+
+constexpr std::size_t kMostNames = 8;  // of points in a sentence
+
+std::int64_t count_of(const CountsRecord& counts, Phase phase, OpClass op_class) {
+  const auto& by_class = counts.by_class.at(static_cast<std::size_t>(phase));
+  const auto found = by_class.find(op_class);
+  return found == by_class.end() ? 0 : found->second;
+}
+
+// "60/60/60": executed in a step's forward, recompute and backward. Attention is another class in
+// backward than in forward and recompute.
+std::string executed_cell(const PointRecord& point, OpClass ahead, OpClass backward) {
+  if (!point.counts) return kNotMeasured;
+  const auto per_step = [&](Phase phase, OpClass op_class) {
+    return format_per_step(count_of(*point.counts, phase, op_class), point.counts->counted_steps);
+  };
+  return per_step(Phase::kForward, ahead) + "/" + per_step(Phase::kRecompute, ahead) + "/" +
+         per_step(Phase::kBackward, backward);
+}
+
+std::string bytes_cell(const std::optional<Bytes>& bytes) {
+  return bytes ? format_bytes(*bytes) : kNotMeasured;
+}
+
+std::string phase_cell(const MemoryRecord& memory) {
+  if (!memory.peak_phase) return kNotMeasured;
+  const std::string phase(to_string(*memory.peak_phase));
+  return memory.peak_scope.empty() ? phase : phase + " " + memory.peak_scope;
+}
+
+// The peak compared with none's.
+std::string change_cell(const ComparedPoint& compared) {
+  for (const PointRecord* point : {compared.none, compared.point}) {
+    if (point == nullptr || point->status != PointStatus::kOk || !point->memory ||
+        !point->memory->peak_allocated) {
+      return kNotMeasured;
+    }
+  }
+  return format_change(compared.none->memory->peak_allocated->count,
+                       compared.point->memory->peak_allocated->count);
+}
+
+// A ratio to the reference; of the reference itself its time.
+std::string step_cell(const PointRecord& point) {
+  if (!point.time) return kNotMeasured;
+  if (point.time->ratio && point.policy != point.time->ratio->reference) {
+    const StepRatioRecord& ratio = *point.time->ratio;
+    std::string cell = format_fixed(ratio.ratio, 2) + " [";
+    cell += ratio.interval ? format_fixed((*ratio.interval)[0], 2) + " " +
+                                 format_fixed((*ratio.interval)[1], 2) + "]"
+                           : "?]";
+    return ratio.reference == "none" ? cell : cell + " of " + ratio.reference;
+  }
+  return point.time->step_median ? format_duration(*point.time->step_median) : kNotMeasured;
+}
+
+std::string parity_cell(const PointRecord& point) {
+  if (!point.parity) return kNotMeasured;
+  const ParityRecord& parity = *point.parity;
+  const std::array parts = {parity.loss_bits_equal, parity.gradient_bits_equal,
+                            parity.parameter_hash_equal, parity.generator_hash_equal};
+  if (std::find(parts.begin(), parts.end(), false) != parts.end()) return "DIFFERENT";
+  if (parity.every_parameter_has_gradient == false) return "NO PROOF";
+  // Loss and gradients are what parity is about; the rest may not have been recorded.
+  return parity.loss_bits_equal && parity.gradient_bits_equal ? "equal" : kNotMeasured;
+}
+
+table::Row row_of(const ComparedPoint& compared) {
+  const PointRecord& point = *compared.point;
+  const MemoryRecord memory = point.memory.value_or(MemoryRecord{});
+  table::Row row{{point.policy, std::string(to_string(point.identity.schedule)),
+                  executed_cell(point, OpClass::kAttentionForward, OpClass::kAttentionBackward),
+                  executed_cell(point, OpClass::kMatmul, OpClass::kMatmul),
+                  bytes_cell(memory.peak_allocated), phase_cell(memory), change_cell(compared),
+                  bytes_cell(memory.after_forward), step_cell(point), parity_cell(point)},
+                 compared.verdict.text};
+  if (point.parity && !point.parity->reference_reason.empty()) {
+    row.detail +=
+        "; compared with " + point.parity->reference + ": " + point.parity->reference_reason;
+  }
+  const VerdictKind kind = compared.verdict.kind;
+  row.is_alarming = kind == VerdictKind::kFailed || kind == VerdictKind::kDifferent ||
+                    kind == VerdictKind::kMiscounted;
+  return row;
+}
+
+std::string name_of(const PointRecord& point) {
+  return point.policy + " " + std::string(to_string(point.identity.schedule));
+}
+
+std::vector<std::string> footer(const Report& report) {
+  const std::string machine = machine_words(report.provenance.environment);
+  return {
+      "Attention and matmul: executed per step in forward/recompute/backward. Peak: bytes that "
+      "tensors hold at op boundaries, parameters included. Step / none: ratio of median step "
+      "times with its 95 % interval.",
+      "Counts, bytes and equal bits hold on any machine; times hold for this machine and this "
+      "shape" +
+          (machine.empty() ? "" : ": " + machine) + "."};
+}
+
+// As code, unless it holds what would end that, or could be taken for HTML.
+std::string reproduce_line(const std::string& command, TableFormat format) {
+  if (format == TableFormat::kText) return command;
+  if (command.find_first_of("`<\n\r") != std::string::npos) return table::markdown_text(command);
+  return "`" + command + "`";
+}
+
+}  // namespace
+
+Grid comparison_grid(const Comparison& comparison) {
+  Grid grid{{{"policy", Alignment::kLeft},
+             {"schedule", Alignment::kLeft},
+             {"attention"},
+             {"matmul"},
+             {"peak"},
+             {"peak phase", Alignment::kLeft, 2},
+             {"vs none"},
+             {"after forward", Alignment::kRight, 3},
+             {"step / none"},
+             {"parity", Alignment::kLeft, 1}}};
+  for (const ComparedPoint& compared : comparison.points) grid.rows.push_back(row_of(compared));
+  return grid;
+}
+
+std::string noise_words(const Comparison& comparison) {
+  std::string words;
+  std::vector<std::string> noisy;
+  std::int64_t num_outliers = 0;
+  for (const ComparedPoint& compared : comparison.points) {
+    const PointRecord& point = *compared.point;
+    if (!point.time) continue;
+    if (const auto& control = point.time->control) {
+      words += "A/A control: " + name_of(point) + " timed again differs from itself by ";
+      words += control->interval ? format_change((*control->interval)[0] - 1) + " to " +
+                                       format_change((*control->interval)[1] - 1) + ". "
+                                 : format_change(control->ratio - 1) + ", in one block. ";
+    }
+    const auto& quality = point.time->quality;
+    if (!quality) continue;
+    num_outliers += quality->num_outliers.value_or(0);
+    if (quality->verdict == "good") continue;
+    const std::string reasons = joined(quality->reasons, ", ");
+    noisy.push_back(name_of(point) + " (" + quality->verdict + (reasons.empty() ? "" : ": ") +
+                    reasons + ")");
+  }
+  if (!noisy.empty()) words += "Times not to be trusted: " + listed(noisy, kMostNames) + ". ";
+  if (num_outliers > 0) {
+    words += std::to_string(num_outliers) + " timed steps are outliers; all are kept. ";
+  }
+  if (!words.empty()) words.pop_back();
+  return words;
+}
+
+std::string failure_words(const Comparison& comparison) {
+  std::vector<std::string> names;
+  for (const ComparedPoint& compared : comparison.points) {
+    const PointRecord& point = *compared.point;
+    if (point.status == PointStatus::kOk) continue;
+    const bool has_peak = point.memory && point.memory->peak_allocated;
+    names.push_back(name_of(point) + " (" + std::string(to_string(point.status)) +
+                    (has_peak ? " at " + format_bytes(*point.memory->peak_allocated) : "") + ")");
+  }
+  if (names.empty()) return "";
+  return std::to_string(names.size()) + " of " + std::to_string(comparison.points.size()) +
+         " points did not finish: " + listed(names, kMostNames) + ".";
+}
+
+std::string machine_words(const Environment& machine) {
+  std::vector<std::string> parts;
+  if (machine.device && machine.device != "cpu") parts.push_back(*machine.device);
+  if (parts.empty() && machine.cpu_model) parts.push_back(*machine.cpu_model);
+  if (machine.threads) {
+    parts.push_back(std::to_string(*machine.threads) +
+                    (*machine.threads == 1 ? " thread" : " threads"));
+  }
+  if (machine.libtorch_version) parts.push_back("LibTorch " + *machine.libtorch_version);
+  return joined(parts, ", ");
+}
+
+std::string render_table(const Report& report, TableFormat format, std::size_t width) {
+  const bool is_text = format == TableFormat::kText;
+  const auto paragraph = [&](const std::string& words) {
+    if (words.empty()) return std::string();
+    return table::format_line(words, format, width) + (is_text ? "" : "\n");
+  };
+  std::string text;
+  for (const Comparison& comparison : compare_policies(report)) {
+    text += is_text ? table::format_line(comparison.title, format, width)
+                    : "**" + table::markdown_text(comparison.title) + "**\n";
+    text += "\n" + table::format_grid(comparison_grid(comparison), format, width) + "\n";
+    const std::string remarks =
+        paragraph(noise_words(comparison)) + paragraph(failure_words(comparison));
+    text += remarks + (is_text && !remarks.empty() ? "\n" : "");
+  }
+  if (report.points.empty()) text += "The report has no points.\n\n";
+  for (const std::string& words : footer(report)) text += paragraph(words);
+  // Not wrapped: it is there to be copied.
+  if (!report.provenance.reproduce.empty()) {
+    text += "Reproduce with: " + reproduce_line(report.provenance.reproduce, format) + "\n";
+  }
+  return text;
+}
+
+}  // namespace rematch

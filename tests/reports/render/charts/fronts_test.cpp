@@ -1,0 +1,147 @@
+// A searched front as a picture.
+#include <algorithm>
+
+#include "policies/search/measured_front.h"
+#include "reports/render/charts/builders.h"
+#include "reports/render/charts/chart.h"
+#include "reports/render/tables/front_table.h"
+#include "tests/reports/render/sample_front.h"
+#include "tests/support/catch.h"
+
+namespace rematch::chart {
+namespace {
+
+using testing::predicted_front;
+using testing::telling_front;
+
+Picture drawn(const FrontRecord& record) {
+  return draw(searched_front(record, every_point(record.front)));
+}
+
+template <class Kind, class Holds>
+std::vector<Kind> shapes_of(const Picture& picture, Holds&& holds) {
+  std::vector<Kind> found;
+  for (const Shape& shape : picture.shapes) {
+    const auto* kind = std::get_if<Kind>(&shape);
+    if (kind != nullptr && holds(*kind)) found.push_back(*kind);
+  }
+  return found;
+}
+
+std::vector<Marker> markers_with(const Picture& picture, const std::string& hint) {
+  return shapes_of<Marker>(
+      picture, [&](const Marker& marker) { return marker.hint.starts_with(hint + "\n"); });
+}
+
+bool says(const Picture& picture, const std::string& text) {
+  const auto holds = [&](const auto& words) { return words.text.find(text) != std::string::npos; };
+  return !shapes_of<Label>(picture, holds).empty() ||
+         std::any_of(picture.legend.begin(), picture.legend.end(), holds);
+}
+
+TEST_CASE("a measured point stands twice in the picture, and a thin line joins the two") {
+  const FrontRecord record = telling_front();
+  const Picture picture = drawn(record);
+  const std::vector<Marker> marks = markers_with(picture, "point 1");
+  REQUIRE(marks.size() == 3);  // predicted, measured, and the cross of what loses
+  CHECK(marks[0].fill == Paint::kSurface);
+  CHECK(marks[1].fill == Paint::kBlue);
+  CHECK(marks[1].center.y < marks[0].center.y);  // slower than predicted
+  const auto joins = shapes_of<Path>(picture, [&](const Path& line) {
+    return line.corners == std::vector{marks[0].center, marks[1].center};
+  });
+  REQUIRE(joins.size() == 1);
+  CHECK(joins[0].width == 1);
+  CHECK_FALSE(joins[0].is_dashed);
+  CHECK(says(picture, "predicted, joined to its measurement"));
+  CHECK(says(picture, "measured, with its 95 % interval"));
+}
+
+TEST_CASE("what was not run, or failed, stands once") {
+  const Picture picture = drawn(telling_front());
+  CHECK(markers_with(picture, "point 2").size() == 1);
+  REQUIRE(markers_with(picture, "point 4").size() == 1);
+  CHECK_THAT(markers_with(picture, "point 4")[0].hint,
+             Catch::Contains("timeout, no result after 10 min"));
+}
+
+TEST_CASE("points that lose when measured are crossed, and no others") {
+  const FrontRecord record = telling_front();
+  REQUIRE_FALSE(record.front.points[1].measured->lost_to.empty());
+  REQUIRE(record.front.points[3].measured->lost_to.empty());
+  const Picture picture = drawn(record);
+  const auto is_cross = [](const Marker& marker) { return marker.kind == MarkerKind::kCross; };
+  const auto crossed = [&](const std::string& name) {
+    const std::vector<Marker> marks = markers_with(picture, name);
+    return std::any_of(marks.begin(), marks.end(), is_cross);
+  };
+  CHECK(crossed("point 1"));
+  CHECK_FALSE(crossed("point 3"));
+  CHECK(says(picture, "loses to another point when measured"));
+  CHECK_FALSE(says(drawn(predicted_front()), "loses to another"));
+}
+
+TEST_CASE("baselines are squares with their names, and share one at one place") {
+  const Picture picture = drawn(predicted_front());
+  CHECK(says(picture, "full"));
+  CHECK(says(picture, "nth_first(2), first_n(2)"));
+  CHECK(markers_with(picture, "full").at(0).kind == MarkerKind::kSquare);
+  CHECK(markers_with(picture, "point 0").at(0).kind == MarkerKind::kCircle);
+}
+
+TEST_CASE("a limit is a line where it is near the points, else words") {
+  FrontRecord record = predicted_front();
+  const auto limit_lines = [](const Picture& picture) {
+    return shapes_of<Path>(picture, [](const Path& line) { return line.stroke == Paint::kOrange; })
+        .size();
+  };
+  CHECK(limit_lines(drawn(record)) == 1);
+  CHECK(says(drawn(record), "device limit 148 MiB"));
+  record.device_memory = Bytes{std::int64_t{1} << 40};
+  CHECK(limit_lines(drawn(record)) == 0);
+  CHECK(says(drawn(record), "device limit 1.00 TiB, far to the right"));
+  record.device_memory = Bytes{1 << 20};
+  CHECK(says(drawn(record), "far to the left"));
+  record.budget = Bytes{100 << 20};
+  CHECK(says(drawn(record), "budget 100 MiB"));
+  CHECK(limit_lines(drawn(record)) == 1);
+}
+
+TEST_CASE("an interval far wider than all steps ends at the frame, and squeezes nothing") {
+  FrontRecord record = telling_front();
+  const double quiet = markers_with(drawn(record), "point 0").at(1).center.y;
+  MeasuredFigures& figures = *record.front.points[0].measured;
+  figures.step_interval = {*figures.step_time / 100, *figures.step_time * 100};
+  const Picture picture = drawn(record);
+  CHECK(markers_with(picture, "point 0").at(1).center.y > quiet / 2);
+  const double x = markers_with(picture, "point 0").at(1).center.x;
+  const auto ends = shapes_of<Path>(picture, [&](const Path& line) {
+    const Box box = extent(line);
+    return box.height() == 0 && box.left < x && box.right > x && box.width() < 10 &&
+           line.stroke == Paint::kBlue;
+  });
+  CHECK(ends.empty());
+}
+
+TEST_CASE("predictions of a measured front are calibrated, run or not") {
+  FrontRecord record = predicted_front();
+  Front& front = record.front;
+  for (const std::size_t index : {0, 3, 5}) {
+    FrontPoint& point = front.points[index];
+    point.measured.emplace();
+    point.measured->peak = point.figures.peak;
+    point.measured->step_time = point.step_time * 2;
+  }
+  CHECK(predicted_step(front, front.points[1]) == front.points[1].step_time);
+  weigh_measurement(front, {0, 3, 5}, {});
+  CHECK(predicted_step(front, front.points[1]) == front.points[1].step_time * 2);
+  CHECK(predicted_step(front, front.points[3]) == front.points[3].step_time * 2);
+}
+
+TEST_CASE("a searched front has no chart but its picture") {
+  CHECK(std::holds_alternative<Picture>(draw_chart("front", telling_front())));
+  CHECK(std::holds_alternative<Rejected>(draw_chart("memory", telling_front())));
+}
+
+}  // namespace
+}  // namespace rematch::chart

@@ -1,0 +1,61 @@
+#include "reports/render/pages/elements.h"
+
+#include "tests/support/catch.h"
+
+namespace rematch::page {
+
+TEST_CASE("narrow figures that follow each other stand in columns, the folded ones last") {
+  const auto narrow = [](const char* title, Fold fold) {
+    return Figure{title, "", "", fold, FigureWidth::kColumn};
+  };
+  const Part shown{
+      {},
+      "",
+      "",
+      {{"a", "why", "<svg>"}, narrow("b", Fold::kFolded), narrow("c", Fold::kOpen), {"d", "", ""}}};
+  CHECK_THAT(part(shown, "s1"),
+             Catch::EndsWith(
+                 "<figure id=\"s1-0\"><h3>a</h3>\n<p>why</p>\n<svg></figure>\n"
+                 "<div class=\"columns\">\n<figure id=\"s1-2\"><h3>c</h3>\n</figure>\n</div>\n"
+                 "<div class=\"columns\">\n<figure class=\"folded\" id=\"s1-1\"><details><summary>"
+                 "<h3>b</h3></summary>\n<div class=\"inside\"></div></details></figure>\n</div>\n"
+                 "<figure id=\"s1-3\"><h3>d</h3>\n</figure>\n"));
+}
+
+TEST_CASE("figures are linked in their order, by names that mean nothing in markup") {
+  const Part shown{{}, "", "", {{"a", "", ""}, {"<b>", "", ""}}};
+  CHECK_THAT(part(shown, "s1"),
+             Catch::StartsWith("<p class=\"links\"><a href=\"#s1-0\">a</a>\n<a href=\"#s1-1\">"
+                               "&lt;b&gt;</a>\n</p>\n"));
+  CHECK(part({}, "s1") == "");
+}
+
+// Cut after two lines of a telephone, all of it in the page.
+TEST_CASE("a row's words fold from a hundred letters on") {
+  const auto table_of = [](std::size_t num_letters) {
+    return grid({{{"name"}}, "", {{{"row"}, std::string(num_letters, 'w'), true}}});
+  };
+  const std::string words = "<span class=\"bad\">W" + std::string(100, 'w') + "</span>";
+  CHECK_THAT(table_of(101), Catch::Contains("<details class=\"words\"><summary>" + words));
+  CHECK_THAT(table_of(100), !Catch::Contains("<details"));
+}
+
+TEST_CASE("names break after punctuation alone, and a spread has its sign") {
+  const std::string name = "a_policy(first=1,second)";
+  const std::string text = grid(
+      {{{"name"}, {"known to"}}, "", {{{name, "+- 1.0 %"}, ""}, {{name + "_and_more", "1"}, ""}}});
+  CHECK_THAT(text, Catch::Contains(">" + name + "</td>") &&
+                       Catch::Contains(">a_policy(<wbr>first=<wbr>1,<wbr>second)_and_more</td>") &&
+                       Catch::Contains(">&plusmn;1.0 %</td>") && Catch::Contains(">Known to</th>"));
+}
+
+TEST_CASE("a picture stands below its legend, whose symbols are text") {
+  chart::Picture drawn{"t", 10, 10};
+  drawn.legend = {{"why", chart::MarkerKind::kSquare, chart::Paint::kBlue},
+                  {"<x>", chart::MarkerKind::kCircle, {}, {}, "a"}};
+  CHECK_THAT(picture(drawn),
+             Catch::StartsWith("<p class=\"legend\"><span><svg viewBox=\"0 0 12 12\"><rect ") &&
+                 Catch::Contains("</svg>why</span>\n<span><b>a</b>&lt;x&gt;</span>\n</p>\n<svg"));
+}
+
+}  // namespace rematch::page

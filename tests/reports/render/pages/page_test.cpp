@@ -1,0 +1,286 @@
+#include "reports/render/pages/page.h"
+
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "reports/render/charts/chart.h"
+#include "reports/render/tables/csv.h"
+#include "reports/render/tables/report_table.h"
+#include "tests/reports/render/sample_comparisons.h"
+#include "tests/reports/render/sample_front.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+#include "tests/support/golden.h"
+
+namespace rematch {
+namespace {
+
+using testing::large_report;
+using testing::telling_report;
+
+std::string page_of(const Report& report) { return render_page({{"sample.json", report}}); }
+
+// Elements that are open and never closed, or closed and never opened; empty: all in order.
+std::string unbalanced(const std::string& page) {
+  static const std::regex kTag("<(/?)([a-zA-Z0-9]+)[^>]*?(/?)>");
+  std::vector<std::string> open;
+  for (std::sregex_iterator tag(page.begin(), page.end(), kTag), end; tag != end; ++tag) {
+    const std::string name = (*tag)[2];
+    if (!(*tag)[3].str().empty() || name == "meta" || name == "link" || name == "wbr") continue;
+    if ((*tag)[1].str().empty()) {
+      open.push_back(name);
+    } else if (open.empty() || open.back() != name) {
+      return "</" + name + "> without its start";
+    } else {
+      open.pop_back();
+    }
+  }
+  return open.empty() ? "" : "<" + open.back() + "> without its end";
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("the page of a telling report", "[golden]") {
+  testing::check_golden("render/page.html", page_of(telling_report()));
+}
+
+TEST_CASE("the page of a searched and measured front, and of one that was not run", "[golden]") {
+  const std::string page = render_page(
+      {}, {}, {{"front.json", testing::telling_front()}, {"p.json", testing::predicted_front()}});
+  testing::check_golden("render/searched.html", page);
+  CHECK(unbalanced(page) == "");
+  CHECK_THAT(page, !Catch::Contains("<script") && Catch::Contains("&lt;script&gt;"));
+}
+
+TEST_CASE("each chart as a file", "[golden]") {
+  const Report report = telling_report();
+  const auto comparisons = compare_policies(report);
+  for (const std::string& name : chart::chart_names()) {
+    CAPTURE(name);
+    const auto picture =
+        chart::draw_chart(name, comparisons.front(), report.provenance.environment);
+    testing::check_golden("render/" + name + ".svg",
+                          to_svg_file(std::get<chart::Picture>(picture)));
+  }
+}
+
+TEST_CASE("a telling report as CSV", "[golden]") {
+  const std::vector<NamedReport> reports = {{"sample.json", telling_report()}};
+  testing::check_golden("render/points.csv", render_csv(reports));
+}
+
+TEST_CASE("names that mean something in markup are text everywhere") {
+  const Report report = telling_report();
+  const std::string page = page_of(report);
+  CHECK_THAT(page, !Catch::Contains("<script") && !Catch::Contains("<img") &&
+                       !Catch::Contains("<b>none") && !Catch::Contains("<aten"));
+  CHECK_THAT(page, Catch::Contains("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;&quot;"));
+  CHECK(unbalanced(page) == "");
+  // A file name is somebody's text as well, and so is every member of an environment.
+  Report hostile = report;
+  hostile.provenance.environment.cpu_model = "<svg/onload=alert(1)>";
+  hostile.points[0].identity.model = "</title><script>";
+  const std::string other = render_page({{"\"><script>.json", hostile}});
+  CHECK_THAT(other, !Catch::Contains("<script") && !Catch::Contains("<svg/onload"));
+  CHECK(unbalanced(other) == "");
+}
+
+TEST_CASE("the page loads nothing and runs nothing") {
+  const std::string page = page_of(telling_report());
+  CHECK_THAT(page, !Catch::Contains("http:") && !Catch::Contains("https:") &&
+                       !Catch::Contains("src=\"") && !Catch::Contains("url(") &&
+                       !Catch::Contains("@import") && !Catch::Contains(" onload"));
+  CHECK_THAT(page, Catch::Contains("default-src 'none'"));
+}
+
+TEST_CASE("every point has a row, failed ones with their reason") {
+  const Report report = telling_report();
+  const std::string page = page_of(report);
+  CHECK(count_of(page, "<tbody>") == report.points.size());
+  CHECK_THAT(page, Catch::Contains("FAILED: oom, asked for 20 MiB"));
+}
+
+std::vector<std::string> between(const std::string& text, const std::string& before,
+                                 const std::string& after) {
+  std::vector<std::string> found;
+  for (std::size_t at = text.find(before); at != std::string::npos; at = text.find(before, at)) {
+    at += before.size();
+    found.push_back(text.substr(at, text.find(after, at) - at));
+  }
+  return found;
+}
+
+TEST_CASE("files on one page are told apart by their names, and by their folders if they must") {
+  const Report report{testing::sample_provenance(), {testing::sample_point("none")}, {}};
+  CompareRecord compared;
+  compared.base.file = compared.candidate.file = "a.json";
+  const std::vector<NamedCompare> compares = {{"runs/c.json", compared}};
+  const std::string page = render_page(
+      {{"runs/old/a.json", report}, {"runs/new/a.json", report}, {"/b.json", report}}, compares);
+  const std::string model = "wan_small on cpu: ";
+  CHECK(between(page, "<h2>", "</h2>") ==
+        std::vector<std::string>{"Compared: c.json", model + "old/a.json", model + "new/a.json",
+                                 model + "b.json"});
+  // A row each in the contents, and one for what they were measured with.
+  std::vector<std::string> anchors = between(page, "<section id=\"", "\"");
+  anchors.emplace_back("made");
+  const std::string contents = page.substr(0, page.find("</nav>"));
+  CHECK(between(contents, "<td class=\"name\"><a href=\"#", "\"") == anchors);
+  CHECK(count_of(page, "<section id=") == 4);
+  CHECK_THAT(page, !Catch::Contains("runs/"));
+  // One file needs no name beside its model.
+  CHECK(between(page_of(report), "<h2>", "</h2>").front() == "wan_small on cpu");
+}
+
+TEST_CASE("every link of a page leads to a part of it, and every figure has one") {
+  const std::string page =
+      render_page({{"a.json", telling_report()}}, {}, {{"front.json", testing::telling_front()}});
+  const std::vector<std::string> anchors = between(page, " id=\"", "\"");
+  const std::set<std::string> distinct(anchors.begin(), anchors.end());
+  CHECK(distinct.size() == anchors.size());
+  const std::vector<std::string> links = between(page, "<a href=\"#", "\"");
+  CHECK((std::set<std::string>(links.begin(), links.end()) == distinct));
+}
+
+TEST_CASE("a page opens with what answers and folds the rest, and a long table with it") {
+  const std::string page = page_of(telling_report());
+  const auto is_folded = [](const std::string& text, const std::string& title) {
+    return text.find("<summary><h3>" + title + "</h3>") != std::string::npos;
+  };
+  for (const char* title : {"Every policy", "Executed attention forward ops"}) {
+    CAPTURE(title);
+    CHECK_FALSE(is_folded(page, title));
+    CHECK(is_folded(page_of(large_report(21)), title));
+  }
+  CHECK(is_folded(page, "Loss"));
+  CHECK(is_folded(page, "Executed matmul ops"));
+}
+
+TEST_CASE("the page's title is what its content answers") {
+  CHECK(between(page_of(telling_report()), "<h1>", "</h1>").front() == "Which activations to keep");
+  const std::string compared = render_page({}, {{"c.json", CompareRecord{}}});
+  CHECK(between(compared, "<h1>", "</h1>").front() == "What differs between reports");
+  CHECK(between(compared, "<title>", "</title>").front() ==
+        "Activation checkpointing: Compared: c.json");
+}
+
+TEST_CASE("a page of nothing says so") {
+  CHECK_THAT(render_page({{"empty.json", Report{}}}), Catch::Contains("The report has no points."));
+}
+
+TEST_CASE("a page of 500 points stays under 2 MB and shows them all") {
+  const std::string page = page_of(large_report(500));
+  CHECK(page.size() < 2'000'000);
+  CHECK(count_of(page, "<tbody>") == 500);
+  CHECK_THAT(page, Catch::Contains("Shown: 40 of 500 points"));
+}
+
+TEST_CASE("a page shows 100 points of many, by their own numbers, and every one that was run") {
+  FrontRecord record = testing::predicted_front();
+  Front& front = record.front;
+  front.points.clear();
+  for (int index = 0; index < 1000; ++index) {
+    FrontPoint point = front.nothing_recomputed;
+    point.figures.peak = Bytes{(1000 + index) << 10};
+    point.step_time = std::chrono::microseconds(3'000'000 / (index + 10));
+    front.points.push_back(point);
+  }
+  front.knee = 501;
+  front.points[503].measured.emplace();
+  front.points[503].measured->status = "oom";
+  front.points[503].measured->reason = "asked for 1 GiB";
+  const std::string page = render_page({}, {}, {{"front.json", record}});
+  CHECK(page.size() < 500'000);
+  for (const char* name : {"0", "501", "503", "999"}) {
+    CHECK_THAT(page, Catch::Contains("<td class=\"name\">" + std::string(name) + "</td>"));
+  }
+  CHECK_THAT(page, Catch::Contains("of 1000 points, by the area that they add"));
+}
+
+TEST_CASE("CSV quotes what it must, and defuses formulas") {
+  Report report{testing::sample_provenance(), {testing::sample_oom("a,\"b\"")}, {}};
+  report.points[0].reason = "=cmd()\nnext";
+  const std::vector<NamedReport> reports = {{"r.json", report}};
+  const std::string csv = render_csv(reports);
+  CHECK_THAT(csv, Catch::Contains(",\"a,\"\"b\"\"\",") && Catch::Contains(",\"'=cmd()\nnext\","));
+}
+
+// Checks that every line has as many cells as the first, and returns how many follow that.
+int num_csv_rows(const std::string& csv) {
+  std::istringstream lines(csv);
+  std::string header;
+  std::getline(lines, header);
+  const auto cells = [](const std::string& line) {
+    std::size_t count = 1;
+    bool quoted = false;
+    for (const char letter : line) {
+      if (letter == '"') quoted = !quoted;
+      if (letter == ',' && !quoted) ++count;
+    }
+    return count;
+  };
+  int rows = 0;
+  for (std::string line; std::getline(lines, line); ++rows) CHECK(cells(line) == cells(header));
+  return rows;
+}
+
+TEST_CASE("a CSV line has as many cells as the header") {
+  const std::vector<NamedReport> reports = {{"r.json", large_report(5)}};
+  CHECK(num_csv_rows(render_csv(reports)) == 5);
+}
+
+// Two metrics of a row, and a point on one side.
+CompareRecord two_metrics_and_an_extra() {
+  CompareRecord record;
+  record.base.file = "a.json";
+  record.candidate.file = "b,c.json";
+  ComparedRow row;
+  row.model = "wan_small";
+  row.dimensions = {{"dim", 64}, {"layers", 3}};
+  row.policy = "full";
+  row.device = "cpu";
+  MetricRecord peak{Metric::kPeakAllocated, 100, 100, 1.0, {}, {}, CompareVerdict::kSame, ""};
+  MetricRecord loss{Metric::kLoss, 2, 3, 1.5, {}, {}, CompareVerdict::kHigher, "from step 1"};
+  row.metrics = {peak, loss};
+  record.rows.push_back(row);
+  record.floors = {{Metric::kPeakAllocated, 0, 0}, {Metric::kLoss, 0, 0}};
+  UncomparedPoint extra;
+  extra.model = "wan_small";
+  extra.policy = "none";
+  extra.candidate_status = PointStatus::kOk;
+  extra.identity_differences = {{"seed", "0", "1"}};
+  record.extra.push_back(extra);
+  return record;
+}
+
+TEST_CASE("a compare record as CSV has a line a row and metric, and the points left over") {
+  const std::vector<NamedCompare> compares = {{"c.json", two_metrics_and_an_extra()}};
+  const std::string csv = render_csv(compares);
+  CHECK(num_csv_rows(csv) == 3);
+  CHECK_THAT(csv,
+             Catch::Contains("c.json,a.json,\"b,c.json\",wan_small,cpu,dim=64 layers=3,full,") &&
+                 Catch::Contains(",loss,2.0,3.0,1.5,,,,higher,from step 1") &&
+                 Catch::Contains(",extra,\"seed 0 in the base, 1 in the candidate\""));
+}
+
+TEST_CASE("a comparison's page draws what differs, and says the rest in a line and a table") {
+  const std::string page = render_page({}, {{"c.json", two_metrics_and_an_extra()}});
+  CHECK_THAT(page, Catch::Contains("The same in every row: peak allocated.") &&
+                       !Catch::Contains("<h3>peak allocated, candidate over base") &&
+                       Catch::Contains("<h3>loss, candidate over base") &&
+                       Catch::Contains("<th class=\"right\">Peak allocated</th>") &&
+                       Catch::Contains("<td class=\"right\">same</td>") &&
+                       Catch::Contains("candidate ok): seed 0 in the base, 1 in the candidate"));
+  CHECK(unbalanced(page) == "");
+}
+
+}  // namespace rematch

@@ -1,0 +1,124 @@
+#include "reports/render/tables/front_table.h"
+
+#include <algorithm>
+#include <string>
+
+#include "tests/reports/render/sample_front.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+using testing::predicted_front;
+
+std::string text_of(const FrontRecord& record, const std::string& file = "") {
+  return front_to_text(record, TableFormat::kText, 120, file);
+}
+
+std::size_t times(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST_CASE("a front's first line is what was searched: model, dtype, load, device, ranks") {
+  FrontRecord record = predicted_front();
+  record.dimensions["tokens"] = 8192;
+  CHECK(setting_words(record) ==
+        "wan_small, float32, batch 1, 8192 tokens, AdamW, on cpu (148 MiB), on_demand");
+  record.dtype = "bfloat16";
+  record.optimizer = OptimizerModel::kNothing;
+  record.device_memory.reset();
+  record.world = 8;
+  CHECK(setting_words(record) ==
+        "wan_small, bfloat16, batch 1, 8192 tokens, no optimizer, on cpu, on_demand; one of 8 "
+        "ranks, communication not counted");
+  CHECK(text_of(record).starts_with("wan_small, bfloat16, batch 1, 8192 tokens, no optimizer"));
+}
+
+// Peaks are 60, 74, 83, 96, 128 and 160 MiB.
+TEST_CASE("what the device's memory holds leads, and larger rows say that they exceed it") {
+  FrontRecord record = predicted_front();
+  CHECK(lead_words(record) ==
+        "The fastest that fits cpu's 148 MiB, point 4: peak 128 MiB, step 104 ms (+4.0 %): layers "
+        "0: recompute all; 1-3: keep all");
+  // Point 5, and the baseline none.
+  CHECK(times(text_of(record), "exceeds cpu's 148 MiB") == 2);
+  record.device_memory = Bytes{70 << 20};
+  CHECK(lead_words(record).starts_with("The fastest that fits cpu's 70.0 MiB, point 0: "));
+  record.device_memory = Bytes{50 << 20};
+  CHECK(lead_words(record) == "No point fits cpu's 50.0 MiB; the lowest peak is 60.0 MiB.");
+  record.device_memory.reset();
+  CHECK(lead_words(record).empty());
+  CHECK(times(text_of(record), "exceeds") == 0);
+}
+
+TEST_CASE("an answer leads in place of the device's memory, with its number") {
+  FrontRecord record = predicted_front();
+  record.budget = Bytes{90 << 20};
+  CHECK(lead_words(record) == "No plan fits 90.0 MiB.");
+  record.answer = record.front.points[2];
+  CHECK(lead_words(record).starts_with(
+      "The fastest that fits 90.0 MiB, point 2: peak 83.0 MiB, step 117 ms (+17 %): layers 0-3"));
+  record.budget.reset();
+  record.max_slowdown_ratio = 0.2;
+  CHECK(lead_words(record).starts_with(
+      "The lowest peak for at most 20 % more step time, point 2: peak 83.0 MiB"));
+  // A file may hold one of the two without the other.
+  record.max_slowdown_ratio.reset();
+  CHECK(lead_words(record).starts_with("The answer, point 2: peak 83.0 MiB"));
+  record.max_slowdown_ratio = 0.2;
+  record.answer.reset();
+  CHECK(lead_words(record).empty());
+}
+
+TEST_CASE("each point says what it keeps, and the next commands name the point that leads") {
+  const FrontRecord record = predicted_front();
+  const std::string text = text_of(record, "out/front.json");
+  for (const FrontPoint& point : record.front.points) {
+    CAPTURE(point.saves);
+    CHECK_THAT(text, Catch::Contains(point.saves));
+  }
+  CHECK_THAT(text, Catch::Contains("Next: rematch describe --plan out/front.json#4 shows"));
+  CHECK_THAT(text_of(record), Catch::Contains("Next: with -o front.json every point is a plan"));
+}
+
+TEST_CASE("a step of no time has no ratio, and a family without a margin says nothing of it") {
+  FrontRecord record = testing::telling_front();
+  record.front.nothing_recomputed.step_time = {};
+  record.front.points[0].measured->step_time = std::chrono::nanoseconds(0);
+  MeasuredFamily& family = record.front.measurement->families.front();
+  family.measured = 0.9;
+  family.measured_beyond_noise.reset();
+  const std::string text = text_of(record);
+  CHECK(times(text, "inf") + times(text, "nan") == 0);
+  CHECK_THAT(text, Catch::Contains("ahead when measured\n"));
+}
+
+TEST_CASE("a stopped search without baselines claims nothing of them") {
+  FrontRecord record = predicted_front();
+  record.front.is_complete = false;
+  record.front.baselines.clear();
+  const std::string text = text_of(record);
+  CHECK_THAT(text, Catch::Contains("the search was stopped"));
+  CHECK_THAT(text, Catch::Contains("Hypervolume 0.2500\n"));
+}
+
+TEST_CASE("the knee is one short line") {
+  CHECK(knee_words(predicted_front().front) == "The knee, point 3: peak 96.0 MiB, step 108 ms");
+}
+
+TEST_CASE("words of a plan are cut between words where all layers would fill a screen") {
+  FrontPoint point;
+  point.saves = "layers 0-3: keep all";
+  CHECK(short_saves(point) == point.saves);
+  point.saves.clear();
+  for (int layer = 0; layer < 80; ++layer) point.saves += std::to_string(layer) + ": keep mm; ";
+  CHECK(short_saves(point).size() < 310);
+  CHECK_THAT(short_saves(point), Catch::EndsWith(" ...") && Catch::StartsWith("0: keep mm; 1:"));
+}
+
+}  // namespace
+}  // namespace rematch

@@ -1,0 +1,66 @@
+#include "reports/render/tables/load_table.h"
+
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kWide = 2000;
+
+LoadQuestion question_of(int world) {
+  return {"llama3_8b", "h100", Bytes{std::int64_t{70} << 30}, world, "batch", 8};
+}
+
+// Batch 2 makes the most; 4 is the largest that fits.
+LargestLoad found_loads() {
+  LargestLoad found;
+  found.tried = {{1, 1000.0}, {2, 1500.0}, {4, 1200.0}, {8, std::nullopt}};
+  found.largest = 4;
+  found.best = 2;
+  return found;
+}
+
+std::string text_of(const LoadQuestion& question, const LargestLoad& found) {
+  std::map<std::int64_t, LoadAnswer> answers;
+  for (const TriedLoad& load : found.tried) {
+    if (!load.tokens_per_second) continue;
+    answers[load.load] = {*load.tokens_per_second, milliseconds(load.load), Bytes{load.load << 30},
+                          load.load * 10, "layers 0-3: keep all"};
+  }
+  return loads_to_text(question, found, answers, TableFormat::kText, kWide);
+}
+
+TEST_CASE("loads say which is the largest that fits and which makes the most") {
+  const std::string text = text_of(question_of(1), found_loads());
+  CHECK_THAT(text, Catch::Contains("the largest batch that fits is 4; the highest throughput is "
+                                   "1500 tokens/s at 2. "));
+  CHECK_THAT(text, Catch::Contains("highest throughput: layers 0-3: keep all"));
+  CHECK_THAT(text, !Catch::Contains("rank"));
+  LargestLoad all = found_loads();
+  all.tried.back().tokens_per_second = 1100;
+  all.largest = 8;
+  CHECK_THAT(text_of(question_of(1), all), Catch::Contains("is 8, the most that was asked for;"));
+}
+
+TEST_CASE("rates of one of several ranks say so, and what all make together") {
+  const std::string text = text_of(question_of(8), found_loads());
+  CHECK_THAT(text, Catch::Contains("tokens/s per rank (roofline)"));
+  CHECK_THAT(text, Catch::Contains("within 70.0 GiB on each of 8 ranks: "));
+  CHECK_THAT(text, Catch::Contains("1500 tokens/s per rank, 12000 over all 8, at 2. "));
+  CHECK_THAT(text, Catch::Contains("communication not counted"));
+}
+
+TEST_CASE("loads that were stopped claim no largest and no best") {
+  LargestLoad found = found_loads();
+  found.is_complete = false;
+  const std::string text = text_of(question_of(1), found);
+  CHECK_THAT(text, Catch::Contains("stopped before every load was tried: the largest batch known "
+                                   "to fit is 4; of those tried, the highest"));
+  CHECK_THAT(text, !Catch::Contains("that fits is"));
+  CHECK(text_of(question_of(1), {}).empty());
+}
+
+}  // namespace
+}  // namespace rematch
