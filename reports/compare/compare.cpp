@@ -9,6 +9,7 @@
 #include "reports/compare/match_points.h"
 #include "reports/compare/metrics.h"
 #include "reports/compare/other_differences.h"
+#include "reports/render/format.h"
 #include "reports/statistics/statistics.h"
 #include "reports/statistics/student_t.h"
 
@@ -186,7 +187,8 @@ std::string sentence_of(const CompareRecord& record) {
       parts +=
           (parts.empty() ? "" : ", ") + counted(static_cast<std::size_t>(rows), to_string(verdict));
     }
-    if (!parts.empty()) text.append("; ").append(short_name(metric)).append(": ").append(parts);
+    if (!parts.empty())
+      text.append("; ").append(as_words(short_name(metric))).append(": ").append(parts);
   }
   const auto others =
       std::count_if(record.rows.begin(), record.rows.end(),

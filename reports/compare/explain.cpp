@@ -196,8 +196,9 @@ std::string sentence_of(const MetricRecord& metric, const std::vector<Contributi
     if (named > 0 && std::abs(part.share_ratio) < kWorthNaming) break;
     std::string share = part.share_ratio < 0 ? "-" : "";
     share += format_percent(part.share_ratio);
-    sentence += named == 0 ? share + " of the " + whole_difference(metric) + " is " + part.name
-                           : ", " + share + " " + part.name;
+    sentence += named == 0
+                    ? share + " of the " + whole_difference(metric) + " is " + as_words(part.name)
+                    : ", " + share + " " + as_words(part.name);
     ++named;
   }
   return sentence;

@@ -23,15 +23,15 @@ bool has_verdict(const CompareRecord& record, Metric metric,
 }
 
 std::string not_told_from_noise(const MetricRecord& time) {
-  if (!time.adjusted_p_value) return "step_time has one block on a side, so no spread";
+  if (!time.adjusted_p_value) return "step time has one block on a side, so no spread";
   const auto [low, high] = time.interval.value_or(std::array{0.0, 0.0});
-  return "step_time, " + format_fixed(time.ratio.value_or(0), 2) + " [" + format_fixed(low, 2) +
+  return "step time, " + format_fixed(time.ratio.value_or(0), 2) + " [" + format_fixed(low, 2) +
          " " + format_fixed(high, 2) + "] of the base's, is not told from noise";
 }
 
 // Empty: compared, or known on neither side.
 std::string obstacle(const MetricRecord& metric, const Floor& floor) {
-  const std::string name(short_name(metric.metric));
+  const std::string name = as_words(short_name(metric.metric));
   if (metric.verdict == CompareVerdict::kNotMeasured && metric.base.has_value()) {
     return name + " is not known in the candidate";
   }
@@ -61,7 +61,7 @@ std::string obstacle(const CompareRecord& record, const ComparedRow& row,
     is_compared = is_compared || metric.verdict != CompareVerdict::kNotMeasured;
   }
   if (is_compared) return "";
-  return std::string(short_name(metrics.front())) + " is known on neither side";
+  return as_words(short_name(metrics.front())) + " is known on neither side";
 }
 
 std::string name_of(const std::string& policy, Schedule schedule) {

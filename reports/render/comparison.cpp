@@ -51,6 +51,10 @@ std::string title_of(const PointRecord& point) {
 
 }  // namespace
 
+std::string name_of(const PointRecord& point) {
+  return point.policy + " " + std::string(to_string(point.identity.schedule));
+}
+
 std::vector<Comparison> compare_policies(const Report& report) {
   std::vector<Comparison> comparisons;
   for (const PointRecord& point : report.points) {

@@ -24,6 +24,9 @@ struct Comparison {
   std::vector<ComparedPoint> points;  // in the report's order
 };
 
+// "full on_demand"
+std::string name_of(const PointRecord& point);
+
 std::vector<Comparison> compare_policies(const Report& report);
 
 }  // namespace rematch

@@ -17,6 +17,9 @@ std::string format_fixed(double value, int decimals) {
 
 namespace {
 
+// More is said as a multiple: nobody reads "+374395 %".
+constexpr double kLargestPercent = 10;
+
 // Three significant digits of a number below a thousand or so.
 std::string three_digits(double value) {
   if (value < 9.995) return format_fixed(value, 2);
@@ -81,6 +84,7 @@ std::string format_percent(double fraction) {
 
 std::string format_change(double fraction) {
   if (fraction == 0) return "0";
+  if (fraction >= kLargestPercent) return format_fixed(fraction + 1, 0) + " times";
   const std::string sign = fraction < 0 ? "-" : "+";
   if (std::abs(fraction) < 0.001) return sign + "<0.1 %";
   return sign + format_percent(fraction);
@@ -89,6 +93,12 @@ std::string format_change(double fraction) {
 std::string format_change(std::int64_t before, std::int64_t now) {
   if (before == 0) return "-";
   return format_change(static_cast<double>(now - before) / static_cast<double>(before));
+}
+
+std::string as_words(std::string_view name) {
+  std::string words(name);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
 }
 
 std::string format_per_step(std::int64_t total, int steps) {

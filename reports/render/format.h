@@ -16,11 +16,14 @@ std::string format_bytes(Bytes bytes);                       // "1.21 GiB", "512
 std::string format_duration(std::chrono::nanoseconds time);  // "12.3 ms"
 // Without sign: "41 %", "3.2 %", "under 0.1 %".
 std::string format_percent(double fraction);
-// With sign: "-41 %", "+3.2 %", "0".
+// With sign: "-41 %", "+3.2 %", "0"; from "+1000 %" on as a multiple, "12 times".
 std::string format_change(double fraction);
 // From `before` to `now`; "-": before is 0.
 std::string format_change(std::int64_t before, std::int64_t now);
 std::string format_fixed(double value, int decimals);
+
+// A name of a file's or a flag's as people write it: "saved_activations" is "saved activations".
+std::string as_words(std::string_view name);
 
 // A total over `steps` for one step: whole where it divides, else with one decimal.
 std::string format_per_step(std::int64_t total, int steps);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reports/render/format.h"
+#include "reports/render/noise.h"
 
 namespace rematch {
 namespace {
@@ -53,9 +54,7 @@ std::string price(const PointRecord& point) {
     return " and takes " + format_percent(1 - ratio.ratio) + " less time" + than;
   }
   if (ratio.verdict == "same") return " for no more time" + than;
-  if (!ratio.interval) return "; time unsure: too few blocks";
-  return "; time unsure: " + format_fixed((*ratio.interval)[0], 2) + " to " +
-         format_fixed((*ratio.interval)[1], 2) + " of " + ratio.reference + "'s";
+  return is_too_noisy(ratio.interval) ? "; too noisy to time here" : "; time unsure";
 }
 
 // Recomputes at least as many ops of every class as `full` does.
@@ -173,7 +172,7 @@ std::string describe_holders(const HeldBytes& held, Bytes peak) {
   for (const auto& [holder, bytes] : holders) {
     if (bytes.count == 0 || share(explained, peak) >= kMostOfThePeak) break;
     text += text.empty() ? "" : ", ";
-    text += std::string(to_string(holder)) + " " + format_percent(share(bytes, peak));
+    text += as_words(to_string(holder)) + " " + format_percent(share(bytes, peak));
     explained += bytes;
   }
   return text;

@@ -182,8 +182,7 @@ const std::vector<Look>& holder_looks() {
 }
 
 Rows op_counts(const std::vector<Point>& points, OpClass op_class) {
-  std::string words(to_string(op_class));
-  std::replace(words.begin(), words.end(), '_', ' ');
+  const std::string words = as_words(to_string(op_class));
   Rows chart{"Executed " + words + " ops", "", words + " ops" + over_steps(points)};
   chart.words = op_class == OpClass::kMatmul
                     ? "Counted in forward and recompute; those of backward are left out."

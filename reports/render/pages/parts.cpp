@@ -8,6 +8,7 @@
 #include "reports/render/charts/builders.h"
 #include "reports/render/charts/chart.h"
 #include "reports/render/format.h"
+#include "reports/render/noise.h"
 #include "reports/render/tables/compare_table.h"
 #include "reports/render/tables/front_table.h"
 #include "reports/render/tables/report_table.h"
@@ -50,8 +51,10 @@ std::string price_of(const PointRecord& record) {
   if (!record.time || !record.time->ratio || record.policy == record.time->ratio->reference) {
     return "";
   }
-  return ", " + format_fixed(record.time->ratio->ratio, 2) + " of " +
-         record.time->ratio->reference + "'s step time";
+  const StepRatioRecord& ratio = *record.time->ratio;
+  if (is_too_noisy(ratio.interval)) return ", too noisy to time here";
+  if (ratio.verdict == "unsure") return ", step time unsure";
+  return ", " + format_fixed(ratio.ratio, 2) + " of " + ratio.reference + "'s step time";
 }
 
 std::vector<Tile> peak_tiles(const std::vector<Point>& points) {
@@ -349,7 +352,8 @@ Part compare_part(const CompareRecord& record) {
   }
   add_list("Measured in different environments", environments, part.figures);
   const std::string same = add_ratios(record, part.figures);
-  part.facts = "Base " + record.base.file + ", candidate " + record.candidate.file + ". " + same;
+  part.facts = "Base " + record.base.file + ", candidate " + record.candidate.file + ". " + same +
+               (same.empty() ? "" : " ") + noise_words(record);
   add_tables(record, part.figures);
   std::vector<std::string> explanations;
   for (const ComparedRow& row : record.rows) {

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <utility>
 
 #include "policies/trace/joined.h"
 #include "reports/render/format.h"
+#include "reports/render/noise.h"
 
 namespace rematch {
 namespace {
@@ -23,6 +25,7 @@ std::string cell_of(const MetricRecord& metric) {
   const std::string verdict(to_string(metric.verdict));
   if (metric.metric == Metric::kStepTime) {
     if (!metric.ratio) return kNotMeasured;
+    if (is_too_noisy(metric.interval)) return kTooNoisy;
     std::string interval;
     if (metric.interval) {
       interval = " [" + format_fixed((*metric.interval)[0], 3) + " " +
@@ -94,6 +97,10 @@ std::string others_of(const ComparedRow& row) {
   return "differs in " + joined(names) + (left > 0 ? " and " + std::to_string(left) + " more" : "");
 }
 
+bool is_compared_time(const MetricRecord& metric) {
+  return metric.metric == Metric::kStepTime && metric.base && metric.candidate;
+}
+
 std::string detail_of(const ComparedRow& row) {
   std::vector<std::string> parts;
   if (row.plan_differs) parts.emplace_back("the policy resolves to another plan");
@@ -102,7 +109,9 @@ std::string detail_of(const ComparedRow& row) {
         *metric.base != *metric.candidate) {
       parts.push_back(change_text(metric));
     }
-    if (!metric.note.empty()) parts.push_back(words_of(metric.metric) + ": " + metric.note);
+    // Notes on times are about the reports, so they stand below the table.
+    if (metric.note.empty() || is_compared_time(metric)) continue;
+    parts.push_back(words_of(metric.metric) + ": " + metric.note);
   }
   for (const ExplanationRecord& explanation : row.explanations) {
     parts.push_back(words_of(explanation.metric) + ": " + explanation.sentence);
@@ -147,13 +156,41 @@ std::string floor_words(const CompareRecord& record) {
   return "";
 }
 
+std::string of_rows(int part, int all) {
+  return std::to_string(part) + " of " + std::to_string(all) + (all == 1 ? " row" : " rows");
+}
+
 }  // namespace
 
-std::string words_of(Metric metric) {
-  std::string words(short_name(metric));
-  std::replace(words.begin(), words.end(), '_', ' ');
-  return words;
+std::string noise_words(const CompareRecord& record) {
+  int num_times = 0;
+  int num_unsure = 0;
+  int num_too_noisy = 0;
+  std::map<std::string, int> num_with_note;
+  for (const ComparedRow& row : record.rows) {
+    for (const MetricRecord& metric : row.metrics) {
+      if (!is_compared_time(metric)) continue;
+      ++num_times;
+      if (!metric.note.empty()) ++num_with_note[metric.note];
+      if (metric.verdict != CompareVerdict::kUnsure) continue;
+      ++num_unsure;
+      if (is_too_noisy(metric.interval)) ++num_too_noisy;
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [note, number] : num_with_note) {
+    parts.push_back(note + " (" + of_rows(number, num_times) + ")");
+  }
+  if (num_unsure > 0) {
+    parts.push_back(
+        "unsure in " + of_rows(num_unsure, num_times) +
+        (num_too_noisy == 0 ? "" : ", too noisy to time here in " + std::to_string(num_too_noisy)) +
+        ": time both again on an idle machine, by turns and with more rounds");
+  }
+  return parts.empty() ? "" : "Step time: " + joined(parts, "; ") + ".";
 }
+
+std::string words_of(Metric metric) { return as_words(short_name(metric)); }
 
 std::string identity_words(const UncomparedPoint& point) {
   std::vector<std::string> differences;
@@ -215,6 +252,7 @@ std::string render_compare(const CompareRecord& record, TableFormat format, std:
   }
   std::vector<std::string> paragraphs = uncompared_lines(record);
   paragraphs.insert(paragraphs.begin(), compared.left_out_words);
+  paragraphs.push_back(noise_words(record));
   paragraphs.push_back(floor_words(record));
   paragraphs.push_back("Verdict: " + record.verdict + ".");
   for (const std::string& paragraph : paragraphs) {

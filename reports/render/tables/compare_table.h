@@ -30,6 +30,9 @@ inline constexpr std::size_t kMostEqualRows = 100;
 
 CompareGrids compare_grids(const CompareRecord& record);
 
+// How many step times are unsure, and why, for all rows together; empty if every one is decided.
+std::string noise_words(const CompareRecord& record);
+
 // "peak allocated"
 std::string words_of(Metric metric);
 

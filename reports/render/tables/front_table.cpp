@@ -5,6 +5,7 @@
 
 #include "policies/trace/joined.h"
 #include "reports/render/format.h"
+#include "reports/render/noise.h"
 
 namespace rematch {
 namespace {
@@ -62,24 +63,33 @@ std::string note_of(const MeasuredFigures& figures) {
   return figures.is_anchor ? "an anchor of the calibration" : "";
 }
 
+// Of the interval's ends over the median.
+std::optional<std::array<double, 2>> interval_ratio(const MeasuredFigures& figures) {
+  if (!figures.step_interval || !figures.step_time || figures.step_time->count() == 0) {
+    return std::nullopt;
+  }
+  const auto step = static_cast<double>(figures.step_time->count());
+  return std::array{static_cast<double>((*figures.step_interval)[0].count()) / step,
+                    static_cast<double>((*figures.step_interval)[1].count()) / step};
+}
+
 table::Row measured_row(const std::string& name, const FrontPoint& point) {
   const MeasuredFigures& figures = *point.measured;
   const auto time = [](const std::optional<nanoseconds>& duration) {
     return duration ? format_duration(*duration) : std::string(kNotMeasured);
   };
   const nanoseconds step = figures.step_time.value_or(nanoseconds(0));
-  std::string interval = kNotMeasured;
-  if (figures.step_interval && step.count() != 0) {
-    const auto [low, high] = *figures.step_interval;
-    interval = "+- " + format_percent(static_cast<double>((high - low).count()) / 2 /
-                                      static_cast<double>(step.count()));
-  }
+  const auto ratio = interval_ratio(figures);
+  const bool is_noisy = is_too_noisy(ratio);
+  const std::string interval = !ratio     ? kNotMeasured
+                               : is_noisy ? kTooNoisy
+                                          : "+- " + format_percent(((*ratio)[1] - (*ratio)[0]) / 2);
   std::string peak = kNotMeasured;
   if (figures.peak) {
     peak = *figures.peak == point.figures.peak ? "equal" : format_bytes(*figures.peak);
   }
   const auto& calibrated = figures.calibrated_step_time;
-  const std::string error = calibrated && figures.step_time
+  const std::string error = calibrated && figures.step_time && !is_noisy
                                 ? format_change(step.count(), calibrated->count())
                                 : kNotMeasured;
   return {{name, format_bytes(point.figures.peak), peak, time(calibrated), time(figures.step_time),
@@ -294,9 +304,8 @@ std::string measurement_words(const FrontMeasurement& measurement) {
              format_percent(*measurement.worst_error_ratio) + " at worst";
   }
   if (measurement.control_interval) {
-    words += "; the reference differs from itself (A/A) by " +
-             format_change((*measurement.control_interval)[0] - 1) + " to " +
-             format_change((*measurement.control_interval)[1] - 1);
+    words +=
+        "; the reference differs from itself (A/A) " + stray_words(*measurement.control_interval);
   }
   return words + ".";
 }

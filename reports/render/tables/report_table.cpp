@@ -7,6 +7,7 @@
 
 #include "policies/trace/joined.h"
 #include "reports/render/format.h"
+#include "reports/render/noise.h"
 
 namespace rematch {
 namespace {
@@ -61,6 +62,7 @@ std::string step_cell(const PointRecord& point) {
   if (!point.time) return kNotMeasured;
   if (point.time->ratio && point.policy != point.time->ratio->reference) {
     const StepRatioRecord& ratio = *point.time->ratio;
+    if (is_too_noisy(ratio.interval)) return kTooNoisy;
     std::string cell = format_fixed(ratio.ratio, 2) + " [";
     cell += ratio.interval ? format_fixed((*ratio.interval)[0], 2) + " " +
                                  format_fixed((*ratio.interval)[1], 2) + "]"
@@ -100,10 +102,6 @@ table::Row row_of(const ComparedPoint& compared) {
   return row;
 }
 
-std::string name_of(const PointRecord& point) {
-  return point.policy + " " + std::string(to_string(point.identity.schedule));
-}
-
 std::vector<std::string> footer(const Report& report) {
   const std::string machine = machine_words(report.provenance.environment);
   return {
@@ -137,35 +135,6 @@ Grid comparison_grid(const Comparison& comparison) {
              {"parity", Alignment::kLeft, 1}}};
   for (const ComparedPoint& compared : comparison.points) grid.rows.push_back(row_of(compared));
   return grid;
-}
-
-std::string noise_words(const Comparison& comparison) {
-  std::string words;
-  std::vector<std::string> noisy;
-  std::int64_t num_outliers = 0;
-  for (const ComparedPoint& compared : comparison.points) {
-    const PointRecord& point = *compared.point;
-    if (!point.time) continue;
-    if (const auto& control = point.time->control) {
-      words += "A/A control: " + name_of(point) + " timed again differs from itself by ";
-      words += control->interval ? format_change((*control->interval)[0] - 1) + " to " +
-                                       format_change((*control->interval)[1] - 1) + ". "
-                                 : format_change(control->ratio - 1) + ", in one block. ";
-    }
-    const auto& quality = point.time->quality;
-    if (!quality) continue;
-    num_outliers += quality->num_outliers.value_or(0);
-    if (quality->verdict == "good") continue;
-    const std::string reasons = joined(quality->reasons, ", ");
-    noisy.push_back(name_of(point) + " (" + quality->verdict + (reasons.empty() ? "" : ": ") +
-                    reasons + ")");
-  }
-  if (!noisy.empty()) words += "Times not to be trusted: " + listed(noisy, kMostNames) + ". ";
-  if (num_outliers > 0) {
-    words += std::to_string(num_outliers) + " timed steps are outliers; all are kept. ";
-  }
-  if (!words.empty()) words.pop_back();
-  return words;
 }
 
 std::string failure_words(const Comparison& comparison) {

@@ -16,10 +16,6 @@ std::string render_table(const Report& report, TableFormat format, std::size_t w
 // The rows of one comparison.
 table::Grid comparison_grid(const Comparison& comparison);
 
-// How far its times can be trusted, for all rows together: the A/A control, and the points with
-// noisy times. Empty if nothing was measured of that.
-std::string noise_words(const Comparison& comparison);
-
 // "1 of 7 points did not finish: save_compute on_demand (oom at 90.0 MiB)."; empty if all did.
 std::string failure_words(const Comparison& comparison);
 

@@ -95,7 +95,7 @@ TEST_CASE("compare does not succeed where it could not find what to fail on") {
     CHECK_THAT(outcome.out, Catch::Contains("not decided: "));
   };
   inconclusive(reports.without_points(), "slower,peak,counts", "no point is in both reports");
-  inconclusive(reports.without_peak(), "peak", "peak_allocated is not known in the candidate");
+  inconclusive(reports.without_peak(), "peak", "peak allocated is not known in the candidate");
   inconclusive(reports.with_noise(), "slower", "is not told from noise for full on_demand");
   // What is found counts, whatever else could not be told.
   CHECK(rematch("compare " + reports.base + " " + reports.with_noise() + " --fail-on slower,peak")

@@ -260,11 +260,11 @@ const std::vector<Row> kFigureRows = {
      [](Json& report) { full_of(report)["memory"]["peak_allocated_bytes"] = nullptr; },
      "0000 040 0040000",
      {{"peak limit", "the peak was not measured"},
-      {"peak", "peak_allocated is not known in the candidate"}}},
+      {"peak", "peak allocated is not known in the candidate"}}},
     {"a reserved peak that the base has not",
      [](Json& report) { full_of(report)["memory"]["peak_reserved_bytes"] = 7; },
      "0000 000 0040000",
-     {{"peak", "peak_reserved is not known in the base"}}},
+     {{"peak", "peak reserved is not known in the base"}}},
     {"bytes after forward",
      [](Json& report) { full_of(report)["memory"]["after_forward_bytes"] = 7; },
      "0000 000 0000000",
@@ -280,7 +280,7 @@ const std::vector<Row> kFigureRows = {
     {"recomputed flops",
      [](Json& report) { full_of(report)["recomputed_step_flops"] = 7; },
      "0000 000 0000000",
-     {{"compare", "recomputed_flops: 1 higher"}}},
+     {{"compare", "recomputed flops: 1 higher"}}},
     {"time x 3",
      [](Json& report) {
        set_blocks(full_of(report), {30000, 30100, 29900, 30050});
@@ -303,13 +303,13 @@ const std::vector<Row> kFigureRows = {
        set_blocks(full_of(report), {7000, 48000, 18000, 18000});
      },
      "0000 400 0400000",
-     {{"slower", "step_time, 1.80 [0.38 8.59] of the base's, is not told from noise"}}},
+     {{"slower", "step time, 1.80 [0.38 8.59] of the base's, is not told from noise"}}},
     {"time / 3",
      [](Json& report) {
        set_blocks(full_of(report), {3000, 3010, 2990, 3005});
      },
      "0000 000 0000000",
-     {{"compare", "step_time: 1 faster"}}},
+     {{"compare", "step time: 1 faster"}}},
     {"time x 3, but its median",
      [](Json& report) {
        const Json median = full_of(report)["time"]["step_median_ns"];
@@ -336,7 +336,7 @@ const std::vector<Row> kFigureRows = {
        point_of(report, "none")["memory"]["peak_allocated_bytes"] = 104857601;
      },
      "0000 000 0000000",
-     {{"compare", "step_time: 1 faster; peak_allocated: 1 lower"}},
+     {{"compare", "step time: 1 faster; peak allocated: 1 lower"}},
      true},
 };
 

@@ -44,11 +44,11 @@ TEST_CASE("what was not compared is not passed") {
     void (*forget)(PointRecord&);
   };
   const Case rows[] = {
-      {FailOn::kSlower, "step_time", [](PointRecord& point) { point.time.reset(); }},
-      {FailOn::kPeak, "peak_allocated",
+      {FailOn::kSlower, "step time", [](PointRecord& point) { point.time.reset(); }},
+      {FailOn::kPeak, "peak allocated",
        [](PointRecord& point) { point.memory->peak_allocated.reset(); }},
-      {FailOn::kCounts, "executed_ops", [](PointRecord& point) { point.counts.reset(); }},
-      {FailOn::kCounts, "kernel_count", [](PointRecord& point) { point.kernels.reset(); }},
+      {FailOn::kCounts, "executed ops", [](PointRecord& point) { point.counts.reset(); }},
+      {FailOn::kCounts, "kernel count", [](PointRecord& point) { point.kernels.reset(); }},
       {FailOn::kLoss, "loss", [](PointRecord& point) { point.steps.clear(); }}};
   for (const Case& row : rows) {
     CAPTURE(row.metric);
@@ -61,7 +61,7 @@ TEST_CASE("what was not compared is not passed") {
   PointRecord bare = full;
   bare.time.reset();
   CHECK(open(FailOn::kSlower, bare, bare) ==
-        "slower (step_time is known on neither side for full on_demand)");
+        "slower (step time is known on neither side for full on_demand)");
   CHECK_THAT(open(FailOn::kSlower, timed_point("full", {100}), timed_point("full", {200})),
              Catch::Contains("one block on a side"));
   // No kernels on a CPU is no obstacle while ops are counted.
@@ -82,7 +82,7 @@ TEST_CASE("a time that may be slower for all that its noise lets be told is not 
     return lines.empty() ? "" : lines.at(0);
   };
   CHECK_THAT(open({7000, 48000, 18000, 18000}),
-             Catch::StartsWith("slower (step_time, 1.8") &&
+             Catch::StartsWith("slower (step time, 1.8") &&
                  Catch::EndsWith("] of the base's, is not told from noise for full on_demand)"));
   // Surely slower by the interval, but such a chance is not rare enough for a claim.
   CHECK_THAT(open({10400, 17000}), Catch::Contains("is not told from noise"));

@@ -1,5 +1,8 @@
 #include "reports/render/tables/compare_table.h"
 
+#include <string>
+#include <vector>
+
 #include "tests/reports/compare/sample_comparison.h"
 #include "tests/support/catch.h"
 
@@ -18,6 +21,25 @@ TEST_CASE("a change that rounding would hide is told by how much it is, with its
   const std::string text = render_compare(compare(base, changed, settings), TableFormat::kText);
   CHECK_THAT(text, Catch::Contains("(+2.5e-07)"));
   CHECK_THAT(text, Catch::Contains("step time 100 ms to 100 ms (+10.0 us)"));
+}
+
+// Blocks of 7 to 48 ms beside 10: from less than half to eight times.
+TEST_CASE("noise of times stands once below the rows, with what to do about it") {
+  const std::vector<double> quiet = {10000, 10001, 10002, 10001};
+  const CompareRecord noisy =
+      compare(timed_point("full", quiet), timed_point("full", {7000, 48000, 18000, 18000}));
+  const std::string text = render_compare(noisy, TableFormat::kText, 1000);
+  CHECK_THAT(text,
+             Catch::Contains("\nStep time: unsure in 1 of 1 row, too noisy to time here in 1: "
+                             "time both again on an idle machine, by turns and with more "
+                             "rounds.\n") &&
+                 Catch::Contains("  too noisy ") && !Catch::Contains("unsure  "));
+  const CompareRecord same = compare(timed_point("full", quiet), timed_point("full", quiet));
+  const std::string once = render_compare(same, TableFormat::kText, 1000);
+  CHECK_THAT(once,
+             Catch::Contains("\nStep time: the samples are the same: one measurement, not two "
+                             "(1 of 1 row).\n"));
+  CHECK(once.find("the samples") == once.rfind("the samples"));
 }
 
 }  // namespace rematch

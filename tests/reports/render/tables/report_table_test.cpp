@@ -107,7 +107,7 @@ TEST_CASE("whichever point was the reference says how far it strays from itself"
   const auto text = [&report] { return render_table(report, TableFormat::kText, 1000); };
   CHECK_THAT(text(), Catch::Contains("timed again differs from itself by -1.2 % to +2.1 %"));
   report.points[0].time->control->interval.reset();
-  CHECK_THAT(text(), Catch::Contains("timed again differs from itself by +0.3 %, in one block"));
+  CHECK_THAT(text(), Catch::Contains("timed again differs from itself by +0.3 %, in one round"));
   report.points[0].time->control.reset();
   CHECK(text().find("A/A") == std::string::npos);
   report.points[1].time->control = ControlRecord{1, {{0.9, 1.1}}};

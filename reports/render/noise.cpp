@@ -1,0 +1,132 @@
+#include "reports/render/noise.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "policies/trace/joined.h"
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::size_t kMostNames = 3;  // of points in a sentence
+
+struct Finding {
+  const char* quality;
+  const char* advice;
+};
+constexpr const char* kQuieter = "time again on an idle machine, with more steps and rounds";
+constexpr std::array<Finding, 6> kFindings = {
+    {{"few_blocks", "time again with more rounds"},
+     {"noisy", kQuieter},
+     {"drifting", kQuieter},
+     {"throttled", "see to the GPU's cooling and power"},
+     {"shared_device", "end the other processes on the GPU"},
+     {"thrashing", "give the points that thrash more memory or less load"}}};
+
+// What the points of a comparison have in common.
+struct Findings {
+  std::vector<std::string> names;             // of points whose times are not to be trusted
+  std::map<std::string, int> num_by_quality;  // "noisy"
+  double worst_spread = 0;                    // of steps within a process, over their median
+  int num_ratios = 0;
+  int num_unsure = 0;
+  std::int64_t num_outliers = 0;
+};
+
+Findings find(const Comparison& comparison) {
+  Findings findings;
+  for (const ComparedPoint& compared : comparison.points) {
+    const PointRecord& point = *compared.point;
+    if (!point.time) continue;
+    if (const auto& ratio = point.time->ratio; ratio && ratio->reference != point.policy) {
+      ++findings.num_ratios;
+      if (ratio->verdict == "unsure") ++findings.num_unsure;
+    }
+    const auto& quality = point.time->quality;
+    if (!quality) continue;
+    findings.num_outliers += quality->num_outliers.value_or(0);
+    if (quality->verdict == "good") continue;
+    findings.names.push_back(name_of(point));
+    ++findings.num_by_quality[quality->verdict];
+    findings.worst_spread = std::max(findings.worst_spread, quality->noise_ratio.value_or(0));
+  }
+  return findings;
+}
+
+std::string control_words(const Comparison& comparison) {
+  std::string words;
+  for (const ComparedPoint& compared : comparison.points) {
+    const PointRecord& point = *compared.point;
+    if (!point.time || !point.time->control) continue;
+    const ControlRecord& control = *point.time->control;
+    words += "A/A control: " + name_of(point) + " timed again differs from itself " +
+             (control.interval ? stray_words(*control.interval)
+                               : "by " + format_change(control.ratio - 1) + ", in one round") +
+             ". ";
+  }
+  return words;
+}
+
+std::string share_of(int part, int all, const char* what) {
+  return std::to_string(part) + " of " + std::to_string(all) + " " + what;
+}
+
+// "2 of 6 ratios are unsure: time again with more rounds. "
+std::string ratio_words(const Findings& findings) {
+  if (findings.num_unsure == 0) return "";
+  const std::string words = share_of(findings.num_unsure, findings.num_ratios, "step times") +
+                            " are unsure beside the reference's";
+  return findings.names.empty() ? words + ": " + kFindings.front().advice + ". " : words + ". ";
+}
+
+std::string quality_words(const Findings& findings) {
+  if (findings.names.empty()) return "";
+  std::vector<std::string> kinds;
+  std::vector<std::string> advice;
+  for (const auto& [quality, number] : findings.num_by_quality) {
+    kinds.push_back(std::to_string(number) + " " + as_words(quality));
+    const auto known = std::find_if(kFindings.begin(), kFindings.end(),
+                                    [&](const Finding& each) { return each.quality == quality; });
+    const char* todo = known == kFindings.end() ? kQuieter : known->advice;
+    if (std::find(advice.begin(), advice.end(), todo) == advice.end()) advice.emplace_back(todo);
+  }
+  std::string words =
+      "Times not to be trusted: " + joined(kinds) + " (" + listed(findings.names, kMostNames) + ")";
+  if (findings.worst_spread > 0) {
+    words += ", steps of one process spread by up to " + format_percent(findings.worst_spread);
+  }
+  return words + "; " + joined(advice, "; ") + ". ";
+}
+
+}  // namespace
+
+bool is_too_noisy(const std::optional<std::array<double, 2>>& ratio_interval) {
+  // Recomputing everything makes a step about a third longer: an interval from a time to twice it
+  // holds every policy.
+  constexpr double kWidest = 2;
+  if (!ratio_interval) return false;
+  const auto [low, high] = *ratio_interval;
+  return !(high <= kWidest * low);
+}
+
+std::string stray_words(const std::array<double, 2>& ratio_interval) {
+  if (is_too_noisy(ratio_interval)) {
+    return "by more than a policy can: this machine is too noisy to time here";
+  }
+  return "by " + format_change(ratio_interval[0] - 1) + " to " +
+         format_change(ratio_interval[1] - 1);
+}
+
+std::string noise_words(const Comparison& comparison) {
+  const Findings findings = find(comparison);
+  std::string words = control_words(comparison) + ratio_words(findings) + quality_words(findings);
+  if (findings.num_outliers > 0) {
+    words += std::to_string(findings.num_outliers) + " timed steps are outliers; all are kept. ";
+  }
+  if (!words.empty()) words.pop_back();
+  return words;
+}
+
+}  // namespace rematch

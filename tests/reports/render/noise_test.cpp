@@ -1,0 +1,80 @@
+#include "reports/render/noise.h"
+
+#include "reports/render/tables/report_table.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+using testing::sample_point;
+using testing::sample_provenance;
+using testing::sample_recomputing;
+
+// A machine on which nothing can be timed: none, and four policies whose ratios are unsure, the
+// last of them by a factor of four.
+Report noisy_report() {
+  Report report{sample_provenance(), {}, {}};
+  report.points.push_back(sample_point("none"));
+  report.points[0].time->control = ControlRecord{1.4, {{0.5, 3744.95}}};
+  for (const char* policy : {"first_n(4)", "attn_only", "save_mm", "sac_titan"}) {
+    PointRecord point = sample_recomputing(policy, 4, Bytes{30 << 20}, 1.0);
+    point.time->ratio = StepRatioRecord{"none", 1.0, {{0.8, 1.25}}, "unsure"};
+    point.time->quality = TimeQuality{"noisy", 0.18, 0.0, {"steps of one process spread by 18 %"}};
+    report.points.push_back(point);
+  }
+  report.points[4].time->ratio->interval = {{0.4, 1.64}};
+  report.points[4].time->quality->verdict = "few_blocks";
+  return report;
+}
+
+std::size_t occurrences(const std::string& text, const std::string& words) {
+  std::size_t number = 0;
+  for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) {
+    ++number;
+  }
+  return number;
+}
+
+}  // namespace
+
+// From 0.8 to 1.25 is a factor of 1.6, from 0.4 to 1.64 one of 4.1; beyond 2 every policy is
+// within the interval.
+TEST_CASE("an interval that holds every policy is too noisy") {
+  CHECK_FALSE(is_too_noisy(std::nullopt));
+  CHECK_FALSE(is_too_noisy({{0.8, 1.25}}));
+  CHECK_FALSE(is_too_noisy({{1.0, 2.0}}));
+  CHECK(is_too_noisy({{0.4, 1.64}}));
+  CHECK(is_too_noisy({{0.0, 0.0}}) == false);
+  CHECK(is_too_noisy({{0.0, 1.0}}));
+}
+
+TEST_CASE("noise stands once below the table, with what to do about it") {
+  const std::string text = render_table(noisy_report(), TableFormat::kText, 1000);
+  CHECK(occurrences(text, "spread by") == 1);
+  CHECK(occurrences(text, "idle machine") == 1);
+  CHECK(occurrences(text, "time unsure") == 3);               // a word in each row
+  CHECK(occurrences(text, "1.00 [0.80 1.25]") == 3);          // and its interval
+  CHECK(occurrences(text, "; too noisy to time here") == 1);  // where the interval says nothing
+  CHECK_THAT(text, Catch::Contains("4 of 4 step times are unsure beside the reference's. Times not "
+                                   "to be trusted: 1 few blocks, 3 noisy (first_n(4) on_demand, "
+                                   "attn_only on_demand, save_mm on_demand and 1 more)"));
+}
+
+TEST_CASE("no noise is told as a percentage that nobody can read") {
+  const std::string text = render_table(noisy_report(), TableFormat::kText, 1000);
+  CHECK_THAT(text, Catch::Contains("none on_demand timed again differs from itself by more than a "
+                                   "policy can: this machine is too noisy to time here."));
+  CHECK(text.find("3745") == std::string::npos);
+  CHECK(text.find("1.64") == std::string::npos);
+}
+
+TEST_CASE("no name of an enumerator stands in a table's words") {
+  const std::string text = render_table(noisy_report(), TableFormat::kText, 1000);
+  for (const char* name : {"few_blocks", "saved_activations", "recompute_transient"}) {
+    CHECK(text.find(name) == std::string::npos);
+  }
+  CHECK_THAT(text, Catch::Contains("held by saved activations 40 %"));
+}
+
+}  // namespace rematch
