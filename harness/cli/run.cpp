@@ -79,6 +79,9 @@ struct Flags {
     app.add_flag("--allow-no-effect", allow_no_effect, "Also plans that change nothing");
     app.add_flag("--force", force, "Also points that the machine has no memory for");
     app.add_flag("--fresh", fresh, "Measure again what an interrupted run has finished");
+    app.add_option("--snapshot", snapshot,
+                   "File for PyTorch's record of the CUDA allocator over a step of one policy, for "
+                   "pytorch.org/memory_viz");
     app.add_option("-o,--output", output, "Report to write; its points lie in a folder beside it");
     app.add_flag("--json", json, "The report on stdout instead of the table");
   }
@@ -104,6 +107,7 @@ struct Flags {
   bool allow_no_effect = false;
   bool force = false;
   bool fresh = false;
+  std::string snapshot;
   std::string output;
   bool json = false;
 };
@@ -152,6 +156,24 @@ std::vector<Policy> policies_of(const Flags& flags) {
   return policies;
 }
 
+// The one point that the file is for is the last, behind the reference.
+void check_snapshot(const Flags& flags, const VariantSettings& variants) {
+  if (flags.snapshot.empty()) return;
+  if (device_named(variants.device).type() != c10::DeviceType::CUDA) {
+    throw UsageError("--snapshot is of CUDA's allocator, which device " + variants.device +
+                     " does not have; leave it out, or use --device cuda");
+  }
+  const std::size_t num_policies =
+      flags.policies.empty() ? 0 : require(parse_policies(flags.policies)).size();
+  if (num_policies + flags.plan_files.size() != 1 || variants.schedules.size() != 1 ||
+      variants.shard.count != 1) {
+    throw UsageError(
+        "--snapshot is of one point: give it one policy or plan, one schedule and no "
+        "--shard");
+  }
+  require_writable(flags.snapshot);
+}
+
 ComparisonSettings settings_of(const Flags& flags) {
   ComparisonSettings settings;
   VariantSettings& variants = settings.variants;
@@ -186,6 +208,8 @@ ComparisonSettings settings_of(const Flags& flags) {
   settings.blocks = parse_blocks(flags.blocks, flags.precision);
   settings.children = {parse_duration(flags.timeout), flags.num_retries};
   settings.fresh = flags.fresh;
+  check_snapshot(flags, variants);
+  settings.snapshot_file = flags.snapshot;
   if (!flags.output.empty()) {
     require_writable(flags.output);
     settings.points_folder = points_folder_of(flags.output);
@@ -253,6 +277,9 @@ ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
     print(render_table(report, TableFormat::kText, terminal_columns()));
   }
   if (!output.empty()) std::fprintf(stderr, "report: %s\n", output.c_str());
+  if (!flags.snapshot.empty()) {
+    std::fprintf(stderr, "snapshot: %s\n", flags.snapshot.c_str());
+  }
   return exit_code_of(report);
 }
 

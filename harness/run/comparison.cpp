@@ -49,6 +49,10 @@ class Comparison {
   int num_repeats() const { return has_values() ? settings_.num_repeats : 0; }
   bool has_times() const { return has_values() && settings_.blocks.most > 0; }
 
+  bool is_snapshot_of(const Variant& variant) const {
+    return !settings_.snapshot_file.empty() && &variant == &variants_.back();
+  }
+
   void measure_exact();
   void choose_reference();
   void repeat_reference();
@@ -76,9 +80,9 @@ void Comparison::measure_exact() {
     const std::string name = point_name(variant.identity, variant.policy) + ".exact";
     progress_.start(part);
     std::optional<PointRecord> point = store_.load(name, PointStore::Figures::kExact);
-    if (point && (!point->counts || point->counts->counted_steps != settings_.num_steps)) {
-      point.reset();
-    }
+    const bool has_its_steps =
+        point && point->counts && point->counts->counted_steps == settings_.num_steps;
+    if (!has_its_steps || is_snapshot_of(variant)) point.reset();
     if (!point) point = skipped_point(variant);
     if (!point) {
       point = measure(variant, Pass::kExact);
@@ -176,11 +180,13 @@ Report Comparison::make_report() const {
 }
 
 PointRecord Comparison::measure(const Variant& variant, Pass pass) const {
-  return measure_in_child(
-      request_for(settings_.variants, variant, pass, settings_.num_steps), settings_.children,
-      [&](const std::string& why) {
-        progress_.say(describe_variant(variant) + ": " + why + "; it is measured once more");
-      });
+  PointRequest request = request_for(settings_.variants, variant, pass, settings_.num_steps);
+  if (pass == Pass::kExact && is_snapshot_of(variant)) {
+    request.snapshot_file = settings_.snapshot_file;
+  }
+  return measure_in_child(request, settings_.children, [&](const std::string& why) {
+    progress_.say(describe_variant(variant) + ": " + why + "; it is measured once more");
+  });
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct ComparisonSettings {
   std::string how_to_lift_limit;  // said of such a point: "--force measures it all the same"
   std::string points_folder;      // for going on after a kill; empty: none
   bool fresh = false;
+  std::string snapshot_file;  // of the last variant, which is then measured anew; empty: none
 };
 
 // Points in the order of the variants. Throws Interrupted after a signal, with its children gone,

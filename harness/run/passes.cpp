@@ -12,16 +12,19 @@
 #include "harness/measure/memory.h"
 #include "harness/measure/memory_probe.h"
 #include "harness/measure/op_counter.h"
+#include "harness/profile/allocator_snapshot.h"
 #include "harness/run/device.h"
 #include "harness/run/finite_loss.h"
 #include "harness/run/kernel_pass.h"
 #include "harness/run/out_of_memory.h"
 #include "harness/run/parity_pass.h"
 #include "harness/run/pass_position.h"
+#include "harness/run/snapshot_pass.h"
 #include "harness/run/time_pass.h"
 #include "harness/run/training.h"
 #include "harness/run/warm_up.h"
 #include "kernels/attention/backend.h"
+#include "policies/trace/file.h"
 
 namespace rematch {
 namespace {
@@ -90,6 +93,8 @@ void exact_passes(const PointRequest& request, at::Device device, Training& trai
   if (!device.is_cuda()) return;
   position = {"kernel", -1, {}};
   kernel_pass(training, device, step + request.num_steps + 1, request.num_steps, record);
+  if (request.snapshot_file.empty()) return;
+  snapshot_pass(training, step + request.num_steps, request.snapshot_file, position);
 }
 
 void fail(PointRecord& record, PointStatus status, const std::string& reason) {
@@ -123,6 +128,7 @@ void fail_for_error(PointRecord& record, const PassPosition& position, const std
 
 void measure(const PointRequest& request, PassPosition& position, PointRecord& record) {
   const at::Device device = device_named(request.device);
+  if (!request.snapshot_file.empty()) record_allocations();  // what leads to running out of memory
   TrainingSettings settings;
   settings.model = spec_of(request);
   settings.data_file = request.data_file;
@@ -180,6 +186,9 @@ PointRecord run_passes(const PointRequest& request) {
     fail_for_error(record, position, error.what_without_backtrace());
   } catch (const std::exception& error) {
     fail(record, PointStatus::kCrash, std::string(error.what()) + " (" + position.describe() + ")");
+  }
+  if (record.status == PointStatus::kOom && !request.snapshot_file.empty()) {
+    write_file_atomically(request.snapshot_file, take_allocator_snapshot());
   }
   return record;
 }

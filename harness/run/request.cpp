@@ -59,7 +59,8 @@ Json request_to_json(const PointRequest& request) {
           {"family", to_string(request.family)},
           {"data_file", request.data_file},
           {"plan", plan_to_json(request.plan)},
-          {"num_steps", request.num_steps}};
+          {"num_steps", request.num_steps},
+          {"snapshot_file", request.snapshot_file}};
 }
 
 PointRequest request_from_json(const Json& json) {
@@ -73,6 +74,7 @@ PointRequest request_from_json(const Json& json) {
   request.data_file = root.at("data_file").string();
   request.plan = plan_from_json(root.at("plan").json());
   request.num_steps = root.at("num_steps").integer32(1);
+  request.snapshot_file = root.at("snapshot_file").string();
   return request;
 }
 

@@ -30,6 +30,7 @@ struct PointRequest {
   std::string data_file;
   Plan plan;  // without regions: no recording at all
   int num_steps = 1;
+  std::string snapshot_file;  // of the CUDA allocator, after the exact pass; empty: none
 };
 
 // For a pass over a variant that these settings made.

@@ -198,6 +198,8 @@ TEST_CASE("bad inputs are refused in one line") {
   check_usage_error("run " + kTinyLlama + "--policy full --precision 0.02", "such as 2%");
   check_usage_error("run " + kTinyLlama + "--policy full --allocator caching" + steps,
                     "choice of device cuda");
+  check_usage_error("run " + kTinyLlama + "--policy full --snapshot x.pickle" + steps,
+                    "--snapshot is of CUDA's allocator, which device cpu does not have");
   check_usage_error("run " + kTinyLlama + "--policy full --shard 2/2" + steps, "such as 0/4");
   check_usage_error("run " + kTinyLlama + "--policy full --heads 3" + steps, "heads");
   check_usage_error("run " + kTinyLlama + "--policy full --layers 0" + steps, "layers");

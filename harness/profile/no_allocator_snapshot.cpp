@@ -1,0 +1,15 @@
+#include <stdexcept>
+
+#include "harness/profile/allocator_snapshot.h"
+
+namespace rematch {
+
+void record_allocations() {}
+
+std::string take_allocator_snapshot() {
+  throw std::runtime_error("a snapshot of CUDA's allocator needs a program with CUDA");
+}
+
+void name_allocations(const std::string&) {}
+
+}  // namespace rematch

@@ -1,0 +1,77 @@
+// The allocator's snapshot of a point: what PyTorch's viewer finds in it, read by Python alone.
+#include <cstdio>
+#include <memory>
+
+#include "policies/trace/json.h"
+#include "tests/harness/run/dry_points.h"
+#include "tests/support/dry_cuda/dry_cuda.h"
+#include "tests/support/in_tree.h"
+#include "tests/support/scratch_folder.h"
+
+namespace rematch::testing {
+namespace {
+
+// What tests/support/read_snapshot.py prints of it.
+Json read_snapshot(const std::string& file) {
+  const std::string command = "python3 " + in_tree("tests/support/read_snapshot.py") + " " + file;
+  const std::unique_ptr<FILE, int (*)(FILE*)> output(popen(command.c_str(), "r"), pclose);
+  std::string text;
+  for (int letter = std::fgetc(output.get()); letter != EOF; letter = std::fgetc(output.get())) {
+    text += static_cast<char>(letter);
+  }
+  return Json::parse(text);
+}
+
+PointRecord run_with_snapshot(const Point& point, const std::string& file) {
+  PointRequest request = request_for(point.settings, point.variant, Pass::kExact, 1);
+  request.snapshot_file = file;
+  return run_passes(request);
+}
+
+// After a step the allocator holds what the memory pass counts between steps, but for the batch:
+// two tensors of 64-bit token ids.
+TEST_CASE("a snapshot is plain Python data, and its bytes are the counted ones", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  const ScratchFolder scratch;
+  const PointRecord record =
+      run_with_snapshot(point_of("llama_small", kSmallLlama, "full"), scratch.file("full.pickle"));
+  REQUIRE(record.status == PointStatus::kOk);
+  const Json snapshot = read_snapshot(scratch.file("full.pickle"));
+  CHECK(snapshot["keys"].dump().find("\"device_traces\"") != std::string::npos);
+  CHECK(snapshot["keys"].dump().find("\"segments\"") != std::string::npos);
+  const auto& dimensions = record.identity.dimensions;
+  const std::int64_t batch_bytes = 2 * dimensions.at("batch") * dimensions.at("tokens") * 8;
+  CHECK(snapshot["active_bytes"] == record.memory->baseline->count - batch_bytes);
+  CHECK(snapshot["grown_requested_bytes"] == 0);
+  CHECK(snapshot["num_allocations"] > 0);
+}
+
+TEST_CASE("events of a snapshot are named after the op that asked, recompute told apart",
+          "[device]") {
+  REMATCH_NEEDS_CUDA();
+  const ScratchFolder scratch;
+  run_with_snapshot(point_of("llama_small", kSmallLlama, "full"), scratch.file("full.pickle"));
+  const Json snapshot = read_snapshot(scratch.file("full.pickle"));
+  const std::string names = snapshot["names"].dump();
+  for (const char* name :
+       {"forward blocks.0 aten::mm", "recompute blocks.0 aten::mm", "backward blocks.0 aten::mm"}) {
+    CAPTURE(name);
+    CHECK(names.find(name) != std::string::npos);
+  }
+  CHECK(snapshot["num_named"] > snapshot["num_allocations"].get<int>() * 9 / 10);
+}
+
+TEST_CASE("a point that runs out of memory leaves the snapshot of how it came to that",
+          "[device]") {
+  REMATCH_NEEDS_CUDA();
+  const ScratchFolder scratch;
+  constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation
+  dry_cuda_plant_failure("cudaLaunchKernel", 100, kMemoryAllocation);
+  const PointRecord record =
+      run_with_snapshot(point_of("llama_small", kSmallLlama, "full"), scratch.file("oom.pickle"));
+  REQUIRE(record.status == PointStatus::kOom);
+  CHECK(read_snapshot(scratch.file("oom.pickle"))["num_allocations"] > 0);
+}
+
+}  // namespace
+}  // namespace rematch::testing
