@@ -30,7 +30,7 @@ std::optional<std::pair<double, std::string_view>> number_with_unit(const std::s
 }
 
 #ifdef REMATCH_LIBTORCH
-constexpr int kMostBlocks = 1000;
+constexpr int kMostRounds = 1000;
 
 // A whole number that is all of `text`.
 std::optional<int> whole_number(std::string_view text) {
@@ -152,14 +152,14 @@ std::vector<std::string> parse_list(const std::string& text) {
 }
 
 #ifdef REMATCH_LIBTORCH
-BlockRule parse_blocks(const std::string& blocks, const std::string& precision) {
-  const std::size_t colon = blocks.find(':');
-  const std::string_view text = blocks;
+RoundRule parse_rounds(const std::string& rounds, const std::string& precision) {
+  const std::size_t colon = rounds.find(':');
+  const std::string_view text = rounds;
   const auto least = whole_number(text.substr(0, colon));
   const auto most = colon == std::string::npos ? least : whole_number(text.substr(colon + 1));
-  if (!least || !most || *least < 0 || *most < *least || *most > kMostBlocks) {
-    throw UsageError("--blocks '" + blocks + "' is neither a number from 0 to " +
-                     std::to_string(kMostBlocks) + " nor a range of them such as 4:8");
+  if (!least || !most || *least < 0 || *most < *least || *most > kMostRounds) {
+    throw UsageError("--rounds '" + rounds + "' is neither a number from 0 to " +
+                     std::to_string(kMostRounds) + " nor a range of them such as 4:8");
   }
   return {.least = *least, .most = *most, .precision = parse_percent(precision)};
 }

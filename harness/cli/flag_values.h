@@ -44,8 +44,8 @@ void add_world_flag(CLI::App& app, int& world);
 std::vector<std::string> parse_list(const std::string& text);
 
 #ifdef REMATCH_LIBTORCH
-// "4" or "4:8", and the precision that ends the blocks in between. Throws UsageError.
-BlockRule parse_blocks(const std::string& blocks, const std::string& precision);
+// "4" or "4:8", and the precision that ends the rounds in between. Throws UsageError.
+RoundRule parse_rounds(const std::string& rounds, const std::string& precision);
 
 OptimizerChoice parse_optimizer(const std::string& text);
 #endif

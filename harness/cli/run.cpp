@@ -49,11 +49,11 @@ struct Flags {
                    "have");
     app.add_option("--allocator", allocator,
                    "Of CUDA: caching, or expandable segments; as PYTORCH_CUDA_ALLOC_CONF says");
-    app.add_option("--steps", num_steps, "Steps of every pass and block")
+    app.add_option("--steps", num_steps, "Steps of every pass and round")
         ->check(CLI::Range(1, kMostSteps));
-    app.add_option("--blocks", blocks,
-                   "Child processes of time for each point: N, or LEAST:MOST, which ends when "
-                   "--precision is reached; 0: no times");
+    app.add_option("--rounds", rounds,
+                   "Rounds of timed steps, in each of which every point has a child process: N, or "
+                   "LEAST:MOST, which ends when --precision is reached; 0: no times");
     app.add_option("--precision", precision, "What a ratio is to be known to: 2%");
     app.add_option("--optimizer", optimizer,
                    "adamw, adamw(learning_rate=3e-4), or none for forward and backward alone");
@@ -93,7 +93,7 @@ struct Flags {
   std::string attention;
   std::string allocator;
   int num_steps = 10;
-  std::string blocks = "4:8";
+  std::string rounds = "4:8";
   std::string precision = "2%";
   std::string optimizer = "adamw";
   std::string data_file;
@@ -205,7 +205,7 @@ ComparisonSettings settings_of(const Flags& flags) {
   variants.reference = settings.reference;
   variants.shard = shard_of(flags);
   settings.num_steps = flags.num_steps;
-  settings.blocks = parse_blocks(flags.blocks, flags.precision);
+  settings.rounds = parse_rounds(flags.rounds, flags.precision);
   settings.children = {parse_duration(flags.timeout), flags.num_retries};
   settings.fresh = flags.fresh;
   check_snapshot(flags, variants);

@@ -293,11 +293,11 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                  "ends and the knee, by which step times are calibrated, then by the area that a "
                  "point adds times how uncertain its time is")
       ->check(CLI::Range(kLeastMeasured, kMostPoints));
-  app.add_option("--steps", num_steps, "Of --measure: steps of every pass and block")
+  app.add_option("--steps", num_steps, "Of --measure: steps of every pass and round")
       ->check(CLI::Range(1, kMostSteps));
-  app.add_option("--blocks", blocks,
-                 "Of --measure: child processes of time for each point: N, or LEAST:MOST, which "
-                 "ends when every ratio is known to 2%");
+  app.add_option("--rounds", rounds,
+                 "Of --measure: rounds of timed steps, in each of which every point has a child "
+                 "process: N, or LEAST:MOST, which ends when every ratio is known to 2%");
   app.add_option("--threads", num_threads, "Of LibTorch; its own choice if not given")
       ->check(CLI::Range(1, kMostThreads));
   app.add_option("--seed", seed, "Of --measure: of data and generators")

@@ -30,7 +30,7 @@ struct SearchFlags {
 
   int num_measured = 0;  // 0: nothing is run
   int num_steps = 10;
-  std::string blocks = "4:8";
+  std::string rounds = "4:8";
   int num_threads = 0;
   std::int64_t seed = 0;
   std::string timeout = "10min";

@@ -105,10 +105,10 @@ ComparisonSettings settings_of(const SearchFlags& flags, const std::string& devi
   variants.threads = at::get_num_threads();
   variants.reference = settings.reference;
   settings.num_steps = flags.num_steps;
-  settings.blocks = parse_blocks(flags.blocks, "2%");
-  if (settings.blocks.most == 0) {
+  settings.rounds = parse_rounds(flags.rounds, "2%");
+  if (settings.rounds.most == 0) {
     throw UsageError(
-        "--blocks 0 measures no times, and a measured front needs them; give 2 or more");
+        "--rounds 0 measures no times, and a measured front needs them; give 2 or more");
   }
   settings.children.limit = parse_duration(flags.timeout);
   if (variants.device == "cpu") settings.limit = available_memory_of(variants.device);

@@ -1,5 +1,5 @@
 // The memory of one device kind, behind one face: counting allocators on the CPU and on meta, the
-// caching allocator on an accelerator. There the blocks carry no tags, so storages are followed
+// caching allocator on an accelerator. There allocations carry no tags, so storages are followed
 // from outside; what nobody told of counts as kOther.
 #pragma once
 
@@ -25,7 +25,7 @@ class DeviceMemory {
   // What the allocator holds from the driver; absent where there is no such thing.
   std::optional<Bytes> peak_reserved();
 
-  // As retag_storage(): moves a block's bytes to a tag, and says how many.
+  // As retag_storage(): moves an allocation's bytes to a tag, and says how many.
   Bytes tag_if_other(const c10::Storage& storage, MemoryTag tag);
   Bytes tag(const c10::Storage& storage, MemoryTag tag);
 

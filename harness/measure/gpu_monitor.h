@@ -62,7 +62,7 @@ std::optional<std::string> driver_version_of(const NvmlFunctions& functions);
 // What to tell a user who is about to measure on a GPU that others use; nothing where nobody does.
 std::optional<std::string> shared_gpu_warning(const Environment& environment);
 
-// Over the readings of one timed block: least clocks, everything that ever throttled. Pure.
+// Over the readings of one timed round: least clocks, everything that ever throttled. Pure.
 DeviceStateRecord summarize_readings(const std::vector<GpuReading>& readings);
 
 // "sw_power_cap", by NVML's bits; being idle between two steps is no reason.

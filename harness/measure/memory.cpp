@@ -75,25 +75,25 @@ Counters& meta_counters() {
   return *counters;
 }
 
-struct Block {
+struct Allocation {
   std::int64_t bytes = 0;
   MemoryTag tag = MemoryTag::kOther;
 };
 
-// Sits in front of the data of every CPU block. A whole alignment unit, so that data stays
+// Sits in front of the data of every CPU allocation. A whole alignment unit, so that data stays
 // aligned as LibTorch's kernels expect.
 constexpr std::size_t kHeaderBytes = 64;
-static_assert(sizeof(Block) <= kHeaderBytes);
+static_assert(sizeof(Allocation) <= kHeaderBytes);
 
-Block* header_of(void* data) {
-  return reinterpret_cast<Block*>(static_cast<char*>(data) - kHeaderBytes);
+Allocation* header_of(void* data) {
+  return reinterpret_cast<Allocation*>(static_cast<char*>(data) - kHeaderBytes);
 }
 
 void release_cpu(void* data) {
   if (data == nullptr) return;
-  Block* block = header_of(data);
-  cpu_counters().remove(block->bytes, block->tag);
-  c10::free_cpu(block);
+  Allocation* allocation = header_of(data);
+  cpu_counters().remove(allocation->bytes, allocation->tag);
+  c10::free_cpu(allocation);
 }
 
 [[noreturn]] void throw_out_of_memory(std::size_t num_bytes) {
@@ -122,8 +122,8 @@ class CpuAllocator final : public c10::Allocator {
   c10::DataPtr allocate(std::size_t num_bytes) override {
     if (num_bytes == 0) return {nullptr, nullptr, &release_cpu, c10::Device(c10::kCPU)};
     void* memory = allocate_or_throw(num_bytes);
-    auto* block = new (memory) Block{cpu_counters().rounded(num_bytes), thread_tag};
-    cpu_counters().add(block->bytes, block->tag);
+    auto* allocation = new (memory) Allocation{cpu_counters().rounded(num_bytes), thread_tag};
+    cpu_counters().add(allocation->bytes, allocation->tag);
     void* data = static_cast<char*>(memory) + kHeaderBytes;
     return {data, data, &release_cpu, c10::Device(c10::kCPU)};
   }
@@ -134,17 +134,17 @@ class CpuAllocator final : public c10::Allocator {
 };
 
 void release_meta(void* context) {
-  auto* block = static_cast<Block*>(context);
-  meta_counters().remove(block->bytes, block->tag);
-  delete block;
+  auto* allocation = static_cast<Allocation*>(context);
+  meta_counters().remove(allocation->bytes, allocation->tag);
+  delete allocation;
 }
 
 class MetaAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t num_bytes) override {
-    auto* block = new Block{meta_counters().rounded(num_bytes), thread_tag};
-    meta_counters().add(block->bytes, block->tag);
-    return {nullptr, block, &release_meta, c10::Device(c10::kMeta)};
+    auto* allocation = new Allocation{meta_counters().rounded(num_bytes), thread_tag};
+    meta_counters().add(allocation->bytes, allocation->tag);
+    return {nullptr, allocation, &release_meta, c10::Device(c10::kMeta)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
   void copy_data(void*, const void*, std::size_t) const override {}
@@ -158,9 +158,9 @@ void require_installed() {
   }
 }
 
-// The block behind a storage and whose it is; null if it is not one of ours.
+// The allocation behind a storage and whose it is; null if it is not one of ours.
 struct Located {
-  Block* block = nullptr;
+  Allocation* allocation = nullptr;
   Counters* counters = nullptr;
 };
 
@@ -169,15 +169,15 @@ Located locate(const c10::StorageImpl& storage) {
   if (data.get_context() == nullptr) return {};
   if (data.get_deleter() == &release_cpu) return {header_of(data.get_context()), &cpu_counters()};
   if (data.get_deleter() == &release_meta) {
-    return {static_cast<Block*>(data.get_context()), &meta_counters()};
+    return {static_cast<Allocation*>(data.get_context()), &meta_counters()};
   }
   return {};
 }
 
-Bytes move_block(const Located& located, MemoryTag to) {
-  located.counters->move(located.block->bytes, located.block->tag, to);
-  located.block->tag = to;
-  return Bytes{located.block->bytes};
+Bytes move_allocation(const Located& located, MemoryTag to) {
+  located.counters->move(located.allocation->bytes, located.allocation->tag, to);
+  located.allocation->tag = to;
+  return Bytes{located.allocation->bytes};
 }
 
 }  // namespace
@@ -226,13 +226,13 @@ void reset_memory_peaks() {
 
 Bytes retag_storage(const c10::StorageImpl& storage, MemoryTag from, MemoryTag to) {
   const Located located = locate(storage);
-  if (located.block == nullptr || located.block->tag != from) return {};
-  return move_block(located, to);
+  if (located.allocation == nullptr || located.allocation->tag != from) return {};
+  return move_allocation(located, to);
 }
 
 Bytes retag_storage(const c10::StorageImpl& storage, MemoryTag to) {
   const Located located = locate(storage);
-  return located.block == nullptr ? Bytes{} : move_block(located, to);
+  return located.allocation == nullptr ? Bytes{} : move_allocation(located, to);
 }
 
 MemoryTagGuard::MemoryTagGuard(MemoryTag tag) : previous_(thread_tag) { thread_tag = tag; }

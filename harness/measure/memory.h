@@ -17,7 +17,7 @@ struct StorageImpl;
 
 namespace rematch {
 
-// Who a block was allocated for; set by the code that is about to allocate, or by whoever knows
+// Who an allocation was made for; set by the code that is about to allocate, or by whoever knows
 // better later (retag_storage).
 enum class MemoryTag : std::uint8_t {
   kParameter,
@@ -51,7 +51,7 @@ inline constexpr std::int64_t kCudaRounding = 512;
 
 // Replaces LibTorch's CPU and meta allocators for the rest of the process. Call before the first
 // tensor. Thread-safe counting; sizes are what was asked for, rounded up to `round` bytes (1:
-// exact). A second call changes `round` for later blocks.
+// exact). A second call changes `round` for later allocations.
 void install_counting_allocators(std::int64_t round = 1);
 bool counting_allocators_installed();
 // From here on a CPU tensor that would take the total above the limit throws OutOfMemory, as on a
@@ -68,8 +68,8 @@ Bytes peak_cpu_memory();
 Bytes peak_meta_memory();
 void reset_memory_peaks();
 
-// Moves a storage's bytes from tag `from` to `to` and says how many. None, if its block carries
-// another tag or did not come from these allocators.
+// Moves a storage's bytes from tag `from` to `to` and says how many. None, if its allocation
+// carries another tag or did not come from these allocators.
 Bytes retag_storage(const c10::StorageImpl& storage, MemoryTag from, MemoryTag to);
 // The same, whatever tag it carries.
 Bytes retag_storage(const c10::StorageImpl& storage, MemoryTag to);

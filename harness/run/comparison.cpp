@@ -42,12 +42,12 @@ class Comparison {
   int num_parts() const {
     const int num_points = static_cast<int>(variants_.size());
     return num_points + num_repeats() +
-           (has_times() ? settings_.blocks.most * (num_points + 1) : 0);
+           (has_times() ? settings_.rounds.most * (num_points + 1) : 0);
   }
   // On meta there are no losses, and on the dry device no values at all.
   bool has_values() const { return settings_.variants.device != "meta" && !on_dry_device(); }
   int num_repeats() const { return has_values() ? settings_.num_repeats : 0; }
-  bool has_times() const { return has_values() && settings_.blocks.most > 0; }
+  bool has_times() const { return has_values() && settings_.rounds.most > 0; }
 
   bool is_snapshot_of(const Variant& variant) const {
     return !settings_.snapshot_file.empty() && &variant == &variants_.back();

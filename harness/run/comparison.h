@@ -1,5 +1,5 @@
 // Measures variants against each other: one child process per point and pass, exact passes once,
-// time passes by turns over blocks, then parity, ratios and the effect check over all of them.
+// time passes by turns over rounds, then parity, ratios and the effect check over all of them.
 #pragma once
 
 #include <optional>
@@ -18,8 +18,8 @@ struct ComparisonSettings {
   VariantSettings variants;
   std::string reference = "none";  // policy that the others are held against
   int num_repeats = 0;             // of the reference's steps, for the noise of its loss
-  int num_steps = 10;              // in each pass and block
-  BlockRule blocks;                // of time; none at most: no times
+  int num_steps = 10;              // in each pass and round
+  RoundRule rounds;                // of time; none at most: no times
   ChildRule children;
   // Points whose predicted peak is above it are skipped: where memory runs out the system ends some
   // process, and not always the one that asked for it.

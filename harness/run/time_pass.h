@@ -9,7 +9,7 @@
 
 namespace rematch {
 
-// Steps from 0 on. Fills the point's time: one block of samples, phases, on a GPU what the device
+// Steps from 0 on. Fills the point's time: one round of samples, phases, on a GPU what the device
 // did meanwhile, elsewhere the time of each op class. Throws LossNotFinite.
 void time_pass(Training& training, at::Device device, int num_steps, PassPosition& position,
                PointRecord& record);

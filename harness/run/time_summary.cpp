@@ -22,12 +22,12 @@ void keep_most(std::optional<Number>& most, const std::optional<Number>& value) 
   if (value && (!most || *value > *most)) most = value;
 }
 
-// By phase and class the median over the blocks that timed it.
-void summarize_classes(const std::vector<TimedBlock>& blocks, TimeRecord& time) {
+// By phase and class the median over the rounds that timed it.
+void summarize_classes(const std::vector<TimedRound>& rounds, TimeRecord& time) {
   for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
     std::map<OpClass, std::vector<double>> spent;
-    for (const TimedBlock& block : blocks) {
-      for (const auto& [op_class, duration] : block.classes[phase]) {
+    for (const TimedRound& round : rounds) {
+      for (const auto& [op_class, duration] : round.classes[phase]) {
         spent[op_class].push_back(static_cast<double>(duration.count()));
       }
     }
@@ -37,32 +37,32 @@ void summarize_classes(const std::vector<TimedBlock>& blocks, TimeRecord& time) 
   }
 }
 
-// As many median absolute deviations above its block's median as one sample in a million of a
+// As many median absolute deviations above its round's median as one sample in a million of a
 // normal spread; and by so much that it would show in a plot.
 constexpr double kOutlierDeviations = 5 * 1.4826;
 constexpr double kOutlierRatio = 1.1;
 
-int count_outliers(const Blocks& blocks) {
+int count_outliers(const Rounds& rounds) {
   std::ptrdiff_t outliers = 0;
-  for (const std::vector<double>& block : blocks) {
-    const double middle = median(block);
-    const double limit = std::max(middle + kOutlierDeviations * median_absolute_deviation(block),
+  for (const std::vector<double>& round : rounds) {
+    const double middle = median(round);
+    const double limit = std::max(middle + kOutlierDeviations * median_absolute_deviation(round),
                                   kOutlierRatio * middle);
-    outliers += std::count_if(block.begin(), block.end(),
+    outliers += std::count_if(round.begin(), round.end(),
                               [limit](double sample) { return sample > limit; });
   }
   return static_cast<int>(outliers);
 }
 
-// The worst of the blocks; retries add up, and the median clock is the blocks' median.
-std::optional<DeviceStateRecord> summarize_states(const std::vector<TimedBlock>& blocks) {
+// The worst of the rounds; retries add up, and the median clock is the rounds' median.
+std::optional<DeviceStateRecord> summarize_states(const std::vector<TimedRound>& rounds) {
   std::optional<DeviceStateRecord> all;
   std::vector<double> clocks;
   std::set<std::string> reasons;
-  for (const TimedBlock& block : blocks) {
-    if (!block.device_state) continue;
+  for (const TimedRound& round : rounds) {
+    if (!round.device_state) continue;
     if (!all) all.emplace();
-    const DeviceStateRecord& state = *block.device_state;
+    const DeviceStateRecord& state = *round.device_state;
     if (state.sm_clock_median_mhz) clocks.push_back(*state.sm_clock_median_mhz);
     keep_least(all->sm_clock_least_mhz, state.sm_clock_least_mhz);
     keep_least(all->memory_clock_least_mhz, state.memory_clock_least_mhz);
@@ -71,8 +71,8 @@ std::optional<DeviceStateRecord> summarize_states(const std::vector<TimedBlock>&
     if (state.allocator_retries) {
       all->allocator_retries = all->allocator_retries.value_or(0) + *state.allocator_retries;
     }
-    if (state.block_repeats) {
-      all->block_repeats = all->block_repeats.value_or(0) + *state.block_repeats;
+    if (state.round_repeats) {
+      all->round_repeats = all->round_repeats.value_or(0) + *state.round_repeats;
     }
     reasons.insert(state.throttle_reasons.begin(), state.throttle_reasons.end());
   }
@@ -110,55 +110,55 @@ void judge_device(const DeviceStateRecord& state, TimeQuality& quality) {
     quality.reasons.push_back("the GPU slowed itself down: " + reason +
                               "; see to its cooling and power and time again");
   }
-  if (const int repeats = state.block_repeats.value_or(0); repeats > 0) {
+  if (const int repeats = state.round_repeats.value_or(0); repeats > 0) {
     quality.reasons.push_back(std::to_string(repeats) +
-                              (repeats == 1 ? " block was" : " blocks were") +
+                              (repeats == 1 ? " round was" : " rounds were") +
                               " measured again, because the GPU was throttled or shared");
   }
 }
 
 }  // namespace
 
-TimeRecord summarize_blocks(const std::vector<TimedBlock>& blocks) {
+TimeRecord summarize_rounds(const std::vector<TimedRound>& rounds) {
   TimeRecord time;
   std::map<std::string, std::vector<double>> phases;
-  for (const TimedBlock& block : blocks) {
-    time.samples.insert(time.samples.end(), block.samples.begin(), block.samples.end());
-    time.starts.insert(time.starts.end(), block.starts.begin(), block.starts.end());
-    for (const auto& [phase, duration] : block.phases) {
+  for (const TimedRound& round : rounds) {
+    time.samples.insert(time.samples.end(), round.samples.begin(), round.samples.end());
+    time.starts.insert(time.starts.end(), round.starts.begin(), round.starts.end());
+    for (const auto& [phase, duration] : round.phases) {
       phases[phase].push_back(static_cast<double>(duration.count()));
     }
   }
   for (const auto& [phase, medians] : phases) time.phases[phase] = nanoseconds(median(medians));
-  summarize_classes(blocks, time);
-  const Blocks samples = blocks_of(time);
-  const Estimate step = median_over_blocks(samples);
+  summarize_classes(rounds, time);
+  const Rounds samples = rounds_of(time);
+  const Estimate step = median_over_rounds(samples);
   time.step_median = nanoseconds(step.value);
   if (step.interval) {
     time.step_interval = {nanoseconds(step.interval->low), nanoseconds(step.interval->high)};
   }
   std::vector<double> all;
-  for (const std::vector<double>& block : samples)
-    all.insert(all.end(), block.begin(), block.end());
+  for (const std::vector<double>& round : samples)
+    all.insert(all.end(), round.begin(), round.end());
   time.step_mad = nanoseconds(median_absolute_deviation(all));
   const QualityReport quality = judge_quality(samples);
   time.quality = TimeQuality{std::string(to_string(quality.verdict)), quality.noise_ratio,
                              quality.drift_ratio, quality.reasons, count_outliers(samples)};
-  time.device_state = summarize_states(blocks);
+  time.device_state = summarize_states(rounds);
   if (time.device_state) judge_device(*time.device_state, *time.quality);
   return time;
 }
 
-bool is_disturbed(const TimedBlock& block) {
-  if (!block.device_state) return false;
-  const std::vector<std::string>& reasons = block.device_state->throttle_reasons;
-  return block.device_state->other_processes.value_or(0) > 0 ||
+bool is_disturbed(const TimedRound& round) {
+  if (!round.device_state) return false;
+  const std::vector<std::string>& reasons = round.device_state->throttle_reasons;
+  return round.device_state->other_processes.value_or(0) > 0 ||
          std::any_of(reasons.begin(), reasons.end(), is_slowdown);
 }
 
 StepRatioRecord ratio_to(const std::string& reference_policy, const TimeRecord& time,
                          const TimeRecord& reference, double floor) {
-  const Estimate ratio = paired_ratio(blocks_of(time), blocks_of(reference));
+  const Estimate ratio = paired_ratio(rounds_of(time), rounds_of(reference));
   StepRatioRecord record;
   record.reference = reference_policy;
   record.ratio = ratio.value;
@@ -167,15 +167,15 @@ StepRatioRecord ratio_to(const std::string& reference_policy, const TimeRecord& 
   return record;
 }
 
-Blocks blocks_of(const TimeRecord& time) {
-  Blocks blocks;
+Rounds rounds_of(const TimeRecord& time) {
+  Rounds rounds;
   for (const auto& samples : time.samples) {
-    std::vector<double>& block = blocks.emplace_back();
+    std::vector<double>& round = rounds.emplace_back();
     for (const std::chrono::nanoseconds sample : samples) {
-      block.push_back(static_cast<double>(sample.count()));
+      round.push_back(static_cast<double>(sample.count()));
     }
   }
-  return blocks;
+  return rounds;
 }
 
 }  // namespace rematch

@@ -13,7 +13,7 @@ namespace {
 constexpr int kStartDigits = 16;
 
 int repeats_of(const TimeRecord& time) {
-  return time.device_state ? time.device_state->block_repeats.value_or(0) : 0;
+  return time.device_state ? time.device_state->round_repeats.value_or(0) : 0;
 }
 
 // No other start of this or any command has it.
@@ -55,22 +55,22 @@ void TimedArms::measure(std::vector<PointRecord>& points, std::optional<std::siz
   for (std::size_t index = 0; index < arms_.size(); ++index) {
     if (arms_[index].point == reference_ && !arms_[index].control) reference_arm = index;
   }
-  const int num_blocks = take_turns(
-      arms_, reference_arm, settings_.blocks, [this](int block) { return attempt_on_disk(block); },
+  const int num_rounds = take_turns(
+      arms_, reference_arm, settings_.rounds, [this](int round) { return attempt_on_disk(round); },
       [&](const Arm& arm, const Turn& turn) { return measure_arm(arm, turn, points); });
-  if (num_blocks < settings_.blocks.most) {
-    progress_.leave_out("the later blocks: each ratio is known to " +
-                        percent(settings_.blocks.precision));
+  if (num_rounds < settings_.rounds.most) {
+    progress_.leave_out("the later rounds: each ratio is known to " +
+                        percent(settings_.rounds.precision));
   }
 }
 
 // A run that was ended in the middle of an attempt leaves arms of two attempts, and two workers
 // that write into one folder leave arms of two starts: those were not measured beside each other.
-std::optional<int> TimedArms::attempt_on_disk(int block) const {
+std::optional<int> TimedArms::attempt_on_disk(int round) const {
   std::optional<int> attempt;
   std::optional<std::vector<std::string>> starts;
   for (const Arm& arm : arms_) {
-    const std::optional<PointRecord> record = load_block(arm, block);
+    const std::optional<PointRecord> record = load_round(arm, round);
     if (!record || !record->time || record->time->starts.empty()) return std::nullopt;
     const int repeats = repeats_of(*record->time);
     if (attempt && *attempt != repeats) return std::nullopt;
@@ -81,21 +81,21 @@ std::optional<int> TimedArms::attempt_on_disk(int block) const {
   return attempt;
 }
 
-std::optional<PointRecord> TimedArms::load_block(const Arm& arm, int block) const {
-  return store_.load(block_name(arm, block), PointStore::Figures::kTimes);
+std::optional<PointRecord> TimedArms::load_round(const Arm& arm, int round) const {
+  return store_.load(round_name(arm, round), PointStore::Figures::kTimes);
 }
 
 PointRecord TimedArms::measure_arm(const Arm& arm, const Turn& turn,
                                    std::vector<PointRecord>& points) {
   const Variant& variant = variants_[arm.point];
   const std::string part = describe_variant(variant) + (arm.control ? " again" : "") +
-                           ", time block " + std::to_string(turn.block + 1) +
+                           ", time round " + std::to_string(turn.round + 1) +
                            (turn.repeat > 0 ? ", measured again" : "");
   if (turn.repeat > 0 && !turn.from_disk) progress_.add_part();
   progress_.start(part);
   PointRecord record;
   if (turn.from_disk) {
-    record = load_block(arm, turn.block).value();
+    record = load_round(arm, turn.round).value();
   } else {
     record =
         measure_in_child(request_for(settings_.variants, variant, Pass::kTime, settings_.num_steps),
@@ -104,9 +104,9 @@ PointRecord TimedArms::measure_arm(const Arm& arm, const Turn& turn,
                          });
     if (record.time) record.time->starts.assign(record.time->samples.size(), start_);
     if (record.time && record.time->device_state) {
-      record.time->device_state->block_repeats = turn.repeat;
+      record.time->device_state->round_repeats = turn.repeat;
     }
-    store_.save(block_name(arm, turn.block), record);
+    store_.save(round_name(arm, turn.round), record);
   }
   progress_.finish(part, std::string(to_string(record.status)));
   if (record.status != PointStatus::kOk && !arm.control &&
@@ -124,57 +124,57 @@ void TimedArms::add_time(std::size_t index, PointRecord& point) const {
     point.time.reset();
     return;
   }
-  TimeRecord time = summarize_blocks(own->blocks);
-  // On a GPU the kernel pass has timed the classes; elsewhere every block has.
+  TimeRecord time = summarize_rounds(own->rounds);
+  // On a GPU the kernel pass has timed the classes; elsewhere every round has.
   if (point.time) time.classes = std::move(point.time->classes);
   point.time = std::move(time);
   const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
-  if (reference == nullptr || reference->blocks.size() != own->blocks.size()) return;
+  if (reference == nullptr || reference->rounds.size() != own->rounds.size()) return;
   add_ratio(point, *own, *reference);
   if (own == reference) point.time->control = control_record(control());
 }
 
-// Of the reference to itself; absent where a block of either failed.
+// Of the reference to itself; absent where a round of either failed.
 std::optional<Estimate> TimedArms::control() const {
   const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
   const Arm* again = reference_ ? arm_of(*reference_, true) : nullptr;
   if (reference == nullptr || again == nullptr) return std::nullopt;
-  if (again->blocks.size() != reference->blocks.size()) return std::nullopt;
-  return paired_ratio(blocks_of(summarize_blocks(again->blocks)),
-                      blocks_of(summarize_blocks(reference->blocks)));
+  if (again->rounds.size() != reference->rounds.size()) return std::nullopt;
+  return paired_ratio(rounds_of(summarize_rounds(again->rounds)),
+                      rounds_of(summarize_rounds(reference->rounds)));
 }
 
 // The arm of a point, if it was timed at all.
 const Arm* TimedArms::arm_of(std::size_t point, bool control) const {
   for (const Arm& arm : arms_) {
-    if (arm.point == point && arm.control == control && !arm.blocks.empty()) return &arm;
+    if (arm.point == point && arm.control == control && !arm.rounds.empty()) return &arm;
   }
   return nullptr;
 }
 
 void TimedArms::add_ratio(PointRecord& point, const Arm& own, const Arm& reference) const {
-  const TimeRecord reference_time = summarize_blocks(reference.blocks);
+  const TimeRecord reference_time = summarize_rounds(reference.rounds);
   const std::optional<Estimate> same_twice = control();
   const double floor = same_twice ? floor_of_control(*same_twice) : kSmallestDifference;
   const std::string& name = variants_[reference.point].policy;
   point.time->ratio = ratio_to(name, *point.time, reference_time, floor);
-  const BlockRule& rule = settings_.blocks;
+  const RoundRule& rule = settings_.rounds;
   if (&own == &reference || rule.least == rule.most || !point.time->ratio->interval) return;
   const auto [low, high] = *point.time->ratio->interval;
   const double known_to = (high - low) / 2 / point.time->ratio->ratio;
   if (known_to <= rule.precision || !point.time->quality) return;
-  point.time->quality->reasons.push_back("after " + std::to_string(own.blocks.size()) +
-                                         " blocks the ratio is known to +- " + percent(known_to) +
+  point.time->quality->reasons.push_back("after " + std::to_string(own.rounds.size()) +
+                                         " rounds the ratio is known to +- " + percent(known_to) +
                                          ", not " + percent(rule.precision));
 }
 
-std::string TimedArms::block_name(const Arm& arm, int block) const {
+std::string TimedArms::round_name(const Arm& arm, int round) const {
   const Variant& variant = variants_[arm.point];
-  return point_name(variant.identity, variant.policy) + (arm.control ? ".again" : "") + ".block" +
-         std::to_string(block) + "-" + arms_hash();
+  return point_name(variant.identity, variant.policy) + (arm.control ? ".again" : "") + ".round" +
+         std::to_string(round) + "-" + arms_hash();
 }
 
-// Blocks of another set of arms, or of other lengths, are another comparison's.
+// Rounds of another set of arms, or of other lengths, are another comparison's.
 std::string TimedArms::arms_hash() const {
   std::string text = std::to_string(settings_.num_steps);
   for (const Arm& arm : arms_) {

@@ -1,5 +1,5 @@
 // The times of a comparison's points: all that are ok, and the reference once more as the A/A
-// control, in blocks by turns that a killed run finds again on disk. Knows nothing of counts, bytes
+// control, in rounds by turns that a killed run finds again on disk. Knows nothing of counts, bytes
 // and bits.
 #pragma once
 
@@ -24,22 +24,22 @@ class TimedArms {
   TimedArms(const ComparisonSettings& settings, const std::vector<Variant>& variants,
             const PointStore& store, Progress& progress);
 
-  // `points` in the order of the variants. One whose block does not end ok gets that block's
+  // `points` in the order of the variants. One whose round does not end ok gets that round's
   // status. Throws Interrupted after a signal.
   void measure(std::vector<PointRecord>& points, std::optional<std::size_t> reference);
 
-  // Of variant `index`: its time, where its blocks ended ok, and the ratio to the reference's; of
+  // Of variant `index`: its time, where its rounds ended ok, and the ratio to the reference's; of
   // the reference the control. Of what an earlier pass said of its time the op classes stay.
   void add_time(std::size_t index, PointRecord& point) const;
 
  private:
-  std::optional<int> attempt_on_disk(int block) const;
-  std::optional<PointRecord> load_block(const Arm& arm, int block) const;
+  std::optional<int> attempt_on_disk(int round) const;
+  std::optional<PointRecord> load_round(const Arm& arm, int round) const;
   PointRecord measure_arm(const Arm& arm, const Turn& turn, std::vector<PointRecord>& points);
   std::optional<Estimate> control() const;
   void add_ratio(PointRecord& point, const Arm& own, const Arm& reference) const;
   const Arm* arm_of(std::size_t point, bool control) const;
-  std::string block_name(const Arm& arm, int block) const;
+  std::string round_name(const Arm& arm, int round) const;
   std::string arms_hash() const;
 
   const ComparisonSettings& settings_;

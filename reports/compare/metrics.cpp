@@ -217,26 +217,26 @@ void compare_losses(MetricRecord& record, const PointRecord& base, const PointRe
                 "'s, and the base's do not";
 }
 
-Blocks blocks_of(const PointRecord& point) {
-  Blocks blocks;
-  if (!point.time) return blocks;
+Rounds rounds_of(const PointRecord& point) {
+  Rounds rounds;
+  if (!point.time) return rounds;
   for (const auto& samples : point.time->samples) {
     if (samples.empty()) continue;
-    std::vector<double>& block = blocks.emplace_back();
-    for (const auto sample : samples) block.push_back(static_cast<double>(sample.count()));
+    std::vector<double>& round = rounds.emplace_back();
+    for (const auto sample : samples) round.push_back(static_cast<double>(sample.count()));
   }
-  return blocks;
+  return rounds;
 }
 
-std::vector<double> log_medians(const Blocks& blocks) {
+std::vector<double> log_medians(const Rounds& rounds) {
   std::vector<double> logs;
-  for (const std::vector<double>& block : blocks) logs.push_back(std::log(median(block)));
+  for (const std::vector<double>& round : rounds) logs.push_back(std::log(median(round)));
   return logs;
 }
 
-bool has_times(const Blocks& blocks) {
-  return !blocks.empty() && std::all_of(blocks.begin(), blocks.end(),
-                                        [](const auto& block) { return median(block) > 0; });
+bool has_times(const Rounds& rounds) {
+  return !rounds.empty() && std::all_of(rounds.begin(), rounds.end(),
+                                        [](const auto& round) { return median(round) > 0; });
 }
 
 // Both floors as one, on the logarithm of the ratio.
@@ -287,10 +287,10 @@ TimeComparison compare_times(const PointRecord& base, const PointRecord& candida
   TimeComparison result;
   MetricRecord& record = result.record;
   record.metric = Metric::kStepTime;
-  const Blocks below = blocks_of(base);
-  const Blocks above = blocks_of(candidate);
-  if (has_times(below)) record.base = median_over_blocks(below).value;
-  if (has_times(above)) record.candidate = median_over_blocks(above).value;
+  const Rounds below = rounds_of(base);
+  const Rounds above = rounds_of(candidate);
+  if (has_times(below)) record.base = median_over_rounds(below).value;
+  if (has_times(above)) record.candidate = median_over_rounds(above).value;
   if (!record.base || !record.candidate) {
     note_unknown_side(record);
     return result;
@@ -304,7 +304,7 @@ TimeComparison compare_times(const PointRecord& base, const PointRecord& candida
     return result;
   }
   if (below.size() < 2 || above.size() < 2) {
-    record.note = "one block on a side: it says nothing of the spread between blocks";
+    record.note = "one round on a side: it says nothing of the spread between rounds";
     return result;
   }
   result.p_value = probability_within(welch_difference(log_medians(above), log_medians(below)),

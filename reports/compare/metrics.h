@@ -10,13 +10,13 @@ MetricRecord compare_exact(Metric metric, const PointRecord& base, const PointRe
                            const Floor& floor);
 
 // Note [When a time is called different]
-// Both must hold. The 95 % bootstrap interval of the ratio of medians over process blocks lies
-// beyond the floor; and Welch's t over the blocks' log medians leaves the difference beyond the
+// Both must hold. The 95 % bootstrap interval of the ratio of medians over process rounds lies
+// beyond the floor; and Welch's t over the rounds' log medians leaves the difference beyond the
 // floor a chance of at most the false-alarm ratio, after Holm's correction over all rows. The
-// interval alone would be wrong once in twenty rows; the t alone is moved by one stalled block.
+// interval alone would be wrong once in twenty rows; the t alone is moved by one stalled round.
 struct TimeComparison {
   MetricRecord record;
-  std::optional<double> p_value;  // not corrected; absent: fewer than two blocks on a side
+  std::optional<double> p_value;  // not corrected; absent: fewer than two rounds on a side
 };
 TimeComparison compare_times(const PointRecord& base, const PointRecord& candidate,
                              const Floor& floor);

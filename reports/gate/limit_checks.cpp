@@ -64,20 +64,20 @@ std::optional<std::string> nearest_op(const Report& report, const std::string& o
   return nearest_name(op, {ops.begin(), ops.end()});
 }
 
-Blocks blocks_of(const PointRecord& point) {
-  Blocks blocks;
-  if (!point.time) return blocks;
+Rounds rounds_of(const PointRecord& point) {
+  Rounds rounds;
+  if (!point.time) return rounds;
   for (const auto& samples : point.time->samples) {
-    std::vector<double> block;
+    std::vector<double> round;
     for (const auto sample : samples) {
-      if (sample.count() > 0) block.push_back(static_cast<double>(sample.count()));
+      if (sample.count() > 0) round.push_back(static_cast<double>(sample.count()));
     }
-    if (!block.empty()) blocks.push_back(std::move(block));
+    if (!round.empty()) rounds.push_back(std::move(round));
   }
-  return blocks;
+  return rounds;
 }
 
-// Block by block beside each other: both held against the same point, and in the same starts of the
+// Round by round beside each other: both held against the same point, and in the same starts of the
 // command, which reports of earlier builds do not name.
 bool took_turns(const PointRecord& point, const PointRecord& reference, Measured measured) {
   const bool is_one_report = measured == Measured::kInOneReport;
@@ -93,10 +93,10 @@ std::optional<Estimate> slowdown(const PointRecord& point, const PointRecord& re
                                  Measured measured) {
   if (&point == &reference) return Estimate{1, Interval{1, 1}};
   const bool by_turns = took_turns(point, reference, measured);
-  const Blocks above = blocks_of(point);
-  const Blocks below = blocks_of(reference);
+  const Rounds above = rounds_of(point);
+  const Rounds below = rounds_of(reference);
   if (above.empty() || below.empty()) return std::nullopt;
-  // A block without a time would shift the pairs behind it.
+  // A round without a time would shift the pairs behind it.
   const bool has_pairs = by_turns && above.size() == point.time->samples.size() &&
                          below.size() == reference.time->samples.size() &&
                          above.size() == below.size();
@@ -162,7 +162,7 @@ CheckRecord check_slowdown(const PointRecord& point, const PointRecord& referenc
   if (measured == Measured::kApart) {
     reason += "; measured in different environments";
   } else if (!ratio->interval) {
-    reason += "; one block says nothing of the noise";
+    reason += "; one round says nothing of the noise";
   } else if (ratio->interval->low > limit) {
     verdict = GateVerdict::kFail;
   } else if (ratio->interval->high <= limit) {

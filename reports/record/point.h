@@ -88,12 +88,12 @@ struct MemoryRecord {
   bool operator==(const MemoryRecord&) const = default;
 };
 
-// Step time of this point over the reference's, paired by block. `verdict` is faster, slower, same
+// Step time of this point over the reference's, paired by round. `verdict` is faster, slower, same
 // or unsure.
 struct StepRatioRecord {
   std::string reference;  // policy: "none"
   double ratio = 1;
-  std::optional<std::array<double, 2>> interval;  // 95 %; absent with one block
+  std::optional<std::array<double, 2>> interval;  // 95 %; absent with one round
   std::string verdict;
   bool operator==(const StepRatioRecord&) const = default;
 };
@@ -102,22 +102,22 @@ struct StepRatioRecord {
 // other. How far it strays from 1 is what no ratio to the reference can be told from.
 struct ControlRecord {
   double ratio = 1;
-  std::optional<std::array<double, 2>> interval;  // 95 %; absent with one block
+  std::optional<std::array<double, 2>> interval;  // 95 %; absent with one round
   bool operator==(const ControlRecord&) const = default;
 };
 
-// How far the samples can be trusted: verdict is good, few_blocks, noisy, drifting; or what was
+// How far the samples can be trusted: verdict is good, few_rounds, noisy, drifting; or what was
 // wrong with the device: throttled, shared_device, thrashing.
 struct TimeQuality {
   std::string verdict;
-  std::optional<double> noise_ratio;  // spread within a block over the median
+  std::optional<double> noise_ratio;  // spread within a round over the median
   std::optional<double> drift_ratio;  // last third over first third, less one
   std::vector<std::string> reasons;   // one line each
-  std::optional<int> num_outliers;    // samples far above their block; kept among the samples
+  std::optional<int> num_outliers;    // samples far above their round; kept among the samples
   bool operator==(const TimeQuality&) const = default;
 };
 
-// The GPU while its steps were timed, read between steps: over all blocks.
+// The GPU while its steps were timed, read between steps: over all rounds.
 struct DeviceStateRecord {
   std::optional<int> sm_clock_median_mhz;
   std::optional<int> sm_clock_least_mhz;
@@ -127,15 +127,15 @@ struct DeviceStateRecord {
   std::optional<int> other_processes;         // most at once
   // Times the allocator found no memory, gave its cache back and tried again.
   std::optional<std::int64_t> allocator_retries;
-  // Attempts at a block that were left and measured again, because the GPU was throttled or shared.
-  std::optional<int> block_repeats;
+  // Attempts at a round that were left and measured again, because the GPU was throttled or shared.
+  std::optional<int> round_repeats;
   bool operator==(const DeviceStateRecord&) const = default;
 };
 
 struct TimeRecord {
   using Nanoseconds = std::chrono::nanoseconds;
-  std::vector<std::vector<Nanoseconds>> samples;  // [block][step]: every one, in order
-  // Of each block: which start of the command timed it. Blocks of two points were timed side by
+  std::vector<std::vector<Nanoseconds>> samples;  // [round][step]: every one, in order
+  // Of each round: which start of the command timed it. Rounds of two points were timed side by
   // side only if they are of one start. Empty: not recorded.
   std::vector<std::string> starts;
   std::optional<Nanoseconds> step_median;

@@ -12,9 +12,9 @@ namespace {
 // No step takes no time: such a sample would be left out of some statistics and halve others.
 void read_samples(const JsonField& field, std::vector<std::vector<std::chrono::nanoseconds>>& all) {
   read_value(field, all);
-  for (std::size_t block = 0; block < all.size(); ++block) {
-    for (std::size_t step = 0; step < all[block].size(); ++step) {
-      if (all[block][step].count() <= 0) field.at(block).at(step).fail("is no time of a step");
+  for (std::size_t round = 0; round < all.size(); ++round) {
+    for (std::size_t step = 0; step < all[round].size(); ++step) {
+      if (all[round][step].count() <= 0) field.at(round).at(step).fail("is no time of a step");
     }
   }
 }
@@ -25,9 +25,9 @@ void require_median_of_samples(const JsonField& field, const TimeRecord& time) {
   std::vector<double> medians;
   for (const auto& samples : time.samples) {
     if (samples.empty()) return;
-    std::vector<double> block;
-    for (const auto sample : samples) block.push_back(static_cast<double>(sample.count()));
-    medians.push_back(median(std::move(block)));
+    std::vector<double> round;
+    for (const auto sample : samples) round.push_back(static_cast<double>(sample.count()));
+    medians.push_back(median(std::move(round)));
   }
   if (medians.empty()) return;
   const double step = median(std::move(medians));
@@ -70,9 +70,14 @@ Json quality_to_json(const TimeQuality& quality) {
           {"num_outliers", to_value(quality.num_outliers)}};
 }
 
+// What reports of 1.0 that say "block" for a round have.
+constexpr const char* kOldFewRounds = "few_blocks";
+constexpr const char* kOldRoundRepeats = "block_repeats";
+
 TimeQuality quality_from_json(const JsonField& field) {
   TimeQuality quality;
   read_member(field, "verdict", quality.verdict);
+  if (quality.verdict == kOldFewRounds) quality.verdict = "few_rounds";
   read_member(field, "noise_ratio", quality.noise_ratio);
   read_member(field, "drift_ratio", quality.drift_ratio);
   read_member(field, "reasons", quality.reasons);
@@ -95,7 +100,7 @@ Json device_state_to_json(const DeviceStateRecord& state) {
   Json json = Json::object();
   visit_members(state,
                 [&json](const char* name, const auto& member) { json[name] = to_value(member); });
-  json["block_repeats"] = to_value(state.block_repeats);
+  json["round_repeats"] = to_value(state.round_repeats);
   return json;
 }
 
@@ -103,7 +108,8 @@ DeviceStateRecord device_state_from_json(const JsonField& field) {
   DeviceStateRecord state;
   visit_members(state,
                 [&field](const char* name, auto& member) { read_member(field, name, member); });
-  if (const auto repeats = field.find("block_repeats")) read_value(*repeats, state.block_repeats);
+  if (const auto repeats = field.find(kOldRoundRepeats)) read_value(*repeats, state.round_repeats);
+  if (const auto repeats = field.find("round_repeats")) read_value(*repeats, state.round_repeats);
   return state;
 }
 
@@ -135,7 +141,7 @@ TimeRecord time_from_json(const JsonField& field) {
     read_value(*starts, time.starts);
     if (!time.starts.empty() && time.starts.size() != time.samples.size()) {
       starts->fail("has " + std::to_string(time.starts.size()) + " entries; samples_ns has " +
-                   std::to_string(time.samples.size()) + " blocks");
+                   std::to_string(time.samples.size()) + " rounds");
     }
   }
   read_member(field, "phases_ns", time.phases);

@@ -18,7 +18,7 @@ struct Finding {
 };
 constexpr const char* kQuieter = "time again on an idle machine, with more steps and rounds";
 constexpr std::array<Finding, 6> kFindings = {
-    {{"few_blocks", "time again with more rounds"},
+    {{"few_rounds", "time again with more rounds"},
      {"noisy", kQuieter},
      {"drifting", kQuieter},
      {"throttled", "see to the GPU's cooling and power"},

@@ -13,27 +13,27 @@ namespace {
 
 constexpr double kNormalSpread = 1.4826;  // MAD of a normal distribution to its standard deviation
 constexpr double kNoisyHalfWidth = 0.05;  // of the median: wider intervals decide little
-constexpr double kNoisyWithinBlock = 0.10;
+constexpr double kNoisyWithinRound = 0.10;
 constexpr double kDrifting = 0.03;
-constexpr std::size_t kEnoughBlocks = 3;
+constexpr std::size_t kEnoughRounds = 3;
 constexpr std::size_t kDriftSamples = 6;  // two in a third
 
-// Two-sided 95 % quantiles of Student's t. Few blocks estimate their own spread badly, and this is
+// Two-sided 95 % quantiles of Student's t. Few rounds estimate their own spread badly, and this is
 // what it costs.
 double student_t_95(std::size_t degrees) {
   constexpr std::array kTable = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262,
                                  2.228,  2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101,
                                  2.093,  2.086, 2.080, 2.074, 2.069, 2.064, 2.060};
-  if (degrees == 0) throw std::invalid_argument("an interval needs two blocks");
+  if (degrees == 0) throw std::invalid_argument("an interval needs two rounds");
   if (degrees <= kTable.size()) return kTable[degrees - 1];
   return 1.960 + 2.5 / static_cast<double>(degrees);
 }
 
-std::vector<double> block_medians(const Blocks& blocks) {
-  if (blocks.empty()) throw std::invalid_argument("no blocks: nothing was measured");
+std::vector<double> round_medians(const Rounds& rounds) {
+  if (rounds.empty()) throw std::invalid_argument("no rounds: nothing was measured");
   std::vector<double> medians;
-  medians.reserve(blocks.size());
-  for (const std::vector<double>& block : blocks) medians.push_back(median(block));
+  medians.reserve(rounds.size());
+  for (const std::vector<double>& round : rounds) medians.push_back(median(round));
   return medians;
 }
 
@@ -125,9 +125,9 @@ Estimate exponential(const Estimate& estimate) {
   return ratio;
 }
 
-double noise_within(const std::vector<double>& block) {
-  const double center = median(block);
-  return center > 0 ? kNormalSpread * median_absolute_deviation(block) / center : 0;
+double noise_within(const std::vector<double>& round) {
+  const double center = median(round);
+  return center > 0 ? kNormalSpread * median_absolute_deviation(round) / center : 0;
 }
 
 }  // namespace
@@ -163,20 +163,20 @@ double median_absolute_deviation(const std::vector<double>& samples) {
   return median(std::move(deviations));
 }
 
-Estimate median_difference_over_blocks(const Blocks& blocks) {
-  return median_with_interval(block_medians(blocks));
+Estimate median_difference_over_rounds(const Rounds& rounds) {
+  return median_with_interval(round_medians(rounds));
 }
 
-Estimate median_over_blocks(const Blocks& blocks) {
-  Estimate estimate = median_difference_over_blocks(blocks);
-  // Three blocks far apart give a half width above the median itself, and no time is below 0.
+Estimate median_over_rounds(const Rounds& rounds) {
+  Estimate estimate = median_difference_over_rounds(rounds);
+  // Three rounds far apart give a half width above the median itself, and no time is below 0.
   if (estimate.interval) estimate.interval->low = std::max(0.0, estimate.interval->low);
   return estimate;
 }
 
-Estimate ratio_of_medians(const Blocks& numerator, const Blocks& denominator) {
-  const std::vector<double> above = logarithms(block_medians(numerator));
-  const std::vector<double> below = logarithms(block_medians(denominator));
+Estimate ratio_of_medians(const Rounds& numerator, const Rounds& denominator) {
+  const std::vector<double> above = logarithms(round_medians(numerator));
+  const std::vector<double> below = logarithms(round_medians(denominator));
   Estimate difference{.value = median(above) - median(below), .interval = std::nullopt};
   const std::size_t fewest = std::min(above.size(), below.size());
   if (fewest >= 2) {
@@ -188,51 +188,51 @@ Estimate ratio_of_medians(const Blocks& numerator, const Blocks& denominator) {
   return exponential(difference);
 }
 
-Estimate paired_ratio(const Blocks& numerator, const Blocks& denominator) {
+Estimate paired_ratio(const Rounds& numerator, const Rounds& denominator) {
   if (numerator.size() != denominator.size()) {
-    throw std::invalid_argument("arms that took turns have as many blocks; these have " +
+    throw std::invalid_argument("arms that took turns have as many rounds; these have " +
                                 std::to_string(numerator.size()) + " and " +
                                 std::to_string(denominator.size()));
   }
-  std::vector<double> ratios = logarithms(block_medians(numerator));
-  const std::vector<double> below = logarithms(block_medians(denominator));
+  std::vector<double> ratios = logarithms(round_medians(numerator));
+  const std::vector<double> below = logarithms(round_medians(denominator));
   std::transform(ratios.begin(), ratios.end(), below.begin(), ratios.begin(), std::minus<>());
   return exponential(median_with_interval(ratios));
 }
 
-std::optional<double> drift(const Blocks& blocks) {
+std::optional<double> drift(const Rounds& rounds) {
   std::vector<double> drifts;
-  for (const std::vector<double>& block : blocks) {
-    if (block.size() < kDriftSamples) continue;
-    const auto third = static_cast<std::ptrdiff_t>(block.size() / 3);
-    const double first = median({block.begin(), block.begin() + third});
-    const double last = median({block.end() - third, block.end()});
+  for (const std::vector<double>& round : rounds) {
+    if (round.size() < kDriftSamples) continue;
+    const auto third = static_cast<std::ptrdiff_t>(round.size() / 3);
+    const double first = median({round.begin(), round.begin() + third});
+    const double last = median({round.end() - third, round.end()});
     if (first > 0) drifts.push_back(last / first - 1);
   }
   if (drifts.empty()) return std::nullopt;
   return median(std::move(drifts));
 }
 
-QualityReport judge_quality(const Blocks& blocks) {
-  const Estimate step = median_over_blocks(blocks);
+QualityReport judge_quality(const Rounds& rounds) {
+  const Estimate step = median_over_rounds(rounds);
   QualityReport report;
   std::vector<double> noises;
-  for (const std::vector<double>& block : blocks) noises.push_back(noise_within(block));
+  for (const std::vector<double>& round : rounds) noises.push_back(noise_within(round));
   report.noise_ratio = median(noises);
-  report.drift_ratio = drift(blocks);
+  report.drift_ratio = drift(rounds);
 
   const auto find = [&report](Quality finding, std::string reason) {
     report.verdict = std::max(report.verdict, finding);
     report.reasons.push_back(std::move(reason));
   };
-  if (blocks.size() < kEnoughBlocks) {
-    find(Quality::kFewBlocks, std::to_string(blocks.size()) + " of at least " +
-                                  std::to_string(kEnoughBlocks) + " blocks");
+  if (rounds.size() < kEnoughRounds) {
+    find(Quality::kFewRounds, std::to_string(rounds.size()) + " of at least " +
+                                  std::to_string(kEnoughRounds) + " rounds");
   }
-  if (report.noise_ratio > kNoisyWithinBlock) {
+  if (report.noise_ratio > kNoisyWithinRound) {
     find(Quality::kNoisy, "steps of one process spread by " + percent(report.noise_ratio));
   }
-  if (step.interval && step.value > 0 && blocks.size() >= kEnoughBlocks) {
+  if (step.interval && step.value > 0 && rounds.size() >= kEnoughRounds) {
     const double half_width = (step.interval->high - step.interval->low) / 2 / step.value;
     if (half_width > kNoisyHalfWidth) {
       find(Quality::kNoisy, "the median is known to +- " + percent(half_width) + " only");
@@ -265,7 +265,7 @@ double floor_of_control(const Estimate& control) {
 }
 
 std::string_view to_string(Quality quality) {
-  constexpr std::array<std::string_view, 4> kNames = {"good", "few_blocks", "noisy", "drifting"};
+  constexpr std::array<std::string_view, 4> kNames = {"good", "few_rounds", "noisy", "drifting"};
   return kNames.at(static_cast<std::size_t>(quality));
 }
 

@@ -1,5 +1,5 @@
-// Robust statistics of step times. The unit is the block (one child process): steps in a process
-// share its luck, so intervals are over blocks. No clock, no LibTorch; seconds, nanoseconds and
+// Robust statistics of step times. The unit is the round (one child process): steps in a process
+// share its luck, so intervals are over rounds. No clock, no LibTorch; seconds, nanoseconds and
 // ratios are all plain doubles here.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace rematch {
 
-// [block][step], in the order of the clock.
-using Blocks = std::vector<std::vector<double>>;
+// [round][step], in the order of the clock.
+using Rounds = std::vector<std::vector<double>>;
 
 struct Interval {
   double low = 0;
@@ -20,7 +20,7 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
-// An estimate with its 95 % interval. One block says nothing of the spread between blocks, so it
+// An estimate with its 95 % interval. One round says nothing of the spread between rounds, so it
 // has no interval.
 struct Estimate {
   double value = 0;
@@ -36,33 +36,33 @@ double quantile(std::vector<double> samples, double fraction);
 
 std::string percent(double fraction);  // "12.3 %"
 
-// Median of the block medians, and an interval within [0, inf). Every block must hold a sample, and
+// Median of the round medians, and an interval within [0, inf). Every round must hold a sample, and
 // samples are not below 0.
-Estimate median_over_blocks(const Blocks& blocks);
+Estimate median_over_rounds(const Rounds& rounds);
 // The same of samples of either sign, differences of times: an interval may lie below 0.
-Estimate median_difference_over_blocks(const Blocks& blocks);
+Estimate median_difference_over_rounds(const Rounds& rounds);
 
-// Ratio of the medians of two arms that ran apart; blocks do not correspond.
-Estimate ratio_of_medians(const Blocks& numerator, const Blocks& denominator);
+// Ratio of the medians of two arms that ran apart; rounds do not correspond.
+Estimate ratio_of_medians(const Rounds& numerator, const Rounds& denominator);
 
-// Ratio of two arms that took turns: block i of one ran beside block i of the other, so what
-// slowed both cancels. Throws std::invalid_argument unless both have as many blocks.
-Estimate paired_ratio(const Blocks& numerator, const Blocks& denominator);
+// Ratio of two arms that took turns: round i of one ran beside round i of the other, so what
+// slowed both cancels. Throws std::invalid_argument unless both have as many rounds.
+Estimate paired_ratio(const Rounds& numerator, const Rounds& denominator);
 
-// Last third of a block over its first third, less one; the median over blocks. Absent where no
-// block has six samples.
-std::optional<double> drift(const Blocks& blocks);
+// Last third of a round over its first third, less one; the median over rounds. Absent where no
+// round has six samples.
+std::optional<double> drift(const Rounds& rounds);
 
-enum class Quality : std::uint8_t { kGood, kFewBlocks, kNoisy, kDrifting };
+enum class Quality : std::uint8_t { kGood, kFewRounds, kNoisy, kDrifting };
 
 // How far the samples can be trusted. The verdict is the worst finding; each has a reason.
 struct QualityReport {
   Quality verdict = Quality::kGood;
-  double noise_ratio = 0;  // 1.4826 MAD over the median within a block; the median over blocks
+  double noise_ratio = 0;  // 1.4826 MAD over the median within a round; the median over rounds
   std::optional<double> drift_ratio;
   std::vector<std::string> reasons;
 };
-QualityReport judge_quality(const Blocks& blocks);
+QualityReport judge_quality(const Rounds& rounds);
 
 enum class RatioVerdict : std::uint8_t { kFaster, kSlower, kSame, kUnsure };
 

@@ -40,7 +40,7 @@ def file_drawer(rng, case, tool, layers):
 def draw_flags(rng, family):
     flags = {"--schedule": rng.choice(("both", "both", "both", "on_demand", "whole_region")),
              "--steps": str(rng.choice((1, 1, 2, 3))),
-             "--blocks": "1" if rng.random() < 0.03 else "0",
+             "--rounds": "1" if rng.random() < 0.03 else "0",
              "--threads": "2" if rng.random() < 0.1 else "1"}
     if rng.random() < 0.5:
         flags["--optimizer"] = rng.choice(("none", "adamw", "adamw(learning_rate=1e-4)"))

@@ -55,7 +55,7 @@ def without_policies(case):
 def without_flags(case):
     if case.afterwards:
         yield changed(case, afterwards=None)
-    usual = {"--steps": "1", "--blocks": "0", "--threads": "1", "--optimizer": "none"}
+    usual = {"--steps": "1", "--rounds": "0", "--threads": "1", "--optimizer": "none"}
     for flag, value in case.flags.items():
         left = {name: given for name, given in case.flags.items() if name != flag}
         if flag not in usual:

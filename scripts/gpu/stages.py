@@ -32,7 +32,7 @@ BENCH_POLICIES = "none,full,nth_first(2),skip_nth(2),attn_only,save_mm,save_comp
 TINY = "--model llama_small --layers 8 --dim 16 --heads 1 --kv-heads 1 --ffn 32 --tokens 4 --batch 1"
 # 30 layers of two attention ops; 10 steps: 600 in forward.
 COUNTED = ("--model wan_1_3b --layers 30 --dim 64 --heads 4 --ffn 128 --tokens 64 --batch 1 "
-           "--policy none,full,attn_only --schedule whole_region --steps 10 --blocks 0")
+           "--policy none,full,attn_only --schedule whole_region --steps 10 --rounds 0")
 
 
 @dataclass
@@ -250,7 +250,7 @@ def all_stages(binary, build, setup):
             words = f"--model {model} --ops {ops}"
             stages.append(Stage(
                 f"bits_{model}_{ops}", f"{model}, {ops} ops: every policy has the bits of none",
-                [rematch(binary, f"{words} --policy {{policies}} --schedule both --steps 2 --blocks 0 "
+                [rematch(binary, f"{words} --policy {{policies}} --schedule both --steps 2 --rounds 0 "
                                  "--allow-no-effect")],
                 judge_bits, (0, 3, 5), model=words))
     stages += [
@@ -258,13 +258,13 @@ def all_stages(binary, build, setup):
               [rematch(binary, COUNTED)], judge_counts, (0, 3, 5)),
         Stage("peaks", "Predicted against measured peak", [
             rematch(binary, f"--model llama_small --policy '{BENCH_POLICIES}' --schedule both --steps 2 "
-                            "--blocks 0")], judge_peaks, (0, 3, 5)),
+                            "--rounds 0")], judge_peaks, (0, 3, 5)),
         *[Stage(f"profile_{model}", f"{model}: kernel times and temporaries of every op", [
             [str(binary), "profile", "--model", model, "--device", "cuda", "--steps", "10", "-o",
              "{report}"]], judge_profile) for model in ("llama_small", "wan_small", "moe_small")],
         Stage("engine_overhead", "Dispatch-bound step over the same step without a policy", [
             rematch(binary, f"{TINY} --policy none,full,attn_only,save_mm --schedule both --steps 50 "
-                            "--blocks 4:6")], judge_overhead, (0, 3, 5)),
+                            "--rounds 4:6")], judge_overhead, (0, 3, 5)),
     ]
     for name, words in (
             ("wan_1_3b", "--model wan_1_3b --tokens 31200 --batch 1 --dtype bfloat16"),
@@ -273,7 +273,7 @@ def all_stages(binary, build, setup):
         for shard in range(shards):
             stages.append(Stage(
                 f"{name}_{shard}", f"{name}: all policies, times and peaks, share {shard} of {shards}",
-                [rematch(binary, f"{words} --policy {{policies}} --steps 3 --blocks 2 "
+                [rematch(binary, f"{words} --policy {{policies}} --steps 3 --rounds 2 "
                                  "--timeout {timeout} --retries 0 --allow-no-effect "
                                  f"--shard {shard}/{shards}")],
                 judge_front, (0, 3, 5), model=words))

@@ -76,7 +76,7 @@ void search(benchmark::State& state, Kind kind) {
   }
   const Way way = way_of(kind);
   Row row{"search", std::to_string(layers) + " layers, " + way.name, "s", {}, {}, {}};
-  row.measured = median_over_blocks({seconds});
+  row.measured = median_over_rounds({seconds});
   if (layers == kTargetLayers) row.limit = way.limit_seconds;
   row.note = std::to_string(num_plans) + " plans";
   add_row(row);

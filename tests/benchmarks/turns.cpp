@@ -26,27 +26,27 @@ void Turns::sweep() {
 }
 
 template <typename Value>
-Blocks Turns::blocks_of(const Value& value_of_sweep) const {
-  Blocks blocks;
+Rounds Turns::rounds_of(const Value& value_of_sweep) const {
+  Rounds rounds;
   for (std::size_t sweep = 0; sweep < samples_.front().size(); ++sweep) {
-    if (sweep % kSweepsInBlock == 0) blocks.emplace_back();
-    blocks.back().push_back(value_of_sweep(sweep));
+    if (sweep % kSweepsInRound == 0) rounds.emplace_back();
+    rounds.back().push_back(value_of_sweep(sweep));
   }
-  if (blocks.size() > 1 && blocks.back().size() < kSweepsInBlock) blocks.pop_back();
-  return blocks;
+  if (rounds.size() > 1 && rounds.back().size() < kSweepsInRound) rounds.pop_back();
+  return rounds;
 }
 
 Estimate Turns::nanoseconds(std::size_t arm) const {
-  return median_over_blocks(blocks_of([&](std::size_t sweep) { return samples_[arm][sweep]; }));
+  return median_over_rounds(rounds_of([&](std::size_t sweep) { return samples_[arm][sweep]; }));
 }
 
 Estimate Turns::ratio(std::size_t arm, std::size_t base) const {
-  return median_over_blocks(
-      blocks_of([&](std::size_t sweep) { return samples_[arm][sweep] / samples_[base][sweep]; }));
+  return median_over_rounds(
+      rounds_of([&](std::size_t sweep) { return samples_[arm][sweep] / samples_[base][sweep]; }));
 }
 
 Estimate Turns::nanoseconds(const std::vector<Term>& terms, double count) const {
-  return median_difference_over_blocks(blocks_of([&](std::size_t sweep) {
+  return median_difference_over_rounds(rounds_of([&](std::size_t sweep) {
     double sum = 0;
     for (const Term& term : terms) sum += term.factor * samples_[term.arm][sweep];
     return sum / count;

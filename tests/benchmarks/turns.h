@@ -35,10 +35,10 @@ class Turns {
  private:
   static constexpr int kWarmUpSweeps = 4;
   // Sweeps whose median is one observation: a stall of the machine spoils one, not all.
-  static constexpr std::size_t kSweepsInBlock = 8;
+  static constexpr std::size_t kSweepsInRound = 8;
 
   template <typename Value>
-  Blocks blocks_of(const Value& value_of_sweep) const;
+  Rounds rounds_of(const Value& value_of_sweep) const;
 
   int repetitions_;
   int num_sweeps_ = 0;

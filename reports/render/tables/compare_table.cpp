@@ -148,7 +148,7 @@ std::string floor_words(const CompareRecord& record) {
     if (floor.absolute > 0) {
       least += " and " + format_duration(nanoseconds(std::llround(floor.absolute)));
     }
-    return "Step time: ratio of medians with its 95 % interval over process blocks. A row is "
+    return "Step time: ratio of medians with its 95 % interval over process rounds. A row is "
            "faster or slower where the difference exceeds " +
            least + "; two equal reports get such a verdict in any row with a chance of at most " +
            format_percent(record.false_alarm_ratio) + ".";

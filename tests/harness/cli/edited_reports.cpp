@@ -59,7 +59,7 @@ Json measured_report(RunNoise noise) {
   train(none, report, noise);
   train(full, report, noise);
   Json json = report_to_json(report);
-  for (Json& point : json["points"]) set_blocks(point, {10000, 10010, 9990, 10005});
+  for (Json& point : json["points"]) set_rounds(point, {10000, 10010, 9990, 10005});
   return json;
 }
 
@@ -85,11 +85,11 @@ void set_loss(Json& step, float loss) {
   step["loss_bits"] = record.loss_bits;
 }
 
-void set_blocks(Json& point, const std::vector<std::int64_t>& microseconds) {
+void set_rounds(Json& point, const std::vector<std::int64_t>& microseconds) {
   Json& time = point["time"];
   time["samples_ns"] = Json::array();
-  for (const std::int64_t block : microseconds) {
-    time["samples_ns"].push_back(Json::array({block * 1000}));
+  for (const std::int64_t round : microseconds) {
+    time["samples_ns"].push_back(Json::array({round * 1000}));
   }
   std::vector<std::int64_t> sorted = microseconds;
   std::sort(sorted.begin(), sorted.end());

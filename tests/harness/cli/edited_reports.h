@@ -9,7 +9,7 @@
 
 namespace rematch::testing {
 
-// none and full, four steps in four blocks, each run four times. full keeps 99 MiB of none's 100
+// none and full, four steps in four rounds, each run four times. full keeps 99 MiB of none's 100
 // and recomputes 8 attentions a step. With noise, the runs of one policy differ by 0.002 at most.
 enum class RunNoise : std::uint8_t { kNone, kSome };
 Json measured_report(RunNoise noise);
@@ -22,8 +22,8 @@ void make_key(Json& point);
 
 void set_loss(Json& step, float loss);
 
-// One sample a block, in microseconds, and the median to it.
-void set_blocks(Json& point, const std::vector<std::int64_t>& microseconds);
+// One sample a round, in microseconds, and the median to it.
+void set_rounds(Json& point, const std::vector<std::int64_t>& microseconds);
 
 // The last digit of bits or of a hash.
 void change_last_digit(Json& text);

@@ -283,37 +283,37 @@ const std::vector<Row> kFigureRows = {
      {{"compare", "recomputed flops: 1 higher"}}},
     {"time x 3",
      [](Json& report) {
-       set_blocks(full_of(report), {30000, 30100, 29900, 30050});
+       set_rounds(full_of(report), {30000, 30100, 29900, 30050});
      },
      "0000 300 0300000",
      {{"slowdown", "of full's step time; allowed are 1.1"}, {"compare", "slower"}}},
-    {"time x 3 in two blocks",
+    {"time x 3 in two rounds",
      [](Json& report) {
-       set_blocks(full_of(report), {20000, 45000});
+       set_rounds(full_of(report), {20000, 45000});
      },
      "0000 400 0400000",
      {{"slowdown", "the noise does not let it be told"},
       {"slower", "is not told from noise for full on_demand"}}},
-    {"time x 3 in one block",
-     [](Json& report) { set_blocks(full_of(report), {30000}); },
+    {"time x 3 in one round",
+     [](Json& report) { set_rounds(full_of(report), {30000}); },
      "0000 400 0400000",
-     {{"slowdown", "one block says nothing of the noise"}, {"slower", "one block on a side"}}},
+     {{"slowdown", "one round says nothing of the noise"}, {"slower", "one round on a side"}}},
     {"time x 1.8, give or take as much",
      [](Json& report) {
-       set_blocks(full_of(report), {7000, 48000, 18000, 18000});
+       set_rounds(full_of(report), {7000, 48000, 18000, 18000});
      },
      "0000 400 0400000",
      {{"slower", "step time, 1.80 [0.38 8.59] of the base's, is not told from noise"}}},
     {"time / 3",
      [](Json& report) {
-       set_blocks(full_of(report), {3000, 3010, 2990, 3005});
+       set_rounds(full_of(report), {3000, 3010, 2990, 3005});
      },
      "0000 000 0000000",
      {{"compare", "step time: 1 faster"}}},
     {"time x 3, but its median",
      [](Json& report) {
        const Json median = full_of(report)["time"]["step_median_ns"];
-       set_blocks(full_of(report), {30000, 30100, 29900, 30050});
+       set_rounds(full_of(report), {30000, 30100, 29900, 30050});
        full_of(report)["time"]["step_median_ns"] = median;
      },
      kRefused,
@@ -332,7 +332,7 @@ const std::vector<Row> kFigureRows = {
      {{"compare", "differs in device"}}},
     {"swapped arguments, slower and larger",
      [](Json& report) {
-       set_blocks(full_of(report), {30000, 30100, 29900, 30050});
+       set_rounds(full_of(report), {30000, 30100, 29900, 30050});
        point_of(report, "none")["memory"]["peak_allocated_bytes"] = 104857601;
      },
      "0000 000 0000000",

@@ -62,7 +62,7 @@ TEST_CASE("a policy file that offloads is refused by what would run it, in one l
   std::ofstream(policy) << R"({"schema": "rematch.policy/1.0", "name": "mine",
                                "offload": ["attention_forward"]})";
   const std::string why = "moving activations to the host is not built yet";
-  check_usage_error("run " + kTinyLlama + "--steps 1 --blocks 0 --policy " + policy, why);
+  check_usage_error("run " + kTinyLlama + "--steps 1 --rounds 0 --policy " + policy, why);
   check_usage_error("predict " + kTinyLlama + "--policy " + policy, why);
   const std::string plan = scratch.file("plan.json");
   REQUIRE(rematch("plan " + kTinyLlama + "--policy " + policy + " -o " + plan).code == 0);

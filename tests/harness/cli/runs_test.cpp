@@ -18,7 +18,7 @@ TEST_CASE("a run with repeats of the reference passes the gate, and fails it on 
   const ScratchFolder scratch;
   const std::string report = scratch.file("report.json");
   REQUIRE(rematch("run " + kTinyLlama +
-                  "--policy none,full --steps 2 --blocks 0 --repeat-reference 3 -o " + report)
+                  "--policy none,full --steps 2 --rounds 0 --repeat-reference 3 -o " + report)
               .code == 0);
   const std::string gate = "gate " + report + " --reference " + report;
   for (const char* tier : {"bitwise", "envelope"}) {
@@ -39,7 +39,7 @@ TEST_CASE("run counts, compares bits and writes a valid report") {
   const std::string file = scratch.file("report.json");
   const Outcome outcome = rematch("run " + kTinyDit +
                                   "--policy none,full,attn_only --schedule whole_region --steps 3 "
-                                  "--blocks 2 -o " +
+                                  "--rounds 2 -o " +
                                   file);
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
@@ -76,7 +76,7 @@ TEST_CASE("a run with fused ops says so, counts them and holds what was predicte
   for (const std::string& model : {kTinyLlama, kTinyDit}) {
     const Outcome outcome = rematch("run " + model +
                                     "--ops fused --policy none,full --schedule both --steps 2 "
-                                    "--blocks 0 --json");
+                                    "--rounds 0 --json");
     CAPTURE(model, outcome.err);
     REQUIRE(outcome.code == 0);
     const Json report = Json::parse(outcome.out);
@@ -100,7 +100,7 @@ TEST_CASE("a run of a plan file is the run of its policy") {
   const std::string plan = scratch.file("plan.json");
   REQUIRE(rematch("plan " + kTinyLlama + "--policy save_mm -o " + plan).code == 0);
   const Outcome outcome =
-      rematch("run " + kTinyLlama + "--plan " + plan + " --steps 1 --blocks 0 --json");
+      rematch("run " + kTinyLlama + "--plan " + plan + " --steps 1 --rounds 0 --json");
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   const Json report = Json::parse(outcome.out);
@@ -108,14 +108,14 @@ TEST_CASE("a run of a plan file is the run of its policy") {
   CHECK(report["points"][0]["policy"] == "none");
   CHECK(report["points"][1]["policy"] == "save_mm");
 
-  const Outcome other = rematch("run " + kTinyDit + "--plan " + plan + " --steps 1 --blocks 0");
+  const Outcome other = rematch("run " + kTinyDit + "--plan " + plan + " --steps 1 --rounds 0");
   CHECK(other.code == 2);
   CHECK_THAT(other.err, Catch::Contains("was made for llama_small, this is wan_small"));
 }
 
 // Other arithmetic, so other bits than flash; but with a policy those without.
 TEST_CASE("another attention kernel is another point, with the same executed ops and bytes") {
-  const std::string run = "run " + kTinyLlama + "--policy attn_only --steps 1 --blocks 0 --json";
+  const std::string run = "run " + kTinyLlama + "--policy attn_only --steps 1 --rounds 0 --json";
   const Json flash = Json::parse(rematch(run).out)["points"][1];
   const Json math = Json::parse(rematch(run + " --attention math").out)["points"][1];
   CHECK(flash["identity"]["attention_backend"] == "flash");
@@ -136,7 +136,7 @@ TEST_CASE("in a job array a run measures everything unless it asks for the task'
       "SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_MIN=0 "
       "SLURM_ARRAY_TASK_MAX=1 ";
   const std::string command = "run " + kTinyLlama +
-                              "--policy none,full,attn_only --steps 1 --blocks 0 -o " +
+                              "--policy none,full,attn_only --steps 1 --rounds 0 -o " +
                               scratch.file("mine.json");
   REQUIRE(rematch(command, task).code == 0);
   CHECK(read_json_file(scratch.file("mine.json")).at("points").size() == 3);
@@ -148,7 +148,7 @@ TEST_CASE("in a job array a run measures everything unless it asks for the task'
 TEST_CASE("the shards of a run merge into the run, and a missing one is missed") {
   const ScratchFolder scratch;
   const std::string command = "run " + kTinyLlama +
-                              "--policy none,full,attn_only,save_mm --steps 2 --blocks 0 -o " +
+                              "--policy none,full,attn_only,save_mm --steps 2 --rounds 0 -o " +
                               scratch.file("mine.json");
   REQUIRE(rematch(command + " --shard 0/2").code == 0);
   const std::string first = scratch.file("mine.shard-0-of-2.json");
@@ -178,7 +178,7 @@ TEST_CASE("the shards of a run merge into the run, and a missing one is missed")
 TEST_CASE("bad inputs are refused in one line") {
   const ScratchFolder scratch;
   std::ofstream(scratch.file("empty.txt"));
-  const std::string steps = " --steps 1 --blocks 0";
+  const std::string steps = " --steps 1 --rounds 0";
   check_usage_error("run --model lama_small --policy full" + steps, "did you mean 'llama_small'");
   check_usage_error("run " + kTinyLlama + "--policy ful" + steps, "did you mean 'full'");
   check_usage_error("run " + kTinyLlama + "--policy full --device cpuu" + steps,
@@ -192,8 +192,8 @@ TEST_CASE("bad inputs are refused in one line") {
   check_usage_error("run " + kTinyLlama + "--policy full --optimizer sgd" + steps, "adamw");
   check_usage_error("run " + kTinyLlama + "--policy full --steps 0", "--steps");
   check_usage_error("run " + kTinyLlama + "--policy full --timeout 10" + steps, "unit");
-  check_usage_error("run " + kTinyLlama + "--policy full --blocks 8:4", "'8:4'");
-  check_usage_error("run " + kTinyLlama + "--policy full --blocks many", "such as 4:8");
+  check_usage_error("run " + kTinyLlama + "--policy full --rounds 8:4", "'8:4'");
+  check_usage_error("run " + kTinyLlama + "--policy full --rounds many", "such as 4:8");
   check_usage_error("run " + kTinyLlama + "--policy full --precision 0%", "'0%'");
   check_usage_error("run " + kTinyLlama + "--policy full --precision 0.02", "such as 2%");
   check_usage_error("run " + kTinyLlama + "--policy full --allocator caching" + steps,
@@ -228,7 +228,7 @@ TEST_CASE("CUDA where there is none is refused with the reason") {
 
 // One weight is 256 GiB. The limit keeps a machine with generous overcommit from trying.
 const std::string kTooLarge =
-    "run --model llama_small --dim 65536 --ffn 1048576 --steps 1 --blocks 0 ";
+    "run --model llama_small --dim 65536 --ffn 1048576 --steps 1 --rounds 0 ";
 
 TEST_CASE("a run that the machine cannot hold is not begun") {
   const Outcome outcome = rematch(kTooLarge + "--policy full", "ulimit -v 16000000; ");
@@ -271,7 +271,7 @@ TEST_CASE("a point that needs more memory than there is is a result, and the cod
 TEST_CASE("a loss that is not finite fails its point, whatever its bits say") {
   const Outcome outcome = rematch("run " + kTinyLlama +
                                   "--policy full --optimizer 'adamw(learning_rate=1e30)' "
-                                  "--steps 4 --blocks 1 --json");
+                                  "--steps 4 --rounds 1 --json");
   CAPTURE(outcome.err);
   CHECK(outcome.code == 5);
   const Json report = Json::parse(outcome.out);
@@ -286,7 +286,7 @@ TEST_CASE("a loss that is not finite fails its point, whatever its bits say") {
 TEST_CASE("a point that takes too long is a result") {
   const Outcome outcome =
       rematch("run " + kTinyLlama +
-              "--policy full --steps 100000 --blocks 0 --timeout 1s --retries 0 --json");
+              "--policy full --steps 100000 --rounds 0 --timeout 1s --retries 0 --json");
   CHECK(outcome.code == 5);
   CHECK_THAT(outcome.err, !Catch::Contains("measured once more"));
   CHECK(Json::parse(outcome.out)["points"][0]["status"] == "timeout");
@@ -302,7 +302,7 @@ const std::string kKillFirstChild =
 Outcome run_with_a_killed_child(const std::string& flags) {
   const ScratchFolder scratch;
   Outcome outcome =
-      rematch("run " + kTinyLlama + "--policy none,full --steps 20 --blocks 0 --json " + flags +
+      rematch("run " + kTinyLlama + "--policy none,full --steps 20 --rounds 0 --json " + flags +
               " >" + scratch.file("out") + " 2>" + scratch.file("err") + " & pid=$!; " +
               kKillFirstChild + "wait $pid");
   outcome.out = text_of(scratch.file("out"));
@@ -336,7 +336,7 @@ TEST_CASE("an interrupted run leaves no half-written file and goes on where it w
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
   const std::string command =
-      "run " + kTinyLlama + "--policy none,full --steps 200 --blocks 2 -o " + file;
+      "run " + kTinyLlama + "--policy none,full --steps 200 --rounds 2 -o " + file;
   Outcome interrupted;
   interrupted = rematch(command + " & pid=$!; i=0; while [ ! -d " + scratch.file("report.points") +
                         " ] || [ -z \"$(ls " + scratch.file("report.points") +
@@ -364,7 +364,7 @@ TEST_CASE("an interrupted run says what is kept of it, and no more") {
   const auto interrupted = [&](const std::string& flags) {
     std::filesystem::remove(said);  // what the run before it said would end the wait at once
     rematch(
-        "run " + kTinyLlama + "--policy none,full --steps 200 --blocks 0 " + flags + " 2>" + said +
+        "run " + kTinyLlama + "--policy none,full --steps 200 --rounds 0 " + flags + " 2>" + said +
         " & pid=$!; i=0; until grep -qs exact " + said +
         "; do sleep 0.1; i=$((i+1)); [ $i -lt 600 ] || break; done; kill -TERM $pid; wait $pid");
     const std::string text = text_of(said);

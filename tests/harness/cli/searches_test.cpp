@@ -29,7 +29,7 @@ TEST_CASE("a profile is measured, searched, and a point of the front is run as p
   CAPTURE(described.err);
   CHECK(described.code == 0);
   const Outcome run =
-      rematch("run " + kTinyLlama + "--steps 2 --blocks 0 --json --plan " + front + "#0");
+      rematch("run " + kTinyLlama + "--steps 2 --rounds 0 --json --plan " + front + "#0");
   CAPTURE(run.err);
   REQUIRE(run.code == 0);
   const Json measured = Json::parse(run.out)["points"].back();
@@ -131,7 +131,7 @@ TEST_CASE("a measured front has each peak as predicted, and goes on where it was
   const std::string front = scratch.file("front.json");
   const std::string search = "search " + kSearchedLlama + "--batch 4 --profile " + profile +
                              " --measure 4 --hull --baselines full,save_mm --steps 2 "
-                             "--blocks 2 --threads 1 -o " +
+                             "--rounds 2 --threads 1 -o " +
                              front;
   const Outcome outcome = rematch(search);
   CAPTURE(outcome.out, outcome.err);

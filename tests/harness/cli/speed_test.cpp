@@ -21,7 +21,7 @@
 namespace rematch::testing {
 namespace {
 
-// Each block with its own speed.
+// Each round with its own speed.
 Report large_report(int num_points, std::uint32_t seed) {
   std::mt19937 bits(seed);
   std::normal_distribution<double> noise(0, 0.005);
@@ -36,9 +36,9 @@ Report large_report(int num_points, std::uint32_t seed) {
     std::string unique = std::to_string(index);
     point.identity.plan_sha256.replace(0, unique.size(), unique);
     point.identity.plan_sha256.replace(unique.size(), 1, "f");
-    for (auto& block : point.time->samples) {
+    for (auto& round : point.time->samples) {
       const double speed = 1 + noise(bits);
-      for (auto& sample : block) {
+      for (auto& sample : round) {
         sample = std::chrono::nanoseconds(std::llround(1e7 * speed));
       }
     }

@@ -85,8 +85,8 @@ TEST_CASE("without common steps nothing is claimed") {
   CHECK_FALSE(parity.loss_bits_equal.has_value());
 }
 
-TimedBlock block(const std::vector<int>& milliseconds) {
-  TimedBlock timed;
+TimedRound round(const std::vector<int>& milliseconds) {
+  TimedRound timed;
   timed.samples.emplace_back();
   for (const int sample : milliseconds) {
     timed.samples.back().push_back(std::chrono::milliseconds(sample));
@@ -95,32 +95,32 @@ TimedBlock block(const std::vector<int>& milliseconds) {
   return timed;
 }
 
-TEST_CASE("a time record keeps every sample and summarises by block") {
-  const TimeRecord time = summarize_blocks({block({10, 10, 10}), block({12, 12, 90})});
+TEST_CASE("a time record keeps every sample and summarises by round") {
+  const TimeRecord time = summarize_rounds({round({10, 10, 10}), round({12, 12, 90})});
   CHECK(time.samples.size() == 2);
   CHECK(time.samples[1].size() == 3);
-  // Block medians 10 and 12; the stall of 90 moves neither.
+  // Round medians 10 and 12; the stall of 90 moves neither.
   CHECK(time.step_median == std::chrono::milliseconds(11));
   CHECK(time.phases.at("forward") == std::chrono::milliseconds(11));
   CHECK(time.quality.has_value());
 }
 
-TEST_CASE("times by class are medians over the blocks") {
+TEST_CASE("times by class are medians over the rounds") {
   constexpr auto kForward = static_cast<std::size_t>(Phase::kForward);
-  std::vector<TimedBlock> blocks = {block({10}), block({10}), block({10})};
-  for (const int block_index : {0, 1, 2}) {
-    blocks[block_index].classes[kForward][OpClass::kMatmul] =
-        std::chrono::milliseconds(block_index == 0 ? 90 : 5 + block_index);
+  std::vector<TimedRound> rounds = {round({10}), round({10}), round({10})};
+  for (const int round_index : {0, 1, 2}) {
+    rounds[round_index].classes[kForward][OpClass::kMatmul] =
+        std::chrono::milliseconds(round_index == 0 ? 90 : 5 + round_index);
   }
-  // 90, 6 and 7: the stall of the first block moves nothing.
-  const TimeRecord time = summarize_blocks(blocks);
+  // 90, 6 and 7: the stall of the first round moves nothing.
+  const TimeRecord time = summarize_rounds(rounds);
   CHECK(time.classes[kForward].at(OpClass::kMatmul) == std::chrono::milliseconds(7));
   CHECK(time.classes[kForward].size() == 1);
 }
 
-TEST_CASE("the ratio is paired by block: what slows a block slows both") {
-  const TimeRecord slow = summarize_blocks({block({20, 20}), block({200, 200}), block({22, 22})});
-  const TimeRecord fast = summarize_blocks({block({10, 10}), block({100, 100}), block({11, 11})});
+TEST_CASE("the ratio is paired by round: what slows a round slows both") {
+  const TimeRecord slow = summarize_rounds({round({20, 20}), round({200, 200}), round({22, 22})});
+  const TimeRecord fast = summarize_rounds({round({10, 10}), round({100, 100}), round({11, 11})});
   const StepRatioRecord ratio = ratio_to("none", slow, fast, 0.01);
   CHECK(ratio.reference == "none");
   CHECK(ratio.ratio == Catch::Detail::Approx(2.0));

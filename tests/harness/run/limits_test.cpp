@@ -87,19 +87,19 @@ TEST_CASE("CUDA has two allocators, chosen by flag or by LibTorch's variable") {
   CHECK_THAT(allocator("cpu", "caching", ""), Catch::Contains("choice of device cuda"));
 }
 
-TimedBlock block_with(const DeviceStateRecord& state) {
-  TimedBlock block;
-  block.samples = {std::vector<std::chrono::nanoseconds>(8, std::chrono::milliseconds(10))};
-  block.device_state = state;
-  return block;
+TimedRound round_with(const DeviceStateRecord& state) {
+  TimedRound round;
+  round.samples = {std::vector<std::chrono::nanoseconds>(8, std::chrono::milliseconds(10))};
+  round.device_state = state;
+  return round;
 }
 
 std::string verdict_with(const DeviceStateRecord& state) {
-  const std::vector<TimedBlock> blocks = {block_with({}), block_with(state), block_with({})};
-  return summarize_blocks(blocks).quality->verdict;
+  const std::vector<TimedRound> rounds = {round_with({}), round_with(state), round_with({})};
+  return summarize_rounds(rounds).quality->verdict;
 }
 
-TEST_CASE("what the device did in any block decides how far times are trusted") {
+TEST_CASE("what the device did in any round decides how far times are trusted") {
   CHECK(verdict_with({}) == "good");
   DeviceStateRecord state;
   state.throttle_reasons = {"sw_power_cap"};
@@ -111,27 +111,27 @@ TEST_CASE("what the device did in any block decides how far times are trusted") 
   state.throttle_reasons.push_back("hw_thermal_slowdown");
   CHECK(verdict_with(state) == "throttled");
   const TimeQuality quality =
-      *summarize_blocks({block_with(state), block_with(state), block_with({})}).quality;
+      *summarize_rounds({round_with(state), round_with(state), round_with({})}).quality;
   CHECK(quality.reasons.size() == 3);
   CHECK_THAT(quality.reasons[0], Catch::Contains("ran out 6 times"));
 }
 
 TEST_CASE("outliers are counted and kept, and ordinary spread is none") {
-  TimedBlock block = block_with({});
-  for (int step = 0; step < 8; ++step) block.samples[0][step] += std::chrono::microseconds(step);
-  CHECK(summarize_blocks({block}).quality->num_outliers == 0);
-  block.samples[0][5] = std::chrono::milliseconds(40);
-  const TimeRecord time = summarize_blocks({block, block});
+  TimedRound round = round_with({});
+  for (int step = 0; step < 8; ++step) round.samples[0][step] += std::chrono::microseconds(step);
+  CHECK(summarize_rounds({round}).quality->num_outliers == 0);
+  round.samples[0][5] = std::chrono::milliseconds(40);
+  const TimeRecord time = summarize_rounds({round, round});
   CHECK(time.quality->num_outliers == 2);
   CHECK(time.samples[0][5] == std::chrono::milliseconds(40));
   CHECK(time.step_median < std::chrono::milliseconds(11));
 }
 
-TEST_CASE("states of blocks are summed up by the worst") {
+TEST_CASE("states of rounds are summed up by the worst") {
   DeviceStateRecord first{1755, 1740, 2619, 60, {"sw_power_cap"}, 0, 1};
   DeviceStateRecord second{1700, 1410, 2610, 66, {"hw_slowdown", "sw_power_cap"}, 2, 0};
   const DeviceStateRecord all =
-      *summarize_blocks({block_with(first), block_with(second)}).device_state;
+      *summarize_rounds({round_with(first), round_with(second)}).device_state;
   CHECK(all.sm_clock_median_mhz == 1727);
   CHECK(all.sm_clock_least_mhz == 1410);
   CHECK(all.memory_clock_least_mhz == 2610);
@@ -139,9 +139,9 @@ TEST_CASE("states of blocks are summed up by the worst") {
   CHECK(all.throttle_reasons == std::vector<std::string>{"hw_slowdown", "sw_power_cap"});
   CHECK(all.other_processes == 2);
   CHECK(all.allocator_retries == 1);
-  TimedBlock cpu;
+  TimedRound cpu;
   cpu.samples = {{std::chrono::milliseconds(1)}};
-  CHECK_FALSE(summarize_blocks({cpu}).device_state.has_value());
+  CHECK_FALSE(summarize_rounds({cpu}).device_state.has_value());
 }
 
 }  // namespace

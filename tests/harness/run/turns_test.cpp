@@ -21,12 +21,12 @@ class Machine {
     turns.push_back(turn);
     if (turn.from_disk) ++taken_from_disk;
     PointRecord record;
-    if (failing && failing->first == arm.point && failing->second == turn.block) {
+    if (failing && failing->first == arm.point && failing->second == turn.round) {
       record.status = PointStatus::kCrash;
       return record;
     }
     const double luck = std::exp(process_noise_ * normal_(generator_));
-    TimedBlock time;
+    TimedRound time;
     std::vector<std::chrono::nanoseconds>& samples = time.samples.emplace_back();
     for (int step = 0; step < 8; ++step) {
       const double duration = 1e6 * speeds_.at(arm.point) * luck;
@@ -34,7 +34,7 @@ class Machine {
     }
     if (monitor) {
       time.device_state = summarize_readings({GpuReading{}, monitor(arm, turn)});
-      time.device_state->block_repeats = turn.repeat;
+      time.device_state->round_repeats = turn.repeat;
     }
     record.time = time;
     return record;
@@ -62,26 +62,26 @@ std::vector<Arm> arms_of(std::size_t num_points) {
 }
 
 int run_turns(
-    std::vector<Arm>& arms, Machine& machine, const BlockRule& rule,
+    std::vector<Arm>& arms, Machine& machine, const RoundRule& rule,
     const FindOnDisk& find_on_disk = [](int) { return std::nullopt; }) {
   return take_turns(arms, /*reference=*/0, rule, find_on_disk,
                     [&](const Arm& arm, const Turn& turn) { return machine.measure(arm, turn); });
 }
 
 TEST_CASE("arms take turns so that none always runs first") {
-  CHECK(order_of_block(0, 3) == std::vector<std::size_t>{0, 1, 2});
-  CHECK(order_of_block(1, 3) == std::vector<std::size_t>{2, 1, 0});
+  CHECK(order_of_round(0, 3) == std::vector<std::size_t>{0, 1, 2});
+  CHECK(order_of_round(1, 3) == std::vector<std::size_t>{2, 1, 0});
   std::vector<Arm> arms = arms_of(2);
   Machine machine({1, 2}, 0);
   CHECK(run_turns(arms, machine, {.least = 2, .most = 2, .precision = 0.02}) == 2);
   CHECK(machine.order == std::vector<std::size_t>{0, 1, 0, 0, 1, 0});
 }
 
-TEST_CASE("a steady machine ends at the least number of blocks, an unsteady one at the most") {
+TEST_CASE("a steady machine ends at the least number of rounds, an unsteady one at the most") {
   std::vector<Arm> arms = arms_of(3);
   Machine steady({1, 1.2, 1.4}, 0.001);
   CHECK(run_turns(arms, steady, {.least = 4, .most = 8, .precision = 0.02}) == 4);
-  for (const Arm& arm : arms) CHECK(arm.blocks.size() == 4);
+  for (const Arm& arm : arms) CHECK(arm.rounds.size() == 4);
   CHECK(widest_half_interval(arms, 0).value() <= 0.02);
 
   arms = arms_of(3);
@@ -96,20 +96,20 @@ TEST_CASE("one arm alone ends when its own step time is known") {
   CHECK(run_turns(arms, machine, {.least = 3, .most = 9, .precision = 0.02}) == 3);
 }
 
-TEST_CASE("an arm that fails in one block goes without it and keeps nobody waiting") {
+TEST_CASE("an arm that fails in one round goes without it and keeps nobody waiting") {
   std::vector<Arm> arms = arms_of(2);
   Machine machine({1, 2}, 0.001);
   machine.failing = {1, 0};
   CHECK(run_turns(arms, machine, {.least = 3, .most = 9, .precision = 0.02}) == 3);
-  CHECK(arms[0].blocks.size() == 3);
-  CHECK(arms[1].blocks.size() == 2);
+  CHECK(arms[0].rounds.size() == 3);
+  CHECK(arms[1].rounds.size() == 2);
 }
 
-TEST_CASE("a block is taken from disk whole") {
+TEST_CASE("a round is taken from disk whole") {
   std::vector<Arm> arms = arms_of(2);
   Machine machine({1, 2}, 0);
   run_turns(arms, machine, {.least = 3, .most = 3, .precision = 0.02},
-            [](int block) { return block == 1 ? std::optional<int>(0) : std::nullopt; });
+            [](int round) { return round == 1 ? std::optional<int>(0) : std::nullopt; });
   CHECK(machine.taken_from_disk == 3);
 }
 
@@ -122,26 +122,26 @@ GpuReading throttled(std::uint64_t mask) {
   return reading;
 }
 
-// Two points and the control, three blocks: nine turns, and those of attempts that were left.
-constexpr BlockRule kThreeBlocks{.least = 3, .most = 3, .precision = 0.02, .most_repeats = 2};
+// Two points and the control, three rounds: nine turns, and those of attempts that were left.
+constexpr RoundRule kThreeRounds{.least = 3, .most = 3, .precision = 0.02, .most_repeats = 2};
 
-TEST_CASE("a block in which the GPU throttled is measured again as a whole, and marked") {
+TEST_CASE("a round in which the GPU throttled is measured again as a whole, and marked") {
   std::vector<Arm> arms = arms_of(2);
   Machine machine({1, 2}, 0.001);
   machine.monitor = [](const Arm& arm, const Turn& turn) {
-    return throttled(turn.block == 1 && turn.repeat == 0 && arm.point == 1 ? kHwThermalSlowdown
+    return throttled(turn.round == 1 && turn.repeat == 0 && arm.point == 1 ? kHwThermalSlowdown
                                                                            : kSwPowerCap);
   };
-  CHECK(run_turns(arms, machine, kThreeBlocks) == 3);
-  // Block 1 runs in reversed order: the control, then point 1, which throttles; then all again.
+  CHECK(run_turns(arms, machine, kThreeRounds) == 3);
+  // Round 1 runs in reversed order: the control, then point 1, which throttles; then all again.
   CHECK(machine.order == std::vector<std::size_t>{0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0});
   for (const Arm& arm : arms) {
-    REQUIRE(arm.blocks.size() == 3);
-    CHECK(arm.blocks[1].device_state->block_repeats == 1);
-    const TimeRecord time = summarize_blocks(arm.blocks);
-    CHECK(time.device_state->block_repeats == 1);
+    REQUIRE(arm.rounds.size() == 3);
+    CHECK(arm.rounds[1].device_state->round_repeats == 1);
+    const TimeRecord time = summarize_rounds(arm.rounds);
+    CHECK(time.device_state->round_repeats == 1);
     CHECK(time.quality->verdict == "good");
-    CHECK_THAT(time.quality->reasons.at(0), Catch::StartsWith("1 block was measured again"));
+    CHECK_THAT(time.quality->reasons.at(0), Catch::StartsWith("1 round was measured again"));
   }
 }
 
@@ -155,13 +155,13 @@ TEST_CASE("a GPU that stays throttled or shared is measured again so often and n
       reading.other_processes = shared ? 1 : 0;
       return reading;
     };
-    CHECK(run_turns(arms, machine, kThreeBlocks) == 3);
+    CHECK(run_turns(arms, machine, kThreeRounds) == 3);
     CHECK(machine.turns.size() == 9);
     CHECK(machine.turns.back().repeat == 2);
-    const TimeRecord time = summarize_blocks(arms[0].blocks);
-    CHECK(time.device_state->block_repeats == 6);
+    const TimeRecord time = summarize_rounds(arms[0].rounds);
+    CHECK(time.device_state->round_repeats == 6);
     CHECK(time.quality->verdict == (shared ? "shared_device" : "throttled"));
-    CHECK_THAT(time.quality->reasons.back(), Catch::StartsWith("6 blocks were measured again"));
+    CHECK_THAT(time.quality->reasons.back(), Catch::StartsWith("6 rounds were measured again"));
   }
 }
 
@@ -179,7 +179,7 @@ TEST_CASE("a GPU at its power limit, out of memory or without a monitor is measu
       return record;
     };
     take_turns(
-        arms, 0, kThreeBlocks, [](int) { return std::nullopt; }, measure);
+        arms, 0, kThreeRounds, [](int) { return std::nullopt; }, measure);
     CHECK(machine.turns.size() == 3);
   }
 }
@@ -210,10 +210,10 @@ TEST_CASE("with early stopping and its A/A control, equal arms differ less than 
   for (int run = 0; run < kRuns; ++run) {
     std::vector<Arm> arms = arms_of(2);
     if (run_turns(arms, machine, {.least = 4, .most = 8, .precision = 0.02}) < 8) ++stopped_early;
-    const TimeRecord reference = summarize_blocks(arms[0].blocks);
-    const TimeRecord control = summarize_blocks(arms[2].blocks);
-    const double floor = floor_of_control(paired_ratio(blocks_of(control), blocks_of(reference)));
-    const TimeRecord candidate = summarize_blocks(arms[1].blocks);
+    const TimeRecord reference = summarize_rounds(arms[0].rounds);
+    const TimeRecord control = summarize_rounds(arms[2].rounds);
+    const double floor = floor_of_control(paired_ratio(rounds_of(control), rounds_of(reference)));
+    const TimeRecord candidate = summarize_rounds(arms[1].rounds);
     const std::string verdict = ratio_to("none", candidate, reference, floor).verdict;
     alarms += verdict == "faster" || verdict == "slower" ? 1 : 0;
   }

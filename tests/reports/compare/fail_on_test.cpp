@@ -63,20 +63,20 @@ TEST_CASE("what was not compared is not passed") {
   CHECK(open(FailOn::kSlower, bare, bare) ==
         "slower (step time is known on neither side for full on_demand)");
   CHECK_THAT(open(FailOn::kSlower, timed_point("full", {100}), timed_point("full", {200})),
-             Catch::Contains("one block on a side"));
+             Catch::Contains("one round on a side"));
   // No kernels on a CPU is no obstacle while ops are counted.
   bare = full;
   bare.kernels.reset();
   CHECK(open(FailOn::kCounts, bare, bare).empty());
 }
 
-// Blocks of 7 to 48 ms against 10: anything from less than half to eight times.
+// Rounds of 7 to 48 ms against 10: anything from less than half to eight times.
 TEST_CASE("a time that may be slower for all that its noise lets be told is not passed") {
   CompareSettings settings;
   settings.fail_on = {FailOn::kSlower};
   const PointRecord base = timed_point("full", kBase);
-  const auto open = [&](const std::vector<double>& blocks) {
-    const CompareRecord record = compare(base, timed_point("full", blocks), settings);
+  const auto open = [&](const std::vector<double>& rounds) {
+    const CompareRecord record = compare(base, timed_point("full", rounds), settings);
     CHECK(record.failed_on.empty());
     const std::vector<std::string> lines = undecided(record);
     return lines.empty() ? "" : lines.at(0);

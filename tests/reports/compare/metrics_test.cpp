@@ -27,7 +27,7 @@ CompareVerdict time_verdict(const std::vector<double>& base, const std::vector<d
       .verdict;
 }
 
-// Block medians with a spread of 2 %, twice the floor; the whole report is one trial.
+// Round medians with a spread of 2 %, twice the floor; the whole report is one trial.
 double reports_with_alarm(int num_reports, int num_rows, double slowdown,
                           const std::function<double(std::mt19937&)>& noise) {
   std::mt19937 bits(5);
@@ -36,13 +36,13 @@ double reports_with_alarm(int num_reports, int num_rows, double slowdown,
     std::vector<PointRecord> base;
     std::vector<PointRecord> candidate;
     for (int row = 0; row < num_rows; ++row) {
-      std::vector<double> blocks[2];
-      for (int block = 0; block < 8; ++block) {
-        blocks[block % 2].push_back(10000 * (1 + 0.02 * noise(bits)) *
-                                    (block % 2 == 1 ? slowdown : 1));
+      std::vector<double> rounds[2];
+      for (int round = 0; round < 8; ++round) {
+        rounds[round % 2].push_back(10000 * (1 + 0.02 * noise(bits)) *
+                                    (round % 2 == 1 ? slowdown : 1));
       }
-      base.push_back(timed_point(std::to_string(row), blocks[0]));
-      candidate.push_back(timed_point(std::to_string(row), blocks[1]));
+      base.push_back(timed_point(std::to_string(row), rounds[0]));
+      candidate.push_back(timed_point(std::to_string(row), rounds[1]));
     }
     CompareSettings settings;
     settings.metrics = {Metric::kStepTime};
@@ -64,7 +64,7 @@ TEST_CASE("a time is called different only beyond its noise and the floor") {
   CHECK(time_verdict(scaled(1.1), kBase) == CompareVerdict::kFaster);
   // 1.5 % with a spread of 2 %.
   CHECK(time_verdict({100, 102, 98, 101}, {101.5, 103.5, 99.5, 102.5}) == CompareVerdict::kUnsure);
-  // Too few blocks for a spread.
+  // Too few rounds for a spread.
   CHECK(time_verdict({100}, {200}) == CompareVerdict::kUnsure);
   CHECK(time_verdict({}, {200}) == CompareVerdict::kNotMeasured);
 }

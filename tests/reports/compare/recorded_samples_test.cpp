@@ -1,4 +1,4 @@
-// False alarms on times that were really measured: blocks of one program, timed by turns, dealt out
+// False alarms on times that were really measured: rounds of one program, timed by turns, dealt out
 // at random to arms that are then compared. Every difference found is a false one. Where the
 // samples come from stands in their file; statistics_test and compare_test have made-up noise.
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace rematch {
 namespace {
 
-// Blocks that ran one after the other, all of the same program: as dealt out, nothing but chance
+// Rounds that ran one after the other, all of the same program: as dealt out, nothing but chance
 // says which is whose.
 using Slot = std::array<std::vector<double>, 4>;
 
@@ -27,14 +27,14 @@ struct Recording {
   std::vector<Slot> slots;
 };
 
-// Turns go none, again, again, none: two blocks of each arm are a slot.
+// Turns go none, again, again, none: two rounds of each arm are a slot.
 Recording recording_of(const Json& json) {
   Recording recording;
   recording.name = json.at("model").get<std::string>();
-  const auto none = json.at("none_ns").get<Blocks>();
-  const auto again = json.at("again_ns").get<Blocks>();
-  for (std::size_t block = 0; block + 1 < std::min(none.size(), again.size()); block += 2) {
-    recording.slots.push_back({none[block], again[block], again[block + 1], none[block + 1]});
+  const auto none = json.at("none_ns").get<Rounds>();
+  const auto again = json.at("again_ns").get<Rounds>();
+  for (std::size_t round = 0; round + 1 < std::min(none.size(), again.size()); round += 2) {
+    recording.slots.push_back({none[round], again[round], again[round + 1], none[round + 1]});
   }
   return recording;
 }
@@ -48,19 +48,19 @@ std::vector<Recording> recordings() {
 }
 
 struct Arms {
-  Blocks reference;
-  Blocks control;
-  Blocks candidate;
+  Rounds reference;
+  Rounds control;
+  Rounds candidate;
 };
 
 // So many slots at random, each dealt out at random.
-Arms deal(const Recording& recording, std::size_t num_blocks, std::mt19937& bits) {
+Arms deal(const Recording& recording, std::size_t num_rounds, std::mt19937& bits) {
   std::vector<std::size_t> order(recording.slots.size());
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), bits);
   Arms arms;
-  for (std::size_t block = 0; block < num_blocks; ++block) {
-    Slot slot = recording.slots.at(order[block]);
+  for (std::size_t round = 0; round < num_rounds; ++round) {
+    Slot slot = recording.slots.at(order[round]);
     std::shuffle(slot.begin(), slot.end(), bits);
     arms.reference.push_back(std::move(slot[0]));
     arms.control.push_back(std::move(slot[1]));
@@ -69,9 +69,9 @@ Arms deal(const Recording& recording, std::size_t num_blocks, std::mt19937& bits
   return arms;
 }
 
-void slow_down(Blocks& blocks, double factor) {
-  for (std::vector<double>& block : blocks) {
-    for (double& sample : block) sample *= factor;
+void slow_down(Rounds& rounds, double factor) {
+  for (std::vector<double>& round : rounds) {
+    for (double& sample : round) sample *= factor;
   }
 }
 
@@ -80,12 +80,12 @@ bool is_alarm(RatioVerdict verdict) {
 }
 
 // How often the verdict of rematch run's table is wrong, or right where the candidate is slower.
-double alarms_of_run(const Recording& recording, std::size_t num_blocks, double slowdown) {
+double alarms_of_run(const Recording& recording, std::size_t num_rounds, double slowdown) {
   constexpr int kTrials = 4000;
   std::mt19937 bits(7);
   int alarms = 0;
   for (int trial = 0; trial < kTrials; ++trial) {
-    Arms arms = deal(recording, num_blocks, bits);
+    Arms arms = deal(recording, num_rounds, bits);
     slow_down(arms.candidate, slowdown);
     const double floor = floor_of_control(paired_ratio(arms.control, arms.reference));
     alarms += is_alarm(judge_ratio(paired_ratio(arms.candidate, arms.reference), floor)) ? 1 : 0;
@@ -93,12 +93,12 @@ double alarms_of_run(const Recording& recording, std::size_t num_blocks, double 
   return static_cast<double>(alarms) / kTrials;
 }
 
-PointRecord point_of(const std::string& policy, const Blocks& blocks) {
+PointRecord point_of(const std::string& policy, const Rounds& rounds) {
   PointRecord point = testing::sample_point(policy);
   point.time->samples.clear();
-  for (const std::vector<double>& block : blocks) {
+  for (const std::vector<double>& round : rounds) {
     auto& samples = point.time->samples.emplace_back();
-    for (const double sample : block) {
+    for (const double sample : round) {
       samples.emplace_back(static_cast<std::int64_t>(sample));
     }
   }
@@ -106,7 +106,7 @@ PointRecord point_of(const std::string& policy, const Blocks& blocks) {
 }
 
 // How many reports of rematch compare find any difference.
-double alarms_of_compare(const Recording& recording, std::size_t num_blocks, int num_rows,
+double alarms_of_compare(const Recording& recording, std::size_t num_rounds, int num_rows,
                          double slowdown) {
   constexpr int kReports = 400;
   std::mt19937 bits(11);
@@ -117,7 +117,7 @@ double alarms_of_compare(const Recording& recording, std::size_t num_blocks, int
     Report base{testing::sample_provenance(), {}, {}};
     Report candidate = base;
     for (int row = 0; row < num_rows; ++row) {
-      Arms arms = deal(recording, num_blocks, bits);
+      Arms arms = deal(recording, num_rounds, bits);
       slow_down(arms.candidate, slowdown);
       base.points.push_back(point_of(std::to_string(row), arms.reference));
       candidate.points.push_back(point_of(std::to_string(row), arms.candidate));
@@ -138,9 +138,9 @@ TEST_CASE("on recorded samples, run's A/A control lets one equal arm in a hundre
           "[property]") {
   for (const Recording& recording : recordings()) {
     REQUIRE(recording.slots.size() >= 16);
-    for (const std::size_t num_blocks : {4, 8}) {
-      CAPTURE(recording.name, num_blocks);
-      CHECK(alarms_of_run(recording, num_blocks, 1) <= 0.01);
+    for (const std::size_t num_rounds : {4, 8}) {
+      CAPTURE(recording.name, num_rounds);
+      CHECK(alarms_of_run(recording, num_rounds, 1) <= 0.01);
     }
     CHECK(alarms_of_run(recording, 8, 3) > 0.5);  // else nothing is ever found
   }
@@ -161,7 +161,7 @@ TEST_CASE("prints the false alarms on recorded samples, and what is found of a r
           "[.rates]") {
   for (const Recording& recording : recordings()) {
     for (const double slowdown : {1.0, 1.1, 1.5, 3.0}) {
-      std::printf("%s x%.1f: run 4 blocks %.4f, 8 blocks %.4f; compare 1 row %.4f, 14 rows %.4f\n",
+      std::printf("%s x%.1f: run 4 rounds %.4f, 8 rounds %.4f; compare 1 row %.4f, 14 rows %.4f\n",
                   recording.name.c_str(), slowdown, alarms_of_run(recording, 4, slowdown),
                   alarms_of_run(recording, 8, slowdown),
                   alarms_of_compare(recording, 4, 1, slowdown),

@@ -9,10 +9,10 @@ namespace rematch::testing {
 
 using std::chrono::nanoseconds;
 
-void set_blocks(PointRecord& point, const std::vector<double>& microseconds) {
+void set_rounds(PointRecord& point, const std::vector<double>& microseconds) {
   point.time->samples.clear();
-  for (const double block : microseconds) {
-    const nanoseconds step(std::llround(block * 1000));
+  for (const double round : microseconds) {
+    const nanoseconds step(std::llround(round * 1000));
     point.time->samples.push_back({step, step});
   }
   point.time->step_median.reset();
@@ -26,7 +26,7 @@ PointRecord finite_point(const std::string& policy) {
 
 PointRecord timed_point(const std::string& policy, const std::vector<double>& microseconds) {
   PointRecord point = finite_point(policy);
-  set_blocks(point, microseconds);
+  set_rounds(point, microseconds);
   return point;
 }
 
@@ -52,16 +52,16 @@ const MetricRecord& metric_of(const CompareRecord& record, Metric metric, std::s
 }
 
 std::vector<double> scaled(double factor) {
-  std::vector<double> blocks;
-  for (const double block : kBase) blocks.push_back(block * factor + 3);
-  return blocks;
+  std::vector<double> rounds;
+  for (const double round : kBase) rounds.push_back(round * factor + 3);
+  return rounds;
 }
 
 Report slower_report() {
   Report report = report_of({timed_point("none", kBase), timed_point("full", kBase),
                              timed_point("attn_only", kBase), finite_point("save_mm")});
   PointRecord& full = report.points[1];
-  set_blocks(full, scaled(1.1));
+  set_rounds(full, scaled(1.1));
   full.time->classes[at(Phase::kRecompute)][OpClass::kAttentionForward] =
       std::chrono::microseconds(950);
   full.memory->peak_allocated = *full.memory->peak_allocated + kMiB;

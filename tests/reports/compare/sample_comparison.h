@@ -14,8 +14,8 @@ inline constexpr Bytes kMiB{1 << 20};
 
 inline std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 
-// Block medians in microseconds; the two steps of a block are alike.
-void set_blocks(PointRecord& point, const std::vector<double>& microseconds);
+// Round medians in microseconds; the two steps of a round are alike.
+void set_rounds(PointRecord& point, const std::vector<double>& microseconds);
 
 // Without the sample's last step, whose loss is not a number.
 PointRecord finite_point(const std::string& policy = "none");

@@ -89,24 +89,24 @@ TEST_CASE("slowdown passes or fails only with its whole interval") {
     settings.max_slowdown = limit;
     return gate(report_of({slow}), report_of({base}), settings).verdict;
   };
-  // 12 ms over 10, known to a few percent: two blocks say little.
+  // 12 ms over 10, known to a few percent: two rounds say little.
   CHECK(verdict(1.5) == GateVerdict::kPass);
   CHECK(verdict(1.2) == GateVerdict::kInconclusive);
   CHECK(verdict(1.05) == GateVerdict::kFail);
 }
 
 // A point of a run whose reference was none.
-PointRecord timed(const std::string& policy, const std::vector<std::int64_t>& blocks_us) {
+PointRecord timed(const std::string& policy, const std::vector<std::int64_t>& rounds_us) {
   PointRecord point = trained_point(policy);
   point.time->ratio = StepRatioRecord{"none", 1, std::nullopt, "same"};
   point.time->samples.clear();
-  for (const std::int64_t block : blocks_us) {
-    point.time->samples.push_back({std::chrono::microseconds(block)});
+  for (const std::int64_t round : rounds_us) {
+    point.time->samples.push_back({std::chrono::microseconds(round)});
   }
   return point;
 }
 
-// Every other block is slow: in one run because something slowed both arms.
+// Every other round is slow: in one run because something slowed both arms.
 TEST_CASE("arms are paired within a report, not with another report's reference") {
   const Report full = report_of({timed("full", {11000, 22000, 11000, 22000, 11000})});
   const PointRecord none = timed("none", {10000, 20000, 10000, 20000, 10000});
@@ -143,13 +143,13 @@ TEST_CASE("arms of two starts are not paired, nor those of a merged report that 
   CHECK(verdict("", "", 2) == GateVerdict::kInconclusive);
 }
 
-// Without its second block the third would be held against the reference's second, and so on.
-TEST_CASE("arms that took turns are not paired where a block has no time") {
+// Without its second round the third would be held against the reference's second, and so on.
+TEST_CASE("arms that took turns are not paired where a round has no time") {
   const PointRecord none = timed("none", {10000, 20000, 10000, 20000, 10000});
-  const auto ratio = [&](const std::vector<std::int64_t>& blocks) {
+  const auto ratio = [&](const std::vector<std::int64_t>& rounds) {
     GateSettings settings;
     settings.max_slowdown = 1.5;
-    const Report report = report_of({none, timed("full", blocks)});
+    const Report report = report_of({none, timed("full", rounds)});
     const CheckRecord check = gate(report, report, settings).points.at(0).checks.at(0);
     return check.measured.value_or(0);
   };

@@ -186,13 +186,28 @@ TEST_CASE("a report without the later keys is read, and its fingerprint stays") 
   CHECK(read.points[0].memory->holders_by_phase.empty());
 }
 
-TEST_CASE("a device's state without the later key is read, and it is not made up") {
-  Json json = report_to_json(sample_report());
-  json["points"][0]["time"]["device_state"].erase("block_repeats");
+TEST_CASE("a report that says blocks for rounds is read") {
+  Report report = sample_report();
+  report.points[0].time->quality->verdict = "few_rounds";
+  report.points[0].time->device_state->round_repeats = 2;
+  Json json = report_to_json(report);
+  Json& time = json["points"][0]["time"];
+  time["quality"]["verdict"] = "few_blocks";
+  time["device_state"]["block_repeats"] = 2;
+  time["device_state"].erase("round_repeats");
   CHECK(validate(json) == std::nullopt);
   const Report read = report_from_json(json);
-  CHECK_FALSE(read.points[0].time->device_state->block_repeats.has_value());
-  CHECK(report_to_json(read)["points"][0]["time"]["device_state"]["block_repeats"].is_null());
+  CHECK(read.points[0].time->quality->verdict == "few_rounds");
+  CHECK(read.points[0].time->device_state->round_repeats == 2);
+}
+
+TEST_CASE("a device's state without the later key is read, and it is not made up") {
+  Json json = report_to_json(sample_report());
+  json["points"][0]["time"]["device_state"].erase("round_repeats");
+  CHECK(validate(json) == std::nullopt);
+  const Report read = report_from_json(json);
+  CHECK_FALSE(read.points[0].time->device_state->round_repeats.has_value());
+  CHECK(report_to_json(read)["points"][0]["time"]["device_state"]["round_repeats"].is_null());
 }
 
 TEST_CASE("a point file read from its file is the one that was written") {
@@ -287,7 +302,7 @@ TEST_CASE("the fingerprint leaves out what says which card it is, and nothing th
   }
 }
 
-TEST_CASE("each block of times has the start that timed it, or none has") {
+TEST_CASE("each round of times has the start that timed it, or none has") {
   Report report = sample_report();
   TimeRecord& time = *report.points[0].time;
   time.starts.assign(time.samples.size(), "a1");

@@ -24,7 +24,7 @@ Report noisy_report() {
     report.points.push_back(point);
   }
   report.points[4].time->ratio->interval = {{0.4, 1.64}};
-  report.points[4].time->quality->verdict = "few_blocks";
+  report.points[4].time->quality->verdict = "few_rounds";
   return report;
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("noise stands once below the table, with what to do about it") {
   CHECK(occurrences(text, "1.00 [0.80 1.25]") == 3);          // and its interval
   CHECK(occurrences(text, "; too noisy to time here") == 1);  // where the interval says nothing
   CHECK_THAT(text, Catch::Contains("4 of 4 step times are unsure beside the reference's. Times not "
-                                   "to be trusted: 1 few blocks, 3 noisy (first_n(4) on_demand, "
+                                   "to be trusted: 1 few rounds, 3 noisy (first_n(4) on_demand, "
                                    "attn_only on_demand, save_mm on_demand and 1 more)"));
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("no noise is told as a percentage that nobody can read") {
 
 TEST_CASE("no name of an enumerator stands in a table's words") {
   const std::string text = render_table(noisy_report(), TableFormat::kText, 1000);
-  for (const char* name : {"few_blocks", "saved_activations", "recompute_transient"}) {
+  for (const char* name : {"few_rounds", "saved_activations", "recompute_transient"}) {
     CHECK(text.find(name) == std::string::npos);
   }
   CHECK_THAT(text, Catch::Contains("held by saved activations 40 %"));

@@ -69,7 +69,7 @@ TEST_CASE("a verdict says what a policy gives and what stands in its way") {
          point.time->ratio = StepRatioRecord{"full", 0.9, {{0.88, 0.92}}, "faster"};
        },
        VerdictKind::kLowersPeak, "lowers the peak by 20 % and takes 10 % less time than full"},
-      {"one block has no interval",
+      {"one round has no interval",
        [](auto& point, auto&) {
          point.time->ratio = StepRatioRecord{"none", 1.1, std::nullopt, "unsure"};
        },

@@ -65,8 +65,8 @@ CurvesRecord gated_curves() {
 
 Report slower_report() {
   Report report = sample_report();
-  for (auto& block : report.points[0].time->samples) {
-    for (auto& sample : block) sample *= 2;
+  for (auto& round : report.points[0].time->samples) {
+    for (auto& sample : round) sample *= 2;
   }
   return report;
 }

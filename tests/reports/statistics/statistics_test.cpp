@@ -9,25 +9,25 @@
 namespace rematch {
 namespace {
 
-// A machine: every process (block) has its own speed, every step its own noise.
+// A machine: every process (round) has its own speed, every step its own noise.
 struct Machine {
   double step = 100;
-  double block_noise = 0.01;
+  double round_noise = 0.01;
   double step_noise = 0.01;
 };
 
-Blocks measure(const Machine& machine, int num_blocks, int num_steps, std::mt19937_64& generator) {
+Rounds measure(const Machine& machine, int num_rounds, int num_steps, std::mt19937_64& generator) {
   std::normal_distribution<double> normal;
-  Blocks blocks;
-  for (int block = 0; block < num_blocks; ++block) {
-    const double speed = machine.step * (1 + machine.block_noise * normal(generator));
+  Rounds rounds;
+  for (int round = 0; round < num_rounds; ++round) {
+    const double speed = machine.step * (1 + machine.round_noise * normal(generator));
     std::vector<double> samples;
     for (int step = 0; step < num_steps; ++step) {
       samples.push_back(speed * (1 + machine.step_noise * normal(generator)));
     }
-    blocks.push_back(std::move(samples));
+    rounds.push_back(std::move(samples));
   }
-  return blocks;
+  return rounds;
 }
 
 bool holds(const Estimate& estimate, double truth) {
@@ -49,42 +49,42 @@ TEST_CASE("order statistics of small lists are the ones found by hand") {
 TEST_CASE("statistics of nothing are refused") {
   CHECK_THROWS_AS(median({}), std::invalid_argument);
   CHECK_THROWS_AS(quantile({1}, 1.5), std::invalid_argument);
-  CHECK_THROWS_AS(median_over_blocks({}), std::invalid_argument);
-  CHECK_THROWS_AS(median_over_blocks({{1}, {}}), std::invalid_argument);
+  CHECK_THROWS_AS(median_over_rounds({}), std::invalid_argument);
+  CHECK_THROWS_AS(median_over_rounds({{1}, {}}), std::invalid_argument);
   CHECK_THROWS_AS(paired_ratio({{1}, {1}}, {{1}}), std::invalid_argument);
   CHECK_THROWS_AS(paired_ratio({{0}}, {{1}}), std::invalid_argument);
 }
 
 TEST_CASE("all samples equal give a point interval and no noise") {
-  const Blocks blocks(4, std::vector<double>(10, 5.0));
-  CHECK(median_over_blocks(blocks) == Estimate{5, Interval{5, 5}});
-  CHECK(paired_ratio(blocks, blocks) == Estimate{1, Interval{1, 1}});
-  CHECK(judge_ratio(paired_ratio(blocks, blocks)) == RatioVerdict::kSame);
-  const QualityReport quality = judge_quality(blocks);
+  const Rounds rounds(4, std::vector<double>(10, 5.0));
+  CHECK(median_over_rounds(rounds) == Estimate{5, Interval{5, 5}});
+  CHECK(paired_ratio(rounds, rounds) == Estimate{1, Interval{1, 1}});
+  CHECK(judge_ratio(paired_ratio(rounds, rounds)) == RatioVerdict::kSame);
+  const QualityReport quality = judge_quality(rounds);
   CHECK(quality.verdict == Quality::kGood);
   CHECK(quality.noise_ratio == 0);
   CHECK(quality.reasons.empty());
 }
 
-TEST_CASE("one block has a median, no interval, and decides nothing") {
-  const Blocks one = {{100, 101, 99, 100, 102, 98}};
-  const Blocks twice = {{200, 202, 198, 200, 204, 196}};
-  CHECK(median_over_blocks(one) == Estimate{100, std::nullopt});
+TEST_CASE("one round has a median, no interval, and decides nothing") {
+  const Rounds one = {{100, 101, 99, 100, 102, 98}};
+  const Rounds twice = {{200, 202, 198, 200, 204, 196}};
+  CHECK(median_over_rounds(one) == Estimate{100, std::nullopt});
   CHECK(paired_ratio(twice, one) == Estimate{std::exp(std::log(200.0) - std::log(100.0)), {}});
   CHECK_FALSE(ratio_of_medians(twice, one).interval);
   CHECK(judge_ratio(paired_ratio(twice, one)) == RatioVerdict::kUnsure);
-  CHECK(judge_quality(one).verdict == Quality::kFewBlocks);
+  CHECK(judge_quality(one).verdict == Quality::kFewRounds);
 }
 
 TEST_CASE("stalls and lucky samples do not move the median") {
   std::mt19937_64 generator(1);
-  Blocks blocks = measure({}, 5, 20, generator);
-  const Estimate clean = median_over_blocks(blocks);
-  for (std::vector<double>& block : blocks) {
-    block[3] *= 50;   // the machine paged
-    block[9] *= 0.2;  // a step that skipped its work
+  Rounds rounds = measure({}, 5, 20, generator);
+  const Estimate clean = median_over_rounds(rounds);
+  for (std::vector<double>& round : rounds) {
+    round[3] *= 50;   // the machine paged
+    round[9] *= 0.2;  // a step that skipped its work
   }
-  const Estimate disturbed = median_over_blocks(blocks);
+  const Estimate disturbed = median_over_rounds(rounds);
   CHECK(disturbed.value == Approx(clean.value).epsilon(0.002));
   CHECK(disturbed.interval->high - disturbed.interval->low <
         1.5 * (clean.interval->high - clean.interval->low));
@@ -92,30 +92,30 @@ TEST_CASE("stalls and lucky samples do not move the median") {
 
 TEST_CASE("one slow process of seven does not move the median by more than the others spread") {
   std::mt19937_64 generator(2);
-  Blocks blocks = measure({}, 7, 20, generator);
-  for (double& sample : blocks[2]) sample *= 1.5;
-  CHECK(median_over_blocks(blocks).value == Approx(100).epsilon(0.02));
+  Rounds rounds = measure({}, 7, 20, generator);
+  for (double& sample : rounds[2]) sample *= 1.5;
+  CHECK(median_over_rounds(rounds).value == Approx(100).epsilon(0.02));
 }
 
-TEST_CASE("blocks far apart give no time below zero") {
-  const Estimate estimate = median_over_blocks({{10}, {70}, {190}});
+TEST_CASE("rounds far apart give no time below zero") {
+  const Estimate estimate = median_over_rounds({{10}, {70}, {190}});
   REQUIRE(estimate.interval);
   CHECK(estimate.interval->low == 0);
   CHECK(estimate.interval->high > 190);
 }
 
 TEST_CASE("a difference of times may be below zero, and lies within its interval") {
-  const Estimate gain = median_difference_over_blocks({{-40}, {-35}, {-30}});
+  const Estimate gain = median_difference_over_rounds({{-40}, {-35}, {-30}});
   CHECK(gain.value == -35);
   REQUIRE(gain.interval);
   CHECK(gain.interval->low < -35);
   CHECK(gain.interval->high > -35);
 }
 
-// Each block climbs from 100 to 120: the first third's median is about 103, the last's 117.
+// Each round climbs from 100 to 120: the first third's median is about 103, the last's 117.
 TEST_CASE("drift is the last third over the first and is named") {
-  Blocks rising;
-  for (int block = 0; block < 3; ++block) {
+  Rounds rising;
+  for (int round = 0; round < 3; ++round) {
     std::vector<double> samples;
     for (int step = 0; step < 30; ++step) samples.push_back(100 + 20.0 * step / 29);
     rising.push_back(std::move(samples));
@@ -137,7 +137,7 @@ TEST_CASE("steady noise is not called drift and a wide spread is called noisy") 
   }
   CHECK(judge_quality(measure({100, 0.0, 0.3}, 5, 31, generator)).verdict >= Quality::kNoisy);
   CHECK(judge_quality(measure({100, 0.2, 0.01}, 5, 30, generator)).verdict >= Quality::kNoisy);
-  CHECK(judge_quality(measure({}, 2, 30, generator)).verdict == Quality::kFewBlocks);
+  CHECK(judge_quality(measure({}, 2, 30, generator)).verdict == Quality::kFewRounds);
 }
 
 // One per cent from the first third to the last, and no noise at all.
@@ -147,7 +147,7 @@ TEST_CASE("a drift too small to matter is not named, however little noise there 
   CHECK(judge_quality({rising, rising, rising}).verdict == Quality::kGood);
 }
 
-// All medians are 100, so that only the blocks' insides can say it.
+// All medians are 100, so that only the rounds' insides can say it.
 TEST_CASE("steps that spread within each process are noisy though the processes agree") {
   const std::vector<double> wide = {100, 60, 140, 80, 120};
   const QualityReport report = judge_quality({wide, wide, wide});
@@ -155,11 +155,11 @@ TEST_CASE("steps that spread within each process are noisy though the processes 
   CHECK_THAT(report.reasons.at(0), Catch::Contains("steps of one process spread"));
 }
 
-// Resampling an arm whose blocks are all equal changes nothing, so all noise is the other arm's:
-// as if each of its blocks had been divided by the constant.
+// Resampling an arm whose rounds are all equal changes nothing, so all noise is the other arm's:
+// as if each of its rounds had been divided by the constant.
 TEST_CASE("the ratio to an arm without noise is known as well as the other arm is") {
-  const Blocks noisy = {{99}, {104}, {100}, {97}};
-  const Blocks constant = {{50}, {50}, {50}, {50}};
+  const Rounds noisy = {{99}, {104}, {100}, {97}};
+  const Rounds constant = {{50}, {50}, {50}, {50}};
   const Estimate apart = ratio_of_medians(noisy, constant);
   const Estimate paired = paired_ratio(noisy, constant);
   REQUIRE(apart.interval);
@@ -168,16 +168,16 @@ TEST_CASE("the ratio to an arm without noise is known as well as the other arm i
   CHECK(apart.interval->high == Approx(paired.interval->high));
 }
 
-// Block i of both arms ran in the same minute, and the minutes differ by up to a factor of two.
+// Round i of both arms ran in the same minute, and the minutes differ by up to a factor of two.
 TEST_CASE("taking turns cancels what slows both arms") {
   std::mt19937_64 generator(4);
   std::uniform_real_distribution<double> minute(1, 2);
-  Blocks first = measure({100, 0, 0.005}, 6, 15, generator);
-  Blocks second = measure({110, 0, 0.005}, 6, 15, generator);
-  for (std::size_t block = 0; block < first.size(); ++block) {
+  Rounds first = measure({100, 0, 0.005}, 6, 15, generator);
+  Rounds second = measure({110, 0, 0.005}, 6, 15, generator);
+  for (std::size_t round = 0; round < first.size(); ++round) {
     const double slow = minute(generator);
-    for (double& sample : first[block]) sample *= slow;
-    for (double& sample : second[block]) sample *= slow;
+    for (double& sample : first[round]) sample *= slow;
+    for (double& sample : second[round]) sample *= slow;
   }
   const Estimate paired = paired_ratio(second, first);
   CHECK(paired.value == Approx(1.10).epsilon(0.01));
@@ -219,18 +219,18 @@ TEST_CASE("the floor grows with what an A/A control shows and never shrinks") {
 
 TEST_CASE("the same samples give the same interval") {
   std::mt19937_64 generator(5);
-  const Blocks blocks = measure({}, 4, 10, generator);
-  CHECK(median_over_blocks(blocks) == median_over_blocks(blocks));
+  const Rounds rounds = measure({}, 4, 10, generator);
+  CHECK(median_over_rounds(rounds) == median_over_rounds(rounds));
 }
 
-// The oracle draws every one of the n^n resamples. Steps do not vary, so a block is its median.
+// The oracle draws every one of the n^n resamples. Steps do not vary, so a round is its median.
 TEST_CASE("the bootstrap is that over all resamples") {
   const std::vector<double> values = {100, 101, 103, 90, 104.5, 99};
   constexpr double kStudent[] = {12.706, 4.303, 3.182, 2.776, 2.571};
   for (std::size_t size = 2; size <= values.size(); ++size) {
     CAPTURE(size);
-    Blocks blocks;
-    for (std::size_t block = 0; block < size; ++block) blocks.push_back({values[block]});
+    Rounds rounds;
+    for (std::size_t round = 0; round < size; ++round) rounds.push_back({values[round]});
     std::vector<double> medians;
     const auto resamples = static_cast<std::size_t>(std::pow(size, size));
     for (std::size_t resample = 0; resample < resamples; ++resample) {
@@ -248,7 +248,7 @@ TEST_CASE("the bootstrap is that over all resamples") {
     }
     const double n = static_cast<double>(size);
     const double half = kStudent[size - 2] * std::sqrt(variance * n / (n - 1));
-    const Estimate estimate = median_over_blocks(blocks);
+    const Estimate estimate = median_over_rounds(rounds);
     CHECK(estimate.interval->high - estimate.value == Approx(half).epsilon(1e-9));
     CHECK(estimate.value - estimate.interval->low == Approx(half).epsilon(1e-9));
   }
@@ -256,21 +256,21 @@ TEST_CASE("the bootstrap is that over all resamples") {
 
 // A 95 % interval that holds the truth in fewer experiments promises too much; one that always
 // does is of no use, so its width is bounded as well: Student's interval of a mean of n normal
-// block medians is 2 t s / sqrt(n), a median costs up to 1.25 times as much.
+// round medians is 2 t s / sqrt(n), a median costs up to 1.25 times as much.
 TEST_CASE("the interval holds the truth in about 95 of 100 simulated experiments", "[property]") {
   struct Row {
-    int num_blocks;
-    double widest;  // mean width allowed, in block standard deviations
+    int num_rounds;
+    double widest;  // mean width allowed, in round standard deviations
   };
   for (const Row& row : {Row{3, 8.0}, Row{4, 5.0}, Row{5, 4.0}, Row{9, 2.4}}) {
-    CAPTURE(row.num_blocks);
+    CAPTURE(row.num_rounds);
     std::mt19937_64 generator(6);
     constexpr int kExperiments = 1000;
     const Machine machine{100, 0.01, 0.001};
     int held = 0;
     double width = 0;
     for (int experiment = 0; experiment < kExperiments; ++experiment) {
-      const Estimate estimate = median_over_blocks(measure(machine, row.num_blocks, 9, generator));
+      const Estimate estimate = median_over_rounds(measure(machine, row.num_rounds, 9, generator));
       held += holds(estimate, 100) ? 1 : 0;
       width += (estimate.interval->high - estimate.interval->low) / kExperiments;
     }
@@ -282,13 +282,13 @@ TEST_CASE("the interval holds the truth in about 95 of 100 simulated experiments
 
 TEST_CASE("arms that run the same code are called different less than once in a hundred",
           "[property]") {
-  for (const int num_blocks : {2, 3, 5, 8}) {
-    CAPTURE(num_blocks);
+  for (const int num_rounds : {2, 3, 5, 8}) {
+    CAPTURE(num_rounds);
     std::mt19937_64 generator(7);
     int alarms = 0;
     for (int experiment = 0; experiment < 1000; ++experiment) {
-      const Blocks first = measure({100, 0.004, 0.01}, num_blocks, 10, generator);
-      const Blocks second = measure({100, 0.004, 0.01}, num_blocks, 10, generator);
+      const Rounds first = measure({100, 0.004, 0.01}, num_rounds, 10, generator);
+      const Rounds second = measure({100, 0.004, 0.01}, num_rounds, 10, generator);
       const RatioVerdict verdict = judge_ratio(paired_ratio(first, second));
       alarms += verdict == RatioVerdict::kFaster || verdict == RatioVerdict::kSlower ? 1 : 0;
     }
@@ -300,8 +300,8 @@ TEST_CASE("on a quiet machine equal arms are called the same", "[property]") {
   std::mt19937_64 generator(9);
   int sames = 0;
   for (int experiment = 0; experiment < 200; ++experiment) {
-    const Blocks first = measure({100, 0.001, 0.005}, 5, 20, generator);
-    const Blocks second = measure({100, 0.001, 0.005}, 5, 20, generator);
+    const Rounds first = measure({100, 0.001, 0.005}, 5, 20, generator);
+    const Rounds second = measure({100, 0.001, 0.005}, 5, 20, generator);
     sames += judge_ratio(paired_ratio(first, second)) == RatioVerdict::kSame ? 1 : 0;
   }
   CHECK(sames > 190);
@@ -311,8 +311,8 @@ TEST_CASE("a true difference of 10 % is found by four turns", "[property]") {
   std::mt19937_64 generator(8);
   int found = 0;
   for (int experiment = 0; experiment < 200; ++experiment) {
-    const Blocks base = measure({100, 0.004, 0.01}, 4, 10, generator);
-    const Blocks slower = measure({110, 0.004, 0.01}, 4, 10, generator);
+    const Rounds base = measure({100, 0.004, 0.01}, 4, 10, generator);
+    const Rounds slower = measure({110, 0.004, 0.01}, 4, 10, generator);
     found += judge_ratio(paired_ratio(slower, base)) == RatioVerdict::kSlower ? 1 : 0;
   }
   CHECK(found > 190);

@@ -23,7 +23,7 @@ TEST_CASE("a change that rounding would hide is told by how much it is, with its
   CHECK_THAT(text, Catch::Contains("step time 100 ms to 100 ms (+10.0 us)"));
 }
 
-// Blocks of 7 to 48 ms beside 10: from less than half to eight times.
+// Rounds of 7 to 48 ms beside 10: from less than half to eight times.
 TEST_CASE("noise of times stands once below the rows, with what to do about it") {
   const std::vector<double> quiet = {10000, 10001, 10002, 10001};
   const CompareRecord noisy =
