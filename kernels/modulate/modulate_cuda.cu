@@ -59,8 +59,8 @@ __global__ void rematch_modulate_backward(ModulateBackward op, std::int64_t bloc
       store_lanes(grads, static_cast<T*>(op.grad_x) + place);
     }
     for (int lane = 0; lane < kCount; ++lane) {
-      shift_sums[i + lane] = shift_sum[lane];
-      scale_sums[i + lane] = scale_sum[lane];
+      store(shift_sum[lane], shift_sums + i + lane);
+      store(scale_sum[lane], scale_sums + i + lane);
     }
   }
 }

@@ -11,6 +11,12 @@
 
 #include "kernels/op/element.h"
 
+// Tests run the kernels on the host and count there what these functions read and write.
+#ifndef REMATCH_COUNT_READ
+#define REMATCH_COUNT_READ(bytes) static_cast<void>(0)
+#define REMATCH_COUNT_WRITTEN(bytes) static_cast<void>(0)
+#endif
+
 namespace rematch::kernels::cuda {
 
 inline constexpr int kThreads = 256;  // of every block: a power of two
@@ -19,21 +25,33 @@ template <typename T>
 using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 template <typename T>
-__device__ SumOf<T> load(const T* from) {
+__device__ SumOf<T> widened(T value) {
   if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-    return __bfloat162float(*from);
+    return __bfloat162float(value);
   } else {
-    return *from;
+    return value;
   }
 }
 
 template <typename T, typename Sum>
-__device__ void store(Sum value, T* to) {
+__device__ T narrowed(Sum value) {
   if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-    *to = __float2bfloat16(value);
+    return __float2bfloat16(value);
   } else {
-    *to = value;
+    return value;
   }
+}
+
+template <typename T>
+__device__ SumOf<T> load(const T* from) {
+  REMATCH_COUNT_READ(sizeof(T));
+  return widened(*from);
+}
+
+template <typename T, typename Sum>
+__device__ void store(Sum value, T* to) {
+  REMATCH_COUNT_WRITTEN(sizeof(T));
+  *to = narrowed<T>(value);
 }
 
 // Elements that one access of 16 bytes moves.
@@ -48,14 +66,16 @@ struct alignas(kCount * sizeof(T)) Lanes {
 // kCount elements in one access; `from` is a multiple of their size.
 template <int kCount, typename T>
 __device__ void load_lanes(const T* from, SumOf<T> (&to)[kCount]) {
+  REMATCH_COUNT_READ(kCount * sizeof(T));
   const auto lanes = *reinterpret_cast<const Lanes<T, kCount>*>(from);
-  for (int lane = 0; lane < kCount; ++lane) to[lane] = load(&lanes.lane[lane]);
+  for (int lane = 0; lane < kCount; ++lane) to[lane] = widened(lanes.lane[lane]);
 }
 
 template <int kCount, typename T, typename Sum>
 __device__ void store_lanes(const Sum (&from)[kCount], T* to) {
   Lanes<T, kCount> lanes;
-  for (int lane = 0; lane < kCount; ++lane) store(from[lane], &lanes.lane[lane]);
+  REMATCH_COUNT_WRITTEN(kCount * sizeof(T));
+  for (int lane = 0; lane < kCount; ++lane) lanes.lane[lane] = narrowed<T>(from[lane]);
   *reinterpret_cast<Lanes<T, kCount>*>(to) = lanes;
 }
 
@@ -108,7 +128,7 @@ __global__ void rematch_add_partial_sums(const SumOf<T>* partial, std::int64_t n
   const std::int64_t set = blockIdx.y;
   SumOf<T> sum = 0;
   for (std::int64_t block = 0; block < num_blocks; ++block) {
-    sum += partial[(set * num_blocks + block) * width + column];
+    sum += load(partial + (set * num_blocks + block) * width + column);
   }
   store(sum, sums + set * width + column);
 }

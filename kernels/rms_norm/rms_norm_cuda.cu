@@ -77,7 +77,7 @@ __global__ void rematch_rms_norm_backward(RmsNormBackward op) {
       load_weights(weight, i, weights);
       for (int lane = 0; sums != nullptr && lane < kCount; ++lane) {
         const Sum product = grads[lane] * values[lane] * r;
-        sums[i + lane] = row == first ? product : sums[i + lane] + product;
+        store(row == first ? product : load(sums + i + lane) + product, sums + i + lane);
       }
       for (int lane = 0; lane < kCount; ++lane) {
         values[lane] = values[lane] * pull + grads[lane] * weights[lane] * r;

@@ -30,8 +30,8 @@ __global__ void rematch_rope_turn(Rope op) {
     }
     Sum turned[kCount];
     for (int pair = 0; pair < kPairs; ++pair) {
-      const Sum c = cosine[within / 2 + pair];
-      const Sum s = sine[within / 2 + pair] * static_cast<Sum>(op.direction);
+      const Sum c = load(cosine + within / 2 + pair);
+      const Sum s = load(sine + within / 2 + pair) * static_cast<Sum>(op.direction);
       turned[2 * pair] = values[2 * pair] * c - values[2 * pair + 1] * s;
       turned[2 * pair + 1] = values[2 * pair] * s + values[2 * pair + 1] * c;
     }

@@ -14,10 +14,16 @@
 #include <memory>
 #include <vector>
 
+#include "tests/support/host_cuda/moved_bytes.h"
+
 #undef __shared__
 #define __shared__ static  // of the one block that runs
 
 using std::max;
+
+// What kernels/op/device.cuh counts.
+#define REMATCH_COUNT_READ(bytes) ::host_cuda::bytes_read += (bytes)
+#define REMATCH_COUNT_WRITTEN(bytes) ::host_cuda::bytes_written += (bytes)
 
 inline uint3 threadIdx;
 inline uint3 blockIdx;
@@ -47,8 +53,6 @@ class Block {
   ucontext_t scheduler_;
 };
 
-// How many kernels were launched since the program began.
-int num_launches();
 void launch(dim3 grid, dim3 threads, std::size_t shared_bytes, cudaStream_t stream,
             const std::function<void()>& kernel);
 

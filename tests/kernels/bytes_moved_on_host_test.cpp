@@ -1,0 +1,146 @@
+// What the CUDA kernels of the fused ops read and write, counted access by access while they run on
+// the host, beside a formula for each; and their launches. Scalars of a row are not counted.
+#include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <functional>
+#include <ostream>
+#include <vector>
+
+#include "kernels/linear_cross_entropy/linear_cross_entropy_kernels.h"
+#include "kernels/modulate/modulate_kernels.h"
+#include "kernels/rms_norm/rms_norm_kernels.h"
+#include "kernels/rope/rope_kernels.h"
+#include "kernels/silu_mul/silu_mul_kernels.h"
+#include "tests/support/catch.h"
+#include "tests/support/host_cuda/moved_bytes.h"
+
+namespace rematch::kernels {
+namespace {
+
+using Element16 = __nv_bfloat16;
+
+constexpr std::size_t kElementBytes = 2;
+constexpr std::size_t kSumBytes = 4;
+constexpr std::size_t kRows = 70;  // more than a block of partial sums has
+constexpr std::size_t kWidth = 304;
+constexpr std::size_t kSize = kRows * kWidth;
+constexpr auto kBf16 = Element::kBFloat16;
+
+struct Moved {
+  std::size_t read = 0;
+  std::size_t written = 0;
+  int launches = 0;
+  bool operator==(const Moved&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const Moved& moved) {
+  return out << moved.read << " read, " << moved.written << " written, " << moved.launches
+             << " launches";
+}
+
+Moved moved_by(const std::function<int()>& run) {
+  const Moved before{host_cuda::bytes_read, host_cuda::bytes_written, host_cuda::num_launches()};
+  CHECK(run() == 0);
+  return {host_cuda::bytes_read - before.read, host_cuda::bytes_written - before.written,
+          host_cuda::num_launches() - before.launches};
+}
+
+// Aligned as CUDA's allocator aligns.
+template <typename T>
+class Buffer {
+ public:
+  explicit Buffer(std::size_t size) : values_(size + 16 / sizeof(T)) {}
+  T* data() {
+    const auto address = reinterpret_cast<std::uintptr_t>(values_.data());
+    return values_.data() + (16 - address % 16) % 16 / sizeof(T);
+  }
+
+ private:
+  std::vector<T> values_;
+};
+
+std::size_t num_blocks() { return static_cast<std::size_t>(num_row_blocks(kRows)); }
+
+TEST_CASE("silu_mul reads each input once and writes each output once") {
+  Buffer<Element16> a(kSize), b(kSize), c(kSize), d(kSize), e(kSize);
+  CHECK(moved_by([&] {
+          return cuda::silu_mul({kBf16, kSize, a.data(), b.data(), c.data()}, nullptr);
+        }) == Moved{2 * kSize * kElementBytes, kSize * kElementBytes, 1});
+  CHECK(moved_by([&] {
+          return cuda::silu_mul_backward(
+              {kBf16, kSize, a.data(), b.data(), c.data(), d.data(), e.data()}, nullptr);
+        }) == Moved{3 * kSize * kElementBytes, 2 * kSize * kElementBytes, 1});
+}
+
+// Cosine and sine in float32, once for each pair of each head.
+TEST_CASE("rope reads the tables for every head") {
+  constexpr std::size_t kPairs = 16;
+  constexpr std::size_t kHeads = 4;
+  constexpr std::size_t kNum = kRows * kHeads * 2 * kPairs;
+  Buffer<Element16> x(kNum), out(kNum);
+  Buffer<float> cosine(kRows * kPairs), sine(kRows * kPairs);
+  CHECK(moved_by([&] {
+          return cuda::rope({kBf16, 1, kRows, kHeads, kPairs, kNum, 2 * kPairs * kHeads, 2 * kPairs,
+                             1.0, x.data(), cosine.data(), sine.data(), out.data()},
+                            nullptr);
+        }) == Moved{kNum * kElementBytes + kNum / 2 * 2 * kSumBytes, kNum * kElementBytes, 1});
+}
+
+// x twice and the weight once in forward; x, gradient and weight twice in backward, where each row
+// but a block's first adds to the partial sums that lie in memory.
+TEST_CASE("rms_norm reads its rows twice, and its partial sums with each row") {
+  Buffer<Element16> x(kSize), weight(kWidth), y(kSize), grad(kSize), grad_x(kSize),
+      grad_weight(kWidth);
+  Buffer<float> partial(num_blocks() * kWidth);
+  const RmsNorm op{kBf16, kRows, kWidth, kWidth, 1e-5, x.data(), weight.data(), y.data()};
+  CHECK(moved_by([&] { return cuda::rms_norm(op, nullptr); }) ==
+        Moved{3 * kSize * kElementBytes, kSize * kElementBytes, 1});
+  const std::size_t partials = num_blocks() * kWidth * kSumBytes;
+  CHECK(moved_by([&] {
+          return cuda::rms_norm_backward(
+              {op, kWidth, grad.data(), grad_x.data(), grad_weight.data(), partial.data()},
+              nullptr);
+        }) == Moved{6 * kSize * kElementBytes + (kSize * kSumBytes - partials) + partials,
+                    kSize * kElementBytes + kSize * kSumBytes + kWidth * kElementBytes, 2});
+}
+
+// Scale and shift in forward for each row, in backward the scale once for a block of rows.
+TEST_CASE("modulate keeps its sums in registers") {
+  Buffer<Element16> x(kSize), shift(kWidth), scale(kWidth), out(kSize), grad(kSize), grad_x(kSize),
+      grad_shift(kWidth), grad_scale(kWidth);
+  Buffer<float> partial(2 * num_blocks() * kWidth);
+  const Modulate op{kBf16,        kBf16,        1,         kRows, kWidth, kWidth, kWidth, x.data(),
+                    shift.data(), scale.data(), out.data()};
+  CHECK(moved_by([&] { return cuda::modulate(op, nullptr); }) ==
+        Moved{3 * kSize * kElementBytes, kSize * kElementBytes, 1});
+  const std::size_t partials = 2 * num_blocks() * kWidth * kSumBytes;
+  CHECK(moved_by([&] {
+          return cuda::modulate_backward({op, grad.data(), grad_x.data(), grad_shift.data(),
+                                          grad_scale.data(), partial.data()},
+                                         nullptr);
+        }) == Moved{2 * kSize * kElementBytes + num_blocks() * kWidth * kElementBytes + partials,
+                    kSize * kElementBytes + partials + 2 * kWidth * kElementBytes, 3});
+}
+
+// The logits of a chunk: twice for their maximum and sum, the target's once more; and in place.
+TEST_CASE("cross-entropy reads the logits of a chunk twice, then makes gradients in place") {
+  const std::vector<std::int64_t> target(kRows, 3);
+  Buffer<Element16> logits(kSize);
+  Buffer<float> maximum(kRows), sum(kRows), target_logit(kRows), logsumexp(kRows);
+  float grad_loss = 1;
+  CHECK(moved_by([&] {
+          return cuda::add_logits({kBf16, kRows, kWidth, 0, logits.data(), target.data(),
+                                   maximum.data(), sum.data(), target_logit.data()},
+                                  nullptr);
+        }) == Moved{(2 * kSize + kRows) * kElementBytes, 0, 1});
+  CHECK(moved_by([&] {
+          return cuda::differentiate_logits(
+              {kBf16, kRows, kWidth, 0, logits.data(), target.data(), logsumexp.data(), &grad_loss},
+              nullptr);
+        }) == Moved{kSize * kElementBytes, kSize * kElementBytes, 1});
+}
+
+}  // namespace
+}  // namespace rematch::kernels
