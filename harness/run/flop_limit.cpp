@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <string>
 
+#include "policies/predict/device_sheet.h"
+
 namespace rematch {
 namespace {
 
@@ -53,6 +55,18 @@ std::optional<double> most_flops_per_second(const Environment& environment, std:
   if (device == "cuda") return gpu_limit(environment, dtype);
   if (device != "cpu") return std::nullopt;
   return threads * kCpuHertz * (is_half(dtype) ? kCpuHalfPerClock : kCpuSinglePerClock);
+}
+
+std::optional<double> sheet_flops_per_second(const Environment& environment,
+                                             std::string_view device, std::string_view dtype) {
+  if (device != "cuda" || !environment.device) return std::nullopt;
+  const DeviceSheet* sheet = sheet_of_card(*environment.device);
+  if (sheet == nullptr) return std::nullopt;
+  if (dtype == "bfloat16") return sheet->bfloat16_flops_per_second;
+  const auto forced = environment.variables.find("NVIDIA_TF32_OVERRIDE");
+  const bool has_tf32 = forced != environment.variables.end() && forced->second != "0";
+  if (dtype != "float32" || has_tf32) return std::nullopt;
+  return sheet->float32_flops_per_second;
 }
 
 void refuse_impossible_rate(PointRecord& point) {

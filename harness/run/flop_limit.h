@@ -16,6 +16,12 @@ namespace rematch {
 std::optional<double> most_flops_per_second(const Environment& environment, std::string_view device,
                                             std::string_view dtype, int threads);
 
+// The dense peak on the data sheet of the card, what MFU is a share of. Float32 is without TF32, as
+// LibTorch computes unless told otherwise. Absent: no sheet of this card is here, a CPU, or TF32
+// was forced.
+std::optional<double> sheet_flops_per_second(const Environment& environment,
+                                             std::string_view device, std::string_view dtype);
+
 // Marks a point invalid whose implied rate is above its limit, with both figures in the reason.
 void refuse_impossible_rate(PointRecord& point);
 

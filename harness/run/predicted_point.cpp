@@ -67,6 +67,15 @@ void add_flops(const Variant& variant, const Environment& environment, PointReco
   point.implied_flops_per_second = static_cast<double>(variant.step_flops) / seconds;
   point.most_flops_per_second = most_flops_per_second(
       environment, point.device, variant.identity.dtype, variant.identity.threads);
+  point.sheet_flops_per_second =
+      sheet_flops_per_second(environment, point.device, variant.identity.dtype);
+  if (point.sheet_flops_per_second) {
+    const double could = *point.sheet_flops_per_second * seconds;
+    const auto flops = static_cast<double>(variant.step_flops);
+    point.hardware_flops_utilization = flops / could;
+    point.model_flops_utilization =
+        (flops - static_cast<double>(variant.recomputed_step_flops)) / could;
+  }
   refuse_impossible_rate(point);
 }
 

@@ -17,7 +17,10 @@ void add_prediction(const Variant& variant, int num_steps, PointRecord& point);
 // ok point invalid. Fills the point's effect, which must be there if its counts are.
 void check_counts(const Variant& variant, int num_steps, PointRecord& point);
 
-// Of a point with a step time: the rate that it implies, refused where no such device has it.
+// Of a point with a step time: the rate that it implies, refused where no such device has it, and
+// the share of the card's peak that this is. Model flops utilization (MFU) is that of PaLM's
+// appendix B (Chowdhery et al. 2022, arXiv 2204.02311): flops of forward and backward, without what
+// recompute repeats, over what the card could do in that time.
 void add_flops(const Variant& variant, const Environment& environment, PointRecord& point);
 
 }  // namespace rematch

@@ -25,7 +25,10 @@ std::int64_t flops_of(const Trace& trace, const TracedOp& op) {
     for (const std::int64_t size : shape_of(trace, op.inputs[left])) flops *= size;
     return flops;
   };
-  if (name == "aten::mm" || name == "aten::bmm") return product(0, 1);
+  // A grouped product takes each row times the matrix of one group.
+  if (name == "aten::mm" || name == "aten::bmm" || name == "aten::_grouped_mm") {
+    return product(0, 1);
+  }
   if (name == "aten::addmm" || name == "aten::baddbmm") return product(1, 2);
   if (name == "rematch::linear_cross_entropy") return product(0, 1, 0);
   if (op.op_class == OpClass::kAttentionForward && op.inputs.size() >= 2) {

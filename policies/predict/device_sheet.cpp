@@ -31,25 +31,50 @@ const std::vector<DeviceSheet>& device_sheets() {
       {"h100",
        "NVIDIA H100 Tensor Core GPU data sheet, H100 SXM: BF16 1,979 TFLOPS with sparsity; memory: "
        "79.11 GiB in github.com/vllm-project/vllm/issues/27508",
-       hundredths_of_gib(7911), 989.5 * kTera, 67 * kTera, 3.35 * kTera, 64 * kGiga},
+       hundredths_of_gib(7911),
+       989.5 * kTera,
+       67 * kTera,
+       3.35 * kTera,
+       64 * kGiga,
+       {"NVIDIA H100 80GB HBM3"}},
       {"h200",
        "NVIDIA H200 Tensor Core GPU data sheet, H200 SXM: BF16 1,979 TFLOPS with sparsity; memory: "
        "139.72 to 139.81 GiB in published out-of-memory logs",
-       hundredths_of_gib(13972), 989.5 * kTera, 67 * kTera, 4.8 * kTera, 64 * kGiga},
+       hundredths_of_gib(13972),
+       989.5 * kTera,
+       67 * kTera,
+       4.8 * kTera,
+       64 * kGiga,
+       {"NVIDIA H200"}},
       {"l40s",
        "NVIDIA L40S data sheet: BF16 362.05 TFLOPS, PCIe Gen4 x16; memory with ECC: 44.39 to "
        "44.53 GiB, the latter in github.com/vllm-project/vllm/issues/15598",
-       hundredths_of_gib(4439), 362.05 * kTera, 91.6 * kTera, 864 * kGiga, 32 * kGiga},
+       hundredths_of_gib(4439),
+       362.05 * kTera,
+       91.6 * kTera,
+       864 * kGiga,
+       32 * kGiga,
+       {"NVIDIA L40S"}},
       {"a100",
        "NVIDIA A100 Tensor Core GPU data sheet, A100 80GB SXM: BF16 312 TFLOPS; memory: 79.14 GiB "
        "in github.com/lianqi1008/Control-GIC/issues/6, 79.35 GiB in "
        "github.com/OSU-NLP-Group/TableLlama/issues/10",
-       hundredths_of_gib(7914), 312 * kTera, 19.5 * kTera, 2039 * kGiga, 32 * kGiga},
+       hundredths_of_gib(7914),
+       312 * kTera,
+       19.5 * kTera,
+       2039 * kGiga,
+       32 * kGiga,
+       {"NVIDIA A100-SXM4-80GB"}},
       {"b200",
        "NVIDIA HGX B200 data sheet, one of eight: BF16 4.5 PFLOPS with sparsity; memory: 178.35 "
        "and "
        "178.36 GiB in published out-of-memory logs",
-       hundredths_of_gib(17835), 2250 * kTera, 75 * kTera, 8 * kTera, 64 * kGiga},
+       hundredths_of_gib(17835),
+       2250 * kTera,
+       75 * kTera,
+       8 * kTera,
+       64 * kGiga,
+       {"NVIDIA B200"}},
   };
   return sheets;
 }
@@ -58,6 +83,14 @@ const DeviceSheet* find_device_sheet(std::string_view name) {
   const auto found = std::find_if(device_sheets().begin(), device_sheets().end(),
                                   [name](const DeviceSheet& sheet) { return sheet.name == name; });
   return found == device_sheets().end() ? nullptr : &*found;
+}
+
+const DeviceSheet* sheet_of_card(std::string_view card) {
+  for (const DeviceSheet& sheet : device_sheets()) {
+    const auto& cards = sheet.cards;
+    if (std::find(cards.begin(), cards.end(), card) != cards.end()) return &sheet;
+  }
+  return nullptr;
 }
 
 Rejected unknown_device(std::string_view name) {

@@ -17,9 +17,16 @@ namespace rematch {
 namespace {
 
 // What stands in a point besides what repeats to the last bit on one machine.
-constexpr std::array kNotRepeated = {
-    "time",           "parity", "implied_flops_per_second", "kernels",
-    "kernels_reason", "reason", "most_flops_per_second"};
+constexpr std::array kNotRepeated = {"time",
+                                     "parity",
+                                     "implied_flops_per_second",
+                                     "kernels",
+                                     "kernels_reason",
+                                     "reason",
+                                     "most_flops_per_second",
+                                     "sheet_flops_per_second",
+                                     "model_flops_utilization_ratio",
+                                     "hardware_flops_utilization_ratio"};
 constexpr std::array kNotRepeatedMemory = {"peak_transient_bytes", "peak_reserved_bytes",
                                            "peak_device_used_bytes", "timeline"};
 

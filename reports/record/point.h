@@ -232,7 +232,11 @@ struct PointRecord {
   std::optional<std::int64_t> step_flops;  // matmul and attention flops executed in a step
   std::optional<std::int64_t> recomputed_step_flops;  // the part of them that recompute repeats
   std::optional<double> implied_flops_per_second;
-  std::optional<double> most_flops_per_second;  // that the device can reach at this dtype
+  std::optional<double> most_flops_per_second;   // that the device can reach at this dtype
+  std::optional<double> sheet_flops_per_second;  // that its data sheet promises, dense
+  // MFU and HFU: the step's rate over the sheet's, without and with what recompute repeats.
+  std::optional<double> model_flops_utilization;
+  std::optional<double> hardware_flops_utilization;
   // JSON of the keys of a newer minor version, by JSON pointer: read, kept and written again.
   std::map<std::string, std::string> unknown;
 };

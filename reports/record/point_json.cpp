@@ -65,6 +65,9 @@ void write_measures(Json& json, const PointRecord& point) {
   json["recomputed_step_flops"] = to_value(point.recomputed_step_flops);
   json["implied_flops_per_second"] = to_value(point.implied_flops_per_second);
   json["most_flops_per_second"] = to_value(point.most_flops_per_second);
+  json["sheet_flops_per_second"] = to_value(point.sheet_flops_per_second);
+  json["model_flops_utilization_ratio"] = to_value(point.model_flops_utilization);
+  json["hardware_flops_utilization_ratio"] = to_value(point.hardware_flops_utilization);
 }
 
 // A report of this version may lack these keys.
@@ -73,6 +76,17 @@ void read_kernels(const JsonField& field, PointRecord& point) {
   if (kernels && !kernels->is_null()) point.kernels = kernels_from_json(*kernels);
   const auto reason = field.find("kernels_reason");
   if (reason && !reason->is_null()) point.kernels_reason = reason->string();
+}
+
+// A report of this version may lack these keys.
+void read_rates(const JsonField& field, PointRecord& point) {
+  const auto read = [&](const char* name, std::optional<double>& rate) {
+    if (const auto found = field.find(name)) read_value(*found, rate);
+  };
+  read("most_flops_per_second", point.most_flops_per_second);
+  read("sheet_flops_per_second", point.sheet_flops_per_second);
+  read("model_flops_utilization_ratio", point.model_flops_utilization);
+  read("hardware_flops_utilization_ratio", point.hardware_flops_utilization);
 }
 
 void read_measures(const JsonField& field, PointRecord& point) {
@@ -99,9 +113,7 @@ void read_measures(const JsonField& field, PointRecord& point) {
     read_value(*flops, point.recomputed_step_flops);
   }
   read_member(field, "implied_flops_per_second", point.implied_flops_per_second);
-  if (const auto most = field.find("most_flops_per_second")) {
-    read_value(*most, point.most_flops_per_second);
-  }
+  read_rates(field, point);
 }
 
 }  // namespace

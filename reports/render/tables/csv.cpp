@@ -90,6 +90,7 @@ void add_time(Line& line, const PointRecord& point) {
   line.add("step_ratio_low", end_of(ratio.interval, 0));
   line.add("step_ratio_high", end_of(ratio.interval, 1));
   line.add("step_verdict", ratio.verdict);
+  line.add("model_flops_utilization_ratio", point.model_flops_utilization);
   line.add("time_quality", time.quality ? time.quality->verdict : "");
 }
 

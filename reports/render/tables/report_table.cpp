@@ -102,15 +102,34 @@ table::Row row_of(const ComparedPoint& compared) {
   return row;
 }
 
+bool has_utilization(const PointRecord& point) { return point.model_flops_utilization.has_value(); }
+
+// Beside the step time, where a point has any.
+void add_utilization(const Comparison& comparison, Grid& grid) {
+  const auto beside = [](auto& cells) { return cells.end() - 1; };
+  grid.columns.insert(beside(grid.columns), {"MFU"});
+  for (std::size_t index = 0; index < grid.rows.size(); ++index) {
+    const auto& ratio = comparison.points[index].point->model_flops_utilization;
+    std::vector<std::string>& cells = grid.rows[index].cells;
+    cells.insert(beside(cells), ratio ? format_fixed(100 * *ratio, 1) + " %" : kNotMeasured);
+  }
+}
+
 std::vector<std::string> footer(const Report& report) {
   const std::string machine = machine_words(report.provenance.environment);
-  return {
+  std::vector<std::string> words = {
       "Attention and matmul: executed per step in forward/recompute/backward. Peak: bytes that "
       "tensors hold at op boundaries, parameters included. Step / none: ratio of median step "
       "times with its 95 % interval.",
       "Counts, bytes and equal bits hold on any machine; times hold for this machine and this "
       "shape" +
           (machine.empty() ? "" : ": " + machine) + "."};
+  if (std::any_of(report.points.begin(), report.points.end(), has_utilization)) {
+    words.insert(words.begin() + 1,
+                 "MFU: matmul and attention flops of a step without recompute, over its time and "
+                 "the dense peak of the card's data sheet.");
+  }
+  return words;
 }
 
 // As code, unless it holds what would end that, or could be taken for HTML.
@@ -134,6 +153,10 @@ Grid comparison_grid(const Comparison& comparison) {
              {"step / none"},
              {"parity", Alignment::kLeft, 1}}};
   for (const ComparedPoint& compared : comparison.points) grid.rows.push_back(row_of(compared));
+  const bool has_any =
+      std::any_of(comparison.points.begin(), comparison.points.end(),
+                  [](const ComparedPoint& compared) { return has_utilization(*compared.point); });
+  if (has_any) add_utilization(comparison, grid);
   return grid;
 }
 

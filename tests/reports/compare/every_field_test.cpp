@@ -70,6 +70,9 @@ constexpr std::array kSilent = {
     Silent{"/points/0/kernels_reason", "says why there are none, and there are"},
     Silent{"/points/0/implied_flops_per_second", kVaries},
     Silent{"/points/0/most_flops_per_second", "follows from the environment"},
+    Silent{"/points/0/sheet_flops_per_second", "follows from the environment"},
+    Silent{"/points/0/model_flops_utilization_ratio", kVaries},
+    Silent{"/points/0/hardware_flops_utilization_ratio", kVaries},
 };
 
 bool may_be_silent(const std::string& path) {

@@ -42,6 +42,9 @@ void check_equal(const PointRecord& a, const PointRecord& b) {
   CHECK(a.step_flops == b.step_flops);
   CHECK(a.implied_flops_per_second == b.implied_flops_per_second);
   CHECK(a.most_flops_per_second == b.most_flops_per_second);
+  CHECK(a.sheet_flops_per_second == b.sheet_flops_per_second);
+  CHECK(a.model_flops_utilization == b.model_flops_utilization);
+  CHECK(a.hardware_flops_utilization == b.hardware_flops_utilization);
   CHECK(a.kernels == b.kernels);
   CHECK(a.kernels_reason == b.kernels_reason);
 }
@@ -168,7 +171,9 @@ TEST_CASE("a report without the later keys is read, and its fingerprint stays") 
     json["environment"].erase(name);
   }
   json.erase("program_sha256");
-  for (const char* name : {"kernels", "kernels_reason", "most_flops_per_second"}) {
+  for (const char* name :
+       {"kernels", "kernels_reason", "most_flops_per_second", "sheet_flops_per_second",
+        "model_flops_utilization_ratio", "hardware_flops_utilization_ratio"}) {
     json["points"][0].erase(name);
   }
   json["points"][0]["time"].erase("device_state");

@@ -114,6 +114,17 @@ TEST_CASE("whichever point was the reference says how far it strays from itself"
   CHECK_THAT(text(), Catch::Contains("timed again differs from itself by -10 % to +10 %"));
 }
 
+TEST_CASE("a share of the card's peak stands beside the step time where it is known") {
+  Report report = comparison_report();
+  const auto text = [&report] { return render_table(report, TableFormat::kMarkdown); };
+  CHECK(text().find("MFU") == std::string::npos);
+  report.points[1].model_flops_utilization = 0.4123;
+  CHECK_THAT(text(), Catch::Contains("| step / none | MFU | parity |") &&
+                         Catch::Contains("] | 41.2 % | equal |") &&
+                         Catch::Contains(" | - | DIFFERENT |") &&
+                         Catch::Contains("MFU: matmul and attention flops"));
+}
+
 TEST_CASE("points of different models are compared apart") {
   Report report = comparison_report();
   PointRecord other = sample_recomputing("full", 8, Bytes{30 * kMiB.count}, 1.3);
