@@ -4,12 +4,13 @@
 namespace rematch {
 namespace {
 
-constexpr const char* kNoGenerator =
-    "does not restore the generator, so recompute draws another dropout mask; here draws are "
-    "replayed";
 constexpr const char* kCounter =
     "its counter is never reset, so a second model in the process starts at another phase; an N "
     "larger than the number of layers silently checkpoints nothing";
+constexpr const char* kSharedCounter =
+    "its counter is an attribute of torch's own function, shared by all models of the process";
+constexpr const char* kKeys =
+    "an unknown key fails only at the first forward; with biases the mm key keeps nothing";
 constexpr const char* kMmList =
     "lists aten::mm, but biased linears are aten::addmm, so it keeps none of them";
 
@@ -19,7 +20,7 @@ constexpr const char* kOneProcess = "it shards kept tensors over ranks; there is
 
 constexpr SystemEntry kEntries[] = {
     {"FastVideo", "fastvideo:none", "none", "the default: no type given", ""},
-    {"FastVideo", "fastvideo:full", "full", "every block of every block list", kNoGenerator},
+    {"FastVideo", "fastvideo:full", "full", "every block of every block list", kNoGeneratorTrap},
     {"FastVideo", "fastvideo:block_skip", "nth_first(1)", "blocks i % 1 == 0: all of them",
      "its n_layer is 1 and no option sets it, so this is full"},
     {"FastVideo", "fastvideo(type=block_skip,n_layer=N)", "nth_first({N})",
@@ -27,9 +28,10 @@ constexpr SystemEntry kEntries[] = {
      EarlyStop::kAsInPolicy, TrapSaid::kInList},
     {"FastVideo", "fastvideo(type=block_skip)", "nth_first(1)", "n_layer defaults to 1",
      "its n_layer defaults to 1, so this is full"},
-    {"FastVideo", "fastvideo(type=full)", "full", "the same as fastvideo:full", kNoGenerator},
+    {"FastVideo", "fastvideo(type=full)", "full", "the same as fastvideo:full", kNoGeneratorTrap},
     {"FastVideo", "fastvideo:ops", "ops_root", "one region: the whole transformer",
-     "the root region peaks like none; exact names: on biased linears it saves nothing"},
+     "the root region peaks like none, and its exact names keep nothing of biased linears; "
+     "ops_block does what was meant"},
     {"FastVideo", "fastvideo:ops_block", "ops_block", "one region a block, attention kept", ""},
     {"FastVideo", "fastvideo:attn_only", "attn_only",
      "attention, matched by op name, and all functional collectives",
@@ -84,11 +86,14 @@ constexpr SystemEntry kEntries[] = {
      "whatever mode is asked for, selective included, every block is recomputed whole"},
 
     {"torchtune", "torchtune(enable_activation_checkpointing=true)", "full", "every layer",
-     kNoGenerator},
+     kNoGeneratorTrap},
     {"torchtune", "torchtune(enable_activation_checkpointing=false)", "none", "the default", ""},
-    {"torchtune", "torchtune(ac_mode=full)", "full", "every layer", kNoGenerator},
+    {"torchtune", "torchtune(ac_mode=full)", "full", "every layer", kNoGeneratorTrap},
     {"torchtune", "torchtune(enable_activation_checkpointing=false,ac_mode=full)", "full",
-     "the same, written out", kNoGenerator},
+     "the same, written out", kNoGeneratorTrap},
+    {"torchtune", "torchtune(ac_mode=full,ac_option=N)", "full", "every layer, whatever N",
+     "ac_option is read only with ac_mode=selective, so here it is ignored, as there"},
+    {"torchtune", "torchtune(ac_mode=none)", "none", "any mode but full and selective", ""},
     {"torchtune", "torchtune(ac_mode=selective)", "", "selective without a number",
      "ac_option is missing: give the N of every N-th layer, or 0 for every layer"},
     {"torchtune", "torchtune(ac_mode=selective,ac_option=0)", "full", "0: every layer", ""},
@@ -112,16 +117,22 @@ constexpr SystemEntry kEntries[] = {
      "torchtune(enable_activation_checkpointing=true,enable_activation_offloading=true)", "",
      "every layer, region inputs on the host", kNoHost},
 
-    {"modalities", "modalities:full", "full", "every child of layers_fqn", kNoGenerator},
+    {"modalities", "modalities:full", "full", "every child of layers_fqn", kNoGeneratorTrap},
     {"modalities", "modalities:selective_layer", "", "ac_freq missing",
      "give ac_freq=N from 1; there a missing or bad one ends in an unrelated AttributeError"},
     {"modalities", "modalities:selective_layer(ac_freq=N)", "nth_last({N})", "(i + 1) % N == 0",
-     "its counter is an attribute of torch's own function, shared by all models of the process"},
+     kSharedCounter},
     {"modalities", "modalities:selective_op", "", "no keys",
      "it needs save_ops_keys, there and here: modalities:selective_op(ops.aten.mm.default)"},
     {"modalities", "modalities:selective_op(K)", "sac_modalities({K})",
-     "keeps the ops of the keys; of aten.mm every second",
-     "an unknown key fails only at the first forward; with biases the mm key keeps nothing",
+     "keeps the ops of the keys; of aten.mm every second", kKeys, EarlyStop::kAsInPolicy,
+     TrapSaid::kInList},
+    {"modalities", "modalities(ac_variant=full_activation_checkpointing)", "full",
+     "the same as its configuration writes it; layers_fqn=F may stand with it", kNoGeneratorTrap},
+    {"modalities", "modalities(ac_variant=selective_layer_activation_checkpointing,ac_freq=N)",
+     "nth_last({N})", "(i + 1) % N == 0", kSharedCounter},
+    {"modalities", "modalities(ac_variant=selective_op_activation_checkpointing,save_ops_keys=K)",
+     "sac_modalities({K})", "keeps the ops of the keys; of aten.mm every second", kKeys,
      EarlyStop::kAsInPolicy, TrapSaid::kInList},
 
     {"modalities", "modalities:fsdp1(activation_checkpointing_modules=[GPT2Block])", "full",

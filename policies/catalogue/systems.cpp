@@ -18,6 +18,12 @@ bool is_placeholder(std::string_view value) {
   return value.size() == 1 && value.front() >= 'A' && value.front() <= 'Z';
 }
 
+// Python's spellings of the two, as YAML and command lines have them.
+std::string_view without_capital(std::string_view value) {
+  if (value == "True") return "true";
+  return value == "False" ? "false" : value;
+}
+
 // The arguments of a call by key. An argument without "=" is a key with an empty value.
 std::optional<Values> values_of(const std::optional<std::string_view>& arguments) {
   Values values;
@@ -29,7 +35,7 @@ std::optional<Values> values_of(const std::optional<std::string_view>& arguments
     const std::string key(trimmed(part.substr(0, sign)));
     const std::string_view value =
         sign == std::string_view::npos ? std::string_view() : trimmed(part.substr(sign + 1));
-    if (!values.emplace(key, value).second) return std::nullopt;
+    if (!values.emplace(key, without_capital(value)).second) return std::nullopt;
   }
   return values;
 }
@@ -67,6 +73,34 @@ std::string filled_in(std::string_view stands_for, const Values& captured) {
     if (at != std::string::npos) text.replace(at, hole.size(), value);
   }
   return text;
+}
+
+// "modalities(ac_variant=X_activation_checkpointing,layers_fqn=F,...)" and
+// "modalities:X_activation_checkpointing(...)" as the table has them: without layers_fqn, and a
+// component behind a colon in short. nullopt: it has neither.
+std::optional<std::string> short_modalities(const Call& typed) {
+  constexpr std::string_view kSystem = "modalities";
+  constexpr std::string_view kSuffix = "_activation_checkpointing";
+  constexpr std::string_view kLayers = "layers_fqn=";
+  constexpr std::string_view kKeys = "save_ops_keys=";
+  if (!typed.name.starts_with(kSystem)) return std::nullopt;
+  std::string_view name = typed.name;
+  if (name.ends_with(kSuffix)) name.remove_suffix(kSuffix.size());
+  const auto parts = split_at_commas(typed.arguments.value_or(""));
+  if (!parts) return std::nullopt;
+  std::string arguments;
+  bool is_shorter = name != typed.name;
+  for (std::string_view part : *parts) {
+    part = trimmed(part);
+    const bool names_layers = part.starts_with(kLayers) && part.size() > kLayers.size();
+    const bool has_keys = name != kSystem && part.starts_with(kKeys);
+    is_shorter = is_shorter || names_layers || has_keys;
+    if (names_layers) continue;
+    if (has_keys) part.remove_prefix(kKeys.size());
+    arguments.append(arguments.empty() ? "" : ",").append(part);
+  }
+  if (!is_shorter) return std::nullopt;
+  return std::string(name) + (arguments.empty() ? "" : "(" + arguments + ")");
 }
 
 std::string_view system_of(const Call& call) { return call.name.substr(0, call.name.find(':')); }
@@ -126,6 +160,12 @@ std::optional<std::string> nearest_spelling(std::string_view text) {
 
 std::optional<std::variant<Policy, Rejected>> parse_system_spelling(std::string_view text,
                                                                     const Call& call) {
+  if (const auto in_short = short_modalities(call)) {
+    if (auto parsed = parse_system_spelling(*in_short, *parse_call(*in_short))) {
+      if (auto* policy = std::get_if<Policy>(&*parsed)) policy->name = text;
+      return parsed;
+    }
+  }
   for (const SystemEntry& entry : system_entries()) {
     if (const auto captured = captures(entry.spelling, call)) {
       return policy_of(entry, text, filled_in(entry.stands_for, *captured));

@@ -35,6 +35,11 @@ struct SystemEntry {
   TrapSaid trap_said = TrapSaid::kWhenUsed;
 };
 
+// A warning that is about draws from a generator, so it is said of models that draw alone.
+inline constexpr std::string_view kNoGeneratorTrap =
+    "does not restore the generator, so recompute draws another dropout mask; here draws are "
+    "replayed";
+
 // Grouped by system. An upper-case letter in a spelling takes any value.
 std::span<const SystemEntry> system_entries();
 
@@ -44,7 +49,9 @@ std::vector<std::string_view> systems_with(std::string_view policy_name);
 // The mode of any system nearest to a misspelled one.
 std::optional<std::string> nearest_spelling(std::string_view text);
 
-// The policy that a system's spelling stands for, under the name that was typed. Rejected: a mode
+// The policy that a system's spelling stands for, under the name that was typed. True and False are
+// true and false. modalities' components may be named as its configuration does, with layers_fqn,
+// which is not read: every block is meant. Rejected: a mode
 // that is refused or that the policy rejects, and one that the system does not have, with those it
 // has. nullopt: `call` does not begin with a system's name, "titan:full" or "torchtune(...)".
 std::optional<std::variant<Policy, Rejected>> parse_system_spelling(std::string_view text,

@@ -6,6 +6,7 @@
 
 #include "policies/catalogue/families/families.h"
 #include "policies/catalogue/place_regions.h"
+#include "policies/catalogue/systems.h"
 #include "policies/trace/joined.h"
 
 namespace rematch {
@@ -43,8 +44,14 @@ bool stands_for_class(const Selector& selector, const Policy& policy) {
   return !policy.exact_names && op_class_of(name) == OpClass::kAttentionForward;
 }
 
+bool draws_random(const Trace& trace) {
+  return std::any_of(trace.ops.begin(), trace.ops.end(),
+                     [](const TracedOp& op) { return op.draws_random; });
+}
+
 bool is_met(const Policy::Expectation& expected, const Policy& policy, const Trace& trace,
             const Ranges& ranges) {
+  if (expected.warning == kNoGeneratorTrap && !draws_random(trace)) return true;
   if (!expected.scopes.empty() && has_scopes(policy.blocks, expected.scopes, trace)) return true;
   return std::any_of(expected.ops.begin(), expected.ops.end(), [&](const Selector& selector) {
     return stands_for_class(selector, policy) || picks_in(selector, trace, ranges);

@@ -142,7 +142,9 @@ constexpr Row kRows[] = {
      "torchtune(enable_activation_checkpointing=true,ac_mode=full)", kLlama, ""},
     {"torchtune(enable_activation_checkpointing=true,ac_mode=M,ac_option=N)",
      "torchtune(enable_activation_checkpointing=true,ac_mode=selective,ac_option=2)", kLlama, ""},
-    {"torchtune(ac_mode=M)", "torchtune(ac_mode=none)", kLlama, ""},
+    {"torchtune(ac_mode=M)", "torchtune(ac_mode=ful)", kLlama, ""},
+    {"torchtune(ac_mode=none)", "torchtune(ac_mode=none)", kLlama, "no region"},
+    {"torchtune(ac_mode=full,ac_option=N)", "torchtune(ac_mode=full,ac_option=2)", kLlama, kFull},
     {"torchtune(enable_activation_offloading=true)", "torchtune(enable_activation_offloading=true)",
      kLlama, ""},
     {"torchtune(enable_activation_checkpointing=true,enable_activation_offloading=true)",
@@ -156,6 +158,16 @@ constexpr Row kRows[] = {
     {"modalities:selective_op", "modalities:selective_op()", kLlama, ""},
     {"modalities:selective_op(K)", "modalities:selective_op(ops.aten.mm.default)", kLlama,
      "0 1 2 3: SrSrSrS r"},
+
+    {"modalities(ac_variant=full_activation_checkpointing)",
+     "modalities(ac_variant=full_activation_checkpointing,layers_fqn=transformer.h)", kLlama,
+     kFull},
+    {"modalities(ac_variant=selective_layer_activation_checkpointing,ac_freq=N)",
+     "modalities(ac_variant=selective_layer_activation_checkpointing,ac_freq=2)", kLlama, kSecond},
+    {"modalities(ac_variant=selective_op_activation_checkpointing,save_ops_keys=K)",
+     "modalities(ac_variant=selective_op_activation_checkpointing,"
+     "save_ops_keys=[ops.aten.mm.default])",
+     kLlama, "0 1 2 3: SrSrSrS r"},
 
     {"modalities:fsdp1(activation_checkpointing_modules=[GPT2Block])",
      "modalities:fsdp1(activation_checkpointing_modules=[GPT2Block])", kLlama, kFull},

@@ -37,6 +37,7 @@ inline std::string typed(const SystemEntry& entry) {
     if (at != std::string::npos) text.replace(at, hole.size(), value);
   };
   fill("selective_op(K)", "selective_op(aten.mm,aten.max)");
+  fill("save_ops_keys=K", "save_ops_keys=[aten.mm,aten.max]");
   fill("selective_2025(M)", "selective_2025(llama3)");
   fill("recompute_modules=M", "recompute_modules=[mlp]");
   fill("ac_mode=M", "ac_mode=anything");

@@ -52,7 +52,6 @@ TEST_CASE("a mode that a system does not have is refused with those it has") {
        {"titan(memory_policy=fulll)", "titan has no mode"},
        {"fastvideo:FULL", "did you mean 'fastvideo:full'?"},  // prints FULL as allowed there
        {"torchtune(ac_mode=selectiv)", "silently checkpoints nothing"},  // no AC there
-       {"torchtune(ac_mode=none)", "silently checkpoints nothing"},      // no AC there
        {"torchtune(ac_mod=full)", "torchtune has no mode"},
        {"modalities:op", "known: modalities:full, modalities:selective_layer"},
        {"diffusers(skip=2)", "diffusers has no mode"},
@@ -169,6 +168,20 @@ TEST_CASE("a list that keeps nothing, or counts nothing, is refused or said") {
     CHECK_THAT(refusal_on(policy, biased), Catch::Contains("do contain: aten::addmm"));
   }
   CHECK(is_warned("titan:selective_2024", biased, "their matmuls are aten::addmm"));
+}
+
+TEST_CASE("a mode whose name promises something else names what was meant") {
+  const Trace toy = toy_llama();
+  CHECK(is_warned("fastvideo:ops", toy, "ops_block does what was meant"));
+  CHECK(is_warned("torchtune(ac_mode=full,ac_option=2)", toy, "ac_option is read only with"));
+}
+
+// A generator that is not restored changes nothing where nothing is drawn.
+TEST_CASE("a system's generator is spoken of only where the model draws") {
+  Trace toy = toy_llama();
+  CHECK_FALSE(is_warned("fastvideo:full", toy, "generator"));
+  toy.ops[5].draws_random = true;
+  CHECK(is_warned("fastvideo:full", toy, "does not restore the generator"));
 }
 
 TEST_CASE("a plan that is full or none under another name is refused unless that is asked for") {

@@ -39,7 +39,24 @@ TEST_CASE("a system's spelling is the policy that it stands for, with the system
       {"torchtune(ac_mode=selective,ac_option=2)", "nth_last(2)"},
       {"torchtune(ac_option=2, ac_mode=selective)", "nth_last(2)"},
       {"torchtune(ac_mode=full)", "full"},
+      {"torchtune(ac_mode=none)", "none"},
+      {"torchtune(ac_mode=full,ac_option=2)", "full"},
+      {"torchtune(enable_activation_checkpointing=True)", "full"},
+      {"torchtune(enable_activation_checkpointing=False)", "none"},
       {"modalities:selective_layer(ac_freq=2)", "nth_last(2)"},
+      {"modalities:full_activation_checkpointing", "full"},
+      {"modalities:full_activation_checkpointing(layers_fqn=transformer.h)", "full"},
+      {"modalities:selective_layer_activation_checkpointing(ac_freq=2)", "nth_last(2)"},
+      {"modalities:selective_op_activation_checkpointing(save_ops_keys=[ops.aten.mm.default])",
+       "sac_modalities(aten.mm)"},
+      {"modalities:selective_op(save_ops_keys=ops.aten.mm.default)", "sac_modalities(aten.mm)"},
+      {"modalities(ac_variant=full_activation_checkpointing,layers_fqn=transformer.h)", "full"},
+      {"modalities(layers_fqn=transformer.h,ac_variant=selective_layer_activation_checkpointing,"
+       "ac_freq=2)",
+       "nth_last(2)"},
+      {"modalities(ac_variant=selective_op_activation_checkpointing,layers_fqn=transformer.h,"
+       "save_ops_keys=[ops.aten.mm.default,ops.aten.max.default])",
+       "sac_modalities(aten.mm,aten.max)"},
       {"modalities:selective_op(ops.aten.mm.default,ops.aten.max.default)",
        "sac_modalities(aten.mm,aten.max)"},
       {"diffusers(skip_layers=[0,2])", "skip_list([0,2])"},
@@ -130,6 +147,10 @@ TEST_CASE("what a system does in silence is said") {
              Catch::Contains("stands for nth_last(0): N of nth_last(N) is a whole number from 1"));
   CHECK_THAT(rejection_of("modalities:selective_op(ops.aten.addmm.default)"),
              Catch::Contains("unknown key"));
+  CHECK_THAT(rejection_of("modalities(ac_variant=full,layers_fqn=)"),
+             Catch::Contains("modalities has no mode"));
+  CHECK_THAT(rejection_of("modalities:selective_layer_activation_checkpointing"),
+             Catch::Contains("give ac_freq=N from 1"));
   CHECK_THAT(rejection_of("titan:layers"), Catch::Contains("known: titan:none, titan:full"));
   // More than the layers there are: those systems checkpoint nothing and go on.
   const auto resolved = resolve(policy_of("torchtune(ac_mode=selective,ac_option=9)"), toy_llama());
