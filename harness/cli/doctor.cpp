@@ -54,7 +54,7 @@ std::string on_or_off(const std::optional<bool>& value) {
 std::string gpu_lines(const Environment& environment) {
   return line("GPU", environment.device.value_or("unknown") + ", " +
                          format_bytes(environment.device_memory.value_or(Bytes{}))) +
-         line("SM clock", number(environment.sm_clock_mhz, " of ") +
+         line("SM clock", number(environment.sm_clock_mhz) + " of " +
                               number(environment.sm_clock_most_mhz, " MHz")) +
          line("power", "limited to " + watts(environment.power_limit_mw) + ", by default to " +
                            watts(environment.default_power_limit_mw)) +
@@ -69,7 +69,7 @@ std::string gpu_lines(const Environment& environment) {
 
 ExitCode doctor(bool json) {
   const bool has_gpu = device_state("cuda") == "ok";
-  const Environment environment = describe_environment(has_gpu ? at::kCUDA : at::kCPU);
+  const Environment environment = describe_environment(device_named(has_gpu ? "cuda" : "cpu"));
   const std::string engine = engine_state();
   if (json) {
     Json devices = Json::object();

@@ -15,12 +15,19 @@
 
 namespace rematch {
 
-bool is_measured_device(const std::string& device) { return device == "cpu" || device == "cuda"; }
+bool is_measured_device(const std::string& device) {
+  return device == "cpu" || device == "cuda" || device == "cuda-dry" || device.starts_with("cuda:");
+}
 
 #ifdef REMATCH_LIBTORCH
 
-void require_measured_device(const std::string& device, const std::string&) {
+void require_measured_device(const std::string& device, const std::string& command) {
   require(usable_device(device));
+  if (!computes_values(device)) {
+    throw UsageError(command +
+                     ": the dry device has no times; profile --device h100 computes them "
+                     "from the card's data sheet");
+  }
 }
 
 Profile profile_here(const ProfileSettings& settings, const Trace& trace) {
@@ -28,6 +35,7 @@ Profile profile_here(const ProfileSettings& settings, const Trace& trace) {
   training.model = settings.model;
   training.optimizer = parse_optimizer(settings.optimizer);
   training.device = device_named(settings.device);
+  training.determinism = Determinism::kFastest;
   prepare_children();  // CUDA's libraries read the variables when they are first used, here as
                        // there
   if (settings.num_threads > 0) at::set_num_threads(settings.num_threads);

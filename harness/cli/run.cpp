@@ -12,10 +12,12 @@
 #include "harness/cli/require.h"
 #include "policies/catalogue/catalogue.h"
 #include "reports/record/record_json.h"
+#include "reports/render/tables/launches.h"
 #include "reports/render/tables/report_table.h"
 #ifdef REMATCH_LIBTORCH
 #include <ATen/Parallel.h>
 
+#include "harness/cli/dry_device.h"
 #include "harness/cli/run_setup.h"
 #include "harness/measure/gpu_monitor.h"
 #include "harness/measure/memory.h"
@@ -43,12 +45,18 @@ struct Flags {
         "--plan", plan_files,
         "Plan files, or points of a front such as front.json#3; instead of policies or with them");
     app.add_option("--schedule", schedule, "whole_region, on_demand or both");
-    app.add_option("--device", device, "cpu, meta or cuda");
+    app.add_option(
+        "--device", device,
+        "cpu, meta, cuda, cuda:1, or cuda-dry: CUDA's launches and memory without a GPU");
+    app.add_option("--card", card,
+                   "The card that cuda-dry stands for: h100 (default), h200, l40s, a100");
     app.add_option("--attention", attention,
                    "flash, cudnn, efficient or math; not given: the first that device and dtype "
                    "have");
-    app.add_option("--allocator", allocator,
-                   "Of CUDA: caching, or expandable segments; as PYTORCH_CUDA_ALLOC_CONF says");
+    app.add_option(
+        "--allocator", allocator,
+        "CUDA's: caching, or expandable segments (default: as PYTORCH_CUDA_ALLOC_CONF or "
+        "PYTORCH_ALLOC_CONF says)");
     app.add_option("--steps", num_steps, "Steps of every pass and round")
         ->check(CLI::Range(1, kMostSteps));
     app.add_option("--rounds", rounds,
@@ -76,6 +84,8 @@ struct Flags {
     app.add_option("--shard", shard,
                    "Share of the points, from 0: 2/8; slurm: the share of this task of a Slurm job "
                    "array");
+    app.add_flag("--deterministic-times", deterministic_times,
+                 "Time on CUDA with the kernels that repeat their bits, not with the fastest");
     app.add_flag("--allow-no-effect", allow_no_effect, "Also plans that change nothing");
     app.add_flag("--force", force, "Also points that the machine has no memory for");
     app.add_flag("--fresh", fresh, "Measure again what an interrupted run has finished");
@@ -90,6 +100,7 @@ struct Flags {
   std::vector<std::string> plan_files;
   std::string schedule = "on_demand";
   std::string device = "cpu";
+  std::string card;
   std::string attention;
   std::string allocator;
   int num_steps = 10;
@@ -104,6 +115,7 @@ struct Flags {
   std::string timeout = "10min";
   int num_retries = 1;
   std::string shard = "0/1";
+  bool deterministic_times = false;
   bool allow_no_effect = false;
   bool force = false;
   bool fresh = false;
@@ -178,9 +190,8 @@ ComparisonSettings settings_of(const Flags& flags) {
   ComparisonSettings settings;
   VariantSettings& variants = settings.variants;
   variants.device = require(usable_device(flags.device));
-  const char* configuration = std::getenv(kAllocatorVariable);
-  variants.allocator = require(allocator_of(variants.device, flags.allocator,
-                                            configuration == nullptr ? "" : configuration));
+  variants.allocator =
+      require(allocator_of(variants.device, flags.allocator, allocator_configuration()));
   for (const std::string& file : flags.plan_files) {
     variants.plans.push_back(require_plan(file));
   }
@@ -196,7 +207,8 @@ ComparisonSettings settings_of(const Flags& flags) {
     throw UsageError("--data is the text that a language model trains on; " +
                      variants.model.preset + " makes its own latents, so leave it out");
   }
-  if (variants.device == "cuda") variants.round = kCudaRounding;
+  if (names_cuda(variants.device)) variants.round = kCudaRounding;
+  if (flags.deterministic_times) variants.timed_as = Determinism::kRepeatableBits;
   variants.seed = static_cast<std::uint64_t>(flags.seed);
   if (flags.num_threads > 0) at::set_num_threads(flags.num_threads);
   variants.threads = at::get_num_threads();
@@ -245,6 +257,8 @@ std::vector<PlannedPoint> planned_points(const Shard& shard, const std::vector<V
 }
 
 ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
+  require_dry_for_card(flags.device, flags.card);
+  if (flags.device == "cuda-dry") continue_on_dry_device(command, flags.card);
   prepare_children();
   ComparisonSettings settings = settings_of(flags);
   use_allocator(settings.variants.allocator);
@@ -263,7 +277,7 @@ ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
   if (const auto warning = shared_gpu_warning(provenance.environment)) {
     std::fprintf(stderr, "rematch: %s\n", warning->c_str());
   }
-  if (settings.variants.device == "cuda") {
+  if (names_cuda(settings.variants.device)) {
     std::fprintf(stderr, "rematch: predicted peaks: %s\n",
                  std::string(kTemporariesNotMeasured).c_str());
   }
@@ -275,6 +289,9 @@ ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
     print(report_to_json(report).dump(2) + "\n");
   } else {
     print(render_table(report, TableFormat::kText, terminal_columns()));
+    if (!computes_values(settings.variants.device) && names_cuda(settings.variants.device)) {
+      print(render_launches(report, terminal_columns()));
+    }
   }
   if (!output.empty()) std::fprintf(stderr, "report: %s\n", output.c_str());
   if (!flags.snapshot.empty()) {

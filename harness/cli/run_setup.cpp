@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "harness/measure/environment.h"
+#include "harness/run/device.h"
 #include "harness/run/process.h"
 #include "policies/trace/file.h"
 #include "policies/trace/sha256.h"
@@ -19,18 +20,9 @@ namespace {
 // machine that does something else besides (seen: 0.35 s became 1 to 10 s).
 void let_idle_threads_sleep() { setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0); }
 
-// Children inherit it. LibTorch refuses matmuls in deterministic mode without it: cuBLAS repeats
-// its bits only with a workspace of fixed size.
-void ask_cublas_for_repeatable_bits() {
-  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
-}
-
 }  // namespace
 
-void prepare_children() {
-  let_idle_threads_sleep();
-  ask_cublas_for_repeatable_bits();
-}
+void prepare_children() { let_idle_threads_sleep(); }
 
 void start_again_with_sleeping_threads(char** arguments) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
@@ -66,7 +58,7 @@ std::string shell_line(const std::vector<std::string>& command) {
 Provenance make_provenance(const std::vector<std::string>& command, const std::string& device,
                            const std::string& allocator, std::uint64_t seed) {
   Provenance provenance;
-  provenance.environment = describe_environment(at::Device(device).type());
+  provenance.environment = describe_environment(device_named(device));
   provenance.environment.allocator = allocator;
   provenance.command = command;
   provenance.seed = seed;

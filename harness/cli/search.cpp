@@ -234,7 +234,8 @@ ExitCode search(const SearchFlags& flags, const std::vector<std::string>& comman
   require_times(flags);
   const bool is_measured = flags.num_measured != 0;
   if (is_measured) require_measurable(flags);
-  if (flags.device == "cuda") require_measured_device(flags.device, "search --device cuda");
+  if (flags.device.starts_with("cuda"))
+    require_measured_device(flags.device, "search --device cuda");
   require_writable(flags.output);
   SearchSpace space = space_of(flags);
   space.stop = [] { return InterruptGuard::signal().has_value(); };

@@ -37,7 +37,7 @@ void require_measurable(const SearchFlags& flags) {
     throw UsageError("--measure runs on this machine's cpu or cuda, not on " + flags.device +
                      "; give --device cpu, or --profile FILE from rematch profile");
   }
-  if (flags.device == "cuda") {
+  if (flags.device.starts_with("cuda")) {
     throw UsageError(
         "--measure --device cuda would share the GPU with the profile's own process; give "
         "--profile FILE from rematch profile --device cuda");
@@ -90,16 +90,14 @@ ComparisonSettings settings_of(const SearchFlags& flags, const std::string& devi
   ComparisonSettings settings;
   VariantSettings& variants = settings.variants;
   variants.device = require(usable_device(device));
-  const char* configuration = std::getenv(kAllocatorVariable);
-  variants.allocator =
-      require(allocator_of(variants.device, "", configuration == nullptr ? "" : configuration));
+  variants.allocator = require(allocator_of(variants.device, "", allocator_configuration()));
   variants.model = flags.model.spec();
   variants.attention = require(usable_attention("", variants.device, variants.model.dtype));
   variants.policies = require(parse_policies(settings.reference));
   variants.plans = plans_to_run(front, chosen);
   variants.schedules = {front.schedule};
   variants.optimizer = parse_optimizer(flags.optimizer);
-  if (variants.device == "cuda") variants.round = kCudaRounding;
+  if (names_cuda(variants.device)) variants.round = kCudaRounding;
   variants.seed = static_cast<std::uint64_t>(flags.seed);
   if (flags.num_threads > 0) at::set_num_threads(flags.num_threads);
   variants.threads = at::get_num_threads();
@@ -161,7 +159,7 @@ ExitCode measure_front(const SearchFlags& flags, const std::vector<std::string>&
   const std::vector<std::size_t> chosen =
       choose_measured(plane, static_cast<std::size_t>(flags.num_measured));
   const ComparisonSettings settings = settings_of(flags, record.device, record.front, chosen);
-  const bool on_cuda = settings.variants.device == "cuda";
+  const bool on_cuda = names_cuda(settings.variants.device);
   use_allocator(settings.variants.allocator);
   const std::vector<Variant> variants = require(make_variants(settings.variants));
   const Provenance provenance = make_provenance(

@@ -31,7 +31,9 @@ MemorySample DeviceMemory::sample() {
   if (device_.is_meta()) return current_meta_memory();
   if (device_.is_cpu()) return current_cpu_memory();
   MemorySample sample;
-  sample.total = Bytes{statistics_of(device_).allocated_bytes[kAllPools].current};
+  const c10::CachingDeviceAllocator::DeviceStats statistics = statistics_of(device_);
+  sample.total = Bytes{statistics.allocated_bytes[kAllPools].current};
+  sample.requested = Bytes{statistics.requested_bytes[kAllPools].current};
   std::erase_if(followed_, [](const Followed& entry) { return entry.storage.expired(); });
   Bytes other = sample.total;
   for (const Followed& entry : followed_) {

@@ -135,22 +135,23 @@ void describe_libtorch(Environment& environment) {
   environment.math_mode = math_mode();
 }
 
-void describe_gpu(Environment& environment) {
-  const std::optional<CudaDevice> device = cuda_device();
+void describe_gpu(Environment& environment, int index) {
+  const std::optional<CudaDevice> device = cuda_device(index);
   if (!device) return;
   environment.device = device->name;
   environment.device_uuid = device->uuid;
+  if (!device->pci_bus_id.empty()) environment.pci_bus_id = device->pci_bus_id;
   environment.compute_capability = device->compute_capability;
   environment.device_memory = device->memory;
   environment.multiprocessors = device->multiprocessors;
   environment.cuda_runtime = device->runtime_version;
   environment.cuda_driver = device->driver_version;
-  environment.driver = nvidia_driver_version();
+  if (!on_dry_device()) environment.driver = nvidia_driver_version();
   if (at::globalContext().hasCuDNN()) {
     environment.cudnn = std::to_string(at::globalContext().versionCuDNN());
   }
   environment.cupti = cupti_version();
-  if (const auto monitor = open_gpu_monitor()) monitor->describe(environment);
+  if (const auto monitor = open_gpu_monitor(index)) monitor->describe(environment);
 }
 
 std::string quoted(const std::string& text) {
@@ -167,17 +168,17 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-Environment describe_environment(at::DeviceType device) {
+Environment describe_environment(at::Device device) {
   Environment environment;
-  environment.device = c10::DeviceTypeName(device, /*lower_case=*/true);
+  environment.device = c10::DeviceTypeName(device.type(), /*lower_case=*/true);
   describe_host(environment);
   describe_libtorch(environment);
   environment.compiler = compiler();
   environment.build_type = REMATCH_BUILD_TYPE;
-  environment.allocator = device == at::kCUDA   ? "cuda_caching"
-                          : device == at::kMeta ? "meta_counting"
-                                                : "cpu_counting";
-  if (device == at::kCUDA) describe_gpu(environment);
+  environment.allocator = device.is_cuda()   ? "cuda_caching"
+                          : device.is_meta() ? "meta_counting"
+                                             : "cpu_counting";
+  if (device.is_cuda()) describe_gpu(environment, device.index());
   return environment;
 }
 

@@ -11,7 +11,7 @@
 namespace rematch {
 
 // What is not known on this machine stays absent. `device` is what the points run on.
-Environment describe_environment(at::DeviceType device);
+Environment describe_environment(at::Device device);
 
 // The state of the source tree this binary was built from, asked of git when called. Absent where
 // the tree or git is not there any more.

@@ -20,6 +20,12 @@ thread_local MemoryTag thread_tag = MemoryTag::kOther;
 std::atomic<bool> installed{false};
 std::atomic<std::int64_t> cpu_limit{std::numeric_limits<std::int64_t>::max()};
 
+struct Allocation {
+  std::int64_t bytes = 0;      // rounded
+  std::int64_t requested = 0;  // as asked for
+  MemoryTag tag = MemoryTag::kOther;
+};
+
 // What one device kind's tensors hold.
 class Counters {
  public:
@@ -29,16 +35,19 @@ class Counters {
   }
   void set_round(std::int64_t round) { round_.store(round, std::memory_order_relaxed); }
 
-  void add(std::int64_t bytes, MemoryTag tag) {
-    slot(tag).fetch_add(bytes, std::memory_order_relaxed);
-    const std::int64_t total = total_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  void add(const Allocation& allocation) {
+    slot(allocation.tag).fetch_add(allocation.bytes, std::memory_order_relaxed);
+    requested_.fetch_add(allocation.requested, std::memory_order_relaxed);
+    const std::int64_t total =
+        total_.fetch_add(allocation.bytes, std::memory_order_relaxed) + allocation.bytes;
     std::int64_t peak = peak_.load(std::memory_order_relaxed);
     while (total > peak && !peak_.compare_exchange_weak(peak, total, std::memory_order_relaxed)) {
     }
   }
-  void remove(std::int64_t bytes, MemoryTag tag) {
-    slot(tag).fetch_sub(bytes, std::memory_order_relaxed);
-    total_.fetch_sub(bytes, std::memory_order_relaxed);
+  void remove(const Allocation& allocation) {
+    slot(allocation.tag).fetch_sub(allocation.bytes, std::memory_order_relaxed);
+    requested_.fetch_sub(allocation.requested, std::memory_order_relaxed);
+    total_.fetch_sub(allocation.bytes, std::memory_order_relaxed);
   }
   void move(std::int64_t bytes, MemoryTag from, MemoryTag to) {
     slot(from).fetch_sub(bytes, std::memory_order_relaxed);
@@ -46,7 +55,9 @@ class Counters {
   }
 
   MemorySample sample() const {
-    MemorySample sample{Bytes{total_.load(std::memory_order_relaxed)}, {}};
+    MemorySample sample{Bytes{total_.load(std::memory_order_relaxed)},
+                        {},
+                        Bytes{requested_.load(std::memory_order_relaxed)}};
     for (std::size_t tag = 0; tag < by_tag_.size(); ++tag) {
       sample.by_tag[tag] = Bytes{by_tag_[tag].load(std::memory_order_relaxed)};
     }
@@ -61,6 +72,7 @@ class Counters {
 
   std::atomic<std::int64_t> round_{1};
   std::atomic<std::int64_t> total_{0};
+  std::atomic<std::int64_t> requested_{0};
   std::atomic<std::int64_t> peak_{0};
   std::array<std::atomic<std::int64_t>, kNumMemoryTags> by_tag_{};
 };
@@ -75,11 +87,6 @@ Counters& meta_counters() {
   return *counters;
 }
 
-struct Allocation {
-  std::int64_t bytes = 0;
-  MemoryTag tag = MemoryTag::kOther;
-};
-
 // Sits in front of the data of every CPU allocation. A whole alignment unit, so that data stays
 // aligned as LibTorch's kernels expect.
 constexpr std::size_t kHeaderBytes = 64;
@@ -92,7 +99,7 @@ Allocation* header_of(void* data) {
 void release_cpu(void* data) {
   if (data == nullptr) return;
   Allocation* allocation = header_of(data);
-  cpu_counters().remove(allocation->bytes, allocation->tag);
+  cpu_counters().remove(*allocation);
   c10::free_cpu(allocation);
 }
 
@@ -122,8 +129,9 @@ class CpuAllocator final : public c10::Allocator {
   c10::DataPtr allocate(std::size_t num_bytes) override {
     if (num_bytes == 0) return {nullptr, nullptr, &release_cpu, c10::Device(c10::kCPU)};
     void* memory = allocate_or_throw(num_bytes);
-    auto* allocation = new (memory) Allocation{cpu_counters().rounded(num_bytes), thread_tag};
-    cpu_counters().add(allocation->bytes, allocation->tag);
+    auto* allocation = new (memory) Allocation{cpu_counters().rounded(num_bytes),
+                                               static_cast<std::int64_t>(num_bytes), thread_tag};
+    cpu_counters().add(*allocation);
     void* data = static_cast<char*>(memory) + kHeaderBytes;
     return {data, data, &release_cpu, c10::Device(c10::kCPU)};
   }
@@ -135,15 +143,16 @@ class CpuAllocator final : public c10::Allocator {
 
 void release_meta(void* context) {
   auto* allocation = static_cast<Allocation*>(context);
-  meta_counters().remove(allocation->bytes, allocation->tag);
+  meta_counters().remove(*allocation);
   delete allocation;
 }
 
 class MetaAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t num_bytes) override {
-    auto* allocation = new Allocation{meta_counters().rounded(num_bytes), thread_tag};
-    meta_counters().add(allocation->bytes, allocation->tag);
+    auto* allocation = new Allocation{meta_counters().rounded(num_bytes),
+                                      static_cast<std::int64_t>(num_bytes), thread_tag};
+    meta_counters().add(*allocation);
     return {nullptr, allocation, &release_meta, c10::Device(c10::kMeta)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }

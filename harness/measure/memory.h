@@ -38,10 +38,12 @@ struct OutOfMemory : std::runtime_error {
   Bytes alive;  // in other tensors
 };
 
-// Bytes alive at one moment, in all and by tag.
+// Bytes alive at one moment, in all and by tag, as the allocator rounds them; and what was asked
+// for.
 struct MemorySample {
   Bytes total;
   std::array<Bytes, kNumMemoryTags> by_tag;
+  Bytes requested;
 
   Bytes at(MemoryTag tag) const { return by_tag[static_cast<std::size_t>(tag)]; }
 };

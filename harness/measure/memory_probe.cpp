@@ -70,7 +70,9 @@ void MemoryProbe::begin_step() {
   place_.begin_step();
   born_.clear();
   samples_ = {};
-  samples_.baseline = previous_total_ = memory_.sample().total;
+  const MemorySample before = memory_.sample();
+  samples_.baseline = previous_total_ = before.total;
+  samples_.baseline_requested = before.requested;
   memory_.reset_peak();
 }
 
@@ -93,9 +95,7 @@ void MemoryProbe::forward_done() {
 
 MemoryRecord MemoryProbe::finish_step() {
   samples_.places = place_.names();
-  MemoryRecord record = summarize(samples_);
-  record.peak_reserved = memory_.peak_reserved();
-  return record;
+  return summarize(samples_);
 }
 
 void MemoryProbe::executed(const c10::OperatorHandle& op, Phase observed,
@@ -111,6 +111,8 @@ void MemoryProbe::executed(const c10::OperatorHandle& op, Phase observed,
   boundary.transient = std::max(Bytes{}, memory_.peak() - std::max(previous_total_, total));
   previous_total_ = total;
   samples_.boundaries.push_back(std::move(boundary));
+  // Resetting forgets it: an op that ran out gave the cache back before it went on.
+  samples_.peak_reserved = std::max(samples_.peak_reserved, memory_.peak_reserved());
   memory_.reset_peak();
 }
 

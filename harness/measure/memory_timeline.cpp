@@ -69,6 +69,8 @@ MemoryTimeline timeline(const std::vector<BoundarySample>& boundaries) {
 MemoryRecord summarize(const StepSamples& samples) {
   MemoryRecord record;
   record.baseline = samples.baseline;
+  record.baseline_requested = samples.baseline_requested;
+  record.peak_reserved = samples.peak_reserved;
   record.after_forward = samples.after_forward;
   if (samples.boundaries.empty()) return record;
   const auto peak = std::max_element(
@@ -81,10 +83,13 @@ MemoryRecord summarize(const StepSamples& samples) {
   record.parameter = peak->memory.at(MemoryTag::kParameter);
   add_peaks_of_parts(samples, record);
   Bytes transient;
+  Bytes requested;
   for (const BoundarySample& sample : samples.boundaries) {
     transient = std::max(transient, sample.transient);
+    requested = std::max(requested, sample.memory.requested);
   }
   record.peak_transient = transient;
+  record.peak_requested = requested;
   record.timeline = timeline(samples.boundaries);
   return record;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct StepSamples {
   std::vector<std::string> places = {""};  // top-level scopes: "blocks.3", "head", "loss"
   std::vector<BoundarySample> boundaries;  // one per executed op, in order
   Bytes baseline;                          // before the step
+  Bytes baseline_requested;
+  std::optional<Bytes> peak_reserved;  // most of the whole step, where there is such a thing
   Bytes after_forward;
 };
 

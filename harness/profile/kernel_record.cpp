@@ -11,6 +11,9 @@ KernelRecord kernel_record(const KernelUse& use, const CountsRecord& executed) {
       record.count[phase][name] = totals.count;
       record.time[phase][name] = totals.time;
     }
+    for (const auto& [name, totals] : use.by_name[phase]) {
+      record.launches[phase][name] = totals.count;
+    }
   }
   record.dropped_records = use.dropped;
   record.unattributed_kernels = use.unattributed;
@@ -18,6 +21,7 @@ KernelRecord kernel_record(const KernelUse& use, const CountsRecord& executed) {
   record.unknown_names = use.unknown_names;
   const auto all = static_cast<double>(use.total_time().count());
   if (all > 0) record.unknown_time_ratio = static_cast<double>(use.unknown_time.count()) / all;
+  record.note = use.note.value_or("");
   if (use.invalid) {
     record.invalid = *use.invalid;
   } else if (const auto difference = disagreement(use, executed.by_class)) {

@@ -19,6 +19,14 @@ void OpCallRecorder::begin_step(int step) {
   step_ = step;
 }
 
+void OpCallRecorder::begin_batch() {
+  for (LaunchMarker* marker : markers_) marker->begin(kBatchOfStep, "batch");
+}
+
+void OpCallRecorder::end_batch() {
+  for (auto marker = markers_.rbegin(); marker != markers_.rend(); ++marker) (*marker)->end();
+}
+
 void OpCallRecorder::about_to_run(const c10::OperatorHandle& op, Phase observed) {
   OpCall call;
   call.op = op_name(op);

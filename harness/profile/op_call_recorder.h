@@ -23,6 +23,9 @@ class OpCallRecorder final : public OpObserver {
   explicit OpCallRecorder(std::vector<LaunchMarker*> markers) : markers_(std::move(markers)) {}
 
   void begin_step(int step);
+  // Around making the step's input, on the calling thread: its kernels belong to no op.
+  void begin_batch();
+  void end_batch();
   void forward_done() { place_.forward_done(); }
   StepPlace& place() { return place_; }
 

@@ -1,6 +1,5 @@
 #include "harness/profile/profiled_training.h"
 
-#include "harness/measure/device_clock.h"
 #include "harness/run/warm_up.h"
 #include "harness/sweep/interrupt.h"
 
@@ -18,17 +17,18 @@ void ProfiledTraining::step(StepListener& listener) {
   training_.step(next_step_++, listener);
 }
 
-void PhaseClock::before_step() { start_ = now_on(device_); }
+void PhaseClock::before_step() { clock_.begin(); }
 
-void PhaseClock::after_forward(const at::Tensor&) { forward_ = now_on(device_); }
+void PhaseClock::after_forward(const at::Tensor&) { clock_.part_done(); }
 
-void PhaseClock::after_backward() { backward_ = now_on(device_); }
+void PhaseClock::after_backward() { clock_.part_done(); }
 
 void PhaseClock::after_optimizer() {
-  const std::chrono::steady_clock::time_point end = now_on(device_);
-  steps_.forward.emplace_back(forward_ - start_);
-  steps_.backward.emplace_back(backward_ - forward_);
-  steps_.optimizer.emplace_back(end - backward_);
+  clock_.end();
+  const std::vector<std::chrono::nanoseconds> parts = clock_.parts();
+  steps_.forward.emplace_back(parts.at(0));
+  steps_.backward.emplace_back(parts.at(1));
+  steps_.optimizer.emplace_back(parts.at(2));
 }
 
 }  // namespace rematch

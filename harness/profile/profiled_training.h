@@ -2,9 +2,9 @@
 // between two of them by an interrupt, and a clock over the phases of those that nobody watches.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 
+#include "harness/measure/step_clock.h"
 #include "harness/run/training.h"
 #include "policies/trace/measured_profile.h"
 
@@ -24,22 +24,19 @@ class ProfiledTraining {
   std::int64_t next_step_ = 0;
 };
 
-// Appends what the phases of each step take. What was launched counts when it has run.
+// Appends what the phases of each step take.
 class PhaseClock final : public StepListener {
  public:
   // `steps` must outlive it.
-  PhaseClock(at::Device device, TimedSteps& steps) : device_(device), steps_(steps) {}
+  PhaseClock(at::Device device, TimedSteps& steps) : clock_(device), steps_(steps) {}
   void before_step() override;
   void after_forward(const at::Tensor& loss) override;
   void after_backward() override;
   void after_optimizer() override;
 
  private:
-  at::Device device_;
+  StepClock clock_;
   TimedSteps& steps_;
-  std::chrono::steady_clock::time_point start_;
-  std::chrono::steady_clock::time_point forward_;
-  std::chrono::steady_clock::time_point backward_;
 };
 
 }  // namespace rematch

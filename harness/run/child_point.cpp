@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "harness/run/device.h"
 #include "harness/run/passes.h"
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
@@ -52,7 +53,7 @@ PointRecord empty_record(const PointRequest& request) {
   PointRecord record;
   record.identity = request.identity;
   record.policy = request.policy;
-  record.device = request.device;
+  record.device = device_kind(request.device);
   return record;
 }
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "harness/measure/cuda_device.h"
+#include "harness/run/device.h"
 #include "harness/run/parity.h"
 #include "harness/run/point_store.h"
 #include "harness/run/predicted_point.h"
@@ -44,8 +44,7 @@ class Comparison {
     return num_points + num_repeats() +
            (has_times() ? settings_.rounds.most * (num_points + 1) : 0);
   }
-  // On meta there are no losses, and on the dry device no values at all.
-  bool has_values() const { return settings_.variants.device != "meta" && !on_dry_device(); }
+  bool has_values() const { return computes_values(settings_.variants.device); }
   int num_repeats() const { return has_values() ? settings_.num_repeats : 0; }
   bool has_times() const { return has_values() && settings_.rounds.most > 0; }
 

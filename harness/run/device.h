@@ -12,12 +12,22 @@
 
 namespace rematch {
 
-// `name` itself if it can be used. Rejected: an unknown device (with the nearest known), CUDA in a
-// build without it, without a driver, with one older than CUDA 13 needs, or without a device.
+// `name` itself if it can be used: "cpu", "meta", "cuda", "cuda:1", "cuda-dry". Rejected: an
+// unknown device (with the nearest known), CUDA in a build without it, without a driver, with one
+// older than CUDA 13 needs, or without that device.
 std::variant<std::string, Rejected> usable_device(std::string_view name);
+
+// Names a CUDA device, the dry one included?
+bool names_cuda(std::string_view name);
 
 // Of a usable name. "cuda" is the first one: a device without an index is none to wait for.
 c10::Device device_named(const std::string& name);
+
+// What records call it: "cpu", "meta", "cuda", and "cuda-dry" wherever kernels do not run.
+std::string device_kind(const std::string& name);
+
+// Does it compute, so that losses, bits and times mean something? Not on meta, and not dry.
+bool computes_values(const std::string& name);
 
 // The attention kernel to run there, by name; "" stands for the one that is used unless told
 // otherwise. Rejected: an unknown name, and a kernel that does not take the dtype there.
@@ -26,8 +36,8 @@ std::variant<std::string, Rejected> usable_attention(std::string_view name,
                                                      std::string_view dtype);
 
 // How CUDA's allocator gets its memory from the driver: "caching", fixed segments; "expandable",
-// segments that grow. `asked_for` empty: as `configuration`, LibTorch's variable, says. Rejected:
-// another word, or one for another device. The identity's name: "cuda_caching". Pure.
+// segments that grow. `asked_for` empty: as `configuration`, of LibTorch's variable, says.
+// Rejected: another word, or one for another device. The identity's name: "cuda_caching". Pure.
 std::variant<std::string, Rejected> allocator_of(std::string_view device,
                                                  std::string_view asked_for,
                                                  std::string_view configuration);
@@ -35,8 +45,10 @@ std::variant<std::string, Rejected> allocator_of(std::string_view device,
 // Makes this process and its children use the allocator of that name.
 void use_allocator(const std::string& allocator);
 
-// LibTorch's variable for the allocator.
-inline constexpr const char* kAllocatorVariable = "PYTORCH_CUDA_ALLOC_CONF";
+// Of LibTorch's two variables for the allocator the one that it goes by: PYTORCH_CUDA_ALLOC_CONF,
+// or PYTORCH_ALLOC_CONF where only that is set; and what it says.
+const char* allocator_variable();
+std::string allocator_configuration();
 
 // The first driver that runs CUDA 13.
 inline constexpr int kOldestCudaDriver = 580;

@@ -4,6 +4,7 @@
 
 #include "harness/measure/cuda_device.h"
 #include "harness/measure/machine_memory.h"
+#include "harness/run/device.h"
 #include "reports/render/format.h"
 
 namespace rematch {
@@ -21,8 +22,8 @@ std::optional<AvailableMemory> available_memory_of(const std::string& device) {
     if (!available) return std::nullopt;
     return AvailableMemory{*available, "available on this machine"};
   }
-  if (device != "cuda") return std::nullopt;
-  const std::optional<CudaDevice> card = cuda_device();
+  if (!names_cuda(device)) return std::nullopt;
+  const std::optional<CudaDevice> card = cuda_device(device_named(device).index());
   if (!card) return std::nullopt;
   return AvailableMemory{card->memory, "all that the " + card->name + " has"};
 }

@@ -79,7 +79,7 @@ void memory_pass(Training& training, at::Device device, std::int64_t step, PassP
 void exact_passes(const PointRequest& request, at::Device device, Training& training,
                   PassPosition& position, PointRecord& record) {
   std::int64_t step = 0;
-  if (!device.is_meta() && !on_dry_device()) {
+  if (computes_values(request.device)) {
     parity_pass(training, device, request.num_steps, position, record);
     step = request.num_steps;
   }
@@ -97,34 +97,49 @@ void exact_passes(const PointRequest& request, at::Device device, Training& trai
   snapshot_pass(training, step + request.num_steps, request.snapshot_file, position);
 }
 
-void fail(PointRecord& record, PointStatus status, const std::string& reason) {
-  record.status = status;
-  record.reason = reason.substr(0, reason.find('\n'));
-}
+// Writes down why a point ended early.
+class EarlyEnd {
+ public:
+  EarlyEnd(PointRecord& record, const PassPosition& position, at::Device device)
+      : record_(record), position_(position), device_(device) {}
 
-void fail_for_memory(PointRecord& record, const PassPosition& position, const std::string& what,
-                     std::optional<Bytes> requested) {
-  fail(record, PointStatus::kOom, what + " (" + position.describe() + ")");
-  record.failure.emplace();
-  record.failure->requested = requested;
-  if (position.step >= 0) record.failure->phase = position.phase;
-  const bool is_known =
-      record.device == "cuda" || (record.device == "cpu" && counting_allocators_installed());
-  if (!is_known) return;
-  if (!record.memory) record.memory.emplace();
-  record.memory->peak_allocated = DeviceMemory(device_named(record.device)).peak();
-}
-
-// LibTorch's own CPU allocator, which the time pass uses, and CUDA's libraries have no error type
-// of their own for it.
-void fail_for_error(PointRecord& record, const PassPosition& position, const std::string& what) {
-  if (speaks_of_memory(what)) {
-    const std::string first_line = what.substr(0, what.find('\n'));
-    fail_for_memory(record, position, "out of memory: " + first_line, requested_bytes(what));
-  } else {
-    fail(record, PointStatus::kCrash, what + " (" + position.describe() + ")");
+  void is(PointStatus status, const std::string& reason) {
+    record_.status = status;
+    record_.reason = reason.substr(0, reason.find('\n'));
   }
-}
+
+  void is_crash(const std::string& what) {
+    is(PointStatus::kCrash, what + " (" + position_.describe() + ")");
+  }
+
+  void is_out_of_memory(const std::string& what, std::optional<Bytes> requested) {
+    is(PointStatus::kOom, first_line_of(what) + " (" + position_.describe() + ")");
+    record_.failure.emplace();
+    record_.failure->requested = requested;
+    if (position_.step >= 0) record_.failure->phase = position_.phase;
+    if (!device_.is_cuda() && !(device_.is_cpu() && counting_allocators_installed())) return;
+    if (!record_.memory) record_.memory.emplace();
+    record_.memory->peak_allocated = DeviceMemory(device_).peak();
+  }
+
+  // Allocators and libraries of a device that have no error type of their own for it.
+  void is_error(const std::string& what) {
+    if (speaks_of_memory(what)) {
+      is_out_of_memory("out of memory: " + what, requested_bytes(what));
+    } else {
+      is_crash(first_line_of(what));
+    }
+  }
+
+ private:
+  static std::string first_line_of(const std::string& text) {
+    return text.substr(0, text.find('\n'));
+  }
+
+  PointRecord& record_;
+  const PassPosition& position_;
+  at::Device device_;
+};
 
 void measure(const PointRequest& request, PassPosition& position, PointRecord& record) {
   const at::Device device = device_named(request.device);
@@ -135,6 +150,7 @@ void measure(const PointRequest& request, PassPosition& position, PointRecord& r
   settings.seed = request.identity.seed;
   settings.device = device;
   settings.optimizer = optimizer_from_string(request.identity.optimizer).value();
+  if (request.pass == Pass::kTime) settings.determinism = request.timed_as;
   Training training(settings);
   training.use_plan(request.plan, request.identity.schedule);
   if (request.pass == Pass::kExact) {
@@ -143,6 +159,9 @@ void measure(const PointRequest& request, PassPosition& position, PointRecord& r
     parity_pass(training, device, request.num_steps, position, record);
   } else {
     time_pass(training, device, request.num_steps, position, record);
+    if (device.is_cuda()) {
+      record.time->repeatable_bits = request.timed_as == Determinism::kRepeatableBits;
+    }
   }
 }
 
@@ -168,24 +187,25 @@ PointRecord run_passes(const PointRequest& request) {
   PointRecord record;
   record.identity = request.identity;
   record.policy = request.policy;
-  record.device = request.device;
+  record.device = device_kind(request.device);
   PassPosition position;
+  EarlyEnd end(record, position, device_named(request.device));
   take_recompute_failure();  // of a request before this one
   try {
     run_watched(request, position, record);
   } catch (const OutOfMemory& error) {
-    fail_for_memory(record, position, error.what(), error.requested);
+    end.is_out_of_memory(error.what(), error.requested);
   } catch (const c10::OutOfMemoryError& error) {
-    fail_for_memory(record, position, error.what_without_backtrace(),
-                    requested_bytes(error.what_without_backtrace()));
+    end.is_out_of_memory(error.what_without_backtrace(),
+                         requested_bytes(error.what_without_backtrace()));
   } catch (const std::bad_alloc&) {
-    fail_for_memory(record, position, "out of memory: the process got no more", std::nullopt);
+    end.is_out_of_memory("out of memory: the process got no more", std::nullopt);
   } catch (const LossNotFinite& error) {
-    fail(record, PointStatus::kInvalid, error.what());
+    end.is(PointStatus::kInvalid, error.what());
   } catch (const c10::Error& error) {
-    fail_for_error(record, position, error.what_without_backtrace());
+    end.is_error(error.what_without_backtrace());
   } catch (const std::exception& error) {
-    fail(record, PointStatus::kCrash, std::string(error.what()) + " (" + position.describe() + ")");
+    end.is_crash(error.what());
   }
   if (record.status == PointStatus::kOom && !request.snapshot_file.empty()) {
     write_file_atomically(request.snapshot_file, take_allocator_snapshot());

@@ -4,11 +4,22 @@
 #include <cstdint>
 #include <map>
 
+#include "harness/run/device.h"
 #include "harness/run/flop_limit.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/same_op.h"
 
 namespace rematch {
+namespace {
+
+// Libraries take it in the steps before; on meta there are none, so it is what there is more.
+void add_workspace(const MemoryRecord& predicted, MemoryRecord& measured) {
+  measured.predicted_peak_note = kTemporariesNotMeasured;
+  if (!measured.baseline_requested || !predicted.baseline_requested) return;
+  measured.workspace = *measured.baseline_requested - *predicted.baseline_requested;
+}
+
+}  // namespace
 
 void add_prediction(const Variant& variant, int num_steps, PointRecord& point) {
   ClassCounts predicted = variant.predicted_counts.by_class;
@@ -20,7 +31,8 @@ void add_prediction(const Variant& variant, int num_steps, PointRecord& point) {
   if (!point.memory) return;
   point.memory->predicted_peak_allocated = variant.prediction.memory.peak_allocated;
   point.memory->predicted_after_forward = variant.prediction.memory.after_forward;
-  if (point.device == "cuda") point.memory->predicted_peak_note = kTemporariesNotMeasured;
+  point.memory->predicted_peak_requested = variant.prediction.memory.peak_requested;
+  if (names_cuda(point.device)) add_workspace(variant.prediction.memory, *point.memory);
   Bytes dead;
   for (const PlannedRegion& region : variant.plan.regions) {
     for (const PlannedOp& op : variant.plan.types[static_cast<std::size_t>(region.type)].ops) {

@@ -1,5 +1,5 @@
-// A step whose op calls a recorder writes down: scopes while forward runs, and where backward
-// begins.
+// A step whose op calls a recorder writes down: scopes while forward runs, where backward begins,
+// and what makes the input beforehand.
 #pragma once
 
 #include <functional>
@@ -12,6 +12,12 @@ namespace rematch {
 class RecordedStep final : public StepListener {
  public:
   explicit RecordedStep(OpCallRecorder& recorder) : recorder_(recorder) {}
+  Batch batch(const std::function<Batch()>& make) override {
+    recorder_.begin_batch();
+    Batch batch = make();
+    recorder_.end_batch();
+    return batch;
+  }
   at::Tensor forward(const std::function<at::Tensor()>& loss) override {
     const StepPlace::Listening scopes(recorder_.place());
     return loss();

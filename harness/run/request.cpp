@@ -39,6 +39,7 @@ PointRequest request_for(const VariantSettings& settings, const Variant& variant
   request.data_file = settings.data_file;
   request.plan = variant.plan;
   request.num_steps = num_steps;
+  request.timed_as = settings.timed_as;
   return request;
 }
 
@@ -60,7 +61,8 @@ Json request_to_json(const PointRequest& request) {
           {"data_file", request.data_file},
           {"plan", plan_to_json(request.plan)},
           {"num_steps", request.num_steps},
-          {"snapshot_file", request.snapshot_file}};
+          {"snapshot_file", request.snapshot_file},
+          {"repeatable_bits", request.timed_as == Determinism::kRepeatableBits}};
 }
 
 PointRequest request_from_json(const Json& json) {
@@ -75,6 +77,8 @@ PointRequest request_from_json(const Json& json) {
   request.plan = plan_from_json(root.at("plan").json());
   request.num_steps = root.at("num_steps").integer32(1);
   request.snapshot_file = root.at("snapshot_file").string();
+  request.timed_as =
+      root.at("repeatable_bits").boolean() ? Determinism::kRepeatableBits : Determinism::kFastest;
   return request;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "harness/run/training.h"
 #include "models/preset/preset.h"
 #include "policies/plan/plan.h"
 #include "policies/trace/json_fwd.h"
@@ -31,6 +32,7 @@ struct PointRequest {
   Plan plan;  // without regions: no recording at all
   int num_steps = 1;
   std::string snapshot_file;  // of the CUDA allocator, after the exact pass; empty: none
+  Determinism timed_as = Determinism::kFastest;  // of the time pass
 };
 
 // For a pass over a variant that these settings made.

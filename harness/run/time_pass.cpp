@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "harness/measure/cuda_device.h"
-#include "harness/measure/device_clock.h"
 #include "harness/measure/op_class_timer.h"
+#include "harness/measure/step_clock.h"
 #include "harness/run/finite_loss.h"
 #include "harness/run/warm_up.h"
 #include "reports/statistics/statistics.h"
@@ -17,34 +17,33 @@
 namespace rematch {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// Times the parts of a step with nothing else attached.
+// Times a step and its parts with nothing else attached.
 class TimeListener final : public Watching {
  public:
   // `monitor` may be null; it is asked between steps.
   TimeListener(PassPosition& position, at::Device device, const GpuMonitor* monitor)
-      : Watching(position), device_(device), monitor_(monitor) {}
+      : Watching(position), clock_(device), monitor_(monitor) {}
 
   void before_step() override {
     Watching::before_step();
     if (monitor_ != nullptr) readings.push_back(monitor_->read(GpuMonitor::OwnContext::kYes));
-    start_ = now_on(device_);
+    clock_.begin();
   }
   void after_forward(const at::Tensor& loss) override {
-    forward_ = now_on(device_);
+    clock_.part_done();
     Watching::after_forward(loss);
   }
   void after_backward() override {
-    backward_ = now_on(device_);
+    clock_.part_done();
     Watching::after_backward();
   }
   void after_optimizer() override {
-    const Clock::time_point end = now_on(device_);
-    steps.push_back(end - start_);
-    phases["forward"].push_back(count(forward_ - start_));
-    phases["backward"].push_back(count(backward_ - forward_));
-    phases["optimizer"].push_back(count(end - backward_));
+    clock_.end();
+    steps.push_back(clock_.whole());
+    const std::vector<std::chrono::nanoseconds> parts = clock_.parts();
+    phases["forward"].push_back(static_cast<double>(parts.at(0).count()));
+    phases["backward"].push_back(static_cast<double>(parts.at(1).count()));
+    phases["optimizer"].push_back(static_cast<double>(parts.at(2).count()));
   }
 
   std::vector<std::chrono::nanoseconds> steps;
@@ -52,29 +51,20 @@ class TimeListener final : public Watching {
   std::vector<GpuReading> readings;
 
  private:
-  static double count(Clock::duration duration) {
-    return static_cast<double>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
-  }
-
-  at::Device device_;
+  StepClock clock_;
   const GpuMonitor* monitor_;
-  Clock::time_point start_;
-  Clock::time_point forward_;
-  Clock::time_point backward_;
 };
 
 // Allocations that succeeded only after the allocator had given its whole cache back.
 std::int64_t num_allocator_retries(at::Device device) {
-  const c10::DeviceIndex index = device.has_index() ? device.index() : c10::DeviceIndex{0};
-  return c10::getDeviceAllocator(device.type())->getDeviceStats(index).num_alloc_retries;
+  return c10::getDeviceAllocator(device.type())->getDeviceStats(device.index()).num_alloc_retries;
 }
 
 void time_steps(Training& training, at::Device device, int num_steps, PassPosition& position,
                 PointRecord& record) {
   warm_up(training, 0, kWarmUpSteps, position);
   position = {"time", -1, {}};
-  const auto monitor = device.is_cuda() ? open_gpu_monitor() : nullptr;
+  const auto monitor = device.is_cuda() ? open_gpu_monitor(device.index()) : nullptr;
   const std::int64_t retries_before = device.is_cuda() ? num_allocator_retries(device) : 0;
   TimeListener listener(position, device, monitor.get());
   at::Tensor loss;

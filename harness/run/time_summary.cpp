@@ -129,6 +129,7 @@ TimeRecord summarize_rounds(const std::vector<TimedRound>& rounds) {
       phases[phase].push_back(static_cast<double>(duration.count()));
     }
   }
+  if (!rounds.empty()) time.repeatable_bits = rounds.front().repeatable_bits;
   for (const auto& [phase, medians] : phases) time.phases[phase] = nanoseconds(median(medians));
   summarize_classes(rounds, time);
   const Rounds samples = rounds_of(time);

@@ -2,18 +2,36 @@
 
 #include <ATen/Context.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <cstdlib>
 
 #include "harness/measure/phase_guard.h"
 #include "harness/trace/backward_as_with_data.h"
 #include "harness/trace/meta_kernels.h"
 
 namespace rematch {
+namespace {
+
+// LibTorch refuses matmuls in deterministic mode without it: cuBLAS repeats its bits only with a
+// workspace of fixed size. Where it is set each matmul reads it again, so no other mode has it.
+constexpr const char* kWorkspaceVariable = "CUBLAS_WORKSPACE_CONFIG";
+
+void prepare_cuda(at::Device device, Determinism determinism) {
+  const bool repeats = determinism == Determinism::kRepeatableBits;
+  if (repeats) setenv(kWorkspaceVariable, ":4096:8", /*overwrite=*/0);
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(repeats, /*warn_only=*/false);
+  // Else every at::empty() would launch a kernel: nothing here reads memory that nobody wrote.
+  context.setDeterministicFillUninitializedMemory(false);
+  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+}
+
+}  // namespace
 
 Training::Training(const TrainingSettings& settings) : device_(settings.device) {
   if (device_.is_meta()) install_meta_kernels();
-  at::globalContext().setDeterministicAlgorithms(device_.is_cuda(), /*warn_only=*/false);
-  // Else every at::empty() would launch a kernel: nothing here reads memory that nobody wrote.
-  at::globalContext().setDeterministicFillUninitializedMemory(false);
+  if (device_.is_cuda()) prepare_cuda(device_, settings.determinism);
   at::manual_seed(settings.seed);
   model_ = make_model(settings.model, device_);
   data_ = make_data(settings.model, settings.data_file, settings.seed, device_);
@@ -33,7 +51,7 @@ Batch Training::batch(std::int64_t index) {
 }
 
 at::Tensor Training::step(std::int64_t index, StepListener& listener) {
-  const Batch batch = this->batch(index);
+  const Batch batch = listener.batch([&] { return this->batch(index); });
   listener.before_step();
   const at::Tensor loss = forward(batch, listener);
   listener.after_forward(loss);

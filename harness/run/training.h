@@ -22,6 +22,8 @@ namespace rematch {
 class StepListener {
  public:
   virtual ~StepListener() = default;
+  // Makes the batch, which is no part of the step; a listener may put guards around it.
+  virtual Batch batch(const std::function<Batch()>& make) { return make(); }
   virtual void before_step() {}
   // Runs forward; a listener may put guards around it. Recording is on.
   virtual at::Tensor forward(const std::function<at::Tensor()>& loss) { return loss(); }
@@ -30,12 +32,17 @@ class StepListener {
   virtual void after_optimizer() {}  // gradients are still there
 };
 
+// Whether the same bits must come out of each run. On a GPU that excludes the fastest kernels of
+// some ops; the CPU's repeat their bits anyway.
+enum class Determinism : std::uint8_t { kRepeatableBits, kFastest };
+
 struct TrainingSettings {
   ModelSpec model;
   std::string data_file;  // empty: what ships with the project
   std::uint64_t seed = 0;
   at::Device device = at::kCPU;
   OptimizerChoice optimizer;
+  Determinism determinism = Determinism::kRepeatableBits;
 };
 
 class Training {

@@ -24,6 +24,7 @@ struct VariantSettings {
   std::string device = "cpu";
   std::string attention = "flash";
   std::string allocator;  // empty: what the device has without being asked
+  Determinism timed_as = Determinism::kFastest;
   OptimizerChoice optimizer;
   std::string data_file;
   std::uint64_t seed = 0;

@@ -60,6 +60,11 @@ void require_as_many(const JsonField& column, std::size_t wanted) {
               std::to_string(wanted));
 }
 
+// Older reports have none.
+void read_newer_member(const JsonField& field, const char* name, std::optional<Bytes>& value) {
+  if (const auto member = field.find(name)) read_value(*member, value);
+}
+
 MemoryTimeline timeline_from_json(const JsonField& field) {
   MemoryTimeline timeline;
   read_member(field, "op_index", timeline.op_index);
@@ -87,6 +92,7 @@ MemoryTimeline timeline_from_json(const JsonField& field) {
 Json memory_to_json(const MemoryRecord& memory) {
   Json json = {
       {"peak_allocated_bytes", to_value(memory.peak_allocated)},
+      {"peak_requested_bytes", to_value(memory.peak_requested)},
       {"peak_transient_bytes", to_value(memory.peak_transient)},
       {"peak_reserved_bytes", to_value(memory.peak_reserved)},
       {"peak_device_used_bytes", to_value(memory.peak_device_used)},
@@ -95,11 +101,14 @@ Json memory_to_json(const MemoryRecord& memory) {
       {"after_forward_bytes", to_value(memory.after_forward)},
       {"parameter_bytes", to_value(memory.parameter)},
       {"baseline_bytes", to_value(memory.baseline)},
+      {"baseline_requested_bytes", to_value(memory.baseline_requested)},
+      {"workspace_bytes", to_value(memory.workspace)},
       {"holders_at_peak", holders_to_json(memory.holders_at_peak)},
       {"peak_by_phase_bytes", to_value(memory.peak_by_phase)},
       {"holders_by_phase", holders_by_phase_to_json(memory)},
       {"dead_save_bytes", to_value(memory.dead_save)},
       {"predicted_peak_allocated_bytes", to_value(memory.predicted_peak_allocated)},
+      {"predicted_peak_requested_bytes", to_value(memory.predicted_peak_requested)},
       {"predicted_after_forward_bytes", to_value(memory.predicted_after_forward)},
       {"timeline", memory.timeline ? timeline_to_json(*memory.timeline) : Json(nullptr)}};
   if (!memory.predicted_peak_note.empty()) json["predicted_peak_note"] = memory.predicted_peak_note;
@@ -129,6 +138,10 @@ MemoryRecord memory_from_json(const JsonField& field) {
   read_member(field, "dead_save_bytes", memory.dead_save);
   read_member(field, "predicted_peak_allocated_bytes", memory.predicted_peak_allocated);
   read_member(field, "predicted_after_forward_bytes", memory.predicted_after_forward);
+  read_newer_member(field, "peak_requested_bytes", memory.peak_requested);
+  read_newer_member(field, "baseline_requested_bytes", memory.baseline_requested);
+  read_newer_member(field, "workspace_bytes", memory.workspace);
+  read_newer_member(field, "predicted_peak_requested_bytes", memory.predicted_peak_requested);
   if (field.find("predicted_peak_note")) {
     read_text(field, "predicted_peak_note", memory.predicted_peak_note);
   }

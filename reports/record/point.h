@@ -66,6 +66,7 @@ struct MemoryTimeline {
 // holds what was reached.
 struct MemoryRecord {
   std::optional<Bytes> peak_allocated;
+  std::optional<Bytes> peak_requested;    // as tensors asked for it, before any rounding
   std::optional<Bytes> peak_transient;    // most that kernels allocated inside, above the boundary
   std::optional<Bytes> peak_reserved;     // CUDA's caching allocator
   std::optional<Bytes> peak_device_used;  // CUDA, the whole device
@@ -74,7 +75,11 @@ struct MemoryRecord {
   std::optional<Bytes> after_forward;  // when backward starts
   std::optional<Bytes> parameter;
   std::optional<Bytes> baseline;  // between two steps: parameters, optimizer state, data
-  HeldBytes holders_at_peak;      // sums to peak_allocated; empty: not measured
+  std::optional<Bytes> baseline_requested;
+  // CUDA: what libraries hold of the allocator's memory between two steps, as cuBLAS its
+  // workspaces.
+  std::optional<Bytes> workspace;
+  HeldBytes holders_at_peak;  // sums to peak_allocated; empty: not measured
   // Peaks of parts of the step: "forward", "loss", "recompute", "backward", "optimizer", and
   // "backward.<scope>" for one block.
   std::map<std::string, Bytes> peak_by_phase;
@@ -82,6 +87,7 @@ struct MemoryRecord {
   std::map<std::string, HeldBytes> holders_by_phase;
   std::optional<Bytes> dead_save;  // saved by the plan, read by nothing
   std::optional<Bytes> predicted_peak_allocated;
+  std::optional<Bytes> predicted_peak_requested;  // without workspaces
   std::optional<Bytes> predicted_after_forward;
   std::string predicted_peak_note;  // what the predicted peak leaves out; empty: nothing
   std::optional<MemoryTimeline> timeline;
@@ -147,6 +153,8 @@ struct TimeRecord {
   std::optional<ControlRecord> control;  // of the reference alone
   std::optional<TimeQuality> quality;
   std::optional<DeviceStateRecord> device_state;  // absent: no GPU, or its driver says nothing
+  // Timed with the kernels that repeat their bits, or with the fastest; absent: they are the same.
+  std::optional<bool> repeatable_bits;
   bool operator==(const TimeRecord&) const = default;
 };
 
@@ -193,12 +201,15 @@ struct KernelRecord {
   int counted_steps = 0;
   std::array<std::map<std::string, std::int64_t>, kNumPhases> count;
   std::array<std::map<std::string, Nanoseconds>, kNumPhases> time;
+  // By the kernels' own names, without template arguments.
+  std::array<std::map<std::string, std::int64_t>, kNumPhases> launches;
   std::int64_t dropped_records = 0;
   std::int64_t unattributed_kernels = 0;  // that no op launched
   std::int64_t badly_stamped_records = 0;
   double unknown_time_ratio = 0;  // time of kernels of no known class, over all
   std::vector<std::string> unknown_names;
   std::optional<double> slowdown_ratio;  // a step while counting over one without
+  std::string note;                      // what is to be known of usable figures; empty: nothing
   std::string invalid;                   // why the figures are not to be used; empty: they are
   bool is_usable() const { return invalid.empty() && counted_steps > 0; }
   bool operator==(const KernelRecord&) const = default;

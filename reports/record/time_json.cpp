@@ -127,7 +127,8 @@ Json time_to_json(const TimeRecord& time) {
           {"control", time.control ? control_to_json(*time.control) : Json(nullptr)},
           {"quality", time.quality ? quality_to_json(*time.quality) : Json(nullptr)},
           {"device_state",
-           time.device_state ? device_state_to_json(*time.device_state) : Json(nullptr)}};
+           time.device_state ? device_state_to_json(*time.device_state) : Json(nullptr)},
+          {"repeatable_bits", to_value(time.repeatable_bits)}};
 }
 
 TimeRecord time_from_json(const JsonField& field) {
@@ -154,6 +155,7 @@ TimeRecord time_from_json(const JsonField& field) {
   if (control && !control->is_null()) time.control = control_from_json(*control);
   const auto state = field.find("device_state");
   if (state && !state->is_null()) time.device_state = device_state_from_json(*state);
+  if (const auto bits = field.find("repeatable_bits")) read_value(*bits, time.repeatable_bits);
   return time;
 }
 

@@ -73,7 +73,7 @@ std::string step_cell(const PointRecord& point) {
 }
 
 std::string parity_cell(const PointRecord& point) {
-  if (!point.parity) return kNotMeasured;
+  if (!point.parity) return point.device == "cuda-dry" ? "not proven" : kNotMeasured;
   const ParityRecord& parity = *point.parity;
   const std::array parts = {parity.loss_bits_equal, parity.gradient_bits_equal,
                             parity.parameter_hash_equal, parity.generator_hash_equal};

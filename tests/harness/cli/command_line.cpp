@@ -19,8 +19,13 @@ std::string text_of(const std::string& file) {
 }
 
 Outcome rematch(const std::string& arguments, const std::string& before) {
+  return run_program(binary(), arguments, before);
+}
+
+Outcome run_program(const std::string& program, const std::string& arguments,
+                    const std::string& before) {
   const ScratchFolder scratch;
-  const std::string command = before + binary() + " " + arguments + " >" + scratch.file("out") +
+  const std::string command = before + program + " " + arguments + " >" + scratch.file("out") +
                               " 2>" + scratch.file("err") + " </dev/null";
   const int status = std::system(command.c_str());
   Outcome outcome;

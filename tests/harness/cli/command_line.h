@@ -19,6 +19,10 @@ std::string text_of(const std::string& file);
 // `arguments` as typed in a shell, after the program's name; `before` stands in front of that.
 Outcome rematch(const std::string& arguments, const std::string& before = "");
 
+// The same of another program.
+Outcome run_program(const std::string& program, const std::string& arguments,
+                    const std::string& before = "");
+
 // One line, of this tool, on stderr alone.
 bool is_one_clear_line(const Outcome& outcome);
 

@@ -55,6 +55,54 @@ void check_plan(const std::function<at::Tensor()>& forward,
   }
 }
 
+// Two layers of a matmul each, on the device.
+class SmallNetwork {
+ public:
+  at::Tensor forward() const {
+    at::Tensor x = input_;
+    for (int layer = 0; layer < 2; ++layer) {
+      const Scope scope("blocks", layer);
+      x = at::tanh(at::mm(x, weight_));
+    }
+    return x.sum();
+  }
+  void train() const { forward().backward(); }
+  void train(const Checkpoint& checkpoint) const {
+    Recording recording(checkpoint);
+    const at::Tensor loss = forward();
+    recording.finish();
+    loss.backward();
+  }
+
+ private:
+  at::Tensor input_ = at::ones({8, 8}, at::TensorOptions().device(cuda()));
+  at::Tensor weight_ =
+      at::ones({8, 8}, at::TensorOptions().device(cuda())).div(8).requires_grad_(true);
+};
+
+// LibTorch starts its threads for the devices once, at the first backward of the process.
+TEST_CASE("backward runs on the device's thread before a first recording and after it",
+          "[device]") {
+  REMATCH_NEEDS_CUDA();
+  const SmallNetwork network;
+  CHECK_NOTHROW(network.train());
+  const Trace trace = record_trace([&] { return network.forward(); });
+  const Checkpoint full(plan_for("full", trace), Schedule::kWholeRegion);
+  CHECK_NOTHROW(network.train(full));
+  CHECK_NOTHROW(network.train());
+  CHECK_NOTHROW(network.train(full));
+}
+
+TEST_CASE("backward runs on the device's thread where a recording comes first", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  const SmallNetwork network;
+  const Trace trace = record_trace([&] { return network.forward(); });
+  const Checkpoint full(plan_for("full", trace), Schedule::kWholeRegion);
+  CHECK_NOTHROW(network.train(full));
+  CHECK_NOTHROW(network.train());
+  CHECK_NOTHROW(network.train(full));
+}
+
 TEST_CASE("on CUDA every policy has the bits of no checkpointing", "[gpu]") {
   REMATCH_NEEDS_GPU();
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);

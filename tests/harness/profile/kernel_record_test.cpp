@@ -13,6 +13,7 @@ KernelUse two_matmuls() {
   KernelUse use;
   use.by_class[kForward][KernelClass::kMatmul] = {2, nanoseconds(300)};
   use.by_class[kForward][KernelClass::kUnknown] = {1, nanoseconds(100)};
+  use.by_name[kForward]["gemm"] = {2, nanoseconds(300)};
   use.ops_with_kernels[kForward][OpClass::kMatmul] = 2;
   use.unknown_time = nanoseconds(100);
   use.unknown_names = {"somebodys_kernel"};
@@ -31,6 +32,7 @@ TEST_CASE("a kernel record says what ran, by class, and what share of time nobod
   CHECK(record.counted_steps == 2);
   CHECK(record.count[kForward].at("matmul") == 2);
   CHECK(record.time[kForward].at("matmul") == nanoseconds(300));
+  CHECK(record.launches[kForward].at("gemm") == 2);
   CHECK(record.unknown_time_ratio == 0.25);
   CHECK(record.unknown_names == std::vector<std::string>{"somebodys_kernel"});
   CHECK(record.invalid.empty());
@@ -52,6 +54,14 @@ TEST_CASE("what attribution found comes first") {
   CHECK(record.dropped_records == 7);
   CHECK(record.unattributed_kernels == 2);
   CHECK(record.badly_stamped_records == 1);
+}
+
+TEST_CASE("a note of the attribution stands beside figures that are usable") {
+  KernelUse use = two_matmuls();
+  use.note = "step 0 ran 5 kernels, step 1 ran 4";
+  const KernelRecord record = kernel_record(use, executed(2));
+  CHECK(record.note == *use.note);
+  CHECK(record.is_usable());
 }
 
 // Two steps whose matmuls launched 300 ns of kernels: 150 ns each.

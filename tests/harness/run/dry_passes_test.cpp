@@ -5,7 +5,9 @@
 #include <set>
 
 #include "harness/measure/device_clock.h"
+#include "harness/measure/step_clock.h"
 #include "harness/profile/activity_recorder.h"
+#include "harness/run/predicted_point.h"
 #include "tests/harness/run/dry_points.h"
 #include "tests/support/dry_cuda/kernel_names.h"
 #include "tests/support/policy_matrix.h"
@@ -53,6 +55,7 @@ TEST_CASE("what the dry device cannot know is absent, and its name says so", "[d
   REMATCH_NEEDS_CUDA();
   if (!on_dry_device()) return;
   const PointRecord record = run(point_of("llama_small", kSmallLlama, "full"));
+  CHECK(record.device == "cuda-dry");
   CHECK(record.steps.empty());
   CHECK_FALSE(record.parity.has_value());
   CHECK_FALSE(record.time.has_value());
@@ -99,19 +102,23 @@ std::optional<Point> point_if_not_refused(const std::string& policy) {
   return point;
 }
 
-// The kernel record holds the kernels' classes against the executed ops' in each phase.
-TEST_CASE("every policy of the catalogue launches the kernels of its ops, by class and phase",
+// The kernels' own classes are held against the executed ops' in each phase by the kernel record,
+// and the executed ops against the prediction here.
+TEST_CASE("every policy of the catalogue launches what is predicted, by class and phase",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   std::set<std::string> plans;  // policies often make the same one
   for (const std::string& policy : matrix_policies()) {
     std::optional<Point> point = point_if_not_refused(policy);
     if (!point || !plans.insert(plan_sha256(point->variant.plan)).second) continue;
-    const PointRecord record = run(*point);
+    PointRecord record = run(*point);
+    record.effect = point->variant.effect;
+    check_counts(point->variant, 2, record);
     CAPTURE(policy, record.reason, record.kernels_reason);
     CHECK(record.status == PointStatus::kOk);
     REQUIRE(record.kernels.has_value());
     CHECK(record.kernels->invalid == "");
+    CHECK(record.kernels->note == "");
     for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
       CHECK(count_of(record.kernels->count[phase], std::string("attention_forward")) ==
             count_of(record.counts->by_class[phase], OpClass::kAttentionForward));
@@ -131,23 +138,79 @@ TEST_CASE("no memory is filled that nobody asked to be filled", "[device]") {
   CHECK(dry_cuda_size() == 0);
 }
 
-TEST_CASE("memory that a library or the runtime does not get is out of memory as well",
+class Synchronizations final : public StepListener {
+ public:
+  void before_step() override { before_ = dry_cuda_synchronizations(); }
+  void after_optimizer() override { inside = dry_cuda_synchronizations() - before_; }
+  std::uint64_t inside = 99;
+
+ private:
+  std::uint64_t before_ = 0;
+};
+
+TEST_CASE("the host never waits inside a step", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  for (const char* policy : {"none", "full"}) {
+    const Point point = point_of("llama_small", kSmallLlama, policy);
+    TrainingSettings settings;
+    settings.model = point.settings.model;
+    settings.device = c10::Device(c10::kCUDA, 0);
+    settings.determinism = Determinism::kFastest;
+    Training training(settings);
+    training.use_plan(point.variant.plan, point.variant.identity.schedule);
+    Synchronizations listener;
+    training.step(0, listener);
+    CHECK(listener.inside == 0);
+  }
+}
+
+// Each kernel of the dry device takes 1000 ns on its clock.
+TEST_CASE("a step's parts come from the device's events, and the host waits at its ends alone",
           "[device]") {
   REMATCH_NEEDS_CUDA();
-  constexpr int kCublasAllocFailed = 3;
-  constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation
-  dry_cuda_plant_failure("gemm", 0, kCublasAllocFailed);
-  PointRecord record = run(point_of("llama_small", kSmallLlama, "none"));
+  const c10::Device device(c10::kCUDA, 0);
+  const at::Tensor a = at::empty({64, 64}, at::TensorOptions().device(device));
+  at::Tensor out = at::empty({64, 64}, at::TensorOptions().device(device));
+  at::mm_out(out, a, a);
+  StepClock clock(device);
+  const std::uint64_t before = dry_cuda_synchronizations();
+  clock.begin();
+  at::mm_out(out, a, a);
+  clock.part_done();
+  at::mm_out(out, a, a);
+  at::mm_out(out, a, a);
+  CHECK(dry_cuda_synchronizations() == before + 1);
+  clock.end();
+  CHECK(dry_cuda_synchronizations() == before + 2);
+  using std::chrono::nanoseconds;
+  CHECK(clock.parts() == std::vector<nanoseconds>{nanoseconds(1000), nanoseconds(2000)});
+  CHECK(clock.whole().count() > 0);
+}
+
+TEST_CASE("times are taken without deterministic mode unless asked for, and say which",
+          "[device]") {
+  REMATCH_NEEDS_CUDA();
+  Point point = point_of("llama_small", kSmallLlama, "none");
+  PointRecord record = run(point, Pass::kTime, 1);
   CAPTURE(record.reason);
-  CHECK(record.status == PointStatus::kOom);
-  CHECK_THAT(record.reason, Catch::Contains("CUBLAS_STATUS_ALLOC_FAILED"));
-  dry_cuda_plant_failure("cudaLaunchKernel", 100, kMemoryAllocation);
-  record = run(point_of("llama_small", kSmallLlama, "none"));
-  CHECK(record.status == PointStatus::kOom);
-  constexpr int kLaunchFailure = 719;
-  dry_cuda_plant_failure("cudaLaunchKernel", 100, kLaunchFailure);
-  record = run(point_of("llama_small", kSmallLlama, "none"));
-  CHECK(record.status == PointStatus::kCrash);
+  REQUIRE(record.time.has_value());
+  CHECK(record.time->repeatable_bits == false);
+  CHECK_FALSE(at::globalContext().deterministicAlgorithms());
+  point.settings.timed_as = Determinism::kRepeatableBits;
+  record = run(point, Pass::kTime, 1);
+  CHECK(record.time->repeatable_bits == true);
+  CHECK(at::globalContext().deterministicAlgorithms());
+}
+
+TEST_CASE("a point runs on the device that is named, and on no other", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  const Point point = point_of("llama_small", kSmallLlama, "full", "cuda:1");
+  dry_cuda_reset();
+  const PointRecord record = run(point);
+  CAPTURE(record.reason);
+  CHECK(record.status == PointStatus::kOk);
+  CHECK(dry_cuda_size() > 0);
+  for (const DryCudaRecord& launched : dry_cuda::records()) REQUIRE(launched.device == 1);
 }
 
 }  // namespace

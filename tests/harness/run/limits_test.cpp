@@ -87,6 +87,54 @@ TEST_CASE("CUDA has two allocators, chosen by flag or by LibTorch's variable") {
   CHECK_THAT(allocator("cpu", "caching", ""), Catch::Contains("choice of device cuda"));
 }
 
+// LibTorch goes by the older variable where both are set.
+TEST_CASE("LibTorch's variable for the allocator is the one that is set") {
+  unsetenv("PYTORCH_CUDA_ALLOC_CONF");
+  unsetenv("PYTORCH_ALLOC_CONF");
+  CHECK(std::string(allocator_variable()) == "PYTORCH_CUDA_ALLOC_CONF");
+  CHECK(allocator_configuration().empty());
+  setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True", 1);
+  CHECK(allocator_configuration() == "expandable_segments:True");
+  use_allocator("cuda_caching");
+  CHECK(std::getenv("PYTORCH_CUDA_ALLOC_CONF") == nullptr);
+  CHECK(allocator_configuration() == "expandable_segments:True,expandable_segments:False");
+  setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64", 1);
+  CHECK(allocator_configuration() == "max_split_size_mb:64");
+  unsetenv("PYTORCH_CUDA_ALLOC_CONF");
+  unsetenv("PYTORCH_ALLOC_CONF");
+}
+
+TEST_CASE("a CUDA device is named with its index or without, and is the first one then") {
+  CHECK(device_named("cuda") == c10::Device(c10::kCUDA, 0));
+  CHECK(device_named("cuda:3") == c10::Device(c10::kCUDA, 3));
+  CHECK(device_named("cuda-dry") == c10::Device(c10::kCUDA, 0));
+  CHECK(device_named("cpu") == c10::Device(c10::kCPU));
+  for (const char* name : {"cuda", "cuda:0", "cuda:11", "cuda-dry"}) CHECK(names_cuda(name));
+  for (const char* name :
+       {"cpu", "meta", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda1", "cud"}) {
+    CAPTURE(name);
+    CHECK_FALSE(names_cuda(name));
+  }
+  CHECK(device_kind("cuda:1") == "cuda");
+  CHECK(device_kind("meta") == "meta");
+  CHECK(computes_values("cpu"));
+  CHECK_FALSE(computes_values("meta"));
+}
+
+TEST_CASE("memory that ran out is known in the words of each allocator and library") {
+  for (const char* text :
+       {"[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory",
+        "CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "cusolver error: CUSOLVER_STATUS_ALLOC_FAILED, when calling `cusolverDnCreate(handle)`"}) {
+    CAPTURE(text);
+    CHECK(speaks_of_memory(text));
+  }
+  CHECK_FALSE(speaks_of_memory("CUDA error: an illegal memory access was encountered"));
+  CHECK_FALSE(speaks_of_memory("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED"));
+}
+
 TimedRound round_with(const DeviceStateRecord& state) {
   TimedRound round;
   round.samples = {std::vector<std::chrono::nanoseconds>(8, std::chrono::milliseconds(10))};

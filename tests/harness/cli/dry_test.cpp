@@ -1,0 +1,139 @@
+// The command on the dry CUDA device: what it counts and weighs, how it ends, and what it says of
+// itself.
+#include <algorithm>
+#include <filesystem>
+
+#include "policies/trace/file.h"
+#include "policies/trace/json.h"
+#include "tests/harness/cli/command_line.h"
+#include "tests/harness/cli/tiny_models.h"
+#include "tests/support/catch.h"
+#include "tests/support/scratch_folder.h"
+
+namespace rematch::testing {
+namespace {
+
+const std::string kOnce = "--steps 2 --rounds 0 --json ";
+
+Json report_of(const Outcome& outcome) {
+  CAPTURE(outcome.err);
+  REQUIRE_FALSE(outcome.out.empty());
+  return Json::parse(outcome.out);
+}
+
+// The program that is linked without CUDA, asked for the dry device.
+Outcome rematch_beside(const std::string& arguments) {
+  const std::filesystem::path dry = binary();
+  const std::filesystem::path plain = dry.parent_path().parent_path() / dry.filename();
+  return run_program(plain.string(), arguments);
+}
+
+TEST_CASE("doctor knows the dry device, and that kernels are counted on it") {
+  const Json doctor = Json::parse(rematch("doctor --json", "DRY_CUDA_CARD=a100 ").out);
+  CHECK(doctor.at("devices").at("cuda") == "ok");
+  CHECK(doctor.at("kernel_counting") == "ok");
+  CHECK(doctor.at("environment").at("device") == "dry a100 (no kernel runs)");
+  CHECK(doctor.at("environment").at("driver").is_null());
+}
+
+TEST_CASE("the command without CUDA goes on as the one on the dry device, as the card asked for") {
+  const Outcome outcome =
+      rematch_beside("run " + kTinyDit + "--dtype bfloat16 --policy none,full " + kOnce +
+                     "--device cuda-dry --card l40s");
+  const Json report = report_of(outcome);
+  CHECK(outcome.code == 0);
+  CHECK(report.at("environment").at("device") == "dry l40s (no kernel runs)");
+  for (const Json& point : report.at("points")) {
+    CHECK(point.at("device") == "cuda-dry");
+    CHECK(point.at("status") == "ok");
+    CHECK(point.at("time").is_null());
+    CHECK(point.at("parity").is_null());
+    CHECK(point.at("steps").empty());
+    CHECK(point.at("memory").at("peak_reserved_bytes") >=
+          point.at("memory").at("peak_allocated_bytes"));
+  }
+  const Json& full = report.at("points").at(1).at("kernels").at("launches");
+  CHECK(full.at("recompute").dump().find("pytorch_flash::flash_fwd") != std::string::npos);
+}
+
+TEST_CASE("the table of a dry run says what is not proven, and what was launched by name") {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("report.json");
+  const Outcome outcome = rematch_beside("run " + kTinyDit + "--policy full --steps 2 " +
+                                         "--device cuda-dry -o " + file);
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains("not proven"));
+  CHECK_THAT(outcome.out, Catch::Contains("Kernels launched in 2 steps:"));
+  CHECK_THAT(outcome.out, Catch::Contains("fmha_cutlassF_f32_aligned"));
+  CHECK(rematch("validate " + file).code == 0);
+}
+
+TEST_CASE("a card is the dry device's, and one that there is") {
+  const std::string run = "run " + kTinyDit + "--policy full " + kOnce;
+  for (const auto& [flags, said] : std::vector<std::pair<std::string, std::string>>{
+           {"--device cuda-dry --card h10", "did you mean 'h100'"},
+           {"--device cpu --card h100", "leave it out"}}) {
+    const Outcome outcome = rematch_beside(run + flags);
+    CHECK(outcome.code == 2);
+    CHECK_THAT(outcome.err, Catch::Contains(said));
+  }
+}
+
+TEST_CASE("a dry run on the second of two devices, and none on a third") {
+  const std::string run = "run " + kTinyLlama + "--policy none " + kOnce;
+  const Outcome second = rematch(run + "--device cuda:1", "DRY_CUDA_DEVICES=2 ");
+  CHECK(second.code == 0);
+  CHECK(report_of(second).at("environment").at("pci_bus_id") == "0000:02:00.0");
+  const Outcome third = rematch(run + "--device cuda:2", "DRY_CUDA_DEVICES=2 ");
+  CHECK(third.code == 2);
+  CHECK_THAT(third.err, Catch::Contains("the devices here are cuda:0 to cuda:1"));
+}
+
+// A context takes 520 MiB; the model's weights and its optimizer's state fit beside it, its
+// activations do not.
+TEST_CASE("a device that is too small is a result with its phase") {
+  const Outcome outcome = rematch(
+      "run --model llama_small --layers 8 --dim 512 --ffn 2048 --tokens 4096 --batch 16 --policy "
+      "none " +
+          kOnce + "--device cuda --force",
+      "DRY_CUDA_MEMORY_BYTES=4294967296 ");
+  CHECK(outcome.code == 5);
+  const Json report = report_of(outcome);
+  const Json& point = report.at("points").at(0);
+  CHECK(point.at("status") == "oom");
+  CHECK(point.at("failure").at("phase") == "forward");
+  CHECK_THAT(point.at("reason").get<std::string>(), Catch::Contains("out of memory"));
+}
+
+TEST_CASE("a dry run that was ended goes on where it was") {
+  const ScratchFolder scratch;
+  const std::string run = "run " + kTinyLlama + "--policy none,full,attn_only --steps 2 --device " +
+                          "cuda -o " + scratch.file("report.json");
+  REQUIRE(rematch(run).code == 0);
+  const std::string whole = text_of(scratch.file("report.json"));
+  std::filesystem::remove(scratch.file("report.json"));
+  const auto points = scratch.path() / "report.points";
+  std::vector<std::filesystem::path> exact;
+  for (const auto& entry : std::filesystem::directory_iterator(points)) {
+    if (entry.path().string().find("exact") != std::string::npos) exact.push_back(entry.path());
+  }
+  REQUIRE(exact.size() == 3);
+  std::sort(exact.begin(), exact.end());
+  std::filesystem::remove(exact.back());
+  const auto kept = std::filesystem::last_write_time(exact.front());
+  REQUIRE(rematch(run).code == 0);
+  CHECK(std::filesystem::last_write_time(exact.front()) == kept);
+  const auto points_of = [](const std::string& text) { return Json::parse(text).at("points"); };
+  CHECK(points_of(text_of(scratch.file("report.json"))) == points_of(whole));
+}
+
+TEST_CASE("times of the dry device are refused, with what computes them") {
+  const Outcome outcome = rematch("profile " + kTinyLlama + "--device cuda --steps 1");
+  CHECK(outcome.code == 2);
+  CHECK_THAT(outcome.err, Catch::Contains("has no times"));
+  CHECK_THAT(outcome.err, Catch::Contains("--device h100"));
+}
+
+}  // namespace
+}  // namespace rematch::testing

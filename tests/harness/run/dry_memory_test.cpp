@@ -1,0 +1,115 @@
+// Memory of points on the dry device: the allocator's peaks at full size, and how points end that
+// get too little.
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <set>
+
+#include "harness/run/predicted_point.h"
+#include "tests/harness/run/dry_points.h"
+#include "tests/support/dry_cuda/kernel_names.h"
+
+namespace rematch::testing {
+namespace {
+
+// Shrinks the device until even the model does not fit.
+std::set<Phase> phases_that_run_out(const Point& point) {
+  std::set<Phase> phases;
+  c10::getDeviceAllocator(at::kCUDA)->emptyCache();  // else the peak is the point's before
+  const PointRecord whole = run(point);
+  REQUIRE(whole.status == PointStatus::kOk);
+  const auto total = static_cast<double>(cuda_device()->memory.count);
+  const auto peak = static_cast<double>(whole.memory->peak_reserved->count);
+  for (int share = 1; share < 10; ++share) {
+    c10::getDeviceAllocator(at::kCUDA)->emptyCache();
+    c10::cuda::CUDACachingAllocator::setMemoryFraction(peak * (1 - share / 20.0) / total, 0);
+    const PointRecord record = run(point);
+    c10::cuda::CUDACachingAllocator::setMemoryFraction(1, 0);
+    CAPTURE(share, record.reason);
+    if (record.status == PointStatus::kOk) continue;  // the cache's rest was enough
+    REQUIRE(record.status == PointStatus::kOom);
+    CHECK_THAT(record.reason, Catch::Contains("out of memory"));
+    REQUIRE(record.failure.has_value());
+    CHECK(record.failure->requested.value().count > 0);
+    if (record.failure->phase) phases.insert(*record.failure->phase);
+  }
+  return phases;
+}
+
+TEST_CASE("a device that runs out in forward, recompute or backward is a result with its phase",
+          "[device]") {
+  REMATCH_NEEDS_CUDA();
+  // Few parameters, which the host draws; 512 MiB each of what feed-forward makes in a block.
+  const Dimensions many_tokens = {
+      {"layers", 8}, {"dim", 64}, {"ffn", 1024}, {"tokens", 4096}, {"batch", 32}};
+  const std::set<Phase> without = phases_that_run_out(point_of("llama_small", many_tokens, "none"));
+  CHECK(without.count(Phase::kForward) == 1);
+  CHECK(without.count(Phase::kRecompute) == 0);
+  const std::set<Phase> with = phases_that_run_out(point_of("llama_small", many_tokens, "full"));
+  CHECK(with.count(Phase::kRecompute) == 1);
+  CHECK(without.count(Phase::kBackward) + with.count(Phase::kBackward) >= 1);
+}
+
+TEST_CASE("memory that a library or the runtime does not get is out of memory as well",
+          "[device]") {
+  REMATCH_NEEDS_CUDA();
+  constexpr int kCublasAllocFailed = 3;
+  constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation
+  dry_cuda_plant_failure("gemm", 0, kCublasAllocFailed);
+  PointRecord record = run(point_of("llama_small", kSmallLlama, "none"));
+  CAPTURE(record.reason);
+  CHECK(record.status == PointStatus::kOom);
+  CHECK_THAT(record.reason, Catch::Contains("CUBLAS_STATUS_ALLOC_FAILED"));
+  dry_cuda_plant_failure("cudaLaunchKernel", 100, kMemoryAllocation);
+  record = run(point_of("llama_small", kSmallLlama, "none"));
+  CHECK(record.status == PointStatus::kOom);
+  constexpr int kLaunchFailure = 719;
+  dry_cuda_plant_failure("cudaLaunchKernel", 100, kLaunchFailure);
+  record = run(point_of("llama_small", kSmallLlama, "none"));
+  CHECK(record.status == PointStatus::kCrash);
+}
+
+// What kernels allocate inside is in no prediction, so it is held to the bytes between ops. cuBLAS
+// has a workspace of 32 MiB for each thread that multiplies: the caller's and autograd's.
+TEST_CASE(
+    "at full size tensors ask the allocator for what is predicted, and libraries for the rest",
+    "[device]") {
+  REMATCH_NEEDS_CUDA();
+  struct Case {
+    const char* model;
+    Dimensions dimensions;
+    const char* optimizer;
+  };
+  for (const Case& which : {Case{"wan_1_3b", {{"tokens", 31200}, {"batch", 1}}, "adamw"},
+                            Case{"llama3_8b", {{"tokens", 8192}, {"batch", 1}}, "none"}}) {
+    for (const char* policy : {"none", "full", "attn_only"}) {
+      Point point =
+          point_of(which.model, which.dimensions, policy, "cuda", [&](VariantSettings& settings) {
+            settings.model.dtype = "bfloat16";
+            settings.optimizer = optimizer_from_string(which.optimizer).value();
+          });
+      c10::getDeviceAllocator(at::kCUDA)->emptyCache();
+      PointRecord record = run(point, Pass::kExact, 1);
+      CAPTURE(which.model, policy, record.reason);
+      REQUIRE(record.status == PointStatus::kOk);
+      record.effect = point.variant.effect;
+      add_prediction(point.variant, 1, record);
+      const MemoryRecord& memory = *record.memory;
+      const std::int64_t requested = memory.peak_requested->count;
+      const std::int64_t predicted = memory.predicted_peak_requested->count;
+      const std::int64_t workspace = memory.workspace->count;
+      WARN(which.model << ", " << policy << ": requested " << requested << ", predicted "
+                       << predicted << " and workspaces " << workspace << "; allocated "
+                       << memory.peak_allocated->count << ", reserved "
+                       << memory.peak_reserved->count);
+      CHECK(workspace >= 2 * (32 << 20));
+      CHECK(workspace <= 2 * (33 << 20));
+      CHECK(requested == predicted + workspace);
+      CHECK(memory.peak_allocated->count >= requested);
+      CHECK(memory.peak_reserved->count >= memory.peak_allocated->count);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rematch::testing
