@@ -1,10 +1,14 @@
-"""The folder that goes along to a machine without a network: headers, small libraries and CMake files
-of the Debian packages that preset cuda needs, in the places where the packages have them."""
+"""What goes along to a machine without a network: the built programs, or, to build there, headers, small
+libraries and CMake files of the Debian packages that preset cuda needs, where the packages have them."""
 
 import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
 from pathlib import Path
+
+from gpu import stages
 
 PACKAGES = ["nlohmann-json3-dev", "libcli11-dev", "libssl-dev", "libssl3", "catch2", "libbenchmark-dev",
             "libbenchmark1debian", "librapidcheck-dev"]
@@ -12,6 +16,9 @@ LEFT_OUT = ("/usr/share/doc", "/usr/share/man", "/usr/share/lintian", "/usr/lib/
             "/usr/lib/x86_64-linux-gnu/libcrypto.a", "/usr/lib/x86_64-linux-gnu/libssl.a",
             "/usr/lib/x86_64-linux-gnu/ossl-modules")
 MOST_BYTES = 48 << 20
+MOST_PACKED_BYTES = 64 << 20
+# Libraries of Debian's that the programs load, and that a container with LibTorch may lack.
+LIBRARIES = ["libcrypto.so.3"]
 
 
 def files_of(package):
@@ -30,7 +37,7 @@ def missing(packed, valijson):
     return "" if valijson else "valijson's headers are missing"
 
 
-def pack(folder, root):
+def pack_headers(folder, root):
     """Exit code: 0 packed, 2 something is missing, and nothing is written."""
     packed = {package: files_of(package) for package in PACKAGES}
     valijson = [place for place in (root / ".valijson", Path("/usr")) if (place / "include/valijson").exists()]
@@ -51,3 +58,41 @@ def pack(folder, root):
     if total > MOST_BYTES:
         print(f"verify_gpu: that is more than {MOST_BYTES} bytes", file=sys.stderr)
     return 0
+
+
+def pack_programs(file, build, dry_results):
+    """The programs that are linked with CUDA, stripped; and what their stages reported on the dry device.
+    Exit code: 0 packed, 2 something is missing, and nothing is written."""
+    programs = {name: build / path for name, path in stages.DRY_PROGRAMS.items()}
+    absent = [str(path) for path in programs.values() if not path.exists()]
+    if absent:
+        print(f"verify_gpu: {absent[0]} is not built: build preset dev after scripts/setup dry", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder)
+        (tree / "bin").mkdir()
+        for name, path in programs.items():
+            subprocess.run(["strip", "-o", str(tree / "bin" / name), str(path)], check=True)
+        add_libraries(tree)
+        for report in sorted(dry_results.glob("*.report.json")):
+            (tree / "dry").mkdir(exist_ok=True)
+            shutil.copyfile(report, tree / "dry" / report.name)
+        partial = file.with_name(file.name + ".partial")
+        with tarfile.open(partial, "w:xz") as archive:
+            for path in sorted(tree.rglob("*")):
+                archive.add(path, str(path.relative_to(tree)), recursive=False)
+    size = partial.stat().st_size
+    if size > MOST_PACKED_BYTES:
+        partial.unlink()
+        print(f"verify_gpu: that is {size} bytes, more than {MOST_PACKED_BYTES}", file=sys.stderr)
+        return 2
+    partial.replace(file)
+    print(f"{file}: {size} bytes; take it along and pass --programs")
+    return 0
+
+
+def add_libraries(tree):
+    target = tree / "usr/lib/x86_64-linux-gnu"
+    target.mkdir(parents=True)
+    for name in LIBRARIES:
+        shutil.copyfile(Path("/usr/lib/x86_64-linux-gnu") / name, target / name)

@@ -8,8 +8,10 @@ import importlib.util
 import io
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import types
@@ -29,10 +31,25 @@ def load():
 
 
 verify_gpu = load()
+verify_gpu.say = lambda text: None
 
 
 def typed(*words):
     return subprocess.run([SCRIPTS / "verify_gpu", *words], capture_output=True, text=True)
+
+
+WORKSPACE = 64 << 20
+
+
+def memory(requested, predicted):
+    return {"peak_requested_bytes": requested, "predicted_peak_requested_bytes": predicted,
+            "workspace_bytes": WORKSPACE, "peak_allocated_bytes": requested + 4096,
+            "peak_reserved_bytes": requested + (2 << 20)}
+
+
+def machine_of(**changes):
+    return verify_gpu.Machine(types.SimpleNamespace(**{"dry": False, "carried": None, "programs": None,
+                                                       **changes}))
 
 
 def point(policy, **changes):
@@ -42,7 +59,7 @@ def point(policy, **changes):
              "first_parameter_without_gradient": None}
     made = {"policy": policy, "schedule": "on_demand", "status": "ok", "reason": None, "parity": equal,
             "effect": {"counts_equal_prediction": True, "detail": None},
-            "memory": {"peak_allocated_bytes": 1 << 30, "predicted_peak_allocated_bytes": 1 << 30},
+            "memory": memory(1 << 30, (1 << 30) - WORKSPACE),
             "time": {"step_median_ns": 10, "step_ratio": {"ratio": 1.1, "interval": [1.0, 1.2]}},
             "kernels": {"kernel_count": {"forward": {"attention_forward": 600}, "recompute": {}},
                         "unknown_time_ratio": 0.01, "slowdown_ratio": 1.05, "invalid": None},
@@ -59,29 +76,76 @@ class TypedTest(unittest.TestCase):
     def test_list_and_dry_run_need_no_gpu(self):
         listed = typed("--list")
         self.assertEqual(listed.returncode, 0)
-        for name in ("build", "gpu_tests", "sanitizer", "kernel_counts", "peaks", "wan_1_3b_0",
-                     "llama3_1b_3"):
+        for name in ("1 doctor", "1 kernel_counts_float32", "2 wan_1_3b", "3 llama3_1b", "3 sanitizer"):
             self.assertIn(f"\n{name} ", "\n" + listed.stdout)
-        dry = typed("--dry-run", "kernel_counts", "wan_1_3b_1")
-        self.assertEqual(dry.returncode, 0)
-        self.assertIn("--policy none,full,attn_only", dry.stdout)
-        self.assertIn("--tokens 31200", dry.stdout)
-        self.assertIn("--shard 1/4", dry.stdout)
-        self.assertIn("--timeout 120s", dry.stdout)
+        second = typed("--dry-run", "2")
+        self.assertEqual(second.returncode, 0)
+        self.assertIn("--policy none,full,attn_only", second.stdout)
+        self.assertIn("--tokens 31200", second.stdout)
+        self.assertNotIn("kernel_counts", second.stdout)
+
+    def test_the_three_parts_fit_their_nine_minutes_each(self):
+        self.assertLess(verify_gpu.DEADLINE_SECONDS, 540)
+        for stage in stages.all_stages([]):
+            self.assertIn(stage.part, (0, 1, 2, 3))
+            self.assertLess(stage.seconds, 540)
 
     def test_what_cannot_be_packed_whole_is_not_begun(self):
         with tempfile.TemporaryDirectory() as folder, \
                 unittest.mock.patch.object(carried, "PACKAGES", ["bash", "no-such-package"]), \
                 contextlib.redirect_stderr(io.StringIO()) as said:
-            self.assertEqual(carried.pack(pathlib.Path(folder) / "pack", SCRIPTS.parent), 2)
+            self.assertEqual(carried.pack_headers(pathlib.Path(folder) / "pack", SCRIPTS.parent), 2)
             self.assertIn("no-such-package is not installed", said.getvalue())
             self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
 
     def test_an_unknown_stage_is_named_with_the_known_ones(self):
         done = typed("bulid")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("there is no stage 'bulid'", done.stderr)
-        self.assertIn("kernel_counts", done.stderr)
+        self.assertIn("there is no part or stage 'bulid'", done.stderr)
+        self.assertIn("kernel_counts_float32", done.stderr)
+
+
+class PackTest(unittest.TestCase):
+    """Programs of a made-up build, packed, unpacked and used."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        self.addCleanup(self.folder.cleanup)
+
+    def build(self):
+        for path in stages.DRY_PROGRAMS.values():
+            program = self.root / "build" / path
+            program.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile("/bin/true", program)
+            program.chmod(0o755)
+
+    def pack(self):
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+            code = carried.pack_programs(self.root / "programs.tar.xz", self.root / "build", self.root / "dry")
+        return code, said.getvalue()
+
+    def test_programs_and_dry_reports_come_out_as_they_went_in(self):
+        self.build()
+        (self.root / "dry").mkdir()
+        (self.root / "dry/wan_1_3b.report.json").write_text(json.dumps(report(point("none"))))
+        self.assertEqual(self.pack()[0], 0)
+        folder = verify_gpu.unpacked(self.root / "programs.tar.xz")
+        machine = machine_of(programs=folder)
+        self.assertEqual(subprocess.run([machine.program("engine_cuda_test")]).returncode, 0)
+        wan = stages.Stage("wan_1_3b", "made up", [])
+        self.assertEqual(machine.expected(wan)["points"][0]["policy"], "none")
+        self.assertIsNone(machine_of(programs=folder, dry=True).expected(wan))
+        self.assertIn(f"{folder}/usr/lib/x86_64-linux-gnu", machine.environment()["LD_LIBRARY_PATH"])
+
+    def test_what_is_not_built_or_too_large_is_not_packed(self):
+        code, said = self.pack()
+        self.assertEqual(code, 2)
+        self.assertIn("is not built: build preset dev after scripts/setup dry", said)
+        self.build()
+        with unittest.mock.patch.object(carried, "MOST_PACKED_BYTES", 1000):
+            self.assertEqual(self.pack()[0], 2)
+        self.assertEqual(sorted(path.name for path in self.root.iterdir()), ["build"])
 
 
 class JudgeTest(unittest.TestCase):
@@ -94,8 +158,7 @@ class JudgeTest(unittest.TestCase):
 
     def judged(self, **changes):
         """What each judge says of none beside a policy that ended in another way: problems by judge."""
-        judges = (stages.judge_bits, stages.judge_counts, stages.judge_peaks, stages.judge_overhead,
-                  stages.judge_front)
+        judges = (stages.judge_bits, stages.judge_counts, stages.judge_overhead, stages.judge_steps)
         other = point("attn_only", **changes)
         return {judge.__name__: judge(report(point("none"), other))[1] for judge in judges}
 
@@ -103,8 +166,8 @@ class JudgeTest(unittest.TestCase):
         for name, problems in self.judged().items():
             self.assertEqual(problems, [], name)
         equal = point("full")["parity"]
-        peak = {"peak_allocated_bytes": 1 << 30, "predicted_peak_allocated_bytes": 1 << 29}
-        untold = {"peak_allocated_bytes": 1 << 30, "predicted_peak_allocated_bytes": None}
+        peak = memory(1 << 30, (1 << 29) - WORKSPACE)
+        untold = memory(1 << 30, None)
         for changes, said in (
                 ({"parity": dict(equal, loss_bits_equal=False, first_different_tensor="loss")},
                  "bits differ from none's at loss"),
@@ -133,7 +196,7 @@ class JudgeTest(unittest.TestCase):
     def test_bits_that_differed_before_memory_ran_out_are_no_result(self):
         parity = dict(point("full")["parity"], loss_bits_equal=False, first_different_tensor="loss")
         oom = point("full", status="oom", reason="too much", memory=None, time=None, parity=parity)
-        self.assertEqual(stages.judge_front(report(point("none"), oom))[1],
+        self.assertEqual(stages.judge_steps(report(point("none"), oom))[1],
                          ["full, on_demand: bits differ from none's at loss"])
 
     def test_a_report_without_points_proves_nothing(self):
@@ -150,23 +213,42 @@ class JudgeTest(unittest.TestCase):
         invalid = point("none", kernels=dict(point("none")["kernels"], invalid="7 records were dropped"))
         self.assertIn("dropped", stages.judge_counts(report(invalid))[1][0])
 
-    def test_peaks(self):
+    def test_peaks_are_held_to_the_prediction_and_the_workspaces(self):
         def off_by(off, measured=1 << 34):
-            memory = {"peak_allocated_bytes": measured,
-                      "predicted_peak_allocated_bytes": measured - off}
-            return stages.judge_peaks(report(point("none", memory=memory)))[1]
+            made = memory(measured, measured - off - WORKSPACE)
+            return stages.judge_steps(report(point("none", memory=made)))[1]
         self.assertEqual(off_by(0), [])
         self.assertEqual(off_by(17_000_000), [])  # under 0.1 % of 16 GiB
         self.assertTrue(off_by(18_000_000))
         self.assertEqual(off_by(2 << 20, 1 << 20), [])  # 2 MiB
         self.assertTrue(off_by(-(2 << 20) - 1, 1 << 20))
 
+    def test_a_device_is_held_to_what_the_dry_one_said(self):
+        expected = report(point("none"), point("full"))
+        findings, problems = stages.against_dry(report(point("none")), expected)
+        self.assertEqual(problems, [])
+        self.assertIn("none, on_demand: peak_allocated_bytes", findings[0])
+        other = point("none", memory=memory((1 << 30) + 512, 1 << 30))
+        self.assertEqual(stages.against_dry(report(other), expected)[1], [
+            f"none, on_demand: peak_requested_bytes is {(1 << 30) + 512}, dry {1 << 30}"])
+        fewer = point("none", kernels=dict(point("none")["kernels"],
+                                           kernel_count={"forward": {"attention_forward": 599}}))
+        self.assertEqual(stages.against_dry(report(fewer), expected)[1], [
+            "none, on_demand: 599 kernels of class attention_forward, dry 600"])
+
+    def test_the_dry_device_proves_no_bits_and_has_no_times(self):
+        dry = point("none", parity=None, time=None, kernels=dict(point("none")["kernels"], slowdown_ratio=None))
+        made = dict(report(dry), environment={"device": "dry h100 (no kernel runs)"})
+        for judge in (stages.judge_bits, stages.judge_counts, stages.judge_overhead, stages.judge_steps):
+            self.assertEqual(judge(made)[1], [], judge.__name__)
+        self.assertEqual(stages.judge_bits(made)[0], ["bits are not proven on the dry device"])
+
     def test_front_takes_out_of_memory_as_a_result_and_a_crash_not(self):
         oom = point("none", status="oom", reason="too much", memory=None, time=None)
-        self.assertEqual(stages.judge_front(report(oom, point("full")))[1], [])
-        self.assertEqual(stages.judge_front(report(oom))[1], ["no policy fits"])
+        self.assertEqual(stages.judge_steps(report(oom, point("full")))[1], [])
+        self.assertEqual(stages.judge_steps(report(oom))[1], ["no policy fits"])
         crash = point("none", status="crash", reason="signal 11")
-        self.assertIn("crash", stages.judge_front(report(crash, point("full")))[1][0])
+        self.assertIn("crash", stages.judge_steps(report(crash, point("full")))[1][0])
 
     def test_a_profile_has_times_and_temporaries_of_this_device(self):
         def profile(**changes):
@@ -185,25 +267,43 @@ class JudgeTest(unittest.TestCase):
             self.assertEqual(len(problems), 1)
             self.assertIn(said, problems[0])
 
-    def test_every_policy_with_arguments_has_an_example(self):
-        listed = {"policies": [{"name": "none"}, {"name": "nth_last"}]}
-        self.assertEqual(stages.candidates(listed), ["none", "nth_last(2)"])
+    def test_a_counting_pass_that_costs_too_much_is_said(self):
+        slow = point("none", kernels=dict(point("none")["kernels"], slowdown_ratio=1.3, note="two more in step 1"))
+        findings, problems = stages.judge_counts(report(slow))
+        self.assertEqual(problems, [])
+        self.assertIn("none, on_demand: the target for counting is 10%: missed", findings)
+        self.assertIn("none, on_demand: two more in step 1", findings)
 
 
 class RunTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
         self.out = pathlib.Path(self.folder.name)
-        self.arguments = types.SimpleNamespace(out=str(self.out), carried=None)
+        self.machine = machine_of()
+        self.machine.obstacle = lambda stage: None
 
-    def tearDown(self):
-        self.folder.cleanup()
-
-    def stage(self, code, **changes):
-        return stages.Stage("build", "made up", [[sys.executable, "-c", code]], gpu=False, **changes)
+    def stage(self, code, name="build", **changes):
+        return stages.Stage(name, "made up", [[sys.executable, "-c", code]], gpu=False, **changes)
 
     def run_it(self, stage, seconds=30):
-        return verify_gpu.run_commands(stage, self.arguments, time.monotonic() + seconds)
+        return verify_gpu.run_commands(stage, self.machine, self.out, time.monotonic() + seconds)
+
+    def run_stage(self, stage):
+        return verify_gpu.run_stage(stage, self.machine, self.out, "source", 30)
+
+    def verify(self, *wanted, **more):
+        return verify_gpu.verify(wanted, self.machine, self.out, **more)
+
+    def result(self, name):
+        return json.loads((self.out / f"{name}.json").read_text())
+
+    def report_stage(self, *made, name="x", code=0, **changes):
+        """A stage whose command writes this report."""
+        text = ("import pathlib, sys; pathlib.Path(sys.argv[1]).write_text(sys.argv[2]); "
+                f"sys.exit({code})")
+        return stages.Stage(name, "made up", [[sys.executable, "-c", text, "{report}", json.dumps(report(*made))]],
+                            **{"judge": stages.judge_steps, "ok_codes": (0, 3, 5), "gpu": False, **changes})
 
     def test_commands_end_at_the_first_that_fails(self):
         stage = stages.Stage("x", "x", [[sys.executable, "-c", "print('said'); raise SystemExit(7)"],
@@ -220,23 +320,22 @@ class RunTest(unittest.TestCase):
         self.assertEqual(status, "unfinished")
         self.assertLess(time.monotonic() - start, 30)
 
-    def test_a_report_is_judged_and_its_shard_found(self):
-        code = ("import json; json.dump({'environment': {'device': 'd'}, 'points': []}, "
-                f"open('{self.out}/x.report.shard-1-of-4.json', 'w'))")
-        stage = stages.Stage("x", "made up", [[sys.executable, "-c", code]],
-                             lambda report: (["found"], ["wrong"]), gpu=False)
-        verify_gpu.obstacle = lambda stage: None
-        result = verify_gpu.run_stage(stage, self.arguments, "source")
+    def test_what_a_stage_started_ends_with_it(self):
+        mark = self.out / "outlived"
+        child = f"import pathlib, time; time.sleep(3); pathlib.Path({str(mark)!r}).touch()"
+        code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+        _, status = self.run_it(self.stage(code), seconds=1)
+        self.assertEqual(status, "unfinished")
+        time.sleep(4)
+        self.assertFalse(mark.exists())
+
+    def test_a_report_is_judged_and_its_device_noted(self):
+        result = self.run_stage(self.report_stage(point("none"), judge=lambda report: (["found"], ["wrong"])))
         self.assertEqual((result["status"], result["findings"], result["device"]),
-                         ("failed", ["found"], "d"))
+                         ("failed", ["found"], "Made-up GPU"))
 
     def test_a_run_that_ends_with_other_bits_never_passes(self):
-        code = ("import json, sys; json.dump({'environment': {'device': 'd'}, 'points': []}, "
-                f"open('{self.out}/x.report.json', 'w')); sys.exit(3)")
-        stage = stages.Stage("x", "made up", [[sys.executable, "-c", code]],
-                             lambda report: ([], []), (0, 3), gpu=False)
-        verify_gpu.obstacle = lambda stage: None
-        result = verify_gpu.run_stage(stage, self.arguments, "source")
+        result = self.run_stage(self.report_stage(point("none"), code=3, judge=lambda report: ([], [])))
         self.assertEqual(result["status"], "failed")
         self.assertIn("bits differ", result["problems"][0])
 
@@ -248,87 +347,71 @@ class RunTest(unittest.TestCase):
         self.assertEqual(verify_gpu.result_before(path, "b"), {})
         path.write_text("{")
         self.assertEqual(verify_gpu.result_before(path, "a"), {})
+        mark = self.out / "ran"
+        stage = self.stage(f"open({str(mark)!r}, 'x')", name="once")
+        self.assertEqual([self.verify(stage), self.verify(stage)], [0, 0])
 
-    def front_stage(self, *made):
-        """A stage whose command writes this report and the limit that it was given."""
-        code = ("import pathlib, sys; pathlib.Path(sys.argv[1]).write_text(sys.argv[2]); "
-                "pathlib.Path(sys.argv[1]).with_suffix('.limit').write_text(sys.argv[3])")
-        return stages.Stage("x", "made up", [[sys.executable, "-c", code, "{report}",
-                                              json.dumps(report(*made)), "{timeout}"]],
-                            stages.judge_front, (0, 3, 5), gpu=False)
-
-    def test_a_point_that_took_too_long_is_tried_again_with_more_time(self):
-        verify_gpu.obstacle = lambda stage: None
-        late = self.front_stage(point("none"), point("full", status="timeout", reason="after 120 s"))
-        limits, statuses = [], []
-        for _ in range(3):
-            statuses.append(verify_gpu.verify([late], self.arguments))
-            limits.append((self.out / "x.report.limit").read_text())
-        self.assertEqual(limits, ["120s", "240s", "450s"])
-        self.assertEqual(statuses, [4, 4, 3])  # type it again, type it again, failed
-        result = json.loads((self.out / "x.json").read_text())
-        self.assertEqual(result["problems"], ["full, on_demand: timeout: after 120 s"])
-        self.assertEqual(verify_gpu.verify([self.front_stage(point("none"))], self.arguments), 0)
-
-    def test_a_time_out_hides_no_other_problem(self):
-        verify_gpu.obstacle = lambda stage: None
+    def test_a_point_that_took_too_long_hides_no_other_problem(self):
         wrong = dict(point("full")["parity"], loss_bits_equal=False, first_different_tensor="loss")
-        stage = self.front_stage(point("none"), point("full", parity=wrong),
-                                 point("root", status="timeout", reason="after 120 s"))
-        result = verify_gpu.run_stage(stage, self.arguments, "source")
+        result = self.run_stage(self.report_stage(point("none"), point("full", parity=wrong),
+                                                  point("root", status="timeout", reason="after 120 s")))
         self.assertEqual(result["status"], "failed")
         self.assertEqual(result["problems"], ["full, on_demand: bits differ from none's at loss",
                                               "root, on_demand: timeout: after 120 s"])
 
-
     def test_a_judge_that_raises_fails_its_stage_and_ends_no_other(self):
-        verify_gpu.obstacle = lambda stage: None
-
         def raises(report):
             raise KeyError("kernels")
 
-        broken = self.front_stage(point("none"))
-        broken.judge, broken.name = raises, "broken"
-        self.assertEqual(verify_gpu.verify([broken, self.front_stage(point("none"))], self.arguments), 3)
-        result = json.loads((self.out / "broken.json").read_text())
-        self.assertEqual(result["status"], "failed")
-        self.assertIn("KeyError: 'kernels'", result["problems"][0])
-        self.assertEqual(json.loads((self.out / "x.json").read_text())["status"], "passed")
+        self.assertEqual(self.verify(self.report_stage(point("none"), name="broken", judge=raises),
+                                     self.report_stage(point("none"))), 3)
+        self.assertEqual(self.result("broken")["status"], "failed")
+        self.assertIn("KeyError: 'kernels'", self.result("broken")["problems"][0])
+        self.assertEqual(self.result("x")["status"], "passed")
 
     def test_a_program_that_is_missing_or_killed_ends_no_other_stage(self):
-        verify_gpu.obstacle = lambda stage: None
-        absent = stages.Stage("absent", "made up", [["/nowhere/ctest"]], gpu=False)
-        killed = stages.Stage("killed", "made up", [[sys.executable, "-c",
-                                                     "import os; os.kill(os.getpid(), 9)"]], gpu=False)
-        after = stages.Stage("after", "made up", [[sys.executable, "-c", ""]], gpu=False)
-        self.assertEqual(verify_gpu.verify([absent, killed, after], self.arguments), 3)
-        results = [json.loads((self.out / f"{name}.json").read_text())
-                   for name in ("absent", "killed", "after")]
+        absent = stages.Stage("absent", "made up", [["/nowhere/program"]], gpu=False)
+        killed = self.stage("import os; os.kill(os.getpid(), 9)", name="killed")
+        self.assertEqual(self.verify(absent, killed, self.stage("", name="after")), 3)
+        results = [self.result(name) for name in ("absent", "killed", "after")]
         self.assertEqual([result["status"] for result in results], ["failed", "failed", "passed"])
-        self.assertIn("/nowhere/ctest", results[0]["problems"][0])
+        self.assertIn("/nowhere/program", results[0]["problems"][0])
         self.assertEqual(results[1]["commands"][0]["exit_code"], -9)
 
-    def test_what_a_stage_started_ends_with_it(self):
-        mark = self.out / "outlived"
-        child = f"import pathlib, time; time.sleep(3); pathlib.Path({str(mark)!r}).touch()"
-        code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
-        _, status = self.run_it(self.stage(code), seconds=1)
-        self.assertEqual(status, "unfinished")
-        time.sleep(4)
-        self.assertFalse(mark.exists())
-
     def test_tests_that_skipped_are_no_pass(self):
-        verify_gpu.obstacle = lambda stage: None
-        code = "print('The following tests did not run:\\n\\t 3 - engine_cuda_test/bits (Skipped)')"
-        stage = stages.Stage("gpu_tests", "made up", [[sys.executable, "-c", code]], gpu=False,
-                             refuse=stages.SKIPPED_TESTS)
-        result = verify_gpu.run_stage(stage, self.arguments, "source")
-        self.assertEqual(result["status"], "failed")
-        self.assertEqual(result["problems"], ["it says: 3 - engine_cuda_test/bits (Skipped)"])
-        stage.commands = [[sys.executable, "-c", "print('No tests were found!!!')"]]
-        self.assertEqual(verify_gpu.run_stage(stage, self.arguments, "source")["status"], "failed")
-        stage.commands = [[sys.executable, "-c", "print('100% tests passed')"]]
-        self.assertEqual(verify_gpu.run_stage(stage, self.arguments, "source")["status"], "passed")
+        for said, status in (("warning:\\n  gpu test: skipped", "failed"),
+                             ("No test cases matched '[device]'", "failed"),
+                             ("All tests passed (12 assertions in 1 test case)", "passed")):
+            stage = self.stage(f"print({said!r})".replace("\\\\n", "\\n"), name="gpu_tests", refuse=stages.SKIPPED_TESTS)
+            result = self.run_stage(stage)
+            self.assertEqual(result["status"], status, said)
+        self.assertEqual(result["problems"], [])
+
+    def test_a_doctor_who_cannot_use_the_device_is_no_pass(self):
+        for said, status in (("device cuda   ok", "passed"), ("kernels       ok", "passed"),
+                             ("device cuda   device 'cuda' cannot be used: no NVIDIA driver", "failed"),
+                             ("kernels       CUPTI refuses a subscriber", "failed")):
+            stage = self.stage(f"print({said!r})", refuse=stages.UNUSABLE)
+            self.assertEqual(self.run_stage(stage)["status"], status, said)
+
+    def test_no_stage_begins_when_the_time_is_over_and_each_has_its_limit(self):
+        slow = self.stage("import time; time.sleep(60)", name="slow", seconds=1)
+        self.assertEqual(self.verify(slow, self.stage("", name="after")), 4)
+        self.assertEqual(self.result("after")["status"], "passed")
+        self.assertEqual(self.verify(self.stage("", name="late"), deadline_seconds=3), 4)
+        self.assertFalse((self.out / "late.json").exists())
+
+    def test_the_archive_has_every_result_so_far(self):
+        self.verify(self.report_stage(point("none")))
+        self.verify(self.stage("", name="second"))
+        with tarfile.open(self.out / "results.tar.gz") as archive:
+            self.assertEqual(sorted(archive.getnames()), ["second.json", "x.json", "x.report.json"])
+
+    def test_a_stage_that_says_nothing_dry_is_no_lack_there(self):
+        self.machine = machine_of(dry=True)
+        self.machine.program = lambda name: pathlib.Path(sys.executable)
+        self.assertEqual(self.verify(self.stage("", name="times", dry=False), self.stage("", name="counts")), 0)
+        self.assertEqual(self.result("times")["status"], "skipped")
 
     def test_a_machine_without_git_has_a_source_all_the_same(self):
         with_git = verify_gpu.source_hash()
@@ -340,63 +423,18 @@ class RunTest(unittest.TestCase):
 class ObstacleTest(unittest.TestCase):
     def test_a_driver_that_only_its_library_shows_is_a_driver(self):
         stage = stages.Stage("kernel_counts", "made up", [], gpu=True)
+        machine = machine_of()
         with unittest.mock.patch.object(verify_gpu.Path, "exists", return_value=False), \
                 unittest.mock.patch.object(verify_gpu.shutil, "which", return_value=None):
             with unittest.mock.patch.object(verify_gpu.ctypes, "CDLL", side_effect=OSError):
-                self.assertEqual(load().obstacle(stage), "there is no NVIDIA driver")
+                self.assertEqual(machine.obstacle(stage), "there is no NVIDIA driver")
+            machine.libtorch = lambda: pathlib.Path("/made/up")
             with unittest.mock.patch.object(verify_gpu.ctypes, "CDLL"):
-                self.assertEqual(load().obstacle(stage), "the stage 'build' comes first")
+                self.assertIn("no built programs", machine.obstacle(stage))
 
-
-class BinaryTest(unittest.TestCase):
-    """The built command is asked for its policies before a stage can be typed."""
-
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.binary, verify_gpu.BINARY = verify_gpu.BINARY, pathlib.Path(self.folder.name) / "rematch"
-        self.arguments = types.SimpleNamespace(out=self.folder.name, carried="/made/up")
-        self.stage = stages.Stage("x", "made up", [["echo", "{policies}"]], gpu=False, model="--model m")
-        verify_gpu.obstacle = lambda stage: None
-        verify_gpu.usable_policies.cache_clear()
-
-    def tearDown(self):
-        verify_gpu.BINARY = self.binary
-        verify_gpu.usable_policies.cache_clear()
-        self.folder.cleanup()
-
-    def build(self, script):
-        verify_gpu.BINARY.write_text("#!/bin/sh\n" + script)
-        verify_gpu.BINARY.chmod(0o755)
-
-    def test_it_gets_the_libraries_that_stages_get(self):
-        self.build('case "$LD_LIBRARY_PATH" in */made/up/usr/lib*) ;; *) exit 127;; esac\n'
-                   'if [ "$1" = list ]; then echo \'{"policies": [{"name": "none"}, {"name": "full"}]}\'; '
-                   'elif [ "$3" = full ]; then echo "full is refused" >&2; exit 2; fi\n')
-        self.assertEqual(verify_gpu.usable_policies("--model m", "/made/up"),
-                         ("none", ["full: full is refused"]))
-
-    def test_one_that_does_not_start_fails_the_stage_in_one_line(self):
-        for script, said in (
-                ("echo 'cannot open shared object file' >&2; exit 127\n",
-                 "`rematch list` ends with 127: cannot open shared object file; run the stage 'build'"),
-                ("exit 1\n", "`rematch list` ends with 1: it says nothing"),
-                ("echo no json\n", "`rematch list --json` is no JSON")):
-            with self.subTest(said=said):
-                self.build(script)
-                result = verify_gpu.run_stage(self.stage, self.arguments, "source")
-                self.assertEqual(result["status"], "failed")
-                self.assertEqual(len(result["problems"]), 1)
-                self.assertIn(said, result["problems"][0])
-        verify_gpu.BINARY.write_text("")
-        verify_gpu.BINARY.chmod(0o644)
-        result = verify_gpu.run_stage(self.stage, self.arguments, "source")
-        self.assertIn("cannot be started", result["problems"][0])
-
-    def test_a_plan_that_crashes_is_no_refusal(self):
-        self.build('if [ "$1" = list ]; then echo \'{"policies": [{"name": "none"}]}\'; '
-                   'else echo crash >&2; exit 139; fi\n')
-        result = verify_gpu.run_stage(self.stage, self.arguments, "source")
-        self.assertIn("`rematch plan` ends with 139: crash", result["problems"][0])
+    def test_the_libraries_that_are_carried_along_come_before_none(self):
+        path = machine_of(carried="/made/up").environment()["LD_LIBRARY_PATH"]
+        self.assertIn("/made/up/usr/lib/x86_64-linux-gnu", path)
 
 
 if __name__ == "__main__":
