@@ -1,33 +1,40 @@
-// CUDA kernels by way of LibTorch's own: flash, cuDNN, memory-efficient or composed, the first in
-// this order that takes dtype and head width and is enabled (backend.h). Needs no CUDA header.
 #include <ATen/Context.h>
 #include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
 #include <ATen/ops/_scaled_dot_product_cudnn_attention_backward.h>
+#include <ATen/ops/_scaled_dot_product_efficient_attention.h>
+#include <ATen/ops/_scaled_dot_product_efficient_attention_backward.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 
 #include <cstdint>
+#include <limits>
 
-#include "kernels/attention/attention_kernels.h"
-#include "kernels/attention/attention_math.h"
+#include "kernels/attention/attention_variants.h"
 #include "kernels/attention/backend.h"
-#include "kernels/attention/efficient_cuda.h"
 
 namespace rematch::kernels {
 namespace {
 
 constexpr double kNoDropout = 0.0;
 constexpr std::int64_t kHeadDimMultiple = 8;
+constexpr std::int64_t kLogsumexpMultiple =
+    32;                                     // the memory-efficient kernel pads its rows to this
+constexpr std::int64_t kMaskMultiple = 16;  // elements between rows of its mask
 
-AttentionBackend choose_backend(const at::Tensor& q) {
+AttentionBackend choose_backend(const at::Tensor& q, const Attention& how) {
   const at::Context& context = at::globalContext();
   const bool is_half = q.scalar_type() == at::kBFloat16 || q.scalar_type() == at::kHalf;
-  if (is_half && q.size(3) % kHeadDimMultiple == 0) {
+  const bool fits = q.size(3) % kHeadDimMultiple == 0;
+  if (is_half && fits && !how.mask.defined()) {
     if (context.userEnabledFlashSDP()) return AttentionBackend::kFlash;
     if (context.userEnabledCuDNNSDP()) return AttentionBackend::kCudnn;
   }
-  return efficient_attention_takes(q) ? AttentionBackend::kEfficient : AttentionBackend::kMath;
+  if (q.scalar_type() != at::kDouble && fits && context.userEnabledMemEfficientSDP()) {
+    return AttentionBackend::kEfficient;
+  }
+  return AttentionBackend::kMath;
 }
 
 // The gradient in memory as [batch, tokens, heads, head_dim], as every backend but cuDNN makes it:
@@ -39,54 +46,125 @@ at::Tensor laid_out(const at::Tensor& grad_BHTD) {
 // Generator seed and offset of a forward without dropout; the kernels do not read them.
 at::Tensor no_philox() { return at::empty({}, at::TensorOptions().dtype(at::kLong)); }
 
+std::int64_t round_up(std::int64_t count, std::int64_t multiple) {
+  return (count + multiple - 1) / multiple * multiple;
+}
+
+// One mask a batch and head, without a copy of what broadcasts, in rows that start aligned.
+at::Tensor full_mask(const at::Tensor& mask, const at::Tensor& q, const at::Tensor& k) {
+  const std::int64_t keys = k.size(2);
+  at::Tensor rows = at::empty(
+      {mask.size(0), mask.size(1), mask.size(2), round_up(keys, kMaskMultiple)}, mask.options());
+  rows = rows.narrow(3, 0, keys);
+  rows.copy_(mask);
+  return rows.expand({q.size(0), q.size(1), q.size(2), keys});
+}
+
+// What the memory-efficient kernel adds to the scores.
+std::optional<at::Tensor> efficient_bias(const at::Tensor& q, const at::Tensor& k,
+                                         const Attention& how) {
+  if (!how.mask.defined()) return std::nullopt;
+  return full_mask(how.mask, q, k);
+}
+
+// The memory-efficient kernel wants a key head per query head: repeats each G times, head after
+// head.
+at::Tensor repeat_heads(const at::Tensor& x_BGTD, std::int64_t num_heads) {
+  const std::int64_t groups = x_BGTD.size(1);
+  if (groups == num_heads) return x_BGTD;
+  const at::Tensor repeated = x_BGTD.unsqueeze(2).expand(
+      {x_BGTD.size(0), groups, num_heads / groups, x_BGTD.size(2), x_BGTD.size(3)});
+  return repeated.reshape({x_BGTD.size(0), num_heads, x_BGTD.size(2), x_BGTD.size(3)});
+}
+
+// Added up where heads follow tokens in memory, so that the sum lies as every other gradient.
+at::Tensor sum_heads(const at::Tensor& grad_BHTD, std::int64_t groups) {
+  const std::int64_t heads = grad_BHTD.size(1);
+  if (groups == heads) return grad_BHTD;
+  const at::Tensor grouped_BTGND = grad_BHTD.transpose(1, 2).reshape(
+      {grad_BHTD.size(0), grad_BHTD.size(2), groups, heads / groups, grad_BHTD.size(3)});
+  return grouped_BTGND.sum(3).transpose(1, 2);
+}
+
+at::Tensor pad_logsumexp(const at::Tensor& logsumexp_BHS) {
+  const std::int64_t tokens = logsumexp_BHS.size(2);
+  const std::int64_t padded =
+      (tokens + kLogsumexpMultiple - 1) / kLogsumexpMultiple * kLogsumexpMultiple;
+  if (padded == tokens) return logsumexp_BHS;
+  at::Tensor result = at::full({logsumexp_BHS.size(0), logsumexp_BHS.size(1), padded},
+                               std::numeric_limits<float>::infinity(), logsumexp_BHS.options());
+  result.narrow(2, 0, tokens).copy_(logsumexp_BHS);
+  return result;
+}
+
+AttentionForward efficient_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                     const Attention& how) {
+  const std::optional<at::Tensor> bias = efficient_bias(q, k, how);
+  const auto [out, logsumexp, seed, offset] = at::_scaled_dot_product_efficient_attention(
+      q, repeat_heads(k, q.size(1)), repeat_heads(v, q.size(1)), bias,
+      /*compute_log_sumexp=*/true, kNoDropout, how.causal, how.scale);
+  return {out, logsumexp.narrow(2, 0, q.size(2)).contiguous()};
+}
+
+AttentionBackward efficient_attention_backward(const at::Tensor& grad_out, const at::Tensor& q,
+                                               const at::Tensor& k, const at::Tensor& v,
+                                               const at::Tensor& out, const at::Tensor& logsumexp,
+                                               const Attention& how) {
+  const at::Tensor bias = efficient_bias(q, k, how).value_or(at::Tensor());
+  const auto [grad_q, grad_k, grad_v, grad_bias] =
+      at::_scaled_dot_product_efficient_attention_backward(
+          grad_out, q, repeat_heads(k, q.size(1)), repeat_heads(v, q.size(1)), bias, out,
+          pad_logsumexp(logsumexp), no_philox(), no_philox(), kNoDropout, {true, true, true, false},
+          how.causal, how.scale);
+  return {grad_q, sum_heads(grad_k, k.size(1)), sum_heads(grad_v, k.size(1))};
+}
+
 }  // namespace
 
-Forward attention_cuda(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal,
-                       std::optional<double> scale) {
-  check_attention_inputs(q, k, v);
-  switch (choose_backend(q)) {
+AttentionForward attention_on_cuda(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                   const Attention& how) {
+  switch (choose_backend(q, how)) {
     case AttentionBackend::kFlash: {
       const auto result = at::_scaled_dot_product_flash_attention(
-          q, k, v, kNoDropout, causal, /*return_debug_mask=*/false, scale);
+          q, k, v, kNoDropout, how.causal, /*return_debug_mask=*/false, how.scale);
       return {std::get<0>(result), std::get<1>(result)};
     }
     case AttentionBackend::kCudnn: {
       const auto result = at::_scaled_dot_product_cudnn_attention(
-          q, k, v, /*attn_bias=*/std::nullopt, /*compute_log_sumexp=*/true, kNoDropout, causal,
-          /*return_debug_mask=*/false, scale);
+          q, k, v, /*attn_bias=*/std::nullopt, /*compute_log_sumexp=*/true, kNoDropout, how.causal,
+          /*return_debug_mask=*/false, how.scale);
       return {std::get<0>(result), std::get<1>(result).squeeze(-1)};
     }
     case AttentionBackend::kEfficient:
-      return efficient_attention(q, k, v, {causal, scale, std::nullopt});
+      return efficient_attention(q, k, v, how);
     case AttentionBackend::kMath:
       break;
   }
-  return math_attention(q, k, v, {causal, scale, {}});
+  return math_attention(q, k, v, how);
 }
 
-Backward attention_backward_cuda(const at::Tensor& grad_out, const at::Tensor& q,
-                                 const at::Tensor& k, const at::Tensor& v, const at::Tensor& out,
-                                 const at::Tensor& logsumexp, bool causal,
-                                 std::optional<double> scale) {
+AttentionBackward attention_on_cuda_backward(const at::Tensor& grad_out, const at::Tensor& q,
+                                             const at::Tensor& k, const at::Tensor& v,
+                                             const at::Tensor& out, const at::Tensor& logsumexp,
+                                             const Attention& how) {
   const at::Tensor none;
-  switch (choose_backend(q)) {
+  switch (choose_backend(q, how)) {
     case AttentionBackend::kFlash:
       return at::_scaled_dot_product_flash_attention_backward(
-          grad_out, q, k, v, out, logsumexp, none, none, q.size(2), k.size(2), kNoDropout, causal,
-          no_philox(), no_philox(), scale);
+          grad_out, q, k, v, out, logsumexp, none, none, q.size(2), k.size(2), kNoDropout,
+          how.causal, no_philox(), no_philox(), how.scale);
     case AttentionBackend::kCudnn: {
       const auto [grad_q, grad_k, grad_v] = at::_scaled_dot_product_cudnn_attention_backward(
           grad_out, q, k, v, out, logsumexp.unsqueeze(-1), no_philox(), no_philox(), none, none,
-          none, q.size(2), k.size(2), kNoDropout, causal, scale);
+          none, q.size(2), k.size(2), kNoDropout, how.causal, how.scale);
       return {laid_out(grad_q), laid_out(grad_k), laid_out(grad_v)};
     }
     case AttentionBackend::kEfficient:
-      return efficient_attention_backward(grad_out, q, k, v, out, logsumexp,
-                                          {causal, scale, std::nullopt});
+      return efficient_attention_backward(grad_out, q, k, v, out, logsumexp, how);
     case AttentionBackend::kMath:
       break;
   }
-  return math_attention_backward(grad_out, q, k, v, out, logsumexp, {causal, scale, {}});
+  return math_attention_backward(grad_out, q, k, v, out, logsumexp, how);
 }
 
 }  // namespace rematch::kernels

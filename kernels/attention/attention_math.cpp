@@ -1,4 +1,4 @@
-#include "kernels/attention/attention_math.h"
+#include "kernels/attention/attention_variants.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
@@ -12,7 +12,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/op/launch.h"
+#include "kernels/op/op.h"
 
 // Legend: B batch, G key heads, N query heads for each of them, H = G N query heads, S queries, T
 // keys, D width of a head.
@@ -27,11 +27,11 @@ at::Tensor rows_of(const at::Tensor& x_BHSD, const at::Tensor& k) {
 
 at::Tensor wide(const at::Tensor& x) { return x.to(sum_dtype(x.scalar_type())); }
 
-double scale_of(const at::Tensor& q, const MathAttention& how) {
+double scale_of(const at::Tensor& q, const Attention& how) {
   return how.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(3))));
 }
 
-at::Tensor scores_BHST(const at::Tensor& q, const at::Tensor& k, const MathAttention& how) {
+at::Tensor scores_BHST(const at::Tensor& q, const at::Tensor& k, const Attention& how) {
   at::Tensor scores = at::matmul(rows_of(q, k), wide(k).transpose(2, 3)).mul_(scale_of(q, how));
   scores = scores.view({q.size(0), q.size(1), q.size(2), k.size(2)});
   if (how.mask.defined()) scores.add_(how.mask);
@@ -54,8 +54,8 @@ at::Tensor gradient(const at::Tensor& rows, const at::Tensor& input) {
 
 }  // namespace
 
-std::tuple<at::Tensor, at::Tensor> math_attention(const at::Tensor& q, const at::Tensor& k,
-                                                  const at::Tensor& v, const MathAttention& how) {
+AttentionForward math_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                const Attention& how) {
   at::Tensor scores = scores_BHST(q, k, how);
   const at::Tensor sums_BHS = at::logsumexp(scores, /*dim=*/-1);
   const at::Tensor shares = scores.sub_(sums_BHS.unsqueeze(-1)).exp_();
@@ -68,9 +68,10 @@ std::tuple<at::Tensor, at::Tensor> math_attention(const at::Tensor& q, const at:
   return {out, logsumexp};
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> math_attention_backward(
-    const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-    const at::Tensor& out, const at::Tensor& logsumexp, const MathAttention& how) {
+AttentionBackward math_attention_backward(const at::Tensor& grad_out, const at::Tensor& q,
+                                          const at::Tensor& k, const at::Tensor& v,
+                                          const at::Tensor& out, const at::Tensor& logsumexp,
+                                          const Attention& how) {
   const std::vector<std::int64_t> grouped = {q.size(0), k.size(1),
                                              q.size(1) / k.size(1) * q.size(2), k.size(2)};
   const at::Tensor shares =

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/op/element.h"
+#include "kernels/op/kernel.h"
 
 // Tests run the kernels on the host and count there what these functions read and write.
 #ifndef REMATCH_COUNT_READ

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/op/element.h"
+#include "kernels/op/kernel.h"
 
 namespace rematch::kernels::REMATCH_CAPABILITY {
 

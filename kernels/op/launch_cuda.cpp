@@ -2,7 +2,7 @@
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
-#include "kernels/op/launch.h"
+#include "kernels/op/op.h"
 
 namespace rematch::kernels {
 

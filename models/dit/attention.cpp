@@ -2,7 +2,6 @@
 #include "models/dit/attention.h"
 
 #include "kernels/attention/attention.h"
-#include "kernels/masked_attention/masked_attention.h"
 #include "models/layers/dropout.h"
 #include "models/layers/norm.h"
 #include "models/scope/scope.h"

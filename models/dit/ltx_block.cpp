@@ -9,7 +9,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "kernels/modulate/modulate.h"
+#include "kernels/fused/modulate.h"
 #include "models/layers/norm.h"
 #include "models/scope/scope.h"
 

@@ -5,7 +5,7 @@
 #include <ATen/ops/chunk.h>
 #include <ATen/ops/mul.h>
 
-#include "kernels/modulate/modulate.h"
+#include "kernels/fused/modulate.h"
 #include "models/layers/norm.h"
 #include "models/scope/scope.h"
 

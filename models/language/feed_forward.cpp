@@ -4,7 +4,7 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/silu.h>
 
-#include "kernels/silu_mul/silu_mul.h"
+#include "kernels/fused/silu_mul.h"
 
 namespace rematch {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
+#include "kernels/fused/linear_cross_entropy.h"
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "models/layers/rotary.h"

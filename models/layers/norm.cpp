@@ -7,7 +7,7 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/rsqrt.h>
 
-#include "kernels/rms_norm/rms_norm.h"
+#include "kernels/fused/rms_norm.h"
 
 namespace rematch {
 namespace {

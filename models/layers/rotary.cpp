@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-#include "kernels/rope/rope.h"
+#include "kernels/fused/rope.h"
 
 namespace rematch {
 namespace {

@@ -19,7 +19,7 @@
 
 #include <optional>
 
-#include "kernels/silu_mul/silu_mul.h"
+#include "kernels/fused/silu_mul.h"
 #include "models/scope/scope.h"
 
 namespace rematch {

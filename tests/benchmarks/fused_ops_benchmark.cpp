@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
-#include "kernels/modulate/modulate.h"
-#include "kernels/silu_mul/silu_mul.h"
+#include "kernels/fused/linear_cross_entropy.h"
+#include "kernels/fused/modulate.h"
+#include "kernels/fused/silu_mul.h"
 #include "models/layers/norm.h"
 #include "models/layers/rotary.h"
 #include "tests/benchmarks/rows.h"

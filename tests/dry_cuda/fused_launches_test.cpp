@@ -1,7 +1,7 @@
 // Launches of fused ops on the dry device.
 #include <ATen/ops/empty.h>
 
-#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
+#include "kernels/fused/linear_cross_entropy.h"
 #include "tests/support/catch.h"
 #include "tests/support/dry_cuda/kernel_names.h"
 

@@ -8,11 +8,11 @@
 #include <ostream>
 #include <vector>
 
-#include "kernels/linear_cross_entropy/linear_cross_entropy_kernels.h"
-#include "kernels/modulate/modulate_kernels.h"
-#include "kernels/rms_norm/rms_norm_kernels.h"
-#include "kernels/rope/rope_kernels.h"
-#include "kernels/silu_mul/silu_mul_kernels.h"
+#include "kernels/fused/linear_cross_entropy.h"
+#include "kernels/fused/modulate.h"
+#include "kernels/fused/rms_norm.h"
+#include "kernels/fused/rope.h"
+#include "kernels/fused/silu_mul.h"
 #include "tests/support/catch.h"
 #include "tests/support/host_cuda/moved_bytes.h"
 
@@ -66,11 +66,12 @@ std::size_t num_blocks() { return static_cast<std::size_t>(num_row_blocks(kRows)
 TEST_CASE("silu_mul reads each input once and writes each output once") {
   Buffer<Element16> a(kSize), b(kSize), c(kSize), d(kSize), e(kSize);
   CHECK(moved_by([&] {
-          return cuda::silu_mul({kBf16, kSize, a.data(), b.data(), c.data()}, nullptr);
+          return cuda::run(SiluMul{kBf16, kSize, a.data(), b.data(), c.data()}, nullptr);
         }) == Moved{2 * kSize * kElementBytes, kSize * kElementBytes, 1});
   CHECK(moved_by([&] {
-          return cuda::silu_mul_backward(
-              {kBf16, kSize, a.data(), b.data(), c.data(), d.data(), e.data()}, nullptr);
+          return cuda::run(
+              SiluMulBackward{kBf16, kSize, a.data(), b.data(), c.data(), d.data(), e.data()},
+              nullptr);
         }) == Moved{3 * kSize * kElementBytes, 2 * kSize * kElementBytes, 1});
 }
 
@@ -82,9 +83,9 @@ TEST_CASE("rope reads the tables for every head") {
   Buffer<Element16> x(kNum), out(kNum);
   Buffer<float> cosine(kRows * kPairs), sine(kRows * kPairs);
   CHECK(moved_by([&] {
-          return cuda::rope({kBf16, 1, kRows, kHeads, kPairs, kNum, 2 * kPairs * kHeads, 2 * kPairs,
-                             1.0, x.data(), cosine.data(), sine.data(), out.data()},
-                            nullptr);
+          return cuda::run(Rope{kBf16, 1, kRows, kHeads, kPairs, kNum, 2 * kPairs * kHeads,
+                                2 * kPairs, 1.0, x.data(), cosine.data(), sine.data(), out.data()},
+                           nullptr);
         }) == Moved{kNum * kElementBytes + kNum / 2 * 2 * kSumBytes, kNum * kElementBytes, 1});
 }
 
@@ -95,13 +96,13 @@ TEST_CASE("rms_norm reads its rows twice, and its partial sums with each row") {
       grad_weight(kWidth);
   Buffer<float> partial(num_blocks() * kWidth);
   const RmsNorm op{kBf16, kRows, kWidth, kWidth, 1e-5, x.data(), weight.data(), y.data()};
-  CHECK(moved_by([&] { return cuda::rms_norm(op, nullptr); }) ==
+  CHECK(moved_by([&] { return cuda::run(op, nullptr); }) ==
         Moved{3 * kSize * kElementBytes, kSize * kElementBytes, 1});
   const std::size_t partials = num_blocks() * kWidth * kSumBytes;
   CHECK(moved_by([&] {
-          return cuda::rms_norm_backward(
-              {op, kWidth, grad.data(), grad_x.data(), grad_weight.data(), partial.data()},
-              nullptr);
+          return cuda::run(RmsNormBackward{op, kWidth, grad.data(), grad_x.data(),
+                                           grad_weight.data(), partial.data()},
+                           nullptr);
         }) == Moved{6 * kSize * kElementBytes + (kSize * kSumBytes - partials) + partials,
                     kSize * kElementBytes + kSize * kSumBytes + kWidth * kElementBytes, 2});
 }
@@ -113,13 +114,13 @@ TEST_CASE("modulate keeps its sums in registers") {
   Buffer<float> partial(2 * num_blocks() * kWidth);
   const Modulate op{kBf16,        kBf16,        1,         kRows, kWidth, kWidth, kWidth, x.data(),
                     shift.data(), scale.data(), out.data()};
-  CHECK(moved_by([&] { return cuda::modulate(op, nullptr); }) ==
+  CHECK(moved_by([&] { return cuda::run(op, nullptr); }) ==
         Moved{3 * kSize * kElementBytes, kSize * kElementBytes, 1});
   const std::size_t partials = 2 * num_blocks() * kWidth * kSumBytes;
   CHECK(moved_by([&] {
-          return cuda::modulate_backward({op, grad.data(), grad_x.data(), grad_shift.data(),
-                                          grad_scale.data(), partial.data()},
-                                         nullptr);
+          return cuda::run(ModulateBackward{op, grad.data(), grad_x.data(), grad_shift.data(),
+                                            grad_scale.data(), partial.data()},
+                           nullptr);
         }) == Moved{2 * kSize * kElementBytes + num_blocks() * kWidth * kElementBytes + partials,
                     kSize * kElementBytes + partials + 2 * kWidth * kElementBytes, 3});
 }
@@ -131,14 +132,14 @@ TEST_CASE("cross-entropy reads the logits of a chunk twice, then makes gradients
   Buffer<float> maximum(kRows), sum(kRows), target_logit(kRows), logsumexp(kRows);
   float grad_loss = 1;
   CHECK(moved_by([&] {
-          return cuda::add_logits({kBf16, kRows, kWidth, 0, logits.data(), target.data(),
-                                   maximum.data(), sum.data(), target_logit.data()},
-                                  nullptr);
+          return cuda::run(LogitChunk{kBf16, kRows, kWidth, 0, logits.data(), target.data(),
+                                      maximum.data(), sum.data(), target_logit.data()},
+                           nullptr);
         }) == Moved{(2 * kSize + kRows) * kElementBytes, 0, 1});
   CHECK(moved_by([&] {
-          return cuda::differentiate_logits(
-              {kBf16, kRows, kWidth, 0, logits.data(), target.data(), logsumexp.data(), &grad_loss},
-              nullptr);
+          return cuda::run(LogitChunkBackward{kBf16, kRows, kWidth, 0, logits.data(), target.data(),
+                                              logsumexp.data(), &grad_loss},
+                           nullptr);
         }) == Moved{kSize * kElementBytes, kSize * kElementBytes, 1});
 }
 

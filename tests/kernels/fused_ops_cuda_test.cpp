@@ -5,11 +5,11 @@
 #include <ATen/ops/randn.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "kernels/linear_cross_entropy/linear_cross_entropy.h"
-#include "kernels/modulate/modulate.h"
-#include "kernels/rms_norm/rms_norm.h"
-#include "kernels/rope/rope.h"
-#include "kernels/silu_mul/silu_mul.h"
+#include "kernels/fused/linear_cross_entropy.h"
+#include "kernels/fused/modulate.h"
+#include "kernels/fused/rms_norm.h"
+#include "kernels/fused/rope.h"
+#include "kernels/fused/silu_mul.h"
 #include "tests/support/cuda.h"
 
 namespace rematch {

@@ -9,11 +9,11 @@
 #include <random>
 #include <vector>
 
-#include "kernels/linear_cross_entropy/linear_cross_entropy_kernels.h"
-#include "kernels/modulate/modulate_kernels.h"
-#include "kernels/rms_norm/rms_norm_kernels.h"
-#include "kernels/rope/rope_kernels.h"
-#include "kernels/silu_mul/silu_mul_kernels.h"
+#include "kernels/fused/linear_cross_entropy.h"
+#include "kernels/fused/modulate.h"
+#include "kernels/fused/rms_norm.h"
+#include "kernels/fused/rope.h"
+#include "kernels/fused/silu_mul.h"
 #include "tests/support/catch.h"
 
 namespace rematch::kernels {
@@ -91,12 +91,12 @@ TEMPLATE_TEST_CASE("silu_mul's CUDA kernels make its values", "", float, double,
     Elements<TestType> out(size), grad_gate(size), grad_up(size);
     const auto num = static_cast<std::int64_t>(size);
     const Element element = Type<TestType>::kElement;
-    CHECK(cuda::silu_mul({element, num, gate.data(), up.data(), out.data()}, nullptr) == 0);
+    CHECK(cuda::run(SiluMul{element, num, gate.data(), up.data(), out.data()}, nullptr) == 0);
     CHECK(worst(out, [&](std::size_t i) { return gate.at(i) * sigmoid(gate.at(i)) * up.at(i); }) <=
           1);
-    CHECK(cuda::silu_mul_backward(
-              {element, num, grad.data(), gate.data(), up.data(), grad_gate.data(), grad_up.data()},
-              nullptr) == 0);
+    CHECK(cuda::run(SiluMulBackward{element, num, grad.data(), gate.data(), up.data(),
+                                    grad_gate.data(), grad_up.data()},
+                    nullptr) == 0);
     CHECK(worst(grad_up,
                 [&](std::size_t i) { return grad.at(i) * gate.at(i) * sigmoid(gate.at(i)); }) <= 1);
     CHECK(worst(grad_gate, [&](std::size_t i) {
@@ -121,10 +121,10 @@ TEMPLATE_TEST_CASE("rope's CUDA kernel turns each pair", "", float, double, __nv
       auto cosine = random_elements<Sum>(static_cast<std::size_t>(kTokens * pairs));
       auto sine = random_elements<Sum>(static_cast<std::size_t>(kTokens * pairs));
       Elements<TestType> out(static_cast<std::size_t>(2 * kTokens * kHeads * width));
-      CHECK(cuda::rope({Type<TestType>::kElement, 2, kTokens, kHeads, pairs, kTokens * token_stride,
-                        token_stride, 2 * width, direction, x.data(), cosine.data(), sine.data(),
-                        out.data()},
-                       nullptr) == 0);
+      CHECK(cuda::run(Rope{Type<TestType>::kElement, 2, kTokens, kHeads, pairs,
+                           kTokens * token_stride, token_stride, 2 * width, direction, x.data(),
+                           cosine.data(), sine.data(), out.data()},
+                      nullptr) == 0);
       CHECK(worst(out, [&](std::size_t i) {
               const auto index = static_cast<std::int64_t>(i);
               const std::int64_t row = index / (kHeads * width);
@@ -159,7 +159,7 @@ TEMPLATE_TEST_CASE("rms_norm's CUDA kernels make its values", "", float, double,
       const RmsNorm op{Type<TestType>::kElement,           kRows,   columns,
                        static_cast<std::int64_t>(stride),  1e-5,    x.data(),
                        weighted ? weight.data() : nullptr, y.data()};
-      CHECK(cuda::rms_norm(op, nullptr) == 0);
+      CHECK(cuda::run(op, nullptr) == 0);
       const auto w = [&](std::size_t column) { return weighted ? weight.at(column) : 1.0; };
       std::vector<double> r(kRows), mean(kRows);
       for (std::size_t row = 0; row < kRows; ++row) {
@@ -175,9 +175,9 @@ TEMPLATE_TEST_CASE("rms_norm's CUDA kernels make its values", "", float, double,
       CHECK(worst(y, [&](std::size_t i) {
               return x.at(i / width * stride + i % width) * r[i / width] * w(i % width);
             }) <= 1);
-      CHECK(cuda::rms_norm_backward({op, static_cast<std::int64_t>(stride), grad.data(),
-                                     grad_x.data(), grad_weight.data(), partial.data()},
-                                    nullptr) == 0);
+      CHECK(cuda::run(RmsNormBackward{op, static_cast<std::int64_t>(stride), grad.data(),
+                                      grad_x.data(), grad_weight.data(), partial.data()},
+                      nullptr) == 0);
       CHECK(worst(grad_x, [&](std::size_t i) {
               const std::size_t row = i / width;
               const std::size_t at = row * stride + i % width;
@@ -214,14 +214,14 @@ void check_modulate(std::size_t width) {
                     columns,           columns,           columns,   x.data(),
                     shift.data(),      scale.data(),      out.data()};
   const auto batch_of = [&](std::size_t i) { return i / (kRows * width); };
-  CHECK(cuda::modulate(op, nullptr) == 0);
+  CHECK(cuda::run(op, nullptr) == 0);
   CHECK(worst(out, [&](std::size_t i) {
           const std::size_t at = batch_of(i) * width + i % width;
           return x.at(i) * (1 + scale.at(at)) + shift.at(at);
         }) <= 1);
-  CHECK(cuda::modulate_backward(
-            {op, grad.data(), grad_x.data(), grad_shift.data(), grad_scale.data(), partial.data()},
-            nullptr) == 0);
+  CHECK(cuda::run(ModulateBackward{op, grad.data(), grad_x.data(), grad_shift.data(),
+                                   grad_scale.data(), partial.data()},
+                  nullptr) == 0);
   CHECK(worst(grad_x, [&](std::size_t i) {
           return grad.at(i) * (1 + scale.at(batch_of(i) * width + i % width));
         }) <= 1);
@@ -264,10 +264,10 @@ TEMPLATE_TEST_CASE("cross-entropy's CUDA kernels make its values over chunks", "
     std::size_t first = 0;
     for (const std::size_t width : {first_chunk, kClasses - first_chunk}) {
       chunks.push_back(random_elements<TestType>(kRows * width));
-      CHECK(cuda::add_logits({Type<TestType>::kElement, kRows, static_cast<std::int64_t>(width),
-                              static_cast<std::int64_t>(first), chunks.back().data(), target,
-                              maximum.data(), sum.data(), target_logit.data()},
-                             nullptr) == 0);
+      CHECK(cuda::run(LogitChunk{Type<TestType>::kElement, kRows, static_cast<std::int64_t>(width),
+                                 static_cast<std::int64_t>(first), chunks.back().data(), target,
+                                 maximum.data(), sum.data(), target_logit.data()},
+                      nullptr) == 0);
       first += width;
     }
     const auto logit = [&](std::size_t row, std::size_t of) {
@@ -287,10 +287,10 @@ TEMPLATE_TEST_CASE("cross-entropy's CUDA kernels make its values over chunks", "
     }
     const Elements<TestType> before = chunks[0];
     TestType grad_loss = 3;
-    CHECK(cuda::differentiate_logits(
-              {Type<TestType>::kElement, kRows, static_cast<std::int64_t>(first_chunk), 0,
-               chunks[0].data(), target, logsumexp.data(), &grad_loss},
-              nullptr) == 0);
+    CHECK(cuda::run(LogitChunkBackward{Type<TestType>::kElement, kRows,
+                                       static_cast<std::int64_t>(first_chunk), 0, chunks[0].data(),
+                                       target, logsumexp.data(), &grad_loss},
+                    nullptr) == 0);
     CHECK(worst(chunks[0], [&](std::size_t i) {
             const std::size_t row = i / first_chunk;
             const bool is_target = static_cast<std::int64_t>(i % first_chunk) == target[row];

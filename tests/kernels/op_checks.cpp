@@ -8,6 +8,7 @@
 #include <ATen/ops/randn.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <cctype>
 #include <cmath>
 
 #include "harness/engine/interception.h"
@@ -21,6 +22,16 @@ struct Result {
   at::Tensor out;
   Tensors gradients;  // of the inputs that require one
 };
+
+// "RematchSiluMulBackward" for silu_mul: what anomaly mode and hooks show.
+std::string node_name_of(const std::string& op) {
+  std::string words = "_" + op;
+  for (std::size_t at = words.find('_'); at != std::string::npos; at = words.find('_')) {
+    words.erase(at, 1);
+    words[at] = static_cast<char>(std::toupper(words[at]));
+  }
+  return "Rematch" + words + "Backward";
+}
 
 Tensors leaves(const Tensors& inputs, at::ScalarType dtype) {
   Tensors result;
@@ -111,6 +122,7 @@ void check_one_op(const OpCase& op) {
     out = op.fused(inputs);
   }
   CHECK(forward.names() == std::vector<std::string>{"rematch::" + op.name});
+  CHECK(out.grad_fn()->name() == node_name_of(op.name));
   const at::Tensor weights = weights_for(out);
   OpStream backward;
   {

@@ -5,7 +5,6 @@
 #include <ATen/ops/randn.h>
 
 #include "kernels/attention/attention.h"
-#include "kernels/masked_attention/masked_attention.h"
 #include "tests/kernels/composed_attention.h"
 #include "tests/support/cuda.h"
 

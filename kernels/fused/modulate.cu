@@ -1,0 +1,129 @@
+// A block of threads for each row; in backward for each block of rows, whose sums over columns each
+// thread keeps for its own columns.
+#include "kernels/fused/modulate.h"
+#include "kernels/op/device.cuh"
+
+namespace rematch::kernels::cuda {
+namespace {
+
+// T is x's type, U out's.
+template <typename T, typename U, int kCount>
+__global__ void rematch_modulate_forward(Modulate op) {
+  using Sum = SumOf<T>;
+  const std::int64_t batch = blockIdx.x / op.rows;
+  const int width = static_cast<int>(op.width);
+  const T* x = static_cast<const T*>(op.x) + blockIdx.x * op.width;
+  const T* shift = static_cast<const T*>(op.shift) + batch * op.shift_stride;
+  const T* scale = static_cast<const T*>(op.scale) + batch * op.scale_stride;
+  U* out = static_cast<U*>(op.out) + blockIdx.x * op.width;
+  for (int i = static_cast<int>(threadIdx.x) * kCount; i < width; i += kThreads * kCount) {
+    Sum values[kCount];
+    Sum scales[kCount];
+    Sum shifts[kCount];
+    load_lanes(x + i, values);
+    load_lanes(scale + i, scales);
+    load_lanes(shift + i, shifts);
+    for (int lane = 0; lane < kCount; ++lane) {
+      values[lane] = values[lane] * (Sum(1) + scales[lane]) + shifts[lane];
+    }
+    store_lanes(values, out + i);
+  }
+}
+
+template <typename T, typename U, int kCount>
+__global__ void rematch_modulate_backward(ModulateBackward op, std::int64_t blocks_in_batch) {
+  using Sum = SumOf<T>;
+  const Modulate& shape = op.forward;
+  const std::int64_t batch = blockIdx.x / blocks_in_batch;
+  const std::int64_t first = blockIdx.x % blocks_in_batch * kRowsInBlock;
+  const int width = static_cast<int>(shape.width);
+  const T* scale = static_cast<const T*>(shape.scale) + batch * shape.scale_stride;
+  Sum* shift_sums = static_cast<Sum*>(op.partial) + blockIdx.x * shape.width;
+  Sum* scale_sums = shift_sums + shape.batch * blocks_in_batch * shape.width;
+  for (int i = static_cast<int>(threadIdx.x) * kCount; i < width; i += kThreads * kCount) {
+    Sum scales[kCount];
+    load_lanes(scale + i, scales);
+    Sum shift_sum[kCount] = {};
+    Sum scale_sum[kCount] = {};
+    for (std::int64_t row = first; row < shape.rows && row < first + kRowsInBlock; ++row) {
+      const std::int64_t place = (batch * shape.rows + row) * shape.width + i;
+      Sum grads[kCount];
+      Sum values[kCount];
+      load_lanes(static_cast<const U*>(op.grad_out) + place, grads);
+      load_lanes(static_cast<const T*>(shape.x) + place, values);
+      for (int lane = 0; lane < kCount; ++lane) {
+        shift_sum[lane] += grads[lane];
+        scale_sum[lane] += grads[lane] * values[lane];
+        grads[lane] *= Sum(1) + scales[lane];
+      }
+      store_lanes(grads, static_cast<T*>(op.grad_x) + place);
+    }
+    for (int lane = 0; lane < kCount; ++lane) {
+      store(shift_sum[lane], shift_sums + i + lane);
+      store(scale_sum[lane], scale_sums + i + lane);
+    }
+  }
+}
+
+template <typename T>
+void add_sums(const ModulateBackward& op, cudaStream_t stream) {
+  const Modulate& shape = op.forward;
+  const std::int64_t blocks_in_batch = num_row_blocks(shape.rows);
+  const dim3 grid(blocks_for(shape.width), static_cast<unsigned>(shape.batch));
+  const auto* shift_partial = static_cast<const SumOf<T>*>(op.partial);
+  const auto* scale_partial = shift_partial + shape.batch * blocks_in_batch * shape.width;
+  rematch_add_partial_sums<T><<<grid, kThreads, 0, stream>>>(
+      shift_partial, blocks_in_batch, shape.width, static_cast<T*>(op.grad_shift));
+  rematch_add_partial_sums<T><<<grid, kThreads, 0, stream>>>(
+      scale_partial, blocks_in_batch, shape.width, static_cast<T*>(op.grad_scale));
+}
+
+// Calls f with null pointers of x's and out's types.
+template <typename Function>
+void with_types(const Modulate& op, const Function& f) {
+  if (op.element == Element::kFloat32 && op.out_element == Element::kBFloat16) {
+    return f(static_cast<float*>(nullptr), static_cast<__nv_bfloat16*>(nullptr));
+  }
+  with_type(op.element, [&](auto* type) { f(type, type); });
+}
+
+}  // namespace
+
+int run(const Modulate& op, void* stream) {
+  const auto num_rows = static_cast<unsigned>(op.batch * op.rows);
+  if (num_rows == 0) return cudaSuccess;
+  const auto on = static_cast<cudaStream_t>(stream);
+  with_types(op, [&](auto* x, auto* out) {
+    using T = std::remove_pointer_t<decltype(x)>;
+    using U = std::remove_pointer_t<decltype(out)>;
+    const bool wide = are_multiples(kLanes<T>, op.width, op.shift_stride, op.scale_stride) &&
+                      are_aligned(op.x, op.shift, op.scale, op.out);
+    with_lanes<T>(wide, [&](auto lanes) {
+      constexpr int kCount = lanes;
+      rematch_modulate_forward<T, U, kCount><<<num_rows, kThreads, 0, on>>>(op);
+    });
+  });
+  return cudaGetLastError();
+}
+
+int run(const ModulateBackward& op, void* stream) {
+  const Modulate& shape = op.forward;
+  const std::int64_t blocks_in_batch = num_row_blocks(shape.rows);
+  const auto num_blocks = static_cast<unsigned>(shape.batch * blocks_in_batch);
+  if (num_blocks == 0 || shape.width == 0) return cudaSuccess;
+  const auto on = static_cast<cudaStream_t>(stream);
+  with_types(shape, [&](auto* x, auto* out) {
+    using T = std::remove_pointer_t<decltype(x)>;
+    using U = std::remove_pointer_t<decltype(out)>;
+    const bool wide = are_multiples(kLanes<T>, shape.width, shape.scale_stride) &&
+                      are_aligned(shape.x, shape.scale, op.grad_out, op.grad_x);
+    with_lanes<T>(wide, [&](auto lanes) {
+      constexpr int kCount = lanes;
+      rematch_modulate_backward<T, U, kCount><<<num_blocks, kThreads, 0, on>>>(op, blocks_in_batch);
+    });
+    add_sums<T>(op, on);
+  });
+  return cudaGetLastError();
+}
+
+}  // namespace rematch::kernels::cuda

@@ -1,0 +1,42 @@
+// RMSNorm as one op on every device: rematch::rms_norm forward, rematch::rms_norm_backward
+// backward. It draws nothing, and saves nothing but its inputs.
+#pragma once
+
+#include "kernels/op/kernel.h"
+
+namespace rematch::fused {
+
+// x * rsqrt(mean(x^2, last dim) + eps) * weight, [..., D] and [D] of one dtype: float32, bfloat16
+// or float64. An undefined weight is none. A bfloat16 x is rounded once, at the end. The result is
+// contiguous. Differentiable once. Throws c10::Error if shapes or dtypes do not fit.
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
+
+}  // namespace rematch::fused
+
+namespace rematch::kernels {
+
+// `rows` of `width` elements; strides are elements between rows. Null: no weight.
+struct RmsNorm {
+  Element element;
+  std::int64_t rows, width, x_stride;
+  double eps;
+  const void* x;
+  const void* weight;
+  void* y;
+};
+
+// The rows of grad_x are dense. Null: no gradient of the weight asked for; else `partial` has room
+// for num_row_blocks(rows) x width sums.
+struct RmsNormBackward {
+  RmsNorm forward;  // y is not read
+  std::int64_t grad_stride;
+  const void* grad_y;
+  void* grad_x;
+  void* grad_weight;
+  void* partial;
+};
+
+REMATCH_KERNELS(RmsNorm)
+REMATCH_KERNELS(RmsNormBackward)
+
+}  // namespace rematch::kernels

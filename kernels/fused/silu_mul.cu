@@ -1,0 +1,82 @@
+// A thread for each 16 bytes of elements, or for each element where they do not come in so many.
+#include "kernels/fused/silu_mul.h"
+#include "kernels/op/device.cuh"
+
+namespace rematch::kernels::cuda {
+namespace {
+
+template <typename Sum>
+__device__ Sum sigmoid(Sum x) {
+  return Sum(1) / (Sum(1) + exp(-x));
+}
+
+template <typename T, int kCount>
+__global__ void rematch_silu_mul_forward(SiluMul op) {
+  using Sum = SumOf<T>;
+  const std::int64_t first = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCount;
+  if (first >= op.size) return;
+  Sum gate[kCount];
+  Sum up[kCount];
+  load_lanes(static_cast<const T*>(op.gate) + first, gate);
+  load_lanes(static_cast<const T*>(op.up) + first, up);
+  for (int lane = 0; lane < kCount; ++lane) up[lane] *= gate[lane] * sigmoid(gate[lane]);
+  store_lanes(up, static_cast<T*>(op.out) + first);
+}
+
+// With s = sigmoid(gate): silu' = s (1 + gate (1 - s)).
+template <typename T, int kCount>
+__global__ void rematch_silu_mul_backward(SiluMulBackward op) {
+  using Sum = SumOf<T>;
+  const std::int64_t first = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCount;
+  if (first >= op.size) return;
+  Sum gate[kCount];
+  Sum up[kCount];
+  Sum grad[kCount];
+  load_lanes(static_cast<const T*>(op.gate) + first, gate);
+  load_lanes(static_cast<const T*>(op.up) + first, up);
+  load_lanes(static_cast<const T*>(op.grad_out) + first, grad);
+  Sum grad_up[kCount];
+  Sum grad_gate[kCount];
+  for (int lane = 0; lane < kCount; ++lane) {
+    const Sum s = sigmoid(gate[lane]);
+    grad_up[lane] = grad[lane] * gate[lane] * s;
+    grad_gate[lane] = grad[lane] * up[lane] * (s * (Sum(1) + gate[lane] * (Sum(1) - s)));
+  }
+  store_lanes(grad_up, static_cast<T*>(op.grad_up) + first);
+  store_lanes(grad_gate, static_cast<T*>(op.grad_gate) + first);
+}
+
+}  // namespace
+
+int run(const SiluMul& op, void* stream) {
+  if (op.size == 0) return cudaSuccess;
+  const auto on = static_cast<cudaStream_t>(stream);
+  with_type(op.element, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    const bool wide = are_multiples(kLanes<T>, op.size) && are_aligned(op.gate, op.up, op.out);
+    with_lanes<T>(wide, [&](auto lanes) {
+      constexpr int kCount = lanes;
+      const unsigned blocks = blocks_for(op.size / kCount);
+      rematch_silu_mul_forward<T, kCount><<<blocks, kThreads, 0, on>>>(op);
+    });
+  });
+  return cudaGetLastError();
+}
+
+int run(const SiluMulBackward& op, void* stream) {
+  if (op.size == 0) return cudaSuccess;
+  const auto on = static_cast<cudaStream_t>(stream);
+  with_type(op.element, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    const bool wide = are_multiples(kLanes<T>, op.size) &&
+                      are_aligned(op.gate, op.up, op.grad_out, op.grad_gate, op.grad_up);
+    with_lanes<T>(wide, [&](auto lanes) {
+      constexpr int kCount = lanes;
+      const unsigned blocks = blocks_for(op.size / kCount);
+      rematch_silu_mul_backward<T, kCount><<<blocks, kThreads, 0, on>>>(op);
+    });
+  });
+  return cudaGetLastError();
+}
+
+}  // namespace rematch::kernels::cuda

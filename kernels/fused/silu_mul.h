@@ -1,0 +1,40 @@
+// SwiGLU's gate as one op on every device: rematch::silu_mul forward, rematch::silu_mul_backward
+// backward. It draws nothing, and saves nothing but its inputs.
+#pragma once
+
+#include "kernels/op/kernel.h"
+
+namespace rematch::fused {
+
+// silu(gate) * up, of one shape and dtype: float32, bfloat16 or float64. A bfloat16 result is
+// rounded once. The result is contiguous. Differentiable once. Throws c10::Error if shapes or
+// dtypes do not fit.
+at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up);
+
+}  // namespace rematch::fused
+
+namespace rematch::kernels {
+
+// All of `size` elements, dense.
+struct SiluMul {
+  Element element;
+  std::int64_t size;
+  const void* gate;
+  const void* up;
+  void* out;
+};
+
+struct SiluMulBackward {
+  Element element;
+  std::int64_t size;
+  const void* grad_out;
+  const void* gate;
+  const void* up;
+  void* grad_gate;
+  void* grad_up;
+};
+
+REMATCH_KERNELS(SiluMul)
+REMATCH_KERNELS(SiluMulBackward)
+
+}  // namespace rematch::kernels

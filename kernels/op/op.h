@@ -1,0 +1,167 @@
+// What an op's source needs: how it runs its kernels where its tensors are, and how its description
+// becomes an op of the dispatcher with a graph node around its backward op.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
+#include <torch/library.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "kernels/op/kernel.h"
+
+namespace rematch::kernels {
+
+// What a node has when backward reaches it.
+struct Saved {
+  at::Tensor grad;                  // of the op's first output
+  std::vector<at::Tensor> kept;     // as they went in, undefined ones among them
+  std::vector<at::Tensor> outputs;  // all, or all but the first: see reads_first_output
+  std::vector<bool> needed;         // by input: whether its gradient is asked for
+};
+
+struct Derivative {
+  std::vector<at::Tensor> inputs;  // that can have a gradient
+  std::vector<at::Tensor> kept;    // that the formula reads
+  // Gradients of the inputs, in their order; undefined where there is none.
+  std::function<std::vector<at::Tensor>(const Saved&)> formula;
+  // Most formulas do not, and then nothing holds the op's result for backward.
+  bool reads_first_output = false;
+};
+
+// An op is a struct of static members:
+//   kForward, kBackward   schemas, without the namespace rematch
+//   forward, backward     functions of those schemas, for every device: they allocate by their
+//                         tensors' device and launch() by it
+//   derivative(...)       of forward's arguments, a Derivative whose formula is gradients<Op>(...)
+// register_op makes rematch::NAME and rematch::NAME_backward of it.
+template <typename Op>
+void register_op(torch::Library& library);
+
+// Calls rematch::NAME, with autograd.
+template <typename Op, typename... Arguments>
+auto call(const Arguments&... arguments);
+
+// Calls rematch::NAME_backward.
+template <typename Op, typename... Arguments>
+std::vector<at::Tensor> gradients(const Arguments&... arguments);
+
+// Runs the kernel over `arguments` on the device; on meta there is nothing to run.
+template <typename Arguments>
+void launch(c10::Device device, const Arguments& arguments);
+
+// Throws c10::Error, naming the op, unless the dtype is one of the three.
+Element element_of(const at::Tensor& tensor, const char* op);
+
+// `tensor` itself, or on a device with data a copy of it, with elements of the last dimension side
+// by side.
+at::Tensor with_dense_rows(const at::Tensor& tensor);
+
+// The dtype that sums of such elements are made in.
+at::ScalarType sum_dtype(at::ScalarType type);
+
+enum class Capability : std::uint8_t { kPortable, kAvx2, kAvx512 };
+
+// As LibTorch's own kernels choose; ATEN_CPU_CAPABILITY=default or =avx2 lowers it.
+Capability capability();
+
+// Calls `kernel` with the device's current stream. Throws c10::Error if it fails, and in a program
+// that is linked without CUDA.
+void launch_on_cuda(c10::Device device, const std::function<int(void* stream)>& kernel);
+
+// Runs `forward` below autograd and, if any input requires it, puts a node on its first output.
+// What is kept is saved before the kernel runs, as generated formulas do: a recompute that stops
+// early then need not execute it.
+std::vector<at::Tensor> differentiate(const std::string& node_name, const Derivative& derivative,
+                                      const std::function<std::vector<at::Tensor>()>& forward);
+
+// "silu_mul" of "silu_mul(Tensor gate, Tensor up) -> Tensor".
+std::string op_name(std::string_view schema);
+
+// "RematchSiluMulBackward" of "silu_mul".
+std::string node_name(std::string_view op_name);
+
+// From here on: the templates above.
+
+template <typename Arguments>
+void launch(c10::Device device, const Arguments& arguments) {
+  if (device.is_meta()) return;
+  const Kernels<Arguments> kernels = kernels_of(arguments);
+  if (!device.is_cpu()) {
+    launch_on_cuda(device, [&](void* stream) { return kernels.cuda(arguments, stream); });
+    return;
+  }
+  const Capability usable = capability();
+  if (usable == Capability::kAvx512 && kernels.avx512 != nullptr) return kernels.avx512(arguments);
+  if (usable != Capability::kPortable && kernels.avx2 != nullptr) return kernels.avx2(arguments);
+  kernels.portable(arguments);
+}
+
+template <typename Signature>
+c10::TypedOperatorHandle<Signature> handle(const char* schema) {
+  const std::string name = "rematch::" + op_name(schema);
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), "").typed<Signature>();
+}
+
+inline std::vector<at::Tensor> as_vector(at::Tensor tensor) { return {std::move(tensor)}; }
+
+template <typename... Tensors>
+std::vector<at::Tensor> as_vector(const std::tuple<Tensors...>& tensors) {
+  return std::apply([](const auto&... each) { return std::vector<at::Tensor>{each...}; }, tensors);
+}
+
+template <typename Op, typename Signature>
+struct Autograd;
+
+template <typename Op, typename Result, typename... Arguments>
+struct Autograd<Op, Result(Arguments...)> {
+  static Result run(c10::DispatchKeySet keys, Arguments... arguments) {
+    static const auto op = handle<Result(Arguments...)>(Op::kForward);
+    static const std::string name = node_name(op_name(Op::kForward));
+    const std::vector<at::Tensor> outputs = differentiate(name, Op::derivative(arguments...), [&] {
+      return as_vector(op.redispatch(keys & c10::after_autograd_keyset, arguments...));
+    });
+    if constexpr (std::is_same_v<Result, at::Tensor>) {
+      return outputs[0];
+    } else {
+      return {outputs[0], outputs[1]};
+    }
+  }
+};
+
+template <typename Op>
+void register_op(torch::Library& library) {
+  using Forward = decltype(Op::forward);
+  const std::string forward = op_name(Op::kForward);
+  const std::string backward = op_name(Op::kBackward);
+  library.def(Op::kForward);
+  library.def(Op::kBackward);
+  for (const auto key : {c10::DispatchKey::CPU, c10::DispatchKey::Meta, c10::DispatchKey::CUDA}) {
+    library.impl(forward.c_str(), torch::dispatch(key, TORCH_FN(Op::forward)));
+    library.impl(backward.c_str(), torch::dispatch(key, TORCH_FN(Op::backward)));
+  }
+  constexpr auto kAutograd = c10::DispatchKey::Autograd;
+  library.impl(forward.c_str(), torch::dispatch(kAutograd, TORCH_FN((Autograd<Op, Forward>::run))));
+  library.impl(backward.c_str(),
+               torch::dispatch(kAutograd, torch::autograd::autogradNotImplementedFallback()));
+}
+
+template <typename Op, typename... Arguments>
+auto call(const Arguments&... arguments) {
+  static const auto op = handle<decltype(Op::forward)>(Op::kForward);
+  return op.call(arguments...);
+}
+
+template <typename Op, typename... Arguments>
+std::vector<at::Tensor> gradients(const Arguments&... arguments) {
+  static const auto op = handle<decltype(Op::backward)>(Op::kBackward);
+  return as_vector(op.call(arguments...));
+}
+
+}  // namespace rematch::kernels

@@ -1,0 +1,86 @@
+#include "kernels/fused/linear_cross_entropy.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+
+#include "harness/measure/memory.h"
+#include "tests/kernels/op_checks.h"
+#include "tests/support/catch.h"
+
+namespace rematch::testing {
+namespace {
+
+at::Tensor fused_loss(const Tensors& inputs) {
+  return fused::linear_cross_entropy(inputs[0], inputs[1], inputs[2]);
+}
+
+at::Tensor composed(const Tensors& inputs) {
+  at::Tensor logits = at::linear(inputs[0], inputs[1]);
+  if (logits.scalar_type() == at::kBFloat16) logits = logits.to(at::kFloat);
+  return at::cross_entropy_loss(logits, inputs[2]);
+}
+
+OpCase case_of(std::int64_t tokens, std::int64_t width, std::int64_t classes) {
+  const auto options = at::TensorOptions().dtype(at::kDouble);
+  const at::Tensor x = at::randn({tokens, width}, options);
+  const at::Tensor weight = at::randn({classes, width}, options);
+  const at::Tensor target = at::randint(classes, {tokens}, at::TensorOptions().dtype(at::kLong));
+  return {"linear_cross_entropy",
+          fused_loss,
+          composed,
+          {x.requires_grad_(true), weight.requires_grad_(true), target},
+          /*saved_before=*/3,
+          /*saved_after=*/1,
+          /*same_bits_for_any_threads=*/false};
+}
+
+// One class, one chunk, and several with a rest: 256 classes are the fewest of a chunk.
+TEST_CASE("linear_cross_entropy keeps to what fused ops keep to") {
+  for (const auto& sizes :
+       std::vector<std::vector<std::int64_t>>{{1, 1, 1}, {5, 3, 7}, {9, 16, 300}, {2100, 4, 600}}) {
+    CAPTURE(sizes);
+    check_op(case_of(sizes[0], sizes[1], sizes[2]));
+  }
+}
+
+TEST_CASE("large logits do not overflow, whichever chunk they are in") {
+  for (const std::int64_t largest : {3, 599}) {
+    at::Tensor weight = at::zeros({600, 1});
+    weight[largest][0] = 1e4;
+    const at::Tensor x = at::zeros({2100, 1}) + 1;
+    const at::Tensor target = at::zeros({2100}, at::TensorOptions().dtype(at::kLong)) + 7;
+    CHECK(fused_loss({x, weight, target}).item<float>() == Approx(1e4));
+  }
+}
+
+TEST_CASE("linear_cross_entropy never holds the whole logits") {
+  install_counting_allocators();
+  const std::int64_t tokens = 4096;
+  const std::int64_t classes = 8192;
+  const at::Tensor x = at::randn({tokens, 8}).requires_grad_(true);
+  const at::Tensor weight = at::randn({classes, 8}).requires_grad_(true);
+  const at::Tensor target = at::zeros({tokens}, at::TensorOptions().dtype(at::kLong));
+  reset_memory_peaks();
+  const Bytes before = current_cpu_memory().total;
+  fused_loss({x, weight, target}).backward();
+  const Bytes peak = peak_cpu_memory();
+  CHECK(peak.count - before.count < tokens * classes * std::int64_t{sizeof(float)} / 8);
+}
+
+TEST_CASE("linear_cross_entropy refuses what does not fit") {
+  const at::Tensor x = at::randn({3, 8});
+  const at::Tensor weight = at::randn({5, 8});
+  const at::Tensor target = at::zeros({3}, at::TensorOptions().dtype(at::kLong));
+  CHECK_THROWS_WITH(fused_loss({x, weight, target + 5}),
+                    Catch::Contains("target 5 of token 0 is out of range; allowed are 0 to 4"));
+  CHECK_THROWS_WITH(fused_loss({x, weight, target - 1}), Catch::Contains("target -1"));
+  CHECK_THROWS_WITH(fused_loss({x, weight.t(), target}), Catch::Contains("[classes, width]"));
+  CHECK_THROWS_WITH(fused_loss({x, weight.to(at::kDouble), target}), Catch::Contains("one dtype"));
+}
+
+}  // namespace
+}  // namespace rematch::testing

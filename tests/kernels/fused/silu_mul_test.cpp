@@ -1,0 +1,56 @@
+#include "kernels/fused/silu_mul.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/silu.h>
+
+#include <cmath>
+
+#include "tests/kernels/op_checks.h"
+#include "tests/support/catch.h"
+
+namespace rematch::testing {
+namespace {
+
+OpCase case_of(const at::Tensor& gate, const at::Tensor& up) {
+  return {"silu_mul",
+          [](const Tensors& inputs) { return fused::silu_mul(inputs[0], inputs[1]); },
+          [](const Tensors& inputs) { return at::mul(at::silu(inputs[0]), inputs[1]); },
+          {gate.detach().requires_grad_(true), up.detach().requires_grad_(true)},
+          /*saved_before=*/2};
+}
+
+at::Tensor random(at::IntArrayRef sizes) {
+  return at::randn(sizes, at::TensorOptions().dtype(at::kDouble));
+}
+
+TEST_CASE("silu_mul keeps to what fused ops keep to") {
+  for (const auto& sizes :
+       std::vector<std::vector<std::int64_t>>{{1}, {3, 7}, {2, 4, 16}, {300, 131}}) {
+    CAPTURE(sizes);
+    check_op(case_of(random(sizes).mul(3), random(sizes)));
+  }
+}
+
+TEST_CASE("silu_mul takes slices and transposes") {
+  check_op(case_of(random({6, 40}).narrow(1, 3, 24), random({24, 6}).t()));
+}
+
+TEST_CASE("silu_mul keeps its limits where the exponential overflows") {
+  const auto of = [](double gate) {
+    return fused::silu_mul(at::full({5}, gate), at::full({5}, 2.0))[4].item<double>();
+  };
+  CHECK(of(1e4) == 2e4);
+  CHECK(std::abs(of(-1e4)) < 1e-30);
+}
+
+TEST_CASE("silu_mul refuses what does not fit") {
+  CHECK_THROWS_WITH(fused::silu_mul(at::randn({3, 8}), at::randn({8})),
+                    Catch::Contains("one shape and dtype") && Catch::Contains("[3, 8]"));
+  CHECK_THROWS_WITH(fused::silu_mul(at::randn({8}), at::randn({8}).to(at::kDouble)),
+                    Catch::Contains("one shape and dtype"));
+}
+
+}  // namespace
+}  // namespace rematch::testing
