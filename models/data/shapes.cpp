@@ -75,11 +75,11 @@ class ShapeData final : public DataSource {
       : batch_(spec.at("batch")),
         channels_(spec.at("channels")),
         frames_(spec.at("frames")),
-        height_(patch_extent(spec.family) * spec.at("height")),
-        width_(patch_extent(spec.family) * spec.at("width")),
+        height_(video_layout(spec.family)->patch_extent * spec.at("height")),
+        width_(video_layout(spec.family)->patch_extent * spec.at("width")),
         text_tokens_(spec.at("text_tokens")),
         text_dim_(spec.at("text_dim")),
-        has_mask_(spec.family == ModelFamily::kLtx),
+        has_mask_(video_layout(spec.family)->masks_text),
         seed_(seed),
         device_(device) {}
 

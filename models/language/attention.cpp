@@ -1,43 +1,10 @@
 // Shapes: T all tokens of the batch, B sequences, S tokens a sequence, D dim, H heads, E head dim.
 #include "models/language/attention.h"
 
-#include <cmath>
-#include <numbers>
-
 #include "kernels/attention/attention.h"
-#include "models/layers/dropout.h"
 #include "models/scope/scope.h"
 
 namespace rematch {
-namespace {
-
-constexpr double kTheta = 5e5;
-
-// Llama 3.1's stretching of long wavelengths: (factor, low and high frequency factor, old context).
-constexpr double kScaleFactor = 8.0;
-constexpr double kLowFrequencyFactor = 1.0;
-constexpr double kHighFrequencyFactor = 4.0;
-constexpr double kOldContext = 8192.0;
-
-double scale_frequency(double frequency) {
-  const double wavelength = 2.0 * std::numbers::pi / frequency;
-  if (wavelength < kOldContext / kHighFrequencyFactor) return frequency;
-  if (wavelength > kOldContext / kLowFrequencyFactor) return frequency / kScaleFactor;
-  const double smooth = (kOldContext / wavelength - kLowFrequencyFactor) /
-                        (kHighFrequencyFactor - kLowFrequencyFactor);
-  return (1.0 - smooth) * frequency / kScaleFactor + smooth * frequency;
-}
-
-}  // namespace
-
-RotaryTable make_llama_table(std::int64_t num_tokens, std::int64_t head_dim, at::Device device) {
-  RotaryAxis axis;
-  for (std::int64_t token = 0; token < num_tokens; ++token) axis.positions.push_back(token);
-  for (const double frequency : rotary_frequencies(head_dim, kTheta)) {
-    axis.frequencies.push_back(scale_frequency(frequency));
-  }
-  return make_rotary_table({axis}, device);
-}
 
 GroupedQueryAttention::GroupedQueryAttention(Parameters& parameters, const std::string& name,
                                              const ModelSpec& spec)

@@ -3,13 +3,11 @@
 
 #include <string>
 
-#include "models/layers/adapter.h"
+#include "models/layers/linear.h"
+#include "models/layers/ops.h"
 #include "models/layers/rotary.h"
 
 namespace rematch {
-
-// Llama 3.1's table: theta 5e5, long wavelengths stretched.
-RotaryTable make_llama_table(std::int64_t num_tokens, std::int64_t head_dim, at::Device device);
 
 class GroupedQueryAttention {
  public:

@@ -1,12 +1,54 @@
-// Shapes: T tokens, D dim, F hidden.
+// Shapes: T tokens, D dim, F hidden width; of a mixture E experts, k experts a token, R = T * k
+// routed rows, F expert_ffn.
 #include "models/language/feed_forward.h"
 
+#include <ATen/ops/_grouped_mm.h>
+#include <ATen/ops/cumsum.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/gather.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/linear.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/scatter_add.h>
+#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/topk.h>
+#include <ATen/ops/zeros.h>
+
+#include <optional>
 
 #include "kernels/fused/silu_mul.h"
+#include "models/scope/scope.h"
 
 namespace rematch {
+namespace {
+
+// Rows of one expert stay in the order of their tokens.
+constexpr std::optional<bool> kStable = true;
+
+at::Tensor add_experts(Parameters& parameters, const std::string& name, const ModelSpec& spec,
+                       std::int64_t inputs, std::int64_t outputs) {
+  return parameters.add(name, {spec.at("experts"), outputs, inputs}, uniform_by_fan_in(inputs));
+}
+
+// x_RI times each row's expert's weight_EOI, transposed.
+at::Tensor grouped_linear(const at::Tensor& x_RI, const at::Tensor& weight_EOI,
+                          const at::Tensor& row_ends_E) {
+  const at::Tensor weight_EIO = weight_EOI.transpose(1, 2);
+  return at::_grouped_mm(x_RI, weight_EIO, row_ends_E);
+}
+
+// Each row times its score, in float32.
+at::Tensor weigh(const at::Tensor& x_RD, const at::Tensor& scores_R1) {
+  at::Tensor wide_RD = x_RD.to(at::kFloat);
+  wide_RD = at::mul(wide_RD, scores_R1);
+  return wide_RD.to(x_RD.scalar_type());
+}
+
+}  // namespace
 
 FeedForward::FeedForward(Parameters& parameters, const std::string& name, std::int64_t dim,
                          std::int64_t hidden, Ops ops, std::int64_t adapter_rank)
@@ -26,6 +68,119 @@ at::Tensor FeedForward::forward(const at::Tensor& x_TD) const {
   const at::Tensor up_TF = apply_linear(w3_, x_TD);
   hidden_TF = at::mul(hidden_TF, up_TF);
   return apply_linear(w2_, hidden_TF);
+}
+
+Mixture::Mixture(Parameters& parameters, const std::string& name, const ModelSpec& spec,
+                 RouterScore score, ScoreApplied applied)
+    : score_(score),
+      applied_(applied),
+      ops_(ops_of(spec)),
+      top_k_(spec.at("top_k")),
+      gate_(parameters.add(name + ".router.gate.weight", {spec.at("experts"), spec.at("dim")},
+                           uniform_by_fan_in(spec.at("dim")))),
+      w1_(add_experts(parameters, name + ".experts.w1", spec, spec.at("dim"),
+                      spec.at("expert_ffn"))),
+      w3_(add_experts(parameters, name + ".experts.w3", spec, spec.at("dim"),
+                      spec.at("expert_ffn"))),
+      w2_(add_experts(parameters, name + ".experts.w2", spec, spec.at("expert_ffn"),
+                      spec.at("dim"))),
+      shared_(parameters, name + ".shared_experts", spec.at("dim"), spec.at("shared_ffn"),
+              ops_of(spec)) {
+  const auto options = at::TensorOptions().dtype(at::kInt).device(parameters.device());
+  ones_R_ = at::ones({spec.at("batch") * spec.at("tokens") * top_k_}, options);
+  zeros_E_ = at::zeros({spec.at("experts")}, options);
+}
+
+at::Tensor Mixture::forward(const at::Tensor& x_TD) const {
+  const Routing routing = route(x_TD);
+  at::Tensor routed_RD = dispatch(x_TD, routing);
+  routed_RD = run_experts(routed_RD, routing.row_ends_E);
+  const at::Tensor shared_TD = run_shared_experts(x_TD);
+  return combine(std::move(routed_RD), shared_TD, routing);
+}
+
+Mixture::Routing Mixture::route(const at::Tensor& x_TD) const {
+  const Scope scope("router");
+  const at::Tensor scores_TE = scores(x_TD);
+  const auto [best_Tk, experts_Tk] = at::topk(scores_TE, top_k_);
+  const at::Tensor experts_R = experts_Tk.view(-1);
+  const at::Tensor order_R = std::get<1>(at::sort(experts_R, kStable, /*dim=*/0));
+  at::Tensor counts_E = at::scatter_add(zeros_E_, 0, experts_R, ones_R_);
+  Routing routing;
+  routing.row_ends_E = at::cumsum(counts_E, 0, at::kInt);
+  at::Tensor scores_R = best_Tk.view(-1);
+  scores_R = at::index_select(scores_R, 0, order_R);
+  routing.scores_R1 = scores_R.unsqueeze(1);
+  at::Tensor tokens_R = at::div(order_R, top_k_, "floor");
+  tokens_R = tokens_R.unsqueeze(1);
+  routing.tokens_RD = tokens_R.expand({-1, x_TD.size(1)});
+  return routing;
+}
+
+// In float32 whatever the model's dtype, or close scores would be ties.
+at::Tensor Mixture::scores(const at::Tensor& x_TD) const {
+  at::Tensor logits_TE;
+  {
+    const Scope scope("gate");
+    const at::Tensor wide_TD = x_TD.to(at::kFloat);
+    const at::Tensor wide_gate_ED = gate_.to(at::kFloat);
+    logits_TE = at::linear(wide_TD, wide_gate_ED);
+  }
+  if (score_ == RouterScore::kSigmoid) return at::sigmoid(logits_TE);
+  return at::softmax(logits_TE, /*dim=*/-1);
+}
+
+at::Tensor Mixture::dispatch(const at::Tensor& x_TD, const Routing& routing) const {
+  const Scope scope("dispatch");
+  at::Tensor x_RD = at::gather(x_TD, 0, routing.tokens_RD);
+  if (applied_ == ScoreApplied::kAfterExperts) return x_RD;
+  return weigh(x_RD, routing.scores_R1);
+}
+
+at::Tensor Mixture::run_experts(const at::Tensor& x_RD, const at::Tensor& row_ends_E) const {
+  const Scope scope("experts");
+  at::Tensor hidden_RF = grouped_linear(x_RD, w1_, row_ends_E);
+  if (ops_ == Ops::kFused) {
+    const at::Tensor up_RF = grouped_linear(x_RD, w3_, row_ends_E);
+    hidden_RF = fused::silu_mul(hidden_RF, up_RF);
+    return grouped_linear(hidden_RF, w2_, row_ends_E);
+  }
+  hidden_RF = at::silu(hidden_RF);
+  const at::Tensor up_RF = grouped_linear(x_RD, w3_, row_ends_E);
+  hidden_RF = at::mul(hidden_RF, up_RF);
+  return grouped_linear(hidden_RF, w2_, row_ends_E);
+}
+
+at::Tensor Mixture::run_shared_experts(const at::Tensor& x_TD) const {
+  const Scope scope("shared_experts");
+  return shared_.forward(x_TD);
+}
+
+at::Tensor Mixture::combine(at::Tensor routed_RD, const at::Tensor& shared_TD,
+                            const Routing& routing) const {
+  const Scope scope("combine");
+  if (applied_ == ScoreApplied::kAfterExperts) routed_RD = weigh(routed_RD, routing.scores_R1);
+  return at::scatter_add(shared_TD, 0, routing.tokens_RD, routed_RD);
+}
+
+DenseOrMoe DenseOrMoe::dense(Parameters& parameters, const std::string& name,
+                             const ModelSpec& spec) {
+  return {FeedForward(parameters, name + ".ffn", spec.at("dim"), spec.at("ffn"), ops_of(spec)),
+          dropout_ratio(spec)};
+}
+
+DenseOrMoe DenseOrMoe::moe(Parameters& parameters, const std::string& name, const ModelSpec& spec,
+                           RouterScore score, ScoreApplied applied) {
+  return {Mixture(parameters, name + ".moe", spec, score, applied), dropout_ratio(spec)};
+}
+
+at::Tensor DenseOrMoe::forward(const at::Tensor& x_TD) const {
+  if (const auto* mixture = std::get_if<Mixture>(&part_)) {
+    const Scope scope("moe");
+    return dropout(mixture->forward(x_TD), dropout_ratio_);
+  }
+  const Scope scope("ffn");
+  return dropout(std::get<FeedForward>(part_).forward(x_TD), dropout_ratio_);
 }
 
 }  // namespace rematch

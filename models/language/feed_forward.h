@@ -1,13 +1,17 @@
-// SwiGLU feed-forward: w2 (silu(w1 x) * w3 x), no biases.
+// The second half of a language model's block: a SwiGLU feed-forward, a mixture of experts, or the
+// one or the other by layer.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <variant>
 
-#include "models/layers/adapter.h"
+#include "models/layers/linear.h"
 #include "models/layers/ops.h"
 
 namespace rematch {
 
+// w2 (silu(w1 x) * w3 x), no biases.
 class FeedForward {
  public:
   // Parameters `name`.w1, .w3, .w2; adapters on each of a rank above 0.
@@ -19,6 +23,69 @@ class FeedForward {
  private:
   Ops ops_;
   AdaptedLinear w1_, w3_, w2_;
+};
+
+enum class RouterScore : std::uint8_t { kSigmoid, kSoftmax };
+// What the score multiplies: an expert's input or its output.
+enum class ScoreApplied : std::uint8_t { kBeforeExperts, kAfterExperts };
+
+// A mixture of experts in place of a feed-forward: a router sends every token to k experts, one
+// more expert sees all tokens. Nothing is dropped and nothing waits for the routing: the k copies
+// of each token are sorted by expert, so shapes and ops never depend on the data, only the ends of
+// the experts' rows do. After torchtitan's models/common/moe.py, without its load-balancing bias.
+class Mixture {
+ public:
+  // Parameters `name`.router.gate.weight [experts, dim], .experts.w1, .w3 [experts, expert_ffn,
+  // dim], .experts.w2 [experts, dim, expert_ffn] and .shared_experts.*; constants for the spec's
+  // batch * tokens tokens.
+  Mixture(Parameters& parameters, const std::string& name, const ModelSpec& spec, RouterScore score,
+          ScoreApplied applied);
+
+  // Opens scopes "router", "dispatch", "experts", "shared_experts", "combine".
+  at::Tensor forward(const at::Tensor& x_TD) const;
+
+ private:
+  struct Routing {
+    at::Tensor scores_R1;   // float32
+    at::Tensor tokens_RD;   // each routed row's token, int64, expanded
+    at::Tensor row_ends_E;  // int32: where the rows of each expert end
+  };
+
+  Routing route(const at::Tensor& x_TD) const;
+  at::Tensor scores(const at::Tensor& x_TD) const;
+  at::Tensor dispatch(const at::Tensor& x_TD, const Routing& routing) const;
+  at::Tensor run_experts(const at::Tensor& x_RD, const at::Tensor& row_ends_E) const;
+  at::Tensor run_shared_experts(const at::Tensor& x_TD) const;
+  at::Tensor combine(at::Tensor routed_RD, const at::Tensor& shared_TD,
+                     const Routing& routing) const;
+
+  RouterScore score_;
+  ScoreApplied applied_;
+  Ops ops_;
+  std::int64_t top_k_;
+  at::Tensor gate_;
+  at::Tensor w1_, w3_, w2_;
+  FeedForward shared_;
+  at::Tensor ones_R_, zeros_E_;  // int32, what counting adds up
+};
+
+class DenseOrMoe {
+ public:
+  // `name`.ffn of width ffn, or `name`.moe.
+  static DenseOrMoe dense(Parameters& parameters, const std::string& name, const ModelSpec& spec);
+  static DenseOrMoe moe(Parameters& parameters, const std::string& name, const ModelSpec& spec,
+                        RouterScore score, ScoreApplied applied);
+
+  // Opens scope "ffn" or "moe".
+  at::Tensor forward(const at::Tensor& x_TD) const;
+
+ private:
+  using Part = std::variant<FeedForward, Mixture>;
+  DenseOrMoe(Part part, double dropout_ratio)
+      : part_(std::move(part)), dropout_ratio_(dropout_ratio) {}
+
+  Part part_;
+  double dropout_ratio_;
 };
 
 }  // namespace rematch

@@ -1,15 +1,39 @@
-// Creates a model's parameters, in order, with their names and initial values.
+// Creates a model's parameters, in order, with their names and initial values, which are
+// reproducible to the bit in any language.
+//
+// Note [Hash initialisation]
+// Element i of parameter `name` (row-major) is, all in float32:
+//   u = (top 24 bits of splitmix64(fnv1a64(name) + i) - 2^23) * 2^-23     exact, in [-1, 1)
+//   value = centre + amplitude * u
+// with wrapping 64-bit integers. `amplitude` is 1, or sqrt(1 / fan_in) computed in double and
+// rounded to float32, where centre is 0, and 2^-3 where centre is 1, so that one rounding happens
+// at most. bfloat16 parameters hold that value rounded to nearest, ties to even.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "models/layers/init.h"
 #include "models/model.h"
 
 namespace rematch {
+
+struct InitialValues {
+  float centre = 0.0F;
+  float amplitude = 0.0F;
+};
+
+InitialValues uniform_by_fan_in(std::int64_t fan_in);
+InitialValues near_one();
+// Between -1 and 1. An embedding of this size outweighs what the first blocks add to every token
+// alike, or a router would send all tokens to the same experts.
+InitialValues unit();
+
+// Fills a contiguous float32 or bfloat16 CPU tensor.
+void fill_by_hash(const at::Tensor& tensor, std::string_view name, InitialValues values);
 
 at::ScalarType dtype_of(const ModelSpec& spec);
 

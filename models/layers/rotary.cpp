@@ -7,7 +7,9 @@
 #include <ATen/ops/sub.h>
 #include <ATen/ops/unbind.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "kernels/fused/rope.h"
 
@@ -18,6 +20,52 @@ at::Tensor empty_table(std::int64_t num_tokens, std::int64_t num_pairs, at::Devi
   const at::Device filled_on = device.is_meta() ? device : at::Device(at::kCPU);
   return at::empty({num_tokens, 1, num_pairs},
                    at::TensorOptions().dtype(at::kFloat).device(filled_on));
+}
+
+constexpr double kLlamaTheta = 5e5;
+
+// Llama 3.1's stretching of long wavelengths: (factor, low and high frequency factor, old context).
+constexpr double kScaleFactor = 8.0;
+constexpr double kLowFrequencyFactor = 1.0;
+constexpr double kHighFrequencyFactor = 4.0;
+constexpr double kLlamaOldContext = 8192.0;
+
+double scale_frequency(double frequency) {
+  const double wavelength = 2.0 * std::numbers::pi / frequency;
+  if (wavelength < kLlamaOldContext / kHighFrequencyFactor) return frequency;
+  if (wavelength > kLlamaOldContext / kLowFrequencyFactor) return frequency / kScaleFactor;
+  const double smooth = (kLlamaOldContext / wavelength - kLowFrequencyFactor) /
+                        (kHighFrequencyFactor - kLowFrequencyFactor);
+  return (1.0 - smooth) * frequency / kScaleFactor + smooth * frequency;
+}
+
+constexpr double kYarnTheta = 1e4;
+
+// DeepSeek-V3 16B's constants of YaRN.
+constexpr double kYarnOldContext = 4096.0;
+constexpr double kYarnFastTurns = 32.0;
+constexpr double kYarnSlowTurns = 1.0;
+
+// The pair, not rounded, that turns `num_turns` times over the old context.
+double pair_of_turns(double num_turns, double rope_dim) {
+  return rope_dim * std::log(kYarnOldContext / (num_turns * 2.0 * std::numbers::pi)) /
+         (2.0 * std::log(kYarnTheta));
+}
+
+// Pairs that turn fast keep their frequency, slow ones are stretched, those between are mixed.
+std::vector<double> yarn_frequencies(std::int64_t rope_dim) {
+  const auto width = static_cast<double>(rope_dim);
+  const double low = std::max(std::floor(pair_of_turns(kYarnFastTurns, width)), 0.0);
+  double high = std::min(std::ceil(pair_of_turns(kYarnSlowTurns, width)), width - 1.0);
+  if (low == high) high += 0.001;
+  std::vector<double> frequencies = rotary_frequencies(rope_dim, kYarnTheta);
+  double pair = 0.0;
+  for (double& frequency : frequencies) {
+    const double stretched = std::clamp((pair - low) / (high - low), 0.0, 1.0);
+    frequency = frequency / kYarnFactor * stretched + frequency * (1.0 - stretched);
+    pair += 1.0;
+  }
+  return frequencies;
 }
 
 }  // namespace
@@ -66,6 +114,21 @@ RotaryTable make_rotary_table(
   table.cosine = table.cosine.to(device);
   table.sine = table.sine.to(device);
   return table;
+}
+
+RotaryTable make_llama_table(std::int64_t num_tokens, std::int64_t head_dim, at::Device device) {
+  RotaryAxis axis;
+  for (std::int64_t token = 0; token < num_tokens; ++token) axis.positions.push_back(token);
+  for (const double frequency : rotary_frequencies(head_dim, kLlamaTheta)) {
+    axis.frequencies.push_back(scale_frequency(frequency));
+  }
+  return make_rotary_table({axis}, device);
+}
+
+RotaryTable make_yarn_table(std::int64_t num_tokens, std::int64_t rope_dim, at::Device device) {
+  RotaryAxis axis{{}, yarn_frequencies(rope_dim)};
+  for (std::int64_t token = 0; token < num_tokens; ++token) axis.positions.push_back(token);
+  return make_rotary_table({axis}, device);
 }
 
 at::Tensor apply_rotary(const at::Tensor& x_BSHD, const RotaryTable& table, Ops ops) {

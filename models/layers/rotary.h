@@ -37,6 +37,14 @@ RotaryTable make_rotary_table(
     std::int64_t num_tokens, std::int64_t num_pairs,
     const std::function<double(std::int64_t token, std::int64_t pair)>& angle, at::Device device);
 
+// Llama 3.1's table: theta 5e5, long wavelengths stretched.
+RotaryTable make_llama_table(std::int64_t num_tokens, std::int64_t head_dim, at::Device device);
+
+// DeepSeek-V3 16B's table for the rotated part of a head: theta 1e4, stretched by YaRN (Peng et al.
+// 2023) from a context of 4096.
+inline constexpr double kYarnFactor = 40.0;
+RotaryTable make_yarn_table(std::int64_t num_tokens, std::int64_t rope_dim, at::Device device);
+
 // Turns x_BSHD, contiguous in each head, in float32; gives x's dtype: `view unbind mul mul sub mul
 // mul add stack view`. Fused: `rematch::rope`.
 at::Tensor apply_rotary(const at::Tensor& x_BSHD, const RotaryTable& table, Ops ops = Ops::kEager);

@@ -24,6 +24,16 @@ Checked settle(ModelSpec& spec, const Dimensions& /*given*/) {
 }  // namespace
 
 const Family& deepseek_family() {
+  static const Dimensions full = {
+      {"layers", 27},       {"dim", 2048},      {"heads", 16},      {"latent_dim", 512},
+      {"nope_dim", 128},    {"rope_dim", 64},   {"value_dim", 128}, {"ffn", 10'944},
+      {"dense_layers", 1},  {"experts", 64},    {"top_k", 6},       {"expert_ffn", 1408},
+      {"shared_ffn", 2816}, {"vocab", 102'400}, {"batch", 4},       {"tokens", 4096}};
+  static const Dimensions small = {
+      {"layers", 6},       {"dim", 128},     {"heads", 4},      {"latent_dim", 64},
+      {"nope_dim", 32},    {"rope_dim", 16}, {"value_dim", 32}, {"ffn", 352},
+      {"dense_layers", 1}, {"experts", 8},   {"top_k", 3},      {"expert_ffn", 64},
+      {"shared_ffn", 128}, {"vocab", 256},   {"batch", 2},      {"tokens", 128}};
   static const Family family = {
       {kLayers,
        kDim,
@@ -45,41 +55,12 @@ const Family& deepseek_family() {
        kFusedOps},
       {{{"deepseek_v3_16b",
          "DeepSeek-V3 16B: 27 layers, dim 2048, latent attention, 64 experts, 4 x 4096 tokens"},
-        {{"layers", 27},
-         {"dim", 2048},
-         {"heads", 16},
-         {"latent_dim", 512},
-         {"nope_dim", 128},
-         {"rope_dim", 64},
-         {"value_dim", 128},
-         {"ffn", 10'944},
-         {"dense_layers", 1},
-         {"experts", 64},
-         {"top_k", 6},
-         {"expert_ffn", 1408},
-         {"shared_ffn", 2816},
-         {"vocab", 102'400},
-         {"batch", 4},
-         {"tokens", 4096}}},
+        full},
        {{"deepseek_small",
          "DeepSeek-V3 in small, on bytes: 6 layers, dim 128, 8 experts, 2 x 128 tokens"},
-        {{"layers", 6},
-         {"dim", 128},
-         {"heads", 4},
-         {"latent_dim", 64},
-         {"nope_dim", 32},
-         {"rope_dim", 16},
-         {"value_dim", 32},
-         {"ffn", 352},
-         {"dense_layers", 1},
-         {"experts", 8},
-         {"top_k", 3},
-         {"expert_ffn", 64},
-         {"shared_ffn", 128},
-         {"vocab", 256},
-         {"batch", 2},
-         {"tokens", 128}}}},
-      settle};
+        small}},
+      settle,
+      /*video=*/std::nullopt};
   return family;
 }
 

@@ -1,5 +1,5 @@
 // What a model family is to a user: its presets, its dimensions and what must fit together. One
-// source file a family. Private to this folder.
+// source file for each family. Private to this folder.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,8 @@ struct Family {
   std::vector<Preset> presets;
   // Fills in dimensions that follow from `given`, the user's, and says what does not fit.
   Checked (*settle)(ModelSpec& spec, const Dimensions& given);
+  std::optional<VideoLayout> video;  // none: it trains on a text
 };
-
-const Family& llama_family();
-const Family& moe_family();
-const Family& deepseek_family();
-const Family& wan_family();
-const Family& ltx_family();
 
 inline constexpr std::int64_t kMaxLayers = 10'000;
 inline constexpr std::int64_t kMaxWidth = 1'048'576;
@@ -70,5 +65,12 @@ Checked require_divides(const ModelSpec& spec, const std::string& divisor,
 Checked require_rotary_heads(const ModelSpec& spec);
 // Top-k fits the experts, and rows of every grouped matmul are whole 16-byte pieces.
 Checked require_experts(const ModelSpec& spec);
+
+// What video families share: their dimensions; those of a preset, with its token grid; and settle,
+// which makes a grid of `tokens` or `tokens` of a grid.
+std::vector<DimensionEntry> video_dimension_entries();
+Dimensions video_preset(const Dimensions& sizes, std::int64_t frames, std::int64_t height,
+                        std::int64_t width);
+Checked settle_video(ModelSpec& spec, const Dimensions& given);
 
 }  // namespace rematch::preset

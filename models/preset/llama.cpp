@@ -60,7 +60,8 @@ const Family& llama_family() {
         llama(126, 16'384, 128, 8, 53'248, 128'256)},
        {{"llama_small", "Llama 3 in small, on bytes: 8 layers, dim 128, 2 x 128 tokens"},
         with(llama(8, 128, 4, 2, 352, 256), {{"batch", 2}, {"tokens", 128}})}},
-      settle};
+      settle,
+      /*video=*/std::nullopt};
   return family;
 }
 

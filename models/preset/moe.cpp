@@ -12,6 +12,15 @@ Checked settle(ModelSpec& spec, const Dimensions& /*given*/) {
 }  // namespace
 
 const Family& moe_family() {
+  static const Dimensions full = {{"layers", 48},       {"dim", 5120},      {"heads", 40},
+                                  {"kv_heads", 8},      {"ffn", 16'384},    {"moe_every", 1},
+                                  {"experts", 16},      {"top_k", 1},       {"expert_ffn", 8192},
+                                  {"shared_ffn", 8192}, {"vocab", 202'048}, {"batch", 1},
+                                  {"tokens", 8192}};
+  static const Dimensions small = {
+      {"layers", 8},    {"dim", 128},   {"heads", 4},   {"kv_heads", 2},    {"ffn", 352},
+      {"moe_every", 2}, {"experts", 6}, {"top_k", 2},   {"expert_ffn", 96}, {"shared_ffn", 128},
+      {"vocab", 256},   {"batch", 2},   {"tokens", 128}};
   static const Family family = {
       {kLayers,
        kDim,
@@ -29,35 +38,12 @@ const Family& moe_family() {
        kDropout,
        kFusedOps},
       {{{"llama4_17bx16e", "Llama 4 17B x 16 experts: 48 layers, dim 5120, top 1, 1 x 8192 tokens"},
-        {{"layers", 48},
-         {"dim", 5120},
-         {"heads", 40},
-         {"kv_heads", 8},
-         {"ffn", 16'384},
-         {"moe_every", 1},
-         {"experts", 16},
-         {"top_k", 1},
-         {"expert_ffn", 8192},
-         {"shared_ffn", 8192},
-         {"vocab", 202'048},
-         {"batch", 1},
-         {"tokens", 8192}}},
+        full},
        {{"moe_small",
          "Llama 4 in small, on bytes: 8 layers, dim 128, every 2nd with 6 experts, 2 x 128 tokens"},
-        {{"layers", 8},
-         {"dim", 128},
-         {"heads", 4},
-         {"kv_heads", 2},
-         {"ffn", 352},
-         {"moe_every", 2},
-         {"experts", 6},
-         {"top_k", 2},
-         {"expert_ffn", 96},
-         {"shared_ffn", 128},
-         {"vocab", 256},
-         {"batch", 2},
-         {"tokens", 128}}}},
-      settle};
+        small}},
+      settle,
+      /*video=*/std::nullopt};
   return family;
 }
 

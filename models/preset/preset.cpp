@@ -4,6 +4,49 @@
 #include "policies/trace/suggest.h"
 
 namespace rematch {
+
+namespace preset {
+
+#define REMATCH_DECLARE(enumerator, name) const Family& name##_family();
+REMATCH_MODEL_FAMILIES(REMATCH_DECLARE)
+#undef REMATCH_DECLARE
+
+Dimensions with(Dimensions dimensions, const Dimensions& changes) {
+  for (const auto& [name, value] : changes) dimensions[name] = value;
+  return dimensions;
+}
+
+Checked require_divides(const ModelSpec& spec, const std::string& divisor,
+                        const std::string& number) {
+  if (spec.at(number) % spec.at(divisor) == 0) return std::nullopt;
+  return Rejected{divisor + " " + std::to_string(spec.at(divisor)) + " does not divide " + number +
+                  " " + std::to_string(spec.at(number))};
+}
+
+Checked require_rotary_heads(const ModelSpec& spec) {
+  if (Checked rejected = require_divides(spec, "heads", "dim")) return rejected;
+  const std::int64_t head_dim = spec.at("dim") / spec.at("heads");
+  if (head_dim % 2 == 0) return std::nullopt;
+  return Rejected{"dim / heads = " + std::to_string(head_dim) +
+                  " is odd, but rotary embedding turns pairs; change dim or heads"};
+}
+
+Checked require_experts(const ModelSpec& spec) {
+  if (spec.at("top_k") > spec.at("experts")) {
+    return Rejected{"top_k " + std::to_string(spec.at("top_k")) + " is more than experts " +
+                    std::to_string(spec.at("experts"))};
+  }
+  constexpr std::int64_t kRowElements = 8;  // 16 bytes of bfloat16
+  for (const char* width : {"dim", "expert_ffn"}) {
+    if (spec.at(width) % kRowElements == 0) continue;
+    return Rejected{std::string(width) + " " + std::to_string(spec.at(width)) +
+                    " is not a multiple of 8, which grouped matmuls need"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace preset
+
 namespace {
 
 using preset::Checked;
@@ -17,14 +60,9 @@ struct FamilyRow {
   const Family& (*facts)();
 };
 
-// In the order in which models are listed to a user.
-constexpr FamilyRow kFamilies[] = {
-    {ModelFamily::kLlama, "llama", preset::llama_family},
-    {ModelFamily::kMoe, "moe", preset::moe_family},
-    {ModelFamily::kDeepseek, "deepseek", preset::deepseek_family},
-    {ModelFamily::kDit, "dit", preset::wan_family},
-    {ModelFamily::kLtx, "ltx", preset::ltx_family},
-};
+#define REMATCH_ROW(enumerator, name) {ModelFamily::enumerator, #name, preset::name##_family},
+constexpr FamilyRow kFamilies[] = {REMATCH_MODEL_FAMILIES(REMATCH_ROW)};
+#undef REMATCH_ROW
 
 const FamilyRow& row_of(ModelFamily family) { return kFamilies[static_cast<std::size_t>(family)]; }
 
@@ -95,11 +133,12 @@ const std::vector<ModelFamily>& model_families() {
   return families;
 }
 
-bool trains_on_text(ModelFamily family) {
-  return family != ModelFamily::kDit && family != ModelFamily::kLtx;
+const VideoLayout* video_layout(ModelFamily family) {
+  const std::optional<VideoLayout>& video = row_of(family).facts().video;
+  return video ? &*video : nullptr;
 }
 
-std::int64_t patch_extent(ModelFamily family) { return family == ModelFamily::kDit ? 2 : 1; }
+bool trains_on_text(ModelFamily family) { return video_layout(family) == nullptr; }
 
 const std::vector<DimensionEntry>& dimension_entries(ModelFamily family) {
   return row_of(family).facts().dimensions;

@@ -10,22 +10,32 @@
 #include <variant>
 #include <vector>
 
+#include "models/preset/families.h"
 #include "policies/plan/rejected.h"
 
 namespace rematch {
 
-enum class ModelFamily : std::uint8_t { kLlama, kMoe, kDeepseek, kDit, kLtx };
+#define REMATCH_ENUMERATOR(enumerator, name) enumerator,
+enum class ModelFamily : std::uint8_t { REMATCH_MODEL_FAMILIES(REMATCH_ENUMERATOR) };
+#undef REMATCH_ENUMERATOR
 
 // "llama", "moe", ...: how files spell a family.
 std::string_view to_string(ModelFamily family);
 std::optional<ModelFamily> family_from_string(std::string_view text);
 const std::vector<ModelFamily>& model_families();
 
-// Language models train on a text; the others on latents of videos.
-bool trains_on_text(ModelFamily family);
+// How a video becomes the tokens of a family that trains on latents of videos.
+struct VideoLayout {
+  std::int64_t patch_extent;       // latent pixels along each side of a patch of one latent frame
+  std::int64_t pixels_per_token;   // along height and width: the autoencoder's and the patch's
+  std::int64_t frames_per_latent;  // after the first, which is a latent of its own
+  std::string_view frames_example;
+  bool masks_text;  // whether a batch says which text tokens are words
+};
 
-// Latent pixels along each side of a patch of a video model; a patch spans one latent frame.
-std::int64_t patch_extent(ModelFamily family);
+// Null: the family trains on a text.
+const VideoLayout* video_layout(ModelFamily family);
+bool trains_on_text(ModelFamily family);
 
 // Everything that shapes a model and its batch. Keys of `dimensions` are the flag names with
 // underscores; dimension_entries() lists them. Options that are off are not among the keys, so
@@ -71,10 +81,8 @@ std::variant<ModelSpec, Rejected> make_spec(std::string_view preset,
                                             const std::map<std::string, std::int64_t>& overrides,
                                             std::string_view dtype = "float32");
 
-// The patched latent grid of a video, as overrides for make_spec. Wan's VAE makes 1 + (F-1)/4
-// latent frames of F and divides height and width by 8, and a patch spans 2 x 2 latents:
-// "77x480x832" (frames x height x width in pixels) gives frames 20, height 30, width 52. LTX's
-// makes 1 + (F-1)/8 and divides by 32, without patches.
+// The patched latent grid of a video, as overrides for make_spec: for Wan "77x480x832" (frames x
+// height x width in pixels) gives frames 20, height 30, width 52.
 std::variant<std::map<std::string, std::int64_t>, Rejected> video_dimensions(std::string_view text,
                                                                              ModelFamily family);
 

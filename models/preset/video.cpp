@@ -1,21 +1,51 @@
+// What video families share: how a video becomes a grid of tokens.
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 
-#include "models/preset/preset.h"
+#include "models/preset/family.h"
 
 namespace rematch {
 namespace {
 
 constexpr std::int64_t kMaxVideoExtent = 100'000;
 
-// What a video model's autoencoder and patches make of pixels and frames.
-struct Compression {
-  std::int64_t pixels_per_token;
-  std::int64_t frames_per_latent;
-  std::string_view example;
-};
+std::int64_t largest_divisor_below_root(std::int64_t number, double root) {
+  std::int64_t divisor = std::max<std::int64_t>(1, std::llround(root));
+  while (number % divisor != 0) --divisor;
+  return divisor;
+}
 
-constexpr Compression kWan = {16, 4, "77, 81"};  // VAE 8 x 8 x 4, patch 2 x 2
-constexpr Compression kLtx = {32, 8, "81, 89"};  // VAE 32 x 32 x 8
+void choose_grid(preset::Dimensions& dimensions) {
+  const std::int64_t tokens = dimensions.at("tokens");
+  const std::int64_t frames =
+      largest_divisor_below_root(tokens, std::floor(std::cbrt(static_cast<double>(tokens)) + 1e-9));
+  const std::int64_t plane = tokens / frames;
+  const std::int64_t height =
+      largest_divisor_below_root(plane, std::floor(std::sqrt(static_cast<double>(plane)) + 1e-9));
+  dimensions["frames"] = frames;
+  dimensions["height"] = height;
+  dimensions["width"] = plane / height;
+}
+
+preset::Checked settle_tokens(ModelSpec& spec, const preset::Dimensions& given) {
+  preset::Dimensions& dimensions = spec.dimensions;
+  const bool has_grid =
+      given.contains("frames") || given.contains("height") || given.contains("width");
+  if (given.contains("tokens") && !has_grid) {
+    choose_grid(dimensions);
+    return std::nullopt;
+  }
+  const std::int64_t product =
+      dimensions.at("frames") * dimensions.at("height") * dimensions.at("width");
+  if (given.contains("tokens") && product != dimensions.at("tokens")) {
+    return Rejected{"tokens " + std::to_string(dimensions.at("tokens")) +
+                    " is not frames x height x width = " + std::to_string(product) +
+                    "; give one of the two"};
+  }
+  dimensions["tokens"] = product;
+  return std::nullopt;
+}
 
 // Splits "77x480x832"; empty unless it is exactly three positive numbers of sane size.
 std::vector<std::int64_t> parse_extents(std::string_view text) {
@@ -36,22 +66,61 @@ std::vector<std::int64_t> parse_extents(std::string_view text) {
 
 }  // namespace
 
+namespace preset {
+
+std::vector<DimensionEntry> video_dimension_entries() {
+  return {kLayers,
+          kDim,
+          kHeads,
+          kFfn,
+          {"batch", "videos a step", 1, kMaxCount},
+          {"tokens", "frames x height x width; alone it picks a grid", 1, kMaxTokens},
+          {"frames", "token grid: latent frames", 1, kMaxCount},
+          {"height", "token grid: latent height over the patch's", 1, kMaxCount},
+          {"width", "token grid: latent width over the patch's", 1, kMaxCount},
+          {"text_tokens", "tokens of the text embedding", 1, kMaxCount},
+          {"text_dim", "width of the text embedding", 1, kMaxWidth},
+          {"freq_dim", "width of the sinusoidal time embedding; even", 2, kMaxCount},
+          {"channels", "latent channels", 1, kMaxCount},
+          kDropout,
+          kFusedOps};
+}
+
+Dimensions video_preset(const Dimensions& sizes, std::int64_t frames, std::int64_t height,
+                        std::int64_t width) {
+  const Dimensions grid = {{"tokens", frames * height * width},
+                           {"frames", frames},
+                           {"height", height},
+                           {"width", width}};
+  return with(with({{"batch", 1}, {"text_dim", 4096}, {"freq_dim", 256}}, sizes), grid);
+}
+
+Checked settle_video(ModelSpec& spec, const Dimensions& given) {
+  if (Checked rejected = settle_tokens(spec, given)) return rejected;
+  if (Checked rejected = require_rotary_heads(spec)) return rejected;
+  if (spec.at("freq_dim") % 2 == 0) return std::nullopt;
+  return Rejected{"freq_dim " + std::to_string(spec.at("freq_dim")) +
+                  " is odd; it holds pairs of cosine and sine"};
+}
+
+}  // namespace preset
+
 std::variant<std::map<std::string, std::int64_t>, Rejected> video_dimensions(std::string_view text,
                                                                              ModelFamily family) {
   const std::string shown = "video '" + std::string(text) + "'";
-  if (trains_on_text(family)) {
+  const VideoLayout* layout = video_layout(family);
+  if (layout == nullptr) {
     return Rejected{shown + " is for video models; this one trains on text, so leave it out"};
   }
-  const Compression& compression = family == ModelFamily::kLtx ? kLtx : kWan;
-  const std::int64_t frames = compression.frames_per_latent;
-  const std::int64_t pixels = compression.pixels_per_token;
+  const std::int64_t frames = layout->frames_per_latent;
+  const std::int64_t pixels = layout->pixels_per_token;
   const std::vector<std::int64_t> extents = parse_extents(text);
   if (extents.empty()) {
     return Rejected{shown + " is not FRAMESxHEIGHTxWIDTH in pixels; write it like 77x480x832"};
   }
   if ((extents[0] - 1) % frames != 0) {
     return Rejected{shown + ": frames must be a multiple of " + std::to_string(frames) +
-                    " plus 1 (" + std::string(compression.example) + ", ...), found " +
+                    " plus 1 (" + std::string(layout->frames_example) + ", ...), found " +
                     std::to_string(extents[0])};
   }
   if (extents[1] % pixels != 0 || extents[2] % pixels != 0) {

@@ -1,4 +1,4 @@
-"""Initial values of parameters: the bits of models/layers/init.h, Note [Hash initialisation]."""
+"""Initial values of parameters: the bits of models/layers/parameters.h, Note [Hash initialisation]."""
 
 import math
 

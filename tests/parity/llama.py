@@ -1,4 +1,4 @@
-"""models/llama/llama.cpp, op for op. Shapes as there: T tokens of the batch, D dim, F ffn."""
+"""models/families/llama.cpp, op for op. Shapes as there: T tokens of the batch, D dim, F ffn."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""models/dit, op for op. Shapes as there: B batch, N video tokens, L text tokens, D dim, F ffn."""
+"""models/families/dit.cpp, op for op. Shapes as there: B batch, N video tokens, L text tokens, D dim, F ffn."""
 
 import math
 

@@ -1,4 +1,4 @@
-#include "models/layers/dropout.h"
+#include "models/layers/linear.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>

@@ -1,4 +1,4 @@
-#include "models/layers/init.h"
+#include "models/layers/parameters.h"
 
 #include <ATen/ops/empty.h>
 

@@ -1,10 +1,9 @@
-#include "models/deepseek/deepseek.h"
 
 #include <ATen/TensorOperators.h>
 
 #include <cmath>
 
-#include "models/deepseek/latent_attention.h"
+#include "models/layers/rotary.h"
 #include "tests/models/model_checks.h"
 #include "tests/models/op_stream.h"
 #include "tests/models/plain_language.h"
@@ -30,7 +29,7 @@ TEST_CASE("DeepSeek's loss and gradients are those of a plain one in double") {
 
 TEST_CASE("latent attention is one attention op a block") {
   const ModelSpec spec = spec_of("deepseek_small", kReduced);
-  const auto model = make_deepseek(spec, at::kCPU);
+  const auto model = make_model(spec, at::kCPU);
   OpStream stream;
   {
     const OpModeGuard guard(&stream);

@@ -1,67 +1,55 @@
+// DeepSeek-V3 as its 16B model has it: latent attention without a query latent; blocks after the
+// first few have a mixture of experts, softmax scores on the experts' outputs.
+// After torchtitan's models/deepseek_v3.
 // Shapes: T all tokens of the batch, B sequences, S tokens a sequence, D dim, H heads, L
-// latent_dim, N nope_dim, P rope_dim, V value_dim. After torchtitan's models/deepseek_v3.
-#include "models/deepseek/latent_attention.h"
-
+// latent_dim, N nope_dim, P rope_dim, V value_dim.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/split_with_sizes.h>
 
-#include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "kernels/attention/attention.h"
+#include "models/language/feed_forward.h"
 #include "models/language/language_model.h"
-#include "models/layers/dropout.h"
-#include "models/layers/norm.h"
-#include "models/scope/scope.h"
 
 namespace rematch {
 namespace {
 
-constexpr double kTheta = 1e4;
-
-// YaRN (Peng et al. 2023) with DeepSeek-V3 16B's constants.
-constexpr double kFactor = 40.0;
-constexpr double kOldContext = 4096.0;
-constexpr double kFastTurns = 32.0;
-constexpr double kSlowTurns = 1.0;
+// YaRN scales scores with the table.
 constexpr double kScoreSlope = 0.1 * 0.70;  // 0.70: its mscale
 
-// The pair, not rounded, that turns `num_turns` times over the old context.
-double pair_of_turns(double num_turns, double rope_dim) {
-  return rope_dim * std::log(kOldContext / (num_turns * 2.0 * std::numbers::pi)) /
-         (2.0 * std::log(kTheta));
-}
-
-// Pairs that turn fast keep their frequency, slow ones are stretched, those between are mixed.
-std::vector<double> yarn_frequencies(std::int64_t rope_dim) {
-  const auto width = static_cast<double>(rope_dim);
-  const double low = std::max(std::floor(pair_of_turns(kFastTurns, width)), 0.0);
-  double high = std::min(std::ceil(pair_of_turns(kSlowTurns, width)), width - 1.0);
-  if (low == high) high += 0.001;
-  std::vector<double> frequencies = rotary_frequencies(rope_dim, kTheta);
-  double pair = 0.0;
-  for (double& frequency : frequencies) {
-    const double stretched = std::clamp((pair - low) / (high - low), 0.0, 1.0);
-    frequency = frequency / kFactor * stretched + frequency * (1.0 - stretched);
-    pair += 1.0;
-  }
-  return frequencies;
-}
-
 double score_scale(double query_dim) {
-  const double stretch = kScoreSlope * std::log(kFactor) + 1.0;
+  const double stretch = kScoreSlope * std::log(kYarnFactor) + 1.0;
   return stretch * stretch / std::sqrt(query_dim);
 }
 
-}  // namespace
+// DeepSeek's multi-head latent attention: keys and values are made from one narrow latent, and all
+// heads share one rotated key part. Value heads, narrower than query heads, are padded to their
+// width, so that it is one attention op.
+class LatentAttention {
+ public:
+  // Parameters `name`.wq, .wkv_a, .kv_norm, .wkv_b, .wo.
+  LatentAttention(Parameters& parameters, const std::string& name, const ModelSpec& spec);
 
-RotaryTable make_yarn_table(std::int64_t num_tokens, std::int64_t rope_dim, at::Device device) {
-  RotaryAxis axis{{}, yarn_frequencies(rope_dim)};
-  for (std::int64_t token = 0; token < num_tokens; ++token) axis.positions.push_back(token);
-  return make_rotary_table({axis}, device);
-}
+  // Opens scope "attention". x_TD: batch * tokens rows, sequence after sequence.
+  at::Tensor forward(const at::Tensor& x_TD, const RotaryTable& table) const;
+
+ private:
+  struct Heads {
+    at::Tensor q, k, v;  // [B, S, H, N + P], v padded
+  };
+
+  at::Tensor make_queries(const at::Tensor& x_TD, const RotaryTable& table) const;
+  void make_keys_and_values(const at::Tensor& x_TD, const RotaryTable& table, Heads& heads) const;
+  at::Tensor attend(Heads heads) const;
+
+  std::int64_t batch_, tokens_, heads_, latent_dim_, nope_dim_, rope_dim_, value_dim_;
+  double dropout_ratio_;
+  Ops ops_;
+  Linear wq_, wkv_a_, wkv_b_, wo_;
+  at::Tensor kv_norm_;
+};
 
 LatentAttention::LatentAttention(Parameters& parameters, const std::string& name,
                                  const ModelSpec& spec)
@@ -132,6 +120,30 @@ at::Tensor LatentAttention::attend(Heads heads) const {
   heads.v = heads.v.transpose(1, 2);
   const double scale = score_scale(static_cast<double>(nope_dim_ + rope_dim_));
   return std::get<0>(attention(heads.q, heads.k, heads.v, /*causal=*/true, scale));
+}
+
+struct Parts {
+  using Attention = LatentAttention;
+  using Ffn = DenseOrMoe;
+
+  static Ffn make_ffn(Parameters& parameters, const std::string& name, const ModelSpec& spec,
+                      std::int64_t layer) {
+    if (layer < spec.at("dense_layers")) return DenseOrMoe::dense(parameters, name, spec);
+    return DenseOrMoe::moe(parameters, name, spec, RouterScore::kSoftmax,
+                           ScoreApplied::kAfterExperts);
+  }
+
+  static InitialValues embedding_values(std::int64_t /*dim*/) { return unit(); }
+
+  static RotaryTable make_table(const ModelSpec& spec, at::Device device) {
+    return make_yarn_table(spec.at("tokens"), spec.at("rope_dim"), device);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_deepseek(const ModelSpec& spec, at::Device device) {
+  return std::make_unique<LanguageModel<Parts>>(spec, device);
 }
 
 }  // namespace rematch

@@ -1,4 +1,3 @@
-#include "models/moe/moe.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full_like.h>
@@ -6,7 +5,7 @@
 
 #include <set>
 
-#include "models/moe/mixture.h"
+#include "models/language/feed_forward.h"
 #include "tests/models/model_checks.h"
 #include "tests/models/op_stream.h"
 #include "tests/models/plain_language.h"
@@ -48,7 +47,7 @@ TEST_CASE("the MoE's loss and gradients are those of a plain one in double") {
 }
 
 TEST_CASE("every n-th block has experts, the others a feed-forward") {
-  const auto model = make_moe(spec_of("moe_small", {{"layers", 6}, {"moe_every", 3}}), at::kMeta);
+  const auto model = make_model(spec_of("moe_small", {{"layers", 6}, {"moe_every", 3}}), at::kMeta);
   std::set<std::string> names;
   for (const NamedTensor& parameter : model->parameters()) names.insert(parameter.name);
   for (const std::string layer : {"0", "1", "3", "4"}) {

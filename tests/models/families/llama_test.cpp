@@ -1,4 +1,3 @@
-#include "models/llama/llama.h"
 
 #include "tests/models/model_checks.h"
 #include "tests/models/plain_language.h"
@@ -26,15 +25,15 @@ TEST_CASE("Llama's loss and gradients are those of a plain one in double") {
 
 // 3 layers x 9 + embedding + norm + head; tied: no head of its own.
 TEST_CASE("a tied head has no weight of its own") {
-  CHECK(make_llama(spec_of("llama_small", {{"layers", 3}}), at::kMeta)->parameters().size() == 30);
-  CHECK(make_llama(spec_of("llama_small", {{"layers", 3}, {"tied", 1}}), at::kMeta)
+  CHECK(make_model(spec_of("llama_small", {{"layers", 3}}), at::kMeta)->parameters().size() == 30);
+  CHECK(make_model(spec_of("llama_small", {{"layers", 3}, {"tied", 1}}), at::kMeta)
             ->parameters()
             .size() == 29);
 }
 
 TEST_CASE("frozen first layers: the rest has the loss and the gradients it has without") {
   check_against_plain_language(reduced({{"frozen_layers", 1}}));
-  const auto model = make_llama(reduced({{"frozen_layers", 1}}), at::kMeta);
+  const auto model = make_model(reduced({{"frozen_layers", 1}}), at::kMeta);
   CHECK(model->parameters().size() == 9 + 2);
   CHECK(model->frozen().size() == 9 + 1);
   CHECK(model->parameters().front().name == "blocks.1.attention_norm.weight");
@@ -45,7 +44,7 @@ TEST_CASE("frozen first layers: the rest has the loss and the gradients it has w
 // 7 linears a block, 2 matrices each.
 TEST_CASE("low-rank adapters alone learn, as if added to their frozen weights") {
   check_against_plain_language(reduced({{"adapter_rank", 3}}));
-  const auto model = make_llama(reduced({{"adapter_rank", 3}}), at::kMeta);
+  const auto model = make_model(reduced({{"adapter_rank", 3}}), at::kMeta);
   CHECK(model->parameters().size() == 2 * 7 * 2);
   CHECK(model->frozen().size() == 2 * 9 + 3);
   for (const NamedTensor& parameter : model->parameters()) {

@@ -1,6 +1,7 @@
+// One block of the LTX-Video DiT. After diffusers' LTXVideoTransformerBlock: RMSNorm without
+// weights, rotary embedding over all heads at once, text attended under a mask, modulation in the
+// model's dtype.
 // Shapes: B batch, N video tokens, L text tokens, D dim.
-#include "models/dit/ltx_block.h"
-
 #include <ATen/ops/add.h>
 #include <ATen/ops/chunk.h>
 #include <ATen/ops/mul.h>
@@ -12,8 +13,9 @@
 #include "kernels/fused/modulate.h"
 #include "models/layers/norm.h"
 #include "models/scope/scope.h"
+#include "models/video/video_model.h"
 
-namespace rematch::dit {
+namespace rematch::video {
 namespace {
 
 constexpr double kEps = 1e-6;
@@ -48,7 +50,26 @@ at::Tensor rotate(const at::Tensor& x_BND, const RotaryTable& table, Ops ops) {
   return x_BN1D.squeeze(2);
 }
 
-}  // namespace
+class LtxBlock {
+ public:
+  LtxBlock(Parameters& parameters, const std::string& name, const ModelSpec& spec);
+
+  static RotaryTable make_table(const Grid& grid, const ModelSpec& spec, at::Device device);
+  static constexpr bool kLossOnTokens = true;
+  static at::ScalarType modulation_dtype(at::ScalarType model) { return model; }
+
+  // Everything is of the model's dtype.
+  at::Tensor forward(at::Tensor x_BND, const Conditions& conditions,
+                     const RotaryTable& table) const;
+
+ private:
+  at::Tensor self_attend(const at::Tensor& x_BND, const RotaryTable& table) const;
+  at::Tensor cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const;
+
+  at::Tensor modulation_;  // [1, 6, D], as the time's
+  Attention self_, cross_;
+  FeedForward ffn_;
+};
 
 LtxBlock::LtxBlock(Parameters& parameters, const std::string& name, const ModelSpec& spec) {
   const std::int64_t dim = spec.at("dim");
@@ -126,4 +147,13 @@ at::Tensor LtxBlock::cross_attend(const at::Tensor& x_BND, const Conditions& con
   return attend(cross_, std::move(projected), conditions.text_mask_B11L);
 }
 
-}  // namespace rematch::dit
+}  // namespace
+}  // namespace rematch::video
+
+namespace rematch {
+
+std::unique_ptr<Model> make_ltx(const ModelSpec& spec, at::Device device) {
+  return std::make_unique<video::VideoModel<video::LtxBlock>>(spec, device);
+}
+
+}  // namespace rematch

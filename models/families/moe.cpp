@@ -1,10 +1,10 @@
-// After torchtitan's models/llama4, with rotary embedding
-// in every block and attention over the whole sequence.
-#include "models/moe/moe.h"
-
+// Llama 4 style mixture of experts: Llama's blocks, of which every n-th has a mixture in place of
+// its feed-forward; sigmoid scores on the experts' inputs.
+// After torchtitan's models/llama4, with rotary embedding in every block and attention over the
+// whole sequence.
 #include "models/language/attention.h"
+#include "models/language/feed_forward.h"
 #include "models/language/language_model.h"
-#include "models/moe/dense_or_moe.h"
 
 namespace rematch {
 namespace {

@@ -1,4 +1,3 @@
-#include "models/dit/dit.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -165,7 +164,7 @@ TEST_CASE("the DiT's loss and gradients are those of a plain one in double") {
                                                {"width", 4},
                                                {"text_tokens", 5},
                                                {"channels", 3}});
-  const auto model = make_dit(spec, at::kCPU);
+  const auto model = make_model(spec, at::kCPU);
   const Batch batch = make_data(spec, "", 1, at::kCPU)->batch(0);
   const Reference reference(spec, parameters_in_double(*model));
   check_against_reference(*model, batch, reference.loss(batch), reference.parameters());

@@ -1,15 +1,14 @@
+// One block of the Wan 2.1 DiT. After diffusers' WanTransformerBlock.
 // Shapes: B batch, N video tokens, L text tokens, D dim.
-#include "models/dit/wan_block.h"
-
 #include <ATen/ops/add.h>
 #include <ATen/ops/chunk.h>
 #include <ATen/ops/mul.h>
 
-#include "kernels/fused/modulate.h"
 #include "models/layers/norm.h"
 #include "models/scope/scope.h"
+#include "models/video/video_model.h"
 
-namespace rematch::dit {
+namespace rematch::video {
 namespace {
 
 constexpr double kEps = 1e-6;
@@ -24,19 +23,27 @@ at::Tensor add_gated(const at::Tensor& x_BND, at::Tensor branch_BND, const at::T
   return sum.to(x_BND.scalar_type());
 }
 
-}  // namespace
+class WanBlock {
+ public:
+  WanBlock(Parameters& parameters, const std::string& name, const ModelSpec& spec);
 
-at::Tensor modulate(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
-                    const at::Tensor& scale_B1D, Ops ops) {
-  at::Tensor result = layer_norm_float32(x_BND, at::Tensor(), at::Tensor(), kEps);
-  if (ops == Ops::kFused) {
-    return fused::modulate(result, shift_B1D, scale_B1D, x_BND.scalar_type());
-  }
-  const at::Tensor factor = at::add(scale_B1D, 1);
-  result = at::mul(result, factor);
-  result = at::add(result, shift_B1D);
-  return result.to(x_BND.scalar_type());
-}
+  static RotaryTable make_table(const Grid& grid, const ModelSpec& spec, at::Device device);
+  static constexpr bool kLossOnTokens = false;
+  static at::ScalarType modulation_dtype(at::ScalarType /*model*/) { return at::kFloat; }
+
+  // x_BND, the text and the result are of the model's dtype.
+  at::Tensor forward(at::Tensor x_BND, const Conditions& conditions,
+                     const RotaryTable& table) const;
+
+ private:
+  at::Tensor self_attend(const at::Tensor& x_BND, const RotaryTable& table) const;
+  at::Tensor cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const;
+
+  at::Tensor modulation_;  // [1, 6, D], as the time's
+  at::Tensor cross_norm_weight_, cross_norm_bias_;
+  Attention self_, cross_;
+  FeedForward ffn_;
+};
 
 WanBlock::WanBlock(Parameters& parameters, const std::string& name, const ModelSpec& spec) {
   const std::int64_t dim = spec.at("dim");
@@ -114,4 +121,13 @@ at::Tensor WanBlock::cross_attend(const at::Tensor& x_BND, const Conditions& con
   return attend(cross_, std::move(projected), conditions.text_mask_B11L);
 }
 
-}  // namespace rematch::dit
+}  // namespace
+}  // namespace rematch::video
+
+namespace rematch {
+
+std::unique_ptr<Model> make_dit(const ModelSpec& spec, at::Device device) {
+  return std::make_unique<video::VideoModel<video::WanBlock>>(spec, device);
+}
+
+}  // namespace rematch

@@ -1,6 +1,8 @@
-// Shapes: B batch, C channels, f h w the token grid, N = f h w tokens, L text tokens, D dim,
-// P = C patch_extent^2 values of a patch.
-#include "models/dit/dit.h"
+// What diffusion transformers for video share: modulation from the time embedding, text
+// conditioning, patches, flow matching. A model says what its blocks are. Shapes: B batch, C
+// channels, f h w the token grid, N = f h w tokens, L text tokens, D dim, P = C patch_extent^2
+// values of a patch.
+#pragma once
 
 #include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/add.h>
@@ -18,23 +20,21 @@
 #include <ATen/ops/sub.h>
 
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "models/dit/ltx_block.h"
-#include "models/dit/wan_block.h"
 #include "models/scope/scope.h"
+#include "models/video/parts.h"
 
-namespace rematch {
-namespace {
+namespace rematch::video {
 
-using dit::Conditions;
-using dit::Grid;
-
-constexpr double kTimeTheta = 1e4;
-constexpr double kTimeScale = 1000.0;  // flow time 1 is the last timestep
-constexpr double kMasked = 10'000.0;   // far below any score, and finite in bfloat16
+inline constexpr double kTimeTheta = 1e4;
+inline constexpr double kTimeScale = 1000.0;  // flow time 1 is the last timestep
+inline constexpr double kMasked = 10'000.0;   // far below any score, and finite in bfloat16
 
 // [1, freq_dim / 2]: theta^(-i / (freq_dim / 2)), float32 of the double.
-at::Tensor make_time_frequencies(std::int64_t freq_dim, at::Device device) {
+inline at::Tensor make_time_frequencies(std::int64_t freq_dim, at::Device device) {
   const std::int64_t half = freq_dim / 2;
   const auto options = at::TensorOptions().dtype(at::kFloat);
   if (device.is_meta()) return at::empty({1, half}, options.device(device));
@@ -49,21 +49,25 @@ at::Tensor make_time_frequencies(std::int64_t freq_dim, at::Device device) {
 
 // What reshape does where it has to copy, also where it could do without: then it runs another op
 // on CPU than on meta.
-at::Tensor copy_as(const at::Tensor& x, at::IntArrayRef sizes) {
+inline at::Tensor copy_as(const at::Tensor& x, at::IntArrayRef sizes) {
   const at::Tensor copy = at::clone(x, at::MemoryFormat::Contiguous);
   return at::_unsafe_view(copy, sizes);
 }
 
+// Its batch: latents and noise [batch, channels, frames, e height, e width] with e the patch's
+// extent, flow time [batch] in (0, 1), text [batch, text_tokens, text_dim]; where the family masks
+// text, which of its tokens are words, 1, and which padding, 0 [batch, text_tokens]. All float32.
+//
 // A Block has a constructor (parameters, name, spec), forward(x_BND, conditions, table), and static
 // make_table(grid, spec, device), modulation_dtype(model's dtype) and kLossOnTokens: whether the
 // loss compares tokens, or latents put together again.
 template <typename Block>
-class Dit final : public Model {
+class VideoModel final : public Model {
  public:
-  Dit(const ModelSpec& spec, at::Device device)
+  VideoModel(const ModelSpec& spec, at::Device device)
       : grid_{spec.at("batch"), spec.at("channels"), spec.at("frames"), spec.at("height"),
               spec.at("width")},
-        patch_extent_(patch_extent(spec.family)),
+        patch_extent_(video_layout(spec.family)->patch_extent),
         dtype_(dtype_of(spec)),
         ops_(ops_of(spec)),
         parameters_(dtype_, device) {
@@ -193,7 +197,7 @@ class Dit final : public Model {
     const at::Tensor time_B1D = time_BD.unsqueeze(1);
     table_B2D = at::add(table_B2D, time_B1D);
     const std::vector<at::Tensor> table_B1D = at::chunk(table_B2D, 2, /*dim=*/1);
-    x_BND = dit::modulate(x_BND, table_B1D[0], table_B1D[1], ops_);
+    x_BND = modulate(x_BND, table_B1D[0], table_B1D[1], ops_);
     at::Tensor x = apply_linear(output_, x_BND);
     if (Block::kLossOnTokens) return x.to(at::kFloat);
     x = x.view({grid_.batch, grid_.frames, grid_.height, grid_.width, patch_extent_, patch_extent_,
@@ -226,14 +230,4 @@ class Dit final : public Model {
   std::vector<Block> blocks_;
 };
 
-}  // namespace
-
-std::unique_ptr<Model> make_dit(const ModelSpec& spec, at::Device device) {
-  return std::make_unique<Dit<dit::WanBlock>>(spec, device);
-}
-
-std::unique_ptr<Model> make_ltx(const ModelSpec& spec, at::Device device) {
-  return std::make_unique<Dit<dit::LtxBlock>>(spec, device);
-}
-
-}  // namespace rematch
+}  // namespace rematch::video

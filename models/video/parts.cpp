@@ -1,13 +1,19 @@
-// Shapes: B batch, N query tokens, L key tokens, D dim, H heads, E head dim.
-#include "models/dit/attention.h"
+// Shapes: B batch, N query tokens, L key tokens, D dim, H heads, E head dim, F ffn.
+#include "models/video/parts.h"
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/mul.h>
 
 #include "kernels/attention/attention.h"
-#include "models/layers/dropout.h"
+#include "kernels/fused/modulate.h"
 #include "models/layers/norm.h"
 #include "models/scope/scope.h"
 
-namespace rematch::dit {
+namespace rematch::video {
 namespace {
+
+constexpr double kModulatedNormEps = 1e-6;
 
 at::Tensor split_into_heads(const at::Tensor& x_BND, std::int64_t heads) {
   return x_BND.view({x_BND.size(0), x_BND.size(1), heads, x_BND.size(2) / heads});
@@ -73,4 +79,34 @@ at::Tensor attend(const Attention& attention, Projected projected, const at::Ten
   return dropout(apply_linear(attention.output, out), attention.dropout_ratio);
 }
 
-}  // namespace rematch::dit
+FeedForward make_feed_forward(Parameters& parameters, const std::string& name,
+                              const ModelSpec& spec) {
+  const std::int64_t dim = spec.at("dim");
+  const std::int64_t ffn = spec.at("ffn");
+  FeedForward result;
+  result.up = make_linear(parameters, name + ".up", dim, ffn, Bias::kYes);
+  result.down = make_linear(parameters, name + ".down", ffn, dim, Bias::kYes);
+  result.dropout_ratio = dropout_ratio(spec);
+  return result;
+}
+
+at::Tensor feed_forward(const FeedForward& ffn, const at::Tensor& x_BND) {
+  const Scope scope("ffn");
+  at::Tensor hidden_BNF = apply_linear(ffn.up, x_BND);
+  hidden_BNF = at::gelu(hidden_BNF, "tanh");
+  return dropout(apply_linear(ffn.down, hidden_BNF), ffn.dropout_ratio);
+}
+
+at::Tensor modulate(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
+                    const at::Tensor& scale_B1D, Ops ops) {
+  at::Tensor result = layer_norm_float32(x_BND, at::Tensor(), at::Tensor(), kModulatedNormEps);
+  if (ops == Ops::kFused) {
+    return fused::modulate(result, shift_B1D, scale_B1D, x_BND.scalar_type());
+  }
+  const at::Tensor factor = at::add(scale_B1D, 1);
+  result = at::mul(result, factor);
+  result = at::add(result, shift_B1D);
+  return result.to(x_BND.scalar_type());
+}
+
+}  // namespace rematch::video

@@ -12,7 +12,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "models/dit/dit.h"
 #include "tests/models/model_checks.h"
 #include "tests/models/op_stream.h"
 #include "tests/support/catch.h"
@@ -150,7 +149,7 @@ class Reference {
 
 TEST_CASE("LTX's loss and gradients are those of a plain one in double") {
   const ModelSpec spec = spec_of("ltx_small", kReduced);
-  const auto model = make_ltx(spec, at::kCPU);
+  const auto model = make_model(spec, at::kCPU);
   const Batch batch = make_data(spec, "", 1, at::kCPU)->batch(0);
   const Reference reference(spec, parameters_in_double(*model));
   check_against_reference(*model, batch, reference.loss(batch), reference.parameters());
@@ -158,7 +157,7 @@ TEST_CASE("LTX's loss and gradients are those of a plain one in double") {
 
 TEST_CASE("an LTX block runs two attention ops, the one over text under a mask") {
   const ModelSpec spec = spec_of("ltx_small", kReduced);
-  const auto model = make_ltx(spec, at::kCPU);
+  const auto model = make_model(spec, at::kCPU);
   OpStream stream;
   {
     const OpModeGuard guard(&stream);
@@ -172,7 +171,7 @@ TEST_CASE("an LTX block runs two attention ops, the one over text under a mask")
 
 TEST_CASE("what stands in masked text tokens does not matter") {
   const ModelSpec spec = spec_of("ltx_small", kReduced);
-  const auto model = make_ltx(spec, at::kCPU);
+  const auto model = make_model(spec, at::kCPU);
   Batch batch = make_data(spec, "", 1, at::kCPU)->batch(0);
   const float loss = model->loss(batch).item<float>();
   batch.tensors[3].narrow(1, 3, 4).mul_(-5);
