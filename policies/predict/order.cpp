@@ -14,7 +14,7 @@ constexpr std::size_t kMaxSunkOps = 64;
 constexpr int kMaxWeighedSlots = 256;  // the next to be demanded
 
 // Weighs the pending slots at each demand, and writes down what it ran early.
-class SinkingOrder final : public DemandOrder {
+class SinkingOrder final : public OrderSearch {
  public:
   explicit SinkingOrder(const RegionGraph& graph) {
     std::vector<bool> listed(graph.slots.size(), false);
@@ -25,7 +25,7 @@ class SinkingOrder final : public DemandOrder {
     }
   }
 
-  int next_before(int demanded, const ReplayState& state) override {
+  int next_before(int demanded, ReplayState& state) override {
     if (step_.pack != demanded || !started_) {
       step_ = {demanded, {}, {}};
       started_ = true;
@@ -35,7 +35,7 @@ class SinkingOrder final : public DemandOrder {
     return slot;
   }
 
-  int next_after(int demanded, const ReplayState& state) override {
+  int next_after(int demanded, ReplayState& state) override {
     const int slot = best(demanded, state);
     if (slot != kNone) {
       step_.after.push_back(slot);
@@ -49,16 +49,16 @@ class SinkingOrder final : public DemandOrder {
   std::vector<DemandStep> take_steps() { return std::move(steps_); }
 
  private:
-  int best(int demanded, const ReplayState& state) {
+  int best(int demanded, ReplayState& state) {
     int found = kNone;
     Bytes most;
     int weighed = 0;
     for (int slot : demanded_later_) {
       if (slot == demanded || !state.is_planned_slot(slot)) continue;
       if (++weighed > kMaxWeighedSlots) break;
-      state.list_missing(slot, kMaxSunkOps, ops_);
-      if (ops_.empty() || ops_.size() > kMaxSunkOps) continue;
-      const Bytes gain = state.gain_of(ops_);
+      const std::vector<int>& ops = state.find_missing(slot, kMaxSunkOps);
+      if (ops.empty() || ops.size() > kMaxSunkOps) continue;
+      const Bytes gain = state.gain_of(ops);
       if (gain > most) {
         most = gain;
         found = slot;
@@ -71,7 +71,6 @@ class SinkingOrder final : public DemandOrder {
   DemandStep step_;
   bool started_ = false;
   std::vector<DemandStep> steps_;
-  std::vector<int> ops_;  // of the slot that is weighed
 };
 
 }  // namespace
@@ -84,13 +83,13 @@ void choose_order(const RegionGraph& graph, RegionType& type, Bytes least) {
   type.demand_steps.clear();
   type.whole_on_demand = false;
   if (graph.events.empty()) return;
-  const Bytes lazy = play_region(graph, type, ReplayExtent::kLazyClosure, nullptr).peak;
+  const Bytes lazy = play_region(graph, type, ReplayExtent::kLazyClosure).peak;
   if (lazy <= least) return;
   SinkingOrder order(graph);
   const Bytes sunk = play_region(graph, type, ReplayExtent::kLazyClosure, &order).peak;
   const auto is_whole_lower = [&] {
     if (std::min(lazy, sunk) <= least) return false;
-    const Bytes whole = play_region(graph, type, ReplayExtent::kWholeClosure, nullptr).peak;
+    const Bytes whole = play_region(graph, type, ReplayExtent::kWholeClosure).peak;
     return whole < std::min(lazy, sunk);
   };
   if (is_whole_lower()) {

@@ -7,6 +7,9 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "policies/predict/region_integers.h"
+#include "policies/replay/demand.h"
+#include "policies/replay/replay_planner.h"
 #include "policies/trace/collective.h"
 
 namespace rematch {
@@ -69,6 +72,7 @@ class GraphBuilder {
     add_slots();
     note_side_effects();
     note_constants();
+    note_readers();
     add_events(pack_events);
     return std::move(graph_);
   }
@@ -103,7 +107,7 @@ class GraphBuilder {
     const auto [found, is_new] =
         storages_.try_emplace(id, static_cast<int>(graph_.storages.size()));
     if (is_new) {
-      graph_.storages.push_back({trace_.storages[id].bytes, false, false, {}});
+      graph_.storages.push_back({.bytes = trace_.storages[id].bytes});
       graph_.storage_ids.push_back(id);
     }
     return found->second;
@@ -174,6 +178,16 @@ class GraphBuilder {
     }
   }
 
+  void note_readers() {
+    for (std::size_t op = 0; op < graph_.ops.size(); ++op) {
+      for (const RegionUse& read : graph_.ops[op].reads) {
+        RegionStorage& storage = graph_.storages[graph_.values[read.value].storage];
+        if (storage.writes.empty()) continue;
+        storage.readers.push_back({static_cast<int>(op), read.version});
+      }
+    }
+  }
+
   std::string_view producer_name(const RegionValue& value) const {
     return trace_.ops[graph_.range.first + value.producer].name;
   }
@@ -183,16 +197,27 @@ class GraphBuilder {
       const TracedPack& traced = trace_.packs[pack];
       graph_.slots.push_back(
           {pack, {value(traced.value), traced.version}, traced.at_op - graph_.range.first});
-      graph_.stop = std::max(graph_.stop, stop_for(graph_.slots.back()));
+      graph_.stop = std::max(graph_.stop, graph_.slots.back().at_op);
+    }
+    graph_.stop = stop_behind_writes(
+        graph_.stop, [this](const auto& visit) { each_write(visit); },
+        [this](int storage, std::int32_t version) { return is_saved_at(storage, version); });
+  }
+
+  template <typename Visit>
+  void each_write(const Visit& visit) const {
+    for (std::size_t id = 0; id < graph_.storages.size(); ++id) {
+      const RegionStorage& storage = graph_.storages[id];
+      if (storage.outside) continue;
+      std::int32_t version = 0;
+      for (const int op : storage.writes) visit(op, static_cast<int>(id), ++version);
     }
   }
 
-  // Behind the pack there may be an op that writes into what was packed, and leaves it unstale.
-  int stop_for(const RegionSlot& slot) const {
-    const RegionStorage& storage = graph_.storages[graph_.values[slot.use.value].storage];
-    const auto num_writes = std::min<std::size_t>(slot.use.version, storage.writes.size());
-    if (storage.outside || num_writes == 0) return slot.at_op;
-    return std::max(slot.at_op, storage.writes[num_writes - 1] + 1);
+  bool is_saved_at(int storage, std::int32_t version) const {
+    return std::any_of(graph_.slots.begin(), graph_.slots.end(), [&](const RegionSlot& slot) {
+      return graph_.values[slot.use.value].storage == storage && slot.use.version >= version;
+    });
   }
 
   void add_events(const std::vector<PackEvents>& pack_events) {
@@ -256,45 +281,6 @@ class GraphBuilder {
   std::unordered_map<ValueId, int> values_;
   std::unordered_map<StorageId, int> storages_;
   std::vector<Started> started_;  // collectives that are not waited for
-};
-
-class Closure {
- public:
-  Closure(const RegionGraph& graph, const std::vector<bool>& kept)
-      : graph_(graph), kept_(kept), planned_(graph.ops.size(), false) {}
-
-  void add(const RegionUse& root) {
-    need(root);
-    while (!pending_.empty()) {
-      const int op = pending_.back();
-      pending_.pop_back();
-      for (const RegionUse& read : graph_.ops[op].reads) need(read);
-    }
-  }
-
-  std::vector<bool> take() { return std::move(planned_); }
-
- private:
-  void need(const RegionUse& use) {
-    const RegionValue& value = graph_.values[use.value];
-    if (value.producer == kNone || kept_[use.value]) return;
-    need_op(value.producer);
-    const std::vector<int>& writes = graph_.storages[value.storage].writes;
-    const auto num_writes = std::min<std::size_t>(use.version, writes.size());
-    for (std::size_t i = 0; i < num_writes; ++i) need_op(writes[i]);
-  }
-
-  void need_op(int op) {
-    if (planned_[op]) return;
-    planned_[op] = true;
-    pending_.push_back(op);
-    for (int wait : graph_.ops[op].waits) need_op(wait);
-  }
-
-  const RegionGraph& graph_;
-  const std::vector<bool>& kept_;
-  std::vector<bool> planned_;
-  std::vector<int> pending_;
 };
 
 }  // namespace
@@ -400,9 +386,17 @@ std::vector<StorageId> kept_storages(const RegionGraph& graph, const std::vector
 
 std::vector<bool> closure_of(const RegionGraph& graph, const std::vector<bool>& kept,
                              const std::vector<RegionUse>& roots) {
-  Closure closure(graph, kept);
-  for (const RegionUse& root : roots) closure.add(root);
-  return closure.take();
+  ReplayTables tables;
+  ReplayPlanner planner(RegionIntegers(graph), tables);
+  for (std::size_t value = 0; value < kept.size(); ++value) {
+    if (kept[value]) planner.hold(static_cast<int>(value));
+  }
+  planner.plan_closure(roots);
+  std::vector<bool> closure;
+  for (std::size_t op = 0; op < graph.ops.size(); ++op) {
+    closure.push_back(planner.is_planned(static_cast<int>(op)));
+  }
+  return closure;
 }
 
 }  // namespace rematch

@@ -43,6 +43,12 @@ struct RegionStorage {
   // parameters, constants and the batch.
   bool is_input = false;
   std::vector<int> writes;  // local ops that write it in place, in order; none if outside
+  struct Reader {
+    int op = kNone;  // local
+    std::int32_t version = 0;
+    bool operator==(const Reader&) const = default;
+  };
+  std::vector<Reader> readers;  // if it has writes
   bool operator==(const RegionStorage&) const = default;
 };
 

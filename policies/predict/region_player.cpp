@@ -8,14 +8,18 @@ namespace {
 class RegionPlayer {
  public:
   RegionPlayer(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
-               DemandOrder* order)
+               OrderSearch* search)
       : graph_(graph),
         extent_(extent),
-        order_(order),
+        search_(search),
         stop_(type.early_stop ? graph.stop : static_cast<int>(graph.ops.size())),
-        kept_(kept_values(graph, type.ops)),
-        state_(graph, kept_),
-        alive_(graph.slots.size(), true) {}
+        state_(graph, kept_values(graph, type.ops)),
+        steps_(graph.slots.size(), nullptr),
+        alive_(graph.slots.size(), true) {
+    for (const DemandStep& step : type.demand_steps) {
+      if (is_slot(step.pack)) steps_[step.pack] = &step;
+    }
+  }
 
   RegionSimulation play() {
     result_.kept = state_.held();
@@ -57,10 +61,12 @@ class RegionPlayer {
     demanded_ = slot;
     if (!begun_) begin();
     if (!state_.is_planned_slot(slot)) return;
-    if (extent_ == ReplayExtent::kLazyClosure) {
-      run_early(&DemandOrder::next_before);
-      run(state_.missing(slot));
-      run_early(&DemandOrder::next_after);
+    if (extent_ == ReplayExtent::kLazyClosure && search_ == nullptr) {
+      materialize_in_order(slot, steps_[slot], [this](int each) { materialize(each); });
+    } else if (extent_ == ReplayExtent::kLazyClosure) {
+      run_early(&OrderSearch::next_before);
+      materialize(slot);
+      run_early(&OrderSearch::next_after);
     }
     state_.take(slot);
   }
@@ -80,11 +86,14 @@ class RegionPlayer {
     if (extent_ != ReplayExtent::kLazyClosure) run(state_.missing());
   }
 
-  void run_early(int (DemandOrder::*next)(int, const ReplayState&)) {
-    if (order_ == nullptr) return;
-    for (int slot = (order_->*next)(demanded_, state_); slot != kNone;
-         slot = (order_->*next)(demanded_, state_)) {
-      if (state_.is_planned_slot(slot)) run(state_.missing(slot));
+  void materialize(int slot) {
+    if (is_slot(slot) && state_.is_planned_slot(slot)) run(state_.missing(slot));
+  }
+
+  void run_early(int (OrderSearch::*next)(int, ReplayState&)) {
+    for (int slot = (search_->*next)(demanded_, state_); slot != kNone;
+         slot = (search_->*next)(demanded_, state_)) {
+      materialize(slot);
     }
   }
 
@@ -140,15 +149,17 @@ class RegionPlayer {
     result_.boundary_peak = std::max(result_.boundary_peak, with_others(held));
   }
 
+  bool is_slot(int slot) const { return slot < static_cast<int>(graph_.slots.size()); }
+
   Bytes with_others(Bytes held) const { return held + graph_.other_bytes_before + other_; }
 
   const RegionGraph& graph_;
   ReplayExtent extent_;
-  DemandOrder* order_;
+  OrderSearch* search_;
   int stop_;
-  std::vector<bool> kept_;
   ReplayState state_;
-  std::vector<bool> alive_;  // by slot
+  std::vector<const DemandStep*> steps_;  // by slot
+  std::vector<bool> alive_;               // by slot
   std::size_t num_alive_ = 0;
   int demanded_ = kNone;
   bool begun_ = false;
@@ -159,14 +170,14 @@ class RegionPlayer {
 }  // namespace
 
 RegionSimulation play_region(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
-                             DemandOrder* order) {
+                             OrderSearch* search) {
   if (graph.events.empty()) {
-    RegionSimulation idle = RegionPlayer(graph, type, extent, order).play();
+    RegionSimulation idle = RegionPlayer(graph, type, extent, search).play();
     idle.curve.clear();
     idle.peak = idle.boundary_peak = {};
     return idle;
   }
-  return RegionPlayer(graph, type, extent, order).play();
+  return RegionPlayer(graph, type, extent, search).play();
 }
 
 }  // namespace rematch

@@ -7,27 +7,23 @@
 #include "policies/predict/region.h"
 #include "policies/predict/replay_state.h"
 #include "policies/predict/simulator.h"
+#include "policies/replay/demand.h"
 
 namespace rematch {
 
-// Which pending slots a demand materialises early.
-class DemandOrder {
+// Tries out which pending slots a demand materialises early: a search for the demand steps of a
+// plan.
+class OrderSearch {
  public:
-  virtual ~DemandOrder() = default;
+  virtual ~OrderSearch() = default;
   // The slot to run next before (after) the demanded one, or kNone. Asked until it says kNone; a
   // slot that lacks nothing may be named.
-  virtual int next_before(int demanded, const ReplayState& state) = 0;
-  virtual int next_after(int demanded, const ReplayState& state) = 0;
+  virtual int next_before(int demanded, ReplayState& state) = 0;
+  virtual int next_after(int demanded, ReplayState& state) = 0;
 };
 
-enum class ReplayExtent : std::uint8_t {
-  kPrefix,        // at the first demand, everything that forward ran up to the stop
-  kWholeClosure,  // at the first demand, everything that live slots depend on
-  kLazyClosure,   // at each demand what it lacks
-};
-
-// `order` is for kLazyClosure, and may be null.
+// `search`, with kLazyClosure, takes the place of the type's demand steps.
 RegionSimulation play_region(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
-                             DemandOrder* order);
+                             OrderSearch* search = nullptr);
 
 }  // namespace rematch

@@ -1,146 +1,61 @@
 #include "policies/predict/replay_state.h"
 
-#include <algorithm>
-
 namespace rematch {
 ReplayState::ReplayState(const RegionGraph& graph, const std::vector<bool>& kept)
     : graph_(graph),
-      kept_(kept),
-      available_(graph.values.size(), false),
-      num_uses_(graph.values.size(), 0),
+      planner_(RegionIntegers(graph), tables_),
       num_holders_(graph.storages.size(), 0),
-      planned_(graph.ops.size(), false),
       planned_slots_(graph.slots.size(), false),
       taken_(graph.slots.size(), false),
-      readers_(graph.storages.size()),
-      listed_in_(graph.ops.size(), 0),
       weighed_reads_(graph.values.size()),
       weighed_holders_(graph.storages.size()),
       is_original_(graph.storages.size(), false) {
   for (std::size_t value = 0; value < kept.size(); ++value) {
-    if (graph.values[value].constant) ++num_uses_[value];  // never given away
     if (!kept[value]) continue;
     hold(static_cast<int>(value));
+    if (graph.values[value].constant) planner_.await(static_cast<int>(value));  // for ever
     const int storage = graph.values[value].storage;
     if (graph.storages[storage].outside || is_original_[storage]) continue;
     is_original_[storage] = true;
     held_originals_ += graph.storages[storage].bytes;
   }
-  for (std::size_t op = 0; op < graph.ops.size(); ++op) {
-    for (const RegionUse& read : graph.ops[op].reads) {
-      const int storage = graph.values[read.value].storage;
-      if (graph.storages[storage].writes.empty()) continue;
-      readers_[storage].push_back({static_cast<int>(op), read.version});
-    }
-  }
 }
 
 void ReplayState::plan_closure(const std::vector<int>& slots) {
-  plan_slots(slots);
-  std::vector<RegionUse> roots;
-  for (int slot : slots) roots.push_back(graph_.slots[slot].use);
-  const std::vector<bool> closure = closure_of(graph_, kept_, roots);
-  for (std::size_t op = 0; op < closure.size(); ++op) {
-    if (closure[op]) plan_op(static_cast<int>(op));
-  }
+  planner_.plan_closure(await_slots(slots));
   let_go_of_unneeded();
 }
 
 void ReplayState::plan_prefix(const std::vector<int>& slots, int stop) {
-  plan_slots(slots);
-  for (int op = 0; op < stop; ++op) {
-    if (!graph_.ops[op].side_effect && !is_answered(op)) plan_op(op);
-  }
-  for (int op = 0; op < stop; ++op) {
-    if (!planned_[op]) continue;
-    for (const int wait : graph_.ops[op].waits) {
-      if (!planned_[wait]) plan_op(wait);
-    }
-  }
+  await_slots(slots);
+  planner_.plan_prefix(stop);
   let_go_of_unneeded();
 }
 
-void ReplayState::plan_slots(const std::vector<int>& slots) {
-  for (int slot : slots) {
+std::vector<RegionUse> ReplayState::await_slots(const std::vector<int>& slots) {
+  std::vector<RegionUse> uses;
+  for (const int slot : slots) {
     planned_slots_[slot] = true;
-    ++num_uses_[graph_.slots[slot].use.value];
+    uses.push_back(graph_.slots[slot].use);
+    planner_.await(uses.back().value);
   }
-}
-
-void ReplayState::plan_op(int op) {
-  planned_[op] = true;
-  for (const RegionUse& read : graph_.ops[op].reads) ++num_uses_[read.value];
+  return uses;
 }
 
 void ReplayState::let_go_of_unneeded() {
-  for (std::size_t value = 0; value < available_.size(); ++value) {
-    if (available_[value] && num_uses_[value] == 0) let_go(static_cast<int>(value));
+  for (std::size_t id = 0; id < graph_.values.size(); ++id) {
+    const auto value = static_cast<int>(id);
+    if (planner_.is_there(value) && !planner_.is_needed(value)) let_go(value);
   }
-}
-
-// All it would make is kept, so a re-run need not run it.
-bool ReplayState::is_answered(int op) const {
-  const RegionOp& recorded = graph_.ops[op];
-  return !recorded.is_view && recorded.writes.empty() && !recorded.outputs.empty() &&
-         std::all_of(recorded.outputs.begin(), recorded.outputs.end(),
-                     [this](int value) { return kept_[value]; });
-}
-
-std::vector<int> ReplayState::missing() const {
-  std::vector<int> ops;
-  for (std::size_t op = 0; op < planned_.size(); ++op) {
-    if (planned_[op]) ops.push_back(static_cast<int>(op));
-  }
-  return ops;
-}
-
-std::vector<int> ReplayState::missing(int slot) const {
-  std::vector<int> ops;
-  list_missing(slot, SIZE_MAX, ops);
-  std::sort(ops.begin(), ops.end());
-  return ops;
-}
-
-void ReplayState::list_missing(int slot, std::size_t at_most, std::vector<int>& ops) const {
-  ops.clear();
-  ++search_;
-  require(graph_.slots[slot].use, at_most, ops);
-}
-
-// What a read waits for: ops that make the value at that version, what these wait for, and, before
-// a write, planned readers of what it overwrites.
-void ReplayState::require(const RegionUse& use, std::size_t at_most, std::vector<int>& ops) const {
-  const RegionValue& value = graph_.values[use.value];
-  if (value.producer == kNone) return;
-  if (!available_[use.value]) require_op(value.producer, at_most, ops);
-  const std::vector<int>& writes = graph_.storages[value.storage].writes;
-  const auto num_writes = std::min<std::size_t>(use.version, writes.size());
-  for (std::size_t i = 0; i < num_writes; ++i) {
-    if (!planned_[writes[i]]) continue;  // done, and earlier readers with it
-    require_op(writes[i], at_most, ops);
-    for (const Reader& reader : readers_[value.storage]) {
-      if (reader.op < writes[i] && reader.version <= static_cast<std::int32_t>(i)) {
-        require_op(reader.op, at_most, ops);
-      }
-    }
-  }
-}
-
-void ReplayState::require_op(int op, std::size_t at_most, std::vector<int>& ops) const {
-  if (!planned_[op] || listed_in_[op] == search_ || ops.size() > at_most) return;
-  listed_in_[op] = search_;
-  ops.push_back(op);
-  for (const RegionUse& read : graph_.ops[op].reads) require(read, at_most, ops);
-  for (const int wait : graph_.ops[op].waits) require_op(wait, at_most, ops);
 }
 
 ReplayState::Running ReplayState::execute(int op_index) {
   const RegionOp& op = graph_.ops[op_index];
-  planned_[op_index] = false;
+  planner_.start(op_index);
   Bytes replaced;  // kept, and made again because another output of the op was not kept
   for (int output : op.outputs) {
     const int storage = graph_.values[output].storage;
-    if (is_available(output)) {
+    if (planner_.is_there(output)) {
       if (!graph_.storages[storage].outside) replaced += graph_.storages[storage].bytes;
       let_go_of_original(storage);  // another instance of it is held
     } else {
@@ -153,7 +68,7 @@ ReplayState::Running ReplayState::execute(int op_index) {
   const Bytes at_boundary = held_ + replaced;
   for (int written : op.writes) release(written);
   for (int output : op.outputs) {
-    if (num_uses_[output] == 0 && is_available(output)) let_go(output);
+    if (planner_.is_there(output) && !planner_.make(output)) let_go(output);
   }
   return {most, at_boundary};
 }
@@ -178,18 +93,18 @@ void ReplayState::drop(int slot) {
   drop_use(graph_.slots[slot].use.value);
 }
 
-Bytes ReplayState::gain_of(const std::vector<int>& ops) const {
+Bytes ReplayState::gain_of(const std::vector<int>& ops) {
   for (const int op : ops) {
     for (const RegionUse& read : graph_.ops[op].reads) weighed_reads_.add(read.value, 1);
   }
   for (const int value : weighed_reads_.touched()) {
-    if (is_available(value) && num_uses_[value] == weighed_reads_.of(value)) {
+    if (planner_.is_there(value) && planner_.num_uses(value) == weighed_reads_.of(value)) {
       weighed_holders_.add(graph_.values[value].storage, -1);
     }
   }
   for (const int op : ops) {
     for (const int output : graph_.ops[op].outputs) {
-      if (!is_available(output) && num_uses_[output] > weighed_reads_.of(output)) {
+      if (!planner_.is_there(output) && planner_.num_uses(output) > weighed_reads_.of(output)) {
         weighed_holders_.add(graph_.values[output].storage, 1);
       }
     }
@@ -208,12 +123,12 @@ Bytes ReplayState::gain_of(const std::vector<int>& ops) const {
 }
 
 void ReplayState::hold(int value) {
-  available_[value] = true;
+  planner_.hold(value);
   retain(graph_.values[value].storage);
 }
 
 void ReplayState::let_go(int value) {
-  available_[value] = false;
+  planner_.let_go(value);
   release(graph_.values[value].storage);
 }
 
@@ -246,7 +161,8 @@ std::vector<int> ReplayState::originals() const {
 }
 
 void ReplayState::drop_use(int value) {
-  if (--num_uses_[value] == 0 && is_available(value)) let_go(value);
+  const bool was_there = planner_.is_there(value);
+  if (planner_.read(value) && was_there) release(graph_.values[value].storage);
 }
 
 }  // namespace rematch

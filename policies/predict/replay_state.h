@@ -1,5 +1,5 @@
-// One region in one backward pass: which values are held, which ops are planned and executed. It
-// takes the steps that the engine's Replay takes, on bytes in place of tensors. Inside this folder.
+// One region in one backward pass: the bytes that the replay planner's values take. It takes
+// the steps that the engine's Replay takes. Inside this folder.
 #pragma once
 
 #include <cstdint>
@@ -7,26 +7,35 @@
 #include <vector>
 
 #include "policies/predict/region.h"
+#include "policies/predict/region_integers.h"
+#include "policies/replay/replay_planner.h"
 #include "policies/trace/bytes.h"
 
 namespace rematch {
 
 class ReplayState {
  public:
-  // As after forward: kept values are held. References must outlive it.
+  // As after forward: kept values are held. The graph must outlive it.
   ReplayState(const RegionGraph& graph, const std::vector<bool>& kept);
+  ReplayState(const ReplayState&) = delete;
+  ReplayState& operator=(const ReplayState&) = delete;
 
   // Plans for the slots that are alive: their dependency closure, or all ops below `stop` but what
   // is kept. Kept values that nobody needs are let go.
   void plan_closure(const std::vector<int>& slots);
   void plan_prefix(const std::vector<int>& slots, int stop);
 
-  // Planned ops that have not run, in order: all, or those that a slot lacks.
-  std::vector<int> missing() const;
-  std::vector<int> missing(int slot) const;
-  // The latter in any order, into `ops`. A search that finds more than `at_most` is given up, with
-  // as many found.
-  void list_missing(int slot, std::size_t at_most, std::vector<int>& ops) const;
+  // Planned ops that have not run, in order: all, or those that a slot lacks. Both lists hold until
+  // the next one.
+  const std::vector<int>& missing() { return planner_.list_planned(); }
+  const std::vector<int>& missing(int slot) {
+    return planner_.list_missing(graph_.slots[slot].use);
+  }
+  // The latter in any order. A search that finds more than `at_most` is given up, with as many
+  // found.
+  const std::vector<int>& find_missing(int slot, std::size_t at_most) {
+    return planner_.find_missing(graph_.slots[slot].use, at_most);
+  }
 
   // Runs an op and lets go of what nobody needs after it.
   struct Running {
@@ -50,7 +59,7 @@ class ReplayState {
   std::vector<int> take_originals_let_go() { return std::exchange(originals_let_go_, {}); }
 
   // Bytes that go if `ops` run now, less the bytes that stay because of it.
-  Bytes gain_of(const std::vector<int>& ops) const;
+  Bytes gain_of(const std::vector<int>& ops);
 
  private:
   // Sums by small index, all 0 but for those touched since the last clear().
@@ -78,38 +87,23 @@ class ReplayState {
     std::vector<int> touched_;
   };
 
-  struct Reader {
-    int op = kNone;
-    std::int32_t version = 0;
-  };
-
-  void require(const RegionUse& use, std::size_t at_most, std::vector<int>& ops) const;
-  void require_op(int op, std::size_t at_most, std::vector<int>& ops) const;
-  void plan_slots(const std::vector<int>& slots);
-  void plan_op(int op);
+  std::vector<RegionUse> await_slots(const std::vector<int>& slots);
   void let_go_of_unneeded();
-  bool is_answered(int op) const;
   void hold(int value);
   void let_go(int value);
   void retain(int storage);
   void release(int storage);
   void drop_use(int value);
   void let_go_of_original(int storage);
-  bool is_available(int value) const { return available_[value]; }
 
   const RegionGraph& graph_;
-  const std::vector<bool>& kept_;
-  std::vector<bool> available_;   // by value
-  std::vector<int> num_uses_;     // by value: planned reads and slots to come
+  ReplayTables tables_;
+  ReplayPlanner<RegionIntegers> planner_;
   std::vector<int> num_holders_;  // by storage: values held, slots in backward's hands
-  std::vector<bool> planned_;     // by op: to be executed
   std::vector<bool> planned_slots_;
-  std::vector<bool> taken_;                       // by slot: in backward's hands
-  std::vector<std::vector<Reader>> readers_;      // by storage, if it is written in place
-  mutable std::vector<std::uint32_t> listed_in_;  // by op: the last search that listed it
-  mutable std::uint32_t search_ = 0;
-  mutable Sums weighed_reads_;    // by value, while a gain is weighed
-  mutable Sums weighed_holders_;  // by storage
+  std::vector<bool> taken_;  // by slot: in backward's hands
+  Sums weighed_reads_;       // by value, while a gain is weighed
+  Sums weighed_holders_;     // by storage
   Bytes held_;
   std::vector<bool> is_original_;  // by storage: forward's instance of it is held
   Bytes held_originals_;

@@ -28,7 +28,8 @@ EVERY_LIBRARY = [name for name, _ in LIBRARIES]
 PARTS = {
     "policies/trace": ([], ["json", "openssl"]),
     "policies/plan": (["policies/trace"], ["json", "openssl"]),
-    "policies/predict": (["policies/trace", "policies/plan"], ["json", "openssl"]),
+    "policies/replay": (["policies/trace", "policies/plan"], []),
+    "policies/predict": (["policies/trace", "policies/plan", "policies/replay"], ["json", "openssl"]),
     "policies/catalogue": (["policies/trace", "policies/plan", "policies/predict"],
                            ["json", "openssl"]),
     "policies/search": (["policies/trace", "policies/plan", "policies/predict"],

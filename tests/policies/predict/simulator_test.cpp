@@ -151,6 +151,24 @@ TEST_CASE("a write waits for planned readers of what it overwrites") {
   CHECK(counts(result.curve) == std::vector<std::int64_t>{0, 10, 13, 13, 13});
 }
 
+TEST_CASE("an op that is asked for its result waits for readers of what it overwrites") {
+  TraceBuilder build("side write", "bool");
+  const ValueId x = build.outside({1}, "bool", true);
+  const ValueId y = build.call("aten::gelu", {x}, {10});         // 0
+  const ValueId early = build.call("aten::sum", {y}, {3});       // 1 reads version 0
+  const ValueId late = build.call("my::write_to_it", {y}, {5});  // 2 writes y too
+  build.call("aten::silu", {early}, {1}, {{0}, {}});             // 3, pack 0: early
+  build.call("aten::silu", {late}, {1}, {{0}, {}});              // 4, pack 1: late
+  Trace trace = build.finish();
+  trace.ops[2].writes = {trace.values[static_cast<std::size_t>(y)].storage};
+  trace.backward = {demand(1), backward_op(0), release(1), demand(0), release(0)};
+  const RegionType type = saving(trace, 0, 5, {});
+  // y: 10; early: 13; late: 18, whereupon y goes.
+  const RegionSimulation result = simulate_region(trace, 0, 5, type, Schedule::kOnDemand);
+  CHECK(ops_of(result) == std::vector<OpId>{0, 1, 2});
+  CHECK(counts(result.curve) == std::vector<std::int64_t>{0, 10, 13, 18, 8});
+}
+
 TEST_CASE("an outside tensor that is asked for starts no recompute") {
   Trace trace = chain();
   trace.backward = {demand(0), backward_op(2), release(0)};

@@ -1,0 +1,45 @@
+// When a region's planned ops run: at the first demand for one of its saved tensors, or at each
+// demand what it lacks.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "policies/plan/plan.h"
+
+namespace rematch {
+
+enum class ReplayExtent : std::uint8_t {
+  kPrefix,        // at the first demand, everything that forward ran up to the stop
+  kWholeClosure,  // at the first demand, everything that live slots depend on
+  kLazyClosure,   // at each demand what it lacks, in the order of the demand steps
+};
+
+ReplayExtent replay_extent(const RegionType& type, Schedule schedule);
+
+// Behind the last pack, before which an early-stopped re-run has `stop` ops to run, there may be an
+// op that writes into what was packed, and leaves it unstale. `each_write` calls its argument with
+// op, storage and version of every write in the region, `is_awaited` says whether a saved tensor
+// has that storage and at least that version.
+template <typename EachWrite, typename IsAwaited>
+std::int32_t stop_behind_writes(std::int32_t stop, const EachWrite& each_write,
+                                const IsAwaited& is_awaited) {
+  each_write([&](std::int32_t op, std::int32_t storage, std::int32_t version) {
+    if (op >= stop && is_awaited(storage, version)) stop = std::max(stop, op + 1);
+  });
+  return stop;
+}
+
+// Makes a demanded slot available, and around it the slots of its step. `step` may be null.
+template <typename Materialize>
+void materialize_in_order(int slot, const DemandStep* step, const Materialize& materialize) {
+  if (step != nullptr) {
+    for (const int early : step->before) materialize(early);
+  }
+  materialize(slot);
+  if (step != nullptr) {
+    for (const int early : step->after) materialize(early);
+  }
+}
+
+}  // namespace rematch
