@@ -31,7 +31,7 @@ std::vector<Case> cases(Schedule schedule) {
   return all;
 }
 
-// The other thread makes models with the process's generator, so where that stands is not compared.
+// The other thread seeds the process's generator, so where that stands is not compared.
 Trial without_default_generator(Trial trial) {
   if (!trial.facts.has_value()) return trial;
   std::erase_if(trial.facts->all,

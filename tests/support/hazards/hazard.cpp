@@ -22,8 +22,15 @@ at::Tensor with_tail(const Layer& layer, const at::Tensor& x, const Parts& parts
 
 }  // namespace
 
+at::Generator& generator_of_models() {
+  thread_local at::Generator generator = at::make_generator<at::CPUGeneratorImpl>();
+  return generator;
+}
+
 at::Tensor leaf(const Shape& sizes, at::ScalarType dtype) {
-  return at::randn(sizes, at::TensorOptions(dtype)).mul(0.5).requires_grad_();
+  return at::randn(sizes, generator_of_models(), at::TensorOptions(dtype))
+      .mul(0.5)
+      .requires_grad_();
 }
 
 at::Tensor indices(std::int64_t count, std::int64_t limit) {

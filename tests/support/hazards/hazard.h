@@ -70,6 +70,10 @@ Model layers_of(const std::vector<Shape>& weights, const Layer& layer, const Opt
 Hazard hazard(const std::string& name, const std::vector<Shape>& weights, const Layer& layer,
               const Options& options = {}, const std::string& refusal = {});
 
+// Draws the weights and inputs of models. A thread's own: the process's generator is not drawn from
+// while another thread makes a model.
+at::Generator& generator_of_models();
+
 at::Tensor leaf(const Shape& sizes, at::ScalarType dtype = at::kFloat);
 // 0, 1, ..., modulo `limit`, as indices.
 at::Tensor indices(std::int64_t count, std::int64_t limit);
