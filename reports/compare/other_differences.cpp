@@ -61,6 +61,10 @@ void add_memory(Names& found, const MemoryRecord& base, const MemoryRecord& cand
   add("memory.after_forward_bytes", &MemoryRecord::after_forward);
   add("memory.parameter_bytes", &MemoryRecord::parameter);
   add("memory.baseline_bytes", &MemoryRecord::baseline);
+  add("memory.peak_requested_bytes", &MemoryRecord::peak_requested);
+  add("memory.baseline_requested_bytes", &MemoryRecord::baseline_requested);
+  add("memory.workspace_bytes", &MemoryRecord::workspace);
+  add("memory.predicted_peak_requested_bytes", &MemoryRecord::predicted_peak_requested);
   add("memory.holders_at_peak", &MemoryRecord::holders_at_peak);
   add("memory.peak_by_phase_bytes", &MemoryRecord::peak_by_phase);
   add("memory.holders_by_phase", &MemoryRecord::holders_by_phase);
@@ -85,6 +89,11 @@ void add_parity(Names& found, const ParityRecord& base, const ParityRecord& cand
   add("parity.first_different_tensor", &ParityRecord::first_different_tensor);
   add("parity.every_parameter_has_gradient", &ParityRecord::every_parameter_has_gradient);
   add("parity.first_parameter_without_gradient", &ParityRecord::first_parameter_without_gradient);
+}
+
+void add_kernels(Names& found, const KernelRecord& base, const KernelRecord& candidate) {
+  found.add_unless_equal("kernels.launches", base.launches, candidate.launches);
+  found.add_unless_equal("kernels.note", base.note, candidate.note);
 }
 
 void add_effect(Names& found, const EffectRecord& base, const EffectRecord& candidate) {
@@ -119,6 +128,7 @@ std::vector<std::string> other_differences(const PointRecord& base, const PointR
   if (!differs(row, {Metric::kPeakAllocated, Metric::kPeakReserved})) {
     add_part(found, "memory", base.memory, candidate.memory, add_memory);
   }
+  if (base.kernels && candidate.kernels) add_kernels(found, *base.kernels, *candidate.kernels);
   add_part(found, "parity", base.parity, candidate.parity, add_parity);
   add_part(found, "effect", base.effect, candidate.effect, add_effect);
   if (!other_ops && !differs(row, {Metric::kRecomputedFlops})) {

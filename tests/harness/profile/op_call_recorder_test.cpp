@@ -89,10 +89,9 @@ TEST_CASE("every op is marked while it runs, by phase, block and name") {
   run_steps(*training, recorder, 1);
   CHECK(notes.open == 0);
   CHECK(notes.most_open == 1);  // ops inside ops are not calls
-  REQUIRE(notes.ids.size() == recorder.calls().size());
-  for (std::size_t index = 0; index < notes.ids.size(); ++index) {
-    CHECK(notes.ids[index] == index + 1);
-  }
+  REQUIRE(notes.ids.size() == recorder.calls().size() + 1);
+  CHECK(notes.ids[0] == kBatchOfStep);  // the input is made before the first op
+  for (std::size_t index = 1; index < notes.ids.size(); ++index) CHECK(notes.ids[index] == index);
   const auto has = [&](const std::string& name) {
     return std::find(notes.names.begin(), notes.names.end(), name) != notes.names.end();
   };
@@ -122,7 +121,9 @@ TEST_CASE("NVTX ranges carry the phase, block and name of each op, and close") {
   run_steps(*training, recorder, 1);
   CHECK(nvtx_depth == 0);
   CHECK(nvtx_ranges == notes.names);
-  REQUIRE(nvtx_ranges.size() == recorder.calls().size());
+  REQUIRE(nvtx_ranges.size() == recorder.calls().size() + 1);
+  CHECK(nvtx_ranges[0] == "batch");
+  nvtx_ranges.erase(nvtx_ranges.begin());
   for (std::size_t index = 0; index < nvtx_ranges.size(); ++index) {
     const OpCall& call = recorder.calls()[index];
     const std::string phase(to_string(call.phase));
