@@ -1,6 +1,11 @@
 // A point on CUDA: executed ops are those of the CPU, its peak is in its allocator's statistics.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+
 #include <set>
 
+#include "harness/measure/device_clock.h"
+#include "harness/profile/activity_recorder.h"
 #include "harness/run/parity.h"
 #include "harness/run/passes.h"
 #include "harness/run/variants.h"
@@ -89,6 +94,29 @@ TEST_CASE("on CUDA every policy of the catalogue has the bits of no checkpointin
     }
     CHECK(plans.size() > 10);
   }
+}
+
+TEST_CASE("a matmul is recorded as one kernel, linked to the op that launched it", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  const auto options = at::TensorOptions().device(c10::Device(c10::kCUDA, 0));
+  const at::Tensor a = at::empty({64, 64}, options);
+  at::Tensor out = at::empty({64, 64}, options);
+  at::mm_out(out, a, a);  // what the first one loads
+  synchronize(a.device());
+  const std::unique_ptr<ActivityRecorder> recorder = record_activity();
+  at::mm_out(out, a, a);
+  synchronize(a.device());
+  recorder->discard();
+  recorder->begin(1, "forward aten::mm");
+  at::mm_out(out, a, a);
+  recorder->end();
+  synchronize(a.device());
+  const Activity activity = recorder->finish();
+  REQUIRE(activity.kernels.size() == 1);
+  REQUIRE(activity.links.size() == 1);
+  CHECK(activity.links[0].op_call == 1);
+  CHECK(activity.links[0].correlation == activity.kernels[0].correlation);
+  CHECK(activity.dropped == 0);
 }
 
 }  // namespace

@@ -15,29 +15,6 @@
 namespace rematch::testing {
 namespace {
 
-TEST_CASE("a matmul is recorded as one kernel, linked to the op that launched it", "[device]") {
-  REMATCH_NEEDS_CUDA();
-  const auto options = at::TensorOptions().device(c10::Device(c10::kCUDA, 0));
-  const at::Tensor a = at::empty({64, 64}, options);
-  at::Tensor out = at::empty({64, 64}, options);
-  at::mm_out(out, a, a);  // what the first one loads
-  synchronize(a.device());
-  const std::unique_ptr<ActivityRecorder> recorder = record_activity();
-  at::mm_out(out, a, a);
-  synchronize(a.device());
-  recorder->discard();
-  recorder->begin(1, "forward aten::mm");
-  at::mm_out(out, a, a);
-  recorder->end();
-  synchronize(a.device());
-  const Activity activity = recorder->finish();
-  REQUIRE(activity.kernels.size() == 1);
-  REQUIRE(activity.links.size() == 1);
-  CHECK(activity.links[0].op_call == 1);
-  CHECK(activity.links[0].correlation == activity.kernels[0].correlation);
-  CHECK(activity.dropped == 0);
-}
-
 // The first point trains without the engine's hooks before the counting pass installs them.
 TEST_CASE("points are measured with and without a plan, one after the other", "[device]") {
   REMATCH_NEEDS_CUDA();
