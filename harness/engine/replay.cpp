@@ -166,10 +166,7 @@ void Replay::require(std::int32_t value, std::int32_t version) {
   if (recorded.op != kNoOp && !tensors_[value].defined()) require_op(recorded.op);
   if (version == 0 || record_.writes.empty()) return;
   for (const RecordedWrite& write : record_.writes) {
-    if (write.storage == recorded.storage && write.version <= version) {
-      require_op(write.op);
-      require_earlier_readers(write);
-    }
+    if (write.storage == recorded.storage && write.version <= version) require_op(write.op);
   }
 }
 
@@ -183,6 +180,11 @@ void Replay::require_op(std::int32_t op_index) {
   }
   for (const RecordedWait& wait : record_.waits) {
     if (wait.start == op_index && wait.wait != kNoOp) require_op(wait.wait);
+  }
+  // Also of an op that is asked for another of its results than what it wrote.
+  auto write = std::ranges::lower_bound(record_.writes, op_index, {}, &RecordedWrite::op);
+  for (; write != record_.writes.end() && write->op == op_index; ++write) {
+    require_earlier_readers(*write);
   }
 }
 
