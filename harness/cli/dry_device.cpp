@@ -10,7 +10,6 @@
 #include "harness/cli/require.h"
 #include "harness/measure/cuda_device.h"
 #include "harness/run/process.h"
-#include "policies/trace/joined.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
@@ -26,8 +25,7 @@ fs::path dry_program() { return fs::path(own_executable()).parent_path() / "dry"
 
 void require_card(const std::string& card) {
   if (std::find(kCards.begin(), kCards.end(), card) != kCards.end()) return;
-  throw UsageError("unknown card '" + card + "'" + did_you_mean(card, kCards) + "; cards are " +
-                   joined(kCards));
+  throw UsageError("unknown card '" + card + "'" + did_you_mean(card, kCards));
 }
 
 }  // namespace

@@ -33,11 +33,10 @@ int num_cuda_devices() {
 // The N of "cuda:N"; 0 of names without one. Nothing of what is no such name.
 std::optional<int> cuda_index(std::string_view name) {
   if (name == kCuda || name == kDry) return 0;
-  std::string_view digits = name;
   if (!name.starts_with(kCuda) || name.size() < kCuda.size() + 2 || name[kCuda.size()] != ':') {
     return std::nullopt;
   }
-  digits.remove_prefix(kCuda.size() + 1);
+  const std::string_view digits = name.substr(kCuda.size() + 1);
   int index = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
   const bool is_number = error == std::errc() && end == digits.data() + digits.size();

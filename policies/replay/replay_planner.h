@@ -24,8 +24,8 @@ struct ReplayUse {
 //   uses(op), outputs(op)       ranges; a use has `value` and `version`, an output may be negative:
 //                               an undefined tensor. What an in-place op returns may be listed
 //   is_repeatable(op)           has no side effect outside the region
-//   makes_its_own(op)           neither a view nor in place: its outputs, if they are there, spare
-//   it each_write(storage, version, visit)  the ops that write to it, up to that version
+//   makes_its_own(op)           neither a view nor in place: with its outputs there, it need not
+//   run each_write(storage, version, visit)     the ops that write to it, up to that version
 //   each_written(op, visit)     the storages that the op writes to, and their versions after it
 //   each_reader(op, storage, version, visit)  ops before `op` that read it at an earlier version
 //   each_wait(op, visit)        the ops that complete the collective that the op starts

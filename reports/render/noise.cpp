@@ -87,8 +87,7 @@ std::string quality_words(const Findings& findings) {
   std::vector<std::string> advice;
   for (const auto& [quality, number] : findings.num_by_quality) {
     kinds.push_back(std::to_string(number) + " " + as_words(quality));
-    const auto known = std::find_if(kFindings.begin(), kFindings.end(),
-                                    [&](const Finding& each) { return each.quality == quality; });
+    const auto known = std::ranges::find(kFindings, quality, &Finding::quality);
     const char* todo = known == kFindings.end() ? kQuieter : known->advice;
     if (std::find(advice.begin(), advice.end(), todo) == advice.end()) advice.emplace_back(todo);
   }

@@ -62,8 +62,10 @@ Axis linear_axis(Quantity quantity, double low, double high, int most_ticks) {
   const double last = std::ceil(high / unit.size / step - kTolerance);
   const int decimals = std::max(0, static_cast<int>(std::ceil(-std::log10(step) - kTolerance)));
   Axis axis{first * step * unit.size, last * step * unit.size, {}, unit.name};
-  for (double index = first; index <= last; ++index) {
-    axis.ticks.push_back({index * step * unit.size, format_fixed(index * step + 0.0, decimals)});
+  const auto num_steps = static_cast<int>(last - first);
+  for (int index = 0; index <= num_steps; ++index) {
+    const double tick = (first + index) * step;
+    axis.ticks.push_back({tick * unit.size, format_fixed(tick + 0.0, decimals)});
   }
   return axis;
 }

@@ -210,13 +210,13 @@ std::vector<Box> covered_by(const Shape& shape, double growth) {
   constexpr double kPiece = 6;
   std::vector<Box> boxes;
   for (std::size_t next = 1; next < path->corners.size(); ++next) {
-    const auto [from_x, from_y] = path->corners[next - 1];
-    const double across = path->corners[next].x - from_x;
-    const double down = path->corners[next].y - from_y;
+    const Position& from = path->corners[next - 1];
+    const double across = path->corners[next].x - from.x;
+    const double down = path->corners[next].y - from.y;
     const int pieces = 1 + static_cast<int>(std::min(std::abs(across), std::abs(down)) / kPiece);
     for (int piece = 0; piece < pieces; ++piece) {
       const auto at = [&](int end) {
-        return Position{from_x + across * end / pieces, from_y + down * end / pieces};
+        return Position{from.x + across * end / pieces, from.y + down * end / pieces};
       };
       boxes.push_back(around({at(piece), at(piece + 1)}));
     }

@@ -75,8 +75,8 @@ std::string cell_markup(const std::string& cell) {
 }
 
 std::string row_words(const table::Row& row) {
-  const std::string words = std::string("<span") + (row.is_alarming ? " class=\"bad\">" : ">") +
-                            escape_markup(capitalized(row.detail)) + "</span>";
+  std::string words = std::string("<span") + (row.is_alarming ? " class=\"bad\">" : ">") +
+                      escape_markup(capitalized(row.detail)) + "</span>";
   if (row.detail.size() <= kLongestWords) return words;
   return "<details class=\"words\"><summary>" + words + "</summary></details>";
 }

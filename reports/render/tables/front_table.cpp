@@ -284,7 +284,7 @@ std::string exactness_words(const FrontRecord& record) {
 }
 
 std::string hypervolume_words(const Front& front) {
-  const std::string words = "Hypervolume " + format_fixed(front.hypervolume, 4);
+  std::string words = "Hypervolume " + format_fixed(front.hypervolume, 4);
   if (front.baselines.empty()) return words;
   return words + ", of all baselines together " + format_fixed(front.baseline_hypervolume, 4);
 }

@@ -18,7 +18,7 @@ std::string fits_words(const LoadQuestion& question, const LargestLoad& found) {
 
 // Rates are of one rank; together they are as many times that.
 std::string rate_words(const LoadQuestion& question, double tokens_per_second) {
-  const std::string rate = format_fixed(tokens_per_second, 0) + " tokens/s";
+  std::string rate = format_fixed(tokens_per_second, 0) + " tokens/s";
   if (question.world == 1) return rate;
   return rate + " per rank, " + format_fixed(tokens_per_second * question.world, 0) + " over all " +
          std::to_string(question.world) + ",";
