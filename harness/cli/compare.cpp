@@ -9,6 +9,7 @@
 #include "harness/cli/report_files.h"
 #include "policies/trace/joined.h"
 #include "policies/trace/json.h"
+#include "policies/trace/schema.h"
 #include "policies/trace/suggest.h"
 #include "reports/compare/environment_difference.h"
 #include "reports/render/tables/compare_table.h"
@@ -32,9 +33,10 @@ struct Flags {
         "reports cannot tell");
     app.add_flag("--allow-mixed", allow_mixed,
                  "Compare what was measured in different environments; the verdict says how");
-    app.add_flag("--json", json, "rematch.compare/1.0 on stdout instead of the table");
+    app.add_flag("--json", json, schema_name(kCompareSchema) + " on stdout instead of the table");
     app.add_flag("--markdown", markdown, "The table for a pull request");
-    app.add_option("-o,--output", output, "Also write rematch.compare/1.0 to this file");
+    app.add_option("-o,--output", output,
+                   "Also write " + schema_name(kCompareSchema) + " to this file");
   }
   std::string base;
   std::string candidate;

@@ -9,6 +9,7 @@
 
 #include "harness/cli/exit_code.h"
 #include "policies/trace/in_quotes.h"
+#include "policies/trace/schema.h"
 #include "policies/trace/split_at_commas.h"
 #include "policies/trace/suggest.h"
 
@@ -101,10 +102,9 @@ Bytes parse_bytes(const std::string& text) {
                                                             {"GB", 1e9},
                                                             {"TiB", 1024.0 * 1024 * 1024 * 1024},
                                                             {"TB", 1e12}};
-  constexpr double kMost = 9007199254740992.0;  // 2^53: exact in JSON
   if (const auto number = number_with_unit(text)) {
     for (const auto& [unit, bytes] : kUnits) {
-      if (number->second != unit || number->first * bytes > kMost) continue;
+      if (number->second != unit || number->first * bytes > double{kLargestInteger}) continue;
       return Bytes{std::llround(number->first * bytes)};
     }
   }

@@ -14,6 +14,7 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/trace/json.h"
 #include "policies/trace/op_class.h"
+#include "policies/trace/schema.h"
 #include "policies/trace/suggest.h"
 #include "reports/record/by_phase.h"
 #include "reports/render/tables/gate_table.h"
@@ -46,9 +47,10 @@ struct Flags {
     app.add_option("--expect", expect,
                    "Executed ops of all steps: attention_forward=600, recompute.matmul=0");
     app.add_flag("--allow-mixed", allow_mixed, "Decide across different environments");
-    app.add_flag("--json", json, "rematch.gate/1.1 on stdout instead of the table");
+    app.add_flag("--json", json, schema_name(kGateSchema) + " on stdout instead of the table");
     app.add_flag("--markdown", markdown, "The table for a pull request");
-    app.add_option("-o,--output", output, "Also write rematch.gate/1.1 to this file");
+    app.add_option("-o,--output", output,
+                   "Also write " + schema_name(kGateSchema) + " to this file");
   }
   CurveFlags curves;
   std::string report;

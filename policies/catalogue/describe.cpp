@@ -31,11 +31,11 @@ std::string counted(std::size_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-std::string joined(const std::vector<int>& numbers) {
+std::string layers_text(const std::vector<int>& layers) {
   std::string text;
-  for (int number : numbers) {
+  for (const int layer : layers) {
     if (!text.empty()) text += ' ';
-    text += std::to_string(number);
+    text += std::to_string(layer);
   }
   return text.empty() ? "none" : text;
 }
@@ -47,7 +47,7 @@ std::string checkpointed_text(const LayerFacts& list) {
   for (const std::vector<int>& layers : list.checkpointed) bars |= layers.size() > 1;
   for (const std::vector<int>& layers : list.checkpointed) {
     if (!text.empty()) text += bars ? " | " : " ";
-    text += joined(layers);
+    text += layers_text(layers);
   }
   return text.empty() ? "none" : text;
 }
@@ -236,7 +236,7 @@ std::string describe_layers(const Plan& plan, const Trace& trace) {
     text += lists.front().list == list.list ? ", " : "; ";
     if (lists.size() > 1) text += list.list + ": ";
     text += counted(static_cast<std::size_t>(list.num_layers), "layer") + ": checkpoints " +
-            checkpointed_text(list) + ", keeps " + joined(list.kept);
+            checkpointed_text(list) + ", keeps " + layers_text(list.kept);
   }
   return text;
 }

@@ -3,17 +3,11 @@
 #include <algorithm>
 
 #include "policies/trace/json.h"
+#include "policies/trace/schema.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
 namespace {
-
-// A plan has a hash, and beyond this canonical JSON has no exact numbers.
-constexpr std::int64_t kLargestExact = std::int64_t{1} << 53;
-
-constexpr std::string_view kKind = "plan";
-constexpr int kMajor = 1;
-constexpr std::string_view kSchema = "rematch.plan/1.0";
 
 Json op_to_json(const PlannedOp& op) {
   Json json = {{"name", op.name},
@@ -76,7 +70,7 @@ PlannedOp op_from_json(const JsonField& field) {
   PlannedOp op;
   op.name = field.at("name").string();
   op.scope = field.at("scope").string();
-  op.bytes = {field.at("bytes").integer(0, kLargestExact)};
+  op.bytes = {field.at("bytes").count()};
   op.treatment = treatment_from_json(field.at("treatment"));
   op.reason = field.at("reason").string();
   if (const auto dead = field.find("dead_save")) op.dead_save = dead->boolean();
@@ -143,7 +137,7 @@ Plan effect_of(const Plan& plan) {
 }  // namespace
 
 Json plan_to_json(const Plan& plan) {
-  Json json = {{"schema", kSchema},
+  Json json = {{"schema", schema_name(kPlanSchema)},
                {"policy", plan.policy},
                {"model", plan.model},
                {"dimensions", plan.dimensions},
@@ -159,7 +153,7 @@ Json plan_to_json(const Plan& plan) {
 }
 
 Plan plan_from_json(const Json& json) {
-  require_schema(json, kKind, kMajor);
+  require_schema(json, kPlanSchema.kind);
   const JsonField root(json);
   Plan plan;
   plan.policy = root.at("policy").string();
@@ -167,7 +161,7 @@ Plan plan_from_json(const Json& json) {
   const JsonField dimensions = root.at("dimensions");
   dimensions.require_object();
   for (const auto& [name, value] : dimensions.json().items()) {
-    plan.dimensions[name] = dimensions.at(name).integer(-kLargestExact, kLargestExact);
+    plan.dimensions[name] = dimensions.at(name).integer(-kLargestInteger, kLargestInteger);
   }
   plan.dtype = root.at("dtype").string();
   plan.trace_sha256 = root.at("trace_sha256").string();

@@ -6,13 +6,11 @@
 #include "policies/trace/file.h"
 #include "policies/trace/in_quotes.h"
 #include "policies/trace/json.h"
+#include "policies/trace/schema.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
 namespace {
-
-constexpr int kMajor = 1;
-constexpr std::string_view kSchema = "rematch.policy/1.0";
 
 enum class Argument : std::uint8_t { kNone, kCount, kList };
 
@@ -184,7 +182,7 @@ void refuse_contradictions(const JsonField& root, const Policy& policy) {
 }  // namespace
 
 Json policy_to_json(const Policy& policy) {
-  Json json = {{"schema", kSchema}, {"name", policy.name}};
+  Json json = {{"schema", schema_name(kPolicySchema)}, {"name", policy.name}};
   json["blocks"] =
       choice_to_json(kBlocks, policy.blocks.kind, policy.blocks.n, policy.blocks.indices);
   json["regions"] =
@@ -203,7 +201,7 @@ Json policy_to_json(const Policy& policy) {
 }
 
 Policy policy_from_json(const Json& json) {
-  require_schema(json, "policy", kMajor);
+  require_schema(json, kPolicySchema.kind);
   const JsonField root(json);
   root.require_known_keys({"schema", "name", "blocks", "regions", "split_only_with", "save",
                            "offload", "exclude", "alternate", "inverse", "recompute", "exact_names",

@@ -12,7 +12,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 // What the pieces so far come to.
-struct Label {
+struct CutLabel {
   Bytes held;
   Bytes transient;
   nanoseconds time{};
@@ -26,16 +26,16 @@ struct Label {
 // Drops what another label is as good as in everything, or slower by at most `slack`. Sorted by
 // held bytes, a label stays if its transient is below that of all so far that are no slower: these
 // form a staircase of times to lowest transients.
-void keep_undominated(std::vector<Label>& labels, nanoseconds slack) {
-  const auto rank = [](const Label& label) {
+void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
+  const auto rank = [](const CutLabel& label) {
     return std::tie(label.held, label.time, label.transient, label.num_recomputed,
                     label.num_regions, label.num_outside);
   };
   std::sort(labels.begin(), labels.end(),
-            [&](const Label& a, const Label& b) { return rank(a) < rank(b); });
+            [&](const CutLabel& a, const CutLabel& b) { return rank(a) < rank(b); });
   std::map<nanoseconds, Bytes> lowest;  // by time, descending transients
   std::size_t kept = 0;
-  for (const Label& label : labels) {
+  for (const CutLabel& label : labels) {
     const auto slower = lowest.upper_bound(label.time + slack);
     if (slower != lowest.begin() && std::prev(slower)->second <= label.transient) continue;
     auto worse = lowest.lower_bound(label.time);
@@ -79,19 +79,19 @@ class CutProgram {
       here->second = {};
     }
     Place& end = places_.rbegin()->second;
-    std::vector<Label> found;
+    std::vector<CutLabel> found;
     for (auto* states : {&end.behind_region, &end.behind_autograd}) {
       for (auto& [paid, labels] : *states) found.insert(found.end(), labels.begin(), labels.end());
     }
     keep_undominated(found, slack);
     std::vector<StretchOption> options;
-    for (const Label& label : found) options.push_back(to_option(label));
+    for (const CutLabel& label : found) options.push_back(to_option(label));
     return options;
   }
 
  private:
   using Paid = std::vector<StorageId>;
-  using States = std::map<Paid, std::vector<Label>>;
+  using States = std::map<Paid, std::vector<CutLabel>>;
   struct Place {
     std::vector<int> starting;  // candidates
     Paid open;                  // storages made before, that a later piece may hold; ascending
@@ -116,8 +116,8 @@ class CutProgram {
       Paid still_open;
       std::set_intersection(tally_.paid().begin(), tally_.paid().end(), open.begin(), open.end(),
                             std::back_inserter(still_open));
-      std::vector<Label>& list = to[std::move(still_open)];
-      for (const Label& label : labels) {
+      std::vector<CutLabel>& list = to[std::move(still_open)];
+      for (const CutLabel& label : labels) {
         list.push_back({label.held + piece.held,
                         std::max(label.transient, label.held + piece.transient),
                         label.time + piece.recompute, label.num_recomputed + piece.num_recomputed,
@@ -139,7 +139,7 @@ class CutProgram {
           [&] {
             return tally_.add_unmanaged({here->first, there->first});
           },
-          [](const Label& label) { return label.last; });
+          [](const CutLabel& label) { return label.last; });
     }
   }
 
@@ -154,7 +154,7 @@ class CutProgram {
           go_on(
               *states, there.open, there.behind_region, 0,
               [&] { return tally_.add_region(chosen.played); },
-              [&](const Label& label) {
+              [&](const CutLabel& label) {
                 chosen_.push_back({label.last, index, static_cast<int>(choice)});
                 return static_cast<int>(chosen_.size()) - 1;
               });
@@ -167,7 +167,7 @@ class CutProgram {
     for (auto& [paid, labels] : states) keep_undominated(labels, {});
   }
 
-  StretchOption to_option(const Label& label) const {
+  StretchOption to_option(const CutLabel& label) const {
     StretchOption option;
     option.figures.held = label.held;
     option.figures.transient = label.transient;

@@ -16,7 +16,7 @@ bool dominates(const BlockPoint& a, const BlockPoint& b, std::chrono::nanosecond
 }
 
 // Drops sets that are hardly faster than a smaller one that stays.
-void thin(std::vector<SaveSet>& sets, std::chrono::nanoseconds slack) {
+void thin_sets(std::vector<SaveSet>& sets, std::chrono::nanoseconds slack) {
   std::vector<SaveSet> kept;
   for (SaveSet& set : sets) {
     if (kept.empty() || kept.back().recompute > set.recompute + slack) {
@@ -134,7 +134,7 @@ BlockFront FrontFinder::find() {
   std::chrono::nanoseconds gap = sets.time_gap;
   if (limits_.hull_only) gap += keep_hull(sets.sets);
   front.time_gap = gap;
-  if (limits_.time_slack.count() > 0) thin(sets.sets, limits_.time_slack);
+  if (limits_.time_slack.count() > 0) thin_sets(sets.sets, limits_.time_slack);
   Bytes highest = front.transient_bound;
   std::vector<std::vector<int>> found;
   for (const SaveSet& set : sets.sets) {
@@ -157,7 +157,7 @@ BlockFront FrontFinder::find() {
       front.transient_gap = highest - front.transient_bound;
     }
   }
-  front.time_gap += 2 * limits_.time_slack;  // left out here, and by thin()
+  front.time_gap += 2 * limits_.time_slack;  // left out here, and by thin_sets()
   front.points = archive_.take();
   front.has_constant_transient = std::all_of(
       front.points.begin(), front.points.end(),

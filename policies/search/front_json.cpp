@@ -6,14 +6,10 @@
 #include "policies/predict/device_sheet.h"
 #include "policies/search/measurement_json.h"
 #include "policies/trace/json.h"
+#include "policies/trace/schema.h"
 
 namespace rematch {
 namespace {
-
-constexpr int kMajor = 1;
-constexpr std::string_view kSchema = "rematch.front/1.0";
-// JSON numbers are exact up to here.
-constexpr std::int64_t kLargestCount = std::int64_t{1} << 53;
 
 std::string_view name_of(OptimizerModel optimizer) {
   return optimizer == OptimizerModel::kAdamW ? "adamw" : "none";
@@ -28,19 +24,11 @@ Json holders_to_json(const StepHolders& holders) {
           {"other", holders.other.count}};
 }
 
-Bytes bytes_from_json(const JsonField& field) { return {field.integer(0, kLargestCount)}; }
-
-std::chrono::nanoseconds time_from_json(const JsonField& field) {
-  return std::chrono::nanoseconds(field.integer(0, kLargestCount));
-}
-
 StepHolders holders_from_json(const JsonField& field) {
-  return {bytes_from_json(field.at("parameters")),
-          bytes_from_json(field.at("gradients")),
-          bytes_from_json(field.at("optimizer")),
-          bytes_from_json(field.at("saved_activations")),
-          bytes_from_json(field.at("recompute_transient")),
-          bytes_from_json(field.at("other"))};
+  return {
+      Bytes{field.at("parameters").count()},          Bytes{field.at("gradients").count()},
+      Bytes{field.at("optimizer").count()},           Bytes{field.at("saved_activations").count()},
+      Bytes{field.at("recompute_transient").count()}, Bytes{field.at("other").count()}};
 }
 
 Json layers_to_json(const std::vector<LayerRun>& runs) {
@@ -103,19 +91,20 @@ FrontPoint point_from_json(const JsonField& field) {
   point.plan = plan_from_json(field.at("plan").json());
   point.saves = field.at("saves").string();
   point.layers = layers_from_json(field.at("layers"));
-  point.step_time = time_from_json(field.at("predicted_step_time_ns"));
-  point.step_time_bound = time_from_json(field.at("predicted_step_time_bound_ns"));
+  point.step_time = std::chrono::nanoseconds(field.at("predicted_step_time_ns").count());
+  point.step_time_bound =
+      std::chrono::nanoseconds(field.at("predicted_step_time_bound_ns").count());
   PlanFigures& figures = point.figures;
-  figures.peak = bytes_from_json(field.at("predicted_peak_allocated_bytes"));
+  figures.peak = Bytes{field.at("predicted_peak_allocated_bytes").count()};
   figures.peak_phase = phase_from_json(field.at("predicted_peak_phase"));
   figures.peak_place = field.at("predicted_peak_scope").string();
   figures.holders = holders_from_json(field.at("predicted_holders_at_peak"));
-  figures.after_forward = bytes_from_json(field.at("predicted_after_forward_bytes"));
-  figures.recompute = time_from_json(field.at("predicted_recompute_ns"));
-  figures.num_recomputed = field.at("predicted_recomputed_ops").integer(0, kLargestCount);
+  figures.after_forward = Bytes{field.at("predicted_after_forward_bytes").count()};
+  figures.recompute = std::chrono::nanoseconds(field.at("predicted_recompute_ns").count());
+  figures.num_recomputed = field.at("predicted_recomputed_ops").count();
   if (const auto kernels = field.find("predicted_recomputed_kernels");
       kernels && !kernels->is_null()) {
-    figures.num_recomputed_kernels = kernels->integer(0, kLargestCount);
+    figures.num_recomputed_kernels = kernels->count();
   }
   if (const auto measured = field.find("measured"); measured && !measured->is_null()) {
     point.measured = measured_from_json(*measured);
@@ -160,10 +149,9 @@ Front read_front(const JsonField& root) {
   Front front;
   front.schedule =
       known_name<Schedule>(root.at("schedule"), schedule_from_string, "whole_region, on_demand");
-  front.num_plans_found =
-      static_cast<std::size_t>(root.at("num_plans_found").integer(0, kLargestCount));
-  front.time_gap = time_from_json(root.at("time_gap_ns"));
-  front.transient_gap = bytes_from_json(root.at("transient_gap_bytes"));
+  front.num_plans_found = static_cast<std::size_t>(root.at("num_plans_found").count());
+  front.time_gap = std::chrono::nanoseconds(root.at("time_gap_ns").count());
+  front.transient_gap = Bytes{root.at("transient_gap_bytes").count()};
   front.verdict = root.at("verdict").string();
   if (const auto complete = root.find("complete")) front.is_complete = complete->boolean();
   front.hypervolume = root.at("hypervolume_ratio").number();
@@ -203,7 +191,7 @@ FrontRecord make_front_record(const Trace& trace, const Profile& profile,
 }
 
 Json front_to_json(const FrontRecord& record) {
-  Json json = {{"schema", kSchema},
+  Json json = {{"schema", schema_name(kFrontSchema)},
                {"model", record.model},
                {"dimensions", record.dimensions},
                {"dtype", record.dtype},
@@ -225,7 +213,7 @@ Json front_to_json(const FrontRecord& record) {
 }
 
 FrontRecord front_from_json(const Json& json) {
-  require_schema(json, "front", kMajor);
+  require_schema(json, kFrontSchema.kind);
   const JsonField root(json);
   FrontRecord record;
   record.model = root.at("model").string();
@@ -238,7 +226,7 @@ FrontRecord front_from_json(const Json& json) {
   record.trace_sha256 = root.at("trace_sha256").string();
   record.device = root.at("device").string();
   if (const auto memory = root.find("device_memory_bytes"); memory && !memory->is_null()) {
-    record.device_memory = bytes_from_json(*memory);
+    record.device_memory = Bytes{memory->count()};
   }
   record.time_source = known_name<ProfileSource>(root.at("time_source"), profile_source_from_string,
                                                  "measured, roofline");
@@ -253,7 +241,7 @@ FrontRecord front_from_json(const Json& json) {
       "adamw, none");
   if (const auto world = root.find("world")) record.world = world->integer32(1);
   const JsonField budget = root.at("budget_bytes");
-  if (!budget.is_null()) record.budget = bytes_from_json(budget);
+  if (!budget.is_null()) record.budget = Bytes{budget.count()};
   const JsonField slowdown = root.at("max_slowdown_ratio");
   if (!slowdown.is_null()) record.max_slowdown_ratio = slowdown.number();
   const JsonField answer = root.at("answer");

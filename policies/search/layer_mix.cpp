@@ -14,7 +14,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 // What the layers from some layer on need, and cost.
-struct Label {
+struct MixLabel {
   std::int64_t peak = 0;
   std::int64_t time = 0;
   std::int32_t option = 0;
@@ -24,15 +24,15 @@ struct Label {
 // A layer takes less than a millisecond with so many.
 constexpr std::size_t kLabelsOnceStopped = 64;
 
-using Labels = std::vector<Label>;  // by peak ascending, times strictly descending
+using MixLabels = std::vector<MixLabel>;  // by peak ascending, times strictly descending
 
 // All labels of one option before `rest`.
-void prepend(const MixJob& job, const Labels& rest, Labels& result) {
+void prepend(const MixJob& job, const MixLabels& rest, MixLabels& result) {
   result.clear();
-  const auto first_above = std::partition_point(rest.begin(), rest.end(), [&](const Label& label) {
-    return label.peak + job.held <= job.transient;
-  });
-  const auto add = [&](Labels::const_iterator label, std::int64_t peak) {
+  const auto first_above = std::partition_point(
+      rest.begin(), rest.end(),
+      [&](const MixLabel& label) { return label.peak + job.held <= job.transient; });
+  const auto add = [&](MixLabels::const_iterator label, std::int64_t peak) {
     result.push_back({peak, label->time + job.time, job.option,
                       static_cast<std::int32_t>(label - rest.begin())});
   };
@@ -41,7 +41,7 @@ void prepend(const MixJob& job, const Labels& rest, Labels& result) {
 }
 
 // The undominated of two such lists.
-void merge(const Labels& a, const Labels& b, Labels& result) {
+void merge(const MixLabels& a, const MixLabels& b, MixLabels& result) {
   result.clear();
   result.reserve(a.size() + b.size());
   auto left = a.begin();
@@ -51,7 +51,7 @@ void merge(const Labels& a, const Labels& b, Labels& result) {
     const bool take_left =
         right == b.end() || (left != a.end() && std::pair(left->peak, left->time) <=
                                                     std::pair(right->peak, right->time));
-    const Label& label = take_left ? *left++ : *right++;
+    const MixLabel& label = take_left ? *left++ : *right++;
     if (label.time >= best) continue;
     best = label.time;
     result.push_back(label);
@@ -70,7 +70,7 @@ class Mixer {
     for (int layer = num_layers - 1; layer >= 0; --layer) add_layer(layer);
     MixFront front;
     front.time_gap = nanoseconds(gap_);
-    for (Label& label : labels_[0]) {
+    for (MixLabel& label : labels_[0]) {
       // The floor counts for the whole step only: what holds before a layer does not add to it.
       label.peak = std::max(label.peak, problem_.floor.count);
       if (!front.points.empty() && front.points.back().peak.count == label.peak) {
@@ -83,9 +83,9 @@ class Mixer {
 
  private:
   void add_layer(int layer) {
-    Labels one;
-    Labels merged;
-    Labels& all = labels_[layer];
+    MixLabels one;
+    MixLabels merged;
+    MixLabels& all = labels_[layer];
     if (stop_ && stop_()) {
       max_labels_ = std::min(max_labels_, kLabelsOnceStopped);
       thin_to_limit(layer + 1);
@@ -100,11 +100,11 @@ class Mixer {
   }
 
   void thin_to_limit(int layer) {
-    Labels& all = labels_[layer];
-    while (all.size() > max_labels_) gap_ += thin(all, &Label::time);
+    MixLabels& all = labels_[layer];
+    while (all.size() > max_labels_) gap_ += thin(all, &MixLabel::time);
   }
 
-  std::vector<int> options_of(Label label) const {
+  std::vector<int> options_of(MixLabel label) const {
     std::vector<int> options;
     std::size_t layer = 0;
     while (layer < problem_.list_of_layer.size()) {
@@ -118,7 +118,7 @@ class Mixer {
   const MixProblem& problem_;
   std::size_t max_labels_;
   const std::function<bool()>& stop_;
-  std::vector<Labels> labels_;  // by the first layer that they cover
+  std::vector<MixLabels> labels_;  // by the first layer that they cover
   std::int64_t gap_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "policies/search/measurement_json.h"
 #include "policies/trace/json.h"
+#include "policies/trace/schema.h"
 
 #include <optional>
 #include <utility>
@@ -9,8 +10,6 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr std::int64_t kLargestCount = std::int64_t{1} << 53;
-
 template <class Value>
 Json or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -18,10 +17,6 @@ Json or_null(const std::optional<Value>& value) {
 
 Json or_null(const std::optional<nanoseconds>& time) {
   return time ? Json(time->count()) : Json(nullptr);
-}
-
-nanoseconds time_from_json(const JsonField& field) {
-  return nanoseconds(field.integer(0, kLargestCount));
 }
 
 std::optional<double> number_or_nothing(const JsonField& field) {
@@ -85,17 +80,17 @@ MeasuredFigures measured_from_json(const JsonField& field) {
   figures.status = field.at("status").string();
   figures.reason = field.at("reason").string();
   const JsonField peak = field.at("peak_allocated_bytes");
-  if (!peak.is_null()) figures.peak = Bytes{peak.integer(0, kLargestCount)};
+  if (!peak.is_null()) figures.peak = Bytes{peak.count()};
   const JsonField time = field.at("step_time_ns");
-  if (!time.is_null()) figures.step_time = time_from_json(time);
+  if (!time.is_null()) figures.step_time = nanoseconds(time.count());
   const JsonField interval = field.at("step_time_interval_ns");
   if (!interval.is_null()) {
     require_pair(interval);
-    figures.step_interval = {time_from_json(interval.at(std::size_t{0})),
-                             time_from_json(interval.at(std::size_t{1}))};
+    figures.step_interval = {nanoseconds(interval.at(std::size_t{0}).count()),
+                             nanoseconds(interval.at(std::size_t{1}).count())};
   }
   const JsonField calibrated = field.at("calibrated_predicted_step_time_ns");
-  if (!calibrated.is_null()) figures.calibrated_step_time = time_from_json(calibrated);
+  if (!calibrated.is_null()) figures.calibrated_step_time = nanoseconds(calibrated.count());
   figures.is_anchor = field.at("is_anchor").boolean();
   const JsonField lost_to = field.at("lost_to");
   if (!lost_to.is_null()) figures.lost_to = lost_to.string();

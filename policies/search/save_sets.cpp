@@ -72,7 +72,7 @@ std::int64_t time_with_waits(const RegionGraph& graph, const SaveSetCosts& costs
 }
 
 // A partial choice: what it costs so far, and the last op that it saved.
-struct Label {
+struct SaveLabel {
   std::int64_t bytes = 0;
   std::int64_t time_ns = 0;
   int last = kNone;  // index into History
@@ -96,22 +96,22 @@ class History {
   std::vector<std::pair<int, int>> entries_;  // the one before, op
 };
 
-void keep_undominated(std::vector<Label>& labels) {
-  std::sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) {
+void keep_undominated(std::vector<SaveLabel>& labels) {
+  std::sort(labels.begin(), labels.end(), [](const SaveLabel& a, const SaveLabel& b) {
     return std::pair(a.bytes, a.time_ns) < std::pair(b.bytes, b.time_ns);
   });
   std::size_t kept = 0;
-  for (const Label& label : labels) {
+  for (const SaveLabel& label : labels) {
     if (kept == 0 || label.time_ns < labels[kept - 1].time_ns) labels[kept++] = label;
   }
   labels.resize(kept);
 }
 
-SaveSets to_sets(const std::vector<Label>& labels, const History& history, Bytes constants,
+SaveSets to_sets(const std::vector<SaveLabel>& labels, const History& history, Bytes constants,
                  std::int64_t gap) {
   SaveSets result;
   result.time_gap = nanoseconds(gap);
-  for (const Label& label : labels) {
+  for (const SaveLabel& label : labels) {
     result.sets.push_back(
         {constants + Bytes{label.bytes}, nanoseconds(label.time_ns), history.ops(label.last)});
   }
@@ -132,7 +132,7 @@ class ClosureProgram {
     const Prices prices(graph_, costs_.free_storages);
     State roots(num_words(), 0);
     for (int slot : demanded_slots(graph_)) need(graph_.slots[slot].use, roots);
-    states_[roots] = {Label{}};
+    states_[roots] = {SaveLabel{}};
     for (int op = static_cast<int>(graph_.ops.size()) - 1; op >= 0; --op) {
       decide(op, prices.of_op(op).count);
     }
@@ -163,7 +163,7 @@ class ClosureProgram {
   }
 
   void decide(int op, std::int64_t price) {
-    std::map<State, std::vector<Label>> next;
+    std::map<State, std::vector<SaveLabel>> next;
     for (auto& [state, labels] : states_) {
       const std::uint64_t how = (state[op / kOpsPerWord] >> shift(op)) & (kWanted | kForced);
       State rest = state;
@@ -176,22 +176,22 @@ class ClosureProgram {
       if (how == kWanted && price == 0) continue;  // nothing is better than free
       for (const RegionUse& read : graph_.ops[op].reads) need(read, rest);
       const std::int64_t time = time_with_waits(graph_, costs_, op, 0);
-      for (Label& label : labels) label.time_ns += time;
+      for (SaveLabel& label : labels) label.time_ns += time;
       append(next[rest], labels);
     }
     states_ = std::move(next);
     tidy();
   }
 
-  std::vector<Label> saved(std::vector<Label> labels, int op, std::int64_t price) {
-    for (Label& label : labels) {
+  std::vector<SaveLabel> saved(std::vector<SaveLabel> labels, int op, std::int64_t price) {
+    for (SaveLabel& label : labels) {
       label.bytes += price;
       label.last = history_.add(label.last, op);
     }
     return labels;
   }
 
-  static void append(std::vector<Label>& to, const std::vector<Label>& labels) {
+  static void append(std::vector<SaveLabel>& to, const std::vector<SaveLabel>& labels) {
     to.insert(to.end(), labels.begin(), labels.end());
   }
 
@@ -206,7 +206,7 @@ class ClosureProgram {
       std::int64_t worst = 0;
       num_labels = 0;
       for (auto& [state, labels] : states_) {
-        worst = std::max(worst, thin(labels, &Label::time_ns));
+        worst = std::max(worst, thin(labels, &SaveLabel::time_ns));
         num_labels += labels.size();
       }
       gap_ += worst;
@@ -217,7 +217,7 @@ class ClosureProgram {
   const RegionGraph& graph_;
   const SaveSetCosts& costs_;
   std::size_t max_labels_;
-  std::map<State, std::vector<Label>> states_;
+  std::map<State, std::vector<SaveLabel>> states_;
   History history_;
   std::int64_t gap_ = 0;
 };
@@ -230,11 +230,11 @@ class PrefixProgram {
 
   SaveSets run() {
     const Prices prices(graph_, costs_.free_storages);
-    std::vector<Label> labels = {{0, time_without_saves(), kNone}};
+    std::vector<SaveLabel> labels = {{0, time_without_saves(), kNone}};
     std::int64_t gap = 0;
     for (int op : savable_ops(graph_, costs_)) {
-      std::vector<Label> with_op = labels;
-      for (Label& label : with_op) {
+      std::vector<SaveLabel> with_op = labels;
+      for (SaveLabel& label : with_op) {
         label.bytes += prices.of_op(op).count;
         label.time_ns -= time_with_waits(graph_, costs_, op, stop());
         label.last = history_.add(label.last, op);
@@ -242,7 +242,7 @@ class PrefixProgram {
       labels.insert(labels.end(), with_op.begin(), with_op.end());
       keep_undominated(labels);
       while (labels.size() > std::max<std::size_t>(max_labels_, 2))
-        gap += thin(labels, &Label::time_ns);
+        gap += thin(labels, &SaveLabel::time_ns);
     }
     return to_sets(labels, history_, prices.of_constants(), gap);
   }

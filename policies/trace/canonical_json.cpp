@@ -8,12 +8,11 @@
 #include <string_view>
 
 #include "policies/trace/json.h"
+#include "policies/trace/schema.h"
 #include "policies/trace/sha256.h"
 
 namespace rematch {
 namespace {
-
-constexpr std::int64_t kLargestExactInteger = std::int64_t{1} << 53;
 
 bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
@@ -137,10 +136,10 @@ void write_double(std::string& out, double number) {
 void write_integer(std::string& out, const Json& json) {
   bool too_large = false;
   if (json.is_number_unsigned()) {
-    too_large = json.get<std::uint64_t>() > std::uint64_t{kLargestExactInteger};
+    too_large = json.get<std::uint64_t>() > std::uint64_t{kLargestInteger};
   } else {
     const auto number = json.get<std::int64_t>();
-    too_large = number > kLargestExactInteger || number < -kLargestExactInteger;
+    too_large = number > kLargestInteger || number < -kLargestInteger;
   }
   if (too_large) {
     throw std::invalid_argument("integer " + json.dump() +

@@ -22,11 +22,6 @@ struct Stretch {
   std::string path;
 };
 
-template <class T>
-std::int32_t size_of(const std::vector<T>& table) {
-  return static_cast<std::int32_t>(table.size());
-}
-
 // Finds the cut that goes with an op: the tables grow in the order of ops. Any cut would do for
 // joining; these make equal layers equal.
 class Cutter {
@@ -36,7 +31,7 @@ class Cutter {
   // Scopes cannot be told from op positions: one may open without an op in it.
   Cut cut_at(OpId op, ScopeId scope, const Cut& previous) {
     while (next_op_ < op) take_outputs_of(next_op_++);
-    while (pack_ < size_of(trace_.packs) &&
+    while (pack_ < num_entries(trace_.packs) &&
            trace_.packs[static_cast<std::size_t>(pack_)].at_op < op) {
       ++pack_;
     }
@@ -67,7 +62,7 @@ class Cutter {
 // The first scope behind `scope` that is not inside it. Ids are in the order of opening.
 ScopeId end_of_scope(const Trace& trace, ScopeId scope) {
   ScopeId end = scope + 1;
-  while (end < size_of(trace.scopes) &&
+  while (end < num_entries(trace.scopes) &&
          trace.scopes[static_cast<std::size_t>(end)].parent >= scope) {
     ++end;
   }
@@ -105,8 +100,8 @@ std::vector<Stretch> stretches_of(const Trace& trace) {
     add_until(cutter.cut_at(traced.first_op, scope, previous), "");
     add_until(cutter.cut_at(traced.end_op, end_of_scope(trace, scope), previous), traced.path);
   }
-  add_until({size_of(trace.ops), size_of(trace.values), size_of(trace.storages),
-             size_of(trace.scopes), size_of(trace.packs)},
+  add_until({num_entries(trace.ops), num_entries(trace.values), num_entries(trace.storages),
+             num_entries(trace.scopes), num_entries(trace.packs)},
             "");
   return stretches;
 }

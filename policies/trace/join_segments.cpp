@@ -9,11 +9,6 @@ namespace {
 // A step of the largest models has some 100,000 entries.
 constexpr std::size_t kMostEntries = 8'000'000;
 
-template <class T>
-std::int32_t size_of(const std::vector<T>& table) {
-  return static_cast<std::int32_t>(table.size());
-}
-
 // Turns ids of a segment back into ids of the trace.
 class Absolute {
  public:
@@ -47,13 +42,13 @@ std::int32_t moved(std::string_view what, std::int32_t position, std::int32_t by
 }
 
 void add_segment(const SegmentType& type, const Segment& segment, Trace& trace) {
-  const OpId first_op = size_of(trace.ops);
-  const Absolute op_id("op", first_op, size_of(type.ops), segment.outside_ops);
-  const Absolute value_id("value", size_of(trace.values), size_of(type.values),
+  const OpId first_op = num_entries(trace.ops);
+  const Absolute op_id("op", first_op, num_entries(type.ops), segment.outside_ops);
+  const Absolute value_id("value", num_entries(trace.values), num_entries(type.values),
                           segment.outside_values);
-  const Absolute storage_id("storage", size_of(trace.storages), size_of(type.storages),
+  const Absolute storage_id("storage", num_entries(trace.storages), num_entries(type.storages),
                             segment.outside_storages);
-  const Absolute scope_id("scope", size_of(trace.scopes), size_of(type.scopes),
+  const Absolute scope_id("scope", num_entries(trace.scopes), num_entries(type.scopes),
                           segment.outside_scopes);
   for (TracedOp op : type.ops) {
     op.scope = scope_id(op.scope);

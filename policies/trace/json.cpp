@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "policies/trace/in_quotes.h"
+#include "policies/trace/schema.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
@@ -48,12 +49,8 @@ bool is_number_text(std::string_view text) {
 
 }  // namespace
 
-std::string schema_prefix(std::string_view kind, int major) {
-  return std::string("rematch.").append(kind).append("/").append(std::to_string(major)).append(".");
-}
-
-void require_schema(const Json& json, std::string_view kind, int major) {
-  const std::string prefix = schema_prefix(kind, major);
+void require_schema(const Json& json, std::string_view kind) {
+  const std::string prefix = schema_prefix(kind);
   const std::string expected = "this build reads '" + prefix + "x'";
   if (!json.is_object()) throw FormatError("a JSON object is expected; " + expected);
   const auto found = json.find("schema");
@@ -146,6 +143,8 @@ std::int64_t JsonField::integer(std::int64_t min, std::int64_t max) const {
 std::int32_t JsonField::integer32(std::int32_t min, std::int32_t max) const {
   return static_cast<std::int32_t>(integer(min, max));
 }
+
+std::int64_t JsonField::count() const { return integer(0, kLargestInteger); }
 
 double JsonField::number() const {
   if (!value_->is_number()) fail_type("a number");

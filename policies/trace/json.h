@@ -16,12 +16,9 @@
 
 namespace rematch {
 
-// "rematch.trace/1.": what the schema of every version that this build reads starts with.
-std::string schema_prefix(std::string_view kind, int major);
-
-// Throws FormatError unless `json` is of this kind and of a major version this build reads. A
+// Throws FormatError unless `json` is of this kind and of the major version this build reads. A
 // newer minor version passes: it only adds keys, which readers ignore or keep.
-void require_schema(const Json& json, std::string_view kind, int major);
+void require_schema(const Json& json, std::string_view kind);
 
 // A place in a JSON document. Every accessor throws FormatError with its path if the document has
 // something else there. Refers to the document, which must outlive it and not change; the path is
@@ -55,6 +52,8 @@ class JsonField {
   std::int64_t integer(std::int64_t min = kMin, std::int64_t max = kMax) const;
   std::int32_t integer32(std::int32_t min = std::numeric_limits<std::int32_t>::min(),
                          std::int32_t max = std::numeric_limits<std::int32_t>::max()) const;
+  // What cannot be less than nothing: 0 to kLargestInteger.
+  std::int64_t count() const;
   double number() const;
   bool boolean() const;
   const std::string& string() const;

@@ -4,15 +4,12 @@
 #include <stdexcept>
 
 #include "policies/trace/json.h"
+#include "policies/trace/schema.h"
 #include "policies/trace/segments.h"
 
 namespace rematch {
 namespace {
 
-constexpr int kMajor = 1;
-constexpr std::string_view kSchema = "rematch.profile/1.0";
-// JSON numbers are exact up to here.
-constexpr std::int64_t kLargestCount = std::int64_t{1} << 53;
 // A step of the largest models has some 100,000 ops.
 constexpr std::size_t kMostOps = 8'000'000;
 
@@ -42,7 +39,7 @@ Json figures_to_json(const Figures& figures) {
 Figures figures_from_json(const JsonField& field) {
   Figures figures;
   for (const JsonField& time : field.at("times_ns").elements()) {
-    figures.times.emplace_back(time.integer(0, kLargestCount));
+    figures.times.emplace_back(time.count());
   }
   const auto require_size = [&](const JsonField& list, std::size_t size) {
     if (size == figures.times.size()) return;
@@ -52,7 +49,7 @@ Figures figures_from_json(const JsonField& field) {
   if (const JsonField temporary = field.at("temporary_bytes"); !temporary.is_null()) {
     figures.temporary.emplace();
     for (const JsonField& bytes : temporary.elements()) {
-      figures.temporary->push_back({bytes.integer(0, kLargestCount)});
+      figures.temporary->push_back({bytes.count()});
     }
     require_size(temporary, figures.temporary->size());
   }
@@ -155,7 +152,7 @@ ProfileSource source_from_json(const JsonField& field) {
 Json profile_to_json(const Profile& profile, const Trace& trace) {
   if (const auto problem = profile_problem(profile, trace)) throw std::invalid_argument(*problem);
   const SegmentedTrace segmented = cut_into_segments(trace);
-  Json json = {{"schema", kSchema},
+  Json json = {{"schema", schema_name(kProfileSchema)},
                {"model", profile.model},
                {"dimensions", profile.dimensions},
                {"dtype", profile.dtype},
@@ -176,10 +173,10 @@ Json profile_to_json(const Profile& profile, const Trace& trace) {
 }
 
 Profile profile_from_json(const Json& json) {
-  require_schema(json, "profile", kMajor);
+  require_schema(json, kProfileSchema.kind);
   const JsonField root(json);
   const auto duration = [&](std::string_view key) {
-    return Profile::Duration(root.at(key).integer(0, kLargestCount));
+    return Profile::Duration(root.at(key).count());
   };
   Profile profile;
   profile.model = root.at("model").string();

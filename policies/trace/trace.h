@@ -23,6 +23,12 @@ using ScopeId = std::int32_t;
 using PackId = std::int32_t;
 inline constexpr std::int32_t kNone = -1;
 
+// The length of a table, as an id: the id that its next entry gets.
+template <class Table>
+std::int32_t num_entries(const Table& table) {
+  return static_cast<std::int32_t>(table.size());
+}
+
 struct TracedStorage {
   Bytes bytes;
   // The program holds what op made it until this op has begun: at the boundary after it, only

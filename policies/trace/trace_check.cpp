@@ -4,11 +4,10 @@
 #include <iterator>
 #include <string_view>
 
+#include "policies/trace/schema.h"
+
 namespace rematch {
 namespace {
-
-// JSON numbers are exact up to here, and hashes need exact numbers.
-constexpr std::int64_t kLargestCount = std::int64_t{1} << 53;
 
 using Problem = std::optional<std::string>;
 
@@ -20,7 +19,7 @@ bool none_or_in_range(std::int32_t id, std::size_t count) {
   return id == kNone || in_range(id, count);
 }
 
-bool is_count(std::int64_t number) { return number >= 0 && number <= kLargestCount; }
+bool is_count(std::int64_t number) { return number >= 0 && number <= kLargestInteger; }
 
 // "op 3 (aten::mm): reads value 9 of 5".
 class Place {

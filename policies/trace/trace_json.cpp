@@ -4,15 +4,13 @@
 
 #include "policies/trace/canonical_json.h"
 #include "policies/trace/json.h"
+#include "policies/trace/schema.h"
 #include "policies/trace/segments.h"
 #include "policies/trace/suggest.h"
 #include "policies/trace/trace_check.h"
 
 namespace rematch {
 namespace {
-
-constexpr int kMajor = 1;
-constexpr std::string_view kSchema = "rematch.trace/1.0";
 
 // References as the file has them. In memory kNone is -1; there it is null, which frees -1 to be
 // the first outside entry.
@@ -296,7 +294,7 @@ Json trace_to_json(const Trace& trace) {
     throw std::invalid_argument("trace of '" + trace.model + "' is not valid: " + *problem);
   }
   const SegmentedTrace segmented = cut_into_segments(trace);
-  Json json = {{"schema", kSchema},
+  Json json = {{"schema", schema_name(kTraceSchema)},
                {"model", trace.model},
                {"dimensions", trace.dimensions},
                {"dtype", trace.dtype},
@@ -316,7 +314,7 @@ Json trace_to_json(const Trace& trace) {
 }
 
 Trace trace_from_json(const Json& json) {
-  require_schema(json, "trace", kMajor);
+  require_schema(json, kTraceSchema.kind);
   const JsonField root(json);
   Trace trace;
   trace.model = root.at("model").string();

@@ -9,9 +9,9 @@ namespace {
 // Of one policy and model; more are not looked at, so that large reports stay quick.
 constexpr std::size_t kMostLookedAt = 64;
 
-using Parts = std::vector<std::pair<std::string, std::string>>;
+using IdentityParts = std::vector<std::pair<std::string, std::string>>;
 
-Parts parts_of(const PointIdentity& identity) {
+IdentityParts parts_of(const PointIdentity& identity) {
   return {{"data", identity.data},
           {"seed", std::to_string(identity.seed)},
           {"schedule", std::string(to_string(identity.schedule))},
@@ -44,8 +44,8 @@ std::vector<NamedDifference> identity_differences(const PointIdentity& base,
   for (const auto& [name, value] : names) {
     compare(name, dimension_of(base, name), dimension_of(candidate, name));
   }
-  const Parts own = parts_of(base);
-  const Parts others = parts_of(candidate);
+  const IdentityParts own = parts_of(base);
+  const IdentityParts others = parts_of(candidate);
   for (std::size_t part = 0; part < own.size(); ++part) {
     compare(own[part].first, own[part].second, others[part].second);
   }

@@ -34,7 +34,8 @@ MissingSteps missing_steps(const RunLosses& curve, const RunLosses& other) {
   return missing;
 }
 
-std::string describe(const MissingSteps& missing, const RunLosses& curve, const RunLosses& other) {
+std::string missing_steps_text(const MissingSteps& missing, const RunLosses& curve,
+                               const RunLosses& other) {
   const std::int64_t step = missing.first->step;
   const auto empty = std::find_if(curve.empty.begin(), curve.empty.end(),
                                   [step](const EmptyLoss& one) { return one.step == step; });
@@ -142,7 +143,7 @@ void CurveGate::add_missing_steps() {
     if (missing.count == 0) return;
     is_comparable_ = false;
     curves_.checks.push_back(
-        decided("steps", GateVerdict::kInconclusive, rematch::describe(missing, curve, other)));
+        decided("steps", GateVerdict::kInconclusive, missing_steps_text(missing, curve, other)));
   };
   for (const RunLosses& curve : references_) {
     require(curve, base());

@@ -6,6 +6,7 @@
 
 #include "policies/trace/in_quotes.h"
 #include "policies/trace/json_fwd.h"
+#include "policies/trace/schema.h"
 #include "policies/trace/sha256.h"
 #include "policies/trace/split_at_commas.h"
 #include "reports/gate/loss_rows.h"
@@ -13,7 +14,6 @@
 namespace rematch {
 namespace {
 
-constexpr double kLargestStep = 9007199254740992.0;  // 2^53: exact in a double
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // One row after another; each is a named refusal or a point.
@@ -73,7 +73,7 @@ class Reader {
 
   std::int64_t step_of(const LossRow& row) const {
     const double step = number_of(row.step, row.line, columns_.step);
-    if (step >= 0 && step <= kLargestStep && std::floor(step) == step) {
+    if (step >= 0 && step <= double{kLargestInteger} && std::floor(step) == step) {
       return static_cast<std::int64_t>(step);
     }
     throw FormatError(at_place(file_, row.line, row.step.column) + in_quotes(row.step.text) +

@@ -10,7 +10,7 @@ constexpr std::array<std::string_view, kMetrics.size()> kNames = {
 constexpr std::array<std::string_view, kMetrics.size()> kShortNames = {
     "step_time",      "peak_allocated", "peak_reserved",    "executed_ops",
     "recomputed_ops", "kernel_count",   "recomputed_flops", "loss"};
-constexpr std::array<std::string_view, 8> kVerdicts = {
+constexpr std::array<std::string_view, 8> kCompareVerdicts = {
     "faster", "slower", "same", "unsure", "lower", "higher", "different", "not_measured"};
 
 }  // namespace
@@ -29,12 +29,12 @@ std::optional<Metric> metric_from_string(std::string_view name) {
 }
 
 std::string_view to_string(CompareVerdict verdict) {
-  return kVerdicts.at(static_cast<std::size_t>(verdict));
+  return kCompareVerdicts.at(static_cast<std::size_t>(verdict));
 }
 
 std::optional<CompareVerdict> compare_verdict_from_string(std::string_view text) {
-  for (std::size_t index = 0; index < kVerdicts.size(); ++index) {
-    if (text == kVerdicts.at(index)) return static_cast<CompareVerdict>(index);
+  for (std::size_t index = 0; index < kCompareVerdicts.size(); ++index) {
+    if (text == kCompareVerdicts.at(index)) return static_cast<CompareVerdict>(index);
   }
   return std::nullopt;
 }

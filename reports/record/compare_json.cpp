@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "policies/trace/json.h"
+#include "policies/trace/schema.h"
 #include "reports/record/compare.h"
 #include "reports/record/compare_parts_json.h"
 #include "reports/record/field_value.h"
@@ -9,9 +10,6 @@
 
 namespace rematch {
 namespace {
-
-constexpr int kMajor = 1;
-constexpr const char* kCompareSchema = "rematch.compare/1.0";
 
 Metric read_metric(const JsonField& field) {
   const std::optional<Metric> metric = metric_from_string(field.string());
@@ -201,7 +199,7 @@ void require_metrics_of_floors(const JsonField& rows, const CompareRecord& recor
 
 Json compare_to_json(const CompareRecord& record) {
   return {
-      {"schema", kCompareSchema},
+      {"schema", schema_name(kCompareSchema)},
       {"base", source_to_json(record.base)},
       {"candidate", source_to_json(record.candidate)},
       {"environment_differences", list_to_json(record.environment_differences, difference_to_json)},
@@ -218,7 +216,7 @@ Json compare_to_json(const CompareRecord& record) {
 }
 
 CompareRecord compare_from_json(const Json& json) {
-  require_schema(json, "compare", kMajor);
+  require_schema(json, kCompareSchema.kind);
   const JsonField field(json);
   CompareRecord record;
   record.base = source_from_json(field.at("base"));

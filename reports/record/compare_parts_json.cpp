@@ -3,14 +3,14 @@
 #include <cmath>
 
 #include "policies/trace/json.h"
+#include "policies/trace/schema.h"
 #include "reports/record/field_value.h"
 
 namespace rematch {
 
 Json number_to_json(std::optional<double> number) {
   if (!number || !std::isfinite(*number)) return nullptr;
-  constexpr double kLargestExact = 9007199254740992.0;  // 2^53
-  const bool whole = std::abs(*number) <= kLargestExact && std::trunc(*number) == *number;
+  const bool whole = std::abs(*number) <= double{kLargestInteger} && std::trunc(*number) == *number;
   return whole ? Json(static_cast<std::int64_t>(*number)) : Json(*number);
 }
 

@@ -2,14 +2,13 @@
 
 #include <cmath>
 
+#include "policies/trace/schema.h"
+
 namespace rematch {
 namespace {
 
-// Beyond it JSON numbers are not exact to readers that hold them as doubles, and so not canonical.
-constexpr std::int64_t kLargestExact = std::int64_t{1} << 53;
-
 // Whatever a record counts or measures in whole numbers cannot be less than nothing.
-std::int64_t exact_integer(const JsonField& field) { return field.integer(0, kLargestExact); }
+std::int64_t exact_integer(const JsonField& field) { return field.count(); }
 
 }  // namespace
 

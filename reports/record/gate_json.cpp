@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "policies/trace/json.h"
+#include "policies/trace/schema.h"
 #include "reports/record/compare_parts_json.h"
 #include "reports/record/field_value.h"
 #include "reports/record/gate.h"
@@ -10,13 +11,11 @@
 namespace rematch {
 namespace {
 
-constexpr int kMajor = 1;
-constexpr const char* kGateSchema = "rematch.gate/1.1";
-constexpr std::array kVerdicts = {GateVerdict::kPass, GateVerdict::kInconclusive,
-                                  GateVerdict::kFail};
+constexpr std::array kGateVerdicts = {GateVerdict::kPass, GateVerdict::kInconclusive,
+                                      GateVerdict::kFail};
 
 GateVerdict verdict_from_json(const JsonField& field) {
-  for (const GateVerdict verdict : kVerdicts) {
+  for (const GateVerdict verdict : kGateVerdicts) {
     if (to_string(verdict) == field.string()) return verdict;
   }
   field.fail("'" + field.string() + "' is no verdict; allowed are PASS, INCONCLUSIVE, FAIL");
@@ -119,14 +118,14 @@ CurvesRecord curves_from_json(const JsonField& field) {
 }  // namespace
 
 std::string_view to_string(GateVerdict verdict) {
-  constexpr std::array<std::string_view, kVerdicts.size()> kNames = {"PASS", "INCONCLUSIVE",
-                                                                     "FAIL"};
+  constexpr std::array<std::string_view, kGateVerdicts.size()> kNames = {"PASS", "INCONCLUSIVE",
+                                                                         "FAIL"};
   return kNames.at(static_cast<std::size_t>(verdict));
 }
 
 Json gate_to_json(const GateRecord& record) {
   return {
-      {"schema", kGateSchema},
+      {"schema", schema_name(kGateSchema)},
       {"report", source_to_json(record.report)},
       {"reference", record.reference ? source_to_json(*record.reference) : Json(nullptr)},
       {"environment_differences", list_to_json(record.environment_differences, difference_to_json)},
@@ -136,7 +135,7 @@ Json gate_to_json(const GateRecord& record) {
 }
 
 GateRecord gate_from_json(const Json& json) {
-  require_schema(json, "gate", kMajor);
+  require_schema(json, kGateSchema.kind);
   const JsonField field(json);
   GateRecord record;
   record.report = source_from_json(field.at("report"));

@@ -5,16 +5,13 @@
 
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
+#include "policies/trace/schema.h"
 #include "reports/record/field_value.h"
 #include "reports/record/parts_json.h"
 #include "reports/record/point_origins.h"
 
 namespace rematch {
 namespace {
-
-constexpr int kMajor = 1;
-constexpr const char* kReportSchema = "rematch.report/1.0";
-constexpr const char* kPointSchema = "rematch.point/1.0";
 
 void write_provenance(Json& json, const Provenance& provenance) {
   json["environment"] = environment_to_json(provenance.environment);
@@ -169,7 +166,7 @@ Json repeat_to_json(const RepeatRecord& repeat) {
 }
 
 Json report_to_json(const Report& report) {
-  Json json = {{"schema", kReportSchema}};
+  Json json = {{"schema", schema_name(kReportSchema)}};
   write_provenance(json, report.provenance);
   if (!report.planned.empty()) json["planned"] = planned_to_json(report.planned);
   if (!report.sources.empty()) json["sources"] = sources_to_json(report.sources);
@@ -182,7 +179,7 @@ Json report_to_json(const Report& report) {
 }
 
 Report report_from_json(const Json& json) {
-  require_schema(json, "report", kMajor);
+  require_schema(json, kReportSchema.kind);
   PointReader reader;
   std::vector<PointRecord> points;
   for (const JsonField& point : JsonField(json).at("points").elements()) {
@@ -197,7 +194,7 @@ Report report_from_text(std::string_view text, const std::string& name) {
   // A point is read only after it is known to be a report's of this version.
   const auto take = [&](const Json& so_far, const Json& element, std::size_t index) {
     if (!so_far.contains("schema")) return false;
-    require_schema(so_far, "report", kMajor);
+    require_schema(so_far, kReportSchema.kind);
     points.push_back(reader.read(JsonField(element, "points[" + std::to_string(index) + "]")));
     return true;
   };
@@ -217,7 +214,7 @@ Report report_from_text(std::string_view text, const std::string& name) {
 }
 
 Json point_file_to_json(const PointFile& file) {
-  Json json = {{"schema", kPointSchema}};
+  Json json = {{"schema", schema_name(kPointSchema)}};
   write_provenance(json, file.provenance);
   add_members(json, file.unknown);
   json["point"] = point_to_json(file.point);
@@ -225,7 +222,7 @@ Json point_file_to_json(const PointFile& file) {
 }
 
 PointFile point_file_from_json(const Json& json) {
-  require_schema(json, "point", kMajor);
+  require_schema(json, kPointSchema.kind);
   const JsonField field(json);
   PointFile file;
   file.provenance = read_provenance(field);

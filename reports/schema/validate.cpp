@@ -12,6 +12,7 @@
 
 #include "policies/trace/in_quotes.h"
 #include "policies/trace/json.h"
+#include "policies/trace/schema.h"
 #include "reports/schema/embedded.h"
 #include "reports/schema/expected.h"
 
@@ -23,7 +24,6 @@ using Adapter = valijson::adapters::NlohmannJsonAdapter;
 using Error = valijson::ValidationResults::Error;
 
 constexpr std::string_view kFileEnding = ".schema.json";
-constexpr int kMajor = 1;  // of every kind
 constexpr std::size_t kLongestQuote = 40;
 constexpr std::size_t kLongestPath = 100;
 constexpr std::size_t kLongestProblem = 200;
@@ -111,10 +111,10 @@ std::string one_line(std::string_view kind, const Error& error, const Document& 
 
 std::optional<std::string> version_problem(const Json& json, std::string_view kind) {
   try {
-    require_schema(json, kind, kMajor);
+    require_schema(json, kind);
   } catch (const FormatError&) {
     return "schema: found " + quoted(Document(json.at("schema"))) + "; this build reads '" +
-           schema_prefix(kind, kMajor) + "x'";
+           schema_prefix(kind) + "x'";
   }
   return std::nullopt;
 }

@@ -14,9 +14,11 @@ ANALYZER = [f"--extra-arg={word}" for word in
 
 def run(tree):
     clang_tidy = find_tool("clang-tidy", 14)
-    database = tree.root / "build" / "lite" / "compile_commands.json"
+    # Preset lite with a unit for each source: a problem is then one source's own.
+    database = tree.root / "build" / "tidy" / "compile_commands.json"
     if not database.exists():
-        status, _, errors = run_command(["cmake", "--preset", "lite"], tree.root)
+        status, _, errors = run_command(
+            ["cmake", "--preset", "lite", "-B", "build/tidy", "-DREMATCH_UNITY=OFF"], tree.root)
         if status:
             return "nothing", [f"CMakePresets.json:1: cannot configure preset lite: {errors.strip()}"]
     commands = {os.path.relpath(entry["file"], tree.root): entry["command"]

@@ -8,14 +8,14 @@
 namespace rematch::testing {
 namespace {
 
-struct Row {
+struct RefusedRow {
   const char* typed;
   const char* part;  // of the refusal
 };
 
 // Refused as text, before there is a model.
-void check_refused(const std::vector<Row>& rows) {
-  for (const Row& row : rows) {
+void check_refused(const std::vector<RefusedRow>& rows) {
+  for (const RefusedRow& row : rows) {
     CAPTURE(row.typed);
     CHECK_THAT(rejection_of(row.typed), Catch::Contains(row.part));
   }
@@ -28,8 +28,8 @@ std::string refusal_on(std::string_view text, const Trace& trace) {
 }
 
 // Parses, and is refused by a model of four layers.
-void check_refused_by_model(const std::vector<Row>& rows) {
-  for (const Row& row : rows) {
+void check_refused_by_model(const std::vector<RefusedRow>& rows) {
+  for (const RefusedRow& row : rows) {
     CAPTURE(row.typed);
     CHECK_THAT(refusal_on(row.typed, toy_llama()), Catch::Contains(row.part));
   }

@@ -9,7 +9,7 @@
 namespace rematch::testing {
 namespace {
 
-struct Row {
+struct SpellingRow {
   const char* spelling;
   const char* policy;
   bool early_stop = true;
@@ -23,7 +23,7 @@ bool is_trap(const Policy::Expectation& expected) {
 // Early stop: torchtitan switches it off, but for its graph trainer; Megatron-LM and DeepSpeed
 // checkpoint reentrantly, without one; all others leave it on.
 TEST_CASE("a system's spelling is the policy that it stands for, with the system's early stop") {
-  const std::vector<Row> rows = {
+  const std::vector<SpellingRow> rows = {
       {"fastvideo:block_skip", "nth_first(1)"},
       {"fastvideo(type=block_skip,n_layer=3)", "nth_first(3)"},
       {"fastvideo:attn_only", "attn_only"},
@@ -76,7 +76,7 @@ TEST_CASE("a system's spelling is the policy that it stands for, with the system
       {"huggingface:gradient_checkpointing", "full"},
       {"automodel:full", "full"},
       {"automodel:selective", "sac_grouped"}};
-  for (const Row& row : rows) {
+  for (const SpellingRow& row : rows) {
     CAPTURE(row.spelling);
     Policy ours = policy_of(row.policy);
     Policy theirs = policy_of(row.spelling);

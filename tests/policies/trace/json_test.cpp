@@ -9,8 +9,8 @@ using Catch::Contains;
 using Catch::Equals;
 
 TEST_CASE("a reader takes its own kind and major version, and any minor one") {
-  CHECK_NOTHROW(require_schema(Json{{"schema", "rematch.plan/1.0"}}, "plan", 1));
-  CHECK_NOTHROW(require_schema(Json{{"schema", "rematch.plan/1.27"}}, "plan", 1));
+  CHECK_NOTHROW(require_schema(Json{{"schema", "rematch.plan/1.0"}}, "plan"));
+  CHECK_NOTHROW(require_schema(Json{{"schema", "rematch.plan/1.27"}}, "plan"));
 }
 
 TEST_CASE("another kind, another major version or none is refused, and said") {
@@ -19,13 +19,13 @@ TEST_CASE("another kind, another major version or none is refused, and said") {
         "rematch.plan/1.", "rematch.plan/1.x", "plan/1.0", ""}) {
     CAPTURE(schema);
     CHECK_THROWS_WITH(
-        require_schema(Json{{"schema", schema}}, "plan", 1),
+        require_schema(Json{{"schema", schema}}, "plan"),
         Contains(std::string("'") + "rematch.plan/1.x'") && Contains(Json(schema).dump()));
   }
-  CHECK_THROWS_WITH(require_schema(Json::object(), "plan", 1),
+  CHECK_THROWS_WITH(require_schema(Json::object(), "plan"),
                     "file has no \"schema\" key; this build reads 'rematch.plan/1.x'");
-  CHECK_THROWS_AS(require_schema(Json{{"schema", 1}}, "plan", 1), FormatError);
-  CHECK_THROWS_AS(require_schema(Json::array(), "plan", 1), FormatError);
+  CHECK_THROWS_AS(require_schema(Json{{"schema", 1}}, "plan"), FormatError);
+  CHECK_THROWS_AS(require_schema(Json::array(), "plan"), FormatError);
 }
 
 TEST_CASE("a mistake is named by its path") {

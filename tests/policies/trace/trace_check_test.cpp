@@ -18,11 +18,11 @@ TEST_CASE("a trace as recorded has no problem, nor has an empty one") {
 
 // One broken thing each; what the message must say.
 TEST_CASE("every way to break a trace is noticed and named") {
-  struct Row {
+  struct Broken {
     std::function<void(Trace&)> make;
     std::string message;
   };
-  const Row rows[] = {
+  const Broken rows[] = {
       {[](Trace& t) { t.storages[3].bytes = {-1}; }, "storage 3: has -1 bytes"},
       {[](Trace& t) { t.storages[3].bytes = {kTooMany}; }, "storage 3: has"},
       {[](Trace& t) { t.values[4].storage = 9999; }, "value 4: refers to storage 9999"},
@@ -69,7 +69,7 @@ TEST_CASE("every way to break a trace is noticed and named") {
       {[](Trace& t) { t.storages.back().freed_at = 9999; }, "is freed at op 9999"},
       {[](Trace& t) { t.storages.back().freed_at = 0; }, "is freed at op 0 and made by op"},
   };
-  for (const Row& row : rows) {
+  for (const Broken& row : rows) {
     CAPTURE(row.message);
     Trace trace = testing::toy_llama();
     row.make(trace);

@@ -19,7 +19,7 @@ Picture drawn(const FrontRecord& record) {
 }
 
 template <class Kind, class Holds>
-std::vector<Kind> shapes_of(const Picture& picture, Holds&& holds) {
+std::vector<Kind> shapes_in(const Picture& picture, Holds&& holds) {
   std::vector<Kind> found;
   for (const Shape& shape : picture.shapes) {
     const auto* kind = std::get_if<Kind>(&shape);
@@ -29,13 +29,13 @@ std::vector<Kind> shapes_of(const Picture& picture, Holds&& holds) {
 }
 
 std::vector<Marker> markers_with(const Picture& picture, const std::string& hint) {
-  return shapes_of<Marker>(
+  return shapes_in<Marker>(
       picture, [&](const Marker& marker) { return marker.hint.starts_with(hint + "\n"); });
 }
 
 bool says(const Picture& picture, const std::string& text) {
   const auto holds = [&](const auto& words) { return words.text.find(text) != std::string::npos; };
-  return !shapes_of<Label>(picture, holds).empty() ||
+  return !shapes_in<Label>(picture, holds).empty() ||
          std::any_of(picture.legend.begin(), picture.legend.end(), holds);
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("a measured point stands twice in the picture, and a thin line joins t
   CHECK(marks[0].fill == Paint::kSurface);
   CHECK(marks[1].fill == Paint::kBlue);
   CHECK(marks[1].center.y < marks[0].center.y);  // slower than predicted
-  const auto joins = shapes_of<Path>(picture, [&](const Path& line) {
+  const auto joins = shapes_in<Path>(picture, [&](const Path& line) {
     return line.corners == std::vector{marks[0].center, marks[1].center};
   });
   REQUIRE(joins.size() == 1);
@@ -92,7 +92,7 @@ TEST_CASE("baselines are squares with their names, and share one at one place") 
 TEST_CASE("a limit is a line where it is near the points, else words") {
   FrontRecord record = predicted_front();
   const auto limit_lines = [](const Picture& picture) {
-    return shapes_of<Path>(picture, [](const Path& line) { return line.stroke == Paint::kOrange; })
+    return shapes_in<Path>(picture, [](const Path& line) { return line.stroke == Paint::kOrange; })
         .size();
   };
   CHECK(limit_lines(drawn(record)) == 1);
@@ -115,7 +115,7 @@ TEST_CASE("an interval far wider than all steps ends at the frame, and squeezes 
   const Picture picture = drawn(record);
   CHECK(markers_with(picture, "point 0").at(1).center.y > quiet / 2);
   const double x = markers_with(picture, "point 0").at(1).center.x;
-  const auto ends = shapes_of<Path>(picture, [&](const Path& line) {
+  const auto ends = shapes_in<Path>(picture, [&](const Path& line) {
     const Box box = extent(line);
     return box.height() == 0 && box.left < x && box.right > x && box.width() < 10 &&
            line.stroke == Paint::kBlue;
