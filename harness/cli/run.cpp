@@ -52,7 +52,7 @@ struct Flags {
                    "The card that cuda-dry stands for: h100 (default), h200, l40s, a100");
     app.add_option("--attention", attention,
                    "flash, cudnn, efficient or math; not given: the first that device and dtype "
-                   "have");
+                   "have, and for times on CUDA the one that LibTorch itself would take");
     app.add_option(
         "--allocator", allocator,
         "CUDA's: caching, or expandable segments (default: as PYTORCH_CUDA_ALLOC_CONF or "
@@ -198,6 +198,8 @@ ComparisonSettings settings_of(const Flags& flags) {
   variants.model = model_for(flags.model, variants.plans);
   variants.attention =
       require(usable_attention(flags.attention, variants.device, variants.model.dtype));
+  variants.libtorch_chooses_attention =
+      flags.attention.empty() && device_named(variants.device).is_cuda();
   variants.policies = policies_of(flags);
   variants.schedules = parse_schedules(flags.schedule);
   variants.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;

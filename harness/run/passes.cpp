@@ -184,6 +184,7 @@ PointRecord run_passes(const PointRequest& request) {
   }
   at::set_num_threads(request.identity.threads);
   use_attention_backend(attention_backend_from_string(request.identity.attention_backend).value());
+  if (request.libtorch_chooses_attention) let_libtorch_choose_attention();
   PointRecord record;
   record.identity = request.identity;
   record.policy = request.policy;

@@ -40,6 +40,7 @@ PointRequest request_for(const VariantSettings& settings, const Variant& variant
   request.plan = variant.plan;
   request.num_steps = num_steps;
   request.timed_as = settings.timed_as;
+  request.libtorch_chooses_attention = settings.libtorch_chooses_attention && pass == Pass::kTime;
   return request;
 }
 
@@ -60,6 +61,7 @@ Json request_to_json(const PointRequest& request) {
           {"family", to_string(request.family)},
           {"data_file", request.data_file},
           {"plan", plan_to_json(request.plan)},
+          {"libtorch_chooses_attention", request.libtorch_chooses_attention},
           {"num_steps", request.num_steps},
           {"snapshot_file", request.snapshot_file},
           {"repeatable_bits", request.timed_as == Determinism::kRepeatableBits}};
@@ -79,6 +81,7 @@ PointRequest request_from_json(const Json& json) {
   request.snapshot_file = root.at("snapshot_file").string();
   request.timed_as =
       root.at("repeatable_bits").boolean() ? Determinism::kRepeatableBits : Determinism::kFastest;
+  request.libtorch_chooses_attention = root.at("libtorch_chooses_attention").boolean();
   return request;
 }
 

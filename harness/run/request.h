@@ -33,6 +33,7 @@ struct PointRequest {
   int num_steps = 1;
   std::string snapshot_file;  // of the CUDA allocator, after the exact pass; empty: none
   Determinism timed_as = Determinism::kFastest;  // of the time pass
+  bool libtorch_chooses_attention = false;  // of the time pass on CUDA; else it is the identity's
 };
 
 // For a pass over a variant that these settings made.

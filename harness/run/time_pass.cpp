@@ -12,6 +12,7 @@
 #include "harness/measure/step_clock.h"
 #include "harness/run/finite_loss.h"
 #include "harness/run/warm_up.h"
+#include "kernels/attention/backend.h"
 #include "reports/statistics/statistics.h"
 
 namespace rematch {
@@ -79,6 +80,7 @@ void time_steps(Training& training, at::Device device, int num_steps, PassPositi
         std::chrono::nanoseconds(static_cast<std::int64_t>(median(samples)));
   }
   if (!device.is_cuda()) return;
+  record.time->attention_backend = to_string(attention_backend_in_use());
   record.time->device_state = summarize_readings(listener.readings);
   record.time->device_state->allocator_retries = num_allocator_retries(device) - retries_before;
 }

@@ -132,6 +132,7 @@ TimeRecord summarize_rounds(const std::vector<TimedRound>& rounds) {
   if (!rounds.empty()) time.repeatable_bits = rounds.front().repeatable_bits;
   for (const auto& [phase, medians] : phases) time.phases[phase] = nanoseconds(median(medians));
   summarize_classes(rounds, time);
+  if (!rounds.empty()) time.attention_backend = rounds.front().attention_backend;
   const Rounds samples = rounds_of(time);
   const Estimate step = median_over_rounds(samples);
   time.step_median = nanoseconds(step.value);

@@ -174,10 +174,11 @@ std::string TimedArms::round_name(const Arm& arm, int round) const {
          std::to_string(round) + "-" + arms_hash();
 }
 
-// Rounds of another set of arms, or of other lengths, are another comparison's.
+// Rounds of another set of arms, of other lengths or with other kernels are another comparison's.
 std::string TimedArms::arms_hash() const {
   std::string text = std::to_string(settings_.num_steps);
   if (settings_.variants.timed_as == Determinism::kRepeatableBits) text += " repeatable";
+  if (settings_.variants.libtorch_chooses_attention) text += " chosen attention";
   for (const Arm& arm : arms_) {
     text.append(" ").append(point_name(variants_[arm.point].identity, variants_[arm.point].policy));
   }

@@ -23,7 +23,8 @@ struct VariantSettings {
   NoEffect no_effect = NoEffect::kReject;
   std::string device = "cpu";
   std::string attention = "flash";
-  std::string allocator;  // empty: what the device has without being asked
+  bool libtorch_chooses_attention = false;  // for times on CUDA
+  std::string allocator;                    // empty: what the device has without being asked
   Determinism timed_as = Determinism::kFastest;
   OptimizerChoice optimizer;
   std::string data_file;

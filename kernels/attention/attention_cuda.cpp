@@ -123,6 +123,7 @@ AttentionBackward efficient_attention_backward(const at::Tensor& grad_out, const
 
 AttentionForward attention_on_cuda(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                    const Attention& how) {
+  if (!how.mask.defined()) choose_attention_for(q, k, v, how.causal);
   switch (choose_backend(q, how)) {
     case AttentionBackend::kFlash: {
       const auto result = at::_scaled_dot_product_flash_attention(

@@ -1,8 +1,11 @@
 #include "kernels/attention/backend.h"
 
 #include <ATen/Context.h>
+#include <ATen/SDPBackend.h>
+#include <ATen/ops/_fused_sdp_choice.h>
 
 #include <array>
+#include <atomic>
 #include <utility>
 
 namespace rematch {
@@ -13,6 +16,9 @@ constexpr std::array<std::pair<AttentionBackend, std::string_view>, 4> kNames = 
      {AttentionBackend::kCudnn, "cudnn"},
      {AttentionBackend::kEfficient, "efficient"},
      {AttentionBackend::kMath, "math"}}};
+
+// LibTorch's own setting beside it is of the process as well.
+std::atomic<bool> libtorch_is_to_choose = false;
 
 }  // namespace
 
@@ -36,11 +42,54 @@ std::vector<AttentionBackend> attention_backends(c10::DeviceType device, c10::Sc
 }
 
 void use_attention_backend(AttentionBackend backend) {
+  libtorch_is_to_choose = false;
   at::Context& context = at::globalContext();
   context.setSDPUseFlash(backend == AttentionBackend::kFlash);
   context.setSDPUseCuDNN(backend == AttentionBackend::kCudnn);
   context.setSDPUseMemEfficient(backend != AttentionBackend::kMath);
   context.setSDPUseMath(true);
+}
+
+AttentionBackend attention_backend_in_use() {
+  const at::Context& context = at::globalContext();
+  if (context.userEnabledFlashSDP()) return AttentionBackend::kFlash;
+  if (context.userEnabledCuDNNSDP()) return AttentionBackend::kCudnn;
+  return context.userEnabledMemEfficientSDP() ? AttentionBackend::kEfficient
+                                              : AttentionBackend::kMath;
+}
+
+void let_libtorch_choose_attention() { libtorch_is_to_choose = true; }
+
+AttentionBackend libtorch_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                    bool causal) {
+  at::Context& context = at::globalContext();
+  context.setSDPUseFlash(true);
+  context.setSDPUseCuDNN(true);
+  context.setSDPUseMemEfficient(true);
+  context.setSDPUseMath(true);
+  const std::int64_t choice = at::_fused_sdp_choice(
+      q, k, v, /*attn_mask=*/std::nullopt, /*dropout_p=*/0.0, causal, /*scale=*/std::nullopt,
+      /*enable_gqa=*/q.size(1) != k.size(1));
+  switch (static_cast<at::SDPBackend>(choice)) {
+    case at::SDPBackend::flash_attention:
+      return AttentionBackend::kFlash;
+    case at::SDPBackend::cudnn_attention:
+      return AttentionBackend::kCudnn;
+    case at::SDPBackend::efficient_attention:
+      return AttentionBackend::kEfficient;
+    default:
+      return AttentionBackend::kMath;
+  }
+}
+
+void choose_attention_for(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                          bool causal) {
+  if (!libtorch_is_to_choose) return;
+  AttentionBackend choice = libtorch_attention(q, k, v, causal);
+  // It runs shared key heads as matmuls in float32; the op here repeats them for the fused kernel.
+  if (choice == AttentionBackend::kMath)
+    choice = attention_backends(q.device().type(), q.scalar_type()).front();
+  use_attention_backend(choice);
 }
 
 }  // namespace rematch

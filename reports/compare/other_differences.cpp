@@ -129,6 +129,10 @@ std::vector<std::string> other_differences(const PointRecord& base, const PointR
     add_part(found, "memory", base.memory, candidate.memory, add_memory);
   }
   if (base.kernels && candidate.kernels) add_kernels(found, *base.kernels, *candidate.kernels);
+  if (base.time && candidate.time) {
+    found.add_unless_equal("time.attention_backend", base.time->attention_backend,
+                           candidate.time->attention_backend);
+  }
   add_part(found, "parity", base.parity, candidate.parity, add_parity);
   add_part(found, "effect", base.effect, candidate.effect, add_effect);
   if (!other_ops && !differs(row, {Metric::kRecomputedFlops})) {

@@ -155,6 +155,7 @@ struct TimeRecord {
   std::optional<DeviceStateRecord> device_state;  // absent: no GPU, or its driver says nothing
   // Timed with the kernels that repeat their bits, or with the fastest; absent: they are the same.
   std::optional<bool> repeatable_bits;
+  std::string attention_backend;  // on CUDA, where it need not be the identity's; empty: it is
   bool operator==(const TimeRecord&) const = default;
 };
 

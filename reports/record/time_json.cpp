@@ -128,7 +128,8 @@ Json time_to_json(const TimeRecord& time) {
           {"quality", time.quality ? quality_to_json(*time.quality) : Json(nullptr)},
           {"device_state",
            time.device_state ? device_state_to_json(*time.device_state) : Json(nullptr)},
-          {"repeatable_bits", to_value(time.repeatable_bits)}};
+          {"repeatable_bits", to_value(time.repeatable_bits)},
+          {"attention_backend", text_or_null(time.attention_backend)}};
 }
 
 TimeRecord time_from_json(const JsonField& field) {
@@ -156,6 +157,9 @@ TimeRecord time_from_json(const JsonField& field) {
   const auto state = field.find("device_state");
   if (state && !state->is_null()) time.device_state = device_state_from_json(*state);
   if (const auto bits = field.find("repeatable_bits")) read_value(*bits, time.repeatable_bits);
+  if (field.find("attention_backend")) {
+    read_text(field, "attention_backend", time.attention_backend);
+  }
   return time;
 }
 

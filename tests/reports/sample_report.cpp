@@ -85,6 +85,7 @@ TimeRecord sample_time() {
   time.classes[at(Phase::kForward)][OpClass::kMatmul] = microseconds(1500);
   time.ratio = StepRatioRecord{"none", 1.0, {{0.99, 1.01}}, "same"};
   time.quality = TimeQuality{"good", 0.01, 0.002, {}, 0};
+  time.attention_backend = "flash";
   time.device_state = DeviceStateRecord{1755, 1740, 2619, 64, {"sw_power_cap"}, 0, 0, 1};
   return time;
 }

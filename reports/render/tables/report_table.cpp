@@ -115,6 +115,16 @@ void add_utilization(const Comparison& comparison, Grid& grid) {
   }
 }
 
+// Where times were taken with another kernel than counts.
+std::string timed_attention(const Report& report) {
+  for (const PointRecord& point : report.points) {
+    if (!point.time || point.time->attention_backend.empty()) continue;
+    if (point.time->attention_backend == point.identity.attention_backend) continue;
+    return point.time->attention_backend;
+  }
+  return "";
+}
+
 std::vector<std::string> footer(const Report& report) {
   const std::string machine = machine_words(report.provenance.environment);
   std::vector<std::string> words = {
@@ -124,6 +134,12 @@ std::vector<std::string> footer(const Report& report) {
       "Counts, bytes and equal bits hold on any machine; times hold for this machine and this "
       "shape" +
           (machine.empty() ? "" : ": " + machine) + "."};
+  const std::string attention = timed_attention(report);
+  if (!attention.empty()) {
+    words.push_back("Times are with " + attention +
+                    " attention, as LibTorch chooses on this card; counts and bytes with the "
+                    "identity's backend.");
+  }
   if (std::any_of(report.points.begin(), report.points.end(), has_utilization)) {
     words.insert(words.begin() + 1,
                  "MFU: matmul and attention flops of a step without recompute, over its time and "

@@ -8,6 +8,7 @@
 #include "harness/measure/step_clock.h"
 #include "harness/profile/activity_recorder.h"
 #include "harness/run/predicted_point.h"
+#include "policies/trace/json.h"
 #include "tests/harness/run/dry_points.h"
 #include "tests/support/dry_cuda/kernel_names.h"
 #include "tests/support/policy_matrix.h"
@@ -102,6 +103,21 @@ TEST_CASE("every policy of the catalogue launches what is predicted, by class an
     }
   }
   CHECK(plans.size() >= 20);
+}
+
+// Its shared key heads would run as matmuls in LibTorch's own attention.
+TEST_CASE("times name the attention kernel that LibTorch chose, if it was left to it", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  Point point = point_of("llama_small", kSmallLlama, "none");
+  point.variant.identity.attention_backend = "math";
+  for (const bool left_to_it : {false, true}) {
+    point.settings.libtorch_chooses_attention = left_to_it;
+    const PointRequest request = request_for(point.settings, point.variant, Pass::kTime, 1);
+    const PointRecord record = run_passes(request_from_json(request_to_json(request)));
+    CAPTURE(left_to_it, record.reason);
+    REQUIRE(record.time.has_value());
+    CHECK(record.time->attention_backend == (left_to_it ? "efficient" : "math"));
+  }
 }
 
 TEST_CASE("no memory is filled that nobody asked to be filled", "[device]") {

@@ -125,6 +125,14 @@ TEST_CASE("a share of the card's peak stands beside the step time where it is kn
                          Catch::Contains("MFU: matmul and attention flops"));
 }
 
+TEST_CASE("times with another attention kernel than counts are named") {
+  Report report = comparison_report();
+  const auto text = [&report] { return render_table(report, TableFormat::kText, 1000); };
+  CHECK(text().find("attention, as LibTorch chooses") == std::string::npos);
+  report.points[1].time->attention_backend = "cudnn";
+  CHECK_THAT(text(), Catch::Contains("Times are with cudnn attention, as LibTorch chooses"));
+}
+
 TEST_CASE("points of different models are compared apart") {
   Report report = comparison_report();
   PointRecord other = sample_recomputing("full", 8, Bytes{30 * kMiB.count}, 1.3);
