@@ -137,6 +137,15 @@ OpObserverGuard::OpObserverGuard(OpObserver* new_observer)
 }
 OpObserverGuard::~OpObserverGuard() { observer.store(nullptr); }
 
+ObservedRegion::ObservedRegion(const std::string& region, Phase phase)
+    : told_(observer.load(std::memory_order_relaxed)) {
+  if (told_ != nullptr) told_->region_entered(region, phase);
+}
+ObservedRegion::~ObservedRegion() {
+  const bool still_observes = told_ != nullptr && observer.load() == told_;
+  if (still_observes) told_->region_left();
+}
+
 void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                       torch::jit::Stack* stack) {
   try {

@@ -15,6 +15,7 @@
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "policies/trace/phase.h"
@@ -80,6 +81,9 @@ class OpObserver {
   // `stack` ends with the op's results.
   virtual void executed(const c10::OperatorHandle& op, Phase phase,
                         const torch::jit::Stack& stack) = 0;
+  // Around the ops of a region's forward, or of a stretch of its recompute, on their thread.
+  virtual void region_entered(const std::string& /*region*/, Phase /*phase*/) {}
+  virtual void region_left() noexcept {}  // also where an op throws
 };
 
 // Observes while it lives. A second one at the same time throws c10::Error.
@@ -92,6 +96,18 @@ class OpObserverGuard {
 
  private:
   c10::impl::IncludeDispatchKeyGuard key_on_;
+};
+
+// While it lives, what the thread runs belongs to the region; tells the observer, if there is one.
+class ObservedRegion {
+ public:
+  ObservedRegion(const std::string& region, Phase phase);
+  ~ObservedRegion();
+  ObservedRegion(const ObservedRegion&) = delete;
+  ObservedRegion& operator=(const ObservedRegion&) = delete;
+
+ private:
+  OpObserver* told_;
 };
 
 // Runs a recorded op below autograd, out of sight of every mode, and tells the observer it was a

@@ -122,6 +122,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     region_depth = path_lengths.size();
     exceptions_at_open = std::uncaught_exceptions();
     recorder.open(&frame->record(), &frame->region_name());
+    observed.emplace(frame->region_name(), Phase::kForward);
     mode_guard.emplace(this);
     saved_tensor_guard.emplace(this);
     ++num_open_regions;
@@ -129,6 +130,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   }
 
   void close_region(std::exception_ptr fault) noexcept {
+    observed.reset();
     saved_tensor_guard.reset();
     mode_guard.reset();
     --num_open_regions;
@@ -190,6 +192,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   const std::string* last_scope = nullptr;
   std::size_t region_depth = 0;
   int exceptions_at_open = 0;
+  std::optional<ObservedRegion> observed;
   std::optional<OpModeGuard> mode_guard;
   std::optional<SavedTensorGuard> saved_tensor_guard;
 };

@@ -145,6 +145,7 @@ void Replay::adopt_kept_values() {
 }
 
 void Replay::run_all() {
+  const ObservedRegion observed(region_, Phase::kRecompute);
   BelowAutograd guard;
   for (std::size_t i = 0; i < planned_.size(); ++i) {
     if (planned_[i] != 0) execute(static_cast<std::int32_t>(i));
@@ -156,6 +157,7 @@ void Replay::materialize(const WantedValue& wanted) {
   require(wanted.value, wanted.version);
   if (pending_.empty()) return;
   std::sort(pending_.begin(), pending_.end());
+  const ObservedRegion observed(region_, Phase::kRecompute);
   BelowAutograd guard;
   for (const std::int32_t op : pending_) execute(op);
 }

@@ -8,7 +8,8 @@ std::unique_ptr<ActivityRecorder> record_activity() {
 }
 
 NvtxFunctions nvtx_functions() {
-  return {[](const char*) {}, [] {}};
+  return {[](const char*) {}, [] {}, [](const char*) { return std::uint64_t{0}; },
+          [](std::uint64_t) {}};
 }
 
 }  // namespace rematch

@@ -27,6 +27,14 @@ void OpCallRecorder::end_batch() {
   for (auto marker = markers_.rbegin(); marker != markers_.rend(); ++marker) (*marker)->end();
 }
 
+void OpCallRecorder::begin_phase(Phase phase) {
+  for (LaunchMarker* marker : markers_) marker->begin_phase(std::string(to_string(phase)));
+}
+
+void OpCallRecorder::end_phase() {
+  for (LaunchMarker* marker : markers_) marker->end_phase();
+}
+
 void OpCallRecorder::about_to_run(const c10::OperatorHandle& op, Phase observed) {
   OpCall call;
   call.op = op_name(op);
@@ -49,6 +57,17 @@ void OpCallRecorder::executed(const c10::OperatorHandle& op, Phase phase,
                               const torch::jit::Stack& stack) {
   for (auto marker = markers_.rbegin(); marker != markers_.rend(); ++marker) (*marker)->end();
   counter_.executed(op, phase, stack);
+}
+
+void OpCallRecorder::region_entered(const std::string& region, Phase phase) {
+  const std::string name = std::string(to_string(phase)) + " region " + region;
+  for (LaunchMarker* marker : markers_) marker->begin_region(name);
+}
+
+void OpCallRecorder::region_left() noexcept {
+  for (auto marker = markers_.rbegin(); marker != markers_.rend(); ++marker) {
+    (*marker)->end_region();
+  }
 }
 
 }  // namespace rematch

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "harness/engine/interception.h"
@@ -27,11 +28,16 @@ class OpCallRecorder final : public OpObserver {
   void begin_batch();
   void end_batch();
   void forward_done() { place_.forward_done(); }
+  // A phase of the step begins, and the one before has ended. On the thread of the step.
+  void begin_phase(Phase phase);
+  void end_phase();
   StepPlace& place() { return place_; }
 
   void about_to_run(const c10::OperatorHandle& op, Phase phase) override;
   void executed(const c10::OperatorHandle& op, Phase phase,
                 const torch::jit::Stack& stack) override;
+  void region_entered(const std::string& region, Phase phase) override;
+  void region_left() noexcept override;
 
   // In the order of the calls. Not while a step runs.
   const std::vector<OpCall>& calls() const { return calls_; }

@@ -1,5 +1,5 @@
-// A step whose op calls a recorder writes down: scopes while forward runs, where backward begins,
-// and what makes the input beforehand.
+// A step whose op calls a recorder writes down: its phases, scopes while forward runs, and what
+// makes the input beforehand.
 #pragma once
 
 #include <functional>
@@ -19,10 +19,16 @@ class RecordedStep final : public StepListener {
     return batch;
   }
   at::Tensor forward(const std::function<at::Tensor()>& loss) override {
+    recorder_.begin_phase(Phase::kForward);
     const StepPlace::Listening scopes(recorder_.place());
     return loss();
   }
-  void after_forward(const at::Tensor&) override { recorder_.forward_done(); }
+  void after_forward(const at::Tensor&) override {
+    recorder_.forward_done();
+    recorder_.begin_phase(Phase::kBackward);
+  }
+  void after_backward() override { recorder_.begin_phase(Phase::kOptimizer); }
+  void after_optimizer() override { recorder_.end_phase(); }
 
  private:
   OpCallRecorder& recorder_;

@@ -1,8 +1,10 @@
 // Ops of real steps on the CPU, and a made-up device that runs one kernel for each of them.
 #include "harness/profile/op_call_recorder.h"
 
+#include <algorithm>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "harness/profile/kernel_record.h"
 #include "harness/profile/nvtx_marker.h"
@@ -102,33 +104,61 @@ TEST_CASE("every op is marked while it runs, by phase, block and name") {
 }
 
 // NVTX's functions carry no user pointer. Steps on the CPU run on one thread.
-std::vector<std::string> nvtx_ranges;
-std::size_t nvtx_depth = 0;
+struct NvtxRange {
+  std::string name;
+  std::string inside;  // the thread's range around it
+  std::string phase;   // the process's that was open
+};
+std::vector<NvtxRange> nvtx_ranges;
+std::vector<std::string> nvtx_open;
+std::vector<std::string> nvtx_phases;  // those that ended
+std::string nvtx_phase;
 
-constexpr NvtxFunctions kNotingNvtx = {[](const char* name) {
-                                         nvtx_ranges.emplace_back(name);
-                                         ++nvtx_depth;
-                                       },
-                                       [] { --nvtx_depth; }};
+constexpr NvtxFunctions kNotingNvtx = {
+    [](const char* name) {
+      nvtx_ranges.push_back({name, nvtx_open.empty() ? "" : nvtx_open.back(), nvtx_phase});
+      nvtx_open.emplace_back(name);
+    },
+    [] { nvtx_open.pop_back(); },
+    [](const char* name) -> std::uint64_t {
+      CHECK(nvtx_phase == "");
+      nvtx_phase = name;
+      return nvtx_phases.size();
+    },
+    [](std::uint64_t range) {
+      CHECK(range == nvtx_phases.size());
+      nvtx_phases.push_back(std::exchange(nvtx_phase, ""));
+    }};
 
-TEST_CASE("NVTX ranges carry the phase, block and name of each op, and close") {
+bool is_region(const NvtxRange& range) { return range.name.find(" region ") != std::string::npos; }
+
+TEST_CASE("NVTX ranges name each op, in its region's and its phase's, and close") {
   nvtx_ranges.clear();
-  nvtx_depth = 0;
+  nvtx_phases.clear();
   const auto training = checkpointed_training();
   NvtxMarker marker(kNotingNvtx);
-  Notes notes;
-  OpCallRecorder recorder({&marker, &notes});
+  OpCallRecorder recorder({&marker});
   run_steps(*training, recorder, 1);
-  CHECK(nvtx_depth == 0);
-  CHECK(nvtx_ranges == notes.names);
+  CHECK(nvtx_open.empty());
+  CHECK(nvtx_phase == "");
+  CHECK(nvtx_phases == std::vector<std::string>{"forward", "backward", "optimizer"});
+  const auto regions = std::stable_partition(nvtx_ranges.begin(), nvtx_ranges.end(), is_region);
+  CHECK(regions - nvtx_ranges.begin() >= 4);  // two in forward, and what backward asks of them
+  nvtx_ranges.erase(nvtx_ranges.begin(), regions);
   REQUIRE(nvtx_ranges.size() == recorder.calls().size() + 1);
-  CHECK(nvtx_ranges[0] == "batch");
-  nvtx_ranges.erase(nvtx_ranges.begin());
-  for (std::size_t index = 0; index < nvtx_ranges.size(); ++index) {
-    const OpCall& call = recorder.calls()[index];
+  CHECK(nvtx_ranges[0].name == "batch");
+  CHECK(nvtx_ranges[0].phase == "");
+  for (std::size_t index = 1; index < nvtx_ranges.size(); ++index) {
+    const OpCall& call = recorder.calls()[index - 1];
     const std::string phase(to_string(call.phase));
     const std::string place = call.place.empty() ? "" : call.place + " ";
-    CHECK(nvtx_ranges[index] == phase + " " + place + call.op);
+    const NvtxRange& range = nvtx_ranges[index];
+    CAPTURE(range.name, range.inside);
+    CHECK(range.name == phase + " " + place + call.op);
+    CHECK(range.phase == (call.phase == Phase::kRecompute ? "backward" : phase));
+    const bool in_region = call.phase == Phase::kRecompute ||
+                           (call.phase == Phase::kForward && call.place.starts_with("blocks."));
+    CHECK(range.inside == (in_region ? phase + " region " + call.place : ""));
   }
 }
 
