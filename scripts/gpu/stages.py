@@ -4,6 +4,7 @@ A stage is data and pure functions, so all of it but the GPU is tested without o
 import json
 import re
 import shlex
+import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,9 +50,11 @@ class Stage:
     needs: list = field(default_factory=list)  # programs on the PATH
     gpu: bool = True
     refuse: object = None  # a pattern; a line of a command's output that has it fails the stage
+    quote: object = None  # a pattern; what follows it in a line of a command's output is a finding
     part: int = 1  # of the three that are typed: 1, 2, 3; 0: asked for by name alone
     seconds: int = 240  # the most it takes
     dry: bool = True  # has something to say on the dry device
+    torch: bool = False  # needs a Python with torch 2.11 that sees the device
 
 
 def rematch(words):
@@ -202,6 +205,9 @@ def judge_steps(report):
     for name, point in points(report):
         memory, time = point["memory"] or {}, point["time"] or {}
         measured, predicted = peaks_of(point)
+        slowdown = (point["kernels"] or {}).get("slowdown_ratio")
+        if slowdown is not None:
+            findings.append(f"{name}: counting slowed the step by {slowdown - 1:.1%}")
         findings.append(f"{name}: {point['status']}, requested {measured} B, predicted {predicted} B, allocated "
                         f"{memory.get('peak_allocated_bytes')} B, reserved {memory.get('peak_reserved_bytes')} B, "
                         f"{kernel_sum(point, 'attention_forward')} attention forward kernels, "
@@ -238,6 +244,37 @@ def against_dry(report, expected):
     return findings, problems
 
 
+# A step of ours may take as long as PyTorch's.
+MOST_OVER_PYTORCH = 1.0
+
+
+def judge_pytorch(report):
+    """Step times beside PyTorch eager's, by turns. Slower is a figure; another attention kernel or determinism
+    is no comparison."""
+    theirs = {}
+    for samples in report["rounds"]:
+        for policy, measured in samples.items():
+            theirs.setdefault(policy, []).extend(measured["samples_ns"])
+    findings = [f"PyTorch {report['torch']}, {report['attention_backend']} attention, {len(report['rounds'])} rounds"]
+    problems = []
+    for name, point in points({"points": report["rematch"]}):
+        time, samples = point["time"] or {}, theirs.get(point["policy"])
+        if not time or not samples:
+            findings.append(f"{name}: {point['status']}, PyTorch {'ok' if samples else 'did not finish it'}")
+            continue
+        how = [(report["attention_backend"], report["settings"]["deterministic"]),
+               (time["attention_backend"], bool(time["repeatable_bits"]))]
+        if how[0] != how[1]:
+            problems.append(f"{name}: attention and determinism are {how[1]}, PyTorch's {how[0]}")
+            continue
+        ratio = time["step_median_ns"] / statistics.median(samples)
+        findings.append(f"{name}: {ratio:.3f} of PyTorch eager's {statistics.median(samples) / 1e6:.1f} ms"
+                        + ("" if ratio <= MOST_OVER_PYTORCH else ", the target is 1.0: missed"))
+    if not any(" of PyTorch eager's " in line for line in findings) and not problems:
+        problems.append("no policy was timed on both sides")
+    return findings, problems
+
+
 def judge_profile(profile):
     """Every op that does something has a time, and what its kernels allocate inside."""
     findings, problems = [], []
@@ -255,6 +292,18 @@ def judge_profile(profile):
     if (profile["device"], profile["source"]) != ("cuda", "measured"):
         problems.append(f"the profile is {profile['source']}, of {profile['device']}")
     return findings, problems
+
+
+# Full size. The rounds of a run that goes on are those of the file before.
+WAN = ("--model wan_1_3b --tokens 31200 --batch 1 --dtype bfloat16 --policy none,full,attn_only --steps 3 "
+       "--timeout {timeout} --retries 0 --force")
+
+
+def beside_pytorch(words, report):
+    """PyTorch's turn, ours, PyTorch's, after the rounds that `report` has."""
+    turn = ["{python}", "scripts/gpu/pytorch_steps.py", "--beside", report, "--steps", "3", "-o", "{report}"]
+    again = ["{rematch}", "run", *shlex.split(words), "--rounds", "3", "--device", "cuda", "-o", report]
+    return [[*turn, "--fresh"], again, turn]
 
 
 def build_commands(build, root, libtorch_root, carried, jobs):
@@ -289,8 +338,10 @@ def all_stages(setup):
                 [rematch(f"{COUNTED} --dtype {dtype}")], judge_counts, (0, 3, 5))
           for dtype in ("float32", "bfloat16")],
         Stage("wan_1_3b", "Counts, peaks and step times of the model at its own size", [
-            rematch("--model wan_1_3b --tokens 31200 --batch 1 --dtype bfloat16 --policy none,full,attn_only "
-                    "--steps 3 --rounds 2 --timeout {timeout} --retries 0 --force")], judge_steps, (0, 3, 5), part=2, seconds=480),
+            rematch(f"{WAN} --rounds 2")], judge_steps, (0, 3, 5), part=2, seconds=400),
+        Stage("pytorch_wan_1_3b", "The same steps in PyTorch eager, by turns",
+              beside_pytorch(WAN, "{out}/wan_1_3b.report.json"), judge_pytorch, (0, 3, 5), part=2, seconds=240,
+              dry=False, torch=True),
         Stage("llama3_1b", "Counts, peaks and step times of the model at its own size", [
             rematch("--model llama3_1b --tokens 2048 --batch 4 --dtype bfloat16 --policy none,full,attn_only,save_mm "
                     "--steps 3 --rounds 2 --timeout {timeout} --retries 0 --force")], judge_steps, (0, 3, 5), part=3, seconds=240),
@@ -312,6 +363,9 @@ def all_stages(setup):
               judge_overhead, (0, 3, 5), part=3, seconds=120),
         Stage("run_cuda_test", "Every policy of the catalogue on every small model, bit by bit",
               [["{run_cuda_test}", "{tests}"]], refuse=SKIPPED_TESTS, part=3, seconds=240),
+        Stage("fused_bandwidth", "Fused kernels against the card's bandwidth; the target is 0.8",
+              [["{fused_ops_cuda_test}", "[bandwidth]"]], refuse=SKIPPED_TESTS, quote=re.compile("^bandwidth: "),
+              part=3, seconds=60, dry=False),
         Stage("sanitizer", "compute-sanitizer on our kernels", [
             [*sanitizer, "memcheck", "{fused_ops_cuda_test}"], [*sanitizer, "racecheck", "{fused_ops_cuda_test}"]],
               needs=["compute-sanitizer"], part=3, seconds=240, dry=False),

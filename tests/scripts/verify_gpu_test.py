@@ -49,7 +49,7 @@ def memory(requested, predicted):
 
 def machine_of(**changes):
     return verify_gpu.Machine(types.SimpleNamespace(**{"dry": False, "carried": None, "programs": None,
-                                                       **changes}))
+                                                       "python": "python3", **changes}))
 
 
 def point(policy, **changes):
@@ -267,6 +267,44 @@ class JudgeTest(unittest.TestCase):
             self.assertEqual(len(problems), 1)
             self.assertIn(said, problems[0])
 
+    def beside_pytorch(self, *rounds, backend="cudnn", **changes):
+        """What the judge says of a step of 10 ns and 20 ns for PyTorch's."""
+        time = {"step_median_ns": 10, "samples_ns": [[10]], "attention_backend": "cudnn", "repeatable_bits": False}
+        policies = [{"policy": "none", "schedule": "on_demand", "status": "ok", "time": dict(time, **changes)},
+                    {"policy": "full", "schedule": "on_demand", "status": "oom", "time": None}]
+        return stages.judge_pytorch({"torch": "2.11.0", "attention_backend": backend, "rematch": policies,
+                                     "settings": {"deterministic": False},
+                                     "rounds": rounds or [{"none": {"samples_ns": [20, 20]}}]})
+
+    def test_pytorch_is_compared_where_both_finished_with_the_same_attention_and_determinism(self):
+        findings, problems = self.beside_pytorch()
+        self.assertEqual(problems, [])
+        self.assertIn("none, on_demand: 0.500 of PyTorch eager's 0.0 ms", findings)
+        self.assertIn("full, on_demand: oom, PyTorch did not finish it", findings)
+        slower = self.beside_pytorch({"none": {"samples_ns": [20]}}, {"none": {"samples_ns": [2, 3]}},
+                                     step_median_ns=30)[0]
+        self.assertTrue(any("10.000 of PyTorch" in line and line.endswith("missed") for line in slower), slower)
+        for changes in ({"backend": "flash"}, {"repeatable_bits": True}):
+            problems = self.beside_pytorch(**changes)[1]
+            self.assertEqual(len(problems), 1)
+            self.assertIn("none, on_demand: attention and determinism are", problems[0])
+        self.assertEqual(self.beside_pytorch({"none": {"samples_ns": []}})[1],
+                         ["no policy was timed on both sides"])
+
+    def test_pytorch_takes_its_turns_between_our_rounds(self):
+        by_name = {stage.name: stage for stage in stages.all_stages([])}
+        first, second = by_name["wan_1_3b"].commands[0], by_name["pytorch_wan_1_3b"].commands
+        self.assertEqual([words[0] for words in second], ["{python}", "{rematch}", "{python}"])
+        self.assertEqual(["--fresh" in words for words in second], [True, False, False])
+        report = second[1][second[1].index("-o") + 1]
+        self.assertEqual([words[words.index("--beside") + 1] for words in second[::2]], [report, report])
+        self.assertEqual(verify_gpu.filled([report], machine_of(), by_name["pytorch_wan_1_3b"], "/out"),
+                         verify_gpu.filled(["{report}"], machine_of(), by_name["wan_1_3b"], "/out"))
+        # The same points: their rounds are found on disk, and one more is added.
+        rounds = [words.pop(words.index("--rounds") + 1) for words in (first, second[1])]
+        self.assertEqual(rounds, ["2", "3"])
+        self.assertEqual(first[:first.index("-o")], second[1][:second[1].index("-o")])
+
     def test_a_counting_pass_that_costs_too_much_is_said(self):
         slow = point("none", kernels=dict(point("none")["kernels"], slowdown_ratio=1.3, note="two more in step 1"))
         findings, problems = stages.judge_counts(report(slow))
@@ -401,6 +439,23 @@ class RunTest(unittest.TestCase):
         self.assertEqual(self.verify(self.stage("", name="late"), deadline_seconds=3), 4)
         self.assertFalse((self.out / "late.json").exists())
 
+    def test_planted_failures_leave_the_others_and_the_archive_whole(self):
+        def raises(report):
+            raise ValueError("planted")
+
+        planted = [self.stage("raise SystemExit(1)", name="fails"),
+                   self.stage("import os; os.kill(os.getpid(), 9)", name="killed"),
+                   self.report_stage(point("none"), name="misjudged", judge=raises),
+                   self.stage("import time; time.sleep(60)", name="endless", seconds=1),
+                   self.report_stage(point("none"), name="sound")]
+        self.assertEqual(self.verify(*planted), 3)
+        with tarfile.open(self.out / "results.tar.gz") as archive:
+            results = {name: json.load(archive.extractfile(name)) for name in archive.getnames()
+                       if not name.endswith(".report.json")}
+        self.assertEqual({name: result["status"] for name, result in results.items()},
+                         {"fails.json": "failed", "killed.json": "failed", "misjudged.json": "failed",
+                          "endless.json": "unfinished", "sound.json": "passed"})
+
     def test_the_archive_has_every_result_so_far(self):
         self.verify(self.report_stage(point("none")))
         self.verify(self.stage("", name="second"))
@@ -431,6 +486,20 @@ class ObstacleTest(unittest.TestCase):
             machine.libtorch = lambda: pathlib.Path("/made/up")
             with unittest.mock.patch.object(verify_gpu.ctypes, "CDLL"):
                 self.assertIn("no built programs", machine.obstacle(stage))
+
+    def test_a_python_without_this_torch_takes_no_turns_and_the_reason_is_said(self):
+        def obstacle(said, code=0):
+            with tempfile.TemporaryDirectory() as folder:
+                python = pathlib.Path(folder) / "python"
+                python.write_text(f"#!/bin/sh\necho {said}; exit {code}\n")
+                python.chmod(0o755)
+                return machine_of(python=str(python)).torch_obstacle()
+
+        self.assertIsNone(obstacle("2.11.0+cu130 True"))
+        self.assertIn("has torch 2.10.0, not 2.11", obstacle("2.10.0 True"))
+        self.assertIn("torch 2.11.0+cpu of", obstacle("2.11.0+cpu False"))
+        self.assertIn("has no torch or no numpy", obstacle("", code=1))
+        self.assertIn("does not start", machine_of(python="/nowhere/python").torch_obstacle())
 
     def test_the_libraries_that_are_carried_along_come_before_none(self):
         path = machine_of(carried="/made/up").environment()["LD_LIBRARY_PATH"]
