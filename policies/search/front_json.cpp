@@ -5,15 +5,12 @@
 #include "policies/plan/plan_json.h"
 #include "policies/predict/device_sheet.h"
 #include "policies/search/measurement_json.h"
+#include "policies/trace/joined.h"
 #include "policies/trace/json.h"
 #include "policies/trace/schema.h"
 
 namespace rematch {
 namespace {
-
-std::string_view name_of(OptimizerModel optimizer) {
-  return optimizer == OptimizerModel::kAdamW ? "adamw" : "none";
-}
 
 Json holders_to_json(const StepHolders& holders) {
   return {{"parameters", holders.parameters.count},
@@ -199,7 +196,7 @@ Json front_to_json(const FrontRecord& record) {
                {"device", record.device},
                {"device_memory_bytes", nullptr},
                {"time_source", to_string(record.time_source)},
-               {"optimizer", name_of(record.optimizer)},
+               {"optimizer", to_string(record.optimizer)},
                {"world", record.world},
                {"budget_bytes", nullptr},
                {"max_slowdown_ratio", nullptr},
@@ -230,15 +227,8 @@ FrontRecord front_from_json(const Json& json) {
   }
   record.time_source = known_name<ProfileSource>(root.at("time_source"), profile_source_from_string,
                                                  "measured, roofline");
-  record.optimizer = known_name<OptimizerModel>(
-      root.at("optimizer"),
-      [](std::string_view name) -> std::optional<OptimizerModel> {
-        for (const auto optimizer : {OptimizerModel::kAdamW, OptimizerModel::kNothing}) {
-          if (name == name_of(optimizer)) return optimizer;
-        }
-        return std::nullopt;
-      },
-      "adamw, none");
+  record.optimizer = known_name<OptimizerModel>(root.at("optimizer"), optimizer_model_from_string,
+                                                joined(optimizer_model_names()).c_str());
   if (const auto world = root.find("world")) record.world = world->integer32(1);
   const JsonField budget = root.at("budget_bytes");
   if (!budget.is_null()) record.budget = Bytes{budget.count()};

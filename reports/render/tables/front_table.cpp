@@ -22,6 +22,12 @@ std::string memory_of(const FrontRecord& record) {
   return record.device + "'s " + format_bytes(*record.device_memory);
 }
 
+std::string optimizer_words(OptimizerModel optimizer) {
+  if (optimizer == OptimizerModel::kAdamW) return "AdamW";
+  if (optimizer == OptimizerModel::kNothing) return "no optimizer";
+  return std::string(to_string(optimizer));
+}
+
 // Rows that the device has no memory for say so first.
 table::Row row_of(const FrontRecord& record, const std::string& name, const FrontPoint& point,
                   std::vector<std::string> details) {
@@ -229,7 +235,7 @@ std::string setting_words(const FrontRecord& record) {
   if (const auto tokens = record.dimensions.find("tokens"); tokens != record.dimensions.end()) {
     words += ", " + std::to_string(tokens->second) + " tokens";
   }
-  words += record.optimizer == OptimizerModel::kAdamW ? ", AdamW" : ", no optimizer";
+  words += ", " + optimizer_words(record.optimizer);
   words += ", on " + record.device;
   if (record.device_memory) words += " (" + format_bytes(*record.device_memory) + ")";
   words += ", " + std::string(to_string(record.front.schedule));

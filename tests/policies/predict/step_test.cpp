@@ -42,6 +42,51 @@ TEST_CASE("an optimizer's bytes follow from the parameters' sizes") {
         OptimizerBytes{Bytes{2 * 124 + 364}, Bytes{120}});
 }
 
+// torch.optim.AdamW of bfloat16 parameters: two bfloat16 moments and a float32 step count each, so
+// 2 * 2 * 10 + 4 bytes. bitsandbytes' 8-bit state: 4096 elements are 16 blocks of 256, two bytes an
+// element and two float32 scales a block; one element more begins a 17th; below 4096 two float32
+// moments. torch.optim.SGD keeps its momentum in the parameter's dtype, and nothing without one.
+TEST_CASE("optimizers that are only predicted hold what their sources say") {
+  Trace trace;
+  trace.parameters = {{10, "bfloat16", 2}, {30, "float32", 1}};
+  const auto state = [&](OptimizerModel optimizer) {
+    CHECK(optimizer_bytes(trace, optimizer).temporary == Bytes{});
+    return optimizer_bytes(trace, optimizer).state.count;
+  };
+  CHECK(state(OptimizerModel::kAdamWBfloat16) == 2 * 44 + 124);
+  CHECK(state(OptimizerModel::kSgd) == 0);
+  CHECK(state(OptimizerModel::kSgdMomentum) == 2 * 20 + 120);
+  trace.parameters = {{4096, "bfloat16", 1}};
+  CHECK(state(OptimizerModel::kAdamW8Bit) == 2 * 4096 + 2 * 16 * 4);
+  trace.parameters = {{4097, "float32", 3}};
+  CHECK(state(OptimizerModel::kAdamW8Bit) == 3 * (2 * 4097 + 2 * 17 * 4));
+  trace.parameters = {{4095, "bfloat16", 1}};
+  CHECK(state(OptimizerModel::kAdamW8Bit) == 2 * 4 * 4095);
+}
+
+// float32, dim 16, ffn 32, vocabulary 64, 4 layers: a table of 64 x 16, in each block two norms of
+// 16, four weights of 16 x 16 and three of 16 x 32, then a norm of 16 and a head of 16 x 64. Muon
+// keeps one momentum of all, 12,432 elements; the 2,064 outside blocks are AdamW's, with a second
+// moment.
+TEST_CASE("muon keeps one momentum in blocks and two moments outside") {
+  const Trace trace = testing::toy_llama();
+  const std::int64_t block = 2 * 16 + 4 * 16 * 16 + 3 * 16 * 32;
+  const std::int64_t outside = 64 * 16 + 16 + 16 * 64;
+  REQUIRE(trace.parameter_bytes == Bytes{4 * (4 * block + outside)});
+  CHECK(optimizer_bytes(trace, OptimizerModel::kMuon) ==
+        OptimizerBytes{Bytes{4 * (4 * block + 2 * outside)}, {}});
+}
+
+TEST_CASE("every optimizer of a prediction has a name that is read back") {
+  for (const std::string_view name : optimizer_model_names()) {
+    CAPTURE(name);
+    REQUIRE(optimizer_model_from_string(name));
+    CHECK(to_string(*optimizer_model_from_string(name)) == name);
+  }
+  CHECK_FALSE(optimizer_model_from_string("adam"));
+  CHECK_FALSE(optimizer_model_from_string("adamw(state=float16)"));
+}
+
 TEST_CASE("forward and backward of a step without checkpointing add up") {
   const Trace trace = testing::toy_llama();
   StepSimulator simulator(trace);
