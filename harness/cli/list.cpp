@@ -7,6 +7,7 @@
 #include "policies/catalogue/systems.h"
 #include "policies/trace/joined.h"
 #include "policies/trace/json.h"
+#include "reports/render/format.h"
 
 namespace rematch {
 namespace {
@@ -32,13 +33,30 @@ struct Row {
   std::string text;
 };
 
+// Text that is longer than the terminal is wide goes on below its own start.
 std::string aligned(const std::vector<Row>& rows) {
+  constexpr std::size_t kLeastText = 30;
   std::size_t width = 0;
   for (const Row& row : rows) width = std::max(width, row.name.size());
+  const std::size_t indent = width + 4;
+  const std::size_t columns = std::max(terminal_columns(), indent + kLeastText);
   std::string lines;
   for (const Row& row : rows) {
     lines.append("  ").append(row.name).append(width - row.name.size() + 2, ' ');
-    lines.append(row.text).append("\n");
+    bool is_first = true;
+    for (const std::string& line : wrap(row.text, columns - indent)) {
+      if (!is_first) lines.append(indent, ' ');
+      lines.append(line).append("\n");
+      is_first = false;
+    }
+  }
+  return lines;
+}
+
+std::string wrapped(const std::string& text, std::size_t indent) {
+  std::string lines;
+  for (const std::string& line : wrap(text, terminal_columns() - indent)) {
+    lines.append(indent, ' ').append(line).append("\n");
   }
   return lines;
 }
@@ -80,10 +98,10 @@ std::string systems_to_text() {
       system = entry.system;
     }
     text.append("  ").append(entry.spelling).append("\n");
-    text.append("      ");
-    text.append(entry.stands_for.empty() ? "refused" : entry.stands_for);
-    text.append(": ").append(entry.description).append("\n");
-    if (!entry.trap.empty()) text.append("      trap: ").append(entry.trap).append("\n");
+    constexpr std::size_t kIndent = 6;
+    std::string meaning(entry.stands_for.empty() ? "refused" : entry.stands_for);
+    text += wrapped(meaning.append(": ").append(entry.description), kIndent);
+    if (!entry.trap.empty()) text += wrapped("trap: " + std::string(entry.trap), kIndent);
   }
   return text + "\nAn upper-case letter takes any value; {N} is where it goes.\n";
 }

@@ -34,6 +34,15 @@ int fail(ExitCode code, const std::string& message) {
   return static_cast<int>(code);
 }
 
+// Help shows defaults; that of a list is an empty one, which says nothing.
+void hide_empty_defaults(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    for (CLI::Option* option : command->get_options()) {
+      if (option->get_default_str() == "[]") option->default_str("");
+    }
+  }
+}
+
 // What CLI11 left over: the first unknown flag or word, with the nearest known one.
 std::string describe_leftover(const CLI::App& app) {
   const std::vector<CLI::App*> parsed = app.get_subcommands();
@@ -114,6 +123,7 @@ int run_main(int argc, char** argv) {
   CLI::App app("Which activations to keep, for how much memory: activation checkpointing measured.",
                "rematch");
   app.footer(kFooter);
+  app.option_defaults()->always_capture_default();
   app.set_version_flag("--version", std::string("rematch ") + REMATCH_VERSION);
   Action action;
   add_list(app, action);
@@ -130,6 +140,7 @@ int run_main(int argc, char** argv) {
   add_render(app, action);
   add_validate(app, action);
   add_doctor(app, action);
+  hide_empty_defaults(app);
   if (const std::optional<int> code = parse(app, argc, argv)) return *code;
   return run_action(action);
 }

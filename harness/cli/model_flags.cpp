@@ -29,11 +29,22 @@ std::string flag_of(std::string_view dimension) {
   return flag;
 }
 
+std::string full_dtype(const std::string& text) {
+  if (text == "bf16") return "bfloat16";
+  return text == "fp32" ? "float32" : text;
+}
+
+// A whole number; "8k" is 8192, as context lengths are spoken of.
 std::optional<std::int64_t> number_of(std::string_view text) {
+  constexpr std::int64_t kThousand = 1024;
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  const bool is_short = text.ends_with('k') || text.ends_with('K');
+  if (is_short) text.remove_suffix(1);
   std::int64_t number = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
-  return number;
+  if (!is_short) return number;
+  return number > 0 && number < kMost ? std::optional(number * kThousand) : std::nullopt;
 }
 
 }  // namespace
@@ -44,8 +55,9 @@ ModelFlags::ModelFlags(CLI::App& app, Name name) {
   } else {
     app.add_option("--model", model_, "Preset of the model: see rematch list");
   }
-  dtype_option_ =
-      app.add_option("--dtype", dtype_, "float32 or bfloat16 (with float32 master weights)");
+  dtype_option_ = app.add_option("--dtype", dtype_,
+                                 "float32 (fp32), or bfloat16 (bf16) with float32 master weights")
+                      ->transform([](const std::string& text) { return full_dtype(text); });
   app.add_option("--ops", ops_,
                  "eager: norms, modulation, rotary embedding, SwiGLU and loss as ATen's ops; "
                  "fused: one op each");
@@ -82,7 +94,8 @@ void ModelFlags::read_number_or_range(const std::string& name, const std::string
   const auto most =
       colon == std::string::npos ? least : number_of(std::string_view(text).substr(colon + 1));
   if (!least || !most) {
-    throw CLI::ConversionError(text, flag_of(name) + " (a number, or a range such as 1:64)");
+    throw CLI::ConversionError(
+        text, flag_of(name) + " (a number such as 8192 or 8k, or a range such as 1:64)");
   }
   if (colon == std::string::npos) {
     dimensions_[name] = *least;

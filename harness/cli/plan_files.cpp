@@ -51,6 +51,24 @@ Plan require_plan(const std::string& name) {
   });
 }
 
+std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& names) {
+  std::optional<FrontSetting> setting;
+  for (const std::string& name : names) {
+    const std::string file = name.substr(0, name.rfind('#'));
+    const Json json = require_json_file(file);
+    if (!is_of_kind(json, "front")) continue;
+    const FrontRecord front = require_readable(file, [&] { return front_from_json(json); });
+    const FrontSetting found{front.world, front.optimizer};
+    if (setting && *setting != found) {
+      throw UsageError("'" + file + "' is a front of " + std::to_string(found.world) +
+                       " ranks and optimizer " + std::string(to_string(found.optimizer)) +
+                       ", another one given differs; predict them one by one");
+    }
+    setting = found;
+  }
+  return setting;
+}
+
 bool names_plan(const std::string& text) {
   const std::string file = text.substr(0, text.rfind('#'));
   std::error_code ignored;

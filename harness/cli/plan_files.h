@@ -1,16 +1,29 @@
 // Plans that the command line names: a plan file, or a point of a front, "front.json#3".
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/cli/model_flags.h"
 #include "policies/plan/plan.h"
+#include "policies/predict/optimizer_bytes.h"
 
 namespace rematch {
 
 // Throws UsageError, or FormatError where the file is at fault.
 Plan require_plan(const std::string& name);
+
+// What a front's plans were searched for, where they are asked about again.
+struct FrontSetting {
+  int world = 1;
+  OptimizerModel optimizer = OptimizerModel::kAdamW;
+  bool operator==(const FrontSetting&) const = default;
+};
+
+// Of the fronts whose points are among these names; nothing if all are plan files. Throws
+// UsageError where two fronts differ.
+std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& names);
 
 // Is it such a name, and no policy?
 bool names_plan(const std::string& text);

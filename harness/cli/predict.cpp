@@ -8,8 +8,7 @@
 #include "harness/cli/require.h"
 #include "policies/catalogue/catalogue.h"
 #include "reports/record/parts_json.h"
-#include "reports/render/format.h"
-#include "reports/render/verdict.h"
+#include "reports/render/tables/prediction_table.h"
 #ifdef REMATCH_LIBTORCH
 #include "harness/measure/memory.h"
 #include "harness/run/rank_memory.h"
@@ -27,11 +26,16 @@ struct Flags {
         "--plan", plan_files,
         "Plan files, or points of a front such as front.json#3; instead of policies or with them");
     app.add_option("--schedule", schedule, "whole_region, on_demand or both");
-    app.add_option("--optimizer", optimizer, "adamw, adamw(learning_rate=3e-4) or none");
+    optimizer_option = app.add_option(
+        "--optimizer", optimizer,
+        "adamw, adamw(state=bfloat16), adamw8bit, muon, sgd, sgd(momentum=0.9) or none; not given: "
+        "that of the front which --plan names, else adamw");
     add_world_flag(app, world);
+    world_option = app.get_option("--world");
     app.add_flag("--round-512", round_512, "Sizes as CUDA's caching allocator counts them");
-    app.add_option("--profile", profile_file,
-                   "Of --round-512: a profile measured on a GPU, for what kernels allocate inside");
+    app.add_option(
+        "--profile", profile_file,
+        "With --round-512: a profile measured on a GPU, for what kernels allocate inside");
     app.add_flag("--allow-no-effect", allow_no_effect, "Also plans that change nothing");
     app.add_flag("--json", json, "As JSON");
   }
@@ -40,7 +44,9 @@ struct Flags {
   std::vector<std::string> plan_files;
   std::string schedule = "on_demand";
   std::string optimizer = "adamw";
+  const CLI::Option* optimizer_option = nullptr;  // whether it was given
   int world = 1;
+  const CLI::Option* world_option = nullptr;  // the same
   bool round_512 = false;
   std::string profile_file;
   bool allow_no_effect = false;
@@ -49,7 +55,7 @@ struct Flags {
 
 #ifdef REMATCH_LIBTORCH
 
-Json to_json(const Variant& variant, int world) {
+Json to_json(const Variant& variant, const FrontSetting& asked) {
   const Prediction& prediction = variant.prediction;
   Json counts = Json::object();
   for (int phase = 0; phase < kNumPhases; ++phase) {
@@ -64,7 +70,8 @@ Json to_json(const Variant& variant, int world) {
   return {{"policy", variant.policy},
           {"schedule", to_string(variant.identity.schedule)},
           {"plan_sha256", variant.identity.plan_sha256},
-          {"world", world},
+          {"world", asked.world},
+          {"optimizer", to_string(asked.optimizer)},
           {"predicted_ops", std::move(counts)},
           {"predicted_memory", memory_to_json(memory)}};
 }
@@ -75,31 +82,39 @@ std::int64_t count(const Variant& variant, Phase phase, OpClass op_class) {
   return found == classes.end() ? 0 : found->second;
 }
 
-std::string to_text(const Variant& variant, int world) {
-  const MemoryRecord& memory = variant.prediction.memory;
-  const auto both = [&](OpClass op_class) {
-    return std::to_string(count(variant, Phase::kForward, op_class)) + " + " +
-           std::to_string(count(variant, Phase::kRecompute, op_class));
-  };
-  std::string text = describe_variant(variant);
-  if (world > 1) {
-    text += ", one of " + std::to_string(world) + " ranks, gathered parameters among `other`";
+PredictedStep step_of(const Variant& variant) {
+  PredictedStep step;
+  step.policy = variant.policy;
+  if (!variant.plan.regions.empty()) step.schedule = to_string(variant.identity.schedule);
+  step.memory = variant.prediction.memory;
+  step.attention = count(variant, Phase::kForward, OpClass::kAttentionForward);
+  step.attention_again = count(variant, Phase::kRecompute, OpClass::kAttentionForward);
+  step.matmul = count(variant, Phase::kForward, OpClass::kMatmul);
+  step.matmul_again = count(variant, Phase::kRecompute, OpClass::kMatmul);
+  return step;
+}
+
+// "llama3_8b, bfloat16, batch 1, 8192 tokens, adamw; one of 8 ranks, gathered parameters in other"
+std::string setting_words(const VariantSettings& settings, const FrontSetting& asked) {
+  std::string words = settings.model.preset + ", " + settings.model.dtype;
+  for (const char* name : {"batch", "tokens"}) {
+    const auto found = settings.model.dimensions.find(name);
+    if (found == settings.model.dimensions.end()) continue;
+    words.append(", ").append(name).append(" ").append(std::to_string(found->second));
   }
-  text.append("\n  peak ").append(format_bytes(memory.peak_allocated.value_or(Bytes{})));
-  text.append(" in ").append(describe_place(memory));
-  text.append(": ").append(describe_holders(memory));
-  if (memory.peak_transient) {
-    text.append("\n  kernels allocate at most ").append(format_bytes(*memory.peak_transient));
-    text.append(" inside on top");
+  words.append(", optimizer ").append(to_string(asked.optimizer));
+  if (asked.world > 1) {
+    words += "; one of " + std::to_string(asked.world) +
+             " ranks, gathered parameters among `other`, communication not counted";
   }
-  if (!memory.predicted_peak_note.empty()) {
-    text.append("\n  ").append(memory.predicted_peak_note);
-  }
-  text.append("\n  after forward ").append(format_bytes(memory.after_forward.value_or(Bytes{})));
-  text.append("\n  executed forward + recompute: attention ")
-      .append(both(OpClass::kAttentionForward));
-  text.append(", matmul ").append(both(OpClass::kMatmul)).append("\n");
-  return text;
+  return words;
+}
+
+std::string to_text(const VariantSettings& settings, const FrontSetting& asked,
+                    const std::vector<Variant>& variants) {
+  std::vector<PredictedStep> steps;
+  for (const Variant& variant : variants) steps.push_back(step_of(variant));
+  return predictions_to_text(setting_words(settings, asked), steps, terminal_columns());
 }
 
 // A GPU's allocator sees what kernels hold inside; meta does not.
@@ -111,29 +126,76 @@ void add_temporary(std::vector<Variant>& variants, std::optional<Bytes> temporar
   }
 }
 
-ExitCode predict(const Flags& flags) {
-  VariantSettings settings;
+void require_consistent(const Flags& flags) {
   if (flags.policies.empty() && flags.plan_files.empty()) {
     throw UsageError("nothing to predict: give --policy none,full,... or --plan FILE");
-  }
-  if (!flags.policies.empty()) settings.policies = require(parse_policies(flags.policies));
-  for (const std::string& file : flags.plan_files) {
-    settings.plans.push_back(require_plan(file));
-  }
-  settings.model = model_for(flags.model, settings.plans);
-  if (flags.world > 1 && flags.round_512) {
-    throw UsageError("a rank's bytes are not rounded; leave out --round-512 or --world");
   }
   if (!flags.profile_file.empty() && !flags.round_512) {
     throw UsageError(
         "--profile says what a GPU's kernels allocate inside; give --round-512 with it");
   }
+}
+
+bool is_run_here(OptimizerModel optimizer) {
+  return optimizer == OptimizerModel::kAdamW || optimizer == OptimizerModel::kNothing;
+}
+
+// What flags leave open is the front's that a plan is a point of, and that is said.
+FrontSetting setting_of(const Flags& flags) {
+  FrontSetting setting;
+  if (const auto of_front = setting_of_fronts(flags.plan_files)) setting = *of_front;
+  if (flags.world_option->count() != 0) setting.world = flags.world;
+  if (flags.optimizer_option->count() != 0) {
+    const auto model = optimizer_model_from_string(flags.optimizer);
+    setting.optimizer = model ? *model
+                        : parse_optimizer(flags.optimizer).kind == OptimizerKind::kAdamW
+                            ? OptimizerModel::kAdamW
+                            : OptimizerModel::kNothing;
+  }
+  const bool is_rank = setting.world > 1;
+  if (flags.round_512 && (is_rank || !is_run_here(setting.optimizer))) {
+    throw UsageError(std::string(is_rank ? "a rank's bytes are" : "such an optimizer's bytes are") +
+                     " not rounded; leave out --round-512 or " +
+                     (is_rank ? "--world" : "--optimizer"));
+  }
+  return setting;
+}
+
+VariantSettings variant_settings(const Flags& flags, OptimizerModel optimizer) {
+  VariantSettings settings;
+  if (!flags.policies.empty()) settings.policies = require(parse_policies(flags.policies));
+  for (const std::string& file : flags.plan_files) {
+    settings.plans.push_back(require_plan(file));
+  }
+  settings.model = model_for(flags.model, settings.plans);
   settings.schedules = parse_schedules(flags.schedule);
-  settings.optimizer = parse_optimizer(flags.optimizer);
+  settings.optimizer =
+      optimizer == OptimizerModel::kAdamW ? OptimizerKind::kAdamW : OptimizerKind::kNothing;
   settings.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
   settings.device = "meta";
   settings.simulate = false;
   if (flags.round_512) settings.round = kCudaRounding;
+  return settings;
+}
+
+// Ranks and optimizers that do not run on meta are the simulator's.
+void predict_elsewhere(std::vector<Variant>& variants, const Trace& trace,
+                       const FrontSetting& asked) {
+  if (asked.world == 1 && is_run_here(asked.optimizer)) return;
+  predict_rank_memory(variants, trace, asked.optimizer, asked.world);
+  for (Variant& variant : variants) {
+    std::string& note = variant.prediction.memory.predicted_peak_note;
+    if (asked.world > 1) note = "without the buffers of collectives";
+    if (asked.optimizer == OptimizerModel::kMuon) {
+      note.append(note.empty() ? "" : "; ").append("without what muon allocates in its update");
+    }
+  }
+}
+
+ExitCode predict(const Flags& flags) {
+  require_consistent(flags);
+  const FrontSetting asked = setting_of(flags);
+  const VariantSettings settings = variant_settings(flags, asked.optimizer);
   const Trace trace = record_trace(settings.model);
   std::optional<Bytes> temporary;  // nothing where it was not measured
   if (!flags.profile_file.empty()) {
@@ -142,20 +204,14 @@ ExitCode predict(const Flags& flags) {
   std::vector<Variant> variants = require(make_variants(settings, trace));
   print_warnings(warnings_of(variants));
   if (flags.round_512) add_temporary(variants, temporary);
-  if (flags.world > 1) {
-    const bool is_adamw = settings.optimizer.kind == OptimizerKind::kAdamW;
-    predict_rank_memory(variants, trace,
-                        is_adamw ? OptimizerModel::kAdamW : OptimizerModel::kNothing, flags.world);
+  predict_elsewhere(variants, trace, asked);
+  if (!flags.json) {
+    print(to_text(settings, asked, variants));
+    return ExitCode::kOk;
   }
   Json predictions = Json::array();
-  for (const Variant& variant : variants) {
-    if (flags.json) {
-      predictions.push_back(to_json(variant, flags.world));
-    } else {
-      print(to_text(variant, flags.world));
-    }
-  }
-  if (flags.json) print(predictions.dump(2) + "\n");
+  for (const Variant& variant : variants) predictions.push_back(to_json(variant, asked));
+  print(predictions.dump(2) + "\n");
   return ExitCode::kOk;
 }
 
@@ -175,6 +231,7 @@ void add_predict(CLI::App& app, Action& action) {
       "Examples:\n"
       "  rematch predict --model llama3_8b --policy none,full,attn_only --schedule both\n"
       "  rematch predict --model llama3_8b --dtype bfloat16 --policy none,full --world 8\n"
+      "  rematch predict --plan front.json#4\n"
       "  rematch predict --model llama3_1b --policy none,full --round-512 --profile "
       "gpu.profile.json\n"
       "  rematch predict --model wan_1_3b --video 77x480x832 --policy 'nth_first(2)' --json");

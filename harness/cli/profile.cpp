@@ -35,7 +35,8 @@ struct Flags {
                    "times of a measured one; not fewer than show every kind of layer")
         ->check(CLI::Range(1, kMostLayers));
     app.add_option("--optimizer", optimizer, "adamw, adamw(learning_rate=3e-4) or none");
-    app.add_option("--threads", num_threads, "Of LibTorch; its own choice if not given")
+    app.add_option("--threads", num_threads, "LibTorch's threads; not given: its own choice")
+        ->default_str("")
         ->check(CLI::Range(1, kMostThreads));
     app.add_option("--against", measured_file,
                    "A measured profile of the same trace: how far the roofline is off");

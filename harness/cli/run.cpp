@@ -67,7 +67,8 @@ struct Flags {
                    "adamw, adamw(learning_rate=3e-4), or none for forward and backward alone");
     app.add_option("--data", data_file, "Text file to train on; without it, the one that ships");
     app.add_option("--seed", seed, "Of data and generators")->check(CLI::Range(0, kMostSteps));
-    app.add_option("--threads", num_threads, "Of LibTorch; its own choice if not given")
+    app.add_option("--threads", num_threads, "LibTorch's threads; not given: its own choice")
+        ->default_str("")
         ->check(CLI::Range(1, kMostThreads));
     app.add_option("--reference", reference, "Policy that the others are held against");
     app.add_option("--repeat-reference", num_repeats,

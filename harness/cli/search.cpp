@@ -1,4 +1,3 @@
-#include <cctype>
 #include <cstdio>
 
 #include "harness/cli/commands.h"
@@ -7,6 +6,7 @@
 #include "harness/cli/profile_file.h"
 #include "harness/cli/profile_here.h"
 #include "harness/cli/require.h"
+#include "harness/cli/search_budget.h"
 #include "harness/cli/search_flags.h"
 #include "harness/cli/search_hints.h"
 #include "harness/cli/search_maximize.h"
@@ -15,11 +15,13 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/planners/planners.h"
+#include "policies/predict/optimizer_bytes.h"
 #include "policies/predict/roofline.h"
 #include "policies/search/front.h"
 #include "policies/search/front_json.h"
 #include "policies/search/measured_front.h"
 #include "policies/trace/json.h"
+#include "policies/trace/suggest.h"
 #include "policies/trace/trace_check.h"
 #include "reports/render/format.h"
 #include "reports/render/tables/front_table.h"
@@ -58,12 +60,14 @@ SearchSpace space_of(const SearchFlags& flags) {
   if (schedules.size() != 1) {
     throw UsageError("a search is for one schedule; give --schedule on_demand or whole_region");
   }
-  if (flags.optimizer != "adamw" && flags.optimizer != "none") {
-    throw UsageError("unknown optimizer '" + flags.optimizer + "'; allowed are adamw, none");
+  const auto optimizer = optimizer_model_from_string(flags.optimizer);
+  if (!optimizer) {
+    throw UsageError("unknown optimizer '" + flags.optimizer + "'" +
+                     did_you_mean(flags.optimizer, optimizer_model_names()));
   }
   SearchSpace space;
   space.schedule = schedules.front();
-  space.optimizer = flags.optimizer == "adamw" ? OptimizerModel::kAdamW : OptimizerModel::kNothing;
+  space.optimizer = *optimizer;
   space.world = flags.world;
   // On demand they are few enough for all; under whole_region 80 layers take over 10 s.
   if (space.schedule == Schedule::kOnDemand) space.resolution_ratio = 0;
@@ -91,23 +95,11 @@ std::vector<Plan> named_baselines(const SearchFlags& flags, const Trace& trace,
   return require(resolve_baselines(flags.baselines, trace, profile));
 }
 
-// parse_bytes() takes a bare number as bytes; a budget that means GiB and says so nowhere is not to
-// be answered with a few bytes.
-void require_unit(const std::string& flag, const std::string& text) {
-  if (text.empty() || std::isdigit(static_cast<unsigned char>(text.back())) == 0) return;
-  throw UsageError(flag + " '" + text + "' has no unit; write " + text + "GiB, " + text +
-                   "MiB or " + text + "B");
-}
-
 // What the user asks for.
 void add_question(const SearchFlags& flags, FrontRecord& record) {
   if (!flags.budget.empty()) record.budget = parse_bytes(flags.budget);
   if (!flags.max_slowdown.empty()) {
     record.max_slowdown_ratio = parse_percent_or_zero(flags.max_slowdown);
-  }
-  if (record.budget && record.max_slowdown_ratio) {
-    throw UsageError(
-        "--budget asks for the fastest plan and --max-slowdown for the smallest; give one of them");
   }
 }
 
@@ -218,7 +210,9 @@ Searched search_trace(const SearchFlags& flags, const SearchSpace& space, FrontR
   std::vector<Plan> baselines = named_baselines(flags, trace, profile);
   FrontRecord record = make_front_record(trace, profile, space.optimizer);
   record.world = flags.world;
+  if (const auto memory = memory_by_doctor(flags)) record.device_memory = memory;
   record.budget = asked.budget;
+  take_free_memory(flags, space, trace, record);
   record.max_slowdown_ratio = asked.max_slowdown_ratio;
   FrontSearch found(trace, profile, space);
   if (flags.baselines.empty()) baselines = known_baselines(trace, profile);
@@ -237,9 +231,10 @@ ExitCode search(const SearchFlags& flags, const std::vector<std::string>& comman
   if (flags.device.starts_with("cuda"))
     require_measured_device(flags.device, "search --device cuda");
   require_writable(flags.output);
+  static_cast<void>(memory_by_doctor(flags));  // a file that says nothing is refused at once
   SearchSpace space = space_of(flags);
   space.stop = [] { return InterruptGuard::signal().has_value(); };
-  if (!flags.budget.empty()) require_unit("--budget", flags.budget);
+  require_one_budget(flags);
   if (!flags.maximize.empty()) return maximize(flags, space);
   FrontRecord asked;
   add_question(flags, asked);
@@ -268,10 +263,20 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
       "--device", device,
       "Without --profile: cpu or cuda, measured here; or times by the data sheet of h100, h200, "
       "l40s, a100 or b200");
+  app.add_option("--doctor", doctor_file,
+                 "What rematch doctor --json wrote on the GPU's machine: its memory instead of the "
+                 "data sheet's");
   app.add_option("--schedule", schedule, "on_demand or whole_region");
-  app.add_option("--optimizer", optimizer, "adamw or none: its state is part of every peak");
+  app.add_option("--optimizer", optimizer,
+                 "The optimizer whose state is part of every peak: adamw, adamw(state=bfloat16), "
+                 "adamw8bit, muon, sgd, sgd(momentum=0.9) or none");
   add_world_flag(app, world);
   app.add_option("--budget", budget, "The fastest plan whose peak is at most this: 24GiB");
+  app.add_option("--free", free,
+                 "The same, of what the device has left once parameters and optimizer state are "
+                 "there: 16GiB; gradients come out of it");
+  app.add_option("--activation-budget", activation_budget,
+                 "The same, of what is left beside parameters, gradients and optimizer state");
   app.add_option("--max-slowdown", max_slowdown,
                  "The lowest peak for at most so much more step time: 5%");
   app.add_option("--maximize", maximize,
@@ -293,18 +298,21 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                  "Run so many points of the front, and the baselines, as rematch run does: both "
                  "ends and the knee, by which step times are calibrated, then by the area that a "
                  "point adds times how uncertain its time is")
+      ->default_str("")
       ->check(CLI::Range(kLeastMeasured, kMostPoints));
-  app.add_option("--steps", num_steps, "Of --measure: steps of every pass and round")
+  app.add_option("--steps", num_steps, "With --measure: steps of every pass and round")
       ->check(CLI::Range(1, kMostSteps));
   app.add_option("--rounds", rounds,
-                 "Of --measure: rounds of timed steps, in each of which every point has a child "
+                 "With --measure: rounds of timed steps, in each of which every point has a child "
                  "process: N, or LEAST:MOST, which ends when every ratio is known to 2%");
-  app.add_option("--threads", num_threads, "Of LibTorch; its own choice if not given")
+  app.add_option("--threads", num_threads, "LibTorch's threads; not given: its own choice")
+      ->default_str("")
       ->check(CLI::Range(1, kMostThreads));
-  app.add_option("--seed", seed, "Of --measure: of data and generators")
+  app.add_option("--seed", seed, "With --measure: of data and generators")
       ->check(CLI::Range(0, kMostSteps));
-  app.add_option("--timeout", timeout, "Of --measure: limit of one child process: 90s, 10min");
-  app.add_flag("--fresh", fresh, "Of --measure: run again what an interrupted search has finished");
+  app.add_option("--timeout", timeout, "With --measure: limit of one child process: 90s, 10min");
+  app.add_flag("--fresh", fresh,
+               "With --measure: run again what an interrupted search has finished");
   app.add_flag("--fail-behind-baselines", fail_behind_baselines,
                "Exit code 3 if a baseline has more hypervolume than the front: predicted, or "
                "measured and by more than the A/A interval");
@@ -320,6 +328,7 @@ void add_search(CLI::App& app, Action& action, const std::vector<std::string>& c
       "Examples:\n"
       "  rematch search --model llama3_8b --tokens 8192 --dtype bfloat16 --device h100\n"
       "  rematch search --model wan_small --profile wan.profile.json --budget 24MiB -o front.json\n"
+      "  rematch search --model llama3_8b --dtype bfloat16 --device h100 --world 8 --free 16GiB\n"
       "  rematch search --model wan_small --profile wan.profile.json --measure 8 -o front.json\n"
       "  rematch search --model llama3_8b --dtype bfloat16 --device h100 --world 8 \\\n"
       "      --maximize tokens_per_second --batch 1:64 --budget 70GiB\n"

@@ -16,10 +16,13 @@ struct SearchFlags {
   std::string trace_file;
   std::string profile_file;
   std::string device;
+  std::string doctor_file;
   std::string schedule = "on_demand";
   std::string optimizer = "adamw";
   int world = 1;
   std::string budget;
+  std::string free;               // beside parameters and optimizer state
+  std::string activation_budget;  // beside those and gradients
   std::string max_slowdown;
   std::string maximize;
   int num_points = 16;

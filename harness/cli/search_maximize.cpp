@@ -7,6 +7,7 @@
 #include "harness/cli/flag_values.h"
 #include "harness/cli/output.h"
 #include "harness/cli/profile_here.h"
+#include "harness/cli/search_budget.h"
 #include "harness/sweep/interrupt.h"
 #include "policies/predict/roofline.h"
 #include "policies/search/front.h"
@@ -111,8 +112,8 @@ void say_tried(const std::string& dimension, std::int64_t load,
 
 ExitCode maximize(const SearchFlags& flags, const SearchSpace& space) {
   require_maximizable(flags);
-  const Bytes budget =
-      flags.budget.empty() ? find_device_sheet(flags.device)->memory : parse_bytes(flags.budget);
+  const Bytes memory = memory_by_doctor(flags).value_or(find_device_sheet(flags.device)->memory);
+  const Bytes budget = flags.budget.empty() ? memory : parse_bytes(flags.budget);
   const DimensionRange range = *flags.model.range();
   Answers answers;
   const InterruptGuard guard;

@@ -177,6 +177,33 @@ TEST_CASE("a plan from a file that a policy or another file has too is there onc
   CHECK(names("--policy 'nth_last(1)' --plan " + full) == "nth_last(1) full ");
 }
 
+TEST_CASE("a point of a front is predicted as it was searched for, unless flags say otherwise") {
+  const ScratchFolder folder;
+  const std::string front = folder.file("front.json");
+  REQUIRE(rematch("search --model llama_small --device h100 --world 8 --ops fused "
+                  "--optimizer adamw8bit -o " +
+                  front)
+              .code == 0);
+  const Json point = read_json_file(front)["points"][0];
+  const auto predicted = [&](const std::string& flags) {
+    const Outcome outcome = rematch("predict --json --plan " + front + "#0" + flags);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return Json::parse(outcome.out)[0];
+  };
+  const Json as_searched = predicted("");
+  CHECK(as_searched["world"] == 8);
+  CHECK(as_searched["optimizer"] == "adamw8bit");
+  CHECK(as_searched["predicted_memory"]["peak_allocated_bytes"] ==
+        point["predicted_peak_allocated_bytes"]);
+  const Json alone = predicted(" --world 1 --optimizer sgd");
+  CHECK(alone["world"] == 1);
+  CHECK(alone["optimizer"] == "sgd");
+  CHECK(alone["predicted_memory"]["holders_at_peak"]["optimizer"] == 0);
+  CHECK_THAT(rematch("predict --plan " + front + "#0").out,
+             Catch::Contains("one of 8 ranks") && Catch::Contains("at least "));
+}
+
 TEST_CASE("predict of one of several ranks: its shares shrink, its activations do not") {
   const std::string predict = "predict --model llama_small --policy none,full --json";
   const Json alone = Json::parse(rematch(predict).out);

@@ -166,6 +166,68 @@ TEST_CASE("no slowdown at all is a question too") {
   check_usage_error(search + "-1%", "is no percentage from 0% to 100%");
 }
 
+// toy_llama has 12,432 float32 parameters in 4 x 9 + 3 tensors (9 in a block: two norms, seven
+// weights). AdamW adds two moments and a step count of 4 bytes for each tensor.
+TEST_CASE("free memory is asked for beside what every plan holds") {
+  const ScratchFolder scratch;
+  const Trace trace = toy_llama();
+  const std::string search =
+      "search --json --device h100 --trace " + stored(scratch, trace, "trace.json");
+  const auto budget = [&](const std::string& flags) {
+    const Outcome outcome = rematch(search + flags);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return Json::parse(outcome.out).at("budget_bytes").get<std::int64_t>();
+  };
+  constexpr std::int64_t kMiB = 1 << 20;
+  const std::int64_t parameters = 12'432 * 4;
+  REQUIRE(trace.parameter_bytes == Bytes{parameters});
+  const std::int64_t held = parameters + trace.constant_bytes.count;
+  const std::int64_t adamw = 2 * parameters + 39 * 4;
+  CHECK(budget(" --budget 1MiB") == kMiB);
+  CHECK(budget(" --free 1MiB") == held + adamw + kMiB);
+  CHECK(budget(" --activation-budget 1MiB") == held + adamw + trace.gradient_bytes.count + kMiB);
+  CHECK(budget(" --free 1MiB --optimizer sgd") == held + kMiB);
+  CHECK(budget(" --free 1MiB --optimizer 'sgd(momentum=0.9)'") == held + parameters + kMiB);
+
+  const std::string front = scratch.file("front.json");
+  REQUIRE(rematch(search + " --optimizer 'adamw(state=bfloat16)' -o " + front).code == 0);
+  CHECK(front_from_json(read_json_file(front)).optimizer == OptimizerModel::kAdamWBfloat16);
+  CHECK(rematch("validate " + front).code == 0);
+}
+
+TEST_CASE("two budgets, a budget without a unit and an unknown optimizer are refused") {
+  const ScratchFolder scratch;
+  const std::string search =
+      "search --device h100 --trace " + stored(scratch, toy_llama(), "trace.json");
+  check_usage_error(search + " --free 16", "--free '16' has no unit; write 16GiB");
+  check_usage_error(search + " --free -1GiB", "'-1GiB' is no size");
+  check_usage_error(search + " --activation-budget 1GiB --budget 2GiB",
+                    "give --budget or --activation-budget, not both");
+  check_usage_error(search + " --free 1GiB --max-slowdown 5%", "give one of them");
+  check_usage_error(search + " --maximize tokens_per_second --batch 1:2 --free 1GiB",
+                    "--maximize takes --budget, not --free");
+  check_usage_error(search + " --optimizer adamw8bi", "did you mean 'adamw8bit'");
+}
+
+TEST_CASE("a device's memory is the one that doctor found, where there is such a file") {
+  const ScratchFolder scratch;
+  const std::string search =
+      "search --json --device h100 --trace " + stored(scratch, toy_llama(), "trace.json");
+  const std::string file = scratch.file("doctor.json");
+  const auto found = [&](const Json& environment) {
+    write_json_file(file, Json{{"engine", "ok"}, {"environment", environment}});
+  };
+  CHECK(Json::parse(rematch(search).out).at("device_memory_bytes") == 84'943'715'696);
+  found({{"device", "NVIDIA H100 80GB HBM3"}, {"device_memory_bytes", 84'929'347'584}});
+  CHECK(Json::parse(rematch(search + " --doctor " + file).out).at("device_memory_bytes") ==
+        84'929'347'584);
+  found({{"device", "NVIDIA L40S"}, {"device_memory_bytes", 47'000'000'000}});
+  check_usage_error(search + " --doctor " + file, "is of 'NVIDIA L40S', and --device says h100");
+  found({{"device", nullptr}, {"device_memory_bytes", nullptr}});
+  check_usage_error(search + " --doctor " + file, "knows no GPU's memory");
+}
+
 TEST_CASE("a roofline is not held against another device's times") {
   const ScratchFolder scratch;
   const Trace trace = toy_llama({.layers = 2});

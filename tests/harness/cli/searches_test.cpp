@@ -99,8 +99,9 @@ TEST_CASE("a search whose peak is in the loss hints at fused ops, with what is p
       "4 --vocab 4096 --dtype bfloat16 ";
   const auto peak_of_full = [&model](const std::string& ops) {
     const std::string text = rematch("predict " + model + "--policy full --ops " + ops).out;
-    const std::size_t begin = text.find("peak ") + 5;
-    return text.substr(begin, text.find(" in the") - begin);
+    const std::string schedule = "on_demand";  // the cell before the peak's
+    const std::size_t begin = text.find_first_not_of(' ', text.find(schedule) + schedule.size());
+    return text.substr(begin, text.find("  ", begin) - begin);
   };
   const std::string how = "--device h100 --hull --points 2 --baselines full ";
   CHECK_THAT(rematch("search " + model + how).err,

@@ -1,5 +1,6 @@
 // What every build of the binary does with its command line.
 #include <fstream>
+#include <sstream>
 
 #include "policies/trace/json.h"
 #include "tests/harness/cli/command_line.h"
@@ -23,6 +24,33 @@ TEST_CASE("help goes to stdout with examples, for the tool and each subcommand")
     CHECK_THAT(one.out, Catch::Contains(std::string("rematch ") + command));
     CHECK_THAT(one.out, Catch::Contains("Example"));
   }
+}
+
+TEST_CASE("lists of policies, models and systems wrap between words") {
+  for (const std::string arguments : {"list", "list --systems"}) {
+    const Outcome list = rematch(arguments);
+    CAPTURE(arguments);
+    REQUIRE(list.code == 0);
+    std::istringstream lines(list.out);
+    for (std::string line; std::getline(lines, line);) {
+      CAPTURE(line);
+      const bool is_one_word = line.find(' ', line.find_first_not_of(' ')) == std::string::npos;
+      CHECK((line.size() <= 120 || is_one_word));
+    }
+  }
+}
+
+TEST_CASE("help says what a flag is where it is not given") {
+  const std::string help = rematch("search --help").out;
+  CHECK_THAT(help, Catch::Contains("TEXT=on_demand") && Catch::Contains("TEXT=adamw") &&
+                       Catch::Contains("]=16") && Catch::Contains("TEXT=float32"));
+  // Their zero stands for "not given", and an empty list for nothing.
+  for (const char* flag : {"--threads INT", "--measure INT"}) {
+    const std::size_t start = help.find(flag);
+    REQUIRE(start != std::string::npos);
+    CHECK(help.substr(start, help.find('\n', start) - start).find('=') == std::string::npos);
+  }
+  CHECK_THAT(rematch("predict --help").out, !Catch::Contains("=[]"));
 }
 
 TEST_CASE("no subcommand is a usage error that shows the help") {

@@ -1,0 +1,55 @@
+// What rematch predict prints, for made-up steps.
+#include "reports/render/tables/prediction_table.h"
+
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+constexpr std::size_t kWidth = 100;
+
+PredictedStep step_of(std::int64_t peak_gib) {
+  PredictedStep step;
+  step.policy = "full";
+  step.schedule = "on_demand";
+  step.memory.peak_allocated = Bytes{peak_gib * kGiB};
+  step.memory.after_forward = Bytes{2 * kGiB};
+  step.memory.peak_phase = Phase::kOptimizer;
+  step.memory.holders_at_peak = {{Holder::kParameters, Bytes{peak_gib * kGiB}}};
+  step.attention = 32;
+  step.attention_again = 31;
+  step.matmul = 225;
+  return step;
+}
+
+TEST_CASE("predictions are a table that fits a screen, under a line of what was asked") {
+  PredictedStep none = step_of(9);
+  none.policy = "none";
+  none.schedule = "";
+  none.attention_again = 0;
+  const std::string text = predictions_to_text("llama3_8b, AdamW", {none, step_of(3)}, kWidth);
+  CAPTURE(text);
+  CHECK(text.starts_with("llama3_8b, AdamW\n"));
+  CHECK_THAT(text, Catch::Contains("predicted peak") && Catch::Contains("9.00 GiB") &&
+                       Catch::Contains("3.00 GiB") && Catch::Contains("the optimizer") &&
+                       Catch::Contains("parameters 100 %") && Catch::Contains("32 + 31"));
+  CHECK_THAT(text, !Catch::Contains("at least") && !Catch::Contains("225 +"));
+  std::size_t start = 0;
+  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', start)) {
+    CHECK(end - start <= kWidth);
+    start = end + 1;
+  }
+}
+
+TEST_CASE("a predicted peak that leaves something out is a lower bound, and the row says why") {
+  PredictedStep step = step_of(3);
+  step.memory.predicted_peak_note = "without buffers of collectives";
+  const std::string text = predictions_to_text("", {step}, kWidth);
+  CAPTURE(text);
+  CHECK_THAT(text, Catch::Contains("at least 3.00 GiB") &&
+                       Catch::Contains("without buffers of collectives"));
+}
+
+}  // namespace
+}  // namespace rematch
