@@ -1,5 +1,7 @@
 #include "policies/catalogue/describe.h"
 
+#include <sstream>
+
 #include "harness/cli/commands.h"
 #include "harness/cli/model_flags.h"
 #include "harness/cli/output.h"
@@ -9,6 +11,7 @@
 #include "policies/catalogue/resolve.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/trace/json.h"
+#include "reports/render/format.h"
 
 namespace rematch {
 namespace {
@@ -18,24 +21,54 @@ struct Flags {
     app.add_option("policy", policy, "One policy: a name of rematch list, or a JSON file");
     app.add_option("--plan", plan_file, "A plan file, or a point of a front: front.json#3");
     app.add_option("--trace", trace, "A stored trace; then the policy is the only argument");
+    app.add_flag("--kept", kept, "Only what is kept: the ops of each kind of layer, and totals");
     app.add_flag("--json", json, "As JSON");
   }
   ModelFlags model;
   std::string policy;
   std::string plan_file;
   std::string trace;
+  bool kept = false;
   bool json = false;
 };
 
+// Each line of it that is wider than the terminal goes on below.
+std::string wrapped(const std::string& text) {
+  const std::size_t columns = terminal_columns();
+  std::string lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (line.size() <= columns) {
+      lines += line + "\n";
+      continue;
+    }
+    // The last column of a table goes on below.
+    const std::size_t last = line.starts_with(' ') ? line.rfind("  ") : std::string::npos;
+    if (last != std::string::npos) {
+      lines += line.substr(0, line.find_last_not_of(' ', last) + 1) + "\n";
+      line = "      " + line.substr(last + 2);
+    }
+    const std::size_t indent = line.find_first_not_of(' ');
+    for (const std::string& part : wrap(line.substr(indent), columns - indent)) {
+      lines.append(indent, ' ').append(part).append("\n");
+    }
+  }
+  return lines;
+}
+
 ExitCode show(const Plan& plan, const Trace& trace, std::string_view note,
-              const std::vector<std::string>& warnings, bool as_json) {
-  if (as_json) {
+              const std::vector<std::string>& warnings, const Flags& flags) {
+  if (flags.json) {
     Json json = describe_json(plan, trace, note);
     json["warnings"] = warnings;
     print(json.dump(2) + "\n");
     return ExitCode::kOk;
   }
-  print(describe(plan, trace, note));
+  if (flags.kept) {
+    print(wrapped(describe(plan, trace, note, Detail::kKeptOps)));
+  } else {
+    print(describe(plan, trace, note));
+  }
   print_warnings(warnings);
   return ExitCode::kOk;
 }
@@ -70,7 +103,7 @@ ExitCode describe_plan(const Flags& flags) {
     throw UsageError("the plan was made for another trace of " + plan.model +
                      " of the same dimensions, as another version records it; make the plan again");
   }
-  return show(plan, trace, note_of(plan), {}, flags.json);
+  return show(plan, trace, note_of(plan), {}, flags);
 }
 
 ExitCode run(const Flags& flags) {
@@ -91,7 +124,7 @@ ExitCode run(const Flags& flags) {
   const Policy policy = require(parse_policy(one_argument ? flags.model.model() : flags.policy));
   const Trace trace = obtain_trace(flags.model, flags.trace);
   const Plan plan = require(resolve(policy, trace, NoEffect::kAllow));
-  return show(plan, trace, policy.note, plan_warnings(policy, plan, trace), flags.json);
+  return show(plan, trace, policy.note, plan_warnings(policy, plan, trace), flags);
 }
 
 }  // namespace
@@ -103,6 +136,7 @@ void add_describe(CLI::App& app, Action& action) {
   command->footer(
       "Examples:\n"
       "  rematch describe llama_small 'nth_first(2)'\n"
+      "  rematch describe deepseek_v3_16b titan:selective --dtype bf16 --kept\n"
       "  rematch describe wan_1_3b attn_only --video 77x480x832 --json\n"
       "  rematch describe save_mm --trace llama.trace.json\n"
       "  rematch describe --plan front.json#3");

@@ -183,6 +183,34 @@ std::string type_text(const Plan& plan, std::size_t index, const TypeFacts& fact
          order_text(type, facts);
 }
 
+// "layers 1-26, 26 regions, 113 ops; kept:", and a row for each op that is kept.
+std::string kept_text(const Plan& plan, std::size_t index, const TypeFacts& facts) {
+  const RegionType& type = plan.types[index];
+  std::vector<int> layers;
+  for (const int region : facts.regions) {
+    const std::vector<int>& more = plan.regions[static_cast<std::size_t>(region)].layers;
+    layers.insert(layers.end(), more.begin(), more.end());
+  }
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < type.ops.size(); ++i) {
+    if (type.ops[i].treatment == Treatment::kRecompute) continue;
+    Row row = row_of(i, type.ops[i]);
+    row[0] = "";
+    row[5] = row[5].substr(0, row[5].find(", here "));  // the row says what it is here
+    rows.push_back(std::move(row));
+  }
+  std::string text = "\nlayers " + layer_ranges(layers) + ", " +
+                     counted(facts.regions.size(), "region") + " of " +
+                     counted(type.ops.size(), "op") + " each; kept: ";
+  text += rows.empty() ? "nothing\n" : bytes_text(facts.whole_region.kept) + " a region\n";
+  text += table(rows);
+  if (facts.dead.count > 0) {
+    text += "  of it " + bytes_text(facts.dead) +
+            " are dead: neither backward nor recompute reads them\n";
+  }
+  return text;
+}
+
 Json op_json(std::size_t index, const PlannedOp& op) {
   return {{"index", index},
           {"name", op.name},
@@ -241,10 +269,13 @@ std::string describe_layers(const Plan& plan, const Trace& trace) {
   return text;
 }
 
-std::string describe(const Plan& plan, const Trace& trace, std::string_view note) {
+std::string describe(const Plan& plan, const Trace& trace, std::string_view note, Detail detail) {
   const PlanFacts facts = plan_facts(plan, trace);
-  std::string text = describe_layers(plan, trace) + "\n";
-  for (std::size_t i = 0; i < facts.types.size(); ++i) text += type_text(plan, i, facts.types[i]);
+  const bool is_short = detail == Detail::kKeptOps;
+  std::string text = (is_short ? plan.policy : describe_layers(plan, trace)) + "\n";
+  for (std::size_t i = 0; i < facts.types.size(); ++i) {
+    text += is_short ? kept_text(plan, i, facts.types[i]) : type_text(plan, i, facts.types[i]);
+  }
   text += "\nin all, from forward to backward: " + bytes_text(facts.held.total()) + " (" +
           bytes_text(facts.held.kept) + " kept by " + counted(plan.regions.size(), "region") +
           ", " + bytes_text(facts.held.inputs) + " region inputs, " +

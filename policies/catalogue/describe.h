@@ -2,6 +2,7 @@
 // bytes and recomputed ops in total.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -11,9 +12,13 @@
 
 namespace rematch {
 
+// kKeptOps: of each kind of region only the ops that it keeps, and totals.
+enum class Detail : std::uint8_t { kAllOps, kKeptOps };
+
 // `note` is the policy's, where the policy is at hand. Both throw std::invalid_argument if the plan
 // was made for another model than the trace.
-std::string describe(const Plan& plan, const Trace& trace, std::string_view note = "");
+std::string describe(const Plan& plan, const Trace& trace, std::string_view note = "",
+                     Detail detail = Detail::kAllOps);
 Json describe_json(const Plan& plan, const Trace& trace, std::string_view note = "");
 
 // "nth_first(2), 8 layers: checkpoints 0 2 4 6, keeps 1 3 5 7"

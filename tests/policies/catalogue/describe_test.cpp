@@ -45,6 +45,20 @@ TEST_CASE("the first line says by index which layers are checkpointed and which 
         "full, 1 layer: checkpoints 0, keeps none");
 }
 
+// A block keeps its attention and recomputes the rest.
+TEST_CASE("kept ops alone are a line each, under the layers that keep them") {
+  const Trace trace = testing::toy_llama({.layers = 4});
+  const std::string text = describe(plan_of("attn_only", trace), trace, "a note", Detail::kKeptOps);
+  CAPTURE(text);
+  CHECK(text.starts_with("attn_only\n\nlayers 0-3, 4 regions of "));
+  CHECK_THAT(text, Catch::Contains("rematch::attention") && Catch::Contains("kept: ") &&
+                       Catch::Contains("in all, from forward to backward: ") &&
+                       Catch::Contains("note: a note"));
+  CHECK_THAT(text, !Catch::Contains("aten::mm") && !Catch::Contains("checkpoints"));
+  CHECK_THAT(describe(plan_of("full", trace), trace, "", Detail::kKeptOps),
+             Catch::Contains("kept: nothing\n"));
+}
+
 TEST_CASE("the README's own policy chooses the layers that it says") {
   std::ifstream file(testing::in_tree("README.md"));
   const std::string readme{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
