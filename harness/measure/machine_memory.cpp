@@ -32,7 +32,7 @@ std::optional<std::int64_t> number_of(const std::string& path) {
   return number;
 }
 
-void keep_least(std::optional<Bytes>& least, Bytes value) {
+void lower_to(std::optional<Bytes>& least, Bytes value) {
   if (!least || value < *least) least = value;
 }
 
@@ -56,12 +56,12 @@ const Controller kFirst = {"/sys/fs/cgroup/memory",
 void add_group(const std::string& folder, const Controller& controller, MachineMemory& memory) {
   const auto limit = number_of(folder + "/" + controller.limit);
   if (!limit || (memory.total && *limit >= memory.total->count)) return;
-  keep_least(memory.total, Bytes{*limit});
+  lower_to(memory.total, Bytes{*limit});
   std::int64_t held = number_of(folder + "/" + controller.usage).value_or(0);
   for (const char* pages : controller.reclaimable) {
     held -= number_in(folder + "/memory.stat", pages).value_or(0);
   }
-  keep_least(memory.available, Bytes{*limit - std::clamp<std::int64_t>(held, 0, *limit)});
+  lower_to(memory.available, Bytes{*limit - std::clamp<std::int64_t>(held, 0, *limit)});
 }
 
 // Every group that a process is in limits it, up to the topmost that can be seen from here.

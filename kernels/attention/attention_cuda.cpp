@@ -17,7 +17,7 @@
 namespace rematch::kernels {
 namespace {
 
-constexpr double kNoDropout = 0.0;
+constexpr double kDropoutOff = 0.0;
 constexpr std::int64_t kHeadDimMultiple = 8;
 constexpr std::int64_t kLogsumexpMultiple =
     32;                                     // the memory-efficient kernel pads its rows to this
@@ -102,7 +102,7 @@ AttentionForward efficient_attention(const at::Tensor& q, const at::Tensor& k, c
   const std::optional<at::Tensor> bias = efficient_bias(q, k, how);
   const auto [out, logsumexp, seed, offset] = at::_scaled_dot_product_efficient_attention(
       q, repeat_heads(k, q.size(1)), repeat_heads(v, q.size(1)), bias,
-      /*compute_log_sumexp=*/true, kNoDropout, how.causal, how.scale);
+      /*compute_log_sumexp=*/true, kDropoutOff, how.causal, how.scale);
   return {out, logsumexp.narrow(2, 0, q.size(2)).contiguous()};
 }
 
@@ -114,8 +114,8 @@ AttentionBackward efficient_attention_backward(const at::Tensor& grad_out, const
   const auto [grad_q, grad_k, grad_v, grad_bias] =
       at::_scaled_dot_product_efficient_attention_backward(
           grad_out, q, repeat_heads(k, q.size(1)), repeat_heads(v, q.size(1)), bias, out,
-          pad_logsumexp(logsumexp), no_philox(), no_philox(), kNoDropout, {true, true, true, false},
-          how.causal, how.scale);
+          pad_logsumexp(logsumexp), no_philox(), no_philox(), kDropoutOff,
+          {true, true, true, false}, how.causal, how.scale);
   return {grad_q, sum_heads(grad_k, k.size(1)), sum_heads(grad_v, k.size(1))};
 }
 
@@ -127,12 +127,12 @@ AttentionForward attention_on_cuda(const at::Tensor& q, const at::Tensor& k, con
   switch (choose_backend(q, how)) {
     case AttentionBackend::kFlash: {
       const auto result = at::_scaled_dot_product_flash_attention(
-          q, k, v, kNoDropout, how.causal, /*return_debug_mask=*/false, how.scale);
+          q, k, v, kDropoutOff, how.causal, /*return_debug_mask=*/false, how.scale);
       return {std::get<0>(result), std::get<1>(result)};
     }
     case AttentionBackend::kCudnn: {
       const auto result = at::_scaled_dot_product_cudnn_attention(
-          q, k, v, /*attn_bias=*/std::nullopt, /*compute_log_sumexp=*/true, kNoDropout, how.causal,
+          q, k, v, /*attn_bias=*/std::nullopt, /*compute_log_sumexp=*/true, kDropoutOff, how.causal,
           /*return_debug_mask=*/false, how.scale);
       return {std::get<0>(result), std::get<1>(result).squeeze(-1)};
     }
@@ -152,12 +152,12 @@ AttentionBackward attention_on_cuda_backward(const at::Tensor& grad_out, const a
   switch (choose_backend(q, how)) {
     case AttentionBackend::kFlash:
       return at::_scaled_dot_product_flash_attention_backward(
-          grad_out, q, k, v, out, logsumexp, none, none, q.size(2), k.size(2), kNoDropout,
+          grad_out, q, k, v, out, logsumexp, none, none, q.size(2), k.size(2), kDropoutOff,
           how.causal, no_philox(), no_philox(), how.scale);
     case AttentionBackend::kCudnn: {
       const auto [grad_q, grad_k, grad_v] = at::_scaled_dot_product_cudnn_attention_backward(
           grad_out, q, k, v, out, logsumexp.unsqueeze(-1), no_philox(), no_philox(), none, none,
-          none, q.size(2), k.size(2), kNoDropout, how.causal, how.scale);
+          none, q.size(2), k.size(2), kDropoutOff, how.causal, how.scale);
       return {laid_out(grad_q), laid_out(grad_k), laid_out(grad_v)};
     }
     case AttentionBackend::kEfficient:

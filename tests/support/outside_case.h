@@ -11,10 +11,9 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/networks.h"
+#include "tests/support/schedules.h"
 
 namespace rematch::testing {
-
-inline constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
 
 using Layer = std::function<at::Tensor(const at::Tensor& x, const at::Tensor& w)>;
 // Called between forward and backward, with the input of the second layer.

@@ -2,12 +2,11 @@
 #include <random>
 
 #include "tests/support/networks.h"
+#include "tests/support/schedules.h"
 #include "tests/support/seeds.h"
 
 namespace rematch::testing {
 namespace {
-
-constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
 
 // Keeps a random half of the ops; the same mask for engine and oracle.
 std::function<bool(int, int)> random_mask(std::uint32_t seed) {

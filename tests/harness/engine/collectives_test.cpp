@@ -16,6 +16,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/collective_networks.h"
 #include "tests/support/networks.h"
+#include "tests/support/schedules.h"
 #include "tests/support/seeds.h"
 #include "tests/support/slow_group.h"
 
@@ -25,7 +26,6 @@ namespace {
 using Catch::Contains;
 
 constexpr const char* kGroup = "slow";
-constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
 
 using Counts = std::map<std::string, std::int64_t>;
 

@@ -8,11 +8,10 @@
 #include "models/scope/scope.h"
 #include "tests/support/cuda.h"
 #include "tests/support/model_step.h"
+#include "tests/support/schedules.h"
 
 namespace rematch::testing {
 namespace {
-
-constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
 
 const at::Device& cuda() {
   static const at::Device device(at::kCUDA, 0);

@@ -14,6 +14,7 @@
 #include "harness/engine/interception.h"
 #include "tests/support/catch.h"
 #include "tests/support/networks.h"
+#include "tests/support/schedules.h"
 
 namespace rematch::testing {
 namespace {
@@ -22,7 +23,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Engine;
 using torch::autograd::variable_list;
 
-constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
 constexpr int kDepth = 100;  // deeper than one thread goes: the engine's pool takes over
 
 // Stands for an engine that another library installs, as Python's torch does. Counts what it is

@@ -9,13 +9,13 @@
 #include "tests/support/catch.h"
 #include "tests/support/hazards/trial.h"
 #include "tests/support/networks.h"
+#include "tests/support/schedules.h"
 #include "tests/support/seeds.h"
 #include "tests/support/step_meter.h"
 
 namespace rematch::testing::hazards {
 namespace {
 
-constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
 // Every op of one hazard in so many, and a few ops of every other, in usual runs.
 constexpr std::size_t kOneIn = 20;
 constexpr int kFew = 3;

@@ -4,6 +4,7 @@
 #include "tests/support/hazards/trial.h"
 #include "tests/support/networks.h"
 #include "tests/support/random_plan.h"
+#include "tests/support/schedules.h"
 #include "tests/support/seeds.h"
 #include "tests/support/step_meter.h"
 
@@ -11,7 +12,6 @@ namespace rematch::testing::hazards {
 namespace {
 
 constexpr std::uint32_t kPrograms = 100;
-constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
 
 std::vector<Plan> plans_of(const Trace& trace, std::uint32_t seed) {
   std::vector<Plan> plans = {plan_of_blocks(trace, [](int, int) { return false; }),

@@ -10,12 +10,11 @@
 #include "tests/support/hazards/plan_families.h"
 #include "tests/support/hazards/trial.h"
 #include "tests/support/networks.h"
+#include "tests/support/schedules.h"
 #include "tests/support/step_meter.h"
 
 namespace rematch::testing::hazards {
 namespace {
-
-constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
 
 // Families often come to the same plan; what was tried stands for all of them.
 struct Tried {

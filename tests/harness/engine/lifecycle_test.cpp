@@ -11,12 +11,11 @@
 #include "harness/measure/memory.h"
 #include "models/scope/scope.h"
 #include "tests/support/networks.h"
+#include "tests/support/schedules.h"
 #include "tests/support/step_meter.h"
 
 namespace rematch::testing {
 namespace {
-
-constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
 
 const NamedNetwork& network_named(const std::string& name) {
   for (const NamedNetwork& network : hazard_networks()) {

@@ -5,12 +5,12 @@
 #include "tests/support/catch.h"
 #include "tests/support/model_step.h"
 #include "tests/support/networks.h"
+#include "tests/support/schedules.h"
 #include "tests/support/seeds.h"
 
 namespace rematch::testing {
 namespace {
 
-constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
 constexpr const char* kPolicies[] = {
     "full",       "full_nostop", "nth_last(2)",      "nth_first(2)", "skip_nth(2)",
     "first_n(3)", "last_n(3)",   "skip_list([0,2])", "only_list(1)", "attn_only",

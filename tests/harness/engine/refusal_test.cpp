@@ -13,13 +13,12 @@
 #include "harness/engine/op_facts.h"
 #include "models/scope/scope.h"
 #include "tests/support/networks.h"
+#include "tests/support/schedules.h"
 
 namespace rematch::testing {
 namespace {
 
 using Catch::Contains;
-
-constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
 
 NamedNetwork network_of(
     const std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>& layer) {

@@ -23,7 +23,7 @@ const ModelCase kLlama = {
     "llama_small",
     {{"layers", 4}, {"dim", 32}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 64}, {"tokens", 16}}};
 
-struct Fixture {
+struct EightLayers {
   Trace trace = ModelInstance(kWan).trace();
   ModelStep run(const std::string& policy, Schedule schedule = Schedule::kOnDemand) const {
     return run_step(kWan, plan_for(policy, trace), schedule);
@@ -31,7 +31,7 @@ struct Fixture {
 };
 
 TEST_CASE("attention forward runs L a times when kept, 2 L a times under full") {
-  const Fixture f;
+  const EightLayers f;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     const auto count = [&](const std::string& policy, const char* op) {
       return f.run(policy, schedule).ops.at(op);
@@ -47,7 +47,7 @@ TEST_CASE("attention forward runs L a times when kept, 2 L a times under full") 
 }
 
 TEST_CASE("full and attn_only differ in attention forward alone") {
-  const Fixture f;
+  const EightLayers f;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     std::map<std::string, int> full = f.run("full", schedule).ops;
     std::map<std::string, int> attn_only = f.run("attn_only", schedule).ops;
@@ -59,7 +59,7 @@ TEST_CASE("full and attn_only differ in attention forward alone") {
 
 // K of L layers checkpointed: those run attention twice a step.
 TEST_CASE("over n steps with K of L layers checkpointed attention runs n (L + K) a times") {
-  const Fixture f;
+  const EightLayers f;
   constexpr int kSteps = 3;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     for (const auto& [policy, checkpointed] :
@@ -96,7 +96,7 @@ std::int64_t dead_bytes(const Plan& plan) {
 // Where the peak is a block's rebuild, on_demand is lower the more is kept inside: what attention
 // gave is there, so the ops before it wait for their own demand.
 TEST_CASE("full peaks no higher than attn_only, and that lower than none, but for on_demand") {
-  const Fixture f;
+  const EightLayers f;
   const std::int64_t none = f.run("none").peak_bytes;
   const ModelStep full = f.run("full", Schedule::kWholeRegion);
   const ModelStep attn_only = f.run("attn_only", Schedule::kWholeRegion);
@@ -125,7 +125,7 @@ TEST_CASE("keeping all costly ops holds less than none but for what nothing need
 }
 
 TEST_CASE("the more layers between two checkpointed ones, the more is held") {
-  const Fixture f;
+  const EightLayers f;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     for (const std::string rule : {"nth_first", "nth_last"}) {
       CAPTURE(rule, schedule);
@@ -160,7 +160,7 @@ std::map<std::string, int> tails(const Trace& trace) {
 }
 
 TEST_CASE("without early stop exactly the tails of the regions run again") {
-  const Fixture f;
+  const EightLayers f;
   std::map<std::string, int> expected = f.run("full", Schedule::kWholeRegion).ops;
   const std::map<std::string, int> tail = tails(f.trace);
   CHECK_FALSE(tail.empty());
@@ -171,7 +171,7 @@ TEST_CASE("without early stop exactly the tails of the regions run again") {
 // Each block that is not checkpointed adds the same bytes; which blocks does not matter, but that
 // the first checkpointed one's input is the embedding, which is alive anyway.
 TEST_CASE("bytes after forward are linear in the number of blocks left alone") {
-  const Fixture f;
+  const EightLayers f;
   const auto after = [&](const std::string& policy) { return f.run(policy).after_forward_bytes; };
   const std::int64_t full = after("full");
   const std::int64_t per_block = after("skip_list([7])") - full;
@@ -189,7 +189,7 @@ TEST_CASE("bytes after forward are linear in the number of blocks left alone") {
 // Backward starts with the last block and rebuilds it at once. What is left to gain is what the
 // head's backward holds before that: a small part of the block.
 TEST_CASE("checkpointing the last block saves nothing at the peak") {
-  const Fixture f;
+  const EightLayers f;
   CHECK(f.run("full").peak_bytes == f.run("first_n(7)").peak_bytes);
   const ModelStep none = f.run("none");
   const ModelStep last = f.run("last_n(1)", Schedule::kWholeRegion);
@@ -199,7 +199,7 @@ TEST_CASE("checkpointing the last block saves nothing at the peak") {
 }
 
 TEST_CASE("a prefix never peaks higher than every N-th with as many blocks") {
-  const Fixture f;
+  const EightLayers f;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     CHECK(f.run("first_n(4)", schedule).peak_bytes <= f.run("nth_last(2)", schedule).peak_bytes);
     CHECK(f.run("first_n(4)", schedule).peak_bytes <= f.run("nth_first(2)", schedule).peak_bytes);

@@ -18,12 +18,12 @@
 #include "policies/predict/simulator.h"
 #include "tests/support/catch.h"
 #include "tests/support/networks.h"
+#include "tests/support/schedules.h"
 #include "tests/support/seeds.h"
 
 namespace rematch::testing {
 namespace {
 
-constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
 constexpr std::int64_t kRows = 6;
 constexpr std::int64_t kChannels = 8;
 

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-PointRequest request_for(Pass pass) {
+PointRequest class_request(Pass pass) {
   install_counting_allocators();  // before the first tensor
   VariantSettings settings;
   settings.model =
@@ -29,9 +29,9 @@ PointRequest request_for(Pass pass) {
 }
 
 TEST_CASE("a timed point knows the time of every class that its steps execute") {
-  const PointRecord counted = run_passes(request_for(Pass::kExact));
+  const PointRecord counted = run_passes(class_request(Pass::kExact));
   const auto before = std::chrono::steady_clock::now();
-  const PointRecord timed = run_passes(request_for(Pass::kTime));
+  const PointRecord timed = run_passes(class_request(Pass::kTime));
   const nanoseconds whole_run = std::chrono::steady_clock::now() - before;
   REQUIRE(counted.status == PointStatus::kOk);
   REQUIRE(timed.status == PointStatus::kOk);

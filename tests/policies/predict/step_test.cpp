@@ -11,13 +11,12 @@
 #include "tests/support/made_up_profile.h"
 #include "tests/support/random_plan.h"
 #include "tests/support/random_trace.h"
+#include "tests/support/schedules.h"
 #include "tests/support/seeds.h"
 #include "tests/support/toy_trace.h"
 
-namespace rematch {
+namespace rematch::testing {
 namespace {
-
-constexpr Schedule kSchedules[] = {Schedule::kWholeRegion, Schedule::kOnDemand};
 
 Plan plan_of(const char* policy, const Trace& trace) {
   return std::get<Plan>(resolve(std::get<Policy>(parse_policy(policy)), trace, NoEffect::kAllow));
@@ -190,4 +189,4 @@ TEST_CASE("plans and profiles of other models are refused") {
 }
 
 }  // namespace
-}  // namespace rematch
+}  // namespace rematch::testing
