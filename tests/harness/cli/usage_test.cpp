@@ -160,7 +160,7 @@ TEST_CASE("what a search or a profile cannot use is said in one line") {
   check_usage_error("search" + model + "--device h100 --budget 1GiB --max-slowdown 5%",
                     "give one of them");
   check_usage_error("search" + model + "--device h100 --schedule both", "for one schedule");
-  check_usage_error("search" + model + "--device h100 --optimizer sgd", "allowed are adamw, none");
+  check_usage_error("search" + model + "--device h100 --optimizer adamax", "did you mean 'adamw'?");
   check_usage_error("search --trace /nonexistent.json --device h100", "/nonexistent.json");
   check_usage_error("search" + model + "--device h1000", "did you mean");
   check_usage_error("search" + model + "--device h100 --budget 24", "'24' has no unit");

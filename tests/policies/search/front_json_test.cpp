@@ -121,7 +121,7 @@ TEST_CASE("damaged fronts are refused with the place") {
       {"/schema", "rematch.front/2.0", "rematch.front/2.0"},
       {"/knee", 99, "knee"},
       {"/schedule", "later", "known are whole_region, on_demand"},
-      {"/optimizer", "sgd", "known are adamw, none"},
+      {"/optimizer", "adamax", "found 'adamax'; known are none, adamw, adamw(state=bfloat16)"},
       {"/points", Json::array(), "points"},
       {"/points/0/plan_sha256", "00", "is not the hash of the plan beside it"},
       {"/points/1/predicted_peak_phase", "lunch", "unknown phase 'lunch'"},
