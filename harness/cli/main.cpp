@@ -148,4 +148,10 @@ int run_main(int argc, char** argv) {
 }  // namespace
 }  // namespace rematch
 
-int main(int argc, char** argv) { return rematch::run_main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return rematch::run_main(argc, argv);
+  } catch (const std::exception& error) {
+    return rematch::fail(rematch::ExitCode::kToolError, error.what());
+  }
+}

@@ -201,7 +201,8 @@ struct Searched {
   std::optional<FrontPoint> lowest;  // if no plan fits the budget
 };
 
-Searched search_trace(const SearchFlags& flags, const SearchSpace& space, FrontRecord asked) {
+Searched search_trace(const SearchFlags& flags, const SearchSpace& space,
+                      const FrontRecord& asked) {
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
   require_choices(trace);
   const Profile profile = obtain_profile(flags, trace);
@@ -239,7 +240,7 @@ ExitCode search(const SearchFlags& flags, const std::vector<std::string>& comman
   FrontRecord asked;
   add_question(flags, asked);
   auto guard = std::make_unique<InterruptGuard>();
-  auto [record, lowest] = search_trace(flags, space, std::move(asked));
+  auto [record, lowest] = search_trace(flags, space, asked);
   if (const auto signal = InterruptGuard::signal()) end_early(flags, record, *signal);
   if (is_measured) guard.reset();  // the runs have their own
   const ExitCode measured = is_measured ? measure(flags, command, record) : ExitCode::kOk;

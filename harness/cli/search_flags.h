@@ -19,24 +19,23 @@ struct SearchFlags {
   std::string doctor_file;
   std::string schedule = "on_demand";
   std::string optimizer = "adamw";
-  int world = 1;
   std::string budget;
   std::string free;               // beside parameters and optimizer state
   std::string activation_budget;  // beside those and gradients
   std::string max_slowdown;
   std::string maximize;
-  int num_points = 16;
   std::string baselines;
-  bool hull = false;
   std::string output;
-  bool json = false;
-
+  std::string rounds = "4:8";
+  std::string timeout = "10min";
+  std::int64_t seed = 0;
+  int world = 1;
+  int num_points = 16;
   int num_measured = 0;  // 0: nothing is run
   int num_steps = 10;
-  std::string rounds = "4:8";
   int num_threads = 0;
-  std::int64_t seed = 0;
-  std::string timeout = "10min";
+  bool hull = false;
+  bool json = false;
   bool fresh = false;
   bool fail_behind_baselines = false;
 };
