@@ -49,9 +49,7 @@ std::string wrapped(const std::string& text) {
       line = "      " + line.substr(last + 2);
     }
     const std::size_t indent = line.find_first_not_of(' ');
-    for (const std::string& part : wrap(line.substr(indent), columns - indent)) {
-      lines.append(indent, ' ').append(part).append("\n");
-    }
+    lines += indented(line.substr(indent), indent);
   }
   return lines;
 }

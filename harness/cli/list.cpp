@@ -35,28 +35,14 @@ struct Row {
 
 // Text that is longer than the terminal is wide goes on below its own start.
 std::string aligned(const std::vector<Row>& rows) {
-  constexpr std::size_t kLeastText = 30;
   std::size_t width = 0;
   for (const Row& row : rows) width = std::max(width, row.name.size());
   const std::size_t indent = width + 4;
-  const std::size_t columns = std::max(terminal_columns(), indent + kLeastText);
   std::string lines;
   for (const Row& row : rows) {
-    lines.append("  ").append(row.name).append(width - row.name.size() + 2, ' ');
-    bool is_first = true;
-    for (const std::string& line : wrap(row.text, columns - indent)) {
-      if (!is_first) lines.append(indent, ' ');
-      lines.append(line).append("\n");
-      is_first = false;
-    }
-  }
-  return lines;
-}
-
-std::string wrapped(const std::string& text, std::size_t indent) {
-  std::string lines;
-  for (const std::string& line : wrap(text, terminal_columns() - indent)) {
-    lines.append(indent, ' ').append(line).append("\n");
+    std::string head = "  " + row.name;
+    head.resize(indent, ' ');
+    lines += indented(row.text, indent).replace(0, indent, head, 0, indent);
   }
   return lines;
 }
@@ -100,8 +86,8 @@ std::string systems_to_text() {
     text.append("  ").append(entry.spelling).append("\n");
     constexpr std::size_t kIndent = 6;
     std::string meaning(entry.stands_for.empty() ? "refused" : entry.stands_for);
-    text += wrapped(meaning.append(": ").append(entry.description), kIndent);
-    if (!entry.trap.empty()) text += wrapped("trap: " + std::string(entry.trap), kIndent);
+    text += indented(meaning.append(": ").append(entry.description), kIndent);
+    if (!entry.trap.empty()) text += indented("trap: " + std::string(entry.trap), kIndent);
   }
   return text + "\nAn upper-case letter takes any value; {N} is where it goes.\n";
 }

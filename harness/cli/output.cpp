@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "harness/cli/exit_code.h"
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
+#include "reports/render/format.h"
 
 namespace rematch {
 
@@ -48,6 +50,16 @@ std::size_t terminal_columns() {
   winsize size{};
   const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return known ? size.ws_col : kWithoutTerminal;
+}
+
+std::string indented(const std::string& text, std::size_t indent) {
+  constexpr std::size_t kLeastText = 30;  // however narrow the terminal is
+  std::string lines;
+  for (const std::string& line :
+       wrap(text, std::max(terminal_columns(), indent + kLeastText) - indent)) {
+    lines.append(indent, ' ').append(line).append("\n");
+  }
+  return lines;
 }
 
 std::string one_line(std::string text) {

@@ -23,6 +23,9 @@ std::string one_line(std::string text);
 void print_warnings(const std::vector<std::string>& warnings);
 void print_hints(const std::vector<std::string>& hints);  // to stderr
 
+// `text` wrapped to stdout's terminal, each line behind `indent` spaces and ended.
+std::string indented(const std::string& text, std::size_t indent);
+
 // Of stdout's terminal; a readable width where it is none.
 std::size_t terminal_columns();
 

@@ -66,7 +66,8 @@ struct Flags {
     app.add_option("--optimizer", optimizer,
                    "adamw, adamw(learning_rate=3e-4), or none for forward and backward alone");
     app.add_option("--data", data_file, "Text file to train on; without it, the one that ships");
-    app.add_option("--seed", seed, "Of data and generators")->check(CLI::Range(0, kMostSteps));
+    app.add_option("--seed", seed, "Seed of data and random generators")
+        ->check(CLI::Range(0, kMostSteps));
     app.add_option("--threads", num_threads, "LibTorch's threads; not given: its own choice")
         ->default_str("")
         ->check(CLI::Range(1, kMostThreads));

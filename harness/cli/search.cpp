@@ -211,7 +211,7 @@ Searched search_trace(const SearchFlags& flags, const SearchSpace& space,
   std::vector<Plan> baselines = named_baselines(flags, trace, profile);
   FrontRecord record = make_front_record(trace, profile, space.optimizer);
   record.world = flags.world;
-  if (const auto memory = memory_by_doctor(flags)) record.device_memory = memory;
+  if (asked.device_memory) record.device_memory = asked.device_memory;
   record.budget = asked.budget;
   take_free_memory(flags, space, trace, record);
   record.max_slowdown_ratio = asked.max_slowdown_ratio;
@@ -232,12 +232,12 @@ ExitCode search(const SearchFlags& flags, const std::vector<std::string>& comman
   if (flags.device.starts_with("cuda"))
     require_measured_device(flags.device, "search --device cuda");
   require_writable(flags.output);
-  static_cast<void>(memory_by_doctor(flags));  // a file that says nothing is refused at once
+  FrontRecord asked;
+  asked.device_memory = memory_by_doctor(flags);
   SearchSpace space = space_of(flags);
   space.stop = [] { return InterruptGuard::signal().has_value(); };
   require_one_budget(flags);
-  if (!flags.maximize.empty()) return maximize(flags, space);
-  FrontRecord asked;
+  if (!flags.maximize.empty()) return maximize(flags, space, asked.device_memory);
   add_question(flags, asked);
   auto guard = std::make_unique<InterruptGuard>();
   auto [record, lowest] = search_trace(flags, space, asked);

@@ -110,9 +110,10 @@ void say_tried(const std::string& dimension, std::int64_t load,
 
 }  // namespace
 
-ExitCode maximize(const SearchFlags& flags, const SearchSpace& space) {
+ExitCode maximize(const SearchFlags& flags, const SearchSpace& space,
+                  std::optional<Bytes> measured_memory) {
   require_maximizable(flags);
-  const Bytes memory = memory_by_doctor(flags).value_or(find_device_sheet(flags.device)->memory);
+  const Bytes memory = measured_memory.value_or(find_device_sheet(flags.device)->memory);
   const Bytes budget = flags.budget.empty() ? memory : parse_bytes(flags.budget);
   const DimensionRange range = *flags.model.range();
   Answers answers;

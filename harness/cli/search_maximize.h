@@ -2,13 +2,18 @@
 // within a budget, and under which plan.
 #pragma once
 
+#include <optional>
+
 #include "harness/cli/exit_code.h"
 #include "harness/cli/search_flags.h"
 #include "policies/search/stretch_options.h"
+#include "policies/trace/bytes.h"
 
 namespace rematch {
 
-// Throws UsageError.
-ExitCode maximize(const SearchFlags& flags, const SearchSpace& space);
+// `measured_memory`: what doctor found on the device; if none, the device's sheet says. Throws
+// UsageError.
+ExitCode maximize(const SearchFlags& flags, const SearchSpace& space,
+                  std::optional<Bytes> measured_memory);
 
 }  // namespace rematch

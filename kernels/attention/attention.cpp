@@ -16,8 +16,6 @@ namespace {
 using Forward = AttentionForward;
 using Backward = AttentionBackward;
 
-constexpr double kNoDropout = 0.0;
-
 std::optional<at::Tensor> optional_mask(const Attention& how) {
   return how.mask.defined() ? std::optional(how.mask) : std::nullopt;
 }
@@ -32,7 +30,7 @@ bool has_flash_on_cpu(const Attention& how) {
 Forward on_cpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                const Attention& how) {
   if (!has_flash_on_cpu(how)) return math_attention(q, k, v, how);
-  return at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, kNoDropout, how.causal,
+  return at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, kDropoutOff, how.causal,
                                                          optional_mask(how), how.scale);
 }
 
@@ -42,7 +40,7 @@ Backward on_cpu_backward(const at::Tensor& grad_out, const at::Tensor& q, const 
   if (!has_flash_on_cpu(how))
     return math_attention_backward(grad_out, q, k, v, out, logsumexp, how);
   return at::_scaled_dot_product_flash_attention_for_cpu_backward(
-      grad_out, q, k, v, out, logsumexp, kNoDropout, how.causal, optional_mask(how), how.scale);
+      grad_out, q, k, v, out, logsumexp, kDropoutOff, how.causal, optional_mask(how), how.scale);
 }
 
 // Strides on meta are part of the contract: what follows in a model clones or views by them. A mask

@@ -17,7 +17,6 @@
 namespace rematch::kernels {
 namespace {
 
-constexpr double kDropoutOff = 0.0;
 constexpr std::int64_t kHeadDimMultiple = 8;
 constexpr std::int64_t kLogsumexpMultiple =
     32;                                     // the memory-efficient kernel pads its rows to this

@@ -12,6 +12,9 @@ namespace rematch::kernels {
 using AttentionForward = std::tuple<at::Tensor, at::Tensor>;               // out, logsumexp
 using AttentionBackward = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // of q, k, v
 
+// Each kernel asks for one; where a model has dropout, it is an op of its own.
+inline constexpr double kDropoutOff = 0.0;
+
 struct Attention {
   bool causal = false;
   std::optional<double> scale;  // 1 / sqrt(head_dim)

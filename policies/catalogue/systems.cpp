@@ -82,7 +82,7 @@ std::optional<std::string> short_modalities(const Call& typed) {
   constexpr std::string_view kSystem = "modalities";
   constexpr std::string_view kSuffix = "_activation_checkpointing";
   constexpr std::string_view kLayers = "layers_fqn=";
-  constexpr std::string_view kKeysSpelled = "save_ops_keys=";
+  constexpr std::string_view kKeysPrefix = "save_ops_keys=";
   if (!typed.name.starts_with(kSystem)) return std::nullopt;
   std::string_view name = typed.name;
   if (name.ends_with(kSuffix)) name.remove_suffix(kSuffix.size());
@@ -93,10 +93,10 @@ std::optional<std::string> short_modalities(const Call& typed) {
   for (std::string_view part : *parts) {
     part = trimmed(part);
     const bool names_layers = part.starts_with(kLayers) && part.size() > kLayers.size();
-    const bool has_keys = name != kSystem && part.starts_with(kKeysSpelled);
+    const bool has_keys = name != kSystem && part.starts_with(kKeysPrefix);
     is_shorter = is_shorter || names_layers || has_keys;
     if (names_layers) continue;
-    if (has_keys) part.remove_prefix(kKeysSpelled.size());
+    if (has_keys) part.remove_prefix(kKeysPrefix.size());
     arguments.append(arguments.empty() ? "" : ",").append(part);
   }
   if (!is_shorter) return std::nullopt;

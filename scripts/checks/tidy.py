@@ -15,12 +15,12 @@ ANALYZER = [f"--extra-arg={word}" for word in
 def run(tree):
     clang_tidy = find_tool("clang-tidy", 14)
     # Preset lite with a unit for each source: a problem is then one source's own.
+    # Configured each time: sources come and go.
+    status, _, errors = run_command(
+        ["cmake", "--preset", "lite", "-B", "build/tidy", "-DREMATCH_UNITY=OFF"], tree.root)
+    if status:
+        return "nothing", [f"CMakePresets.json:1: cannot configure preset lite: {errors.strip()}"]
     database = tree.root / "build" / "tidy" / "compile_commands.json"
-    if not database.exists():
-        status, _, errors = run_command(
-            ["cmake", "--preset", "lite", "-B", "build/tidy", "-DREMATCH_UNITY=OFF"], tree.root)
-        if status:
-            return "nothing", [f"CMakePresets.json:1: cannot configure preset lite: {errors.strip()}"]
     commands = {os.path.relpath(entry["file"], tree.root): entry["command"]
                 for entry in json.loads(database.read_text())}
     sources = sorted(name for name in commands if name.startswith(PARTS))

@@ -132,8 +132,8 @@ function(rematch_use_torch_pch target)
   target_precompile_headers(${target} REUSE_FROM rematch_torch_pch)
 endfunction()
 
-# Several sources become one unit, which reads their headers once: a build from bare takes a fifth of
-# the processor time. So names in the anonymous namespaces of a target differ.
+# Several sources become one unit, which reads their headers once. So names in the anonymous
+# namespaces of a target differ.
 function(rematch_use_unity target sources_of_unit)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${REMATCH_UNITY} UNITY_BUILD_BATCH_SIZE ${sources_of_unit})
 endfunction()

@@ -173,10 +173,19 @@ class TextTest(CheckoutTest):
 class TidyTest(CheckoutTest):
     def setUp(self):
         super().setUp()
-        source = self.root / "policies/plan/count.cpp"
-        self.write("build/lite/compile_commands.json", json.dumps([{
-            "directory": str(self.root), "file": str(source),
-            "command": f"g++ -std=c++20 -I{self.root} -c {source}"}]))
+        self.compile_sources("policies/plan/count.cpp")
+        self.write("CMakePresets.json", json.dumps({"version": 3, "configurePresets": [{
+            "name": "lite", "generator": "Ninja", "cacheVariables": {
+                "CMAKE_EXPORT_COMPILE_COMMANDS": "ON", "CMAKE_CXX_COMPILER_WORKS": "ON"}}]}))
+
+    def compile_sources(self, *names):
+        self.write("CMakeLists.txt", f"""cmake_minimum_required(VERSION 3.25)
+project(checkout CXX)
+set(CMAKE_CXX_STANDARD 20)
+option(REMATCH_UNITY "" ON)
+add_library(checkout STATIC {" ".join(names)})
+target_include_directories(checkout PRIVATE .)
+""")
 
     def test_a_name_in_the_wrong_case_is_found_in_source_and_header(self):
         self.expect_clean("tidy")
@@ -200,6 +209,12 @@ class TidyTest(CheckoutTest):
     def test_a_source_that_is_not_compiled_is_found(self):
         self.write("policies/plan/forgotten.cpp", GOOD_SOURCE)
         self.expect_problem("tidy", "policies/plan/forgotten.cpp:1:")
+
+    def test_a_source_that_is_added_is_looked_at(self):
+        self.expect_clean("tidy")
+        self.write("policies/plan/added.cpp", GOOD_SOURCE.replace("four_times", "FourTimes"))
+        self.compile_sources("policies/plan/count.cpp", "policies/plan/added.cpp")
+        self.expect_problem("tidy", "policies/plan/added.cpp:5:", "readability-identifier-naming")
 
 
 class CommandTest(CheckoutTest):
