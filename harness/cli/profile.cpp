@@ -40,6 +40,7 @@ struct Flags {
         ->check(CLI::Range(1, kMostThreads));
     app.add_option("--against", measured_file,
                    "A measured profile of the same trace: how far the roofline is off");
+    app.add_flag("--force", force, "Also a model that the machine has no memory for");
     app.add_option("-o,--output", output, "File to write; stdout if not given");
   }
   ModelFlags model;
@@ -50,6 +51,7 @@ struct Flags {
   std::string optimizer = "adamw";
   int num_threads = 0;
   std::string measured_file;
+  bool force = false;
   std::string output;
 };
 
@@ -88,8 +90,8 @@ void say_error(const Profile& roofline, const Profile& measured) {
 }
 
 Profile measure(const Flags& flags, const Trace& trace) {
-  ProfileSettings settings{flags.model.spec(), flags.device, flags.optimizer, flags.num_threads,
-                           flags.num_steps};
+  ProfileSettings settings{flags.model.spec(), flags.device,    flags.optimizer,
+                           flags.num_threads,  flags.num_steps, flags.force};
   if (flags.measured_layers == 0) return profile_here(settings, trace);
   settings.model = flags.model.spec_with_layers(flags.measured_layers);
   const Trace few = record_trace(settings.model);

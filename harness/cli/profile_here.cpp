@@ -10,7 +10,10 @@
 #include "harness/profile/cpu_profile.h"
 #include "harness/profile/cuda_profile.h"
 #include "harness/run/device.h"
+#include "harness/run/memory_fit.h"
 #include "kernels/attention/backend.h"
+#include "policies/predict/step.h"
+#include "reports/render/format.h"
 #endif
 
 namespace rematch {
@@ -30,10 +33,32 @@ void require_measured_device(const std::string& device, const std::string& comma
   }
 }
 
+namespace {
+
+// A profile is of steps that keep everything, whose predicted peak is a lower bound.
+void require_memory(const ProfileSettings& settings, const OptimizerChoice& optimizer,
+                    const Trace& trace) {
+  const std::optional<AvailableMemory> limit = available_memory_of(settings.device);
+  if (settings.force || !limit) return;
+  const OptimizerModel model =
+      optimizer.kind == OptimizerKind::kAdamW ? OptimizerModel::kAdamW : OptimizerModel::kNothing;
+  const Bytes peak = StepSimulator(trace, model)
+                         .simulate(std::vector<LocatedRegion>{}, Schedule::kOnDemand)
+                         .peak_bytes();
+  if (peak <= limit->bytes) return;
+  throw UsageError("a measured profile runs steps that keep everything: the predicted peak is " +
+                   format_bytes(peak) + "; " + limit->what + ": " + format_bytes(limit->bytes) +
+                   "; run fewer layers (rematch profile --measure-layers 3), take a data sheet's "
+                   "times (--device h100), or start it all the same with --force");
+}
+
+}  // namespace
+
 Profile profile_here(const ProfileSettings& settings, const Trace& trace) {
   TrainingSettings training;
   training.model = settings.model;
   training.optimizer = parse_optimizer(settings.optimizer);
+  require_memory(settings, training.optimizer, trace);
   training.device = device_named(settings.device);
   training.determinism = Determinism::kFastest;
   prepare_children();  // CUDA's libraries read the variables when they are first used, here as

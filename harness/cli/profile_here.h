@@ -22,9 +22,11 @@ struct ProfileSettings {
   std::string optimizer;
   int num_threads = 0;  // 0: LibTorch's own choice
   int num_steps = 0;
+  bool force = false;  // also what the machine has no memory for
 };
 
-// `trace` is the model's.
+// `trace` is the model's. Throws UsageError, before anything runs, if a step that keeps everything
+// does not fit into the memory that there is.
 Profile profile_here(const ProfileSettings& settings, const Trace& trace);
 
 }  // namespace rematch

@@ -42,7 +42,7 @@ std::vector<Profile::Duration> times_of(const std::vector<TimedOp>& timed,
 }  // namespace
 
 Profile profile_on_cpu(const Trace& trace, const TrainingSettings& settings, int num_steps) {
-  ProfiledTraining training(settings);
+  ProfiledTraining training(settings, 2 * num_steps);
   training.warm_up();
   TimedSteps steps;
   PhaseClock clock(settings.device, steps);

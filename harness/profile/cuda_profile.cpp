@@ -34,31 +34,35 @@ class WeighedStep final : public StepListener {
 
 class CudaProfile {
  public:
-  CudaProfile(const Trace& trace, const TrainingSettings& settings)
-      : trace_(trace), device_(settings.device), training_(settings) {}
+  CudaProfile(const Trace& trace, const TrainingSettings& settings, int num_steps)
+      : trace_(trace),
+        device_(settings.device),
+        num_steps_(num_steps),
+        training_(settings, 2 * num_steps + kWeighedSteps + 1) {}
 
-  Profile run(int num_steps) {
+  Profile run() {
     training_.warm_up();
-    time_phases(num_steps);
+    time_phases();
     weigh_ops();
-    record_kernels(num_steps);
+    record_kernels();
     return measured_profile(trace_, "cuda", steps_);
   }
 
  private:
-  void time_phases(int num_steps);
+  void time_phases();
   void weigh_ops();
-  void record_kernels(int num_steps);
+  void record_kernels();
 
   const Trace& trace_;
   at::Device device_;
+  int num_steps_;
   ProfiledTraining training_;
   TimedSteps steps_;
 };
 
-void CudaProfile::time_phases(int num_steps) {
+void CudaProfile::time_phases() {
   PhaseClock clock(device_, steps_);
-  for (int step = 0; step < num_steps; ++step) training_.step(clock);
+  for (int step = 0; step < num_steps_; ++step) training_.step(clock);
 }
 
 void CudaProfile::weigh_ops() {
@@ -74,7 +78,7 @@ void CudaProfile::weigh_ops() {
 }
 
 // The recorder comes last: its buffers lie in device memory.
-void CudaProfile::record_kernels(int num_steps) {
+void CudaProfile::record_kernels() {
   const std::unique_ptr<ActivityRecorder> activity = record_activity();
   StepListener nobody;
   training_.step(nobody);  // what the first recorded step loads is no part of it
@@ -84,19 +88,19 @@ void CudaProfile::record_kernels(int num_steps) {
   RecordedStep listener(recorder);
   {
     const OpObserverGuard observe(&recorder);
-    for (int step = 0; step < num_steps; ++step) {
+    for (int step = 0; step < num_steps_; ++step) {
       recorder.begin_step(step);
       training_.step(listener);
     }
     synchronize(device_);
   }
-  steps_.watched = times_of_steps(activity->finish(), recorder.calls(), trace_, num_steps);
+  steps_.watched = times_of_steps(activity->finish(), recorder.calls(), trace_, num_steps_);
 }
 
 }  // namespace
 
 Profile profile_on_cuda(const Trace& trace, const TrainingSettings& settings, int num_steps) {
-  return CudaProfile(trace, settings).run(num_steps);
+  return CudaProfile(trace, settings, num_steps).run();
 }
 
 }  // namespace rematch

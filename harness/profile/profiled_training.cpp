@@ -5,6 +5,9 @@
 
 namespace rematch {
 
+ProfiledTraining::ProfiledTraining(const TrainingSettings& settings, std::int64_t num_steps)
+    : training_(settings), progress_("profile", kWarmUpSteps + num_steps) {}
+
 void ProfiledTraining::warm_up() {
   StepListener nobody;
   for (int i = 0; i < kWarmUpSteps; ++i) step(nobody);
@@ -15,6 +18,7 @@ void ProfiledTraining::step(StepListener& listener) {
     throw Interrupted(*signal, "the ops were not all timed, so there are no times to go by");
   }
   training_.step(next_step_++, listener);
+  progress_.step_done();
 }
 
 void PhaseClock::before_step() { clock_.begin(); }

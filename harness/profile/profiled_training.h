@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "harness/measure/step_clock.h"
+#include "harness/run/step_progress.h"
 #include "harness/run/training.h"
 #include "policies/trace/measured_profile.h"
 
@@ -12,7 +13,8 @@ namespace rematch {
 
 class ProfiledTraining {
  public:
-  explicit ProfiledTraining(const TrainingSettings& settings) : training_(settings) {}
+  // `num_steps` after warm-up, for the progress that is shown.
+  ProfiledTraining(const TrainingSettings& settings, std::int64_t num_steps);
 
   // kWarmUpSteps of harness/run/warm_up.h.
   void warm_up();
@@ -21,6 +23,7 @@ class ProfiledTraining {
 
  private:
   Training training_;
+  StepProgress progress_;
   std::int64_t next_step_ = 0;
 };
 

@@ -32,6 +32,7 @@ class Comparison {
     choose_reference();
     repeat_reference();
     if (has_times()) arms_.measure(points_, reference_);
+    say_reused();
     for (std::size_t index = 0; index < points_.size(); ++index) finish_point(index);
     return make_report();
   }
@@ -53,6 +54,8 @@ class Comparison {
   }
 
   void measure_exact();
+  void end_part(const std::string& part, const PointRecord& point, bool is_reused);
+  void say_reused() const;
   void choose_reference();
   void repeat_reference();
   void finish_point(std::size_t index);
@@ -73,6 +76,22 @@ class Comparison {
   std::string reference_reason_;
 };
 
+void Comparison::end_part(const std::string& part, const PointRecord& point, bool is_reused) {
+  const std::string status(to_string(point.status));
+  if (is_reused) {
+    progress_.reuse(part, status);
+  } else {
+    progress_.finish(part, status);
+  }
+}
+
+void Comparison::say_reused() const {
+  if (progress_.num_reused() == 0) return;
+  progress_.say(std::to_string(progress_.num_reused()) + " of " +
+                std::to_string(progress_.num_finished()) + " parts are reused from " +
+                settings_.points_folder + "; --fresh measures all again");
+}
+
 void Comparison::measure_exact() {
   for (const Variant& variant : variants_) {
     const std::string part = describe_variant(variant) + ", exact";
@@ -82,12 +101,13 @@ void Comparison::measure_exact() {
     const bool has_its_steps =
         point && point->counts && point->counts->counted_steps == settings_.num_steps;
     if (!has_its_steps || is_snapshot_of(variant)) point.reset();
+    const bool is_reused = point.has_value();
     if (!point) point = skipped_point(variant);
     if (!point) {
       point = measure(variant, Pass::kExact);
       store_.save(name, *point);
     }
-    progress_.finish(part, std::string(to_string(point->status)));
+    end_part(part, *point, is_reused);
     points_.push_back(std::move(*point));
   }
 }
@@ -139,11 +159,12 @@ void Comparison::repeat_reference() {
     if (point && point->steps.size() != static_cast<std::size_t>(settings_.num_steps)) {
       point.reset();
     }
+    const bool is_reused = point.has_value();
     if (!point) {
       point = measure(variant, Pass::kParity);
       store_.save(name, *point);
     }
-    progress_.finish(part, std::string(to_string(point->status)));
+    end_part(part, *point, is_reused);
     repeats_.push_back({point_key(point->identity), point->policy, point->status, point->reason,
                         std::move(point->steps)});
   }

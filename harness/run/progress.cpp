@@ -33,6 +33,11 @@ void Progress::finish(const std::string& part, const std::string& note) {
   }
 }
 
+void Progress::reuse(const std::string& part, const std::string& note) {
+  ++num_reused_;
+  finish(part, note + ", reused");
+}
+
 void Progress::say(const std::string& line) const {
   std::fprintf(stderr, "%srematch: %s\n", bar_ ? kClearLine : "", line.c_str());
 }
@@ -45,8 +50,9 @@ void Progress::leave_out(const std::string& what) {
 void Progress::draw(const std::string& part) const {
   const auto elapsed = std::chrono::steady_clock::now() - begin_;
   std::string left;
-  if (finished_ > 0 && finished_ < num_parts_) {
-    const auto rest = elapsed * (num_parts_ - finished_) / finished_;
+  const int num_measured = finished_ - num_reused_;
+  if (num_measured > 0 && finished_ < num_parts_) {
+    const auto rest = elapsed * (num_parts_ - finished_) / num_measured;
     left = ", about " + describe_duration(std::chrono::duration_cast<std::chrono::seconds>(rest)) +
            " left";
   }

@@ -16,6 +16,10 @@ class Progress {
   void start(const std::string& part);
   // `note` is shown where there are lines: "ok", "oom".
   void finish(const std::string& part, const std::string& note);
+  // A part that an earlier run has finished. Its time is nobody's measure.
+  void reuse(const std::string& part, const std::string& note);
+  int num_reused() const { return num_reused_; }
+  int num_finished() const { return finished_; }
   // A line of its own, whatever is drawn.
   void say(const std::string& line) const;
   void add_part() { ++num_parts_; }  // one that was not foreseen
@@ -27,6 +31,7 @@ class Progress {
 
   int num_parts_;
   int finished_ = 0;
+  int num_reused_ = 0;  // of those finished
   bool bar_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };

@@ -108,7 +108,12 @@ PointRecord TimedArms::measure_arm(const Arm& arm, const Turn& turn,
     }
     store_.save(round_name(arm, turn.round), record);
   }
-  progress_.finish(part, std::string(to_string(record.status)));
+  const std::string status(to_string(record.status));
+  if (turn.from_disk) {
+    progress_.reuse(part, status);
+  } else {
+    progress_.finish(part, status);
+  }
   if (record.status != PointStatus::kOk && !arm.control &&
       points[arm.point].status == PointStatus::kOk) {
     points[arm.point].status = record.status;

@@ -354,6 +354,9 @@ TEST_CASE("an interrupted run leaves no half-written file and goes on where it w
   const Outcome resumed = rematch(command);
   CAPTURE(resumed.err);
   CHECK(resumed.code == 0);
+  CHECK_THAT(resumed.err,
+             Catch::Contains(" parts are reused from " + scratch.file("report.points")) &&
+                 Catch::Contains(": ok, reused\n"));
   CHECK(std::filesystem::exists(file));
 }
 

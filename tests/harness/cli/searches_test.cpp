@@ -92,6 +92,19 @@ const std::string kSearchedLlama =
     "--model llama_small --layers 2 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 64 "
     "--optimizer none ";
 
+// 8 billion parameters with AdamW's state, in float32: 128 GiB before any activation.
+TEST_CASE("what is measured here is weighed against the memory that there is, before it starts") {
+  const std::string model = "--model llama3_8b --tokens 128 --device cpu";
+  for (const std::string command : {"profile ", "search "}) {
+    const Outcome refused = rematch(command + model);
+    CAPTURE(command, refused.err);
+    CHECK(refused.code == 2);
+    CHECK_THAT(refused.err, Catch::Contains("the predicted peak is ") &&
+                                Catch::Contains("available on this machine") &&
+                                Catch::Contains("--force"));
+  }
+}
+
 // The logits of 256 tokens over 4096 words are most of what this step needs.
 TEST_CASE("a search whose peak is in the loss hints at fused ops, with what is predicted of both") {
   const std::string model =
