@@ -156,6 +156,14 @@ ModelSpec ModelFlags::spec_with_layers(std::int64_t layers) const {
   return spec_with(std::move(overrides));
 }
 
+ModelSpec ModelFlags::spec_with_tokens(std::int64_t tokens) const {
+  ModelFlags fewer = *this;
+  fewer.video_.clear();
+  for (const char* name : {"frames", "height", "width"}) fewer.dimensions_.erase(name);
+  fewer.dimensions_["tokens"] = tokens;
+  return fewer.spec();
+}
+
 ModelSpec ModelFlags::spec_with(std::map<std::string, std::int64_t> overrides) const {
   if (model_.empty()) throw UsageError("no model given; rematch list shows them");
   if (ops_ != "eager" && ops_ != "fused") {

@@ -38,6 +38,8 @@ class ModelFlags {
   ModelSpec spec_at(std::int64_t value) const;  // of the range's dimension
   // The same model with fewer layers. Throws UsageError if it does not have more.
   ModelSpec spec_with_layers(std::int64_t layers) const;
+  // The same model with so many tokens; a video's grid is picked anew. Throws UsageError.
+  ModelSpec spec_with_tokens(std::int64_t tokens) const;
   // On stderr, where --tokens alone picked the grid of a video model: for whoever makes the first
   // spec of a command.
   void say_grid(const ModelSpec& spec) const;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -47,9 +48,13 @@ void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), s
 
 std::size_t terminal_columns() {
   constexpr std::size_t kWithoutTerminal = 120;
+  constexpr int kLeastColumns = 40;
   winsize size{};
   const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : kWithoutTerminal;
+  if (known) return size.ws_col;
+  const char* said = std::getenv("COLUMNS");
+  const int columns = said == nullptr ? 0 : std::atoi(said);
+  return columns >= kLeastColumns ? static_cast<std::size_t>(columns) : kWithoutTerminal;
 }
 
 std::string indented(const std::string& text, std::size_t indent) {

@@ -14,13 +14,17 @@
 namespace rematch {
 namespace {
 
+constexpr const char* kSimple = "simple";
+
 bool is_of_kind(const Json& json, const std::string& kind) {
   return json.is_object() && json.contains("schema") && json["schema"].is_string() &&
          json["schema"].get<std::string>().starts_with("rematch." + kind + "/");
 }
 
 Plan point_of(const Json& json, const std::string& file, const std::string& number) {
-  std::vector<FrontPoint> points = front_from_json(json).front.points;
+  FrontRecord record = front_from_json(json);
+  if (number == kSimple && record.simple) return std::move(record.simple->point.plan);
+  std::vector<FrontPoint> points = std::move(record.front.points);
   const std::string range = "its points are 0 to " + std::to_string(points.size() - 1);
   if (number.empty()) {
     throw UsageError("'" + file + "' is a front; say which point of it: " + file + "#0; " + range);
@@ -58,10 +62,13 @@ std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& na
     const Json json = require_json_file(file);
     if (!is_of_kind(json, "front")) continue;
     const FrontRecord front = require_readable(file, [&] { return front_from_json(json); });
-    const FrontSetting found{front.world, front.optimizer};
+    const bool is_simple = name.ends_with(std::string("#") + kSimple);
+    const FrontSetting found{front.world, front.optimizer,
+                             is_simple ? Schedule::kWholeRegion : front.front.schedule};
     if (setting && *setting != found) {
       throw UsageError("'" + file + "' is a front of " + std::to_string(found.world) +
-                       " ranks and optimizer " + std::string(to_string(found.optimizer)) +
+                       " ranks, optimizer " + std::string(to_string(found.optimizer)) +
+                       " and schedule " + std::string(to_string(found.schedule)) +
                        ", another one given differs; predict them one by one");
     }
     setting = found;

@@ -1,4 +1,5 @@
-// Plans that the command line names: a plan file, or a point of a front, "front.json#3".
+// Plans that the command line names: a plan file, or a point of a front, "front.json#3", or
+// "front.json#simple", its plan of the form that every trainer can express.
 #pragma once
 
 #include <optional>
@@ -18,6 +19,7 @@ Plan require_plan(const std::string& name);
 struct FrontSetting {
   int world = 1;
   OptimizerModel optimizer = OptimizerModel::kAdamW;
+  Schedule schedule = Schedule::kOnDemand;
   bool operator==(const FrontSetting&) const = default;
 };
 

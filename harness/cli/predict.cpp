@@ -25,7 +25,9 @@ struct Flags {
     app.add_option(
         "--plan", plan_files,
         "Plan files, or points of a front such as front.json#3; instead of policies or with them");
-    app.add_option("--schedule", schedule, "whole_region, on_demand or both");
+    schedule_option = app.add_option("--schedule", schedule,
+                                     "whole_region, on_demand or both; not given: that of the "
+                                     "front which --plan names, else on_demand");
     optimizer_option = app.add_option(
         "--optimizer", optimizer,
         "adamw, adamw(state=bfloat16), adamw8bit, muon, sgd, sgd(momentum=0.9) or none; not given: "
@@ -43,6 +45,7 @@ struct Flags {
   std::string policies;
   std::vector<std::string> plan_files;
   std::string schedule = "on_demand";
+  const CLI::Option* schedule_option = nullptr;  // whether it was given
   std::string optimizer = "adamw";
   const CLI::Option* optimizer_option = nullptr;  // whether it was given
   int world = 1;
@@ -161,16 +164,17 @@ FrontSetting setting_of(const Flags& flags) {
   return setting;
 }
 
-VariantSettings variant_settings(const Flags& flags, OptimizerModel optimizer) {
+VariantSettings variant_settings(const Flags& flags, const FrontSetting& asked) {
   VariantSettings settings;
   if (!flags.policies.empty()) settings.policies = require(parse_policies(flags.policies));
   for (const std::string& file : flags.plan_files) {
     settings.plans.push_back(require_plan(file));
   }
   settings.model = model_for(flags.model, settings.plans);
-  settings.schedules = parse_schedules(flags.schedule);
+  settings.schedules = {asked.schedule};
+  if (flags.schedule_option->count() != 0) settings.schedules = parse_schedules(flags.schedule);
   settings.optimizer =
-      optimizer == OptimizerModel::kAdamW ? OptimizerKind::kAdamW : OptimizerKind::kNothing;
+      asked.optimizer == OptimizerModel::kAdamW ? OptimizerKind::kAdamW : OptimizerKind::kNothing;
   settings.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
   settings.device = "meta";
   settings.simulate = false;
@@ -195,7 +199,7 @@ void predict_elsewhere(std::vector<Variant>& variants, const Trace& trace,
 ExitCode predict(const Flags& flags) {
   require_consistent(flags);
   const FrontSetting asked = setting_of(flags);
-  const VariantSettings settings = variant_settings(flags, asked.optimizer);
+  const VariantSettings settings = variant_settings(flags, asked);
   const Trace trace = record_trace(settings.model);
   std::optional<Bytes> temporary;  // nothing where it was not measured
   if (!flags.profile_file.empty()) {

@@ -7,10 +7,12 @@
 #include "harness/cli/profile_here.h"
 #include "harness/cli/require.h"
 #include "harness/cli/search_budget.h"
+#include "harness/cli/search_fit.h"
 #include "harness/cli/search_flags.h"
 #include "harness/cli/search_hints.h"
 #include "harness/cli/search_maximize.h"
 #include "harness/cli/search_measure.h"
+#include "harness/cli/search_simple.h"
 #include "harness/sweep/interrupt.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
@@ -25,6 +27,7 @@
 #include "policies/trace/trace_check.h"
 #include "reports/render/format.h"
 #include "reports/render/tables/front_table.h"
+#include "reports/render/tables/simple_table.h"
 
 namespace rematch {
 namespace {
@@ -123,11 +126,6 @@ void write_front(const SearchFlags& flags, const FrontRecord& record) {
   if (!flags.output.empty()) write_output(flags.output, front_to_json(record));
 }
 
-void say_no_plan_fits(Bytes budget, const FrontPoint& lowest) {
-  std::fprintf(stderr, "rematch: no plan fits %s; the lowest peak is %s\n",
-               format_bytes(budget).c_str(), format_bytes(lowest.figures.peak).c_str());
-}
-
 ExitCode verdict_of(const SearchFlags& flags, const Front& front) {
   if (!flags.fail_behind_baselines) return ExitCode::kOk;
   const FrontMeasurement weighed = front.measurement ? *front.measurement : weigh_prediction(front);
@@ -140,8 +138,11 @@ ExitCode verdict_of(const SearchFlags& flags, const Front& front) {
 }
 
 void print_front(const SearchFlags& flags, const FrontRecord& record) {
+  const std::size_t columns = terminal_columns();
   print(flags.json ? front_to_json(record).dump(2) + "\n"
-                   : front_to_text(record, TableFormat::kText, terminal_columns(), flags.output));
+        : flags.simple && record.simple
+            ? simple_to_text(record, columns, flags.output)
+            : front_to_text(record, TableFormat::kText, columns, flags.output));
 }
 
 // The front that a signal left, printed and written; the signal goes on to main. `of_runs`: what
@@ -198,7 +199,7 @@ void require_times(const SearchFlags& flags) {
 // The record and its search, played to the end or to a signal.
 struct Searched {
   FrontRecord record;
-  std::optional<FrontPoint> lowest;  // if no plan fits the budget
+  std::string fits_nothing;  // if no plan fits budget or device: the line that says so
 };
 
 Searched search_trace(const SearchFlags& flags, const SearchSpace& space,
@@ -221,8 +222,15 @@ Searched search_trace(const SearchFlags& flags, const SearchSpace& space,
   const std::vector<FrontPoint> shown = worth_showing(found, record);
   record.front = found.front(static_cast<std::size_t>(flags.num_points), baselines, shown);
   record.answer = answer_of(found, record);
-  const bool is_infeasible = record.budget && !record.answer;
-  return {std::move(record), is_infeasible ? std::optional(found.lowest()) : std::nullopt};
+  if (space.is_stopped()) return {std::move(record), ""};
+  const Bytes lowest = found.lowest().figures.peak;
+  const std::optional<Bytes> limit = limit_of(record);
+  if (limit && lowest > *limit) {
+    std::string line = no_plan_fits(flags, trace, record, *limit, lowest);
+    return {std::move(record), std::move(line)};
+  }
+  record.simple = find_simple(trace, profile, space, record, found);
+  return {std::move(record), ""};
 }
 
 ExitCode search(const SearchFlags& flags, const std::vector<std::string>& command) {
@@ -240,17 +248,19 @@ ExitCode search(const SearchFlags& flags, const std::vector<std::string>& comman
   if (!flags.maximize.empty()) return maximize(flags, space, asked.device_memory);
   add_question(flags, asked);
   auto guard = std::make_unique<InterruptGuard>();
-  auto [record, lowest] = search_trace(flags, space, asked);
+  auto [record, fits_nothing] = search_trace(flags, space, asked);
   if (const auto signal = InterruptGuard::signal()) end_early(flags, record, *signal);
+  if (!fits_nothing.empty()) {
+    write_front(flags, record);
+    if (flags.json) print_front(flags, record);
+    std::fprintf(stderr, "rematch: %s\n", fits_nothing.c_str());
+    return ExitCode::kGateFailed;
+  }
   if (is_measured) guard.reset();  // the runs have their own
   const ExitCode measured = is_measured ? measure(flags, command, record) : ExitCode::kOk;
   write_front(flags, record);
   print_front(flags, record);
   print_hints(search_hints(flags, record));
-  if (lowest) {
-    say_no_plan_fits(*record.budget, *lowest);
-    return ExitCode::kGateFailed;
-  }
   if (measured != ExitCode::kOk) return measured;
   return verdict_of(flags, record.front);
 }
@@ -294,6 +304,9 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                                           "for the known ones"
                                         : "");
       });
+  app.add_flag("--simple", simple,
+               "Print only the best plan of the form that every trainer can express: whole blocks "
+               "or modules, one save list for all layers or two groups of layers");
   app.add_flag("--hull", hull, "Only options on the convex hull of a block's: sooner done");
   app.add_option("--measure", num_measured,
                  "Run so many points of the front, and the baselines, as rematch run does: both "
@@ -314,6 +327,7 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option("--timeout", timeout, "With --measure: limit of one child process: 90s, 10min");
   app.add_flag("--fresh", fresh,
                "With --measure: run again what an interrupted search has finished");
+  app.add_flag("--force", force, "Also what the machine has no memory for");
   app.add_flag("--fail-behind-baselines", fail_behind_baselines,
                "Exit code 3 if a baseline has more hypervolume than the front: predicted, or "
                "measured and by more than the A/A interval");
@@ -327,9 +341,11 @@ void add_search(CLI::App& app, Action& action, const std::vector<std::string>& c
   auto flags = std::make_shared<SearchFlags>(*search_command);
   search_command->footer(
       "Examples:\n"
-      "  rematch search --model llama3_8b --tokens 8192 --dtype bfloat16 --device h100\n"
+      "  rematch search --model llama3_8b --tokens 8k --dtype bf16 --device h100 --world 8\n"
       "  rematch search --model wan_small --profile wan.profile.json --budget 24MiB -o front.json\n"
-      "  rematch search --model llama3_8b --dtype bfloat16 --device h100 --world 8 --free 16GiB\n"
+      "  rematch search --model llama3_8b --dtype bfloat16 --device h100 --world 8 --free 16GiB "
+      "\\\n"
+      "      --simple\n"
       "  rematch search --model wan_small --profile wan.profile.json --measure 8 -o front.json\n"
       "  rematch search --model llama3_8b --dtype bfloat16 --device h100 --world 8 \\\n"
       "      --maximize tokens_per_second --batch 1:64 --budget 70GiB\n"

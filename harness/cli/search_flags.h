@@ -35,8 +35,10 @@ struct SearchFlags {
   int num_steps = 10;
   int num_threads = 0;
   bool hull = false;
+  bool simple = false;
   bool json = false;
   bool fresh = false;
+  bool force = false;
   bool fail_behind_baselines = false;
 };
 

@@ -4,12 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "policies/catalogue/catalogue.h"
-#include "policies/catalogue/resolve.h"
+#include "harness/cli/search_fit.h"
 #include "policies/predict/device_sheet.h"
-#include "policies/predict/roofline.h"
-#include "policies/predict/sharding.h"
-#include "policies/search/plan_judge.h"
 #include "reports/render/format.h"
 
 namespace rematch {
@@ -19,18 +15,6 @@ namespace {
 std::optional<std::string> dtype_hint(const FrontRecord& record) {
   if (record.dtype != "float32" || find_device_sheet(record.device) == nullptr) return std::nullopt;
   return "this is float32, and most train in bfloat16 on " + record.device + ": --dtype bfloat16";
-}
-
-// The peak of one rank if everything is recomputed.
-std::optional<Bytes> full_peak(const ModelSpec& spec, const FrontRecord& record) {
-  const Trace trace = record_trace(spec);
-  const auto plan = resolve(std::get<Policy>(parse_policy("full")), trace, NoEffect::kAllow);
-  const DeviceSheet* sheet = find_device_sheet(record.device);
-  if (!std::holds_alternative<Plan>(plan) || sheet == nullptr) return std::nullopt;
-  const ShardedStep step = shard_step(trace, record.world);
-  PlanJudge judge(step.trace, roofline_profile(step.trace, *sheet), record.optimizer);
-  judge.use_gathered(step.gathered);
-  return judge.judge(std::get<Plan>(plan), record.front.schedule).peak;
 }
 
 bool is_in_loss(const FrontPoint& point) {
@@ -43,8 +27,10 @@ std::optional<std::string> fused_ops_hint(const SearchFlags& flags, const FrontR
   if (!flags.trace_file.empty() || in_loss == points.end()) return std::nullopt;
   const std::optional<ModelSpec> fused = flags.model.spec_of_fused_ops();
   if (!fused) return std::nullopt;
-  const std::optional<Bytes> eager_peak = full_peak(flags.model.spec(), record);
-  const std::optional<Bytes> fused_peak = full_peak(*fused, record);
+  const std::optional<Bytes> eager_peak =
+      recomputed_peak(record_trace(flags.model.spec()), record.world, record);
+  const std::optional<Bytes> fused_peak =
+      recomputed_peak(record_trace(*fused), record.world, record);
   if (!eager_peak || !fused_peak || *fused_peak >= *eager_peak) return std::nullopt;
   return "peaks lie in the " + in_loss->figures.peak_place +
          ", with the logits there whole; --ops fused takes head and cross-entropy in chunks: the "

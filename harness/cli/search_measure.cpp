@@ -21,6 +21,7 @@
 #include "harness/measure/memory.h"
 #include "harness/run/comparison.h"
 #include "harness/run/device.h"
+#include "harness/run/memory_fit.h"
 #endif
 
 namespace rematch {
@@ -109,7 +110,8 @@ ComparisonSettings settings_of(const SearchFlags& flags, const std::string& devi
         "--rounds 0 measures no times, and a measured front needs them; give 2 or more");
   }
   settings.children.limit = parse_duration(flags.timeout);
-  if (variants.device == "cpu") settings.limit = available_memory_of(variants.device);
+  if (variants.device == "cpu" && !flags.force)
+    settings.limit = available_memory_of(variants.device);
   settings.fresh = flags.fresh;
   settings.points_folder = points_folder_of(flags.output);
   return settings;
@@ -162,6 +164,13 @@ ExitCode measure_front(const SearchFlags& flags, const std::vector<std::string>&
   const bool on_cuda = names_cuda(settings.variants.device);
   use_allocator(settings.variants.allocator);
   const std::vector<Variant> variants = require(make_variants(settings.variants));
+  if (!flags.force) {
+    const std::string why = why_none_fits(variants, available_memory_of(settings.variants.device));
+    if (!why.empty()) {
+      throw UsageError("no point can be run; the smallest, " + why +
+                       "; take a smaller model, or start it all the same with --force");
+    }
+  }
   const Provenance provenance = make_provenance(
       command, settings.variants.device, settings.variants.allocator, settings.variants.seed);
   record.device_memory =
@@ -182,9 +191,9 @@ ExitCode measure_front(const SearchFlags&, const std::vector<std::string>&, Fron
 
 Profile measure_profile(const SearchFlags& flags, const Trace& trace) {
   require_measured_device(flags.device, "search --device " + flags.device);
-  return profile_here(
-      {flags.model.spec(), flags.device, flags.optimizer, flags.num_threads, flags.num_steps},
-      trace);
+  return profile_here({flags.model.spec(), flags.device, flags.optimizer, flags.num_threads,
+                       flags.num_steps, flags.force},
+                      trace);
 }
 
 }  // namespace rematch

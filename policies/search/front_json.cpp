@@ -205,6 +205,13 @@ Json front_to_json(const FrontRecord& record) {
   if (record.budget) json["budget_bytes"] = record.budget->count;
   if (record.max_slowdown_ratio) json["max_slowdown_ratio"] = *record.max_slowdown_ratio;
   if (record.answer) json["answer"] = point_to_json(*record.answer, record.time_source);
+  json["simple"] = nullptr;
+  if (record.simple) {
+    Json simple = point_to_json(record.simple->point, record.time_source);
+    simple["more_peak_bytes"] = record.simple->more_peak.count;
+    simple["more_step_time_ns"] = record.simple->more_time.count();
+    json["simple"] = std::move(simple);
+  }
   add_front(record.front, record.time_source, json);
   return json;
 }
@@ -236,6 +243,11 @@ FrontRecord front_from_json(const Json& json) {
   if (!slowdown.is_null()) record.max_slowdown_ratio = slowdown.number();
   const JsonField answer = root.at("answer");
   if (!answer.is_null()) record.answer = point_from_json(answer);
+  if (const auto simple = root.find("simple"); simple && !simple->is_null()) {
+    record.simple =
+        SimplePoint{point_from_json(*simple), Bytes{simple->at("more_peak_bytes").count()},
+                    std::chrono::nanoseconds(simple->at("more_step_time_ns").count())};
+  }
   record.front = read_front(root);
   return record;
 }

@@ -2,6 +2,7 @@
 // words that a person can read. Lossless.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -15,6 +16,14 @@
 #include "policies/trace/trace.h"
 
 namespace rematch {
+
+// The best plan of the form that every trainer can express (simple_form.h) for what was asked, as
+// every trainer runs it, whole_region, and how far it is from the front.
+struct SimplePoint {
+  FrontPoint point;
+  Bytes more_peak;                       // than the front's lowest that is no slower
+  std::chrono::nanoseconds more_time{};  // than the front's fastest that is no larger
+};
 
 // A front, what was searched and what was asked. Times of a roofline say so beside every number
 // that is derived from them.
@@ -32,6 +41,7 @@ struct FrontRecord {
   std::optional<double> max_slowdown_ratio;
   // Of the budget or the slowdown; nothing if no plan fits or nothing was asked.
   std::optional<FrontPoint> answer;
+  std::optional<SimplePoint> simple;
   Front front;
 };
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "policies/trace/joined.h"
+#include "policies/trace/op_class.h"
 
 namespace rematch {
 namespace {
@@ -122,6 +123,7 @@ struct KeptOp {
 struct Layer {
   int index = 0;
   bool is_checkpointed = false;
+  bool keeps_casts = false;  // or copies: nobody's role, so they are not named
   std::vector<KeptOp> keeps;
   std::vector<std::string> regions;  // of which the layer has several, or less than all of it
   int num_in_segment = 1;
@@ -135,7 +137,7 @@ std::string short_name(const std::string& op) {
 
 // Of a region over several layers, ops of the one at `place` alone: their scopes start with its
 // "+place".
-void add_kept(const RegionType& type, bool is_segment, int place, std::vector<KeptOp>& keeps) {
+void add_kept(const RegionType& type, bool is_segment, int place, Layer& layer) {
   std::string prefix = "+";
   prefix += std::to_string(place);
   std::map<std::string, int> total;
@@ -150,11 +152,16 @@ void add_kept(const RegionType& type, bool is_segment, int place, std::vector<Ke
     std::string selector = scope.empty() ? "" : scope + "::";
     selector += short_name(op.name);
     const int nth = ++total[selector];
-    if (op.treatment != Treatment::kRecompute) found.push_back({std::move(selector), nth, 0});
+    if (op.treatment == Treatment::kRecompute) continue;
+    if (op_class_of(op.name.substr(0, op.name.find('.'))) == OpClass::kCopy) {
+      layer.keeps_casts = true;
+    } else {
+      found.push_back({std::move(selector), nth, 0});
+    }
   }
   for (KeptOp& op : found) {
     op.total = total[op.selector];
-    keeps.push_back(std::move(op));
+    layer.keeps.push_back(std::move(op));
   }
 }
 
@@ -168,7 +175,7 @@ Layer layer_of(const Plan& plan, const TracedBlock& block, const std::string& pa
     const auto& layers = region.layers;
     const auto place = std::find(layers.begin(), layers.end(), block.index) - layers.begin();
     const bool is_segment = layers.size() > 1;
-    add_kept(plan.types[region.type], is_segment, static_cast<int>(place), layer.keeps);
+    add_kept(plan.types[region.type], is_segment, static_cast<int>(place), layer);
     if (is_segment) layer.num_in_segment = static_cast<int>(layers.size());
     if (coverage == Coverage::kInside) layer.regions.push_back(name_inside(region, path));
   }
@@ -223,6 +230,18 @@ std::string words_of(const std::vector<KeptOp>& ops) {
   return joined(words);
 }
 
+// "20-29 also casts"
+void add_casts(const std::vector<Layer>& layers, std::vector<std::string>& parts) {
+  std::vector<int> casts_too;
+  std::vector<int> casts_alone;
+  for (const Layer& layer : layers) {
+    if (!layer.keeps_casts) continue;
+    (layer.keeps.empty() ? casts_alone : casts_too).push_back(layer.index);
+  }
+  if (!casts_too.empty()) parts.push_back(layer_ranges(casts_too) + " also casts");
+  if (!casts_alone.empty()) parts.push_back(layer_ranges(casts_alone) + ": keep casts");
+}
+
 // "0-31: keep attention::mm; 13-31 also ffn::mm#1"
 void add_keeps(const std::vector<Layer>& layers, std::vector<std::string>& parts) {
   std::vector<int> keeping;
@@ -258,12 +277,14 @@ void add_segments(const std::vector<Layer>& layers, std::vector<std::string>& pa
 std::string words_of(const std::vector<Layer>& layers) {
   std::vector<std::string> parts;
   add_keeps(layers, parts);
+  add_casts(layers, parts);
   std::map<std::string, std::vector<int>> of_regions;
   std::vector<int> recomputed;
   std::vector<int> kept;
   for (const Layer& layer : layers) {
     if (!layer.is_checkpointed) kept.push_back(layer.index);
-    if (layer.is_checkpointed && layer.keeps.empty()) recomputed.push_back(layer.index);
+    if (layer.is_checkpointed && layer.keeps.empty() && !layer.keeps_casts)
+      recomputed.push_back(layer.index);
     if (!layer.regions.empty()) of_regions[joined(layer.regions)].push_back(layer.index);
   }
   if (!recomputed.empty()) parts.push_back(layer_ranges(recomputed) + ": recompute all");

@@ -6,6 +6,7 @@
 #include "policies/trace/joined.h"
 #include "reports/render/format.h"
 #include "reports/render/noise.h"
+#include "reports/render/tables/simple_table.h"
 
 namespace rematch {
 namespace {
@@ -15,8 +16,8 @@ using table::Alignment;
 using table::Grid;
 using table::kNotMeasured;
 
-// All layers of a deep model would fill a screen.
-constexpr std::size_t kLongestSaves = 300;
+// One line below a row of a screen of 100 columns; rematch describe shows the rest.
+constexpr std::size_t kLongestSaves = 92;
 
 std::string memory_of(const FrontRecord& record) {
   return record.device + "'s " + format_bytes(*record.device_memory);
@@ -26,26 +27,6 @@ std::string optimizer_words(OptimizerModel optimizer) {
   if (optimizer == OptimizerModel::kAdamW) return "AdamW";
   if (optimizer == OptimizerModel::kNothing) return "no optimizer";
   return std::string(to_string(optimizer));
-}
-
-// Rows that the device has no memory for say so first.
-table::Row row_of(const FrontRecord& record, const std::string& name, const FrontPoint& point,
-                  std::vector<std::string> details) {
-  const FrontPoint& nothing = record.front.nothing_recomputed;
-  const PlanFigures& figures = point.figures;
-  if (record.device_memory && figures.peak > *record.device_memory) {
-    details.insert(details.begin(), "exceeds " + memory_of(record));
-  }
-  std::erase(details, "");
-  std::string phase(to_string(figures.peak_phase));
-  if (!figures.peak_place.empty()) phase += " " + figures.peak_place;
-  return {{name, format_bytes(figures.peak), phase,
-           format_change(nothing.figures.peak.count, figures.peak.count),
-           format_duration(point.step_time),
-           format_change(nothing.step_time.count(), point.step_time.count()),
-           format_change(point.step_time_bound.count(), point.step_time.count()),
-           std::to_string(figures.num_recomputed)},
-          joined(details, "; ")};
 }
 
 Grid empty_grid(const std::string& name, const FrontRecord& record) {
@@ -133,13 +114,6 @@ std::optional<std::size_t> index_of(const Front& front, const FrontPoint& sought
   return std::nullopt;
 }
 
-// The point that a reader is to look at first.
-std::optional<std::size_t> lead_of(const FrontRecord& record) {
-  if (record.answer) return index_of(record.front, *record.answer);
-  if (record.budget || record.max_slowdown_ratio || !record.device_memory) return std::nullopt;
-  return fastest_within(record.front, *record.device_memory);
-}
-
 // What the leading point is. A file may hold an answer without what was asked.
 std::string question_of(const FrontRecord& record) {
   if (record.budget) return "The fastest that fits " + format_bytes(*record.budget);
@@ -151,7 +125,7 @@ std::string question_of(const FrontRecord& record) {
 }
 
 std::string next_words(const FrontRecord& record, const std::string& file) {
-  const std::string number = std::to_string(lead_of(record).value_or(record.front.knee));
+  const std::string number = std::to_string(lead_point(record).value_or(record.front.knee));
   const std::string point = (file.empty() ? "front.json" : file) + "#" + number;
   return (file.empty() ? "Next: with -o front.json every point is a plan: " : "Next: ") +
          std::string("rematch describe --plan ") + point +
@@ -160,12 +134,38 @@ std::string next_words(const FrontRecord& record, const std::string& file) {
 
 }  // namespace
 
+// Rows that the device has no memory for say so first.
+table::Row point_row(const FrontRecord& record, const std::string& name, const FrontPoint& point,
+                     std::vector<std::string> details) {
+  const FrontPoint& nothing = record.front.nothing_recomputed;
+  const PlanFigures& figures = point.figures;
+  if (record.device_memory && figures.peak > *record.device_memory) {
+    details.insert(details.begin(), "exceeds " + memory_of(record));
+  }
+  std::erase(details, "");
+  std::string phase(to_string(figures.peak_phase));
+  if (!figures.peak_place.empty()) phase += " " + figures.peak_place;
+  return {{name, format_bytes(figures.peak), phase,
+           format_change(nothing.figures.peak.count, figures.peak.count),
+           format_duration(point.step_time),
+           format_change(nothing.step_time.count(), point.step_time.count()),
+           format_change(point.step_time_bound.count(), point.step_time.count()),
+           std::to_string(figures.num_recomputed)},
+          joined(details, "; ")};
+}
+
+std::optional<std::size_t> lead_point(const FrontRecord& record) {
+  if (record.answer) return index_of(record.front, *record.answer);
+  if (record.budget || record.max_slowdown_ratio || !record.device_memory) return std::nullopt;
+  return fastest_within(record.front, *record.device_memory);
+}
+
 Grid points_grid(const FrontRecord& record, const std::vector<std::size_t>& shown) {
   Grid grid = empty_grid("point", record);
   for (const std::size_t index : shown) {
     const FrontPoint& point = record.front.points[index];
     const bool is_knee = index == record.front.knee;
-    grid.rows.push_back(row_of(
+    grid.rows.push_back(point_row(
         record, std::to_string(index), point,
         {is_knee ? "the knee: beyond it more bytes save little time" : "", short_saves(point)}));
   }
@@ -175,8 +175,8 @@ Grid points_grid(const FrontRecord& record, const std::vector<std::size_t>& show
 Grid baselines_grid(const FrontRecord& record) {
   Grid grid = empty_grid("baseline", record);
   for (const auto& [point, is_matched] : record.front.baselines) {
-    grid.rows.push_back(row_of(record, point.plan.policy, point,
-                               {is_matched ? "" : "no point of the front is as good"}));
+    grid.rows.push_back(point_row(record, point.plan.policy, point,
+                                  {is_matched ? "" : "no point of the front is as good"}));
   }
   return grid;
 }
@@ -249,7 +249,7 @@ std::string lead_words(const FrontRecord& record) {
   if (record.budget && !record.answer) return "No plan fits " + format_bytes(*record.budget) + ".";
   const bool is_asked = record.answer.has_value();
   if (!is_asked && (record.max_slowdown_ratio || !record.device_memory)) return "";
-  const std::optional<std::size_t> index = lead_of(record);
+  const std::optional<std::size_t> index = lead_point(record);
   if (!is_asked && !index) {
     return "No point fits " + memory_of(record) + "; the lowest peak is " +
            format_bytes(record.front.points.front().figures.peak) + ".";
@@ -258,7 +258,7 @@ std::string lead_words(const FrontRecord& record) {
   return question_of(record) + (index ? ", point " + std::to_string(*index) : "") + ": " +
          figures_of(point) + " (" +
          format_change(record.front.nothing_recomputed.step_time.count(), point.step_time.count()) +
-         "): " + point.saves;
+         "): " + short_saves(point);
 }
 
 std::string knee_words(const Front& front) {
@@ -333,9 +333,12 @@ std::string front_to_text(const FrontRecord& record, TableFormat format, std::si
   const auto grid_text = [&](const Grid& grid) {
     return table::format_grid(grid, format, width) + "\n";
   };
-  std::string text = line(setting_words(record)) + line(lead_words(record)) + "\n" +
+  Grid points = points_grid(record, every_point(front));
+  if (record.simple) points.rows.push_back(simple_row(record));
+  std::string text = line(setting_words(record)) + line(lead_words(record)) +
+                     line("Schedule: " + schedule_words(front.schedule) + ".") + "\n" +
                      line(plans_words(front) + "; " + exactness_words(record)) + "\n" +
-                     grid_text(points_grid(record, every_point(front)));
+                     grid_text(points);
   if (!front.baselines.empty()) text += grid_text(baselines_grid(record));
   text += line(hypervolume_words(front));
   if (front.measurement) {

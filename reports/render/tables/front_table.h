@@ -22,6 +22,12 @@ std::string front_to_text(const FrontRecord& record, TableFormat format, std::si
 table::Grid points_grid(const FrontRecord& record, const std::vector<std::size_t>& shown);
 table::Grid baselines_grid(const FrontRecord& record);
 std::vector<std::size_t> every_point(const Front& front);
+// One row of these tables; `details` stand below it.
+table::Row point_row(const FrontRecord& record, const std::string& name, const FrontPoint& point,
+                     std::vector<std::string> details);
+// The point that a reader is to look at first: of what was asked, or the fastest within the
+// device's memory.
+std::optional<std::size_t> lead_point(const FrontRecord& record);
 
 // Points and baselines that were run: predicted against measured.
 table::Grid measured_grid(const Front& front);

@@ -228,6 +228,55 @@ TEST_CASE("a device's memory is the one that doctor found, where there is such a
   check_usage_error(search + " --doctor " + file, "knows no GPU's memory");
 }
 
+// Two ranks hold half of the parameters and of their state each.
+TEST_CASE("a search that fits nothing says so once, with what would fit, and exits 3") {
+  const ScratchFolder scratch;
+  const std::string search =
+      "search --device h100 --trace " + stored(scratch, toy_llama(), "trace.json");
+  const Outcome all = rematch(search + " --json --points 2");
+  REQUIRE(all.code == 0);
+  const Json front = Json::parse(all.out);
+  const auto peak_of = [](const Json& point) {
+    return point.at("predicted_peak_allocated_bytes").get<std::int64_t>();
+  };
+  std::int64_t lowest = peak_of(front.at("points")[0]);
+  for (const Json& baseline : front.at("baselines")) lowest = std::min(lowest, peak_of(baseline));
+  const Outcome none = rematch(search + " --budget " + std::to_string(lowest - 1) + "B");
+  CAPTURE(none.err);
+  CHECK(none.code == 3);
+  CHECK(none.out.empty());
+  CHECK(none.err.find('\n') == none.err.size() - 1);
+  CHECK_THAT(none.err, Catch::Contains("no plan fits") && Catch::Contains("the lowest peak is") &&
+                           Catch::Contains("what fits: --world 2 ("));
+  // What is said to fit does.
+  CHECK(rematch(search + " --world 2 --budget " + std::to_string(lowest - 1) + "B").code == 0);
+  const Outcome nothing = rematch(search + " --budget 1B");
+  CHECK(nothing.code == 3);
+  CHECK_THAT(nothing.err, Catch::Contains("neither"));
+}
+
+TEST_CASE("a search has the best plan of the simple form beside its front, and alone") {
+  const ScratchFolder scratch;
+  const std::string front = scratch.file("front.json");
+  const std::string trace =
+      " --trace " + stored(scratch, toy_llama({.layers = 6, .tokens = 64}), "trace.json");
+  const std::string search = "search --device h100 -o " + front + trace;
+  const Outcome beside = rematch(search);
+  REQUIRE(beside.code == 0);
+  CHECK_THAT(beside.out, Catch::Contains("\nsimple ") && Catch::Contains("Schedule: on_demand: "));
+  const FrontRecord record = front_from_json(read_json_file(front));
+  REQUIRE(record.simple.has_value());
+  CHECK(record.simple->more_peak >= Bytes{});
+  CHECK(rematch("validate " + front).code == 0);
+  CHECK(rematch("describe --plan " + front + "#simple" + trace).code == 0);
+  const Outcome alone = rematch(search + " --simple --max-slowdown 10%");
+  CAPTURE(alone.out);
+  REQUIRE(alone.code == 0);
+  CHECK_THAT(alone.out, Catch::Contains("To type: layers ") &&
+                            Catch::Contains("front.json#simple") &&
+                            Catch::Contains("whole_region") && !Catch::Contains("baseline"));
+}
+
 TEST_CASE("a roofline is not held against another device's times") {
   const ScratchFolder scratch;
   const Trace trace = toy_llama({.layers = 2});

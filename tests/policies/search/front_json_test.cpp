@@ -23,6 +23,7 @@ FrontRecord sample() {
   record.front = search.front(6, {std::get<Plan>(full)});
   record.budget = search.lowest().figures.peak;
   record.answer = search.fastest_within(*record.budget);
+  record.simple = SimplePoint{*record.answer, Bytes{5}, std::chrono::nanoseconds(7)};
   return record;
 }
 
@@ -31,6 +32,7 @@ TEST_CASE("a front is read as it was written") {
   CHECK(front_to_json(front_from_json(json)) == json);
   FrontRecord unanswered = sample();
   unanswered.answer.reset();
+  unanswered.simple.reset();
   unanswered.budget.reset();
   unanswered.max_slowdown_ratio = 0.05;
   unanswered.optimizer = OptimizerModel::kNothing;

@@ -68,6 +68,20 @@ TEST_CASE("ops that are all kept have no number, and layers without a kept op ar
         "layers 1, 2: keep attention::mm, ffn::mm#1; 0, 3: recompute all");
 }
 
+// The first of two kept products is made a cast: three products of attention are left.
+TEST_CASE("casts that are kept are said, not named") {
+  const Trace trace = testing::toy_llama();
+  Plan plan = plan_of("full", trace);
+  REQUIRE(plan.types.size() == 1);
+  save(plan.types[0], "aten::mm", {1, 2});
+  for (PlannedOp& op : plan.types[0].ops) {
+    if (op.treatment != Treatment::kSave) continue;
+    op.name = "aten::_to_copy";
+    break;
+  }
+  CHECK(saves_text(plan, trace) == "layers 0-3: keep attention::mm#1; 0-3 also casts");
+}
+
 TEST_CASE("segments are counted, and each of their layers says what it keeps itself") {
   const Trace trace = testing::toy_llama();
   CHECK(words_of("segments(2)") == "layers 0-3: recompute all; 0-3 in segments of 2");

@@ -1,0 +1,63 @@
+#include "reports/render/tables/simple_table.h"
+
+#include "reports/render/format.h"
+#include "reports/render/tables/front_table.h"
+
+namespace rematch {
+namespace {
+
+// "+0.8 GiB and +1.1 % from the front"; empty: it is on the front.
+std::string distance_words(const FrontRecord& record) {
+  const SimplePoint& simple = *record.simple;
+  if (simple.more_peak.count <= 0 && simple.more_time.count() <= 0) return "on the exact front";
+  const auto best = (simple.point.step_time - simple.more_time).count();
+  return "+" + format_bytes(simple.more_peak) + " at its step time, " +
+         format_change(best, simple.point.step_time.count()) + " at its peak, from the exact front";
+}
+
+std::string next_line(const FrontRecord& record, const std::string& file) {
+  if (file.empty()) {
+    return "Next: with -o front.json both are plans: rematch describe --plan front.json#simple "
+           "shows every op, rematch run --plan front.json#simple runs it.";
+  }
+  const std::string run =
+      record.world > 1 ? "" : ", rematch run --plan " + file + "#simple runs it";
+  return "Next: rematch describe --plan " + file + "#simple shows every op" + run + ".";
+}
+
+}  // namespace
+
+std::string schedule_words(Schedule schedule) {
+  return schedule == Schedule::kWholeRegion
+             ? "whole_region: a region is recomputed at once, as torch.utils.checkpoint and the "
+               "trainers on it do"
+             : "on_demand: what backward asks for is recomputed when it asks; rematch's engine "
+               "alone, in C++ and Python";
+}
+
+table::Row simple_row(const FrontRecord& record) {
+  const SimplePoint& simple = *record.simple;
+  return point_row(record, "simple", simple.point,
+                   {distance_words(record) + " (whole_region)", short_saves(simple.point)});
+}
+
+std::string simple_to_text(const FrontRecord& record, std::size_t width, const std::string& file) {
+  const auto line = [width](const std::string& words) {
+    return words.empty() ? "" : table::format_line(words, TableFormat::kText, width);
+  };
+  const SimplePoint& simple = *record.simple;
+  table::Grid grid = points_grid(record, {});
+  const FrontPoint& nothing = record.front.nothing_recomputed;
+  grid.rows.push_back(point_row(record, "none", nothing, {}));
+  grid.rows.push_back(simple_row(record));
+  if (const auto lead = lead_point(record)) {
+    grid.rows.push_back(
+        point_row(record, std::to_string(*lead), record.front.points[*lead],
+                  {"the exact front's, " + std::string(to_string(record.front.schedule))}));
+  }
+  return line(setting_words(record)) + "\n" + line("To type: " + simple.point.saves + ".") +
+         line("Schedule: " + schedule_words(Schedule::kWholeRegion) + ".") + "\n" +
+         table::format_grid(grid, TableFormat::kText, width) + "\n" + line(next_line(record, file));
+}
+
+}  // namespace rematch

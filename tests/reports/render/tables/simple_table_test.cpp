@@ -1,0 +1,60 @@
+// The plan that a person can type, for a made-up front.
+#include "reports/render/tables/simple_table.h"
+
+#include "reports/render/tables/front_table.h"
+#include "tests/reports/render/sample_front.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::size_t kScreenColumns = 100;
+
+// Points have peaks of 60, 74, 83, 96, 128 and 160 MiB; cpu's 148 MiB hold point 4.
+FrontRecord record_with_simple() {
+  FrontRecord record = testing::predicted_front();
+  SimplePoint simple{record.front.points[4], Bytes{8 << 20}, {}};
+  simple.more_time = simple.point.step_time / 10;
+  record.simple = simple;
+  return record;
+}
+
+TEST_CASE("the simple plan is a row beside the front's points, with its distance to them") {
+  const FrontRecord record = record_with_simple();
+  const table::Row row = simple_row(record);
+  CHECK(row.cells.front() == "simple");
+  CHECK_THAT(row.detail, Catch::Contains("+8.00 MiB at its step time") &&
+                             Catch::Contains("+11 % at its peak") &&
+                             Catch::Contains("whole_region"));
+  CHECK_THAT(front_to_text(record, TableFormat::kText, kScreenColumns, ""),
+             Catch::Contains("\nsimple "));
+  const FrontRecord without = testing::predicted_front();
+  CHECK_THAT(front_to_text(without, TableFormat::kText, kScreenColumns, ""),
+             !Catch::Contains("simple"));
+}
+
+TEST_CASE("the simple plan alone fits on a screen and says how it is typed and who runs it") {
+  const FrontRecord record = record_with_simple();
+  const std::string text = simple_to_text(record, kScreenColumns, "front.json");
+  CAPTURE(text);
+  CHECK_THAT(text, Catch::Contains("To type: " + record.simple->point.saves) &&
+                       Catch::Contains("torch.utils.checkpoint") &&
+                       Catch::Contains("front.json#simple") && Catch::Contains("\nnone ") &&
+                       Catch::Contains("\n4 "));
+  std::size_t num_lines = 0;
+  std::size_t start = 0;
+  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', start)) {
+    CHECK(end - start <= kScreenColumns);
+    start = end + 1;
+    ++num_lines;
+  }
+  CHECK(num_lines <= 24);
+}
+
+TEST_CASE("each schedule comes with the systems that have it") {
+  CHECK_THAT(schedule_words(Schedule::kWholeRegion), Catch::Contains("torch.utils.checkpoint"));
+  CHECK_THAT(schedule_words(Schedule::kOnDemand), Catch::Contains("rematch's engine alone"));
+}
+
+}  // namespace
+}  // namespace rematch
