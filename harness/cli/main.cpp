@@ -37,16 +37,25 @@ int fail(ExitCode code, const std::string& message) {
 // Help shows defaults; that of a list is an empty one, which says nothing.
 void hide_empty_defaults(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    hide_empty_defaults(*command);
     for (CLI::Option* option : command->get_options()) {
       if (option->get_default_str() == "[]") option->default_str("");
     }
   }
 }
 
+// "sweep plan"
+std::string name_of(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  const bool is_nested = parent != nullptr && parent->get_parent() != nullptr;
+  return (is_nested ? name_of(*parent) + " " : "") + command.get_name();
+}
+
 // What CLI11 left over: the first unknown flag or word, with the nearest known one.
 std::string describe_leftover(const CLI::App& app) {
-  const std::vector<CLI::App*> parsed = app.get_subcommands();
-  const CLI::App& scope = parsed.empty() ? app : *parsed.front();
+  const CLI::App* innermost = &app;
+  while (!innermost->get_subcommands().empty()) innermost = innermost->get_subcommands().front();
+  const CLI::App& scope = *innermost;
   const std::vector<std::string> left = scope.remaining();
   const std::string word = left.empty() ? "" : left.front();
   const bool is_flag = word.size() > 1 && word.front() == '-';
@@ -58,11 +67,12 @@ std::string describe_leftover(const CLI::App& app) {
     const std::string flag = word.substr(0, word.find('='));
     return "unknown flag '" + flag + "'" + did_you_mean(flag, known);
   }
-  if (!parsed.empty()) {
-    return "'" + word + "' is one argument too many for " + scope.get_name() + "; see rematch " +
-           scope.get_name() + " --help";
+  if (scope.get_parent() != nullptr &&
+      scope.get_subcommands([](const CLI::App*) { return true; }).empty()) {
+    return "'" + word + "' is one argument too many for " + name_of(scope) + "; see rematch " +
+           name_of(scope) + " --help";
   }
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* command : scope.get_subcommands([](const CLI::App*) { return true; })) {
     known.push_back(command->get_name());
   }
   return "unknown subcommand '" + word + "'" + did_you_mean(word, known);
@@ -134,6 +144,7 @@ int run_main(int argc, char** argv) {
   add_profile(app, action);
   add_search(app, action, command);
   add_run(app, action, command);
+  add_sweep(app, action);
   add_compare(app, action);
   add_gate(app, action);
   add_merge(app, action);

@@ -5,6 +5,8 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/output.h"
 #include "harness/cli/require.h"
+#include "harness/sweep/comparison_plan.h"
+#include "harness/sweep/sweep_file.h"
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
 #include "policies/search/front_json.h"
@@ -38,6 +40,8 @@ void read_as(const std::string& schema, const Json& json) {
   if (is_kind(schema, "front")) front_from_json(json);
   if (is_kind(schema, "compare")) compare_from_json(json);
   if (is_kind(schema, "gate")) gate_from_json(json);
+  if (is_kind(schema, "sweep")) sweep_from_json(json);
+  if (is_kind(schema, "sweep_plan")) comparison_plan_from_json(json);
 }
 
 struct Finding {
@@ -92,7 +96,7 @@ void add_validate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("validate",
                                          "Holds files to the schema of their kind: trace, profile, "
                                          "plan, policy, point, report, front, compare, "
-                                         "gate");
+                                         "gate, sweep, sweep_plan");
   auto flags = std::make_shared<Flags>();
   command->add_option("files", flags->files, "JSON files");
   command->add_flag("--json", flags->json, "As JSON");

@@ -19,7 +19,7 @@ LIBRARIES = [
     ("benchmark", r"benchmark/"),
     ("rapidcheck", r"rapidcheck"),
     ("highs", r"highs|Highs"),
-    ("standard", r"[a-z_]+$|(sys|linux|netinet|arpa)/|[a-z_]+\.h$"),
+    ("standard", r"[a-z_]+$|(sys|linux|netinet|arpa|sanitizer)/|[a-z_]+\.h$"),
 ]
 EVERY_LIBRARY = [name for name, _ in LIBRARIES]
 

@@ -16,8 +16,9 @@ TEST_CASE("help goes to stdout with examples, for the tool and each subcommand")
   CHECK(help.code == 0);
   CHECK(help.err.empty());
   CHECK_THAT(help.out, Catch::Contains("Examples:") && Catch::Contains("Exit codes"));
-  for (const char* command : {"list", "describe", "trace", "plan", "predict", "profile", "search",
-                              "run", "compare", "gate", "merge", "render", "validate", "doctor"}) {
+  for (const char* command :
+       {"list", "describe", "trace", "plan", "predict", "profile", "search", "run", "sweep",
+        "sweep plan", "compare", "gate", "merge", "render", "validate", "doctor"}) {
     const Outcome one = rematch(std::string(command) + " --help");
     CAPTURE(command);
     CHECK(one.code == 0);

@@ -1,0 +1,111 @@
+#include "harness/sweep/claim_text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "harness/sweep/sweep_schemas.h"
+#include "policies/trace/file.h"
+#include "policies/trace/in_quotes.h"
+#include "policies/trace/json.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::string_view kBeat = "beat";
+constexpr std::array<std::pair<ClaimEnd, std::string_view>, 4> kEnds = {
+    {{ClaimEnd::kDone, "done"},
+     {ClaimEnd::kReleased, "released"},
+     {ClaimEnd::kFailed, "failed"},
+     {ClaimEnd::kSkipped, "skipped"}}};
+
+ClaimHolder holder_from(std::string_view line, const std::string& name) {
+  const Json json = parse_json(line, name);
+  const JsonField field(json);
+  try {
+    require_schema(json, kClaimSchema.kind);
+    ClaimHolder holder;
+    holder.plan = field.at("plan").string();
+    holder.host = field.at("host").string();
+    holder.machine = field.at("machine").string();
+    holder.pid = field.at("pid").count();
+    holder.born = field.at("born_ticks").count();
+    holder.task = field.at("task").string();
+    holder.task_start = field.at("task_start").integer32(0);
+    return holder;
+  } catch (const FormatError& error) {
+    throw FormatError(name + ": " + error.what());
+  }
+}
+
+// A line behind the first one. What is none of them is left out of account: a disk that was full
+// for a while may have kept a part of a line, in front of the next one.
+void read_line(std::string_view line, ClaimText& claim) {
+  if (claim.end != ClaimEnd::kNone) return;
+  if (line == kBeat) ++claim.num_beats;
+  for (const auto& [end, word] : kEnds) {
+    if (line != word && !line.starts_with(std::string(word) + " ")) continue;
+    claim.end = end;
+    claim.reason = line.substr(std::min(line.size(), word.size() + 1));
+  }
+}
+
+}  // namespace
+
+std::string holder_line(const ClaimHolder& holder) {
+  const Json json = {{"schema", schema_name(kClaimSchema)},
+                     {"plan", holder.plan},
+                     {"host", holder.host},
+                     {"machine", holder.machine},
+                     {"pid", holder.pid},
+                     {"born_ticks", holder.born},
+                     {"task", holder.task},
+                     {"task_start", holder.task_start}};
+  return json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace) + "\n";
+}
+
+std::string beat_line() { return std::string(kBeat) + "\n"; }
+
+std::string end_line(ClaimEnd end, const std::string& reason) {
+  constexpr std::size_t kLongestReason = 1000;
+  for (const auto& [known, word] : kEnds) {
+    if (known != end) continue;
+    std::string line(word);
+    if (!reason.empty()) line.append(" ").append(on_one_line(reason, kLongestReason));
+    return line.append("\n");
+  }
+  return "";
+}
+
+ClaimText parse_claim(std::string_view text, const std::string& name) {
+  ClaimText claim;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = text.find('\n', start);
+    if (end == std::string_view::npos) break;  // not whole: being written, or the disk was full
+    const std::string_view line = text.substr(start, end - start);
+    if (!claim.holder) {
+      claim.holder = holder_from(line, name);
+    } else {
+      read_line(line, claim);
+    }
+    start = end + 1;
+  }
+  return claim;
+}
+
+std::string claim_name(const std::string& comparison, int generation) {
+  return comparison + ".g" + std::to_string(generation);
+}
+
+std::optional<ClaimName> parse_claim_name(std::string_view name) {
+  const std::size_t dot = name.rfind(".g");
+  if (dot == std::string_view::npos || dot == 0) return std::nullopt;
+  int generation = 0;
+  const char* end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + dot + 2, end, generation);
+  if (error != std::errc() || rest != end || generation < 1) return std::nullopt;
+  return ClaimName{std::string(name.substr(0, dot)), generation};
+}
+
+}  // namespace rematch

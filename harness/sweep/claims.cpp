@@ -1,0 +1,181 @@
+#include "harness/sweep/claims.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "policies/trace/file.h"
+#include "policies/trace/in_quotes.h"
+
+namespace rematch {
+
+// Note [How workers agree]
+//  1. A comparison has generations 1, 2, ...; claims/ID.gN is made with O_EXCL, so one worker has
+//  it.
+//  2. Its worker appends a line every beat, and its end: done, released, failed, skipped.
+//  3. Another worker judges the newest claim N that it sees. It may take N+1 where N was released,
+//     or said nothing more for the stale time of the observer's own clock, or its process is gone
+//     on this very machine, or is an earlier start of this very task.
+//  4. It makes N+1 for the N that it judged, never for the newest there is by then: else two
+//  workers
+//     that judged N make N+1 and N+2, and the second takes what the first has begun.
+//  5. Each generation measures in a folder of its own, so a worker that was thought dead and wakes
+//     up spoils nothing; it sees N+1 at its next beat, and leaves.
+//  6. reports/ID.json is linked; the first one stays. Who takes a claim looks for it once more.
+//  7. Nothing is locked, removed or replaced, and no clock is compared with another host's.
+//  8. A comparison whose workers vanish ten times is given up: it is what kills them.
+
+namespace {
+
+constexpr std::string_view kReportEnding = ".json";
+
+std::optional<ClaimState> state_at(ClaimEnd end) {
+  switch (end) {
+    case ClaimEnd::kDone:
+      return ClaimState::kDone;
+    case ClaimEnd::kReleased:
+      return ClaimState::kFree;
+    case ClaimEnd::kFailed:
+      return ClaimState::kFailed;
+    case ClaimEnd::kSkipped:
+      return ClaimState::kSkipped;
+    case ClaimEnd::kNone:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool HeldClaim::beat() {
+  try {
+    folder_->append_to_claim(name(), beat_line());
+  } catch (const FileError&) {
+    return false;  // whoever takes it for dead measures it again: nothing is lost
+  }
+  return true;
+}
+
+bool HeldClaim::is_superseded() const {
+  return folder_->has_claim(claim_name(comparison_, generation_ + 1));
+}
+
+void HeldClaim::finish(const std::string& report_path) {
+  folder_->link_report(report_path, report_name(comparison_));
+  end(ClaimEnd::kDone);
+}
+
+void HeldClaim::end(ClaimEnd end, const std::string& reason) {
+  folder_->append_to_claim(name(), end_line(end, reason));
+}
+
+Claims::Claims(SweepFolder& folder, std::vector<std::string> comparisons, ClaimHolder self,
+               Observer observer, ClaimRule rule)
+    : folder_(folder),
+      comparisons_(std::move(comparisons)),
+      self_(std::move(self)),
+      observer_(std::move(observer)),
+      rule_(rule) {
+  for (const std::string& comparison : comparisons_) judged_[comparison] = {};
+}
+
+void Claims::look() {
+  std::map<std::string, int> newest;
+  for (const std::string& name : folder_.claims()) {
+    const auto claim = parse_claim_name(name);
+    if (!claim) continue;
+    int& generation = newest[claim->comparison];
+    generation = std::max(generation, claim->generation);
+  }
+  const std::vector<std::string> names = folder_.reports();
+  const std::set<std::string> reports(names.begin(), names.end());
+  for (const std::string& comparison : comparisons_) {
+    Judgement& judged = judged_.at(comparison);
+    if (judged.state == ClaimState::kDone) continue;
+    const auto found = newest.find(comparison);
+    const int generation = found == newest.end() ? 0 : found->second;
+    const bool has_report = reports.count(report_name(comparison)) != 0;
+    judged = has_report ? Judgement{ClaimState::kDone, generation, {}, 0, {}}
+                        : judge(comparison, generation);
+  }
+}
+
+Judgement Claims::judge(const std::string& comparison, int newest) {
+  Judgement judged;
+  judged.generation = newest;
+  if (newest == 0) return judged;
+  const std::string name = claim_name(comparison, newest);
+  const std::optional<std::string> text = folder_.read_claim(name);
+  if (!text) {  // the next look sees it
+    judged.state = ClaimState::kUnsure;
+    return judged;
+  }
+  ClaimText claim = parse_claim(*text, "claims/" + name);
+  if (claim.holder && claim.holder->plan != self_.plan) {
+    throw FormatError("claims/" + name + ": belongs to plan " + in_quotes(claim.holder->plan) +
+                      ", not to this folder's " + in_quotes(self_.plan) +
+                      "; give each plan a folder of its own");
+  }
+  judged.state = state_of(name, *text, claim);
+  judged.holder = std::move(claim.holder);
+  judged.num_beats = claim.num_beats;
+  judged.reason = std::move(claim.reason);
+  return judged;
+}
+
+ClaimState Claims::state_of(const std::string& name, const std::string& text,
+                            const ClaimText& claim) {
+  if (const auto ended = state_at(claim.end)) return *ended;
+  if (claim.holder && (is_own_earlier_start(*claim.holder) || observer_.is_gone(*claim.holder))) {
+    return ClaimState::kStale;
+  }
+  const std::chrono::nanoseconds now = observer_.now();
+  const auto [seen, is_new] = seen_.try_emplace(name, Seen{text, now, false});
+  if (is_new) return ClaimState::kUnsure;
+  if (seen->second.text != text) {
+    seen->second = {text, now, true};
+    return ClaimState::kHeld;
+  }
+  if (now - seen->second.since >= rule_.stale_after) return ClaimState::kStale;
+  const bool beats = seen->second.has_changed && now - seen->second.since < rule_.stale_after / 2;
+  return beats ? ClaimState::kHeld : ClaimState::kUnsure;
+}
+
+bool Claims::is_own_earlier_start(const ClaimHolder& holder) const {
+  return !self_.task.empty() && holder.task == self_.task && holder.task_start < self_.task_start;
+}
+
+std::optional<HeldClaim> Claims::take(const std::string& comparison) {
+  Judgement& judged = judged_.at(comparison);
+  if (judged.state != ClaimState::kFree && judged.state != ClaimState::kStale) return std::nullopt;
+  const int generation = judged.generation + 1;
+  if (!folder_.create_claim(claim_name(comparison, generation))) return std::nullopt;
+  HeldClaim claim(folder_, comparison, generation);
+  folder_.append_to_claim(claim.name(), holder_line(self_));
+  if (folder_.has_report(report_name(comparison))) {  // finished since it was judged
+    claim.end(ClaimEnd::kDone);
+    judged.state = ClaimState::kDone;
+    return std::nullopt;
+  }
+  const int num_lost = num_lost_starts(comparison, judged.generation);
+  if (num_lost < rule_.most_lost_starts) return claim;
+  claim.end(ClaimEnd::kFailed, "given up after " + std::to_string(num_lost) +
+                                   " starts whose workers vanished; it may be what ends them");
+  return std::nullopt;
+}
+
+int Claims::num_lost_starts(const std::string& comparison, int newest) {
+  if (newest < rule_.most_lost_starts) return 0;
+  int num_lost = 0;
+  for (int generation = 1; generation <= newest; ++generation) {
+    const std::string name = claim_name(comparison, generation);
+    const auto text = folder_.read_claim(name);
+    if (!text || parse_claim(*text, "claims/" + name).end == ClaimEnd::kNone) ++num_lost;
+  }
+  return num_lost;
+}
+
+std::string report_name(const std::string& comparison) {
+  return std::string(comparison).append(kReportEnding);
+}
+
+}  // namespace rematch

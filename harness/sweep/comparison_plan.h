@@ -1,0 +1,55 @@
+// A sweep's plan: every comparison that its file asks for, in the file's order, with what is
+// predicted of it. One file and version give one plan, byte for byte.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/preset/preset.h"
+#include "policies/plan/policy.h"
+#include "policies/trace/bytes.h"
+#include "policies/trace/json_fwd.h"
+
+namespace rematch {
+
+// What is known of a comparison before it runs. Absent where there was no trace to tell it from.
+struct ComparisonPrediction {
+  std::optional<Bytes> least_peak;  // of the variant that needs least: a lower bound of its need
+  std::optional<Bytes> most_peak;
+  std::optional<std::chrono::milliseconds> time;  // of the whole command
+  bool operator==(const ComparisonPrediction&) const = default;
+};
+
+// One model, shape, dtype and seed with all its variants, measured side by side on one card.
+struct PlannedComparison {
+  std::string id;
+  ModelSpec spec;
+  std::uint64_t seed = 0;
+  std::vector<std::string> policies;  // the reference among them
+  std::string schedule;               // "whole_region", "on_demand", "both"
+  int num_repeats = 0;                // of the reference, for the noise of its loss
+  int num_points = 0;
+  std::vector<std::string> arguments;  // of `rematch run`, without the report's name
+  ComparisonPrediction predicted;
+  std::string path;  // in the sweep file: "groups[0]"; not in the plan
+};
+
+struct ComparisonPlan {
+  std::string id;  // SHA-256 of all the rest
+  std::string tool_version;
+  std::string device;  // that all of them run on
+  std::chrono::milliseconds stale_after = std::chrono::seconds(180);
+  std::vector<PlannedComparison> comparisons;
+};
+
+// With its id.
+Json plan_to_json(const ComparisonPlan& plan);
+std::string comparison_plan_id(const ComparisonPlan& plan);
+// Throws FormatError: another version, or content that its id does not fit.
+ComparisonPlan comparison_plan_from_json(const Json& json);
+
+}  // namespace rematch

@@ -1,0 +1,106 @@
+#include "harness/sweep/predict_comparison.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "harness/sweep/sweep_file.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/predict/roofline.h"
+#include "policies/predict/step.h"
+
+namespace rematch {
+namespace {
+
+// A CPU of a few cores as LibTorch uses it, so that a plan is the same wherever it is made.
+constexpr DeviceSheet kSomeCpu{.name = "cpu",
+                               .source = "a guess",
+                               .memory = Bytes{std::int64_t{16} << 30},
+                               .bfloat16_flops_per_second = 2e10,
+                               .float32_flops_per_second = 4e10,
+                               .memory_bytes_per_second = 1e10,
+                               .pcie_bytes_per_second = 1e10,
+                               .cards = {}};
+constexpr double kOverRoofline = 3;       // real steps on cards take 1.5 to 4 times as long
+constexpr double kSecondsAnOp = 5e-6;     // below it nothing launches, replays or is counted
+constexpr double kCpuStartSeconds = 0.3;  // of a child process, its model included
+constexpr double kCudaStartSeconds = 4;   // the same, with a context and libraries
+constexpr int kExactPasses = 2;           // parity with counts, memory
+constexpr int kWarmUpSteps = 2;
+
+int first_number(const std::string& text, std::size_t start, int otherwise) {
+  int number = otherwise;
+  if (start < text.size()) std::from_chars(text.data() + start, text.data() + text.size(), number);
+  return number;
+}
+
+double seconds_of(const StepPrediction& step, const Trace& trace) {
+  const double roofline =
+      step.time ? std::chrono::duration<double>(step.time->total()).count() : 0.0;
+  const auto num_ops =
+      3 * static_cast<double>(trace.ops.size()) + static_cast<double>(step.recomputed_ops);
+  return kOverRoofline * roofline + num_ops * kSecondsAnOp;
+}
+
+std::vector<Schedule> schedules_of(const std::string& text) {
+  if (text == "both") return {Schedule::kWholeRegion, Schedule::kOnDemand};
+  return {schedule_from_string(text).value_or(Schedule::kOnDemand)};
+}
+
+}  // namespace
+
+RunLength run_length(const std::vector<std::string>& words, const DeviceSheet* sheet) {
+  RunLength length;
+  length.num_steps = std::max(1, first_number(flag_among(words, "--steps"), 0, length.num_steps));
+  const std::string rounds = flag_among(words, "--rounds");
+  const std::size_t colon = rounds.find(':');
+  length.num_rounds =
+      first_number(rounds, colon == std::string::npos ? 0 : colon + 1, length.num_rounds);
+  length.has_optimizer = flag_among(words, "--optimizer") != "none";
+  length.on_cuda = flag_among(words, "--device").starts_with("cuda");
+  length.sheet = length.on_cuda ? sheet : nullptr;
+  return length;
+}
+
+std::variant<ComparisonPrediction, Rejected> predict_comparison(const PlannedComparison& comparison,
+                                                                const Trace& trace,
+                                                                const RunLength& length,
+                                                                bool allow_no_effect) {
+  StepSimulator simulator(trace,
+                          length.has_optimizer ? OptimizerModel::kAdamW : OptimizerModel::kNothing);
+  const Profile profile =
+      roofline_profile(trace, length.sheet != nullptr ? *length.sheet : kSomeCpu);
+  simulator.use_profile(profile);
+  const double start = length.on_cuda ? kCudaStartSeconds : kCpuStartSeconds;
+  const int num_children = kExactPasses + length.num_rounds;
+  ComparisonPrediction predicted;
+  double seconds = 0;
+  const auto add_arm = [&](const StepPrediction& step, int children) {
+    seconds += children * (start + (length.num_steps + kWarmUpSteps) * seconds_of(step, trace));
+  };
+  for (const std::string& name : comparison.policies) {
+    const auto policy = parse_policy(name);
+    if (const auto* rejected = std::get_if<Rejected>(&policy)) return *rejected;
+    const auto plan = resolve(std::get<Policy>(policy), trace,
+                              allow_no_effect ? NoEffect::kAllow : NoEffect::kReject);
+    if (const auto* rejected = std::get_if<Rejected>(&plan)) return *rejected;
+    for (const Schedule schedule : schedules_of(comparison.schedule)) {
+      const StepPrediction step = simulator.simulate(std::get<Plan>(plan), schedule);
+      const Bytes peak = step.peak_bytes();
+      predicted.least_peak = std::min(predicted.least_peak.value_or(peak), peak);
+      predicted.most_peak = std::max(predicted.most_peak.value_or(peak), peak);
+      add_arm(step, num_children);
+      // The reference's steps once more, and the arm that it is timed against itself with.
+      if (name == comparison.policies.front() &&
+          schedule == schedules_of(comparison.schedule).front()) {
+        add_arm(step, length.num_rounds + comparison.num_repeats);
+      }
+      if (std::get<Plan>(plan).regions.empty()) break;
+    }
+  }
+  predicted.time = std::chrono::milliseconds(std::llround(std::ceil(seconds * 1000)));
+  return predicted;
+}
+
+}  // namespace rematch

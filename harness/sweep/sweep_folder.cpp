@@ -1,0 +1,119 @@
+#include "harness/sweep/sweep_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "policies/trace/file.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::size_t kClaimReadBytes = 4096;
+constexpr mode_t kClaimMode = 0666;
+
+[[noreturn]] void refuse(const std::string& what, const std::string& path, int error) {
+  throw FileError("cannot " + what + " '" + path + "': " + std::strerror(error));
+}
+
+// Closes on every way out; what close() itself says is asked for where it matters.
+class ClaimDescriptor {
+ public:
+  ClaimDescriptor(const std::string& path, int flags)
+      : fd_(::open(path.c_str(), flags | O_CLOEXEC, kClaimMode)) {}
+  ~ClaimDescriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  ClaimDescriptor(const ClaimDescriptor&) = delete;
+  ClaimDescriptor& operator=(const ClaimDescriptor&) = delete;
+
+  bool is_open() const { return fd_ >= 0; }
+  int get() const { return fd_; }
+  bool close() {
+    const int fd = fd_;
+    fd_ = -1;
+    return ::close(fd) == 0;
+  }
+
+ private:
+  int fd_;
+};
+
+bool is_gone(int error) { return error == ENOENT || error == ESTALE; }
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  const std::filesystem::directory_iterator end;
+  for (std::filesystem::directory_iterator entry(folder, error); !error && entry != end;
+       entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  if (error) throw FileError("cannot read folder '" + folder + "': " + error.message());
+  return names;
+}
+
+bool exists(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) return true;
+  if (!is_gone(errno)) refuse("look at", path, errno);
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> DiskSweepFolder::claims() { return names_in(folder_ + "/claims"); }
+std::vector<std::string> DiskSweepFolder::reports() { return names_in(folder_ + "/reports"); }
+
+std::optional<std::string> DiskSweepFolder::read_claim(const std::string& name) {
+  const std::string path = claim_path(name);
+  const ClaimDescriptor file(path, O_RDONLY);
+  if (!file.is_open() && is_gone(errno)) return std::nullopt;
+  if (!file.is_open()) refuse("read", path, errno);
+  std::string text;
+  std::array<char, kClaimReadBytes> buffer;
+  while (true) {
+    const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && is_gone(errno)) return std::nullopt;
+    if (count < 0) refuse("read", path, errno);
+    if (count == 0) return text;
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+}
+
+bool DiskSweepFolder::create_claim(const std::string& name) {
+  const std::string path = claim_path(name);
+  ClaimDescriptor file(path, O_WRONLY | O_CREAT | O_EXCL);
+  if (!file.is_open() && errno == EEXIST) return false;
+  if (!file.is_open() || !file.close()) refuse("make", path, errno);
+  return true;
+}
+
+// One write: a reader sees none or all of it, but where the disk fills up in the middle.
+void DiskSweepFolder::append_to_claim(const std::string& name, std::string_view text) {
+  const std::string path = claim_path(name);
+  ClaimDescriptor file(path, O_WRONLY | O_APPEND);
+  if (!file.is_open()) refuse("write", path, errno);
+  const ssize_t count = ::write(file.get(), text.data(), text.size());
+  if (count < 0) refuse("write", path, errno);
+  if (static_cast<std::size_t>(count) != text.size()) refuse("write", path, ENOSPC);
+  if (!file.close()) refuse("write", path, errno);
+}
+
+bool DiskSweepFolder::has_claim(const std::string& name) { return exists(claim_path(name)); }
+bool DiskSweepFolder::has_report(const std::string& name) { return exists(report_path(name)); }
+
+bool DiskSweepFolder::link_report(const std::string& path, const std::string& name) {
+  if (::link(path.c_str(), report_path(name).c_str()) == 0) return true;
+  if (errno != EEXIST) refuse("link to '" + path + "' as", report_path(name), errno);
+  return false;
+}
+
+}  // namespace rematch

@@ -1,0 +1,364 @@
+// Workers on one folder, in every order of their steps, with kills at every step: the real claims
+// and the real work loop over a folder and clocks made of memory, held to rules that are simpler
+// than the code: see Rules.
+#include "harness/sweep/claims.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness/sweep/work_loop.h"
+#include "policies/trace/file.h"
+#include "policies/trace/json.h"
+#include "tests/support/catch.h"
+#include "tests/support/interleavings.h"
+
+namespace rematch {
+namespace {
+
+using testing::Interleavings;
+using Nanoseconds = std::chrono::nanoseconds;
+
+constexpr std::chrono::milliseconds kStale{60};
+
+struct ModelClaim {
+  std::size_t maker = 0;
+  std::string text;
+};
+
+// What is common to all workers of one order, and every rule that was broken.
+struct Shared {
+  std::map<std::string, ModelClaim> claims;
+  std::map<std::string, std::string> reports;  // the path that was linked
+  std::set<std::string> finished;              // paths of whole reports
+  std::set<std::size_t> killed;
+  std::vector<std::string> broken_rules;
+  int num_measured = 0;
+  int num_takeovers = 0;  // of claims that told no end
+};
+
+// What one worker has read of one claim, and when by its own clock.
+struct Reading {
+  Nanoseconds at{};
+  std::string text;
+};
+
+bool ends_with_line(const std::string& text, const std::string& line) {
+  return text.ends_with("\n" + line + "\n");
+}
+
+// The folder as one worker sees it. Each operation is a step, and is checked against the rules:
+//  - generation N+1 is made only by a worker to which N was over: it read its end, read the same
+//    text twice with the stale time between by its own clock, or N's process was killed;
+//  - generations have no gaps; a claim is written by its maker alone;
+//  - a report that was there before a claim was made is not measured again;
+//  - only whole reports of a worker's own generation are linked, and the first one stays.
+class ModelFolder : public SweepFolder {
+ public:
+  ModelFolder(Shared& shared, Interleavings& orders, std::size_t self, bool sees_processes)
+      : shared_(shared), orders_(orders), self_(self), sees_processes_(sees_processes) {}
+
+  Nanoseconds now{};
+
+  std::vector<std::string> claims() override {
+    orders_.step();
+    std::vector<std::string> names;
+    for (const auto& [name, claim] : shared_.claims) names.push_back(name);
+    return names;
+  }
+  std::vector<std::string> reports() override {
+    orders_.step();
+    std::vector<std::string> names;
+    for (const auto& [name, path] : shared_.reports) names.push_back(name);
+    return names;
+  }
+  std::optional<std::string> read_claim(const std::string& name) override {
+    orders_.step();
+    const auto found = shared_.claims.find(name);
+    if (found == shared_.claims.end()) return std::nullopt;
+    readings_[name].push_back({now, found->second.text});
+    return found->second.text;
+  }
+  bool create_claim(const std::string& name) override {
+    orders_.step();
+    if (shared_.claims.count(name) != 0) return false;
+    const ClaimName parsed = parse_claim_name(name).value();
+    if (parsed.generation > 1) check_over(claim_name(parsed.comparison, parsed.generation - 1));
+    shared_.claims[name] = {self_, ""};
+    had_report_[name] = shared_.reports.count(report_name(parsed.comparison)) != 0;
+    return true;
+  }
+  void append_to_claim(const std::string& name, std::string_view text) override {
+    orders_.step();
+    ModelClaim& claim = shared_.claims.at(name);
+    if (claim.maker != self_) broken("wrote into another's claim " + name);
+    claim.text.append(text);
+  }
+  bool has_claim(const std::string& name) override {
+    orders_.step();
+    return shared_.claims.count(name) != 0;
+  }
+  bool has_report(const std::string& name) override {
+    orders_.step();
+    return shared_.reports.count(name) != 0;
+  }
+  bool link_report(const std::string& path, const std::string& name) override {
+    orders_.step();
+    if (shared_.finished.count(path) == 0) broken("linked what is not whole: " + path);
+    if (shared_.claims.at(path).maker != self_) broken("linked another's report " + path);
+    return shared_.reports.emplace(name, path).second;
+  }
+
+  void begin_measuring(const std::string& claim) {
+    if (had_report_.at(claim)) broken("measured what was there before it was claimed: " + claim);
+    ++shared_.num_measured;
+  }
+
+ private:
+  void check_over(const std::string& previous) {
+    const auto found = shared_.claims.find(previous);
+    if (found == shared_.claims.end()) return broken("left out a generation: " + previous);
+    const std::vector<Reading>& readings = readings_[previous];
+    if (readings.empty()) return broken("took over what it never read: " + previous);
+    const Reading& last = readings.back();
+    if (ends_with_line(last.text, "released")) return;
+    ++shared_.num_takeovers;
+    if (sees_processes_ && shared_.killed.count(found->second.maker) != 0) return;
+    for (const Reading& reading : readings) {
+      if (reading.text == last.text && last.at - reading.at >= kStale) return;
+    }
+    broken("took a claim from a worker that it did not see silent for the stale time: " + previous);
+  }
+  void broken(const std::string& what) {
+    shared_.broken_rules.push_back("worker " + std::to_string(self_) + " " + what);
+  }
+
+  Shared& shared_;
+  Interleavings& orders_;
+  std::size_t self_;
+  bool sees_processes_;
+  std::map<std::string, std::vector<Reading>> readings_;
+  std::map<std::string, bool> had_report_;
+};
+
+class ModelMeasurer : public Measurer {
+ public:
+  ModelMeasurer(Shared& shared, ModelFolder& folder, int num_beats)
+      : shared_(shared), folder_(folder), num_beats_(num_beats) {}
+
+  std::shared_ptr<void> turn() override { return std::make_shared<int>(0); }
+  MeasureEnd measure(std::size_t, HeldClaim& claim) override {
+    const std::string name = claim_name(claim.comparison(), claim.generation());
+    folder_.begin_measuring(name);
+    for (int beat = 0; beat < num_beats_; ++beat) {
+      claim.beat();
+      if (!claim.is_superseded()) continue;
+      claim.end(ClaimEnd::kReleased);
+      return MeasureEnd::kSuperseded;
+    }
+    shared_.finished.insert(name);
+    claim.finish(name);
+    return MeasureEnd::kOk;
+  }
+
+ private:
+  Shared& shared_;
+  ModelFolder& folder_;
+  int num_beats_;
+};
+
+struct Case {
+  std::size_t num_workers = 2;
+  std::size_t num_comparisons = 1;
+  int num_beats = 1;
+  bool sees_processes = false;
+  std::chrono::milliseconds look_every = kStale;
+  Interleavings::Bounds bounds;
+};
+
+std::string comparison_at(std::size_t index) {
+  return std::string(1, static_cast<char>('a' + index));
+}
+
+void run_worker(Shared& shared, Interleavings& orders, const Case& setting, std::size_t self) {
+  ModelFolder folder(shared, orders, self, setting.sees_processes);
+  std::vector<std::string> ids;
+  std::vector<WorkItem> items;
+  for (std::size_t index = 0; index < setting.num_comparisons; ++index) {
+    ids.push_back(comparison_at(index));
+    items.push_back({ids.back(), std::nullopt});
+  }
+  ClaimHolder holder;
+  holder.plan = "p";
+  holder.pid = static_cast<std::int64_t>(self);
+  Observer observer;
+  observer.now = [&folder] { return folder.now; };
+  observer.is_gone = [&](const ClaimHolder& other) {
+    return setting.sees_processes && shared.killed.count(static_cast<std::size_t>(other.pid)) != 0;
+  };
+  Claims claims(folder, ids, holder, observer, {kStale, 10});
+  ModelMeasurer measurer(shared, folder, setting.num_beats);
+  WorkSurroundings surroundings;
+  surroundings.now = observer.now;
+  surroundings.sleep = [&folder](std::chrono::milliseconds length) { folder.now += length; };
+  surroundings.told = [] { return Told::kNothing; };
+  work(items, claims, measurer, surroundings, {std::nullopt, setting.look_every});
+}
+
+struct Totals {
+  std::size_t num_orders = 0;
+  int most_measured = 0;
+  int num_takeovers = 0;
+};
+
+// After every order one more worker comes, which nobody disturbs, and finds or makes all reports.
+Totals explore(const Case& setting) {
+  Interleavings orders(setting.bounds);
+  Totals totals;
+  totals.num_orders = orders.explore([&] {
+    Shared shared;
+    std::vector<std::function<void()>> workers;
+    for (std::size_t worker = 0; worker < setting.num_workers; ++worker) {
+      workers.emplace_back([&, worker] {
+        try {
+          run_worker(shared, orders, setting, worker);
+        } catch (const testing::Ended&) {
+          shared.killed.insert(worker);
+          throw;
+        }
+      });
+    }
+    orders.run_together(workers);
+    const auto reports = shared.reports;
+    totals.most_measured = std::max(totals.most_measured, shared.num_measured);
+    totals.num_takeovers += shared.num_takeovers;
+    Interleavings alone({0, 0});
+    alone.explore([&] {
+      alone.run_together({[&] { run_worker(shared, alone, setting, setting.num_workers); }});
+    });
+    for (const auto& [name, path] : reports) {
+      if (shared.reports.at(name) != path) shared.broken_rules.push_back("replaced " + name);
+    }
+    if (shared.reports.size() != setting.num_comparisons) {
+      shared.broken_rules.emplace_back("a comparison was lost");
+    }
+    if (!shared.broken_rules.empty()) FAIL(shared.broken_rules.front());
+  });
+  UNSCOPED_INFO(totals.num_orders << " orders, " << totals.num_takeovers << " takeovers");
+  return totals;
+}
+
+// Nobody dies, and whoever is silent is only slow: one worker may be paused for as long as it likes
+// between any two of its steps, so claims are taken over and their makers wake up later.
+TEST_CASE("two workers on one comparison keep the rules in every order of their steps") {
+  Case setting;
+  setting.look_every = kStale / 2;
+  setting.bounds = {4, 0};
+  const Totals totals = explore(setting);
+  CHECK(totals.num_orders > 1000);
+  CHECK(totals.num_takeovers > 0);
+  CHECK(totals.most_measured >= 2);
+}
+
+TEST_CASE("a worker killed at any step loses no comparison") {
+  Case setting;
+  setting.bounds = {3, 1};
+  SECTION("on another host") {}
+  SECTION("on this host, where its process is seen to be gone") { setting.sees_processes = true; }
+  const Totals totals = explore(setting);
+  CHECK(totals.num_orders > 1000);
+  CHECK(totals.num_takeovers > 0);
+}
+
+TEST_CASE("three workers on two comparisons keep the rules, a kill at any step") {
+  Case setting;
+  setting.num_workers = 3;
+  setting.num_comparisons = 2;
+  setting.bounds = {1, 1};
+  CHECK(explore(setting).num_orders > 1000);
+}
+
+TEST_CASE("silence is counted from a worker's last word, by the observer's own clock") {
+  Interleavings alone({0, 0});
+  alone.explore([&] {
+    alone.run_together({[&] {
+      Shared shared;
+      ModelFolder folder(shared, alone, 0, false);
+      folder.create_claim("a.g1");
+      folder.append_to_claim("a.g1", holder_line({.plan = "p", .host = "h"}));
+      Observer observer{[&] { return folder.now; }, [](const ClaimHolder&) { return false; }};
+      Claims claims(folder, {"a"}, {.plan = "p"}, observer, {kStale, 10});
+      const auto look_at = [&](int milliseconds) {
+        folder.now = std::chrono::milliseconds(milliseconds);
+        claims.look();
+        return claims.of("a").state;
+      };
+      CHECK(look_at(1000) == ClaimState::kUnsure);
+      CHECK(look_at(1059) == ClaimState::kUnsure);
+      folder.append_to_claim("a.g1", beat_line());
+      CHECK(look_at(1060) == ClaimState::kHeld);
+      CHECK(look_at(1061) == ClaimState::kHeld);
+      CHECK(look_at(1119) == ClaimState::kUnsure);  // silent for almost the stale time
+      CHECK(look_at(1120) == ClaimState::kStale);
+      CHECK_FALSE(folder.has_claim("a.g2"));
+      REQUIRE(claims.take("a"));
+      CHECK(folder.has_claim("a.g2"));
+      CHECK_FALSE(claims.take("a"));  // what it judged is over
+    }});
+  });
+}
+
+TEST_CASE("a comparison that takes its workers down is given up, one that is given back is not") {
+  Interleavings alone({0, 0});
+  alone.explore([&] {
+    alone.run_together({[&] {
+      Shared shared;
+      ModelFolder folder(shared, alone, 0, true);
+      Observer observer{[&] { return folder.now; }, [](const ClaimHolder&) { return true; }};
+      Claims claims(folder, {"lost", "given_back"}, {.plan = "p"}, observer, {kStale, 10});
+      shared.killed.insert(0);
+      for (int start = 1; start <= 12; ++start) {
+        claims.look();
+        CHECK(claims.take("lost").has_value() == (start <= 10));
+        claims.look();
+        auto claim = claims.take("given_back");
+        REQUIRE(claim);
+        claim->end(ClaimEnd::kReleased);
+      }
+      claims.look();
+      CHECK(claims.of("lost").state == ClaimState::kFailed);
+      CHECK_THAT(claims.of("lost").reason, Catch::StartsWith("given up after 10 starts"));
+      CHECK(claims.of("given_back").generation == 12);
+    }});
+  });
+}
+
+TEST_CASE("a claim is read in whole lines, and what is none is refused with its name") {
+  ClaimHolder holder;
+  holder.plan = "p";
+  holder.host = "node1";
+  holder.pid = 12;
+  const std::string line = holder_line(holder);
+  CHECK(parse_claim(line, "c").holder == holder);
+  CHECK_FALSE(parse_claim(line.substr(0, line.size() - 1), "c").holder);
+  CHECK(parse_claim(line + "beat\nbeat\nrelea", "c").num_beats == 2);
+  CHECK(parse_claim(line + "beat\nreleased", "c").end == ClaimEnd::kNone);
+  // A full disk kept a part of a line.
+  CHECK(parse_claim(line + "reabeat\nbeat\nreleased\n", "c").end == ClaimEnd::kReleased);
+  const ClaimText failed = parse_claim(line + end_line(ClaimEnd::kFailed, "two\nlines"), "c");
+  CHECK(failed.end == ClaimEnd::kFailed);
+  CHECK(failed.reason == "two\\nlines");
+  CHECK_THROWS_WITH(parse_claim("nonsense\n", "claims/a.g1"), Catch::StartsWith("claims/a.g1"));
+  CHECK_THROWS_WITH(parse_claim("{\"schema\": \"rematch.claim/2.0\"}\n", "claims/a.g1"),
+                    Catch::StartsWith("claims/a.g1: "));
+  CHECK(parse_claim_name("0a.g12")->generation == 12);
+  for (const char* name : {"", "a", ".g1", "a.g0", "a.g-1", "a.g1x", "a.json"}) {
+    CAPTURE(name);
+    CHECK_FALSE(parse_claim_name(name));
+  }
+}
+
+}  // namespace
+}  // namespace rematch

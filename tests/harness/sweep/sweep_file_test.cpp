@@ -1,0 +1,153 @@
+#include "harness/sweep/sweep_file.h"
+
+#include <set>
+
+#include "policies/trace/json.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+// Two models' shapes in 6 + 4 combinations, of which one each is left out: 8 comparisons of 5
+// policies.
+Json sample_sweep() {
+  return Json::parse(R"({"schema": "rematch.sweep/1.0", "run": ["--steps", "2", "--rounds", "1"],
+    "groups": [
+      {"model": "llama_small", "policies": ["none", "full", "attn_only", "save_mm", "save_compute"],
+       "fixed": {"layers": 2, "heads": 4, "batch": 1},
+       "axes": {"dim": [32, 64], "tokens": [16, 32, 64]}, "skip": [{"dim": 64, "tokens": 64}]},
+      {"model": "wan_small", "policies": ["none", "full", "attn_only", "save_mm", "save_compute"],
+       "fixed": {"layers": 2, "heads": 2, "ffn": 64, "frames": 2, "height": 2},
+       "axes": {"dim": [32, 64], "width": [4, 8]}, "skip": [{"dim": 64, "width": 8}]}]})");
+}
+
+std::string sweep_problem(const Json& json) {
+  try {
+    sweep_from_json(json);
+  } catch (const FormatError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("a sweep is every combination of its axes, in the file's order, less what is skipped") {
+  const SweepFile sweep = sweep_from_json(sample_sweep());
+  REQUIRE(sweep.comparisons.size() == 8);
+  CHECK(sweep.num_duplicates == 0);
+  std::set<std::string> ids;
+  int num_points = 0;
+  for (const PlannedComparison& comparison : sweep.comparisons) {
+    ids.insert(comparison.id);
+    num_points += comparison.num_points;
+  }
+  CHECK(ids.size() == 8);
+  CHECK(num_points == 40);
+  CHECK(sweep.comparisons[1].arguments ==
+        std::vector<std::string>{"--model",    "llama_small",
+                                 "--layers",   "2",
+                                 "--heads",    "4",
+                                 "--batch",    "1",
+                                 "--dim",      "32",
+                                 "--tokens",   "32",
+                                 "--policy",   "none,full,attn_only,save_mm,save_compute",
+                                 "--schedule", "on_demand",
+                                 "--seed",     "0",
+                                 "--steps",    "2",
+                                 "--rounds",   "1"});
+}
+
+TEST_CASE("what two groups ask of one shape is one comparison, and a point comes once") {
+  Json json = sample_sweep();
+  json["groups"][1] = json["groups"][0];
+  // Written out, the preset's own size is the same shape.
+  json["groups"][1]["fixed"]["vocab"] =
+      std::get<ModelSpec>(make_spec("llama_small", {})).at("vocab");
+  json["groups"][1]["policies"] = {"full", "nth_last(2)"};
+  const SweepFile sweep = sweep_from_json(json);
+  REQUIRE(sweep.comparisons.size() == 5);
+  CHECK(sweep.num_duplicates == 5);
+  CHECK(sweep.comparisons[0].policies.back() == "nth_last(2)");
+  CHECK(sweep.comparisons[0].num_points == 6);
+  json["groups"][1]["schedule"] = "both";
+  CHECK_THAT(sweep_problem(json), Catch::StartsWith("groups[1]: llama_small") &&
+                                      Catch::Contains("is asked for in groups[0] with another"));
+}
+
+TEST_CASE("seeds are comparisons, schedules points, and the reference is always measured") {
+  Json json = sample_sweep();
+  json["groups"].erase(1);
+  json["groups"][0]["seeds"] = {0, 7};
+  json["groups"][0]["schedule"] = "both";
+  json["groups"][0]["policies"] = {"full"};
+  json["groups"][0]["repetitions"] = 3;
+  const SweepFile sweep = sweep_from_json(json);
+  REQUIRE(sweep.comparisons.size() == 10);
+  CHECK(sweep.comparisons[1].seed == 7);
+  CHECK(sweep.comparisons[0].policies == std::vector<std::string>{"none", "full"});
+  CHECK(sweep.comparisons[0].num_points == 3);  // none has no schedule
+  CHECK(flag_among(sweep.comparisons[0].arguments, "--repeat-reference") == "3");
+}
+
+TEST_CASE("what a sweep file has wrong is one line with its path") {
+  struct Edit {
+    const char* pointer;
+    Json value;
+    const char* line;
+  };
+  const std::vector<Edit> edits = {
+      {"/schema", "rematch.sweep/2.0", "file has schema"},
+      {"/groups/0/model", "lama_small", "groups[0].model: unknown model 'lama_small'"},
+      {"/groups/0/axes/tokenz", {1}, "groups[0].axes.tokenz: no axis 'tokenz'; did you mean"},
+      {"/groups/0/axes/tokens/1", "many", "groups[0].axes.tokens[1]: found \"many\"; expected a"},
+      {"/groups/0/axes/dtype", {16}, "groups[0].axes.dtype[0]: found 16; expected a string"},
+      {"/groups/0/axes/layers", {3}, "groups[0].axes.layers: stands among \"fixed\" as well"},
+      {"/groups/0/axes/tokens", Json::array(), "groups[0].axes.tokens: is empty"},
+      {"/groups/0/fixed/heads", 5, "groups[0]: llama_small, layers 2, heads 5, batch 1, dim 32"},
+      {"/groups/1/policies/2", "atn_only", "groups[1].policies[2]: unknown policy 'atn_only'"},
+      {"/groups/1/schedule", "sometimes", "groups[1].schedule: unknown schedule 'sometimes'"},
+      {"/groups/0/skip/0/tokens", 65, "groups[0].skip[0]: skips nothing"},
+      {"/groups/0/seeds", {-1}, "groups[0].seeds[0]: -1 is out of range"},
+      {"/groups/0/polices", {"full"}, "groups[0]: unknown key \"polices\"; did you mean"},
+      {"/run/0", "--model=x", "run[0]: '--model' is the sweep's to say"},
+      {"/groups", Json::array(), "groups: asks for no comparison"},
+  };
+  for (const Edit& edit : edits) {
+    CAPTURE(edit.pointer);
+    Json json = sample_sweep();
+    json[Json::json_pointer(edit.pointer)] = edit.value;
+    CHECK_THAT(sweep_problem(json), Catch::StartsWith(edit.line));
+  }
+}
+
+TEST_CASE("a plan is read as it was written, and knows when somebody changed it") {
+  ComparisonPlan plan;
+  plan.tool_version = "0.1.0";
+  plan.device = "cpu";
+  plan.comparisons = sweep_from_json(sample_sweep()).comparisons;
+  plan.comparisons[0].predicted = {Bytes{10}, Bytes{20}, std::chrono::milliseconds(30)};
+  const Json json = plan_to_json(plan);
+  const ComparisonPlan again = comparison_plan_from_json(Json::parse(json.dump(2)));
+  CHECK(again.id == comparison_plan_id(plan));
+  CHECK(again.comparisons.size() == 8);
+  CHECK(again.comparisons[0].predicted == plan.comparisons[0].predicted);
+  CHECK(again.comparisons[7].arguments == plan.comparisons[7].arguments);
+  CHECK(plan_to_json(again) == json);
+  Json changed = json;
+  changed["comparisons"][0]["seed"] = 1;
+  CHECK_THROWS_AS(comparison_plan_from_json(changed), FormatError);
+}
+
+TEST_CASE("a plan of 10,000 points is made in under a second") {
+  Json json = sample_sweep();
+  json["groups"].erase(1);
+  json["groups"][0].erase("skip");
+  json["groups"][0]["axes"]["tokens"] = Json::array();
+  for (int index = 1; index <= 1000; ++index) json["groups"][0]["axes"]["tokens"].push_back(index);
+  const auto start = std::chrono::steady_clock::now();
+  const SweepFile sweep = sweep_from_json(json);
+  CHECK(sweep.comparisons.size() == 2000);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(1));
+}
+
+}  // namespace
+}  // namespace rematch
