@@ -3,6 +3,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/require.h"
 #include "harness/cli/sweep_verbs.h"
+#include "harness/sweep/this_worker.h"
 #include "policies/trace/in_quotes.h"
 #include "policies/trace/json.h"
 
@@ -25,20 +26,44 @@ ComparisonPlan require_comparison_plan(const std::string& folder) {
   return plan;
 }
 
+std::string comparison_words(const PlannedComparison& comparison) {
+  std::string text = comparison.id;
+  for (const std::string& word : comparison.arguments) {
+    if (word == "--policy") break;
+    text.append(" ").append(word);
+  }
+  return text + " --seed " + std::to_string(comparison.seed);
+}
+
+Claims observed_claims(const ComparisonPlan& plan, SweepFolder& folder) {
+  std::vector<std::string> ids;
+  for (const PlannedComparison& comparison : plan.comparisons) ids.push_back(comparison.id);
+  return {folder,
+          std::move(ids),
+          this_worker(plan.id),
+          {monotonic_now, is_process_gone},
+          {plan.stale_after}};
+}
+
 void add_sweep(CLI::App& app, Action& action) {
   CLI::App* sweep = app.add_subcommand(
       "sweep", "Many comparisons on one machine or a cluster: plan, then any number of workers");
   sweep->callback([&action, sweep] {
     if (!sweep->get_subcommands().empty()) return;
     action = []() -> ExitCode {
-      throw UsageError("rematch sweep needs a verb, such as plan; see rematch sweep --help");
+      throw UsageError("rematch sweep needs a verb, such as plan or run; see rematch sweep --help");
     };
   });
   add_sweep_plan(*sweep, action);
+  add_sweep_run(*sweep, action);
+  add_sweep_status(*sweep, action);
+  add_sweep_merge(*sweep, action);
   sweep->footer(
       "Examples:\n"
-      "  rematch sweep plan sweep.json results/wan\n"
-      "  rematch sweep plan sweep.json results/wan --card h100 --memory 80GiB");
+      "  rematch sweep plan sweep.json results/wan --card h100 --memory 80GiB\n"
+      "  rematch sweep run results/wan --gpus all\n"
+      "  rematch sweep status results/wan\n"
+      "  rematch sweep merge results/wan -o wan.json");
 }
 
 }  // namespace rematch

@@ -154,15 +154,6 @@ void write_plan(const std::string& folder, const ComparisonPlan& plan) {
   write_json_file(file, plan_to_json(plan));
 }
 
-std::string describe(const PlannedComparison& comparison) {
-  std::string text = comparison.id;
-  for (const std::string& word : comparison.arguments) {
-    if (word == "--policy") break;
-    text.append(" ").append(word);
-  }
-  return text + " --seed " + std::to_string(comparison.seed);
-}
-
 std::string hours(std::chrono::milliseconds time) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.2g h", static_cast<double>(time.count()) / 3.6e6);
@@ -197,7 +188,7 @@ void print_plan(const Flags& flags, const SweepFile& sweep, const ComparisonPlan
     if (!predicted.most_peak || *predicted.most_peak <= limit) continue;
     const bool none_fits = *predicted.least_peak > limit;
     lines.push_back(
-        describe(comparison) +
+        comparison_words(comparison) +
         (none_fits
              ? ": no variant fits; the least needs " + format_bytes(*predicted.least_peak)
              : ": some variants do not fit; the most needs " + format_bytes(*predicted.most_peak)));

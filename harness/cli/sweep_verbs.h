@@ -5,15 +5,25 @@
 #include <string>
 
 #include "harness/cli/commands.h"
+#include "harness/sweep/claims.h"
 #include "harness/sweep/comparison_plan.h"
 
 namespace rematch {
 
 void add_sweep_plan(CLI::App& sweep, Action& action);
+void add_sweep_run(CLI::App& sweep, Action& action);
+void add_sweep_status(CLI::App& sweep, Action& action);
+void add_sweep_merge(CLI::App& sweep, Action& action);
 
 // DIR/plan.json. Throws UsageError: none there, no plan, or of another version of this tool.
 ComparisonPlan require_comparison_plan(const std::string& folder);
 
 std::string plan_file_in(const std::string& folder);
+
+// "0f20eefb7109 --model llama_small --dim 32 --seed 0"
+std::string comparison_words(const PlannedComparison& comparison);
+
+// The plan's claims, to look at; nothing is to be taken.
+Claims observed_claims(const ComparisonPlan& plan, SweepFolder& folder);
 
 }  // namespace rematch

@@ -42,7 +42,7 @@ ClaimHolder holder_from(std::string_view line, const std::string& name) {
 // A line behind the first one. What is none of them is left out of account: a disk that was full
 // for a while may have kept a part of a line, in front of the next one.
 void read_line(std::string_view line, ClaimText& claim) {
-  if (claim.end != ClaimEnd::kNone) return;
+  if (claim.end != ClaimEnd::kOpen) return;
   if (line == kBeat) ++claim.num_beats;
   for (const auto& [end, word] : kEnds) {
     if (line != word && !line.starts_with(std::string(word) + " ")) continue;

@@ -20,12 +20,12 @@ struct ClaimHolder {
   bool operator==(const ClaimHolder&) const = default;
 };
 
-enum class ClaimEnd : std::uint8_t { kNone, kDone, kReleased, kFailed, kSkipped };
+enum class ClaimEnd : std::uint8_t { kOpen, kDone, kReleased, kFailed, kSkipped };
 
 struct ClaimText {
   std::optional<ClaimHolder> holder;  // absent: its line is not whole yet
   int num_beats = 0;
-  ClaimEnd end = ClaimEnd::kNone;
+  ClaimEnd end = ClaimEnd::kOpen;
   std::string reason;  // of what failed or was skipped
 };
 

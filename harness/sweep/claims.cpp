@@ -22,7 +22,9 @@ namespace rematch {
 //     up spoils nothing; it sees N+1 at its next beat, and leaves.
 //  6. reports/ID.json is linked; the first one stays. Who takes a claim looks for it once more.
 //  7. Nothing is locked, removed or replaced, and no clock is compared with another host's.
-//  8. A comparison whose workers vanish ten times is given up: it is what kills them.
+//  8. What did not fit into one worker's card is skipped, and another worker may take it whose card
+//     is larger.
+//  9. A comparison whose workers vanish ten times is given up: it is what kills them.
 
 namespace {
 
@@ -38,7 +40,7 @@ std::optional<ClaimState> state_at(ClaimEnd end) {
       return ClaimState::kFailed;
     case ClaimEnd::kSkipped:
       return ClaimState::kSkipped;
-    case ClaimEnd::kNone:
+    case ClaimEnd::kOpen:
       break;
   }
   return std::nullopt;
@@ -56,12 +58,19 @@ bool HeldClaim::beat() {
 }
 
 bool HeldClaim::is_superseded() const {
-  return folder_->has_claim(claim_name(comparison_, generation_ + 1));
+  try {
+    return folder_->has_claim(claim_name(comparison_, generation_ + 1));
+  } catch (const FileError&) {
+    return false;  // not that it knows
+  }
 }
 
 void HeldClaim::finish(const std::string& report_path) {
   folder_->link_report(report_path, report_name(comparison_));
-  end(ClaimEnd::kDone);
+  try {
+    end(ClaimEnd::kDone);
+  } catch (const FileError&) {  // the report says it
+  }
 }
 
 void HeldClaim::end(ClaimEnd end, const std::string& reason) {
@@ -146,7 +155,9 @@ bool Claims::is_own_earlier_start(const ClaimHolder& holder) const {
 
 std::optional<HeldClaim> Claims::take(const std::string& comparison) {
   Judgement& judged = judged_.at(comparison);
-  if (judged.state != ClaimState::kFree && judged.state != ClaimState::kStale) return std::nullopt;
+  const bool may_take = judged.state == ClaimState::kFree || judged.state == ClaimState::kStale ||
+                        judged.state == ClaimState::kSkipped;
+  if (!may_take) return std::nullopt;
   const int generation = judged.generation + 1;
   if (!folder_.create_claim(claim_name(comparison, generation))) return std::nullopt;
   HeldClaim claim(folder_, comparison, generation);
@@ -169,7 +180,7 @@ int Claims::num_lost_starts(const std::string& comparison, int newest) {
   for (int generation = 1; generation <= newest; ++generation) {
     const std::string name = claim_name(comparison, generation);
     const auto text = folder_.read_claim(name);
-    if (!text || parse_claim(*text, "claims/" + name).end == ClaimEnd::kNone) ++num_lost;
+    if (!text || parse_claim(*text, "claims/" + name).end == ClaimEnd::kOpen) ++num_lost;
   }
   return num_lost;
 }

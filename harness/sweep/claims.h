@@ -23,7 +23,7 @@ enum class ClaimState : std::uint8_t {
   kStale,    // silent for too long, or its process is gone
   kDone,     // its report is there
   kFailed,   // it has an end that is no report
-  kSkipped,  //
+  kSkipped,  // it did not fit where it was tried
 };
 
 struct Judgement {
@@ -91,8 +91,8 @@ class Claims {
   void look();
   const Judgement& of(const std::string& comparison) const { return judged_.at(comparison); }
 
-  // The next generation of a comparison that look() found free or stale. Nothing: another worker
-  // was quicker, or it is done, or given up. Throws FileError.
+  // The next generation of a comparison that look() found free, stale or skipped. Nothing: another
+  // worker was quicker, or it is done, or given up. Throws FileError.
   std::optional<HeldClaim> take(const std::string& comparison);
 
  private:

@@ -12,13 +12,14 @@ namespace {
 // trouble.
 constexpr int kMostTroubles = 60;
 
-bool is_left(ClaimState state) {
-  return state != ClaimState::kDone && state != ClaimState::kFailed &&
-         state != ClaimState::kSkipped;
+// What was skipped elsewhere is left for a worker whose card it fits.
+bool is_left(ClaimState state, const WorkItem& item) {
+  if (state == ClaimState::kSkipped) return item.fits_card;
+  return state != ClaimState::kDone && state != ClaimState::kFailed;
 }
 
 bool is_ready(ClaimState state) {
-  return state == ClaimState::kFree || state == ClaimState::kStale;
+  return state == ClaimState::kFree || state == ClaimState::kStale || state == ClaimState::kSkipped;
 }
 
 // Longest first, so that none of the long ones is begun last. Unknown ones in front: they may be.
@@ -114,7 +115,7 @@ class Work {
   std::vector<std::size_t> left_over() const {
     std::vector<std::size_t> left;
     for (const std::size_t item : order_) {
-      if (is_left(state_of(item))) left.push_back(item);
+      if (is_left(state_of(item), items_[item])) left.push_back(item);
     }
     return left;
   }

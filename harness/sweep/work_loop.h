@@ -18,6 +18,7 @@ namespace rematch {
 struct WorkItem {
   std::string comparison;                              // id
   std::optional<std::chrono::milliseconds> predicted;  // absent: it fits while there is time at all
+  bool fits_card = true;                               // of this worker
 };
 
 // How one comparison in this worker's hands ended; its claim says the same.

@@ -2,8 +2,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "harness/sweep/claim_text.h"
 #include "policies/trace/json.h"
+#include "reports/record/record_json.h"
 #include "tests/harness/cli/command_line.h"
+#include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
 #include "tests/support/scratch_folder.h"
 
@@ -64,6 +67,137 @@ TEST_CASE("a sweep file that cannot be used is one line with the file and the pa
   check_usage_error("sweep", "needs a verb");
   check_usage_error("sweep pln", "unknown subcommand 'pln'; did you mean 'plan'?");
   check_usage_error("sweep plan a b c", "too many for sweep plan");
+}
+
+// A plan with a made-up report of each comparison, as workers would leave them.
+struct FinishedSweep {
+  FinishedSweep() {
+    REQUIRE(rematch("sweep plan " + write_sweep(scratch) + " " + folder).code == 0);
+    plan = Json::parse(text_of(folder + "/plan.json"));
+    for (const Json& comparison : plan["comparisons"]) {
+      Report report;
+      report.provenance = sample_provenance();
+      report.provenance.command = {"rematch", "run", comparison["id"]};
+      for (const char* policy : {"none", "full"}) {
+        PointRecord point = sample_point(policy);
+        point.identity.model = comparison["model"];
+        point.identity.dimensions.clear();
+        for (const auto& [name, size] : comparison["dimensions"].items()) {
+          point.identity.dimensions[name] = size;
+        }
+        point.identity.dtype = comparison["dtype"];
+        point.identity.seed = comparison["seed"];
+        report.points.push_back(point);
+      }
+      std::ofstream(report_file(comparison)) << report_to_json(report).dump();
+    }
+  }
+  std::string report_file(const Json& comparison) const {
+    return folder + "/reports/" + comparison["id"].get<std::string>() + ".json";
+  }
+  Outcome merge() const {
+    return rematch("sweep merge " + folder + " -o " + scratch.file("all.json"));
+  }
+
+  ScratchFolder scratch;
+  std::string folder = scratch.file("folder");
+  Json plan;
+};
+
+TEST_CASE("the merged report of a sweep is in the plan's order, the same bytes each time") {
+  const FinishedSweep sweep;
+  const Outcome merged = sweep.merge();
+  CAPTURE(merged.err);
+  CHECK(merged.code == 0);
+  const std::string bytes = text_of(sweep.scratch.file("all.json"));
+  const Json report = Json::parse(bytes);
+  REQUIRE(report["points"].size() == 8);
+  for (std::size_t index = 0; index < 8; ++index) {
+    const Json& comparison = sweep.plan["comparisons"][index / 2];
+    CHECK(report["points"][index]["identity"]["seed"] == comparison["seed"]);
+    CHECK(report["points"][index]["identity"]["dimensions"] == comparison["dimensions"]);
+    CHECK(report["points"][index]["policy"] == (index % 2 == 0 ? "none" : "full"));
+  }
+  CHECK(rematch("validate " + sweep.scratch.file("all.json")).code == 0);
+  CHECK(sweep.merge().code == 0);
+  CHECK(text_of(sweep.scratch.file("all.json")) == bytes);
+}
+
+TEST_CASE("a comparison that is missing is named with its reason, and the rest is merged") {
+  const FinishedSweep sweep;
+  const Json& comparison = sweep.plan["comparisons"][2];
+  const std::string id = comparison["id"];
+  std::filesystem::remove(sweep.report_file(comparison));
+  Outcome merged = sweep.merge();
+  CHECK(merged.code == 5);
+  CHECK_THAT(merged.err, Catch::Contains("missing: " + id + " --model llama_small") &&
+                             Catch::Contains("not measured yet") &&
+                             Catch::Contains("1 of 4 comparisons are missing"));
+  CHECK(Json::parse(text_of(sweep.scratch.file("all.json")))["points"].size() == 6);
+  ClaimHolder holder;
+  holder.plan = sweep.plan["id"];
+  holder.host = "node7";
+  std::ofstream(sweep.folder + "/claims/" + id + ".g1")
+      << holder_line(holder) << beat_line() << end_line(ClaimEnd::kSkipped, "80 GiB; 48 GiB");
+  merged = sweep.merge();
+  CHECK(merged.code == 5);
+  CHECK_THAT(merged.err, Catch::Contains("skipped: 80 GiB; 48 GiB"));
+  std::ofstream(sweep.folder + "/claims/" + id + ".g2") << holder_line(holder) << beat_line();
+  const Json status = Json::parse(rematch("sweep status --json " + sweep.folder).out);
+  CHECK(status["counts"]["done"] == 3);
+  CHECK(status["counts"]["held"] == 1);
+  CHECK(status["comparisons"][2]["host"] == "node7");
+  CHECK(status["comparisons"][2]["generation"] == 2);
+}
+
+TEST_CASE("what lies in a sweep's folder and does not belong there is one line with its file") {
+  const FinishedSweep sweep;
+  const std::string arguments = "sweep merge " + sweep.folder;
+  const std::string file = sweep.report_file(sweep.plan["comparisons"][1]);
+  const std::string good = text_of(file);
+  const auto put = [](const std::string& path, const std::string& text) {
+    std::ofstream(path) << text;
+  };
+  put(file, good.substr(0, good.size() / 2));
+  check_usage_error(arguments, file);
+  put(file, text_of(sweep.report_file(sweep.plan["comparisons"][0])));
+  check_usage_error(arguments, file + ": points[0] is of another model, shape, dtype or seed");
+  put(file, good);
+  const std::string claim = sweep.plan["comparisons"][1]["id"].get<std::string>() + ".g1";
+  std::filesystem::remove(file);
+  put(sweep.folder + "/claims/" + claim, "{\"schema\": 3}\n");
+  for (const char* verb : {"sweep merge ", "sweep status ", "sweep run --program /bin/true "}) {
+    check_usage_error(verb + sweep.folder, "claims/" + claim + ": ");
+  }
+  ClaimHolder other;
+  other.plan = "0123";
+  put(sweep.folder + "/claims/" + claim, holder_line(other));
+  check_usage_error(arguments, "claims/" + claim + ": belongs to plan '0123'");
+}
+
+TEST_CASE("a plan that is missing, changed or of another version is refused by every verb") {
+  const FinishedSweep sweep;
+  const std::string file = sweep.folder + "/plan.json";
+  for (const char* verb : {"sweep merge ", "sweep status ", "sweep run --program /bin/true "}) {
+    CAPTURE(verb);
+    Json json = sweep.plan;
+    const auto refuse = [&](const std::string& part) {
+      std::ofstream(file) << json.dump();
+      check_usage_error(verb + sweep.folder, file + ": " + part);
+    };
+    json["schema"] = "rematch.sweep_plan/2.0";
+    refuse("file has schema");
+    json = sweep.plan;
+    json["comparisons"][0]["seed"] = 5;
+    refuse("id: is not the hash of the rest");
+    json = sweep.plan;
+    json["comparisons"][0].erase("id");
+    refuse("");
+    std::ofstream(file) << "{";
+    check_usage_error(verb + sweep.folder, file);
+    std::filesystem::remove(file);
+    check_usage_error(verb + sweep.folder, "there is no plan in");
+  }
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ class ModelFolder : public SweepFolder {
     const std::vector<Reading>& readings = readings_[previous];
     if (readings.empty()) return broken("took over what it never read: " + previous);
     const Reading& last = readings.back();
-    if (ends_with_line(last.text, "released")) return;
+    if (ends_with_line(last.text, "released") || ends_with_line(last.text, "skipped")) return;
     ++shared_.num_takeovers;
     if (sees_processes_ && shared_.killed.count(found->second.maker) != 0) return;
     for (const Reading& reading : readings) {
@@ -344,7 +344,7 @@ TEST_CASE("a claim is read in whole lines, and what is none is refused with its 
   CHECK(parse_claim(line, "c").holder == holder);
   CHECK_FALSE(parse_claim(line.substr(0, line.size() - 1), "c").holder);
   CHECK(parse_claim(line + "beat\nbeat\nrelea", "c").num_beats == 2);
-  CHECK(parse_claim(line + "beat\nreleased", "c").end == ClaimEnd::kNone);
+  CHECK(parse_claim(line + "beat\nreleased", "c").end == ClaimEnd::kOpen);
   // A full disk kept a part of a line.
   CHECK(parse_claim(line + "reabeat\nbeat\nreleased\n", "c").end == ClaimEnd::kReleased);
   const ClaimText failed = parse_claim(line + end_line(ClaimEnd::kFailed, "two\nlines"), "c");

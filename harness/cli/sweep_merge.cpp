@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "harness/cli/output.h"
+#include "harness/cli/report_files.h"
+#include "harness/cli/require.h"
+#include "harness/cli/sweep_verbs.h"
+#include "harness/sweep/claims.h"
+#include "harness/sweep/this_worker.h"
+#include "policies/trace/in_quotes.h"
+#include "policies/trace/json.h"
+#include "reports/record/merge_reports.h"
+#include "reports/record/record_json.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::size_t kMostLines = 20;
+
+struct Flags {
+  std::string folder;
+  std::string output;
+  bool allow_mixed = false;
+};
+
+void say(const std::string& line) { std::fprintf(stderr, "rematch: %s\n", one_line(line).c_str()); }
+
+// A report of this comparison, and of no other that was put in its place.
+Report report_of(const std::string& file, const PlannedComparison& comparison) {
+  Report report = require_readable(file, [&] { return read_report(file); });
+  for (std::size_t index = 0; index < report.points.size(); ++index) {
+    const PointIdentity& point = report.points[index].identity;
+    const bool is_its = point.model == comparison.spec.preset &&
+                        point.dimensions == comparison.spec.dimensions &&
+                        point.dtype == comparison.spec.dtype && point.seed == comparison.seed;
+    if (is_its) continue;
+    throw UsageError(file + ": points[" + std::to_string(index) +
+                     "] is of another model, shape, dtype or seed than the plan's comparison " +
+                     comparison.id + "; was it put there by hand?");
+  }
+  return report;
+}
+
+// Points in the plan's order, those of a comparison as its report has them.
+void plan_order(std::vector<Report>& reports) {
+  std::vector<PlannedPoint> planned;
+  for (const Report& report : reports) {
+    for (const PointRecord& point : report.points) {
+      planned.push_back({point.policy, point.identity.schedule, point_key(point.identity)});
+    }
+  }
+  for (Report& report : reports) report.planned = planned;
+}
+
+std::string why_missing(const Judgement& judged) {
+  switch (judged.state) {
+    case ClaimState::kFailed:
+      return "failed: " + judged.reason;
+    case ClaimState::kSkipped:
+      return "skipped: " + judged.reason;
+    case ClaimState::kFree:
+      return "not measured yet";
+    default:
+      return judged.holder ? "begun by " + judged.holder->host : "begun";
+  }
+}
+
+void say_missing(const ComparisonPlan& plan, const std::vector<std::size_t>& missing,
+                 const Claims& claims) {
+  for (std::size_t line = 0; line < std::min(missing.size(), kMostLines); ++line) {
+    const PlannedComparison& comparison = plan.comparisons[missing[line]];
+    say("missing: " + comparison_words(comparison) + ": " + why_missing(claims.of(comparison.id)));
+  }
+  if (missing.size() > kMostLines) {
+    say("missing: " + std::to_string(missing.size() - kMostLines) + " comparisons more");
+  }
+  if (!missing.empty()) {
+    say(std::to_string(missing.size()) + " of " + std::to_string(plan.comparisons.size()) +
+        " comparisons are missing; rematch sweep status says more");
+  }
+}
+
+ExitCode merge(const Flags& flags) {
+  const ComparisonPlan plan = require_comparison_plan(flags.folder);
+  if (!flags.output.empty()) require_writable(flags.output);
+  DiskSweepFolder folder(flags.folder);
+  Claims claims = observed_claims(plan, folder);
+  claims.look();
+  std::vector<Report> reports;
+  std::vector<std::size_t> missing;
+  for (std::size_t index = 0; index < plan.comparisons.size(); ++index) {
+    const PlannedComparison& comparison = plan.comparisons[index];
+    const std::string name = report_name(comparison.id);
+    if (folder.has_report(name)) {
+      reports.push_back(report_of(flags.folder + "/reports/" + name, comparison));
+    } else {
+      missing.push_back(index);
+    }
+  }
+  say_missing(plan, missing, claims);
+  if (reports.empty()) return ExitCode::kSomePointsFailed;
+  plan_order(reports);
+  auto result = merge_reports(std::move(reports), flags.allow_mixed ? MixedEnvironments::kKeepApart
+                                                                    : MixedEnvironments::kRefuse);
+  if (const auto* differ = std::get_if<FingerprintsDiffer>(&result)) {
+    say(differ->message);
+    return ExitCode::kFingerprintMismatch;
+  }
+  if (const auto* rejected = std::get_if<Rejected>(&result)) throw UsageError(rejected->message);
+  auto& merged = std::get<MergedReport>(result);
+  for (const std::string& note : merged.notes) say(note);
+  merged.report.planned.clear();  // it was for the order; the plan says what is missing
+  write_output(flags.output, report_to_json(merged.report));
+  const auto& points = merged.report.points;
+  const bool all_ok = std::all_of(points.begin(), points.end(), [](const PointRecord& point) {
+    return point.status == PointStatus::kOk;
+  });
+  return all_ok && missing.empty() ? ExitCode::kOk : ExitCode::kSomePointsFailed;
+}
+
+}  // namespace
+
+void add_sweep_merge(CLI::App& sweep, Action& action) {
+  CLI::App* command =
+      sweep.add_subcommand("merge", "All reports of a sweep as one, in the plan's order");
+  auto flags = std::make_shared<Flags>();
+  command->add_option("folder", flags->folder, "Folder of the sweep")->required();
+  command->add_option("-o,--output", flags->output, "Report to write; stdout if not given");
+  command->add_flag("--allow-mixed", flags->allow_mixed,
+                    "Also cards and machines of several kinds, kept apart in \"sources\"");
+  command->footer(
+      "Example: rematch sweep merge results/wan -o wan.json\n"
+      "At any time, also while workers are at it: what is missing is named.\n"
+      "Exit codes: 0 all is there and ok, 5 comparisons are missing or points failed, 6 mixed "
+      "environments.");
+  command->callback([&action, flags] { action = [flags] { return merge(*flags); }; });
+}
+
+}  // namespace rematch

@@ -1,0 +1,207 @@
+#include "harness/sweep/child_measurer.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "harness/sweep/child_process.h"
+#include "harness/sweep/host_turn.h"
+#include "harness/sweep/this_worker.h"
+#include "policies/trace/file.h"
+#include "policies/trace/in_quotes.h"
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostAttempts = 2;  // where it is not the model that failed
+constexpr int kMostWaits = 60;    // for a disk that is full, of a beat each
+constexpr int kUsageCode = 2;     // the same arguments are refused again
+constexpr int kOkCode = 0;
+constexpr std::size_t kLongestReason = 400;
+
+// Those of `rematch run` that leave a report.
+bool leaves_report(int exit_code) {
+  return exit_code == kOkCode || exit_code == 3 || exit_code == 4 || exit_code == 5;
+}
+
+std::string generation_folder(const std::string& sweep, const std::string& comparison,
+                              int generation) {
+  return (fs::path(sweep) / "work" / claim_name(comparison, generation)).string();
+}
+
+// What the child said last.
+std::string last_line(const std::string& file) {
+  std::ifstream stream(file);
+  std::string last;
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty()) last = line;
+  }
+  return on_one_line(last, kLongestReason);
+}
+
+// Is there room for a small report? The child's own message may have found none.
+bool has_room(const std::string& folder) {
+  constexpr std::size_t kRoomBytes = std::size_t{64} << 10;
+  const std::string file = folder + "/room";
+  try {
+    write_file_atomically(file, std::string(kRoomBytes, '.'));
+  } catch (const FileError&) {
+    return false;
+  }
+  std::error_code ignored;
+  fs::remove(file, ignored);
+  return true;
+}
+
+// The place is at fault, not the model.
+bool is_disk_trouble(const std::string& line) {
+  constexpr std::array<int, 5> kTroubles = {ENOSPC, EROFS, EDQUOT, EIO, ESTALE};
+  return std::any_of(kTroubles.begin(), kTroubles.end(), [&line](int error) {
+    return line.find(std::strerror(error)) != std::string::npos;
+  });
+}
+
+std::string describe_end(int status) {
+  if (WIFSIGNALED(status)) return "ended by signal " + std::to_string(WTERMSIG(status));
+  return "exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+}  // namespace
+
+std::shared_ptr<void> ChildMeasurer::turn() {
+  if (!settings_.one_at_a_time) return std::make_shared<int>(0);
+  return take_host_turn();
+}
+
+MeasureEnd ChildMeasurer::measure(std::size_t item, HeldClaim& claim) {
+  const PlannedComparison& comparison = plan_.comparisons[item];
+  const std::optional<Bytes>& least = comparison.predicted.least_peak;
+  if (settings_.memory && least && *least > settings_.memory->bytes) {
+    const std::string why = "the least predicted peak is " + format_bytes(*least) + "; " +
+                            settings_.memory->what + " " + format_bytes(settings_.memory->bytes);
+    insist(claim, [&] { claim.end(ClaimEnd::kSkipped, why); });
+    settings_.say(comparison.id + ": skipped: " + why);
+    return MeasureEnd::kSkipped;
+  }
+  settings_.say(comparison.id + ": start " + std::to_string(claim.generation()) + ", " +
+                comparison.spec.preset + ", " + std::to_string(comparison.num_points) + " points");
+  return measure_again_and_again(comparison, claim);
+}
+
+MeasureEnd ChildMeasurer::measure_again_and_again(const PlannedComparison& comparison,
+                                                  HeldClaim& claim) const {
+  insist(claim, [&] { prepare_folder(claim); });
+  const std::string errors = work_folder(claim) + "/stderr.txt";
+  int num_waits = 0;
+  for (int attempt = 1;;) {
+    const Attempt ended = run_child(comparison, claim);
+    if (ended.end != Attempt::End::kExited) {
+      try {
+        claim.end(ClaimEnd::kReleased);
+      } catch (const FileError&) {  // then it is seen to be silent
+      }
+      return ended.end == Attempt::End::kStopped ? MeasureEnd::kStopped : MeasureEnd::kSuperseded;
+    }
+    const int code = WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : -1;
+    const bool has_report = fs::exists(work_folder(claim) + "/report.json");
+    if (leaves_report(code) && has_report) return finish(claim, code);
+    const std::string line = last_line(errors);
+    const bool is_disk = is_disk_trouble(line) || !has_room(work_folder(claim));
+    if (is_disk && num_waits++ < kMostWaits) {
+      sleep_until_told(settings_.beat_every);
+      claim.beat();
+      continue;
+    }
+    if (code != kUsageCode && attempt++ < kMostAttempts) continue;
+    const std::string why = describe_end(ended.status) + (line.empty() ? "" : ": " + line);
+    insist(claim, [&] { claim.end(ClaimEnd::kFailed, why); });
+    settings_.say(comparison.id + ": failed: " + why);
+    return MeasureEnd::kFailed;
+  }
+}
+
+std::string ChildMeasurer::work_folder(const HeldClaim& claim) const {
+  return generation_folder(settings_.folder, claim.comparison(), claim.generation());
+}
+
+// What an earlier generation finished is gone on from. Its worker may live and write: files are
+// replaced as a whole, so each copy is one that was whole.
+void ChildMeasurer::prepare_folder(const HeldClaim& claim) const {
+  const fs::path folder = work_folder(claim);
+  std::error_code error;
+  fs::create_directories(folder / "report.points", error);
+  if (error) throw FileError("cannot make folder '" + folder.string() + "': " + error.message());
+  for (int earlier = claim.generation() - 1; earlier > 0; --earlier) {
+    const fs::path points =
+        fs::path(generation_folder(settings_.folder, claim.comparison(), earlier)) /
+        "report.points";
+    if (!fs::is_directory(points, error)) continue;
+    for (const fs::directory_entry& entry : fs::directory_iterator(points, error)) {
+      if (entry.path().extension() != ".json") continue;
+      write_file_atomically((folder / "report.points" / entry.path().filename()).string(),
+                            read_text_file(entry.path().string()));
+    }
+    return;
+  }
+}
+
+bool ChildMeasurer::is_told() const {
+  return WorkerSignals::told() != Told::kNothing ||
+         (settings_.end && monotonic_now() >= *settings_.end);
+}
+
+ChildMeasurer::Attempt ChildMeasurer::run_child(const PlannedComparison& comparison,
+                                                HeldClaim& claim) const {
+  std::vector<std::string> command = {settings_.program, "run"};
+  command.insert(command.end(), comparison.arguments.begin(), comparison.arguments.end());
+  command.insert(command.end(), {"-o", work_folder(claim) + "/report.json"});
+  ChildProcess child(command, work_folder(claim) + "/stderr.txt");
+  auto next_beat = monotonic_now() + settings_.beat_every;
+  while (!child.wait_for(
+      std::chrono::duration_cast<std::chrono::milliseconds>(next_beat - monotonic_now()) +
+      std::chrono::milliseconds(1))) {
+    if (is_told()) {
+      child.stop();
+      return {Attempt::End::kStopped, 0};
+    }
+    if (monotonic_now() < next_beat) continue;
+    next_beat = monotonic_now() + settings_.beat_every;
+    claim.beat();
+    if (!claim.is_superseded()) continue;
+    child.stop();
+    return {Attempt::End::kSuperseded, 0};
+  }
+  // Told while it ended: a run that was stopped says so by its code, and its points are kept.
+  const bool was_signalled = WIFEXITED(child.status()) && WEXITSTATUS(child.status()) > 128;
+  if (is_told() && was_signalled) return {Attempt::End::kStopped, 0};
+  return {Attempt::End::kExited, child.status()};
+}
+
+MeasureEnd ChildMeasurer::finish(HeldClaim& claim, int exit_code) const {
+  insist(claim, [&] { claim.finish(work_folder(claim) + "/report.json"); });
+  settings_.say(claim.comparison() +
+                (exit_code == kOkCode ? ": done" : ": done, some of its points failed"));
+  return exit_code == kOkCode ? MeasureEnd::kOk : MeasureEnd::kSomePointsFailed;
+}
+
+void ChildMeasurer::insist(HeldClaim& claim, const std::function<void()>& write) const {
+  while (true) {
+    try {
+      return write();
+    } catch (const FileError&) {
+      if (is_told()) throw;
+    }
+    sleep_until_told(settings_.beat_every);
+    claim.beat();
+  }
+}
+
+}  // namespace rematch

@@ -1,0 +1,139 @@
+#include "harness/sweep/this_worker.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace rematch {
+namespace {
+
+volatile std::sig_atomic_t told_signal = 0;
+constexpr std::array<int, 3> kWorkerSignals = {SIGINT, SIGTERM, SIGUSR1};
+std::array<struct sigaction, kWorkerSignals.size()> previous_actions;
+
+extern "C" void note_worker_signal(int signal_number) {
+  if (told_signal == 0) told_signal = signal_number;
+}
+
+std::string variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+std::string first_line(const std::string& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return line;
+}
+
+std::string host_name() {
+  const std::string node = variable("SLURMD_NODENAME");
+  if (!node.empty()) return node;
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+// Process ids mean the same where this is equal.
+std::string machine_name() {
+  std::error_code none;
+  const auto space = std::filesystem::read_symlink("/proc/self/ns/pid", none);
+  const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
+  return none || boot.empty() ? "" : boot + " " + space.string();
+}
+
+struct ProcessState {
+  char state = 0;
+  std::int64_t born = 0;
+};
+
+// /proc/PID/stat: the name in brackets may hold anything; the state follows it, and the start is
+// the 20th field after that.
+std::optional<ProcessState> process_state(std::int64_t pid) {
+  constexpr int kFieldsToStart = 19;
+  const std::string line = first_line("/proc/" + std::to_string(pid) + "/stat");
+  const std::size_t bracket = line.rfind(')');
+  if (bracket == std::string::npos) return std::nullopt;
+  std::istringstream fields(line.substr(bracket + 1));
+  ProcessState process;
+  std::string skipped;
+  fields >> process.state;
+  for (int field = 1; field < kFieldsToStart; ++field) fields >> skipped;
+  fields >> process.born;
+  return fields ? std::optional(process) : std::nullopt;
+}
+
+}  // namespace
+
+ClaimHolder this_worker(const std::string& plan) {
+  ClaimHolder holder;
+  holder.plan = plan;
+  holder.host = host_name();
+  holder.machine = machine_name();
+  holder.pid = getpid();
+  if (const auto process = process_state(holder.pid)) holder.born = process->born;
+  const std::string job = variable("SLURM_ARRAY_JOB_ID");
+  const std::string task = variable("SLURM_ARRAY_TASK_ID");
+  if (!job.empty() && !task.empty()) holder.task = job + "_" + task;
+  const std::string start = variable("SLURM_RESTART_COUNT");
+  std::from_chars(start.data(), start.data() + start.size(), holder.task_start);
+  return holder;
+}
+
+bool is_process_gone(const ClaimHolder& holder) {
+  static const std::string machine = machine_name();
+  if (machine.empty() || holder.machine != machine || holder.born == 0) return false;
+  const auto process = process_state(holder.pid);
+  if (!process) return true;
+  // One that nobody has waited for, as in a container without init, is no more either.
+  return process->state == 'Z' || process->born != holder.born;
+}
+
+std::chrono::nanoseconds monotonic_now() {
+  return std::chrono::steady_clock::now().time_since_epoch();
+}
+
+WorkerSignals::WorkerSignals() {
+  told_signal = 0;
+  struct sigaction action {};
+  action.sa_handler = &note_worker_signal;
+  sigemptyset(&action.sa_mask);
+  for (std::size_t index = 0; index < kWorkerSignals.size(); ++index) {
+    sigaction(kWorkerSignals[index], &action, &previous_actions[index]);
+  }
+}
+
+WorkerSignals::~WorkerSignals() {
+  for (std::size_t index = 0; index < kWorkerSignals.size(); ++index) {
+    sigaction(kWorkerSignals[index], &previous_actions[index], nullptr);
+  }
+}
+
+Told WorkerSignals::told() {
+  if (told_signal == 0) return Told::kNothing;
+  return told_signal == SIGUSR1 ? Told::kTimeIsUp : Told::kStop;
+}
+
+std::optional<int> WorkerSignals::signal() {
+  if (told_signal == 0) return std::nullopt;
+  return told_signal;
+}
+
+void sleep_until_told(std::chrono::milliseconds length) {
+  constexpr std::chrono::milliseconds kSlice{50};
+  const auto end = monotonic_now() + length;
+  while (WorkerSignals::told() == Told::kNothing && monotonic_now() < end) {
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kSlice, end - monotonic_now()));
+  }
+}
+
+}  // namespace rematch

@@ -1,0 +1,315 @@
+// Workers of a sweep as processes on one folder, killed at random moments, stopped for longer than
+// others wait, on a disk that is full or read-only for a while. The comparisons themselves are
+// measured by a script that takes a few milliseconds.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "harness/sweep/claim_text.h"
+#include "policies/trace/json.h"
+#include "tests/harness/cli/command_line.h"
+#include "tests/support/catch.h"
+#include "tests/support/scratch_folder.h"
+
+namespace rematch::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
+
+// As `rematch run ... -o FILE` would: keeps a finished point beside the report, and replaces the
+// report as a whole. What it measured is its arguments.
+constexpr const char* kMeasuringScript = R"(#!/bin/sh
+for word; do file=$word; done
+mkdir -p "${file%.json}.points" || exit 1
+echo "$*" > "${file%.json}.points/point.json" || exit 1
+sleep 0.0$(($$ % 4 + 1))
+{ echo "begin $*"; echo end; } > "$file.tmp.$$" || { rm -f "$file.tmp.$$"; exit 1; }
+mv "$file.tmp.$$" "$file"
+)";
+
+// 8 comparisons; no rounds, so that workers of one machine need not take turns.
+constexpr const char* kEightComparisons =
+    R"({"schema": "rematch.sweep/1.0", "run": ["--rounds", "0"],
+  "groups": [{"model": "llama_small", "policies": ["none", "full"],
+              "fixed": {"layers": 2, "heads": 2, "dim": 16, "batch": 1},
+              "axes": {"tokens": [8, 16]}, "seeds": [0, 1, 2, 3]}]})";
+constexpr std::size_t kNumComparisons = 8;
+
+class WorkerProcess {
+ public:
+  WorkerProcess(const std::string& folder, const std::string& program,
+                const std::string& more = {}) {
+    pid_ = fork();
+    if (pid_ != 0) return;
+    const int null = open("/dev/null", O_RDWR);
+    for (const int stream : {0, 1, 2}) dup2(null, stream);
+    if (more.empty()) {
+      execl(binary(), binary(), "sweep", "run", folder.c_str(), "--program", program.c_str(),
+            nullptr);
+    } else {
+      execl(binary(), binary(), "sweep", "run", folder.c_str(), "--program", program.c_str(),
+            "--for", more.c_str(), nullptr);
+    }
+    _exit(127);
+  }
+  ~WorkerProcess() {
+    if (code_) return;
+    kill(pid_, SIGKILL);
+    wait();
+  }
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+  void send(int signal_number) const { kill(pid_, signal_number); }
+  // Exit code, or 128 and the signal.
+  int wait() {
+    int status = 0;
+    if (!code_ && waitpid(pid_, &status, 0) == pid_) {
+      code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+    return *code_;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  std::optional<int> code_;
+};
+
+struct Sweep {
+  explicit Sweep(const std::string& stale, const std::string& at = {}) {
+    folder = (at.empty() ? scratch.path() : fs::path(at)) / "sweep";
+    std::ofstream(scratch.file("sweep.json")) << kEightComparisons;
+    std::ofstream(scratch.file("measure")) << kMeasuringScript;
+    fs::permissions(scratch.file("measure"), fs::perms::owner_all);
+    REQUIRE(rematch("sweep plan " + scratch.file("sweep.json") + " " + folder.string() +
+                    " --stale " + stale)
+                .code == 0);
+  }
+  std::string program() const { return scratch.file("measure"); }
+  std::unique_ptr<WorkerProcess> worker(const std::string& time = {}) const {
+    return std::make_unique<WorkerProcess>(folder.string(), program(), time);
+  }
+
+  // Every comparison has a report that is whole and its own; nothing else lies beside them.
+  void check_complete() const {
+    const Json plan = Json::parse(text_of(folder / "plan.json"));
+    REQUIRE(plan["comparisons"].size() == kNumComparisons);
+    std::set<std::string> expected;
+    for (const Json& comparison : plan["comparisons"]) {
+      const std::string id = comparison["id"];
+      expected.insert(id + ".json");
+      const std::string report = text_of(folder / "reports" / (id + ".json"));
+      CAPTURE(id, report);
+      CHECK(report.starts_with("begin run --model llama_small"));
+      CHECK(report.ends_with("\nend\n"));
+      CHECK(report.find("--seed " + comparison["seed"].dump()) != std::string::npos);
+    }
+    std::set<std::string> found;
+    for (const auto& entry : fs::directory_iterator(folder / "reports")) {
+      found.insert(entry.path().filename());
+    }
+    CHECK(found == expected);
+    for (const auto& entry : fs::directory_iterator(folder / "claims")) {
+      CAPTURE(entry.path());
+      CHECK(parse_claim_name(entry.path().filename().string()));
+      CHECK_NOTHROW(parse_claim(text_of(entry.path()), entry.path()));
+    }
+  }
+  static std::string text_of(const fs::path& file) { return testing::text_of(file.string()); }
+
+  ScratchFolder scratch;
+  fs::path folder;
+};
+
+// How many generations were measured to their end: two of one comparison are work done twice.
+int num_finished_generations(const Sweep& sweep) {
+  int num_finished = 0;
+  for (const auto& entry : fs::directory_iterator(sweep.folder / "work")) {
+    if (fs::exists(entry.path() / "report.json")) ++num_finished;
+  }
+  return num_finished;
+}
+
+TEST_CASE("four workers share a sweep and measure each comparison once") {
+  const Sweep sweep("60s");
+  std::vector<std::unique_ptr<WorkerProcess>> workers;
+  for (int worker = 0; worker < 4; ++worker) workers.push_back(sweep.worker());
+  for (const auto& worker : workers) CHECK(worker->wait() == 0);
+  sweep.check_complete();
+  CHECK(num_finished_generations(sweep) == static_cast<int>(kNumComparisons));
+  // Nothing left: at once.
+  CHECK(sweep.worker()->wait() == 0);
+}
+
+// Nine kills a sweep, below the number at which a comparison is given up.
+TEST_CASE("200 kills of up to four workers at random moments lose nothing") {
+  constexpr int kNumKills = 200;
+  constexpr int kKillsOfASweep = 9;
+  std::mt19937 random(20260101);
+  int num_kills = 0;
+  while (num_kills < kNumKills) {
+    const Sweep sweep("5s");
+    std::vector<std::unique_ptr<WorkerProcess>> workers(1 + random() % 4);
+    for (int kill = 0; kill < kKillsOfASweep; ++kill, ++num_kills) {
+      for (auto& worker : workers) {
+        if (!worker) worker = sweep.worker();
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 40'000));
+      auto& victim = workers[random() % workers.size()];
+      victim->send(SIGKILL);
+      victim.reset();
+    }
+    // The dead are seen to be dead on their own machine, but for one that had made its claim and
+    // not yet said whose it is: for it the others wait 5 s.
+    const auto start = Clock::now();
+    CHECK(sweep.worker()->wait() == 0);
+    for (const auto& worker : workers) {
+      if (worker) CHECK(worker->wait() == 0);
+    }
+    CHECK(sweep.worker()->wait() == 0);
+    CHECK(Clock::now() - start < std::chrono::seconds(30));
+    sweep.check_complete();
+    if (num_finished_generations(sweep) < static_cast<int>(kNumComparisons)) FAIL("work was lost");
+  }
+}
+
+TEST_CASE("a worker that is stopped for longer than others wait is taken over, and does no harm") {
+  const Sweep sweep("300ms");
+  std::mt19937 random(7);
+  for (int round = 0; round < 3; ++round) {
+    const auto sleeper = sweep.worker();
+    std::this_thread::sleep_for(Milliseconds(10 + random() % 30));
+    sleeper->send(SIGSTOP);
+    CHECK(sweep.worker()->wait() == 0);
+    sweep.check_complete();
+    const std::string first =
+        Sweep::text_of(fs::directory_iterator(sweep.folder / "reports")->path());
+    sleeper->send(SIGCONT);
+    CHECK(sleeper->wait() == 0);
+    CHECK(Sweep::text_of(fs::directory_iterator(sweep.folder / "reports")->path()) == first);
+    sweep.check_complete();
+  }
+}
+
+TEST_CASE("a worker that is told to stop gives back what it holds, and says so by its code") {
+  const Sweep sweep("60s");
+  for (const auto& [signal_number, code] :
+       {std::pair(SIGTERM, 143), std::pair(SIGUSR1, 75), std::pair(SIGINT, 130)}) {
+    const auto worker = sweep.worker();
+    std::this_thread::sleep_for(Milliseconds(40));
+    worker->send(signal_number);
+    const int ended = worker->wait();
+    // Before it has its handlers the signal ends it, as it would any process.
+    CHECK((ended == code || ended == 128 + signal_number || ended == 0));
+  }
+  CHECK(sweep.worker("1ms")->wait() == 75);
+  CHECK(sweep.worker()->wait() == 0);
+  sweep.check_complete();
+}
+
+TEST_CASE(
+    "a comparison whose child fails is tried once more, named, and does not hold the rest up") {
+  const Sweep sweep("60s");
+  std::ofstream(sweep.program()) << "#!/bin/sh\ncase \"$*\" in *'--seed 2'*) echo broken >&2; kill "
+                                    "-9 $$;; esac\n"
+                                 << std::string(kMeasuringScript).substr(10);
+  CHECK(sweep.worker()->wait() == 5);
+  const Outcome status = rematch("sweep status " + sweep.folder.string());
+  CHECK_THAT(status.out, Catch::StartsWith("8 comparisons: 6 done, 2 failed, 0 skipped"));
+  CHECK_THAT(status.out, Catch::Contains("failed: ended by signal 9: broken"));
+  const Json json = Json::parse(rematch("sweep status --json " + sweep.folder.string()).out);
+  CHECK(json["counts"]["failed"] == 2);
+  CHECK(sweep.worker()->wait() == 5);
+}
+
+// A file system of its own, where this process may mount one.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const std::string& at) : at_(at) {
+    fs::create_directories(at);
+    is_there_ = mount("tmpfs", at.c_str(), "tmpfs", 0, "size=1m") == 0;
+  }
+  ~SmallDisk() {
+    if (is_there_) umount2(at_.c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  bool is_there() const { return is_there_; }
+  bool set_read_only(bool is_read_only) const {
+    return mount("tmpfs", at_.c_str(), "tmpfs", MS_REMOUNT | (is_read_only ? MS_RDONLY : 0),
+                 "size=1m") == 0;
+  }
+  // Until it takes no byte more.
+  void fill() const {
+    std::ofstream filler(at_ + "/filler", std::ios::binary);
+    const std::string block(4096, 'x');
+    while (filler.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
+    }
+  }
+  void empty() const { fs::remove(at_ + "/filler"); }
+
+ private:
+  std::string at_;
+  bool is_there_ = false;
+};
+
+TEST_CASE("a disk that is full for a while loses nothing") {
+  const ScratchFolder scratch;
+  const SmallDisk disk(scratch.file("disk"));
+  if (!disk.is_there()) {
+    WARN("skipped: no file system may be mounted here");
+    return;
+  }
+  for (int round = 0; round < 3; ++round) {
+    CAPTURE(round);
+    const Sweep sweep("3s", scratch.file("disk/" + std::to_string(round)));
+    const auto one = sweep.worker();
+    const auto other = sweep.worker();
+    std::this_thread::sleep_for(Milliseconds(20 + 30 * round));
+    disk.fill();
+    std::this_thread::sleep_for(Milliseconds(300));
+    disk.empty();
+    CHECK(one->wait() == 0);
+    CHECK(other->wait() == 0);
+    CHECK(sweep.worker()->wait() == 0);
+    sweep.check_complete();
+  }
+}
+
+TEST_CASE("a disk that is read-only for a while loses nothing") {
+  const ScratchFolder scratch;
+  const SmallDisk disk(scratch.file("disk"));
+  if (!disk.is_there()) {
+    WARN("skipped: no file system may be mounted here");
+    return;
+  }
+  const Sweep sweep("3s", scratch.file("disk"));
+  const auto worker = sweep.worker();
+  bool was_read_only = false;
+  // Refused while a file is open for writing.
+  for (int attempt = 0; attempt < 200 && !was_read_only; ++attempt) {
+    was_read_only = disk.set_read_only(true);
+    std::this_thread::sleep_for(Milliseconds(1));
+  }
+  CHECK(was_read_only);
+  std::this_thread::sleep_for(Milliseconds(500));
+  CHECK(disk.set_read_only(false));
+  CHECK(worker->wait() == 0);
+  CHECK(sweep.worker()->wait() == 0);
+  sweep.check_complete();
+}
+
+}  // namespace
+}  // namespace rematch::testing
