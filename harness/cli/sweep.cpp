@@ -58,12 +58,14 @@ void add_sweep(CLI::App& app, Action& action) {
   add_sweep_run(*sweep, action);
   add_sweep_status(*sweep, action);
   add_sweep_merge(*sweep, action);
+  add_sweep_emit(*sweep, action);
   sweep->footer(
       "Examples:\n"
       "  rematch sweep plan sweep.json results/wan --card h100 --memory 80GiB\n"
       "  rematch sweep run results/wan --gpus all\n"
       "  rematch sweep status results/wan\n"
-      "  rematch sweep merge results/wan -o wan.json");
+      "  rematch sweep merge results/wan -o wan.json\n"
+      "  rematch sweep emit results/wan --engine slurm --workers 16 > job.sh");
 }
 
 }  // namespace rematch

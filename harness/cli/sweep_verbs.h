@@ -14,6 +14,7 @@ void add_sweep_plan(CLI::App& sweep, Action& action);
 void add_sweep_run(CLI::App& sweep, Action& action);
 void add_sweep_status(CLI::App& sweep, Action& action);
 void add_sweep_merge(CLI::App& sweep, Action& action);
+void add_sweep_emit(CLI::App& sweep, Action& action);
 
 // DIR/plan.json. Throws UsageError: none there, no plan, or of another version of this tool.
 ComparisonPlan require_comparison_plan(const std::string& folder);

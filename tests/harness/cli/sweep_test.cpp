@@ -1,4 +1,5 @@
 // Sweeps from the command line: their files and plans.
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -198,6 +199,65 @@ TEST_CASE("a plan that is missing, changed or of another version is refused by e
     std::filesystem::remove(file);
     check_usage_error(verb + sweep.folder, "there is no plan in");
   }
+}
+
+TEST_CASE("a job script holds what Slurm was seen to need, and refuses what would pend for ever") {
+  const FinishedSweep sweep;
+  // A cluster of arrays up to 8 tasks and of partitions of an hour and of two days.
+  const std::string bin = sweep.scratch.file("bin");
+  std::filesystem::create_directory(bin);
+  std::ofstream(bin + "/scontrol")
+      << "#!/bin/sh\ncase \"$*\" in\n"
+         "'show config') echo 'MaxArraySize            = 8' ;;\n"
+         "'-o show partition') echo 'PartitionName=low Default=YES MaxTime=01:00:00 X=1'\n"
+         "  echo 'PartitionName=long Default=NO MaxTime=2-00:00:00 X=1' ;;\nesac\n";
+  std::filesystem::permissions(bin + "/scontrol", std::filesystem::perms::owner_all);
+  const std::string path = "PATH=" + bin + ":$PATH ";
+  const auto emit = [&](const std::string& flags) {
+    return rematch("sweep emit " + sweep.folder + " --engine slurm " + flags, path);
+  };
+  const Outcome script = emit("--workers 8 --gres gpu:h100:1 --time 45min --slurm account=me");
+  CAPTURE(script.err);
+  REQUIRE(script.code == 0);
+  for (const char* line :
+       {"#SBATCH --array=0-7\n", "#SBATCH --gres=gpu:h100:1\n", "#SBATCH --time=45\n",
+        "#SBATCH --signal=B:USR1@60\n", "#SBATCH --requeue\n", "#SBATCH --open-mode=append\n",
+        "#SBATCH --account=me\n", " --for 2580s &\n", "/log/%A_%a.txt\n",
+        "scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"\n"}) {
+    CHECK_THAT(script.out, Catch::Contains(line));
+  }
+  std::ofstream(sweep.scratch.file("job.sh")) << script.out;
+  CHECK(std::system(("bash -n " + sweep.scratch.file("job.sh")).c_str()) == 0);
+  const auto refuse = [&](const std::string& flags, const std::string& part) {
+    const Outcome outcome = emit(flags);
+    CAPTURE(flags, outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(is_one_clear_line(outcome));
+    CHECK_THAT(outcome.err, Catch::Contains(part));
+  };
+  refuse("--workers 9", "--workers 9 is above this cluster's 8 (MaxArraySize)");
+  refuse("--time 61min", "above the 60min of partition 'low', so the job would wait for ever");
+  CHECK(emit("--time 61min --slurm partition=long").code == 0);
+  refuse("--time 3000min --slurm partition=long", "above the 2880min of partition 'long'");
+  refuse("--slurm partition=none", "no partition 'none'");
+  refuse("--time 2min", "leaves a worker 0 s");
+  refuse("--slurm 'comment=a b'", "has a space");
+  check_usage_error("sweep emit " + sweep.folder + " --engine slrm", "did you mean 'slurm'?");
+}
+
+TEST_CASE("the local script starts workers and ends with the worst of their codes") {
+  const FinishedSweep sweep;
+  const Json& comparison = sweep.plan["comparisons"][0];
+  std::filesystem::remove(sweep.report_file(comparison));
+  const std::string program = sweep.scratch.file("worker");
+  std::ofstream(program) << "#!/bin/sh\nexec " << binary() << " \"$@\" --program /bin/false\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const std::string script =
+      rematch("sweep emit " + sweep.folder + " --workers 3 --program " + program).out;
+  std::ofstream(sweep.scratch.file("job.sh")) << script;
+  CHECK(run_program("bash", sweep.scratch.file("job.sh")).code == 5);
+  CHECK_THAT(rematch("sweep status " + sweep.folder).out,
+             Catch::StartsWith("4 comparisons: 3 done, 1 failed"));
 }
 
 }  // namespace
