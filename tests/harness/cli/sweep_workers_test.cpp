@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -32,6 +33,7 @@ using Milliseconds = std::chrono::milliseconds;
 constexpr const char* kMeasuringScript = R"(#!/bin/sh
 for word; do file=$word; done
 mkdir -p "${file%.json}.points" || exit 1
+mktemp -d > /dev/null || exit 1
 echo "$*" > "${file%.json}.points/point.json" || exit 1
 sleep 0.0$(($$ % 4 + 1))
 { echo "begin $*"; echo end; } > "$file.tmp.$$" || { rm -f "$file.tmp.$$"; exit 1; }
@@ -158,8 +160,12 @@ TEST_CASE("200 kills of up to four workers at random moments lose nothing") {
   constexpr int kKillsOfASweep = 9;
   std::mt19937 random(20260101);
   int num_kills = 0;
+  const ScratchFolder temporary;
+  const char* const before = std::getenv("TMPDIR");
+  const std::string restored = before == nullptr ? "/tmp" : before;
   while (num_kills < kNumKills) {
     const Sweep sweep("5s");
+    setenv("TMPDIR", temporary.path().c_str(), /*overwrite=*/1);
     std::vector<std::unique_ptr<WorkerProcess>> workers(1 + random() % 4);
     for (int kill = 0; kill < kKillsOfASweep; ++kill, ++num_kills) {
       for (auto& worker : workers) {
@@ -181,6 +187,8 @@ TEST_CASE("200 kills of up to four workers at random moments lose nothing") {
     CHECK(Clock::now() - start < std::chrono::seconds(30));
     sweep.check_complete();
     if (num_finished_generations(sweep) < static_cast<int>(kNumComparisons)) FAIL("work was lost");
+    setenv("TMPDIR", restored.c_str(), /*overwrite=*/1);
+    CHECK(fs::is_empty(temporary.path()));
   }
 }
 
