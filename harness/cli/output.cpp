@@ -44,7 +44,10 @@ void require_writable(const std::string& file) {
   }
 }
 
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);  // what goes to stderr next stands below it
+}
 
 std::size_t terminal_columns() {
   constexpr std::size_t kWithoutTerminal = 120;

@@ -1,6 +1,7 @@
 #include "policies/predict/order.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "policies/predict/region_player.h"
@@ -11,16 +12,15 @@ namespace {
 // Sinking is for short tails, a down-cast or a reduction. A longer closure is not weighed: in a
 // region of a whole model that would take time quadratic in its ops.
 constexpr std::size_t kMaxSunkOps = 64;
-constexpr int kMaxWeighedSlots = 256;  // the next to be demanded
+constexpr std::size_t kMaxWeighedSlots = 256;  // the next to be demanded
 
 // Weighs the pending slots at each demand, and writes down what it ran early.
 class SinkingOrder final : public OrderSearch {
  public:
-  explicit SinkingOrder(const RegionGraph& graph) {
-    std::vector<bool> listed(graph.slots.size(), false);
+  explicit SinkingOrder(const RegionGraph& graph) : place_(graph.slots.size(), kNowhere) {
     for (const RegionEvent& event : graph.events) {
-      if (event.kind != BackwardEvent::Kind::kDemand || listed[event.slot]) continue;
-      listed[event.slot] = true;
+      if (event.kind != BackwardEvent::Kind::kDemand || place_[event.slot] != kNowhere) continue;
+      place_[event.slot] = demanded_later_.size();
       demanded_later_.push_back(event.slot);
     }
   }
@@ -49,25 +49,47 @@ class SinkingOrder final : public OrderSearch {
   std::vector<DemandStep> take_steps() { return std::move(steps_); }
 
  private:
+  struct Candidate {
+    int slot = kNone;
+    std::size_t place = 0;
+    Bytes gain;
+  };
+
   int best(int demanded, ReplayState& state) {
-    int found = kNone;
-    Bytes most;
-    int weighed = 0;
-    for (int slot : demanded_later_) {
-      if (slot == demanded || !state.is_planned_slot(slot)) continue;
-      if (++weighed > kMaxWeighedSlots) break;
-      const std::vector<int>& ops = state.find_missing(slot, kMaxSunkOps);
-      if (ops.empty() || ops.size() > kMaxSunkOps) continue;
-      const Bytes gain = state.gain_of(ops);
-      if (gain > most) {
-        most = gain;
-        found = slot;
+    const std::vector<int> changed = state.take_unweighed();
+    const bool is_windowed = demanded_later_.size() > kMaxWeighedSlots;
+    Candidate best;
+    if (has_none_left_ && !is_windowed) {
+      // What was not worth its bytes is not now, unless something happened to it.
+      for (int slot : changed) {
+        if (slot != demanded && place_[slot] != kNowhere) weigh(slot, state, best);
+      }
+    } else {
+      std::size_t weighed = 0;
+      for (int slot : demanded_later_) {
+        if (slot == demanded || !state.is_planned_slot(slot)) continue;
+        if (++weighed > kMaxWeighedSlots) break;
+        weigh(slot, state, best);
       }
     }
-    return found;
+    has_none_left_ = best.slot == kNone;
+    return best.slot;
   }
 
+  // Of equal gains the one that is demanded first.
+  void weigh(int slot, ReplayState& state, Candidate& best) const {
+    if (!state.is_planned_slot(slot)) return;
+    const Bytes gain = state.gain_of(slot, kMaxSunkOps);
+    const bool is_better =
+        gain > best.gain || (best.slot != kNone && gain == best.gain && place_[slot] < best.place);
+    if (is_better) best = {slot, place_[slot], gain};
+  }
+
+  static constexpr std::size_t kNowhere = SIZE_MAX;
+
   std::vector<int> demanded_later_;  // others would be executed for nothing
+  std::vector<std::size_t> place_;   // by slot, among those
+  bool has_none_left_ = false;
   DemandStep step_;
   bool started_ = false;
   std::vector<DemandStep> steps_;
@@ -79,24 +101,23 @@ void choose_order(const Trace& trace, OpId first_op, OpId end_op, RegionType& ty
   choose_order(make_region_graph(trace, {first_op, end_op}), type);
 }
 
-void choose_order(const RegionGraph& graph, RegionType& type, Bytes least) {
+RegionSimulation choose_order(const RegionGraph& graph, RegionType& type, Bytes least) {
   type.demand_steps.clear();
   type.whole_on_demand = false;
-  if (graph.events.empty()) return;
-  const Bytes lazy = play_region(graph, type, ReplayExtent::kLazyClosure).peak;
-  if (lazy <= least) return;
+  RegionSimulation lazy = play_region(graph, type, ReplayExtent::kLazyClosure);
+  if (graph.events.empty() || lazy.peak <= least) return lazy;
   SinkingOrder order(graph);
   const Bytes sunk = play_region(graph, type, ReplayExtent::kLazyClosure, &order).peak;
-  const auto is_whole_lower = [&] {
-    if (std::min(lazy, sunk) <= least) return false;
-    const Bytes whole = play_region(graph, type, ReplayExtent::kWholeClosure).peak;
-    return whole < std::min(lazy, sunk);
-  };
-  if (is_whole_lower()) {
-    type.whole_on_demand = true;
-  } else if (sunk < lazy) {
-    type.demand_steps = order.take_steps();
+  if (std::min(lazy.peak, sunk) > least) {
+    RegionSimulation whole = play_region(graph, type, ReplayExtent::kWholeClosure);
+    if (whole.peak < std::min(lazy.peak, sunk)) {
+      type.whole_on_demand = true;
+      return whole;
+    }
   }
+  if (sunk >= lazy.peak) return lazy;
+  type.demand_steps = order.take_steps();
+  return play_region(graph, type, ReplayExtent::kLazyClosure);
 }
 
 }  // namespace rematch

@@ -11,6 +11,7 @@
 
 #include "policies/plan/plan.h"
 #include "policies/predict/region.h"
+#include "policies/predict/simulator.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
@@ -19,7 +20,7 @@ namespace rematch {
 // every region of the same behaviour (same_behaviour()).
 void choose_order(const Trace& trace, OpId first_op, OpId end_op, RegionType& type);
 // `least`: no order of the region has a lower RegionSimulation::peak, as far as the caller knows;
-// the sooner the order is found.
-void choose_order(const RegionGraph& graph, RegionType& type, Bytes least = {});
+// the sooner the order is found. Returns the region as it is simulated in that order.
+RegionSimulation choose_order(const RegionGraph& graph, RegionType& type, Bytes least = {});
 
 }  // namespace rematch

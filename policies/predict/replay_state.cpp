@@ -54,6 +54,7 @@ ReplayState::Running ReplayState::execute(int op_index) {
   planner_.start(op_index);
   Bytes replaced;  // kept, and made again because another output of the op was not kept
   for (int output : op.outputs) {
+    value_changed(output);  // if nobody needs it, its op is planned no more all the same
     const int storage = graph_.values[output].storage;
     if (planner_.is_there(output)) {
       if (!graph_.storages[storage].outside) replaced += graph_.storages[storage].bytes;
@@ -93,9 +94,34 @@ void ReplayState::drop(int slot) {
   drop_use(graph_.slots[slot].use.value);
 }
 
-Bytes ReplayState::gain_of(const std::vector<int>& ops) {
+SlotGains& ReplayState::gains() {
+  if (!gains_) {
+    gains_.emplace(graph_.slots.size(), graph_.values.size(), graph_.storages.size());
+  }
+  return *gains_;
+}
+
+Bytes ReplayState::gain_of(int slot, std::size_t at_most) {
+  if (const std::optional<Bytes> known = gains().of(slot)) return *known;
+  const Bytes gain = weigh(slot, at_most);
+  gains_->remember(slot, gain);
+  return gain;
+}
+
+// A gain rests on which values are there, on how many reads of them are to come, and on who holds
+// their storages.
+Bytes ReplayState::weigh(int slot, std::size_t at_most) {
+  const RegionUse& use = graph_.slots[slot].use;
+  const std::vector<int>& ops = planner_.find_missing(use, at_most);
+  gains_->rests_on_value(slot, use.value);
   for (const int op : ops) {
     for (const RegionUse& read : graph_.ops[op].reads) weighed_reads_.add(read.value, 1);
+    for (const int output : graph_.ops[op].outputs) gains_->rests_on_value(slot, output);
+  }
+  for (const int value : weighed_reads_.touched()) gains_->rests_on_value(slot, value);
+  if (ops.empty() || ops.size() > at_most) {
+    weighed_reads_.clear();
+    return {};
   }
   for (const int value : weighed_reads_.touched()) {
     if (planner_.is_there(value) && planner_.num_uses(value) == weighed_reads_.of(value)) {
@@ -112,6 +138,7 @@ Bytes ReplayState::gain_of(const std::vector<int>& ops) {
   Bytes gain;
   for (const int storage : weighed_holders_.touched()) {
     if (graph_.storages[storage].outside) continue;
+    gains_->rests_on_storage(slot, storage);
     const bool before = num_holders_[storage] > 0;
     const bool after = num_holders_[storage] + weighed_holders_.of(storage) > 0;
     if (before && !after) gain += graph_.storages[storage].bytes;
@@ -124,21 +151,25 @@ Bytes ReplayState::gain_of(const std::vector<int>& ops) {
 
 void ReplayState::hold(int value) {
   planner_.hold(value);
+  value_changed(value);
   retain(graph_.values[value].storage);
 }
 
 void ReplayState::let_go(int value) {
   planner_.let_go(value);
+  value_changed(value);
   release(graph_.values[value].storage);
 }
 
 void ReplayState::retain(int storage) {
+  storage_changed(storage);
   if (num_holders_[storage]++ == 0 && !graph_.storages[storage].outside) {
     held_ += graph_.storages[storage].bytes;
   }
 }
 
 void ReplayState::release(int storage) {
+  storage_changed(storage);
   if (--num_holders_[storage] == 0 && !graph_.storages[storage].outside) {
     held_ -= graph_.storages[storage].bytes;
     let_go_of_original(storage);
@@ -162,6 +193,7 @@ std::vector<int> ReplayState::originals() const {
 
 void ReplayState::drop_use(int value) {
   const bool was_there = planner_.is_there(value);
+  value_changed(value);
   if (planner_.read(value) && was_there) release(graph_.values[value].storage);
 }
 

@@ -2,12 +2,15 @@
 // the steps that the engine's Replay takes. Inside this folder.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "policies/predict/region.h"
 #include "policies/predict/region_integers.h"
+#include "policies/predict/slot_gains.h"
 #include "policies/replay/replay_planner.h"
 #include "policies/trace/bytes.h"
 
@@ -31,11 +34,6 @@ class ReplayState {
   const std::vector<int>& missing(int slot) {
     return planner_.list_missing(graph_.slots[slot].use);
   }
-  // The latter in any order. A search that finds more than `at_most` is given up, with as many
-  // found.
-  const std::vector<int>& find_missing(int slot, std::size_t at_most) {
-    return planner_.find_missing(graph_.slots[slot].use, at_most);
-  }
 
   // Runs an op and lets go of what nobody needs after it.
   struct Running {
@@ -58,8 +56,11 @@ class ReplayState {
   std::vector<int> originals() const;
   std::vector<int> take_originals_let_go() { return std::exchange(originals_let_go_, {}); }
 
-  // Bytes that go if `ops` run now, less the bytes that stay because of it.
-  Bytes gain_of(const std::vector<int>& ops);
+  // Bytes that go if the ops that the slot lacks run now, less the bytes that stay because of it.
+  // None if it lacks no op, or more than `at_most`, which is the same in every call.
+  Bytes gain_of(int slot, std::size_t at_most);
+  // Slots whose gain may have changed since the last call; at first, all.
+  std::vector<int> take_unweighed() { return gains().take_forgotten(); }
 
  private:
   // Sums by small index, all 0 but for those touched since the last clear().
@@ -95,15 +96,24 @@ class ReplayState {
   void release(int storage);
   void drop_use(int value);
   void let_go_of_original(int storage);
+  SlotGains& gains();
+  Bytes weigh(int slot, std::size_t at_most);
+  void value_changed(int value) {
+    if (gains_) gains_->value_changed(value);
+  }
+  void storage_changed(int storage) {
+    if (gains_) gains_->storage_changed(storage);
+  }
 
   const RegionGraph& graph_;
   ReplayTables tables_;
   ReplayPlanner<RegionIntegers> planner_;
   std::vector<int> num_holders_;  // by storage: values held, slots in backward's hands
   std::vector<bool> planned_slots_;
-  std::vector<bool> taken_;  // by slot: in backward's hands
-  Sums weighed_reads_;       // by value, while a gain is weighed
-  Sums weighed_holders_;     // by storage
+  std::vector<bool> taken_;         // by slot: in backward's hands
+  Sums weighed_reads_;              // by value, while a gain is weighed
+  Sums weighed_holders_;            // by storage
+  std::optional<SlotGains> gains_;  // once one was asked for
   Bytes held_;
   std::vector<bool> is_original_;  // by storage: forward's instance of it is held
   Bytes held_originals_;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "policies/predict/order.h"
-#include "policies/predict/simulator.h"
 
 namespace rematch {
 namespace {
@@ -258,19 +257,21 @@ BlockFront find_block_front(const RegionGraph& graph, const SaveSetCosts& costs,
   return FrontFinder(graph, costs, limits, known).find();
 }
 
-RegionType region_type_of(const RegionGraph& graph, const SaveSetCosts& costs,
-                          const std::vector<int>& saves, Bytes least) {
-  RegionType type;
+PlayedSaves play_saves(const RegionGraph& graph, const SaveSetCosts& costs,
+                       const std::vector<int>& saves, Bytes least) {
+  PlayedSaves played;
+  RegionType& type = played.type;
   type.early_stop = costs.early_stop;
   type.ops = ops_saving(graph, saves);
-  if (costs.schedule == Schedule::kOnDemand) choose_order(graph, type, least);
-  return type;
+  played.simulation = costs.schedule == Schedule::kOnDemand
+                          ? choose_order(graph, type, least)
+                          : simulate_region(graph, type, costs.schedule);
+  return played;
 }
 
 BlockPoint price_save_set(const RegionGraph& graph, const SaveSetCosts& costs,
                           const std::vector<int>& saves, Bytes least) {
-  const RegionType type = region_type_of(graph, costs, saves, least);
-  const RegionSimulation simulation = simulate_region(graph, type, costs.schedule);
+  const auto [type, simulation] = play_saves(graph, costs, saves, least);
   BlockPoint point{saved_bytes(graph, costs, type.ops),
                    simulation.boundary_peak,
                    {},

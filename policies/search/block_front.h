@@ -9,6 +9,7 @@
 
 #include "policies/plan/plan.h"
 #include "policies/predict/region.h"
+#include "policies/predict/simulator.h"
 #include "policies/search/save_sets.h"
 #include "policies/trace/bytes.h"
 
@@ -62,10 +63,14 @@ BlockFront find_block_front(const RegionGraph& graph, const SaveSetCosts& costs,
 // The region's ops under a save set.
 std::vector<PlannedOp> ops_saving(const RegionGraph& graph, const std::vector<int>& saves);
 
-// The region as a plan has it, with the order that on_demand runs it in. Ops have no names yet.
-// `least` as in choose_order().
-RegionType region_type_of(const RegionGraph& graph, const SaveSetCosts& costs,
-                          const std::vector<int>& saves, Bytes least = {});
+// The region as a plan has it, with the order that on_demand runs it in, and its simulation. Ops
+// have no names yet. `least` as in choose_order().
+struct PlayedSaves {
+  RegionType type;
+  RegionSimulation simulation;
+};
+PlayedSaves play_saves(const RegionGraph& graph, const SaveSetCosts& costs,
+                       const std::vector<int>& saves, Bytes least = {});
 
 // One save set, priced and simulated.
 BlockPoint price_save_set(const RegionGraph& graph, const SaveSetCosts& costs,

@@ -47,11 +47,17 @@ class FrontSearch::Plans {
 
   std::size_t size() const { return mixed_.points.size(); }
   const MixFront& mixed() const { return mixed_; }
-  // Each block may lack an option.
+  // Each block may lack an option; and no plan is faster than the bound at the peak where the next
+  // mix begins.
   std::chrono::nanoseconds time_gap() const {
     std::chrono::nanoseconds gap = mixed_.time_gap;
     for (const Stretch& stretch : map_.stretches) gap += options_.gaps[stretch.kind].time;
-    return gap;
+    std::chrono::nanoseconds above_bound{};
+    for (std::size_t i = 0; i + 1 < mixed_.points.size(); ++i) {
+      const std::chrono::nanoseconds least = bound_at(bound_, mixed_.points[i + 1].peak);
+      above_bound = std::max(above_bound, mixed_.points[i].time - least);
+    }
+    return std::min(gap, above_bound);
   }
   Bytes transient_gap() const {
     Bytes gap;
@@ -70,15 +76,27 @@ class FrontSearch::Plans {
     return found->second;
   }
 
+  // Without words: most points are weighed and not shown.
   FrontPoint judge(Plan plan) {
     FrontPoint point;
     point.figures = judge_.judge(plan, space_.schedule);
     point.step_time = profile_.step_time() + point.figures.recompute;
     point.step_time_bound = step_time_bound(point.figures.peak);
-    point.layers = layer_runs(plan, trace_);
-    point.saves = saves_text(plan, trace_);
     point.plan = std::move(plan);
     return point;
+  }
+
+  FrontPoint in_words(FrontPoint point) const {
+    point.layers = layer_runs(point.plan, trace_);
+    point.saves = saves_text(point.plan, trace_);
+    return point;
+  }
+
+  // Of the first mix that takes at most `extra` beyond keeping everything.
+  std::size_t first_within(std::chrono::nanoseconds extra) const {
+    const auto found = std::partition_point(mixed_.points.begin(), mixed_.points.end(),
+                                            [&](const LayerMix& mix) { return mix.time > extra; });
+    return std::min(static_cast<std::size_t>(found - mixed_.points.begin()), size() - 1);
   }
 
   // A step's peak is never below that of its mix, which leaves out what only the judge sees. Of a
@@ -230,6 +248,11 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
            point.step_time == front.nothing_recomputed.step_time;
   });
   front.points = undominated(std::move(front.points));
+  for (FrontPoint& point : front.points) point = plans_->in_words(std::move(point));
+  for (Baseline& baseline : front.baselines) {
+    baseline.point = plans_->in_words(std::move(baseline.point));
+  }
+  front.nothing_recomputed = plans_->in_words(std::move(front.nothing_recomputed));
   std::vector<PlanePoint> own;
   std::vector<PlanePoint> others;
   for (const FrontPoint& point : front.points) own.push_back(on_plane(point));
@@ -250,7 +273,7 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
 
 std::optional<FrontPoint> FrontSearch::fastest_within(Bytes budget) {
   FrontPoint nothing = plans_->nothing_recomputed();
-  if (nothing.figures.peak <= budget) return nothing;
+  if (nothing.figures.peak <= budget) return plans_->in_words(std::move(nothing));
   const auto fits = [&](const FrontPoint& point) { return point.figures.peak <= budget; };
   std::optional<FrontPoint> best;
   const auto consider = [&](const FrontPoint& point) {
@@ -259,6 +282,7 @@ std::optional<FrontPoint> FrontSearch::fastest_within(Bytes budget) {
   if (const FrontPoint* found = plans_->fastest(budget, fits)) consider(*found);
   if (!best) consider(plans_->point(0));
   for (const FrontPoint& baseline : plans_->baselines()) consider(baseline);
+  if (best) best = plans_->in_words(*std::move(best));
   return best;
 }
 
@@ -267,22 +291,25 @@ FrontPoint FrontSearch::lowest() {
   for (const FrontPoint& baseline : plans_->baselines()) {
     if (baseline.figures.peak < lowest.figures.peak) lowest = baseline;
   }
-  return lowest;
+  return plans_->in_words(std::move(lowest));
 }
 
 FrontPoint FrontSearch::lowest_within_slowdown(double slowdown_ratio) {
   const FrontPoint nothing = plans_->nothing_recomputed();
-  const auto most = static_cast<double>(nothing.step_time.count()) * (1 + slowdown_ratio);
+  const auto least = static_cast<double>(nothing.step_time.count());
+  const double most = least * (1 + slowdown_ratio);
   const auto is_too_slow = [&](const FrontPoint& point) {
     return static_cast<double>(point.step_time.count()) > most;
   };
-  std::size_t index = 0;
+  // Sums of a mix are its step's times, or nearly.
+  std::size_t index = plans_->first_within(std::chrono::nanoseconds(std::llround(most - least)));
+  while (index > 0 && !is_too_slow(plans_->point(index - 1))) --index;
   while (index + 1 < plans_->size() && is_too_slow(plans_->point(index))) ++index;
   FrontPoint lowest = plans_->point(index);
   for (const FrontPoint& baseline : plans_->baselines()) {
     if (!is_too_slow(baseline) && baseline.figures.peak < lowest.figures.peak) lowest = baseline;
   }
-  return lowest;
+  return plans_->in_words(std::move(lowest));
 }
 
 std::chrono::nanoseconds FrontSearch::step_time_bound(Bytes peak) const {

@@ -1,8 +1,10 @@
 #include "policies/search/layer_mix.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "policies/search/mix_jobs.h"
@@ -26,35 +28,110 @@ constexpr std::size_t kLabelsOnceStopped = 64;
 
 using MixLabels = std::vector<MixLabel>;  // by peak ascending, times strictly descending
 
-// All labels of one option before `rest`.
-void prepend(const MixJob& job, const MixLabels& rest, MixLabels& result) {
-  result.clear();
+// How many labels are weighed at a glance.
+constexpr std::size_t kBlock = 64;
+constexpr std::size_t kMostBuckets = std::size_t{1} << 19;
+
+// Labels that are put before others come by the hundred million, and nearly all are dominated.
+//
+// Note [How labels are sifted]
+// Peaks are cut into buckets of equal width. A first pass over a few good jobs writes down, for
+// each bucket, the shortest time in all buckets below it: a label that takes longer is dominated.
+// So is a run of labels whose lowest peak and shortest time, taken together, are. What passes is
+// sorted, a bucket at a time, and swept once.
+class Sieve {
+ public:
+  Sieve(std::int64_t lowest, std::int64_t highest, std::size_t num_labels) : lowest_(lowest) {
+    const std::size_t wanted = std::min(num_labels, kMostBuckets);
+    while (bucket_of(highest) >= wanted) ++shift_;
+    least_time_.assign(bucket_of(highest) + 2, std::numeric_limits<std::int64_t>::max());
+  }
+
+  // The first pass: a label of a good job; then, once.
+  void add(std::int64_t peak, std::int64_t time) {
+    std::int64_t& least = least_time_[bucket_of(peak) + 1];
+    least = std::min(least, time);
+  }
+  void close() {
+    for (std::size_t i = 1; i < least_time_.size(); ++i) {
+      least_time_[i] = std::min(least_time_[i], least_time_[i - 1]);
+    }
+  }
+
+  bool stops(std::int64_t peak, std::int64_t time) const {
+    return least_time_[bucket_of(peak)] < time;
+  }
+
+  // The undominated of what passed, by peak. Of equal ones the first option's. Once, at the end.
+  void sweep(const MixLabels& passed, MixLabels& result);
+
+ private:
+  std::size_t bucket_of(std::int64_t peak) const {
+    return static_cast<std::size_t>((peak - lowest_) >> shift_);
+  }
+
+  std::int64_t lowest_;
+  int shift_ = 0;
+  std::vector<std::int64_t> least_time_;  // by bucket: of all below it
+};
+
+void Sieve::sweep(const MixLabels& passed, MixLabels& result) {
+  std::fill(least_time_.begin(), least_time_.end(), std::numeric_limits<std::int64_t>::max());
+  for (const MixLabel& label : passed) add(label.peak, label.time);
+  close();
+  std::vector<std::uint32_t> next(least_time_.size() + 1, 0);
+  for (const MixLabel& label : passed) {
+    if (!stops(label.peak, label.time)) ++next[bucket_of(label.peak) + 1];
+  }
+  for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
+  const std::vector<std::uint32_t> begin = next;
+  MixLabels sorted(begin.back());
+  for (const MixLabel& label : passed) {
+    if (!stops(label.peak, label.time)) sorted[next[bucket_of(label.peak)]++] = label;
+  }
+  std::int64_t best = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t bucket = 0; bucket + 1 < begin.size(); ++bucket) {
+    const auto first = sorted.begin() + begin[bucket];
+    const auto end = sorted.begin() + begin[bucket + 1];
+    std::sort(first, end, [](const MixLabel& a, const MixLabel& b) {
+      return std::tie(a.peak, a.time, a.option) < std::tie(b.peak, b.time, b.option);
+    });
+    for (auto label = first; label != end; ++label) {
+      if (label->time >= best) continue;
+      best = label->time;
+      result.push_back(*label);
+    }
+  }
+}
+
+// All labels of one job before `rest`: `take`(peak, label of the rest).
+template <class Take>
+void prepend(const MixJob& job, const MixLabels& rest, const Take& take) {
   const auto first_above = std::partition_point(
       rest.begin(), rest.end(),
       [&](const MixLabel& label) { return label.peak + job.held <= job.transient; });
-  const auto add = [&](MixLabels::const_iterator label, std::int64_t peak) {
-    result.push_back({peak, label->time + job.time, job.option,
-                      static_cast<std::int32_t>(label - rest.begin())});
-  };
-  if (first_above != rest.begin()) add(first_above - 1, job.transient);
-  for (auto label = first_above; label != rest.end(); ++label) add(label, label->peak + job.held);
+  if (first_above != rest.begin()) take(job.transient, first_above - 1);
+  for (auto label = first_above; label != rest.end(); ++label) take(label->peak + job.held, label);
 }
 
-// The undominated of two such lists.
-void merge(const MixLabels& a, const MixLabels& b, MixLabels& result) {
-  result.clear();
-  result.reserve(a.size() + b.size());
-  auto left = a.begin();
-  auto right = b.begin();
-  std::int64_t best = std::numeric_limits<std::int64_t>::max();
-  while (left != a.end() || right != b.end()) {
-    const bool take_left =
-        right == b.end() || (left != a.end() && std::pair(left->peak, left->time) <=
-                                                    std::pair(right->peak, right->time));
-    const MixLabel& label = take_left ? *left++ : *right++;
-    if (label.time >= best) continue;
-    best = label.time;
-    result.push_back(label);
+// The same, of labels that the sieve does not stop.
+void sift(const MixJob& job, const MixLabels& rest, const Sieve& sieve, MixLabels& passed) {
+  const auto take = [&](std::int64_t peak, MixLabels::const_iterator label) {
+    const std::int64_t time = label->time + job.time;
+    if (sieve.stops(peak, time)) return;
+    passed.push_back({peak, time, job.option, static_cast<std::int32_t>(label - rest.begin())});
+  };
+  const auto first_above = std::partition_point(
+      rest.begin(), rest.end(),
+      [&](const MixLabel& label) { return label.peak + job.held <= job.transient; });
+  if (first_above != rest.begin()) take(job.transient, first_above - 1);
+  for (auto block = first_above; block != rest.end();) {
+    const auto left = static_cast<std::size_t>(rest.end() - block);
+    const auto end = block + static_cast<std::ptrdiff_t>(std::min(kBlock, left));
+    if (!sieve.stops(block->peak + job.held, (end - 1)->time + job.time)) {
+      for (auto label = block; label != end; ++label) take(label->peak + job.held, label);
+    }
+    block = end;
   }
 }
 
@@ -83,20 +160,45 @@ class Mixer {
 
  private:
   void add_layer(int layer) {
-    MixLabels one;
-    MixLabels merged;
     MixLabels& all = labels_[layer];
     if (stop_ && stop_()) {
       max_labels_ = std::min(max_labels_, kLabelsOnceStopped);
       thin_to_limit(layer + 1);
     }
-    for (const MixJob& job : jobs_at(problem_, layer)) {
-      prepend(job, labels_[layer + job.num_layers], one);
-      merge(all, one, merged);
-      all.swap(merged);
-    }
+    const std::vector<MixJob> jobs = jobs_at(problem_, layer);
+    Sieve sieve = sieve_for(layer, jobs);
+    passed_.clear();
+    for (const MixJob& job : jobs) sift(job, labels_[layer + job.num_layers], sieve, passed_);
+    sieve.sweep(passed_, all);
     thin_to_limit(layer);
     all.shrink_to_fit();
+  }
+
+  // Good jobs are those on the hulls of their list.
+  Sieve sieve_for(int layer, const std::vector<MixJob>& jobs) const {
+    std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
+    std::int64_t highest = 0;
+    std::size_t num_labels = 0;
+    for (const MixJob& job : jobs) {
+      const MixLabels& rest = labels_[layer + job.num_layers];
+      lowest = std::min(lowest, std::max(job.transient, rest.front().peak + job.held));
+      highest = std::max({highest, job.transient, rest.back().peak + job.held});
+      num_labels += rest.size();
+    }
+    Sieve sieve(lowest, highest, num_labels);
+    const std::vector<std::size_t> good =
+        hull_options(problem_.lists[problem_.list_of_layer[layer]]);
+    for (const MixJob& job : jobs) {
+      if (!std::binary_search(good.begin(), good.end(), static_cast<std::size_t>(job.option))) {
+        continue;
+      }
+      const MixLabels& rest = labels_[layer + job.num_layers];
+      prepend(job, rest, [&](std::int64_t peak, MixLabels::const_iterator label) {
+        sieve.add(peak, label->time + job.time);
+      });
+    }
+    sieve.close();
+    return sieve;
   }
 
   void thin_to_limit(int layer) {
@@ -119,6 +221,7 @@ class Mixer {
   std::size_t max_labels_;
   const std::function<bool()>& stop_;
   std::vector<MixLabels> labels_;  // by the first layer that they cover
+  MixLabels passed_;
   std::int64_t gap_ = 0;
 };
 

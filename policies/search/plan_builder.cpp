@@ -98,7 +98,7 @@ RegionType PlanBuilder::make_type(OpRange range, const PickedRegion& region, int
   SaveSetCosts costs;
   costs.schedule = space_.schedule;
   costs.early_stop = space_.early_stop;
-  RegionType type = region_type_of(graph, costs, region.saves);
+  RegionType type = play_saves(graph, costs, region.saves).type;
   const bool several = range.end > map_.stretches[first].range.end;
   for (std::size_t i = 0; i < type.ops.size(); ++i) {
     const OpId op = range.first + static_cast<OpId>(i);

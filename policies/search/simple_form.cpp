@@ -100,6 +100,12 @@ class SimpleSearch::Plans {
     return found->second;
   }
 
+  FrontPoint in_words(FrontPoint point) const {
+    point.layers = layer_runs(point.plan, trace_);
+    point.saves = saves_text(point.plan, trace_);
+    return point;
+  }
+
   // One rule for all layers, every rule; by time, ascending.
   const std::vector<SimpleMix>& uniform() const { return uniform_; }
 
@@ -116,8 +122,6 @@ class SimpleSearch::Plans {
     point.figures = judge_.judge(plan, space_.schedule);
     point.step_time = profile_.step_time() + point.figures.recompute;
     point.step_time_bound = profile_.step_time();
-    point.layers = layer_runs(plan, trace_);
-    point.saves = saves_text(plan, trace_);
     point.plan = std::move(plan);
     return point;
   }
@@ -224,6 +228,7 @@ std::optional<FrontPoint> SimpleSearch::fastest_within(Bytes peak) {
     if (best && best->step_time <= point.step_time) break;
     if (point.figures.peak <= peak) best = point;
   }
+  if (best) best = plans_->in_words(*std::move(best));
   return best;
 }
 
@@ -233,7 +238,7 @@ FrontPoint SimpleSearch::lowest() {
     const FrontPoint& point = plans_->point(mix);
     if (point.figures.peak < lowest.figures.peak) lowest = point;
   }
-  return lowest;
+  return plans_->in_words(std::move(lowest));
 }
 
 std::optional<FrontPoint> SimpleSearch::lowest_within(nanoseconds step_time) {
@@ -252,6 +257,7 @@ std::optional<FrontPoint> SimpleSearch::lowest_within(nanoseconds step_time) {
     if (mix.time > extra) break;
     consider(mix);
   }
+  if (lowest) lowest = plans_->in_words(*std::move(lowest));
   return lowest;
 }
 
