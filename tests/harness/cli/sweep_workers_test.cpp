@@ -42,7 +42,7 @@ mv "$file.tmp.$$" "$file"
 
 // 8 comparisons; no rounds, so that workers of one machine need not take turns.
 constexpr const char* kEightComparisons =
-    R"({"schema": "rematch.sweep/1.0", "run": ["--rounds", "0"],
+    R"({"schema": "rematch.sweep/1.0", "run": [RUN],
   "groups": [{"model": "llama_small", "policies": ["none", "full"],
               "fixed": {"layers": 2, "heads": 2, "dim": 16, "batch": 1},
               "axes": {"tokens": [8, 16]}, "seeds": [0, 1, 2, 3]}]})";
@@ -89,9 +89,12 @@ class WorkerProcess {
 };
 
 struct Sweep {
-  explicit Sweep(const std::string& stale, const std::string& at = {}) {
+  explicit Sweep(const std::string& stale, const std::string& at = {},
+                 const std::string& run = R"("--rounds", "0")") {
     folder = (at.empty() ? scratch.path() : fs::path(at)) / "sweep";
-    std::ofstream(scratch.file("sweep.json")) << kEightComparisons;
+    std::string text = kEightComparisons;
+    text.replace(text.find("RUN"), 3, run);
+    std::ofstream(scratch.file("sweep.json")) << text;
     std::ofstream(scratch.file("measure")) << kMeasuringScript;
     fs::permissions(scratch.file("measure"), fs::perms::owner_all);
     REQUIRE(rematch("sweep plan " + scratch.file("sweep.json") + " " + folder.string() +
@@ -239,6 +242,38 @@ TEST_CASE(
   const Json json = Json::parse(rematch("sweep status --json " + sweep.folder.string()).out);
   CHECK(json["counts"]["failed"] == 2);
   CHECK(sweep.worker()->wait() == 5);
+}
+
+TEST_CASE("--gpus all starts a worker for each visible card, with that card alone in sight") {
+  const Sweep sweep("60s");
+  const std::string seen = sweep.scratch.file("seen");
+  std::ofstream(sweep.program()) << "#!/bin/sh\necho \"$CUDA_VISIBLE_DEVICES\" >> " << seen << "\n"
+                                 << std::string(kMeasuringScript).substr(10);
+  const Outcome outcome =
+      rematch("sweep run " + sweep.folder.string() + " --gpus all --program " + sweep.program(),
+              "CUDA_VISIBLE_DEVICES=3,5 ");
+  CHECK(outcome.code == 0);
+  sweep.check_complete();
+  const std::string cards = testing::text_of(seen);
+  CHECK(cards.find("3\n") != std::string::npos);
+  CHECK(cards.find("5\n") != std::string::npos);
+  CHECK(cards.find(',') == std::string::npos);
+  check_usage_error("sweep run " + sweep.folder.string() + " --gpus two", "--gpus takes all");
+}
+
+TEST_CASE("on a CPU two workers of one machine do not time at the same moment") {
+  const Sweep sweep("60s", {}, R"("--rounds", "1")");
+  const std::string busy = sweep.scratch.file("busy");
+  const std::string overlap = sweep.scratch.file("overlap");
+  std::ofstream(sweep.program()) << "#!/bin/sh\nmkdir " << busy << " || touch " << overlap << "\n"
+                                 << std::string(kMeasuringScript).substr(10) << "rmdir " << busy
+                                 << "\n";
+  const auto one = sweep.worker();
+  const auto other = sweep.worker();
+  CHECK(one->wait() == 0);
+  CHECK(other->wait() == 0);
+  CHECK_FALSE(fs::exists(overlap));
+  sweep.check_complete();
 }
 
 // A file system of its own, where this process may mount one.

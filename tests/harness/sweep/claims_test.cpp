@@ -335,6 +335,59 @@ TEST_CASE("a comparison that takes its workers down is given up, one that is giv
   });
 }
 
+// Takes what it is given and says what came of it.
+class SayingMeasurer : public Measurer {
+ public:
+  explicit SayingMeasurer(MeasureEnd end) : end_(end) {}
+  std::shared_ptr<void> turn() override { return std::make_shared<int>(0); }
+  MeasureEnd measure(std::size_t item, HeldClaim& claim) override {
+    taken.push_back(item);
+    claim.end(end_ == MeasureEnd::kSkipped ? ClaimEnd::kSkipped : ClaimEnd::kFailed, "why");
+    return end_;
+  }
+  std::vector<std::size_t> taken;
+
+ private:
+  MeasureEnd end_;
+};
+
+TEST_CASE("a worker takes the longest that fits its time, and what did not fit a smaller card") {
+  using std::chrono::milliseconds;
+  Interleavings alone({0, 0});
+  alone.explore([&] {
+    alone.run_together({[&] {
+      Shared shared;
+      ModelFolder folder(shared, alone, 0, true);
+      Observer observer{[&] { return folder.now; }, [](const ClaimHolder&) { return true; }};
+      const WorkSurroundings surroundings{observer.now,
+                                          [&](milliseconds length) { folder.now += length; },
+                                          [] { return Told::kNothing; }};
+      const auto work_with = [&](const std::vector<WorkItem>& items, SayingMeasurer& measurer,
+                                 std::optional<Nanoseconds> end) {
+        Claims claims(folder, {"a", "b", "c"}, {.plan = "p"}, observer, {kStale, 10});
+        return work(items, claims, measurer, surroundings, {end, kStale});
+      };
+      const std::vector<WorkItem> on_small = {{"a", milliseconds(10), false},
+                                              {"b", milliseconds(90), false},
+                                              {"c", milliseconds(30), false}};
+      SayingMeasurer small(MeasureEnd::kSkipped);
+      WorkEnd end = work_with(on_small, small, milliseconds(50));
+      CHECK(small.taken == std::vector<std::size_t>{2, 0});
+      CHECK(end.why == WorkEnd::Why::kTimeIsUp);  // b takes longer
+      CHECK(end.num_left == 1);
+      end = work_with(on_small, small, std::nullopt);
+      CHECK(small.taken == std::vector<std::size_t>{2, 0, 1});
+      CHECK(end.why == WorkEnd::Why::kNothingLeft);
+      std::vector<WorkItem> on_large = on_small;
+      for (WorkItem& item : on_large) item.fits_card = true;
+      SayingMeasurer large(MeasureEnd::kFailed);
+      end = work_with(on_large, large, std::nullopt);
+      CHECK(large.taken == std::vector<std::size_t>{1, 2, 0});
+      CHECK(end.num_failures == 3);
+    }});
+  });
+}
+
 TEST_CASE("a claim is read in whole lines, and what is none is refused with its name") {
   ClaimHolder holder;
   holder.plan = "p";
