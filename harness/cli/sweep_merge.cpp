@@ -51,7 +51,7 @@ void plan_order(std::vector<Report>& reports) {
       planned.push_back({point.policy, point.identity.schedule, point_key(point.identity)});
     }
   }
-  for (Report& report : reports) report.planned = planned;
+  reports.front().planned = std::move(planned);
 }
 
 std::string why_missing(const Judgement& judged) {

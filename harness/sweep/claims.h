@@ -91,6 +91,11 @@ class Claims {
   void look();
   const Judgement& of(const std::string& comparison) const { return judged_.at(comparison); }
 
+  // What this worker itself has just made of a comparison, known without another look.
+  void note(const std::string& comparison, ClaimState state) {
+    judged_.at(comparison).state = state;
+  }
+
   // The next generation of a comparison that look() found free, stale or skipped. Nothing: another
   // worker was quicker, or it is done, or given up. Throws FileError.
   std::optional<HeldClaim> take(const std::string& comparison);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "policies/trace/file.h"
 
@@ -35,6 +36,11 @@ std::vector<std::size_t> by_length(const std::vector<WorkItem>& items) {
   return order;
 }
 
+ClaimState state_after(MeasureEnd end) {
+  if (end == MeasureEnd::kFailed) return ClaimState::kFailed;
+  return end == MeasureEnd::kSkipped ? ClaimState::kSkipped : ClaimState::kDone;
+}
+
 class Work {
  public:
   Work(const std::vector<WorkItem>& items, Claims& claims, Measurer& measurer,
@@ -65,9 +71,8 @@ class Work {
   // One look at the folder and what follows from it; why there is nothing more to do.
   std::optional<Why> round() {
     if (const auto why = told()) return why;
-    claims_.look();
+    const bool has_looked = look_unless_fresh();
     const std::vector<std::size_t> left = left_over();
-    if (left.empty()) return Why::kNothingLeft;
     const auto ready = std::find_if(left.begin(), left.end(), [this](std::size_t item) {
       return is_ready(state_of(item)) && fits(item);
     });
@@ -75,6 +80,11 @@ class Work {
       measure(*ready);
       return std::nullopt;
     }
+    if (!has_looked) {
+      last_look_.reset();
+      return std::nullopt;
+    }
+    if (left.empty()) return Why::kNothingLeft;
     const bool any_ready = std::any_of(
         left.begin(), left.end(), [this](std::size_t item) { return is_ready(state_of(item)); });
     if (any_ready) return Why::kTimeIsUp;
@@ -90,11 +100,24 @@ class Work {
     const std::shared_ptr<void> turn = measurer_.turn();
     if (!turn) return surroundings_.sleep(limits_.look_every);
     std::optional<HeldClaim> claim = claims_.take(items_[item].comparison);
+    const auto last_look = std::exchange(last_look_, std::nullopt);
     if (!claim) return;
     const MeasureEnd end = measurer_.measure(item, *claim);
     if (end == MeasureEnd::kStopped || end == MeasureEnd::kSuperseded) return;
+    claims_.note(items_[item].comparison, state_after(end));
+    last_look_ = last_look;
     ++num_measured_;
     if (end == MeasureEnd::kSomePointsFailed) ++num_with_failures_;
+  }
+
+  // A look at every claim takes longer the more there are, so one serves for a while: whoever took
+  // something since is met when its claim is made.
+  bool look_unless_fresh() {
+    const auto now = surroundings_.now();
+    if (last_look_ && now - *last_look_ < limits_.look_every) return false;
+    claims_.look();
+    last_look_ = now;
+    return true;
   }
 
   std::optional<Why> told() const {
@@ -138,6 +161,7 @@ class Work {
   const WorkSurroundings& surroundings_;
   const WorkLimits& limits_;
   std::vector<std::size_t> order_;
+  std::optional<std::chrono::nanoseconds> last_look_;
   int num_measured_ = 0;
   int num_with_failures_ = 0;
 };
