@@ -70,15 +70,15 @@ std::string as_markdown(const Inputs& inputs) {
 }
 
 std::string as_csv(const Inputs& inputs) {
-  if (!inputs.fronts.empty()) {
-    throw UsageError(inputs.fronts.front().name +
-                     " is a searched front; --csv takes reports or compare records");
+  const int num_kinds = (inputs.reports.empty() ? 0 : 1) + (inputs.compares.empty() ? 0 : 1) +
+                        (inputs.fronts.empty() ? 0 : 1);
+  if (num_kinds > 1) {
+    throw UsageError(
+        "reports, compare records and fronts have other columns each; call --csv once for each "
+        "kind");
   }
-  if (inputs.compares.empty()) return render_csv(inputs.reports);
-  if (inputs.reports.empty()) return render_csv(inputs.compares);
-  throw UsageError(inputs.compares.front().name + " is a compare record and " +
-                   inputs.reports.front().name +
-                   " a report, whose lines have other columns; call --csv once for each kind");
+  if (!inputs.fronts.empty()) return render_csv(inputs.fronts);
+  return inputs.compares.empty() ? render_csv(inputs.reports) : render_csv(inputs.compares);
 }
 
 // Comparisons of several models would not fit into one picture.
@@ -143,8 +143,9 @@ void add_render(CLI::App& app, Action& action) {
                       "One chart as SVG: " + joined(chart::chart_names()) +
                           "; of a compare record a metric: step_time, ...");
   command->add_flag("--markdown", flags->markdown, "The tables as markdown");
-  command->add_flag("--csv", flags->csv,
-                    "One line a point, or a compared metric; units in the column names");
+  command->add_flag(
+      "--csv", flags->csv,
+      "One line a point of a report or front, or a compared metric; units in the column names");
   command->footer(
       "The page is one file: it loads nothing, needs no script, and follows the reader's light or\n"
       "dark surroundings.\n"

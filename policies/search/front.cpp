@@ -185,6 +185,15 @@ std::string describe_peak(const FrontPoint& point) {
   return text + ", held mostly by " + std::string(largest_holder(figures.holders));
 }
 
+}  // namespace
+
+std::chrono::nanoseconds predicted_step(const Front& front, std::chrono::nanoseconds profiled) {
+  if (!front.measurement) return profiled;
+  const double calibrated = front.measurement->offset_ns +
+                            front.measurement->slope * static_cast<double>(profiled.count());
+  return std::chrono::nanoseconds(std::llround(std::max(0.0, calibrated)));
+}
+
 std::string verdict_of(const Front& front) {
   const FrontPoint& lowest = front.points.front();
   const FrontPoint& nothing = front.nothing_recomputed;
@@ -195,14 +204,13 @@ std::string verdict_of(const Front& front) {
     return std::to_string(std::lround(100 * part / whole)) + " %";
   };
   const auto bytes = static_cast<double>(nothing.figures.peak.count);
-  const auto time = static_cast<double>(nothing.step_time.count());
+  const auto time = static_cast<double>(predicted_step(front, nothing).count());
+  const auto slowest = static_cast<double>(predicted_step(front, lowest).count());
   return "checkpointing lowers the peak by up to " +
-         share(bytes - static_cast<double>(lowest.figures.peak.count), bytes) + ", for " +
-         share(static_cast<double>(lowest.step_time.count()) - time, time) +
-         " more step time; the lowest peak: " + describe_peak(lowest);
+         share(bytes - static_cast<double>(lowest.figures.peak.count), bytes) +
+         (time > 0 ? ", for " + share(slowest - time, time) + " more step time" : "") +
+         "; the lowest peak: " + describe_peak(lowest);
 }
-
-}  // namespace
 
 Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baselines,
                          const std::vector<FrontPoint>& answers) {

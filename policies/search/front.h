@@ -54,6 +54,16 @@ struct Front {
   bool is_complete = true;  // false: the search was told to stop, and this is what it had
 };
 
+// The step time that is shown as predicted: by the profile, or calibrated on the anchors where the
+// front was measured. `profiled` is a point's step_time.
+std::chrono::nanoseconds predicted_step(const Front& front, std::chrono::nanoseconds profiled);
+inline std::chrono::nanoseconds predicted_step(const Front& front, const FrontPoint& point) {
+  return predicted_step(front, point.step_time);
+}
+
+// What checkpointing can do for this model, with the predicted times.
+std::string verdict_of(const Front& front);
+
 class FrontSearch {
  public:
   // Finds all plans worth having. References must outlive it. Throws std::invalid_argument if the

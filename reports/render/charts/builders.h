@@ -26,9 +26,8 @@ Plane measured_front(const std::vector<Point>& points, const std::optional<Bytes
 // measurement, if there is one. Points are named by their numbers.
 Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& shown);
 
-// The step time that the front's picture shows as predicted: calibrated on the anchors where the
-// front was measured.
-std::chrono::nanoseconds predicted_step(const Front& front, const FrontPoint& point);
+// What each point keeps: a strip of its layers, coloured by the ops that they keep.
+Rows kept_layers(const FrontRecord& record, const std::vector<std::size_t>& shown);
 
 // bars.cpp ---------------------------------------------------------------------------------------
 

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdlib>
+#include <map>
 
-#include "policies/search/measured_front.h"
+#include "policies/trace/joined.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/format.h"
 #include "reports/render/tables/front_table.h"
@@ -40,7 +43,7 @@ Spot spot_of(const Point& point) {
   }
   spot.kind =
       record.identity.schedule == Schedule::kOnDemand ? MarkerKind::kCircle : MarkerKind::kSquare;
-  spot.paint = point.is_on_front ? Paint::kBlue : Paint::kGrey;
+  spot.paint = point.is_on_front ? Paint::kBlue : point.is_dominated ? Paint::kGrey : Paint::kTeal;
   spot.name = point.policy;
   spot.rank = rank_of(point);
   spot.name_paint = spot.rank < 2 ? Paint::kInk : Paint::kMuted;
@@ -54,6 +57,9 @@ std::vector<Key> measured_legend(const std::vector<Spot>& spots) {
   std::vector<Key> legend = {{"on the front", MarkerKind::kCircle, Paint::kBlue}};
   if (any(spots, [](const Spot& spot) { return spot.paint == Paint::kGrey; })) {
     legend.push_back({"dominated", MarkerKind::kCircle, Paint::kGrey});
+  }
+  if (any(spots, [](const Spot& spot) { return spot.paint == Paint::kTeal; })) {
+    legend.push_back({"unsure: as fast within noise", MarkerKind::kCircle, Paint::kTeal});
   }
   const auto has = [&spots](MarkerKind kind) {
     return any(spots, [kind](const Spot& spot) { return spot.kind == kind; });
@@ -105,7 +111,7 @@ Spot spot_of(const Front& front, const FrontPoint& point, const std::string& nam
   spot.name = name;
   spot.name_paint = is_own ? Paint::kBlue : Paint::kInk;
   spot.is_bold = is_own;
-  spot.has_legend = !is_own;  // the table below has the numbers
+  spot.has_legend = true;
   spot.hint = hint_of(front, point, is_own ? "point " + name : name);
   return spot;
 }
@@ -133,6 +139,46 @@ std::vector<Key> searched_legend(const FrontRecord& record, const std::vector<Sp
   }
   return legend;
 }
+
+// How many layers "13-31" names; 1 where it names none.
+double num_layers(const LayerRun& run) {
+  const std::size_t dash = run.layers.find('-');
+  if (dash == std::string::npos) return 1;
+  const double first = std::atof(run.layers.c_str());
+  const double last = std::atof(run.layers.c_str() + dash + 1);
+  return last >= first ? last - first + 1 : 1;
+}
+
+// Colours of treatments, given out in the order in which points have them.
+class Treatments {
+ public:
+  Paint paint_of(const LayerRun& run) {
+    if (!run.is_checkpointed) return note("keep all", Paint::kBlue);
+    if (run.saves.empty()) return note("recompute all", Paint::kLightGrey);
+    constexpr std::size_t kMostWords = 3;
+    const std::string words = "keep " + listed(run.saves, kMostWords);
+    const auto [found, is_new] = paints_.try_emplace(joined(run.saves), kOther);
+    if (is_new && next_ < kPaints.size()) found->second = kPaints.at(next_++);
+    return note(found->second == kOther ? "keep other ops" : words, found->second);
+  }
+  std::vector<Key> legend() && { return std::move(legend_); }
+
+ private:
+  static constexpr Paint kOther = Paint::kDarkGrey;
+  static constexpr std::array kPaints = {Paint::kTeal, Paint::kOrange, Paint::kPurple,
+                                         Paint::kYellow, Paint::kPink};
+
+  Paint note(const std::string& words, Paint paint) {
+    const bool is_known = std::any_of(legend_.begin(), legend_.end(),
+                                      [&](const Key& key) { return key.fill == paint; });
+    if (!is_known) legend_.push_back({words, MarkerKind::kSquare, paint});
+    return paint;
+  }
+
+  std::map<std::string, Paint> paints_;  // by the ops kept
+  std::size_t next_ = 0;
+  std::vector<Key> legend_;
+};
 
 }  // namespace
 
@@ -174,14 +220,25 @@ Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& 
   return plane;
 }
 
-nanoseconds predicted_step(const Front& front, const FrontPoint& point) {
-  if (point.measured && point.measured->calibrated_step_time) {
-    return *point.measured->calibrated_step_time;
+Rows kept_layers(const FrontRecord& record, const std::vector<std::size_t>& shown) {
+  Rows chart{"What each point keeps", "A strip of the model's layers, the first on the left.",
+             "layers"};
+  Treatments treatments;
+  for (const std::size_t index : shown) {
+    const FrontPoint& point = record.front.points[index];
+    Row row{std::to_string(index), "", format_bytes(point.figures.peak), short_saves(point)};
+    row.is_bold = index == record.front.knee;
+    for (const LayerRun& run : point.layers) {
+      row.segments.push_back({num_layers(run), treatments.paint_of(run),
+                              "layers " + run.layers + ": " +
+                                  (!run.is_checkpointed ? "keep all"
+                                   : run.saves.empty()  ? "recompute all"
+                                                        : "keep " + joined(run.saves))});
+    }
+    chart.rows.push_back(std::move(row));
   }
-  if (!front.measurement) return point.step_time;
-  const StepCalibration line{front.measurement->offset_ns, front.measurement->slope};
-  const double calibrated = line.at(static_cast<double>(point.step_time.count()));
-  return nanoseconds(std::llround(std::max(0.0, calibrated)));
+  chart.legend = std::move(treatments).legend();
+  return chart;
 }
 
 }  // namespace rematch::chart

@@ -22,8 +22,8 @@ constexpr double kClearance = kRadius * kGrowth + 4;  // from a marker's middle 
 constexpr double kNearLimit = 1.6;
 // Of the plot's width; longer names are cut.
 constexpr double kLongestName = 0.45;
-// Names beyond these would hardly find room.
-constexpr std::size_t kMostNames = 120;
+// Names beyond these would hardly find room beside their spots.
+constexpr std::size_t kMostPlaced = 120;
 constexpr char kFirstLetter = 'a';
 constexpr std::size_t kMostLetters = 26;
 
@@ -46,8 +46,9 @@ Range peaks_of(const Plane& chart) {
 }
 
 Range steps_of(const Plane& chart) {
-  // Of the slowest step: an interval that is longer says little about the front.
-  constexpr double kWidest = 0.25;
+  // Medians fill the axis: intervals have half as much room again, or this share of the slowest
+  // step where all steps are alike.
+  constexpr double kLeastRoom = 0.02;
   double slowest = 0;
   std::vector<Estimate> steps;
   for (const Spot& spot : chart.spots) {
@@ -57,7 +58,7 @@ Range steps_of(const Plane& chart) {
     steps.push_back({step, spot.interval.value_or(std::array{step, step})});
     slowest = std::max(slowest, step);
   }
-  return range_of(steps, kWidest * slowest);
+  return range_of(steps, kLeastRoom * slowest);
 }
 
 // "far to the right"; empty if the limit is near enough for a line.
@@ -156,7 +157,6 @@ std::vector<Name> names_of(const std::vector<const Spot*>& spots, const Plot& pl
   std::vector<Name> names;
   std::map<std::tuple<double, double, Paint>, std::size_t> known;
   for (const Spot* spot : spots) {
-    if (names.size() == kMostNames) break;
     const Position at = plot(spot->at());
     const auto [found, is_new] = known.try_emplace({at.x, at.y, spot->name_paint}, names.size());
     if (!is_new) {
@@ -189,6 +189,7 @@ std::optional<Label> place_name(const Picture& picture, Name name, const std::ve
 void draw_letters(Picture& picture, std::vector<Name> names, std::vector<Box> obstacles,
                   const Box& area) {
   std::vector<std::pair<Position, std::size_t>> placed;  // letters, and their entries of the legend
+  std::vector<Name> rest;
   for (Name& name : names) {
     const std::string text = std::exchange(
         name.label.text, std::string(1, static_cast<char>(kFirstLetter + placed.size())));
@@ -200,13 +201,22 @@ void draw_letters(Picture& picture, std::vector<Name> names, std::vector<Box> ob
       placed.emplace_back(name.at, picture.legend.size());
       picture.legend.push_back(
           {text, MarkerKind::kCircle, Paint::kClear, Paint::kClear, label->text});
-    } else if (!placed.empty()) {
-      const auto nearest =
-          std::min_element(placed.begin(), placed.end(), [&name](const auto& a, const auto& b) {
-            return distance(a.first, name.at) < distance(b.first, name.at);
-          });
-      picture.legend[nearest->second].text += ", " + text;
+    } else {
+      name.label.text = text;
+      rest.push_back(name);
     }
+  }
+  for (const Name& name : rest) {
+    if (placed.empty()) {
+      placed.emplace_back(name.at, picture.legend.size());
+      picture.legend.push_back({name.label.text});
+      continue;
+    }
+    const auto nearest =
+        std::min_element(placed.begin(), placed.end(), [&name](const auto& a, const auto& b) {
+          return distance(a.first, name.at) < distance(b.first, name.at);
+        });
+    picture.legend[nearest->second].text += ", " + name.label.text;
   }
 }
 
@@ -217,9 +227,11 @@ void draw_names(Picture& picture, const std::vector<Name>& names, const Box& are
       obstacles.push_back({box.left - 1, box.top - 1, box.right + 1, box.bottom + 1});
     }
   }
+  const std::size_t num_shapes = obstacles.size();
   std::vector<Name> left_out;
   for (const Name& name : names) {
-    if (const auto label = place_name(picture, name, obstacles, area)) {
+    const bool may_fit = obstacles.size() < num_shapes + kMostPlaced;
+    if (const auto label = may_fit ? place_name(picture, name, obstacles, area) : std::nullopt) {
       obstacles.push_back(extent(*label, label->is_roomy ? 1 : picture.growth));
       picture.add(*label);
     } else if (name.has_legend) {

@@ -10,6 +10,21 @@
 namespace rematch::chart {
 namespace {
 
+// No higher peak, and less time by intervals that do not meet. A ratio of paired rounds decides
+// where `point` was held against `other`.
+bool surely_beats(const Point& other, const Point& point) {
+  if (*measured_peak(other.record()) > *measured_peak(point.record())) return false;
+  const TimeRecord& slower = *point.record().time;
+  const TimeRecord& faster = *other.record().time;
+  if (slower.ratio && slower.ratio->reference == other.policy && !slower.ratio->verdict.empty()) {
+    return slower.ratio->verdict == "slower";
+  }
+  if (!faster.step_interval || !slower.step_interval) {
+    return *faster.step_median < *slower.step_median;
+  }
+  return (*faster.step_interval)[1] < (*slower.step_interval)[0];
+}
+
 // By peak, then by time: a point is on the front if it is faster than every one before it. Equal
 // ones are on it together.
 void mark_front(std::vector<Point>& points) {
@@ -27,6 +42,12 @@ void mark_front(std::vector<Point>& points) {
     point->is_on_front = last == nullptr || figures(point) == figures(last) ||
                          figures(point).second < figures(last).second;
     if (point->is_on_front) last = point;
+  }
+  for (Point* point : measured) {
+    point->is_dominated = !point->is_on_front &&
+                          std::any_of(measured.begin(), measured.end(), [&](const Point* other) {
+                            return surely_beats(*other, *point);
+                          });
   }
 }
 

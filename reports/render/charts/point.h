@@ -18,6 +18,8 @@ struct Point {
   std::string schedule;  // empty: the policy is there once, so its name is enough
   bool is_on_front =
       false;  // no other finished point is as good in peak and step time and better in one
+  // Another finished point has no higher peak and is faster by more than the noise of both.
+  bool is_dominated = false;
   bool is_baseline = false;  // none and full
 
   const PointRecord& record() const { return *compared->point; }

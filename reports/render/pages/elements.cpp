@@ -70,13 +70,12 @@ std::string breakable(const std::string& words) {
 
 // ASCII has no plus-minus sign, so tables of text write "+-".
 std::string cell_markup(const std::string& cell) {
-  if (cell.starts_with("+- ")) return "&plusmn;" + escape_markup(cell.substr(3));
-  return cell.size() <= kLongestOnOneLine ? escape_markup(cell) : breakable(cell);
+  return cell.size() <= kLongestOnOneLine ? prose(cell) : breakable(cell);
 }
 
 std::string row_words(const table::Row& row) {
   std::string words = std::string("<span") + (row.is_alarming ? " class=\"bad\">" : ">") +
-                      escape_markup(capitalized(row.detail)) + "</span>";
+                      prose(capitalized(row.detail)) + "</span>";
   if (row.detail.size() <= kLongestWords) return words;
   return "<details class=\"words\"><summary>" + words + "</summary></details>";
 }
@@ -121,10 +120,19 @@ std::string capitalized(std::string words) {
   return words;
 }
 
+std::string prose(const std::string& words) {
+  constexpr std::string_view kAscii = "+- ";
+  std::string markup = escape_markup(words);
+  for (std::size_t at = markup.find(kAscii); at != std::string::npos; at = markup.find(kAscii)) {
+    markup.replace(at, kAscii.size(), "&plusmn;");
+  }
+  return markup;
+}
+
 std::string paragraph(const char* css_class, const std::string& words) {
   if (words.empty()) return "";
   const std::string attribute = *css_class == 0 ? "" : std::string(" class=\"") + css_class + "\"";
-  return "<p" + attribute + ">" + escape_markup(words) + "</p>\n";
+  return "<p" + attribute + ">" + prose(words) + "</p>\n";
 }
 
 std::string legend(const std::vector<chart::Key>& keys) {
@@ -142,7 +150,7 @@ std::string picture(const chart::Picture& picture) {
 
 std::string list(const std::vector<std::string>& lines) {
   std::string items;
-  for (const std::string& line : lines) items += "<li>" + escape_markup(line) + "</li>\n";
+  for (const std::string& line : lines) items += "<li>" + prose(line) + "</li>\n";
   return "<ul>\n" + items + "</ul>";
 }
 
@@ -162,8 +170,7 @@ std::string part(const Part& part, const std::string& anchor) {
   std::string tiles;
   for (const Tile& tile : part.tiles) {
     tiles += "<div class=\"tile\"><span>" + escape_markup(capitalized(tile.name)) + "</span><b>" +
-             escape_markup(tile.value) + "</b><span>" + escape_markup(tile.more) +
-             "</span></div>\n";
+             escape_markup(tile.value) + "</b><span>" + prose(tile.more) + "</span></div>\n";
   }
   if (!tiles.empty()) tiles = "<div class=\"tiles\">\n" + tiles + "</div>\n";
   return tiles + paragraph("verdict", capitalized(part.verdict)) + paragraph("facts", part.facts) +

@@ -47,6 +47,9 @@ std::string left_out_words(std::size_t num_shown, std::size_t num_all, const std
 // With a capital first letter.
 std::string capitalized(std::string words);
 
+// Words as markup, with a plus-minus sign where ASCII has "+-".
+std::string prose(const std::string& words);
+
 std::string paragraph(const char* css_class, const std::string& words);  // empty for no words
 std::string legend(const std::vector<chart::Key>& keys);
 std::string picture(const chart::Picture& picture);  // with its legend

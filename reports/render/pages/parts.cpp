@@ -128,7 +128,7 @@ Figure front_figure(const std::vector<Point>& points, const std::optional<Bytes>
         "Lower left is better. Vertical bars are 95 % intervals of the median step time; an arrow "
         "marks one that is cut off. No point is as good as a blue one in both memory and time; "
         "grey "
-        "points are dominated." +
+        "points are dominated by more than noise." +
         prediction_words(points) + " ";
     figure.content = picture(draw(plane));
   }
@@ -278,7 +278,7 @@ std::vector<std::size_t> telling_points(const Front& front) {
 std::vector<Tile> front_tiles(const FrontRecord& record) {
   const Front& front = record.front;
   const FrontPoint& nothing = front.nothing_recomputed;
-  const auto step_of = [&](const FrontPoint& point) { return chart::predicted_step(front, point); };
+  const auto step_of = [&](const FrontPoint& point) { return predicted_step(front, point); };
   const auto tile_of = [&](const std::string& name, std::size_t index) {
     const FrontPoint& point = front.points[index];
     std::string words = "Point " + std::to_string(index);
@@ -313,7 +313,8 @@ std::string front_words(const FrontRecord& record, std::size_t num_shown) {
                                  ? measurement_words(*front.measurement)
                                  : "Nothing here was run: peaks are simulated, times are sums of " +
                                        std::string(to_string(record.time_source)) + " op times.";
-  return "Lower left is better. " + source +
+  const std::string warning = calibration_warning(record);
+  return warning + (warning.empty() ? "" : " ") + "Lower left is better. " + source +
          left_out_words(num_shown, front.points.size(), "by the area that they add") +
          " Numbers are the points of the table below.";
 }
@@ -352,8 +353,8 @@ Part compare_part(const CompareRecord& record) {
   }
   add_list("Measured in different environments", environments, part.figures);
   const std::string same = add_ratios(record, part.figures);
-  part.facts = "Base " + record.base.file + ", candidate " + record.candidate.file + ". " + same +
-               (same.empty() ? "" : " ") + noise_words(record);
+  part.facts = "Compares " + sources_words(record) + ". " + same + (same.empty() ? "" : " ") +
+               noise_words(record);
   add_tables(record, part.figures);
   std::vector<std::string> explanations;
   for (const ComparedRow& row : record.rows) {
@@ -377,6 +378,14 @@ Part front_part(const FrontRecord& record) {
       {"The front: step time against peak memory", front_words(record, shown.size()),
        picture(draw(chart::searched_front(record, shown)))},
       {"Points", points_words(record), grid(points_grid(record, shown)), fold_of(shown.size())}};
+  std::vector<std::size_t> rows = shown;
+  rows.resize(std::min(rows.size(), kMostChartRows));
+  const chart::Rows kept = chart::kept_layers(record, rows);
+  if (!kept.is_empty()) {
+    part.figures.push_back(
+        figure_of(kept, fold_of(rows.size()),
+                  left_out_words(rows.size(), shown.size(), "lowest peaks first")));
+  }
   if (!front.baselines.empty()) {
     part.figures.push_back({"Baselines",
                             "Known policies, and planners of other systems, on the same model.",

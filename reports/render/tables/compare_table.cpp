@@ -190,6 +190,16 @@ std::string noise_words(const CompareRecord& record) {
   return parts.empty() ? "" : "Step time: " + joined(parts, "; ") + ".";
 }
 
+std::string sources_words(const CompareRecord& record) {
+  const auto described = [](const SourceRecord& source, const char* side) {
+    std::string words = source.file + " (" + side;
+    if (source.git_commit) words += ", commit " + source.git_commit->substr(0, 12);
+    if (source.git_dirty.value_or(false)) words += " with local changes";
+    return words + ")";
+  };
+  return described(record.base, "base") + " and " + described(record.candidate, "candidate");
+}
+
 std::string words_of(Metric metric) { return as_words(short_name(metric)); }
 
 std::string identity_words(const UncomparedPoint& point) {
@@ -243,9 +253,11 @@ CompareGrids compare_grids(const CompareRecord& record) {
 
 std::string render_compare(const CompareRecord& record, TableFormat format, std::size_t width) {
   const CompareGrids compared = compare_grids(record);
-  std::string text =
-      table::format_line(record.base.file + " (base) and " + record.candidate.file, format, width);
-  text += "\n";
+  // A comment on a pull request is read from its first line.
+  const std::string verdict = "Verdict: " + record.verdict + ".";
+  const bool leads = format == TableFormat::kMarkdown;
+  std::string text = leads ? "**" + table::markdown_text(verdict) + "**\n\n" : "";
+  text += table::format_line(sources_words(record), format, width) + "\n";
   for (const CompareGrid& grid : compared.grids) {
     text += table::format_line(grid.title, format, width) + "\n" +
             table::format_grid(grid.grid, format, width) + "\n";
@@ -254,7 +266,7 @@ std::string render_compare(const CompareRecord& record, TableFormat format, std:
   paragraphs.insert(paragraphs.begin(), compared.left_out_words);
   paragraphs.push_back(noise_words(record));
   paragraphs.push_back(floor_words(record));
-  paragraphs.push_back("Verdict: " + record.verdict + ".");
+  if (!leads) paragraphs.push_back(verdict);
   for (const std::string& paragraph : paragraphs) {
     if (paragraph.empty()) continue;
     text += table::format_line(paragraph, format, width);

@@ -33,6 +33,9 @@ CompareGrids compare_grids(const CompareRecord& record);
 // How many step times are unsure, and why, for all rows together; empty if every one is decided.
 std::string noise_words(const CompareRecord& record);
 
+// "base.json (base, commit 0123456) and new.json (candidate, commit 89abcde with local changes)"
+std::string sources_words(const CompareRecord& record);
+
 // "peak allocated"
 std::string words_of(Metric metric);
 

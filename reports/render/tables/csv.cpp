@@ -1,6 +1,8 @@
 #include "reports/render/tables/csv.h"
 
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "policies/trace/joined.h"
@@ -48,7 +50,7 @@ class Line {
  public:
   template <class T>
   void add(std::string name, const T& value) {
-    names_.push_back(std::move(name));
+    names_.push_back(cell_of(std::move(name)));
     cells_.push_back(cell_of(value));
   }
   std::string names() const { return joined(names_, ",") + "\r\n"; }
@@ -58,6 +60,32 @@ class Line {
   std::vector<std::string> names_;
   std::vector<std::string> cells_;
 };
+
+// Of all points together, so that each has a column.
+using Names = std::set<std::string>;
+
+void collect(const std::map<std::string, std::int64_t>& dimensions, Names& names) {
+  for (const auto& [name, value] : dimensions) names.insert(name);
+}
+
+void add_dimensions(Line& line, const std::map<std::string, std::int64_t>& dimensions,
+                    const Names& names) {
+  for (const std::string& name : names) {
+    const auto found = dimensions.find(name);
+    line.add(name, found == dimensions.end() ? std::nullopt : std::optional(found->second));
+  }
+}
+
+void add_identity(Line& line, const PointIdentity& identity) {
+  line.add("dtype", identity.dtype);
+  line.add("ops", identity.ops);
+  line.add("attention_backend", identity.attention_backend);
+  line.add("optimizer", identity.optimizer);
+  line.add("data", identity.data);
+  line.add("seed", static_cast<std::int64_t>(identity.seed));
+  line.add("threads", static_cast<std::int64_t>(identity.threads));
+  line.add("world", static_cast<std::int64_t>(identity.world));
+}
 
 void add_memory(Line& line, const PointRecord& point) {
   const MemoryRecord not_measured;
@@ -114,14 +142,18 @@ void add_counts(Line& line, const PointRecord& point) {
   }
 }
 
-Line line_of(const std::string& report, const PointRecord& point, bool is_on_front,
-             const std::string& verdict) {
+Line line_of(const std::string& report, const Provenance& made, const PointRecord& point,
+             const Names& dimensions, bool is_on_front, const std::string& verdict) {
   Line line;
   line.add("report", report);
+  line.add("git_commit", made.git_commit);
+  line.add("git_dirty", made.git_dirty);
   line.add("model", point.identity.model);
   line.add("device", point.device);
   line.add("policy", point.policy);
   line.add("schedule", to_string(point.identity.schedule));
+  add_dimensions(line, point.identity.dimensions, dimensions);
+  add_identity(line, point.identity);
   line.add("status", to_string(point.status));
   line.add("reason", point.reason);
   line.add("key", point_key(point.identity));
@@ -142,19 +174,17 @@ Line line_of(const std::string& report, const PointRecord& point, bool is_on_fro
 
 // `metric` is null for a point that could not be compared.
 Line line_of(const NamedCompare& source, const ComparedRow& row, const MetricRecord* metric,
-             const std::string& verdict, const std::string& note) {
+             const Names& dimensions, const std::string& verdict, const std::string& note) {
   const MetricRecord measured = metric == nullptr ? MetricRecord{} : *metric;
-  std::vector<std::string> dimensions;
-  for (const auto& [name, value] : row.dimensions) {
-    dimensions.push_back(name + "=" + std::to_string(value));
-  }
   Line line;
   line.add("comparison", source.name);
   line.add("base_report", source.record.base.file);
   line.add("candidate_report", source.record.candidate.file);
+  line.add("base_git_commit", source.record.base.git_commit);
+  line.add("candidate_git_commit", source.record.candidate.git_commit);
   line.add("model", row.model);
   line.add("device", row.device);
-  line.add("dimensions", joined(dimensions, " "));
+  add_dimensions(line, row.dimensions, dimensions);
   line.add("policy", row.policy);
   line.add("schedule", to_string(row.schedule));
   line.add("metric", metric == nullptr ? "" : to_string(measured.metric));
@@ -169,26 +199,72 @@ Line line_of(const NamedCompare& source, const ComparedRow& row, const MetricRec
   return line;
 }
 
-Line line_of(const NamedCompare& source, const UncomparedPoint& point, const char* verdict) {
+Line line_of(const NamedCompare& source, const UncomparedPoint& point, const Names& dimensions,
+             const char* verdict) {
   ComparedRow row;
   row.model = point.model;
   row.policy = point.policy;
   row.schedule = point.schedule;
   const std::string words = identity_words(point);
   const std::string between = point.reason.empty() || words.empty() ? "" : "; ";
-  return line_of(source, row, nullptr, verdict, point.reason + between + words);
+  return line_of(source, row, nullptr, dimensions, verdict, point.reason + between + words);
+}
+
+void add_measured(Line& line, const FrontPoint& point) {
+  const MeasuredFigures not_run{.status = ""};
+  const MeasuredFigures& measured = point.measured ? *point.measured : not_run;
+  line.add("status", measured.status);
+  line.add("reason", measured.reason);
+  line.add("measured_peak_allocated_bytes", measured.peak);
+  line.add("measured_step_median_ns", measured.step_time);
+  line.add("measured_step_interval_low_ns", end_of(measured.step_interval, 0));
+  line.add("measured_step_interval_high_ns", end_of(measured.step_interval, 1));
+  line.add("lost_to", measured.lost_to);
+}
+
+// `name` is the number of a point of the front, or the policy of a baseline.
+Line line_of(const NamedFront& source, const FrontPoint& point, const std::string& name,
+             const char* kind, const Names& dimensions) {
+  const FrontRecord& record = source.record;
+  Line line;
+  line.add("front", source.name);
+  line.add("model", record.model);
+  line.add("device", record.device);
+  line.add("schedule", to_string(record.front.schedule));
+  add_dimensions(line, record.dimensions, dimensions);
+  line.add("dtype", record.dtype);
+  line.add("world", static_cast<std::int64_t>(record.world));
+  line.add("time_source", to_string(record.time_source));
+  line.add("kind", std::string_view(kind));
+  line.add("point", name);
+  line.add("predicted_peak_allocated_bytes", point.figures.peak);
+  line.add("peak_phase", to_string(point.figures.peak_phase));
+  line.add("peak_scope", point.figures.peak_place);
+  line.add("predicted_step_ns", predicted_step(record.front, point));
+  line.add("predicted_step_bound_ns", predicted_step(record.front, point.step_time_bound));
+  line.add("profiled_step_ns", point.step_time);
+  line.add("recomputed_ops_count", static_cast<std::int64_t>(point.figures.num_recomputed));
+  line.add("keeps", point.saves);
+  add_measured(line, point);
+  return line;
 }
 
 }  // namespace
 
 std::string render_csv(const std::vector<NamedReport>& reports) {
-  std::string text = line_of("", {}, false, "").names();
+  Names dimensions;
+  for (const NamedReport& source : reports) {
+    for (const PointRecord& point : source.report.points) {
+      collect(point.identity.dimensions, dimensions);
+    }
+  }
+  std::string text = line_of("", {}, {}, dimensions, false, "").names();
   for (const NamedReport& source : reports) {
     for (const Comparison& comparison : compare_policies(source.report)) {
       for (const chart::Point& point : chart::points_of(comparison)) {
-        text +=
-            line_of(source.name, point.record(), point.is_on_front, point.compared->verdict.text)
-                .cells();
+        text += line_of(source.name, source.report.provenance, point.record(), dimensions,
+                        point.is_on_front, point.compared->verdict.text)
+                    .cells();
       }
     }
   }
@@ -196,19 +272,43 @@ std::string render_csv(const std::vector<NamedReport>& reports) {
 }
 
 std::string render_csv(const std::vector<NamedCompare>& compares) {
-  std::string text = line_of({}, ComparedRow{}, nullptr, "", "").names();
+  Names dimensions;
+  for (const NamedCompare& source : compares) {
+    for (const ComparedRow& row : source.record.rows) collect(row.dimensions, dimensions);
+  }
+  std::string text = line_of({}, ComparedRow{}, nullptr, dimensions, "", "").names();
   for (const NamedCompare& source : compares) {
     const CompareRecord& record = source.record;
     for (const ComparedRow& row : record.rows) {
       for (const MetricRecord& metric : row.metrics) {
         const std::string verdict(to_string(metric.verdict));
-        text += line_of(source, row, &metric, verdict, metric.note).cells();
+        text += line_of(source, row, &metric, dimensions, verdict, metric.note).cells();
       }
     }
     for (const auto& [points, verdict] : {std::pair{&record.missing, "missing"},
                                           {&record.extra, "extra"},
                                           {&record.failed, "failed"}}) {
-      for (const UncomparedPoint& point : *points) text += line_of(source, point, verdict).cells();
+      for (const UncomparedPoint& point : *points) {
+        text += line_of(source, point, dimensions, verdict).cells();
+      }
+    }
+  }
+  return text;
+}
+
+std::string render_csv(const std::vector<NamedFront>& fronts) {
+  Names dimensions;
+  for (const NamedFront& source : fronts) collect(source.record.dimensions, dimensions);
+  std::string text = line_of(NamedFront{}, FrontPoint{}, "", "", dimensions).names();
+  for (const NamedFront& source : fronts) {
+    const Front& front = source.record.front;
+    for (std::size_t index = 0; index < front.points.size(); ++index) {
+      const std::string name = std::to_string(index);
+      text += line_of(source, front.points[index], name, "point", dimensions).cells();
+    }
+    for (const Baseline& baseline : front.baselines) {
+      const FrontPoint& point = baseline.point;
+      text += line_of(source, point, point.plan.policy, "baseline", dimensions).cells();
     }
   }
   return text;

@@ -35,7 +35,9 @@ Grid empty_grid(const std::string& name, const FrontRecord& record) {
            {"peak"},
            {"peak phase", Alignment::kLeft, 2},
            {"vs none"},
-           {is_roofline ? "step (roofline)" : "predicted step"},
+           {record.front.measurement ? "calibrated step"
+            : is_roofline            ? "step (roofline)"
+                                     : "predicted step"},
            {"vs none"},
            {"over bound", Alignment::kRight, 1},
            {"recomputed ops", Alignment::kRight, 1}},
@@ -79,8 +81,8 @@ table::Row measured_row(const std::string& name, const FrontPoint& point) {
   const std::string error = calibrated && figures.step_time && !is_noisy
                                 ? format_change(step.count(), calibrated->count())
                                 : kNotMeasured;
-  return {{name, format_bytes(point.figures.peak), peak, time(calibrated), time(figures.step_time),
-           interval, error},
+  return {{name, format_bytes(point.figures.peak), peak, format_duration(point.step_time),
+           time(calibrated), time(figures.step_time), interval, error},
           note_of(figures),
           figures.status != "ok" || !figures.lost_to.empty()};
 }
@@ -99,8 +101,9 @@ std::string family_note(const MeasuredFamily& family, const FrontMeasurement& ow
   return joined(notes, "; ");
 }
 
-std::string figures_of(const FrontPoint& point) {
-  return "peak " + format_bytes(point.figures.peak) + ", step " + format_duration(point.step_time);
+std::string figures_of(const Front& front, const FrontPoint& point) {
+  return "peak " + format_bytes(point.figures.peak) + ", step " +
+         format_duration(predicted_step(front, point));
 }
 
 // Nothing if no point has these figures.
@@ -125,8 +128,10 @@ std::string question_of(const FrontRecord& record) {
 }
 
 std::string next_words(const FrontRecord& record, const std::string& file) {
-  const std::string number = std::to_string(lead_point(record).value_or(record.front.knee));
-  const std::string point = (file.empty() ? "front.json" : file) + "#" + number;
+  // Keeping everything needs no plan.
+  std::size_t number = lead_point(record).value_or(record.front.knee);
+  if (record.front.points[number].figures.num_recomputed == 0) number = record.front.knee;
+  const std::string point = (file.empty() ? "front.json" : file) + "#" + std::to_string(number);
   return (file.empty() ? "Next: with -o front.json every point is a plan: " : "Next: ") +
          std::string("rematch describe --plan ") + point +
          " shows it op by op, rematch run --plan " + point + " runs it.";
@@ -139,6 +144,7 @@ table::Row point_row(const FrontRecord& record, const std::string& name, const F
                      std::vector<std::string> details) {
   const FrontPoint& nothing = record.front.nothing_recomputed;
   const PlanFigures& figures = point.figures;
+  const nanoseconds step = predicted_step(record.front, point);
   if (record.device_memory && figures.peak > *record.device_memory) {
     details.insert(details.begin(), "exceeds " + memory_of(record));
   }
@@ -146,10 +152,9 @@ table::Row point_row(const FrontRecord& record, const std::string& name, const F
   std::string phase(to_string(figures.peak_phase));
   if (!figures.peak_place.empty()) phase += " " + figures.peak_place;
   return {{name, format_bytes(figures.peak), phase,
-           format_change(nothing.figures.peak.count, figures.peak.count),
-           format_duration(point.step_time),
-           format_change(nothing.step_time.count(), point.step_time.count()),
-           format_change(point.step_time_bound.count(), point.step_time.count()),
+           format_change(nothing.figures.peak.count, figures.peak.count), format_duration(step),
+           format_change(predicted_step(record.front, nothing).count(), step.count()),
+           format_change(predicted_step(record.front, point.step_time_bound).count(), step.count()),
            std::to_string(figures.num_recomputed)},
           joined(details, "; ")};
 }
@@ -191,7 +196,8 @@ Grid measured_grid(const Front& front) {
   Grid grid{{{"measured", Alignment::kLeft},
              {"predicted peak"},
              {"measured"},
-             {"predicted step"},
+             {"profile's step", Alignment::kRight, 2},
+             {"calibrated step"},
              {"measured"},
              {"95 % interval", Alignment::kRight, 1},
              {"error"}},
@@ -256,14 +262,15 @@ std::string lead_words(const FrontRecord& record) {
   }
   const FrontPoint& point = is_asked ? *record.answer : record.front.points[*index];
   return question_of(record) + (index ? ", point " + std::to_string(*index) : "") + ": " +
-         figures_of(point) + " (" +
-         format_change(record.front.nothing_recomputed.step_time.count(), point.step_time.count()) +
+         figures_of(record.front, point) + " (" +
+         format_change(predicted_step(record.front, record.front.nothing_recomputed).count(),
+                       predicted_step(record.front, point).count()) +
          "): " + short_saves(point);
 }
 
 std::string knee_words(const Front& front) {
   return "The knee, point " + std::to_string(front.knee) + ": " +
-         figures_of(front.points[front.knee]);
+         figures_of(front, front.points[front.knee]);
 }
 
 std::string plans_words(const Front& front) {
@@ -276,7 +283,9 @@ std::string exactness_words(const FrontRecord& record) {
   if (!front.is_complete) return "the search was stopped, so better plans may be missing";
   std::vector<std::string> gaps;
   if (front.time_gap.count() > 0) {
-    gaps.push_back("be faster by up to " + format_duration(front.time_gap));
+    const double slope = front.measurement ? front.measurement->slope : 1;
+    const double gap = slope * static_cast<double>(front.time_gap.count());
+    gaps.push_back("be faster by up to " + format_duration(nanoseconds(std::llround(gap))));
   }
   if (front.transient_gap.count > 0) {
     gaps.push_back("need up to " + format_bytes(front.transient_gap) + " less");
@@ -293,6 +302,21 @@ std::string hypervolume_words(const Front& front) {
   std::string words = "Hypervolume " + format_fixed(front.hypervolume, 4);
   if (front.baselines.empty()) return words;
   return words + ", of all baselines together " + format_fixed(front.baseline_hypervolume, 4);
+}
+
+std::string calibration_warning(const FrontRecord& record) {
+  // Beyond this a profile of the same machine is of another state of it.
+  constexpr double kStale = 1.5;
+  const Front& front = record.front;
+  const auto profiled = static_cast<double>(front.points[front.knee].step_time.count());
+  const auto step = static_cast<double>(predicted_step(front, front.points[front.knee]).count());
+  if (!front.measurement || record.time_source == ProfileSource::kRoofline || profiled <= 0 ||
+      (step < kStale * profiled && profiled < kStale * step)) {
+    return "";
+  }
+  return "Measured steps take " + format_fixed(step / profiled, 2) +
+         " times what the profile's op times add up to: the profile is stale, or the machine was "
+         "busy; profile again on an idle machine.";
 }
 
 std::string measurement_words(const FrontMeasurement& measurement) {
@@ -335,10 +359,10 @@ std::string front_to_text(const FrontRecord& record, TableFormat format, std::si
   };
   Grid points = points_grid(record, every_point(front));
   if (record.simple) points.rows.push_back(simple_row(record));
-  std::string text = line(setting_words(record)) + line(lead_words(record)) +
-                     line("Schedule: " + schedule_words(front.schedule) + ".") + "\n" +
-                     line(plans_words(front) + "; " + exactness_words(record)) + "\n" +
-                     grid_text(points);
+  std::string text =
+      line(setting_words(record)) + line(lead_words(record)) + line(calibration_warning(record)) +
+      line("Schedule: " + schedule_words(front.schedule) + ".") + "\n" +
+      line(plans_words(front) + "; " + exactness_words(record)) + "\n" + grid_text(points);
   if (!front.baselines.empty()) text += grid_text(baselines_grid(record));
   text += line(hypervolume_words(front));
   if (front.measurement) {

@@ -49,6 +49,9 @@ std::string lead_words(const FrontRecord& record);
 // "The knee, point 5: peak 41.6 GiB, step 785 ms". What it keeps is in the file.
 std::string knee_words(const Front& front);
 
+// Where calibrated times are far from the profile's, and what to do; else empty.
+std::string calibration_warning(const FrontRecord& record);
+
 // "6 of 56 plans worth having".
 std::string plans_words(const Front& front);
 

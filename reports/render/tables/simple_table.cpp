@@ -6,13 +6,16 @@
 namespace rematch {
 namespace {
 
+using std::chrono::nanoseconds;
+
 // "+0.8 GiB and +1.1 % from the front"; empty: it is on the front.
 std::string distance_words(const FrontRecord& record) {
   const SimplePoint& simple = *record.simple;
   if (simple.more_peak.count <= 0 && simple.more_time.count() <= 0) return "on the exact front";
-  const auto best = (simple.point.step_time - simple.more_time).count();
+  const nanoseconds best = predicted_step(record.front, simple.point.step_time - simple.more_time);
+  const nanoseconds own = predicted_step(record.front, simple.point);
   return "+" + format_bytes(simple.more_peak) + " at its step time, " +
-         format_change(best, simple.point.step_time.count()) + " at its peak, from the exact front";
+         format_change(best.count(), own.count()) + " at its peak, from the exact front";
 }
 
 std::string next_line(const FrontRecord& record, const std::string& file) {
@@ -32,7 +35,7 @@ std::string schedule_words(Schedule schedule) {
              ? "whole_region: a region is recomputed at once, as torch.utils.checkpoint and the "
                "trainers on it do"
              : "on_demand: what backward asks for is recomputed when it asks; rematch's engine "
-               "alone, in C++ and Python";
+               "alone";
 }
 
 table::Row simple_row(const FrontRecord& record) {

@@ -47,7 +47,8 @@ TEST_CASE("a report becomes markdown, CSV or one chart") {
   const ScratchFolder scratch;
   const std::string report = write_report(scratch, "r.json");
   CHECK_THAT(rematch("render --markdown " + report).out, Catch::Contains("| policy |"));
-  CHECK_THAT(rematch("render --csv " + report).out, Catch::StartsWith("report,model,"));
+  CHECK_THAT(rematch("render --csv " + report).out,
+             Catch::StartsWith("report,git_commit,git_dirty,model,"));
   for (const char* chart :
        {"front", "memory", "attention", "matmul", "holders", "time", "ratio", "loss"}) {
     const Outcome svg = rematch("render " + report + " --svg " + chart);
@@ -73,8 +74,9 @@ TEST_CASE("a searched front becomes a page, markdown or one picture") {
                  Catch::Contains("wan_small on cpu: r.json</a>"));
   CHECK_THAT(rematch("render --markdown " + front).out, Catch::Contains("| baseline |"));
   CHECK_THAT(rematch("render --svg front " + front).out, Catch::StartsWith("<svg "));
-  check_usage_error("render --csv " + front,
-                    "is a searched front; --csv takes reports or compare records");
+  CHECK_THAT(rematch("render --csv " + front).out, Catch::StartsWith("front,model,device,"));
+  check_usage_error("render --csv " + front + " " + write_report(scratch, "r.json"),
+                    "call --csv once for each kind");
   check_usage_error("render --svg memory " + front, "write --svg front");
 }
 

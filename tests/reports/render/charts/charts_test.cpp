@@ -230,6 +230,32 @@ TEST_CASE("the front is what nothing dominates") {
   CHECK(on_front == std::vector<bool>{true, true, false, true, false});
 }
 
+// At one peak: 10 ms known to [9, 12], 11 known to [10, 13], and 20 known to [18, 22].
+TEST_CASE("a point is dominated only beyond the noise of its time") {
+  Report report{testing::sample_provenance(), {}, {}};
+  const auto add = [&report](const char* policy, int step, int low, int high) {
+    PointRecord point = testing::sample_point(policy);
+    point.time->step_median = std::chrono::milliseconds(step);
+    point.time->step_interval = {{std::chrono::milliseconds(low), std::chrono::milliseconds(high)}};
+    point.time->ratio.reset();
+    report.points.push_back(point);
+  };
+  add("full", 10, 9, 12);
+  add("none", 11, 10, 13);
+  add("root", 20, 18, 22);
+  const auto comparisons = compare_policies(report);
+  const std::vector<Point> points = points_of_first(comparisons);
+  CHECK(points[0].is_on_front);
+  CHECK_FALSE(points[1].is_on_front);
+  CHECK_FALSE(points[1].is_dominated);
+  CHECK(points[2].is_dominated);
+  const Plane plane = measured_front(points, std::nullopt);
+  CHECK(plane.spots[1].paint == Paint::kTeal);
+  CHECK(plane.spots[2].paint == Paint::kGrey);
+  CHECK(std::any_of(plane.legend.begin(), plane.legend.end(),
+                    [](const Key& key) { return key.text == "unsure: as fast within noise"; }));
+}
+
 TEST_CASE("of many points, baselines and the front are kept") {
   const Report report = testing::large_report(200);
   const auto comparisons = compare_policies(report);

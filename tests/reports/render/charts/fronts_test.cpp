@@ -1,5 +1,6 @@
 // A searched front as a picture.
 #include <algorithm>
+#include <cmath>
 
 #include "policies/search/measured_front.h"
 #include "reports/render/charts/builders.h"
@@ -136,6 +137,65 @@ TEST_CASE("predictions of a measured front are calibrated, run or not") {
   weigh_measurement(front, {0, 3, 5}, {});
   CHECK(predicted_step(front, front.points[1]) == front.points[1].step_time * 2);
   CHECK(predicted_step(front, front.points[3]) == front.points[3].step_time * 2);
+}
+
+// A hundred points at nearly one place.
+TEST_CASE("every point of a searched front has its number beside its marker or in the legend") {
+  FrontRecord record = predicted_front();
+  Front& front = record.front;
+  const FrontPoint point = front.points[0];
+  for (int index = 0; index < 100; ++index) {
+    front.points.push_back(point);
+    front.points.back().figures.peak = point.figures.peak + Bytes{index << 16};
+    front.points.back().step_time = point.step_time - std::chrono::microseconds(20 * index);
+  }
+  const Picture picture = draw(searched_front(record, every_point(front)));
+  std::string words;
+  for (const Key& key : picture.legend) words += ", " + key.text + ",";
+  for (const Shape& shape : picture.shapes) {
+    if (const auto* label = std::get_if<Label>(&shape)) words += ", " + label->text + ",";
+  }
+  for (std::size_t index = 0; index < front.points.size(); ++index) {
+    CHECK_THAT(words, Catch::Contains(" " + std::to_string(index) + ","));
+  }
+}
+
+// Medians of 100 and 104 ms, one of them known to 60 ms either way.
+TEST_CASE("medians fill the axis of time, and an interval beyond it ends in an arrow") {
+  Plane plane{"noisy"};
+  plane.spots.resize(2);
+  plane.spots[0].measured = Position{1e9, 100e6};
+  plane.spots[0].interval = {{40e6, 160e6}};
+  plane.spots[1].measured = Position{2e9, 104e6};
+  plane.spots[1].interval = {{103e6, 105e6}};
+  const Picture picture = draw(plane);
+  std::vector<double> heights;
+  for (const Shape& shape : picture.shapes) {
+    if (const auto* marker = std::get_if<Marker>(&shape)) heights.push_back(marker->center.y);
+  }
+  REQUIRE(heights.size() == 2);
+  CHECK(std::abs(heights[0] - heights[1]) > 60);  // of 300; the interval would leave 21
+}
+
+// Three layers recompute everything, two keep attention, three keep all that autograd saves.
+TEST_CASE("what a point keeps is a strip of its layers, a colour for each list of ops") {
+  FrontRecord record = predicted_front();
+  record.front.points[0].layers = {
+      {"0-2", true, {}, {}}, {"3-4", true, {}, {"attention::attention"}}, {"5-7", false, {}, {}}};
+  record.front.points[1].layers = {{"0-7", true, {}, {"attention::attention"}}};
+  const Rows chart = kept_layers(record, {0, 1});
+  REQUIRE(chart.rows.size() == 2);
+  const std::vector<Segment>& strip = chart.rows[0].segments;
+  REQUIRE(strip.size() == 3);
+  CHECK(std::array{strip[0].value, strip[1].value, strip[2].value} == std::array{3.0, 2.0, 3.0});
+  CHECK(strip[1].hint == "layers 3-4: keep attention::attention");
+  CHECK(chart.rows[1].segments.at(0).value == 8);
+  CHECK(chart.rows[1].segments.at(0).fill == strip[1].fill);
+  REQUIRE(chart.legend.size() == 3);
+  CHECK(chart.legend[0].text == "recompute all");
+  CHECK(chart.legend[1].text == "keep attention::attention");
+  CHECK(chart.legend[2].text == "keep all");
+  CHECK(kept_layers(predicted_front(), {0, 1}).is_empty());
 }
 
 TEST_CASE("a searched front has no chart but its picture") {

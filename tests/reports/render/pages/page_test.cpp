@@ -1,5 +1,6 @@
 #include "reports/render/pages/page.h"
 
+#include <cctype>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -238,10 +239,67 @@ TEST_CASE("a CSV line has as many cells as the header") {
   CHECK(num_csv_rows(render_csv(reports)) == 5);
 }
 
+TEST_CASE("headings, tiles and verdicts have capitals, and intervals a plus-minus sign") {
+  Report report = testing::telling_report();
+  report.points.back().reason = "the median is known to +- 12 % only";
+  report.points.back().status = PointStatus::kInvalid;
+  const std::string page =
+      render_page({{"r.json", report}}, {}, {{"f.json", testing::telling_front()}});
+  CHECK_THAT(page,
+             Catch::Contains("known to &plusmn;12 % only") && Catch::Contains(">&plusmn;1.0 %<"));
+  for (const std::string before : {"<th>", "<th class=\"right\">", "<div class=\"tile\"><span>",
+                                   "<p class=\"verdict\">", "<summary><h3>"}) {
+    for (std::size_t at = page.find(before); at != std::string::npos;
+         at = page.find(before, at + 1)) {
+      const char first = page.at(at + before.size());
+      CAPTURE(page.substr(at, 60));
+      CHECK_FALSE(std::islower(static_cast<unsigned char>(first)));
+    }
+  }
+}
+
+// A model with batch and tokens beside one with experts: a column each, empty where a model has
+// no such dimension.
+TEST_CASE("CSV has a column for every dimension, setting and commit") {
+  Report report{testing::sample_provenance(), {}, {}};
+  for (const char* policy : {"none", "full"}) {
+    PointRecord point = testing::sample_point(policy);
+    point.identity.dimensions = {{"batch", 2}, {"tokens", 128}};
+    report.points.push_back(point);
+  }
+  report.points[1].identity.dimensions = {{"experts", 6}, {"tokens", 64}};
+  report.points[1].identity.ops = "fused";
+  report.points[1].identity.world = 8;
+  const std::string csv = render_csv(std::vector<NamedReport>{{"r.json", report}});
+  CHECK_THAT(csv,
+             Catch::StartsWith("report,git_commit,git_dirty,model,device,policy,schedule,batch,"
+                               "experts,tokens,dtype,ops,attention_backend,optimizer,data,"
+                               "seed,threads,world,status,"));
+  CHECK_THAT(csv,
+             Catch::Contains(",none,on_demand,2,,128,float32,eager,flash,adamw,builtin,1,2,1,"));
+  CHECK_THAT(csv,
+             Catch::Contains(",full,on_demand,,6,64,float32,fused,flash,adamw,builtin,1,2,8,"));
+  CHECK_THAT(csv, Catch::Contains("\nr.json,0123456,false,wan_small,cpu,none,"));
+  CHECK(num_csv_rows(csv) == 2);
+}
+
+TEST_CASE("a searched front as CSV has a line a point and baseline, predicted and measured") {
+  const std::vector<NamedFront> fronts = {{"f.json", testing::telling_front()}};
+  const std::string csv = render_csv(fronts);
+  const Front& front = fronts[0].record.front;
+  CHECK(num_csv_rows(csv) == static_cast<int>(front.points.size() + front.baselines.size()));
+  CHECK_THAT(csv, Catch::StartsWith("front,model,device,schedule,batch,dim,layers,dtype,world,"));
+  CHECK_THAT(csv, Catch::Contains("\nf.json,wan_small,cpu,on_demand,1,256,4,float32,1,") &&
+                      Catch::Contains(",point,0,62914560,") &&
+                      Catch::Contains(",baseline,full,62914560,") &&
+                      Catch::Contains(",timeout,no result after 10 min,"));
+}
+
 // Two metrics of a row, and a point on one side.
 CompareRecord two_metrics_and_an_extra() {
   CompareRecord record;
   record.base.file = "a.json";
+  record.base.git_commit = "0123456";
   record.candidate.file = "b,c.json";
   ComparedRow row;
   row.model = "wan_small";
@@ -267,7 +325,9 @@ TEST_CASE("a compare record as CSV has a line a row and metric, and the points l
   const std::string csv = render_csv(compares);
   CHECK(num_csv_rows(csv) == 3);
   CHECK_THAT(csv,
-             Catch::Contains("c.json,a.json,\"b,c.json\",wan_small,cpu,dim=64 layers=3,full,") &&
+             Catch::StartsWith("comparison,base_report,candidate_report,base_git_commit,"
+                               "candidate_git_commit,model,device,dim,layers,policy,") &&
+                 Catch::Contains("c.json,a.json,\"b,c.json\",0123456,,wan_small,cpu,64,3,full,") &&
                  Catch::Contains(",loss,2.0,3.0,1.5,,,,higher,from step 1") &&
                  Catch::Contains(",extra,\"seed 0 in the base, 1 in the candidate\""));
 }

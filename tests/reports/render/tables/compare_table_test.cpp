@@ -23,6 +23,24 @@ TEST_CASE("a change that rounding would hide is told by how much it is, with its
   CHECK_THAT(text, Catch::Contains("step time 100 ms to 100 ms (+10.0 us)"));
 }
 
+TEST_CASE("a comment on a pull request leads with the verdict, and both sides have their commits") {
+  CompareRecord record =
+      compare(timed_point("full", {10000, 10001}), timed_point("full", {10000, 10001}));
+  record.base.file = "base.json";
+  record.base.git_commit = "0123456789abcdef";
+  record.candidate.file = "new.json";
+  record.candidate.git_commit = "89abcde";
+  record.candidate.git_dirty = true;
+  const std::string sources =
+      "base.json (base, commit 0123456789ab) and new.json (candidate, commit 89abcde with local "
+      "changes)";
+  CHECK(sources_words(record) == sources);
+  CHECK_THAT(render_compare(record, TableFormat::kText, 200), Catch::StartsWith(sources));
+  const std::string markdown = render_compare(record, TableFormat::kMarkdown);
+  CHECK_THAT(markdown, Catch::StartsWith("**Verdict: 1 row, no difference.**\n"));
+  CHECK(markdown.find("Verdict") == markdown.rfind("Verdict"));
+}
+
 // Rounds of 7 to 48 ms beside 10: from less than half to eight times.
 TEST_CASE("noise of times stands once below the rows, with what to do about it") {
   const std::vector<double> quiet = {10000, 10001, 10002, 10001};

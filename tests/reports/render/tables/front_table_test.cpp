@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "policies/search/measured_front.h"
 #include "tests/reports/render/sample_front.h"
 #include "tests/support/catch.h"
 
@@ -83,6 +84,50 @@ TEST_CASE("each point says what it keeps, and the next commands name the point t
   }
   CHECK_THAT(text, Catch::Contains("Next: rematch describe --plan out/front.json#4 shows"));
   CHECK_THAT(text_of(record), Catch::Contains("Next: with -o front.json every point is a plan"));
+}
+
+// Every step took twice the profile's time and 100 ms: 360 ms instead of 130 for the lowest peak,
+// 316 for the knee, 308 for point 4 and 300 for keeping everything.
+FrontRecord calibrated_front() {
+  FrontRecord record = predicted_front();
+  for (const std::size_t index : {0, 3, 5}) {
+    FrontPoint& point = record.front.points[index];
+    point.measured.emplace();
+    point.measured->peak = point.figures.peak;
+    point.measured->step_time = point.step_time * 2 + std::chrono::milliseconds(100);
+  }
+  weigh_measurement(record.front, {0, 3, 5}, {});
+  return record;
+}
+
+TEST_CASE("a measured front shows calibrated times, and the profile's in one column") {
+  const FrontRecord record = calibrated_front();
+  CHECK_THAT(lead_words(record), Catch::Contains("point 4: peak 128 MiB, step 308 ms (+2.7 %)"));
+  CHECK(knee_words(record.front) == "The knee, point 3: peak 96.0 MiB, step 316 ms");
+  CHECK_THAT(record.front.verdict, Catch::Contains("by up to 63 %, for 20 % more step time"));
+  const std::string text = text_of(record);
+  for (const char* profiled : {"130 ms", "108 ms"}) CHECK(times(text, profiled) == 1);
+  for (const char* unmeasured : {"122 ms", "104 ms"}) CHECK(times(text, unmeasured) == 0);
+}
+
+TEST_CASE("a calibration far from 1 says that the profile is not of this machine's state") {
+  FrontRecord record = calibrated_front();
+  const std::string warning =
+      "Measured steps take 2.93 times what the profile's op times add up to: the profile is stale, "
+      "or the machine was busy; profile again on an idle machine.";
+  CHECK(calibration_warning(record) == warning);
+  CHECK_THAT(front_to_text(record, TableFormat::kText, 1000, ""), Catch::Contains(warning));
+  record.time_source = ProfileSource::kRoofline;
+  CHECK(calibration_warning(record).empty());
+  CHECK(calibration_warning(testing::telling_front()).empty());
+  CHECK(calibration_warning(predicted_front()).empty());
+}
+
+TEST_CASE("the next command never runs the plan that keeps everything") {
+  FrontRecord record = predicted_front();
+  record.device_memory = Bytes{1 << 30};
+  CHECK_THAT(lead_words(record), Catch::Contains("point 5: "));
+  CHECK_THAT(text_of(record, "f.json"), Catch::Contains("rematch run --plan f.json#3 "));
 }
 
 TEST_CASE("a step of no time has no ratio, and a family without a margin says nothing of it") {
