@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <functional>
 
+#include "harness/sweep/comparison_plan.h"
+#include "harness/sweep/sweep_file.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/plan_json.h"
@@ -90,6 +92,21 @@ FrontRecord sample_front() {
   return record;
 }
 
+Json sample_sweep() {
+  return Json::parse(R"({"schema": "rematch.sweep/1.0", "run": ["--device", "cpu", "--steps", "2"],
+    "groups": [{"model": "llama_small", "policies": ["none", "full", "attn_only"],
+                "schedule": "both", "seeds": [0, 1], "repetitions": 1, "fixed": {"layers": 2},
+                "axes": {"tokens": [32, 64], "batch": [1, 2]},
+                "skip": [{"tokens": 64, "batch": 2}]}]})");
+}
+
+ComparisonPlan sample_sweep_plan() {
+  ComparisonPlan plan{"", "1.0.0", "cpu", std::chrono::seconds(60), {}};
+  plan.comparisons = sweep_from_json(sample_sweep()).comparisons;
+  plan.comparisons.front().predicted = {Bytes{1 << 20}, Bytes{1 << 21}, std::chrono::seconds(3)};
+  return plan;
+}
+
 const std::vector<Format>& formats() {
   static const std::vector<Format> all = {
       {"trace",
@@ -139,6 +156,18 @@ const std::vector<Format>& formats() {
        {"1.0"},
        [] { return front_to_json(sample_front()); },
        [](const Json& json) { return front_to_json(front_from_json(json)); }},
+      // Written by people alone.
+      {"sweep",
+       {"1.0"},
+       sample_sweep,
+       [](const Json& json) {
+         sweep_from_json(json);
+         return json;
+       }},
+      {"sweep_plan",
+       {"1.0"},
+       [] { return plan_to_json(sample_sweep_plan()); },
+       [](const Json& json) { return plan_to_json(comparison_plan_from_json(json)); }},
   };
   return all;
 }
