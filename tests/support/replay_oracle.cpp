@@ -26,10 +26,18 @@ class Oracle {
         region_(region),
         type_(type),
         schedule_(type.by_demand ? Schedule::kOnDemand : schedule),
-        packs_(packs_of(trace, region)) {}
+        packs_(packs_of(trace, region)) {
+    for (OpId op = region_.first; op < region_.end; ++op) waits_.push_back(find_waits(op));
+    for (OpId op = region_.first; op < region_.end; ++op) reads_.push_back(find_reads(op));
+  }
 
   OracleReplay run() {
     write_timeline();
+    for (ValueId value = 0; value < static_cast<ValueId>(trace_.values.size()); ++value) {
+      births_.push_back(birth(value));
+      last_wishes_.push_back(last_wish(value));
+    }
+    end_of_region_ = end_of_region();
     OracleReplay result;
     for (int now = 0; now < static_cast<int>(timeline_.size()); ++now) {
       const Moment& moment = timeline_[now];
@@ -78,7 +86,7 @@ class Oracle {
 
   // The ops that complete the collective an op starts: for each storage it fills, the first wait
   // behind it.
-  std::set<OpId> waits_of(OpId start) const {
+  std::set<OpId> find_waits(OpId start) const {
     if (collective_part(trace_.ops[start].name) != CollectivePart::kStart) return {};
     std::set<StorageId> filled(trace_.ops[start].writes.begin(), trace_.ops[start].writes.end());
     for (ValueId output : trace_.ops[start].outputs) filled.insert(trace_.values[output].storage);
@@ -91,7 +99,7 @@ class Oracle {
   }
 
   // A wait acts on what the collective returned, whichever view it was called on.
-  std::vector<TracedUse> reads_of(OpId op) const {
+  std::vector<TracedUse> find_reads(OpId op) const {
     std::vector<TracedUse> reads = trace_.ops[op].inputs;
     for (OpId start = region_.first; start < op; ++start) {
       if (!waits_of(start).contains(op)) continue;
@@ -103,11 +111,15 @@ class Oracle {
     return reads;
   }
 
+  // Looked up once: every moment asks for both of every op.
+  const std::set<OpId>& waits_of(OpId op) const { return waits_[op - region_.first]; }
+  const std::vector<TracedUse>& reads_of(OpId op) const { return reads_[op - region_.first]; }
+
   std::set<OpId> closure(std::set<OpId> ops) const {
     while (true) {
       std::set<OpId> more = ops;
       for (OpId op : ops) {
-        more.merge(waits_of(op));
+        more.insert(waits_of(op).begin(), waits_of(op).end());
         for (const TracedUse& use : reads_of(op)) {
           more.merge(before_read(use.value, use.version));
         }
@@ -152,7 +164,7 @@ class Oracle {
       for (ValueId output : trace_.ops[op].outputs) answered = answered && kept(output);
       if (answered) continue;
       planned_.insert(op);
-      waits.merge(waits_of(op));
+      waits.insert(waits_of(op).begin(), waits_of(op).end());
     }
     for (OpId op : closure(waits)) {
       if (op >= stop) planned_.insert(op);
@@ -272,12 +284,16 @@ class Oracle {
     return last;
   }
 
+  int birth(ValueId value) const {
+    if (!inside(value)) return kNever;
+    return kept(value) ? -1 : moment_of(Kind::kExecute, trace_.values[value].producer);
+  }
+
   bool is_alive(ValueId value, int now) const {
-    if (!inside(value) || now > end_of_region()) return false;
-    const int birth = kept(value) ? -1 : moment_of(Kind::kExecute, trace_.values[value].producer);
-    if (birth == kNever || now < birth) return false;
+    const int birth = births_[value];
+    if (now > end_of_region_ || birth == kNever || now < birth) return false;
     if (now == birth || (kept(value) && now < begin_)) return true;
-    return now <= last_wish(value);
+    return now <= last_wishes_[value];
   }
 
   Bytes alive_at(int now) const {
@@ -321,7 +337,12 @@ class Oracle {
   const RegionType& type_;
   Schedule schedule_;
   std::vector<PackId> packs_;
+  std::vector<std::set<OpId>> waits_;
+  std::vector<std::vector<TracedUse>> reads_;
   std::vector<Moment> timeline_;
+  std::vector<int> births_;       // of each value
+  std::vector<int> last_wishes_;  // of each value
+  int end_of_region_ = kNever;
   int begin_ = kNever;
   std::set<OpId> planned_;
   std::set<OpId> executed_;
