@@ -182,7 +182,7 @@ class TidyTest(CheckoutTest):
         self.write("CMakeLists.txt", f"""cmake_minimum_required(VERSION 3.25)
 project(checkout CXX)
 set(CMAKE_CXX_STANDARD 20)
-option(REMATCH_UNITY "" ON)
+set(CMAKE_UNITY_BUILD ON)
 add_library(checkout STATIC {" ".join(names)})
 target_include_directories(checkout PRIVATE .)
 """)
@@ -205,6 +205,14 @@ target_include_directories(checkout PRIVATE .)
         self.write("policies/plan/count.cpp", GOOD_SOURCE.replace(
             "{ return twice", "{\n" + body + "  return twice"))
         self.expect_problem("tidy", "policies/plan/count.cpp:5:", "readability-function-size")
+
+    def test_each_source_of_a_unit_is_looked_at(self):
+        self.write("policies/plan/lost.cpp", GOOD_SOURCE.replace("four_times", "lost").replace(
+            "return twice(twice(count))", "int* lost = nullptr;\n  return *lost + count"))
+        self.write("policies/plan/named.cpp", GOOD_SOURCE.replace("four_times", "FourTimes"))
+        self.compile_sources("policies/plan/count.cpp", "policies/plan/lost.cpp", "policies/plan/named.cpp")
+        self.expect_problem("tidy", "policies/plan/lost.cpp:", "clang-analyzer",
+                            "policies/plan/named.cpp:5:", "readability-identifier-naming")
 
     def test_a_source_that_is_not_compiled_is_found(self):
         self.write("policies/plan/forgotten.cpp", GOOD_SOURCE)
