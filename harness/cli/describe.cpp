@@ -71,7 +71,7 @@ ExitCode show(const Plan& plan, const Trace& trace, std::string_view note,
   return ExitCode::kOk;
 }
 
-// Of the plan's model. What differs from the plan is said before a trace is recorded.
+// The trace of the plan's model. Differences from the plan are reported before a trace is recorded.
 Trace trace_of(const Flags& flags, const Plan& plan) {
   if (!flags.trace.empty()) {
     Trace trace = obtain_trace(flags.model, flags.trace);

@@ -33,7 +33,7 @@ class ModelFlags {
                     const std::string& dtype) const;
   // With --ops fused; nothing if that was given already.
   std::optional<ModelSpec> spec_of_fused_ops() const;
-  // Of --batch or --tokens; nothing if each was given as a number, or not at all.
+  // The range given to --batch or --tokens; nothing if each was a number or not given.
   const std::optional<DimensionRange>& range() const { return range_; }
   ModelSpec spec_at(std::int64_t value) const;  // of the range's dimension
   // The same model with fewer layers. Throws UsageError if it does not have more.

@@ -25,7 +25,7 @@ std::string shell_line(const std::vector<std::string>& command);
 Provenance make_provenance(const std::vector<std::string>& command, const std::string& device,
                            const std::string& allocator, std::uint64_t seed);
 
-// Of the folder beside a report in which finished points are kept; empty if there is no report.
+// The folder beside a report that keeps finished points; empty if there is no report.
 std::string points_folder_of(const std::string& output);
 
 // Ok, some points failed, or bits differ from the reference's.

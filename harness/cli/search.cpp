@@ -46,7 +46,7 @@ Profile obtain_profile(const SearchFlags& flags, const Trace& trace) {
   return roofline_profile(trace, *find_device_sheet(flags.device));
 }
 
-// Of a measured profile: how far the data sheet's times are off, if there is a sheet.
+// Says how far a measured profile is from the data sheet's times, if there is a sheet.
 void say_roofline_error(const Trace& trace, const Profile& profile) {
   const DeviceSheet* sheet = find_device_sheet(profile.device);
   if (sheet == nullptr || profile.source != ProfileSource::kMeasured) return;

@@ -130,7 +130,7 @@ MeasuredFigures figures_of(const PointRecord& point) {
   return figures;
 }
 
-// Of those that were run: the chosen points, and every baseline.
+// Adds the measured figures of the points that were run: the chosen ones and every baseline.
 void add_figures(const Report& report, const std::vector<std::size_t>& chosen, Front& front) {
   std::map<std::string, MeasuredFigures> by_plan;
   for (const PointRecord& point : report.points) {
@@ -144,7 +144,7 @@ void add_figures(const Report& report, const std::vector<std::size_t>& chosen, F
   for (Baseline& baseline : front.baselines) add(baseline.point);
 }
 
-// Of whichever point was the reference.
+// The A/A interval of the point that was the reference.
 std::optional<std::array<double, 2>> control_interval(const Report& report) {
   for (const PointRecord& point : report.points) {
     if (point.time && point.time->control) return point.time->control->interval;

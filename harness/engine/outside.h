@@ -39,7 +39,7 @@ inline constexpr const char* kChangedInPlace = "changed in place";
 // was written to, and a view of it would be as it was.
 const char* change_of(const OutsideTensor& then, const at::Tensor& held, OutsideCheck check);
 
-// Of the elements, on any device; 0 for tensors without storage.
+// A hash of the tensor's elements, on any device; 0 for tensors without storage.
 std::uint64_t hash_of(const at::Tensor& tensor);
 
 // The tensor's in-place version; 0 for inference tensors, which have none.

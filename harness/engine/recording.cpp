@@ -186,7 +186,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   bool any_region_entered = false;
   std::exception_ptr pending_fault;
 
-  // Of the open region.
+  // State of the open region.
   Recorder recorder;
   std::shared_ptr<Frame> frame;
   const std::string* last_scope = nullptr;

@@ -7,7 +7,7 @@
 
 namespace rematch {
 
-// Of the version that this is written for; LibTorch brings it along.
+// The library of the version that this code is written for; LibTorch ships it.
 inline constexpr const char* kCuptiLibrary = "libcupti.so.13";
 
 // "13.0.1", the last number being the update; nothing where the library is not there.

@@ -11,13 +11,13 @@
 
 namespace rematch {
 
-// Of one tensor, on any device with data. An undefined tensor gives "".
+// The hash of one tensor, on any device with data. An undefined tensor gives "".
 std::string tensor_hash(const at::Tensor& tensor);
 
-// Of several, as if their bytes were one after the other; undefined ones add nothing.
+// The hash of the tensors' bytes, concatenated; undefined tensors add nothing.
 std::string tensors_hash(const std::vector<at::Tensor>& tensors);
 
-// Of the state of the default generator of `device`'s kind.
+// The hash of the state of the default generator of `device`'s kind.
 std::string generator_hash(at::Device device);
 
 // "0x3f800000", "0x7ff8000000000000": the bits of a float or double.

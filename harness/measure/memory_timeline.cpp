@@ -21,7 +21,7 @@ HeldBytes holders_of(const BoundarySample& sample) {
 
 using Peaks = std::map<std::string, const BoundarySample*>;
 
-// Of equal ones the first.
+// Keeps the larger sample, and of equal ones the first.
 void raise(Peaks& peaks, const std::string& part, const BoundarySample& sample) {
   const BoundarySample*& peak = peaks[part];
   if (peak == nullptr || sample.memory.total > peak->memory.total) peak = &sample;

@@ -20,7 +20,7 @@ std::variant<std::string, Rejected> usable_device(std::string_view name);
 // Names a CUDA device, the dry one included?
 bool names_cuda(std::string_view name);
 
-// Of a usable name. "cuda" is the first one: a device without an index is none to wait for.
+// The device of a usable name. "cuda" means cuda:0: a device without an index cannot be waited for.
 c10::Device device_named(const std::string& name);
 
 // What records call it: "cpu", "meta", "cuda", and "cuda-dry" wherever kernels do not run.

@@ -16,7 +16,7 @@ struct AvailableMemory {
   std::string what;  // "available on this machine"
 };
 
-// Of a device of this machine: on the CPU what is available within RAM and control groups, on CUDA
+// The memory of a device of this machine: on the CPU what RAM and control groups leave, on CUDA
 // all that the card has. Absent on meta, which holds nothing, and where it is not known.
 std::optional<AvailableMemory> available_memory_of(const std::string& device);
 

@@ -9,9 +9,9 @@ namespace rematch {
 // kept. `reference` did not need to end ok: it is compared as far as it got.
 ParityRecord compare_steps(const PointRecord& point, const PointRecord& reference);
 
-// Of the hashes of single gradients, which would be most of a report, those that stay: of the first
-// two steps, so that a gate between two reports can name the tensor that differs; and not where a
-// point's gradients have its reference's bits, since the reference has the same hashes.
+// Drops most hashes of single gradients, which would be most of a report. Those of the first two
+// steps stay, so that a gate between two reports can name the tensor that differs, unless the
+// point's gradients have its reference's bits: then the reference has the same hashes.
 void thin_gradient_hashes(PointRecord& point);
 
 }  // namespace rematch

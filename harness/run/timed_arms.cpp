@@ -139,7 +139,7 @@ void TimedArms::add_time(std::size_t index, PointRecord& point) const {
   if (own == reference) point.time->control = control_record(control());
 }
 
-// Of the reference to itself; absent where a round of either failed.
+// The reference's ratio to itself; absent where a round of either failed.
 std::optional<Estimate> TimedArms::control() const {
   const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
   const Arm* again = reference_ ? arm_of(*reference_, true) : nullptr;

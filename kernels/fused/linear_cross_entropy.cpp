@@ -20,7 +20,7 @@ namespace {
 // Logits of a chunk: few enough to stay in a CPU's cache, enough for its matmul.
 constexpr std::int64_t kChunkElements = std::int64_t{1} << 19;
 constexpr std::int64_t kLeastClasses = 256;
-// Of a GPU: enough for a matmul that fills it, 256 MiB in bfloat16.
+// On a GPU: enough for a matmul that fills it, 256 MiB in bfloat16.
 constexpr std::int64_t kChunkElementsOnCuda = std::int64_t{1} << 27;
 constexpr std::int64_t kLeastClassesOnCuda = 8192;
 constexpr std::int64_t kAlignedClasses = 8;  // rows of whole vectors of 16 bytes

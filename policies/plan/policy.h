@@ -52,7 +52,7 @@ struct RegionChoice {
   bool operator==(const RegionChoice&) const = default;
 };
 
-// Of the ops that match `selectors`, counted from 1 in each region, keeps the odd or even ones;
+// Counts the ops that match `selectors` from 1 in each region and keeps the odd or even ones;
 // the others are recomputed. Ops that match `exclude` are recomputed and not counted; with
 // `exclude_same_shapes` so is every counted op whose second operand has the shape of an excluded
 // one's (torchtitan leaves matmuls out by their weight's shape).

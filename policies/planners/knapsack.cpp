@@ -102,8 +102,8 @@ class Order {
   std::vector<KnapsackItem> sums_;
 };
 
-// Of filling the budget in that order. Memory adds up as in with_item(), so that what just fits
-// here just fits there: a bound that no label can reach would leave none.
+// The runtime saved by filling the budget in that order. Memory adds up as in with_item(): what
+// just fits here just fits there: a bound that no label can reach would leave none.
 double greedy_runtime(const std::vector<KnapsackItem>& items, const Order& order, double budget) {
   KnapsackItem sum;
   for (std::size_t place = 0; place < items.size(); ++place) {

@@ -22,7 +22,7 @@ std::vector<bool> MinCut::source_side(int source, int sink) {
   return is_reached;
 }
 
-// Of edges with something left. Does the sink have a level.
+// Finds levels over edges with capacity left. Returns whether the sink has a level.
 bool MinCut::find_levels(int source, int sink) {
   levels_.assign(edges_from_.size(), -1);
   levels_[source] = 0;

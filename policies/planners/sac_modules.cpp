@@ -47,7 +47,7 @@ Curve lower_hull(const Curve& corners) {
   return hull;
 }
 
-// Of a module that is checkpointed. Empty: it cannot be.
+// The curve of a checkpointed module; empty if it cannot be checkpointed.
 Curve curve_of(const SacModule& module) {
   const auto all = static_cast<double>(module.all_bytes);
   const auto kept = static_cast<double>(module.kept_bytes);

@@ -22,7 +22,7 @@ class CachingAllocator {
   using Handle = std::int64_t;
 
   Handle allocate(Bytes requested);
-  // Of a handle that is not released yet; throws std::out_of_range otherwise.
+  // Frees an allocation; throws std::out_of_range if it was freed before.
   void release(Handle handle);
   // Gives back to the device what is free in whole segments.
   void empty_cache();

@@ -14,7 +14,7 @@ std::int64_t bytes_in_element(std::string_view dtype) {
   return 4;
 }
 
-// Of the value itself, which may be a view of less or, expanded, more than its storage.
+// Bytes of the value itself, which may be a view of less or, expanded, of more than its storage.
 Bytes bytes_of(const Trace& trace, ValueId id) {
   const TracedValue& value = trace.values[static_cast<std::size_t>(id)];
   std::int64_t bytes = bytes_in_element(value.dtype);

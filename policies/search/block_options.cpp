@@ -176,7 +176,7 @@ class BlockOptionFinder {
     options.push_back({figures, std::move(regions)});
   }
 
-  // Of the regions of one cut together.
+  // The largest sum of the gaps of one cut's regions.
   nanoseconds largest_time_gap() const {
     std::map<OpId, nanoseconds> largest = {{0, {}}};  // by where the cut ends, ascending
     for (const auto& [end, gaps] : time_gaps_) {

@@ -39,7 +39,7 @@ struct FrontRecord {
   int world = 1;  // ranks over which parameters, gradients and optimizer state are sharded
   std::optional<Bytes> budget;
   std::optional<double> max_slowdown_ratio;
-  // Of the budget or the slowdown; nothing if no plan fits or nothing was asked.
+  // The answer for the budget or the slowdown; nothing if no plan fits or nothing was asked.
   std::optional<FrontPoint> answer;
   std::optional<SimplePoint> simple;
   Front front;

@@ -13,7 +13,7 @@ struct PlanePoint {
   bool operator==(const PlanePoint&) const = default;
 };
 
-// Of the area of the rectangle from (0, 0) to the reference. Points beyond it add nothing.
+// The dominated share of the rectangle from (0, 0) to the reference. Points beyond it add nothing.
 double hypervolume_ratio(std::vector<PlanePoint> points, PlanePoint reference);
 
 // Indices of at most `max_points` of an undominated front (by peak, ascending), chosen one by one

@@ -12,7 +12,7 @@
 
 namespace rematch {
 
-// Of one point.
+// What was measured of one point.
 struct MeasuredFigures {
   std::string status = "ok";  // as a run's report has it: "oom", "timeout"
   std::string reason;         // empty where status is ok
@@ -37,7 +37,7 @@ struct MeasuredFamily {
   std::optional<double> measured_beyond_noise;
 };
 
-// Of a front.
+// What was measured of a front.
 struct FrontMeasurement {
   std::string chosen_by;             // the rule, for people
   std::vector<std::size_t> anchors;  // indices of points
@@ -48,10 +48,10 @@ struct FrontMeasurement {
   std::optional<std::array<double, 2>> control_interval;
   int num_measured = 0;     // points and baselines whose run ended ok
   int num_equal_peaks = 0;  // of them, to the byte
-  // Of the step times, over all but the anchors.
+  // Errors of the step times, over all points but the anchors.
   std::optional<double> median_error_ratio;
   std::optional<double> worst_error_ratio;
-  // Of the front's own points, baselines left out.
+  // Hypervolumes of the front's own points, without baselines.
   double predicted_hypervolume = 0;
   std::optional<double> measured_hypervolume;
   std::vector<MeasuredFamily> families;

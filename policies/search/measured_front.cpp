@@ -11,7 +11,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Of the anchors' predictions, for a slope: their times are known to a few percent each.
+// A slope needs anchors whose predictions differ by this ratio: each time is known to a few
+// percent.
 constexpr double kLeastSpread = 0.05;
 
 PlanePoint beyond(const std::vector<PlanePoint>& points) {

@@ -18,7 +18,7 @@ struct MixJob {
 
 MixJob make_job(const MixProblem& problem, int layer, int option);
 
-// Of all options that can start at `layer`.
+// The jobs of all options that can start at `layer`.
 std::vector<MixJob> jobs_at(const MixProblem& problem, int layer);
 
 // Puts jobs that start at `first_layer`, side by side, in the order of the lowest peak.

@@ -26,7 +26,7 @@ class Prices {
   Prices(const RegionGraph& graph, const std::vector<bool>& free_storages)
       : graph_(graph), free_(free_storages) {}
 
-  // Of keeping all outputs of an op that can be kept, each storage once.
+  // Bytes held by keeping all outputs of an op that can be kept, each storage once.
   Bytes of_op(int op) const {
     std::vector<int> storages;
     for (int output : graph_.ops[op].outputs) {
@@ -60,8 +60,8 @@ class Prices {
   const std::vector<bool>& free_;
 };
 
-// Of an op and of those ops from `first_wait` on that complete the collective it starts, which run
-// because it does.
+// The time of an op and of the ops from `first_wait` on that complete the collective it starts:
+// they run because it does.
 std::int64_t time_with_waits(const RegionGraph& graph, const SaveSetCosts& costs, int op,
                              int first_wait) {
   std::int64_t time = costs.op_times[op].count();
@@ -274,7 +274,7 @@ class PrefixProgram {
   History history_;
 };
 
-// Of which ops saving spares the re-run: all outputs stay.
+// Whether saving spares the op's re-run: all its outputs stay.
 bool is_sparable(const RegionGraph& graph, int op) {
   const std::vector<int>& outputs = graph.ops[op].outputs;
   bool some = false;

@@ -135,8 +135,8 @@ std::string short_name(const std::string& op) {
   return end == std::string::npos ? op : op.substr(end + 2);
 }
 
-// Of a region over several layers, ops of the one at `place` alone: their scopes start with its
-// "+place".
+// In a region over several layers, takes the ops of the layer at `place` alone: their scopes start
+// with its "+place".
 void add_kept(const RegionType& type, bool is_segment, int place, Layer& layer) {
   std::string prefix = "+";
   prefix += std::to_string(place);

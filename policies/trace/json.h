@@ -35,7 +35,7 @@ class JsonField {
   std::string path() const;
   bool is_null() const { return value_->is_null(); }
 
-  // Of an object: a key that must be there, or may be.
+  // For objects: a key that must be there, or may be.
   JsonField at(std::string_view key) const;
   std::optional<JsonField> find(std::string_view key) const;
   void require_object() const;
@@ -44,7 +44,7 @@ class JsonField {
   // nearest known one. Machine-written formats let unknown keys pass.
   void require_known_keys(std::initializer_list<std::string_view> known) const;
 
-  // Of an array.
+  // For arrays.
   std::size_t size() const;
   JsonField at(std::size_t index) const;
   std::vector<JsonField> elements() const;

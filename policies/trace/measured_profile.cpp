@@ -88,7 +88,7 @@ Duration above(const std::vector<Duration>& whole, const std::vector<Duration>& 
                   median(whole) - std::accumulate(parts.begin(), parts.end(), Duration{}));
 }
 
-// Of the steps that were watched, timed or weighed, each has the trace's ops.
+// Each step that was watched, timed or weighed has the trace's ops.
 template <class Step>
 void require_ops(const std::vector<Step>& steps, std::size_t num_forward,
                  std::size_t num_backward) {

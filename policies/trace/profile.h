@@ -45,7 +45,7 @@ struct Profile {
   std::optional<std::vector<std::int32_t>> forward_kernels;
   bool operator==(const Profile&) const = default;
 
-  // Of one step without checkpointing.
+  // Figures of one step without checkpointing.
   Duration forward_time() const;
   Duration backward_time() const;
   Duration step_time() const { return forward_time() + backward_time() + optimizer; }

@@ -139,7 +139,7 @@ Problem check_ops(const Trace& trace) {
   return std::nullopt;
 }
 
-// Of storages with a valid producer.
+// Checks storages that have a valid producer.
 Problem check_lifetimes(const Trace& trace) {
   std::vector<OpId> producers(trace.storages.size(), kNone);
   for (auto value = trace.values.rbegin(); value != trace.values.rend(); ++value) {

@@ -18,7 +18,7 @@ bool is_clock(const std::string& name) {
 
 bool is_compared(const std::string& name) { return is_clock(name) || is_in_fingerprint(name); }
 
-// Of the recorded variables those that change bits or bytes. The others say where a process ran.
+// The recorded variables that change bits or bytes. The others say where a process ran.
 constexpr std::array kDecidingVariables = {
     "ATEN_CPU_CAPABILITY",    "CUBLAS_WORKSPACE_CONFIG", "MKL_CBWR",
     "NVIDIA_TF32_OVERRIDE",   "ONEDNN_MAX_CPU_ISA",      "PYTORCH_ALLOC_CONF",

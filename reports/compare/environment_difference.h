@@ -24,7 +24,7 @@ class PointEnvironments {
  public:
   PointEnvironments(const Report& base, const Report& candidate);
 
-  // Of two points, one of each report.
+  // Differences of two points, one of each report.
   const std::vector<NamedDifference>& between(const PointRecord& base,
                                               const PointRecord& candidate);
   // Of all points asked for so far; where neither report is merged, of the reports.

@@ -42,7 +42,7 @@ std::string label_of(const PointRecord& point, const PointOrigins& origins, By b
   return label;
 }
 
-// Of one report, those without a partner so far.
+// The points of one report that have no partner so far.
 struct Side {
   explicit Side(const Report& report) : origins(report) {
     for (const PointRecord& point : report.points) points.push_back(&point);

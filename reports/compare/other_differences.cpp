@@ -24,7 +24,7 @@ bool differs(const ComparedRow& row, std::initializer_list<Metric> metrics) {
   });
 }
 
-// Of runs of different lengths, ops of one step are the same if the totals are in proportion. A
+// Two runs of different lengths have the same ops in a step if their totals are in proportion. A
 // class that never ran may stand there with 0 or not at all.
 bool same_per_step(const ClassCounts& base, int base_steps, const ClassCounts& candidate,
                    int candidate_steps) {

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kEnvelopeRuns = 3;
 constexpr double kFactorOfOneRun = 2;
 constexpr double kFactorOfDoubling = 0.2;
-// Of equal candidates, simulated; Note [The envelope].
+// Simulated with equal candidates; Note [The envelope].
 constexpr double kFalseAlarmsOfThree = 0.005;
 constexpr double kFalseAlarmsOfFour = 0.003;
 

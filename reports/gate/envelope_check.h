@@ -14,8 +14,8 @@ namespace rematch {
 double envelope_factor(std::size_t candidate_runs);
 
 // Note [The envelope]
-// Of all the candidate's runs the one that is furthest at any step from the reference run nearest
-// to it, against envelope_factor times the largest difference between two reference runs, three at
+// Takes the candidate's run that is furthest, at any step, from the reference run nearest to it,
+// and holds it to envelope_factor times the largest difference between two reference runs, three at
 // least. Nearest, since the promise is that equal runs fail in at most 0.5 % of gates with three
 // reference runs and in 0.3 % with four: held to the first reference run they fail in 0.6 % with
 // three under noise that lasts and grows, to the farthest in 1.0 %, to the mean of four in 0.35 %

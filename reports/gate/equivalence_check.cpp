@@ -35,7 +35,7 @@ WindowedMeans windowed_means(const LossArm& arm, std::size_t num_steps, std::siz
   return result;
 }
 
-// Of a run, from its arm's mean.
+// The variance of the runs around their arm's mean.
 double variance_of(const std::vector<double>& values) {
   double mean = 0;
   for (const double value : values) mean += value / static_cast<double>(values.size());

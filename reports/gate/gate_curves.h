@@ -18,8 +18,9 @@ struct NoCommonSteps {
   std::string message;  // in a line
 };
 
-// Of `settings` the tiers envelope and equivalence, with its margin and window, and the largest
-// difference; the envelope where none is asked for. Each side has one curve at least.
+// Decides the tiers envelope and equivalence (with its margin and window) and the largest
+// difference, as `settings` asks; the envelope if it asks for none. Each side has one curve at
+// least.
 std::variant<GateRecord, NoCommonSteps> gate_curves(const std::vector<RunLosses>& candidates,
                                                     const std::vector<RunLosses>& references,
                                                     const GateSettings& settings);

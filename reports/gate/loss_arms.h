@@ -22,7 +22,7 @@ struct LossArm {
   std::string policy;
   bool deterministic = true;
   std::vector<std::string> unfinished;  // repeats: "ended oom: asked for 1 GiB"
-  // Of curves, which no report names: "step 57, mine.csv:59:4", and how to get more of them.
+  // Names a place in a curve, which no report names: "step 57, mine.csv:59:4".
   std::function<std::string(std::size_t run, std::size_t step)> place;
   std::string more_runs;
 };

@@ -123,8 +123,8 @@ struct UncomparedPoint {
   std::optional<PointStatus> base_status;  // absent: not in that report
   std::optional<PointStatus> candidate_status;
   std::string reason;  // of the failure; the candidate's first
-  // Of a point without a partner: from the point of the other report that is most like it; empty:
-  // that report has no such policy on this model.
+  // For a point without a partner: differences from the most similar point of the other report;
+  // empty if that report has no such policy on this model.
   std::vector<NamedDifference> identity_differences;
 };
 

@@ -125,7 +125,7 @@ void require_each_once(const Report& report) {
   }
 }
 
-// Of the frame alone: points keep their own.
+// Unknown keys of the frame alone: points keep their own.
 template <class AFile>
 std::map<std::string, std::string> unknown_of_frame(const Json& source, const AFile& file,
                                                     std::initializer_list<const char*> others) {

@@ -61,8 +61,8 @@ struct Report {
   Provenance provenance;
   std::vector<PointRecord> points;
   std::vector<PlannedPoint> planned;  // of all shards together; empty: it was not split
-  // Of a merged report whose points come from more than one command. What `provenance` says then
-  // is what all of them have in common.
+  // The sources of a merged report whose points come from more than one command. `provenance` then
+  // says what all of them have in common.
   std::vector<ReportSource> sources;
   std::map<std::string, std::string> unknown;  // as a point has them
   std::vector<RepeatRecord> repeats;

@@ -34,7 +34,7 @@ Place resolved(Place place, const FindSchema& find) {
   return place;
 }
 
-// Of an object its member's schema, of a list its elements'.
+// The schema of an object's member, or of a list's elements.
 std::optional<SchemaNode> next_node(const SchemaNode& node, const std::string& step) {
   if (!node.is_object()) return std::nullopt;
   if (node.contains("properties") && node["properties"].contains(step)) {

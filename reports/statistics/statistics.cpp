@@ -55,8 +55,8 @@ double at_least(std::size_t wanted, std::size_t trials, double chance) {
 }
 
 // Note [Exact bootstrap of the median]
-// Of n sorted values drawn n times with replacement, how likely each pair of values is to be the
-// two in the middle (the same one twice for odd n) is a matter of counting: no draws, no seed, no
+// If n sorted values are drawn n times with replacement, the probability of each pair of values to
+// be the two in the middle (one value twice for odd n) follows from counting: no draws, no seed, no
 // noise from resampling. Sums `weight * f(median)` over all of them.
 template <class Function>
 void for_each_resampled_median(const std::vector<double>& sorted, Function f) {

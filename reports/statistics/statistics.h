@@ -28,7 +28,7 @@ struct Estimate {
   bool operator==(const Estimate&) const = default;
 };
 
-// Of a non-empty list; they throw std::invalid_argument for an empty one.
+// These take a non-empty list and throw std::invalid_argument for an empty one.
 double median(std::vector<double> samples);
 double median_absolute_deviation(const std::vector<double>& samples);  // not scaled
 // Linear between order statistics; `fraction` in [0, 1].

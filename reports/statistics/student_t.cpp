@@ -52,7 +52,7 @@ double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// Of the mean: the sample variance over the number of values.
+// The squared standard error of the mean: the sample variance over the number of values.
 double squared_error(const std::vector<double>& values) {
   if (values.size() < 2) throw std::invalid_argument("a spread needs two values");
   const double mean = mean_of(values);

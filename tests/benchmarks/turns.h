@@ -21,9 +21,9 @@ class Turns {
   // Every arm once. The first kWarmUpSweeps are not kept.
   void sweep();
 
-  // Of one run of the arm.
+  // The time of one run of the arm.
   Estimate nanoseconds(std::size_t arm) const;
-  // Of arm to base, each sweep's with its own.
+  // The ratio of arm to base, each sweep's with its own.
   Estimate ratio(std::size_t arm, std::size_t base) const;
   // The sum of the arms' times, each by its factor, over `count`.
   struct Term {

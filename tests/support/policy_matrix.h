@@ -53,7 +53,7 @@ class PolicyMatrix {
 
   // Null if the policy is refused.
   const Plan* plan_of(const std::string& policy) const;
-  // Of a policy that is not refused.
+  // The plan's facts for a policy that is not refused.
   PlanFacts facts(const std::string& policy) const;
   // "" if the policy resolves, else the words of the refusal.
   std::string refusal(const std::string& policy) const;
@@ -67,7 +67,7 @@ class PolicyMatrix {
   // The row's line, without a line feed.
   std::string row(const std::string& policy, Schedule schedule, const Prediction& figures);
   std::string refused_row(const std::string& policy) const;
-  // Of meta alone: the rows of a policy, or its refusal.
+  // The rows of a policy predicted on meta tensors, or its refusal.
   std::vector<std::string> predicted_rows(const std::string& policy);
 
  private:

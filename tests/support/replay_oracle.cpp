@@ -134,7 +134,7 @@ class Oracle {
     return before_read(pack.value, pack.version);
   }
 
-  // Of the writes that a saved tensor waits for; they may lie behind its pack.
+  // The end of the writes that a saved tensor waits for; they may lie behind its pack.
   OpId end_of_writes(const TracedPack& pack) const {
     if (!inside(pack.value)) return region_.first;
     const std::vector<OpId> writes = writes_of(trace_.values[pack.value].storage);

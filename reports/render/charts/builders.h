@@ -69,7 +69,7 @@ struct Look {
 };
 Key key_of(const Look& look);
 
-// Of the holders in a stack's order, from the bottom, and at last of bytes whose holder is unknown.
+// How holders look, in a stack's order from the bottom, and at last bytes whose holder is unknown.
 // Bytes that a policy decides about are coloured, the rest are grey.
 const std::vector<Look>& holder_looks();
 inline constexpr std::array kStackedHolders = {

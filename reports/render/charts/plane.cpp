@@ -20,7 +20,7 @@ constexpr double kSquareRadius = 4.4;
 constexpr double kClearance = kRadius * kGrowth + 4;  // from a marker's middle to its name
 // A limit further out than this many times the spots' peaks would squeeze them together.
 constexpr double kNearLimit = 1.6;
-// Of the plot's width; longer names are cut.
+// A share of the plot's width; longer names are cut.
 constexpr double kLongestName = 0.45;
 // Names beyond these would hardly find room beside their spots.
 constexpr std::size_t kMostPlaced = 120;

@@ -35,7 +35,7 @@ Figure figure_of(const chart::Rows& chart, Fold fold, const std::string& more_wo
   return {chart.title, chart.words + more_words, picture(draw(chart)), fold, FigureWidth::kColumn};
 }
 
-// Of a comparison.
+// Parts of a comparison's page.
 
 const Point* lowest_peak(const std::vector<Point>& points) {
   const Point* lowest = nullptr;
@@ -191,7 +191,7 @@ void add_memory(const std::vector<Point>& all, std::vector<Figure>& figures) {
   figures.push_back(std::move(figure));
 }
 
-// Of a compare record.
+// Parts of a compare record's page.
 
 // In every row that has the metric.
 bool is_same_everywhere(const CompareRecord& record, Metric metric) {
@@ -258,7 +258,7 @@ void add_list(const char* title, const std::vector<std::string>& lines,
   if (!lines.empty()) figures.push_back({title, "", list(lines), fold_of(lines.size())});
 }
 
-// Of a searched front.
+// Parts of a searched front's page.
 
 // Those that were run, the knee, and more by the area that they add.
 std::vector<std::size_t> telling_points(const Front& front) {

@@ -25,7 +25,7 @@ struct CompareGrids {
   std::string left_out_words;  // empty if every row is in a grid
 };
 
-// Of more rows than this, those without any difference are counted instead of shown.
+// With more rows than this, those without any difference are counted instead of shown.
 inline constexpr std::size_t kMostEqualRows = 100;
 
 CompareGrids compare_grids(const CompareRecord& record);

@@ -52,7 +52,7 @@ std::string note_of(const MeasuredFigures& figures) {
   return figures.is_anchor ? "an anchor of the calibration" : "";
 }
 
-// Of the interval's ends over the median.
+// The ratios of the interval's ends to the median.
 std::optional<std::array<double, 2>> interval_ratio(const MeasuredFigures& figures) {
   if (!figures.step_interval || !figures.step_time || figures.step_time->count() == 0) {
     return std::nullopt;

@@ -60,7 +60,7 @@ std::string exactness_words(const FrontRecord& record);
 
 std::string hypervolume_words(const Front& front);
 
-// Of a measured front: equal peaks, errors of the calibrated step times, the A/A interval.
+// Describes a measured front: equal peaks, errors of the calibrated step times, the A/A interval.
 std::string measurement_words(const FrontMeasurement& measurement);
 
 // The index of the fastest point whose peak is at most `limit`; nothing if all are larger.

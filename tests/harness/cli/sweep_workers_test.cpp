@@ -244,7 +244,8 @@ TEST_CASE(
   CHECK(sweep.worker()->wait() == 5);
 }
 
-TEST_CASE("with --gpus all there is a worker for each visible card, with that card alone in sight") {
+TEST_CASE(
+    "with --gpus all there is a worker for each visible card, with that card alone in sight") {
   const Sweep sweep("60s");
   const std::string seen = sweep.scratch.file("seen");
   std::ofstream(sweep.program()) << "#!/bin/sh\necho \"$CUDA_VISIBLE_DEVICES\" >> " << seen << "\n"

@@ -115,7 +115,7 @@ CUptiResult call_name(CUpti_CallbackDomain domain, std::uint32_t call, const cha
   return CUPTI_SUCCESS;
 }
 
-// Of calls of a kind that is enabled already: enabling it would trace them all again.
+// Switches a call of a kind that is enabled already: enabling the kind would trace all its calls.
 CUptiResult switch_call(CUpti_CallbackDomain domain, CUpti_CallbackId call, bool on) {
   const auto kind = domain == CUPTI_CB_DOMAIN_DRIVER_API ? CUPTI_ACTIVITY_KIND_DRIVER
                                                          : CUPTI_ACTIVITY_KIND_RUNTIME;

@@ -60,7 +60,7 @@ Trace chain_of(const std::vector<std::string>& names) {
   return builder.finish();
 }
 
-// Of a chain of ops, those that the policy keeps.
+// The ops of a chain that the policy keeps.
 std::vector<std::string> kept_of(std::string_view policy, const std::vector<std::string>& names) {
   const Plan plan = plan_of(policy, chain_of(names));
   std::vector<std::string> kept;

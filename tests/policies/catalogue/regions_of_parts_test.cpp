@@ -146,7 +146,7 @@ TEST_CASE("a light module alone is executed again, under either schedule") {
     CAPTURE(schedule);
     CHECK(executed_again(trace, plan, schedule) == std::vector<std::string>{"aten::mul.Tensor"});
   }
-  // Of the rest only what backward reads is held: the norm's result less than without.
+  // Elsewhere only what backward reads is held: less than without, by the norm's result.
   for (const PlannedOp& op : plan.types.at(0).ops) CHECK_FALSE(op.dead_save);
   CHECK(held_after_forward(trace, plan_of("none", trace)).total().count -
             held_after_forward(trace, plan).total().count ==

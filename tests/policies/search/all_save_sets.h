@@ -31,7 +31,8 @@ inline bool is_demanded(const RegionGraph& graph, const SaveSetCosts& costs, int
   });
 }
 
-// Of all save sets of ops that make something of their own; with whole_region of demanded ones.
+// The triples of all save sets of ops that make something of their own; with whole_region of
+// demanded ones.
 inline std::vector<Triple> all_save_sets(const RegionGraph& graph, const SaveSetCosts& costs) {
   std::vector<int> ops;
   for (std::size_t op = 0; op < graph.ops.size(); ++op) {

@@ -55,7 +55,7 @@ TEST_CASE("anchors are both ends and the knee") {
   CHECK(choose_anchors({{10, 50}, {20, 40}}) == std::vector<std::size_t>{0, 1});
 }
 
-// Of the two that are left, (40, 22) adds the larger area, (100 - 40) * (30 - 22) = 480, but is
+// Two points are left: (40, 22) adds the larger area, (100 - 40) * (30 - 22) = 480, but is
 // known well: 8 from the knee. (12, 60) adds (20 - 12) * (100 - 60) = 320, at 30 from it.
 TEST_CASE("a point is run for the area that it adds and for how little is known of it") {
   const std::vector<PlanePoint> front = {{10, 100}, {12, 60}, {20, 30}, {40, 22}, {100, 10}};

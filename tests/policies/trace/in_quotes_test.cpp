@@ -19,7 +19,7 @@ TEST_CASE("what a user typed stays on one line, whatever it holds") {
   CHECK(in_quotes(std::string(120, '\0')).size() < 130);
 }
 
-// Of ten bytes five stay at either end; of a character of two bytes both or none.
+// At ten bytes, five stay at either end; both bytes of a character stay, or none.
 TEST_CASE("what a file holds stays on one line, and the end of a long message is kept") {
   CHECK(on_one_line("a\nb", 10) == "a\\nb");
   CHECK(on_one_line("0123456789", 10) == "0123456789");

@@ -116,7 +116,7 @@ TEST_CASE("equal layers are stored once") {
     if (!segment.path.empty()) layer_types.insert(segment.type);
   }
   CHECK(layer_types.size() == 1);
-  // Of backward only the last layer's end (with the head's) can differ.
+  // In backward, only the last layer's end (with the head's) can differ.
   CHECK(segmented.backward_types.size() <= 4);
   const auto size = [](int layers) {
     return trace_to_json(toy_llama({.layers = layers})).dump().size();

@@ -75,7 +75,7 @@ struct Configuration {
   cudaStream_t stream;
 };
 
-// Of kernel<<<...>>>, between its parentheses and the launch.
+// The configurations of kernel<<<...>>> between its parentheses and the launch.
 thread_local std::vector<Configuration> configurations;
 
 }  // namespace

@@ -51,7 +51,7 @@ Facts train(const Hazard& hazard, const Checkpoint* checkpoint, Backward backwar
 
 // Buffers, generators and kept values as they are.
 void note_state(const Model& model, const std::string& when, Facts& facts);
-// Of `state`'s facts, the first that `facts` has otherwise; empty: none.
+// Names the first of `state`'s facts that differs in `facts`; empty: none.
 std::string difference_of_state(const Facts& facts, const Facts& state);
 // Does backward itself write to buffers or draw, without the engine?
 bool backward_changes_state(const Facts& facts_of_one_step);

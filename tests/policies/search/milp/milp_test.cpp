@@ -59,7 +59,7 @@ class BlockGraph {
     costs_.op_times.emplace_back(op.at("time_ns").get<std::int64_t>());
   }
 
-  // Of pairs of op and output.
+  // The values of pairs of op and output.
   std::vector<ValueId> values_of(const Json& pairs) const {
     std::vector<ValueId> values;
     for (const Json& pair : pairs) {
