@@ -9,10 +9,7 @@ void FrameBuffers::clear() {
   slots.clear();
   wanted.clear();
   replay.tensors.clear();
-  replay.num_uses.clear();
-  replay.planned.clear();
-  replay.wanted_versions.clear();
-  replay.pending.clear();
+  replay.tables.clear();
   replay.stack.clear();
 }
 

@@ -12,14 +12,12 @@
 
 #include "harness/engine/record.h"
 #include "harness/engine/saved_version.h"
+#include "policies/replay/replay_planner.h"
 
 namespace rematch {
 
 // A tensor saved for backward: a value at a version.
-struct WantedValue {
-  std::int32_t value;
-  std::int32_t version;
-};
+using WantedValue = ReplayUse;
 
 struct SavedSlot {
   WantedValue wanted;
@@ -30,11 +28,8 @@ struct SavedSlot {
 
 // What one replay keeps track of (replay.h).
 struct ReplayBuffers {
-  std::vector<at::Tensor> tensors;            // by value: what is available
-  std::vector<std::int32_t> num_uses;         // by value: planned reads and takers to come
-  std::vector<std::uint8_t> planned;          // by op: to be executed; cleared when done
-  std::vector<std::int32_t> wanted_versions;  // by storage
-  std::vector<std::int32_t> pending;
+  std::vector<at::Tensor> tensors;  // by value: what is there
+  ReplayTables tables;
   std::vector<c10::IValue> stack;
 };
 

@@ -116,14 +116,15 @@ void Frame::begin_replay(int graph_task) {
     slot.planned = slot.alive && value.op != kNoOp && !is_stale(slot);
     if (slot.planned) wanted.push_back(slot.wanted);
   }
-  const bool as_forward = type_.schedule == Schedule::kWholeRegion;
+  const bool as_forward = type_.extent == ReplayExtent::kPrefix;
   const auto num_ops = static_cast<std::int32_t>(record_.ops.size());
   replay_.emplace(record_, region_name_, wanted,
                   as_forward ? Replay::Extent::kPrefix : Replay::Extent::kClosure,
                   type_.early_stop ? early_stop() : num_ops, Replay::KeptValues::kTake,
                   buffers_->replay);
   replay_task_ = graph_task;
-  if (as_forward || (type_.whole_on_demand && !is_partial_backward())) replay_->run_all();
+  const bool at_once = type_.extent == ReplayExtent::kWholeClosure && !is_partial_backward();
+  if (as_forward || at_once) replay_->run_all();
 }
 
 // Autograd reads what the storage holds at last, unless it knows of a write.
@@ -132,35 +133,23 @@ WantedValue Frame::as_backward_reads(const Slot& slot) const {
   return {slot.wanted.value, is_stale(slot) ? slot.wanted.version : last};
 }
 
-// Behind the last pack there may be an op that writes into what was packed, and leaves it unstale.
 std::int32_t Frame::early_stop() const {
-  std::int32_t stop = stop_;
-  for (const RecordedWrite& write : record_.writes) {
-    if (write.op < stop) continue;
-    for (const Slot& slot : slots_) {
-      const bool is_awaited = record_.values[slot.wanted.value].storage == write.storage &&
-                              write.version <= slot.wanted.version;
-      if (is_awaited) stop = std::max(stop, write.op + 1);
-    }
-  }
-  return stop;
+  const auto each_write = [this](const auto& visit) {
+    for (const RecordedWrite& write : record_.writes) visit(write.op, write.storage, write.version);
+  };
+  return stop_behind_writes(stop_, each_write, [this](std::int32_t storage, std::int32_t version) {
+    return std::any_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
+      return record_.values[slot.wanted.value].storage == storage && slot.wanted.version >= version;
+    });
+  });
 }
 
 void Frame::make_available(int slot) {
-  if (type_.demand_steps.empty()) {
-    materialize_planned(slot);
-    return;
-  }
   const auto step = type_.demand_steps.find(slot);
-  const bool ordered = type_.schedule == Schedule::kOnDemand && step != type_.demand_steps.end() &&
-                       !is_partial_backward();
-  if (ordered) {
-    for (const int other : step->second->before) materialize_planned(other);
-  }
-  materialize_planned(slot);
-  if (ordered) {
-    for (const int other : step->second->after) materialize_planned(other);
-  }
+  const bool ordered = step != type_.demand_steps.end() &&
+                       type_.extent == ReplayExtent::kLazyClosure && !is_partial_backward();
+  materialize_in_order(slot, ordered ? step->second : nullptr,
+                       [this](int each) { materialize_planned(each); });
 }
 
 void Frame::materialize_planned(int slot_index) {

@@ -5,9 +5,8 @@ namespace {
 
 PreparedRegionType prepare(const RegionType& type, Schedule schedule) {
   PreparedRegionType prepared;
-  prepared.schedule = type.by_demand ? Schedule::kOnDemand : schedule;
+  prepared.extent = replay_extent(type, schedule);
   prepared.early_stop = type.early_stop;
-  prepared.whole_on_demand = type.whole_on_demand;
   for (const PlannedOp& op : type.ops) {
     const OpFacts* facts = find_facts(op.name);
     if (facts == nullptr) {

@@ -9,15 +9,15 @@
 #include "harness/engine/op_facts.h"
 #include "harness/engine/record.h"
 #include "harness/engine/recording.h"
+#include "policies/replay/demand.h"
 
 namespace rematch {
 
 struct PreparedRegionType {
   std::vector<const OpFacts*> ops;
   std::vector<Keep> keep;  // by op
-  Schedule schedule = Schedule::kOnDemand;
+  ReplayExtent extent = ReplayExtent::kLazyClosure;
   bool early_stop = true;
-  bool whole_on_demand = false;
   std::unordered_map<int, const DemandStep*> demand_steps;  // by pack
 };
 

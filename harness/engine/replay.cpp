@@ -3,7 +3,6 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "harness/engine/fault.h"
@@ -32,183 +31,69 @@ Replay::Replay(Record& record, const std::string& region, const std::vector<Want
       extent_(extent),
       wanted_(wanted),
       tensors_(buffers.tensors),
-      num_uses_(buffers.num_uses),
-      planned_(buffers.planned),
-      wanted_versions_(buffers.wanted_versions),
-      pending_(buffers.pending),
+      planner_(RecordIntegers(record), buffers.tables),
       stack_(buffers.stack) {
   stack_.clear();  // an op that threw leaves its arguments
   tensors_.clear();
   tensors_.resize(record.values.size());
-  num_uses_.assign(record.values.size(), 0);
-  planned_.assign(record.ops.size(), 0);
-  forget_stale_kept_values();
-  for (const WantedValue& value : wanted) ++num_uses_[value.value];
+  hold_kept_values();
+  for (const WantedValue& value : wanted) planner_.await(value.value);
   if (extent == Extent::kClosure) {
-    plan_closure(wanted);
+    planner_.plan_closure(wanted);
   } else {
-    plan_prefix(num_ops);
+    planner_.plan_prefix(num_ops);
   }
   adopt_kept_values();
 }
 
-// Backwards over the record: an op is planned if a later planned reader, or backward, wants one of
-// its outputs, or a version that it wrote. Kept values end the walk.
-void Replay::plan_closure(const std::vector<WantedValue>& wanted) {
-  wanted_versions_.assign(record_.storages.size(), 0);
-  auto want = [&](std::int32_t value, std::int32_t version) {
-    std::int32_t& storage_version = wanted_versions_[record_.values[value].storage];
-    storage_version = std::max(storage_version, version);
-  };
-  for (const WantedValue& value : wanted) want(value.value, value.version);
-  std::size_t next_write = record_.writes.size();
-  for (std::size_t i = record_.ops.size(); i-- > 0;) {
-    const RecordedOp& op = record_.ops[i];
-    bool needed = false;
-    while (next_write > 0 && record_.writes[next_write - 1].op >= static_cast<std::int32_t>(i)) {
-      const RecordedWrite& write = record_.writes[--next_write];
-      needed |= wanted_versions_[write.storage] >= write.version;
-    }
-    for (std::size_t j = op.first_output; j < op.first_output + op.num_outputs; ++j) {
-      needed |= is_wanted_output(record_.outputs[j], static_cast<std::int32_t>(i));
-    }
-    if (!needed || op.side_effect) continue;
-    planned_[i] = 1;
-    for (std::size_t j = op.first_use; j < op.first_use + op.num_uses; ++j) {
-      ++num_uses_[record_.uses[j].value];
-      want(record_.uses[j].value, record_.uses[j].version);
-    }
-    plan_waits(static_cast<std::int32_t>(i));
-  }
-}
-
-// An op's own result that someone reads; what an in-place op returns belongs to an earlier op.
-bool Replay::is_wanted_output(std::int32_t value, std::int32_t op) const {
-  if (value < 0 || record_.values[value].op != op) return false;
-  return num_uses_[value] > 0 && !record_.values[value].kept.defined();
-}
-
-void Replay::plan_prefix(std::int32_t num_ops) {
-  for (std::int32_t i = 0; i < num_ops; ++i) {
-    const RecordedOp& op = record_.ops[i];
-    if (op.side_effect || is_kept(op)) continue;
-    planned_[i] = 1;
-    for (std::size_t j = op.first_use; j < op.first_use + op.num_uses; ++j) {
-      ++num_uses_[record_.uses[j].value];
-    }
-  }
-  if (record_.waits.empty()) return;
-  for (std::int32_t i = 0; i < num_ops; ++i) {
-    if (planned_[i] != 0) plan_waits(i);
-  }
-}
-
-// Plans what completes a collective that is planned, see Note [A collective and its wait].
-void Replay::plan_waits(std::int32_t start) {
-  for (const RecordedWait& wait : record_.waits) {
-    if (wait.start != start || wait.wait == kNoOp || planned_[wait.wait] != 0) continue;
-    planned_[wait.wait] = 1;
-    ++num_uses_[record_.uses[record_.ops[wait.wait].first_use].value];
-  }
-}
-
-bool Replay::is_kept(const RecordedOp& op) const {
-  bool any = false;
-  for (std::size_t j = op.first_output; j < op.first_output + op.num_outputs; ++j) {
-    const std::int32_t value = record_.outputs[j];
-    if (value < 0) continue;
-    if (!record_.values[value].kept.defined()) return false;
-    any = true;
-  }
-  return any && !op.in_place && !op.facts->returns_alias;
-}
-
 // A kept value that was written to after the region ended is not what its op computed: it is
-// planned for like any other.
-void Replay::forget_stale_kept_values() {
-  if (has_fault(Fault::kStaleValue)) return;
-  for (RecordedValue& value : record_.values) {
-    const bool is_ours = value.op != kNoOp && value.kept.defined() && !value.constant;
-    if (is_ours && version_of(value.kept) != value.kept_version) value.kept.reset();
+// forgotten, and planned for like any other.
+void Replay::hold_kept_values() {
+  for (std::size_t id = 0; id < record_.values.size(); ++id) {
+    RecordedValue& value = record_.values[id];
+    if (value.op == kNoOp || !value.kept.defined()) continue;
+    const bool is_stale = !value.constant && version_of(value.kept) != value.kept_version;
+    if (is_stale && !has_fault(Fault::kStaleValue)) {
+      value.kept.reset();
+    } else {
+      planner_.hold(static_cast<std::int32_t>(id));
+    }
   }
 }
 
-// Kept values become available; those that nobody needs are freed at once.
+// Kept values that nobody needs are freed at once.
 void Replay::adopt_kept_values() {
-  for (std::size_t value = 0; value < record_.values.size(); ++value) {
-    RecordedValue& recorded = record_.values[value];
-    if (recorded.op == kNoOp || !recorded.kept.defined()) continue;
+  for (std::size_t id = 0; id < record_.values.size(); ++id) {
+    const auto value = static_cast<std::int32_t>(id);
+    if (!planner_.is_there(value)) continue;
+    RecordedValue& recorded = record_.values[id];
     const bool give_away = kept_values_ == KeptValues::kTake && !recorded.constant;
     at::Tensor kept = give_away ? std::move(recorded.kept) : recorded.kept;
-    if (num_uses_[value] > 0) tensors_[value] = std::move(kept);
-  }
-}
-
-void Replay::run_all() {
-  const ObservedRegion observed(region_, Phase::kRecompute);
-  BelowAutograd guard;
-  for (std::size_t i = 0; i < planned_.size(); ++i) {
-    if (planned_[i] != 0) execute(static_cast<std::int32_t>(i));
-  }
-}
-
-void Replay::materialize(const WantedValue& wanted) {
-  pending_.clear();
-  require(wanted.value, wanted.version);
-  if (pending_.empty()) return;
-  std::sort(pending_.begin(), pending_.end());
-  const ObservedRegion observed(region_, Phase::kRecompute);
-  BelowAutograd guard;
-  for (const std::int32_t op : pending_) execute(op);
-}
-
-// Adds to `pending_` the planned ops that a read of `value` at `version` waits for.
-void Replay::require(std::int32_t value, std::int32_t version) {
-  const RecordedValue& recorded = record_.values[value];
-  if (recorded.op != kNoOp && !tensors_[value].defined()) require_op(recorded.op);
-  if (version == 0 || record_.writes.empty()) return;
-  for (const RecordedWrite& write : record_.writes) {
-    if (write.storage == recorded.storage && write.version <= version) require_op(write.op);
-  }
-}
-
-void Replay::require_op(std::int32_t op_index) {
-  if (planned_[op_index] != 1) return;
-  planned_[op_index] = 2;  // in `pending_`
-  pending_.push_back(op_index);
-  const RecordedOp& op = record_.ops[op_index];
-  for (std::size_t j = op.first_use; j < op.first_use + op.num_uses; ++j) {
-    require(record_.uses[j].value, record_.uses[j].version);
-  }
-  for (const RecordedWait& wait : record_.waits) {
-    if (wait.start == op_index && wait.wait != kNoOp) require_op(wait.wait);
-  }
-  // Also of an op that is asked for another of its results than what it wrote.
-  auto write = std::ranges::lower_bound(record_.writes, op_index, {}, &RecordedWrite::op);
-  for (; write != record_.writes.end() && write->op == op_index; ++write) {
-    require_earlier_readers(*write);
-  }
-}
-
-// Once a storage is written to, what it held before is gone: planned ops that read it go first.
-void Replay::require_earlier_readers(const RecordedWrite& write) {
-  for (std::int32_t i = 0; i < write.op; ++i) {
-    if (planned_[i] != 1) continue;
-    const RecordedOp& op = record_.ops[i];
-    for (std::size_t j = op.first_use; j < op.first_use + op.num_uses; ++j) {
-      const RecordedUse& use = record_.uses[j];
-      if (record_.values[use.value].storage == write.storage && use.version < write.version) {
-        require_op(i);
-        break;
-      }
+    if (planner_.is_needed(value)) {
+      tensors_[id] = std::move(kept);
+    } else {
+      planner_.let_go(value);
     }
+  }
+}
+
+void Replay::run_all() { run(planner_.list_planned()); }
+
+void Replay::materialize(const WantedValue& wanted) { run(planner_.list_missing(wanted)); }
+
+void Replay::run(const std::vector<std::int32_t>& ops) {
+  if (ops.empty()) return;
+  const ObservedRegion observed(region_, Phase::kRecompute);
+  BelowAutograd guard;
+  for (const std::int32_t op : ops) {
+    if (planner_.is_planned(op)) execute(op);
   }
 }
 
 void Replay::execute(std::int32_t op_index) {
   const RecordedOp& op = record_.ops[op_index];
   if (!may_run(op_index)) return;
-  planned_[op_index] = 0;
+  planner_.start(op_index);
   stack_.clear();
   fill_arguments(op, stack_);
   std::optional<GeneratorStateGuard> generator;
@@ -254,7 +139,7 @@ void Replay::fill_arguments(const RecordedOp& op, torch::jit::Stack& stack) {
 
 at::Tensor Replay::argument(const RecordedOp& op, const RecordedUse& use) {
   const RecordedValue& value = record_.values[use.value];
-  TORCH_INTERNAL_ASSERT(value.op == kNoOp || tensors_[use.value].defined(), "rematch: region ",
+  TORCH_INTERNAL_ASSERT(value.op == kNoOp || planner_.is_there(use.value), "rematch: region ",
                         region_, ": replay of ", op.facts->name, " lacks an input");
   at::Tensor tensor = value.op == kNoOp ? value.kept : take(use.value);
   if (value.outside < 0) return tensor;
@@ -285,16 +170,12 @@ void Replay::store_outputs(const RecordedOp& op, torch::jit::Stack& stack) {
 
 void Replay::store_output(std::int32_t value, at::Tensor tensor) {
   if (value < 0 || record_.values[value].op == kNoOp) return;
-  if (num_uses_[value] > 0) tensors_[value] = std::move(tensor);
+  if (planner_.make(value)) tensors_[value] = std::move(tensor);
 }
 
 at::Tensor Replay::take(std::int32_t value) {
-  if (--num_uses_[value] == 0) return std::move(tensors_[value]);
+  if (planner_.read(value)) return std::move(tensors_[value]);
   return tensors_[value];
-}
-
-void Replay::drop_use(std::int32_t value) {
-  if (--num_uses_[value] == 0) tensors_[value].reset();
 }
 
 }  // namespace rematch

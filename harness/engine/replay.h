@@ -1,5 +1,5 @@
-// Recomputes values of a record: plans which recorded ops a backward pass needs, runs them below
-// autograd, and lets every intermediate go at its last use.
+// Recomputes values of a record: runs the ops that the replay planner names below autograd, and
+// puts tensors in the place of its values.
 //
 // Note [One replay per graph task]
 // Everything here is state of one backward pass over one region. A second pass (retain_graph,
@@ -12,6 +12,8 @@
 
 #include "harness/engine/buffers.h"
 #include "harness/engine/record.h"
+#include "harness/engine/record_integers.h"
+#include "policies/replay/replay_planner.h"
 
 namespace rematch {
 
@@ -36,24 +38,17 @@ class Replay {
   // Runs what `wanted` still lacks. It must be among those planned for.
   void materialize(const WantedValue& wanted);
 
-  bool has(std::int32_t value) const { return tensors_[value].defined(); }
-
   // Hands a materialized value to backward; its last taker gets the only reference.
   at::Tensor take(std::int32_t value);
   // A planned-for saved tensor was dropped without being asked for.
-  void release(std::int32_t value) { drop_use(value); }
+  void release(std::int32_t value) {
+    if (planner_.read(value)) tensors_[value].reset();
+  }
 
  private:
-  void plan_closure(const std::vector<WantedValue>& wanted);
-  void plan_prefix(std::int32_t num_ops);
-  void plan_waits(std::int32_t start);
-  bool is_wanted_output(std::int32_t value, std::int32_t op) const;
-  bool is_kept(const RecordedOp& op) const;
-  void forget_stale_kept_values();
+  void hold_kept_values();
   void adopt_kept_values();
-  void require(std::int32_t value, std::int32_t version);
-  void require_op(std::int32_t op);
-  void require_earlier_readers(const RecordedWrite& write);
+  void run(const std::vector<std::int32_t>& ops);
   void execute(std::int32_t op);
   void fill_arguments(const RecordedOp& op, torch::jit::Stack& stack);
   at::Tensor argument(const RecordedOp& op, const RecordedUse& use);
@@ -61,10 +56,8 @@ class Replay {
   bool may_run(std::int32_t op);
   const char* change_since_read(const RecordedOp& op, const RecordedUse& use) const;
   bool reads_content(const RecordedOp& op, const RecordedUse& use) const;
-  void drop_unneeded_ops(std::int32_t first);
   void store_outputs(const RecordedOp& op, torch::jit::Stack& stack);
   void store_output(std::int32_t value, at::Tensor tensor);
-  void drop_use(std::int32_t value);
 
   Record& record_;
   const std::string& region_;
@@ -73,10 +66,7 @@ class Replay {
   const std::vector<WantedValue>& wanted_;
   // See ReplayBuffers.
   std::vector<at::Tensor>& tensors_;
-  std::vector<std::int32_t>& num_uses_;
-  std::vector<std::uint8_t>& planned_;
-  std::vector<std::int32_t>& wanted_versions_;
-  std::vector<std::int32_t>& pending_;
+  ReplayPlanner<RecordIntegers> planner_;
   torch::jit::Stack& stack_;
 };
 

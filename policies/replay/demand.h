@@ -1,5 +1,5 @@
 // When a region's planned ops run: at the first demand for one of its saved tensors, or at each
-// demand what it lacks.
+// demand what it lacks. One answer for the engine and the simulator.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Decides which recorded ops a backward pass over one region runs, in which order, and what is let
-// go of after each. Integers alone: the simulator puts bytes in the place of values. Knows no
-// treatment and no order of demands (demand.h). The engine's Replay decides by itself.
+// go of after each. Integers alone: the engine puts tensors in the place of values, the simulator
+// bytes. Knows no treatment and no order of demands (demand.h).
 #pragma once
 
 #include <algorithm>
@@ -118,6 +118,11 @@ class ReplayPlanner {
     return needed;
   }
   void let_go(std::int32_t value) { tables_.is_there[value] = kNo; }
+
+  // From op `first` on, leaves out planned ops for which no saved tensor and no later op waits.
+  // Calls `let_go` with each value that their reads were the last to need.
+  template <typename Uses, typename LetGo>
+  void leave_out_unneeded(std::int32_t first, const Uses& saved, LetGo&& let_go);
 
  private:
   static constexpr std::uint8_t kNo = 0;
@@ -242,6 +247,36 @@ void ReplayPlanner<Graph>::require_op(std::int32_t op) {
   if (tables_.planned[op] != kYes) return;
   tables_.planned[op] = kListed;
   tables_.listed.push_back(op);
+}
+
+template <ReplayGraph Graph>
+template <typename Uses, typename LetGo>
+void ReplayPlanner<Graph>::leave_out_unneeded(std::int32_t first, const Uses& saved,
+                                              LetGo&& let_go) {
+  std::vector<bool> is_awaited(graph_.num_values(), false);
+  std::vector<bool> is_awaited_op(graph_.num_ops(), false);
+  const auto await_use = [&](const auto& use) {
+    is_awaited[use.value] = true;
+    if (use.version == 0) return;
+    graph_.each_write(graph_.storage(use.value), use.version,
+                      [&](std::int32_t op) { is_awaited_op[op] = true; });
+  };
+  for (const auto& use : saved) await_use(use);
+  for (auto op = static_cast<std::int32_t>(graph_.num_ops()); op-- > first;) {
+    if (!is_planned(op)) continue;
+    bool needed = is_awaited_op[op];
+    for (const std::int32_t output : graph_.outputs(op)) {
+      needed |= output >= 0 && graph_.producer(output) == op && is_awaited[output];
+    }
+    if (!needed) tables_.planned[op] = kNo;
+    for (const auto& use : graph_.uses(op)) {
+      if (needed) {
+        await_use(use);
+      } else if (read(use.value)) {
+        let_go(use.value);
+      }
+    }
+  }
 }
 
 }  // namespace rematch

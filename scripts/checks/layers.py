@@ -40,7 +40,8 @@ PARTS = {
     "models/preset": (["policies/plan", "policies/trace"], []),  # a bad dimension is a value; did you mean
     "kernels": ([], ["libtorch", "cuda"]),
     "models": (["kernels", "models"], ["libtorch"]),
-    "harness/engine": (["models/scope", "policies/trace", "policies/plan"], ["libtorch", "cuda"]),
+    "harness/engine": (["models/scope", "policies/trace", "policies/plan", "policies/replay"], ["libtorch", "cuda"]),
+    "harness/progress": ([], []),
     "harness": (["policies", "reports", "kernels", "models", "harness"],
                 ["libtorch", "cuda", "fmt", "cupti", "nvtx", "nvml", "nccl", "cli11", "json",
                  "openssl"]),
