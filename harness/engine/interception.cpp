@@ -21,17 +21,32 @@ Phase phase_of_thread() {
   return torch::autograd::get_current_graph_task_id() >= 0 ? Phase::kBackward : Phase::kForward;
 }
 
-template <class PhaseOfOp>
+void redispatch(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  op.redispatchBoxed(keys, stack);
+}
+
+// An op of a tensor subclass runs in Python, whose fallback wants what the dispatcher's topmost key
+// noted of the thread: such an op is called anew. A mode that was on in forward is not called.
+void redispatch_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                         torch::jit::Stack* stack) {
+  if (!keys.has(c10::DispatchKey::Python)) {
+    op.redispatchBoxed(keys, stack);
+    return;
+  }
+  op.callBoxed(stack);
+}
+
+template <class PhaseOfOp, class Run>
 void run_observed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
-                  PhaseOfOp phase_of_op) {
+                  PhaseOfOp phase_of_op, Run run) {
   OpObserver* const current = observer.load(std::memory_order_relaxed);
   if (current == nullptr) {
-    op.redispatchBoxed(keys, stack);
+    run(op, keys, stack);
     return;
   }
   const Phase phase = phase_of_op();
   current->about_to_run(op, phase);
-  op.redispatchBoxed(keys, stack);
+  run(op, keys, stack);
   current->executed(op, phase, *stack);
 }
 
@@ -114,7 +129,7 @@ void call_next(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
     modes[depth - 1]->run(op, keys, stack, depth - 1);
     return;
   }
-  run_observed(op, keys & kBelowFake, stack, &phase_of_thread);
+  run_observed(op, keys & kBelowFake, stack, &phase_of_thread, &redispatch);
 }
 
 OpModeGuard::OpModeGuard(OpMode* mode) : key_on_((install_interception(), c10::DispatchKey::Fake)) {
@@ -149,7 +164,8 @@ ObservedRegion::~ObservedRegion() {
 void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                       torch::jit::Stack* stack) {
   try {
-    run_observed(op, keys, stack, [] { return Phase::kRecompute; });
+    run_observed(
+        op, keys, stack, [] { return Phase::kRecompute; }, &redispatch_recorded);
   } catch (...) {
     recompute_failed.store(true);
     throw;

@@ -1,6 +1,7 @@
 #include "harness/engine/record.h"
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 
 #include <algorithm>
 #include <sstream>
@@ -59,9 +60,16 @@ void forget_if_dead(std::vector<c10::weak_intrusive_ptr<Impl>>& identities, std:
 
 at::Tensor without_graph(const at::Tensor& tensor) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  // Sparse tensors copy themselves by running ops, which are not the region's.
-  std::optional<c10::impl::ExcludeDispatchKeyGuard> unseen;
-  if (!tensor.has_storage()) unseen.emplace(c10::DispatchKey::Fake);
+  c10::DispatchKeySet unseen;
+  // Sparse tensors and subclasses copy themselves by running ops, which are not the region's.
+  if (!tensor.has_storage()) unseen = unseen.add(c10::DispatchKey::Fake);
+  // A Python mode would be handed the copy as an op, detach; a subclass makes its copy in Python.
+  const bool is_subclass = impl->key_set().has(c10::DispatchKey::Python);
+  if (!is_subclass && c10::impl::TorchDispatchModeTLS::stack_len() > 0) {
+    unseen = unseen.add(c10::DispatchKey::Python);
+  }
+  std::optional<c10::impl::ExcludeDispatchKeyGuard> guard;
+  if (!unseen.empty()) guard.emplace(unseen);
   return at::Tensor(impl->shallow_copy_and_detach(impl->version_counter(),
                                                   /*allow_tensor_metadata_change=*/true));
 }

@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stdexcept>
+#include <utility>
 
 #include "harness/engine/generator_state.h"
 #include "harness/engine/interception.h"
@@ -20,6 +22,15 @@
 #include "models/scope/scope.h"
 
 namespace rematch {
+
+// Whatever watches the step, from its begin to its end.
+class TraceSession::Observers {
+ public:
+  virtual ~Observers() = default;
+  virtual void end_forward(c10::Device device) = 0;
+  virtual Observations take() = 0;
+};
+
 namespace {
 
 Bytes bytes_born_in_backward(c10::Device device) {
@@ -62,8 +73,8 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
   Tracer& operator=(const Tracer&) = delete;
 
   // Whose memory backward is told of is the loss's device: an op need not have a tensor argument.
-  void end_forward(const at::Tensor& loss) {
-    device_ = loss.device();
+  void end_forward(c10::Device device) {
+    device_ = device;
     holds_.look(num_ops());
     recorder_.close();
     for (std::size_t pack = 0; pack < observations_.packs.size(); ++pack) note_last_version(pack);
@@ -302,25 +313,54 @@ std::unique_ptr<torch::autograd::SavedVariableHooks> Tracer::make() {
   return std::make_unique<ObservedSave>(self_);
 }
 
+class StepObservers final : public TraceSession::Observers {
+ public:
+  void end_forward(c10::Device device) override {
+    if (!save_) throw std::logic_error("the forward pass of this trace has ended");
+    tag_.reset();
+    save_.reset();
+    tracer_.end_forward(device);
+    tag_.emplace(MemoryTag::kBackward);
+  }
+  Observations take() override {
+    if (save_) throw std::logic_error("the forward pass of this trace has not ended");
+    return tracer_.take();
+  }
+
+ private:
+  Tracer tracer_;
+  OpModeGuard watch_{&tracer_};
+  BackwardAsWithData as_with_data_;  // above the tracer, which sees the op that really runs
+  OpModeGuard accumulate_{&as_with_data_};
+  std::optional<SavedTensorGuard> save_{std::in_place, &tracer_};
+  std::optional<MemoryTagGuard> tag_{std::in_place, MemoryTag::kForward};
+};
+
 }  // namespace
 
+TraceSession::TraceSession() : observers_(std::make_unique<StepObservers>()) {}
+TraceSession::~TraceSession() = default;
+
+void TraceSession::end_forward(c10::Device device) {
+  if (observers_ == nullptr) throw std::logic_error("this trace is finished");
+  observers_->end_forward(device);
+}
+
+Trace TraceSession::finish() {
+  if (observers_ == nullptr) throw std::logic_error("this trace is finished");
+  Observations observations = observers_->take();
+  observers_.reset();
+  return trace_from_observations(std::move(observations));
+}
+
 Trace record_trace(const std::function<at::Tensor()>& loss) {
-  Tracer tracer;
+  TraceSession session;
   {
-    OpModeGuard watch(&tracer);
-    BackwardAsWithData as_with_data;  // above the tracer, which sees the op that really runs
-    OpModeGuard accumulate(&as_with_data);
-    at::Tensor value;
-    {
-      SavedTensorGuard save(&tracer);
-      MemoryTagGuard tag(MemoryTag::kForward);
-      value = loss();
-    }
-    tracer.end_forward(value);
-    MemoryTagGuard tag(MemoryTag::kBackward);
+    const at::Tensor value = loss();
+    session.end_forward(value.device());
     value.backward();
   }
-  return trace_from_observations(tracer.take());
+  return session.finish();
 }
 
 }  // namespace rematch

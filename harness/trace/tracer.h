@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <memory>
 
 #include "policies/trace/trace.h"
 
@@ -15,5 +16,24 @@ namespace rematch {
 // parameter_bytes. With counting allocators installed (harness/measure/memory.h), backward events
 // carry bytes; otherwise they are 0. Gradients that the run left behind are the caller's to clear.
 Trace record_trace(const std::function<at::Tensor()>& loss);
+
+// The same for a caller who runs forward and backward, each once and on this thread: forward from
+// here to end_forward(), then backward of its loss, then finish().
+class TraceSession {
+ public:
+  class Observers;
+
+  TraceSession();
+  ~TraceSession();
+  TraceSession(const TraceSession&) = delete;
+  TraceSession& operator=(const TraceSession&) = delete;
+
+  void end_forward(c10::Device device);  // the loss's
+  // Throws std::logic_error before end_forward() and when called twice.
+  Trace finish();
+
+ private:
+  std::unique_ptr<Observers> observers_;
+};
 
 }  // namespace rematch

@@ -72,12 +72,16 @@ void write_directly(const std::string& path, std::string_view text) {
   if (!file.is_open() || !write_all(file.get(), text) || !file.close()) fail("write", path, errno);
 }
 
+std::string temporary_name(const std::string& target, int attempt) {
+  return target + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(attempt);
+}
+
 // A file beside the target that no other process uses; gone unless it was renamed.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& target) : target_(target) {
     for (int attempt = 0; attempt < kTemporaryNames && !file_; ++attempt) {
-      path_ = target + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(attempt);
+      path_ = temporary_name(target, attempt);
       auto file = std::make_unique<Descriptor>(path_, O_WRONLY | O_CREAT | O_EXCL, mode_t{0666});
       if (file->is_open()) {
         file_ = std::move(file);
@@ -109,6 +113,35 @@ class TemporaryFile {
   std::unique_ptr<Descriptor> file_;
   bool renamed_ = false;
 };
+
+// Gives an open file without a name this one. An error number; 0: done.
+int link_open_file(int fd, const std::string& path) {
+  const std::string open_file = "/proc/self/fd/" + std::to_string(fd);
+  const int result =
+      ::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW);
+  return result == 0 ? 0 : errno;
+}
+
+// Has no name until it is whole, so a process that is killed over it leaves nothing behind. Only a
+// target that exists needs another name for the moment before it is replaced. False: the file
+// system or the system cannot do that.
+bool write_without_name(const std::string& target, std::string_view text) {
+  Descriptor file(folder_of(target), O_WRONLY | O_TMPFILE, mode_t{0666});
+  if (!file.is_open()) return false;
+  if (!write_all(file.get(), text) || ::fsync(file.get()) != 0) fail("write", target, errno);
+  int error = link_open_file(file.get(), target);
+  if (error == 0) return true;
+  std::string name;
+  for (int attempt = 0; attempt < kTemporaryNames && error == EEXIST; ++attempt) {
+    name = temporary_name(target, attempt);
+    error = link_open_file(file.get(), name);
+  }
+  if (error != 0) return false;
+  if (::rename(name.c_str(), target.c_str()) == 0) return true;
+  error = errno;
+  ::unlink(name.c_str());
+  fail("write", target, error);
+}
 
 // Makes the rename last. A folder that cannot be synced (some network file systems) is no error:
 // the file itself is complete.
@@ -152,9 +185,11 @@ void write_file_atomically(const std::string& path, std::string_view text) {
   if (exists && S_ISDIR(status.st_mode)) fail("write", path, EISDIR);
   if (exists && !S_ISREG(status.st_mode)) return write_directly(path, text);
   const std::string target = exists ? follow_links(path) : path;
-  TemporaryFile temporary(target);
-  temporary.write(text);
-  temporary.rename_to_target();
+  if (!write_without_name(target, text)) {
+    TemporaryFile temporary(target);
+    temporary.write(text);
+    temporary.rename_to_target();
+  }
   sync_folder(folder_of(target));
 }
 

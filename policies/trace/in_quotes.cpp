@@ -27,14 +27,19 @@ bool is_inside_character(char letter) {  // of UTF-8: no first byte
   return (static_cast<unsigned char>(letter) & 0xC0U) == 0x80U;
 }
 
-// `text` up to `end`, without the part of a character.
+// `text` up to `end`, without a part of a character, and of a word unless the word is very long.
 std::string_view head(std::string_view text, std::size_t end) {
   while (end > 0 && is_inside_character(text[end])) --end;
+  const std::size_t space = text[end] == ' ' ? end : text.substr(0, end).rfind(' ');
+  if (space != std::string_view::npos && space >= end - end / 3) end = space + 1;
   return text.substr(0, end);
 }
 
 std::string_view tail(std::string_view text, std::size_t start) {
   while (start < text.size() && is_inside_character(text[start])) ++start;
+  const std::size_t space = text[start - 1] == ' ' ? start - 1 : text.find(' ', start);
+  const std::size_t rest = text.size() - start;
+  if (space != std::string_view::npos && space <= start + rest / 3) start = space;
   return text.substr(start);
 }
 
@@ -44,7 +49,11 @@ std::string in_quotes(std::string_view text) {
   std::string result(1, '\'');
   for (const char letter : text) {
     if (result.size() > kLongest && !is_inside_character(letter)) {
-      result += "...";
+      const std::size_t space = result.rfind(' ');
+      const bool ends_word =
+          letter == ' ' || space == std::string::npos || space < kLongest * 2 / 3;
+      if (!ends_word) result.resize(space + 1);
+      result += letter == ' ' ? " ..." : "...";
       break;
     }
     append_escaped(result, letter);

@@ -29,6 +29,9 @@ inline constexpr Schema kPointSchema{"point"};
 inline constexpr Schema kReportSchema{"report"};
 inline constexpr Schema kCompareSchema{"compare"};
 inline constexpr Schema kGateSchema{"gate", 1};
+inline constexpr Schema kSweepSchema{"sweep"};
+inline constexpr Schema kSweepPlanSchema{"sweep_plan"};
+inline constexpr Schema kClaimSchema{"claim"};
 
 // "rematch.gate/1.": what the schema key of every version that this build reads starts with.
 std::string schema_prefix(std::string_view kind);

@@ -12,6 +12,8 @@
 #include "harness/measure/memory.h"
 #include "models/scope/scope.h"
 #include "policies/predict/step.h"
+#include "policies/trace/json.h"
+#include "policies/trace/trace_json.h"
 #include "tests/support/catch.h"
 #include "tests/support/networks.h"
 #include "tests/support/step_meter.h"
@@ -156,6 +158,26 @@ Step predicted(const Trace& trace, const Plan& plan, Schedule schedule) {
       StepSimulator(trace, OptimizerModel::kNothing).simulate(plan, schedule);
   return {(step.after_forward - step.before).count, (step.peak_bytes() - step.before).count,
           step.recomputed_ops};
+}
+
+TEST_CASE("a step in parts has the trace of the whole one; other orders of the parts are refused") {
+  const NamedNetwork named =
+      network_of("mm", [](const at::Tensor& x, const at::Tensor& w) { return at::mm(x, w).sin(); });
+  Trace in_parts;
+  {
+    const Network network = named.make();
+    TraceSession session;
+    CHECK_THROWS_WITH(session.finish(), Catch::Contains("has not ended"));
+    const at::Tensor loss = loss_of(forward_with_scopes(network));
+    session.end_forward(loss.device());
+    CHECK_THROWS_WITH(session.end_forward(loss.device()), Catch::Contains("has ended"));
+    loss.backward();
+    in_parts = session.finish();
+    CHECK_THROWS_WITH(session.finish(), Catch::Contains("is finished"));
+  }
+  const Network network = named.make();
+  const Trace whole = record_trace([&] { return loss_of(forward_with_scopes(network)); });
+  CHECK(trace_to_json(in_parts) == trace_to_json(whole));
 }
 
 TEST_CASE("an op lists a storage that it writes to once") {

@@ -1,6 +1,9 @@
 #include "policies/trace/file.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -186,6 +189,41 @@ TEST_CASE("a disk that fills up in the middle leaves the old file and nothing be
   }
   CHECK(get(path) == "old");
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+bool has_nameless_files(const std::string& folder) {
+  const int fd = ::open(folder.c_str(), O_WRONLY | O_TMPFILE, 0600);
+  if (fd >= 0) ::close(fd);
+  return fd >= 0;
+}
+
+// The kill comes in the middle of the text: by the signal of a file that grows too large, so that
+// it is always the same moment.
+TEST_CASE("a process that is killed while it writes leaves nothing beside the file") {
+  const ScratchFolder folder;
+  if (!has_nameless_files(folder.path())) {
+    WARN("this file system has no files without a name\nfile test: skipped");
+    return;
+  }
+  for (const bool is_there : {false, true}) {
+    CAPTURE(is_there);
+    const std::string path = folder.file("a.json");
+    if (is_there) put(path, "old");
+    const pid_t writer = ::fork();
+    if (writer == 0) {
+      std::signal(SIGXFSZ, SIG_DFL);
+      const rlimit limit{1000, 1000};
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+      write_file_atomically(path, std::string(5000, 'x'));
+      ::_exit(0);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(writer, &status, 0) == writer);
+    REQUIRE(WIFSIGNALED(status));
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) ==
+          (is_there ? 1 : 0));
+  }
+  CHECK(get(folder.file("a.json")) == "old");
 }
 
 TEST_CASE("a link's target is written, and a device is not replaced") {

@@ -27,5 +27,15 @@ TEST_CASE("what a file holds stays on one line, and the end of a long message is
   CHECK(on_one_line("0123\xc3\xb6xxx\xc3\xb6wxyz", 10) == "0123...wxyz");
 }
 
+TEST_CASE("a long text is cut between words") {
+  CHECK(on_one_line("one two three four five six seven", 20) == "one two ... six seven");
+  CHECK(on_one_line("one two three four five six seven", 18) == "one two ... six seven");
+  std::string words;
+  while (words.size() < 200) words += "abcdefg ";
+  const std::string fifteen = words.substr(0, 15 * 8);  // 120 bytes
+  CHECK(in_quotes(words) == "'" + fifteen + "...'");
+  CHECK(in_quotes("xyz" + words) == "'xyz" + words.substr(0, 14 * 8) + "...'");
+}
+
 }  // namespace
 }  // namespace rematch
