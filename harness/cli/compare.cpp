@@ -13,28 +13,29 @@
 #include "policies/trace/suggest.h"
 #include "reports/compare/environment_difference.h"
 #include "reports/render/tables/compare_table.h"
+#include "reports/render/tables/grid.h"
 
 namespace rematch {
 namespace {
 
 struct Flags {
   explicit Flags(CLI::App& app) {
-    app.add_option("base", base, "Report that the other is held against")->required();
-    app.add_option("candidate", candidate, "Report that is judged")->required();
-    app.add_option("--metric", metrics, "Only these, separated by commas; see below");
+    app.add_option("base", base, "Report to compare with")->required();
+    app.add_option("candidate", candidate, "Report to judge")->required();
+    app.add_option("--metric", metrics,
+                   "Metrics to compare, separated by commas (default: all; see below)");
     app.add_option("--threshold", thresholds,
-                   "Differences up to this are none: 2%, or of one metric: step_time=2%+200us, "
-                   "peak_allocated=1MiB; both floors must be passed");
+                   "Largest difference that counts as none: 2%, or for one metric: "
+                   "step_time=2%+200us, peak_allocated=1MiB; a difference has to pass both floors");
     app.add_option("--false-alarms", false_alarms,
-                   "Chance that any row of two equal reports is called faster or slower: 1%");
-    app.add_option(
-        "--fail-on", fail_on,
-        "Exit with 3 for any of: slower, peak, counts, loss, missing, failed; with 4 where the "
-        "reports cannot tell");
+                   "Probability that any row of two equal reports is called faster or slower");
+    app.add_option("--fail-on", fail_on,
+                   "Exit with 3 if any of these is found: slower, peak, counts, loss, missing, "
+                   "failed; with 4 if the reports cannot tell");
     app.add_flag("--allow-mixed", allow_mixed,
-                 "Compare what was measured in different environments; the verdict says how");
+                 "Compare reports of different environments; the verdict names the differences");
     app.add_flag("--json", json, schema_name(kCompareSchema) + " on stdout instead of the table");
-    app.add_flag("--markdown", markdown, "The table for a pull request");
+    app.add_flag("--markdown", markdown, "Print the table as Markdown, for a pull request");
     app.add_option("-o,--output", output,
                    "Also write " + schema_name(kCompareSchema) + " to this file");
   }
@@ -197,8 +198,7 @@ void add_compare(CLI::App& app, Action& action) {
       "compare", "Two reports to a verdict: time with its noise, bytes, counts and losses exactly");
   auto flags = std::make_shared<Flags>(*command);
   command->footer(
-      "Metrics: " + joined(metric_names()) +
-      ".\n"
+      "Metrics:\n" + table::format_line(joined(metric_names()), TableFormat::kText, 100) +
       "Examples:\n"
       "  rematch compare base.json candidate.json\n"
       "  rematch compare base.json candidate.json --fail-on slower,peak,counts\n"

@@ -18,11 +18,11 @@ namespace {
 
 struct Flags {
   explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kPositional) {
-    app.add_option("policy", policy, "One policy: a name of rematch list, or a JSON file");
-    app.add_option("--plan", plan_file, "A plan file, or a point of a front: front.json#3");
-    app.add_option("--trace", trace, "A stored trace; then the policy is the only argument");
-    app.add_flag("--kept", kept, "Only what is kept: the ops of each kind of layer, and totals");
-    app.add_flag("--json", json, "As JSON");
+    app.add_option("policy", policy, "Policy: a name of rematch list, or a JSON file");
+    app.add_option("--plan", plan_file, "Plan file, or a point of a front such as front.json#3");
+    app.add_option("--trace", trace, "Stored trace; the policy is then the only argument");
+    app.add_flag("--kept", kept, "Print only what is kept: ops by kind of layer, and totals");
+    app.add_flag("--json", json, "Print JSON instead of the table");
   }
   ModelFlags model;
   std::string policy;

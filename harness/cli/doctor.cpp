@@ -117,7 +117,7 @@ void add_doctor(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("doctor", "What this build and machine can do, and why not the rest");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "As JSON");
+  command->add_flag("--json", *json, "Print JSON instead of the table");
   command->footer("Example: rematch doctor");
   command->callback([&action, json] { action = [json] { return doctor(*json); }; });
 }

@@ -131,9 +131,9 @@ double parse_positive(const std::string& text) {
 
 void add_world_flag(CLI::App& app, int& world) {
   app.add_option("--world", world,
-                 "Predict one of so many ranks that share parameters, gradients and optimizer "
-                 "state: a block's parameters are gathered while it is at work; times are without "
-                 "communication")
+                 "Number of ranks that shard parameters, gradients and optimizer state; figures "
+                 "are those of one rank, which gathers the parameters of a block while the block "
+                 "runs; times exclude communication")
       ->check(CLI::Range(1, kMostRanks));
 }
 

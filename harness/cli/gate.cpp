@@ -28,27 +28,33 @@ const std::vector<std::string_view> kTiers = {"bitwise", "envelope", "equivalenc
 
 struct Flags {
   explicit Flags(CLI::App& app) : curves(app) {
-    app.add_option("report", report, "Report that is judged; or give --losses");
-    app.add_option("--reference", reference, "Report that it is held against; may be the same");
+    app.add_option("report", report, "Report to judge; or give --losses");
+    app.add_option("--reference", reference, "Report to compare with; may be the same file");
     app.add_option("--reference-policy", reference_policy,
-                   "Hold every point against this policy; else against the same one, or, in the "
-                   "same file, against the one that the report was measured against");
-    app.add_option("--policy", policies, "Only points of these policies, separated by commas");
-    app.add_option("--loss", loss,
-                   "bitwise, envelope or equivalence (default of --losses: envelope)");
+                   "Policy that every point is compared with (default: the same policy of the "
+                   "reference; within one file, the reference policy of the report)");
+    app.add_option("--policy", policies, "Gate only points of these policies, separated by commas");
+    app.add_option(
+        "--loss", loss,
+        "Test of the losses: bitwise, envelope or equivalence (default with --losses: envelope)");
     app.add_option("--max-loss-difference", max_loss_difference,
-                   "Largest difference of the loss at any step; 0: none");
+                   "Largest difference of the loss at any step, in units of the loss");
     app.add_option("--margin", margin,
-                   "equivalence: a difference of mean losses that does not matter");
-    app.add_option("--window", window, "equivalence: last steps that a run's loss is the mean of")
+                   "With equivalence: largest difference of mean losses that does not matter, in "
+                   "units of the loss");
+    app.add_option("--window", window,
+                   "With equivalence: number of last steps that a run's mean loss is taken over")
+        ->default_str("")
         ->check(CLI::Range(1, kMostSteps));
-    app.add_option("--max-peak-bytes", max_peak, "Of allocated bytes: 24GiB");
-    app.add_option("--max-slowdown", max_slowdown, "Of the reference's step time: 1.1, or 10%");
-    app.add_option("--expect", expect,
-                   "Executed ops of all steps: attention_forward=600, recompute.matmul=0");
-    app.add_flag("--allow-mixed", allow_mixed, "Decide across different environments");
+    app.add_option("--max-peak-bytes", max_peak, "Largest peak of allocated bytes: 24GiB");
+    app.add_option("--max-slowdown", max_slowdown,
+                   "Largest step time over the reference's: 1.1, or 10%");
+    app.add_option(
+        "--expect", expect,
+        "Executed ops of all steps that are required: attention_forward=600, recompute.matmul=0");
+    app.add_flag("--allow-mixed", allow_mixed, "Decide although the environments differ");
     app.add_flag("--json", json, schema_name(kGateSchema) + " on stdout instead of the table");
-    app.add_flag("--markdown", markdown, "The table for a pull request");
+    app.add_flag("--markdown", markdown, "Print the table as Markdown, for a pull request");
     app.add_option("-o,--output", output,
                    "Also write " + schema_name(kGateSchema) + " to this file");
   }

@@ -55,15 +55,14 @@ void require_window(const GateSettings& settings, const RunLosses& base) {
 
 CurveFlags::CurveFlags(CLI::App& app) {
   app.add_option("--losses", losses,
-                 "In place of a report: loss curves of any trainer, a file for each run; CSV with "
-                 "a header, or JSON lines, with a step and a loss in each row");
+                 "Loss curves of any trainer to judge in place of a report, one file for each run: "
+                 "CSV with a header, or JSON lines, with step and loss in each row");
   app.add_option("--reference-losses", references,
-                 "Curves that --losses are held against; runs that should be equal but for noise, "
-                 "three at least for --loss envelope");
-  app.add_option("--step-column", columns.step,
-                 "Column or key of the step in these files (default: step)");
+                 "Curves to compare with: runs that differ by noise alone, at least three for "
+                 "--loss envelope");
+  app.add_option("--step-column", columns.step, "Column or key of the step in these files");
   app.add_option("--loss-column", columns.loss,
-                 "Column or key of the loss (default: loss); Value in TensorBoard's CSV");
+                 "Column or key of the loss; Value in TensorBoard's CSV");
 }
 
 void require_curve_flags(const CLI::App& command, const CurveFlags& flags,

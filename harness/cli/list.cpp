@@ -98,9 +98,10 @@ void add_list(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("list", "Policies and models");
   auto json = std::make_shared<bool>(false);
   auto systems = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "As JSON");
-  command->add_flag("--systems", *systems,
-                    "The modes of training systems, what each stands for here, and its traps");
+  command->add_flag("--json", *json, "Print JSON instead of the table");
+  command->add_flag(
+      "--systems", *systems,
+      "Print the modes of training systems: the policy here that equals each, and its traps");
   command->footer(
       "Examples:\n"
       "  rematch list --json\n"

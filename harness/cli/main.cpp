@@ -1,11 +1,13 @@
 // rematch: one binary, a subcommand per stage. Data goes to stdout, messages to stderr.
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/help_format.h"
 #include "harness/cli/output.h"
 #include "harness/sweep/interrupt.h"
 #include "policies/trace/file.h"
@@ -32,16 +34,6 @@ constexpr const char* kFooter =
 int fail(ExitCode code, const std::string& message) {
   std::fprintf(stderr, "rematch: %s\n", one_line(message).c_str());
   return static_cast<int>(code);
-}
-
-// Help shows defaults; that of a list is an empty one, which says nothing.
-void hide_empty_defaults(CLI::App& app) {
-  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    hide_empty_defaults(*command);
-    for (CLI::Option* option : command->get_options()) {
-      if (option->get_default_str() == "[]") option->default_str("");
-    }
-  }
 }
 
 // "sweep plan"
@@ -132,6 +124,7 @@ int run_main(int argc, char** argv) {
 #endif
   CLI::App app("Which activations to keep, for how much memory: activation checkpointing measured.",
                "rematch");
+  app.formatter(std::make_shared<HelpFormat>());
   app.footer(kFooter);
   app.option_defaults()->always_capture_default();
   app.set_version_flag("--version", std::string("rematch ") + REMATCH_VERSION);
@@ -151,7 +144,6 @@ int run_main(int argc, char** argv) {
   add_render(app, action);
   add_validate(app, action);
   add_doctor(app, action);
-  hide_empty_defaults(app);
   if (const std::optional<int> code = parse(app, argc, argv)) return *code;
   return run_action(action);
 }

@@ -8,6 +8,7 @@
 #include "harness/cli/require.h"
 #include "policies/trace/json.h"
 #include "reports/record/record_json.h"
+#include "reports/record/report_text.h"
 
 namespace rematch {
 namespace {
@@ -72,7 +73,7 @@ ExitCode run(const Flags& flags) {
   }
   if (const auto* rejected = std::get_if<Rejected>(&result)) throw UsageError(rejected->message);
   const auto& merged = std::get<MergedReport>(result);
-  write_output(flags.output, report_to_json(merged.report));
+  write_output(flags.output, report_to_text(merged.report));
   return exit_code_of(merged);
 }
 
@@ -82,10 +83,10 @@ void add_merge(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "merge", "Puts the reports of a run's shards together; the same bytes in any order");
   auto flags = std::make_shared<Flags>();
-  command->add_option("reports", flags->files, "Reports and point files");
-  command->add_option("-o,--output", flags->output, "Report to write; stdout if not given");
+  command->add_option("reports", flags->files, "Reports and point files to merge");
+  command->add_option("-o,--output", flags->output, "Report to write (default: stdout)");
   command->add_flag("--allow-mixed", flags->allow_mixed,
-                    "Also reports of different environments, kept apart in \"sources\"");
+                    "Accept reports of different environments, kept apart in \"sources\"");
   command->footer(
       "Examples:\n"
       "  rematch merge mine.shard-*.json -o mine.json\n"

@@ -51,17 +51,18 @@ std::optional<std::int64_t> number_of(std::string_view text) {
 
 ModelFlags::ModelFlags(CLI::App& app, Name name) {
   if (name == Name::kPositional) {
-    app.add_option("model", model_, "Preset of the model: see rematch list");
+    app.add_option("model", model_, "Model preset; see rematch list");
   } else {
-    app.add_option("--model", model_, "Preset of the model: see rematch list");
+    app.add_option("--model", model_, "Model preset; see rematch list");
   }
   dtype_option_ = app.add_option("--dtype", dtype_,
                                  "float32 (fp32), or bfloat16 (bf16) with float32 master weights")
                       ->transform([](const std::string& text) { return full_dtype(text); });
   app.add_option("--ops", ops_,
-                 "eager: norms, modulation, rotary embedding, SwiGLU and loss as ATen's ops; "
-                 "fused: one op each");
-  app.add_option("--video", video_, "A DiT's video, frames x height x width: 77x480x832");
+                 "eager: norms, modulation, rotary embedding, SwiGLU and loss as ATen ops; fused: "
+                 "one op each");
+  app.add_option("--video", video_,
+                 "Video of a DiT in pixels, frames x height x width: 77x480x832");
   std::set<std::string_view> added;
   for (const ModelFamily family : model_families()) {
     for (const DimensionEntry& entry : dimension_entries(family)) {
@@ -84,7 +85,7 @@ void ModelFlags::add_dimension(CLI::App& app, const DimensionEntry& entry) {
           : app.add_option_function<std::int64_t>(
                 flag_of(entry.name),
                 [this, key](const std::int64_t& value) { dimensions_[key] = value; }, description);
-  option->group("Dimensions");
+  option->group("Dimensions (default: the preset's)");
 }
 
 // Throws what CLI11 throws for a value that it cannot read.

@@ -26,6 +26,14 @@ void write_output(const std::string& file, const Json& json) {
   }
 }
 
+void write_output(const std::string& file, const std::string& text) {
+  if (file.empty()) {
+    print(text);
+  } else {
+    write_file_atomically(file, text);
+  }
+}
+
 void require_writable(const std::string& file) {
   namespace fs = std::filesystem;
   if (file.empty()) return;

@@ -11,6 +11,7 @@ namespace rematch {
 
 // To `file`, or to stdout if that is empty. Throws FileError.
 void write_output(const std::string& file, const Json& json);
+void write_output(const std::string& file, const std::string& text);
 
 // Throws UsageError unless a file of this name can be written: said before anything runs for
 // minutes.

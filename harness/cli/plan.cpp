@@ -13,10 +13,10 @@ namespace {
 
 struct Flags {
   explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
-    app.add_option("--policy", policy, "One policy: a name of rematch list, or a JSON file");
-    app.add_option("--trace", trace, "A stored trace instead of --model");
-    app.add_option("-o,--output", output, "File to write; stdout if not given");
-    app.add_flag("--allow-no-effect", allow_no_effect, "Also a plan that changes nothing");
+    app.add_option("--policy", policy, "Policy: a name of rematch list, or a JSON file");
+    app.add_option("--trace", trace, "Stored trace to use instead of --model");
+    app.add_option("-o,--output", output, "File to write (default: stdout)");
+    app.add_flag("--allow-no-effect", allow_no_effect, "Accept a plan that changes nothing");
   }
   ModelFlags model;
   std::string policy;

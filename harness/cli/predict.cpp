@@ -21,25 +21,26 @@ namespace {
 
 struct Flags {
   explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
-    app.add_option("--policy", policies, "Policies, separated by commas");
+    app.add_option("--policy", policies,
+                   "Policies to compare, separated by commas; see rematch list");
     app.add_option(
         "--plan", plan_files,
-        "Plan files, or points of a front such as front.json#3; instead of policies or with them");
+        "Plan files, or points of a front such as front.json#3; instead of --policy or beside it");
     schedule_option = app.add_option("--schedule", schedule,
-                                     "whole_region, on_demand or both; not given: that of the "
-                                     "front which --plan names, else on_demand");
-    optimizer_option = app.add_option(
-        "--optimizer", optimizer,
-        "adamw, adamw(state=bfloat16), adamw8bit, muon, sgd, sgd(momentum=0.9) or none; not given: "
-        "that of the front which --plan names, else adamw");
+                                     "whole_region, on_demand or both (default: the schedule of "
+                                     "the front that --plan names, else on_demand)");
+    optimizer_option =
+        app.add_option("--optimizer", optimizer,
+                       "adamw, adamw(state=bfloat16), adamw8bit, muon, sgd, sgd(momentum=0.9) or "
+                       "none (default: the optimizer of the front that --plan names, else adamw)");
     add_world_flag(app, world);
     world_option = app.get_option("--world");
-    app.add_flag("--round-512", round_512, "Sizes as CUDA's caching allocator counts them");
-    app.add_option(
-        "--profile", profile_file,
-        "With --round-512: a profile measured on a GPU, for what kernels allocate inside");
-    app.add_flag("--allow-no-effect", allow_no_effect, "Also plans that change nothing");
-    app.add_flag("--json", json, "As JSON");
+    app.add_flag("--round-512", round_512, "Round sizes as CUDA's caching allocator does");
+    app.add_option("--profile", profile_file,
+                   "With --round-512: profile measured on a GPU, for the bytes that kernels "
+                   "allocate themselves");
+    app.add_flag("--allow-no-effect", allow_no_effect, "Accept plans that change nothing");
+    app.add_flag("--json", json, "Print JSON instead of the table");
   }
   ModelFlags model;
   std::string policies;

@@ -23,25 +23,27 @@ constexpr int kMostLayers = 10'000;
 
 struct Flags {
   explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
-    app.add_option("--trace", trace_file,
-                   "Trace to profile, instead of the model's; rooflines only");
+    app.add_option(
+        "--trace", trace_file,
+        "Stored trace to profile instead of --model; needs the data sheet of a card as --device");
     app.add_option("--device", device,
-                   "cpu, cuda: measured here; h100, h200, l40s, a100, b200: computed from the data "
-                   "sheet");
-    app.add_option("--steps", num_steps, "Steps that medians are over")
+                   "cpu or cuda: measured here; h100, h200, l40s, a100 or b200: computed from the "
+                   "card's data sheet");
+    app.add_option("--steps", num_steps, "Number of steps that medians are taken over")
         ->check(CLI::Range(1, kMostSteps));
     app.add_option("--measure-layers", measured_layers,
-                   "Run a model of so many layers only, and give each of the model's layers the "
-                   "times of a measured one; not fewer than show every kind of layer")
+                   "Run a model of this many layers, and give every layer the times of a measured "
+                   "one of its kind; at least one of each kind is needed (default: all layers)")
         ->check(CLI::Range(1, kMostLayers));
     app.add_option("--optimizer", optimizer, "adamw, adamw(learning_rate=3e-4) or none");
-    app.add_option("--threads", num_threads, "LibTorch's threads; not given: its own choice")
+    app.add_option("--threads", num_threads,
+                   "Thread count of LibTorch (default: LibTorch's choice)")
         ->default_str("")
         ->check(CLI::Range(1, kMostThreads));
     app.add_option("--against", measured_file,
-                   "A measured profile of the same trace: how far the roofline is off");
-    app.add_flag("--force", force, "Also a model that the machine has no memory for");
-    app.add_option("-o,--output", output, "File to write; stdout if not given");
+                   "Measured profile of the same trace; prints how far the roofline is off");
+    app.add_flag("--force", force, "Run although the predicted memory exceeds the machine's");
+    app.add_option("-o,--output", output, "File to write (default: stdout)");
   }
   ModelFlags model;
   std::string trace_file;

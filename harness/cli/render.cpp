@@ -1,7 +1,11 @@
+#include <array>
+#include <fstream>
 #include <optional>
+#include <string_view>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/output.h"
+#include "harness/cli/report_files.h"
 #include "harness/cli/require.h"
 #include "policies/search/front_json.h"
 #include "policies/trace/file.h"
@@ -32,11 +36,24 @@ struct Inputs {
   std::vector<NamedFront> fronts;
 };
 
+// Reports say so in their first line, and may be large: they are read point by point.
+bool begins_as_report(const std::string& file) {
+  std::array<char, 64> start{};
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(start.data(), start.size());
+  return std::string_view(start.data(), static_cast<std::size_t>(stream.gcount()))
+             .find("\"rematch.report/") != std::string_view::npos;
+}
+
 // By what each file says it is. The reader's message names the key; the file is added here.
 Inputs read_inputs(const std::vector<std::string>& files) {
   Inputs inputs;
   for (const std::string& file : files) {
     try {
+      if (begins_as_report(file)) {
+        inputs.reports.push_back({file, read_report(file)});
+        continue;
+      }
       const Json json = require_json_file(file);
       const std::string schema = JsonField(json).at("schema").string();
       if (schema.starts_with("rematch.compare/")) {
@@ -137,22 +154,25 @@ void add_render(CLI::App& app, Action& action) {
       "render", "Reports as one HTML page with charts, or as SVG, markdown or CSV");
   auto flags = std::make_shared<Flags>();
   command->add_option("reports", flags->files,
-                      "Report files, fronts of rematch search, and records of rematch compare");
-  command->add_option("-o,--output", flags->output, "File to write; without it, stdout");
+                      "Reports, fronts of rematch search, and records of rematch compare");
+  command->add_option("-o,--output", flags->output, "File to write (default: stdout)");
   command->add_option("--svg", flags->chart,
                       "One chart as SVG: " + joined(chart::chart_names()) +
                           "; of a compare record a metric: step_time, ...");
-  command->add_flag("--markdown", flags->markdown, "The tables as markdown");
+  command->add_flag("--markdown", flags->markdown,
+                    "Write the tables as Markdown instead of a page");
   command->add_flag(
       "--csv", flags->csv,
-      "One line a point of a report or front, or a compared metric; units in the column names");
+      "Write CSV: a line for each point, or for each compared metric; column names have the units");
   command->footer(
       "The page is one file: it loads nothing, needs no script, and follows the reader's light or\n"
-      "dark surroundings.\n"
+      "dark surroundings. Of a sweep it shows each policy against the axes, and what failed and "
+      "why.\n"
       "\n"
       "Examples:\n"
       "  rematch render results/llama_small_cpu.json results/wan_small_cpu.json -o index.html\n"
       "  rematch render front.json -o front.html\n"
+      "  rematch sweep merge results/wan -o wan.json; rematch render wan.json -o wan.html\n"
       "  rematch render report.json --svg front -o front.svg\n"
       "  rematch render compared.json --svg peak_allocated -o peaks.svg\n"
       "  rematch render report.json --markdown >>pull_request.md\n"

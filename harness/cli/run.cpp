@@ -18,6 +18,7 @@
 #include <ATen/Parallel.h>
 
 #include "harness/cli/dry_device.h"
+#include "harness/cli/partial_report.h"
 #include "harness/cli/run_setup.h"
 #include "harness/measure/gpu_monitor.h"
 #include "harness/measure/memory.h"
@@ -40,62 +41,68 @@ constexpr const char* kSlurm = "slurm";
 
 struct Flags {
   explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
-    app.add_option("--policy", policies, "Policies, separated by commas");
+    app.add_option("--policy", policies,
+                   "Policies to compare, separated by commas; see rematch list");
     app.add_option(
         "--plan", plan_files,
-        "Plan files, or points of a front such as front.json#3; instead of policies or with them");
+        "Plan files, or points of a front such as front.json#3; instead of --policy or beside it");
     app.add_option("--schedule", schedule, "whole_region, on_demand or both");
     app.add_option(
         "--device", device,
-        "cpu, meta, cuda, cuda:1, or cuda-dry: CUDA's launches and memory without a GPU");
+        "cpu, meta, cuda, cuda:1, or cuda-dry: kernel launches and memory of CUDA without a GPU");
     app.add_option("--card", card,
-                   "The card that cuda-dry stands for: h100 (default), h200, l40s, a100");
+                   "Card that cuda-dry stands for: h100, h200, l40s or a100 (default: h100)");
     app.add_option("--attention", attention,
-                   "flash, cudnn, efficient or math; not given: the first that device and dtype "
-                   "have, and for times on CUDA the one that LibTorch itself would take");
-    app.add_option(
-        "--allocator", allocator,
-        "CUDA's: caching, or expandable segments (default: as PYTORCH_CUDA_ALLOC_CONF or "
-        "PYTORCH_ALLOC_CONF says)");
-    app.add_option("--steps", num_steps, "Steps of every pass and round")
+                   "Attention backend: flash, cudnn, efficient or math (default: the first that "
+                   "device and dtype have; for times on CUDA, LibTorch's choice)");
+    app.add_option("--allocator", allocator,
+                   "Allocator of CUDA: caching, or expandable (segments) (default: as "
+                   "PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF says)");
+    app.add_option("--steps", num_steps, "Number of steps of every pass and round")
         ->check(CLI::Range(1, kMostSteps));
     app.add_option("--rounds", rounds,
-                   "Rounds of timed steps, in each of which every point has a child process: N, or "
-                   "LEAST:MOST, which ends when --precision is reached; 0: no times");
-    app.add_option("--precision", precision, "What a ratio is to be known to: 2%");
+                   "Number of rounds of timed steps, with a child process for each point in each: "
+                   "N, or MIN:MAX, which ends when --precision is reached; 0: no times");
+    app.add_option("--precision", precision,
+                   "Half width of a ratio's interval at which rounds end");
     app.add_option("--optimizer", optimizer,
                    "adamw, adamw(learning_rate=3e-4), or none for forward and backward alone");
-    app.add_option("--data", data_file, "Text file to train on; without it, the one that ships");
-    app.add_option("--seed", seed, "Seed of data and random generators")
+    app.add_option("--data", data_file,
+                   "Text file to train on (default: the text that ships with rematch)");
+    app.add_option("--seed", seed, "Seed of data and random number generators")
         ->check(CLI::Range(0, kMostSteps));
-    app.add_option("--threads", num_threads, "LibTorch's threads; not given: its own choice")
+    app.add_option("--threads", num_threads,
+                   "Thread count of LibTorch (default: LibTorch's choice)")
         ->default_str("")
         ->check(CLI::Range(1, kMostThreads));
-    app.add_option("--reference", reference, "Policy that the others are held against");
+    app.add_option("--reference", reference, "Policy that the others are compared with");
     app.add_option("--repeat-reference", num_repeats,
-                   "Train the reference this many times more, 4 if no number is given: the noise "
-                   "that rematch gate needs")
+                   "Number of further runs of the reference, 4 if no number is given; rematch gate "
+                   "takes the noise from them")
         ->expected(0, 1)
         ->default_str(std::to_string(kUsualRepeats))
         ->check(CLI::Range(0, kMostRepeats));
-    app.add_option("--timeout", timeout, "Limit of one child process: 90s, 10min");
-    app.add_option(
-           "--retries", num_retries,
-           "Restarts of a child process that timed out, or was killed while memory was free")
+    app.add_option("--timeout", timeout, "Time limit of one child process: 90s, 10min");
+    app.add_option("--retries", num_retries,
+                   "Number of restarts of a child process that timed out, or was killed while "
+                   "memory was free")
         ->check(CLI::Range(0, kMostRepeats));
     app.add_option("--shard", shard,
-                   "Share of the points, from 0: 2/8; slurm: the share of this task of a Slurm job "
-                   "array");
+                   "Run only a share of the points, counted from 0: 2/8; or slurm: the share of "
+                   "this task of a Slurm job array");
     app.add_flag("--deterministic-times", deterministic_times,
-                 "Time on CUDA with the kernels that repeat their bits, not with the fastest");
-    app.add_flag("--allow-no-effect", allow_no_effect, "Also plans that change nothing");
-    app.add_flag("--force", force, "Also points that the machine has no memory for");
-    app.add_flag("--fresh", fresh, "Measure again what an interrupted run has finished");
+                 "Time deterministic kernels on CUDA instead of the fastest");
+    app.add_flag("--allow-no-effect", allow_no_effect, "Accept plans that change nothing");
+    app.add_flag("--force", force,
+                 "Run points although their predicted memory exceeds the machine's");
+    app.add_flag("--fresh", fresh, "Measure again the points that an interrupted run has finished");
     app.add_option("--snapshot", snapshot,
-                   "File for PyTorch's record of the CUDA allocator over a step of one policy, for "
+                   "File for the CUDA allocator's snapshot over one step of one policy, for "
                    "pytorch.org/memory_viz");
-    app.add_option("-o,--output", output, "Report to write; its points lie in a folder beside it");
-    app.add_flag("--json", json, "The report on stdout instead of the table");
+    app.add_option(
+        "-o,--output", output,
+        "Report to write; points are stored in a folder beside it, and a rerun resumes from them");
+    app.add_flag("--json", json, "Print the report instead of the table");
   }
   ModelFlags model;
   std::string policies;
@@ -250,10 +257,8 @@ std::optional<AvailableMemory> limit_for(const Flags& flags, const ComparisonSet
   return limit;
 }
 
-// What all shards measure together; nothing to speak of where one measures all.
-std::vector<PlannedPoint> planned_points(const Shard& shard, const std::vector<Variant>& variants) {
+std::vector<PlannedPoint> planned_points(const std::vector<Variant>& variants) {
   std::vector<PlannedPoint> planned;
-  if (shard.count == 1) return planned;
   for (const Variant& variant : variants) {
     planned.push_back({variant.policy, variant.identity.schedule, point_key(variant.identity)});
   }
@@ -273,7 +278,7 @@ ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
     throw UsageError(error.what());  // data that cannot be used
   }
   print_warnings(warnings_of(variants));
-  const std::vector<PlannedPoint> planned = planned_points(settings.variants.shard, variants);
+  const std::vector<PlannedPoint> planned = planned_points(variants);
   std::erase_if(variants, [](const Variant& variant) { return !variant.of_this_shard; });
   settings.limit = limit_for(flags, settings, variants);
   settings.how_to_lift_limit = "--force measures it all the same";
@@ -285,9 +290,17 @@ ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
     std::fprintf(stderr, "rematch: predicted peaks: %s\n",
                  std::string(kTemporariesNotMeasured).c_str());
   }
-  Report report = run_comparison(settings, variants, provenance);
-  report.planned = planned;
   const std::string output = file_of_shard(flags.output, settings.variants.shard);
+  Report report;
+  try {
+    report = run_comparison(settings, variants, provenance);
+  } catch (InterruptedComparison& interrupted) {
+    interrupted.partial.planned = planned;
+    throw Interrupted(interrupted.signal,
+                      interrupted.what_remains + keep_partial(output, interrupted.partial));
+  }
+  // What all shards measure together; nothing to speak of where one measures all.
+  if (settings.variants.shard.count > 1) report.planned = planned;
   if (!output.empty()) write_json_file(output, report_to_json(report));
   if (flags.json) {
     print(report_to_json(report).dump(2) + "\n");

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "harness/measure/environment.h"
+#include "harness/measure/source_state.h"
 #include "harness/run/device.h"
 #include "harness/run/process.h"
 #include "policies/trace/file.h"

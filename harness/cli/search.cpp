@@ -13,6 +13,8 @@
 #include "harness/cli/search_maximize.h"
 #include "harness/cli/search_measure.h"
 #include "harness/cli/search_simple.h"
+#include "harness/measure/source_state.h"
+#include "harness/progress/elapsed_progress.h"
 #include "harness/sweep/interrupt.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
@@ -212,6 +214,10 @@ Searched search_trace(const SearchFlags& flags, const SearchSpace& space,
   std::vector<Plan> baselines = named_baselines(flags, trace, profile);
   FrontRecord record = make_front_record(trace, profile, space.optimizer);
   record.world = flags.world;
+  if (const std::optional<SourceState> source = source_state()) {
+    record.git_commit = source->commit;
+    record.git_dirty = source->dirty;
+  }
   if (asked.device_memory) record.device_memory = asked.device_memory;
   record.budget = asked.budget;
   take_free_memory(flags, space, trace, record);
@@ -243,12 +249,17 @@ ExitCode search(const SearchFlags& flags, const std::vector<std::string>& comman
   FrontRecord asked;
   asked.device_memory = memory_by_doctor(flags);
   SearchSpace space = space_of(flags);
-  space.stop = [] { return InterruptGuard::signal().has_value(); };
+  ElapsedProgress progress("searching", "Ctrl-C ends it with the best front so far");
+  space.stop = [&progress] {
+    progress.poll();
+    return InterruptGuard::signal().has_value();
+  };
   require_one_budget(flags);
   if (!flags.maximize.empty()) return maximize(flags, space, asked.device_memory);
   add_question(flags, asked);
   auto guard = std::make_unique<InterruptGuard>();
   auto [record, fits_nothing] = search_trace(flags, space, asked);
+  progress.clear();
   if (const auto signal = InterruptGuard::signal()) end_early(flags, record, *signal);
   if (!fits_nothing.empty()) {
     write_front(flags, record);
@@ -268,36 +279,38 @@ ExitCode search(const SearchFlags& flags, const std::vector<std::string>& comman
 }  // namespace
 
 SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
-  app.add_option("--trace", trace_file, "A stored trace instead of --model");
-  app.add_option("--profile", profile_file, "Times of the trace's ops, from rematch profile");
-  app.add_option(
-      "--device", device,
-      "Without --profile: cpu or cuda, measured here; or times by the data sheet of h100, h200, "
-      "l40s, a100 or b200");
+  app.add_option("--trace", trace_file, "Stored trace to use instead of --model");
+  app.add_option("--profile", profile_file,
+                 "Profile with the times of the ops, from rematch profile");
+  app.add_option("--device", device,
+                 "Without --profile: cpu or cuda: times are measured here; h100, h200, l40s, a100 "
+                 "or b200: times are computed from the card's data sheet");
   app.add_option("--doctor", doctor_file,
-                 "What rematch doctor --json wrote on the GPU's machine: its memory instead of the "
-                 "data sheet's");
+                 "Output of rematch doctor --json on the GPU's machine; its measured memory "
+                 "replaces the data sheet's");
   app.add_option("--schedule", schedule, "on_demand or whole_region");
   app.add_option("--optimizer", optimizer,
-                 "The optimizer whose state is part of every peak: adamw, adamw(state=bfloat16), "
+                 "Optimizer whose state is part of every peak: adamw, adamw(state=bfloat16), "
                  "adamw8bit, muon, sgd, sgd(momentum=0.9) or none");
   add_world_flag(app, world);
-  app.add_option("--budget", budget, "The fastest plan whose peak is at most this: 24GiB");
+  app.add_option("--budget", budget, "Print the fastest plan whose peak is at most this: 24GiB");
   app.add_option("--free", free,
-                 "The same, of what the device has left once parameters and optimizer state are "
-                 "there: 16GiB; gradients come out of it");
+                 "Print the fastest plan that fits into this beside parameters and optimizer "
+                 "state: 16GiB; gradients are part of it");
   app.add_option("--activation-budget", activation_budget,
-                 "The same, of what is left beside parameters, gradients and optimizer state");
-  app.add_option("--max-slowdown", max_slowdown,
-                 "The lowest peak for at most so much more step time: 5%");
+                 "Print the fastest plan that fits into this beside parameters, gradients and "
+                 "optimizer state: 16GiB");
+  app.add_option(
+      "--max-slowdown", max_slowdown,
+      "Print the plan with the lowest peak at no more than this over the fastest step time: 5%");
   app.add_option("--maximize", maximize,
-                 "tokens_per_second: of the loads of a range, --batch 1:64 or --tokens "
-                 "1024:16384, which one makes the most within --budget (of itself the device's "
-                 "memory), and the largest that fits");
-  app.add_option("--points", num_points, "Points to show, of all that are found")
+                 "tokens_per_second: find the load of a range, --batch 1:64 or --tokens "
+                 "1024:16384, that maximizes it within --budget (default: the device's memory), "
+                 "and the largest load that fits");
+  app.add_option("--points", num_points, "Number of points to print, of all that are found")
       ->check(CLI::Range(2, kMostPoints));
   app.add_option("--baselines", baselines,
-                 "Policies that the front is held against, separated by commas; also PyTorch's "
+                 "Policies that the front is compared with, separated by commas; also PyTorch's "
                  "planners: pytorch_dp(0.5), pytorch_ilp(0.5), sac_ilp(0.8)")
       ->check([](const std::string& list) {
         return std::string(list.empty() ? "the list is empty; name policies, or leave the flag out "
@@ -307,32 +320,34 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_flag("--simple", simple,
                "Print only the best plan of the form that every trainer can express: whole blocks "
                "or modules, one save list for all layers or two groups of layers");
-  app.add_flag("--hull", hull, "Only options on the convex hull of a block's: sooner done");
+  app.add_flag("--hull", hull,
+               "Search only options on the convex hull of each block's: faster, with fewer plans");
   app.add_option("--measure", num_measured,
-                 "Run so many points of the front, and the baselines, as rematch run does: both "
-                 "ends and the knee, by which step times are calibrated, then by the area that a "
-                 "point adds times how uncertain its time is")
+                 "Number of points of the front to run, as rematch run does, beside the baselines: "
+                 "both ends and the knee, which calibrate the step times, then the points whose "
+                 "measurement tells most")
       ->default_str("")
       ->check(CLI::Range(kLeastMeasured, kMostPoints));
-  app.add_option("--steps", num_steps, "With --measure: steps of every pass and round")
+  app.add_option("--steps", num_steps, "With --measure: number of steps of every pass and round")
       ->check(CLI::Range(1, kMostSteps));
   app.add_option("--rounds", rounds,
-                 "With --measure: rounds of timed steps, in each of which every point has a child "
-                 "process: N, or LEAST:MOST, which ends when every ratio is known to 2%");
-  app.add_option("--threads", num_threads, "LibTorch's threads; not given: its own choice")
+                 "With --measure: number of rounds of timed steps, with a child process for each "
+                 "point in each: N, or MIN:MAX, which ends when every ratio is known to 2%");
+  app.add_option("--threads", num_threads, "Thread count of LibTorch (default: LibTorch's choice)")
       ->default_str("")
       ->check(CLI::Range(1, kMostThreads));
-  app.add_option("--seed", seed, "With --measure: of data and generators")
+  app.add_option("--seed", seed, "With --measure: seed of data and random number generators")
       ->check(CLI::Range(0, kMostSteps));
-  app.add_option("--timeout", timeout, "With --measure: limit of one child process: 90s, 10min");
+  app.add_option("--timeout", timeout,
+                 "With --measure: time limit of one child process: 90s, 10min");
   app.add_flag("--fresh", fresh,
-               "With --measure: run again what an interrupted search has finished");
-  app.add_flag("--force", force, "Also what the machine has no memory for");
+               "With --measure: run again the points that an interrupted search has finished");
+  app.add_flag("--force", force, "Run although the predicted memory exceeds the machine's");
   app.add_flag("--fail-behind-baselines", fail_behind_baselines,
-               "Exit code 3 if a baseline has more hypervolume than the front: predicted, or "
-               "measured and by more than the A/A interval");
+               "Exit with 3 if a baseline has more hypervolume than the front: predicted, or "
+               "measured by more than the A/A interval");
   app.add_option("-o,--output", output, "Front to write");
-  app.add_flag("--json", json, "The front on stdout instead of the table");
+  app.add_flag("--json", json, "Print the front instead of the table");
 }
 
 void add_search(CLI::App& app, Action& action, const std::vector<std::string>& command) {

@@ -179,31 +179,34 @@ void add_sweep_emit(CLI::App& sweep, Action& action) {
   auto flags = std::make_shared<Flags>();
   command->add_option("folder", flags->folder, "Folder of the sweep")->required();
   command->add_option("--engine", flags->engine, "slurm or local");
-  command->add_option("--workers", flags->num_workers, "Workers; tasks of the job array")
+  command->add_option("--workers", flags->num_workers, "Number of workers: tasks of the job array")
       ->check(CLI::Range(1, kMostWorkers));
-  command->add_option("--time", flags->time, "Slurm: limit of a task, 45min; it is started again");
-  command->add_option("--gres", flags->gres,
-                      "Slurm: what a task needs, gpu:h100:1; none; not given: gpu:1 on CUDA");
-  command->add_option("--cpus", flags->num_cpus, "Slurm: cores of a task")
+  command->add_option(
+      "--time", flags->time,
+      "With slurm: time limit of a task, 45min; the task is requeued when it is up");
+  command->add_option(
+      "--gres", flags->gres,
+      "With slurm: resources of a task, gpu:h100:1, or none (default: gpu:1 on CUDA)");
+  command->add_option("--cpus", flags->num_cpus, "With slurm: number of cores of a task")
       ->check(CLI::Range(1, kMostCpus));
   command->add_option("--slurm", flags->slurm,
-                      "Slurm: more of sbatch's options, partition=gpu,account=me");
+                      "With slurm: further options of sbatch, partition=gpu,account=me");
   command->add_option("--prefix", flags->prefix,
-                      "Words before the program: 'apptainer exec --nv image.sif', 'srun "
+                      "Command that starts the program: 'apptainer exec --nv image.sif', 'srun "
                       "--kill-on-bad-exit=0'");
   command->add_option("--program", flags->program,
-                      "rematch as the workers see it; not given: this one's path");
+                      "Path of rematch on the workers (default: this program's path)");
   command->footer(
       "Examples:\n"
       "  rematch sweep emit results/wan --engine slurm --workers 16 --gres gpu:h100:1 --time "
       "45min \\\n"
       "      --slurm partition=gpu,account=me > job.sh; sbatch job.sh\n"
       "  rematch sweep emit results/wan --engine local --workers 2 | bash\n"
-      "Whole nodes of 8 cards: --gres none --slurm ntasks-per-node=8,gpus-per-task=1 --prefix "
-      "'srun "
-      "--kill-on-bad-exit=0'\n"
-      "Times and sizes that this cluster would leave pending are refused where scontrol can be "
-      "asked.");
+      "  rematch sweep emit results/wan --engine slurm --gres none \\\n"
+      "      --slurm ntasks-per-node=8,gpus-per-task=1 --prefix 'srun --kill-on-bad-exit=0' \\\n"
+      "      > job.sh                                          # whole nodes of 8 cards\n"
+      "Where scontrol can be asked, times and sizes that the cluster would leave pending are\n"
+      "refused.");
   command->callback([&action, flags] { action = [flags] { return emit(*flags); }; });
 }
 

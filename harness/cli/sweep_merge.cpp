@@ -10,9 +10,8 @@
 #include "harness/sweep/claims.h"
 #include "harness/sweep/this_worker.h"
 #include "policies/trace/in_quotes.h"
-#include "policies/trace/json.h"
 #include "reports/record/merge_reports.h"
-#include "reports/record/record_json.h"
+#include "reports/record/report_text.h"
 
 namespace rematch {
 namespace {
@@ -28,8 +27,8 @@ struct Flags {
 void say(const std::string& line) { std::fprintf(stderr, "rematch: %s\n", one_line(line).c_str()); }
 
 // A report of this comparison, and of no other that was put in its place.
-Report report_of(const std::string& file, const PlannedComparison& comparison) {
-  Report report = require_readable(file, [&] { return read_report(file); });
+void require_report_of(const PlannedComparison& comparison, const Report& report,
+                       const std::string& file) {
   for (std::size_t index = 0; index < report.points.size(); ++index) {
     const PointIdentity& point = report.points[index].identity;
     const bool is_its = point.model == comparison.spec.preset &&
@@ -40,18 +39,20 @@ Report report_of(const std::string& file, const PlannedComparison& comparison) {
                      "] is of another model, shape, dtype or seed than the plan's comparison " +
                      comparison.id + "; was it put there by hand?");
   }
-  return report;
 }
 
-// Points in the plan's order, those of a comparison as its report has them.
-void plan_order(std::vector<Report>& reports) {
-  std::vector<PlannedPoint> planned;
-  for (const Report& report : reports) {
-    for (const PointRecord& point : report.points) {
-      planned.push_back({point.policy, point.identity.schedule, point_key(point.identity)});
-    }
-  }
-  reports.front().planned = std::move(planned);
+UnmeasuredComparison unmeasured_of(const PlannedComparison& comparison, const Judgement& judged) {
+  UnmeasuredComparison one{comparison.spec.preset,
+                           comparison.spec.dimensions,
+                           comparison.spec.dtype,
+                           comparison.seed,
+                           comparison.policies,
+                           "missing",
+                           ""};
+  if (judged.state == ClaimState::kFailed) one.outcome = "failed";
+  if (judged.state == ClaimState::kSkipped) one.outcome = "skipped";
+  if (one.outcome != "missing") one.reason = judged.reason;
+  return one;
 }
 
 std::string why_missing(const Judgement& judged) {
@@ -88,22 +89,26 @@ ExitCode merge(const Flags& flags) {
   DiskSweepFolder folder(flags.folder);
   Claims claims = observed_claims(plan, folder);
   claims.look();
-  std::vector<Report> reports;
+  std::vector<std::string> files;
+  std::vector<std::size_t> measured;
   std::vector<std::size_t> missing;
   for (std::size_t index = 0; index < plan.comparisons.size(); ++index) {
-    const PlannedComparison& comparison = plan.comparisons[index];
-    const std::string name = report_name(comparison.id);
-    if (folder.has_report(name)) {
-      reports.push_back(report_of(flags.folder + "/reports/" + name, comparison));
-    } else {
-      missing.push_back(index);
-    }
+    const std::string name = report_name(plan.comparisons[index].id);
+    const bool has_report = folder.has_report(name);
+    (has_report ? measured : missing).push_back(index);
+    if (has_report) files.push_back(flags.folder + "/reports/" + name);
+  }
+  std::vector<Report> reports = read_reports(files);
+  for (std::size_t index = 0; index < measured.size(); ++index) {
+    require_report_of(plan.comparisons[measured[index]], reports[index], files[index]);
   }
   say_missing(plan, missing, claims);
   if (reports.empty()) return ExitCode::kSomePointsFailed;
-  plan_order(reports);
-  auto result = merge_reports(std::move(reports), flags.allow_mixed ? MixedEnvironments::kKeepApart
-                                                                    : MixedEnvironments::kRefuse);
+  // In the plan's order, points of a comparison as its report has them.
+  auto result =
+      merge_reports(std::move(reports),
+                    flags.allow_mixed ? MixedEnvironments::kKeepApart : MixedEnvironments::kRefuse,
+                    PointOrder::kGiven);
   if (const auto* differ = std::get_if<FingerprintsDiffer>(&result)) {
     say(differ->message);
     return ExitCode::kFingerprintMismatch;
@@ -111,8 +116,11 @@ ExitCode merge(const Flags& flags) {
   if (const auto* rejected = std::get_if<Rejected>(&result)) throw UsageError(rejected->message);
   auto& merged = std::get<MergedReport>(result);
   for (const std::string& note : merged.notes) say(note);
-  merged.report.planned.clear();  // it was for the order; the plan says what is missing
-  write_output(flags.output, report_to_json(merged.report));
+  for (const std::size_t index : missing) {
+    const PlannedComparison& comparison = plan.comparisons[index];
+    merged.report.unmeasured.push_back(unmeasured_of(comparison, claims.of(comparison.id)));
+  }
+  write_output(flags.output, report_to_text(merged.report));
   const auto& points = merged.report.points;
   const bool all_ok = std::all_of(points.begin(), points.end(), [](const PointRecord& point) {
     return point.status == PointStatus::kOk;
@@ -127,9 +135,9 @@ void add_sweep_merge(CLI::App& sweep, Action& action) {
       sweep.add_subcommand("merge", "All reports of a sweep as one, in the plan's order");
   auto flags = std::make_shared<Flags>();
   command->add_option("folder", flags->folder, "Folder of the sweep")->required();
-  command->add_option("-o,--output", flags->output, "Report to write; stdout if not given");
+  command->add_option("-o,--output", flags->output, "Report to write (default: stdout)");
   command->add_flag("--allow-mixed", flags->allow_mixed,
-                    "Also cards and machines of several kinds, kept apart in \"sources\"");
+                    "Accept cards and machines of several kinds, kept apart in \"sources\"");
   command->footer(
       "Example: rematch sweep merge results/wan -o wan.json\n"
       "At any time, also while workers are at it: what is missing is named.\n"

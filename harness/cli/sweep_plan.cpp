@@ -241,11 +241,12 @@ void add_sweep_plan(CLI::App& sweep, Action& action) {
   command->add_option("file", flags->file, "Sweep file, rematch.sweep/1.0")->required();
   command->add_option("folder", flags->folder, "Folder of the sweep; all workers must see it")
       ->required();
-  command->add_option("--card", flags->card, "Card whose data sheet the time is guessed from");
-  command->add_option("--memory", flags->memory, "Also say what does not fit into so much: 80GiB");
+  command->add_option("--card", flags->card, "Card from whose data sheet the times are predicted");
+  command->add_option("--memory", flags->memory,
+                      "Name the comparisons that do not fit into this: 80GiB");
   command->add_option("--stale", flags->stale_after,
-                      "A worker silent for so long is taken for dead, by all workers");
-  command->add_flag("--json", flags->json, "The plan on stdout as well");
+                      "Time after which all workers take a silent worker for dead");
+  command->add_flag("--json", flags->json, "Print the plan as well");
   command->footer(
       "Examples:\n"
       "  rematch sweep plan sweep.json results/wan\n"

@@ -34,6 +34,7 @@ struct Flags {
   std::string time;
   std::string gpus;
   std::string program;
+  bool retry_failed = false;
 };
 
 std::string own_program() {
@@ -123,8 +124,9 @@ ExitCode run_worker(const Flags& flags) {
   const ClaimRule rule{plan.stale_after};
   settings.beat_every = rule.beat_every();
   Claims claims(folder, ids, this_worker(plan.id), {monotonic_now, is_process_gone}, rule);
-  const WorkLimits limits{settings.end, std::min<std::chrono::milliseconds>(std::chrono::seconds(1),
-                                                                            rule.beat_every())};
+  const WorkLimits limits{
+      settings.end, std::min<std::chrono::milliseconds>(std::chrono::seconds(1), rule.beat_every()),
+      flags.retry_failed};
   ChildMeasurer measurer(plan, std::move(settings));
   const WorkEnd end =
       work(items, claims, measurer, {monotonic_now, sleep_until_told, WorkerSignals::told}, limits);
@@ -167,6 +169,7 @@ ExitCode run_workers(const Flags& flags) {
   std::vector<std::string> command = {own_program(), "sweep", "run", flags.folder};
   if (!flags.time.empty()) command.insert(command.end(), {"--for", flags.time});
   if (!flags.program.empty()) command.insert(command.end(), {"--program", flags.program});
+  if (flags.retry_failed) command.emplace_back("--retry-failed");
   const WorkerSignals signals;
   std::vector<std::unique_ptr<ChildProcess>> workers;
   for (const std::string& card : cards) {
@@ -196,14 +199,19 @@ void add_sweep_run(CLI::App& sweep, Action& action) {
   auto flags = std::make_shared<Flags>();
   command->add_option("folder", flags->folder, "Folder of the sweep")->required();
   command->add_option("--for", flags->time,
-                      "Time for it: 40min; nothing longer is begun, and what runs is stopped then");
-  command->add_option("--gpus", flags->gpus, "all: a worker for each visible card of this machine");
-  command->add_option("--program", flags->program, "A rematch that measures; not given: this one");
+                      "Time limit: 40min; no comparison is begun that is predicted to take longer, "
+                      "and a running one is stopped when it is up (default: none)");
+  command->add_option("--gpus", flags->gpus,
+                      "all: start a worker for each visible card of this machine");
+  command->add_flag("--retry-failed", flags->retry_failed,
+                    "Try each comparison that had failed before once more");
+  command->add_option("--program", flags->program, "Program that measures (default: this one)");
   command->footer(
       "Examples:\n"
       "  rematch sweep run results/wan\n"
       "  rematch sweep run results/wan --for 40min\n"
       "  rematch sweep run results/wan --gpus all\n"
+      "  rematch sweep run results/wan --retry-failed\n"
       "Any number of workers, started at any time by anything, on any machine that sees the "
       "folder;\n"
       "kill and start them as you like. On a CPU they take turns, so that times are undisturbed.\n"

@@ -80,13 +80,33 @@ bool is_over(ClaimState state) {
          state == ClaimState::kSkipped;
 }
 
-// Predicted, of what is not over; nothing where the plan predicts none.
+// Predicted, of what is not over, less what is behind those at work; nothing where the plan
+// predicts none.
 std::chrono::milliseconds time_left(const std::vector<Row>& rows) {
+  constexpr std::chrono::milliseconds kNone{0};
   std::chrono::milliseconds left{0};
   for (const Row& row : rows) {
-    if (!is_over(row.state)) left += row.comparison->predicted.time.value_or(left - left);
+    if (is_over(row.state)) continue;
+    const auto behind = row.state == ClaimState::kHeld ? row.held : kNone;
+    left += std::max(kNone, row.comparison->predicted.time.value_or(kNone) - behind);
   }
   return left;
+}
+
+std::int64_t num_at_work(const std::vector<Row>& rows) {
+  return std::count_if(rows.begin(), rows.end(),
+                       [](const Row& row) { return row.state == ClaimState::kHeld; });
+}
+
+// The longest that is not over bounds it from below.
+std::chrono::milliseconds time_left_for(const std::vector<Row>& rows, std::int64_t num_workers) {
+  std::chrono::milliseconds longest{0};
+  for (const Row& row : rows) {
+    if (!is_over(row.state) && row.state != ClaimState::kHeld) {
+      longest = std::max(longest, row.comparison->predicted.time.value_or(longest));
+    }
+  }
+  return std::max(longest, time_left(rows) / num_workers);
 }
 
 Json to_json(const ComparisonPlan& plan, const std::vector<Row>& rows) {
@@ -110,6 +130,9 @@ Json to_json(const ComparisonPlan& plan, const std::vector<Row>& rows) {
   return {{"plan", plan.id},
           {"counts", std::move(words)},
           {"predicted_time_left_ms", time_left(rows).count()},
+          {"predicted_time_left_of_workers_ms",
+           num_at_work(rows) > 0 ? Json(time_left_for(rows, num_at_work(rows)).count())
+                                 : Json(nullptr)},
           {"comparisons", std::move(comparisons)}};
 }
 
@@ -123,7 +146,12 @@ std::string to_text(const std::vector<Row>& rows) {
   text.back() = '\n';
   const auto left = time_left(rows);
   if (left.count() > 0) {
-    text += "about " + format_duration(left) + " left for one worker, by the plan's guess\n";
+    text += "about " + format_duration(left) + " left for one worker";
+    if (const std::int64_t num_workers = num_at_work(rows); num_workers > 1) {
+      text += ", " + format_duration(time_left_for(rows, num_workers)) + " for the " +
+              std::to_string(num_workers) + " at work";
+    }
+    text += ", by the plan's guess\n";
   }
   for (const Row& row : rows) {
     const auto& holder = row.judged.holder;
@@ -170,8 +198,8 @@ void add_sweep_status(CLI::App& sweep, Action& action) {
       "status", "How far a sweep is: done, failed, skipped, held by which host, stale, free");
   auto flags = std::make_shared<Flags>();
   command->add_option("folder", flags->folder, "Folder of the sweep")->required();
-  command->add_flag("--watch", flags->watch, "Again every two seconds, until all is over");
-  command->add_flag("--json", flags->json, "As JSON");
+  command->add_flag("--watch", flags->watch, "Refresh every two seconds until the sweep is over");
+  command->add_flag("--json", flags->json, "Print JSON instead of the table");
   command->footer(
       "Examples:\n"
       "  rematch sweep status results/wan --watch\n"

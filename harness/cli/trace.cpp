@@ -9,7 +9,7 @@ namespace {
 
 struct Flags {
   explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
-    app.add_option("-o,--output", output, "File to write; stdout if not given");
+    app.add_option("-o,--output", output, "File to write (default: stdout)");
   }
   ModelFlags model;
   std::string output;

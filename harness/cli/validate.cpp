@@ -93,15 +93,15 @@ ExitCode run(const Flags& flags) {
 }  // namespace
 
 void add_validate(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("validate",
-                                         "Holds files to the schema of their kind: trace, profile, "
-                                         "plan, policy, point, report, front, compare, "
-                                         "gate, sweep, sweep_plan");
+  CLI::App* command =
+      app.add_subcommand("validate", "Checks files against the schema of their kind");
   auto flags = std::make_shared<Flags>();
-  command->add_option("files", flags->files, "JSON files");
-  command->add_flag("--json", flags->json, "As JSON");
+  command->add_option("files", flags->files, "JSON files to validate");
+  command->add_flag("--json", flags->json, "Print JSON instead of the table");
   command->footer(
-      "Says the path of the first thing that is wrong in each file.\n"
+      "Kinds: trace, profile, plan, policy, point, report, front, compare, gate, sweep, "
+      "sweep_plan.\n"
+      "Prints the path of the first error of each file.\n"
       "Example: rematch validate report.json wan.plan.json\n"
       "Exit codes: 0 all are valid, 2 one is not.");
   command->callback([&action, flags] { action = [flags] { return run(*flags); }; });

@@ -27,8 +27,9 @@ enum class MemoryTag : std::uint8_t {
   kOptimizer,
   kOther,
   kGradient,  // gradients of parameters
+  kFrozen,    // weights that do not learn
 };
-inline constexpr int kNumMemoryTags = 7;
+inline constexpr int kNumMemoryTags = 8;
 
 // The machine has no memory for a tensor. A result of a measurement, not a fault of the program.
 struct OutOfMemory : std::runtime_error {

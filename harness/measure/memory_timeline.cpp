@@ -10,13 +10,16 @@ constexpr std::string_view kLossScope = "loss";
 HeldBytes holders_of(const BoundarySample& sample) {
   const MemorySample& memory = sample.memory;
   const Bytes forward_temporaries = memory.at(MemoryTag::kForward) - sample.saved;
-  return {{Holder::kParameters, memory.at(MemoryTag::kParameter)},
-          {Holder::kGradients, memory.at(MemoryTag::kGradient)},
-          {Holder::kOptimizer, memory.at(MemoryTag::kOptimizer)},
-          {Holder::kSavedActivations, sample.saved},
-          {Holder::kRecomputeTransient, memory.at(MemoryTag::kRecompute)},
-          {Holder::kOther,
-           forward_temporaries + memory.at(MemoryTag::kBackward) + memory.at(MemoryTag::kOther)}};
+  HeldBytes held = {{Holder::kParameters, memory.at(MemoryTag::kParameter)},
+                    {Holder::kGradients, memory.at(MemoryTag::kGradient)},
+                    {Holder::kOptimizer, memory.at(MemoryTag::kOptimizer)},
+                    {Holder::kSavedActivations, sample.saved},
+                    {Holder::kRecomputeTransient, memory.at(MemoryTag::kRecompute)},
+                    {Holder::kOther, forward_temporaries + memory.at(MemoryTag::kBackward) +
+                                         memory.at(MemoryTag::kOther)}};
+  const Bytes frozen = memory.at(MemoryTag::kFrozen);
+  if (frozen.count > 0) held[Holder::kFrozenParameters] = frozen;  // few models have any
+  return held;
 }
 
 using Peaks = std::map<std::string, const BoundarySample*>;

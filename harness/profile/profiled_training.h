@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "harness/measure/step_clock.h"
-#include "harness/run/step_progress.h"
+#include "harness/progress/step_progress.h"
 #include "harness/run/training.h"
 #include "policies/trace/measured_profile.h"
 

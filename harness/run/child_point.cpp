@@ -1,10 +1,12 @@
 #include "harness/run/child_point.h"
 
 #include <signal.h>
-#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
-#include <filesystem>
+#include <fstream>
 
 #include "harness/run/device.h"
 #include "harness/run/passes.h"
@@ -16,31 +18,31 @@
 namespace rematch {
 namespace {
 
-namespace fs = std::filesystem;
-
-// A folder of its own for the files of one child, gone with it.
-class ScratchFolder {
+// A file in memory that a child process inherits. It has no place on a disk, so nothing is left of
+// it when its users are gone, however they end.
+class MemoryFile {
  public:
-  ScratchFolder() {
-    std::string pattern = (fs::temp_directory_path() / "rematch-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) {
-      throw FileError("cannot make a folder in '" + fs::temp_directory_path().string() +
-                      "': " + std::strerror(errno) + "; set TMPDIR");
-    }
-    path_ = pattern;
+  explicit MemoryFile(const char* name) : fd_(memfd_create(name, 0)) {
+    if (fd_ < 0) throw FileError(std::string("cannot make a file in memory: ") + strerror(errno));
   }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~MemoryFile() { close(fd_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
 
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  // The same in the child.
+  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
 
  private:
-  std::string path_;
+  int fd_;
 };
+
+// In place: a file in memory cannot be replaced. Its reader asks how the writer ended.
+void write_in_place(const std::string& path, const Json& json) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << json.dump() << "\n";
+  file.close();
+  if (!file) throw FileError("cannot write '" + path + "': " + strerror(errno));
+}
 
 std::string last_line(const std::string& text) {
   const std::size_t end = text.find_last_not_of('\n');
@@ -61,19 +63,18 @@ PointRecord empty_record(const PointRequest& request) {
 
 PointRecord measure_in_child(const PointRequest& request, const ChildRule& rule,
                              const SayRetry& say_retry) {
-  const ScratchFolder scratch;
-  const std::string request_file = scratch.file("request.json");
-  const std::string result_file = scratch.file("result.json");
-  write_json_file(request_file, request_to_json(request));
+  const MemoryFile request_file("request");
+  const MemoryFile result_file("result");
+  write_in_place(request_file.path(), request_to_json(request));
   PointRecord record;
   for (int attempt = 1;; ++attempt) {
     const ChildResult result =
-        run_child({own_executable(), "point", request_file, result_file}, rule.limit);
+        run_child({own_executable(), "point", request_file.path(), result_file.path()}, rule.limit);
     if (result.end == ChildEnd::kInterrupted) {
       throw Interrupted(InterruptGuard::signal().value_or(0));
     }
-    if (result.end == ChildEnd::kExited && result.code == 0 && fs::exists(result_file)) {
-      return point_file_from_json(read_json_file(result_file)).point;
+    if (result.end == ChildEnd::kExited && result.code == 0) {
+      return point_file_from_json(read_json_file(result_file.path())).point;
     }
     record = empty_record(request);
     describe_end(result, rule.limit, attempt, record);
@@ -124,7 +125,7 @@ void answer_request(const std::string& request_file, const std::string& result_f
   const PointRequest request = request_from_json(read_json_file(request_file));
   PointFile result;
   result.point = run_passes(request);
-  write_json_file(result_file, point_file_to_json(result));
+  write_in_place(result_file, point_file_to_json(result));
 }
 
 }  // namespace rematch

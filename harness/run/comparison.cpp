@@ -4,13 +4,13 @@
 #include <optional>
 #include <utility>
 
+#include "harness/progress/progress.h"
 #include "harness/run/device.h"
 #include "harness/run/parity.h"
 #include "harness/run/point_store.h"
 #include "harness/run/predicted_point.h"
-#include "harness/run/progress.h"
 #include "harness/run/timed_arms.h"
-#include "harness/sweep/interrupt.h"
+#include "policies/trace/file.h"
 
 namespace rematch {
 namespace {
@@ -33,6 +33,13 @@ class Comparison {
     repeat_reference();
     if (has_times()) arms_.measure(points_, reference_);
     say_reused();
+    for (std::size_t index = 0; index < points_.size(); ++index) finish_point(index);
+    return make_report();
+  }
+
+  // Of what had finished when it was interrupted.
+  Report partial_report() {
+    if (!reference_) choose_reference();
     for (std::size_t index = 0; index < points_.size(); ++index) finish_point(index);
     return make_report();
   }
@@ -218,7 +225,13 @@ Report run_comparison(const ComparisonSettings& settings, const std::vector<Vari
   try {
     return comparison.run();
   } catch (const Interrupted& interrupted) {
-    throw Interrupted(interrupted.signal, what_is_kept(settings, comparison.keeps_any()));
+    Report partial;
+    try {
+      partial = comparison.partial_report();
+    } catch (const FileError&) {  // a full disk: the signal is what is to be said
+    }
+    throw InterruptedComparison(interrupted.signal, what_is_kept(settings, comparison.keeps_any()),
+                                std::move(partial));
   }
 }
 

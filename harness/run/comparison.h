@@ -4,12 +4,14 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/run/child_point.h"
 #include "harness/run/memory_fit.h"
 #include "harness/run/turns.h"
 #include "harness/run/variants.h"
+#include "harness/sweep/interrupt.h"
 #include "reports/record/report.h"
 
 namespace rematch {
@@ -30,9 +32,17 @@ struct ComparisonSettings {
   std::string snapshot_file;  // of the last variant, which is then measured anew; empty: none
 };
 
-// Points in the order of the variants. Throws Interrupted after a signal, with its children gone,
-// what had finished on disk if there is a folder for it, and a line that says which; never for what
-// happens to a point.
+// A signal ended it: what had finished, as a report. Points whose exact pass had not ended are not
+// in it, and the others have the rounds that were whole.
+struct InterruptedComparison : Interrupted {
+  InterruptedComparison(int signal_number, std::string remains, Report report)
+      : Interrupted(signal_number, std::move(remains)), partial(std::move(report)) {}
+  Report partial;
+};
+
+// Points in the order of the variants. Throws InterruptedComparison after a signal, with its
+// children gone, what had finished on disk if there is a folder for it, and a line that says which;
+// never for what happens to a point.
 Report run_comparison(const ComparisonSettings& settings, const std::vector<Variant>& variants,
                       const Provenance& provenance);
 

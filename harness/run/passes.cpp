@@ -67,6 +67,7 @@ void memory_pass(Training& training, at::Device device, std::int64_t step, PassP
   position = {"memory", -1, {}};
   MemoryProbe probe(device, training.parameter_tensors());
   probe.assign(training.optimizer().state(), MemoryTag::kOptimizer);
+  probe.assign(training.frozen_tensors(), MemoryTag::kFrozen);
   {
     const OpObserverGuard observe(&probe);
     MemoryListener listener(position, probe);
@@ -78,6 +79,7 @@ void memory_pass(Training& training, at::Device device, std::int64_t step, PassP
 
 void exact_passes(const PointRequest& request, at::Device device, Training& training,
                   PassPosition& position, PointRecord& record) {
+  record.warm_up_steps = kWarmUpSteps;
   std::int64_t step = 0;
   if (computes_values(request.device)) {
     parity_pass(training, device, request.num_steps, position, record);

@@ -76,6 +76,7 @@ Prediction MetaModel::predict(const Plan& plan, Schedule schedule) {
   training_.use_plan(plan, schedule);
   MemoryProbe probe(at::kMeta, training_.parameter_tensors());
   probe.assign(training_.optimizer().state(), MemoryTag::kOptimizer);
+  probe.assign(training_.frozen_tensors(), MemoryTag::kFrozen);
   OpCounter counter;
   BothObservers both(counter, probe);
   {

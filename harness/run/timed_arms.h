@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "harness/progress/progress.h"
 #include "harness/run/comparison.h"
 #include "harness/run/point_store.h"
-#include "harness/run/progress.h"
 #include "harness/run/turns.h"
 #include "harness/run/variants.h"
 #include "reports/record/point.h"

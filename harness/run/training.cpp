@@ -69,6 +69,12 @@ std::vector<at::Tensor> Training::parameter_tensors() const {
   return tensors;
 }
 
+std::vector<at::Tensor> Training::frozen_tensors() const {
+  std::vector<at::Tensor> tensors;
+  for (const NamedTensor& weight : model_->frozen()) tensors.push_back(weight.tensor);
+  return tensors;
+}
+
 void Training::clear_gradients() {
   for (const NamedTensor& parameter : model_->parameters()) parameter.tensor.mutable_grad().reset();
 }

@@ -66,6 +66,7 @@ class Training {
 
   const std::vector<NamedTensor>& parameters() const { return model_->parameters(); }
   std::vector<at::Tensor> parameter_tensors() const;
+  std::vector<at::Tensor> frozen_tensors() const;  // weights that do not learn
   Optimizer& optimizer() { return *optimizer_; }
   void clear_gradients();
 

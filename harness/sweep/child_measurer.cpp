@@ -37,27 +37,6 @@ std::string generation_folder(const std::string& sweep, const std::string& compa
   return (fs::path(sweep) / "work" / claim_name(comparison, generation)).string();
 }
 
-// For the child's own temporary files. What a kill leaves lies in the sweep's folder, and nowhere
-// else.
-class TemporaryFolder {
- public:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {
-    std::error_code ignored;  // a child without it says so
-    fs::create_directories(path_, ignored);
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 // What the child said last.
 std::string last_line(const std::string& file) {
   std::ifstream stream(file);
@@ -184,8 +163,8 @@ ChildMeasurer::Attempt ChildMeasurer::run_child(const PlannedComparison& compari
   std::vector<std::string> command = {settings_.program, "run"};
   command.insert(command.end(), comparison.arguments.begin(), comparison.arguments.end());
   command.insert(command.end(), {"-o", work_folder(claim) + "/report.json"});
-  const TemporaryFolder temporary(work_folder(claim) + "/tmp");
-  ChildProcess child(command, work_folder(claim) + "/stderr.txt", {"TMPDIR=" + temporary.path()});
+  // What a kill leaves of the child's temporary files lies in the sweep's folder, and nowhere else.
+  ChildProcess child(command, work_folder(claim) + "/stderr.txt", {"TMPDIR=" + work_folder(claim)});
   auto next_beat = monotonic_now() + settings_.beat_every;
   while (!child.wait_for(
       std::chrono::duration_cast<std::chrono::milliseconds>(next_beat - monotonic_now()) +

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -9,8 +10,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstdlib>
+#include <string_view>
 #include <system_error>
 #include <thread>
 
@@ -24,44 +26,85 @@ constexpr std::chrono::milliseconds kWithoutPidFile{20};
 // A signal that comes just before the wait begins is seen after so long.
 constexpr std::chrono::milliseconds kLongestWait{200};
 
-// Between fork and exec only calls that are safe there; this process has one thread.
-[[noreturn]] void become_child(char* const* arguments, int error_file, pid_t parent) {
+// What the child needs between its start and exec. All of it is made before: the child runs on the
+// parent's memory, which waits for it, since copying the page tables of a process with LibTorch
+// costs more than all else that a worker does for a comparison.
+struct ChildStart {
+  std::vector<char*> arguments;
+  std::vector<char*> environment;
+  int error_file = -1;
+  pid_t parent = -1;
+  sigset_t signals;  // that were blocked before
+};
+
+// Only system calls. Its handlers are the parent's until they are reset, so signals are blocked.
+int become_child(void* argument) {
+  const auto& start = *static_cast<const ChildStart*>(argument);
   setpgid(0, 0);  // the terminal's signals are for the worker
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(kCannotStart);
+  if (getppid() != start.parent) _exit(kCannotStart);
   for (const int number : {SIGINT, SIGTERM, SIGUSR1}) signal(number, SIG_DFL);
+  sigprocmask(SIG_SETMASK, &start.signals, nullptr);
   const int null = open("/dev/null", O_RDWR);
   dup2(null, STDIN_FILENO);
   dup2(null, STDOUT_FILENO);
-  dup2(error_file >= 0 ? error_file : null, STDERR_FILENO);
-  execv(arguments[0], arguments);
+  dup2(start.error_file >= 0 ? start.error_file : null, STDERR_FILENO);
+  execve(start.arguments[0], start.arguments.data(), start.environment.data());
   constexpr char kMessage[] = "rematch: cannot start the program\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
   _exit(kCannotStart);
+}
+
+std::vector<char*> pointers_to(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// This process' variables with those settings in front: the first of a name is found.
+std::vector<char*> environment_with(const std::vector<std::string>& settings) {
+  std::vector<char*> all = pointers_to(settings);
+  all.pop_back();
+  for (char** one = environ; *one != nullptr; ++one) {
+    const std::string_view variable = *one;
+    const std::string_view name = variable.substr(0, variable.find('=') + 1);
+    const bool is_set =
+        std::any_of(settings.begin(), settings.end(),
+                    [name](const std::string& setting) { return setting.starts_with(name); });
+    if (!is_set) all.push_back(*one);
+  }
+  all.push_back(nullptr);
+  return all;
+}
+
+// An error number is kept in errno. Below zero: it could not be started.
+pid_t start_child(ChildStart& start) {
+  constexpr std::size_t kStackBytes = std::size_t{64} << 10;
+  alignas(16) static std::array<char, kStackBytes> stack;
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &start.signals);
+  const pid_t pid =
+      clone(become_child, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK | SIGCHLD, &start);
+  const int error = errno;
+  sigprocmask(SIG_SETMASK, &start.signals, nullptr);
+  errno = error;
+  return pid;
 }
 
 }  // namespace
 
 ChildProcess::ChildProcess(const std::vector<std::string>& command, const std::string& error_file,
                            const std::vector<std::string>& environment) {
-  std::vector<char*> arguments;
-  for (const std::string& argument : command) {
-    arguments.push_back(const_cast<char*>(argument.c_str()));
-  }
-  arguments.push_back(nullptr);
-  const int errors = error_file.empty() ? STDERR_FILENO
+  ChildStart start{pointers_to(command), environment_with(environment), -1, getpid(), {}};
+  start.error_file = error_file.empty() ? STDERR_FILENO
                                         : open(error_file.c_str(),
                                                O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  const pid_t parent = getpid();
-  pid_ = fork();
-  if (pid_ == 0) {
-    for (const std::string& setting : environment) putenv(const_cast<char*>(setting.c_str()));
-    become_child(arguments.data(), errors, parent);
-  }
+  pid_ = start_child(start);
   const int error = errno;
-  if (!error_file.empty() && errors >= 0) close(errors);
+  if (!error_file.empty() && start.error_file >= 0) close(start.error_file);
   if (pid_ < 0) throw std::system_error(error, std::generic_category(), "cannot start a child");
-  setpgid(pid_, pid_);  // both sides do it, so that it has happened whoever comes first
   pid_file_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));  // -1 on an older system
 }
 

@@ -5,10 +5,10 @@
 #include <charconv>
 #include <utility>
 
-#include "harness/sweep/sweep_schemas.h"
 #include "policies/trace/file.h"
 #include "policies/trace/in_quotes.h"
 #include "policies/trace/json.h"
+#include "policies/trace/schema.h"
 
 namespace rematch {
 namespace {

@@ -9,15 +9,14 @@
 namespace rematch {
 
 // Note [How workers agree]
-//  1. A comparison has generations 1, 2, ...; claims/ID.gN is made with O_EXCL, so one worker has
-//  it.
+//  1. A comparison has generations 1, 2, ...; claims/ID.gN is made once, by a link or with O_EXCL,
+//     so one worker has it.
 //  2. Its worker appends a line every beat, and its end: done, released, failed, skipped.
 //  3. Another worker judges the newest claim N that it sees. It may take N+1 where N was released,
 //     or said nothing more for the stale time of the observer's own clock, or its process is gone
 //     on this very machine, or is an earlier start of this very task.
 //  4. It makes N+1 for the N that it judged, never for the newest there is by then: else two
-//  workers
-//     that judged N make N+1 and N+2, and the second takes what the first has begun.
+//     workers that judged N make N+1 and N+2, and the second takes what the first has begun.
 //  5. Each generation measures in a folder of its own, so a worker that was thought dead and wakes
 //     up spoils nothing; it sees N+1 at its next beat, and leaves.
 //  6. reports/ID.json is linked; the first one stays. Who takes a claim looks for it once more.
@@ -25,6 +24,8 @@ namespace rematch {
 //  8. What did not fit into one worker's card is skipped, and another worker may take it whose card
 //     is larger.
 //  9. A comparison whose workers vanish ten times is given up: it is what kills them.
+// 10. What failed stays so, but for workers that are told to try it again: each of them tries once
+//     what had failed before it came.
 
 namespace {
 
@@ -158,19 +159,31 @@ std::optional<HeldClaim> Claims::take(const std::string& comparison) {
   const bool may_take = judged.state == ClaimState::kFree || judged.state == ClaimState::kStale ||
                         judged.state == ClaimState::kSkipped;
   if (!may_take) return std::nullopt;
-  const int generation = judged.generation + 1;
-  if (!folder_.create_claim(claim_name(comparison, generation))) return std::nullopt;
-  HeldClaim claim(folder_, comparison, generation);
-  folder_.append_to_claim(claim.name(), holder_line(self_));
-  if (folder_.has_report(report_name(comparison))) {  // finished since it was judged
-    claim.end(ClaimEnd::kDone);
-    judged.state = ClaimState::kDone;
-    return std::nullopt;
-  }
+  std::optional<HeldClaim> claim = make_next(comparison, judged);
+  if (!claim) return std::nullopt;
   const int num_lost = num_lost_starts(comparison, judged.generation);
   if (num_lost < rule_.most_lost_starts) return claim;
-  claim.end(ClaimEnd::kFailed, "given up after " + std::to_string(num_lost) +
-                                   " starts whose workers vanished; it may be what ends them");
+  claim->end(ClaimEnd::kFailed, "given up after " + std::to_string(num_lost) +
+                                    " starts whose workers vanished; it may be what ends them");
+  return std::nullopt;
+}
+
+std::optional<HeldClaim> Claims::retry(const std::string& comparison) {
+  Judgement& judged = judged_.at(comparison);
+  if (judged.state != ClaimState::kFailed) return std::nullopt;
+  return make_next(comparison, judged);
+}
+
+// Of the generation that was judged. Nothing: it is made, or the comparison is done by now.
+std::optional<HeldClaim> Claims::make_next(const std::string& comparison, Judgement& judged) {
+  const int generation = judged.generation + 1;
+  if (!folder_.create_claim(claim_name(comparison, generation), holder_line(self_))) {
+    return std::nullopt;
+  }
+  HeldClaim claim(folder_, comparison, generation);
+  if (!folder_.has_report(report_name(comparison))) return claim;
+  claim.end(ClaimEnd::kDone);
+  judged.state = ClaimState::kDone;
   return std::nullopt;
 }
 

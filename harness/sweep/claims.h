@@ -89,6 +89,7 @@ class Claims {
 
   // Judges all of them. Throws FileError, FormatError for a claim that is none, or another plan's.
   void look();
+  // Stays where it is; looks renew it.
   const Judgement& of(const std::string& comparison) const { return judged_.at(comparison); }
 
   // What this worker itself has just made of a comparison, known without another look.
@@ -99,6 +100,8 @@ class Claims {
   // The next generation of a comparison that look() found free, stale or skipped. Nothing: another
   // worker was quicker, or it is done, or given up. Throws FileError.
   std::optional<HeldClaim> take(const std::string& comparison);
+  // The same for one that failed, however often its workers vanished.
+  std::optional<HeldClaim> retry(const std::string& comparison);
 
  private:
   // When this process first saw a claim say what it says.
@@ -109,6 +112,7 @@ class Claims {
   };
 
   Judgement judge(const std::string& comparison, int newest);
+  std::optional<HeldClaim> make_next(const std::string& comparison, Judgement& judged);
   ClaimState state_of(const std::string& name, const std::string& text, const ClaimText& claim);
   bool is_own_earlier_start(const ClaimHolder& holder) const;
   int num_lost_starts(const std::string& comparison, int newest);

@@ -3,9 +3,9 @@
 #include <set>
 #include <utility>
 
-#include "harness/sweep/sweep_schemas.h"
 #include "policies/trace/in_quotes.h"
 #include "policies/trace/json.h"
+#include "policies/trace/schema.h"
 #include "policies/trace/sha256.h"
 
 namespace rematch {

@@ -1,87 +1,27 @@
 #include "harness/sweep/sweep_file.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <optional>
-#include <set>
 #include <utility>
 #include <variant>
 
-#include "harness/sweep/sweep_schemas.h"
-#include "policies/catalogue/catalogue.h"
+#include "harness/sweep/sweep_group.h"
 #include "policies/trace/in_quotes.h"
 #include "policies/trace/json.h"
+#include "policies/trace/schema.h"
 #include "policies/trace/sha256.h"
-#include "policies/trace/suggest.h"
 
 namespace rematch {
 namespace {
 
 constexpr std::size_t kMostComparisons = 100'000;
 constexpr std::size_t kIdLetters = 12;
-constexpr int kMostRepeats = 1000;
-constexpr std::string_view kFusedOps = "fused_ops";
-// Axes that are no dimension: their values are words.
-constexpr std::array<std::string_view, 3> kWordAxes = {"dtype", "ops", "video"};
-const std::vector<std::string_view> kSchedules = {"whole_region", "on_demand", "both"};
 // What a group says, or the worker.
 constexpr std::array<std::string_view, 11> kOwnFlags = {
     "--model",  "--policy", "--plan", "--schedule", "--seed", "--repeat-reference",
     "--output", "--shard",  "--json", "--snapshot", "--dtype"};
-
-// A number, or a word for the axes in kWordAxes.
-struct AxisValue {
-  std::int64_t number = 0;
-  std::string word;
-  bool operator==(const AxisValue&) const = default;
-};
-std::string text_of(const AxisValue& value) {
-  return value.word.empty() ? std::to_string(value.number) : value.word;
-}
-
-using Values = std::vector<std::pair<std::string, AxisValue>>;  // by axis, in the file's order
-
-struct Axis {
-  std::string name;
-  std::vector<AxisValue> values;
-};
-
-struct Group {
-  std::string path;
-  std::vector<std::string> models;
-  std::vector<std::string> policies;
-  std::string schedule;
-  std::vector<std::int64_t> seeds;
-  int num_repeats = 0;
-};
-
-bool is_word_axis(std::string_view name) {
-  return std::find(kWordAxes.begin(), kWordAxes.end(), name) != kWordAxes.end();
-}
-
-std::vector<std::string_view> axes_of(const std::vector<std::string>& models) {
-  std::vector<std::string_view> names(kWordAxes.begin(), kWordAxes.end());
-  for (const std::string& model : models) {
-    const auto spec = make_spec(model, {});
-    if (!std::holds_alternative<ModelSpec>(spec)) continue;
-    for (const DimensionEntry& entry : dimension_entries(std::get<ModelSpec>(spec).family)) {
-      if (entry.name != kFusedOps) names.push_back(entry.name);
-    }
-  }
-  return names;
-}
-
-void require_axis(const JsonField& value, const std::string& name,
-                  const std::vector<std::string_view>& known) {
-  if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  value.fail("no axis " + in_quotes(name) + did_you_mean(on_one_line(name, 40), known));
-}
-
-AxisValue value_of(const JsonField& field, const std::string& axis) {
-  if (!is_word_axis(axis)) return {field.integer(1, kLargestInteger), ""};
-  const std::string& word = field.string();
-  if (word.empty()) field.fail("is empty");
-  return {0, word};
-}
 
 std::vector<std::string> words_of(const JsonField& field) {
   std::vector<std::string> words;
@@ -99,130 +39,7 @@ std::vector<std::string> words_of(const JsonField& field) {
   return words;
 }
 
-std::vector<std::string> models_of(const JsonField& group) {
-  const auto one = group.find("model");
-  const auto several = group.find("models");
-  if (one.has_value() == several.has_value())
-    group.fail("needs \"model\" or \"models\", one of them");
-  std::vector<JsonField> fields;
-  if (one) fields.push_back(*one);
-  if (several) fields = several->elements();
-  if (fields.empty()) several->fail("is empty");
-  std::vector<std::string> models;
-  for (const JsonField& field : fields) {
-    const auto spec = make_spec(field.string(), {});
-    if (const auto* rejected = std::get_if<Rejected>(&spec)) field.fail(rejected->message);
-    models.push_back(field.string());
-  }
-  return models;
-}
-
-// Canonical spellings, each once.
-std::vector<std::string> policies_of(const JsonField& field) {
-  std::vector<std::string> names;
-  for (const JsonField& element : field.elements()) {
-    const auto policy = parse_policy(element.string());
-    if (const auto* rejected = std::get_if<Rejected>(&policy)) element.fail(rejected->message);
-    const std::string& name = std::get<Policy>(policy).name;
-    const bool is_file = element.string().ends_with(".json");
-    const std::string& spelling = is_file ? element.string() : name;
-    if (std::find(names.begin(), names.end(), spelling) == names.end()) names.push_back(spelling);
-  }
-  if (names.empty()) field.fail("is empty");
-  return names;
-}
-
-Group group_of(const JsonField& field) {
-  field.require_known_keys(
-      {"model", "models", "policies", "schedule", "fixed", "axes", "skip", "seeds", "repetitions"});
-  Group group;
-  group.path = field.path();
-  group.models = models_of(field);
-  group.policies = policies_of(field.at("policies"));
-  group.schedule = "on_demand";
-  if (const auto schedule = field.find("schedule")) {
-    group.schedule = schedule->string();
-    if (std::find(kSchedules.begin(), kSchedules.end(), group.schedule) == kSchedules.end()) {
-      schedule->fail("unknown schedule " + in_quotes(group.schedule) +
-                     did_you_mean(on_one_line(group.schedule, 40), kSchedules));
-    }
-  }
-  group.seeds = {0};
-  if (const auto seeds = field.find("seeds")) {
-    group.seeds.clear();
-    for (const JsonField& seed : seeds->elements())
-      group.seeds.push_back(seed.integer(0, 1'000'000));
-    if (group.seeds.empty()) seeds->fail("is empty");
-  }
-  if (const auto repeats = field.find("repetitions")) {
-    group.num_repeats = repeats->integer32(0, kMostRepeats);
-  }
-  return group;
-}
-
-// Fixed dimensions are axes of one value.
-std::vector<Axis> axes_of_group(const JsonField& field, const Group& group) {
-  const std::vector<std::string_view> known = axes_of(group.models);
-  std::vector<Axis> axes;
-  if (const auto fixed = field.find("fixed")) {
-    for (const auto& [name, value] : fixed->members()) {
-      require_axis(value, *name, known);
-      axes.push_back({*name, {value_of(value, *name)}});
-    }
-  }
-  const auto varied = field.find("axes");
-  if (!varied) return axes;
-  for (const auto& [name, values] : varied->members()) {
-    require_axis(values, *name, known);
-    for (const Axis& axis : axes) {
-      if (axis.name == *name) values.fail("stands among \"fixed\" as well");
-    }
-    Axis axis{*name, {}};
-    for (const JsonField& value : values.elements()) axis.values.push_back(value_of(value, *name));
-    if (axis.values.empty()) values.fail("is empty");
-    axes.push_back(std::move(axis));
-  }
-  return axes;
-}
-
-// Combinations of values that are left out.
-struct Skip {
-  JsonField field;
-  Values values;
-  bool has_matched = false;
-};
-
-std::vector<Skip> skips_of(const JsonField& group, const std::vector<Axis>& axes) {
-  std::vector<std::string_view> known;
-  for (const Axis& axis : axes) known.push_back(axis.name);
-  std::vector<Skip> skips;
-  const auto list = group.find("skip");
-  if (!list) return skips;
-  for (const JsonField& rule : list->elements()) {
-    Skip skip{rule, {}, false};
-    for (const auto& [name, value] : rule.members()) {
-      require_axis(value, *name, known);
-      skip.values.emplace_back(*name, value_of(value, *name));
-    }
-    if (skip.values.empty()) rule.fail("names no axis");
-    skips.push_back(std::move(skip));
-  }
-  return skips;
-}
-
-bool is_skipped(std::vector<Skip>& skips, const Values& values) {
-  bool is_any = false;
-  for (Skip& skip : skips) {
-    const bool matches = std::all_of(skip.values.begin(), skip.values.end(), [&](const auto& rule) {
-      return std::find(values.begin(), values.end(), rule) != values.end();
-    });
-    skip.has_matched = skip.has_matched || matches;
-    is_any = is_any || matches;
-  }
-  return is_any;
-}
-
-std::string describe(const std::string& model, const Values& values) {
+std::string describe(const std::string& model, const AxisValues& values) {
   std::string text = model;
   for (const auto& [name, value] : values) {
     text.append(", ").append(name).append(" ").append(text_of(value));
@@ -230,7 +47,7 @@ std::string describe(const std::string& model, const Values& values) {
   return text;
 }
 
-std::variant<ModelSpec, Rejected> spec_of(const std::string& model, const Values& values) {
+std::variant<ModelSpec, Rejected> spec_of(const std::string& model, const AxisValues& values) {
   std::map<std::string, std::int64_t> dimensions;
   std::string dtype = "float32";
   for (const auto& [name, value] : values) {
@@ -250,7 +67,7 @@ std::variant<ModelSpec, Rejected> spec_of(const std::string& model, const Values
   return make_spec(model, dimensions, dtype);
 }
 
-std::vector<std::string> arguments_of(const PlannedComparison& comparison, const Values& values,
+std::vector<std::string> arguments_of(const PlannedComparison& comparison, const AxisValues& values,
                                       const std::vector<std::string>& run) {
   std::string policies;
   for (const std::string& policy : comparison.policies) {
@@ -290,19 +107,17 @@ class Expansion {
   }
 
   void add(const JsonField& field) {
-    const Group group = group_of(field);
-    const std::vector<Axis> axes = axes_of_group(field, group);
-    std::vector<Skip> skips = skips_of(field, axes);
+    SweepGroup group = sweep_group_from_json(field);
     std::size_t num_combinations = group.models.size() * group.seeds.size();
-    for (const Axis& axis : axes) {
+    for (const Axis& axis : group.axes) {
       num_combinations *= axis.values.size();
       if (num_combinations > kMostComparisons) field.fail("asks for more than 100000 comparisons");
     }
     for (const std::string& model : group.models) {
-      Values values;
-      add_combinations(field, group, model, axes, skips, values);
+      AxisValues values;
+      add_combinations(field, group, model, values);
     }
-    for (const Skip& skip : skips) {
+    for (const Skip& skip : group.skips) {
       if (!skip.has_matched) skip.field.fail("skips nothing: no combination has these values");
     }
   }
@@ -322,18 +137,18 @@ class Expansion {
   }
 
  private:
-  void add_combinations(const JsonField& field, const Group& group, const std::string& model,
-                        const std::vector<Axis>& axes, std::vector<Skip>& skips, Values& values) {
-    if (values.size() < axes.size()) {
-      const Axis& axis = axes[values.size()];
+  void add_combinations(const JsonField& field, SweepGroup& group, const std::string& model,
+                        AxisValues& values) {
+    if (values.size() < group.axes.size()) {
+      const Axis& axis = group.axes[values.size()];
       for (const AxisValue& value : axis.values) {
         values.emplace_back(axis.name, value);
-        add_combinations(field, group, model, axes, skips, values);
+        add_combinations(field, group, model, values);
         values.pop_back();
       }
       return;
     }
-    if (is_skipped(skips, values)) return;
+    if (is_skipped(group.skips, values)) return;
     const auto spec = spec_of(model, values);
     if (const auto* rejected = std::get_if<Rejected>(&spec)) {
       field.fail(describe(model, values) + ": " + rejected->message);
@@ -351,7 +166,7 @@ class Expansion {
 
   // What other groups ask of the same shape and seed is measured beside it.
   void take(const JsonField& field, PlannedComparison comparison,
-            const std::vector<std::string>& policies, const Values& values) {
+            const std::vector<std::string>& policies, const AxisValues& values) {
     const auto [place, is_new] =
         by_identity_.try_emplace(identity_of(comparison), sweep_.comparisons.size());
     if (is_new) {
@@ -379,7 +194,7 @@ class Expansion {
   SweepFile& sweep_;
   std::string reference_;
   std::map<std::string, std::size_t> by_identity_;
-  std::vector<Values> values_;  // of each comparison, as it was first asked for
+  std::vector<AxisValues> values_;  // of each comparison, as it was first asked for
 };
 
 }  // namespace

@@ -66,6 +66,30 @@ bool exists(const std::string& path) {
   return false;
 }
 
+void write_once(ClaimDescriptor& file, const std::string& path, std::string_view text) {
+  const ssize_t count = ::write(file.get(), text.data(), text.size());
+  if (count < 0) refuse("write", path, errno);
+  if (static_cast<std::size_t>(count) != text.size()) refuse("write", path, ENOSPC);
+  if (!file.close()) refuse("write", path, errno);
+}
+
+// The claim gets its name when its text is whole. False: another has the name. Nothing: this file
+// system, NFS for one, has no files without a name.
+std::optional<bool> link_named_claim(const std::string& folder, const std::string& path,
+                                     std::string_view text) {
+  ClaimDescriptor file(folder, O_WRONLY | O_TMPFILE);
+  if (!file.is_open()) return std::nullopt;
+  const ssize_t count = ::write(file.get(), text.data(), text.size());
+  if (count < 0) refuse("make", path, errno);
+  if (static_cast<std::size_t>(count) != text.size()) refuse("make", path, ENOSPC);
+  const std::string open_file = "/proc/self/fd/" + std::to_string(file.get());
+  if (::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+    return true;
+  }
+  if (errno == EEXIST) return false;
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<std::string> DiskSweepFolder::claims() { return names_in(folder_ + "/claims"); }
@@ -88,11 +112,15 @@ std::optional<std::string> DiskSweepFolder::read_claim(const std::string& name) 
   }
 }
 
-bool DiskSweepFolder::create_claim(const std::string& name) {
+// A worker that is killed between making a claim and writing its name into it would hold it for the
+// whole stale time, since nobody could tell that its process is gone.
+bool DiskSweepFolder::create_claim(const std::string& name, std::string_view text) {
   const std::string path = claim_path(name);
+  if (const auto made = link_named_claim(folder_ + "/claims", path, text)) return *made;
   ClaimDescriptor file(path, O_WRONLY | O_CREAT | O_EXCL);
   if (!file.is_open() && errno == EEXIST) return false;
-  if (!file.is_open() || !file.close()) refuse("make", path, errno);
+  if (!file.is_open()) refuse("make", path, errno);
+  write_once(file, path, text);
   return true;
 }
 
@@ -101,10 +129,7 @@ void DiskSweepFolder::append_to_claim(const std::string& name, std::string_view 
   const std::string path = claim_path(name);
   ClaimDescriptor file(path, O_WRONLY | O_APPEND);
   if (!file.is_open()) refuse("write", path, errno);
-  const ssize_t count = ::write(file.get(), text.data(), text.size());
-  if (count < 0) refuse("write", path, errno);
-  if (static_cast<std::size_t>(count) != text.size()) refuse("write", path, ENOSPC);
-  if (!file.close()) refuse("write", path, errno);
+  write_once(file, path, text);
 }
 
 bool DiskSweepFolder::has_claim(const std::string& name) { return exists(claim_path(name)); }

@@ -23,8 +23,9 @@ class SweepFolder {
 
   // Nothing: it is not there, or went from under the reader (ESTALE), who looks again.
   virtual std::optional<std::string> read_claim(const std::string& name) = 0;
-  // False: another made it first.
-  virtual bool create_claim(const std::string& name) = 0;
+  // With its first line, at once where the file system can; else a reader may see it empty for a
+  // moment. False: another made it first.
+  virtual bool create_claim(const std::string& name, std::string_view text) = 0;
   // Only by who made it.
   virtual void append_to_claim(const std::string& name, std::string_view text) = 0;
   virtual bool has_claim(const std::string& name) = 0;
@@ -42,7 +43,7 @@ class DiskSweepFolder : public SweepFolder {
   std::vector<std::string> claims() override;
   std::vector<std::string> reports() override;
   std::optional<std::string> read_claim(const std::string& name) override;
-  bool create_claim(const std::string& name) override;
+  bool create_claim(const std::string& name, std::string_view text) override;
   void append_to_claim(const std::string& name, std::string_view text) override;
   bool has_claim(const std::string& name) override;
   bool has_report(const std::string& name) override;

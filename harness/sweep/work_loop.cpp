@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "policies/trace/file.h"
@@ -12,16 +13,6 @@ namespace {
 // A disk that is full, or a server that is away, for this many looks in a row is no passing
 // trouble.
 constexpr int kMostTroubles = 60;
-
-// What was skipped elsewhere is left for a worker whose card it fits.
-bool is_left(ClaimState state, const WorkItem& item) {
-  if (state == ClaimState::kSkipped) return item.fits_card;
-  return state != ClaimState::kDone && state != ClaimState::kFailed;
-}
-
-bool is_ready(ClaimState state) {
-  return state == ClaimState::kFree || state == ClaimState::kStale || state == ClaimState::kSkipped;
-}
 
 // Longest first, so that none of the long ones is begun last. Unknown ones in front: they may be.
 std::vector<std::size_t> by_length(const std::vector<WorkItem>& items) {
@@ -50,7 +41,9 @@ class Work {
         measurer_(measurer),
         surroundings_(surroundings),
         limits_(limits),
-        order_(by_length(items)) {}
+        order_(by_length(items)) {
+    for (const WorkItem& item : items) judged_.push_back(&claims.of(item.comparison));
+  }
 
   WorkEnd run() {
     int num_troubles = 0;
@@ -74,7 +67,7 @@ class Work {
     const bool has_looked = look_unless_fresh();
     const std::vector<std::size_t> left = left_over();
     const auto ready = std::find_if(left.begin(), left.end(), [this](std::size_t item) {
-      return is_ready(state_of(item)) && fits(item);
+      return is_ready(item) && fits(item);
     });
     if (ready != left.end()) {
       measure(*ready);
@@ -85,8 +78,8 @@ class Work {
       return std::nullopt;
     }
     if (left.empty()) return Why::kNothingLeft;
-    const bool any_ready = std::any_of(
-        left.begin(), left.end(), [this](std::size_t item) { return is_ready(state_of(item)); });
+    const bool any_ready =
+        std::any_of(left.begin(), left.end(), [this](std::size_t item) { return is_ready(item); });
     if (any_ready) return Why::kTimeIsUp;
     const bool all_held = std::all_of(left.begin(), left.end(), [this](std::size_t item) {
       return state_of(item) == ClaimState::kHeld;
@@ -99,9 +92,13 @@ class Work {
   void measure(std::size_t item) {
     const std::shared_ptr<void> turn = measurer_.turn();
     if (!turn) return surroundings_.sleep(limits_.look_every);
-    std::optional<HeldClaim> claim = claims_.take(items_[item].comparison);
+    const std::string& comparison = items_[item].comparison;
+    std::optional<HeldClaim> claim = state_of(item) == ClaimState::kFailed
+                                         ? claims_.retry(comparison)
+                                         : claims_.take(comparison);
     const auto last_look = std::exchange(last_look_, std::nullopt);
     if (!claim) return;
+    tried_again_.insert(item);
     const MeasureEnd end = measurer_.measure(item, *claim);
     if (end == MeasureEnd::kStopped || end == MeasureEnd::kSuperseded) return;
     claims_.note(items_[item].comparison, state_after(end));
@@ -117,7 +114,36 @@ class Work {
     if (last_look_ && now - *last_look_ < limits_.look_every) return false;
     claims_.look();
     last_look_ = now;
+    if (!has_looked_once_) note_failed();
     return true;
+  }
+
+  void note_failed() {
+    has_looked_once_ = true;
+    for (const Judgement* judged : judged_) {
+      const bool is_retried = limits_.retries_failed && judged->state == ClaimState::kFailed;
+      failed_before_.push_back(is_retried ? judged->generation : 0);
+    }
+  }
+
+  // Another worker's new start, and this one's own, are of a later generation.
+  bool is_to_retry(std::size_t item) const {
+    return has_looked_once_ && failed_before_[item] > 0 &&
+           judged_[item]->generation == failed_before_[item] && tried_again_.count(item) == 0;
+  }
+
+  // What was skipped elsewhere is left for a worker whose card it fits.
+  bool is_left(std::size_t item) const {
+    const ClaimState state = state_of(item);
+    if (state == ClaimState::kSkipped) return items_[item].fits_card;
+    if (state == ClaimState::kFailed) return is_to_retry(item);
+    return state != ClaimState::kDone;
+  }
+
+  bool is_ready(std::size_t item) const {
+    const ClaimState state = state_of(item);
+    return state == ClaimState::kFree || state == ClaimState::kStale ||
+           state == ClaimState::kSkipped || (state == ClaimState::kFailed && is_to_retry(item));
   }
 
   std::optional<Why> told() const {
@@ -133,12 +159,12 @@ class Work {
     return !limits_.end || !predicted || surroundings_.now() + *predicted <= *limits_.end;
   }
 
-  ClaimState state_of(std::size_t item) const { return claims_.of(items_[item].comparison).state; }
+  ClaimState state_of(std::size_t item) const { return judged_[item]->state; }
 
   std::vector<std::size_t> left_over() const {
     std::vector<std::size_t> left;
     for (const std::size_t item : order_) {
-      if (is_left(state_of(item), items_[item])) left.push_back(item);
+      if (is_left(item)) left.push_back(item);
     }
     return left;
   }
@@ -160,7 +186,11 @@ class Work {
   Measurer& measurer_;
   const WorkSurroundings& surroundings_;
   const WorkLimits& limits_;
+  std::vector<const Judgement*> judged_;  // of each item; looks write there
   std::vector<std::size_t> order_;
+  bool has_looked_once_ = false;
+  std::vector<int> failed_before_;  // by item: the generation that had failed; 0: none
+  std::set<std::size_t> tried_again_;
   std::optional<std::chrono::nanoseconds> last_look_;
   int num_measured_ = 0;
   int num_with_failures_ = 0;

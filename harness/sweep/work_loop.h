@@ -56,6 +56,7 @@ struct WorkSurroundings {
 struct WorkLimits {
   std::optional<std::chrono::nanoseconds> end;  // of `now`
   std::chrono::milliseconds look_every = std::chrono::seconds(1);
+  bool retries_failed = false;  // tries once more what had failed before its first look
 };
 
 struct WorkEnd {

@@ -169,6 +169,13 @@ Front read_front(const JsonField& root) {
   return front;
 }
 
+// Fused ops are the project's own, all but attention, which every trace has.
+bool has_fused_ops(const Trace& trace) {
+  return std::any_of(trace.ops.begin(), trace.ops.end(), [](const TracedOp& op) {
+    return op.name.starts_with("rematch::") && op.op_class != OpClass::kAttentionForward;
+  });
+}
+
 }  // namespace
 
 FrontRecord make_front_record(const Trace& trace, const Profile& profile,
@@ -177,6 +184,7 @@ FrontRecord make_front_record(const Trace& trace, const Profile& profile,
   record.model = trace.model;
   record.dimensions = trace.dimensions;
   record.dtype = trace.dtype;
+  record.ops = has_fused_ops(trace) ? "fused" : "eager";
   record.trace_sha256 = profile.trace_sha256;
   record.device = profile.device;
   if (const DeviceSheet* sheet = find_device_sheet(profile.device)) {
@@ -192,6 +200,9 @@ Json front_to_json(const FrontRecord& record) {
                {"model", record.model},
                {"dimensions", record.dimensions},
                {"dtype", record.dtype},
+               {"ops", nullptr},
+               {"git_commit", nullptr},
+               {"git_dirty", nullptr},
                {"trace_sha256", record.trace_sha256},
                {"device", record.device},
                {"device_memory_bytes", nullptr},
@@ -201,6 +212,9 @@ Json front_to_json(const FrontRecord& record) {
                {"budget_bytes", nullptr},
                {"max_slowdown_ratio", nullptr},
                {"answer", nullptr}};
+  if (record.ops) json["ops"] = *record.ops;
+  if (record.git_commit) json["git_commit"] = *record.git_commit;
+  if (record.git_dirty) json["git_dirty"] = *record.git_dirty;
   if (record.device_memory) json["device_memory_bytes"] = record.device_memory->count;
   if (record.budget) json["budget_bytes"] = record.budget->count;
   if (record.max_slowdown_ratio) json["max_slowdown_ratio"] = *record.max_slowdown_ratio;
@@ -227,6 +241,13 @@ FrontRecord front_from_json(const Json& json) {
     record.dimensions[name] = dimensions.at(name).integer();
   }
   record.dtype = root.at("dtype").string();
+  if (const auto ops = root.find("ops"); ops && !ops->is_null()) record.ops = ops->string();
+  if (const auto commit = root.find("git_commit"); commit && !commit->is_null()) {
+    record.git_commit = commit->string();
+  }
+  if (const auto dirty = root.find("git_dirty"); dirty && !dirty->is_null()) {
+    record.git_dirty = dirty->boolean();
+  }
   record.trace_sha256 = root.at("trace_sha256").string();
   record.device = root.at("device").string();
   if (const auto memory = root.find("device_memory_bytes"); memory && !memory->is_null()) {

@@ -31,7 +31,10 @@ struct FrontRecord {
   std::string model;
   std::map<std::string, std::int64_t> dimensions;
   std::string dtype;
+  std::optional<std::string> ops;  // "eager" or "fused"; absent in files that do not say
   std::string trace_sha256;
+  std::optional<std::string> git_commit;  // of the tool that searched
+  std::optional<bool> git_dirty;
   std::string device;
   std::optional<Bytes> device_memory;  // by its data sheet, or of the host that measured the front
   ProfileSource time_source = ProfileSource::kMeasured;

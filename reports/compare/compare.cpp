@@ -122,6 +122,10 @@ void Comparison::compare(const PointPair& pair) {
   row.policy = base.policy;
   row.schedule = base.identity.schedule;
   row.device = base.device;
+  row.dtype = base.identity.dtype;
+  row.ops = base.identity.ops;
+  row.threads = base.identity.threads;
+  row.world = base.identity.world;
   row.plan_differs = base.identity.plan_sha256 != candidate.identity.plan_sha256;
   row.base_key = point_key(base.identity);
   row.candidate_key = row.plan_differs ? point_key(candidate.identity) : row.base_key;

@@ -104,6 +104,11 @@ struct ComparedRow {
   std::string policy;
   Schedule schedule = Schedule::kOnDemand;
   std::string device;
+  // Absent in files of builds that did not say.
+  std::optional<std::string> dtype;
+  std::optional<std::string> ops;
+  std::optional<std::int64_t> threads;
+  std::optional<std::int64_t> world;
   std::string base_key;
   std::string candidate_key;
   bool plan_differs = false;  // the same policy resolved to other treatments

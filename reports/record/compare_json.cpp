@@ -85,6 +85,10 @@ Json row_to_json(const ComparedRow& row) {
           {"policy", row.policy},
           {"schedule", to_string(row.schedule)},
           {"device", row.device},
+          {"dtype", to_value(row.dtype)},
+          {"ops", to_value(row.ops)},
+          {"threads", to_value(row.threads)},
+          {"world", to_value(row.world)},
           {"base_key", row.base_key},
           {"candidate_key", row.candidate_key},
           {"plan_differs", row.plan_differs},
@@ -100,6 +104,13 @@ ComparedRow row_from_json(const JsonField& field) {
   read_member(field, "policy", row.policy);
   row.schedule = schedule_from_json(field.at("schedule"));
   read_member(field, "device", row.device);
+  const auto read = [&field](const char* name, auto& value) {
+    if (const auto found = field.find(name)) read_value(*found, value);
+  };
+  read("dtype", row.dtype);
+  read("ops", row.ops);
+  read("threads", row.threads);
+  read("world", row.world);
   read_member(field, "base_key", row.base_key);
   read_member(field, "candidate_key", row.candidate_key);
   read_member(field, "plan_differs", row.plan_differs);

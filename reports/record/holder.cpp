@@ -7,7 +7,8 @@ namespace rematch {
 
 std::string_view to_string(Holder holder) {
   constexpr std::array<std::string_view, kHolders.size()> kNames = {
-      "parameters", "gradients", "optimizer", "saved_activations", "recompute_transient", "other"};
+      "parameters",        "gradients",           "optimizer", "frozen_parameters",
+      "saved_activations", "recompute_transient", "other"};
   return kNames.at(static_cast<std::size_t>(holder));
 }
 

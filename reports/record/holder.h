@@ -15,14 +15,19 @@ enum class Holder : std::uint8_t {
   kParameters,
   kGradients,
   kOptimizer,
+  kFrozenParameters,    // weights that do not learn
   kSavedActivations,    // kept from forward for backward, by autograd or by the engine
   kRecomputeTransient,  // made by recompute, not released yet
   kOther,               // batch, forward and backward temporaries
 };
 
-inline constexpr std::array kHolders = {Holder::kParameters,         Holder::kGradients,
-                                        Holder::kOptimizer,          Holder::kSavedActivations,
-                                        Holder::kRecomputeTransient, Holder::kOther};
+inline constexpr std::array kHolders = {Holder::kParameters,
+                                        Holder::kGradients,
+                                        Holder::kOptimizer,
+                                        Holder::kFrozenParameters,
+                                        Holder::kSavedActivations,
+                                        Holder::kRecomputeTransient,
+                                        Holder::kOther};
 
 // The name in JSON: "saved_activations".
 std::string_view to_string(Holder holder);

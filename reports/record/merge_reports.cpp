@@ -35,6 +35,7 @@ struct Entry {
   std::string key;
   std::string fingerprint;
   std::string provenance;  // its JSON: what tells commands apart
+  std::size_t place = 0;   // in the order that is asked for
   std::string text;        // the point's JSON; made where several are compared
 };
 
@@ -64,14 +65,15 @@ std::optional<std::string> difference(const PointRecord& left, const PointRecord
 
 class Merge {
  public:
-  Merge(std::vector<Report> reports, MixedEnvironments mixed)
-      : reports_(std::move(reports)), mixed_(mixed) {}
+  Merge(std::vector<Report> reports, MixedEnvironments mixed, PointOrder order)
+      : reports_(std::move(reports)), mixed_(mixed), order_(order) {}
 
   std::variant<MergedReport, Rejected, FingerprintsDiffer> run() {
     if (reports_.empty()) return Rejected{"nothing to merge: give one report or more"};
     merged_.report.unknown = unknown_in_common();
     collect_planned();
     collect_repeats();
+    collect_unmeasured();
     for (Report& report : reports_) collect(report);
     if (auto differ = different_fingerprints()) return std::move(*differ);
     sort();
@@ -136,6 +138,36 @@ class Merge {
     }
   }
 
+  // What one sweep did not measure and another did is measured. One list keeps its order.
+  void collect_unmeasured() {
+    const auto which = [](const auto& one) {
+      return std::tie(one.model, one.dimensions, one.dtype, one.seed);
+    };
+    using Which = decltype(which(UnmeasuredComparison()));
+    std::set<Which> measured;
+    for (const Report& report : reports_) {
+      for (const PointRecord& point : report.points) measured.insert(which(point.identity));
+    }
+    std::vector<UnmeasuredComparison>& all = merged_.report.unmeasured;
+    bool one_list = true;
+    for (const Report& report : reports_) {
+      if (report.unmeasured.empty() || report.unmeasured == all) continue;
+      one_list = one_list && all.empty();
+      all.insert(all.end(), report.unmeasured.begin(), report.unmeasured.end());
+    }
+    std::erase_if(all, [&](const auto& one) { return measured.count(which(one)) != 0; });
+    if (one_list) return;
+    const auto order = [&](const UnmeasuredComparison& one) {
+      return std::tuple_cat(which(one), std::tie(one.outcome, one.reason, one.policies));
+    };
+    std::sort(all.begin(), all.end(),
+              [&](const auto& left, const auto& right) { return order(left) < order(right); });
+    const auto twice = std::unique(
+        all.begin(), all.end(),
+        [&](const auto& left, const auto& right) { return which(left) == which(right); });
+    all.erase(twice, all.end());
+  }
+
   void collect(Report& report) {
     if (report.sources.empty()) {
       report.sources.push_back({report.provenance, {}});
@@ -143,6 +175,7 @@ class Merge {
         report.sources.back().points.push_back(index);
       }
     }
+    const std::size_t first_place = entries_.size();
     for (const ReportSource& source : report.sources) {
       const std::string text = provenance_json(source.provenance).dump();
       const std::string machine = fingerprint(source.provenance.environment);
@@ -150,7 +183,9 @@ class Merge {
       for (const std::size_t index : source.points) {
         PointRecord& point = report.points[index];
         std::string key = point_key(point.identity);
-        entries_.push_back({std::move(point), std::move(key), machine, text, ""});
+        const std::size_t place =
+            order_ == PointOrder::kGiven ? first_place + index : place_of(key, point.policy);
+        entries_.push_back({std::move(point), std::move(key), machine, text, place, ""});
       }
     }
   }
@@ -177,8 +212,8 @@ class Merge {
         "; merge one environment at a time, or keep them apart in one file with --allow-mixed"};
   }
 
-  std::size_t place_of(const Entry& entry) const {
-    const auto found = places_.find({entry.key, entry.point.policy});
+  std::size_t place_of(const std::string& key, const std::string& policy) const {
+    const auto found = places_.find({key, policy});
     return found == places_.end() ? places_.size() : found->second;
   }
 
@@ -190,7 +225,7 @@ class Merge {
   // point are told apart by all that is in them.
   void sort() {
     const auto order = [this](const Entry& entry) {
-      return std::make_tuple(std::cref(entry.fingerprint), place_of(entry),
+      return std::make_tuple(std::cref(entry.fingerprint), entry.place,
                              std::cref(entry.point.identity.model), std::cref(entry.point.policy),
                              entry.point.identity.schedule, std::cref(entry.key));
     };
@@ -282,6 +317,7 @@ class Merge {
 
   std::vector<Report> reports_;
   MixedEnvironments mixed_;
+  PointOrder order_;
   std::map<std::string, Provenance> provenances_;
   std::map<std::pair<std::string, std::string>, std::size_t> places_;  // key and policy
   std::vector<Entry> entries_;
@@ -292,8 +328,9 @@ class Merge {
 }  // namespace
 
 std::variant<MergedReport, Rejected, FingerprintsDiffer> merge_reports(std::vector<Report> reports,
-                                                                       MixedEnvironments mixed) {
-  return Merge(std::move(reports), mixed).run();
+                                                                       MixedEnvironments mixed,
+                                                                       PointOrder order) {
+  return Merge(std::move(reports), mixed, order).run();
 }
 
 }  // namespace rematch

@@ -13,6 +13,9 @@ namespace rematch {
 
 enum class MixedEnvironments { kRefuse, kKeepApart };
 
+// As planned by the shards; or as they come, for reports whose order says it.
+enum class PointOrder { kPlanned, kGiven };
+
 // The reports come from machines or builds whose figures are not to stand side by side.
 struct FingerprintsDiffer {
   std::string message;
@@ -28,7 +31,7 @@ struct MergedReport {
 // be the same in all that repeats exactly (ops, bytes, bits); one of them is kept, with its own
 // times, and where one ended ok and another did not (out of memory, time-out, crash, skipped) the
 // one that did. Rejected: none given, or two that differ there.
-std::variant<MergedReport, Rejected, FingerprintsDiffer> merge_reports(std::vector<Report> reports,
-                                                                       MixedEnvironments mixed);
+std::variant<MergedReport, Rejected, FingerprintsDiffer> merge_reports(
+    std::vector<Report> reports, MixedEnvironments mixed, PointOrder order = PointOrder::kPlanned);
 
 }  // namespace rematch

@@ -232,6 +232,7 @@ struct PointRecord {
   PointStatus status = PointStatus::kOk;
   std::string reason;  // one line; empty where status is ok
   std::optional<FailureRecord> failure;
+  std::optional<std::int64_t> warm_up_steps;  // whole steps before every figure
   std::optional<CountsRecord> counts;
   std::optional<ClassCounts> predicted_counts;  // for the same number of steps
   std::optional<MemoryRecord> memory;

@@ -49,6 +49,7 @@ void require_consistent(const JsonField& field) {
 
 void write_measures(Json& json, const PointRecord& point) {
   const auto& counts = point.counts;
+  if (point.warm_up_steps) json["warm_up_steps"] = *point.warm_up_steps;
   json["counted_steps"] = counts ? Json(counts->counted_steps) : Json(nullptr);
   json["counts"] = counts ? phases_to_json(counts->by_class) : Json(nullptr);
   json["ops"] = counts ? phases_to_json(counts->by_op) : Json(nullptr);
@@ -90,6 +91,7 @@ void read_rates(const JsonField& field, PointRecord& point) {
 }
 
 void read_measures(const JsonField& field, PointRecord& point) {
+  if (const auto steps = field.find("warm_up_steps")) read_value(*steps, point.warm_up_steps);
   if (const auto counts = non_null_member(field, "counts")) {
     CountsRecord& record = point.counts.emplace();
     read_member(field, "counted_steps", record.counted_steps);

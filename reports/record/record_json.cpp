@@ -72,6 +72,30 @@ std::vector<PlannedPoint> planned_from_json(const JsonField& field) {
   return planned;
 }
 
+Json unmeasured_to_json(const UnmeasuredComparison& comparison) {
+  return {{"model", comparison.model},
+          {"dimensions", comparison.dimensions},
+          {"dtype", comparison.dtype},
+          {"seed", comparison.seed},
+          {"policies", comparison.policies},
+          {"outcome", comparison.outcome},
+          {"reason", text_or_null(comparison.reason)}};
+}
+
+UnmeasuredComparison unmeasured_from_json(const JsonField& field) {
+  UnmeasuredComparison comparison;
+  read_member(field, "model", comparison.model);
+  for (const auto& [name, size] : field.at("dimensions").members()) {
+    comparison.dimensions[*name] = size.integer();
+  }
+  read_member(field, "dtype", comparison.dtype);
+  read_member(field, "seed", comparison.seed);
+  comparison.policies = field.at("policies").strings();
+  read_member(field, "outcome", comparison.outcome);
+  read_text(field, "reason", comparison.reason);
+  return comparison;
+}
+
 Json sources_to_json(const std::vector<ReportSource>& sources) {
   Json json = Json::array();
   for (const ReportSource& source : sources) {
@@ -145,13 +169,16 @@ Report with_frame(const Json& json, std::vector<PointRecord> points) {
   if (const auto repeats = field.find("reference_repeats")) {
     read_list(*repeats, report.repeats, repeat_from_json);
   }
+  if (const auto unmeasured = field.find("unmeasured")) {
+    read_list(*unmeasured, report.unmeasured, unmeasured_from_json);
+  }
   if (const auto planned = field.find("planned")) report.planned = planned_from_json(*planned);
   if (const auto sources = field.find("sources")) {
     report.sources = sources_from_json(*sources, report.points.size());
   }
   require_each_once(report);
-  report.unknown =
-      unknown_of_frame(json, report, {"points", "planned", "sources", "reference_repeats"});
+  report.unknown = unknown_of_frame(
+      json, report, {"points", "planned", "sources", "reference_repeats", "unmeasured"});
   return report;
 }
 
@@ -171,6 +198,9 @@ Json report_to_json(const Report& report) {
   if (!report.planned.empty()) json["planned"] = planned_to_json(report.planned);
   if (!report.sources.empty()) json["sources"] = sources_to_json(report.sources);
   add_members(json, report.unknown);
+  if (!report.unmeasured.empty()) {
+    json["unmeasured"] = list_to_json(report.unmeasured, unmeasured_to_json);
+  }
   if (!report.repeats.empty()) {
     json["reference_repeats"] = list_to_json(report.repeats, repeat_to_json);
   }

@@ -51,6 +51,18 @@ struct PlannedPoint {
   bool operator==(const PlannedPoint&) const = default;
 };
 
+// A comparison of a sweep that left no points, and why.
+struct UnmeasuredComparison {
+  std::string model;
+  std::map<std::string, std::int64_t> dimensions;
+  std::string dtype;
+  std::uint64_t seed = 0;
+  std::vector<std::string> policies;
+  std::string outcome;  // "failed", "skipped"; "missing": nobody has ended it
+  std::string reason;   // empty where it is missing
+  bool operator==(const UnmeasuredComparison&) const = default;
+};
+
 // One command's part in a merged report.
 struct ReportSource {
   Provenance provenance;
@@ -66,6 +78,7 @@ struct Report {
   std::vector<ReportSource> sources;
   std::map<std::string, std::string> unknown;  // as a point has them
   std::vector<RepeatRecord> repeats;
+  std::vector<UnmeasuredComparison> unmeasured;  // of a sweep's merged report, in its plan's order
 };
 
 }  // namespace rematch

@@ -1,16 +1,34 @@
 #include "reports/render/comparison.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 namespace rematch {
 namespace {
 
-// The same but for what a policy and a schedule decide.
-bool comparable(const PointRecord& a, const PointRecord& b) {
-  PointIdentity other = b.identity;
-  other.plan_sha256 = a.identity.plan_sha256;
-  other.schedule = a.identity.schedule;
-  return a.device == b.device && a.identity == other;
+// Equal for points that are the same but for what a policy and a schedule decide. Lengths keep the
+// parts apart.
+std::string label_of(const PointRecord& point) {
+  const PointIdentity& identity = point.identity;
+  std::string label;
+  const auto add = [&label](std::string_view part) {
+    label.append(std::to_string(part.size())).append(":").append(part);
+  };
+  for (const std::string* part :
+       {&point.device, &identity.model, &identity.data, &identity.ops, &identity.attention_backend,
+        &identity.dtype, &identity.optimizer, &identity.allocator}) {
+    add(*part);
+  }
+  for (const auto& [name, size] : identity.dimensions) {
+    add(name);
+    add(std::to_string(size));
+  }
+  add(std::to_string(identity.seed));
+  add(identity.deterministic ? "deterministic" : "");
+  add(std::to_string(identity.threads));
+  add(std::to_string(identity.world));
+  return label;
 }
 
 enum class AnySchedule : std::uint8_t { kNo, kYes };
@@ -57,18 +75,14 @@ std::string name_of(const PointRecord& point) {
 
 std::vector<Comparison> compare_policies(const Report& report) {
   std::vector<Comparison> comparisons;
+  std::unordered_map<std::string, std::size_t> groups;
   for (const PointRecord& point : report.points) {
-    auto group = std::find_if(comparisons.begin(), comparisons.end(), [&point](const auto& other) {
-      return comparable(*other.points.front().point, point);
-    });
-    if (group == comparisons.end()) {
-      comparisons.push_back({title_of(point), {}});
-      group = std::prev(comparisons.end());
-    }
+    const auto [group, is_new] = groups.try_emplace(label_of(point), comparisons.size());
+    if (is_new) comparisons.push_back({title_of(point), {}});
     ComparedPoint compared;
     compared.point = &point;
     compared.repeats = repeats_of(point, report);
-    group->points.push_back(std::move(compared));
+    comparisons[group->second].points.push_back(std::move(compared));
   }
   for (Comparison& comparison : comparisons) {
     for (ComparedPoint& compared : comparison.points) {

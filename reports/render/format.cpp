@@ -95,6 +95,10 @@ std::string format_change(std::int64_t before, std::int64_t now) {
   return format_change(static_cast<double>(now - before) / static_cast<double>(before));
 }
 
+std::string format_part(std::size_t part, std::size_t all) {
+  return std::to_string(part) + " of " + std::to_string(all);
+}
+
 std::string as_words(std::string_view name) {
   std::string words(name);
   std::replace(words.begin(), words.end(), '_', ' ');

@@ -22,6 +22,8 @@ std::string format_change(double fraction);
 std::string format_change(std::int64_t before, std::int64_t now);
 std::string format_fixed(double value, int decimals);
 
+std::string format_part(std::size_t part, std::size_t all);  // "3 of 24"
+
 // A name of a file's or a flag's as people write it: "saved_activations" is "saved activations".
 std::string as_words(std::string_view name);
 

@@ -70,7 +70,7 @@ std::string control_words(const Comparison& comparison) {
 }
 
 std::string share_of(int part, int all, const char* what) {
-  return std::to_string(part) + " of " + std::to_string(all) + " " + what;
+  return format_part(part, all) + " " + what;
 }
 
 // "2 of 6 ratios are unsure: time again with more rounds. "

@@ -174,10 +174,10 @@ Key key_of(const Look& look) { return {look.words, MarkerKind::kSquare, look.fil
 
 const std::vector<Look>& holder_looks() {
   static const std::vector<Look> kLooks = {
-      {"parameters", Paint::kDarkGrey}, {"optimizer", Paint::kGrey},
-      {"gradients", Paint::kLightGrey}, {"saved activations", Paint::kBlue},
-      {"recomputed", Paint::kOrange},   {"temporaries", Paint::kTeal},
-      {"unknown holders", Paint::kAxis}};
+      {"frozen parameters", Paint::kGrid}, {"parameters", Paint::kDarkGrey},
+      {"optimizer", Paint::kGrey},         {"gradients", Paint::kLightGrey},
+      {"saved activations", Paint::kBlue}, {"recomputed", Paint::kOrange},
+      {"temporaries", Paint::kTeal},       {"unknown holders", Paint::kAxis}};
   return kLooks;
 }
 

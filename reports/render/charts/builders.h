@@ -73,7 +73,7 @@ Key key_of(const Look& look);
 // Bytes that a policy decides about are coloured, the rest are grey.
 const std::vector<Look>& holder_looks();
 inline constexpr std::array kStackedHolders = {
-    Holder::kParameters,       Holder::kOptimizer,          Holder::kGradients,
+    Holder::kFrozenParameters, Holder::kParameters,         Holder::kOptimizer, Holder::kGradients,
     Holder::kSavedActivations, Holder::kRecomputeTransient, Holder::kOther};
 
 }  // namespace rematch::chart

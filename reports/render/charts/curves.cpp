@@ -281,7 +281,11 @@ Lines memory_timelines(const std::vector<Point>& points) {
               "blue, backward green, recompute orange, optimizer grey."};
   chart.num_columns = 3;
   for (std::size_t layer = 0; layer < kStackedHolders.size(); ++layer) {
-    chart.legend.push_back(key_of(holder_looks()[layer]));
+    const bool is_drawn = std::any_of(points.begin(), points.end(), [layer](const Point& point) {
+      const MemoryTimeline* timeline = timeline_of(point);
+      return timeline != nullptr && timeline->bytes.contains(kStackedHolders.at(layer));
+    });
+    if (is_drawn) chart.legend.push_back(key_of(holder_looks()[layer]));
   }
   chart.legend.push_back({"peak", MarkerKind::kCircle, Paint::kInk});
   double highest = 0;

@@ -3,6 +3,7 @@
 #include <cctype>
 #include <utility>
 
+#include "reports/render/format.h"
 #include "reports/render/markup.h"
 
 namespace rematch::page {
@@ -109,8 +110,7 @@ Fold fold_of(std::size_t num_rows) {
 
 std::string left_out_words(std::size_t num_shown, std::size_t num_all, const std::string& order) {
   if (num_shown >= num_all) return "";
-  return " Shown: " + std::to_string(num_shown) + " of " + std::to_string(num_all) + " points, " +
-         order + ".";
+  return " Shown: " + format_part(num_shown, num_all) + " points, " + order + ".";
 }
 
 std::string capitalized(std::string words) {
@@ -164,6 +164,18 @@ std::string grid(const table::Grid& grid) {
   text += "</tr></thead>\n";
   for (const table::Row& one : grid.rows) text += row(grid, one);
   return text + "</table></div>\n";
+}
+
+std::string some_open(const std::vector<std::string>& parts, std::size_t most_open,
+                      const std::string& others) {
+  const auto joined = [&parts](std::size_t from, std::size_t to) {
+    std::string text;
+    for (std::size_t index = from; index < to; ++index) text += parts[index];
+    return "<div class=\"columns\">\n" + text + "</div>\n";
+  };
+  if (parts.size() <= most_open) return joined(0, parts.size());
+  return joined(0, most_open) + "<details><summary>" + std::to_string(parts.size() - most_open) +
+         " more " + others + "</summary>\n" + joined(most_open, parts.size()) + "</details>\n";
 }
 
 std::string part(const Part& part, const std::string& anchor) {

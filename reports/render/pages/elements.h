@@ -59,6 +59,10 @@ std::string list(const std::vector<std::string>& lines);
 // first column; no word is broken.
 std::string grid(const table::Grid& grid);
 
+// Columns of these, those beyond the first `most_open` behind a fold: "12 more fronts".
+std::string some_open(const std::vector<std::string>& parts, std::size_t most_open,
+                      const std::string& others);
+
 // Tiles, words, a link to each figure, and the figures. Narrow figures that follow each other stand
 // in columns, folded ones last. Anchors of figures start with `anchor`.
 std::string part(const Part& part, const std::string& anchor);

@@ -9,6 +9,7 @@
 #include "reports/render/format.h"
 #include "reports/render/markup.h"
 #include "reports/render/pages/parts.h"
+#include "reports/render/pages/sweep_part.h"
 #include "reports/render/styles.h"
 #include "reports/render/tables/front_table.h"
 #include "reports/render/tables/report_table.h"
@@ -89,6 +90,46 @@ std::string facts_of(const FrontRecord& record) {
   return facts;
 }
 
+// So many comparisons of a sweep have a part each; of more the overview has their tables.
+constexpr std::size_t kMostParts = 6;
+
+std::string sweep_heading(const SweepModel& model) {
+  std::string heading = model.heading;
+  for (std::size_t index = 0; index < model.axes.size(); ++index) {
+    heading += (index == 0                       ? " by "
+                : index + 1 == model.axes.size() ? " and "
+                                                 : ", ") +
+               model.axes[index].name;
+  }
+  return heading;
+}
+
+void add_report(const Sources& sources, const NamedReport& source, std::vector<Section>& sections) {
+  const std::vector<Comparison> comparisons = compare_policies(source.report);
+  const std::vector<SweepModel> models = sweep_models(source.report, comparisons);
+  const bool has_parts = comparisons.size() <= kMostParts;
+  const std::size_t num_overviews = is_sweep(models) ? models.size() : 0;
+  const std::size_t first_part = sections.size() + num_overviews;
+  for (std::size_t index = 0; index < num_overviews; ++index) {
+    const SweepModel& model = models[index];
+    const std::string anchor = "m" + std::to_string(sections.size());
+    std::vector<std::string> anchors;
+    for (const SweepShape& shape : model.shapes) {
+      const auto place = static_cast<std::size_t>(shape.comparison - comparisons.data());
+      if (has_parts) anchors.push_back("s" + std::to_string(first_part + place));
+    }
+    sections.push_back({anchor, sources.titled(sweep_heading(model), source.name), model.common,
+                        page::sweep_part(model, anchor, std::move(anchors))});
+  }
+  if (num_overviews > 0 && !has_parts) return;
+  for (const Comparison& comparison : comparisons) {
+    const auto [heading, facts] = heading_and_facts(comparison);
+    sections.push_back({"s" + std::to_string(sections.size()), sources.titled(heading, source.name),
+                        facts,
+                        page::comparison_part(comparison, source.report.provenance.environment)});
+  }
+}
+
 std::vector<Section> sections_of(const Sources& sources) {
   std::vector<Section> sections;
   const auto add = [&](const char* kind, const std::string& heading, const std::string& facts,
@@ -102,13 +143,7 @@ std::vector<Section> sections_of(const Sources& sources) {
     add("f", sources.titled(record.model + " on " + record.device + ", searched", name),
         sources.short_names.at(name) + ": " + facts_of(record), page::front_part(record));
   }
-  for (const auto& [name, report] : sources.reports) {
-    for (const Comparison& comparison : compare_policies(report)) {
-      const auto [heading, facts] = heading_and_facts(comparison);
-      add("s", sources.titled(heading, name), facts,
-          page::comparison_part(comparison, report.provenance.environment));
-    }
-  }
+  for (const NamedReport& source : sources.reports) add_report(sources, source, sections);
   return sections;
 }
 

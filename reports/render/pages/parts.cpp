@@ -27,10 +27,6 @@ constexpr std::size_t kMostOpenPanels = 3;  // a row of a wide screen
 constexpr std::size_t kMostFrontPoints = 100;
 constexpr const char* kOrder = "baselines and the front first";
 
-std::string count_of(std::size_t part, std::size_t all) {
-  return std::to_string(part) + " of " + std::to_string(all);
-}
-
 Figure figure_of(const chart::Rows& chart, Fold fold, const std::string& more_words = "") {
   return {chart.title, chart.words + more_words, picture(draw(chart)), fold, FigureWidth::kColumn};
 }
@@ -97,9 +93,9 @@ std::vector<Tile> proof_tiles(const std::vector<Point>& points) {
       if (*effect->counts_equal_prediction) ++num_as_predicted;
     }
   }
-  return {{"loss and gradients", count_of(num_equal, num_with_parity),
+  return {{"loss and gradients", format_part(num_equal, num_with_parity),
            "Compared points have the reference's bits"},
-          {"executed ops", count_of(num_as_predicted, num_predicted),
+          {"executed ops", format_part(num_as_predicted, num_predicted),
            "Checked points ran exactly the ops of their plan"}};
 }
 
@@ -113,8 +109,8 @@ std::string prediction_words(const std::vector<Point>& points) {
     if (*point.record().memory->predicted_peak_allocated == *peak) ++num_equal;
   }
   if (num_predicted == 0) return "";
-  return " The predicted peak equals the measured one for " + count_of(num_equal, num_predicted) +
-         " points.";
+  return " The predicted peak equals the measured one for " +
+         format_part(num_equal, num_predicted) + " points.";
 }
 
 Figure front_figure(const std::vector<Point>& points, const std::optional<Bytes>& limit,

@@ -157,7 +157,7 @@ std::string floor_words(const CompareRecord& record) {
 }
 
 std::string of_rows(int part, int all) {
-  return std::to_string(part) + " of " + std::to_string(all) + (all == 1 ? " row" : " rows");
+  return format_part(part, all) + (all == 1 ? " row" : " rows");
 }
 
 }  // namespace

@@ -185,6 +185,10 @@ Line line_of(const NamedCompare& source, const ComparedRow& row, const MetricRec
   line.add("model", row.model);
   line.add("device", row.device);
   add_dimensions(line, row.dimensions, dimensions);
+  line.add("dtype", row.dtype);
+  line.add("ops", row.ops);
+  line.add("threads", row.threads);
+  line.add("world", row.world);
   line.add("policy", row.policy);
   line.add("schedule", to_string(row.schedule));
   line.add("metric", metric == nullptr ? "" : to_string(measured.metric));
@@ -228,11 +232,14 @@ Line line_of(const NamedFront& source, const FrontPoint& point, const std::strin
   const FrontRecord& record = source.record;
   Line line;
   line.add("front", source.name);
+  line.add("git_commit", record.git_commit);
+  line.add("git_dirty", record.git_dirty);
   line.add("model", record.model);
   line.add("device", record.device);
   line.add("schedule", to_string(record.front.schedule));
   add_dimensions(line, record.dimensions, dimensions);
   line.add("dtype", record.dtype);
+  line.add("ops", record.ops);
   line.add("world", static_cast<std::int64_t>(record.world));
   line.add("time_source", to_string(record.time_source));
   line.add("kind", std::string_view(kind));

@@ -274,8 +274,7 @@ std::string knee_words(const Front& front) {
 }
 
 std::string plans_words(const Front& front) {
-  return std::to_string(front.points.size()) + " of " + std::to_string(front.num_plans_found) +
-         " plans worth having";
+  return format_part(front.points.size(), front.num_plans_found) + " plans worth having";
 }
 
 std::string exactness_words(const FrontRecord& record) {

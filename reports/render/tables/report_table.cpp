@@ -186,7 +186,7 @@ std::string failure_words(const Comparison& comparison) {
                     (has_peak ? " at " + format_bytes(*point.memory->peak_allocated) : "") + ")");
   }
   if (names.empty()) return "";
-  return std::to_string(names.size()) + " of " + std::to_string(comparison.points.size()) +
+  return format_part(names.size(), comparison.points.size()) +
          " points did not finish: " + listed(names, kMostNames) + ".";
 }
 

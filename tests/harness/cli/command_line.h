@@ -23,7 +23,11 @@ Outcome rematch(const std::string& arguments, const std::string& before = "");
 Outcome run_program(const std::string& program, const std::string& arguments,
                     const std::string& before = "");
 
-// One line, of this tool, on stderr alone.
+// Without the lines that a search writes to stderr when it takes longer than two seconds, as it
+// does on a busy machine.
+std::string without_progress(const std::string& err);
+
+// One line, of this tool, on stderr alone; progress not counted.
 bool is_one_clear_line(const Outcome& outcome);
 
 // Exit code 2, and one clear line with `part` in it.

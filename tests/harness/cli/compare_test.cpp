@@ -6,6 +6,7 @@
 #include "reports/record/record_json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/reports/sample_report.h"
+#include "tests/reports/sample_sweep.h"
 #include "tests/support/catch.h"
 #include "tests/support/scratch_folder.h"
 
@@ -64,6 +65,56 @@ class Reports {
   std::string base;
   std::string other;
 };
+
+// The candidate lacks wan_small's only shape and has another seed of llama_small instead. The sweep
+// has 11 shapes of llama_small with 4 policies each, and 4 points of wan_small.
+TEST_CASE("two sweeps are compared point by point, and what only one of them has is named") {
+  const ScratchFolder scratch;
+  Report base = telling_sweep();
+  Report candidate = base;
+  for (PointRecord& point : candidate.points) {
+    if (point.identity.model != "wan_small") continue;
+    point.identity = candidate.points.front().identity;
+    point.identity.plan_sha256 = sample_point(point.policy).identity.plan_sha256;
+    point.identity.seed = 7;
+  }
+  // Another comparison's peak of full.
+  candidate.points[5].memory->peak_allocated = Bytes{123 << 20};
+  // As merged: each comparison was a command of its own.
+  for (Report* report : {&base, &candidate}) {
+    for (std::size_t from = 0; from < report->points.size(); from += 4) {
+      report->sources.push_back({report->provenance, {from, from + 1, from + 2, from + 3}});
+      report->sources.back().provenance.command = {"rematch", "run", std::to_string(from)};
+    }
+    std::reverse(report->sources.begin(), report->sources.end());
+  }
+  std::rotate(candidate.points.begin(), candidate.points.begin() + 8, candidate.points.end());
+  write_json_file(scratch.file("base.json"), report_to_json(base));
+  write_json_file(scratch.file("other.json"), report_to_json(candidate));
+  const std::string both = scratch.file("base.json") + " " + scratch.file("other.json");
+  const Outcome outcome = rematch("compare " + both + " --json");
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json record = Json::parse(outcome.out);
+  // 43 of 44 points of llama_small have a peak and a step time; none of the shape that ran out of
+  // memory is named as failed.
+  int num_peaks_that_differ = 0;
+  for (const Json& row : record["rows"]) {
+    CHECK(row["model"] == "llama_small");
+    for (const Json& metric : row["metrics"]) {
+      if (metric["verdict"] != "higher") continue;
+      ++num_peaks_that_differ;
+      CHECK(row["policy"] == "full");
+      CHECK(row["dimensions"]["tokens"] == 16);
+    }
+  }
+  CHECK(num_peaks_that_differ == 1);
+  CHECK(record["rows"].size() == 43);
+  const std::string text = rematch("compare " + both).out;
+  CHECK_THAT(text, Catch::Contains("Only in the base: wan_small full") &&
+                       Catch::Contains("Only in the candidate: llama_small full"));
+  CHECK(rematch("compare " + both + " --fail-on missing").code == 3);
+}
 
 }  // namespace
 

@@ -74,7 +74,8 @@ TEST_CASE("a searched front becomes a page, markdown or one picture") {
                  Catch::Contains("wan_small on cpu: r.json</a>"));
   CHECK_THAT(rematch("render --markdown " + front).out, Catch::Contains("| baseline |"));
   CHECK_THAT(rematch("render --svg front " + front).out, Catch::StartsWith("<svg "));
-  CHECK_THAT(rematch("render --csv " + front).out, Catch::StartsWith("front,model,device,"));
+  CHECK_THAT(rematch("render --csv " + front).out,
+             Catch::StartsWith("front,git_commit,git_dirty,model,device,"));
   check_usage_error("render --csv " + front + " " + write_report(scratch, "r.json"),
                     "call --csv once for each kind");
   check_usage_error("render --svg memory " + front, "write --svg front");

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
@@ -297,7 +298,7 @@ const std::string kKillFirstChild =
     "i=0; child=; while [ -z \"$child\" ] && [ $i -lt 6000 ]; do sleep 0.01; i=$((i+1)); "
     "for each in $(cat /proc/[0-9]*/stat 2>/dev/null | "
     "awk -v parent=$pid '$4 == parent { print $1 }'); do "
-    "grep -qs request.json /proc/$each/cmdline && child=$each; done; done; kill -KILL $child; ";
+    "grep -qs /proc/self/fd/ /proc/$each/cmdline && child=$each; done; done; kill -KILL $child; ";
 
 Outcome run_with_a_killed_child(const std::string& flags) {
   const ScratchFolder scratch;
@@ -343,7 +344,6 @@ TEST_CASE("an interrupted run leaves no half-written file and goes on where it w
                         ")\" ]; do sleep 0.1; i=$((i+1)); [ $i -lt 600 ] || break; done; "
                         "kill -TERM $pid; wait $pid");
   CHECK(interrupted.code == 128 + SIGTERM);
-  CHECK_FALSE(std::filesystem::exists(file));
   int kept = 0;
   for (const auto& entry : std::filesystem::directory_iterator(scratch.file("report.points"))) {
     CAPTURE(entry.path().string());
@@ -375,11 +375,104 @@ TEST_CASE("an interrupted run says what is kept of it, and no more") {
   };
   CHECK(interrupted("") ==
         "rematch: interrupted; nothing of it is kept; with -o FILE a run can be resumed\n");
+  const std::string mine = scratch.file("mine.json");
   const std::string kept = "rematch: interrupted; what had finished is kept in " +
                            scratch.file("mine.points") + "; rerun the command ";
-  CHECK(interrupted("-o " + scratch.file("mine.json")) == kept + "to resume\n");
-  CHECK(interrupted("--fresh -o " + scratch.file("mine.json")) ==
-        kept + "without --fresh to resume\n");
+  CHECK(interrupted("-o " + mine) ==
+        kept + "to resume; " + mine + " is the report of 1 of 2 points\n");
+  CHECK(interrupted("--fresh -o " + mine) ==
+        kept + "without --fresh to resume; " + mine + " is of an earlier run, and stays\n");
+}
+
+// Of two shares the second ends, and the first is told to stop when its first point has.
+TEST_CASE("the report of an interrupted share has what it finished, and merges with the others") {
+  const ScratchFolder scratch;
+  const std::string said = scratch.file("said");
+  const auto quoted = [&](const std::string& share, const char* steps) {
+    return std::string("run ") + kTinyLlama +
+           "--policy 'none,full,attn_only,nth_last(1)' --rounds 0 --steps " + steps + " -o " +
+           scratch.file("mine.json") + " --shard " + share;
+  };
+  REQUIRE(rematch(quoted("1/2", "300")).code == 0);
+  const Outcome outcome =
+      rematch(quoted("0/2", "300") + " 2>" + said + " & pid=$!; i=0; until grep -qs exact " + said +
+              "; do sleep 0.02; i=$((i+1)); [ $i -lt 3000 ] || break; done; kill -TERM $pid; "
+              "wait $pid");
+  CHECK(outcome.code == 128 + SIGTERM);
+  const std::string partial = scratch.file("mine.shard-0-of-2.json");
+  REQUIRE(std::filesystem::exists(partial));
+  CHECK(rematch("validate " + partial).code == 0);
+  const auto policies_in = [](const std::string& file) {
+    std::set<std::string> policies;
+    const Json report = Json::parse(text_of(file));
+    for (const Json& point : report["points"]) policies.insert(point["policy"]);
+    return policies;
+  };
+  const std::string other = scratch.file("mine.shard-1-of-2.json");
+  std::set<std::string> expected = policies_in(partial);
+  CHECK(expected.size() >= 1);
+  CHECK(expected.size() < 4);
+  CHECK(Json::parse(text_of(partial))["planned"].size() == 4);
+  expected.merge(policies_in(other));
+  const std::string all = scratch.file("all.json");
+  const Outcome merged = rematch("merge " + partial + " " + other + " -o " + all);
+  CAPTURE(merged.err);
+  CHECK(merged.code == (expected.size() == 4 ? 0 : 5));
+  CHECK(policies_in(all) == expected);
+}
+
+// As two workers leave it that wrote into one folder: none's round is of one start, full's and the
+// control's of another, and each file is whole.
+TEST_CASE("rounds that two starts of a command timed are not paired but timed again") {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("report.json");
+  const std::string command =
+      "run " + kTinyLlama + "--policy none,full --steps 2 --rounds 2 -o " + file;
+  REQUIRE(rematch(command).code == 0);
+  const auto starts_of = [&file](std::size_t point) {
+    return Json::parse(text_of(file))["points"][point]["time"]["starts"];
+  };
+  const Json first = starts_of(0);
+  CHECK(first == starts_of(1));
+  CHECK(first.size() == 2);
+  // Undisturbed, all is reused.
+  CHECK_THAT(rematch(command).err, !Catch::Contains(": ok\n"));
+  CHECK(starts_of(0) == first);
+  int num_edited = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(scratch.file("report.points"))) {
+    const std::string name = entry.path().filename();
+    if (name.find("-none.round1-") == std::string::npos) continue;
+    Json json = Json::parse(text_of(entry.path()));
+    for (Json& start : json["point"]["time"]["starts"]) start = "0123456789abcdef";
+    std::ofstream(entry.path()) << json;
+    ++num_edited;
+  }
+  REQUIRE(num_edited == 1);
+  REQUIRE(rematch(command).code == 0);
+  CHECK(starts_of(0) == starts_of(1));
+  CHECK(starts_of(0)[0] == first[0]);
+  CHECK(starts_of(0)[1] != first[1]);
+  CHECK(starts_of(0)[1] != "0123456789abcdef");
+}
+
+// Killed in the middle of a child's work. The children die with it.
+TEST_CASE("a killed run leaves nothing in the folder for temporary files") {
+  const ScratchFolder scratch;
+  const std::string temporary = scratch.file("tmp");
+  std::filesystem::create_directory(temporary);
+  const std::string points = scratch.file("report.points");
+  const Outcome outcome =
+      rematch("run " + kTinyLlama + "--policy none,full --steps 300 --rounds 1 -o " +
+                  scratch.file("report.json") + " & pid=$!; i=0; until [ -n \"$(ls " + points +
+                  " 2>/dev/null)\" ]; do sleep 0.05; i=$((i+1)); [ $i -lt 1200 ] || break; done; "
+                  "kill -KILL $pid; wait $pid",
+              "TMPDIR=" + temporary + " ");
+  CHECK(outcome.code == 128 + SIGKILL);
+  CHECK(std::filesystem::is_empty(temporary));
+  for (const auto& entry : std::filesystem::directory_iterator(points)) {
+    CAPTURE(entry.path());
+    CHECK(entry.path().extension() == ".json");
+  }
 }
 
 TEST_CASE("doctor names what can be used and why not the rest") {

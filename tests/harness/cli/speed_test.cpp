@@ -15,6 +15,7 @@
 #include "reports/record/record_json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/reports/sample_report.h"
+#include "tests/reports/sample_sweep.h"
 #include "tests/support/catch.h"
 #include "tests/support/scratch_folder.h"
 
@@ -103,10 +104,13 @@ TEST_CASE("prints how long large reports take", "[.speed]") {
   std::printf("two reports of 10,000 points, %.1f MB each\n",
               static_cast<double>(std::filesystem::file_size(files.base)) / 1e6);
   const Files fewer(500);
+  const std::string sweep = fewer.scratch.file("sweep.json");
+  write_json_file(sweep, report_to_json(large_sweep(500)));
   const std::string both = files.base + " " + files.other;
   for (const std::string& command :
        {"compare " + both, "gate " + files.other + " --loss bitwise --reference " + files.base,
-        "render " + fewer.base + " -o " + fewer.scratch.file("page.html")}) {
+        "render " + fewer.base + " -o " + fewer.scratch.file("page.html"),
+        "render " + sweep + " -o " + fewer.scratch.file("sweep.html")}) {
     double best = 1e9;
     double processors = 1e9;
     for (int repeat = 0; repeat < 3; ++repeat) {
@@ -117,9 +121,10 @@ TEST_CASE("prints how long large reports take", "[.speed]") {
     std::printf("%-7s %.2f s, %.2f s of processor time, best of 3\n",
                 command.substr(0, command.find(' ')).c_str(), best, processors);
   }
-  std::printf(
-      "page of 500 points: %.2f MB\n",
-      static_cast<double>(std::filesystem::file_size(fewer.scratch.file("page.html"))) / 1e6);
+  for (const char* page : {"page.html", "sweep.html"}) {
+    std::printf("%s of 500 points or comparisons: %.2f MB\n", page,
+                static_cast<double>(std::filesystem::file_size(fewer.scratch.file(page))) / 1e6);
+  }
 }
 
 }  // namespace rematch::testing

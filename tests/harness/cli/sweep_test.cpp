@@ -1,10 +1,13 @@
 // Sweeps from the command line: their files and plans.
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "harness/sweep/claim_text.h"
 #include "policies/trace/json.h"
+#include "policies/trace/sha256.h"
 #include "reports/record/record_json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/reports/sample_report.h"
@@ -72,14 +75,15 @@ TEST_CASE("a sweep file that cannot be used is one line with the file and the pa
 
 // A plan with a made-up report of each comparison, as workers would leave them.
 struct FinishedSweep {
-  FinishedSweep() {
-    REQUIRE(rematch("sweep plan " + write_sweep(scratch) + " " + folder).code == 0);
+  explicit FinishedSweep(const std::string& from = "", const std::string& to = "",
+                         std::vector<std::string> policies = {"none", "full"}) {
+    REQUIRE(rematch("sweep plan " + write_sweep(scratch, from, to) + " " + folder).code == 0);
     plan = Json::parse(text_of(folder + "/plan.json"));
     for (const Json& comparison : plan["comparisons"]) {
       Report report;
       report.provenance = sample_provenance();
       report.provenance.command = {"rematch", "run", comparison["id"]};
-      for (const char* policy : {"none", "full"}) {
+      for (const std::string& policy : policies) {
         PointRecord point = sample_point(policy);
         point.identity.model = comparison["model"];
         point.identity.dimensions.clear();
@@ -124,6 +128,25 @@ TEST_CASE("the merged report of a sweep is in the plan's order, the same bytes e
   CHECK(text_of(sweep.scratch.file("all.json")) == bytes);
 }
 
+// 500 comparisons of 20 points each.
+TEST_CASE("prints how long the merge of a sweep of 10,000 points takes", "[.speed]") {
+  std::string seeds = "[0";
+  for (int seed = 1; seed < 250; ++seed) seeds += ", " + std::to_string(seed);
+  std::vector<std::string> policies = {"none", "full"};
+  for (int layer = 2; layer < 20; ++layer) {
+    policies.push_back("layers([" + std::to_string(layer) + "])");
+  }
+  const FinishedSweep sweep("[0, 1]", seeds + "]", policies);
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const auto start = std::chrono::steady_clock::now();
+    CHECK(sweep.merge().code == 0);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    std::printf(
+        "merge of 10,000 points: %.2f s, %.1f MB\n", taken.count(),
+        static_cast<double>(std::filesystem::file_size(sweep.scratch.file("all.json"))) / 1e6);
+  }
+}
+
 TEST_CASE("a comparison that is missing is named with its reason, and the rest is merged") {
   const FinishedSweep sweep;
   const Json& comparison = sweep.plan["comparisons"][2];
@@ -144,6 +167,17 @@ TEST_CASE("a comparison that is missing is named with its reason, and the rest i
   CHECK(merged.code == 5);
   CHECK_THAT(merged.err, Catch::Contains("skipped: 80 GiB; 48 GiB"));
   std::ofstream(sweep.folder + "/claims/" + id + ".g2") << holder_line(holder) << beat_line();
+  CHECK(Json::parse(text_of(sweep.scratch.file("all.json")))["unmeasured"] ==
+        Json::array({{{"model", "llama_small"},
+                      {"dimensions", comparison["dimensions"]},
+                      {"dtype", "float32"},
+                      {"seed", comparison["seed"]},
+                      {"policies", {"none", "full"}},
+                      {"outcome", "skipped"},
+                      {"reason", "80 GiB; 48 GiB"}}}));
+  CHECK(rematch("validate " + sweep.scratch.file("all.json")).code == 0);
+  CHECK_THAT(rematch("render " + sweep.scratch.file("all.json")).out,
+             Catch::Contains("80 GiB; 48 GiB"));
   const Json status = Json::parse(rematch("sweep status --json " + sweep.folder).out);
   CHECK(status["counts"]["done"] == 3);
   CHECK(status["counts"]["held"] == 1);
@@ -188,6 +222,11 @@ TEST_CASE("a plan that is missing, changed or of another version is refused by e
     };
     json["schema"] = "rematch.sweep_plan/2.0";
     refuse("file has schema");
+    json = sweep.plan;
+    json["tool_version"] = "0.0.9";
+    json.erase("id");
+    json["id"] = sha256_hex(json.dump());
+    refuse("made by rematch 0.0.9, and this is");
     json = sweep.plan;
     json["comparisons"][0]["seed"] = 5;
     refuse("id: is not the hash of the rest");

@@ -1,5 +1,7 @@
 #include "harness/measure/environment.h"
 
+#include "harness/measure/source_state.h"
+
 #include <ATen/Parallel.h>
 #include <stdlib.h>
 

@@ -84,6 +84,20 @@ TEST_CASE("each phase's peak names who holds it, and they sum to it") {
   CHECK((record.holders_by_phase.at("backward") == record.holders_at_peak));
 }
 
+TEST_CASE("weights that do not learn are a holder of their own, where there are any") {
+  CHECK_FALSE(summarize(two_blocks()).holders_at_peak.contains(Holder::kFrozenParameters));
+  StepSamples samples = two_blocks();
+  for (BoundarySample& sample : samples.boundaries) {
+    sample.memory.by_tag[static_cast<std::size_t>(MemoryTag::kFrozen)] = Bytes{1000};
+    sample.memory.total += Bytes{1000};
+  }
+  const MemoryRecord record = summarize(samples);
+  CHECK(record.holders_at_peak.at(Holder::kFrozenParameters) == Bytes{1000});
+  CHECK(record.holders_at_peak.at(Holder::kOther) == Bytes{25});
+  REQUIRE(record.timeline.has_value());
+  CHECK(record.timeline->bytes.at(Holder::kFrozenParameters).size() == 5);
+}
+
 TEST_CASE("a long timeline keeps the highest boundary of each stretch") {
   StepSamples samples;
   for (int index = 0; index < 2000; ++index) {

@@ -35,6 +35,7 @@ struct Shared {
   std::set<std::string> finished;              // paths of whole reports
   std::set<std::size_t> killed;
   std::vector<std::string> broken_rules;
+  bool links_claims = false;
   int num_measured = 0;
   int num_takeovers = 0;  // of claims that told no end
 };
@@ -81,13 +82,16 @@ class ModelFolder : public SweepFolder {
     readings_[name].push_back({now, found->second.text});
     return found->second.text;
   }
-  bool create_claim(const std::string& name) override {
+  // In one step as a local file system does it, in two as NFS.
+  bool create_claim(const std::string& name, std::string_view text) override {
     orders_.step();
     if (shared_.claims.count(name) != 0) return false;
     const ClaimName parsed = parse_claim_name(name).value();
     if (parsed.generation > 1) check_over(claim_name(parsed.comparison, parsed.generation - 1));
     shared_.claims[name] = {self_, ""};
     had_report_[name] = shared_.reports.count(report_name(parsed.comparison)) != 0;
+    if (!shared_.links_claims) orders_.step();
+    shared_.claims[name].text = text;
     return true;
   }
   void append_to_claim(const std::string& name, std::string_view text) override {
@@ -174,6 +178,7 @@ struct Case {
   std::size_t num_comparisons = 1;
   int num_beats = 1;
   bool sees_processes = false;
+  bool links_claims = false;
   std::chrono::milliseconds look_every = kStale;
   Interleavings::Bounds bounds;
 };
@@ -219,6 +224,7 @@ Totals explore(const Case& setting) {
   Totals totals;
   totals.num_orders = orders.explore([&] {
     Shared shared;
+    shared.links_claims = setting.links_claims;
     std::vector<std::function<void()>> workers;
     for (std::size_t worker = 0; worker < setting.num_workers; ++worker) {
       workers.emplace_back([&, worker] {
@@ -256,6 +262,8 @@ TEST_CASE("two workers on one comparison keep the rules in every order of their 
   Case setting;
   setting.look_every = kStale / 2;
   setting.bounds = {4, 0};
+  SECTION("with claims that are empty at first") {}
+  SECTION("with claims that are whole at once") { setting.links_claims = true; }
   const Totals totals = explore(setting);
   CHECK(totals.num_orders > 1000);
   CHECK(totals.num_takeovers > 0);
@@ -267,6 +275,9 @@ TEST_CASE("a worker killed at any step loses no comparison") {
   setting.bounds = {3, 1};
   SECTION("on another host") {}
   SECTION("on this host, where its process is seen to be gone") { setting.sees_processes = true; }
+  SECTION("on this host, with claims that are whole at once") {
+    setting.sees_processes = setting.links_claims = true;
+  }
   const Totals totals = explore(setting);
   CHECK(totals.num_orders > 1000);
   CHECK(totals.num_takeovers > 0);
@@ -286,8 +297,7 @@ TEST_CASE("silence is counted from a worker's last word, by the observer's own c
     alone.run_together({[&] {
       Shared shared;
       ModelFolder folder(shared, alone, 0, false);
-      folder.create_claim("a.g1");
-      folder.append_to_claim("a.g1", holder_line({.plan = "p", .host = "h"}));
+      folder.create_claim("a.g1", holder_line({.plan = "p", .host = "h"}));
       Observer observer{[&] { return folder.now; }, [](const ClaimHolder&) { return false; }};
       Claims claims(folder, {"a"}, {.plan = "p"}, observer, {kStale, 10});
       const auto look_at = [&](int milliseconds) {
@@ -384,6 +394,37 @@ TEST_CASE("a worker takes the longest that fits its time, and what did not fit a
       end = work_with(on_large, large, std::nullopt);
       CHECK(large.taken == std::vector<std::size_t>{1, 2, 0});
       CHECK(end.num_failures == 3);
+    }});
+  });
+}
+
+// Two of three have failed. The worker that tries again tries each of them once, though it fails
+// again, and leaves what fails at its own hands alone.
+TEST_CASE("a worker that is to try again what failed does so once") {
+  Interleavings alone({0, 0});
+  alone.explore([&] {
+    alone.run_together({[&] {
+      Shared shared;
+      ModelFolder folder(shared, alone, 0, true);
+      Observer observer{[&] { return folder.now; }, [](const ClaimHolder&) { return true; }};
+      const WorkSurroundings surroundings{
+          observer.now, [&](std::chrono::milliseconds length) { folder.now += length; },
+          [] { return Told::kNothing; }};
+      const auto work_with = [&](const std::vector<std::string>& ids, bool retries_failed) {
+        std::vector<WorkItem> items;
+        for (const std::string& id : ids) items.push_back({id, std::nullopt});
+        Claims claims(folder, ids, {.plan = "p"}, observer, {kStale, 10});
+        SayingMeasurer measurer(MeasureEnd::kFailed);
+        work(items, claims, measurer, surroundings, {std::nullopt, kStale, retries_failed});
+        return measurer.taken;
+      };
+      using Taken = std::vector<std::size_t>;
+      CHECK(work_with({"a", "b"}, false) == Taken{0, 1});
+      CHECK(work_with({"a", "b"}, false).empty());
+      CHECK(work_with({"a", "b", "c"}, true) == Taken{0, 1, 2});
+      CHECK(shared.claims.count("a.g2") == 1);
+      CHECK(shared.claims.count("c.g2") == 0);
+      CHECK(work_with({"c"}, true) == Taken{0});
     }});
   });
 }

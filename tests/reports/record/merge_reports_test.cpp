@@ -253,4 +253,25 @@ TEST_CASE("two policies with one plan share a key and stay two points") {
   CHECK(merged({single(sample_point("none")), single(same_plan)}).report.points.size() == 2);
 }
 
+// Of two sweeps, each skipped what the other measured or failed at.
+TEST_CASE("what no sweep measured stays named, the same in any order") {
+  const auto unmeasured = [](std::uint64_t seed, const char* outcome) {
+    const PointIdentity none = sample_point("none").identity;
+    return UnmeasuredComparison{none.model, none.dimensions, none.dtype, seed,
+                                {"none"},   outcome,         "why"};
+  };
+  Report first = single(sample_point("none"));
+  const std::uint64_t measured = first.points[0].identity.seed;
+  Report second = single(sample_point("none"));
+  second.points[0].identity.seed = 77;
+  first.unmeasured = {unmeasured(9, "skipped"), unmeasured(77, "failed"), unmeasured(8, "missing")};
+  second.unmeasured = {unmeasured(measured, "failed"), unmeasured(9, "failed")};
+  const Report both = merged({first, second}).report;
+  CHECK(both.unmeasured == std::vector{unmeasured(8, "missing"), unmeasured(9, "failed")});
+  CHECK(bytes_of(merged({second, first}).report) == bytes_of(both));
+  CHECK(bytes_of(merged({first}).report) == bytes_of(first));
+  CHECK(validate(report_to_json(both)) == std::nullopt);
+  CHECK(bytes_of(report_from_json(report_to_json(both))) == bytes_of(both));
+}
+
 }  // namespace rematch

@@ -1,4 +1,5 @@
 #include "reports/record/record_json.h"
+#include "reports/record/report_text.h"
 
 #include <limits>
 #include <set>
@@ -383,6 +384,20 @@ TEST_CASE("a damaged report is one line with the path of the damage") {
   Json json = good;
   json["points"][0]["parity"].erase("reference");
   CHECK_THAT(error_of(json), Catch::Contains("points[0].parity: key \"reference\" is missing"));
+}
+
+// 300 points are made into text in several parts.
+TEST_CASE("a report's text is that of its JSON, whatever it holds and however many points") {
+  Report report;
+  report.provenance = testing::sample_provenance();
+  CHECK(report_to_text(report) == report_to_json(report).dump(2) + "\n");
+  report.unknown["/newer"] = "[1, {\"points\": []}]";
+  for (int index = 0; index < 300; ++index) {
+    report.points.push_back(testing::sample_point("layers([" + std::to_string(index) + "])"));
+    report.points.back().reason = "two\nlines, \"quoted\"";
+    if (index != 0 && index != 1 && index != 299) continue;
+    CHECK(report_to_text(report) == report_to_json(report).dump(2) + "\n");
+  }
 }
 
 }  // namespace rematch

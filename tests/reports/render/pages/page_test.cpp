@@ -284,15 +284,22 @@ TEST_CASE("CSV has a column for every dimension, setting and commit") {
 }
 
 TEST_CASE("a searched front as CSV has a line a point and baseline, predicted and measured") {
-  const std::vector<NamedFront> fronts = {{"f.json", testing::telling_front()}};
+  std::vector<NamedFront> fronts = {{"f.json", testing::telling_front()}};
+  fronts[0].record.ops = "fused";
+  fronts[0].record.git_commit = "0123abc";
+  fronts[0].record.git_dirty = false;
   const std::string csv = render_csv(fronts);
   const Front& front = fronts[0].record.front;
   CHECK(num_csv_rows(csv) == static_cast<int>(front.points.size() + front.baselines.size()));
-  CHECK_THAT(csv, Catch::StartsWith("front,model,device,schedule,batch,dim,layers,dtype,world,"));
-  CHECK_THAT(csv, Catch::Contains("\nf.json,wan_small,cpu,on_demand,1,256,4,float32,1,") &&
-                      Catch::Contains(",point,0,62914560,") &&
-                      Catch::Contains(",baseline,full,62914560,") &&
-                      Catch::Contains(",timeout,no result after 10 min,"));
+  CHECK_THAT(
+      csv,
+      Catch::StartsWith(
+          "front,git_commit,git_dirty,model,device,schedule,batch,dim,layers,dtype,ops,world,"));
+  CHECK_THAT(
+      csv,
+      Catch::Contains("\nf.json,0123abc,false,wan_small,cpu,on_demand,1,256,4,float32,fused,1,") &&
+          Catch::Contains(",point,0,62914560,") && Catch::Contains(",baseline,full,62914560,") &&
+          Catch::Contains(",timeout,no result after 10 min,"));
 }
 
 // Two metrics of a row, and a point on one side.
@@ -306,6 +313,10 @@ CompareRecord two_metrics_and_an_extra() {
   row.dimensions = {{"dim", 64}, {"layers", 3}};
   row.policy = "full";
   row.device = "cpu";
+  row.dtype = "float32";
+  row.ops = "fused";
+  row.threads = 2;
+  row.world = 8;
   MetricRecord peak{Metric::kPeakAllocated, 100, 100, 1.0, {}, {}, CompareVerdict::kSame, ""};
   MetricRecord loss{Metric::kLoss, 2, 3, 1.5, {}, {}, CompareVerdict::kHigher, "from step 1"};
   row.metrics = {peak, loss};
@@ -324,12 +335,15 @@ TEST_CASE("a compare record as CSV has a line a row and metric, and the points l
   const std::vector<NamedCompare> compares = {{"c.json", two_metrics_and_an_extra()}};
   const std::string csv = render_csv(compares);
   CHECK(num_csv_rows(csv) == 3);
-  CHECK_THAT(csv,
-             Catch::StartsWith("comparison,base_report,candidate_report,base_git_commit,"
-                               "candidate_git_commit,model,device,dim,layers,policy,") &&
-                 Catch::Contains("c.json,a.json,\"b,c.json\",0123456,,wan_small,cpu,64,3,full,") &&
-                 Catch::Contains(",loss,2.0,3.0,1.5,,,,higher,from step 1") &&
-                 Catch::Contains(",extra,\"seed 0 in the base, 1 in the candidate\""));
+  CHECK_THAT(
+      csv,
+      Catch::StartsWith(
+          "comparison,base_report,candidate_report,base_git_commit,"
+          "candidate_git_commit,model,device,dim,layers,dtype,ops,threads,world,policy,") &&
+          Catch::Contains(
+              "c.json,a.json,\"b,c.json\",0123456,,wan_small,cpu,64,3,float32,fused,2,8,full,") &&
+          Catch::Contains(",loss,2.0,3.0,1.5,,,,higher,from step 1") &&
+          Catch::Contains(",extra,\"seed 0 in the base, 1 in the candidate\""));
 }
 
 TEST_CASE("a comparison's page draws what differs, and says the rest in a line and a table") {

@@ -1,4 +1,4 @@
-#include "harness/run/progress.h"
+#include "harness/progress/progress.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "harness/run/step_progress.h"
+#include "harness/progress/step_progress.h"
 
 #include "tests/support/catch.h"
 

@@ -1,9 +1,9 @@
-#include "harness/run/step_progress.h"
+#include "harness/progress/step_progress.h"
 
 #include <cstdio>
 #include <utility>
 
-#include "harness/run/progress.h"
+#include "harness/progress/progress.h"
 
 namespace rematch {
 namespace {

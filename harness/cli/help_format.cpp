@@ -1,0 +1,72 @@
+#include "harness/cli/help_format.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::size_t kWidth = 100;
+constexpr std::size_t kColumn = 30;  // where descriptions begin
+
+// CLI11 indents what follows a line break.
+std::string wrapped(const std::string& text) {
+  std::string lines;
+  for (const std::string& line : wrap(text, kWidth - kColumn)) {
+    lines += (lines.empty() ? "" : "\n") + line;
+  }
+  return lines;
+}
+
+// CLI11 names a checked number "INT:INT in [1 - 16]".
+bool is_number(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  return type.starts_with("INT") || type.starts_with("UINT");
+}
+
+// "1 to 16"; empty: any.
+std::string range_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::size_t open = type.find('[');
+  const std::size_t dash = type.find(" - ");
+  if (open == std::string::npos || dash == std::string::npos || type.back() != ']') return "";
+  return type.substr(open + 1, dash - open - 1) + " to " +
+         type.substr(dash + 3, type.size() - dash - 4);
+}
+
+// "1 to 16, default: 4"
+std::string remark_on(const CLI::Option& option) {
+  const std::string range = range_of(option);
+  const std::string value = option.get_default_str();
+  if (value.empty() || value == "[]") return range;
+  return (range.empty() ? "" : range + "; ") + "default: " + value;
+}
+
+}  // namespace
+
+HelpFormat::HelpFormat() { column_width(kColumn); }
+
+std::string HelpFormat::make_option_opts(const CLI::Option* option) const {
+  if (option->get_type_name().empty()) return "";  // a flag
+  const bool takes_many = option->get_expected_max() == CLI::detail::expected_max_vector_size;
+  return std::string(is_number(*option) ? " N" : " TEXT") + (takes_many ? " ..." : "");
+}
+
+std::string HelpFormat::make_option_desc(const CLI::Option* option) const {
+  const std::string remark = remark_on(*option);
+  return wrapped(option->get_description() + (remark.empty() ? "" : " (" + remark + ")"));
+}
+
+std::string HelpFormat::make_subcommand(const CLI::App* command) const {
+  std::string line = "  " + command->get_display_name(true);
+  line.resize(std::max(line.size() + 1, kColumn), ' ');
+  std::string text = wrapped(command->get_description());
+  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) {
+    text.insert(at + 1, std::string(kColumn, ' '));
+  }
+  return line + text + "\n";
+}
+
+}  // namespace rematch

@@ -1,0 +1,63 @@
+// The engine, the tracer and the predictor as C functions, which Python calls through ctypes beside
+// the torch that it has imported. No tensor and no Python object crosses: the engine sees the ops
+// of the calling thread below autograd.
+//
+// Functions that can fail say so by -1 or null; rematch_error() then has the reason. A text that is
+// returned lives until the thread's next call.
+#pragma once
+
+#include <cstdint>
+
+#define REMATCH_PYTHON_EXPORT __attribute__((visibility("default")))
+
+extern "C" {
+
+struct RematchCheckpoint;
+struct RematchRecording;
+struct RematchTrace;
+struct RematchWatch;
+
+// What went wrong on this thread last, one line.
+REMATCH_PYTHON_EXPORT const char* rematch_error();
+
+// Hooks into LibTorch, once per process. `counts_memory` replaces the CPU's and meta's allocators
+// by counting ones: before the first tensor, and for measuring only.
+REMATCH_PYTHON_EXPORT int rematch_install(int counts_memory);
+// Bytes that tensors on `device`, "cpu" or "meta", hold; -1 without counting allocators.
+REMATCH_PYTHON_EXPORT std::int64_t rematch_allocated_bytes(const char* device);
+
+// A scope of the forward pass on this thread. `index` is a block's layer index, else -1. Each enter
+// that returned 0 needs its leave.
+REMATCH_PYTHON_EXPORT int rematch_enter_scope(const char* name, int index);
+REMATCH_PYTHON_EXPORT void rematch_leave_scope();
+
+REMATCH_PYTHON_EXPORT RematchCheckpoint* rematch_make_checkpoint(const char* plan_json,
+                                                                 const char* schedule);
+REMATCH_PYTHON_EXPORT void rematch_free_checkpoint(RematchCheckpoint* checkpoint);
+// From here to its end this thread's forward passes are recorded. `is_whole` is 0 where the program
+// failed meanwhile: then nothing is asked of the plan's regions. Ended whatever is returned.
+REMATCH_PYTHON_EXPORT RematchRecording* rematch_begin_recording(RematchCheckpoint* checkpoint);
+REMATCH_PYTHON_EXPORT int rematch_end_recording(RematchRecording* recording, int is_whole);
+
+// One training step in three parts, see TraceSession. `device` is the loss's. `head_json` has the
+// trace's model, dimensions, dtype, parameter_bytes, parameters and constant_bytes.
+REMATCH_PYTHON_EXPORT RematchTrace* rematch_begin_trace();
+REMATCH_PYTHON_EXPORT int rematch_end_forward(RematchTrace* trace, const char* device);
+REMATCH_PYTHON_EXPORT const char* rematch_finish_trace(RematchTrace* trace, const char* head_json);
+REMATCH_PYTHON_EXPORT void rematch_free_trace(RematchTrace* trace);
+
+// Counts the ops that are executed from here on, in the whole process, and, where memory is
+// counted, the most bytes after an op. The figures are JSON; ending it frees it.
+REMATCH_PYTHON_EXPORT RematchWatch* rematch_begin_watch(const char* device);
+REMATCH_PYTHON_EXPORT const char* rematch_end_watch(RematchWatch* watch);
+
+// A policy's plan for a trace, and what a step under a plan takes.
+REMATCH_PYTHON_EXPORT const char* rematch_resolve(const char* trace_json, const char* policy);
+REMATCH_PYTHON_EXPORT const char* rematch_predict(const char* trace_json, const char* plan_json,
+                                                  const char* schedule, const char* optimizer);
+// The front of a trace, of schema rematch.front. `request_json` has device (whose data sheet gives
+// the times) or profile (a profile's JSON), schedule, optimizer, points and, for an answer,
+// budget_bytes.
+REMATCH_PYTHON_EXPORT const char* rematch_search(const char* trace_json, const char* request_json);
+
+}  // extern "C"

@@ -1,0 +1,73 @@
+"""The shared library and its C functions. No tensor crosses; texts are JSON."""
+
+import ctypes
+import json
+import os
+import pathlib
+
+import torch
+
+TORCH_VERSION = "2.11.0"
+LIBRARY_NAME = "librematch_python.so"
+
+_found = torch.__version__.split("+")[0]
+if _found != TORCH_VERSION:
+    raise ImportError(f"rematch needs torch {TORCH_VERSION}, this is torch {torch.__version__}: "
+                      f"pip install torch=={TORCH_VERSION}")
+
+
+class RematchError(RuntimeError):
+    """What the engine, the tracer or the search refuses: one line that says what and where."""
+
+
+def _load():
+    path = os.environ.get("REMATCH_PYTHON_LIBRARY") or pathlib.Path(__file__).with_name(LIBRARY_NAME)
+    # PyDLL keeps the interpreter's lock: calls are short, and tensors that Python knows may die in them.
+    library = ctypes.PyDLL(str(path))
+    handle, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
+    for name, result, arguments in [
+            ("error", text, []), ("install", number, [number]), ("allocated_bytes", ctypes.c_int64, [text]),
+            ("enter_scope", number, [text, number]), ("leave_scope", None, []),
+            ("make_checkpoint", handle, [text, text]), ("free_checkpoint", None, [handle]),
+            ("begin_recording", handle, [handle]), ("end_recording", number, [handle, number]),
+            ("begin_trace", handle, []), ("end_forward", number, [handle, text]),
+            ("finish_trace", text, [handle, text]), ("free_trace", None, [handle]),
+            ("begin_watch", handle, [text]), ("end_watch", text, [handle]),
+            ("resolve", text, [text, text]), ("predict", text, [text, text, text, text]),
+            ("search", text, [text, text])]:
+        function = getattr(library, f"rematch_{name}")
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+LIBRARY = _load()
+
+
+def call(name, *arguments):
+    """Calls rematch_<name>; strings go as UTF-8. Raises RematchError with the library's line."""
+    encoded = [argument.encode() if isinstance(argument, str) else argument for argument in arguments]
+    result = getattr(LIBRARY, f"rematch_{name}")(*encoded)
+    if result is None or result == -1:
+        raise RematchError(LIBRARY.rematch_error().decode())
+    return result
+
+
+def call_for_json(name, *arguments):
+    """As call(), for functions that return JSON; arguments that are no strings or handles go as JSON."""
+    return json.loads(call(name, *[json.dumps(argument) if isinstance(argument, (dict, list)) else argument
+                                   for argument in arguments]))
+
+
+def count_memory() -> None:
+    """Counts every byte that tensors hold on the CPU and on meta, for `watch`, `check` and the bytes of a trace.
+
+    Replaces torch's allocators of those devices: call it before the first tensor, to measure and not to train."""
+    call("install", 1)
+
+
+def allocated_bytes(device: str = "cpu") -> int:
+    """Bytes that tensors on "cpu" or "meta" hold, after count_memory()."""
+    return call("allocated_bytes", device)
+
+
+call("install", 0)

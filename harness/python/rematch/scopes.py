@@ -1,0 +1,105 @@
+"""Which modules are the model's layers, and scopes around their calls."""
+
+from __future__ import annotations
+
+import torch
+
+from rematch._library import LIBRARY, call
+
+NO_INDEX = -1
+
+
+def _unwrapped(model: torch.nn.Module) -> torch.nn.Module:
+    """The model inside torch's data-parallel wrappers, whose names a plan does not have."""
+    while isinstance(model, (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)):
+        model = model.module
+    return model
+
+
+def find_blocks(model: torch.nn.Module) -> dict[str, list[torch.nn.Module]]:
+    """The model's lists of layers by name: the outermost ModuleLists and Sequentials of two or more modules of one
+    class which have parameters and children."""
+    found: dict[str, list[torch.nn.Module]] = {}
+
+    def visit(module: torch.nn.Module, path: str) -> None:
+        if isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)) and _is_block_list(list(module)):
+            found[path] = list(module)
+            return
+        for name, child in module.named_children():
+            visit(child, f"{path}.{name}" if path else name)
+
+    visit(_unwrapped(model), "")
+    return found
+
+
+def _is_block_list(modules: list[torch.nn.Module]) -> bool:
+    if len(modules) < 2 or len({type(module) for module in modules}) != 1:
+        return False
+    return any(True for _ in modules[0].parameters()) and any(True for _ in modules[0].children())
+
+
+class BlockScopes:
+    """Opens a scope for each call of a block and of the modules in it, until remove().
+
+    Modules that contain a list of blocks open none, so that blocks are top-level."""
+
+    def __init__(self, model: torch.nn.Module, blocks: dict[str, list[torch.nn.Module]]):
+        self.blocks = blocks
+        self._handles: list = []
+        self._index_of = {id(block): (path, index)
+                          for path, modules in blocks.items() for index, block in enumerate(modules)}
+        self._around_blocks = {".".join(path.split(".")[:count])
+                               for path in blocks for count in range(path.count(".") + 2)} | {""}
+        self._visit(model, "", "")
+
+    def remove(self) -> None:
+        """Takes the hooks off the model."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def __enter__(self) -> BlockScopes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    def _visit(self, module: torch.nn.Module, path: str, name_in_scope: str) -> None:
+        if id(module) in self._index_of:
+            self._hook(module, *self._index_of[id(module)])
+            name_in_scope = ""
+        elif path not in self._around_blocks and not isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)):
+            self._hook(module, name_in_scope, NO_INDEX)
+            name_in_scope = ""
+        for name, child in module.named_children():
+            self._visit(child, f"{path}.{name}" if path else name, f"{name_in_scope}.{name}" if name_in_scope else name)
+
+    def _hook(self, module: torch.nn.Module, name: str, index: int) -> None:
+        encoded = name.encode()
+        entered: list[bool] = []  # a forward that failed before it was entered is not left
+
+        def enter(*_: object) -> None:
+            call("enter_scope", encoded, index)
+            entered.append(True)
+
+        def leave(*_: object) -> None:
+            if entered:
+                entered.pop()
+                LIBRARY.rematch_leave_scope()
+
+        # Inside the hooks of FSDP: behind its gather, before its free.
+        self._handles.append(module.register_forward_pre_hook(enter))
+        self._handles.append(module.register_forward_hook(leave, prepend=True, always_call=True))
+
+
+def scopes(model: torch.nn.Module, blocks: dict[str, list[torch.nn.Module]] | None = None) -> BlockScopes:
+    """Names the stretches of the model's forward pass that a plan speaks of: `layers.3`, `layers.3.attention`.
+
+    Once per model; the scopes stay until remove(), or for a `with` block. `blocks` names the lists of layers where
+    find_blocks() does not find them."""
+    model = _unwrapped(model)
+    blocks = find_blocks(model) if blocks is None else blocks
+    if not blocks:
+        raise ValueError(f"{type(model).__name__} has no list of equal layers; name one: "
+                         "rematch.scopes(model, blocks={'layers': [first, second]})")
+    return BlockScopes(model, blocks)

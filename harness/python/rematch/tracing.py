@@ -1,0 +1,62 @@
+"""A trace of the model's own training step."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+
+import torch
+
+from rematch._library import LIBRARY, call
+from rematch.scopes import scopes
+
+
+def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, name: str | None = None,
+          dimensions: dict[str, int] | None = None,
+          blocks: dict[str, list[torch.nn.Module]] | None = None) -> dict:
+    """Records one training step without checkpointing, as a dict of schema rematch.trace.
+
+    `step()` runs forward and returns the loss; backward is run here. Gradients are cleared before and after. Bytes
+    that are born in backward are known after rematch.count_memory(). Call it without scopes on the model."""
+    model.zero_grad(set_to_none=True)
+    with scopes(model, blocks):
+        text = _traced(step, {
+            "model": name or type(model).__name__, "dimensions": dimensions or {}, "dtype": _most_common_dtype(model),
+            "constant_bytes": _constant_bytes(model), **_parameters(model)})
+    model.zero_grad(set_to_none=True)
+    return json.loads(text)
+
+
+def _traced(step: Callable[[], torch.Tensor], head: dict) -> bytes:
+    handle = call("begin_trace")
+    try:
+        loss = step()
+        call("end_forward", handle, str(loss.device))
+        loss.backward()
+        return call("finish_trace", handle, json.dumps(head))
+    finally:
+        LIBRARY.rematch_free_trace(handle)
+
+
+def _dtype_name(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _most_common_dtype(model: torch.nn.Module) -> str:
+    return Counter(_dtype_name(parameter) for parameter in model.parameters()).most_common(1)[0][0]
+
+
+def _parameters(model: torch.nn.Module) -> dict:
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    kinds = Counter((parameter.numel(), _dtype_name(parameter)) for parameter in trained)
+    return {"parameter_bytes": sum(parameter.numel() * parameter.element_size() for parameter in trained),
+            "parameters": [{"elements": elements, "dtype": dtype, "count": count}
+                           for (elements, dtype), count in kinds.items()]}
+
+
+def _constant_bytes(model: torch.nn.Module) -> int:
+    """Bytes of buffers and frozen parameters, each storage once."""
+    constants = [*model.buffers(), *(p for p in model.parameters() if not p.requires_grad)]
+    storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in constants}
+    return sum(storages.values())

@@ -1,0 +1,75 @@
+"""What a step really executed and held, and how a checkpointed step compares with a plain one."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+
+import torch
+
+from rematch._library import LIBRARY, RematchError, call
+from rematch.planning import Checkpoint
+from rematch.recording import recording
+from rematch.scopes import scopes
+
+
+@contextlib.contextmanager
+def watch(device: str = "cpu") -> Iterator[dict]:
+    """Counts the ops that are executed inside it, on all threads, recomputed ones apart.
+
+    The dict is filled at the end: `ops` by phase and name; `before_bytes` and `peak_bytes` by phase, which are None
+    without rematch.count_memory()."""
+    figures: dict = {}
+    handle = call("begin_watch", device)
+    try:
+        yield figures
+    finally:
+        text = LIBRARY.rematch_end_watch(handle)
+        if text is not None:
+            figures.update(json.loads(text))
+    if text is None:
+        raise RematchError(LIBRARY.rematch_error().decode())
+
+
+def _bits(tensor: torch.Tensor | None) -> bytes:
+    if tensor is None:
+        return b"none"
+    local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return local.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes() if local.numel() else b""
+
+
+def _hash_of(model: torch.nn.Module, loss: torch.Tensor) -> str:
+    digest = hashlib.sha256(_bits(loss.detach().reshape(1)))
+    for name, parameter in model.named_parameters():
+        digest.update(name.encode() + _bits(parameter.grad))
+    return digest.hexdigest()
+
+
+def _run(model: torch.nn.Module, step: Callable[[], torch.Tensor], around: contextlib.AbstractContextManager) -> dict:
+    model.zero_grad(set_to_none=True)
+    torch.manual_seed(0)
+    with watch() as figures:
+        with around:
+            loss = step()
+        loss.backward()
+    peaks = [peak for peak in figures["peak_bytes"].values() if peak is not None]
+    result = {"hash": _hash_of(model, loss),
+              "executed_ops": {phase: sum(ops.values()) for phase, ops in figures["ops"].items()},
+              "peak_bytes": max(peaks) - figures["before_bytes"] if peaks else None}
+    model.zero_grad(set_to_none=True)
+    return result
+
+
+def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: Checkpoint) -> dict:
+    """Runs a step without and one with the checkpoint, from the same seed.
+
+    Says whether loss and every gradient have equal bits, which ops were executed by phase, and, after
+    rematch.count_memory(), by how many bytes each rose. Call it without scopes on the model."""
+    _run(model, step, contextlib.nullcontext())  # what the first step makes stays: caches, buffers
+    plain = _run(model, step, contextlib.nullcontext())
+    with scopes(model):
+        checkpointed = _run(model, step, recording(checkpoint))
+    equal = plain.pop("hash") == checkpointed.pop("hash")
+    return {"bits_equal": equal, "plain": plain, "checkpointed": checkpointed}

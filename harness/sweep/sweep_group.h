@@ -1,0 +1,59 @@
+// What one group of a sweep file asks for: models, policies, axes with their values, and what is
+// left out. Each value is of the kind that its axis takes; which combinations a model has is not
+// known here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "policies/trace/json.h"
+
+namespace rematch {
+
+inline constexpr std::string_view kFusedOps = "fused_ops";  // a dimension that "ops" speaks of
+
+// A number, or a word for an axis that is no dimension.
+struct AxisValue {
+  std::int64_t number = 0;
+  std::string word;
+  bool operator==(const AxisValue&) const = default;
+};
+std::string text_of(const AxisValue& value);
+
+bool is_word_axis(std::string_view name);
+
+using AxisValues = std::vector<std::pair<std::string, AxisValue>>;  // by axis, in the file's order
+
+struct Axis {
+  std::string name;
+  std::vector<AxisValue> values;  // one where it is fixed
+};
+
+// Combinations of values that are left out.
+struct Skip {
+  JsonField field;
+  AxisValues values;
+  bool has_matched = false;
+};
+
+struct SweepGroup {
+  std::string path;
+  std::vector<std::string> models;
+  std::vector<std::string> policies;  // canonical spellings
+  std::string schedule;
+  std::vector<std::int64_t> seeds;
+  int num_repeats = 0;
+  std::vector<Axis> axes;
+  std::vector<Skip> skips;
+};
+
+// The field must outlive the group. Throws FormatError with the path in the file.
+SweepGroup sweep_group_from_json(const JsonField& field);
+
+// Notes which of the skips have matched.
+bool is_skipped(std::vector<Skip>& skips, const AxisValues& values);
+
+}  // namespace rematch

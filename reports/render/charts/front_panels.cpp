@@ -1,0 +1,108 @@
+#include "reports/render/charts/front_panels.h"
+
+#include <algorithm>
+
+#include "reports/render/charts/plane.h"
+#include "reports/render/charts/rows.h"
+
+namespace rematch::chart {
+namespace {
+
+constexpr double kPanelHead = 34;     // two lines of words
+constexpr double kAxisTitle = 22;     // of the y axis
+constexpr double kPanelHeight = 150;  // of the plot
+constexpr double kPanelRight = 12;
+constexpr double kPanelBottom = 40;
+constexpr double kSpotRadius = 4;
+constexpr double kLongestSpotName = 120;
+
+Axis ratio_axis_of(Range range) {
+  range.include(1);
+  const double margin = std::pow(range.high / range.low, 0.05) * 1.01;
+  return make_axis(Quantity::kRatio, range.low / margin, range.high * margin, 4);
+}
+
+struct PanelPlot {
+  Box area;
+  Axis x;
+  Axis y;
+  Position operator()(const Position& value) const { return {x(value.x), y(value.y)}; }
+};
+
+void draw_steps(Picture& picture, const FrontPanel& panel, const PanelPlot& plot) {
+  std::vector<Position> corners;
+  for (const FrontSpot& spot : panel.spots) {
+    if (spot.is_on_front) corners.push_back(spot.at);
+  }
+  std::sort(corners.begin(), corners.end(),
+            [](const Position& a, const Position& b) { return a.x < b.x; });
+  for (std::size_t next = 1; next < corners.size(); ++next) {
+    const Position from = plot(corners[next - 1]);
+    const Position to = plot(corners[next]);
+    picture.add(Path{{from, {to.x, from.y}, to}, Paint::kBlue, Paint::kClear, 1, true});
+  }
+}
+
+// Names of the front first: each that has room.
+void name_spots(Picture& picture, const std::vector<const FrontSpot*>& spots,
+                const PanelPlot& plot) {
+  std::vector<Box> obstacles;
+  for (const Shape& shape : picture.shapes) {
+    for (const Box& box : covered_by(shape)) obstacles.push_back(box);
+    if (std::holds_alternative<Label>(shape)) obstacles.push_back(extent(shape));
+  }
+  for (const FrontSpot* spot : spots) {
+    Label label{{},
+                fit_text(spot->name, kLongestSpotName),
+                Anchor::kStart,
+                spot->is_on_front ? Paint::kInk : Paint::kMuted};
+    label.has_halo = true;
+    const auto placed =
+        place_label(label, plot(spot->at), kSpotRadius + 3, 1, obstacles, plot.area);
+    if (!placed) continue;
+    obstacles.push_back(extent(*placed));
+    picture.add(*placed);
+  }
+}
+
+Picture draw_front_panel(const FrontPanels& chart, const FrontPanel& panel) {
+  Picture picture{chart.title + ": " + panel.name, kColumnWidth};
+  Label name{{0, 13}, fit_text(panel.name, kColumnWidth / 1.15), Anchor::kStart, Paint::kInk};
+  name.is_bold = true;
+  picture.add(name);
+  picture.add(Label{{0, 30}, fit_text(panel.words, kColumnWidth), Anchor::kStart, Paint::kMuted});
+  PanelPlot plot{{}, ratio_axis_of(chart.peaks), ratio_axis_of(chart.steps)};
+  const double top = kPanelHead + kAxisTitle;
+  plot.area = {y_labels_width(plot.y), top, kColumnWidth - kPanelRight, top + kPanelHeight};
+  picture.add(
+      Label{{0, top - 12}, "step time over the reference's", Anchor::kStart, Paint::kMuted});
+  draw_y_axis(picture, plot.y, plot.area);
+  draw_x_axis(picture, plot.x, plot.area, GridLines::kDrawn);
+  picture.add(Label{{plot.area.right, plot.area.bottom + kTitleBelow},
+                    "peak over the reference's",
+                    Anchor::kEnd,
+                    Paint::kMuted});
+  picture.height = plot.area.bottom + kPanelBottom;
+  draw_steps(picture, panel, plot);
+  std::vector<const FrontSpot*> spots;
+  for (const FrontSpot& spot : panel.spots) spots.push_back(&spot);
+  std::stable_partition(spots.begin(), spots.end(),
+                        [](const FrontSpot* spot) { return spot->is_on_front; });
+  for (auto spot = spots.rbegin(); spot != spots.rend(); ++spot) {
+    const Paint paint = (*spot)->is_on_front ? Paint::kBlue : Paint::kGrey;
+    picture.add(Marker{MarkerKind::kCircle, plot((*spot)->at), kSpotRadius, paint, Paint::kSurface,
+                       (*spot)->hint});
+  }
+  name_spots(picture, spots, plot);
+  return picture;
+}
+
+}  // namespace
+
+std::vector<Picture> draw(const FrontPanels& chart) {
+  std::vector<Picture> pictures;
+  for (const FrontPanel& panel : chart.panels) pictures.push_back(draw_front_panel(chart, panel));
+  return pictures;
+}
+
+}  // namespace rematch::chart

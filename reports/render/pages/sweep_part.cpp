@@ -1,0 +1,216 @@
+#include "reports/render/pages/sweep_part.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "reports/render/charts/point.h"
+#include "reports/render/format.h"
+#include "reports/render/markup.h"
+#include "reports/render/pages/sweep_fronts.h"
+#include "reports/render/pages/sweep_maps.h"
+#include "reports/render/tables/report_table.h"
+
+namespace rematch::page {
+namespace {
+
+constexpr std::size_t kMostFailureRows = 200;
+constexpr std::size_t kMostPlaces = 4;  // of a failure, by name
+
+struct BestSaving {
+  double peak_ratio = 1;
+  const SweepShape* shape = nullptr;
+  std::size_t policy = 0;
+};
+
+BestSaving best_saving(const SweepModel& model) {
+  BestSaving best;
+  for (const SweepShape& shape : model.shapes) {
+    for (std::size_t policy = 0; policy < shape.cells.size(); ++policy) {
+      const SweepCell& cell = shape.cells[policy];
+      if (!cell.peak_ratio || *cell.peak_ratio >= best.peak_ratio) continue;
+      if (cell.compared->verdict.kind == VerdictKind::kDifferent) continue;
+      best = {*cell.peak_ratio, &shape, policy};
+    }
+  }
+  return best;
+}
+
+std::vector<Tile> sweep_tiles(const SweepModel& model) {
+  std::size_t num_points = 0;
+  std::size_t num_finished = 0;
+  for (const SweepShape& shape : model.shapes) {
+    for (const ComparedPoint& compared : shape.comparison->points) {
+      ++num_points;
+      if (compared.point->status == PointStatus::kOk) ++num_finished;
+    }
+  }
+  const std::size_t num_planned = model.shapes.size() + model.unmeasured.size();
+  std::vector<Tile> tiles = {
+      {"comparisons", format_part(model.shapes.size(), num_planned), "Left a report"}};
+  if (num_points > 0) {
+    tiles.push_back(
+        {"points", format_part(num_finished, num_points), "Finished, of those that were begun"});
+  }
+  const BestSaving best = best_saving(model);
+  if (best.shape == nullptr) return tiles;
+  const SweepCell& cell = best.shape->cells[best.policy];
+  std::string words = model.policies[best.policy] + " at " + shape_words(model, *best.shape);
+  if (cell.step_ratio) words += ", " + format_fixed(*cell.step_ratio, 2) + " of the step time";
+  tiles.push_back({"largest saving", format_change(best.peak_ratio - 1), words});
+  return tiles;
+}
+
+struct Spread {
+  std::vector<double> values;
+
+  std::string text(std::string (*text_of)(double)) {
+    if (values.empty()) return table::kNotMeasured;
+    std::sort(values.begin(), values.end());
+    const std::string middle = text_of(values[values.size() / 2]);
+    const std::string low = text_of(values.front());
+    const std::string high = text_of(values.back());
+    return low == high ? middle : middle + " (" + low + " to " + high + ")";
+  }
+};
+
+std::string percent_text(double ratio) { return format_fixed(100 * ratio, 0) + " %"; }
+
+std::string ratio_text(double ratio) { return format_fixed(ratio, 2); }
+
+// "lowers 20, as full 4": the short words of verdicts, the most frequent first.
+std::string counted(const std::map<std::string, std::size_t>& words) {
+  std::vector<std::pair<std::string, std::size_t>> sorted(words.begin(), words.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [word, count] : sorted) {
+    text += (text.empty() ? "" : ", ") + word + " " + std::to_string(count);
+  }
+  return text;
+}
+
+table::Grid policy_grid(const SweepModel& model) {
+  table::Grid grid{{{"policy", table::Alignment::kLeft},
+                    {"finished"},
+                    {"peak over reference"},
+                    {"step over reference"},
+                    {"on the front"},
+                    {"verdicts", table::Alignment::kLeft}}};
+  std::vector<std::size_t> num_on_front(model.policies.size(), 0);
+  for (const SweepShape& shape : model.shapes) {
+    for (const chart::Point& point : chart::points_of(*shape.comparison)) {
+      for (std::size_t policy = 0; policy < shape.cells.size(); ++policy) {
+        if (shape.cells[policy].compared == point.compared && point.is_on_front) {
+          ++num_on_front[policy];
+        }
+      }
+    }
+  }
+  for (std::size_t policy = 0; policy < model.policies.size(); ++policy) {
+    std::size_t num_points = 0;
+    std::size_t num_finished = 0;
+    Spread peaks;
+    Spread steps;
+    std::map<std::string, std::size_t> verdicts;
+    for (const SweepShape& shape : model.shapes) {
+      const SweepCell& cell = shape.cells[policy];
+      if (cell.compared == nullptr) continue;
+      ++num_points;
+      if (cell.compared->point->status == PointStatus::kOk) ++num_finished;
+      if (cell.peak_ratio) peaks.values.push_back(*cell.peak_ratio);
+      if (cell.step_ratio) steps.values.push_back(*cell.step_ratio);
+      ++verdicts[verdict_cell(*cell.compared).text];
+    }
+    grid.rows.push_back({{model.policies[policy], format_part(num_finished, num_points),
+                          peaks.text(percent_text), steps.text(ratio_text),
+                          format_part(num_on_front[policy], num_points), counted(verdicts)}});
+  }
+  return grid;
+}
+
+// The same end for the same reason, once.
+struct Failure {
+  std::string policy;
+  std::string outcome;
+  std::string reason;
+  bool operator<(const Failure& other) const {
+    return std::tie(outcome, policy, reason) < std::tie(other.outcome, other.policy, other.reason);
+  }
+};
+
+void add_failures(const SweepModel& model, std::vector<Figure>& figures) {
+  std::map<Failure, std::vector<std::string>> places;
+  for (const UnmeasuredComparison* one : model.unmeasured) {
+    places[{"all policies", one->outcome == "missing" ? "not measured" : one->outcome, one->reason}]
+        .push_back(shape_words(model, *one));
+  }
+  for (const SweepShape& shape : model.shapes) {
+    for (std::size_t policy = 0; policy < shape.cells.size(); ++policy) {
+      if (shape.cells[policy].compared == nullptr) continue;
+      const PointRecord& point = *shape.cells[policy].compared->point;
+      if (point.status == PointStatus::kOk) continue;
+      places[{model.policies[policy], std::string(to_string(point.status)), point.reason}]
+          .push_back(shape_words(model, shape));
+    }
+  }
+  if (places.empty()) return;
+  table::Grid grid{{{"policy", table::Alignment::kLeft},
+                    {"ended", table::Alignment::kLeft},
+                    {"times"},
+                    {"where", table::Alignment::kLeft}},
+                   "why"};
+  for (const auto& [failure, where] : places) {
+    if (grid.rows.size() == kMostFailureRows) break;
+    grid.rows.push_back({{failure.policy, failure.outcome, std::to_string(where.size()),
+                          listed(where, kMostPlaces)},
+                         failure.reason});
+  }
+  std::string words = "The same end of a policy for the same reason stands once.";
+  if (grid.rows.size() < places.size()) {
+    words += " Shown: " + format_part(grid.rows.size(), places.size()) + ".";
+  }
+  figures.push_back(
+      {"What failed or was skipped", words, page::grid(grid), fold_of(grid.rows.size())});
+}
+
+void add_comparisons(const SweepModel& model, const std::vector<std::string>& anchors,
+                     std::vector<Figure>& figures) {
+  std::string text;
+  for (std::size_t index = 0; index < model.shapes.size(); ++index) {
+    const SweepShape& shape = model.shapes[index];
+    text += "<details><summary>" + escape_markup(shape_words(model, shape)) +
+            "</summary>\n<div id=\"" + anchors[index] + "\">" +
+            paragraph("after", failure_words(*shape.comparison)) +
+            page::grid(comparison_grid(*shape.comparison)) + "</div></details>\n";
+  }
+  figures.push_back({"Every comparison",
+                     "Attention and matmul: executed in one step, in forward / recompute / "
+                     "backward. A comparison's own report has its charts.",
+                     text, Fold::kFolded});
+}
+
+}  // namespace
+
+Part sweep_part(const SweepModel& model, const std::string& anchor,
+                std::vector<std::string> anchors) {
+  const bool has_own_parts = !anchors.empty();
+  for (std::size_t index = anchors.size(); index < model.shapes.size(); ++index) {
+    anchors.push_back(anchor + "-of-" + std::to_string(index));
+  }
+  Part part;
+  part.tiles = sweep_tiles(model);
+  if (!model.shapes.empty()) {
+    part.figures.push_back({"Policies over all shapes",
+                            "The median over the comparisons, and the range of them.",
+                            grid(policy_grid(model))});
+    add_sweep_maps(model, anchors, part.figures);
+    add_sweep_fronts(model, part.figures);
+  }
+  add_failures(model, part.figures);
+  if (!has_own_parts && !model.shapes.empty()) add_comparisons(model, anchors, part.figures);
+  return part;
+}
+
+}  // namespace rematch::page

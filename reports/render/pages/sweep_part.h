@@ -1,0 +1,18 @@
+// What a page shows of one model of a sweep: policies against axes as tables and heat maps, fronts
+// side by side, what failed, and each comparison behind a fold.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/render/pages/elements.h"
+#include "reports/render/sweep.h"
+
+namespace rematch::page {
+
+// `anchors`: of each shape's own part elsewhere on the page. Empty: there is none, and every
+// comparison has a folded table in this part, under anchors that begin with `anchor`.
+Part sweep_part(const SweepModel& model, const std::string& anchor,
+                std::vector<std::string> anchors);
+
+}  // namespace rematch::page

@@ -1,0 +1,294 @@
+"""The engine under the ways people train in PyTorch: loss and every gradient have the bits of the step without it,
+and nothing is left behind."""
+
+import gc
+import threading
+import unittest
+
+import rematch
+
+rematch.count_memory()  # before the first tensor
+
+import torch  # noqa: E402
+from rematch.selftest import Model  # noqa: E402
+
+SCHEDULES = ("whole_region", "on_demand")
+NUM_LEAK_STEPS = 20
+
+
+def gradients_of(model):
+    return [None if parameter.grad is None else parameter.grad.clone() for parameter in model.parameters()]
+
+
+class Case(unittest.TestCase):
+    """A model with dropout, its trace, and runs from the same seed with and without a plan."""
+
+    def setUp(self):
+        torch.manual_seed(0)
+        self.model = Model()
+        self.x = torch.randn(256, 32)
+
+    def run_from_seed(self, train):
+        self.model.zero_grad(set_to_none=True)
+        torch.manual_seed(1)
+        result = train()
+        return [result, *gradients_of(self.model), torch.get_rng_state()]
+
+    def assert_same_bits(self, expected, found):
+        self.assertEqual(len(expected), len(found))
+        for want, have in zip(expected, found):
+            if isinstance(want, torch.Tensor):
+                self.assertTrue(torch.equal(want, have))
+            else:
+                self.assertEqual(want, have)
+
+    def check(self, train, step=None, policy="full"):
+        """`train(recorded)` runs its forward passes as recorded(forward) and returns a tensor."""
+        expected = self.run_from_seed(lambda: train(lambda forward: forward()))
+        trace = rematch.trace(self.model, step or (lambda: self.model(self.x)))
+        plan = rematch.resolve(trace, policy)
+        for schedule in SCHEDULES:
+            with self.subTest(schedule=schedule), rematch.scopes(self.model):
+                checkpoint = rematch.Checkpoint(plan, schedule)
+
+                def recorded(forward):
+                    with rematch.recording(checkpoint):
+                        return forward()
+
+                with rematch.watch() as figures:
+                    self.assert_same_bits(expected, self.run_from_seed(lambda: train(recorded)))
+                self.assertGreater(sum(figures["ops"]["recompute"].values()), 0)
+                self.assert_no_leak(lambda: train(recorded))
+
+    def assert_no_leak(self, run):
+        def held_after(num_steps):
+            for _ in range(num_steps):
+                self.model.zero_grad(set_to_none=True)
+                run()
+            self.model.zero_grad(set_to_none=True)
+            gc.collect()
+            return rematch.allocated_bytes()
+
+        after_one = held_after(1)
+        self.assertEqual(after_one, held_after(NUM_LEAK_STEPS))
+
+
+class TrainingTest(Case):
+    def test_a_plain_step(self):
+        def train(recorded):
+            loss = recorded(lambda: self.model(self.x))
+            loss.backward()
+            return loss.detach()
+        self.check(train)
+        self.check(train, policy="save_mm")
+
+    def test_gradient_accumulation(self):
+        def train(recorded):
+            for half in self.x.chunk(2):
+                (recorded(lambda: self.model(half)) / 2).backward()
+            return self.x
+        self.check(train, step=lambda: self.model(self.x[:128]))
+
+    def test_retain_graph(self):
+        def train(recorded):
+            loss = recorded(lambda: self.model(self.x))
+            loss.backward(retain_graph=True)
+            loss.backward()
+            return loss.detach()
+        self.check(train)
+
+    def test_double_backward(self):
+        def train(recorded):
+            x = self.x.clone().requires_grad_()
+            loss = recorded(lambda: self.model(x))
+            (gradient,) = torch.autograd.grad(loss, x, create_graph=True)
+            gradient.square().sum().backward()
+            return gradient.detach()
+        self.check(train)
+
+    def test_a_forward_without_grad_inside(self):
+        def train(recorded):
+            def forward():
+                with torch.no_grad():
+                    self.model(self.x)
+                return self.model(self.x)
+            loss = recorded(forward)
+            loss.backward()
+            return loss.detach()
+        self.check(train)
+
+    def test_autocast(self):
+        def forward():
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                return self.model(self.x)
+
+        def train(recorded):
+            loss = recorded(forward)
+            loss.backward()
+            return loss.detach()
+        self.check(train, step=forward)
+
+    def test_tied_weights(self):
+        for layer in self.model.layers[1:]:
+            layer.feed_forward[0].weight = self.model.layers[0].feed_forward[0].weight
+
+        def train(recorded):
+            loss = recorded(lambda: self.model(self.x))
+            loss.backward()
+            return loss.detach()
+        self.check(train)
+
+    def test_backward_on_another_thread(self):
+        def train(recorded):
+            loss = recorded(lambda: self.model(self.x))
+            thread = threading.Thread(target=loss.backward)
+            thread.start()
+            thread.join()
+            return loss.detach()
+        self.check(train)
+
+    def test_an_exception_in_forward(self):
+        def fail(*_):
+            raise KeyError("in forward")
+
+        def train(recorded):
+            handle = self.model.layers[2].feed_forward[1].register_forward_pre_hook(fail)
+            with self.assertRaisesRegex(KeyError, "in forward"):
+                recorded(lambda: self.model(self.x))
+            handle.remove()
+            loss = recorded(lambda: self.model(self.x))
+            loss.backward()
+            return loss.detach()
+        self.check(train)
+
+    def test_a_fused_optimizer_and_its_next_step(self):
+        start = {name: value.clone() for name, value in self.model.state_dict().items()}
+
+        def train(recorded):
+            self.model.load_state_dict(start)
+            optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-2, fused=True)
+            for _ in range(2):
+                optimizer.zero_grad(set_to_none=True)
+                loss = recorded(lambda: self.model(self.x))
+                loss.backward()
+                optimizer.step()
+            return torch.cat([parameter.detach().flatten() for parameter in self.model.parameters()])
+        self.check(train)
+
+    def test_a_dispatch_mode_around_it(self):
+        from torch.utils.flop_counter import FlopCounterMode
+
+        def train(recorded):
+            with FlopCounterMode(display=False):
+                loss = recorded(lambda: self.model(self.x))
+                loss.backward()
+            return loss.detach()
+        self.check(train)
+
+
+    def test_a_grad_scaler(self):
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024)
+
+        def train(recorded):
+            loss = recorded(lambda: self.model(self.x))
+            scaler.scale(loss).backward()
+            return loss.detach()
+        self.check(train)
+
+    def test_two_lists_of_blocks(self):
+        class TwoLists(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.encoder = Model(num_layers=2)
+                self.decoder = Model(num_layers=2)
+
+            def forward(self, x):
+                for layer in [*self.encoder.layers, *self.decoder.layers]:
+                    x = layer(x)
+                return x.square().mean()
+
+        self.model = TwoLists()
+        self.assertEqual(list(rematch.find_blocks(self.model)), ["encoder.layers", "decoder.layers"])
+
+        def train(recorded):
+            loss = recorded(lambda: self.model(self.x))
+            loss.backward()
+            return loss.detach()
+        self.check(train)
+
+
+class RefusalTest(Case):
+    def setUp(self):
+        super().setUp()
+        self.plan = rematch.resolve(rematch.trace(self.model, lambda: self.model(self.x)), "full")
+
+    def loss(self, checkpoint):
+        with rematch.scopes(self.model), rematch.recording(checkpoint):
+            return self.model(self.x)
+
+    def assert_one_line(self, error):
+        self.assertNotIn("\n", str(error.exception).strip())
+
+    def test_a_parameter_that_changed_before_backward(self):
+        loss = self.loss(rematch.Checkpoint(self.plan))
+        with torch.no_grad():
+            self.model.layers[1].feed_forward[0].weight.mul_(2)
+        with self.assertRaisesRegex(RuntimeError, "region layers.1.*was changed in place before backward"):
+            loss.backward()
+
+    def test_another_model_than_the_plans(self):
+        self.model.layers[2].feed_forward[1] = torch.nn.ReLU()
+        with self.assertRaisesRegex(RuntimeError, "region layers.2.*the plan expects aten::gelu") as error:
+            self.loss(rematch.Checkpoint(self.plan))
+        self.assert_one_line(error)
+
+    def test_a_model_without_scopes(self):
+        with self.assertRaisesRegex(RuntimeError, "no region of the plan was entered") as error:
+            with rematch.recording(rematch.Checkpoint(self.plan)):
+                self.model(self.x)
+        self.assert_one_line(error)
+
+    def test_a_schedule_and_a_policy_that_do_not_exist(self):
+        with self.assertRaisesRegex(rematch.RematchError, "must be whole_region or on_demand"):
+            rematch.Checkpoint(self.plan, "lazily")
+        with self.assertRaisesRegex(rematch.RematchError, "did you mean 'full'"):
+            rematch.resolve(rematch.trace(self.model, lambda: self.model(self.x)), "ful")
+
+
+class PredictionTest(Case):
+    def test_counts_and_peaks_are_those_predicted(self):
+        trace = rematch.trace(self.model, lambda: self.model(self.x))
+        for policy in ("full", "save_mm", "nth_first(2)", "segments(2)"):
+            plan = rematch.resolve(trace, policy)
+            for schedule in SCHEDULES:
+                with self.subTest(policy=policy, schedule=schedule):
+                    predicted = rematch.predict(trace, plan, schedule)
+                    found = rematch.check(self.model, lambda: self.model(self.x), rematch.Checkpoint(plan, schedule))
+                    peak = predicted["peak_bytes"] - predicted["before_bytes"]
+                    self.assertTrue(found["bits_equal"])
+                    self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"], predicted["recomputed_ops"])
+                    self.assertAlmostEqual(found["checkpointed"]["peak_bytes"] / peak, 1, delta=1e-4)
+
+    def test_every_searched_plan_runs_as_predicted(self):
+        trace = rematch.trace(self.model, lambda: self.model(self.x))
+        front = rematch.search(trace, device="h100", optimizer="none", points=6)
+        self.assertGreater(len(front["points"]), 2)
+        for point in front["points"]:
+            if not point["plan"]["regions"]:
+                continue
+            found = rematch.check(self.model, lambda: self.model(self.x), rematch.Checkpoint(point["plan"]))
+            predicted = rematch.predict(trace, point["plan"])
+            self.assertTrue(found["bits_equal"])
+            self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"], predicted["recomputed_ops"])
+
+    def test_auto_chooses_a_plan_that_fits(self):
+        trace = rematch.trace(self.model, lambda: self.model(self.x))
+        lowest = rematch.search(trace, device="h100", optimizer="none")["points"][0]["predicted_peak_allocated_bytes"]
+        checkpoint = rematch.auto(self.model, lambda: self.model(self.x), budget=lowest, optimizer="none")
+        self.assertLessEqual(rematch.predict(trace, checkpoint.plan)["peak_bytes"], lowest)
+        with self.assertRaisesRegex(rematch.RematchError, "no plan fits"):
+            rematch.auto(self.model, lambda: self.model(self.x), budget=lowest - 1, optimizer="none")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,97 @@
+// Pages of sweeps.
+#include "reports/render/pages/sweep_part.h"
+
+#include <regex>
+#include <set>
+
+#include "reports/render/charts/front_panels.h"
+#include "reports/render/pages/heat_map.h"
+#include "reports/render/pages/page.h"
+#include "tests/reports/sample_sweep.h"
+#include "tests/support/catch.h"
+#include "tests/support/golden.h"
+
+namespace rematch {
+namespace {
+
+std::string sweep_page(const Report& report) { return render_page({{"sweep.json", report}}); }
+
+std::vector<std::string> all_between(const std::string& text, const std::string& before,
+                                     const std::string& after) {
+  std::vector<std::string> found;
+  for (std::size_t at = text.find(before); at != std::string::npos; at = text.find(before, at)) {
+    at += before.size();
+    found.push_back(text.substr(at, text.find(after, at) - at));
+  }
+  return found;
+}
+
+TEST_CASE("the page of a telling sweep", "[golden]") {
+  testing::check_golden("render/sweep.html", sweep_page(testing::telling_sweep()));
+}
+
+TEST_CASE("a sweep's page names what failed, was skipped and is missing, with the reason") {
+  const std::string page = sweep_page(testing::telling_sweep());
+  CHECK_THAT(page, Catch::Contains(">skipped<") && Catch::Contains(">failed<") &&
+                       Catch::Contains(">not measured<") && Catch::Contains(">oom<"));
+  CHECK_THAT(page, Catch::Contains("The least predicted peak is 80 GiB") &&
+                       Catch::Contains("Ended by signal 9: &lt;b&gt;killed"));
+  CHECK_THAT(page, Catch::Contains("tokens 32, <wbr>batch 2") ||
+                       Catch::Contains("tokens 32, batch 2, seed 1"));
+}
+
+TEST_CASE("every link of a sweep's page leads to a part of it, also to what is folded") {
+  for (const Report& report : {testing::telling_sweep(), testing::large_sweep(4)}) {
+    const std::string page = sweep_page(report);
+    const std::vector<std::string> anchors = all_between(page, " id=\"", "\"");
+    const std::set<std::string> distinct(anchors.begin(), anchors.end());
+    CHECK(distinct.size() == anchors.size());
+    for (const std::string& link : all_between(page, "<a href=\"#", "\"")) {
+      CAPTURE(link);
+      CHECK(distinct.count(link) == 1);
+    }
+  }
+}
+
+// 100 shapes of each of five models: 10 tokens in columns, 10 batches in maps of three kinds.
+TEST_CASE("a page of 500 comparisons opens with an overview and folds each comparison once") {
+  const std::string page = sweep_page(testing::large_sweep(500));
+  CHECK(page.size() < 6'000'000);
+  CHECK(all_between(page, "<section id=", ">").size() == 5);
+  CHECK(all_between(page, "<table class=\"heat\">", "</table>").size() == 5 * 3 * 10);
+  CHECK(all_between(page, "<div id=\"m", "\"").size() == 500);
+  CHECK(all_between(page, "<svg ", ">").size() == 5 * 24);
+  // Without what is folded, somebody scrolls through few of them.
+  std::string open = page;
+  for (int depth = 0; depth < 3; ++depth) {
+    std::string rest;
+    std::size_t from = 0;
+    for (std::size_t at = open.find("<details"); at != std::string::npos;
+         at = open.find("<details", from)) {
+      const std::size_t next = open.find("<details", at + 1);
+      const std::size_t end = open.find("</details>", at);
+      rest += open.substr(from, at - from);
+      from = next < end ? at + 8 : end + 10;
+      if (next < end) rest += "<details";
+    }
+    open = rest + open.substr(from);
+  }
+  CHECK(all_between(open, "<table class=\"heat\">", "</table>").size() == 5 * 3 * 6);
+  CHECK(all_between(open, "<svg ", ">").size() == 5 * 6);
+  CHECK(open.find("<div id=\"m") == std::string::npos);
+  CHECK_THAT(page, Catch::Contains("Shown: 24 of 100 comparisons"));
+}
+
+TEST_CASE("a cell of a heat map is text with a tint, and its columns lead to the comparisons") {
+  const page::HeatMap map{
+      "tokens",
+      {{"8", "s1"}, {"<16>", ""}},
+      {{"full", {{"30 %", -4}, {"oom", 9}}}, {"none", {{"100 %", 0}, {"-", 0}}}}};
+  const std::string text = page::heat_map(map);
+  CHECK_THAT(text, Catch::Contains("<th><a href=\"#s1\">8</a></th><th>&lt;16&gt;</th>"));
+  CHECK_THAT(text, Catch::Contains("<td class=\"g4\">30 %</td><td class=\"w5\">oom</td>"));
+  CHECK_THAT(text, Catch::Contains("<td>100 %</td><td>-</td>"));
+}
+
+}  // namespace
+}  // namespace rematch
