@@ -1,4 +1,4 @@
-// What the process's exit code says. Never a count.
+// The exit codes of the process. Never a count.
 #pragma once
 
 #include <stdexcept>

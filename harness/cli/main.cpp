@@ -43,7 +43,7 @@ std::string name_of(const CLI::App& command) {
   return (is_nested ? name_of(*parent) + " " : "") + command.get_name();
 }
 
-// What CLI11 left over: the first unknown flag or word, with the nearest known one.
+// The first flag or word that CLI11 does not know, with the nearest known one.
 std::string describe_leftover(const CLI::App& app) {
   const CLI::App* innermost = &app;
   while (!innermost->get_subcommands().empty()) innermost = innermost->get_subcommands().front();

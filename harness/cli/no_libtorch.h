@@ -1,4 +1,4 @@
-// What a subcommand says in a build without the part it needs.
+// Messages of subcommands in a build without the part that they need.
 #pragma once
 
 #include <string>

@@ -27,7 +27,7 @@ void print_hints(const std::vector<std::string>& hints);  // to stderr
 // `text` wrapped to stdout's terminal, each line behind `indent` spaces and ended.
 std::string indented(const std::string& text, std::size_t indent);
 
-// Of stdout's terminal; where it is none as COLUMNS says, or a readable width.
+// The width of stdout's terminal; without a terminal, COLUMNS or a readable default.
 std::size_t terminal_columns();
 
 }  // namespace rematch

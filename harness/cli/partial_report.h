@@ -1,4 +1,4 @@
-// What an interrupted run leaves of its report.
+// The report of an interrupted run.
 #pragma once
 
 #include <string>

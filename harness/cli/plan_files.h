@@ -15,7 +15,7 @@ namespace rematch {
 // Throws UsageError, or FormatError where the file is at fault.
 Plan require_plan(const std::string& name);
 
-// What a front's plans were searched for, where they are asked about again.
+// The settings for which a front's plans were searched.
 struct FrontSetting {
   int world = 1;
   OptimizerModel optimizer = OptimizerModel::kAdamW;
@@ -23,7 +23,7 @@ struct FrontSetting {
   bool operator==(const FrontSetting&) const = default;
 };
 
-// Of the fronts whose points are among these names; nothing if all are plan files. Throws
+// The settings of the fronts whose points are named; nothing if all are plan files. Throws
 // UsageError where two fronts differ.
 std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& names);
 

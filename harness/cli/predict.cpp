@@ -144,7 +144,7 @@ bool is_run_here(OptimizerModel optimizer) {
   return optimizer == OptimizerModel::kAdamW || optimizer == OptimizerModel::kNothing;
 }
 
-// What flags leave open is the front's that a plan is a point of, and that is said.
+// Settings that no flag gives are those of the plan's front, and a note says so.
 FrontSetting setting_of(const Flags& flags) {
   FrontSetting setting;
   if (const auto of_front = setting_of_fronts(flags.plan_files)) setting = *of_front;

@@ -105,7 +105,7 @@ Profile make_profile(const Flags& flags, const Trace& trace) {
   return roofline_profile(trace, *find_device_sheet(flags.device));
 }
 
-// What the roofline is held against. Another device's times would tell nothing of this one's.
+// The times that the roofline is compared with. Another device's would say nothing about these.
 Profile measured_profile(const Flags& flags, const Trace& trace) {
   Profile measured = require_profile(flags.measured_file, trace);
   if (measured.source != ProfileSource::kMeasured) {

@@ -18,7 +18,7 @@ T require(std::variant<T, Rejected> result) {
   return std::get<T>(std::move(result));
 }
 
-// What `read` makes of a file. A FormatError of it names the file, if it does not yet.
+// Returns `read(file)`. A FormatError names the file, if it does not yet.
 template <class Read>
 auto require_readable(const std::string& path, const Read& read) {
   try {

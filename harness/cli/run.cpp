@@ -299,7 +299,7 @@ ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
     throw Interrupted(interrupted.signal,
                       interrupted.what_remains + keep_partial(output, interrupted.partial));
   }
-  // What all shards measure together; nothing to speak of where one measures all.
+  // The number of points of all shards, where there are several.
   if (settings.variants.shard.count > 1) report.planned = planned;
   if (!output.empty()) write_json_file(output, report_to_json(report));
   if (flags.json) {

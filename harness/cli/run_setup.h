@@ -1,5 +1,5 @@
-// What every subcommand that runs points shares: the surroundings of child processes, where a
-// report comes from, and what its points say to the shell.
+// Shared by all subcommands that run points: the environment of child processes, where a
+// report comes from, and the exit code for its points.
 #pragma once
 
 #include <cstdint>

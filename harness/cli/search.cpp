@@ -100,7 +100,7 @@ std::vector<Plan> named_baselines(const SearchFlags& flags, const Trace& trace,
   return require(resolve_baselines(flags.baselines, trace, profile));
 }
 
-// What the user asks for.
+// The user's question.
 void add_question(const SearchFlags& flags, FrontRecord& record) {
   if (!flags.budget.empty()) record.budget = parse_bytes(flags.budget);
   if (!flags.max_slowdown.empty()) {

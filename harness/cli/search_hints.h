@@ -1,4 +1,4 @@
-// What a search's user may want to try next: another dtype, other ops.
+// Hints after a search: another dtype, other ops.
 #pragma once
 
 #include <string>

@@ -8,8 +8,8 @@
 
 namespace rematch {
 
-// What a search may use: the budget, else the device's memory. Nothing where a slowdown was asked
-// about, and where no memory is known.
+// The memory that a search may use: the budget, else the device's memory. Nothing where a slowdown
+// was asked about, and where no memory is known.
 std::optional<Bytes> limit_of(const FrontRecord& record);
 
 // For what the record asks, or where it asks nothing for the peak of the knee. The record's front

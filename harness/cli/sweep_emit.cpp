@@ -37,7 +37,7 @@ struct Flags {
   std::string program;
 };
 
-// What a command prints; nothing where there is none, or it fails.
+// The output of a command; nothing if it does not exist or fails.
 std::optional<std::string> output_of(const std::string& command) {
   const auto close = [](FILE* stream) { pclose(stream); };
   std::unique_ptr<FILE, decltype(close)> stream(popen((command + " 2>/dev/null").c_str(), "r"),

@@ -132,7 +132,7 @@ void predict(const Flags& flags, const SweepFile& sweep, ComparisonPlan& plan) {
 #endif
 }
 
-// What is there stays: workers may be at it.
+// An existing plan stays: workers may be using it.
 void write_plan(const std::string& folder, const ComparisonPlan& plan) {
   namespace fs = std::filesystem;
   const std::string file = plan_file_in(folder);

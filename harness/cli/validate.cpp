@@ -29,7 +29,7 @@ bool is_kind(const std::string& schema, std::string_view kind) {
   return schema.starts_with("rematch." + std::string(kind) + "/");
 }
 
-// What schemas cannot say: hashes, references, what stands twice. Throws FormatError.
+// Checks beyond schemas: hashes, references, duplicates. Throws FormatError.
 void read_as(const std::string& schema, const Json& json) {
   if (is_kind(schema, "report")) report_from_json(json);
   if (is_kind(schema, "point")) point_file_from_json(json);
@@ -50,7 +50,7 @@ struct Finding {
   std::string problem;  // empty: none
 };
 
-// What could not be parsed names its file already.
+// A parse error names its file already.
 std::string without_name(const std::string& problem, const std::string& file) {
   return problem.starts_with(file + ": ") ? problem.substr(file.size() + 2) : problem;
 }

@@ -26,7 +26,7 @@ struct SavedSlot {
   bool planned = false;  // the current replay counts on it
 };
 
-// What one replay keeps track of (replay.h).
+// The state of one replay (replay.h).
 struct ReplayBuffers {
   std::vector<at::Tensor> tensors;  // by value: what is there
   ReplayTables tables;

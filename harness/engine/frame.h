@@ -66,7 +66,7 @@ class Frame {
   int replay_task_ = -1;
 };
 
-// What autograd holds in place of a saved tensor.
+// Autograd holds this in place of a saved tensor.
 class SlotHook final : public torch::autograd::SavedVariableHooks {
  public:
   SlotHook(std::shared_ptr<Frame> frame, Recorder* recorder)

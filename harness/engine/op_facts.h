@@ -1,4 +1,4 @@
-// What the engine must know of an op, read from its schema once and kept for the process.
+// The facts that the engine needs about an op, read from its schema once and kept for the process.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>

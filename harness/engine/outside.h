@@ -1,4 +1,4 @@
-// What a tensor from outside a region was when the record first saw it, and whether it still is
+// The state of an outside tensor when the record first saw it, and whether it still is
 // that when backward wants it.
 //
 // Note [Outside tensors]
@@ -35,7 +35,7 @@ OutsideTensor outside_tensor(const at::Tensor& tensor, const at::Tensor& held);
 
 inline constexpr const char* kChangedInPlace = "changed in place";
 
-// What happened to it since, for messages; null if nothing did that is seen. kChangedInPlace: it
+// How it changed since, for messages; null if no change was seen. kChangedInPlace: it
 // was written to, and a view of it would be as it was.
 const char* change_of(const OutsideTensor& then, const at::Tensor& held, OutsideCheck check);
 

@@ -74,7 +74,7 @@ struct RecordedWrite {
   std::int32_t version;  // of the storage, after the write
 };
 
-// What an outside tensor held at a version that is gone, or may be with nobody noticing.
+// The content of an outside tensor at a version that is gone, or may be gone unnoticed.
 struct RecordedCopy {
   std::int32_t value;
   std::int32_t version;
@@ -119,7 +119,7 @@ struct Record {
   std::vector<GeneratorState> generator_states;
   OutsideCheck outside_check = OutsideCheck::kVersions;
 
-  // What the read's value held then, if that is a copy.
+  // The content that was read, if it was copied.
   const at::Tensor* copy_of(const RecordedUse& use) const;
 
   // As change_of(), of the outside tensor that a value is or is a view of: for an op that read it,
@@ -131,7 +131,7 @@ struct Record {
   void clear();  // keeps the memory
 };
 
-// What to do with the outputs of the op that is about to run. kForever is for what replay cannot
+// How to treat the outputs of the op that is about to run. kForever is for what replay cannot
 // make: results of ops with side effects.
 enum class Keep : std::uint8_t { kNothing, kOutputs, kForever };
 

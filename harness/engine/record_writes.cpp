@@ -73,7 +73,7 @@ void Recorder::check_writes(RecordedOp& op, const torch::jit::Stack& stack) cons
   }
 }
 
-// What shares the storage of one of the region's tensors, and came to it unseen (x.data): in a
+// A tensor that came to share storage with one of the region's unseen (x.data): in a
 // recompute it would still share the storage of forward's.
 void Recorder::check_is_known(const RecordedOp& op, const RecordedUse& use,
                               const at::Tensor& tensor) const {

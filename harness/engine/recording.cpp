@@ -18,7 +18,7 @@ namespace {
 
 thread_local int num_open_regions = 0;
 
-// What is to be recorded of an op that runs where the plan has `planned`; null for another op.
+// How to record an op that runs where the plan has `planned`; null for another op.
 const OpFacts* if_planned(const OpFacts& planned, const c10::OperatorHandle& op) {
   if (planned.schema == &op.schema()) return &planned;
   const OpFacts& ran = facts_of(op);
@@ -140,7 +140,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     frame.reset();
   }
 
-  // What is wrong with the region that is about to close; null if nothing is.
+  // The fault of the region that is about to close; null if it has none.
   std::exception_ptr find_fault() const {
     const bool unwinding = std::uncaught_exceptions() > exceptions_at_open;
     if (unwinding) return nullptr;

@@ -4,7 +4,7 @@
 
 namespace rematch {
 
-// What an op is about to read of outside tensors is what it read in forward; else it is refused, or
+// An op must read from outside tensors what it read in forward; otherwise it is refused, or
 // left out with all else that nobody needs.
 bool Replay::may_run(std::int32_t op_index) {
   const RecordedOp& op = record_.ops[op_index];

@@ -10,7 +10,7 @@ namespace rematch {
 // written, `outside` itself.
 at::Tensor scratch_like(const at::Tensor& outside);
 
-// What `outside` holds. On meta `outside` itself.
+// The content of `outside`; on meta, `outside` itself.
 at::Tensor content_of(const at::Tensor& outside);
 
 // The same, contiguous and on the CPU; `tensor` itself where it is that.

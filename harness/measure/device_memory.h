@@ -22,7 +22,7 @@ class DeviceMemory {
   // Most bytes alive since reset_peak().
   Bytes peak();
   void reset_peak();
-  // What the allocator holds from the driver; absent where there is no such thing.
+  // Bytes that the allocator has from the driver; absent on devices without one.
   std::optional<Bytes> peak_reserved();
 
   // As retag_storage(): moves an allocation's bytes to a tag, and says how many.

@@ -20,7 +20,7 @@
 namespace rematch {
 namespace {
 
-// What changes how LibTorch computes or times. Of the caller's variables these are recorded, those
+// Variables that change how LibTorch computes or times. Of the caller's these are recorded, those
 // of NCCL, and nothing else.
 constexpr std::array kRecordedVariables = {"ATEN_CPU_CAPABILITY",
                                            "CUBLAS_WORKSPACE_CONFIG",

@@ -7,7 +7,7 @@
 
 namespace rematch {
 
-// What is not known on this machine stays absent. `device` is what the points run on.
+// Fields that this machine does not tell stay absent. `device` is what the points run on.
 Environment describe_environment(at::Device device);
 
 }  // namespace rematch

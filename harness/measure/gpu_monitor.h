@@ -1,5 +1,5 @@
-// What the driver says of one GPU: what it is, how it is wired, and how it does at the moment. No
-// CUDA context is made. What the driver does not say stays absent.
+// The driver's facts about one GPU: model, links, and its state at the moment. No
+// CUDA context is made. Fields that the driver does not give stay absent.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ std::optional<std::string> nvidia_driver_version();
 std::optional<std::string> driver_version_in(const std::string& module_file);
 std::optional<std::string> driver_version_of(const NvmlFunctions& functions);
 
-// What to tell a user who is about to measure on a GPU that others use; nothing where nobody does.
+// A warning for a user about to measure on a GPU that others use; nothing if nobody does.
 std::optional<std::string> shared_gpu_warning(const Environment& environment);
 
 // Over the readings of one timed round: least clocks, everything that ever throttled. Pure.

@@ -26,7 +26,7 @@ struct Allocation {
   MemoryTag tag = MemoryTag::kOther;
 };
 
-// What one device kind's tensors hold.
+// Bytes that tensors of one device kind hold.
 class Counters {
  public:
   std::int64_t rounded(std::size_t bytes) const {

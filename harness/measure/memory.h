@@ -49,7 +49,7 @@ struct MemorySample {
   Bytes at(MemoryTag tag) const { return by_tag[static_cast<std::size_t>(tag)]; }
 };
 
-// What CUDA's caching allocator rounds sizes up to.
+// The granularity to which CUDA's caching allocator rounds sizes up.
 inline constexpr std::int64_t kCudaRounding = 512;
 
 // Replaces LibTorch's CPU and meta allocators for the rest of the process. Call before the first

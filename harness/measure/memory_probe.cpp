@@ -11,7 +11,7 @@
 namespace rematch {
 namespace {
 
-// What autograd accumulates into a parameter's gradient becomes the gradient's.
+// Storage that autograd accumulates into a parameter's gradient becomes the gradient's.
 struct TagGradient final : torch::autograd::PostAccumulateGradHook {
   explicit TagGradient(DeviceMemory* device_memory) : memory(device_memory) {}
   void operator()(const torch::autograd::Variable& parameter) override {

@@ -1,4 +1,4 @@
-// What LibTorch cannot tell by itself: that the thread is running the optimizer. Observers ask
+// Marks the optimizer's phase, which LibTorch cannot tell by itself. Observers ask
 // effective_phase(); whoever runs the optimizer holds the guard.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a device did, as plain data: filled by CuptiSession, by tests, or from a recorded file.
+// Activity of a device, as plain data: filled by CuptiSession, by tests, or from a recorded file.
 // Nothing here knows CUPTI.
 #pragma once
 

@@ -26,7 +26,7 @@ struct OpCall {
   int step = 0;       // which of the counted steps
 };
 
-// What an attention op launches: one fused kernel, or matmuls and a softmax inside the op.
+// Kernels of an attention op: one fused kernel, or matmuls and a softmax inside the op.
 enum class AttentionKernels : std::uint8_t { kFused, kComposed };
 
 struct KernelTotals {
@@ -59,7 +59,7 @@ struct KernelUse {
   std::vector<std::string> unknown_names;  // sorted, each once
   // Why the figures are not to be used, if so: a loss, a bad stamp, kernels of nobody.
   std::optional<std::string> invalid;
-  // What is to be known of figures that are: equal steps that ran other kernels, as routers of
+  // A note on valid figures: equal steps ran different kernels, as routers of
   // experts and splits by the data do.
   std::optional<std::string> note;
 

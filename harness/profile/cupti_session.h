@@ -26,7 +26,7 @@ class CuptiSession final : public ActivityRecorder {
   CuptiSession(const CuptiSession&) = delete;
   CuptiSession& operator=(const CuptiSession&) = delete;
 
-  // What the calling thread launches until end() is linked to the op call. Both nest.
+  // Links everything that the calling thread launches until end() to the op call. Both nest.
   void begin(std::uint64_t op_call, const std::string& name) override;
   void end() override;
 

@@ -10,7 +10,7 @@ namespace rematch {
 // that it is not to be used.
 KernelRecord kernel_record(const KernelUse& use, const CountsRecord& executed);
 
-// What the kernels of a step take, by phase and by class of the op that launched them.
+// Kernel times of a step, by phase and by class of the op that launched them.
 std::array<std::map<OpClass, std::chrono::nanoseconds>, kNumPhases> op_class_times(
     const KernelUse& use, int counted_steps);
 

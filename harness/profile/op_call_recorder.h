@@ -41,7 +41,7 @@ class OpCallRecorder final : public OpObserver {
 
   // In the order of the calls. Not while a step runs.
   const std::vector<OpCall>& calls() const { return calls_; }
-  // What ended without an exception: what the calls are held against.
+  // Calls that ended without an exception; the expected calls are compared with these.
   CountsRecord counts(int counted_steps) const { return counter_.record(counted_steps); }
 
  private:

@@ -1,4 +1,4 @@
-// What each op's kernels allocate inside and give back before the op returns: the allocator's peak
+// Bytes that each op's kernels allocate and free before the op returns: the allocator's peak
 // while the op runs, above what stands at its boundaries. Knows nothing of steps or traces.
 #pragma once
 

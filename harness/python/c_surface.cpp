@@ -49,7 +49,7 @@ thread_local std::string error;
 thread_local std::string text;                       // returned last
 thread_local std::vector<ScopeListener*> listeners;  // of the open scopes; null: nobody listened
 
-// What LibTorch throws carries its own stack behind the first line.
+// LibTorch's messages carry a stack trace behind the first line.
 void note_error(const std::exception& thrown) {
   const auto* of_torch = dynamic_cast<const c10::Error*>(&thrown);
   error = of_torch != nullptr ? of_torch->what_without_backtrace() : thrown.what();

@@ -17,7 +17,7 @@ struct RematchRecording;
 struct RematchTrace;
 struct RematchWatch;
 
-// What went wrong on this thread last, one line.
+// The last error of this thread, one line.
 REMATCH_PYTHON_EXPORT const char* rematch_error();
 
 // Hooks into LibTorch, once per process. `counts_memory` replaces the CPU's and meta's allocators

@@ -31,7 +31,7 @@ PointRecord measure_in_child(const PointRequest& request, const ChildRule& rule,
 // again, and one such end would cost the whole comparison its reference. Pure.
 bool deserves_retry(const ChildResult& result);
 
-// What a child's end says of its point where it left no result, after so many attempts. Pure.
+// The status of a point whose child left no result, after so many attempts. Pure.
 void describe_end(const ChildResult& result, std::chrono::milliseconds limit, int attempts,
                   PointRecord& record);
 

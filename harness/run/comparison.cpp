@@ -37,7 +37,7 @@ class Comparison {
     return make_report();
   }
 
-  // Of what had finished when it was interrupted.
+  // The parts that had finished at the interruption.
   Report partial_report() {
     if (!reference_) choose_reference();
     for (std::size_t index = 0; index < points_.size(); ++index) finish_point(index);

@@ -46,7 +46,7 @@ struct InterruptedComparison : Interrupted {
 Report run_comparison(const ComparisonSettings& settings, const std::vector<Variant>& variants,
                       const Provenance& provenance);
 
-// What an interrupted comparison leaves, in a line. Pure.
+// One line on what an interrupted comparison has kept. Pure.
 std::string what_is_kept(const ComparisonSettings& settings, bool keeps_any);
 
 }  // namespace rematch

@@ -23,7 +23,7 @@ bool names_cuda(std::string_view name);
 // The device of a usable name. "cuda" means cuda:0: a device without an index cannot be waited for.
 c10::Device device_named(const std::string& name);
 
-// What records call it: "cpu", "meta", "cuda", and "cuda-dry" wherever kernels do not run.
+// Its name in records: "cpu", "meta", "cuda", and "cuda-dry" wherever kernels do not run.
 std::string device_kind(const std::string& name);
 
 // Does it compute, so that losses, bits and times mean something? Not on meta, and not dry.
@@ -45,8 +45,8 @@ std::variant<std::string, Rejected> allocator_of(std::string_view device,
 // Makes this process and its children use the allocator of that name.
 void use_allocator(const std::string& allocator);
 
-// Of LibTorch's two variables for the allocator the one that it goes by: PYTORCH_CUDA_ALLOC_CONF,
-// or PYTORCH_ALLOC_CONF where only that is set; and what it says.
+// The allocator variable that LibTorch obeys, with its value: PYTORCH_CUDA_ALLOC_CONF,
+// or PYTORCH_ALLOC_CONF if only that one is set.
 const char* allocator_variable();
 std::string allocator_configuration();
 

@@ -1,4 +1,4 @@
-// What a device cannot exceed: a measured rate above it is an error of measurement, not a fast
+// The peak rate of a device: a measured rate above it is an error of measurement, not a fast
 // step. Pure.
 #pragma once
 

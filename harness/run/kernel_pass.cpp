@@ -72,7 +72,7 @@ void kernel_pass(Training& training, at::Device device, std::int64_t first_step,
   const auto nothing = [](int) {};
   const double without = steps.run(counted_steps, nothing, nobody);
   const std::unique_ptr<ActivityRecorder> activity = start_to_record(record);
-  // What is compiled and loaded at the first recorded step is no part of the counted ones.
+  // The first recorded step compiles and loads; the counted steps come after it.
   steps.run(1, nothing, nobody);
   if (activity != nullptr) activity->discard();
 

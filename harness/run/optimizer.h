@@ -41,7 +41,7 @@ class Optimizer {
   virtual ~Optimizer() = default;
   // Allocates the state that would otherwise be born in the first step.
   virtual void prepare() = 0;
-  // What it holds between steps, parameters themselves left out.
+  // Bytes it holds between steps, without the parameters.
   virtual std::vector<at::Tensor> state() const = 0;
   // One update from the parameters' gradients; parameters without one stay as they are.
   virtual void step() = 0;

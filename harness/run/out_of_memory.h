@@ -1,4 +1,4 @@
-// What an allocator's error says of the request that failed. Pure.
+// Reads the failed request out of an allocator's error message. Pure.
 #pragma once
 
 #include <optional>

@@ -16,8 +16,8 @@ class PointStore {
   // folder cannot be made.
   PointStore(std::string folder, Provenance provenance, bool fresh);
 
-  // What an earlier run of the same program, byte by byte, left under this name on such a machine;
-  // nothing if it is missing, broken, or of a point that did not end ok. Of `times` the machine
+  // The result that an earlier run of the same binary left under this name on such a machine;
+  // nothing if it is missing, broken, or of a point that did not end ok. For `times` the machine
   // must be this very card.
   enum class Figures : std::uint8_t { kExact, kTimes };
   std::optional<PointRecord> load(const std::string& name, Figures figures) const;

@@ -1,4 +1,4 @@
-// What was predicted of a variant beside what its point measured, and where the two must agree.
+// Predictions for a variant beside the measurements of its point, and where the two must agree.
 // Pure.
 #pragma once
 
@@ -17,7 +17,7 @@ void add_prediction(const Variant& variant, int num_steps, PointRecord& point);
 // ok point invalid. Fills the point's effect, which must be there if its counts are.
 void check_counts(const Variant& variant, int num_steps, PointRecord& point);
 
-// Of a point with a step time: the rate that it implies, refused where no such device has it, and
+// For a point with a step time: the rate that it implies, refused if no such device has it, and
 // the share of the card's peak that this is. Model flops utilization (MFU) is that of PaLM's
 // appendix B (Chowdhery et al. 2022, arXiv 2204.02311): flops of forward and backward, without what
 // recompute repeats, over what the card could do in that time.

@@ -1,4 +1,4 @@
-// What a child process is asked to measure: the hidden subcommand `point` reads it from a file.
+// The task of a child process: the hidden subcommand `point` reads it from a file.
 // Internal to one build of the tool, so its JSON carries no version.
 #pragma once
 

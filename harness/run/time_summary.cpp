@@ -82,8 +82,8 @@ std::optional<DeviceStateRecord> summarize_states(const std::vector<TimedRound>&
   return all;
 }
 
-// What slows a GPU down from outside the step. Its power limit is not among these: at full load it
-// is always reached, and belongs to the device as sold.
+// Reasons outside the step that slow a GPU down. The power limit is not among them: at full load it
+// is always reached, and is a property of the device.
 constexpr std::array<std::string_view, 4> kSlowdowns = {
     "hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"};
 

@@ -11,7 +11,7 @@
 
 namespace rematch {
 
-// What one child process measured: samples of one round, medians of its phases.
+// Measurements of one child process: samples of one round, medians of its phases.
 using TimedRound = TimeRecord;
 
 // Everything but the ratio. `rounds` in the order they ran; must not be empty.

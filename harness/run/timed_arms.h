@@ -28,8 +28,8 @@ class TimedArms {
   // status. Throws Interrupted after a signal.
   void measure(std::vector<PointRecord>& points, std::optional<std::size_t> reference);
 
-  // Of variant `index`: its time, where its rounds ended ok, and the ratio to the reference's; of
-  // the reference the control. Of what an earlier pass said of its time the op classes stay.
+  // The time of variant `index`, if its rounds ended ok, and its ratio to the reference's; for
+  // the reference, the control's. Op class times of an earlier pass stay.
   void add_time(std::size_t index, PointRecord& point) const;
 
  private:

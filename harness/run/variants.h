@@ -1,5 +1,5 @@
-// What one command compares: every policy under every schedule, resolved, checked and predicted on
-// meta before anything runs.
+// The variants of one command: every policy under every schedule, resolved, checked and predicted
+// on meta before anything runs.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ std::string generation_folder(const std::string& sweep, const std::string& compa
   return (fs::path(sweep) / "work" / claim_name(comparison, generation)).string();
 }
 
-// What the child said last.
+// The last line that the child printed.
 std::string last_line(const std::string& file) {
   std::ifstream stream(file);
   std::string last;
@@ -132,7 +132,7 @@ std::string ChildMeasurer::work_folder(const HeldClaim& claim) const {
   return generation_folder(settings_.folder, claim.comparison(), claim.generation());
 }
 
-// What an earlier generation finished is gone on from. Its worker may live and write: files are
+// Resumes from the points of an earlier generation. Its worker may be alive and write: files are
 // replaced as a whole, so each copy is one that was whole.
 void ChildMeasurer::prepare_folder(const HeldClaim& claim) const {
   const fs::path folder = work_folder(claim);
@@ -163,7 +163,7 @@ ChildMeasurer::Attempt ChildMeasurer::run_child(const PlannedComparison& compari
   std::vector<std::string> command = {settings_.program, "run"};
   command.insert(command.end(), comparison.arguments.begin(), comparison.arguments.end());
   command.insert(command.end(), {"-o", work_folder(claim) + "/report.json"});
-  // What a kill leaves of the child's temporary files lies in the sweep's folder, and nowhere else.
+  // Temporary files of a killed child stay in the sweep's folder, and nowhere else.
   ChildProcess child(command, work_folder(claim) + "/stderr.txt", {"TMPDIR=" + work_folder(claim)});
   auto next_beat = monotonic_now() + settings_.beat_every;
   while (!child.wait_for(

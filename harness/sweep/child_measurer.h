@@ -38,7 +38,7 @@ class ChildMeasurer : public Measurer {
   MeasureEnd measure(std::size_t item, HeldClaim& claim) override;
 
  private:
-  // What came of one child: its status of wait(), or that it was not let finish.
+  // How one child ended: its status of wait(), or that it was stopped.
   struct Attempt {
     enum class End : std::uint8_t { kExited, kStopped, kSuperseded };
     End end = End::kExited;

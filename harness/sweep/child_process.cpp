@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kWithoutPidFile{20};
 // A signal that comes just before the wait begins is seen after so long.
 constexpr std::chrono::milliseconds kLongestWait{200};
 
-// What the child needs between its start and exec. All of it is made before: the child runs on the
+// Everything the child needs between its start and exec, made before: the child runs on the
 // parent's memory, which waits for it, since copying the page tables of a process with LibTorch
 // costs more than all else that a worker does for a comparison.
 struct ChildStart {

@@ -25,7 +25,7 @@ class ChildProcess {
   void send(int signal_number) const;
   // SIGTERM, and SIGKILL if that does not help soon.
   void stop();
-  // Of wait(), once it has ended.
+  // The status of wait(), once the child has ended.
   int status() const { return status_; }
 
  private:

@@ -1,4 +1,4 @@
-// What a claim says, as lines: who made it, then a line for each beat, then how it ended. Pure.
+// The text of a claim: who made it, then a line for each beat, then how it ended. Pure.
 #pragma once
 
 #include <cstdint>

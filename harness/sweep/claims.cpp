@@ -174,7 +174,7 @@ std::optional<HeldClaim> Claims::retry(const std::string& comparison) {
   return make_next(comparison, judged);
 }
 
-// Of the generation that was judged. Nothing: it is made, or the comparison is done by now.
+// A refusal for the generation that was judged; nothing if it is made, or the comparison is done.
 std::optional<HeldClaim> Claims::make_next(const std::string& comparison, Judgement& judged) {
   const int generation = judged.generation + 1;
   if (!folder_.create_claim(claim_name(comparison, generation), holder_line(self_))) {

@@ -92,7 +92,7 @@ class Claims {
   // Stays where it is; looks renew it.
   const Judgement& of(const std::string& comparison) const { return judged_.at(comparison); }
 
-  // What this worker itself has just made of a comparison, known without another look.
+  // The state that this worker has just given a comparison, known without another look.
   void note(const std::string& comparison, ClaimState state) {
     judged_.at(comparison).state = state;
   }

@@ -16,7 +16,7 @@
 
 namespace rematch {
 
-// What is known of a comparison before it runs. Absent where there was no trace to tell it from.
+// Predictions for a comparison, before it runs. Absent where there was no trace to predict from.
 struct ComparisonPrediction {
   std::optional<Bytes> least_peak;  // of the variant that needs least: a lower bound of its need
   std::optional<Bytes> most_peak;

@@ -11,7 +11,7 @@ constexpr std::chrono::seconds kSignalBeforeLimit{60};
 constexpr std::chrono::seconds kSignalMayBeEarly{60};
 
 // Note [A task of a job array]
-// What follows the header of the script, each line for something that Slurm was seen to do:
+// The script after its header. Each line is there for something that Slurm does:
 // TERM comes with scancel, a requeue and a preemption; Slurm itself brings back what it preempted,
 // and a user's scancel must hold, so a script that was told TERM never requeues itself. The end of
 // its step alone, in the grace time of a preemption, comes as the worker's 143. Of a task whose

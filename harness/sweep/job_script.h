@@ -21,8 +21,9 @@ struct JobScript {
   std::string prefix;                // stands before the program: a container, srun
 };
 
-// What a worker has of its task's limit: Slurm's signal that the limit is near comes up to a minute
-// early, and the last comparison is to be stopped in order. Below zero: the limit is too short.
+// The part of its task's time limit that a worker may use: Slurm's signal that the limit is near
+// comes up to a minute early, and the last comparison is to be stopped in order. Below zero: the
+// limit is too short.
 std::chrono::seconds worker_time(std::chrono::minutes limit);
 
 std::string slurm_script(const JobScript& job);

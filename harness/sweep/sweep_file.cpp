@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMostComparisons = 100'000;
 constexpr std::size_t kIdLetters = 12;
-// What a group says, or the worker.
+// Flags that belong to a group, or to the worker.
 constexpr std::array<std::string_view, 11> kOwnFlags = {
     "--model",  "--policy", "--plan", "--schedule", "--seed", "--repeat-reference",
     "--output", "--shard",  "--json", "--snapshot", "--dtype"};
@@ -164,7 +164,7 @@ class Expansion {
     }
   }
 
-  // What other groups ask of the same shape and seed is measured beside it.
+  // Points of other groups with the same shape and seed are measured beside it.
   void take(const JsonField& field, PlannedComparison comparison,
             const std::vector<std::string>& policies, const AxisValues& values) {
     const auto [place, is_new] =

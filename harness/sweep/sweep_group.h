@@ -1,4 +1,4 @@
-// What one group of a sweep file asks for: models, policies, axes with their values, and what is
+// One group of a sweep file: its models, policies, axes with their values, and what is
 // left out. Each value is of the kind that its axis takes; which combinations a model has is not
 // known here.
 #pragma once

@@ -132,7 +132,7 @@ class Work {
            judged_[item]->generation == failed_before_[item] && tried_again_.count(item) == 0;
   }
 
-  // What was skipped elsewhere is left for a worker whose card it fits.
+  // A comparison that was skipped elsewhere is left for a worker whose card it fits.
   bool is_left(std::size_t item) const {
     const ClaimState state = state_of(item);
     if (state == ClaimState::kSkipped) return items_[item].fits_card;

@@ -1,6 +1,6 @@
-// What a worker does until nothing is left for it: takes the longest free comparison that fits into
-// its time, has it measured, looks again. Any number of workers do it at once, knowing nothing of
-// each other but the claims.
+// The loop of a worker, until nothing is left for it: it takes the longest free comparison that
+// fits into its time, has it measured, looks again. Any number of workers do it at once, knowing
+// nothing of each other but the claims.
 #pragma once
 
 #include <chrono>

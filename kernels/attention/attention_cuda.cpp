@@ -59,7 +59,7 @@ at::Tensor full_mask(const at::Tensor& mask, const at::Tensor& q, const at::Tens
   return rows.expand({q.size(0), q.size(1), q.size(2), keys});
 }
 
-// What the memory-efficient kernel adds to the scores.
+// The bias that the memory-efficient kernel adds to the scores.
 std::optional<at::Tensor> efficient_bias(const at::Tensor& q, const at::Tensor& k,
                                          const Attention& how) {
   if (!how.mask.defined()) return std::nullopt;

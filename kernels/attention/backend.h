@@ -33,9 +33,9 @@ AttentionBackend attention_backend_in_use();
 // and all later ones take that.
 void let_libtorch_choose_attention();
 
-// What LibTorch's own scaled_dot_product_attention would run on these CUDA tensors, if all were
-// enabled: cuDNN on sm_90 and sm_100, else flash, where they take dtype and width; not cuDNN in
-// deterministic mode. Leaves them all enabled.
+// The backend that LibTorch's scaled_dot_product_attention would run on these CUDA tensors if all
+// were enabled: cuDNN on sm_90 and sm_100, else flash, where they take dtype and width; not cuDNN
+// in deterministic mode. Leaves them all enabled.
 AttentionBackend libtorch_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                     bool causal);
 

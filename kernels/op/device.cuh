@@ -1,4 +1,4 @@
-// What the CUDA kernels of fused ops share: elements as sums, and sums over a block of threads.
+// Shared by the CUDA kernels of fused ops: elements as sums, and sums over a block of threads.
 // Sums are made in a fixed order, so that bits repeat. A kernel's name begins with rematch_ and
 // says what it does: activity records know nothing else of it, and kernel classes go by it.
 #pragma once

@@ -1,4 +1,4 @@
-// What a fused op's kernels are declared with, for sources that see no LibTorch header: nvcc would
+// Declares a fused op's kernels, for sources that see no LibTorch header: nvcc would
 // take half a minute for one.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What an op's source needs: how it runs its kernels where its tensors are, and how its description
-// becomes an op of the dispatcher with a graph node around its backward op.
+// Included by every op's source: how it runs its kernels where its tensors are, and how its
+// description becomes an op of the dispatcher with a graph node around its backward op.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +18,7 @@
 
 namespace rematch::kernels {
 
-// What a node has when backward reaches it.
+// The state of a node when backward reaches it.
 struct Saved {
   at::Tensor grad;                  // of the op's first output
   std::vector<at::Tensor> kept;     // as they went in, undefined ones among them
@@ -76,7 +76,7 @@ Capability capability();
 void launch_on_cuda(c10::Device device, const std::function<int(void* stream)>& kernel);
 
 // Runs `forward` below autograd and, if any input requires it, puts a node on its first output.
-// What is kept is saved before the kernel runs, as generated formulas do: a recompute that stops
+// Inputs are saved before the kernel runs, as generated formulas do: a recompute that stops
 // early then need not execute it.
 std::vector<at::Tensor> differentiate(const std::string& node_name, const Derivative& derivative,
                                       const std::function<std::vector<at::Tensor>()>& forward);

@@ -26,7 +26,7 @@ class FeedForward {
 };
 
 enum class RouterScore : std::uint8_t { kSigmoid, kSoftmax };
-// What the score multiplies: an expert's input or its output.
+// The operand of the score: an expert's input or its output.
 enum class ScoreApplied : std::uint8_t { kBeforeExperts, kAfterExperts };
 
 // A mixture of experts in place of a feed-forward: a router sends every token to k experts, one

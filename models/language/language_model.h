@@ -1,4 +1,4 @@
-// What language models share: embedding, pre-norm blocks, final norm, head and cross-entropy on the
+// Shared by language models: embedding, pre-norm blocks, final norm, head and cross-entropy on the
 // next token. A model says what its blocks are made of.
 #pragma once
 

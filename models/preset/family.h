@@ -1,4 +1,4 @@
-// What a model family is to a user: its presets, its dimensions and what must fit together. One
+// A model family as users see it: its presets, its dimensions and what must fit together. One
 // source file for each family. Private to this folder.
 #pragma once
 
@@ -66,7 +66,7 @@ Checked require_rotary_heads(const ModelSpec& spec);
 // Top-k fits the experts, and rows of every grouped matmul are whole 16-byte pieces.
 Checked require_experts(const ModelSpec& spec);
 
-// What video families share: their dimensions; those of a preset, with its token grid; and settle,
+// Shared by video families: their dimensions; those of a preset, with its token grid; and settle,
 // which makes a grid of `tokens` or `tokens` of a grid.
 std::vector<DimensionEntry> video_dimension_entries();
 Dimensions video_preset(const Dimensions& sizes, std::int64_t frames, std::int64_t height,

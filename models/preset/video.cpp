@@ -1,4 +1,4 @@
-// What video families share: how a video becomes a grid of tokens.
+// Shared by video families: how a video becomes a grid of tokens.
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -1,4 +1,4 @@
-// What the blocks of video transformers are made of: attention with queries from one sequence, keys
+// The parts of video transformers' blocks: attention with queries from one sequence, keys
 // and values from one, normalised over all heads at once; a feed-forward; adaptive layer norm.
 // Biased linears.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace rematch::video {
 
-// What a step gives every block beside the video's tokens.
+// The inputs of every block beside the video's tokens.
 struct Conditions {
   at::Tensor text_BLD;
   at::Tensor text_mask_B11L;  // added to the scores of cross attention; undefined: no mask

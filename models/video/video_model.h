@@ -1,4 +1,4 @@
-// What diffusion transformers for video share: modulation from the time embedding, text
+// Shared by diffusion transformers for video: modulation from the time embedding, text
 // conditioning, patches, flow matching. A model says what its blocks are. Shapes: B batch, C
 // channels, f h w the token grid, N = f h w tokens, L text tokens, D dim, P = C patch_extent^2
 // values of a patch.
@@ -47,7 +47,7 @@ inline at::Tensor make_time_frequencies(std::int64_t freq_dim, at::Device device
   return frequencies.to(device);
 }
 
-// What reshape does where it has to copy, also where it could do without: then it runs another op
+// Reshapes with a copy, also where a view would do: reshape would run another op
 // on CPU than on meta.
 inline at::Tensor copy_as(const at::Tensor& x, at::IntArrayRef sizes) {
   const at::Tensor copy = at::clone(x, at::MemoryFormat::Contiguous);

@@ -13,7 +13,7 @@
 
 namespace rematch {
 
-// What happens to the outputs of an op between forward and backward.
+// Treatment of the outputs of an op between forward and backward.
 enum class Treatment : std::uint8_t { kSave, kRecompute, kOffload };
 
 // When recompute happens: torch.utils.checkpoint's semantics, or what backward needs when it
@@ -41,7 +41,7 @@ struct DemandStep {
   bool operator==(const DemandStep&) const = default;
 };
 
-// What regions of equal content share. Ops in dispatch order.
+// The content that equal regions share. Ops in dispatch order.
 struct RegionType {
   std::vector<PlannedOp> ops;
   bool early_stop = true;

@@ -13,7 +13,7 @@ Json plan_to_json(const Plan& plan);
 // plan) and unknown keys.
 Plan plan_from_json(const Json& json);
 
-// What plan_sha256 hashes: what the plan does, with types equal in effect merged and numbered by
+// The text that plan_sha256 hashes: the plan with types of equal effect merged and numbered by
 // first use.
 Json plan_effect_json(const Plan& plan);
 

@@ -1,4 +1,4 @@
-// What a part of the model hands on: the ops in a scope whose result ops outside it read. It knows
+// The results of a part of the model: the ops in a scope whose result ops outside it read. It knows
 // no pattern; selector.h says which scopes are meant.
 #pragma once
 

@@ -136,8 +136,8 @@ std::string from_torch_spelling(std::string_view word) {
   return std::string(word.substr(0, dot)) + "::" + std::string(word.substr(dot + 1));
 }
 
-// What a last word means without a namespace before it; "": nothing. A class before an op by the
-// same name, which is `aten::embedding`.
+// The meaning of a last word without a namespace before it; "" if it has none. A class before an op
+// by the same name, which is `aten::embedding`.
 std::string op_of_word(std::string_view word) {
   if (word == kResult || op_class_from_string(word)) return std::string(word);
   std::string op = from_torch_spelling(word);

@@ -17,7 +17,7 @@ struct KnapsackItem {
 // lost. Indices of the saved items, ascending.
 std::vector<int> dp_knapsack(const std::vector<KnapsackItem>& items, double budget);
 
-// What ilp_knapsack asks its solver for: the most runtime within the budget. Found by dynamic
+// The problem of ilp_knapsack: the most runtime within the budget. Found by dynamic
 // programming over undominated sums, so it is the optimum, where SciPy's solver stops at a gap of
 // 1e-4; among sets of equal runtime it may choose another.
 std::vector<int> best_knapsack(const std::vector<KnapsackItem>& items, double budget);

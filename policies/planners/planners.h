@@ -15,8 +15,8 @@
 
 namespace rematch {
 
-// What a user names: planners and policies of the catalogue, separated by commas. Rejected: the
-// first that is neither, or that this model cannot have.
+// The names that a user gives: planners and policies of the catalogue, separated by commas.
+// Rejected: the first that is neither, or that this model cannot have.
 std::variant<std::vector<Plan>, Rejected> resolve_baselines(std::string_view list,
                                                             const Trace& trace,
                                                             const Profile& profile);

@@ -146,8 +146,8 @@ class SacSearch {
     offers.push({(b.cost - a.cost) / (b.freed - a.freed), module, corner});
   }
 
-  // What each module frees where costs are convex: what is needed first is taken first, from the
-  // cheapest of those that come before it. Nothing: not enough can be freed.
+  // The bytes that each module frees where costs are convex: those needed first are taken first,
+  // from cheapest of those that come before it. Nothing: not enough can be freed.
   std::optional<Relaxed> relax() const {
     Relaxed relaxed;
     relaxed.freed.assign(model_.modules.size(), 0);

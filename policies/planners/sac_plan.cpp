@@ -55,7 +55,7 @@ class Tracker {
     }
   }
 
-  // What is alive when the range ends: saved by then, or still to be read.
+  // Tensors alive when the range ends: saved by then, or still to be read.
   SacModule figures(OpRange range) const {
     SacModule module;
     std::set<StorageId> saved;

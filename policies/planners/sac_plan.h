@@ -20,7 +20,7 @@ namespace rematch {
 std::variant<Plan, Rejected> plan_by_sac(const Trace& trace, const Profile& profile,
                                          double budget_ratio);
 
-// What the estimator says of the ops of one module.
+// The estimator's figures for the ops of one module.
 SacOps sac_ops_of(const Trace& trace, const Profile& profile, OpRange range);
 
 // Share of recompute time over share of discarded bytes, ops taken by bytes for their time: the two

@@ -89,7 +89,7 @@ CachingAllocator::Place CachingAllocator::reserve(Pool pool, std::int64_t size) 
   return {segment, segment->begin()};
 }
 
-// What is left becomes a free block, unless it is too little to be of use to its pool.
+// The rest becomes a free block, unless it is too small for its pool.
 void CachingAllocator::split(const Place& place, std::int64_t size) {
   Block& block = *place.second;
   const std::int64_t left = block.size - size;

@@ -21,11 +21,11 @@ constexpr Bytes hundredths_of_gib(std::int64_t hundredths) {
 // PCIe bandwidths are given for both directions together.
 //
 // Note [How much memory a device has]
-// What the driver gives out in all, as cudaMemGetInfo's total and PyTorch's out-of-memory messages
-// ("total capacity") have it: less than the sheet's decimal gigabytes where ECC and the driver take
-// their part, more than the sheet's 80 of an H100, whose chips hold 80 binary ones. Drivers differ
-// by up to 0.3 GiB; the least that was found stands here. CUDA's own context comes out of it, 0.3
-// to 0.6 GiB.
+// The memory that the driver gives out in all, as cudaMemGetInfo's total and PyTorch's
+// out-of-memory messages ("total capacity") have it: less than the sheet's decimal gigabytes where
+// ECC and the driver take their part, more than the sheet's 80 of an H100, whose chips hold 80
+// binary ones. Drivers differ by up to 0.3 GiB; the least that was found stands here. CUDA's own
+// context comes out of it, 0.3 to 0.6 GiB.
 const std::vector<DeviceSheet>& device_sheets() {
   static const std::vector<DeviceSheet> sheets = {
       {"h100",

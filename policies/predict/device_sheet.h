@@ -1,4 +1,4 @@
-// What the data sheets of a few devices promise: what a roofline is made of. Peaks of the hardware,
+// Peak rates from the data sheets of a few devices, for rooflines. Peaks of the hardware,
 // not what any program reaches.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What a plan holds from forward to backward, counted by storage: a tensor that two regions share
-// is held once.
+// Bytes that a plan holds from forward to backward, counted by storage: a tensor that two regions
+// share is held once.
 #pragma once
 
 #include "policies/plan/plan.h"

@@ -29,7 +29,7 @@ std::int64_t element_bytes(const TracedParameters& kind) {
   return kind.dtype == "float32" ? kFloat32Bytes : kBfloat16Bytes;
 }
 
-// Of one parameter.
+// For one parameter.
 std::int64_t state_of(const TracedParameters& kind, OptimizerModel optimizer) {
   const std::int64_t elements = kind.elements;
   const bool needs_master = kind.dtype != "float32";

@@ -1,4 +1,5 @@
-// What an optimizer holds between steps and while it runs, from the sizes of the parameters alone.
+// Bytes that an optimizer holds between steps and while it runs, from the sizes of the parameters
+// alone.
 #pragma once
 
 #include <cstdint>

@@ -60,7 +60,7 @@ class SinkingOrder final : public OrderSearch {
     const bool is_windowed = demanded_later_.size() > kMaxWeighedSlots;
     Candidate best;
     if (has_none_left_ && !is_windowed) {
-      // What was not worth its bytes is not now, unless something happened to it.
+      // A candidate that was not worth its bytes is not now, unless something about it changed.
       for (int slot : changed) {
         if (slot != demanded && place_[slot] != kNowhere) weigh(slot, state, best);
       }
@@ -76,7 +76,7 @@ class SinkingOrder final : public OrderSearch {
     return best.slot;
   }
 
-  // Of equal gains the one that is demanded first.
+  // Among equal gains, the one that is demanded first.
   void weigh(int slot, ReplayState& state, Candidate& best) const {
     if (!state.is_planned_slot(slot)) return;
     const Bytes gain = state.gain_of(slot, kMaxSunkOps);

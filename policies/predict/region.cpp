@@ -260,7 +260,7 @@ class GraphBuilder {
     return static_cast<int>(found - graph_.slots.begin());
   }
 
-  // What an op of the trace computed, itself or as a view of it.
+  // A value that an op of the trace computed, itself or a view of one.
   bool is_activation(ValueId id) const {
     while (true) {
       const OpId producer = trace_.values[id].producer;

@@ -23,7 +23,7 @@ struct OpRange {
 // std::invalid_argument if the trace lacks a scope: the plan was made for another model.
 std::vector<OpRange> region_ranges(const Trace& trace, const Plan& plan);
 
-// What was saved for backward while the region was open, in pack order. DemandStep::pack is an
+// The tensors saved for backward while the region was open, in order. DemandStep::pack is an
 // index into this.
 std::vector<PackId> packs_of(const Trace& trace, OpRange range);
 

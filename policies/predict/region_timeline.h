@@ -1,4 +1,4 @@
-// What a region in backward holds at every op boundary, and when it lets go of what forward made:
+// Bytes of a region in backward at every op boundary, and when it frees what forward made:
 // what a simulation of the whole step needs of it. Regions of the same behaviour under the same
 // plan share one. Inside this folder.
 #pragma once

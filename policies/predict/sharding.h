@@ -1,4 +1,4 @@
-// What one rank of several holds when parameters, gradients and optimizer state are sharded over
+// The share of one rank when parameters, gradients and optimizer state are sharded over
 // them, as FSDP does: a trace with that rank's bytes. A model of sharding, never measured: it knows
 // no communication, no buffers of collectives and no prefetch.
 //

@@ -1,4 +1,4 @@
-// What the engine does with one region in backward, op for op and byte for byte, from a trace.
+// Simulates the engine in one region's backward, op for op and byte for byte, from a trace.
 // Knows no time, and nothing of what kernels allocate inside.
 #pragma once
 
@@ -22,9 +22,9 @@ struct RegionSimulation {
   std::vector<ExecutedOp> executed;  // in order
   Bytes kept;    // from forward to backward: what the plan saves, dead saves included
   Bytes inputs;  // also held that long: earlier ops' results that the region reads
-  // What the region holds (kept, recomputed, in backward's hands) plus all that backward made, at
-  // the first demand, after each executed op and each backward op, to the region's last release.
-  // Its inputs, the same all the time, are left out.
+  // Bytes that the region holds (kept, recomputed, in backward's hands) plus all that backward
+  // made, at the first demand, after each executed op and each backward op, to the region's last
+  // release. Its inputs, the same all the time, are left out.
   std::vector<Bytes> curve;
   Bytes peak;           // of the curve
   Bytes boundary_peak;  // at op boundaries alone, where a recomputed op has given its inputs away

@@ -1,4 +1,4 @@
-// What running a saved tensor's ops early would free, remembered until something changes that the
+// Bytes that running a saved tensor's ops early would free, cached until something changes that the
 // answer rests on. Inside this folder.
 #pragma once
 

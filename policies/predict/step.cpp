@@ -193,7 +193,7 @@ class StepSimulator::Run {
     }
   }
 
-  // What the region does at one event of its slots.
+  // The region's work at one event of its slots.
   void advance(Region& region, const BackwardEvent& event) {
     const RegionTimeline& timeline = region.simulation->timeline;
     const RegionTimeline::Event& done = timeline.events[region.next_event++];

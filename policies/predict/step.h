@@ -3,7 +3,7 @@
 // nothing of what kernels allocate inside.
 //
 // Note [One instance or two]
-// What forward made is one instance of a storage, however many hold it: the program, autograd,
+// Forward's storage is one instance, however many hold it: the program, autograd,
 // the region that keeps it and regions that read it. What recompute makes is another instance, held
 // by its region alone. So the first kind is counted by holders, the second added up.
 #pragma once

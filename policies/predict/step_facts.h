@@ -1,4 +1,4 @@
-// What all simulations of one trace's steps share: where storages are born and let go of, which
+// Shared by all simulations of one trace: where storages are allocated and freed, which
 // scope an op is in, and the graphs of regions, equal ones once. Inside this folder.
 #pragma once
 

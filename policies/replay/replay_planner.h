@@ -48,7 +48,7 @@ concept ReplayGraph = requires(const Graph& graph, std::int32_t id, void (*visit
   graph.each_wait(id, visit);
 };
 
-// What a planner keeps track of. Its memory serves one planner after the other.
+// The state of a planner. Its memory serves one planner after the other.
 struct ReplayTables {
   std::vector<std::int32_t> num_uses;  // by value: planned reads and saved tensors to come
   std::vector<std::uint8_t> is_there;  // by value
@@ -223,7 +223,7 @@ const std::vector<std::int32_t>& ReplayPlanner<Graph>::find_missing(const Use& s
     const std::int32_t op = listed[next];
     for (const auto& use : graph_.uses(op)) require(use);
     graph_.each_wait(op, [&](std::int32_t wait) { require_op(wait); });
-    // What a storage held before a write is gone after it: planned ops that read it go first.
+    // A write ends what its storage held: planned ops that read that run first.
     graph_.each_written(op, [&](std::int32_t storage, std::int32_t version) {
       graph_.each_reader(op, storage, version, [&](std::int32_t reader) { require_op(reader); });
     });

@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// What the pieces so far come to.
+// The sums over the pieces so far.
 struct CutLabel {
   Bytes held;
   Bytes transient;

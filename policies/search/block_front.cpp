@@ -164,8 +164,8 @@ BlockFront FrontFinder::find() {
   return front;
 }
 
-// What backward holds at its own ops in any case: what it made, and the saved tensors that it has
-// asked for and not let go of; with whole_region, all that it has not let go of.
+// Bytes that backward holds at its own ops in any case: those it made, and saved tensors that it
+// has asked for and not let go of; with whole_region, all that it has not let go of.
 Bytes FrontFinder::transient_bound() const {
   std::vector<int> holders(graph_.storages.size(), 0);
   Bytes held;

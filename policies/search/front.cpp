@@ -92,7 +92,7 @@ class FrontSearch::Plans {
     return point;
   }
 
-  // Of the first mix that takes at most `extra` beyond keeping everything.
+  // The first mix that takes at most `extra` beyond keeping everything.
   std::size_t first_within(std::chrono::nanoseconds extra) const {
     const auto found = std::partition_point(mixed_.points.begin(), mixed_.points.end(),
                                             [&](const LayerMix& mix) { return mix.time > extra; });

@@ -42,7 +42,7 @@ struct Front {
   std::size_t knee = 0;
   std::vector<Baseline> baselines;
   std::size_t num_plans_found = 0;  // of which the points are a choice
-  // What a plan of the space may have that no plan found has.
+  // Bounds on a plan of the space that the search has not found.
   std::chrono::nanoseconds time_gap{};
   Bytes transient_gap;
   FrontPoint nothing_recomputed;
@@ -61,7 +61,7 @@ inline std::chrono::nanoseconds predicted_step(const Front& front, const FrontPo
   return predicted_step(front, point.step_time);
 }
 
-// What checkpointing can do for this model, with the predicted times.
+// The verdict on checkpointing for this model, with the predicted times.
 std::string verdict_of(const Front& front);
 
 class FrontSearch {

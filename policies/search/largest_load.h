@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// What the fastest plan within the budget makes of a load; nothing if no plan fits.
+// The load under the fastest plan within the budget; nothing if no plan fits.
 using TokensPerSecond = std::function<std::optional<double>(std::int64_t load)>;
 
 struct TriedLoad {

@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// What the layers from some layer on need, and cost.
+// Bytes and cost of all layers from some layer on.
 struct MixLabel {
   std::int64_t peak = 0;
   std::int64_t time = 0;

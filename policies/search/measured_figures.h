@@ -1,4 +1,4 @@
-// What running a front's points adds to them. Plain data; absent means not measured.
+// Measurements of a front's points. Plain data; absent means not measured.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace rematch {
 
-// What was measured of one point.
+// Measurements of one point.
 struct MeasuredFigures {
   std::string status = "ok";  // as a run's report has it: "oom", "timeout"
   std::string reason;         // empty where status is ok
@@ -37,7 +37,7 @@ struct MeasuredFamily {
   std::optional<double> measured_beyond_noise;
 };
 
-// What was measured of a front.
+// Measurements of a front.
 struct FrontMeasurement {
   std::string chosen_by;             // the rule, for people
   std::vector<std::size_t> anchors;  // indices of points

@@ -46,7 +46,7 @@ StepCalibration calibrate(const std::vector<double>& predicted_ns,
 // "nth_first" of "nth_first(2)".
 std::string family_of(const std::string& policy);
 
-// What is predicted: the front's own hypervolume and every family's, one reference for all.
+// The predictions: the front's own hypervolume and every family's, one reference for all.
 FrontMeasurement weigh_prediction(const Front& front);
 
 // Fills what follows from the measured figures of the front's points and baselines: calibrated

@@ -11,7 +11,7 @@
 
 namespace rematch {
 
-// What save sets are weighed by. Times of ops add up.
+// The measures of a save set. Times of ops add up.
 struct SaveSetCosts {
   Schedule schedule = Schedule::kOnDemand;
   bool early_stop = true;

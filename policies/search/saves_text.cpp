@@ -12,7 +12,7 @@
 namespace rematch {
 namespace {
 
-// What is said of one layer.
+// The words on one layer.
 struct LayerSaves {
   int layer = 0;
   std::string list;
@@ -119,7 +119,7 @@ struct KeptOp {
   auto operator<=>(const KeptOp&) const = default;
 };
 
-// What is done to one layer, wherever its region ends.
+// The treatment of one layer, wherever its region ends.
 struct Layer {
   int index = 0;
   bool is_checkpointed = false;

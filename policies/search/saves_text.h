@@ -1,4 +1,4 @@
-// What a plan keeps, for people: save sets by selector, and layers in runs.
+// The saves of a plan in words: save sets by selector, and layers in runs.
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@ class SimpleSearch {
   // Nothing: no plan of the form has so low a peak.
   std::optional<FrontPoint> fastest_within(Bytes peak);
   FrontPoint lowest();
-  // Of at most this step time; nothing only below that of keeping everything.
+  // The plan of at most this step time; nothing only below the time of keeping everything.
   std::optional<FrontPoint> lowest_within(std::chrono::nanoseconds step_time);
 
  private:

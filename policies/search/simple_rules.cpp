@@ -256,7 +256,8 @@ class RuleMaker {
     return regions;
   }
 
-  // What autograd keeps is priced once: backward is long, and most rules leave some kind alone.
+  // Each kind under plain autograd is priced once: backward is long, and most rules leave some kind
+  // so.
   LayerOption price(std::size_t kind, const std::vector<PickedRegion>& regions) {
     const auto priced = [&] {
       return pricers_[kind].price(regions, space_.schedule, space_.early_stop);

@@ -40,7 +40,7 @@ struct StretchOption {
   std::vector<PickedRegion> regions;  // none: autograd keeps what it saves
 };
 
-// What a way to run a block may have that no option has: for each way there is an option that holds
+// Gaps of the options: for each way to run a block there is an option that holds
 // no more, is slower by at most `time` and has a transient larger by at most `transient`.
 struct OptionGap {
   std::chrono::nanoseconds time{};

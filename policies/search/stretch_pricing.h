@@ -1,4 +1,4 @@
-// What one stretch, or several side by side, holds, needs and costs with given regions in it, byte
+// Held bytes, transient and cost of one span, or several in a row, with given regions in it, byte
 // for byte as the simulator has it. Inside this folder.
 #pragma once
 
@@ -28,7 +28,7 @@ struct PieceFigures {
   std::int64_t num_recomputed = 0;  // ops
 };
 
-// What a region does, whatever stands beside it.
+// The figures of a region, whatever is beside it.
 struct PlayedRegion {
   OpRange range;                 // local to the stretch
   Bytes peak;                    // RegionSimulation::boundary_peak

@@ -1,4 +1,4 @@
-// What an op adds to the bytes that are there.
+// Bytes that an op newly allocates.
 #pragma once
 
 #include "policies/trace/bytes.h"

@@ -1,5 +1,5 @@
-// What every format's reader shares: the JSON type, the version rule, and typed access to keys that
-// names the place of a mistake.
+// Shared by the readers of all formats: the JSON type, the version rule, and typed access to keys
+// that names the place of a mistake.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ class JsonField {
   std::int64_t integer(std::int64_t min = kMin, std::int64_t max = kMax) const;
   std::int32_t integer32(std::int32_t min = std::numeric_limits<std::int32_t>::min(),
                          std::int32_t max = std::numeric_limits<std::int32_t>::max()) const;
-  // What cannot be less than nothing: 0 to kLargestInteger.
+  // An unsigned quantity: 0 to kLargestInteger.
   std::int64_t count() const;
   double number() const;
   bool boolean() const;

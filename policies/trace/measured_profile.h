@@ -10,15 +10,15 @@
 
 namespace rematch {
 
-// What was measured. Steps in which every op is timed take longer as a whole, so what a step takes
-// on top of its ops is told from steps that nobody watched.
+// Measurements. Steps in which every op is timed take longer as a whole, so the time of a step
+// beyond its ops is taken from steps without observers.
 struct TimedSteps {
   struct Ops {
     std::vector<Profile::Duration> forward;   // by OpId
     std::vector<Profile::Duration> backward;  // by op of backward
     std::vector<std::int32_t> kernels;        // that forward launched, by OpId; empty: not counted
   };
-  // What kernels allocated inside, above the op boundary.
+  // Bytes that kernels allocated inside, above the op boundary.
   struct Temporaries {
     std::vector<Bytes> forward;   // by OpId
     std::vector<Bytes> backward;  // by op of backward

@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// What the file itself brings into a message may be of any length.
+// Text of the file may be of any length; a message shows a part of it.
 constexpr std::size_t kLongestReason = 200;
 constexpr std::size_t kLongestKey = 60;
 

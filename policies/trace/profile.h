@@ -33,10 +33,10 @@ struct Profile {
   std::vector<Duration> forward;   // by OpId; a recompute of the op takes as long
   std::vector<Duration> backward;  // by op of backward: the k-th event of kind kOp
   Duration optimizer{};
-  // What a step without checkpointing takes on top of its ops: autograd, the program between ops.
+  // Time of a step without checkpointing beyond its ops: autograd, the program between ops.
   Duration forward_between_ops{};
   Duration backward_between_ops{};
-  // What a kernel allocates inside itself above the op boundary, ordered as the times. Absent where
+  // Bytes that a kernel allocates inside, above the op boundary, ordered as the times. Absent where
   // it was not measured.
   std::optional<std::vector<Bytes>> forward_temporary;
   std::optional<std::vector<Bytes>> backward_temporary;
@@ -54,7 +54,7 @@ struct Profile {
 // The most that a kernel allocates inside itself; nothing where it was not measured.
 std::optional<Bytes> most_temporary(const Profile& profile);
 
-// What a prediction for a GPU says where that is not known: bytes at op boundaries are exact, what
+// The note of a prediction for a GPU without these: bytes at op boundaries are exact, what
 // kernels hold inside comes on top.
 inline constexpr std::string_view kTemporariesNotMeasured =
     "temporaries not measured: a bound, kernels may hold more inside";

@@ -135,7 +135,7 @@ struct Trace {
   std::vector<BackwardEvent> backward;
   Bytes parameter_bytes;
   std::vector<TracedParameters> parameters;  // each size and type once
-  // What else is there before the step and to its end, the optimizer's state left out: frozen
+  // Other bytes held from before the step to its end, without the optimizer's state: frozen
   // weights, tables, the batch.
   Bytes constant_bytes;
   Bytes gradient_bytes;  // of all parameters, when backward is over

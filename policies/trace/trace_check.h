@@ -1,5 +1,5 @@
-// What every trace must satisfy before anything relies on it: ids that exist, order, ranges. Files
-// come from anywhere, so readers check; writers check so that no file is born broken.
+// Conditions that every trace must satisfy before anything relies on it: ids that exist, order,
+// ranges. Files come from anywhere, so readers check; writers check so that no file is born broken.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
-// What makes two reports' times incomparable: another device, other clocks, other versions.
+// Differences that make two reports' times incomparable: another device, other clocks, other
+// versions.
 #pragma once
 
 #include <map>
@@ -27,7 +28,7 @@ class PointEnvironments {
   // Differences of two points, one of each report.
   const std::vector<NamedDifference>& between(const PointRecord& base,
                                               const PointRecord& candidate);
-  // Of all points asked for so far; where neither report is merged, of the reports.
+  // For all points asked for so far; where neither report is merged, for the reports.
   std::vector<NamedDifference> all() const;
 
  private:

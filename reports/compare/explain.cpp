@@ -86,7 +86,7 @@ Parts kernel_counts(const KernelRecord& kernels) {
   return parts;
 }
 
-// What a step takes beyond its kernels. Absent where kernels of several streams overlap.
+// The time of a step beyond its kernels. Absent where kernels of several streams overlap.
 std::optional<std::int64_t> time_without_kernels(double step_ns, const Parts& kernels) {
   std::int64_t rest = std::llround(step_ns);
   for (const auto& [name, spent] : kernels) rest -= spent;

@@ -72,7 +72,7 @@ bool finished_in_base(const UncomparedPoint& point) {
   return point.base_status == PointStatus::kOk;
 }
 
-// What the base measured and the candidate did not cannot be told of it. Empty: nothing.
+// The figures that the base has and the candidate lacks; empty if none.
 std::string unfinished(const CompareRecord& record) {
   const auto failed =
       std::find_if(record.failed.begin(), record.failed.end(), [](const UncomparedPoint& point) {
@@ -91,7 +91,8 @@ bool ended_badly(const UncomparedPoint& point) {
   return point.candidate_status && point.candidate_status != PointStatus::kOk;
 }
 
-// Of what is no metric: a report without points has nothing that could be missing or have failed.
+// For conditions other than metrics: a report without points has nothing that could be missing or
+// have failed.
 std::string why_vacuous(const CompareRecord& record, FailOn what) {
   const bool is_there = !record.rows.empty() || !record.failed.empty();
   if (what == FailOn::kMissing) return is_there ? "" : "the base has no points";

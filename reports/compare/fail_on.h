@@ -1,4 +1,4 @@
-// What `rematch compare --fail-on` asks for: whether a comparison found it, and whether it could
+// Conditions of `rematch compare --fail-on`: whether a comparison found it, and whether it could
 // have: what was not measured is not passed. Pure.
 #pragma once
 
@@ -28,7 +28,7 @@ bool is_found(const CompareRecord& record, FailOn what);
 // base finished is missing or failed in the candidate.
 std::string why_undecided(const CompareRecord& record, FailOn what);
 
-// Of all that the record was asked to fail on and that was not found: "slower (no point ...)".
+// The conditions asked for that could not be judged: "slower (no point ...)".
 // Asked for nothing: whether anything was compared at all.
 std::vector<std::string> undecided(const CompareRecord& record);
 

@@ -6,7 +6,7 @@
 namespace rematch {
 namespace {
 
-// Of one policy and model; more are not looked at, so that large reports stay quick.
+// For one policy and model; more are not compared, so that large reports stay quick.
 constexpr std::size_t kMostLookedAt = 64;
 
 using IdentityParts = std::vector<std::pair<std::string, std::string>>;

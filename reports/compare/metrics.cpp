@@ -47,7 +47,7 @@ std::optional<double> ratio_of(const MetricRecord& record) {
   return *record.candidate / *record.base;
 }
 
-// What a metric sums up: how often each op, or kernel class, ran in each phase.
+// The counts that a metric sums up: how often each op, or kernel class, ran in each phase.
 struct Mix {
   const char* of = "";  // "ops"
   const std::array<std::map<std::string, std::int64_t>, kNumPhases>& counts;
@@ -122,7 +122,7 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
   if (!record.note.empty()) record.verdict = CompareVerdict::kDifferent;
 }
 
-// What one side alone knows cannot be compared, and is not passed over.
+// A figure that only one side has cannot be compared, and is not passed over.
 void note_unknown_side(MetricRecord& record) {
   if (record.base.has_value() == record.candidate.has_value()) return;
   record.note = std::string("known in the ") + (record.base ? "base" : "candidate") + " alone";

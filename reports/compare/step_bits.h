@@ -1,4 +1,4 @@
-// What the recorded bits of one training step say: in which tensor two steps differ first, and
+// Evaluates the recorded bits of one training step: in which tensor two steps differ first, and
 // whether a step has gradients that can be compared at all. Pure.
 #pragma once
 

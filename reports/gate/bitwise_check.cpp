@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// What T0 claims to compare and a step lacks, in a line; empty: nothing.
+// A line on what T0 compares and a step lacks; empty if it lacks nothing.
 std::string unrecorded(const LossArm& arm) {
   for (const Steps& run : arm.runs) {
     for (std::size_t step = 0; step < run.size(); ++step) {

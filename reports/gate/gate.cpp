@@ -186,9 +186,9 @@ bool Gate::is_gated(const std::string& policy) const {
                      [&](const GatedPoint& point) { return point.policy == policy; });
 }
 
-// What the reference finished and the report lacks, but for what points of other policies are held
-// against: it is there for them. Where the reference's points are no measure for the report's, only
-// policies that were asked for and are nowhere in the report.
+// Points that the reference finished and the report lacks, but for those that other policies' are
+// held against: it is there for them. Where the reference's points are no measure for the report's,
+// only policies that were asked for and are nowhere in the report.
 void Gate::list_missing() {
   if (&report_ == reference_) return;
   const bool is_measure = needs_reference() && !settings_.reference_policy;

@@ -19,7 +19,7 @@ const LossPoint* find_step(const RunLosses& curve, std::int64_t step) {
   return found != curve.points.end() && found->step == step ? &*found : nullptr;
 }
 
-// What a curve lacks of the other's steps.
+// The steps of the other curve that a curve lacks.
 struct MissingSteps {
   std::size_t count = 0;
   const LossPoint* first = nullptr;  // in the other curve

@@ -63,8 +63,8 @@ std::optional<int> first_step_not_finite(const Steps& steps);
 // " in repeat 2"; empty for the point's own run, which is the first.
 std::string in_repeat(std::size_t run);
 
-// What must be equal for losses to be: everything but how the plan, the machine and its threads go
-// about it; and the policy that is looked for.
+// The fields that must be equal for losses to be: everything but how the plan, the machine and its
+// threads go about it; and the policy that is looked for.
 std::string training_label(const PointIdentity& identity, const std::string& policy);
 
 class LossArms {

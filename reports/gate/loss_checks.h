@@ -13,7 +13,7 @@ namespace rematch {
 // reference's own.
 CheckRecord check_difference(const LossArm& candidate, const LossArm& reference, double limit);
 
-// What fails in every tier, in whichever run of the candidate: a loss that is not finite, gradients
+// The failures of every tier, in any run of the candidate: a loss that is not finite, gradients
 // that are all zero or not finite. Nothing: fine.
 std::optional<CheckRecord> check_finite(const LossArm& candidate);
 std::optional<CheckRecord> check_gradients(const LossArm& candidate);

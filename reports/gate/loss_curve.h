@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// What the file calls them; in another letter case where nothing has the very name.
+// The columns' names in the file; matched without case if no name matches exactly.
 struct LossColumns {
   std::string step = "step";
   std::string loss = "loss";

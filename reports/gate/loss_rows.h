@@ -9,7 +9,7 @@
 
 namespace rematch {
 
-// What a file holds at a place; empty: nothing stands there.
+// The text of a file at a place; empty if there is none.
 struct LossCell {
   std::string text;
   int column = 1;  // in bytes from 1

@@ -1,4 +1,4 @@
-// What a point's own parity, judged where it was measured, adds to what its recorded steps say.
+// Adds a point's own parity, judged where it was measured, to what its recorded steps say.
 // Pure.
 #pragma once
 

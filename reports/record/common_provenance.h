@@ -1,4 +1,4 @@
-// What several commands' provenances have in common, for a report that is merged from theirs. Pure.
+// The common part of several commands' provenances, for a report that is merged from theirs. Pure.
 #pragma once
 
 #include <map>

@@ -1,6 +1,6 @@
-// What `rematch compare` finds between two reports, as data: a row for each point that both have,
-// every metric's verdict, what explains a difference, and the points that could not be compared.
-// Its JSON is rematch.compare/1.0.
+// The findings of `rematch compare` between two reports, as data: a row for each point that both
+// have, every metric's verdict, what explains a difference, and the points that could not be
+// compared. Its JSON is rematch.compare/1.0.
 #pragma once
 
 #include <array>
@@ -114,7 +114,7 @@ struct ComparedRow {
   bool plan_differs = false;  // the same policy resolved to other treatments
   std::vector<MetricRecord> metrics;
   std::vector<ExplanationRecord> explanations;
-  // What else differs of all that repeats exactly, by its name in the report:
+  // Other fields that repeat exactly and differ, by their name in the report:
   // "memory.after_forward_bytes". Looked at where all metrics are compared.
   std::vector<std::string> other_differences;
 };

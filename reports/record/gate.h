@@ -1,5 +1,5 @@
-// What `rematch gate` decides of a report, as data: every check of every point with its reason; or
-// of loss curves. Its JSON is rematch.gate/1.1.
+// The decisions of `rematch gate` on a report, as data: every check of every point with its reason;
+// or of loss curves. Its JSON is rematch.gate/1.1.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-// What stands in a point besides what repeats to the last bit on one machine.
+// The fields of a point that do not repeat to the last bit on one machine.
 constexpr std::array kNotRepeated = {"time",
                                      "parity",
                                      "implied_flops_per_second",
@@ -138,7 +138,7 @@ class Merge {
     }
   }
 
-  // What one sweep did not measure and another did is measured. One list keeps its order.
+  // Comparisons that one sweep lacks and another has are measured. One list keeps its order.
   void collect_unmeasured() {
     const auto which = [](const auto& one) {
       return std::tie(one.model, one.dimensions, one.dtype, one.seed);

@@ -1,5 +1,5 @@
-// What one point measured, or why it did not. Plain data; absent means not measured. Its JSON is in
-// record_json.h, the JSON's words in reports/schema/point.schema.json.
+// The measurements of one point, or why there are none. Plain data; absent means not measured. Its
+// JSON is in record_json.h, the JSON's words in reports/schema/point.schema.json.
 #pragma once
 
 #include <array>
@@ -83,7 +83,7 @@ struct MemoryRecord {
   // Peaks of parts of the step: "forward", "loss", "recompute", "backward", "optimizer", and
   // "backward.<scope>" for one block.
   std::map<std::string, Bytes> peak_by_phase;
-  // What held each of them, but not of single blocks. Sums to the phase's peak.
+  // The holders of each, but not for single blocks. They sum to the phase's peak.
   std::map<std::string, HeldBytes> holders_by_phase;
   std::optional<Bytes> dead_save;  // saved by the plan, read by nothing
   std::optional<Bytes> predicted_peak_allocated;
@@ -141,7 +141,7 @@ struct DeviceStateRecord {
 struct TimeRecord {
   using Nanoseconds = std::chrono::nanoseconds;
   std::vector<std::vector<Nanoseconds>> samples;  // [round][step]: every one, in order
-  // Of each round: which start of the command timed it. Rounds of two points were timed side by
+  // For each round, which start of the command timed it. Rounds of two points were timed side by
   // side only if they are of one start. Empty: not recorded.
   std::vector<std::string> starts;
   std::optional<Nanoseconds> step_median;
@@ -195,8 +195,8 @@ struct EffectRecord {
   bool operator==(const EffectRecord&) const = default;
 };
 
-// What the device ran in the counted steps, by its activity records. Names are kernel classes:
-// "matmul", "attention_forward".
+// The kernels that the device ran in the counted steps, by its activity records. Names are kernel
+// classes: "matmul", "attention_forward".
 struct KernelRecord {
   using Nanoseconds = std::chrono::nanoseconds;
   int counted_steps = 0;

@@ -32,7 +32,7 @@ FailureRecord failure_from_json(const JsonField& field) {
   return failure;
 }
 
-// What readers look for first stands at the top of a point too, and must say the same there.
+// The fields that readers look for first are repeated at the top of a point, with equal values.
 constexpr std::array kRepeated = {"model", "plan_sha256", "schedule"};
 
 void require_consistent(const JsonField& field) {

@@ -14,7 +14,7 @@
 
 namespace rematch {
 
-// What a figure needs to be made again.
+// Everything needed to reproduce a figure.
 struct Provenance {
   Environment environment;
   std::vector<std::string> command;  // argv

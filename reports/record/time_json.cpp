@@ -70,7 +70,7 @@ Json quality_to_json(const TimeQuality& quality) {
           {"num_outliers", to_value(quality.num_outliers)}};
 }
 
-// What reports of 1.0 that say "block" for a round have.
+// The names in reports of 1.0, which say "block" for a round.
 constexpr const char* kOldFewRounds = "few_blocks";
 constexpr const char* kOldRoundRepeats = "block_repeats";
 

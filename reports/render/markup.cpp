@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// What stands for the character; empty if it stands for itself.
+// The escape of a character; empty if it needs none.
 std::string_view escaped(char letter) {
   switch (letter) {
     case '&':

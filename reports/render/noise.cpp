@@ -25,7 +25,7 @@ constexpr std::array<Finding, 6> kFindings = {
      {"shared_device", "end the other processes on the GPU"},
      {"thrashing", "give the points that thrash more memory or less load"}}};
 
-// What the points of a comparison have in common.
+// The common properties of a comparison's points.
 struct Findings {
   std::vector<std::string> names;             // of points whose times are not to be trusted
   std::map<std::string, int> num_by_quality;  // "noisy"

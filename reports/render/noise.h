@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// What stands for a figure that noise has made meaningless.
+// The text in place of a figure that noise has made meaningless.
 inline constexpr const char* kTooNoisy = "too noisy";
 
 // The ends of a ratio's 95 % interval are so far apart that the ratio says nothing.

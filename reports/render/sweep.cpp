@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// What a comparison is made of, by name: what may be an axis.
+// The properties of a comparison by name: the candidates for an axis.
 using Settings = std::map<std::string, std::string>;
 
 Settings settings_of(const PointIdentity& identity) {
@@ -64,7 +64,7 @@ bool follows_from(const std::string& name, const std::string& leader,
   return true;
 }
 
-// Of what a dimension follows from others by, "tokens" is what people say.
+// Where one dimension follows from others, "tokens" is the one to show.
 bool leads(const SweepAxis& left, const SweepAxis& right) {
   const auto rank = [](const SweepAxis& axis) {
     const int kind = axis.name == kSeedAxis ? 2 : axis.name == "tokens" ? 0 : 1;
@@ -106,7 +106,7 @@ std::string words_at(const std::vector<SweepAxis>& axes, const Settings& setting
   return words;
 }
 
-// What all have, in the words of a comparison's title.
+// The part that all titles of comparisons share.
 std::string common_words(const std::vector<Settings>& all) {
   std::string words;
   for (const auto& [name, value] : all.front()) {

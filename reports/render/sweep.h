@@ -13,7 +13,7 @@
 
 namespace rematch {
 
-// What one policy came to in one comparison. Ratios are to the reference: `none`, and `full` where
+// The result of one policy in one comparison. Ratios are to the reference: `none`, and `full` where
 // `none` did not finish.
 struct SweepCell {
   const ComparedPoint* compared = nullptr;  // null: the comparison does not have the policy

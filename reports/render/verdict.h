@@ -1,4 +1,4 @@
-// What a point's figures mean, in words: is it worth its time, and if not, what stands in the way.
+// The meaning of a point's figures in words: is it worth its time, and if not, why.
 // Pure; bytes and counts decide, times only say at which price.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a schema asks for at a place, in the readers' words: "expected a whole number". The library
+// A schema's demand at a place, in the readers' words: "expected a whole number". The library
 // that validates says only which keyword was not met.
 #pragma once
 
@@ -19,7 +19,7 @@ using SchemaPath = std::vector<std::string>;
 // The schema of a kind, parsed.
 using FindSchema = std::function<SchemaNode(std::string_view kind)>;
 
-// What `kind`'s schema says of the value at `path`, references followed. Absent: nothing.
+// The demand of `kind`'s schema on the value at `path`, references followed; absent if none.
 std::optional<SchemaNode> schema_at(std::string_view kind, const SchemaPath& path,
                                     const FindSchema& find);
 

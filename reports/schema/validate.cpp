@@ -65,7 +65,7 @@ std::string quoted(const Document& value) {
   return text;
 }
 
-// What valijson calls <root>[points][0][key] is points[0].key to people; `value` follows the path.
+// Turns valijson's <root>[points][0][key] into points[0].key; `value` follows the path.
 std::string readable_path(const Error& error, const Document*& value) {
   std::string path;
   for (std::size_t depth = 1; depth < error.context.size(); ++depth) {

@@ -26,7 +26,7 @@ Plane measured_front(const std::vector<Point>& points, const std::optional<Bytes
 // measurement, if there is one. Points are named by their numbers.
 Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& shown);
 
-// What each point keeps: a strip of its layers, coloured by the ops that they keep.
+// The saves of each point: a strip of its layers, coloured by the ops that they keep.
 Rows kept_layers(const FrontRecord& record, const std::vector<std::size_t>& shown);
 
 // bars.cpp ---------------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ Rows kept_layers(const FrontRecord& record, const std::vector<std::size_t>& show
 // would count them. `none`'s total is a line.
 Rows op_counts(const std::vector<Point>& points, OpClass op_class);
 
-// What holds the bytes of each point's peak.
+// The holders of the bytes at each point's peak.
 Rows peak_holders(const std::vector<Point>& points);
 
 // Median times of a step's phases.

@@ -1,5 +1,5 @@
-// What a page shows of one model of a sweep: policies against axes as tables and heat maps, fronts
-// side by side, what failed, and each comparison behind a fold.
+// The part of a page for one model of a sweep: policies against axes as tables and heat maps,
+// fronts side by side, what failed, and each comparison behind a fold.
 #pragma once
 
 #include <string>

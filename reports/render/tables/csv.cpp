@@ -61,7 +61,7 @@ class Line {
   std::vector<std::string> cells_;
 };
 
-// Of all points together, so that each has a column.
+// The names of all points together, so that each has a column.
 using Names = std::set<std::string>;
 
 void collect(const std::map<std::string, std::int64_t>& dimensions, Names& names) {

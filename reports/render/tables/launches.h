@@ -1,4 +1,4 @@
-// What the points of a CUDA device launched, kernel by kernel, and what its allocator took: the
+// Launches of a CUDA device by kernel, and the bytes that its allocator took: the
 // figures that a dry device knows as well as a GPU.
 #pragma once
 

@@ -47,8 +47,7 @@ std::string without_progress(const std::string& err) {
 
 bool is_one_clear_line(const Outcome& outcome) {
   const std::string err = without_progress(outcome.err);
-  return outcome.out.empty() && err.rfind("rematch: ", 0) == 0 &&
-         err.find('\n') == err.size() - 1;
+  return outcome.out.empty() && err.rfind("rematch: ", 0) == 0 && err.find('\n') == err.size() - 1;
 }
 
 void check_usage_error(const std::string& arguments, const std::string& part) {

@@ -76,8 +76,9 @@ TEST_CASE("a sweep file that cannot be used is one line with the file and the pa
 // A plan with a made-up report of each comparison, as workers would leave them.
 struct FinishedSweep {
   explicit FinishedSweep(const std::string& from = "", const std::string& to = "",
-                         std::vector<std::string> policies = {"none", "full"}) {
-    REQUIRE(rematch("sweep plan " + write_sweep(scratch, from, to) + " " + folder).code == 0);
+                         std::vector<std::string> policies = {"none", "full"})
+      : file(write_sweep(scratch, from, to)) {
+    REQUIRE(make_plan(folder).code == 0);
     plan = Json::parse(text_of(folder + "/plan.json"));
     for (const Json& comparison : plan["comparisons"]) {
       Report report;
@@ -100,11 +101,15 @@ struct FinishedSweep {
   std::string report_file(const Json& comparison) const {
     return folder + "/reports/" + comparison["id"].get<std::string>() + ".json";
   }
+  Outcome make_plan(const std::string& into) const {
+    return rematch("sweep plan " + file + " " + into);
+  }
   Outcome merge() const {
     return rematch("sweep merge " + folder + " -o " + scratch.file("all.json"));
   }
 
   ScratchFolder scratch;
+  std::string file;
   std::string folder = scratch.file("folder");
   Json plan;
 };
@@ -129,7 +134,7 @@ TEST_CASE("the merged report of a sweep is in the plan's order, the same bytes e
 }
 
 // 500 comparisons of 20 points each.
-TEST_CASE("prints how long the merge of a sweep of 10,000 points takes", "[.speed]") {
+TEST_CASE("prints how long plan and merge of a sweep of 10,000 points take", "[.speed]") {
   std::string seeds = "[0";
   for (int seed = 1; seed < 250; ++seed) seeds += ", " + std::to_string(seed);
   std::vector<std::string> policies = {"none", "full"};
@@ -137,13 +142,18 @@ TEST_CASE("prints how long the merge of a sweep of 10,000 points takes", "[.spee
     policies.push_back("layers([" + std::to_string(layer) + "])");
   }
   const FinishedSweep sweep("[0, 1]", seeds + "]", policies);
-  for (int repeat = 0; repeat < 3; ++repeat) {
+  const auto seconds_of = [](const auto& call) {
     const auto start = std::chrono::steady_clock::now();
-    CHECK(sweep.merge().code == 0);
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    std::printf(
-        "merge of 10,000 points: %.2f s, %.1f MB\n", taken.count(),
-        static_cast<double>(std::filesystem::file_size(sweep.scratch.file("all.json"))) / 1e6);
+    call();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const std::string other = sweep.scratch.file("plan" + std::to_string(repeat));
+    const double planned = seconds_of([&] { CHECK(sweep.make_plan(other).code == 0); });
+    const double merged = seconds_of([&] { CHECK(sweep.merge().code == 0); });
+    const auto bytes = std::filesystem::file_size(sweep.scratch.file("all.json"));
+    std::printf("10,000 points: plan %.2f s; merge %.2f s, %.1f MB\n", planned, merged,
+                static_cast<double>(bytes) / 1e6);
   }
 }
 

@@ -137,16 +137,13 @@ TEST_CASE("a plan is read as it was written, and knows when somebody changed it"
   CHECK_THROWS_AS(comparison_plan_from_json(changed), FormatError);
 }
 
-TEST_CASE("a plan of 10,000 points is made in under a second") {
+TEST_CASE("an axis of 1,000 values gives a comparison for each, once") {
   Json json = sample_sweep();
   json["groups"].erase(1);
   json["groups"][0].erase("skip");
   json["groups"][0]["axes"]["tokens"] = Json::array();
   for (int index = 1; index <= 1000; ++index) json["groups"][0]["axes"]["tokens"].push_back(index);
-  const auto start = std::chrono::steady_clock::now();
-  const SweepFile sweep = sweep_from_json(json);
-  CHECK(sweep.comparisons.size() == 2000);
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(1));
+  CHECK(sweep_from_json(json).comparisons.size() == 2000);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <functional>
 #include <numeric>
 #include <random>
@@ -239,16 +238,12 @@ TEST_CASE("the schema refuses what the reader refuses") {
   CHECK_THROWS_WITH(trace_from_json(bad), Contains("types[0].storage_bytes[1]"));
 }
 
-// The bound is for a loaded machine and a sanitizer build; an optimized build takes a tenth.
-TEST_CASE("80 layers of 60 ops go to a file and back in a fraction of a second") {
+TEST_CASE("80 layers of 60 ops go to a file and back") {
   const Trace trace = toy_llama({.layers = 80});
   const testing::ScratchFolder folder;
-  const auto start = std::chrono::steady_clock::now();
   write_json_file(folder.file("trace.json"), trace_to_json(trace));
   const Trace read = trace_from_json(read_json_file(folder.file("trace.json")));
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   CHECK(read == trace);
-  CHECK(seconds.count() < 2.0);
 }
 
 }  // namespace
