@@ -1,0 +1,127 @@
+"""Other people's training loops, with rematch.recording around their forward: parameters after some steps have the bits
+of the loop without it, and no byte is left over."""
+
+import gc
+import importlib.util
+import pathlib
+import tempfile
+import unittest
+
+import rematch
+
+rematch.count_memory()  # before the first tensor
+
+import torch  # noqa: E402
+
+NUM_LEAK_STEPS = 20
+SCHEDULES = ("whole_region", "on_demand")
+BATCH_SIZE = 2
+
+
+def has_package(name):
+    return importlib.util.find_spec(name) is not None
+
+
+def small_llama():
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(LlamaConfig(
+        hidden_size=32, intermediate_size=64, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
+        attention_dropout=0.1, vocab_size=128, use_cache=False))
+    return model.train()
+
+
+def texts(count):
+    generator = torch.Generator().manual_seed(1)
+    rows = torch.randint(0, 128, (count, 16), generator=generator)
+    return [{"input_ids": row, "labels": row} for row in rows]
+
+
+@unittest.skipUnless(has_package("transformers") and has_package("accelerate"), "transformers or accelerate is not installed")
+class LoopTest(unittest.TestCase):
+    def plan(self):
+        model = small_llama()
+        ids = torch.stack([row["input_ids"] for row in texts(BATCH_SIZE)])
+        return rematch.resolve(rematch.trace(model, lambda: model(input_ids=ids, labels=ids).loss), "full")
+
+    def check(self, train):
+        """`train(model, num_steps, checkpoint)` trains the model; a checkpoint of None stands for no plan."""
+        expected = small_llama()
+        train(expected, 3, None)
+        plan = self.plan()
+        for schedule in SCHEDULES:
+            with self.subTest(schedule=schedule):
+                checkpoint = rematch.Checkpoint(plan, schedule)
+                found = small_llama()
+                with rematch.watch() as figures:
+                    train(found, 3, checkpoint)
+                self.assertGreater(sum(figures["ops"]["recompute"].values()), 0)
+                for want, have in zip(expected.parameters(), found.parameters(), strict=True):
+                    self.assertTrue(torch.equal(want, have))
+                self.assert_no_leak(train, checkpoint)
+
+    def assert_no_leak(self, train, checkpoint):
+        def held_after(num_steps):
+            model = small_llama()
+            train(model, num_steps, checkpoint)
+            model.zero_grad(set_to_none=True)
+            gc.collect()
+            return rematch.allocated_bytes()
+
+        self.assertEqual(held_after(2), held_after(NUM_LEAK_STEPS))
+
+    def test_a_hugging_face_trainer(self):
+        from transformers import PrinterCallback, Trainer, TrainingArguments
+
+        class Recorded(Trainer):
+            checkpoint = None
+
+            def compute_loss(self, *arguments, **keywords):
+                with rematch.recording(self.checkpoint):
+                    return super().compute_loss(*arguments, **keywords)
+
+        def train(model, num_steps, checkpoint):
+            with tempfile.TemporaryDirectory() as folder:
+                kind = Trainer if checkpoint is None else Recorded
+                trainer = kind(model=model, train_dataset=texts(2 * BATCH_SIZE * num_steps), args=TrainingArguments(
+                    output_dir=str(pathlib.Path(folder)), use_cpu=True, per_device_train_batch_size=BATCH_SIZE,
+                    gradient_accumulation_steps=2, max_steps=num_steps, save_strategy="no", report_to=[], seed=1,
+                    disable_tqdm=True, logging_strategy="no"))
+                trainer.remove_callback(PrinterCallback)
+                if checkpoint is None:
+                    trainer.train()
+                    return
+                trainer.checkpoint = checkpoint
+                with rematch.scopes(model):
+                    trainer.train()
+
+        self.check(train)
+
+    def test_an_accelerate_loop(self):
+        from accelerate import Accelerator
+
+        def train(model, num_steps, checkpoint):
+            accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
+            data = torch.utils.data.DataLoader(texts(2 * BATCH_SIZE * num_steps), batch_size=BATCH_SIZE)
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+            model, optimizer, data = accelerator.prepare(model, optimizer, data)
+            torch.manual_seed(2)
+            for batch in data:
+                with accelerator.accumulate(model):
+                    if checkpoint is None:
+                        loss = model(**batch).loss
+                    else:
+                        with rematch.scopes(accelerator.unwrap_model(model)), rematch.recording(checkpoint):
+                            loss = model(**batch).loss
+                    accelerator.backward(loss)
+                    accelerator.clip_grad_norm_(model.parameters(), 1.0)
+                    optimizer.step()
+                    optimizer.zero_grad()
+            accelerator.free_memory()
+
+        self.check(train)
+
+
+if __name__ == "__main__":
+    unittest.main()
