@@ -1,5 +1,6 @@
 #include "harness/engine/record.h"
 
+#include <ATen/SavedTensorHooks.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 
@@ -61,10 +62,10 @@ void forget_if_dead(std::vector<c10::weak_intrusive_ptr<Impl>>& identities, std:
 at::Tensor without_graph(const at::Tensor& tensor) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   c10::DispatchKeySet unseen;
-  // Sparse tensors and subclasses copy themselves by running ops, which are not the region's.
-  if (!tensor.has_storage()) unseen = unseen.add(c10::DispatchKey::Fake);
-  // A Python mode would be handed the copy as an op, detach; a subclass makes its copy in Python.
+  // A subclass makes its copy in Python; a Python mode would be handed it as an op, detach.
   const bool is_subclass = impl->key_set().has(c10::DispatchKey::Python);
+  // Sparse tensors and subclasses copy themselves by running ops, which are not the region's.
+  if (is_subclass || !tensor.has_storage()) unseen = unseen.add(c10::DispatchKey::Fake);
   if (!is_subclass && c10::impl::TorchDispatchModeTLS::stack_len() > 0) {
     unseen = unseen.add(c10::DispatchKey::Python);
   }
@@ -72,6 +73,14 @@ at::Tensor without_graph(const at::Tensor& tensor) {
   if (!unseen.empty()) guard.emplace(unseen);
   return at::Tensor(impl->shallow_copy_and_detach(impl->version_counter(),
                                                   /*allow_tensor_metadata_change=*/true));
+}
+
+void refuse_hooks_of_program(const char* kind, const std::string& name) {
+  if (!at::SavedTensorDefaultHooks::get_hooks().has_value()) return;
+  throw Refused(
+      std::string(kind) + " " + name +
+      " runs inside torch.utils.checkpoint or other saved-tensor hooks, but here the plan "
+      "decides what is kept; turn them off for this model");
 }
 
 std::string describe_tensor(const at::Tensor& tensor) {

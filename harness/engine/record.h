@@ -226,6 +226,11 @@ bool is_side_argument(const OpFacts& facts, const RecordedUse& use);
 // A tensor on the same storage and version counter, without its graph.
 at::Tensor without_graph(const at::Tensor& tensor);
 
+// Throws Refused if the program has saved-tensor hooks of its own on this thread, as inside
+// torch.utils.checkpoint: the record's would silently take their place. `kind` is "region" or
+// "scope", `name` the one that is open.
+void refuse_hooks_of_program(const char* kind, const std::string& name);
+
 // "float32 [2, 64]", for messages.
 std::string describe_tensor(const at::Tensor& tensor);
 

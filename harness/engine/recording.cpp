@@ -96,6 +96,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   }
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> make() override {
+    refuse_hooks_of_program("region", frame->region_name());
     return std::make_unique<SlotHook>(frame, &recorder);
   }
 
@@ -113,6 +114,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
                     " runs in inference mode, where nothing can be recorded; use "
                     "no_grad for evaluation");
     }
+    refuse_hooks_of_program("region", path);
     open_region(next_region++);
   }
 

@@ -251,6 +251,8 @@ void rematch_leave_scope() {
   if (listener != nullptr) listener->leave();
 }
 
+int rematch_is_in_scope() { return !listeners.empty() && listeners.back() != nullptr ? 1 : 0; }
+
 RematchCheckpoint* rematch_make_checkpoint(const char* plan_json, const char* schedule) {
   return call_or<RematchCheckpoint*>(nullptr, [&] {
     return new RematchCheckpoint{Checkpoint(plan_of_text(plan_json), schedule_named(schedule))};

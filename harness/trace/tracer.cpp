@@ -310,6 +310,9 @@ class ObservedSave final : public torch::autograd::SavedVariableHooks {
 };
 
 std::unique_ptr<torch::autograd::SavedVariableHooks> Tracer::make() {
+  if (!open_scopes_.empty()) {
+    refuse_hooks_of_program("scope", observations_.scopes[open_scopes_.back()].path);
+  }
   return std::make_unique<ObservedSave>(self_);
 }
 

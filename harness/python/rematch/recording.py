@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from rematch._in_torch import recorded_step
 from rematch._library import LIBRARY, call
 from rematch.planning import Checkpoint
 
@@ -17,7 +18,8 @@ def recording(checkpoint: Checkpoint) -> Iterator[None]:
     ops than the plan was made for."""
     handle = call("begin_recording", checkpoint.handle)
     try:
-        yield
+        with recorded_step():
+            yield
     except BaseException:
         LIBRARY.rematch_end_recording(handle, 0)
         raise

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Callable
 
 import torch
 
+from rematch._in_torch import recorded_step
 from rematch._library import LIBRARY, call
 from rematch.scopes import scopes
 
@@ -19,6 +21,7 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, name: str
 
     `step()` runs forward and returns the loss; backward is run here. Gradients are cleared before and after. Bytes
     that are born in backward are known after rematch.count_memory(). Call it without scopes on the model."""
+    _warn_of_distributed_tensors(model)
     model.zero_grad(set_to_none=True)
     with scopes(model, blocks):
         text = _traced(step, {
@@ -28,10 +31,20 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, name: str
     return json.loads(text)
 
 
+def _warn_of_distributed_tensors(model: torch.nn.Module) -> None:
+    """Ops on a DTensor are recorded whole; the tensor that a rank holds is inside of it, where nobody sees its bytes."""
+    for name, parameter in model.named_parameters():
+        if hasattr(parameter, "to_local"):
+            warnings.warn(f"rematch: {name} is a DTensor: plans run with equal bits, but predicted peaks do not hold, and "
+                          "tensor parallel layers do not get smaller; trace a model before fully_shard", stacklevel=3)
+            return
+
+
 def _traced(step: Callable[[], torch.Tensor], head: dict) -> bytes:
     handle = call("begin_trace")
     try:
-        loss = step()
+        with recorded_step():
+            loss = step()
         call("end_forward", handle, str(loss.device))
         loss.backward()
         return call("finish_trace", handle, json.dumps(head))

@@ -1,8 +1,11 @@
-"""Blocks that are replicated or sharded over two ranks: loss and gradients have the bits of the step without a plan."""
+"""Layers that are replicated, sharded or split over two ranks: loss and gradients have the bits of the step without a
+plan, and no byte is left over."""
 
+import gc
 import os
 import socket
 import unittest
+import warnings
 
 import rematch
 
@@ -13,6 +16,8 @@ import torch.multiprocessing  # noqa: E402
 from rematch.selftest import Model  # noqa: E402
 
 NUM_RANKS = 2
+NUM_LEAK_STEPS = 20
+SCHEDULES = ("whole_region", "on_demand")
 
 
 def replicated(model):
@@ -27,9 +32,47 @@ def sharded(model):
     return fully_shard(model)
 
 
+def split(model):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+    mesh = init_device_mesh("cpu", (NUM_RANKS,), mesh_dim_names=("tensor",))
+    for layer in model.layers:
+        layer.feed_forward[2].p = 0.0  # ranks would draw masks of their own
+        parallelize_module(layer, mesh, {"feed_forward.0": ColwiseParallel(), "feed_forward.3": RowwiseParallel()})
+    return model
+
+
 def bits_of(model, loss):
     local = [p.grad.to_local() if hasattr(p.grad, "to_local") else p.grad for p in model.parameters()]
-    return [loss.detach(), *local]
+    return [loss.detach().clone(), *(gradient.clone() for gradient in local)]
+
+
+def traced_plan(model, x, policy):
+    has_distributed_tensors = any(hasattr(parameter, "to_local") for parameter in model.parameters())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trace = rematch.trace(model, lambda: model(x))
+    said = any("is a DTensor" in str(warning.message) for warning in caught)
+    assert said == has_distributed_tensors, caught
+    return rematch.resolve(trace, policy)
+
+
+def recompute_collectives(plan):
+    """Named policies keep what a collective gives."""
+    for region_type in plan["types"]:
+        for op in region_type["ops"]:
+            if op["name"].startswith("_c10d_functional::"):
+                op["treatment"] = "recompute"
+
+
+def held_after(num_steps, model, step):
+    for _ in range(num_steps):
+        model.zero_grad(set_to_none=True)
+        step()
+    model.zero_grad(set_to_none=True)
+    gc.collect()
+    return rematch.allocated_bytes()
 
 
 def compare_on_one_rank(rank, port, distribute, policy):
@@ -38,27 +81,45 @@ def compare_on_one_rank(rank, port, distribute, policy):
     try:
         torch.manual_seed(0)
         model = Model()
-        x = torch.randn(64, 32) + rank
-        plan = rematch.resolve(rematch.trace(model, lambda: model(x)), policy)
-        model = distribute(model)
-        results = []
-        for around in (None, "whole_region", "on_demand"):
-            model.zero_grad(set_to_none=True)
-            torch.manual_seed(1)
-            if around is None:
-                loss = model(x)
-            else:
-                with rematch.scopes(model), rematch.recording(rematch.Checkpoint(plan, around)):
-                    loss = model(x)
-            with rematch.watch() as figures:
-                loss.backward()
-            recomputed = sum(figures["ops"]["recompute"].values())
-            assert (recomputed > 0) == (around is not None), (around, recomputed)
-            results.append(bits_of(model, loss))
-        for found in results[1:]:
-            assert all(torch.equal(want, have) for want, have in zip(results[0], found, strict=True))
+        x = torch.randn(64, 32) + (0 if distribute is split else rank)
+        if distribute is split:  # other ops run on split layers; replicated and sharded ones run the same
+            model = distribute(model)
+            plan = traced_plan(model, x, policy)
+        else:
+            plan = traced_plan(model, x, policy)
+            model = distribute(model)
+        has_collectives = distribute is split and policy == "segments(2)"
+        if has_collectives:
+            recompute_collectives(plan)
+        compare_steps(model, x, plan, has_collectives)
     finally:
         torch.distributed.destroy_process_group()
+
+
+def compare_steps(model, x, plan, recomputes_collectives):
+    def step(schedule):
+        torch.manual_seed(1)
+        if schedule is None:
+            loss = model(x)
+        else:
+            with rematch.scopes(model), rematch.recording(rematch.Checkpoint(plan, schedule)):
+                loss = model(x)
+        with rematch.watch() as figures:
+            loss.backward()
+        recomputed = sum(figures["ops"]["recompute"].values())
+        assert (recomputed > 0) == (schedule is not None), (schedule, recomputed)
+        collectives = figures["ops"]["recompute"].get("_c10d_functional::all_reduce", 0)
+        assert (collectives > 0) == (recomputes_collectives and schedule is not None), (schedule, collectives)
+        return loss
+
+    expected = bits_of(model, step(None))
+    for schedule in SCHEDULES:
+        model.zero_grad(set_to_none=True)
+        found = bits_of(model, step(schedule))
+        assert all(torch.equal(want, have) for want, have in zip(expected, found, strict=True)), schedule
+        after_two, after_all = held_after(2, model, lambda: step(schedule)), held_after(
+            NUM_LEAK_STEPS, model, lambda: step(schedule))
+        assert after_two == after_all, (schedule, after_two, after_all)
 
 
 class RanksTest(unittest.TestCase):
@@ -74,6 +135,13 @@ class RanksTest(unittest.TestCase):
     def test_fully_sharded(self):
         self.run_ranks(sharded, "full")
         self.run_ranks(sharded, "save_mm")
+
+    def test_tensor_parallel(self):
+        self.run_ranks(split, "full")
+        self.run_ranks(split, "save_mm")
+
+    def test_tensor_parallel_with_collectives_in_recompute(self):
+        self.run_ranks(split, "segments(2)")
 
 
 if __name__ == "__main__":

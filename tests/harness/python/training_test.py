@@ -2,6 +2,8 @@
 and nothing is left behind."""
 
 import gc
+import subprocess
+import sys
 import threading
 import unittest
 
@@ -185,6 +187,26 @@ class TrainingTest(Case):
             return loss.detach()
         self.check(train)
 
+    def test_dropout_draws_the_same_mask_again(self):
+        masks = []
+
+        class Seen(torch.nn.Dropout):
+            def forward(self, x):
+                dropped = super().forward(x)
+                masks.append((dropped == 0).detach())
+                return dropped
+
+        for layer in self.model.layers:
+            layer.feed_forward[2] = Seen(0.5)
+
+        def train(recorded):
+            masks.clear()
+            loss = recorded(lambda: self.model(self.x))
+            loss.backward()
+            self.assertEqual(len(masks), len(self.model.layers))
+            self.assertTrue(all(mask.any() and not mask.all() for mask in masks))
+            return torch.stack(masks)
+        self.check(train)
 
     def test_a_grad_scaler(self):
         scaler = torch.amp.GradScaler("cpu", init_scale=1024)
@@ -233,8 +255,71 @@ class RefusalTest(Case):
         loss = self.loss(rematch.Checkpoint(self.plan))
         with torch.no_grad():
             self.model.layers[1].feed_forward[0].weight.mul_(2)
-        with self.assertRaisesRegex(RuntimeError, "region layers.1.*was changed in place before backward"):
+        with self.assertRaisesRegex(RuntimeError, "region layers.1.*was changed in place before backward") as error:
             loss.backward()
+        self.assert_one_line(error)
+
+    def test_compiled_functions(self):
+        checkpoint = rematch.Checkpoint(self.plan)
+        compiled = torch.compile(torch.nn.functional.gelu, backend="eager")
+        self.model.layers[1].feed_forward[1].forward = compiled
+        self.model(self.x)  # compiled before the step
+        for run in (lambda: self.loss(checkpoint), lambda: rematch.trace(self.model, lambda: self.model(self.x))):
+            with self.assertRaisesRegex(rematch.RematchError, "a function of torch.compile runs in a step") as error:
+                run()
+            self.assert_one_line(error)
+        self.model(self.x).backward()  # elsewhere it does what it did
+
+    def test_a_compiled_model(self):
+        self.model.compile(backend="eager")
+        with self.assertRaisesRegex(rematch.RematchError, "a function of torch.compile runs in a step") as error:
+            self.loss(rematch.Checkpoint(self.plan))
+        self.assert_one_line(error)
+
+    def checkpoints(self, module, use_reentrant):
+        forward = module.forward
+        module.forward = lambda x: torch.utils.checkpoint.checkpoint(forward, x, use_reentrant=use_reentrant)
+
+    def test_checkpointed_functions(self):
+        for use_reentrant, layer in ((False, self.model.layers[0]), (True, self.model.layers[1])):
+            with self.subTest(use_reentrant=use_reentrant):
+                forward = layer.feed_forward.forward
+                self.checkpoints(layer.feed_forward, use_reentrant)
+                for run in (lambda: self.loss(rematch.Checkpoint(self.plan)),
+                            lambda: rematch.trace(self.model, lambda: self.model(self.x))):
+                    with self.assertRaisesRegex(rematch.RematchError, "checkpoint runs inside a layer") as error:
+                        run()
+                    self.assert_one_line(error)
+                self.model(self.x).backward()
+                layer.feed_forward.forward = forward
+
+    def test_layers_inside_saved_tensor_hooks(self):
+        with torch.autograd.graph.save_on_cpu():
+            with self.assertRaisesRegex(RuntimeError, "region layers.0 runs inside torch.utils.checkpoint or") as error:
+                self.loss(rematch.Checkpoint(self.plan))
+            self.assert_one_line(error)
+            with self.assertRaisesRegex(RuntimeError, "scope layers.0.norm runs inside torch.utils.checkpoint or"):
+                rematch.trace(self.model, lambda: self.model(self.x))
+        self.loss(rematch.Checkpoint(self.plan)).backward()
+
+    def test_a_checkpointed_loss_is_the_programs_own(self):
+        target = torch.zeros_like(self.x)
+
+        def loss(x):
+            return torch.utils.checkpoint.checkpoint(torch.nn.functional.mse_loss, x, target, use_reentrant=False)
+
+        with rematch.scopes(self.model), rematch.recording(rematch.Checkpoint(self.plan)):
+            x = self.x
+            for layer in self.model.layers:
+                x = layer(x)
+            loss(x).backward()
+
+    def test_another_torch(self):
+        script = "import torch; torch.__version__ = '2.12.1+cpu'; import rematch"
+        found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        self.assertEqual(found.returncode, 1)
+        self.assertEqual(found.stderr.splitlines()[-1], "ImportError: rematch needs torch 2.11.0, this is torch 2.12.1+cpu: "
+                                                        "pip install torch==2.11.0")
 
     def test_another_model_than_the_plans(self):
         self.model.layers[2].feed_forward[1] = torch.nn.ReLU()

@@ -1,0 +1,83 @@
+"""Where torch's own Python has to know that a step is recorded.
+
+What cannot be recorded is refused where it begins, and collectives are waited for there. These are private functions of
+torch 2.11.0, the one release that the package runs with; outside recorded steps they do what they did."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator
+
+from rematch._library import LIBRARY, RematchError
+
+
+class _Thread(threading.local):
+    num_recorded_steps = 0  # that are open; they nest
+
+
+_thread = _Thread()
+
+
+@contextlib.contextmanager
+def recorded_step() -> Iterator[None]:
+    """Around the forward passes that are recorded or traced, on their thread."""
+    _refuse_compiled_functions()
+    _refuse_checkpointed_functions()
+    _wait_for_collectives()
+    _thread.num_recorded_steps += 1
+    try:
+        yield
+    finally:
+        _thread.num_recorded_steps -= 1
+
+
+def _replaced(module_name: str, path: str, make) -> None:
+    """Puts make(what is there) in its place, once; not before somebody has imported the module."""
+    holder = sys.modules.get(module_name)
+    *owners, name = path.split(".")
+    for owner in owners:
+        holder = getattr(holder, owner, None)
+    found = getattr(holder, name, None)
+    if found is not None and not hasattr(found, "of_rematch"):
+        setattr(holder, name, make(found))
+        getattr(holder, name).of_rematch = True
+
+
+def _refuse_compiled_functions() -> None:
+    def make(callback_from_stance):
+        def refusing(callback):
+            if callable(callback) and _thread.num_recorded_steps > 0:
+                raise RematchError("a function of torch.compile runs in a step that is recorded, which cannot see its ops; "
+                                   "leave the model eager, and call compiled functions outside of rematch.recording")
+            return callback_from_stance(callback)
+        return refusing
+
+    _replaced("torch._dynamo.eval_frame", "_callback_from_stance", make)
+
+
+def _refuse_checkpointed_functions() -> None:
+    def make(begin):
+        def refusing(*arguments, **keywords):
+            if LIBRARY.rematch_is_in_scope():
+                raise RematchError("torch.utils.checkpoint runs inside a layer of a step that is recorded, where the plan "
+                                   "decides what is kept; turn it off (model.gradient_checkpointing_disable())")
+            return begin(*arguments, **keywords)
+        return refusing
+
+    _replaced("torch.utils.checkpoint", "CheckpointFunction.apply", make)
+    _replaced("torch.utils.checkpoint", "_checkpoint_without_reentrant_generator", make)
+
+
+def _wait_for_collectives() -> None:
+    """DTensor hands a collective's result on as a tensor that waits at its first use, inside an op: the record would
+    not see it, so it is waited for where the collective begins."""
+    def make(maybe_wrap_tensor):
+        def waiting(tensor):
+            if _thread.num_recorded_steps > 0:
+                return sys.modules["torch.distributed._functional_collectives"].wait_tensor(tensor)
+            return maybe_wrap_tensor(tensor)
+        return waiting
+
+    _replaced("torch.distributed._functional_collectives", "_maybe_wrap_tensor", make)
