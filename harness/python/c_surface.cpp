@@ -18,6 +18,8 @@
 #include "harness/engine/recording.h"
 #include "harness/measure/memory.h"
 #include "harness/measure/op_counter.h"
+#include "harness/progress/elapsed_progress.h"
+#include "harness/python/op_measurement.h"
 #include "harness/trace/tracer.h"
 #include "models/scope/scope.h"
 #include "policies/catalogue/catalogue.h"
@@ -31,6 +33,7 @@
 #include "policies/trace/file.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
+#include "reports/render/pages/page.h"
 
 struct RematchCheckpoint {
   rematch::Checkpoint checkpoint;
@@ -40,6 +43,9 @@ struct RematchRecording {
 };
 struct RematchTrace {
   rematch::TraceSession session;
+};
+struct RematchOpTimes {
+  rematch::OpMeasurement measurement;
 };
 
 namespace rematch {
@@ -191,11 +197,25 @@ Profile profile_asked(const Trace& trace, const Json& request) {
   return roofline_profile(trace, *sheet);
 }
 
+std::vector<Plan> baselines_asked(const Trace& trace, const Json& request) {
+  std::vector<Plan> plans;
+  for (const Json& policy : request.at("baselines")) {
+    auto plan = resolve(accepted(parse_policy(policy.get<std::string>())), trace, NoEffect::kAllow);
+    if (auto* const applies = std::get_if<Plan>(&plan)) plans.push_back(std::move(*applies));
+  }
+  return plans;
+}
+
 FrontRecord searched(const Trace& trace, const Json& request) {
   const Profile profile = profile_asked(trace, request);
-  const SearchSpace space{
+  ElapsedProgress progress("searching", "fewer layers or points take less");
+  SearchSpace space{
       .schedule = schedule_named(request.at("schedule").get<std::string>().c_str()),
       .optimizer = optimizer_named(request.at("optimizer").get<std::string>().c_str())};
+  space.stop = [&progress] {
+    progress.poll();
+    return false;
+  };
   FrontRecord record = make_front_record(trace, profile, space.optimizer);
   if (request.contains("budget_bytes")) {
     record.budget = Bytes{request.at("budget_bytes").get<std::int64_t>()};
@@ -204,7 +224,8 @@ FrontRecord searched(const Trace& trace, const Json& request) {
   if (record.budget) record.answer = search.fastest_within(*record.budget);
   std::vector<FrontPoint> shown;
   if (record.answer) shown.push_back(*record.answer);
-  record.front = search.front(request.at("points").get<std::size_t>(), /*baselines=*/{}, shown);
+  record.front =
+      search.front(request.at("points").get<std::size_t>(), baselines_asked(trace, request), shown);
   return record;
 }
 
@@ -328,5 +349,43 @@ const char* rematch_search(const char* trace_json, const char* request_json) {
     return as_text(front_to_json(searched(trace, parse_json(request_json, "request"))));
   });
 }
+
+const char* rematch_render_front(const char* name, const char* front_json) {
+  return call_or<const char*>(nullptr, [&] {
+    text = render_page({}, {}, {{name, front_from_json(parse_json(front_json, "front"))}});
+    return text.c_str();
+  });
+}
+
+RematchOpTimes* rematch_begin_op_times(const char* trace_json, int num_steps) {
+  return call_or<RematchOpTimes*>(nullptr, [&] {
+    return new RematchOpTimes{OpMeasurement(trace_of_text(trace_json), num_steps)};
+  });
+}
+
+int rematch_watch_part(RematchOpTimes* times, int part) {
+  return call_or(-1, [&] {
+    if (part == 0) times->measurement.begin_forward();
+    if (part == 1) times->measurement.begin_backward();
+    if (part == 2) times->measurement.end_step();
+    return 0;
+  });
+}
+
+int rematch_note_step(RematchOpTimes* times, std::int64_t forward_ns, std::int64_t backward_ns) {
+  return call_or(-1, [&] {
+    times->measurement.note_step(std::chrono::nanoseconds(forward_ns),
+                                 std::chrono::nanoseconds(backward_ns));
+    return 0;
+  });
+}
+
+const char* rematch_finish_op_times(RematchOpTimes* times) {
+  return call_or<const char*>(nullptr, [&] {
+    return as_text(profile_to_json(times->measurement.profile(), times->measurement.trace()));
+  });
+}
+
+void rematch_free_op_times(RematchOpTimes* times) { delete times; }
 
 }  // extern "C"

@@ -16,6 +16,7 @@ struct RematchCheckpoint;
 struct RematchRecording;
 struct RematchTrace;
 struct RematchWatch;
+struct RematchOpTimes;
 
 // The last error of this thread, one line.
 REMATCH_PYTHON_EXPORT const char* rematch_error();
@@ -58,8 +59,19 @@ REMATCH_PYTHON_EXPORT const char* rematch_resolve(const char* trace_json, const 
 REMATCH_PYTHON_EXPORT const char* rematch_predict(const char* trace_json, const char* plan_json,
                                                   const char* schedule, const char* optimizer);
 // The front of a trace, of schema rematch.front. `request_json` has device (whose data sheet gives
-// the times) or profile (a profile's JSON), schedule, optimizer, points and, for an answer,
-// budget_bytes.
+// the times) or profile (a profile's JSON), schedule, optimizer, points, baselines (policies; those
+// that do not apply to the model are left out) and, for an answer, budget_bytes.
 REMATCH_PYTHON_EXPORT const char* rematch_search(const char* trace_json, const char* request_json);
+// A front as an HTML page.
+REMATCH_PYTHON_EXPORT const char* rematch_render_front(const char* name, const char* front_json);
+
+// Op times of a trace's step, see OpMeasurement. `part` of a watched step that begins: 0 forward,
+// 1 backward, 2 nothing more. The end is a profile's JSON.
+REMATCH_PYTHON_EXPORT RematchOpTimes* rematch_begin_op_times(const char* trace_json, int num_steps);
+REMATCH_PYTHON_EXPORT int rematch_watch_part(RematchOpTimes* times, int part);
+REMATCH_PYTHON_EXPORT int rematch_note_step(RematchOpTimes* times, std::int64_t forward_ns,
+                                            std::int64_t backward_ns);
+REMATCH_PYTHON_EXPORT const char* rematch_finish_op_times(RematchOpTimes* times);
+REMATCH_PYTHON_EXPORT void rematch_free_op_times(RematchOpTimes* times);
 
 }  // extern "C"

@@ -6,26 +6,33 @@ without it.
 
     import torch, rematch
 
-    trace = rematch.trace(model, lambda: model(batch).loss)      # one step, without checkpointing
-    front = rematch.search(trace, device="h100")                 # plans, from fast to small
-    plan = front["points"][0]["plan"]                            # or rematch.resolve(trace, "full")
-    checkpoint = rematch.Checkpoint(plan)                        # once per plan
-    scopes = rematch.scopes(model)                               # once per model
+    checkpoint = rematch.auto(model, lambda: model(batch).loss, budget="24GiB")      # once
+    scopes = rematch.scopes(model)                                                   # once
 
-    with rematch.recording(checkpoint):                          # every step
+    with rematch.recording(checkpoint):                                              # every step
         loss = model(batch).loss
     loss.backward()
+
+Or step by step, with times of a card that is not here:
+
+    trace = rematch.trace(model, lambda: model(batch).loss)      # one step, without checkpointing
+    front = rematch.search(trace, device="h100")                 # plans, from the smallest peak to the fastest step
+    plan = front["points"][0]["plan"]                            # or rematch.resolve(trace, "full")
+    print(rematch.predict(trace, plan)["peak_bytes"])
+    print(rematch.check(model, lambda: model(batch).loss, rematch.Checkpoint(plan)))
 
 Needs torch 2.11.0: the engine is bound to its dispatcher. Import it before `rematch` or not at all.
 """
 
 from rematch._library import RematchError, allocated_bytes, count_memory
-from rematch.planning import Checkpoint, auto, predict, resolve, search
+from rematch.automatic import auto
+from rematch.planning import Checkpoint, predict, render, resolve, search
+from rematch.profiling import profile
 from rematch.recording import recording
 from rematch.scopes import BlockScopes, find_blocks, scopes
 from rematch.tracing import trace
-from rematch.watching import check, watch
+from rematch.watching import Comparison, check, watch
 
-__all__ = ["BlockScopes", "Checkpoint", "RematchError", "allocated_bytes", "auto", "check", "count_memory", "find_blocks",
-           "predict", "recording", "resolve", "scopes", "search", "trace", "watch"]
+__all__ = ["BlockScopes", "Checkpoint", "Comparison", "RematchError", "allocated_bytes", "auto", "check", "count_memory",
+           "find_blocks", "predict", "profile", "recording", "render", "resolve", "scopes", "search", "trace", "watch"]
 __version__ = "0.1.0"

@@ -35,7 +35,10 @@ def _load():
             ("finish_trace", text, [handle, text]), ("free_trace", None, [handle]),
             ("begin_watch", handle, [text]), ("end_watch", text, [handle]),
             ("resolve", text, [text, text]), ("predict", text, [text, text, text, text]),
-            ("search", text, [text, text])]:
+            ("search", text, [text, text]), ("render_front", text, [text, text]),
+            ("begin_op_times", handle, [text, number]), ("watch_part", number, [handle, number]),
+            ("note_step", number, [handle, ctypes.c_int64, ctypes.c_int64]),
+            ("finish_op_times", text, [handle]), ("free_op_times", None, [handle])]:
         function = getattr(library, f"rematch_{name}")
         function.restype, function.argtypes = result, arguments
     return library

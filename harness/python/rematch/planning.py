@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import pathlib
 import re
-import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 
-import torch
-
-from rematch._library import LIBRARY, RematchError, call, call_for_json
+from rematch._library import LIBRARY, call, call_for_json
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 10**3, "MB": 10**6, "GB": 10**9,
           "TB": 10**12}
@@ -20,7 +17,10 @@ class Checkpoint:
     """A plan made ready to run; serves any number of recordings.
 
     `plan` is a dict of schema rematch.plan, or a file of one; a point of a front is "front.json#3". `schedule` is
-    "on_demand", which recomputes what backward asks for, or "whole_region", which runs as torch.utils.checkpoint."""
+    "on_demand", which recomputes what backward asks for, or "whole_region", which runs as torch.utils.checkpoint.
+    `front` is the search that the plan is from, if auto() made it."""
+
+    front: dict | None = None
 
     def __init__(self, plan: dict | str | pathlib.Path, schedule: str = "on_demand"):
         self.handle = None
@@ -55,21 +55,30 @@ def predict(trace: dict, plan: dict, schedule: str = "on_demand", *, optimizer: 
 
 
 def search(trace: dict, *, device: str | None = None, profile: dict | None = None, schedule: str = "on_demand",
-           optimizer: str = "adamw", points: int = 16, budget: str | int | None = None) -> dict:
+           optimizer: str = "adamw", points: int = 16, budget: str | int | None = None,
+           baselines: Sequence[str] = ("full", "attn_only", "save_mm")) -> dict:
     """The plans worth having, from the smallest peak to the fastest step, as a dict of schema rematch.front.
 
     Times are those of `profile`, or of the data sheet of `device` ("h100"). With a budget ("24GiB", or bytes),
-    "answer" is the fastest plan whose peak fits, None if none does."""
+    "answer" is the fastest plan whose peak fits, None if none does. `baselines` are policies to compare with; those
+    that do not apply to the model are left out."""
     if (device is None) == (profile is None):
         raise ValueError("search needs one of device='h100' and profile=...")
-    request = {"schedule": schedule, "optimizer": optimizer, "points": points}
+    request = {"schedule": schedule, "optimizer": optimizer, "points": points, "baselines": list(baselines)}
     request |= {"device": device} if profile is None else {"profile": profile}
     if budget is not None:
-        request["budget_bytes"] = _bytes_of(budget)
+        request["budget_bytes"] = bytes_of(budget)
     return call_for_json("search", trace, request)
 
 
-def _bytes_of(size: str | int) -> int:
+def render(front: dict, path: str | pathlib.Path) -> None:
+    """Writes a searched front as one HTML file: plans by peak and step time, what each keeps, and the baselines."""
+    path = pathlib.Path(path)
+    path.write_bytes(call("render_front", path.name, json.dumps(front)))
+
+
+def bytes_of(size: str | int) -> int:
+    """Bytes of "24GiB" or "500MB"; a number is bytes."""
     if isinstance(size, int):
         return size
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]?i?B)", size)
@@ -78,28 +87,9 @@ def _bytes_of(size: str | int) -> int:
     return int(float(match[1]) * _UNITS[match[2]])
 
 
-def _size_text(size: int) -> str:
+def size_text(size: int) -> str:
+    """Bytes for people: "24.00 GiB"."""
     for unit in ("GiB", "MiB", "KiB"):
         if size >= _UNITS[unit]:
             return f"{size / _UNITS[unit]:.2f} {unit}"
     return f"{size} B"
-
-
-def auto(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, budget: str | int, device: str = "h100",
-         schedule: str = "on_demand", optimizer: str = "adamw") -> Checkpoint:
-    """Traces the model, searches a plan whose peak fits the budget, and says on stderr what it chose.
-
-    The fastest such plan by the data sheet of `device`. Raises RematchError if no plan fits."""
-    from rematch.tracing import trace as record_trace
-
-    traced = record_trace(model, step)
-    front = search(traced, device=device, schedule=schedule, optimizer=optimizer, budget=budget)
-    answer = front.get("answer")
-    if not answer:
-        lowest = front["points"][0]["predicted_peak_allocated_bytes"]
-        raise RematchError(f"no plan fits into {_size_text(_bytes_of(budget))}; the smallest peak is "
-                           f"{_size_text(lowest)}. Use a smaller batch, or shard the model")
-    plan = answer["plan"]
-    print(f"rematch: {answer['saves']}: predicted peak {_size_text(answer['predicted_peak_allocated_bytes'])}, "
-          f"{answer['predicted_recomputed_ops']} ops recomputed each step", file=sys.stderr)
-    return Checkpoint(plan, schedule)

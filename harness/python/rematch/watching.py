@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 from rematch._library import LIBRARY, RematchError, call
-from rematch.planning import Checkpoint
+from rematch.planning import Checkpoint, size_text
 from rematch.recording import recording
 from rematch.scopes import scopes
 
@@ -62,7 +62,21 @@ def _run(model: torch.nn.Module, step: Callable[[], torch.Tensor], around: conte
     return result
 
 
-def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: Checkpoint) -> dict:
+class Comparison(dict):
+    """What check() found; prints as a table."""
+
+    def __str__(self) -> str:
+        def row(name: str, figures: dict, bits: str) -> str:
+            ops = "/".join(str(figures["executed_ops"].get(phase, 0)) for phase in ("forward", "recompute", "backward"))
+            peak = figures["peak_bytes"]
+            return f"| {name} | {ops} | {'not counted' if peak is None else size_text(peak)} | {bits} |"
+
+        return "\n".join(["| step | ops forward/recompute/backward | bytes it rose by | bits |", "| --- | --- | --- | --- |",
+                          row("without a plan", self["plain"], "reference"),
+                          row("with the plan", self["checkpointed"], "equal" if self["bits_equal"] else "DIFFERENT")])
+
+
+def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: Checkpoint) -> Comparison:
     """Runs a step without and one with the checkpoint, from the same seed.
 
     Says whether loss and every gradient have equal bits, which ops were executed by phase, and, after
@@ -72,4 +86,4 @@ def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: 
     with scopes(model):
         checkpointed = _run(model, step, recording(checkpoint))
     equal = plain.pop("hash") == checkpointed.pop("hash")
-    return {"bits_equal": equal, "plain": plain, "checkpointed": checkpointed}
+    return Comparison(bits_equal=equal, plain=plain, checkpointed=checkpointed)

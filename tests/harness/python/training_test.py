@@ -366,14 +366,6 @@ class PredictionTest(Case):
             self.assertTrue(found["bits_equal"])
             self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"], predicted["recomputed_ops"])
 
-    def test_auto_chooses_a_plan_that_fits(self):
-        trace = rematch.trace(self.model, lambda: self.model(self.x))
-        lowest = rematch.search(trace, device="h100", optimizer="none")["points"][0]["predicted_peak_allocated_bytes"]
-        checkpoint = rematch.auto(self.model, lambda: self.model(self.x), budget=lowest, optimizer="none")
-        self.assertLessEqual(rematch.predict(trace, checkpoint.plan)["peak_bytes"], lowest)
-        with self.assertRaisesRegex(rematch.RematchError, "no plan fits"):
-            rematch.auto(self.model, lambda: self.model(self.x), budget=lowest - 1, optimizer="none")
-
 
 if __name__ == "__main__":
     unittest.main()

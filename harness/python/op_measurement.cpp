@@ -1,0 +1,59 @@
+#include "harness/python/op_measurement.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include "harness/profile/step_ops.h"
+
+namespace rematch {
+namespace {
+
+std::vector<Profile::Duration> times_of(const std::vector<TimedOp>& timed,
+                                        const std::vector<const std::string*>& traced,
+                                        const std::string& phase) {
+  std::vector<const std::string*> ran;
+  std::vector<Profile::Duration> times;
+  for (const TimedOp& op : timed) {
+    ran.push_back(op.name);
+    times.push_back(op.time);
+  }
+  require_same_ops(ran, traced, phase, "this step");
+  return times;
+}
+
+}  // namespace
+
+OpMeasurement::OpMeasurement(Trace trace, int num_steps)
+    : trace_(std::move(trace)), progress_("measuring op times", num_steps) {}
+
+void OpMeasurement::begin_forward() {
+  if (watch_) throw std::logic_error("a watched step has not ended");
+  forward_.clear();
+  backward_.clear();
+  timer_.set_list(&forward_);
+  watch_.emplace(&timer_);
+}
+
+void OpMeasurement::begin_backward() {
+  if (!watch_) throw std::logic_error("no watched step has begun");
+  timer_.set_list(&backward_);
+}
+
+void OpMeasurement::end_step() {
+  if (!watch_) throw std::logic_error("no watched step has begun");
+  watch_.reset();
+  steps_.watched.push_back({times_of(forward_, forward_names(trace_), "forward"),
+                            times_of(backward_, backward_names(trace_), "backward"),
+                            {}});
+  progress_.step_done();
+}
+
+// The optimizer's time is the same under every plan, and nobody's who measures a plan.
+void OpMeasurement::note_step(std::chrono::nanoseconds forward, std::chrono::nanoseconds backward) {
+  steps_.forward.push_back(forward);
+  steps_.backward.push_back(backward);
+  steps_.optimizer.emplace_back(0);
+  progress_.step_done();
+}
+
+}  // namespace rematch

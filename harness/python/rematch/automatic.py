@@ -1,0 +1,73 @@
+"""From a model and a budget to a checkpoint, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from rematch._library import RematchError
+from rematch._progress import announced, say
+from rematch.planning import Checkpoint, bytes_of, predict, search, size_text
+from rematch.profiling import profile as measure_profile
+from rematch.tracing import trace as record_trace
+from rematch.watching import check
+
+
+def auto(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, budget: str | int, device: str | None = None,
+         schedule: str = "on_demand", optimizer: str = "adamw") -> Checkpoint:
+    """Finds the fastest plan whose peak fits the budget, runs it once, and says on stderr what it chose.
+
+    `step()` runs forward on one fixed batch and returns the loss. The peak counts parameters, gradients, the state of
+    `optimizer` and activations; `budget` is "24GiB" or bytes. Op times are measured on the model's own device, or
+    those of the data sheet of `device` ("h100"). The checkpoint's `front` is what was searched. Raises RematchError if
+    no plan fits. Generators are left as they were; call it without scopes on the model."""
+    with torch.random.fork_rng(devices=[]):
+        with announced("tracing a step"):
+            traced = record_trace(model, step)
+        times = {"device": device} if device else {"profile": measure_profile(model, step, traced)}
+        front = search(traced, schedule=schedule, optimizer=optimizer, budget=budget, **times)
+        checkpoint = Checkpoint(_answer_of(front, budget)["plan"], schedule)
+        checkpoint.front = front
+        _say_what_was_chosen(front, budget)
+        with announced("running the plan once"):
+            _run_once(model, step, checkpoint, predict(traced, checkpoint.plan, schedule))
+    return checkpoint
+
+
+def _answer_of(front: dict, budget: str | int) -> dict:
+    answer = front["answer"]
+    if answer is None:
+        lowest = front["points"][0]["predicted_peak_allocated_bytes"]
+        raise RematchError(f"no plan fits into {size_text(bytes_of(budget))}; the smallest peak is {size_text(lowest)}. "
+                           "Use a smaller batch, or shard the model")
+    return answer
+
+
+def _say_what_was_chosen(front: dict, budget: str | int) -> None:
+    answer, plain = front["answer"], front["nothing_recomputed"]
+    source = "measured" if front["time_source"] == "measured" else "of the data sheet"
+    say(f"{front['num_plans_found']} plans worth having, by times {source} ({front['device']}); chosen for "
+        f"{size_text(bytes_of(budget))}: {answer['saves']}")
+    ratio = answer["predicted_step_time_ns"] / max(1, plain["predicted_step_time_ns"])
+    say(f"predicted: peak {size_text(answer['predicted_peak_allocated_bytes'])} instead of "
+        f"{size_text(plain['predicted_peak_allocated_bytes'])}, forward and backward {ratio:.2f} times as long, "
+        f"{answer['predicted_recomputed_ops']} ops recomputed a step")
+
+
+def _run_once(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: Checkpoint, predicted: dict) -> None:
+    if not checkpoint.plan["regions"]:
+        say("nothing needs checkpointing: the step without it fits")
+        return
+    found = check(model, step, checkpoint)
+    if not found["bits_equal"]:
+        raise RematchError("loss or gradients differ from those of the step without the plan; does step() run the same "
+                           "batch each time, and is the model deterministic?")
+    recomputed = found["checkpointed"]["executed_ops"]["recompute"]
+    if recomputed != predicted["recomputed_ops"]:
+        raise RematchError(f"the step recomputed {recomputed} ops, not the {predicted['recomputed_ops']} of the plan; "
+                           "does step() run forward once?")
+    risen = found["checkpointed"]["peak_bytes"]
+    peak = "" if risen is None else (f", bytes rose by {size_text(risen)} (predicted "
+                                     f"{size_text(predicted['peak_bytes'] - predicted['before_bytes'])})")
+    say(f"ran it once: bits equal, {recomputed} ops recomputed{peak}")

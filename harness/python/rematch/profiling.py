@@ -1,0 +1,55 @@
+"""Op times of the model's own step on the device that it is on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+import torch
+
+from rematch._library import LIBRARY, RematchError, call
+
+FORWARD, BACKWARD, END = range(3)
+NUM_WARM_UP_STEPS = 1
+
+
+def profile(model: torch.nn.Module, step: Callable[[], torch.Tensor], trace: dict, *, num_steps: int = 5) -> dict:
+    """Times every op of the traced step, as a dict of schema rematch.profile for `search`.
+
+    `step()` is the one that was traced. Steps in which each op is timed take turns with as many that nobody watches,
+    which tell what lies between ops. Gradients are cleared before and after. CPU only: a GPU's times come from its
+    data sheet, search(device="h100"). Call it without scopes on the model."""
+    device = next(model.parameters()).device
+    if device.type != "cpu":
+        raise RematchError(f"op times are measured on the CPU only, the model is on {device}; name the card's data sheet, "
+                           "device='h100'")
+    handle = call("begin_op_times", json.dumps(trace), 2 * num_steps)
+    try:
+        for _ in range(NUM_WARM_UP_STEPS):
+            _unwatched_step(model, step)
+        for _ in range(num_steps):
+            _watched_step(model, step, handle)
+            call("note_step", handle, *_unwatched_step(model, step))
+        return json.loads(call("finish_op_times", handle))
+    finally:
+        LIBRARY.rematch_free_op_times(handle)
+        model.zero_grad(set_to_none=True)
+
+
+def _watched_step(model: torch.nn.Module, step: Callable[[], torch.Tensor], handle: int) -> None:
+    model.zero_grad(set_to_none=True)
+    call("watch_part", handle, FORWARD)
+    loss = step()
+    call("watch_part", handle, BACKWARD)
+    loss.backward()
+    call("watch_part", handle, END)
+
+
+def _unwatched_step(model: torch.nn.Module, step: Callable[[], torch.Tensor]) -> tuple[int, int]:
+    model.zero_grad(set_to_none=True)
+    start = time.perf_counter_ns()
+    loss = step()
+    middle = time.perf_counter_ns()
+    loss.backward()
+    return middle - start, time.perf_counter_ns() - middle

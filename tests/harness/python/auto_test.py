@@ -1,0 +1,152 @@
+"""Op times measured on the model's own device, and the plan that rematch.auto chooses with them."""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import threading
+import unittest
+import unittest.mock
+
+import rematch
+
+rematch.count_memory()  # before the first tensor
+
+import torch  # noqa: E402
+from rematch import _progress  # noqa: E402
+from rematch.selftest import Model  # noqa: E402
+
+LIBRARY = pathlib.Path(os.environ.get("REMATCH_PYTHON_LIBRARY", "build/dev/harness/python/librematch_python.so"))
+BINARY = LIBRARY.parents[1] / "cli" / "rematch"
+NUM_STEPS = 3
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(0)
+        self.model = Model()
+        self.x = torch.randn(256, 32)
+
+    def step(self):
+        return self.model(self.x)
+
+    def trace(self):
+        return rematch.trace(self.model, self.step)
+
+
+class ProfileTest(Case):
+    def test_every_op_has_a_time_and_equal_layers_have_equal_times(self):
+        trace = self.trace()
+        profile = rematch.profile(self.model, self.step, trace, num_steps=NUM_STEPS)
+        self.assertEqual((profile["source"], profile["device"], profile["num_steps"]), ("measured", "cpu", NUM_STEPS))
+        segments = profile["forward"]["segments"]
+        times = [time for each in segments for time in profile["forward"]["types"][each]["times_ns"]]
+        self.assertEqual(len(times), sum(len(trace["types"][each["type"]]["ops"]) for each in trace["segments"]))
+        self.assertTrue(all(time > 0 for time in times))
+        self.assertLess(len(profile["forward"]["types"]), len(segments))
+
+    def test_files_are_valid(self):
+        if not BINARY.exists():
+            self.skipTest("rematch is not built beside the library")
+        trace = self.trace()
+        profile = rematch.profile(self.model, self.step, trace, num_steps=NUM_STEPS)
+        front = rematch.search(trace, profile=profile, optimizer="none", points=4)
+        with tempfile.TemporaryDirectory() as folder:
+            for name, document in (("trace", trace), ("profile", profile), ("front", front)):
+                path = pathlib.Path(folder) / f"{name}.json"
+                path.write_text(json.dumps(document), encoding="utf-8")
+                done = subprocess.run([BINARY, "validate", path], capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(f"rematch.{name}/1", done.stdout)
+
+    def test_a_step_of_other_ops_than_the_traces(self):
+        trace = self.trace()
+        self.model.layers[2].feed_forward[1] = torch.nn.ReLU()
+        with self.assertRaisesRegex(rematch.RematchError, "aten::gelu") as error:
+            rematch.profile(self.model, self.step, trace, num_steps=NUM_STEPS)
+        self.assertNotIn("\n", str(error.exception))
+        self.step().backward()  # nobody watches any longer
+
+    def test_a_device_whose_ops_are_not_timed(self):
+        with self.assertRaisesRegex(rematch.RematchError, "measured on the CPU only, the model is on meta"):
+            rematch.profile(Model().to("meta"), self.step, {}, num_steps=NUM_STEPS)
+
+
+class AutoTest(Case):
+    def auto(self, budget, **options):
+        words = io.StringIO()
+        with contextlib.redirect_stderr(words):
+            checkpoint = rematch.auto(self.model, self.step, budget=budget, optimizer="none", **options)
+        return checkpoint, words.getvalue()
+
+    def test_a_plan_by_measured_times_that_fits_and_runs(self):
+        trace = self.trace()
+        plain = rematch.predict(trace, rematch.resolve(trace, "none"))["peak_bytes"]
+        budget = int(plain * 0.75)
+        for schedule in ("whole_region", "on_demand"):
+            with self.subTest(schedule=schedule):
+                state = torch.get_rng_state()
+                checkpoint, words = self.auto(budget, schedule=schedule)
+                self.assertTrue(torch.equal(state, torch.get_rng_state()))
+                self.assertEqual(checkpoint.front["time_source"], "measured")
+                predicted = rematch.predict(trace, checkpoint.plan, schedule)
+                self.assertLessEqual(predicted["peak_bytes"], budget)
+                found = rematch.check(self.model, self.step, checkpoint)
+                self.assertTrue(found["bits_equal"])
+                self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"], predicted["recomputed_ops"])
+                self.assertLess(found["checkpointed"]["peak_bytes"], found["plain"]["peak_bytes"])
+                self.assertIn("times measured (cpu); chosen for", words)
+                self.assertIn(f"ran it once: bits equal, {predicted['recomputed_ops']} ops recomputed", words)
+                self.assertIn("| with the plan |", str(found))
+
+    def test_times_of_a_data_sheet(self):
+        checkpoint, words = self.auto("1GiB", device="h100")
+        self.assertEqual((checkpoint.front["time_source"], checkpoint.plan["regions"]), ("roofline", []))
+        self.assertIn("nothing needs checkpointing", words)
+
+    def test_a_budget_that_nothing_fits_into(self):
+        lowest = rematch.search(self.trace(), device="h100", optimizer="none")["points"][0]
+        budget = lowest["predicted_peak_allocated_bytes"]
+        self.auto(budget, device="h100")
+        with self.assertRaisesRegex(rematch.RematchError, "no plan fits into .*; the smallest peak is") as error:
+            self.auto(budget - 1, device="h100")
+        self.assertNotIn("\n", str(error.exception))
+
+    def test_a_step_with_another_batch_each_time(self):
+        def step():
+            self.x = self.x + 1
+            return self.model(self.x)
+
+        self.step = step
+        with self.assertRaisesRegex(rematch.RematchError, "does step\\(\\) run the same batch each time"):
+            self.auto("1200KiB", device="h100")
+
+
+class PageTest(Case):
+    def test_a_front_as_a_page(self):
+        front = rematch.search(self.trace(), device="h100", optimizer="none", points=4)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "front.html"
+            rematch.render(front, path)
+            page = path.read_text(encoding="utf-8")
+        self.assertTrue(page.startswith("<!DOCTYPE html>") or page.startswith("<!doctype html>"))
+        for baseline in front["baselines"]:
+            self.assertIn(baseline["policy"], page)
+
+
+class ProgressTest(unittest.TestCase):
+    def test_what_takes_long_is_announced_and_what_does_not_is_not(self):
+        said = threading.Event()
+        with unittest.mock.patch.object(_progress, "say", lambda text: said.set()):
+            with unittest.mock.patch.object(_progress, "SILENT_SECONDS", 3600), _progress.announced("nothing"):
+                pass
+            self.assertFalse(said.is_set())
+            with unittest.mock.patch.object(_progress, "SILENT_SECONDS", 0), _progress.announced("waiting"):
+                said.wait()
+
+
+if __name__ == "__main__":
+    unittest.main()
