@@ -7,7 +7,7 @@
 #include "policies/trace/joined.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/format.h"
-#include "reports/render/tables/front_table.h"
+#include "reports/render/tables/front_words.h"
 
 namespace rematch::chart {
 namespace {

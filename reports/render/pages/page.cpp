@@ -8,10 +8,12 @@
 #include "policies/trace/joined.h"
 #include "reports/render/format.h"
 #include "reports/render/markup.h"
-#include "reports/render/pages/parts.h"
+#include "reports/render/pages/compare_part.h"
+#include "reports/render/pages/comparison_part.h"
+#include "reports/render/pages/front_part.h"
 #include "reports/render/pages/sweep_part.h"
 #include "reports/render/styles.h"
-#include "reports/render/tables/front_table.h"
+#include "reports/render/tables/front_words.h"
 #include "reports/render/tables/report_table.h"
 
 namespace rematch {

@@ -1,11 +1,11 @@
 #include "reports/render/tables/front_table.h"
 
-#include <cmath>
 #include <numeric>
 
 #include "policies/trace/joined.h"
 #include "reports/render/format.h"
-#include "reports/render/noise.h"
+#include "reports/render/tables/front_measured.h"
+#include "reports/render/tables/front_words.h"
 #include "reports/render/tables/simple_table.h"
 
 namespace rematch {
@@ -14,20 +14,6 @@ namespace {
 using std::chrono::nanoseconds;
 using table::Alignment;
 using table::Grid;
-using table::kNotMeasured;
-
-// One line below a row of a screen of 100 columns; rematch describe shows the rest.
-constexpr std::size_t kLongestSaves = 92;
-
-std::string memory_of(const FrontRecord& record) {
-  return record.device + "'s " + format_bytes(*record.device_memory);
-}
-
-std::string optimizer_words(OptimizerModel optimizer) {
-  if (optimizer == OptimizerModel::kAdamW) return "AdamW";
-  if (optimizer == OptimizerModel::kNothing) return "no optimizer";
-  return std::string(to_string(optimizer));
-}
 
 Grid empty_grid(const std::string& name, const FrontRecord& record) {
   const bool is_roofline = record.time_source == ProfileSource::kRoofline;
@@ -42,89 +28,6 @@ Grid empty_grid(const std::string& name, const FrontRecord& record) {
            {"over bound", Alignment::kRight, 1},
            {"recomputed ops", Alignment::kRight, 1}},
           "keeps"};
-}
-
-std::string note_of(const MeasuredFigures& figures) {
-  if (figures.status != "ok") return figures.status + ": " + figures.reason;
-  if (!figures.lost_to.empty()) {
-    return "loses when measured: " + figures.lost_to + " has no higher peak and is faster";
-  }
-  return figures.is_anchor ? "an anchor of the calibration" : "";
-}
-
-// The ratios of the interval's ends to the median.
-std::optional<std::array<double, 2>> interval_ratio(const MeasuredFigures& figures) {
-  if (!figures.step_interval || !figures.step_time || figures.step_time->count() == 0) {
-    return std::nullopt;
-  }
-  const auto step = static_cast<double>(figures.step_time->count());
-  return std::array{static_cast<double>((*figures.step_interval)[0].count()) / step,
-                    static_cast<double>((*figures.step_interval)[1].count()) / step};
-}
-
-table::Row measured_row(const std::string& name, const FrontPoint& point) {
-  const MeasuredFigures& figures = *point.measured;
-  const auto time = [](const std::optional<nanoseconds>& duration) {
-    return duration ? format_duration(*duration) : std::string(kNotMeasured);
-  };
-  const nanoseconds step = figures.step_time.value_or(nanoseconds(0));
-  const auto ratio = interval_ratio(figures);
-  const bool is_noisy = is_too_noisy(ratio);
-  const std::string interval = !ratio     ? kNotMeasured
-                               : is_noisy ? kTooNoisy
-                                          : "+- " + format_percent(((*ratio)[1] - (*ratio)[0]) / 2);
-  std::string peak = kNotMeasured;
-  if (figures.peak) {
-    peak = *figures.peak == point.figures.peak ? "equal" : format_bytes(*figures.peak);
-  }
-  const auto& calibrated = figures.calibrated_step_time;
-  const std::string error = calibrated && figures.step_time && !is_noisy
-                                ? format_change(step.count(), calibrated->count())
-                                : kNotMeasured;
-  return {{name, format_bytes(point.figures.peak), peak, format_duration(point.step_time),
-           time(calibrated), time(figures.step_time), interval, error},
-          note_of(figures),
-          figures.status != "ok" || !figures.lost_to.empty()};
-}
-
-// How a family of baselines does beside the front's own points; empty if it is behind.
-std::string family_note(const MeasuredFamily& family, const FrontMeasurement& own) {
-  std::vector<std::string> notes;
-  if (family.predicted > own.predicted_hypervolume) notes.emplace_back("ahead in prediction");
-  if (family.measured && own.measured_hypervolume && *family.measured > *own.measured_hypervolume) {
-    const auto& certain = family.measured_beyond_noise;
-    notes.push_back(std::string("ahead when measured") + (!certain ? ""
-                                                          : *certain > *own.measured_hypervolume
-                                                              ? ", by more than the A/A interval"
-                                                              : ", within the A/A interval"));
-  }
-  return joined(notes, "; ");
-}
-
-std::string figures_of(const Front& front, const FrontPoint& point) {
-  return "peak " + format_bytes(point.figures.peak) + ", step " +
-         format_duration(predicted_step(front, point));
-}
-
-// Nothing if no point has these figures.
-std::optional<std::size_t> index_of(const Front& front, const FrontPoint& sought) {
-  for (std::size_t index = 0; index < front.points.size(); ++index) {
-    const FrontPoint& point = front.points[index];
-    if (point.figures.peak == sought.figures.peak && point.step_time == sought.step_time) {
-      return index;
-    }
-  }
-  return std::nullopt;
-}
-
-// What the leading point is. A file may hold an answer without what was asked.
-std::string question_of(const FrontRecord& record) {
-  if (record.budget) return "The fastest that fits " + format_bytes(*record.budget);
-  if (record.max_slowdown_ratio) {
-    return "The lowest peak for at most " + format_percent(*record.max_slowdown_ratio) +
-           " more step time";
-  }
-  return record.answer ? "The answer" : "The fastest that fits " + memory_of(record);
 }
 
 std::string next_words(const FrontRecord& record, const std::string& file) {
@@ -159,12 +62,6 @@ table::Row point_row(const FrontRecord& record, const std::string& name, const F
           joined(details, "; ")};
 }
 
-std::optional<std::size_t> lead_point(const FrontRecord& record) {
-  if (record.answer) return index_of(record.front, *record.answer);
-  if (record.budget || record.max_slowdown_ratio || !record.device_memory) return std::nullopt;
-  return fastest_within(record.front, *record.device_memory);
-}
-
 Grid points_grid(const FrontRecord& record, const std::vector<std::size_t>& shown) {
   Grid grid = empty_grid("point", record);
   for (const std::size_t index : shown) {
@@ -190,161 +87,6 @@ std::vector<std::size_t> every_point(const Front& front) {
   std::vector<std::size_t> indices(front.points.size());
   std::iota(indices.begin(), indices.end(), 0);
   return indices;
-}
-
-Grid measured_grid(const Front& front) {
-  Grid grid{{{"measured", Alignment::kLeft},
-             {"predicted peak"},
-             {"measured"},
-             {"profile's step", Alignment::kRight, 2},
-             {"calibrated step"},
-             {"measured"},
-             {"95 % interval", Alignment::kRight, 1},
-             {"error"}},
-            "notes"};
-  for (std::size_t index = 0; index < front.points.size(); ++index) {
-    const FrontPoint& point = front.points[index];
-    if (point.measured) grid.rows.push_back(measured_row(std::to_string(index), point));
-  }
-  for (const auto& [point, is_matched] : front.baselines) {
-    if (point.measured) grid.rows.push_back(measured_row(point.plan.policy, point));
-  }
-  return grid;
-}
-
-Grid families_grid(const FrontMeasurement& measurement) {
-  Grid grid{{{"hypervolume of", Alignment::kLeft}, {"predicted"}, {"measured"}}, ""};
-  const auto add = [&](const std::string& name, double predicted,
-                       const std::optional<double>& measured, const std::string& note) {
-    grid.rows.push_back(
-        {{name, format_fixed(predicted, 4), measured ? format_fixed(*measured, 4) : kNotMeasured},
-         note});
-  };
-  add("own points", measurement.predicted_hypervolume, measurement.measured_hypervolume, "");
-  for (const MeasuredFamily& family : measurement.families) {
-    add(family.family, family.predicted, family.measured, family_note(family, measurement));
-  }
-  return grid;
-}
-
-std::string short_saves(const FrontPoint& point) {
-  if (point.saves.size() <= kLongestSaves) return point.saves;
-  const std::string start = point.saves.substr(0, kLongestSaves);
-  return start.substr(0, start.find_last_of(' ')) + " ...";
-}
-
-std::string setting_words(const FrontRecord& record) {
-  std::string words = record.model + ", " + record.dtype;
-  if (const auto batch = record.dimensions.find("batch"); batch != record.dimensions.end()) {
-    words += ", batch " + std::to_string(batch->second);
-  }
-  if (const auto tokens = record.dimensions.find("tokens"); tokens != record.dimensions.end()) {
-    words += ", " + std::to_string(tokens->second) + " tokens";
-  }
-  words += ", " + optimizer_words(record.optimizer);
-  words += ", on " + record.device;
-  if (record.device_memory) words += " (" + format_bytes(*record.device_memory) + ")";
-  words += ", " + std::string(to_string(record.front.schedule));
-  if (record.world > 1) {
-    words += "; one of " + std::to_string(record.world) + " ranks, communication not counted";
-  }
-  return words;
-}
-
-std::string lead_words(const FrontRecord& record) {
-  if (record.budget && !record.answer) return "No plan fits " + format_bytes(*record.budget) + ".";
-  const bool is_asked = record.answer.has_value();
-  if (!is_asked && (record.max_slowdown_ratio || !record.device_memory)) return "";
-  const std::optional<std::size_t> index = lead_point(record);
-  if (!is_asked && !index) {
-    return "No point fits " + memory_of(record) + "; the lowest peak is " +
-           format_bytes(record.front.points.front().figures.peak) + ".";
-  }
-  const FrontPoint& point = is_asked ? *record.answer : record.front.points[*index];
-  return question_of(record) + (index ? ", point " + std::to_string(*index) : "") + ": " +
-         figures_of(record.front, point) + " (" +
-         format_change(predicted_step(record.front, record.front.nothing_recomputed).count(),
-                       predicted_step(record.front, point).count()) +
-         "): " + short_saves(point);
-}
-
-std::string knee_words(const Front& front) {
-  return "The knee, point " + std::to_string(front.knee) + ": " +
-         figures_of(front, front.points[front.knee]);
-}
-
-std::string plans_words(const Front& front) {
-  return format_part(front.points.size(), front.num_plans_found) + " plans worth having";
-}
-
-std::string exactness_words(const FrontRecord& record) {
-  const Front& front = record.front;
-  if (!front.is_complete) return "the search was stopped, so better plans may be missing";
-  std::vector<std::string> gaps;
-  if (front.time_gap.count() > 0) {
-    const double slope = front.measurement ? front.measurement->slope : 1;
-    const double gap = slope * static_cast<double>(front.time_gap.count());
-    gaps.push_back("be faster by up to " + format_duration(nanoseconds(std::llround(gap))));
-  }
-  if (front.transient_gap.count > 0) {
-    gaps.push_back("need up to " + format_bytes(front.transient_gap) + " less");
-  }
-  std::string words = gaps.empty() ? "no save set of a block and no mix of layers was left out"
-                                   : "a plan that was not found may " + joined(gaps, " or ");
-  if (record.world == 1) return words;
-  return words + ". Bytes are predicted for one of " + std::to_string(record.world) +
-         " ranks that share parameters, gradients and optimizer state, with the block at work "
-         "gathered; times exclude communication";
-}
-
-std::string hypervolume_words(const Front& front) {
-  std::string words = "Hypervolume " + format_fixed(front.hypervolume, 4);
-  if (front.baselines.empty()) return words;
-  return words + ", of all baselines together " + format_fixed(front.baseline_hypervolume, 4);
-}
-
-std::string calibration_warning(const FrontRecord& record) {
-  // Beyond this a profile of the same machine is of another state of it.
-  constexpr double kStale = 1.5;
-  const Front& front = record.front;
-  const auto profiled = static_cast<double>(front.points[front.knee].step_time.count());
-  const auto step = static_cast<double>(predicted_step(front, front.points[front.knee]).count());
-  if (!front.measurement || record.time_source == ProfileSource::kRoofline || profiled <= 0 ||
-      (step < kStale * profiled && profiled < kStale * step)) {
-    return "";
-  }
-  return "Measured steps take " + format_fixed(step / profiled, 2) +
-         " times what the profile's op times add up to: the profile is stale, or the machine was "
-         "busy; profile again on an idle machine.";
-}
-
-std::string measurement_words(const FrontMeasurement& measurement) {
-  std::string words =
-      std::to_string(measurement.num_equal_peaks) + " of " +
-      std::to_string(measurement.num_measured) +
-      " measured peaks equal the predicted ones to the byte. Step times are predicted as " +
-      format_fixed(measurement.slope, 3) + " times the profile's " +
-      (measurement.offset_ns < 0 ? "- " : "+ ") +
-      format_duration(nanoseconds(std::llround(std::abs(measurement.offset_ns)))) +
-      ", fitted to the anchors";
-  if (measurement.median_error_ratio) {
-    words += "; over the other points the error is " +
-             format_percent(*measurement.median_error_ratio) + " in the median and " +
-             format_percent(*measurement.worst_error_ratio) + " at worst";
-  }
-  if (measurement.control_interval) {
-    words +=
-        "; the reference differs from itself (A/A) " + stray_words(*measurement.control_interval);
-  }
-  return words + ".";
-}
-
-std::optional<std::size_t> fastest_within(const Front& front, Bytes limit) {
-  std::optional<std::size_t> fastest;
-  for (std::size_t index = 0; index < front.points.size(); ++index) {
-    if (front.points[index].figures.peak <= limit) fastest = index;
-  }
-  return fastest;
 }
 
 std::string front_to_text(const FrontRecord& record, TableFormat format, std::size_t width,

@@ -5,12 +5,14 @@
 #include <vector>
 
 #include "reports/render/format.h"
+#include "reports/render/tables/cells.h"
 #include "reports/render/tables/grid.h"
 
 namespace rematch {
 namespace {
 
 using table::Alignment;
+using table::bytes_cell;
 using table::format_grid;
 using table::format_line;
 using table::Grid;
@@ -28,10 +30,6 @@ bool has_several_schedules(const std::vector<const PointRecord*>& points) {
   });
 }
 
-std::string measured_bytes(const std::optional<Bytes>& bytes) {
-  return bytes ? format_bytes(*bytes) : kNotMeasured;
-}
-
 Grid memory_grid(const std::vector<const PointRecord*>& points) {
   const bool names_schedule = has_several_schedules(points);
   Grid grid{{{"peak of", Alignment::kLeft, 0},
@@ -43,9 +41,9 @@ Grid memory_grid(const std::vector<const PointRecord*>& points) {
   for (const PointRecord* point : points) {
     const MemoryRecord memory = point->memory.value_or(MemoryRecord{});
     grid.rows.push_back(
-        {{name_of(*point, names_schedule), measured_bytes(memory.peak_requested),
-          measured_bytes(memory.peak_allocated), measured_bytes(memory.peak_reserved),
-          measured_bytes(memory.workspace), measured_bytes(memory.predicted_peak_requested)},
+        {{name_of(*point, names_schedule), bytes_cell(memory.peak_requested),
+          bytes_cell(memory.peak_allocated), bytes_cell(memory.peak_reserved),
+          bytes_cell(memory.workspace), bytes_cell(memory.predicted_peak_requested)},
          ""});
   }
   return grid;

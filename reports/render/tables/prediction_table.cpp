@@ -2,18 +2,16 @@
 
 #include "policies/trace/joined.h"
 #include "reports/render/format.h"
+#include "reports/render/tables/cells.h"
 #include "reports/render/verdict.h"
 
 namespace rematch {
 namespace {
 
 using table::Alignment;
+using table::bytes_cell;
 using table::Grid;
 using table::kNotMeasured;
-
-std::string size_of(const std::optional<Bytes>& bytes) {
-  return bytes ? format_bytes(*bytes) : kNotMeasured;
-}
 
 std::string forward_and_again(std::int64_t forward, std::int64_t again) {
   std::string text = std::to_string(forward);
@@ -31,8 +29,8 @@ table::Row row_of(const PredictedStep& step) {
   }
   if (is_bound) details.push_back(memory.predicted_peak_note);
   return {{step.policy, step.schedule.empty() ? kNotMeasured : step.schedule,
-           (is_bound ? "at least " : "") + size_of(memory.peak_allocated), describe_place(memory),
-           describe_holders(memory), size_of(memory.after_forward),
+           (is_bound ? "at least " : "") + bytes_cell(memory.peak_allocated), describe_place(memory),
+           describe_holders(memory), bytes_cell(memory.after_forward),
            forward_and_again(step.attention, step.attention_again),
            forward_and_again(step.matmul, step.matmul_again)},
           joined(details, "; ")};

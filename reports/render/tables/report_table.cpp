@@ -8,11 +8,14 @@
 #include "policies/trace/joined.h"
 #include "reports/render/format.h"
 #include "reports/render/noise.h"
+#include "reports/render/tables/cells.h"
 
 namespace rematch {
 namespace {
 
 using table::Alignment;
+using table::bytes_cell;
+using table::duration_cell;
 using table::Grid;
 using table::kNotMeasured;
 
@@ -33,10 +36,6 @@ std::string executed_cell(const PointRecord& point, OpClass ahead, OpClass backw
   };
   return per_step(Phase::kForward, ahead) + "/" + per_step(Phase::kRecompute, ahead) + "/" +
          per_step(Phase::kBackward, backward);
-}
-
-std::string bytes_cell(const std::optional<Bytes>& bytes) {
-  return bytes ? format_bytes(*bytes) : kNotMeasured;
 }
 
 std::string phase_cell(const MemoryRecord& memory) {
@@ -69,7 +68,7 @@ std::string step_cell(const PointRecord& point) {
                            : "?]";
     return ratio.reference == "none" ? cell : cell + " of " + ratio.reference;
   }
-  return point.time->step_median ? format_duration(*point.time->step_median) : kNotMeasured;
+  return duration_cell(point.time->step_median);
 }
 
 std::string parity_cell(const PointRecord& point) {

@@ -2,6 +2,7 @@
 
 #include "reports/render/format.h"
 #include "reports/render/tables/front_table.h"
+#include "reports/render/tables/front_words.h"
 
 namespace rematch {
 namespace {

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "policies/search/measured_front.h"
+#include "reports/render/tables/front_measured.h"
+#include "reports/render/tables/front_words.h"
 #include "tests/reports/render/sample_front.h"
 #include "tests/support/catch.h"
 

@@ -1,0 +1,197 @@
+#include "reports/render/pages/comparison_part.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "reports/render/charts/builders.h"
+#include "reports/render/charts/chart.h"
+#include "reports/render/format.h"
+#include "reports/render/noise.h"
+#include "reports/render/pages/chart_figure.h"
+#include "reports/render/tables/report_table.h"
+
+namespace rematch::page {
+namespace {
+
+using chart::measured_peak;
+using chart::measured_step;
+using chart::Point;
+
+constexpr std::size_t kMostPanels = 24;
+constexpr std::size_t kMostOpenPanels = 3;  // a row of a wide screen
+constexpr const char* kOrder = "baselines and the front first";
+
+const Point* lowest_peak(const std::vector<Point>& points) {
+  const Point* lowest = nullptr;
+  for (const Point& point : points) {
+    const auto peak = measured_peak(point.record());
+    if (!peak || point.compared->verdict.kind == VerdictKind::kDifferent) continue;
+    if (lowest == nullptr || *peak < *measured_peak(lowest->record())) lowest = &point;
+  }
+  return lowest;
+}
+
+std::string price_of(const PointRecord& record) {
+  if (!record.time || !record.time->ratio || record.policy == record.time->ratio->reference) {
+    return "";
+  }
+  const StepRatioRecord& ratio = *record.time->ratio;
+  if (is_too_noisy(ratio.interval)) return ", too noisy to time here";
+  if (ratio.verdict == "unsure") return ", step time unsure";
+  return ", " + format_fixed(ratio.ratio, 2) + " of " + ratio.reference + "'s step time";
+}
+
+std::vector<Tile> peak_tiles(const std::vector<Point>& points) {
+  std::vector<Tile> tiles;
+  const PointRecord* none = points.front().compared->none;
+  std::optional<Bytes> none_peak;
+  if (none != nullptr) none_peak = measured_peak(*none);
+  if (none_peak) {
+    const auto step = measured_step(*none);
+    tiles.push_back({"without checkpointing", format_bytes(*none_peak),
+                     step ? format_duration(*step) + " a step" : "Step time not measured"});
+  }
+  if (const Point* lowest = lowest_peak(points)) {
+    const Bytes peak = *measured_peak(lowest->record());
+    std::string change;
+    if (none_peak.value_or(Bytes{}) > Bytes{}) {
+      change = ", " + format_change(none_peak->count, peak.count);
+    }
+    tiles.push_back(
+        {"lowest peak", format_bytes(peak), lowest->name() + change + price_of(lowest->record())});
+  }
+  return tiles;
+}
+
+// How many of all points hold what they promise.
+std::vector<Tile> proof_tiles(const std::vector<Point>& points) {
+  std::size_t num_with_parity = 0;
+  std::size_t num_equal = 0;
+  std::size_t num_predicted = 0;
+  std::size_t num_as_predicted = 0;
+  for (const Point& point : points) {
+    const auto& parity = point.record().parity;
+    if (parity && parity->loss_bits_equal && parity->gradient_bits_equal) {
+      ++num_with_parity;
+      if (point.compared->verdict.kind != VerdictKind::kDifferent) ++num_equal;
+    }
+    const auto& effect = point.record().effect;
+    if (effect && effect->counts_equal_prediction) {
+      ++num_predicted;
+      if (*effect->counts_equal_prediction) ++num_as_predicted;
+    }
+  }
+  return {{"loss and gradients", format_part(num_equal, num_with_parity),
+           "Compared points have the reference's bits"},
+          {"executed ops", format_part(num_as_predicted, num_predicted),
+           "Checked points ran exactly the ops of their plan"}};
+}
+
+std::string prediction_words(const std::vector<Point>& points) {
+  std::size_t num_predicted = 0;
+  std::size_t num_equal = 0;
+  for (const Point& point : points) {
+    const auto peak = measured_peak(point.record());
+    if (!peak || !point.record().memory->predicted_peak_allocated) continue;
+    ++num_predicted;
+    if (*point.record().memory->predicted_peak_allocated == *peak) ++num_equal;
+  }
+  if (num_predicted == 0) return "";
+  return " The predicted peak equals the measured one for " +
+         format_part(num_equal, num_predicted) + " points.";
+}
+
+Figure front_figure(const std::vector<Point>& points, const std::optional<Bytes>& limit,
+                    const std::string& failures) {
+  Figure figure{"The front: step time against peak memory"};
+  const chart::Plane plane = chart::measured_front(points, limit);
+  if (plane.is_empty()) {
+    figure.words = "No point has both a peak and a step time, so there is no front. ";
+  } else {
+    figure.words =
+        "Lower left is better. Vertical bars are 95 % intervals of the median step time; an arrow "
+        "marks one that is cut off. No point is as good as a blue one in both memory and time; "
+        "grey "
+        "points are dominated by more than noise." +
+        prediction_words(points) + " ";
+    figure.content = picture(draw(plane));
+  }
+  figure.words += failures;
+  return figure;
+}
+
+// What was executed, what it costs and what holds the peak is open; the rest is folded.
+void add_charts(const std::vector<Point>& all, std::vector<Figure>& figures) {
+  const std::vector<Point> points = most_telling(all, kMostChartRows);
+  const std::string rest = left_out_words(points.size(), all.size(), kOrder);
+  const auto add = [&](const chart::Rows& chart, Fold fold) {
+    if (!chart.is_empty()) figures.push_back(chart_figure(chart, fold, rest));
+  };
+  const Fold fold = fold_of(points.size());
+  add(op_counts(points, OpClass::kAttentionForward), fold);
+  add(step_ratios(points), fold);
+  add(peak_holders(points), fold);
+  add(op_counts(points, OpClass::kMatmul), Fold::kFolded);
+  add(phase_times(points), Fold::kFolded);
+  if (const chart::Lines chart = chart::losses(all); !chart.is_empty()) {
+    figures.push_back(
+        {chart.title, chart.words, picture(draw(chart)), Fold::kFolded, FigureWidth::kColumn});
+  }
+  for (const chart::Rows& chart : class_times(points)) add(chart, Fold::kFolded);
+}
+
+std::string panels(const chart::Lines& chart, std::size_t from, std::size_t to) {
+  std::string text;
+  for (std::size_t index = from; index < std::min(to, chart.panels.size()); ++index) {
+    text += to_svg(draw(chart::Lines{chart.panels[index].name, "", {chart.panels[index]}}));
+  }
+  return "<div class=\"columns\">\n" + text + "</div>\n";
+}
+
+// Points with a timeline, the most telling ones first.
+std::vector<Point> with_timelines(const std::vector<Point>& points) {
+  std::vector<Point> chosen;
+  std::copy_if(points.begin(), points.end(), std::back_inserter(chosen), [](const Point& point) {
+    return point.record().memory && point.record().memory->timeline;
+  });
+  std::stable_sort(chosen.begin(), chosen.end(),
+                   [](const Point& a, const Point& b) { return rank_of(a) < rank_of(b); });
+  return chosen;
+}
+
+void add_memory(const std::vector<Point>& all, std::vector<Figure>& figures) {
+  std::vector<Point> points = with_timelines(all);
+  const std::size_t num_all = points.size();
+  points.resize(std::min(points.size(), kMostPanels));
+  const chart::Lines chart = chart::memory_timelines(points);
+  if (chart.is_empty()) return;
+  Figure figure{chart.title, chart.words + left_out_words(points.size(), num_all, kOrder)};
+  figure.content = page::legend(chart.legend) + panels(chart, 0, kMostOpenPanels);
+  if (const std::size_t num_panels = chart.panels.size(); num_panels > kMostOpenPanels) {
+    figure.content += "<details><summary>" + std::to_string(num_panels - kMostOpenPanels) +
+                      " more points</summary>\n" + panels(chart, kMostOpenPanels, num_panels) +
+                      "</details>\n";
+  }
+  figures.push_back(std::move(figure));
+}
+
+}  // namespace
+
+Part comparison_part(const Comparison& comparison, const Environment& environment) {
+  const std::vector<Point> points = chart::points_of(comparison);
+  Part part;
+  part.tiles = peak_tiles(points);
+  for (Tile& tile : proof_tiles(points)) part.tiles.push_back(std::move(tile));
+  const std::string noise = noise_words(comparison);
+  part.figures = {
+      front_figure(points, chart::memory_limit(comparison, environment), failure_words(comparison)),
+      {"Every policy",
+       "Attention and matmul: executed in one step, in forward / recompute / backward. " + noise,
+       grid(comparison_grid(comparison)), fold_of(comparison.points.size())}};
+  add_charts(points, part.figures);
+  add_memory(points, part.figures);
+  return part;
+}
+
+}  // namespace rematch::page

@@ -1,0 +1,121 @@
+#include "reports/render/pages/front_part.h"
+
+#include <algorithm>
+
+#include "policies/search/hypervolume.h"
+#include "reports/render/charts/builders.h"
+#include "reports/render/format.h"
+#include "reports/render/pages/chart_figure.h"
+#include "reports/render/tables/front_measured.h"
+#include "reports/render/tables/front_table.h"
+#include "reports/render/tables/front_words.h"
+
+namespace rematch::page {
+namespace {
+
+constexpr std::size_t kMostFrontPoints = 100;
+
+// Those that were run, the knee, and more by the area that they add.
+std::vector<std::size_t> telling_points(const Front& front) {
+  std::vector<PlanePoint> plane;
+  for (const FrontPoint& point : front.points) {
+    plane.push_back({point.figures.peak.count, point.step_time.count()});
+  }
+  std::vector<std::size_t> shown = spread_points(plane, kMostFrontPoints);
+  for (std::size_t index = 0; index < front.points.size(); ++index) {
+    if (front.points[index].measured || index == front.knee) shown.push_back(index);
+  }
+  std::sort(shown.begin(), shown.end());
+  shown.erase(std::unique(shown.begin(), shown.end()), shown.end());
+  return shown;
+}
+
+std::vector<Tile> front_tiles(const FrontRecord& record) {
+  const Front& front = record.front;
+  const FrontPoint& nothing = front.nothing_recomputed;
+  const auto step_of = [&](const FrontPoint& point) { return predicted_step(front, point); };
+  const auto tile_of = [&](const std::string& name, std::size_t index) {
+    const FrontPoint& point = front.points[index];
+    std::string words = "Point " + std::to_string(index);
+    if (nothing.figures.peak.count != 0 && nothing.step_time.count() != 0) {
+      words += ", " + format_change(nothing.figures.peak.count, point.figures.peak.count) +
+               " for " + format_change(step_of(nothing).count(), step_of(point).count()) +
+               " step time";
+    }
+    return Tile{name, format_bytes(point.figures.peak), words};
+  };
+  std::vector<Tile> tiles = {{"without checkpointing", format_bytes(nothing.figures.peak),
+                              format_duration(step_of(nothing)) + " a step"},
+                             tile_of("lowest peak", 0),
+                             tile_of("knee", front.knee)};
+  if (record.device_memory) {
+    const auto fastest = fastest_within(front, *record.device_memory);
+    tiles.push_back(fastest ? tile_of("fastest that fits", *fastest)
+                            : Tile{"fastest that fits", "none", "No point fits the device"});
+  }
+  if (const auto& measurement = front.measurement) {
+    tiles.push_back({"peaks as predicted",
+                     std::to_string(measurement->num_equal_peaks) + " of " +
+                         std::to_string(measurement->num_measured),
+                     "Runs have the predicted peak to the byte"});
+  }
+  return tiles;
+}
+
+std::string front_words(const FrontRecord& record, std::size_t num_shown) {
+  const Front& front = record.front;
+  const std::string source = front.measurement
+                                 ? measurement_words(*front.measurement)
+                                 : "Nothing here was run: peaks are simulated, times are sums of " +
+                                       std::string(to_string(record.time_source)) + " op times.";
+  const std::string warning = calibration_warning(record);
+  return warning + (warning.empty() ? "" : " ") + "Lower left is better. " + source +
+         left_out_words(num_shown, front.points.size(), "by the area that they add") +
+         " Numbers are the points of the table below.";
+}
+
+std::string points_words(const FrontRecord& record) {
+  const std::string lead = lead_words(record);
+  return lead + (lead.empty() || lead.ends_with('.') ? " " : ". ") +
+         capitalized(exactness_words(record)) + ". " + hypervolume_words(record.front) + ".";
+}
+
+}  // namespace
+
+Part front_part(const FrontRecord& record) {
+  const Front& front = record.front;
+  const std::vector<std::size_t> shown = telling_points(front);
+  Part part;
+  part.tiles = front_tiles(record);
+  part.verdict = front.verdict;
+  part.figures = {
+      {"The front: step time against peak memory", front_words(record, shown.size()),
+       picture(draw(chart::searched_front(record, shown)))},
+      {"Points", points_words(record), grid(points_grid(record, shown)), fold_of(shown.size())}};
+  std::vector<std::size_t> rows = shown;
+  rows.resize(std::min(rows.size(), kMostChartRows));
+  const chart::Rows kept = chart::kept_layers(record, rows);
+  if (!kept.is_empty()) {
+    part.figures.push_back(
+        chart_figure(kept, fold_of(rows.size()),
+                  left_out_words(rows.size(), shown.size(), "lowest peaks first")));
+  }
+  if (!front.baselines.empty()) {
+    part.figures.push_back({"Baselines",
+                            "Known policies, and planners of other systems, on the same model.",
+                            grid(baselines_grid(record)), Fold::kFolded});
+  }
+  if (!front.measurement) return part;
+  part.figures.push_back(
+      {"Predicted and measured",
+       "Step times are predicted by the line through the anchors; the error is the prediction over "
+       "the measurement, less one.",
+       grid(measured_grid(front)), Fold::kFolded});
+  part.figures.push_back({"Hypervolume",
+                          "The share of the plane that plans cover: the front's own points, and "
+                          "each family of baselines. More is better.",
+                          grid(families_grid(*front.measurement)), Fold::kFolded});
+  return part;
+}
+
+}  // namespace rematch::page

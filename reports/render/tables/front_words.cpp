@@ -1,0 +1,144 @@
+#include "reports/render/tables/front_words.h"
+
+#include <cmath>
+
+#include "policies/trace/joined.h"
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// One line below a row of a screen of 100 columns; rematch describe shows the rest.
+constexpr std::size_t kLongestSaves = 92;
+
+std::string optimizer_words(OptimizerModel optimizer) {
+  if (optimizer == OptimizerModel::kAdamW) return "AdamW";
+  if (optimizer == OptimizerModel::kNothing) return "no optimizer";
+  return std::string(to_string(optimizer));
+}
+
+std::string figures_of(const Front& front, const FrontPoint& point) {
+  return "peak " + format_bytes(point.figures.peak) + ", step " +
+         format_duration(predicted_step(front, point));
+}
+
+// Nothing if no point has these figures.
+std::optional<std::size_t> index_of(const Front& front, const FrontPoint& sought) {
+  for (std::size_t index = 0; index < front.points.size(); ++index) {
+    const FrontPoint& point = front.points[index];
+    if (point.figures.peak == sought.figures.peak && point.step_time == sought.step_time) {
+      return index;
+    }
+  }
+  return std::nullopt;
+}
+
+// What the leading point is. A file may hold an answer without what was asked.
+std::string question_of(const FrontRecord& record) {
+  if (record.budget) return "The fastest that fits " + format_bytes(*record.budget);
+  if (record.max_slowdown_ratio) {
+    return "The lowest peak for at most " + format_percent(*record.max_slowdown_ratio) +
+           " more step time";
+  }
+  return record.answer ? "The answer" : "The fastest that fits " + memory_of(record);
+}
+
+}  // namespace
+
+std::string memory_of(const FrontRecord& record) {
+  return record.device + "'s " + format_bytes(*record.device_memory);
+}
+
+std::optional<std::size_t> lead_point(const FrontRecord& record) {
+  if (record.answer) return index_of(record.front, *record.answer);
+  if (record.budget || record.max_slowdown_ratio || !record.device_memory) return std::nullopt;
+  return fastest_within(record.front, *record.device_memory);
+}
+
+std::optional<std::size_t> fastest_within(const Front& front, Bytes limit) {
+  std::optional<std::size_t> fastest;
+  for (std::size_t index = 0; index < front.points.size(); ++index) {
+    if (front.points[index].figures.peak <= limit) fastest = index;
+  }
+  return fastest;
+}
+
+std::string short_saves(const FrontPoint& point) {
+  if (point.saves.size() <= kLongestSaves) return point.saves;
+  const std::string start = point.saves.substr(0, kLongestSaves);
+  return start.substr(0, start.find_last_of(' ')) + " ...";
+}
+
+std::string setting_words(const FrontRecord& record) {
+  std::string words = record.model + ", " + record.dtype;
+  if (const auto batch = record.dimensions.find("batch"); batch != record.dimensions.end()) {
+    words += ", batch " + std::to_string(batch->second);
+  }
+  if (const auto tokens = record.dimensions.find("tokens"); tokens != record.dimensions.end()) {
+    words += ", " + std::to_string(tokens->second) + " tokens";
+  }
+  words += ", " + optimizer_words(record.optimizer);
+  words += ", on " + record.device;
+  if (record.device_memory) words += " (" + format_bytes(*record.device_memory) + ")";
+  words += ", " + std::string(to_string(record.front.schedule));
+  if (record.world > 1) {
+    words += "; one of " + std::to_string(record.world) + " ranks, communication not counted";
+  }
+  return words;
+}
+
+std::string lead_words(const FrontRecord& record) {
+  if (record.budget && !record.answer) return "No plan fits " + format_bytes(*record.budget) + ".";
+  const bool is_asked = record.answer.has_value();
+  if (!is_asked && (record.max_slowdown_ratio || !record.device_memory)) return "";
+  const std::optional<std::size_t> index = lead_point(record);
+  if (!is_asked && !index) {
+    return "No point fits " + memory_of(record) + "; the lowest peak is " +
+           format_bytes(record.front.points.front().figures.peak) + ".";
+  }
+  const FrontPoint& point = is_asked ? *record.answer : record.front.points[*index];
+  return question_of(record) + (index ? ", point " + std::to_string(*index) : "") + ": " +
+         figures_of(record.front, point) + " (" +
+         format_change(predicted_step(record.front, record.front.nothing_recomputed).count(),
+                       predicted_step(record.front, point).count()) +
+         "): " + short_saves(point);
+}
+
+std::string knee_words(const Front& front) {
+  return "The knee, point " + std::to_string(front.knee) + ": " +
+         figures_of(front, front.points[front.knee]);
+}
+
+std::string plans_words(const Front& front) {
+  return format_part(front.points.size(), front.num_plans_found) + " plans worth having";
+}
+
+std::string exactness_words(const FrontRecord& record) {
+  const Front& front = record.front;
+  if (!front.is_complete) return "the search was stopped, so better plans may be missing";
+  std::vector<std::string> gaps;
+  if (front.time_gap.count() > 0) {
+    const double slope = front.measurement ? front.measurement->slope : 1;
+    const double gap = slope * static_cast<double>(front.time_gap.count());
+    gaps.push_back("be faster by up to " + format_duration(nanoseconds(std::llround(gap))));
+  }
+  if (front.transient_gap.count > 0) {
+    gaps.push_back("need up to " + format_bytes(front.transient_gap) + " less");
+  }
+  std::string words = gaps.empty() ? "no save set of a block and no mix of layers was left out"
+                                   : "a plan that was not found may " + joined(gaps, " or ");
+  if (record.world == 1) return words;
+  return words + ". Bytes are predicted for one of " + std::to_string(record.world) +
+         " ranks that share parameters, gradients and optimizer state, with the block at work "
+         "gathered; times exclude communication";
+}
+
+std::string hypervolume_words(const Front& front) {
+  std::string words = "Hypervolume " + format_fixed(front.hypervolume, 4);
+  if (front.baselines.empty()) return words;
+  return words + ", of all baselines together " + format_fixed(front.baseline_hypervolume, 4);
+}
+
+}  // namespace rematch

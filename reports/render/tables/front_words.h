@@ -1,0 +1,45 @@
+// What a searched front says in sentences: its setting, the point that leads and why, the knee, how
+// exact the search was. Shared by the terminal's table and the page.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "policies/search/front_json.h"
+
+namespace rematch {
+
+// "h100's 79.1 GiB". The record has the device's memory.
+std::string memory_of(const FrontRecord& record);
+
+// The point that a reader is to look at first: of what was asked, or the fastest within the
+// device's memory.
+std::optional<std::size_t> lead_point(const FrontRecord& record);
+
+// The index of the fastest point whose peak is at most `limit`; nothing if all are larger.
+std::optional<std::size_t> fastest_within(const Front& front, Bytes limit);
+
+// "layers 0-5: keep ...", cut where it is long; the front's file has all of it.
+std::string short_saves(const FrontPoint& point);
+
+// "llama3_8b, bfloat16, batch 1, 8192 tokens, AdamW, on h100 (74.5 GiB)", and which rank of how
+// many.
+std::string setting_words(const FrontRecord& record);
+
+// The fastest point within what was asked for, or within the device's memory: its number, figures
+// and what it keeps; or that there is none. Empty if no limit is known.
+std::string lead_words(const FrontRecord& record);
+
+// "The knee, point 5: peak 41.6 GiB, step 785 ms". What it keeps is in the file.
+std::string knee_words(const Front& front);
+
+// "6 of 56 plans worth having".
+std::string plans_words(const Front& front);
+
+// What the front is exact over, or what better plans may exist.
+std::string exactness_words(const FrontRecord& record);
+
+std::string hypervolume_words(const Front& front);
+
+}  // namespace rematch
