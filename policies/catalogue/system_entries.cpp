@@ -4,6 +4,11 @@
 namespace rematch {
 namespace {
 
+using Concern = Policy::Concern;
+
+constexpr const char* kNoGenerator =
+    "does not restore the generator, so recompute draws another dropout mask; here draws are "
+    "replayed";
 constexpr const char* kCounter =
     "its counter is never reset, so a second model in the process starts at another phase; an N "
     "larger than the number of layers silently checkpoints nothing";
@@ -20,7 +25,8 @@ constexpr const char* kOneProcess = "it shards kept tensors over ranks; there is
 
 constexpr SystemEntry kEntries[] = {
     {"FastVideo", "fastvideo:none", "none", "the default: no type given", ""},
-    {"FastVideo", "fastvideo:full", "full", "every block of every block list", kNoGeneratorTrap},
+    {"FastVideo", "fastvideo:full", "full", "every block of every block list", kNoGenerator,
+     EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed, Concern::kDraws},
     {"FastVideo", "fastvideo:block_skip", "nth_first(1)", "blocks i % 1 == 0: all of them",
      "its n_layer is 1 and no option sets it, so this is full"},
     {"FastVideo", "fastvideo(type=block_skip,n_layer=N)", "nth_first({N})",
@@ -28,7 +34,8 @@ constexpr SystemEntry kEntries[] = {
      EarlyStop::kAsInPolicy, TrapSaid::kInList},
     {"FastVideo", "fastvideo(type=block_skip)", "nth_first(1)", "n_layer defaults to 1",
      "its n_layer defaults to 1, so this is full"},
-    {"FastVideo", "fastvideo(type=full)", "full", "the same as fastvideo:full", kNoGeneratorTrap},
+    {"FastVideo", "fastvideo(type=full)", "full", "the same as fastvideo:full", kNoGenerator,
+     EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed, Concern::kDraws},
     {"FastVideo", "fastvideo:ops", "ops_root", "one region: the whole transformer",
      "the root region peaks like none, and its exact names keep nothing of biased linears; "
      "ops_block does what was meant"},
@@ -46,14 +53,16 @@ constexpr SystemEntry kEntries[] = {
     {"torchtitan", "titan:full", "full_nostop", "every block, early stop off", ""},
     {"torchtitan", "titan:selective", "sac_titan", "the default: every second mm kept",
      "aten::addmm is always kept, grouped matmuls never; a projection with the router gate's "
-     "shape is excluded too"},
+     "shape is excluded too",
+     EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed, Concern::kBiasesOrExperts},
     {"torchtitan", "titan:selective(force_recompute_mm_shapes_by_fqns=F)",
      "sac_titan_excluding({F})",
      "excludes these linears and those of their shapes, instead of the router gates",
      "a name that matches nothing is silently ignored there; here it is a warning",
      EarlyStop::kAsInPolicy, TrapSaid::kInList},
     {"torchtitan", "titan:selective_even", "sac_titan_even", "the other parity", ""},
-    {"torchtitan", "titan:selective_2024", "sac_titan_2024", "its first list", kMmList},
+    {"torchtitan", "titan:selective_2024", "sac_titan_2024", "its first list", kMmList,
+     EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed, Concern::kBiases},
     {"torchtitan", "titan:selective_2025(M)", "sac_titan_2025({M})",
      "the list of one model: llama3, qwen3, llama4, deepseek_v3, gpt_oss", ""},
     {"torchtitan", "titan(selective_ac_option=0)", "full", "layer mode with 0: every layer", "",
@@ -86,11 +95,13 @@ constexpr SystemEntry kEntries[] = {
      "whatever mode is asked for, selective included, every block is recomputed whole"},
 
     {"torchtune", "torchtune(enable_activation_checkpointing=true)", "full", "every layer",
-     kNoGeneratorTrap},
+     kNoGenerator, EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed, Concern::kDraws},
     {"torchtune", "torchtune(enable_activation_checkpointing=false)", "none", "the default", ""},
-    {"torchtune", "torchtune(ac_mode=full)", "full", "every layer", kNoGeneratorTrap},
+    {"torchtune", "torchtune(ac_mode=full)", "full", "every layer", kNoGenerator,
+     EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed, Concern::kDraws},
     {"torchtune", "torchtune(enable_activation_checkpointing=false,ac_mode=full)", "full",
-     "the same, written out", kNoGeneratorTrap},
+     "the same, written out", kNoGenerator, EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed,
+     Concern::kDraws},
     {"torchtune", "torchtune(ac_mode=full,ac_option=N)", "full", "every layer, whatever N",
      "ac_option is read only with ac_mode=selective, so here it is ignored, as there"},
     {"torchtune", "torchtune(ac_mode=none)", "none", "any mode but full and selective", ""},
@@ -117,7 +128,8 @@ constexpr SystemEntry kEntries[] = {
      "torchtune(enable_activation_checkpointing=true,enable_activation_offloading=true)", "",
      "every layer, region inputs on the host", kNoHost},
 
-    {"modalities", "modalities:full", "full", "every child of layers_fqn", kNoGeneratorTrap},
+    {"modalities", "modalities:full", "full", "every child of layers_fqn", kNoGenerator,
+     EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed, Concern::kDraws},
     {"modalities", "modalities:selective_layer", "", "ac_freq missing",
      "give ac_freq=N from 1; there a missing or bad one ends in an unrelated AttributeError"},
     {"modalities", "modalities:selective_layer(ac_freq=N)", "nth_last({N})", "(i + 1) % N == 0",
@@ -128,7 +140,8 @@ constexpr SystemEntry kEntries[] = {
      "keeps the ops of the keys; of aten.mm every second", kKeys, EarlyStop::kAsInPolicy,
      TrapSaid::kInList},
     {"modalities", "modalities(ac_variant=full_activation_checkpointing)", "full",
-     "the same as its configuration writes it; layers_fqn=F may stand with it", kNoGeneratorTrap},
+     "the same as its configuration writes it; layers_fqn=F may stand with it", kNoGenerator,
+     EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed, Concern::kDraws},
     {"modalities", "modalities(ac_variant=selective_layer_activation_checkpointing,ac_freq=N)",
      "nth_last({N})", "(i + 1) % N == 0", kSharedCounter},
     {"modalities", "modalities(ac_variant=selective_op_activation_checkpointing,save_ops_keys=K)",
@@ -137,14 +150,14 @@ constexpr SystemEntry kEntries[] = {
 
     {"modalities", "modalities:fsdp1(activation_checkpointing_modules=[GPT2Block])", "full",
      "the component for FSDP1: every module of that class",
-     "it wraps after FSDP1, others before it"},
+     "it wraps after FSDP1, others before it", EarlyStop::kAsInPolicy, TrapSaid::kInList},
     {"modalities", "modalities:fsdp1(activation_checkpointing_modules=M)", "",
      "the component for FSDP1, any other classes",
      "it selects modules by Python class; write [GPT2Block] for every block, or "
      "recompute_modules(...) for parts of one"},
 
     {"diffusers", "diffusers:enable_gradient_checkpointing", "full", "every block",
-     "active in eval() too, if gradients are on"},
+     "active in eval() too, if gradients are on", EarlyStop::kAsInPolicy, TrapSaid::kInList},
     {"diffusers", "diffusers(every=N)", "nth_first({N})", "as proposed: i % N == 0", ""},
     {"diffusers", "diffusers(skip_every=N)", "skip_nth({N})", "as proposed: all but every N-th",
      "the proposal does not fix the phase"},
@@ -161,7 +174,7 @@ constexpr SystemEntry kEntries[] = {
     {"Megatron-LM",
      "megatron(recompute_granularity=full,recompute_method=block,recompute_num_layers=N)",
      "first_n({N})", "the first N layers of each pipeline stage",
-     "its range is not checked; with fp8 the window shifts", EarlyStop::kOff},
+     "its range is not checked; with fp8 the window shifts", EarlyStop::kOff, TrapSaid::kInList},
     {"Megatron-LM", "megatron(recompute_granularity=selective,recompute_modules=M)",
      "recompute_modules({M})", "recomputes the modules, keeps everything else", "",
      EarlyStop::kOff},
@@ -215,7 +228,7 @@ constexpr SystemEntry kEntries[] = {
     {"DeepSpeed", "deepspeed:contiguous_memory_optimization", "", "region inputs in one buffer",
      "it needs partition_activations, which needs ranks; there is one process here"},
     {"HF Transformers", "huggingface:gradient_checkpointing", "full", "every layer",
-     "inactive in eval(), unlike diffusers"},
+     "inactive in eval(), unlike diffusers", EarlyStop::kAsInPolicy, TrapSaid::kInList},
     {"HF Transformers", "huggingface(every_n_layers=1)", "full", "every layer, whatever the phase",
      ""},
     {"HF Transformers", "huggingface(every_n_layers=N)", "", "every N-th layer",
@@ -223,9 +236,11 @@ constexpr SystemEntry kEntries[] = {
     {"NeMo Automodel", "automodel:full", "full", "every layer", ""},
     {"NeMo Automodel", "automodel:selective", "sac_grouped",
      "every second mm, linear or grouped mm, in one count",
-     "with experts its own documentation advises full", EarlyStop::kOn},
+     "with experts its own documentation advises full", EarlyStop::kOn, TrapSaid::kWhenUsed,
+     Concern::kExperts},
     {"VeOmni", "veomni(recompute_last_n_layers=N)", "last_n({N})", "the last N layers",
-     "the last block's recompute saves nothing at the usual peak"},
+     "the last block's recompute saves nothing at the usual peak", EarlyStop::kAsInPolicy,
+     TrapSaid::kInList},
     {"VeOmni", "veomni(recompute_last_n_layers=N,selective_n_layers=M)", "",
      "the first M of them selective", "layers under two rules are a search's plan, not a policy"},
     {"PyTorch", "pytorch:checkpoint", "full", "non-reentrant", ""},

@@ -136,7 +136,8 @@ std::variant<Policy, Rejected> policy_of(const SystemEntry& entry, std::string_v
     policy.early_stop = entry.early_stop == EarlyStop::kOn;
   }
   if (!entry.trap.empty() && entry.trap_said == TrapSaid::kWhenUsed) {
-    policy.expectations.insert(policy.expectations.begin(), {.warning = std::string(entry.trap)});
+    policy.expectations.insert(policy.expectations.begin(), {.warning = std::string(entry.trap),
+                                                             .concern = entry.trap_concerns});
   }
   return parsed;
 }

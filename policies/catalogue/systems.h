@@ -33,12 +33,8 @@ struct SystemEntry {
   std::string_view trap;         // a known mistake of the mode, or why it is refused; may be empty
   EarlyStop early_stop = EarlyStop::kAsInPolicy;
   TrapSaid trap_said = TrapSaid::kWhenUsed;
+  Policy::Concern trap_concerns = Policy::Concern::kEveryModel;
 };
-
-// A warning that is about draws from a generator, so it is said of models that draw alone.
-inline constexpr std::string_view kNoGeneratorTrap =
-    "does not restore the generator, so recompute draws another dropout mask; here draws are "
-    "replayed";
 
 // Grouped by system. An upper-case letter in a spelling takes any value.
 std::span<const SystemEntry> system_entries();

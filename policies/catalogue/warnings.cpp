@@ -6,7 +6,6 @@
 
 #include "policies/catalogue/families/families.h"
 #include "policies/catalogue/place_regions.h"
-#include "policies/catalogue/systems.h"
 #include "policies/trace/joined.h"
 
 namespace rematch {
@@ -44,14 +43,36 @@ bool stands_for_class(const Selector& selector, const Policy& policy) {
   return !policy.exact_names && op_class_of(name) == OpClass::kAttentionForward;
 }
 
-bool draws_random(const Trace& trace) {
+bool has_biases(const Trace& trace) {
   return std::any_of(trace.ops.begin(), trace.ops.end(),
-                     [](const TracedOp& op) { return op.draws_random; });
+                     [](const TracedOp& op) { return op.name == "aten::addmm"; });
+}
+
+bool has_experts(const Trace& trace) {
+  return std::any_of(trace.scopes.begin(), trace.scopes.end(),
+                     [](const TracedScope& scope) { return scope.path.ends_with(".moe"); });
+}
+
+bool concerns(Policy::Concern concern, const Trace& trace) {
+  switch (concern) {
+    case Policy::Concern::kEveryModel:
+      break;
+    case Policy::Concern::kDraws:
+      return std::any_of(trace.ops.begin(), trace.ops.end(),
+                         [](const TracedOp& op) { return op.draws_random; });
+    case Policy::Concern::kBiases:
+      return has_biases(trace);
+    case Policy::Concern::kExperts:
+      return has_experts(trace);
+    case Policy::Concern::kBiasesOrExperts:
+      return has_biases(trace) || has_experts(trace);
+  }
+  return true;
 }
 
 bool is_met(const Policy::Expectation& expected, const Policy& policy, const Trace& trace,
             const Ranges& ranges) {
-  if (expected.warning == kNoGeneratorTrap && !draws_random(trace)) return true;
+  if (!concerns(expected.concern, trace)) return true;
   if (!expected.scopes.empty() && has_scopes(policy.blocks, expected.scopes, trace)) return true;
   return std::any_of(expected.ops.begin(), expected.ops.end(), [&](const Selector& selector) {
     return stands_for_class(selector, policy) || picks_in(selector, trace, ranges);

@@ -66,14 +66,18 @@ struct Alternation {
 };
 
 struct Policy {
+  // What a warning is about; of a model without it the warning is not said.
+  enum class Concern : std::uint8_t { kEveryModel, kDraws, kBiases, kExperts, kBiasesOrExperts };
+
   // Something that a policy counts on in a model: one of the scopes or one of the ops. Where a
-  // model has none of them, the plan comes with a warning; with neither scopes nor ops it always
-  // does.
+  // model has none of them, the plan comes with a warning; with neither scopes nor ops every model
+  // that it concerns does.
   struct Expectation {
     std::vector<std::string> scopes;  // below a chosen block, as RegionChoice::patterns
     std::vector<Selector> ops;        // in the policy's regions
     std::string warning;              // empty: that nothing matches
     std::string module;  // a module of recompute_modules: warned of with those that the model has
+    Concern concern = Concern::kEveryModel;
     bool operator==(const Expectation&) const = default;
   };
 

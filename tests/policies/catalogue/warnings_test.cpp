@@ -86,12 +86,40 @@ TEST_CASE("every other trap of a spelling that stands for a policy is said when 
     if (entry.trap_said == TrapSaid::kInList) continue;
     const std::string text = typed(entry);
     CAPTURE(text);
-    Trace toy = toy_llama();
-    toy.ops[5].draws_random = true;  // a trap may be about draws alone
+    // A trap may be about draws, biases or experts alone.
+    Trace toy = entry.trap_concerns == Policy::Concern::kExperts ? toy_three_kinds() : toy_biased();
+    toy.ops[5].draws_random = true;
     const Warnings warnings = plan_warnings(policy_of(text), plan_of("full", toy), toy);
     REQUIRE_FALSE(warnings.empty());
     CHECK(warnings[0] == text + ": " + std::string(entry.trap));
   }
+}
+
+// Neither biases, experts nor draws; then one of them. veomni's is said by what the plan does.
+TEST_CASE("a trap that cannot apply to the model is not said") {
+  Trace draws = toy_llama();
+  draws.ops[5].draws_random = true;
+  const std::vector<std::pair<const char*, Trace>> rows = {
+      {"titan:selective", toy_biased()},
+      {"titan:selective", toy_three_kinds()},
+      {"titan:selective_2024", toy_biased()},
+      {"automodel:selective", toy_three_kinds()},
+      {"fastvideo:full", draws},
+      {"modalities:full", draws}};
+  for (const auto& [policy, concerned] : rows) {
+    CAPTURE(policy);
+    CHECK(plan_warnings(policy_of(policy), plan_of("full", toy_llama()), toy_llama()).empty());
+    CHECK_FALSE(plan_warnings(policy_of(policy), plan_of("full", concerned), concerned).empty());
+  }
+  // There is no eval(), FSDP1 or fp8 here.
+  for (const char* policy :
+       {"diffusers:enable_gradient_checkpointing", "huggingface:gradient_checkpointing",
+        "modalities:fsdp1(activation_checkpointing_modules=[GPT2Block])",
+        "megatron(recompute_granularity=full,recompute_method=block,recompute_num_layers=2)"}) {
+    CAPTURE(policy);
+    CHECK(warnings_of(policy, toy_llama()).empty());
+  }
+  CHECK(warnings_of("veomni(recompute_last_n_layers=1)", toy_llama()).size() == 1);
 }
 
 TEST_CASE("one region over the model is said to peak like none") {
