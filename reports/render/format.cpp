@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 
@@ -28,25 +29,16 @@ std::string three_digits(double value) {
 }
 
 bool is_unit(std::string_view word) {
-  if (word.ends_with(',') || word.ends_with(';') || word.ends_with('.')) word.remove_suffix(1);
-  constexpr std::array<std::string_view, 6> kUnits = {"%", "B", "KiB", "MiB", "GiB", "TiB"};
+  while (!word.empty() && std::string_view(",;.:)").find(word.back()) != std::string_view::npos) {
+    word.remove_suffix(1);
+  }
+  constexpr std::array<std::string_view, 10> kUnits = {"%",   "B",  "KiB", "MiB", "GiB",
+                                                       "TiB", "ns", "us",  "ms",  "s"};
   return std::find(kUnits.begin(), kUnits.end(), word) != kUnits.end();
 }
 
-// Split at spaces; a unit stays with its number.
-std::vector<std::string> words_with_units(std::string_view text) {
-  std::vector<std::string> words;
-  for (std::size_t start = 0; start < text.size();) {
-    const std::size_t end = std::min(text.find(' ', start), text.size());
-    const std::string_view word = text.substr(start, end - start);
-    start = end + 1;
-    if (!words.empty() && is_unit(word)) {
-      words.back().append(" ").append(word);
-    } else if (!word.empty()) {
-      words.emplace_back(word);
-    }
-  }
-  return words;
+bool ends_in_digit(std::string_view word) {
+  return std::isdigit(static_cast<unsigned char>(word.back())) != 0;
 }
 
 }  // namespace
@@ -99,6 +91,13 @@ std::string format_part(std::size_t part, std::size_t all) {
   return std::to_string(part) + " of " + std::to_string(all);
 }
 
+std::string capitalized(std::string words) {
+  if (!words.empty()) {
+    words.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(words.front())));
+  }
+  return words;
+}
+
 std::string as_words(std::string_view name) {
   std::string words(name);
   std::replace(words.begin(), words.end(), '_', ' ');
@@ -115,6 +114,21 @@ std::string listed(const std::vector<std::string>& names, std::size_t most) {
   const auto end = names.begin() + static_cast<std::ptrdiff_t>(most);
   return joined(std::vector(names.begin(), end)) + " and " + std::to_string(names.size() - most) +
          " more";
+}
+
+std::vector<std::string> words_with_units(std::string_view text) {
+  std::vector<std::string> words;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find(' ', start), text.size());
+    const std::string_view word = text.substr(start, end - start);
+    start = end + 1;
+    if (!words.empty() && ends_in_digit(words.back()) && is_unit(word)) {
+      words.back().append(" ").append(word);
+    } else if (!word.empty()) {
+      words.emplace_back(word);
+    }
+  }
+  return words;
 }
 
 std::vector<std::string> wrap(std::string_view text, std::size_t width) {

@@ -24,6 +24,9 @@ std::string format_fixed(double value, int decimals);
 
 std::string format_part(std::size_t part, std::size_t all);  // "3 of 24"
 
+// With a capital first letter.
+std::string capitalized(std::string words);
+
 // A name of a file's or a flag's as people write it: "saved_activations" is "saved activations".
 std::string as_words(std::string_view name);
 
@@ -32,6 +35,9 @@ std::string format_per_step(std::int64_t total, int steps);
 
 // "a, b and 3 more": at most so many of the names.
 std::string listed(const std::vector<std::string>& names, std::size_t most);
+
+// Split at spaces, but not between a number and its unit.
+std::vector<std::string> words_with_units(std::string_view text);
 
 // Breaks at spaces, but not between a number and its unit; a word longer than `width` gets a line
 // of its own.

@@ -18,6 +18,7 @@ class Look:
 LOOKS = [
     Look("1280-light", 1280, 900, "light"),
     Look("1280-dark", 1280, 900, "dark"),
+    Look("768-light", 768, 1024, "light"),
     Look("390-light", 390, 844, "light", 2),
     Look("390-dark", 390, 844, "dark", 2),
 ]
@@ -118,6 +119,29 @@ INSPECTION = r"""
                   what, node});
       const line = svg && covered(svg, boxes[boxes.length - 1]);
       if (line) problems.push(`${line.name} runs through text ${what}`);
+    }
+  }
+  // Names of models and files have none.
+  for (const title of document.querySelectorAll('h1, h3, dt, th:first-child, .tile > span:first-child, figure > p'))
+    if (/^[a-z]+\b(?![_.])/.test(title.textContent.trim()) && !title.matches('.legend'))
+      problems.push(`no capital: ${shorten(title.textContent)}`);
+  // A word that goes on in the next line although it is shorter than a line. Names may break after
+  // punctuation, commands and hashes anywhere.
+  const words = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (words.nextNode()) {
+    const node = words.currentNode;
+    const parent = node.parentElement;
+    if (!parent.closest('p, td, th, li, h1, h2, h3, .tile') || parent.closest('svg') || !visible(parent)) continue;
+    let box = parent;
+    while (getComputedStyle(box).display.startsWith('inline')) box = box.parentElement;
+    for (const {0: word, index} of node.data.matchAll(/[^\s,=()\[\]/:;-]+/g)) {
+      const range = document.createRange();
+      range.setStart(node, index);
+      range.setEnd(node, index + word.length);
+      const lines = [...range.getClientRects()].filter(r => r.width > 0);
+      const width = lines.reduce((sum, r) => sum + r.width, 0);
+      if (lines.length > 1 && lines[lines.length - 1].top > lines[0].top + 2 && width < box.clientWidth)
+        problems.push(`the word ${shorten(word)} is broken`);
     }
   }
   for (const element of document.body.querySelectorAll('*')) {

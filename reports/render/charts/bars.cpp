@@ -158,10 +158,11 @@ void add_ratio(Rows& chart, Row row, double ratio,
                                                                   : Paint::kGrey;
   row.dot = {ratio, interval, paint};
   chart.rows.push_back(std::move(row));
-  const bool is_known = std::any_of(chart.legend.begin(), chart.legend.end(),
-                                    [&](const Key& key) { return key.text == verdict; });
+  const bool is_known = std::any_of(chart.legend.begin(), chart.legend.end(), [&](const Key& key) {
+    return key.text == capitalized(verdict);
+  });
   if (!is_known && !verdict.empty()) {
-    chart.legend.push_back({verdict, MarkerKind::kCircle, paint});
+    chart.legend.push_back({capitalized(verdict), MarkerKind::kCircle, paint});
   }
 }
 
@@ -170,7 +171,7 @@ constexpr const char* kIntervalWords =
 
 }  // namespace
 
-Key key_of(const Look& look) { return {look.words, MarkerKind::kSquare, look.fill}; }
+Key key_of(const Look& look) { return {capitalized(look.words), MarkerKind::kSquare, look.fill}; }
 
 const std::vector<Look>& holder_looks() {
   static const std::vector<Look> kLooks = {
@@ -183,7 +184,7 @@ const std::vector<Look>& holder_looks() {
 
 Rows op_counts(const std::vector<Point>& points, OpClass op_class) {
   const std::string words = as_words(to_string(op_class));
-  Rows chart{"Executed " + words + " ops", "", words + " ops" + over_steps(points)};
+  Rows chart{"Executed " + words + " ops", "", capitalized(words) + " ops" + over_steps(points)};
   chart.words = op_class == OpClass::kMatmul
                     ? "Counted in forward and recompute; those of backward are left out."
                     : "Counted as executed: a policy that recomputes everything doubles them.";
@@ -205,7 +206,7 @@ Rows op_counts(const std::vector<Point>& points, OpClass op_class) {
 Rows peak_holders(const std::vector<Point>& points) {
   Rows chart{"What holds the peak",
              "A policy decides about the blue and orange bytes; the grey ones stay.",
-             "peak allocated", Quantity::kBytes};
+             "Peak allocated", Quantity::kBytes};
   const auto holders_of = [](const PointRecord& record) -> Parts {
     if (!record.memory || !record.memory->peak_allocated) return std::nullopt;
     std::vector<double> bytes(holder_looks().size());
@@ -229,7 +230,7 @@ Rows peak_holders(const std::vector<Point>& points) {
 
 Rows phase_times(const std::vector<Point>& points) {
   Rows chart{"Step time by phase", "Recompute runs inside backward, when backward asks for it.",
-             "median time of a step", Quantity::kDuration};
+             "Median time of a step", Quantity::kDuration};
   const auto phases_of = [](const PointRecord& record) -> Parts {
     if (!record.time || !record.time->step_median) return std::nullopt;
     std::vector<double> times;
@@ -259,7 +260,7 @@ std::vector<Rows> class_times(const std::vector<Point>& points) {
     Rows chart{(is_on_gpu ? "Kernel time in " : "Op time in ") + name + ", by class",
                is_on_gpu ? "From the device's own activity records."
                          : "From a step that timed every op by itself, after the timed steps.",
-               "time of a step in " + name, Quantity::kDuration};
+               "Time of a step in " + name, Quantity::kDuration};
     const auto times_of = [&](const PointRecord& record) {
       const auto slot = static_cast<std::size_t>(phase);
       return is_on_gpu ? kernel_times(record, slot) : op_times(record, slot);
@@ -279,16 +280,17 @@ Rows step_ratios(const std::vector<Point>& points) {
     const auto& time = point.record().time;
     if (!time || !time->ratio || point.policy == time->ratio->reference) continue;
     const StepRatioRecord& ratio = *time->ratio;
-    chart.axis_title = "step time / " + ratio.reference + ", 95 % interval";
+    chart.axis_title = "Step time / " + ratio.reference + ", 95 % interval";
     add_ratio(chart, row_of(point), ratio.ratio, ratio.interval, ratio.verdict, 2);
   }
   return chart;
 }
 
 Rows metric_ratios(const CompareRecord& record, Metric metric) {
-  Rows chart{words_of(metric) + ", candidate over base",
+  const std::string name = capitalized(words_of(metric));
+  Rows chart{name + ", candidate over base",
              metric == Metric::kStepTime ? kIntervalWords : "Exact: every difference counts.",
-             words_of(metric) + ", candidate / base", Quantity::kRatio};
+             name + ", candidate / base", Quantity::kRatio};
   for (const bool is_difference : {true, false}) {
     for (const ComparedRow& compared : record.rows) {
       for (const MetricRecord& measured : compared.metrics) {

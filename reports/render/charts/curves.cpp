@@ -106,7 +106,7 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
     return step < reference->size() ? (*reference)[step].loss : std::nullopt;
   };
   Panel panel;
-  panel.x_title = "step";
+  panel.x_title = "Step";
   for (std::size_t index = 0; index < all.size(); ++index) {
     const std::string words = all[index].words();
     panel.curves.push_back({{}, hue_of(index), words});
@@ -221,7 +221,7 @@ const MemoryTimeline* timeline_of(const Point& point) {
 Panel memory_panel(const Point& point, const MemoryTimeline& timeline) {
   const MemoryRecord& memory = *point.record().memory;
   Panel panel{point.policy, point.schedule, peak_words(memory), point.hint()};
-  panel.x_title = "ops executed";
+  panel.x_title = "Ops executed";
   panel.quantity = Quantity::kBytes;
   const std::vector<std::size_t> samples = drawn_samples(timeline);
   const auto at = [&](std::size_t sample, double bytes) {
@@ -266,12 +266,12 @@ Lines losses(const std::vector<Point>& points) {
     chart.legend.push_back({words_of(*band), MarkerKind::kSquare, Paint::kGrid, Paint::kAxis});
   }
   chart.panels.push_back(loss_panel(all, band, nullptr));
-  chart.panels.back().y_title = "loss";
+  chart.panels.back().y_title = "Loss";
   chart.panels.back().height = 190;
   // On the axis of the losses a band of a thousandth cannot be seen.
   if (!band || (all.size() == 1 && band->widest == 0)) return chart;
   chart.panels.push_back(loss_panel(all, band, &band->point.record().steps));
-  chart.panels.back().y_title = "loss less that of " + band->point.name() + "'s first run";
+  chart.panels.back().y_title = "Loss less that of " + band->point.name() + "'s first run";
   return chart;
 }
 
@@ -287,7 +287,7 @@ Lines memory_timelines(const std::vector<Point>& points) {
     });
     if (is_drawn) chart.legend.push_back(key_of(holder_looks()[layer]));
   }
-  chart.legend.push_back({"peak", MarkerKind::kCircle, Paint::kInk});
+  chart.legend.push_back({"Peak", MarkerKind::kCircle, Paint::kInk});
   double highest = 0;
   for (const Point& point : points) {
     const MemoryTimeline* timeline = timeline_of(point);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reports/render/charts/plane.h"
+#include "reports/render/charts/names.h"
 #include "reports/render/charts/rows.h"
 
 namespace rematch::chart {
@@ -43,26 +43,15 @@ void draw_steps(Picture& picture, const FrontPanel& panel, const PanelPlot& plot
   }
 }
 
-// Names of the front first: each that has room.
-void name_spots(Picture& picture, const std::vector<const FrontSpot*>& spots,
-                const PanelPlot& plot) {
-  std::vector<Box> obstacles;
-  for (const Shape& shape : picture.shapes) {
-    for (const Box& box : covered_by(shape)) obstacles.push_back(box);
-    if (std::holds_alternative<Label>(shape)) obstacles.push_back(extent(shape));
-  }
+// Names of the front first.
+std::vector<Name> names_of(const std::vector<const FrontSpot*>& spots, const PanelPlot& plot) {
+  std::vector<Name> names;
   for (const FrontSpot* spot : spots) {
-    Label label{{},
-                fit_text(spot->name, kLongestSpotName),
-                Anchor::kStart,
-                spot->is_on_front ? Paint::kInk : Paint::kMuted};
+    Label label{{}, spot->name, Anchor::kStart, spot->is_on_front ? Paint::kInk : Paint::kMuted};
     label.has_halo = true;
-    const auto placed =
-        place_label(label, plot(spot->at), kSpotRadius + 3, 1, obstacles, plot.area);
-    if (!placed) continue;
-    obstacles.push_back(extent(*placed));
-    picture.add(*placed);
+    names.push_back({label, plot(spot->at)});
   }
+  return names;
 }
 
 Picture draw_front_panel(const FrontPanels& chart, const FrontPanel& panel) {
@@ -75,11 +64,11 @@ Picture draw_front_panel(const FrontPanels& chart, const FrontPanel& panel) {
   const double top = kPanelHead + kAxisTitle;
   plot.area = {y_labels_width(plot.y), top, kColumnWidth - kPanelRight, top + kPanelHeight};
   picture.add(
-      Label{{0, top - 12}, "step time over the reference's", Anchor::kStart, Paint::kMuted});
+      Label{{0, top - 12}, "Step time over the reference's", Anchor::kStart, Paint::kMuted});
   draw_y_axis(picture, plot.y, plot.area);
   draw_x_axis(picture, plot.x, plot.area, GridLines::kDrawn);
   picture.add(Label{{plot.area.right, plot.area.bottom + kTitleBelow},
-                    "peak over the reference's",
+                    "Peak over the reference's",
                     Anchor::kEnd,
                     Paint::kMuted});
   picture.height = plot.area.bottom + kPanelBottom;
@@ -93,7 +82,7 @@ Picture draw_front_panel(const FrontPanels& chart, const FrontPanel& panel) {
     picture.add(Marker{MarkerKind::kCircle, plot((*spot)->at), kSpotRadius, paint, Paint::kSurface,
                        (*spot)->hint});
   }
-  name_spots(picture, spots, plot);
+  add_names(picture, names_of(spots, plot), {plot.area, kSpotRadius + 3, kLongestSpotName});
   return picture;
 }
 

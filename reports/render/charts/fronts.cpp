@@ -48,18 +48,17 @@ Spot spot_of(const Point& point) {
   spot.rank = rank_of(point);
   spot.name_paint = spot.rank < 2 ? Paint::kInk : Paint::kMuted;
   spot.is_bold = point.is_baseline;
-  spot.has_legend = true;
   spot.hint = point.hint();
   return spot;
 }
 
 std::vector<Key> measured_legend(const std::vector<Spot>& spots) {
-  std::vector<Key> legend = {{"on the front", MarkerKind::kCircle, Paint::kBlue}};
+  std::vector<Key> legend = {{"On the front", MarkerKind::kCircle, Paint::kBlue}};
   if (any(spots, [](const Spot& spot) { return spot.paint == Paint::kGrey; })) {
-    legend.push_back({"dominated", MarkerKind::kCircle, Paint::kGrey});
+    legend.push_back({"Dominated", MarkerKind::kCircle, Paint::kGrey});
   }
   if (any(spots, [](const Spot& spot) { return spot.paint == Paint::kTeal; })) {
-    legend.push_back({"unsure: as fast within noise", MarkerKind::kCircle, Paint::kTeal});
+    legend.push_back({"Unsure: as fast within noise", MarkerKind::kCircle, Paint::kTeal});
   }
   const auto has = [&spots](MarkerKind kind) {
     return any(spots, [kind](const Spot& spot) { return spot.kind == kind; });
@@ -69,7 +68,7 @@ std::vector<Key> measured_legend(const std::vector<Spot>& spots) {
     legend.push_back({"whole_region", MarkerKind::kSquare, Paint::kClear, Paint::kMuted});
   }
   if (any(spots, [](const Spot& spot) { return spot.predicted.has_value(); })) {
-    legend.push_back({"predicted, joined to the measured peak", MarkerKind::kCircle,
+    legend.push_back({"Predicted, joined to the measured peak", MarkerKind::kCircle,
                       Paint::kSurface, Paint::kGrey});
   }
   return legend;
@@ -111,7 +110,6 @@ Spot spot_of(const Front& front, const FrontPoint& point, const std::string& nam
   spot.name = name;
   spot.name_paint = is_own ? Paint::kBlue : Paint::kInk;
   spot.is_bold = is_own;
-  spot.has_legend = true;
   spot.hint = hint_of(front, point, is_own ? "point " + name : name);
   return spot;
 }
@@ -120,22 +118,22 @@ std::vector<Key> searched_legend(const FrontRecord& record, const std::vector<Sp
   const bool has_runs = any(spots, [](const Spot& spot) { return spot.measured.has_value(); });
   const std::string source = std::string(to_string(record.time_source)) + " op times";
   std::vector<Key> legend = {
-      {has_runs ? "predicted, joined to its measurement" : "predicted from " + source,
+      {has_runs ? "Predicted, joined to its measurement" : "Predicted from " + source,
        MarkerKind::kCircle, Paint::kSurface, Paint::kBlue}};
   if (has_runs) {
-    legend.push_back({"measured, with its 95 % interval", MarkerKind::kCircle, Paint::kBlue});
+    legend.push_back({"Measured, with its 95 % interval", MarkerKind::kCircle, Paint::kBlue});
   }
   if (any(spots, [](const Spot& spot) { return spot.is_crossed; })) {
-    legend.push_back({"loses to another point when measured", MarkerKind::kCross, Paint::kClear,
+    legend.push_back({"Loses to another point when measured", MarkerKind::kCross, Paint::kClear,
                       Paint::kOrange});
   }
   const auto is_baseline = [](const Spot& spot) { return spot.kind == MarkerKind::kSquare; };
   if (any(spots, is_baseline)) {
-    legend.push_back({has_runs ? "baseline, predicted" : "baseline", MarkerKind::kSquare,
+    legend.push_back({has_runs ? "Baseline, predicted" : "Baseline", MarkerKind::kSquare,
                       Paint::kSurface, Paint::kDarkGrey});
   }
   if (any(spots, [&](const Spot& spot) { return is_baseline(spot) && spot.measured; })) {
-    legend.push_back({"baseline, measured", MarkerKind::kSquare, Paint::kDarkGrey});
+    legend.push_back({"Baseline, measured", MarkerKind::kSquare, Paint::kDarkGrey});
   }
   return legend;
 }
@@ -153,13 +151,13 @@ double num_layers(const LayerRun& run) {
 class Treatments {
  public:
   Paint paint_of(const LayerRun& run) {
-    if (!run.is_checkpointed) return note("keep all", Paint::kBlue);
-    if (run.saves.empty()) return note("recompute all", Paint::kLightGrey);
+    if (!run.is_checkpointed) return note("Keep all", Paint::kBlue);
+    if (run.saves.empty()) return note("Recompute all", Paint::kLightGrey);
     constexpr std::size_t kMostWords = 3;
-    const std::string words = "keep " + listed(run.saves, kMostWords);
+    const std::string words = "Keep " + listed(run.saves, kMostWords);
     const auto [found, is_new] = paints_.try_emplace(joined(run.saves), kOther);
     if (is_new && next_ < kPaints.size()) found->second = kPaints.at(next_++);
-    return note(found->second == kOther ? "keep other ops" : words, found->second);
+    return note(found->second == kOther ? "Keep other ops" : words, found->second);
   }
   std::vector<Key> legend() && { return std::move(legend_); }
 
@@ -189,7 +187,7 @@ Plane measured_front(const std::vector<Point>& points, const std::optional<Bytes
     plane.spots.push_back(spot_of(point));
     if (point.is_on_front) plane.front.push_back(*plane.spots.back().measured);
   }
-  if (device_limit) plane.limit = {"device limit", *device_limit};
+  if (device_limit) plane.limit = {"Device limit", *device_limit};
   plane.legend = measured_legend(plane.spots);
   return plane;
 }
@@ -212,9 +210,9 @@ Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& 
   }
   // A budget is nearer to what the reader asks than the device.
   if (record.budget) {
-    plane.limit = {"budget", *record.budget};
+    plane.limit = {"Budget", *record.budget};
   } else if (record.device_memory) {
-    plane.limit = {"device limit", *record.device_memory};
+    plane.limit = {"Device limit", *record.device_memory};
   }
   plane.legend = searched_legend(record, plane.spots);
   return plane;
@@ -222,18 +220,19 @@ Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& 
 
 Rows kept_layers(const FrontRecord& record, const std::vector<std::size_t>& shown) {
   Rows chart{"What each point keeps", "A strip of the model's layers, the first on the left.",
-             "layers"};
+             "Layers"};
   Treatments treatments;
   for (const std::size_t index : shown) {
     const FrontPoint& point = record.front.points[index];
     Row row{std::to_string(index), "", format_bytes(point.figures.peak), short_saves(point)};
     row.is_bold = index == record.front.knee;
     for (const LayerRun& run : point.layers) {
-      row.segments.push_back({num_layers(run), treatments.paint_of(run),
-                              "layers " + run.layers + ": " +
-                                  (!run.is_checkpointed ? "keep all"
-                                   : run.saves.empty()  ? "recompute all"
-                                                        : "keep " + joined(run.saves))});
+      std::string hint = "layers " + run.layers + ": " +
+                         (!run.is_checkpointed ? "keep all"
+                          : run.saves.empty()  ? "recompute all"
+                                               : "keep " + joined(run.saves));
+      if (!run.regions.empty()) hint += "; regions " + joined(run.regions);
+      row.segments.push_back({num_layers(run), treatments.paint_of(run), std::move(hint)});
     }
     chart.rows.push_back(std::move(row));
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "reports/render/charts/axis.h"
+#include "reports/render/charts/names.h"
 #include "reports/render/format.h"
 
 namespace rematch::chart {
@@ -20,12 +21,8 @@ constexpr double kSquareRadius = 4.4;
 constexpr double kClearance = kRadius * kGrowth + 4;  // from a marker's middle to its name
 // A limit further out than this many times the spots' peaks would squeeze them together.
 constexpr double kNearLimit = 1.6;
-// A share of the plot's width; longer names are cut.
+// A share of the plot's width.
 constexpr double kLongestName = 0.45;
-// Names beyond these would hardly find room beside their spots.
-constexpr std::size_t kMostPlaced = 120;
-constexpr char kFirstLetter = 'a';
-constexpr std::size_t kMostLetters = 26;
 
 struct Plot {
   Box area;
@@ -81,9 +78,9 @@ Plot draw_frame(Picture& picture, const Range& peaks, const Range& steps) {
   draw_x_axis(picture, plot.x, plot.area, GridLines::kDrawn);
   const double bottom = plot.area.bottom;
   picture.add_line({plot.area.left, bottom}, {plot.area.right, bottom}, Paint::kAxis);
-  picture.add(Label{{0, kTop - 12}, plot.y.titled("step time")});
+  picture.add(Label{{0, kTop - 12}, plot.y.titled("Step time")});
   picture.add(Label{{plot.area.right, bottom + kTitleBelow * growth},
-                    plot.x.titled("peak allocated"),
+                    plot.x.titled("Peak allocated"),
                     Anchor::kEnd});
   picture.height = bottom + (kTitleBelow + 5) * growth;
   return plot;
@@ -144,14 +141,6 @@ void draw_spots(Picture& picture, const std::vector<const Spot*>& spots, const P
   }
 }
 
-double distance(const Position& a, const Position& b) { return std::hypot(a.x - b.x, a.y - b.y); }
-
-struct Name {
-  Label label;
-  Position at;
-  bool has_legend = false;
-};
-
 // In order of rank. Spots of one look at one place share a name: "nth_first(2), first_n(16)".
 std::vector<Name> names_of(const std::vector<const Spot*>& spots, const Plot& plot) {
   std::vector<Name> names;
@@ -166,118 +155,12 @@ std::vector<Name> names_of(const std::vector<const Spot*>& spots, const Plot& pl
     Label label{at, spot->name, Anchor::kStart, spot->name_paint};
     label.is_bold = spot->is_bold;
     label.has_halo = true;
-    names.push_back({label, at, spot->has_legend});
+    names.push_back({label, at});
   }
   return names;
 }
 
-// A name that has room only for small text is left out where text has grown.
-std::optional<Label> place_name(const Picture& picture, Name name, const std::vector<Box>& boxes,
-                                const Box& area) {
-  name.label.text = fit_text(name.label.text, kLongestName * area.width());
-  for (const double growth : {picture.growth, 1.0}) {
-    name.label.is_roomy = growth != picture.growth;
-    if (auto label = place_label(name.label, name.at, kClearance, growth, boxes, area)) {
-      return label;
-    }
-  }
-  return std::nullopt;
-}
-
-// Names without room, under letters that stand in the picture. Where a letter has no room either,
-// the name joins the nearest one.
-void draw_letters(Picture& picture, std::vector<Name> names, std::vector<Box> obstacles,
-                  const Box& area) {
-  std::vector<std::pair<Position, std::size_t>> placed;  // letters, and their entries of the legend
-  std::vector<Name> rest;
-  for (Name& name : names) {
-    const std::string text = std::exchange(
-        name.label.text, std::string(1, static_cast<char>(kFirstLetter + placed.size())));
-    const auto label =
-        placed.size() < kMostLetters ? place_name(picture, name, obstacles, area) : std::nullopt;
-    if (label) {
-      obstacles.push_back(extent(*label, picture.growth));
-      picture.add(*label);
-      placed.emplace_back(name.at, picture.legend.size());
-      picture.legend.push_back(
-          {text, MarkerKind::kCircle, Paint::kClear, Paint::kClear, label->text});
-    } else {
-      name.label.text = text;
-      rest.push_back(name);
-    }
-  }
-  for (const Name& name : rest) {
-    if (placed.empty()) {
-      placed.emplace_back(name.at, picture.legend.size());
-      picture.legend.push_back({name.label.text});
-      continue;
-    }
-    const auto nearest =
-        std::min_element(placed.begin(), placed.end(), [&name](const auto& a, const auto& b) {
-          return distance(a.first, name.at) < distance(b.first, name.at);
-        });
-    picture.legend[nearest->second].text += ", " + name.label.text;
-  }
-}
-
-void draw_names(Picture& picture, const std::vector<Name>& names, const Box& area) {
-  std::vector<Box> obstacles;
-  for (const Shape& shape : picture.shapes) {
-    for (const Box& box : covered_by(shape, picture.growth)) {
-      obstacles.push_back({box.left - 1, box.top - 1, box.right + 1, box.bottom + 1});
-    }
-  }
-  const std::size_t num_shapes = obstacles.size();
-  std::vector<Name> left_out;
-  for (const Name& name : names) {
-    const bool may_fit = obstacles.size() < num_shapes + kMostPlaced;
-    if (const auto label = may_fit ? place_name(picture, name, obstacles, area) : std::nullopt) {
-      obstacles.push_back(extent(*label, label->is_roomy ? 1 : picture.growth));
-      picture.add(*label);
-    } else if (name.has_legend) {
-      left_out.push_back(name);
-    }
-  }
-  draw_letters(picture, std::move(left_out), std::move(obstacles), area);
-}
-
 }  // namespace
-
-std::optional<Label> place_label(Label label, Position at, double clearance, double growth,
-                                 const std::vector<Box>& obstacles, const Box& bounds) {
-  struct Place {
-    double right;
-    double down;
-    Anchor anchor;
-    double drop;
-  };
-  constexpr double kDiagonal = 0.7;
-  static constexpr std::array<Place, 8> kPlaces = {{
-      {1, 0, Anchor::kStart, kCentered},
-      {-1, 0, Anchor::kEnd, kCentered},
-      {0, -1, Anchor::kMiddle, kAbove},
-      {0, 1, Anchor::kMiddle, kBelow},
-      {kDiagonal, -kDiagonal, Anchor::kStart, kAbove},
-      {kDiagonal, kDiagonal, Anchor::kStart, kBelow},
-      {-kDiagonal, -kDiagonal, Anchor::kEnd, kAbove},
-      {-kDiagonal, kDiagonal, Anchor::kEnd, kBelow},
-  }};
-  constexpr double kFurther = 10;  // where the nearest places are taken
-  for (const double distance : {clearance, clearance + kFurther}) {
-    for (const auto& [right, down, anchor, drop] : kPlaces) {
-      label.at = {at.x + distance * right, at.y + distance * down};
-      label.anchor = anchor;
-      label.drop = drop;
-      const Box box = extent(label, growth);
-      if (bounds.contains(box) &&
-          std::none_of(obstacles.begin(), obstacles.end(),
-                       [&box](const Box& other) { return other.overlaps(box); })) {
-        return label;
-      }
-    }
-  }
-  return std::nullopt;
-}
 
 Picture draw(const Plane& chart) {
   Picture picture{chart.title, kWidth};
@@ -298,7 +181,7 @@ Picture draw(const Plane& chart) {
   const std::vector<Name> names = names_of(spots, plot);
   std::reverse(spots.begin(), spots.end());
   draw_spots(picture, spots, plot);
-  draw_names(picture, names, plot.area);
+  add_names(picture, names, {plot.area, kClearance, kLongestName * plot.area.width()});
   return picture;
 }
 

@@ -24,15 +24,13 @@ struct Spot {
   Paint name_paint = Paint::kInk;
   bool is_bold = false;
   int rank = 0;  // lower ones get room for their names first, and lie above the others
-  // A name without room becomes an entry of the legend, under a letter that stands at the spot.
-  bool has_legend = false;
   std::string hint;
 
   const Position& at() const { return measured ? *measured : *predicted; }
 };
 
 struct Limit {
-  std::string name;  // "device limit"
+  std::string name;  // "Device limit"
   Bytes bytes;
 };
 
@@ -47,10 +45,5 @@ struct Plane {
 };
 
 Picture draw(const Plane& chart);
-
-// The label beside a marker at `at`, at one of sixteen places, where it covers none of `obstacles`
-// and stays in `bounds`; nothing if there is no such place.
-std::optional<Label> place_label(Label label, Position at, double clearance, double growth,
-                                 const std::vector<Box>& obstacles, const Box& bounds);
 
 }  // namespace rematch::chart

@@ -119,7 +119,7 @@ struct Writer {
 
   std::string operator()(const Label& shape) const {
     constexpr std::array kAnchors = {"", " text-anchor=\"middle\"", " text-anchor=\"end\""};
-    const char* more = shape.is_roomy ? "roomy halo" : shape.has_halo ? "halo" : "";
+    const char* more = shape.has_halo ? "halo" : "";
     std::string text = "<text" + attribute("x", shape.at.x) + attribute("y", shape.at.y) +
                        kAnchors.at(static_cast<std::size_t>(shape.anchor)) +
                        classes(shape.fill, Paint::kClear, more);

@@ -98,7 +98,6 @@ struct Label {
   double drop = 0;  // from `at` to the baseline, in text sizes
   bool is_bold = false;
   bool has_halo = false;  // of the background: text over lines stays readable
-  bool is_roomy = false;  // left out on a narrow screen
   std::string hint;
 };
 

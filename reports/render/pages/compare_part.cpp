@@ -34,8 +34,9 @@ std::string add_ratios(const CompareRecord& record, std::vector<Figure>& figures
     if (chart.rows.empty()) continue;
     const std::size_t num_rows = chart.rows.size();
     chart.rows.resize(std::min(num_rows, kMostChartRows));
-    figures.push_back(chart_figure(chart, fold_of(chart.rows.size()),
-                                left_out_words(chart.rows.size(), num_rows, "differences first")));
+    figures.push_back(
+        chart_figure(chart, fold_of(chart.rows.size()),
+                     left_out_words(chart.rows.size(), num_rows, "differences first")));
   }
   return same.empty() ? "" : same + ".";
 }

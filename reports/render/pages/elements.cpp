@@ -1,6 +1,5 @@
 #include "reports/render/pages/elements.h"
 
-#include <cctype>
 #include <utility>
 
 #include "reports/render/format.h"
@@ -81,15 +80,24 @@ std::string row_words(const table::Row& row) {
   return "<details class=\"words\"><summary>" + words + "</summary></details>";
 }
 
-std::string row(const table::Grid& grid, const table::Row& row) {
+// " data-title=..." of a cell that has a value.
+std::string title_beside(const table::Grid& grid, const table::Row& row, std::size_t column) {
+  const std::string& cell = row.cells[column];
+  if (column == 0 || cell.empty() || cell == table::kNotMeasured) return "";
+  return " data-title=\"" + escape_markup(capitalized(grid.columns[column].title)) + "\"";
+}
+
+std::string row(const table::Grid& grid, const table::Row& row, CellTitles titles) {
   std::string text = row.detail.empty() ? "<tbody><tr class=\"alone\">" : "<tbody><tr>";
   for (std::size_t column = 0; column < row.cells.size(); ++column) {
     const bool is_right = grid.columns[column].alignment == table::Alignment::kRight;
     const bool is_short = row.cells[column].size() <= kLongestOnOneLine;
-    text += column == 0 ? "<td class=\"name\">"
-            : is_right  ? "<td class=\"right\">"
-            : is_short  ? "<td class=\"short\">"
-                        : "<td>";
+    text += column == 0 ? "<td class=\"name\""
+            : is_right  ? "<td class=\"right\""
+            : is_short  ? "<td class=\"short\""
+                        : "<td";
+    if (titles == CellTitles::kBesideOnNarrow) text += title_beside(grid, row, column);
+    text += '>';
     const bool is_link = column == 0 && !row.anchor.empty();
     if (is_link) text += "<a href=\"#" + row.anchor + "\">";
     text += cell_markup(row.cells[column]) + (is_link ? "</a></td>" : "</td>");
@@ -113,16 +121,15 @@ std::string left_out_words(std::size_t num_shown, std::size_t num_all, const std
   return " Shown: " + format_part(num_shown, num_all) + " points, " + order + ".";
 }
 
-std::string capitalized(std::string words) {
-  if (!words.empty()) {
-    words.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(words.front())));
-  }
-  return words;
-}
-
 std::string prose(const std::string& words) {
+  std::string markup;
+  for (const std::string& word : words_with_units(words)) {
+    if (!markup.empty()) markup += ' ';
+    const std::size_t space = word.find(' ');
+    markup += escape_markup(word.substr(0, space));
+    if (space != std::string::npos) markup += "&nbsp;" + escape_markup(word.substr(space + 1));
+  }
   constexpr std::string_view kAscii = "+- ";
-  std::string markup = escape_markup(words);
   for (std::size_t at = markup.find(kAscii); at != std::string::npos; at = markup.find(kAscii)) {
     markup.replace(at, kAscii.size(), "&plusmn;");
   }
@@ -154,15 +161,17 @@ std::string list(const std::vector<std::string>& lines) {
   return "<ul>\n" + items + "</ul>";
 }
 
-std::string grid(const table::Grid& grid) {
+std::string grid(const table::Grid& grid, CellTitles titles) {
   // In the order of tab keys, so that it scrolls without a mouse.
-  std::string text = "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>";
+  std::string text = titles == CellTitles::kAbove
+                         ? "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>"
+                         : "<div class=\"scroll wraps\" tabindex=\"0\"><table><thead><tr>";
   for (const table::Column& column : grid.columns) {
     text += column.alignment == table::Alignment::kRight ? "<th class=\"right\">" : "<th>";
     text += escape_markup(capitalized(column.title)) + "</th>";
   }
   text += "</tr></thead>\n";
-  for (const table::Row& one : grid.rows) text += row(grid, one);
+  for (const table::Row& one : grid.rows) text += row(grid, one, titles);
   return text + "</table></div>\n";
 }
 
@@ -182,7 +191,7 @@ std::string part(const Part& part, const std::string& anchor) {
   std::string tiles;
   for (const Tile& tile : part.tiles) {
     tiles += "<div class=\"tile\"><span>" + escape_markup(capitalized(tile.name)) + "</span><b>" +
-             escape_markup(tile.value) + "</b><span>" + prose(tile.more) + "</span></div>\n";
+             prose(tile.value) + "</b><span>" + prose(tile.more) + "</span></div>\n";
   }
   if (!tiles.empty()) tiles = "<div class=\"tiles\">\n" + tiles + "</div>\n";
   return tiles + paragraph("verdict", capitalized(part.verdict)) + paragraph("facts", part.facts) +

@@ -44,10 +44,7 @@ Fold fold_of(std::size_t num_rows);
 // " Shown: 40 of 500 points, baselines first."; empty if all are shown.
 std::string left_out_words(std::size_t num_shown, std::size_t num_all, const std::string& order);
 
-// With a capital first letter.
-std::string capitalized(std::string words);
-
-// Words as markup, with a plus-minus sign where ASCII has "+-".
+// Words as markup, with a plus-minus sign where ASCII has "+-", and no line break before a unit.
 std::string prose(const std::string& words);
 
 std::string paragraph(const char* css_class, const std::string& words);  // empty for no words
@@ -55,9 +52,13 @@ std::string legend(const std::vector<chart::Key>& keys);
 std::string picture(const chart::Picture& picture);  // with its legend
 std::string list(const std::vector<std::string>& lines);
 
+// Where a cell's title stands: above its column, or on a telephone's screen beside its value, so
+// that a row wraps instead of scrolling.
+enum class CellTitles : std::uint8_t { kAbove, kBesideOnNarrow };
+
 // The words of a row stand in a row below it. A table that is too wide scrolls sideways under its
 // first column; no word is broken.
-std::string grid(const table::Grid& grid);
+std::string grid(const table::Grid& grid, CellTitles titles = CellTitles::kAbove);
 
 // Columns of these, those beyond the first `most_open` behind a fold: "12 more fronts".
 std::string some_open(const std::vector<std::string>& parts, std::size_t most_open,

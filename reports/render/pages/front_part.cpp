@@ -77,7 +77,7 @@ std::string front_words(const FrontRecord& record, std::size_t num_shown) {
 std::string points_words(const FrontRecord& record) {
   const std::string lead = lead_words(record);
   return lead + (lead.empty() || lead.ends_with('.') ? " " : ". ") +
-         capitalized(exactness_words(record)) + ". " + hypervolume_words(record.front) + ".";
+         capitalized(exactness_words(record)) + ".";
 }
 
 }  // namespace
@@ -98,11 +98,12 @@ Part front_part(const FrontRecord& record) {
   if (!kept.is_empty()) {
     part.figures.push_back(
         chart_figure(kept, fold_of(rows.size()),
-                  left_out_words(rows.size(), shown.size(), "lowest peaks first")));
+                     left_out_words(rows.size(), shown.size(), "lowest peaks first")));
   }
   if (!front.baselines.empty()) {
     part.figures.push_back({"Baselines",
-                            "Known policies, and planners of other systems, on the same model.",
+                            "Known policies, and planners of other systems, on the same model. " +
+                                hypervolume_words(front) + ".",
                             grid(baselines_grid(record)), Fold::kFolded});
   }
   if (!front.measurement) return part;
@@ -111,10 +112,11 @@ Part front_part(const FrontRecord& record) {
        "Step times are predicted by the line through the anchors; the error is the prediction over "
        "the measurement, less one.",
        grid(measured_grid(front)), Fold::kFolded});
-  part.figures.push_back({"Hypervolume",
-                          "The share of the plane that plans cover: the front's own points, and "
-                          "each family of baselines. More is better.",
-                          grid(families_grid(*front.measurement)), Fold::kFolded});
+  part.figures.push_back(
+      {"Families of baselines",
+       "Hypervolume, the share of the plane that plans cover: of the front's own "
+       "points, and of each family of baselines. More is better.",
+       grid(families_grid(*front.measurement)), Fold::kFolded});
   return part;
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "reports/render/format.h"
 #include "reports/render/markup.h"
-#include "reports/render/pages/elements.h"
 
 namespace rematch::page {
 namespace {

@@ -192,7 +192,8 @@ std::string contents(const std::vector<Section>& sections, bool is_measured) {
     row.anchor = kProvenanceAnchor;
     grid.rows.push_back(std::move(row));
   }
-  return "<nav aria-label=\"Contents\"><figure>" + page::grid(grid) + "</figure></nav>\n";
+  return "<nav aria-label=\"Contents\"><figure>" +
+         page::grid(grid, page::CellTitles::kBesideOnNarrow) + "</figure></nav>\n";
 }
 
 // What the machine was and how it was set up, folded, and the line that measures again.
@@ -207,22 +208,22 @@ std::string provenance(const Provenance& made, const std::string& name) {
   const auto bytes = [](const std::optional<Bytes>& value) {
     return value ? std::optional(format_bytes(*value)) : std::nullopt;
   };
-  add("device", machine.device);
-  add("device memory", bytes(machine.device_memory));
+  add("Device", machine.device);
+  add("Device memory", bytes(machine.device_memory));
   add("CPU", machine.cpu_model);
-  if (machine.threads) add("threads", std::to_string(*machine.threads));
-  add("host memory", bytes(machine.host_memory));
+  if (machine.threads) add("Threads", std::to_string(*machine.threads));
+  add("Host memory", bytes(machine.host_memory));
   add("LibTorch", machine.libtorch_version);
-  add("driver", machine.driver);
+  add("Driver", machine.driver);
   add("CUDA", machine.cuda_runtime);
-  add("allocator", machine.allocator);
-  add("math mode", machine.math_mode);
-  add("system", machine.os);
-  add("execution", made.execution);
-  add("rematch", made.tool_version);
+  add("Allocator", machine.allocator);
+  add("Math mode", machine.math_mode);
+  add("System", machine.os);
+  add("Execution", made.execution);
+  add("Version of rematch", made.tool_version);
   const bool is_dirty = made.git_dirty.value_or(false);
-  if (made.git_commit) add("commit", *made.git_commit + (is_dirty ? ", with local changes" : ""));
-  add("fingerprint", fingerprint(machine).substr(0, 16));
+  if (made.git_commit) add("Commit", *made.git_commit + (is_dirty ? ", with local changes" : ""));
+  add("Fingerprint", fingerprint(machine).substr(0, 16));
   std::string text = "<figure><h3>" + escape_markup(name) +
                      "</h3>\n<details><summary>Machine and versions</summary>\n<dl>\n" + facts +
                      "</dl></details>\n";

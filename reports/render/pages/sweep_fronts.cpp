@@ -65,7 +65,9 @@ void add_sweep_fronts(const SweepModel& model, std::vector<Figure>& figures) {
   }
   chart.panels = std::move(shown);
   std::vector<std::string> pictures;
-  for (const chart::Picture& one : draw(chart)) pictures.push_back(chart::to_svg(one));
+  for (const chart::Picture& one : draw(chart)) {
+    pictures.push_back("<div>" + chart::to_svg(one) + legend(one.legend) + "</div>\n");
+  }
   std::string words =
       "Peak and step time over the reference's, on the same axes everywhere; lower left is better. "
       "Blue points are on the front of their comparison.";

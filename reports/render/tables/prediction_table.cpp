@@ -29,8 +29,8 @@ table::Row row_of(const PredictedStep& step) {
   }
   if (is_bound) details.push_back(memory.predicted_peak_note);
   return {{step.policy, step.schedule.empty() ? kNotMeasured : step.schedule,
-           (is_bound ? "at least " : "") + bytes_cell(memory.peak_allocated), describe_place(memory),
-           describe_holders(memory), bytes_cell(memory.after_forward),
+           (is_bound ? "at least " : "") + bytes_cell(memory.peak_allocated),
+           describe_place(memory), describe_holders(memory), bytes_cell(memory.after_forward),
            forward_and_again(step.attention, step.attention_again),
            forward_and_again(step.matmul, step.matmul_again)},
           joined(details, "; ")};

@@ -47,6 +47,8 @@ TEST_CASE("text wraps at spaces and keeps long words whole") {
   CHECK(wrap("one two three", 7) == std::vector<std::string>{"one two", "three"});
   CHECK(wrap("a longwordhere b", 4) == std::vector<std::string>{"a", "longwordhere", "b"});
   CHECK(wrap("held by 40 %, all", 10) == std::vector<std::string>{"held by", "40 %, all"});
+  CHECK(wrap("step of 105 ms", 11) == std::vector<std::string>{"step of", "105 ms"});
+  CHECK(wrap("of rank s", 8) == std::vector<std::string>{"of rank", "s"});  // no number, no unit
   CHECK(wrap("", 10).empty());
   CHECK(wrap("  spaced   out ", 20) == std::vector<std::string>{"spaced out"});
 }

@@ -55,6 +55,14 @@ FrontRecord predicted_front() {
               microseconds(108'000)),
       planned("search(55)", "layers 0: recompute all; 1-3: keep all", 128, microseconds(104'000)),
       planned("none", "layers 0-3: keep all", 160, microseconds(100'000))};
+  const std::vector<std::string> attention = {"attention.core::rematch::attention"};
+  const std::vector<std::string> gate = {"ffn.gate::aten::mm"};
+  front.points[0].layers = {{"0-3", true, {}, {}}};
+  front.points[1].layers = {{"0-2", true, {}, attention}, {"3", false, {}, {}}};
+  front.points[2].layers = {{"0-3", true, {}, {kHostile}}};
+  front.points[3].layers = {{"0-1", true, {}, gate}, {"2-3", false, {}, {}}};
+  front.points[4].layers = {{"0", true, {}, {}}, {"1-3", false, {}, {}}};
+  front.points[5].layers = {{"0-3", false, {}, {}}};
   front.nothing_recomputed = front.points.back();
   front.knee = 3;
   front.num_plans_found = 56;

@@ -76,5 +76,23 @@ TEST_CASE("panels of any fronts stay inside their pictures, and no name covers a
   }
 }
 
+TEST_CASE("every point of a panel is named beside its marker or in the legend", "[property]") {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(40); ++seed) {
+    const FrontPanels chart = random_panels(seed);
+    const std::vector<Picture> pictures = draw(chart);
+    for (std::size_t panel = 0; panel < pictures.size(); ++panel) {
+      std::string words;
+      for (const Key& key : pictures[panel].legend) words += key.text + ", ";
+      for (const Shape& shape : pictures[panel].shapes) {
+        if (const auto* label = std::get_if<Label>(&shape)) words += label->text + ", ";
+      }
+      for (const FrontSpot& spot : chart.panels[panel].spots) {
+        CAPTURE(seed, panel);
+        CHECK_THAT(words, Catch::Contains(spot.name + ", "));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rematch::chart

@@ -54,8 +54,8 @@ TEST_CASE("a measured point stands twice in the picture, and a thin line joins t
   REQUIRE(joins.size() == 1);
   CHECK(joins[0].width == 1);
   CHECK_FALSE(joins[0].is_dashed);
-  CHECK(says(picture, "predicted, joined to its measurement"));
-  CHECK(says(picture, "measured, with its 95 % interval"));
+  CHECK(says(picture, "Predicted, joined to its measurement"));
+  CHECK(says(picture, "Measured, with its 95 % interval"));
 }
 
 TEST_CASE("what was not run, or failed, stands once") {
@@ -78,8 +78,8 @@ TEST_CASE("points that lose when measured are crossed, and no others") {
   };
   CHECK(crossed("point 1"));
   CHECK_FALSE(crossed("point 3"));
-  CHECK(says(picture, "loses to another point when measured"));
-  CHECK_FALSE(says(drawn(predicted_front()), "loses to another"));
+  CHECK(says(picture, "Loses to another point when measured"));
+  CHECK_FALSE(says(drawn(predicted_front()), "Loses to another"));
 }
 
 TEST_CASE("baselines are squares with their names, and share one at one place") {
@@ -97,14 +97,14 @@ TEST_CASE("a limit is a line where it is near the points, else words") {
         .size();
   };
   CHECK(limit_lines(drawn(record)) == 1);
-  CHECK(says(drawn(record), "device limit 148 MiB"));
+  CHECK(says(drawn(record), "Device limit 148 MiB"));
   record.device_memory = Bytes{std::int64_t{1} << 40};
   CHECK(limit_lines(drawn(record)) == 0);
-  CHECK(says(drawn(record), "device limit 1.00 TiB, far to the right"));
+  CHECK(says(drawn(record), "Device limit 1.00 TiB, far to the right"));
   record.device_memory = Bytes{1 << 20};
   CHECK(says(drawn(record), "far to the left"));
   record.budget = Bytes{100 << 20};
-  CHECK(says(drawn(record), "budget 100 MiB"));
+  CHECK(says(drawn(record), "Budget 100 MiB"));
   CHECK(limit_lines(drawn(record)) == 1);
 }
 
@@ -192,10 +192,11 @@ TEST_CASE("what a point keeps is a strip of its layers, a colour for each list o
   CHECK(chart.rows[1].segments.at(0).value == 8);
   CHECK(chart.rows[1].segments.at(0).fill == strip[1].fill);
   REQUIRE(chart.legend.size() == 3);
-  CHECK(chart.legend[0].text == "recompute all");
-  CHECK(chart.legend[1].text == "keep attention::attention");
-  CHECK(chart.legend[2].text == "keep all");
-  CHECK(kept_layers(predicted_front(), {0, 1}).is_empty());
+  CHECK(chart.legend[0].text == "Recompute all");
+  CHECK(chart.legend[1].text == "Keep attention::attention");
+  CHECK(chart.legend[2].text == "Keep all");
+  for (FrontPoint& point : record.front.points) point.layers.clear();
+  CHECK(kept_layers(record, {0, 1}).is_empty());
 }
 
 TEST_CASE("a searched front has no chart but its picture") {

@@ -46,7 +46,26 @@ TEST_CASE("names break after punctuation alone, and a spread has its sign") {
       {{{"name"}, {"known to"}}, "", {{{name, "+- 1.0 %"}, ""}, {{name + "_and_more", "1"}, ""}}});
   CHECK_THAT(text, Catch::Contains(">" + name + "</td>") &&
                        Catch::Contains(">a_policy(<wbr>first=<wbr>1,<wbr>second)_and_more</td>") &&
-                       Catch::Contains(">&plusmn;1.0 %</td>") && Catch::Contains(">Known to</th>"));
+                       Catch::Contains(">&plusmn;1.0&nbsp;%</td>") &&
+                       Catch::Contains(">Known to</th>"));
+}
+
+// Of a row that wraps; a cell without a value needs no title.
+TEST_CASE("a table that wraps on a telephone has the title of each value beside it") {
+  const table::Grid table{
+      {{"contents"}, {"lowest <peak>"}, {"knee"}}, "", {{{"a", "1 B", "-"}, ""}}};
+  const std::string wraps = grid(table, CellTitles::kBesideOnNarrow);
+  CHECK_THAT(wraps, Catch::Contains("class=\"scroll wraps\"") &&
+                        Catch::Contains("data-title=\"Lowest &lt;peak&gt;\">1&nbsp;B</td>") &&
+                        Catch::Contains("<td class=\"right\">-</td>"));
+  CHECK_THAT(grid(table), !Catch::Contains("data-title") && !Catch::Contains("wraps"));
+}
+
+TEST_CASE("no line breaks between a number and its unit") {
+  CHECK(prose("a peak of 20 MiB, 32 % lower (105 ms)") ==
+        "a peak of 20&nbsp;MiB, 32&nbsp;% lower (105&nbsp;ms)");
+  CHECK_THAT(part({{{"peak", "68.0 MiB", "-32 %"}}, "", "", {}}, "s1"),
+             Catch::Contains("<b>68.0&nbsp;MiB</b><span>-32&nbsp;%</span>"));
 }
 
 TEST_CASE("a picture stands below its legend, whose symbols are text") {

@@ -245,10 +245,10 @@ TEST_CASE("headings, tiles and verdicts have capitals, and intervals a plus-minu
   report.points.back().status = PointStatus::kInvalid;
   const std::string page =
       render_page({{"r.json", report}}, {}, {{"f.json", testing::telling_front()}});
-  CHECK_THAT(page,
-             Catch::Contains("known to &plusmn;12 % only") && Catch::Contains(">&plusmn;1.0 %<"));
+  CHECK_THAT(page, Catch::Contains("known to &plusmn;12&nbsp;% only") &&
+                       Catch::Contains(">&plusmn;1.0&nbsp;%<"));
   for (const std::string before : {"<th>", "<th class=\"right\">", "<div class=\"tile\"><span>",
-                                   "<p class=\"verdict\">", "<summary><h3>"}) {
+                                   "<p class=\"verdict\">", "<summary><h3>", "<dt>"}) {
     for (std::size_t at = page.find(before); at != std::string::npos;
          at = page.find(before, at + 1)) {
       const char first = page.at(at + before.size());
@@ -256,6 +256,20 @@ TEST_CASE("headings, tiles and verdicts have capitals, and intervals a plus-minu
       CHECK_FALSE(std::islower(static_cast<unsigned char>(first)));
     }
   }
+}
+
+// It is a figure for experts: among the words of the folded baselines, and a table beside.
+TEST_CASE("no card and no title of a front's page is of hypervolume") {
+  const std::string page = render_page({}, {}, {{"f.json", testing::telling_front()}});
+  for (const char* before : {"<h3>", "<div class=\"tile\"><span>"}) {
+    for (const std::string& title : between(page, before, "<")) {
+      CHECK_THAT(title, !Catch::Contains("ypervolume"));
+    }
+  }
+  CHECK_THAT(page, Catch::Contains("<span>Fastest that fits</span>"));
+  const std::size_t baselines = page.find("<summary><h3>Baselines</h3>");
+  REQUIRE(baselines != std::string::npos);
+  CHECK(page.find("Hypervolume 0.25") > baselines);
 }
 
 // A model with batch and tokens beside one with experts: a column each, empty where a model has
@@ -349,8 +363,8 @@ TEST_CASE("a compare record as CSV has a line a row and metric, and the points l
 TEST_CASE("a comparison's page draws what differs, and says the rest in a line and a table") {
   const std::string page = render_page({}, {{"c.json", two_metrics_and_an_extra()}});
   CHECK_THAT(page, Catch::Contains("The same in every row: peak allocated.") &&
-                       !Catch::Contains("<h3>peak allocated, candidate over base") &&
-                       Catch::Contains("<h3>loss, candidate over base") &&
+                       !Catch::Contains("<h3>Peak allocated, candidate over base") &&
+                       Catch::Contains("<h3>Loss, candidate over base") &&
                        Catch::Contains("<th class=\"right\">Peak allocated</th>") &&
                        Catch::Contains("<td class=\"right\">same</td>") &&
                        Catch::Contains("candidate ok): seed 0 in the base, 1 in the candidate"));
