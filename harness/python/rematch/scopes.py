@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from rematch._library import LIBRARY, call
+from rematch.planning import Checkpoint
 
 NO_INDEX = -1
 
@@ -41,16 +42,18 @@ def _is_block_list(modules: list[torch.nn.Module]) -> bool:
 class BlockScopes:
     """Opens a scope for each call of a block and of the modules in it, until remove().
 
-    Modules that contain a list of blocks open none, so that blocks are top-level."""
+    Modules that contain a list of blocks open none, so that blocks are top-level. With `only`, scopes of other names
+    are not opened: each costs a call its two hooks."""
 
-    def __init__(self, model: torch.nn.Module, blocks: dict[str, list[torch.nn.Module]]):
+    def __init__(self, model: torch.nn.Module, blocks: dict[str, list[torch.nn.Module]], only: set[str] | None = None):
         self.blocks = blocks
+        self._only = only
         self._handles: list = []
         self._index_of = {id(block): (path, index)
                           for path, modules in blocks.items() for index, block in enumerate(modules)}
         self._around_blocks = {".".join(path.split(".")[:count])
                                for path in blocks for count in range(path.count(".") + 2)} | {""}
-        self._visit(model, "", "")
+        self._visit(model, "", "", "")
 
     def remove(self) -> None:
         """Takes the hooks off the model."""
@@ -64,15 +67,20 @@ class BlockScopes:
     def __exit__(self, *_: object) -> None:
         self.remove()
 
-    def _visit(self, module: torch.nn.Module, path: str, name_in_scope: str) -> None:
-        if id(module) in self._index_of:
-            self._hook(module, *self._index_of[id(module)])
-            name_in_scope = ""
-        elif path not in self._around_blocks and not isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)):
-            self._hook(module, name_in_scope, NO_INDEX)
-            name_in_scope = ""
-        for name, child in module.named_children():
-            self._visit(child, f"{path}.{name}" if path else name, f"{name_in_scope}.{name}" if name_in_scope else name)
+    def _visit(self, module: torch.nn.Module, path: str, scope: str, name: str) -> None:
+        """`scope` is around the module, `name` is the module's in it."""
+        is_block = id(module) in self._index_of
+        block, index = self._index_of.get(id(module), ("", NO_INDEX))
+        if is_block:
+            name = f"{block}.{index}"
+        whole = _joined(scope, name)
+        is_scope = is_block or (path not in self._around_blocks
+                                and not isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)))
+        if is_scope and (self._only is None or whole in self._only):
+            self._hook(module, block if is_block else name, index)
+            scope, name = whole, ""
+        for child_name, child in module.named_children():
+            self._visit(child, _joined(path, child_name), scope, _joined(name, child_name))
 
     def _hook(self, module: torch.nn.Module, name: str, index: int) -> None:
         encoded = name.encode()
@@ -92,14 +100,23 @@ class BlockScopes:
         self._handles.append(module.register_forward_hook(leave, prepend=True, always_call=True))
 
 
-def scopes(model: torch.nn.Module, blocks: dict[str, list[torch.nn.Module]] | None = None) -> BlockScopes:
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path and name else path or name
+
+
+def scopes(model: torch.nn.Module, checkpoint: Checkpoint | None = None, *,
+           blocks: dict[str, list[torch.nn.Module]] | None = None) -> BlockScopes:
     """Names the stretches of the model's forward pass that a plan speaks of: `layers.3`, `layers.3.attention`.
 
-    Once per model; the scopes stay until remove(), or for a `with` block. `blocks` names the lists of layers where
-    find_blocks() does not find them."""
+    Once per model; the scopes stay until remove(), or for a `with` block. With a checkpoint only the scopes that its
+    plan's regions begin and end at are opened, which costs less; other plans then need scopes of their own. `blocks`
+    names the lists of layers where find_blocks() does not find them."""
     model = _unwrapped(model)
     blocks = find_blocks(model) if blocks is None else blocks
     if not blocks:
         raise ValueError(f"{type(model).__name__} has no list of equal layers; name one: "
                          "rematch.scopes(model, blocks={'layers': [first, second]})")
-    return BlockScopes(model, blocks)
+    only = None
+    if checkpoint is not None:
+        only = {region[end] for region in checkpoint.plan["regions"] for end in ("first_scope", "last_scope")}
+    return BlockScopes(model, blocks, only)

@@ -23,7 +23,7 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, name: str
     that are born in backward are known after rematch.count_memory(). Call it without scopes on the model."""
     _warn_of_distributed_tensors(model)
     model.zero_grad(set_to_none=True)
-    with scopes(model, blocks):
+    with scopes(model, blocks=blocks):
         text = _traced(step, {
             "model": name or type(model).__name__, "dimensions": dimensions or {}, "dtype": _most_common_dtype(model),
             "constant_bytes": _constant_bytes(model), **_parameters(model)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 import json
 from collections.abc import Callable, Iterator
@@ -37,7 +38,8 @@ def _bits(tensor: torch.Tensor | None) -> bytes:
     if tensor is None:
         return b"none"
     local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
-    return local.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes() if local.numel() else b""
+    content = local.detach().cpu().contiguous()
+    return ctypes.string_at(content.data_ptr(), content.numel() * content.element_size())  # torch may have no numpy
 
 
 def _hash_of(model: torch.nn.Module, loss: torch.Tensor) -> str:
@@ -83,7 +85,7 @@ def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: 
     rematch.count_memory(), by how many bytes each rose. Call it without scopes on the model."""
     _run(model, step, contextlib.nullcontext())  # what the first step makes stays: caches, buffers
     plain = _run(model, step, contextlib.nullcontext())
-    with scopes(model):
+    with scopes(model, checkpoint):
         checkpointed = _run(model, step, recording(checkpoint))
     equal = plain.pop("hash") == checkpointed.pop("hash")
     return Comparison(bits_equal=equal, plain=plain, checkpointed=checkpointed)

@@ -239,6 +239,35 @@ class TrainingTest(Case):
         self.check(train)
 
 
+class ScopesTest(Case):
+    def hooked(self):
+        return sorted(name for name, module in self.model.named_modules() if module._forward_pre_hooks)
+
+    def test_those_of_one_plan_are_the_ends_of_its_regions(self):
+        trace = rematch.trace(self.model, lambda: self.model(self.x))
+        plan = rematch.resolve(trace, "nth_first(2)")
+        with rematch.scopes(self.model, rematch.Checkpoint(plan)):
+            self.assertEqual(self.hooked(), ["layers.0", "layers.2"])
+        self.assertEqual(self.hooked(), [])
+        with rematch.scopes(self.model):
+            self.assertEqual(len(self.hooked()), 4 * 7)
+
+    def test_regions_inside_layers(self):
+        trace = rematch.trace(self.model, lambda: self.model(self.x))
+        front = rematch.search(trace, device="h100", optimizer="none")
+        plans = [point["plan"] for point in front["points"]
+                 if any(region["first_scope"].count(".") > 1 for region in point["plan"]["regions"])]
+        self.assertGreater(len(plans), 0)
+        for plan in plans:
+            ends = {region[end] for region in plan["regions"] for end in ("first_scope", "last_scope")}
+            with rematch.scopes(self.model, rematch.Checkpoint(plan)):
+                self.assertEqual(self.hooked(), sorted(ends))
+            found = rematch.check(self.model, lambda: self.model(self.x), rematch.Checkpoint(plan))  # with these scopes
+            self.assertTrue(found["bits_equal"])
+            self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"],
+                             rematch.predict(trace, plan)["recomputed_ops"])
+
+
 class RefusalTest(Case):
     def setUp(self):
         super().setUp()
