@@ -1,0 +1,47 @@
+"""The programs of harness/python/README.md run as they stand there."""
+
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+README = pathlib.Path(__file__).resolve().parents[3] / "harness" / "python" / "README.md"
+
+
+def programs():
+    """Those that stand alone: they begin with their imports."""
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    return [block for block in blocks if block.startswith("import rematch")]
+
+
+class ReadmeTest(unittest.TestCase):
+    def run_program(self, package):
+        if importlib.util.find_spec(package) is None:
+            self.skipTest(f"{package} is not installed")
+        (program,) = [each for each in programs() if f"from {package} import" in each]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, os.environ.get(
+            "PYTHONPATH", "").split(os.pathsep))))}
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True,
+                                  text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            (page,) = re.findall(r'rematch.render\(checkpoint.front, "(.*)"\)', program)
+            self.assertTrue((pathlib.Path(folder) / page).exists())
+        self.assertRegex(done.stdout, r"\| without a plan \| \d+/0/\d+ \| .* \| reference \|")
+        self.assertRegex(done.stdout, r"\| with the plan \| \d+/[1-9]\d*/\d+ \| .* \| equal \|")
+        self.assertIn("ran it once: bits equal", done.stderr)
+        return done.stdout
+
+    def test_a_llama_of_transformers(self):
+        self.assertRegex(self.run_program("transformers"), r"loss \d")
+
+    def test_a_wan_of_diffusers(self):
+        self.run_program("diffusers")
+
+
+if __name__ == "__main__":
+    unittest.main()
