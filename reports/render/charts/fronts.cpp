@@ -1,10 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
-#include <map>
 
-#include "policies/trace/joined.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/format.h"
 #include "reports/render/tables/front_words.h"
@@ -138,46 +135,6 @@ std::vector<Key> searched_legend(const FrontRecord& record, const std::vector<Sp
   return legend;
 }
 
-// How many layers "13-31" names; 1 where it names none.
-double num_layers(const LayerRun& run) {
-  const std::size_t dash = run.layers.find('-');
-  if (dash == std::string::npos) return 1;
-  const double first = std::atof(run.layers.c_str());
-  const double last = std::atof(run.layers.c_str() + dash + 1);
-  return last >= first ? last - first + 1 : 1;
-}
-
-// Colours of treatments, given out in the order in which points have them.
-class Treatments {
- public:
-  Paint paint_of(const LayerRun& run) {
-    if (!run.is_checkpointed) return note("Keep all", Paint::kBlue);
-    if (run.saves.empty()) return note("Recompute all", Paint::kLightGrey);
-    constexpr std::size_t kMostWords = 3;
-    const std::string words = "Keep " + listed(run.saves, kMostWords);
-    const auto [found, is_new] = paints_.try_emplace(joined(run.saves), kOther);
-    if (is_new && next_ < kPaints.size()) found->second = kPaints.at(next_++);
-    return note(found->second == kOther ? "Keep other ops" : words, found->second);
-  }
-  std::vector<Key> legend() && { return std::move(legend_); }
-
- private:
-  static constexpr Paint kOther = Paint::kDarkGrey;
-  static constexpr std::array kPaints = {Paint::kTeal, Paint::kOrange, Paint::kPurple,
-                                         Paint::kYellow, Paint::kPink};
-
-  Paint note(const std::string& words, Paint paint) {
-    const bool is_known = std::any_of(legend_.begin(), legend_.end(),
-                                      [&](const Key& key) { return key.fill == paint; });
-    if (!is_known) legend_.push_back({words, MarkerKind::kSquare, paint});
-    return paint;
-  }
-
-  std::map<std::string, Paint> paints_;  // by the ops kept
-  std::size_t next_ = 0;
-  std::vector<Key> legend_;
-};
-
 }  // namespace
 
 Plane measured_front(const std::vector<Point>& points, const std::optional<Bytes>& device_limit) {
@@ -216,28 +173,6 @@ Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& 
   }
   plane.legend = searched_legend(record, plane.spots);
   return plane;
-}
-
-Rows kept_layers(const FrontRecord& record, const std::vector<std::size_t>& shown) {
-  Rows chart{"What each point keeps", "A strip of the model's layers, the first on the left.",
-             "Layers"};
-  Treatments treatments;
-  for (const std::size_t index : shown) {
-    const FrontPoint& point = record.front.points[index];
-    Row row{std::to_string(index), "", format_bytes(point.figures.peak), short_saves(point)};
-    row.is_bold = index == record.front.knee;
-    for (const LayerRun& run : point.layers) {
-      std::string hint = "layers " + run.layers + ": " +
-                         (!run.is_checkpointed ? "keep all"
-                          : run.saves.empty()  ? "recompute all"
-                                               : "keep " + joined(run.saves));
-      if (!run.regions.empty()) hint += "; regions " + joined(run.regions);
-      row.segments.push_back({num_layers(run), treatments.paint_of(run), std::move(hint)});
-    }
-    chart.rows.push_back(std::move(row));
-  }
-  chart.legend = std::move(treatments).legend();
-  return chart;
 }
 
 }  // namespace rematch::chart

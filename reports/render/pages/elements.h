@@ -52,7 +52,7 @@ std::string legend(const std::vector<chart::Key>& keys);
 std::string picture(const chart::Picture& picture);  // with its legend
 std::string list(const std::vector<std::string>& lines);
 
-// Where a cell's title stands: above its column, or on a telephone's screen beside its value, so
+// Where a cell's title stands: above its column, or on a narrow screen beside its value, so
 // that a row wraps instead of scrolling.
 enum class CellTitles : std::uint8_t { kAbove, kBesideOnNarrow };
 

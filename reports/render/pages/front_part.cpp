@@ -37,7 +37,9 @@ std::vector<Tile> front_tiles(const FrontRecord& record) {
   const auto tile_of = [&](const std::string& name, std::size_t index) {
     const FrontPoint& point = front.points[index];
     std::string words = "Point " + std::to_string(index);
-    if (nothing.figures.peak.count != 0 && nothing.step_time.count() != 0) {
+    if (point.figures.num_recomputed == 0) {
+      words += ", nothing recomputed";
+    } else if (nothing.figures.peak.count != 0 && nothing.step_time.count() != 0) {
       words += ", " + format_change(nothing.figures.peak.count, point.figures.peak.count) +
                " for " + format_change(step_of(nothing).count(), step_of(point).count()) +
                " step time";

@@ -178,22 +178,23 @@ TEST_CASE("medians fill the axis of time, and an interval beyond it ends in an a
 }
 
 // Three layers recompute everything, two keep attention, three keep all that autograd saves.
-TEST_CASE("what a point keeps is a strip of its layers, a colour for each list of ops") {
+TEST_CASE("what a point keeps is a strip of its layers, a colour for each set of roles") {
   FrontRecord record = predicted_front();
-  record.front.points[0].layers = {
-      {"0-2", true, {}, {}}, {"3-4", true, {}, {"attention::attention"}}, {"5-7", false, {}, {}}};
-  record.front.points[1].layers = {{"0-7", true, {}, {"attention::attention"}}};
+  record.front.points[0].layers = {{"0-2", true, {}, {}},
+                                   {"3-4", true, {}, {"attention.core::rematch::attention"}},
+                                   {"5-7", false, {}, {}}};
+  record.front.points[1].layers = {{"0-7", true, {}, {"attention.core::rematch::attention"}}};
   const Rows chart = kept_layers(record, {0, 1});
   REQUIRE(chart.rows.size() == 2);
   const std::vector<Segment>& strip = chart.rows[0].segments;
   REQUIRE(strip.size() == 3);
   CHECK(std::array{strip[0].value, strip[1].value, strip[2].value} == std::array{3.0, 2.0, 3.0});
-  CHECK(strip[1].hint == "layers 3-4: keep attention::attention");
+  CHECK(strip[1].hint == "layers 3-4: keep attention.core::rematch::attention");
   CHECK(chart.rows[1].segments.at(0).value == 8);
   CHECK(chart.rows[1].segments.at(0).fill == strip[1].fill);
   REQUIRE(chart.legend.size() == 3);
   CHECK(chart.legend[0].text == "Recompute all");
-  CHECK(chart.legend[1].text == "Keep attention::attention");
+  CHECK(chart.legend[1].text == "Keep attention");
   CHECK(chart.legend[2].text == "Keep all");
   for (FrontPoint& point : record.front.points) point.layers.clear();
   CHECK(kept_layers(record, {0, 1}).is_empty());
@@ -202,6 +203,26 @@ TEST_CASE("what a point keeps is a strip of its layers, a colour for each list o
 TEST_CASE("a searched front has no chart but its picture") {
   CHECK(std::holds_alternative<Picture>(draw_chart("front", telling_front())));
   CHECK(std::holds_alternative<Rejected>(draw_chart("memory", telling_front())));
+}
+
+// Regions over two layers say whose op each is; casts and norms beside something costly are not
+// told apart.
+TEST_CASE("layers with the same costly ops have one colour, whatever else they keep") {
+  FrontRecord record = predicted_front();
+  const std::vector<std::string> mixed = {"attention_norm::aten::rsqrt",
+                                          "attention.core::rematch::attention", "ffn::aten::mm#1"};
+  record.front.points[0].layers = {
+      {"0, 1", true, {}, {"+0.ffn::aten::mm#2", "+1.attention.core::rematch::attention"}},
+      {"2-4, 6", true, {}, mixed},
+      {"5", true, {}, {"ffn_norm::aten::rsqrt"}}};
+  const Rows chart = kept_layers(record, {0});
+  const std::vector<Segment>& strip = chart.rows.at(0).segments;
+  REQUIRE(strip.size() == 3);
+  CHECK(std::array{strip[0].value, strip[1].value, strip[2].value} == std::array{2.0, 4.0, 1.0});
+  CHECK(strip[0].fill == strip[1].fill);
+  REQUIRE(chart.legend.size() == 2);
+  CHECK(chart.legend[0].text == "Keep attention, matmuls of ffn");
+  CHECK(chart.legend[1].text == "Keep other ops alone");
 }
 
 }  // namespace
