@@ -7,6 +7,8 @@ namespace rematch {
 namespace {
 
 constexpr std::size_t kLongest = 120;  // as it is shown
+// Between words, names and arguments.
+constexpr std::string_view kSeparators = " ,;/|+=()[]{}";
 
 void append_escaped(std::string& result, char letter) {
   const auto code = static_cast<unsigned char>(letter);
@@ -27,19 +29,23 @@ bool is_inside_character(char letter) {  // of UTF-8: no first byte
   return (static_cast<unsigned char>(letter) & 0xC0U) == 0x80U;
 }
 
+bool is_separator(char letter) { return kSeparators.find(letter) != std::string_view::npos; }
+
 // `text` up to `end`, without a part of a character, and of a word unless the word is very long.
 std::string_view head(std::string_view text, std::size_t end) {
   while (end > 0 && is_inside_character(text[end])) --end;
-  const std::size_t space = text[end] == ' ' ? end : text.substr(0, end).rfind(' ');
-  if (space != std::string_view::npos && space >= end - end / 3) end = space + 1;
+  if (is_separator(text[end])) return text.substr(0, text[end] == ' ' ? end + 1 : end);
+  const std::size_t last = text.substr(0, end).find_last_of(kSeparators);
+  if (last != std::string_view::npos && last >= end - end / 3) end = last + 1;
   return text.substr(0, end);
 }
 
 std::string_view tail(std::string_view text, std::size_t start) {
   while (start < text.size() && is_inside_character(text[start])) ++start;
-  const std::size_t space = text[start - 1] == ' ' ? start - 1 : text.find(' ', start);
+  const std::size_t next =
+      is_separator(text[start - 1]) ? start - 1 : text.find_first_of(kSeparators, start);
   const std::size_t rest = text.size() - start;
-  if (space != std::string_view::npos && space <= start + rest / 3) start = space;
+  if (next != std::string_view::npos && next <= start + rest / 3) start = next;
   return text.substr(start);
 }
 
@@ -49,10 +55,10 @@ std::string in_quotes(std::string_view text) {
   std::string result(1, '\'');
   for (const char letter : text) {
     if (result.size() > kLongest && !is_inside_character(letter)) {
-      const std::size_t space = result.rfind(' ');
+      const std::size_t last = result.find_last_of(kSeparators);
       const bool ends_word =
-          letter == ' ' || space == std::string::npos || space < kLongest * 2 / 3;
-      if (!ends_word) result.resize(space + 1);
+          is_separator(letter) || last == std::string::npos || last < kLongest * 2 / 3;
+      if (!ends_word) result.resize(last + 1);
       result += letter == ' ' ? " ..." : "...";
       break;
     }

@@ -60,9 +60,8 @@ std::optional<std::string_view> kind_of(const Json& json) {
 std::string quoted(const Document& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list of " + std::to_string(value.size());
-  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true, Document::error_handler_t::replace);
-  if (text.size() > kLongestQuote) text = text.substr(0, kLongestQuote) + "...";
-  return text;
+  return on_one_line(value.dump(-1, ' ', /*ensure_ascii=*/true, Document::error_handler_t::replace),
+                     kLongestQuote);
 }
 
 // Turns valijson's <root>[points][0][key] into points[0].key; `value` follows the path.

@@ -34,6 +34,12 @@ TEST_CASE("a long text is cut between words") {
   while (words.size() < 200) words += "abcdefg ";
   const std::string fifteen = words.substr(0, 15 * 8);  // 120 bytes
   CHECK(in_quotes(words) == "'" + fifteen + "...'");
+  // Names without spaces, as in lists of layers or arguments.
+  std::string names;
+  while (names.size() < 200) names += "layers.7.wq,";
+  CHECK(in_quotes(names) == "'" + names.substr(0, 120) + "...'");
+  CHECK(in_quotes("abcd" + names) == "'abcd" + names.substr(0, 108) + "...'");
+  CHECK(on_one_line("one,two,three,four,five,six,seven", 20) == "one,two,...,six,seven");
   CHECK(in_quotes("xyz" + words) == "'xyz" + words.substr(0, 14 * 8) + "...'");
 }
 
