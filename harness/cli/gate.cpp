@@ -33,17 +33,20 @@ struct Flags {
     app.add_option("--reference-policy", reference_policy,
                    "Policy that every point is compared with (default: the same policy of the "
                    "reference; within one file, the reference policy of the report)");
-    app.add_option("--policy", policies, "Gate only points of these policies, separated by commas");
+    app.add_option("--policy", policies,
+                   "Gate only points of these policies, separated by commas (default: all)");
     app.add_option(
         "--loss", loss,
-        "Test of the losses: bitwise, envelope or equivalence (default with --losses: envelope)");
+        "Test of the losses: bitwise, envelope or equivalence (default: envelope with --losses, "
+        "else none)");
     app.add_option("--max-loss-difference", max_loss_difference,
                    "Largest difference of the loss at any step, in units of the loss");
     app.add_option("--margin", margin,
                    "With equivalence: largest difference of mean losses that does not matter, in "
-                   "units of the loss");
+                   "units of the loss (default: 4 deviations of a run)");
     app.add_option("--window", window,
-                   "With equivalence: number of last steps that a run's mean loss is taken over")
+                   "With equivalence: number of last steps that a run's mean loss is taken over "
+                   "(default: the second half)")
         ->default_str("")
         ->check(CLI::Range(1, kMostSteps));
     app.add_option("--max-peak-bytes", max_peak, "Largest peak of allocated bytes: 24GiB");

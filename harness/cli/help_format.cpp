@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
 
 #include "reports/render/format.h"
 
@@ -36,12 +37,29 @@ std::string range_of(const CLI::Option& option) {
          type.substr(dash + 3, type.size() - dash - 4);
 }
 
-// "1 to 16, default: 4"
-std::string remark_on(const CLI::Option& option) {
-  const std::string range = range_of(option);
+// "default: 4", "required", or that nothing is assumed; empty for a flag without a value. What a
+// description says of its default goes before what the variable holds.
+std::string default_of(const CLI::Option& option) {
+  const bool has_heading = option.get_group().find("default") != std::string::npos;
+  if (option.get_type_name().empty() || option.get_positional() || has_heading) return "";
+  if (option.get_required()) return "required";
   const std::string value = option.get_default_str();
-  if (value.empty() || value == "[]") return range;
-  return (range.empty() ? "" : range + "; ") + "default: " + value;
+  if (option.get_description().find("(default") != std::string::npos) return "";
+  return value.empty() || value == "[]" ? "no default" : "default: " + value;
+}
+
+// The description, with the range and the default in one pair of brackets at its end.
+std::string described(const CLI::Option& option) {
+  const std::string text = option.get_description();
+  const std::string range = range_of(option);
+  const std::string value = default_of(option);
+  if (range.empty() && value.empty()) return text;
+  constexpr std::string_view kOwnDefault = " (default";
+  const std::size_t own = text.find(kOwnDefault);
+  if (own != std::string::npos) {
+    return range.empty() ? text : text.substr(0, own) + " (" + range + "; " + text.substr(own + 2);
+  }
+  return text + " (" + range + (range.empty() || value.empty() ? "" : "; ") + value + ")";
 }
 
 }  // namespace
@@ -55,8 +73,7 @@ std::string HelpFormat::make_option_opts(const CLI::Option* option) const {
 }
 
 std::string HelpFormat::make_option_desc(const CLI::Option* option) const {
-  const std::string remark = remark_on(*option);
-  return wrapped(option->get_description() + (remark.empty() ? "" : " (" + remark + ")"));
+  return wrapped(described(*option));
 }
 
 std::string HelpFormat::make_subcommand(const CLI::App* command) const {

@@ -78,7 +78,7 @@ struct Flags {
     app.add_option("--reference", reference, "Policy that the others are compared with");
     app.add_option("--repeat-reference", num_repeats,
                    "Number of further runs of the reference, 4 if no number is given; rematch gate "
-                   "takes the noise from them")
+                   "takes the noise from them (default: 0)")
         ->expected(0, 1)
         ->default_str(std::to_string(kUsualRepeats))
         ->check(CLI::Range(0, kMostRepeats));

@@ -305,13 +305,14 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
       "Print the plan with the lowest peak at no more than this over the fastest step time: 5%");
   app.add_option("--maximize", maximize,
                  "tokens_per_second: find the load of a range, --batch 1:64 or --tokens "
-                 "1024:16384, that maximizes it within --budget (default: the device's memory), "
+                 "1024:16384, that maximizes it within --budget, or else the device's memory, "
                  "and the largest load that fits");
   app.add_option("--points", num_points, "Number of points to print, of all that are found")
       ->check(CLI::Range(2, kMostPoints));
   app.add_option("--baselines", baselines,
                  "Policies that the front is compared with, separated by commas; also PyTorch's "
-                 "planners: pytorch_dp(0.5), pytorch_ilp(0.5), sac_ilp(0.8)")
+                 "planners: pytorch_dp(0.5), pytorch_ilp(0.5), sac_ilp(0.8) (default: known "
+                 "policies of every kind, and the planners)")
       ->check([](const std::string& list) {
         return std::string(list.empty() ? "the list is empty; name policies, or leave the flag out "
                                           "for the known ones"

@@ -243,7 +243,7 @@ void add_sweep_plan(CLI::App& sweep, Action& action) {
       ->required();
   command->add_option("--card", flags->card, "Card from whose data sheet the times are predicted");
   command->add_option("--memory", flags->memory,
-                      "Name the comparisons that do not fit into this: 80GiB");
+                      "Name the comparisons that do not fit into this: 80GiB (default: none)");
   command->add_option("--stale", flags->stale_after,
                       "Time after which all workers take a silent worker for dead");
   command->add_flag("--json", flags->json, "Print the plan as well");

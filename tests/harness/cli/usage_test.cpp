@@ -57,9 +57,30 @@ TEST_CASE("help says a flag's range and what it is where it is not given") {
   for (const char* words :
        {"on_demand or whole_region (default: on_demand)", "or none (default: adamw)",
         "of all that are found (2 to 10000; default: 16)",
-        "(default: LibTorch's choice) (1 to 4096)", "--points N",
+        "(1 to 4096; default: LibTorch's choice)", "--points N",
         "Dimensions (default: the preset's):"}) {
     CHECK_THAT(help, Catch::Contains(words));
+  }
+}
+
+// One pair of brackets holds range and default; a default in words goes before what the variable
+// holds. Dimensions have theirs in the heading.
+TEST_CASE("every flag that takes a value says its default, once, or that it has none") {
+  for (const char* command :
+       {"describe", "trace", "plan", "predict", "profile", "search", "run", "sweep plan",
+        "sweep run", "sweep merge", "sweep emit", "compare", "gate", "merge", "render"}) {
+    std::string help = rematch(std::string(command) + " --help").out;
+    help = help.substr(0, help.find("\nDimensions "));
+    help = std::regex_replace(help, std::regex("\n {20,}"), " ");  // a flag a line
+    std::istringstream lines(help);
+    for (std::string line; std::getline(lines, line);) {
+      if (!std::regex_search(line, std::regex("^  (-o,)?--[a-z0-9-]+ (N|TEXT)"))) continue;
+      CAPTURE(command, line);
+      const std::regex says(R"(default: |no default\)|[( ]required\))");
+      CHECK(std::distance(std::sregex_iterator(line.begin(), line.end(), says),
+                          std::sregex_iterator()) == 1);
+      CHECK_FALSE(std::regex_search(line, std::regex(R"(\) \([0-9])")));
+    }
   }
 }
 
