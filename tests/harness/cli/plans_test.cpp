@@ -85,6 +85,16 @@ TEST_CASE("a message about a file with a line break in it is one line") {
   CHECK(warned.err == "rematch: warning: mine: no scope in its blocks matches a b\n");
 }
 
+TEST_CASE("short spellings of dtypes and loads are read as what they stand for") {
+  const auto predicted = [](const std::string& flags) {
+    const Outcome outcome = rematch("predict --model llama_small --policy none --json " + flags);
+    CHECK(outcome.code == 0);
+    return outcome.out;
+  };
+  CHECK(predicted("--dtype bf16 --tokens 1k") == predicted("--dtype bfloat16 --tokens 1024"));
+  CHECK(predicted("--dtype fp32") == predicted("--dtype float32"));
+}
+
 TEST_CASE("predict tells peak, place and executed ops without data") {
   const Outcome outcome = rematch("predict --model llama3_8b --policy none,full,attn_only --json");
   CAPTURE(outcome.err);

@@ -59,6 +59,7 @@ TEST_CASE("run counts, compares bits and writes a valid report") {
     const Json& record = report["points"][point];
     CAPTURE(record["policy"]);
     CHECK(record["status"] == "ok");
+    CHECK(record["warm_up_steps"] == 2);
     CHECK(attention(point, "backward", "attention_backward") == 12);
     CHECK(record["parity"]["loss_bits_equal"] == true);
     CHECK(record["parity"]["gradient_bits_equal"] == true);

@@ -31,6 +31,7 @@ void check_equal(const PointRecord& a, const PointRecord& b) {
   CHECK(a.policy == b.policy);
   CHECK(a.device == b.device);
   CHECK(a.status == b.status);
+  CHECK(a.warm_up_steps == b.warm_up_steps);
   CHECK(a.reason == b.reason);
   CHECK(a.failure == b.failure);
   CHECK(a.counts == b.counts);
@@ -237,6 +238,16 @@ TEST_CASE("a point with nothing but its identity is written and read") {
   const Json json = report_to_json(Report{Provenance{}, {point}, {}});
   CHECK(validate(json) == std::nullopt);
   check_equal(report_from_json(json).points.front(), point);
+}
+
+// Reports of before the key do not have it.
+TEST_CASE("a point says how many whole steps came before its figures") {
+  Report report = sample_report();
+  report.points[0].warm_up_steps = 2;
+  const std::string text = report_to_json(report).dump();
+  const Report read = report_from_text(text, "file.json");
+  CHECK(read.points.at(0).warm_up_steps == 2);
+  CHECK_FALSE(read.points.at(1).warm_up_steps.has_value());
 }
 
 TEST_CASE("what is not finite is null and keeps its bits") {

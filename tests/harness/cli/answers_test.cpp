@@ -1,0 +1,93 @@
+// The five questions of reports/README.md: the command of each, what it prints, and a line that
+// reads it.
+#include <sstream>
+#include <vector>
+
+#include "tests/harness/cli/command_line.h"
+#include "tests/support/catch.h"
+#include "tests/support/in_tree.h"
+#include "tests/support/scratch_folder.h"
+
+namespace rematch::testing {
+namespace {
+
+struct Answer {
+  std::string reading;    // the paragraph before it: a question in bold, and what to make of it
+  std::string arguments;  // as typed, on one line
+  std::vector<std::string> lines;
+};
+
+constexpr const char* kPrompt = "$ scripts/rematch ";
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// A command goes on after a backslash at a line's end.
+Answer answer_in(const std::string& reading, const std::string& block) {
+  Answer answer{reading, "", {}};
+  bool is_command = true;
+  for (std::string line : lines_of(block)) {
+    CHECK(line.size() <= 100);
+    if (!is_command) {
+      answer.lines.push_back(line);
+      continue;
+    }
+    is_command = line.ends_with('\\');
+    if (is_command) line.pop_back();
+    answer.arguments += line;
+  }
+  REQUIRE(answer.arguments.starts_with(kPrompt));
+  answer.arguments.erase(0, std::string(kPrompt).size());
+  return answer;
+}
+
+std::vector<Answer> answers() {
+  std::string text = text_of(in_tree("reports/README.md"));
+  text.erase(0, text.find("## Five questions"));
+  text.erase(text.find("\n## ", 1));
+  std::vector<Answer> found;
+  for (std::size_t at = text.find("\n**"); at != std::string::npos; at = text.find("\n**", at)) {
+    const std::size_t open = text.find("```\n", at);
+    const std::size_t close = text.find("```", open + 4);
+    REQUIRE(close != std::string::npos);
+    found.push_back(
+        answer_in(text.substr(at + 1, open - at - 1), text.substr(open + 4, close - open - 4)));
+    at = close;
+  }
+  return found;
+}
+
+TEST_CASE("each of the five answers is a question with its reading, on a screen of 100 columns") {
+  REQUIRE(answers().size() == 5);
+  for (const Answer& answer : answers()) {
+    CAPTURE(answer.arguments);
+    CHECK_THAT(answer.reading, Catch::Matches("\\*\\*[^\n]*\\?\\*\\* [^\n]+\n\n"));
+    CHECK(answer.lines.size() <= 40);
+  }
+}
+
+#ifdef REMATCH_LIBTORCH
+// Those that need no file of the user's. Messages stand among the lines of the README where they
+// are part of the answer, and are not compared.
+TEST_CASE("the answers about models are what is printed") {
+  for (const Answer& answer : answers()) {
+    if (!answer.arguments.starts_with("search") && !answer.arguments.starts_with("describe")) {
+      continue;
+    }
+    CAPTURE(answer.arguments);
+    const ScratchFolder folder;  // for a file of -o
+    const Outcome printed = rematch(answer.arguments, "cd " + folder.file("") + " && COLUMNS=100 ");
+    CHECK(printed.code == 0);
+    std::vector<std::string> wanted = answer.lines;
+    std::erase_if(wanted, [](const std::string& line) { return line.starts_with("rematch: "); });
+    CHECK(lines_of(printed.out) == wanted);
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace rematch::testing
