@@ -7,6 +7,7 @@
 #include "harness/cli/flag_values.h"
 #include "harness/cli/output.h"
 #include "harness/cli/report_files.h"
+#include "policies/trace/in_quotes.h"
 #include "policies/trace/joined.h"
 #include "policies/trace/json.h"
 #include "policies/trace/schema.h"
@@ -60,7 +61,7 @@ std::vector<std::string_view> metric_names() {
 
 Metric require_metric(const std::string& name) {
   if (const auto metric = metric_from_string(name)) return *metric;
-  throw UsageError("unknown metric '" + name + "'" + did_you_mean(name, metric_names()));
+  throw UsageError("unknown metric " + in_quotes(name) + did_you_mean(name, metric_names()));
 }
 
 // Each metric once, however often it is named: a row is tested once.

@@ -10,6 +10,7 @@
 #include "harness/cli/require.h"
 #include "harness/measure/cuda_device.h"
 #include "harness/run/process.h"
+#include "policies/trace/in_quotes.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
@@ -25,7 +26,7 @@ fs::path dry_program() { return fs::path(own_executable()).parent_path() / "dry"
 
 void require_card(const std::string& card) {
   if (std::find(kCards.begin(), kCards.end(), card) != kCards.end()) return;
-  throw UsageError("unknown card '" + card + "'" + did_you_mean(card, kCards));
+  throw UsageError("unknown card " + in_quotes(card) + did_you_mean(card, kCards));
 }
 
 }  // namespace

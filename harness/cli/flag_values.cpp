@@ -47,7 +47,7 @@ std::optional<int> whole_number(std::string_view text) {
 std::vector<Schedule> parse_schedules(const std::string& text) {
   if (text == "both") return {Schedule::kWholeRegion, Schedule::kOnDemand};
   if (const auto schedule = schedule_from_string(text)) return {*schedule};
-  throw UsageError("unknown schedule '" + text + "'" + did_you_mean(text, kSchedules));
+  throw UsageError("unknown schedule " + in_quotes(text) + did_you_mean(text, kSchedules));
 }
 
 std::chrono::milliseconds parse_duration(const std::string& text) {
@@ -62,7 +62,8 @@ std::chrono::milliseconds parse_duration(const std::string& text) {
     if (count > kLongest.count() / milliseconds) break;
     return std::chrono::milliseconds(count * milliseconds);
   }
-  throw UsageError("'" + text + "' is no duration; give a number from 1 and a unit, at most 30 " +
+  throw UsageError(in_quotes(text) +
+                   " is no duration; give a number from 1 and a unit, at most 30 " +
                    "days: 500ms, 90s, 10min, 1h");
 }
 
@@ -83,12 +84,12 @@ std::optional<double> percent_of(const std::string& text) {
 
 double parse_percent(const std::string& text) {
   if (const auto ratio = percent_of(text); ratio && *ratio > 0) return *ratio;
-  throw UsageError("'" + text + "' is no percentage above 0% and up to 100%, such as 2%");
+  throw UsageError(in_quotes(text) + " is no percentage above 0% and up to 100%, such as 2%");
 }
 
 double parse_percent_or_zero(const std::string& text) {
   if (const auto ratio = percent_of(text)) return *ratio;
-  throw UsageError("'" + text + "' is no percentage from 0% to 100%, such as 2%");
+  throw UsageError(in_quotes(text) + " is no percentage from 0% to 100%, such as 2%");
 }
 
 Bytes parse_bytes(const std::string& text) {
@@ -108,7 +109,8 @@ Bytes parse_bytes(const std::string& text) {
       return Bytes{std::llround(number->first * bytes)};
     }
   }
-  throw UsageError("'" + text + "' is no size; give a number above 0 and a unit: 24GiB, 512MiB, " +
+  throw UsageError(in_quotes(text) +
+                   " is no size; give a number above 0 and a unit: 24GiB, 512MiB, " +
                    "100MB, 4096B");
 }
 
@@ -120,13 +122,14 @@ double parse_nanoseconds(const std::string& text) {
       if (number->second == unit) return number->first * nanoseconds;
     }
   }
-  throw UsageError("'" + text + "' is no time; give a number above 0 and a unit: 200us, 1.5ms, 2s");
+  throw UsageError(in_quotes(text) +
+                   " is no time; give a number above 0 and a unit: 200us, 1.5ms, 2s");
 }
 
 double parse_positive(const std::string& text) {
   const auto number = number_with_unit(text);
   if (number && number->second.empty()) return number->first;
-  throw UsageError("'" + text + "' is no number above 0");
+  throw UsageError(in_quotes(text) + " is no number above 0");
 }
 
 void add_world_flag(CLI::App& app, int& world) {
@@ -144,7 +147,7 @@ std::vector<std::string> parse_list(const std::string& text) {
   if (!split) throw UsageError("the brackets of " + in_quotes(text) + " do not pair");
   for (const std::string_view part : *split) {
     if (part.empty()) {
-      throw UsageError("'" + text + "' has an empty part; write a,b without gaps");
+      throw UsageError(in_quotes(text) + " has an empty part; write a,b without gaps");
     }
     parts.emplace_back(part);
   }
@@ -166,7 +169,7 @@ RoundRule parse_rounds(const std::string& rounds, const std::string& precision) 
 
 OptimizerChoice parse_optimizer(const std::string& text) {
   if (const auto choice = optimizer_from_string(text)) return *choice;
-  throw UsageError("unknown optimizer '" + text + "'" + did_you_mean(text, kOptimizers));
+  throw UsageError("unknown optimizer " + in_quotes(text) + did_you_mean(text, kOptimizers));
 }
 #endif
 

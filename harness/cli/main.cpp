@@ -11,6 +11,7 @@
 #include "harness/cli/output.h"
 #include "harness/sweep/interrupt.h"
 #include "policies/trace/file.h"
+#include "policies/trace/in_quotes.h"
 #include "policies/trace/json.h"
 #include "policies/trace/suggest.h"
 #ifdef REMATCH_LIBTORCH
@@ -57,17 +58,17 @@ std::string describe_leftover(const CLI::App& app) {
       for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
     }
     const std::string flag = word.substr(0, word.find('='));
-    return "unknown flag '" + flag + "'" + did_you_mean(flag, known);
+    return "unknown flag " + in_quotes(flag) + did_you_mean(flag, known);
   }
   if (scope.get_parent() != nullptr &&
       scope.get_subcommands([](const CLI::App*) { return true; }).empty()) {
-    return "'" + word + "' is one argument too many for " + name_of(scope) + "; see rematch " +
+    return in_quotes(word) + " is one argument too many for " + name_of(scope) + "; see rematch " +
            name_of(scope) + " --help";
   }
   for (const CLI::App* command : scope.get_subcommands([](const CLI::App*) { return true; })) {
     known.push_back(command->get_name());
   }
-  return "unknown subcommand '" + word + "'" + did_you_mean(word, known);
+  return "unknown subcommand " + in_quotes(word) + did_you_mean(word, known);
 }
 
 // Parses; the exit code where that already ends the program.

@@ -97,6 +97,25 @@ TEST_CASE("unknown subcommands and flags get the nearest known one") {
   check_usage_error("list extra", "'extra' is one argument too many");
 }
 
+// Thirty names without a space: 120 letters are quoted, up to the end of a name, and what to do
+// stands behind them.
+TEST_CASE("a long value is cut between its names, and the advice stays") {
+  std::string names = "layers.0.wq";
+  for (int layer = 1; layer < 30; ++layer) names += ",layers." + std::to_string(layer) + ".wq";
+  for (const auto& [arguments, advice] : std::vector<std::pair<std::string, std::string>>{
+           {"search --model wan_small --device h100 --budget " + names, "give a number above 0"},
+           {"search --model wan_small --device h100 --max-slowdown " + names, "is no percentage"},
+           {"plan --model wan_small --policy " + names, "is not of the form name"},
+           {names, "known: list, describe"},
+           {"list --" + names, "known: --help, --json"}}) {
+    const Outcome outcome = rematch(arguments);
+    CAPTURE(arguments, outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK_THAT(outcome.err, Catch::Contains(".wq,...'") && Catch::Contains(advice));
+    CHECK(is_one_clear_line(outcome));
+  }
+}
+
 TEST_CASE("the token grid that --tokens alone picks is said once, on stderr") {
   const auto notes_of = [](const std::string& command) {
     const std::string err = rematch(command).err;
