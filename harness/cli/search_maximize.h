@@ -6,7 +6,7 @@
 
 #include "harness/cli/exit_code.h"
 #include "harness/cli/search_flags.h"
-#include "policies/search/stretch_options.h"
+#include "policies/search/span_options.h"
 #include "policies/trace/bytes.h"
 
 namespace rematch {

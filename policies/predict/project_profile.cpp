@@ -6,16 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "policies/trace/typed_stretches.h"
+#include "policies/trace/typed_spans.h"
 
 namespace rematch {
 namespace {
 
 using Duration = Profile::Duration;
 
-// One pass of a trace: its stretches, and what each op is, as far as its time depends on it.
+// One pass of a trace: its spans, and what each op is, as far as its time depends on it.
 struct Pass {
-  std::vector<TypedStretch> stretches;
+  std::vector<TypedSpan> spans;
   std::vector<std::string> ops;
 };
 
@@ -29,46 +29,46 @@ std::string op_in_words(const Trace& trace, const TracedOp& op) {
   return words;
 }
 
-Pass forward_pass(const Trace& trace, const SegmentedTrace& segmented) {
-  Pass pass{forward_stretches(segmented), {}};
+Pass forward_pass(const Trace& trace, const SpannedTrace& spanned) {
+  Pass pass{forward_spans(spanned), {}};
   for (const TracedOp& op : trace.ops) pass.ops.push_back(op_in_words(trace, op));
   return pass;
 }
 
-Pass backward_pass(const Trace& trace, const SegmentedTrace& segmented) {
-  Pass pass{backward_stretches(segmented), {}};
+Pass backward_pass(const Trace& trace, const SpannedTrace& spanned) {
+  Pass pass{backward_spans(spanned), {}};
   for (const BackwardEvent& event : trace.backward) {
     if (event.kind == BackwardEvent::Kind::kOp) pass.ops.push_back(event.op);
   }
   return pass;
 }
 
-bool are_alike(const Pass& a, const TypedStretch& of_a, const Pass& b, const TypedStretch& of_b) {
-  const auto first = [](const Pass& pass, const TypedStretch& stretch) {
-    return pass.ops.begin() + static_cast<std::ptrdiff_t>(stretch.first);
+bool are_alike(const Pass& a, const TypedSpan& of_a, const Pass& b, const TypedSpan& of_b) {
+  const auto first = [](const Pass& pass, const TypedSpan& span) {
+    return pass.ops.begin() + static_cast<std::ptrdiff_t>(span.first);
   };
   return of_a.length == of_b.length &&
          std::equal(first(a, of_a), first(a, of_a) + static_cast<std::ptrdiff_t>(of_a.length),
                     first(b, of_b));
 }
 
-// Which of `num_few` stands where stretch `index` of `num_many` does.
+// Which of `num_few` stands where span `index` of `num_many` does.
 std::size_t counterpart(std::size_t index, std::size_t num_few, std::size_t num_many) {
   const std::size_t from_end = num_many - 1 - index;
   if (index < num_few / 2) return index;
   return from_end < num_few / 2 ? num_few - 1 - from_end : num_few / 2;
 }
 
-// The measured stretch whose times `stretch` has, or null. Those nearest to `likely` first.
-const TypedStretch* find_alike(const Pass& many, const TypedStretch& stretch, const Pass& few,
-                               std::size_t likely) {
-  const TypedStretch* found = nullptr;
+// The measured span whose times `span` has, or null. Those nearest to `likely` first.
+const TypedSpan* find_alike(const Pass& many, const TypedSpan& span, const Pass& few,
+                            std::size_t likely) {
+  const TypedSpan* found = nullptr;
   std::size_t least_distance = 0;
-  for (std::size_t i = 0; i < few.stretches.size(); ++i) {
+  for (std::size_t i = 0; i < few.spans.size(); ++i) {
     const std::size_t distance = i > likely ? i - likely : likely - i;
     if (found != nullptr && distance >= least_distance) continue;
-    if (!are_alike(many, stretch, few, few.stretches[i])) continue;
-    found = &few.stretches[i];
+    if (!are_alike(many, span, few, few.spans[i])) continue;
+    found = &few.spans[i];
     least_distance = distance;
   }
   return found;
@@ -86,23 +86,23 @@ struct ProjectedFigures {
   std::optional<std::vector<std::int32_t>> kernels;
 };
 
-// Nothing if a stretch has no counterpart; `missing` is then the first op of it.
+// Nothing if a span has no counterpart; `missing` is then the first op of it.
 std::optional<ProjectedFigures> project_pass(const OpFigures& figures, const Pass& few,
                                              const Pass& many, std::size_t& missing) {
   ProjectedFigures projected;
   if (figures.temporary) projected.temporary.emplace();
   if (figures.kernels) projected.kernels.emplace();
-  const auto append = [](const auto& source, const TypedStretch& stretch, auto& target) {
-    const auto first = source.begin() + static_cast<std::ptrdiff_t>(stretch.first);
-    target.insert(target.end(), first, first + static_cast<std::ptrdiff_t>(stretch.length));
+  const auto append = [](const auto& source, const TypedSpan& span, auto& target) {
+    const auto first = source.begin() + static_cast<std::ptrdiff_t>(span.first);
+    target.insert(target.end(), first, first + static_cast<std::ptrdiff_t>(span.length));
   };
-  for (std::size_t i = 0; i < many.stretches.size(); ++i) {
-    const TypedStretch& stretch = many.stretches[i];
-    if (stretch.length == 0) continue;
-    const std::size_t likely = counterpart(i, few.stretches.size(), many.stretches.size());
-    const TypedStretch* alike = find_alike(many, stretch, few, likely);
+  for (std::size_t i = 0; i < many.spans.size(); ++i) {
+    const TypedSpan& span = many.spans[i];
+    if (span.length == 0) continue;
+    const std::size_t likely = counterpart(i, few.spans.size(), many.spans.size());
+    const TypedSpan* alike = find_alike(many, span, few, likely);
     if (alike == nullptr) {
-      missing = stretch.first;
+      missing = span.first;
       return std::nullopt;
     }
     append(figures.times, *alike, projected.times);
@@ -153,8 +153,8 @@ Rejected no_layer_like(const std::string& place, int measured_layers) {
 
 std::variant<Profile, Rejected> project_profile(const Profile& measured, const Trace& few,
                                                 const Trace& many, int measured_layers) {
-  const SegmentedTrace cut_few = cut_into_segments(few);
-  const SegmentedTrace cut_many = cut_into_segments(many);
+  const SpannedTrace cut_few = cut_into_spans(few);
+  const SpannedTrace cut_many = cut_into_spans(many);
   std::size_t missing = 0;
   auto forward =
       project_pass({measured.forward, measured.forward_temporary, measured.forward_kernels},

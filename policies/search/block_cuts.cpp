@@ -53,7 +53,7 @@ void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
 // So labels at one place compete if they agree in those, and few values cross any place in a block.
 class CutProgram {
  public:
-  CutProgram(StretchPricer& pricer, const std::vector<RegionCandidate>& candidates)
+  CutProgram(SpanPricer& pricer, const std::vector<RegionCandidate>& candidates)
       : candidates_(candidates), tally_(pricer) {
     const OpId end = pricer.whole().end;
     places_[0];
@@ -68,7 +68,7 @@ class CutProgram {
   }
 
   // Nothing if stopped.
-  std::vector<StretchOption> run(nanoseconds slack, const std::function<bool()>& stop) {
+  std::vector<SpanOption> run(nanoseconds slack, const std::function<bool()>& stop) {
     Place& start = places_.begin()->second;
     const Bytes shared = tally_.shared().held;
     start.behind_region[tally_.paid()] = {{shared, shared}};
@@ -84,7 +84,7 @@ class CutProgram {
       for (auto& [paid, labels] : *states) found.insert(found.end(), labels.begin(), labels.end());
     }
     keep_undominated(found, slack);
-    std::vector<StretchOption> options;
+    std::vector<SpanOption> options;
     for (const CutLabel& label : found) options.push_back(to_option(label));
     return options;
   }
@@ -167,8 +167,8 @@ class CutProgram {
     for (auto& [paid, labels] : states) keep_undominated(labels, {});
   }
 
-  StretchOption to_option(const CutLabel& label) const {
-    StretchOption option;
+  SpanOption to_option(const CutLabel& label) const {
+    SpanOption option;
     option.figures.held = label.held;
     option.figures.transient = label.transient;
     option.figures.time = label.time;
@@ -184,19 +184,19 @@ class CutProgram {
   }
 
   const std::vector<RegionCandidate>& candidates_;
-  StretchTally tally_;
+  SpanTally tally_;
   Places places_;
   std::vector<Chosen> chosen_;
 };
 
 }  // namespace
 
-std::vector<StretchOption> cut_block(StretchPricer& pricer,
-                                     const std::vector<RegionCandidate>& candidates,
-                                     nanoseconds slack, const std::function<bool()>& stop) {
-  std::vector<StretchOption> options = CutProgram(pricer, candidates).run(slack, stop);
+std::vector<SpanOption> cut_block(SpanPricer& pricer,
+                                  const std::vector<RegionCandidate>& candidates, nanoseconds slack,
+                                  const std::function<bool()>& stop) {
+  std::vector<SpanOption> options = CutProgram(pricer, candidates).run(slack, stop);
   if (options.empty()) options = CutProgram(pricer, {}).run(slack, {});
-  for (StretchOption& option : options) option.figures.transient -= pricer.born();
+  for (SpanOption& option : options) option.figures.transient -= pricer.born();
   return options;
 }
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
-#include "policies/search/stretch_options.h"
-#include "policies/search/stretch_pricing.h"
+#include "policies/search/span_options.h"
+#include "policies/search/span_pricing.h"
 
 namespace rematch {
 
@@ -18,16 +18,16 @@ struct RegionOption {
 
 // Ops that may become a region, and how.
 struct RegionCandidate {
-  OpRange range;  // local to the stretch
+  OpRange range;  // local to the span
   std::vector<RegionOption> options;
 };
 
 // Every set of disjoint candidates, the empty one included, with every option of each; but for
 // those that hold no less, are faster by at most `slack` and have no smaller transient than one
 // found. Once `stop` says true, nothing but the empty set.
-std::vector<StretchOption> cut_block(StretchPricer& pricer,
-                                     const std::vector<RegionCandidate>& candidates,
-                                     std::chrono::nanoseconds slack,
-                                     const std::function<bool()>& stop);
+std::vector<SpanOption> cut_block(SpanPricer& pricer,
+                                  const std::vector<RegionCandidate>& candidates,
+                                  std::chrono::nanoseconds slack,
+                                  const std::function<bool()>& stop);
 
 }  // namespace rematch

@@ -24,7 +24,7 @@ constexpr std::size_t kMostExports = 6;
 // scopes at their ends, so these are scopes that open once.
 class RunFinder {
  public:
-  RunFinder(const Trace& trace, const Stretch& block)
+  RunFinder(const Trace& trace, const Span& block)
       : trace_(trace), block_(block), num_openings_(num_openings(trace)) {}
 
   std::vector<OpRange> run() {
@@ -61,7 +61,7 @@ class RunFinder {
   }
 
   const Trace& trace_;
-  const Stretch& block_;
+  const Span& block_;
   std::map<std::string_view, int> num_openings_;
   std::vector<OpRange> runs_;  // local
 };
@@ -69,10 +69,10 @@ class RunFinder {
 // The options of one block, alone.
 class BlockOptionFinder {
  public:
-  BlockOptionFinder(const Trace& trace, const StretchMap& map, const OpTimes& times, int stretch,
+  BlockOptionFinder(const Trace& trace, const SpanMap& map, const OpTimes& times, int span,
                     const SearchSpace& space)
-      : space_(space), pricer_(trace, map, times, stretch, 1) {
-    const Stretch& block = map.stretches[stretch];
+      : space_(space), pricer_(trace, map, times, span, 1) {
+    const Span& block = map.spans[span];
     if (space.cuts) runs_ = RunFinder(trace, block).run();
     std::erase(runs_, pricer_.whole());
     runs_.push_back(pricer_.whole());
@@ -96,11 +96,11 @@ class BlockOptionFinder {
     });
     found.as_one_region = cut_block(pricer_, candidates, slack_, space_.stop);
     std::erase_if(found.as_one_region,
-                  [](const StretchOption& option) { return option.regions.empty(); });
+                  [](const SpanOption& option) { return option.regions.empty(); });
     add_end(found.options, {});
     add_end(found.options, {{pricer_.whole(), {}}});
     nanoseconds slowest{};
-    for (const StretchOption& option : found.options) {
+    for (const SpanOption& option : found.options) {
       slowest = std::max(slowest, option.figures.time);
     }
     // No way takes less than no time.
@@ -167,9 +167,9 @@ class BlockOptionFinder {
   }
 
   // Whatever the resolution, none and full are there.
-  void add_end(std::vector<StretchOption>& options, std::vector<PickedRegion> regions) {
+  void add_end(std::vector<SpanOption>& options, std::vector<PickedRegion> regions) {
     if (std::any_of(options.begin(), options.end(),
-                    [&](const StretchOption& option) { return option.regions == regions; })) {
+                    [&](const SpanOption& option) { return option.regions == regions; })) {
       return;
     }
     const LayerOption figures = pricer_.price(regions, space_.schedule, space_.early_stop);
@@ -192,7 +192,7 @@ class BlockOptionFinder {
   static constexpr nanoseconds kUnknown = std::chrono::hours(1);
 
   SearchSpace space_;
-  StretchPricer pricer_;
+  SpanPricer pricer_;
   std::vector<OpRange> runs_;
   std::map<OpId, std::vector<std::pair<OpId, nanoseconds>>> time_gaps_;  // by end: first op, gap
   nanoseconds slack_{};
@@ -201,9 +201,9 @@ class BlockOptionFinder {
 
 }  // namespace
 
-BlockOptions block_options(const Trace& trace, const StretchMap& map, const OpTimes& times,
-                           int stretch, const SearchSpace& space) {
-  return BlockOptionFinder(trace, map, times, stretch, space).run();
+BlockOptions block_options(const Trace& trace, const SpanMap& map, const OpTimes& times, int span,
+                           const SearchSpace& space) {
+  return BlockOptionFinder(trace, map, times, span, space).run();
 }
 
 }  // namespace rematch

@@ -4,17 +4,17 @@
 
 #include <vector>
 
-#include "policies/search/stretch_options.h"
+#include "policies/search/span_options.h"
 
 namespace rematch {
 
 struct BlockOptions {
-  std::vector<StretchOption> options;
-  std::vector<StretchOption> as_one_region;  // those alone that no other of its kind beats
+  std::vector<SpanOption> options;
+  std::vector<SpanOption> as_one_region;  // those alone that no other of its kind beats
   OptionGap gap;
 };
 
-BlockOptions block_options(const Trace& trace, const StretchMap& map, const OpTimes& times,
-                           int stretch, const SearchSpace& space);
+BlockOptions block_options(const Trace& trace, const SpanMap& map, const OpTimes& times, int span,
+                           const SearchSpace& space);
 
 }  // namespace rematch

@@ -33,7 +33,7 @@ class FrontSearch::Plans {
         trace_(step_.trace),
         profile_(profile),
         space_(space),
-        map_(make_stretches(trace_, profile.forward)),
+        map_(make_spans(trace_, profile.forward)),
         options_(make_options(trace_, map_, profile.forward, space)),
         problem_(mix_problem(map_, options_)),
         mixed_(mix_layers(problem_, kMaxMixLabels, space.stop)),
@@ -51,7 +51,7 @@ class FrontSearch::Plans {
   // mix begins.
   std::chrono::nanoseconds time_gap() const {
     std::chrono::nanoseconds gap = mixed_.time_gap;
-    for (const Stretch& stretch : map_.stretches) gap += options_.gaps[stretch.kind].time;
+    for (const Span& span : map_.spans) gap += options_.gaps[span.kind].time;
     std::chrono::nanoseconds above_bound{};
     for (std::size_t i = 0; i + 1 < mixed_.points.size(); ++i) {
       const std::chrono::nanoseconds least = bound_at(bound_, mixed_.points[i + 1].peak);
@@ -144,8 +144,8 @@ class FrontSearch::Plans {
   const Trace& trace_;
   const Profile& profile_;
   SearchSpace space_;
-  StretchMap map_;
-  StretchOptions options_;
+  SpanMap map_;
+  SpanOptions options_;
   MixProblem problem_;
   MixFront mixed_;
   std::vector<BoundCorner> bound_;

@@ -11,7 +11,7 @@
 #include "policies/search/measured_figures.h"
 #include "policies/search/plan_judge.h"
 #include "policies/search/saves_text.h"
-#include "policies/search/stretch_options.h"
+#include "policies/search/span_options.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
 

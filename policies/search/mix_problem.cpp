@@ -4,20 +4,20 @@
 
 namespace rematch {
 
-MixProblem mix_problem(const StretchMap& map, const StretchOptions& options) {
+MixProblem mix_problem(const SpanMap& map, const SpanOptions& options) {
   MixProblem problem;
-  for (const std::vector<StretchOption>& list : options.lists) {
+  for (const std::vector<SpanOption>& list : options.lists) {
     problem.lists.emplace_back();
-    for (const StretchOption& option : list) problem.lists.back().push_back(option.figures);
+    for (const SpanOption& option : list) problem.lists.back().push_back(option.figures);
   }
-  for (const Stretch& stretch : map.stretches) {
-    problem.list_of_layer.push_back(stretch.kind);
-    problem.gradients.push_back(stretch.born);
+  for (const Span& span : map.spans) {
+    problem.list_of_layer.push_back(span.kind);
+    problem.gradients.push_back(span.born);
   }
   problem.floor = map.most_born;
   return problem;
 }
-MixProblem relaxed_mix_problem(const StretchMap& map, const StretchOptions& options) {
+MixProblem relaxed_mix_problem(const SpanMap& map, const SpanOptions& options) {
   MixProblem problem = mix_problem(map, options);
   for (std::size_t kind = 0; kind < problem.lists.size(); ++kind) {
     const OptionGap& gap = options.gaps[kind];

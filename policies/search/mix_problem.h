@@ -1,16 +1,16 @@
-// The options of a trace's stretches as a problem of layer mixing. Inside this folder.
+// The options of a trace's spans as a problem of layer mixing. Inside this folder.
 #pragma once
 
 #include "policies/search/layer_mix.h"
-#include "policies/search/stretch_options.h"
-#include "policies/search/stretches.h"
+#include "policies/search/span_options.h"
+#include "policies/search/spans.h"
 
 namespace rematch {
 
 // Exact for the options that there are.
-MixProblem mix_problem(const StretchMap& map, const StretchOptions& options);
+MixProblem mix_problem(const SpanMap& map, const SpanOptions& options);
 // With options better by their gaps, so that whatever way there is to run a block, cut or not, some
 // option is no worse: no plan is better than the best mix of these.
-MixProblem relaxed_mix_problem(const StretchMap& map, const StretchOptions& options);
+MixProblem relaxed_mix_problem(const SpanMap& map, const SpanOptions& options);
 
 }  // namespace rematch

@@ -19,7 +19,7 @@ std::string_view reason_of(const TracedOp& op, Treatment treatment) {
 
 }  // namespace
 
-PlanBuilder::PlanBuilder(const Trace& trace, const StretchMap& map, const StretchOptions& options,
+PlanBuilder::PlanBuilder(const Trace& trace, const SpanMap& map, const SpanOptions& options,
                          const SearchSpace& space)
     : trace_(trace),
       map_(map),
@@ -37,15 +37,15 @@ Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) {
   plan.trace_sha256 = trace_sha256_;
   int first = 0;
   for (int chosen : mix) {
-    const StretchOption& option = options_.lists[map_.stretches[first].kind][chosen];
+    const SpanOption& option = options_.lists[map_.spans[first].kind][chosen];
     const int last = first + option.figures.num_layers - 1;
     for (const PickedRegion& region : option.regions) {
-      const OpId start = map_.stretches[first].range.first;
+      const OpId start = map_.spans[first].range.first;
       const OpRange range = {start + region.range.first, start + region.range.end};
       const Place place = place_of(range, first, last);
       PlannedRegion planned{trace_.scopes[place.first].path, trace_.scopes[place.last].path, 0, {}};
       for (int i = first; i <= last; ++i) {
-        planned.layers.push_back(trace_.blocks[map_.stretches[i].block].index);
+        planned.layers.push_back(trace_.blocks[map_.spans[i].block].index);
       }
       const RegionType& type = type_of(range, region, first, last);
       const auto same = std::find(plan.types.begin(), plan.types.end(), type);
@@ -61,10 +61,9 @@ Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) {
 // The scopes that start and end with the range: blocks, or scopes side by side in one, outermost
 // ones first. A scope that opens several times is no name for one of its openings.
 PlanBuilder::Place PlanBuilder::place_of(OpRange range, int first, int last) const {
-  const ScopeId first_block = map_.stretches[first].scope;
-  const ScopeId last_block = map_.stretches[last].scope;
-  if (range.first == map_.stretches[first].range.first &&
-      range.end == map_.stretches[last].range.end) {
+  const ScopeId first_block = map_.spans[first].scope;
+  const ScopeId last_block = map_.spans[last].scope;
+  if (range.first == map_.spans[first].range.first && range.end == map_.spans[last].range.end) {
     return {first_block, last_block};
   }
   const auto num_scopes = static_cast<ScopeId>(trace_.scopes.size());
@@ -86,7 +85,7 @@ PlanBuilder::Place PlanBuilder::place_of(OpRange range, int first, int last) con
 const RegionType& PlanBuilder::type_of(OpRange range, const PickedRegion& region, int first,
                                        int last) {
   std::vector<int> kinds;
-  for (int i = first; i <= last; ++i) kinds.push_back(map_.stretches[i].kind);
+  for (int i = first; i <= last; ++i) kinds.push_back(map_.spans[i].kind);
   const auto [found, is_new] =
       types_.try_emplace({std::move(kinds), region.range.first, region.range.end, region.saves});
   if (is_new) found->second = make_type(range, region, first);
@@ -99,7 +98,7 @@ RegionType PlanBuilder::make_type(OpRange range, const PickedRegion& region, int
   costs.schedule = space_.schedule;
   costs.early_stop = space_.early_stop;
   RegionType type = play_saves(graph, costs, region.saves).type;
-  const bool several = range.end > map_.stretches[first].range.end;
+  const bool several = range.end > map_.spans[first].range.end;
   for (std::size_t i = 0; i < type.ops.size(); ++i) {
     const OpId op = range.first + static_cast<OpId>(i);
     const TracedOp& traced = trace_.ops[op];
@@ -115,14 +114,14 @@ RegionType PlanBuilder::make_type(OpRange range, const PickedRegion& region, int
 // Relative to its block, so that regions of equal layers are equal; in a region of several layers
 // after the layer's place in it.
 std::string PlanBuilder::scope_name(OpId op, int first, bool several) const {
-  int stretch = first;
-  while (op >= map_.stretches[stretch].range.end) ++stretch;
-  const std::string& block = trace_.scopes[map_.stretches[stretch].scope].path;
+  int span = first;
+  while (op >= map_.spans[span].range.end) ++span;
+  const std::string& block = trace_.scopes[map_.spans[span].scope].path;
   const std::string& path = trace_.scopes[trace_.ops[op].scope].path;
   std::string inside = path.size() > block.size() ? path.substr(block.size() + 1) : "";
   if (!several) return inside;
   std::string name = "+";
-  name += std::to_string(stretch - first);
+  name += std::to_string(span - first);
   if (!inside.empty()) name += "." + inside;
   return name;
 }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "policies/plan/plan.h"
-#include "policies/search/stretch_options.h"
-#include "policies/search/stretches.h"
+#include "policies/search/span_options.h"
+#include "policies/search/spans.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
@@ -17,10 +17,10 @@ namespace rematch {
 class PlanBuilder {
  public:
   // References must outlive it.
-  PlanBuilder(const Trace& trace, const StretchMap& map, const StretchOptions& options,
+  PlanBuilder(const Trace& trace, const SpanMap& map, const SpanOptions& options,
               const SearchSpace& space);
 
-  // `mix`: an option for each stretch, or for several, in forward order. See LayerMix.
+  // `mix`: an option for each span, or for several, in forward order. See LayerMix.
   Plan build(const std::vector<int>& mix, std::string name);
 
  private:
@@ -34,8 +34,8 @@ class PlanBuilder {
   std::string scope_name(OpId op, int first, bool several) const;
 
   const Trace& trace_;
-  const StretchMap& map_;
-  const StretchOptions& options_;
+  const SpanMap& map_;
+  const SpanOptions& options_;
   SearchSpace space_;
   std::string trace_sha256_;
   std::map<std::string_view, int> num_openings_;

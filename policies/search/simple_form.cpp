@@ -77,7 +77,7 @@ class SimpleSearch::Plans {
         profile_(profile),
         space_(space),
         times_(mean_times(trace_, profile.forward)),
-        map_(make_stretches(trace_, times_)),
+        map_(make_spans(trace_, times_)),
         rules_(simple_rules(trace_, map_, times_, space, kMostPaired)),
         problem_(mix_problem(map_, rules_.options)),
         builder_(trace, map_, rules_.options, space),
@@ -127,9 +127,8 @@ class SimpleSearch::Plans {
   }
 
   int num_blocks() const {
-    return static_cast<int>(
-        std::count_if(map_.stretches.begin(), map_.stretches.end(),
-                      [](const Stretch& stretch) { return stretch.scope != kNone; }));
+    return static_cast<int>(std::count_if(map_.spans.begin(), map_.spans.end(),
+                                          [](const Span& span) { return span.scope != kNone; }));
   }
 
   int num_rules() const {
@@ -138,12 +137,12 @@ class SimpleSearch::Plans {
     return static_cast<int>(most);
   }
 
-  // The option of each stretch; what lies between blocks has one.
+  // The option of each span; what lies between blocks has one.
   std::vector<int> choices(const SimpleMix& mix) const {
     std::vector<int> chosen;
     int block = 0;
-    for (const Stretch& stretch : map_.stretches) {
-      const bool is_block = stretch.scope != kNone;
+    for (const Span& span : map_.spans) {
+      const bool is_block = span.scope != kNone;
       chosen.push_back(!is_block ? 0 : block < mix.num_first ? mix.first_rule : mix.second_rule);
       block += is_block ? 1 : 0;
     }
@@ -192,7 +191,7 @@ class SimpleSearch::Plans {
   const Profile& profile_;
   SearchSpace space_;
   OpTimes times_;
-  StretchMap map_;
+  SpanMap map_;
   SimpleRules rules_;
   MixProblem problem_;
   PlanBuilder builder_;

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "policies/search/front.h"
-#include "policies/search/stretch_options.h"
+#include "policies/search/span_options.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "policies/search/save_sets.h"
-#include "policies/search/stretch_pricing.h"
+#include "policies/search/span_pricing.h"
 
 namespace rematch {
 namespace {
@@ -28,7 +28,7 @@ struct SimpleRule {
 
 struct RuleFigures {
   SimpleRule rule;
-  std::vector<StretchOption> by_kind;
+  std::vector<SpanOption> by_kind;
 };
 
 enum class Comparison { kBetter, kEqual, kNotBetter };
@@ -51,17 +51,16 @@ Comparison compare(const RuleFigures& a, const RuleFigures& b) {
 
 nanoseconds total_time(const RuleFigures& rule) {
   nanoseconds time{};
-  for (const StretchOption& option : rule.by_kind) time += option.figures.time;
+  for (const SpanOption& option : rule.by_kind) time += option.figures.time;
   return time;
 }
 
 class RuleMaker {
  public:
-  RuleMaker(const Trace& trace, const StretchMap& map, const OpTimes& times,
-            const SearchSpace& space)
+  RuleMaker(const Trace& trace, const SpanMap& map, const OpTimes& times, const SearchSpace& space)
       : trace_(trace), map_(map), times_(times), space_(space), num_openings_(num_openings(trace)) {
-    for (const int stretch : map.first_of_kind) {
-      pricers_.emplace_back(trace, map, times, stretch, 1);
+    for (const int span : map.first_of_kind) {
+      pricers_.emplace_back(trace, map, times, span, 1);
     }
   }
 
@@ -73,7 +72,7 @@ class RuleMaker {
     keep_best(most_paired);
     SimpleRules rules;
     rules.num_paired = static_cast<int>(num_paired_);
-    StretchOptions& options = rules.options;
+    SpanOptions& options = rules.options;
     options.lists.resize(pricers_.size());
     options.gaps.resize(pricers_.size());
     for (std::size_t kind = 0; kind < pricers_.size(); ++kind) {
@@ -84,14 +83,14 @@ class RuleMaker {
   }
 
  private:
-  bool is_block(std::size_t kind) const { return stretch_of(kind).scope != kNone; }
-  const Stretch& stretch_of(std::size_t kind) const {
-    return map_.stretches[static_cast<std::size_t>(map_.first_of_kind[kind])];
+  bool is_block(std::size_t kind) const { return span_of(kind).scope != kNone; }
+  const Span& span_of(std::size_t kind) const {
+    return map_.spans[static_cast<std::size_t>(map_.first_of_kind[kind])];
   }
 
   // "attention::aten::mm#2": the second of that name in its scope of the block.
   std::vector<std::string> names_of_ops(std::size_t kind) const {
-    const Stretch& block = stretch_of(kind);
+    const Span& block = span_of(kind);
     const std::string& path = trace_.scopes[static_cast<std::size_t>(block.scope)].path;
     std::map<std::string, int> seen;
     std::vector<std::string> names;
@@ -123,7 +122,7 @@ class RuleMaker {
       const RegionGraph& graph = pricers_[kind].graph(whole);
       const SaveSetCosts costs = pricers_[kind].costs(whole, space_.schedule, space_.early_stop);
       for (const int op : savable_ops(graph, costs)) {
-        const OpId id = stretch_of(kind).range.first + op;
+        const OpId id = span_of(kind).range.first + op;
         const TracedOp& traced = trace_.ops[static_cast<std::size_t>(id)];
         if (traced.is_view || traced.op_class == OpClass::kCopy) continue;
         Worth& worth = found[names_[kind][static_cast<std::size_t>(op)]];
@@ -177,7 +176,7 @@ class RuleMaker {
 
   // Scopes directly inside a block that open once, by their names in it.
   std::map<std::string, OpRange> modules_of(std::size_t kind) const {
-    const Stretch& block = stretch_of(kind);
+    const Span& block = span_of(kind);
     const std::string& path = trace_.scopes[static_cast<std::size_t>(block.scope)].path;
     std::map<std::string, OpRange> modules;
     for (const TracedScope& scope : trace_.scopes) {
@@ -271,7 +270,7 @@ class RuleMaker {
   void add(SimpleRule rule) {
     RuleFigures figures{std::move(rule), {}};
     for (std::size_t kind = 0; kind < pricers_.size(); ++kind) {
-      StretchOption option{{}, regions_of(kind, figures.rule)};
+      SpanOption option{{}, regions_of(kind, figures.rule)};
       option.figures = price(kind, option.regions);
       figures.by_kind.push_back(std::move(option));
     }
@@ -316,11 +315,11 @@ class RuleMaker {
   }
 
   const Trace& trace_;
-  const StretchMap& map_;
+  const SpanMap& map_;
   const OpTimes& times_;
   const SearchSpace& space_;
   std::map<std::string_view, int> num_openings_;
-  std::vector<StretchPricer> pricers_;                 // by kind
+  std::vector<SpanPricer> pricers_;                    // by kind
   std::vector<std::vector<std::string>> names_;        // by kind: of its ops
   std::vector<std::vector<std::string>> candidates_;   // kept together
   std::vector<std::optional<LayerOption>> unmanaged_;  // by kind
@@ -330,7 +329,7 @@ class RuleMaker {
 
 }  // namespace
 
-SimpleRules simple_rules(const Trace& trace, const StretchMap& map, const OpTimes& times,
+SimpleRules simple_rules(const Trace& trace, const SpanMap& map, const OpTimes& times,
                          const SearchSpace& space, std::size_t most_paired) {
   return RuleMaker(trace, map, times, space).run(most_paired);
 }

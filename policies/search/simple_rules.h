@@ -4,8 +4,8 @@
 
 #include <cstddef>
 
-#include "policies/search/stretch_options.h"
-#include "policies/search/stretches.h"
+#include "policies/search/span_options.h"
+#include "policies/search/spans.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
@@ -13,13 +13,13 @@ namespace rematch {
 // Lists of options in which one index is one rule, whatever the kind of block: the first keeps
 // everything, the second recomputes everything.
 struct SimpleRules {
-  StretchOptions options;
+  SpanOptions options;
   // So many rules, the first ones, are worth a place beside others: none is worse than another in
   // bytes held, transient and time of every kind. The rest are for all layers alone.
   int num_paired = 0;
 };
 
-SimpleRules simple_rules(const Trace& trace, const StretchMap& map, const OpTimes& times,
+SimpleRules simple_rules(const Trace& trace, const SpanMap& map, const OpTimes& times,
                          const SearchSpace& space, std::size_t most_paired);
 
 }  // namespace rematch

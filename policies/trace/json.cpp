@@ -80,6 +80,11 @@ JsonField JsonField::at(std::string_view key) const {
   fail("key \"" + std::string(key) + "\" is missing");
 }
 
+JsonField JsonField::at(std::string_view key, std::string_view former_key) const {
+  const std::optional<JsonField> former = find(former_key);
+  return former ? *former : at(key);
+}
+
 std::optional<JsonField> JsonField::find(std::string_view key) const {
   require_object();
   const auto found = value_->find(key);

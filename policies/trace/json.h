@@ -37,6 +37,8 @@ class JsonField {
 
   // For objects: a key that must be there, or may be.
   JsonField at(std::string_view key) const;
+  // A key that must be there, by its name or by the one that earlier minor versions gave it.
+  JsonField at(std::string_view key, std::string_view former_key) const;
   std::optional<JsonField> find(std::string_view key) const;
   void require_object() const;
   std::vector<std::pair<const std::string*, JsonField>> members() const;

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "policies/trace/typed_stretches.h"
+#include "policies/trace/typed_spans.h"
 
 namespace rematch {
 namespace {
@@ -18,8 +18,8 @@ Duration median(std::vector<Duration> times) {
   return (*std::max_element(times.begin(), middle) + *middle) / 2;
 }
 
-std::size_t num_ops(const std::vector<TypedStretch>& stretches) {
-  return stretches.empty() ? 0 : stretches.back().first + stretches.back().length;
+std::size_t num_ops(const std::vector<TypedSpan>& spans) {
+  return spans.empty() ? 0 : spans.back().first + spans.back().length;
 }
 
 template <class Value>
@@ -30,22 +30,22 @@ Value most(const std::vector<Value>& values) {
 // `sample(step, op)` of each step's ops; of the samples of one op, in every step and in all layers
 // of its type, the `figure`.
 template <class Value, class Sample, class Figure>
-std::vector<Value> figures_by_op(const std::vector<TypedStretch>& stretches, std::size_t num_steps,
+std::vector<Value> figures_by_op(const std::vector<TypedSpan>& spans, std::size_t num_steps,
                                  const Sample& sample, const Figure& figure) {
-  std::vector<Value> result(num_ops(stretches));
-  for (const TypedStretch& stretch : stretches) {
-    for (std::size_t offset = 0; offset < stretch.length; ++offset) {
-      Value& own = result[stretch.first + offset];
+  std::vector<Value> result(num_ops(spans));
+  for (const TypedSpan& span : spans) {
+    for (std::size_t offset = 0; offset < span.length; ++offset) {
+      Value& own = result[span.first + offset];
       const auto first_alike =
-          std::find_if(stretches.begin(), stretches.end(),
-                       [&](const TypedStretch& other) { return other.type == stretch.type; });
-      if (first_alike->first != stretch.first) {
+          std::find_if(spans.begin(), spans.end(),
+                       [&](const TypedSpan& other) { return other.type == span.type; });
+      if (first_alike->first != span.first) {
         own = result[first_alike->first + offset];
         continue;
       }
       std::vector<Value> samples;
-      for (const TypedStretch& other : stretches) {
-        if (other.type != stretch.type) continue;
+      for (const TypedSpan& other : spans) {
+        if (other.type != span.type) continue;
         for (std::size_t step = 0; step < num_steps; ++step) {
           samples.push_back(sample(step, other.first + offset));
         }
@@ -56,29 +56,28 @@ std::vector<Value> figures_by_op(const std::vector<TypedStretch>& stretches, std
   return result;
 }
 
-std::vector<Duration> median_times(const std::vector<TypedStretch>& stretches,
-                                   const TimedSteps& steps,
+std::vector<Duration> median_times(const std::vector<TypedSpan>& spans, const TimedSteps& steps,
                                    std::vector<Duration> TimedSteps::Ops::*pass) {
   return figures_by_op<Duration>(
-      stretches, steps.watched.size(),
+      spans, steps.watched.size(),
       [&](std::size_t step, std::size_t op) { return (steps.watched[step].*pass)[op]; }, median);
 }
 
-std::vector<Bytes> most_bytes(const std::vector<TypedStretch>& stretches, const TimedSteps& steps,
+std::vector<Bytes> most_bytes(const std::vector<TypedSpan>& spans, const TimedSteps& steps,
                               std::vector<Bytes> TimedSteps::Temporaries::*pass) {
   return figures_by_op<Bytes>(
-      stretches, steps.weighed.size(),
+      spans, steps.weighed.size(),
       [&](std::size_t step, std::size_t op) { return (steps.weighed[step].*pass)[op]; },
       most<Bytes>);
 }
 
 // Nothing if they were not counted. Layers and steps launch the same ones, but for choices of a
 // library between one kernel and two.
-std::optional<std::vector<std::int32_t>> most_kernels(const std::vector<TypedStretch>& stretches,
+std::optional<std::vector<std::int32_t>> most_kernels(const std::vector<TypedSpan>& spans,
                                                       const TimedSteps& steps) {
   if (steps.watched.front().kernels.empty()) return std::nullopt;
   return figures_by_op<std::int32_t>(
-      stretches, steps.watched.size(),
+      spans, steps.watched.size(),
       [&](std::size_t step, std::size_t op) { return steps.watched[step].kernels[op]; },
       most<std::int32_t>);
 }
@@ -120,9 +119,9 @@ void require_steps(const TimedSteps& steps, std::size_t num_forward, std::size_t
 }  // namespace
 
 Profile measured_profile(const Trace& trace, const std::string& device, const TimedSteps& steps) {
-  const SegmentedTrace segmented = cut_into_segments(trace);
-  const std::vector<TypedStretch> forward = forward_stretches(segmented);
-  const std::vector<TypedStretch> backward = backward_stretches(segmented);
+  const SpannedTrace spanned = cut_into_spans(trace);
+  const std::vector<TypedSpan> forward = forward_spans(spanned);
+  const std::vector<TypedSpan> backward = backward_spans(spanned);
   require_steps(steps, num_ops(forward), num_ops(backward));
   Profile profile;
   profile.model = trace.model;

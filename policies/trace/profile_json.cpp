@@ -5,7 +5,7 @@
 
 #include "policies/trace/json.h"
 #include "policies/trace/schema.h"
-#include "policies/trace/segments.h"
+#include "policies/trace/spans.h"
 
 namespace rematch {
 namespace {
@@ -17,7 +17,7 @@ using Times = std::vector<Profile::Duration>;
 using Temporaries = std::optional<std::vector<Bytes>>;
 using Kernels = std::optional<std::vector<std::int32_t>>;
 
-// Times, and bytes and kernels where they were measured, of a stretch or of the whole pass.
+// Times, and bytes and kernels where they were measured, of a span or of the whole pass.
 struct Figures {
   Times times;
   Temporaries temporary;
@@ -63,14 +63,14 @@ Figures figures_from_json(const JsonField& field) {
   return figures;
 }
 
-Figures stretch_of(const Figures& all, std::size_t first, std::size_t count) {
+Figures span_of(const Figures& all, std::size_t first, std::size_t count) {
   const auto slice = [&](const auto& list) {
     return std::decay_t<decltype(list)>(list.begin() + first, list.begin() + first + count);
   };
-  Figures stretch{slice(all.times), std::nullopt};
-  if (all.temporary) stretch.temporary = slice(*all.temporary);
-  if (all.kernels) stretch.kernels = slice(*all.kernels);
-  return stretch;
+  Figures span{slice(all.times), std::nullopt};
+  if (all.temporary) span.temporary = slice(*all.temporary);
+  if (all.kernels) span.kernels = slice(*all.kernels);
+  return span;
 }
 
 Json pass_to_json(const Figures& all, const std::vector<std::size_t>& lengths) {
@@ -78,19 +78,19 @@ Json pass_to_json(const Figures& all, const std::vector<std::size_t>& lengths) {
   Json order = Json::array();
   std::size_t first = 0;
   for (const std::size_t length : lengths) {
-    Figures stretch = stretch_of(all, first, length);
+    Figures span = span_of(all, first, length);
     first += length;
-    const auto found = std::find(types.begin(), types.end(), stretch);
+    const auto found = std::find(types.begin(), types.end(), span);
     order.push_back(found - types.begin());
-    if (found == types.end()) types.push_back(std::move(stretch));
+    if (found == types.end()) types.push_back(std::move(span));
   }
-  Json json = {{"types", Json::array()}, {"segments", std::move(order)}};
+  Json json = {{"types", Json::array()}, {"spans", std::move(order)}};
   for (const Figures& type : types) json["types"].push_back(figures_to_json(type));
   return json;
 }
 
-void append(Figures& all, const Figures& stretch, const JsonField& field) {
-  if (all.times.size() + stretch.times.size() > kMostOps) {
+void append(Figures& all, const Figures& span, const JsonField& field) {
+  if (all.times.size() + span.times.size() > kMostOps) {
     field.fail("has more than " + std::to_string(kMostOps) + " ops; no training step has");
   }
   const auto append_list = [&](auto& list, const auto& part, const char* key) {
@@ -101,9 +101,9 @@ void append(Figures& all, const Figures& stretch, const JsonField& field) {
     if (!list) list.emplace();
     list->insert(list->end(), part->begin(), part->end());
   };
-  append_list(all.temporary, stretch.temporary, "temporary_bytes");
-  append_list(all.kernels, stretch.kernels, "kernels");
-  all.times.insert(all.times.end(), stretch.times.begin(), stretch.times.end());
+  append_list(all.temporary, span.temporary, "temporary_bytes");
+  append_list(all.kernels, span.kernels, "kernels");
+  all.times.insert(all.times.end(), span.times.begin(), span.times.end());
 }
 
 Figures pass_from_json(const JsonField& field) {
@@ -113,27 +113,27 @@ Figures pass_from_json(const JsonField& field) {
     if (types.back().times.empty()) type.fail("has no op");
   }
   Figures all;
-  for (const JsonField& segment : field.at("segments").elements()) {
-    if (types.empty()) segment.fail("refers to a type, but the list of types is empty");
-    const int type = segment.integer32(0, static_cast<std::int32_t>(types.size()) - 1);
-    append(all, types[static_cast<std::size_t>(type)], segment);
+  for (const JsonField& span : field.at("spans", "segments").elements()) {
+    if (types.empty()) span.fail("refers to a type, but the list of types is empty");
+    const int type = span.integer32(0, static_cast<std::int32_t>(types.size()) - 1);
+    append(all, types[static_cast<std::size_t>(type)], span);
   }
   return all;
 }
 
-std::vector<std::size_t> forward_lengths(const SegmentedTrace& segmented) {
+std::vector<std::size_t> forward_lengths(const SpannedTrace& spanned) {
   std::vector<std::size_t> lengths;
-  for (const Segment& segment : segmented.segments) {
-    lengths.push_back(segmented.types[static_cast<std::size_t>(segment.type)].ops.size());
+  for (const TraceSpan& span : spanned.spans) {
+    lengths.push_back(spanned.types[static_cast<std::size_t>(span.type)].ops.size());
   }
   std::erase(lengths, 0U);
   return lengths;
 }
 
-std::vector<std::size_t> backward_lengths(const SegmentedTrace& segmented) {
+std::vector<std::size_t> backward_lengths(const SpannedTrace& spanned) {
   std::vector<std::size_t> lengths;
-  for (const BackwardRun& run : segmented.backward) {
-    const auto& events = segmented.backward_types[static_cast<std::size_t>(run.type)];
+  for (const BackwardRun& run : spanned.backward) {
+    const auto& events = spanned.backward_types[static_cast<std::size_t>(run.type)];
     lengths.push_back(static_cast<std::size_t>(std::count_if(
         events.begin(), events.end(),
         [](const BackwardEvent& event) { return event.kind == BackwardEvent::Kind::kOp; })));
@@ -151,7 +151,7 @@ ProfileSource source_from_json(const JsonField& field) {
 
 Json profile_to_json(const Profile& profile, const Trace& trace) {
   if (const auto problem = profile_problem(profile, trace)) throw std::invalid_argument(*problem);
-  const SegmentedTrace segmented = cut_into_segments(trace);
+  const SpannedTrace spanned = cut_into_spans(trace);
   Json json = {{"schema", schema_name(kProfileSchema)},
                {"model", profile.model},
                {"dimensions", profile.dimensions},
@@ -165,9 +165,9 @@ Json profile_to_json(const Profile& profile, const Trace& trace) {
                {"backward_between_ops_ns", profile.backward_between_ops.count()},
                {"forward",
                 pass_to_json({profile.forward, profile.forward_temporary, profile.forward_kernels},
-                             forward_lengths(segmented))},
+                             forward_lengths(spanned))},
                {"backward", pass_to_json({profile.backward, profile.backward_temporary},
-                                         backward_lengths(segmented))}};
+                                         backward_lengths(spanned))}};
   if (profile.measured_layers) json["measured_layers"] = *profile.measured_layers;
   return json;
 }

@@ -1,5 +1,5 @@
-// Profiles as files, "rematch.profile/1.0": figures of each distinct stretch of the step once, and
-// the order in which the stretches follow each other. Lossless, and read without the trace.
+// Profiles as files, "rematch.profile/1.1": figures of each distinct span of the step once, and
+// the order in which the spans follow each other. Lossless, and read without the trace.
 #pragma once
 
 #include "policies/trace/json_fwd.h"

@@ -20,8 +20,8 @@ struct Schema {
   static constexpr int kMajor = 1;  // of every format
 };
 
-inline constexpr Schema kTraceSchema{"trace"};
-inline constexpr Schema kProfileSchema{"profile"};
+inline constexpr Schema kTraceSchema{"trace", 1};
+inline constexpr Schema kProfileSchema{"profile", 1};
 inline constexpr Schema kPolicySchema{"policy"};
 inline constexpr Schema kPlanSchema{"plan"};
 inline constexpr Schema kFrontSchema{"front"};

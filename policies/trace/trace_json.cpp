@@ -5,7 +5,7 @@
 #include "policies/trace/canonical_json.h"
 #include "policies/trace/json.h"
 #include "policies/trace/schema.h"
-#include "policies/trace/segments.h"
+#include "policies/trace/spans.h"
 #include "policies/trace/suggest.h"
 #include "policies/trace/trace_check.h"
 
@@ -135,7 +135,7 @@ TracedPack pack_from_json(const JsonField& field) {
           field.at("at_op").integer32()};
 }
 
-Json type_to_json(const SegmentType& type) {
+Json type_to_json(const SpanType& type) {
   return {{"ops", list_to_json(type.ops, op_to_json)},
           {"values", list_to_json(type.values, value_to_json)},
           {"storage_bytes",
@@ -148,8 +148,8 @@ Json type_to_json(const SegmentType& type) {
           {"packs", list_to_json(type.packs, pack_to_json)}};
 }
 
-SegmentType type_from_json(const JsonField& field) {
-  SegmentType type;
+SpanType type_from_json(const JsonField& field) {
+  SpanType type;
   type.ops = list_from_json<TracedOp>(field.at("ops"), op_from_json);
   type.values = list_from_json<TracedValue>(field.at("values"), value_from_json);
   type.storages = list_from_json<TracedStorage>(
@@ -168,13 +168,13 @@ SegmentType type_from_json(const JsonField& field) {
   return type;
 }
 
-Json segment_to_json(const Segment& segment) {
-  Json json = {{"type", segment.type}};
-  if (!segment.path.empty()) json["path"] = segment.path;
-  if (!segment.outside_ops.empty()) json["outside_ops"] = segment.outside_ops;
-  if (!segment.outside_values.empty()) json["outside_values"] = segment.outside_values;
-  if (!segment.outside_storages.empty()) json["outside_storages"] = segment.outside_storages;
-  if (!segment.outside_scopes.empty()) json["outside_scopes"] = segment.outside_scopes;
+Json span_to_json(const TraceSpan& span) {
+  Json json = {{"type", span.type}};
+  if (!span.path.empty()) json["path"] = span.path;
+  if (!span.outside_ops.empty()) json["outside_ops"] = span.outside_ops;
+  if (!span.outside_values.empty()) json["outside_values"] = span.outside_values;
+  if (!span.outside_storages.empty()) json["outside_storages"] = span.outside_storages;
+  if (!span.outside_scopes.empty()) json["outside_scopes"] = span.outside_scopes;
   return json;
 }
 
@@ -183,21 +183,21 @@ int type_index(const JsonField& field, std::size_t num_types) {
   return field.integer32(0, static_cast<std::int32_t>(num_types) - 1);
 }
 
-std::vector<std::int32_t> outside_from_json(const JsonField& segment, std::string_view key) {
-  const auto field = segment.find(key);
+std::vector<std::int32_t> outside_from_json(const JsonField& span, std::string_view key) {
+  const auto field = span.find(key);
   if (!field) return {};
   return list_from_json<std::int32_t>(*field, [](const JsonField& id) { return id.integer32(0); });
 }
 
-Segment segment_from_json(const JsonField& field, std::size_t num_types) {
-  Segment segment;
-  segment.type = type_index(field.at("type"), num_types);
-  if (const auto path = field.find("path")) segment.path = path->string();
-  segment.outside_ops = outside_from_json(field, "outside_ops");
-  segment.outside_values = outside_from_json(field, "outside_values");
-  segment.outside_storages = outside_from_json(field, "outside_storages");
-  segment.outside_scopes = outside_from_json(field, "outside_scopes");
-  return segment;
+TraceSpan span_from_json(const JsonField& field, std::size_t num_types) {
+  TraceSpan span;
+  span.type = type_index(field.at("type"), num_types);
+  if (const auto path = field.find("path")) span.path = path->string();
+  span.outside_ops = outside_from_json(field, "outside_ops");
+  span.outside_values = outside_from_json(field, "outside_values");
+  span.outside_storages = outside_from_json(field, "outside_storages");
+  span.outside_scopes = outside_from_json(field, "outside_scopes");
+  return span;
 }
 
 Json block_to_json(const TracedBlock& block) {
@@ -270,21 +270,19 @@ std::vector<BackwardEvent> events_from_json(const JsonField& field) {
   return list_from_json<BackwardEvent>(field, event_from_json);
 }
 
-SegmentedTrace segmented_from_json(const JsonField& root) {
-  SegmentedTrace segmented;
-  segmented.types = list_from_json<SegmentType>(root.at("types"), type_from_json);
-  segmented.segments = list_from_json<Segment>(root.at("segments"), [&](const JsonField& field) {
-    return segment_from_json(field, segmented.types.size());
-  });
-  segmented.backward_types =
+SpannedTrace spanned_from_json(const JsonField& root) {
+  SpannedTrace spanned;
+  spanned.types = list_from_json<SpanType>(root.at("types"), type_from_json);
+  spanned.spans = list_from_json<TraceSpan>(
+      root.at("spans", "segments"),
+      [&](const JsonField& field) { return span_from_json(field, spanned.types.size()); });
+  spanned.backward_types =
       list_from_json<std::vector<BackwardEvent>>(root.at("backward_types"), events_from_json);
-  segmented.backward =
-      list_from_json<BackwardRun>(root.at("backward"), [&](const JsonField& field) {
-        return BackwardRun{type_index(field.at("type"), segmented.backward_types.size()),
-                           field.at("first_pack").integer32(0),
-                           field.at("first_scope").integer32(0)};
-      });
-  return segmented;
+  spanned.backward = list_from_json<BackwardRun>(root.at("backward"), [&](const JsonField& field) {
+    return BackwardRun{type_index(field.at("type"), spanned.backward_types.size()),
+                       field.at("first_pack").integer32(0), field.at("first_scope").integer32(0)};
+  });
+  return spanned;
 }
 
 }  // namespace
@@ -293,7 +291,7 @@ Json trace_to_json(const Trace& trace) {
   if (const auto problem = trace_problem(trace)) {
     throw std::invalid_argument("trace of '" + trace.model + "' is not valid: " + *problem);
   }
-  const SegmentedTrace segmented = cut_into_segments(trace);
+  const SpannedTrace spanned = cut_into_spans(trace);
   Json json = {{"schema", schema_name(kTraceSchema)},
                {"model", trace.model},
                {"dimensions", trace.dimensions},
@@ -302,11 +300,11 @@ Json trace_to_json(const Trace& trace) {
                {"parameters", list_to_json(trace.parameters, parameters_to_json)},
                {"constant_bytes", trace.constant_bytes.count},
                {"gradient_bytes", trace.gradient_bytes.count}};
-  json["types"] = list_to_json(segmented.types, type_to_json);
-  json["segments"] = list_to_json(segmented.segments, segment_to_json);
+  json["types"] = list_to_json(spanned.types, type_to_json);
+  json["spans"] = list_to_json(spanned.spans, span_to_json);
   json["blocks"] = list_to_json(trace.blocks, block_to_json);
-  json["backward_types"] = list_to_json(segmented.backward_types, events_to_json);
-  json["backward"] = list_to_json(segmented.backward, [](const BackwardRun& run) {
+  json["backward_types"] = list_to_json(spanned.backward_types, events_to_json);
+  json["backward"] = list_to_json(spanned.backward, [](const BackwardRun& run) {
     return Json{
         {"type", run.type}, {"first_pack", run.first_pack}, {"first_scope", run.first_scope}};
   });
@@ -329,11 +327,18 @@ Trace trace_from_json(const Json& json) {
   trace.constant_bytes = {root.at("constant_bytes").integer(0)};
   trace.gradient_bytes = {root.at("gradient_bytes").integer(0)};
   trace.blocks = list_from_json<TracedBlock>(root.at("blocks"), block_from_json);
-  join_segments(segmented_from_json(root), trace);
+  join_spans(spanned_from_json(root), trace);
   if (const auto problem = trace_problem(trace)) throw FormatError("trace: " + *problem);
   return trace;
 }
 
-std::string trace_sha256(const Trace& trace) { return canonical_sha256(trace_to_json(trace)); }
+// The hash of the trace as a file of 1.0, so that plans and profiles of such files still match.
+std::string trace_sha256(const Trace& trace) {
+  Json json = trace_to_json(trace);
+  json["schema"] = "rematch.trace/1.0";
+  json["segments"] = std::move(json["spans"]);
+  json.erase("spans");
+  return canonical_sha256(json);
+}
 
 }  // namespace rematch

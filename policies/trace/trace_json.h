@@ -1,9 +1,9 @@
-// Traces as files, "rematch.trace/1.0": each distinct block type once, the segments that say where
+// Traces as files, "rematch.trace/1.1": each distinct block type once, the spans that say where
 // it stands, and the rest of the step. Lossless: reading gives back every id.
 //
 // Inside a type a reference is an index into the type's own list, -1, -2, ... for the first,
 // second,
-// ... entry of the segment's `outside_*` list, or null for none.
+// ... entry of the span's `outside_*` list, or null for none.
 #pragma once
 
 #include "policies/trace/json_fwd.h"

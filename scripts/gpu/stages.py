@@ -280,7 +280,7 @@ def judge_profile(profile):
     findings, problems = [], []
     for name in ("forward", "backward"):
         types = profile[name]["types"]
-        times = sum(sum(types[index]["times_ns"]) for index in profile[name]["segments"])
+        times = sum(sum(types[index]["times_ns"]) for index in profile[name]["spans"])
         findings.append(f"{name}: {times} ns in kernels")
         if times == 0:
             problems.append(f"{name}: no op took any time on the device")

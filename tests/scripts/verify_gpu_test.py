@@ -253,13 +253,13 @@ class JudgeTest(unittest.TestCase):
     def test_a_profile_has_times_and_temporaries_of_this_device(self):
         def profile(**changes):
             kind = {"times_ns": [5, 0], "temporary_bytes": [0, 64]}
-            one = {"types": [kind], "segments": [0, 0]}
+            one = {"types": [kind], "spans": [0, 0]}
             return {"device": "cuda", "source": "measured", "forward": one, "backward": one, **changes}
         findings, problems = stages.judge_profile(profile())
         self.assertEqual(problems, [])
         self.assertIn("forward: 10 ns in kernels", findings)
-        idle = {"types": [{"times_ns": [0], "temporary_bytes": [0]}], "segments": [0]}
-        unweighed = {"types": [{"times_ns": [5], "temporary_bytes": None}], "segments": [0]}
+        idle = {"types": [{"times_ns": [0], "temporary_bytes": [0]}], "spans": [0]}
+        unweighed = {"types": [{"times_ns": [5], "temporary_bytes": None}], "spans": [0]}
         for changes, said in (({"forward": idle}, "forward: no op took any time"),
                               ({"backward": unweighed}, "backward: what kernels allocate inside"),
                               ({"device": "h100", "source": "roofline"}, "is roofline, of h100")):

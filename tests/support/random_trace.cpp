@@ -19,11 +19,11 @@ class Dice {
   std::mt19937 engine_;
 };
 
-// Random ops over a pool of values. The first value of the pool is the stretch's input; the last
+// Random ops over a pool of values. The first value of the pool is the span's input; the last
 // one is its result.
-class Stretch {
+class Span {
  public:
-  Stretch(TraceBuilder& build, std::uint32_t seed, ValueId input, const RandomTraceOptions& options)
+  Span(TraceBuilder& build, std::uint32_t seed, ValueId input, const RandomTraceOptions& options)
       : build_(build),
         dice_(seed),
         pool_{input},
@@ -149,7 +149,7 @@ class Stretch {
         build_.view(dice_.percent(50) ? "aten::transpose.int" : "aten::view", x, shape));
   }
 
-  // Only what this stretch made and nobody packed, so the gradient stays right.
+  // Only what this span made and nobody packed, so the gradient stays right.
   void write() {
     const std::optional<ValueId> target = writable();
     if (!target) return elementwise();
@@ -251,13 +251,13 @@ Trace random_trace(std::uint32_t seed, const RandomTraceOptions& options) {
   ValueId x = build.outside(shape, "float32", /*needs_grad=*/true);
   {
     const auto scope = build.scope("embed");
-    x = Stretch(build, seed * 977 + 1, x, options).run(options.ops_outside_blocks);
+    x = Span(build, seed * 977 + 1, x, options).run(options.ops_outside_blocks);
   }
   for (int layer_index = 0; layer_index < options.layers; ++layer_index) {
     const int type = dice.below(options.block_types);
     {
       const auto scope = build.scope("blocks", layer_index);
-      x = Stretch(build, seed * 977 + 100 + static_cast<std::uint32_t>(type), x, options)
+      x = Span(build, seed * 977 + 100 + static_cast<std::uint32_t>(type), x, options)
               .run(options.ops_per_block);
     }
     if (options.ops_outside_blocks > 0 && dice.percent(15)) {
@@ -266,7 +266,7 @@ Trace random_trace(std::uint32_t seed, const RandomTraceOptions& options) {
   }
   {
     const auto scope = build.scope("head");
-    x = Stretch(build, seed * 977 + 2, x, options).run(options.ops_outside_blocks);
+    x = Span(build, seed * 977 + 2, x, options).run(options.ops_outside_blocks);
   }
   {
     const auto scope = build.scope("loss");

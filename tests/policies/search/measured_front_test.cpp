@@ -77,7 +77,7 @@ TEST_CASE("calibration finds the line, and scales alone where the anchors show n
   CHECK(falling.slope == Approx(2));
 }
 
-TEST_CASE("a device that is the profile stretched leaves no error, and nobody loses") {
+TEST_CASE("a device that is the profile scaled leaves no error, and nobody loses") {
   Front front = predicted_front("full,save_mm,nth_first(2)");
   run_all(front);
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{0.99, 1.01});

@@ -102,8 +102,8 @@ TEST_CASE("a profile file that cannot be right is refused with the place") {
   };
   CHECK_THAT(error([](Json& json) { json["source"] = "guessed"; }),
              Contains("guessed") && Contains("measured, roofline"));
-  CHECK_THAT(error([](Json& json) { json["forward"]["segments"][0] = 99; }),
-             Contains("forward.segments[0]") && Contains("99"));
+  CHECK_THAT(error([](Json& json) { json["forward"]["spans"][0] = 99; }),
+             Contains("forward.spans[0]") && Contains("99"));
   CHECK_THAT(error([](Json& json) { json["forward"]["types"][0]["times_ns"][0] = -1; }),
              Contains("forward.types[0].times_ns[0]") && Contains("-1"));
   CHECK_THAT(error([](Json& json) { json["forward"]["types"][0]["temporary_bytes"].push_back(1); }),

@@ -9,7 +9,7 @@
 
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
-#include "policies/trace/segments.h"
+#include "policies/trace/spans.h"
 #include "tests/support/in_tree.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/schema_check.h"
@@ -107,16 +107,16 @@ TEST_CASE("traces without blocks, without packs and without anything read back")
 // The head of the step, the layer, and the rest. Every layer reads the one before through its
 // outside list, so all of them are one type.
 TEST_CASE("equal layers are stored once") {
-  const SegmentedTrace segmented = cut_into_segments(toy_llama({.layers = 12}));
-  CHECK(segmented.segments.size() == 14);
-  CHECK(segmented.types.size() == 3);
+  const SpannedTrace spanned = cut_into_spans(toy_llama({.layers = 12}));
+  CHECK(spanned.spans.size() == 14);
+  CHECK(spanned.types.size() == 3);
   std::set<int> layer_types;
-  for (const Segment& segment : segmented.segments) {
-    if (!segment.path.empty()) layer_types.insert(segment.type);
+  for (const TraceSpan& span : spanned.spans) {
+    if (!span.path.empty()) layer_types.insert(span.type);
   }
   CHECK(layer_types.size() == 1);
   // In backward, only the last layer's end (with the head's) can differ.
-  CHECK(segmented.backward_types.size() <= 4);
+  CHECK(spanned.backward_types.size() <= 4);
   const auto size = [](int layers) {
     return trace_to_json(toy_llama({.layers = layers})).dump().size();
   };
@@ -125,10 +125,10 @@ TEST_CASE("equal layers are stored once") {
 
 TEST_CASE("different layers are different types") {
   Trace trace = toy_llama({.layers = 4});
-  const std::size_t before = cut_into_segments(trace).types.size();
+  const std::size_t before = cut_into_spans(trace).types.size();
   const TracedScope& layer = trace.scopes.at(static_cast<std::size_t>(trace.blocks.at(2).scope));
   trace.ops.at(static_cast<std::size_t>(layer.first_op)).draws_random = true;
-  CHECK(cut_into_segments(trace).types.size() == before + 1);
+  CHECK(cut_into_spans(trace).types.size() == before + 1);
   CHECK(through_text(trace) == trace);
 }
 
@@ -153,7 +153,7 @@ TEST_CASE("a newer minor version with unknown keys is read, another major is not
   json["a_later_idea"] = {{"x", 1}};
   json["types"][0]["a_later_idea"] = 7;
   json["types"][0]["ops"][0]["a_later_idea"] = nullptr;
-  json["segments"][0]["a_later_idea"] = "x";
+  json["spans"][0]["a_later_idea"] = "x";
   CHECK(trace_from_json(json) == trace);
   CHECK(testing::schema_error(json, "trace") == std::nullopt);
   json["schema"] = "rematch.trace/2.0";
@@ -182,9 +182,9 @@ TEST_CASE("a broken trace is refused with the place of the mistake") {
       {[](Json& j) { j["types"][1]["scopes"][0]["end_op"] = 2147483647; }, "op position"},
       {[](Json& j) { j["types"][1]["scopes"][1]["path"] = ""; }, "has no name"},
       {[](Json& j) { j["types"][1]["packs"][0]["at_op"] = -100; }, "op position"},
-      {[](Json& j) { j["segments"][1]["type"] = 17; }, "segments[1].type: 17 is out of range"},
-      {[](Json& j) { j["segments"][1]["outside_values"] = Json::array(); }, "from outside"},
-      {[](Json& j) { j["segments"][1]["outside_values"][0] = 2147483647; }, "refers to value"},
+      {[](Json& j) { j["spans"][1]["type"] = 17; }, "spans[1].type: 17 is out of range"},
+      {[](Json& j) { j["spans"][1]["outside_values"] = Json::array(); }, "from outside"},
+      {[](Json& j) { j["spans"][1]["outside_values"][0] = 2147483647; }, "refers to value"},
       {[](Json& j) { j["blocks"][0]["scope"] = 12345; }, "block 0 (blocks): refers to scope"},
       {[](Json& j) { j["backward"][0]["first_pack"] = 2147483647; }, "refers to pack"},
       {[](Json& j) { j["backward_types"] = Json::array(); }, "the list of types is empty"},
@@ -201,8 +201,8 @@ TEST_CASE("a broken trace is refused with the place of the mistake") {
 
 TEST_CASE("a small file that would unfold into a huge trace is refused") {
   Json json = trace_to_json(toy_llama({.layers = 2}));
-  const Json segment = json["segments"][1];
-  for (int count = 0; count < 100000; ++count) json["segments"].push_back(segment);
+  const Json span = json["spans"][1];
+  for (int count = 0; count < 100000; ++count) json["spans"].push_back(span);
   CHECK_THROWS_WITH(trace_from_json(json), Contains("no training step has"));
 }
 

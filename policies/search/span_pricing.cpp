@@ -1,20 +1,20 @@
-#include "policies/search/stretch_pricing.h"
+#include "policies/search/span_pricing.h"
 
 #include <algorithm>
 #include <set>
 
 namespace rematch {
 
-StretchPricer::StretchPricer(const Trace& trace, const StretchMap& map, const OpTimes& times,
-                             int first, int num_stretches)
+SpanPricer::SpanPricer(const Trace& trace, const SpanMap& map, const OpTimes& times, int first,
+                       int num_spans)
     : trace_(trace),
       map_(map),
       times_(times),
       first_(first),
-      last_(first + num_stretches - 1),
-      range_{map.stretches[first_].range.first, map.stretches[last_].range.end} {}
+      last_(first + num_spans - 1),
+      range_{map.spans[first_].range.first, map.spans[last_].range.end} {}
 
-const StretchPricer::Piece& StretchPricer::piece(OpRange range) {
+const SpanPricer::Piece& SpanPricer::piece(OpRange range) {
   const auto [found, is_new] = pieces_.try_emplace({range.first, range.end});
   if (is_new) {
     found->second.graph = make_region_graph(
@@ -25,7 +25,7 @@ const StretchPricer::Piece& StretchPricer::piece(OpRange range) {
 }
 
 // Ops of backward that follow the last event of other packs.
-Bytes StretchPricer::born_before(const RegionGraph& graph) const {
+Bytes SpanPricer::born_before(const RegionGraph& graph) const {
   std::set<PackId> own;
   for (const RegionSlot& slot : graph.slots) own.insert(slot.pack);
   Bytes most;
@@ -41,7 +41,7 @@ Bytes StretchPricer::born_before(const RegionGraph& graph) const {
   return {};
 }
 
-SaveSetCosts StretchPricer::costs(OpRange range, Schedule schedule, bool early_stop) {
+SaveSetCosts SpanPricer::costs(OpRange range, Schedule schedule, bool early_stop) {
   SaveSetCosts costs;
   costs.schedule = schedule;
   costs.early_stop = early_stop;
@@ -78,22 +78,22 @@ Bytes peak_of_unmanaged(const RegionGraph& graph, const std::vector<bool>& count
 
 }  // namespace
 
-PlayedRegion StretchPricer::played(OpRange range, const BlockPoint& point) {
+PlayedRegion SpanPricer::played(OpRange range, const BlockPoint& point) {
   const RegionGraph& graph = piece(range).graph;
   return {range,           point.transient,
           point.kept,      kept_storages(graph, ops_saving(graph, point.saves)),
           point.recompute, point.num_recomputed};
 }
 
-StretchTally::StretchTally(StretchPricer& pricer) : pricer_(&pricer) {
-  const StretchMap& map = pricer.map_;
+SpanTally::SpanTally(SpanPricer& pricer) : pricer_(&pricer) {
+  const SpanMap& map = pricer.map_;
   for (StorageId storage = 0; storage < static_cast<StorageId>(map.owner.size()); ++storage) {
     if (map.is_shared[storage] && pricer.owns(storage)) hold(storage);
   }
   shared_.held = shared_.transient = held_here_;
 }
 
-bool StretchTally::hold(StorageId storage) {
+bool SpanTally::hold(StorageId storage) {
   const int owner = pricer_->map_.owner[storage];
   if (owner == kNone || owner < pricer_->first_) return false;
   const auto place = std::lower_bound(paid_.begin(), paid_.end(), storage);
@@ -103,8 +103,8 @@ bool StretchTally::hold(StorageId storage) {
   return true;
 }
 
-PieceFigures StretchTally::add_unmanaged(OpRange range) {
-  const StretchPricer::Piece& piece = pricer_->piece(range);
+PieceFigures SpanTally::add_unmanaged(OpRange range) {
+  const SpanPricer::Piece& piece = pricer_->piece(range);
   const RegionGraph& graph = piece.graph;
   if (graph.slots.empty()) return {};
   held_here_ = late_ = {};
@@ -120,8 +120,8 @@ PieceFigures StretchTally::add_unmanaged(OpRange range) {
   return figures;
 }
 
-PieceFigures StretchTally::add_region(const PlayedRegion& region) {
-  const StretchPricer::Piece& piece = pricer_->piece(region.range);
+PieceFigures SpanTally::add_region(const PlayedRegion& region) {
+  const SpanPricer::Piece& piece = pricer_->piece(region.range);
   held_here_ = late_ = {};
   for (const StorageId storage : input_storages(piece.graph)) hold(storage);
   const Bytes inputs = held_here_ + late_;
@@ -135,9 +135,9 @@ PieceFigures StretchTally::add_region(const PlayedRegion& region) {
 }
 
 // See Note [The peak of a mix].
-LayerOption StretchPricer::price(const std::vector<PickedRegion>& regions, Schedule schedule,
-                                 bool early_stop) {
-  StretchTally tally(*this);
+LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions, Schedule schedule,
+                              bool early_stop) {
+  SpanTally tally(*this);
   LayerOption option;
   option.held = option.transient = tally.shared().held;
   const auto add = [&](const PieceFigures& piece) {

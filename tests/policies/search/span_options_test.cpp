@@ -1,6 +1,6 @@
 // Options against the step simulator: what layer mixing reckons a plan to need is what a step with
 // it needs, for one region a block and for several blocks a region, on one rank and on many.
-#include "policies/search/stretch_options.h"
+#include "policies/search/span_options.h"
 
 #include <algorithm>
 #include <functional>
@@ -28,7 +28,7 @@ struct Prepared {
       : original(trace),
         step(shard_step(trace, space.world)),
         profile(std::move(times)),
-        map(make_stretches(step.trace, profile.forward)),
+        map(make_spans(step.trace, profile.forward)),
         options(make_options(step.trace, map, profile.forward, space)),
         problem(mix_problem(map, options)),
         builder(original, map, options, space),
@@ -39,14 +39,14 @@ struct Prepared {
   // The option that makes one region of the blocks at `first`, `size` of them or as many as there
   // are, and keeps nothing.
   int bare_region(int first, int size) const {
-    const int num_stretches = static_cast<int>(map.stretches.size());
+    const int num_spans = static_cast<int>(map.spans.size());
     int end = first;
-    while (end < num_stretches && end - first < size && map.stretches[end].scope != kNone) ++end;
-    const OpRange all = {0, map.stretches[end - 1].range.end - map.stretches[first].range.first};
+    while (end < num_spans && end - first < size && map.spans[end].scope != kNone) ++end;
+    const OpRange all = {0, map.spans[end - 1].range.end - map.spans[first].range.first};
     std::vector<int> kinds;
-    for (int i = first; i < end; ++i) kinds.push_back(map.stretches[i].kind);
-    const auto& list = options.lists[map.stretches[first].kind];
-    const auto found = std::find_if(list.begin(), list.end(), [&](const StretchOption& option) {
+    for (int i = first; i < end; ++i) kinds.push_back(map.spans[i].kind);
+    const auto& list = options.lists[map.spans[first].kind];
+    const auto found = std::find_if(list.begin(), list.end(), [&](const SpanOption& option) {
       const LayerOption& figures = option.figures;
       return option.regions == std::vector<PickedRegion>{{all, {}}} &&
              figures.num_layers == end - first && (end - first == 1 || figures.covers == kinds);
@@ -57,32 +57,32 @@ struct Prepared {
 
   std::vector<int> bare_regions(int size) const {
     std::vector<int> mix;
-    for (int i = 0; i < static_cast<int>(map.stretches.size());) {
-      const bool is_block = map.stretches[i].scope != kNone;
+    for (int i = 0; i < static_cast<int>(map.spans.size());) {
+      const bool is_block = map.spans[i].scope != kNone;
       mix.push_back(is_block ? bare_region(i, size) : 0);
-      i += options.lists[map.stretches[i].kind][mix.back()].figures.num_layers;
+      i += options.lists[map.spans[i].kind][mix.back()].figures.num_layers;
     }
     return mix;
   }
 
-  // All mixes of the options of stretches from `mix` on.
-  void for_each_mix(std::vector<int>& mix, std::size_t stretch,
+  // All mixes of the options of spans from `mix` on.
+  void for_each_mix(std::vector<int>& mix, std::size_t span,
                     const std::function<void()>& visit) const {
-    if (stretch == map.stretches.size()) return visit();
-    const std::vector<StretchOption>& list = options.lists[map.stretches[stretch].kind];
+    if (span == map.spans.size()) return visit();
+    const std::vector<SpanOption>& list = options.lists[map.spans[span].kind];
     for (std::size_t chosen = 0; chosen < list.size(); ++chosen) {
-      if (!fits(list[chosen].figures, stretch)) continue;
+      if (!fits(list[chosen].figures, span)) continue;
       mix.push_back(static_cast<int>(chosen));
-      for_each_mix(mix, stretch + list[chosen].figures.num_layers, visit);
+      for_each_mix(mix, span + list[chosen].figures.num_layers, visit);
       mix.pop_back();
     }
   }
 
-  bool fits(const LayerOption& option, std::size_t stretch) const {
+  bool fits(const LayerOption& option, std::size_t span) const {
     if (option.num_layers == 1) return true;
     for (std::size_t i = 0; i < option.covers.size(); ++i) {
-      if (stretch + i >= map.stretches.size()) return false;
-      if (map.stretches[stretch + i].kind != option.covers[i]) return false;
+      if (span + i >= map.spans.size()) return false;
+      if (map.spans[span + i].kind != option.covers[i]) return false;
     }
     return true;
   }
@@ -90,8 +90,8 @@ struct Prepared {
   const Trace& original;
   ShardedStep step;
   Profile profile;
-  StretchMap map;
-  StretchOptions options;
+  SpanMap map;
+  SpanOptions options;
   MixProblem problem;
   PlanBuilder builder;
   StepSimulator simulator;

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "policies/trace/segments.h"
+#include "policies/trace/spans.h"
 
 namespace rematch {
 namespace {
 
-// Where one segment ends and the next begins, in every table.
+// Where one span ends and the next begins, in every table.
 struct Cut {
   OpId op = 0;
   ValueId value = 0;
@@ -16,7 +16,7 @@ struct Cut {
   bool operator==(const Cut&) const = default;
 };
 
-struct Stretch {
+struct SpanBounds {
   Cut first;
   Cut end;
   std::string path;
@@ -44,7 +44,7 @@ class Cutter {
 
  private:
   // Outside values that are first read after these outputs have higher ids, so they go with the
-  // segment that reads them.
+  // span that reads them.
   void take_outputs_of(OpId op) {
     for (const ValueId output : trace_.ops[static_cast<std::size_t>(op)].outputs) {
       value_ = std::max(value_, output + 1);
@@ -87,12 +87,12 @@ std::vector<ScopeId> separate_blocks(const Trace& trace) {
   return separate;
 }
 
-std::vector<Stretch> stretches_of(const Trace& trace) {
-  std::vector<Stretch> stretches;
+std::vector<SpanBounds> bounds_of_spans(const Trace& trace) {
+  std::vector<SpanBounds> all_bounds;
   Cutter cutter(trace);
   Cut previous;
   const auto add_until = [&](const Cut& end, const std::string& path) {
-    if (previous != end) stretches.push_back({previous, end, path});
+    if (previous != end) all_bounds.push_back({previous, end, path});
     previous = end;
   };
   for (const ScopeId scope : separate_blocks(trace)) {
@@ -103,10 +103,10 @@ std::vector<Stretch> stretches_of(const Trace& trace) {
   add_until({num_entries(trace.ops), num_entries(trace.values), num_entries(trace.storages),
              num_entries(trace.scopes), num_entries(trace.packs)},
             "");
-  return stretches;
+  return all_bounds;
 }
 
-// Turns ids of one table into ids of a segment, noting what lies outside.
+// Turns ids of one table into ids of a span, noting what lies outside.
 class Relative {
  public:
   Relative(std::int32_t first, std::int32_t end, std::vector<std::int32_t>& outside)
@@ -141,15 +141,15 @@ std::vector<T> slice(const std::vector<T>& table, std::int32_t first, std::int32
   return {table.begin() + first, table.begin() + end};
 }
 
-SegmentType relative_type(const Trace& trace, const Stretch& stretch, Segment& segment) {
-  const Cut& first = stretch.first;
-  const Cut& end = stretch.end;
-  Relative op_id(first.op, end.op, segment.outside_ops);
-  Relative value_id(first.value, end.value, segment.outside_values);
-  Relative storage_id(first.storage, end.storage, segment.outside_storages);
-  Relative scope_id(first.scope, end.scope, segment.outside_scopes);
+SpanType relative_type(const Trace& trace, const SpanBounds& bounds, TraceSpan& span) {
+  const Cut& first = bounds.first;
+  const Cut& end = bounds.end;
+  Relative op_id(first.op, end.op, span.outside_ops);
+  Relative value_id(first.value, end.value, span.outside_values);
+  Relative storage_id(first.storage, end.storage, span.outside_storages);
+  Relative scope_id(first.scope, end.scope, span.outside_scopes);
 
-  SegmentType type;
+  SpanType type;
   type.ops = slice(trace.ops, first.op, end.op);
   for (TracedOp& op : type.ops) {
     op.scope = scope_id(op.scope);
@@ -166,7 +166,7 @@ SegmentType relative_type(const Trace& trace, const Stretch& stretch, Segment& s
   for (TracedStorage& storage : type.storages) storage.freed_at = op_id(storage.freed_at);
   type.scopes = slice(trace.scopes, first.scope, end.scope);
   for (TracedScope& scope : type.scopes) {
-    scope.path = relative_path(scope.path, stretch.path);
+    scope.path = relative_path(scope.path, bounds.path);
     scope.parent = scope_id(scope.parent);
     scope.first_op -= first.op;
     scope.end_op -= first.op;
@@ -187,11 +187,12 @@ int index_of(std::vector<T>& known, T type) {
   return index;
 }
 
-// Backward, cut where it turns to the packs of another segment.
+// Backward, cut where it turns to the packs of another span.
 class BackwardCutter {
  public:
-  BackwardCutter(const Trace& trace, const std::vector<Stretch>& stretches, SegmentedTrace& result)
-      : trace_(trace), stretches_(stretches), result_(result) {}
+  BackwardCutter(const Trace& trace, const std::vector<SpanBounds>& all_bounds,
+                 SpannedTrace& result)
+      : trace_(trace), bounds_(all_bounds), result_(result) {}
 
   void run() {
     for (const BackwardEvent& event : trace_.backward) {
@@ -203,17 +204,17 @@ class BackwardCutter {
 
  private:
   void move_to(PackId pack) {
-    if (stretch_ && pack >= stretch_->first.pack && pack < stretch_->end.pack) return;
-    if (stretch_) close();  // ops before the first pack belong to the first run
+    if (at_ && pack >= at_->first.pack && pack < at_->end.pack) return;
+    if (at_) close();  // ops before the first pack belong to the first run
     const auto next =
-        std::upper_bound(stretches_.begin(), stretches_.end(), pack,
-                         [](PackId id, const Stretch& stretch) { return id < stretch.end.pack; });
-    stretch_ = &*next;
+        std::upper_bound(bounds_.begin(), bounds_.end(), pack,
+                         [](PackId id, const SpanBounds& bounds) { return id < bounds.end.pack; });
+    at_ = &*next;
   }
 
   void close() {
     if (events_.empty()) return;
-    const Cut first = stretch_ ? stretch_->first : Cut{};
+    const Cut first = at_ ? at_->first : Cut{};
     for (BackwardEvent& event : events_) {
       event.scope = relative_scope(event.scope, first.scope);
       if (event.pack != kNone) event.pack -= first.pack;
@@ -229,26 +230,26 @@ class BackwardCutter {
   }
 
   const Trace& trace_;
-  const std::vector<Stretch>& stretches_;
-  SegmentedTrace& result_;
-  const Stretch* stretch_ = nullptr;
+  const std::vector<SpanBounds>& bounds_;
+  SpannedTrace& result_;
+  const SpanBounds* at_ = nullptr;
   std::vector<BackwardEvent> events_;
   BackwardEvent previous_;  // the last one with bytes
 };
 
 }  // namespace
 
-SegmentedTrace cut_into_segments(const Trace& trace) {
-  const std::vector<Stretch> stretches = stretches_of(trace);
-  SegmentedTrace result;
-  for (const Stretch& stretch : stretches) {
-    Segment segment;
-    segment.path = stretch.path;
-    SegmentType type = relative_type(trace, stretch, segment);
-    segment.type = index_of(result.types, std::move(type));
-    result.segments.push_back(std::move(segment));
+SpannedTrace cut_into_spans(const Trace& trace) {
+  const std::vector<SpanBounds> all_bounds = bounds_of_spans(trace);
+  SpannedTrace result;
+  for (const SpanBounds& bounds : all_bounds) {
+    TraceSpan span;
+    span.path = bounds.path;
+    SpanType type = relative_type(trace, bounds, span);
+    span.type = index_of(result.types, std::move(type));
+    result.spans.push_back(std::move(span));
   }
-  BackwardCutter(trace, stretches, result).run();
+  BackwardCutter(trace, all_bounds, result).run();
   return result;
 }
 

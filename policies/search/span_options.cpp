@@ -1,4 +1,4 @@
-#include "policies/search/stretch_options.h"
+#include "policies/search/span_options.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,14 +17,14 @@ constexpr int kMostThatKeep = 4;
 
 class OptionMaker {
  public:
-  OptionMaker(const Trace& trace, const StretchMap& map, const OpTimes& times,
+  OptionMaker(const Trace& trace, const SpanMap& map, const OpTimes& times,
               const SearchSpace& space)
       : trace_(trace), map_(map), times_(times), space_(space) {}
 
-  StretchOptions run() {
-    for (int stretch : map_.first_of_kind) add_kind(stretch);
+  SpanOptions run() {
+    for (int span : map_.first_of_kind) add_kind(span);
     const int most = most_in_segment();
-    for (std::size_t first = 0; first < map_.stretches.size(); ++first) {
+    for (std::size_t first = 0; first < map_.spans.size(); ++first) {
       for (int size = 2; size <= most && !space_.is_stopped(); ++size) {
         add_segment(static_cast<int>(first), size);
       }
@@ -39,23 +39,22 @@ class OptionMaker {
   int most_in_segment() const {
     if (space_.most_in_segment) return *space_.most_in_segment;
     if (space_.reach == Reach::kHull) return kMostThatKeep;  // the others take longer than all else
-    const auto num_blocks =
-        std::count_if(map_.stretches.begin(), map_.stretches.end(),
-                      [](const Stretch& stretch) { return stretch.scope != kNone; });
+    const auto num_blocks = std::count_if(map_.spans.begin(), map_.spans.end(),
+                                          [](const Span& span) { return span.scope != kNone; });
     return static_cast<int>(std::ceil(2 * std::sqrt(static_cast<double>(num_blocks))));
   }
 
-  void add_kind(int stretch) {
-    if (map_.stretches[stretch].scope == kNone) {
-      StretchPricer pricer(trace_, map_, times_, stretch, 1);
+  void add_kind(int span) {
+    if (map_.spans[span].scope == kNone) {
+      SpanPricer pricer(trace_, map_, times_, span, 1);
       result_.lists.push_back({{pricer.price({}, space_.schedule, space_.early_stop), {}}});
       result_.gaps.emplace_back();
       saves_.emplace_back();
       return;
     }
-    BlockOptions block = block_options(trace_, map_, times_, stretch, space_);
+    BlockOptions block = block_options(trace_, map_, times_, span, space_);
     if (space_.reach == Reach::kHull) {
-      const std::vector<StretchOption> all = std::exchange(block.options, on_hull(block.options));
+      const std::vector<SpanOption> all = std::exchange(block.options, on_hull(block.options));
       block.gap.time += gap_of_kept(all, block.options);
     }
     saves_.push_back(saves_for_segments(block.as_one_region));
@@ -63,22 +62,22 @@ class OptionMaker {
     result_.gaps.push_back(block.gap);
   }
 
-  static std::vector<StretchOption> on_hull(const std::vector<StretchOption>& options) {
+  static std::vector<SpanOption> on_hull(const std::vector<SpanOption>& options) {
     std::vector<LayerOption> figures;
-    for (const StretchOption& option : options) figures.push_back(option.figures);
-    std::vector<StretchOption> kept;
+    for (const SpanOption& option : options) figures.push_back(option.figures);
+    std::vector<SpanOption> kept;
     for (std::size_t index : hull_options(figures)) kept.push_back(options[index]);
     return kept;
   }
 
   // By how much an option of `all` is faster than the kept one that can stand in for it. Both lists
   // hold the ones that hold and need least.
-  static nanoseconds gap_of_kept(const std::vector<StretchOption>& all,
-                                 const std::vector<StretchOption>& kept) {
+  static nanoseconds gap_of_kept(const std::vector<SpanOption>& all,
+                                 const std::vector<SpanOption>& kept) {
     nanoseconds gap{};
-    for (const StretchOption& option : all) {
+    for (const SpanOption& option : all) {
       std::optional<nanoseconds> least;
-      for (const StretchOption& other : kept) {
+      for (const SpanOption& other : kept) {
         if (other.figures.held > option.figures.held ||
             other.figures.transient > option.figures.transient) {
           continue;
@@ -93,9 +92,9 @@ class OptionMaker {
   // Nothing, and what the fastest ways to run a block as one region keep for their bytes: segments
   // repeat it layer by layer.
   static std::vector<std::vector<int>> saves_for_segments(
-      const std::vector<StretchOption>& as_one_region) {
+      const std::vector<SpanOption>& as_one_region) {
     std::vector<std::vector<int>> saves = {{}};
-    for (const StretchOption& option : on_hull(as_one_region)) {
+    for (const SpanOption& option : on_hull(as_one_region)) {
       if (!option.regions[0].saves.empty()) saves.push_back(option.regions[0].saves);
     }
     return saves;
@@ -103,22 +102,22 @@ class OptionMaker {
 
   // Blocks side by side, once for each row of kinds.
   void add_segment(int first, int size) {
-    if (first + size > static_cast<int>(map_.stretches.size())) return;
+    if (first + size > static_cast<int>(map_.spans.size())) return;
     std::vector<int> kinds;
     for (int i = first; i < first + size; ++i) {
-      if (map_.stretches[i].scope == kNone) return;
-      kinds.push_back(map_.stretches[i].kind);
+      if (map_.spans[i].scope == kNone) return;
+      kinds.push_back(map_.spans[i].kind);
     }
-    std::vector<StretchOption>& list = result_.lists[kinds[0]];
+    std::vector<SpanOption>& list = result_.lists[kinds[0]];
     if (std::any_of(list.begin(), list.end(),
-                    [&](const StretchOption& known) { return known.figures.covers == kinds; })) {
+                    [&](const SpanOption& known) { return known.figures.covers == kinds; })) {
       return;
     }
-    StretchPricer pricer(trace_, map_, times_, first, size);
+    SpanPricer pricer(trace_, map_, times_, first, size);
     const OpRange whole = pricer.whole();
     for (const std::vector<int>& saves : saves_[kinds[0]]) {
       if (size > kMostThatKeep && !saves.empty()) continue;
-      StretchOption option{{}, {{whole, repeated(saves, first, size)}}};
+      SpanOption option{{}, {{whole, repeated(saves, first, size)}}};
       option.figures = pricer.price(option.regions, space_.schedule, space_.early_stop);
       option.figures.covers = kinds;
       list.push_back(std::move(option));
@@ -128,8 +127,8 @@ class OptionMaker {
   std::vector<int> repeated(const std::vector<int>& saves, int first, int size) const {
     std::vector<int> all;
     for (int i = first; i < first + size; ++i) {
-      const OpId offset = map_.stretches[i].range.first - map_.stretches[first].range.first;
-      const OpId num_ops = map_.stretches[i].range.end - map_.stretches[i].range.first;
+      const OpId offset = map_.spans[i].range.first - map_.spans[first].range.first;
+      const OpId num_ops = map_.spans[i].range.end - map_.spans[i].range.first;
       for (int op : saves) {
         if (op < num_ops) all.push_back(offset + op);
       }
@@ -138,17 +137,17 @@ class OptionMaker {
   }
 
   const Trace& trace_;
-  const StretchMap& map_;
+  const SpanMap& map_;
   const OpTimes& times_;
   SearchSpace space_;
-  StretchOptions result_;
+  SpanOptions result_;
   std::vector<std::vector<std::vector<int>>> saves_;  // by kind
 };
 
 }  // namespace
 
-StretchOptions make_options(const Trace& trace, const StretchMap& map, const OpTimes& times,
-                            const SearchSpace& space) {
+SpanOptions make_options(const Trace& trace, const SpanMap& map, const OpTimes& times,
+                         const SearchSpace& space) {
   return OptionMaker(trace, map, times, space).run();
 }
 

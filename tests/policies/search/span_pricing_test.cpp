@@ -1,7 +1,7 @@
-// The pieces of stretches against the step simulator, on random traces and random plans: what they
+// The pieces of spans against the step simulator, on random traces and random plans: what they
 // hold together is what the step holds between forward and backward, and the highest of their
 // transients, each on top of what earlier pieces hold, is the step's peak in backward.
-#include "policies/search/stretch_pricing.h"
+#include "policies/search/span_pricing.h"
 
 #include <algorithm>
 #include <set>
@@ -39,12 +39,12 @@ TypedRegions regions_of(const Trace& trace, const Plan& plan) {
   return regions;
 }
 
-// The end of the shortest row of stretches from `first` on that no region leaves.
-int end_of_row(const StretchMap& map, const TypedRegions& regions, int first) {
+// The end of the shortest row of spans from `first` on that no region leaves.
+int end_of_row(const SpanMap& map, const TypedRegions& regions, int first) {
   int end = first + 1;
   for (const TypedRegion& region : regions) {
-    while (region.range.first < map.stretches[end - 1].range.end &&
-           map.stretches[end - 1].range.end < region.range.end) {
+    while (region.range.first < map.spans[end - 1].range.end &&
+           map.spans[end - 1].range.end < region.range.end) {
       ++end;
     }
   }
@@ -66,9 +66,9 @@ PlayedRegion play(const RegionGraph& graph, const TypedRegion& region, const OpT
   return played;
 }
 
-std::vector<PieceFigures> pieces_of(StretchPricer& pricer, const TypedRegions& regions,
+std::vector<PieceFigures> pieces_of(SpanPricer& pricer, const TypedRegions& regions,
                                     const OpTimes& times, Schedule schedule) {
-  StretchTally tally(pricer);
+  SpanTally tally(pricer);
   std::vector<PieceFigures> pieces = {tally.shared()};
   OpId done = 0;
   for (const TypedRegion& region : regions) {
@@ -91,20 +91,19 @@ struct Priced {
   std::chrono::nanoseconds recompute{};
 };
 
-Priced price(const Trace& trace, const StretchMap& map, const OpTimes& times,
+Priced price(const Trace& trace, const SpanMap& map, const OpTimes& times,
              const TypedRegions& regions, Schedule schedule) {
   Priced all;
   all.peak = map.most_born;
-  for (int first = 0; first < static_cast<int>(map.stretches.size());) {
+  for (int first = 0; first < static_cast<int>(map.spans.size());) {
     const int end = end_of_row(map, regions, first);
-    const OpId begin = map.stretches[first].range.first;
+    const OpId begin = map.spans[first].range.first;
     TypedRegions inside;
     for (const TypedRegion& region : regions) {
-      if (region.range.first < begin || region.range.end > map.stretches[end - 1].range.end)
-        continue;
+      if (region.range.first < begin || region.range.end > map.spans[end - 1].range.end) continue;
       inside.push_back({{region.range.first - begin, region.range.end - begin}, region.type});
     }
-    StretchPricer pricer(trace, map, times, first, end - first);
+    SpanPricer pricer(trace, map, times, first, end - first);
     for (const PieceFigures& piece : pieces_of(pricer, inside, times, schedule)) {
       all.peak = std::max(all.peak, all.held + piece.transient);
       all.held += piece.held;
@@ -116,22 +115,22 @@ Priced price(const Trace& trace, const StretchMap& map, const OpTimes& times,
   return all;
 }
 
-// What pricing takes for granted: a stretch that reads what an earlier one made saves it for
+// What pricing takes for granted: a span that reads what an earlier one made saves it for
 // backward.
-bool saves_what_it_reads(const Trace& trace, const StretchMap& map) {
-  const auto stretch_of = [&map](OpId op) {
+bool saves_what_it_reads(const Trace& trace, const SpanMap& map) {
+  const auto span_of = [&map](OpId op) {
     int index = 0;
-    while (map.stretches[index].range.end <= op) ++index;
+    while (map.spans[index].range.end <= op) ++index;
     return index;
   };
   std::vector<std::set<int>> savers(trace.storages.size());
   for (const TracedPack& pack : trace.packs) {
     const OpId op = std::max(0, pack.at_op - 1);
-    savers[trace.values[pack.value].storage].insert(stretch_of(op));
+    savers[trace.values[pack.value].storage].insert(span_of(op));
   }
   std::vector<int> maker(trace.storages.size(), kNone);
   for (OpId op = 0; op < static_cast<OpId>(trace.ops.size()); ++op) {
-    const int here = stretch_of(op);
+    const int here = span_of(op);
     for (const TracedUse& use : trace.ops[op].inputs) {
       const StorageId storage = trace.values[use.value].storage;
       const bool is_from_earlier = maker[storage] != kNone && maker[storage] < here;
@@ -156,7 +155,7 @@ TEST_CASE("pieces of random plans hold, need and cost what the step does") {
     const Trace trace =
         random_trace(seed, {.layers = 4, .ops_per_block = 8, .names_say_saves = true});
     const Profile profile = made_up_profile(trace, seed);
-    const StretchMap map = make_stretches(trace, profile.forward);
+    const SpanMap map = make_spans(trace, profile.forward);
     if (!saves_what_it_reads(trace, map)) continue;
     const Plan plan = random_plan(trace, seed);
     StepSimulator simulator(trace);
@@ -188,7 +187,7 @@ TEST_CASE("what two neighbours save is held until the earlier one's backward") {
   }
   const Trace trace = builder.finish();
   const OpTimes times(trace.ops.size());
-  const StretchMap map = make_stretches(trace, times);
+  const SpanMap map = make_spans(trace, times);
   for (const char* policy : {"none", "full", "only_list([0,2])", "only_list([1,3])"}) {
     CAPTURE(policy);
     const auto plan = resolve(std::get<Policy>(parse_policy(policy)), trace);

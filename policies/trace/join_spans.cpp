@@ -1,7 +1,7 @@
 #include <limits>
 
 #include "policies/trace/json.h"
-#include "policies/trace/segments.h"
+#include "policies/trace/spans.h"
 
 namespace rematch {
 namespace {
@@ -9,7 +9,7 @@ namespace {
 // A step of the largest models has some 100,000 entries.
 constexpr std::size_t kMostEntries = 8'000'000;
 
-// Turns ids of a segment back into ids of the trace.
+// Turns ids of a span back into ids of the trace.
 class Absolute {
  public:
   Absolute(std::string_view what, std::int32_t first, std::int32_t count,
@@ -20,7 +20,7 @@ class Absolute {
     if (id == kNone) return kNone;
     if (id >= 0 && id < count_) return first_ + id;
     if (is_outside(id) && outside_index(id) < outside_.size()) return outside_[outside_index(id)];
-    throw FormatError("a segment refers to " + std::string(what_) + " " + std::to_string(id) +
+    throw FormatError("a span refers to " + std::string(what_) + " " + std::to_string(id) +
                       ", but its type has " + std::to_string(count_) + " and it lists " +
                       std::to_string(outside_.size()) + " from outside");
   }
@@ -36,20 +36,20 @@ class Absolute {
 std::int32_t moved(std::string_view what, std::int32_t position, std::int32_t by) {
   const std::int64_t result = std::int64_t{position} + by;
   if (result < 0 || result > std::numeric_limits<std::int32_t>::max()) {
-    throw FormatError("a segment refers to " + std::string(what) + " " + std::to_string(result));
+    throw FormatError("a span refers to " + std::string(what) + " " + std::to_string(result));
   }
   return static_cast<std::int32_t>(result);
 }
 
-void add_segment(const SegmentType& type, const Segment& segment, Trace& trace) {
+void add_span(const SpanType& type, const TraceSpan& span, Trace& trace) {
   const OpId first_op = num_entries(trace.ops);
-  const Absolute op_id("op", first_op, num_entries(type.ops), segment.outside_ops);
+  const Absolute op_id("op", first_op, num_entries(type.ops), span.outside_ops);
   const Absolute value_id("value", num_entries(trace.values), num_entries(type.values),
-                          segment.outside_values);
+                          span.outside_values);
   const Absolute storage_id("storage", num_entries(trace.storages), num_entries(type.storages),
-                            segment.outside_storages);
+                            span.outside_storages);
   const Absolute scope_id("scope", num_entries(trace.scopes), num_entries(type.scopes),
-                          segment.outside_scopes);
+                          span.outside_scopes);
   for (TracedOp op : type.ops) {
     op.scope = scope_id(op.scope);
     for (TracedUse& use : op.inputs) use.value = value_id(use.value);
@@ -67,10 +67,10 @@ void add_segment(const SegmentType& type, const Segment& segment, Trace& trace) 
     trace.storages.push_back(storage);
   }
   for (TracedScope scope : type.scopes) {
-    if (!segment.path.empty() && scope.path == ".") {
-      scope.path = segment.path;
-    } else if (!segment.path.empty() && scope.path.starts_with('.')) {
-      scope.path.insert(0, segment.path);
+    if (!span.path.empty() && scope.path == ".") {
+      scope.path = span.path;
+    } else if (!span.path.empty() && scope.path.starts_with('.')) {
+      scope.path.insert(0, span.path);
     }
     scope.parent = scope_id(scope.parent);
     scope.first_op = moved("op position", scope.first_op, first_op);
@@ -84,12 +84,12 @@ void add_segment(const SegmentType& type, const Segment& segment, Trace& trace) 
   }
 }
 
-std::size_t entries_of(const SegmentType& type) {
+std::size_t entries_of(const SpanType& type) {
   return type.ops.size() + type.values.size() + type.storages.size() + type.scopes.size() +
          type.packs.size();
 }
 
-void refuse_more_than_a_step(const SegmentedTrace& segmented) {
+void refuse_more_than_a_step(const SpannedTrace& spanned) {
   std::size_t entries = 0;
   const auto add = [&](std::size_t count) {
     entries += count;
@@ -98,11 +98,11 @@ void refuse_more_than_a_step(const SegmentedTrace& segmented) {
                         " entries once its types are written out; no training step has");
     }
   };
-  for (const Segment& segment : segmented.segments) {
-    add(1 + entries_of(segmented.types.at(static_cast<std::size_t>(segment.type))));
+  for (const TraceSpan& span : spanned.spans) {
+    add(1 + entries_of(spanned.types.at(static_cast<std::size_t>(span.type))));
   }
-  for (const BackwardRun& run : segmented.backward) {
-    add(1 + segmented.backward_types.at(static_cast<std::size_t>(run.type)).size());
+  for (const BackwardRun& run : spanned.backward) {
+    add(1 + spanned.backward_types.at(static_cast<std::size_t>(run.type)).size());
   }
 }
 
@@ -118,11 +118,11 @@ ScopeId absolute_scope(ScopeId scope, ScopeId first) {
   return moved("scope", scope > kNone ? scope : scope + 1, first);
 }
 
-void add_backward(const SegmentedTrace& segmented, Trace& trace) {
+void add_backward(const SpannedTrace& spanned, Trace& trace) {
   Bytes other;
   Bytes gradients;
-  for (const BackwardRun& run : segmented.backward) {
-    for (BackwardEvent event : segmented.backward_types[static_cast<std::size_t>(run.type)]) {
+  for (const BackwardRun& run : spanned.backward) {
+    for (BackwardEvent event : spanned.backward_types[static_cast<std::size_t>(run.type)]) {
       event.scope = absolute_scope(event.scope, run.first_scope);
       if (event.pack != kNone) event.pack = moved("pack", event.pack, run.first_pack);
       if (has_bytes(event)) {
@@ -136,12 +136,12 @@ void add_backward(const SegmentedTrace& segmented, Trace& trace) {
 
 }  // namespace
 
-void join_segments(const SegmentedTrace& segmented, Trace& trace) {
-  refuse_more_than_a_step(segmented);
-  for (const Segment& segment : segmented.segments) {
-    add_segment(segmented.types[static_cast<std::size_t>(segment.type)], segment, trace);
+void join_spans(const SpannedTrace& spanned, Trace& trace) {
+  refuse_more_than_a_step(spanned);
+  for (const TraceSpan& span : spanned.spans) {
+    add_span(spanned.types[static_cast<std::size_t>(span.type)], span, trace);
   }
-  add_backward(segmented, trace);
+  add_backward(spanned, trace);
 }
 
 }  // namespace rematch

@@ -1,5 +1,5 @@
-// Cuts a trace into segments, one per block and one between neighbours, whose ids are relative to
-// the segment. Layers that do the same become equal, so a file stores each distinct type once.
+// Cuts a trace into spans, one per block and one between neighbours, whose ids are relative to
+// the span. Layers that do the same become equal, so a file stores each distinct type once.
 // Joining gives back exactly the trace that was cut, with or without blocks.
 #pragma once
 
@@ -10,17 +10,17 @@
 
 namespace rematch {
 
-// One stretch of every table of a trace. An id in it is an index into the stretch, kNone, or
-// outside_id(k) for the k-th entry of the segment's list of outside ids. Op positions (first_op,
-// end_op, at_op) are counted from the stretch's first op. Paths below the segment's own begin with
-// a dot, the segment's own is ".".
-struct SegmentType {
+// One span of every table of a trace. An id in it is an index into the span, kNone, or
+// outside_id(k) for the k-th entry of the span's list of outside ids. Op positions (first_op,
+// end_op, at_op) are counted from the span's first op. Paths below the span's own begin with
+// a dot, the span's own is ".".
+struct SpanType {
   std::vector<TracedOp> ops;
   std::vector<TracedValue> values;
   std::vector<TracedStorage> storages;
   std::vector<TracedScope> scopes;
   std::vector<TracedPack> packs;
-  bool operator==(const SegmentType&) const = default;
+  bool operator==(const SpanType&) const = default;
 };
 
 constexpr std::int32_t outside_id(std::size_t index) {
@@ -41,7 +41,7 @@ inline bool has_bytes(const BackwardEvent& event) {
 }
 
 // A place where a type stands in the trace, with what its outside ids are there.
-struct Segment {
+struct TraceSpan {
   int type = 0;
   std::string path;  // of the block's scope; empty between blocks
   std::vector<OpId> outside_ops;
@@ -50,7 +50,7 @@ struct Segment {
   std::vector<ScopeId> outside_scopes;
 };
 
-// A stretch of backward: packs are counted from `first_pack`, scopes from `first_scope` (see
+// A span of backward: packs are counted from `first_pack`, scopes from `first_scope` (see
 // relative_scope()), and bytes are the change from the event before.
 struct BackwardRun {
   int type = 0;
@@ -58,18 +58,18 @@ struct BackwardRun {
   ScopeId first_scope = 0;
 };
 
-struct SegmentedTrace {
-  std::vector<SegmentType> types;
-  std::vector<Segment> segments;  // in order; together all of the trace's tables
+struct SpannedTrace {
+  std::vector<SpanType> types;
+  std::vector<TraceSpan> spans;  // in order; together all of the trace's tables
   std::vector<std::vector<BackwardEvent>> backward_types;
   std::vector<BackwardRun> backward;
 };
 
 // `trace` must be valid (trace_check.h).
-SegmentedTrace cut_into_segments(const Trace& trace);
+SpannedTrace cut_into_spans(const Trace& trace);
 
 // Fills ops, values, storages, scopes, packs and backward of `trace`. Throws FormatError if an id
 // is in no table, or if there is more than any step can be (a file that repeats a large type).
-void join_segments(const SegmentedTrace& segmented, Trace& trace);
+void join_spans(const SpannedTrace& spanned, Trace& trace);
 
 }  // namespace rematch

@@ -1,4 +1,4 @@
-#include "policies/search/stretches.h"
+#include "policies/search/spans.h"
 
 #include <algorithm>
 #include <set>
@@ -6,9 +6,9 @@
 namespace rematch {
 namespace {
 
-// Blocks that lie side by side, in forward order, and the stretches between them. One that runs
+// Blocks that lie side by side, in forward order, and the spans between them. One that runs
 // several times is no block here: a plan could not say which of its runs it means.
-std::vector<Stretch> cut(const Trace& trace) {
+std::vector<Span> cut(const Trace& trace) {
   std::map<std::string_view, int> openings = num_openings(trace);
   std::vector<int> blocks;
   for (std::size_t block = 0; block < trace.blocks.size(); ++block) {
@@ -19,12 +19,12 @@ std::vector<Stretch> cut(const Trace& trace) {
   };
   std::stable_sort(blocks.begin(), blocks.end(),
                    [&](int a, int b) { return scope_of(a).first_op < scope_of(b).first_op; });
-  std::vector<Stretch> stretches;
+  std::vector<Span> spans;
   OpId done = 0;
   const auto add = [&](OpId end, int block) {
     if (end > done) {
       const ScopeId scope = block == kNone ? kNone : trace.blocks[block].scope;
-      stretches.push_back({{done, end}, scope, block, 0, {}});
+      spans.push_back({{done, end}, scope, block, 0, {}});
     }
     done = std::max(done, end);
   };
@@ -35,10 +35,10 @@ std::vector<Stretch> cut(const Trace& trace) {
     add(scope.end_op, block);
   }
   add(static_cast<OpId>(trace.ops.size()), kNone);
-  return stretches;
+  return spans;
 }
 
-void find_owners(const Trace& trace, const std::vector<RegionGraph>& graphs, StretchMap& map) {
+void find_owners(const Trace& trace, const std::vector<RegionGraph>& graphs, SpanMap& map) {
   std::vector<int> maker(trace.storages.size(), kNone);
   std::vector<std::set<int>> readers(trace.storages.size());
   for (std::size_t i = 0; i < graphs.size(); ++i) {
@@ -55,7 +55,7 @@ void find_owners(const Trace& trace, const std::vector<RegionGraph>& graphs, Str
   map.is_shared.resize(trace.storages.size(), false);
   for (std::size_t id = 0; id < map.owner.size(); ++id) {
     if (readers[id].empty() || maker[id] == kNone) continue;
-    if (readers[id].size() > 1 && map.stretches[maker[id]].scope == kNone) {
+    if (readers[id].size() > 1 && map.spans[maker[id]].scope == kNone) {
       map.is_shared[id] = true;
     } else {
       map.owner[id] = *readers[id].begin();
@@ -66,23 +66,23 @@ void find_owners(const Trace& trace, const std::vector<RegionGraph>& graphs, Str
 class KindFinder {
  public:
   KindFinder(const Trace& trace, const OpTimes& times, const std::vector<RegionGraph>& graphs,
-             StretchMap& map)
+             SpanMap& map)
       : trace_(trace), times_(times), graphs_(graphs), map_(map) {}
 
   void run() {
-    for (std::size_t i = 0; i < map_.stretches.size(); ++i) {
+    for (std::size_t i = 0; i < map_.spans.size(); ++i) {
       const auto same =
           std::find_if(map_.first_of_kind.begin(), map_.first_of_kind.end(),
                        [&](int other) { return is_same(static_cast<std::size_t>(other), i); });
-      map_.stretches[i].kind = static_cast<int>(same - map_.first_of_kind.begin());
+      map_.spans[i].kind = static_cast<int>(same - map_.first_of_kind.begin());
       if (same == map_.first_of_kind.end()) map_.first_of_kind.push_back(static_cast<int>(i));
     }
   }
 
  private:
   bool is_same(std::size_t a, std::size_t b) const {
-    const Stretch& first = map_.stretches[a];
-    const Stretch& second = map_.stretches[b];
+    const Span& first = map_.spans[a];
+    const Span& second = map_.spans[b];
     if ((first.scope == kNone) != (second.scope == kNone) ||
         !same_behaviour(graphs_[a], graphs_[b])) {
       return false;
@@ -105,25 +105,25 @@ class KindFinder {
     return true;
   }
 
-  std::string_view scope_inside(const Stretch& stretch, OpId op) const {
+  std::string_view scope_inside(const Span& span, OpId op) const {
     const ScopeId scope = trace_.ops[op].scope;
-    if (stretch.scope == kNone || scope == kNone) return {};
+    if (span.scope == kNone || scope == kNone) return {};
     return std::string_view(trace_.scopes[scope].path)
-        .substr(trace_.scopes[stretch.scope].path.size());
+        .substr(trace_.scopes[span.scope].path.size());
   }
 
-  // Where the owner is, seen from the stretch: itself, before or behind it, or none.
-  int owner_from(std::size_t stretch, std::size_t storage) const {
-    const int owner = map_.owner[graphs_[stretch].storage_ids[storage]];
+  // Where the owner is, seen from the span: itself, before or behind it, or none.
+  int owner_from(std::size_t span, std::size_t storage) const {
+    const int owner = map_.owner[graphs_[span].storage_ids[storage]];
     if (owner == kNone) return kNone;
-    const int here = static_cast<int>(stretch);
+    const int here = static_cast<int>(span);
     return owner == here ? 0 : owner < here ? 1 : 2;
   }
 
   const Trace& trace_;
   const OpTimes& times_;
   const std::vector<RegionGraph>& graphs_;
-  StretchMap& map_;
+  SpanMap& map_;
 };
 
 }  // namespace
@@ -136,14 +136,14 @@ std::map<std::string_view, int> num_openings(const Trace& trace) {
   return openings;
 }
 
-StretchMap make_stretches(const Trace& trace, const OpTimes& times) {
-  StretchMap map;
-  map.stretches = cut(trace);
+SpanMap make_spans(const Trace& trace, const OpTimes& times) {
+  SpanMap map;
+  map.spans = cut(trace);
   map.pack_events = index_backward(trace);
   std::vector<RegionGraph> graphs;
-  for (Stretch& stretch : map.stretches) {
-    graphs.push_back(make_region_graph(trace, stretch.range, map.pack_events));
-    stretch.born = graphs.back().other_bytes_before;
+  for (Span& span : map.spans) {
+    graphs.push_back(make_region_graph(trace, span.range, map.pack_events));
+    span.born = graphs.back().other_bytes_before;
   }
   find_owners(trace, graphs, map);
   KindFinder(trace, times, graphs, map).run();

@@ -1,4 +1,4 @@
-// All ways worth having to run the stretches of a trace: which regions, and what each keeps. These
+// All ways worth having to run the spans of a trace: which regions, and what each keeps. These
 // are the options that layer mixing chooses from.
 #pragma once
 
@@ -9,8 +9,8 @@
 #include "policies/plan/plan.h"
 #include "policies/predict/optimizer_bytes.h"
 #include "policies/search/layer_mix.h"
-#include "policies/search/stretch_pricing.h"
-#include "policies/search/stretches.h"
+#include "policies/search/span_pricing.h"
+#include "policies/search/spans.h"
 
 namespace rematch {
 
@@ -35,7 +35,7 @@ struct SearchSpace {
 };
 
 // An option with what a plan needs to know of it.
-struct StretchOption {
+struct SpanOption {
   LayerOption figures;
   std::vector<PickedRegion> regions;  // none: autograd keeps what it saves
 };
@@ -47,13 +47,13 @@ struct OptionGap {
   Bytes transient;
 };
 
-struct StretchOptions {
-  std::vector<std::vector<StretchOption>> lists;  // by kind
+struct SpanOptions {
+  std::vector<std::vector<SpanOption>> lists;  // by kind
   // By kind, over all save sets of all cuts. Segments are what they are: see README.md.
   std::vector<OptionGap> gaps;
 };
 
-StretchOptions make_options(const Trace& trace, const StretchMap& map, const OpTimes& times,
-                            const SearchSpace& space);
+SpanOptions make_options(const Trace& trace, const SpanMap& map, const OpTimes& times,
+                         const SearchSpace& space);
 
 }  // namespace rematch

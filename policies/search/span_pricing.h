@@ -9,18 +9,18 @@
 #include "policies/search/block_front.h"
 #include "policies/search/layer_mix.h"
 #include "policies/search/save_sets.h"
-#include "policies/search/stretches.h"
+#include "policies/search/spans.h"
 
 namespace rematch {
 
-// A region and what it keeps. Ops are local to the stretch.
+// A region and what it keeps. Ops are local to the span.
 struct PickedRegion {
   OpRange range;
   std::vector<int> saves;
   bool operator==(const PickedRegion&) const = default;
 };
 
-// A part of a stretch: a region, or what lies between regions.
+// A part of a span: a region, or what lies between regions.
 struct PieceFigures {
   Bytes held;       // from forward to the end of its backward
   Bytes transient;  // most during its backward: held included, what earlier pieces hold not
@@ -30,7 +30,7 @@ struct PieceFigures {
 
 // The figures of a region, whatever is beside it.
 struct PlayedRegion {
-  OpRange range;                 // local to the stretch
+  OpRange range;                 // local to the span
   Bytes peak;                    // RegionSimulation::boundary_peak
   Bytes kept;                    // RegionSimulation::kept
   std::vector<StorageId> keeps;  // what `kept` are the bytes of, ascending
@@ -38,11 +38,11 @@ struct PlayedRegion {
   std::int64_t num_recomputed = 0;  // ops
 };
 
-class StretchPricer {
+class SpanPricer {
  public:
-  // Stretches [first, first + num_stretches) of the map. References must outlive it.
-  StretchPricer(const Trace& trace, const StretchMap& map, const OpTimes& times, int first,
-                int num_stretches);
+  // Spans [first, first + num_spans) of the map. References must outlive it.
+  SpanPricer(const Trace& trace, const SpanMap& map, const OpTimes& times, int first,
+             int num_spans);
 
   // Regions in forward order, disjoint. Ops outside them are autograd's.
   LayerOption price(const std::vector<PickedRegion>& regions, Schedule schedule, bool early_stop);
@@ -53,11 +53,11 @@ class StretchPricer {
   PlayedRegion played(OpRange range, const BlockPoint& point);
 
   OpRange whole() const { return {0, range_.end - range_.first}; }
-  // By later stretches' backward, when this one's begins. Transients of pieces include it.
-  Bytes born() const { return map_.stretches[last_].born; }
+  // By later spans' backward, when this one's begins. Transients of pieces include it.
+  Bytes born() const { return map_.spans[last_].born; }
 
  private:
-  friend class StretchTally;
+  friend class SpanTally;
   struct Piece {
     RegionGraph graph;
     Bytes born_before;  // most, between the backward of the piece behind it and its own
@@ -70,7 +70,7 @@ class StretchPricer {
   Bytes born_before(const RegionGraph& graph) const;
 
   const Trace& trace_;
-  const StretchMap& map_;
+  const SpanMap& map_;
   const OpTimes& times_;
   int first_;
   int last_;
@@ -81,12 +81,12 @@ class StretchPricer {
 // Note [Who pays for a storage]
 // A storage that several hold counts once, at the holder that lets go of it last: the first in
 // forward order. So pieces are tallied in forward order, and what an earlier piece has paid for is
-// held anyway when a later one runs backward. What the next stretch pays for is gone by then, but
-// this stretch may hold it still: it counts in the transient and not in what is held.
-class StretchTally {
+// held anyway when a later one runs backward. What the next span pays for is gone by then, but
+// this span may hold it still: it counts in the transient and not in what is held.
+class SpanTally {
  public:
-  // Has paid for what several stretches read. The pricer must outlive it.
-  explicit StretchTally(StretchPricer& pricer);
+  // Has paid for what several spans read. The pricer must outlive it.
+  explicit SpanTally(SpanPricer& pricer);
 
   const PieceFigures& shared() const { return shared_; }
   // In forward order, disjoint; ops between two pieces hold nothing.
@@ -101,7 +101,7 @@ class StretchTally {
   // Does it add to what is held.
   bool hold(StorageId storage);
 
-  StretchPricer* pricer_;
+  SpanPricer* pricer_;
   std::vector<StorageId> paid_;  // ascending
   PieceFigures shared_;
   Bytes held_here_;
