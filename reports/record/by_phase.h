@@ -40,8 +40,8 @@ Json to_value(const std::map<OpClass, T>& classes) {
   return json;
 }
 
-template <class T>
-Json phases_to_json(const std::array<T, kNumPhases>& values) {
+template <class Key, class T>
+Json to_value(const std::array<std::map<Key, T>, kNumPhases>& values) {
   Json json = Json::object();
   for (const Phase phase : kPhases) {
     json[std::string(to_string(phase))] = to_value(values[static_cast<std::size_t>(phase)]);
@@ -49,8 +49,8 @@ Json phases_to_json(const std::array<T, kNumPhases>& values) {
   return json;
 }
 
-template <class T>
-void read_phases(const JsonField& field, std::array<T, kNumPhases>& values) {
+template <class Key, class T>
+void read_value(const JsonField& field, std::array<std::map<Key, T>, kNumPhases>& values) {
   for (const Phase phase : kPhases) {
     read_value(field.at(to_string(phase)), values[static_cast<std::size_t>(phase)]);
   }

@@ -25,19 +25,12 @@ void read_value(const JsonField& field, std::chrono::nanoseconds& value) {
   value = std::chrono::nanoseconds(exact_integer(field));
 }
 
-void read_text(const JsonField& object, const char* name, std::string& value) {
-  const std::optional<JsonField> member = non_null_member(object, name);
-  value = member ? member->string() : std::string();
-}
-
-std::optional<JsonField> non_null_member(const JsonField& object, const char* name) {
-  JsonField member = object.at(name);
-  if (member.is_null()) return std::nullopt;
-  return member;
-}
-
 Json to_value(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+Json number_to_json(std::optional<double> number) {
+  if (!number || !std::isfinite(*number)) return nullptr;
+  const bool whole = std::abs(*number) <= double{kLargestInteger} && std::trunc(*number) == *number;
+  return whole ? Json(static_cast<std::int64_t>(*number)) : Json(*number);
+}
 
 }  // namespace rematch

@@ -1,50 +1,58 @@
+// Identity and failure of a point as JSON, and the words for schedules, phases and statuses.
+#include <algorithm>
+#include <array>
+
 #include "policies/trace/canonical_json.h"
 #include "policies/trace/json.h"
-#include "reports/record/field_value.h"
 #include "reports/record/parts_json.h"
+#include "reports/record/point_fields.h"
 
 namespace rematch {
+namespace {
 
-Schedule schedule_from_json(const JsonField& field) {
-  for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
-    if (to_string(schedule) == field.string()) return schedule;
+constexpr std::array kSchedules = {Schedule::kWholeRegion, Schedule::kOnDemand};
+constexpr std::array kStatuses = {PointStatus::kOk,      PointStatus::kOom,
+                                  PointStatus::kTimeout, PointStatus::kCrash,
+                                  PointStatus::kSkipped, PointStatus::kInvalid};
+
+// `what` as in "no phase".
+template <class Word, std::size_t Size>
+Word word_from_json(const JsonField& field, const std::array<Word, Size>& words, const char* what) {
+  std::string allowed;
+  for (const Word word : words) {
+    if (to_string(word) == field.string()) return word;
+    allowed += (allowed.empty() ? "" : ", ") + std::string(to_string(word));
   }
-  field.fail("'" + field.string() + "' is no schedule; allowed are whole_region, on_demand");
+  field.fail("'" + field.string() + "' is " + what + "; allowed are " + allowed);
 }
 
-Json identity_to_json(const PointIdentity& identity) {
-  return {{"model", identity.model},
-          {"dimensions", to_value(identity.dimensions)},
-          {"data", identity.data},
-          {"seed", identity.seed},
-          {"plan_sha256", identity.plan_sha256},
-          {"schedule", to_string(identity.schedule)},
-          {"ops", identity.ops},
-          {"attention_backend", identity.attention_backend},
-          {"dtype", identity.dtype},
-          {"optimizer", identity.optimizer},
-          {"deterministic", identity.deterministic},
-          {"allocator", identity.allocator},
-          {"threads", identity.threads},
-          {"world", identity.world}};
+}  // namespace
+
+std::string_view to_string(PointStatus status) {
+  constexpr std::array<std::string_view, kStatuses.size()> kNames = {"ok",    "oom",     "timeout",
+                                                                     "crash", "skipped", "invalid"};
+  return kNames.at(static_cast<std::size_t>(status));
 }
+
+Json to_value(Schedule schedule) { return to_string(schedule); }
+Json to_value(PointStatus status) { return to_string(status); }
+Json to_value(Phase phase) { return to_string(phase); }
+
+void read_value(const JsonField& field, Schedule& schedule) {
+  schedule = word_from_json(field, kSchedules, "no schedule");
+}
+void read_value(const JsonField& field, PointStatus& status) {
+  status = word_from_json(field, kStatuses, "no status");
+}
+void read_value(const JsonField& field, Phase& phase) {
+  phase = word_from_json(field, kPhases, "no phase");
+}
+
+Json identity_to_json(const PointIdentity& identity) { return to_value(identity); }
 
 PointIdentity identity_from_json(const JsonField& field) {
   PointIdentity identity;
-  read_member(field, "model", identity.model);
-  read_member(field, "dimensions", identity.dimensions);
-  read_member(field, "data", identity.data);
-  read_member(field, "seed", identity.seed);
-  read_member(field, "plan_sha256", identity.plan_sha256);
-  identity.schedule = schedule_from_json(field.at("schedule"));
-  read_member(field, "ops", identity.ops);
-  read_member(field, "attention_backend", identity.attention_backend);
-  read_member(field, "dtype", identity.dtype);
-  read_member(field, "optimizer", identity.optimizer);
-  read_member(field, "deterministic", identity.deterministic);
-  read_member(field, "allocator", identity.allocator);
-  read_member(field, "threads", identity.threads);
-  read_member(field, "world", identity.world);
+  read_value(field, identity);
   return identity;
 }
 

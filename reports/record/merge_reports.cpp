@@ -16,20 +16,6 @@
 namespace rematch {
 namespace {
 
-// The fields of a point that do not repeat to the last bit on one machine.
-constexpr std::array kNotRepeated = {"time",
-                                     "parity",
-                                     "implied_flops_per_second",
-                                     "kernels",
-                                     "kernels_reason",
-                                     "reason",
-                                     "most_flops_per_second",
-                                     "sheet_flops_per_second",
-                                     "model_flops_utilization_ratio",
-                                     "hardware_flops_utilization_ratio"};
-constexpr std::array kNotRepeatedMemory = {"peak_transient_bytes", "peak_reserved_bytes",
-                                           "peak_device_used_bytes", "timeline"};
-
 struct Entry {
   PointRecord point;
   std::string key;
@@ -47,13 +33,8 @@ Json provenance_json(const Provenance& provenance) {
 
 // The first key, of what repeats exactly, in which two measurements of one point differ.
 std::optional<std::string> difference(const PointRecord& left, const PointRecord& right) {
-  Json one = point_to_json(left);
-  Json other = point_to_json(right);
-  for (Json* json : {&one, &other}) {
-    for (const char* name : kNotRepeated) json->erase(name);
-    if (!(*json)["memory"].is_object()) continue;
-    for (const char* name : kNotRepeatedMemory) (*json)["memory"].erase(name);
-  }
+  const Json one = repeated_fields(left);
+  const Json other = repeated_fields(right);
   for (const auto& [name, value] : one.items()) {
     if (!other.contains(name) || other[name] != value) return name;
   }

@@ -13,31 +13,12 @@ namespace rematch {
 
 struct RepeatRecord;
 
-Schedule schedule_from_json(const JsonField& field);
-PointStatus status_from_json(const JsonField& field);
-
 Json identity_to_json(const PointIdentity& identity);
 PointIdentity identity_from_json(const JsonField& field);
 
 Json memory_to_json(const MemoryRecord& memory);
-MemoryRecord memory_from_json(const JsonField& field);
-
-Json time_to_json(const TimeRecord& time);
-TimeRecord time_from_json(const JsonField& field);
-
-Json kernels_to_json(const KernelRecord& kernels);
-KernelRecord kernels_from_json(const JsonField& field);
-
-Json step_to_json(const StepRecord& step);
-StepRecord step_from_json(const JsonField& field);
 
 Json repeat_to_json(const RepeatRecord& repeat);
-
-Json parity_to_json(const ParityRecord& parity);
-ParityRecord parity_from_json(const JsonField& field);
-
-Json effect_to_json(const EffectRecord& effect);
-EffectRecord effect_from_json(const JsonField& field);
 
 Json environment_to_json(const Environment& environment);
 Environment environment_from_json(const JsonField& field);
@@ -46,6 +27,8 @@ Environment environment_from_json(const JsonField& field);
 // is not the hash of its identity, or if what stands twice differs.
 Json point_to_json(const PointRecord& point);
 PointRecord point_from_json(const JsonField& field);
+// The point without what two measurements of it on one machine need not have in common.
+Json repeated_fields(const PointRecord& point);
 
 // Reads many points. Which members a record has no place for follows from the structure of its
 // JSON: found out once for each structure, not for each point, where that is most of the work.

@@ -9,91 +9,20 @@
 #include "reports/record/field_value.h"
 #include "reports/record/parts_json.h"
 #include "reports/record/point_origins.h"
+#include "reports/record/report_fields.h"
 
 namespace rematch {
 namespace {
 
 void write_provenance(Json& json, const Provenance& provenance) {
-  json["environment"] = environment_to_json(provenance.environment);
+  write_fields(json, provenance);
   json["fingerprint"] = fingerprint(provenance.environment);
-  json["command"] = provenance.command;
-  json["seed"] = provenance.seed;
-  json["tool_version"] = to_value(provenance.tool_version);
-  json["program_sha256"] = to_value(provenance.program_sha256);
-  json["git_commit"] = to_value(provenance.git_commit);
-  json["git_dirty"] = to_value(provenance.git_dirty);
-  json["reproduce"] = provenance.reproduce;
-  json["execution"] = provenance.execution;
 }
 
 Provenance read_provenance(const JsonField& field) {
   Provenance provenance;
-  provenance.environment = environment_from_json(field.at("environment"));
-  read_member(field, "command", provenance.command);
-  read_member(field, "seed", provenance.seed);
-  read_member(field, "tool_version", provenance.tool_version);
-  if (const auto program = field.find("program_sha256")) {
-    read_value(*program, provenance.program_sha256);
-  }
-  read_member(field, "git_commit", provenance.git_commit);
-  read_member(field, "git_dirty", provenance.git_dirty);
-  read_member(field, "reproduce", provenance.reproduce);
-  read_member(field, "execution", provenance.execution);
+  read_value(field, provenance);
   return provenance;
-}
-
-RepeatRecord repeat_from_json(const JsonField& field) {
-  RepeatRecord repeat;
-  read_member(field, "key", repeat.key);
-  read_member(field, "policy", repeat.policy);
-  repeat.status = status_from_json(field.at("status"));
-  read_text(field, "reason", repeat.reason);
-  read_list(field.at("steps"), repeat.steps, step_from_json);
-  return repeat;
-}
-
-Json planned_to_json(const std::vector<PlannedPoint>& planned) {
-  Json json = Json::array();
-  for (const PlannedPoint& point : planned) {
-    json.push_back(
-        {{"policy", point.policy}, {"schedule", to_string(point.schedule)}, {"key", point.key}});
-  }
-  return json;
-}
-
-std::vector<PlannedPoint> planned_from_json(const JsonField& field) {
-  std::vector<PlannedPoint> planned;
-  for (const JsonField& point : field.elements()) {
-    PlannedPoint& entry = planned.emplace_back();
-    read_member(point, "policy", entry.policy);
-    entry.schedule = schedule_from_json(point.at("schedule"));
-    read_member(point, "key", entry.key);
-  }
-  return planned;
-}
-
-Json unmeasured_to_json(const UnmeasuredComparison& comparison) {
-  return {{"model", comparison.model},
-          {"dimensions", comparison.dimensions},
-          {"dtype", comparison.dtype},
-          {"seed", comparison.seed},
-          {"policies", comparison.policies},
-          {"outcome", comparison.outcome},
-          {"reason", text_or_null(comparison.reason)}};
-}
-
-UnmeasuredComparison unmeasured_from_json(const JsonField& field) {
-  UnmeasuredComparison comparison;
-  read_member(field, "model", comparison.model);
-  for (const auto& [name, size] : field.at("dimensions").members()) {
-    comparison.dimensions[*name] = size.integer();
-  }
-  read_member(field, "dtype", comparison.dtype);
-  read_member(field, "seed", comparison.seed);
-  comparison.policies = field.at("policies").strings();
-  read_member(field, "outcome", comparison.outcome);
-  read_text(field, "reason", comparison.reason);
-  return comparison;
 }
 
 Json sources_to_json(const std::vector<ReportSource>& sources) {
@@ -166,13 +95,9 @@ Report with_frame(const Json& json, std::vector<PointRecord> points) {
   Report report;
   report.provenance = read_provenance(field);
   report.points = std::move(points);
-  if (const auto repeats = field.find("reference_repeats")) {
-    read_list(*repeats, report.repeats, repeat_from_json);
-  }
-  if (const auto unmeasured = field.find("unmeasured")) {
-    read_list(*unmeasured, report.unmeasured, unmeasured_from_json);
-  }
-  if (const auto planned = field.find("planned")) report.planned = planned_from_json(*planned);
+  if (const auto repeats = field.find("reference_repeats")) read_value(*repeats, report.repeats);
+  if (const auto unmeasured = field.find("unmeasured")) read_value(*unmeasured, report.unmeasured);
+  if (const auto planned = field.find("planned")) read_value(*planned, report.planned);
   if (const auto sources = field.find("sources")) {
     report.sources = sources_from_json(*sources, report.points.size());
   }
@@ -184,27 +109,18 @@ Report with_frame(const Json& json, std::vector<PointRecord> points) {
 
 }  // namespace
 
-Json repeat_to_json(const RepeatRecord& repeat) {
-  return {{"key", repeat.key},
-          {"policy", repeat.policy},
-          {"status", to_string(repeat.status)},
-          {"reason", text_or_null(repeat.reason)},
-          {"steps", list_to_json(repeat.steps, step_to_json)}};
-}
+Json repeat_to_json(const RepeatRecord& repeat) { return to_value(repeat); }
 
 Json report_to_json(const Report& report) {
   Json json = {{"schema", schema_name(kReportSchema)}};
   write_provenance(json, report.provenance);
-  if (!report.planned.empty()) json["planned"] = planned_to_json(report.planned);
+  if (!report.planned.empty()) json["planned"] = to_value(report.planned);
   if (!report.sources.empty()) json["sources"] = sources_to_json(report.sources);
   add_members(json, report.unknown);
-  if (!report.unmeasured.empty()) {
-    json["unmeasured"] = list_to_json(report.unmeasured, unmeasured_to_json);
-  }
-  if (!report.repeats.empty()) {
-    json["reference_repeats"] = list_to_json(report.repeats, repeat_to_json);
-  }
-  json["points"] = list_to_json(report.points, point_to_json);
+  if (!report.unmeasured.empty()) json["unmeasured"] = to_value(report.unmeasured);
+  if (!report.repeats.empty()) json["reference_repeats"] = to_value(report.repeats);
+  json["points"] = Json::array();
+  for (const PointRecord& point : report.points) json["points"].push_back(point_to_json(point));
   return json;
 }
 

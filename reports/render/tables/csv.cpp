@@ -8,6 +8,7 @@
 #include "policies/trace/joined.h"
 #include "policies/trace/json.h"
 #include "reports/record/holder.h"
+#include "reports/record/point_fields.h"
 #include "reports/render/charts/point.h"
 #include "reports/render/comparison.h"
 #include "reports/render/tables/compare_table.h"
@@ -30,15 +31,17 @@ std::string cell_of(std::string text) {
 
 std::string cell_of(std::string_view text) { return cell_of(std::string(text)); }
 std::string cell_of(bool value) { return value ? "true" : "false"; }
+std::string cell_of(int value) { return std::to_string(value); }
 std::string cell_of(std::int64_t value) { return std::to_string(value); }
+std::string cell_of(std::uint64_t value) { return std::to_string(value); }
+std::string cell_of(Phase phase) { return std::string(to_string(phase)); }
 std::string cell_of(double value) { return Json(value).dump(); }  // the shortest that reads back
 std::string cell_of(Bytes value) { return std::to_string(value.count); }
 std::string cell_of(std::chrono::nanoseconds value) { return std::to_string(value.count()); }
 
 template <class T>
-std::string cell_of(const std::optional<T>& value) {
-  return value ? cell_of(*value) : "";
-}
+requires requires(const T& value) { cell_of(value); }
+std::string cell_of(const std::optional<T>& value) { return value ? cell_of(*value) : ""; }
 
 template <class T>
 std::optional<T> end_of(const std::optional<std::array<T, 2>>& interval, std::size_t end) {
@@ -76,50 +79,51 @@ void add_dimensions(Line& line, const std::map<std::string, std::int64_t>& dimen
   }
 }
 
-void add_identity(Line& line, const PointIdentity& identity) {
-  line.add("dtype", identity.dtype);
-  line.add("ops", identity.ops);
-  line.add("attention_backend", identity.attention_backend);
-  line.add("optimizer", identity.optimizer);
-  line.add("data", identity.data);
-  line.add("seed", static_cast<std::int64_t>(identity.seed));
-  line.add("threads", static_cast<std::int64_t>(identity.threads));
-  line.add("world", static_cast<std::int64_t>(identity.world));
+// A cell for each field of a record that has a column; empty ones if it is not there.
+template <HasFields Record>
+void add_fields(Line& line, const Record* record) {
+  const Record absent;
+  visit_fields(record == nullptr ? absent : *record, [&](const Field& field, const auto& member) {
+    if (field.column == nullptr) return;
+    const std::string column = field.column;
+    const std::size_t end = column.find('*');
+    if constexpr (requires { end_of(member, 0); }) {
+      line.add(std::string(column).replace(end, 1, "low"), end_of(member, 0));
+      line.add(std::string(column).replace(end, 1, "high"), end_of(member, 1));
+    } else if constexpr (requires { cell_of(member); }) {
+      if (record == nullptr) {
+        line.add(column, std::string_view());
+      } else {
+        line.add(column, member);
+      }
+    }
+  });
+}
+
+template <HasFields Record>
+void add_fields(Line& line, const std::optional<Record>& record) {
+  add_fields(line, record ? &*record : nullptr);
 }
 
 void add_memory(Line& line, const PointRecord& point) {
-  const MemoryRecord not_measured;
-  const MemoryRecord& memory = point.memory ? *point.memory : not_measured;
-  line.add("peak_allocated_bytes", memory.peak_allocated);
-  line.add("predicted_peak_allocated_bytes", memory.predicted_peak_allocated);
-  line.add("peak_transient_bytes", memory.peak_transient);
-  line.add("peak_reserved_bytes", memory.peak_reserved);
-  line.add("peak_phase", memory.peak_phase ? to_string(*memory.peak_phase) : "");
-  line.add("peak_scope", memory.peak_scope);
-  line.add("after_forward_bytes", memory.after_forward);
-  line.add("parameter_bytes", memory.parameter);
+  add_fields(line, point.memory);
   for (const Holder holder : kHolders) {
-    const auto found = memory.holders_at_peak.find(holder);
-    line.add("peak_" + std::string(to_string(holder)) + "_bytes",
-             found == memory.holders_at_peak.end() ? std::nullopt : std::optional(found->second));
+    std::optional<Bytes> bytes;
+    if (point.memory) {
+      const auto found = point.memory->holders_at_peak.find(holder);
+      if (found != point.memory->holders_at_peak.end()) bytes = found->second;
+    }
+    line.add("peak_" + std::string(to_string(holder)) + "_bytes", bytes);
   }
 }
 
 void add_time(Line& line, const PointRecord& point) {
   const TimeRecord not_measured;
   const TimeRecord& time = point.time ? *point.time : not_measured;
-  const StepRatioRecord no_ratio;
-  const StepRatioRecord& ratio = time.ratio ? *time.ratio : no_ratio;
-  line.add("step_median_ns", time.step_median);
-  line.add("step_interval_low_ns", end_of(time.step_interval, 0));
-  line.add("step_interval_high_ns", end_of(time.step_interval, 1));
-  line.add("step_reference", ratio.reference);
-  line.add("step_ratio", time.ratio ? std::optional(ratio.ratio) : std::nullopt);
-  line.add("step_ratio_low", end_of(ratio.interval, 0));
-  line.add("step_ratio_high", end_of(ratio.interval, 1));
-  line.add("step_verdict", ratio.verdict);
+  add_fields(line, &time);
+  add_fields(line, time.ratio);
   line.add("model_flops_utilization_ratio", point.model_flops_utilization);
-  line.add("time_quality", time.quality ? time.quality->verdict : "");
+  add_fields(line, time.quality);
 }
 
 void add_counts(Line& line, const PointRecord& point) {
@@ -153,7 +157,7 @@ Line line_of(const std::string& report, const Provenance& made, const PointRecor
   line.add("policy", point.policy);
   line.add("schedule", to_string(point.identity.schedule));
   add_dimensions(line, point.identity.dimensions, dimensions);
-  add_identity(line, point.identity);
+  add_fields(line, &point.identity);
   line.add("status", to_string(point.status));
   line.add("reason", point.reason);
   line.add("key", point_key(point.identity));
@@ -163,12 +167,8 @@ Line line_of(const std::string& report, const Provenance& made, const PointRecor
   add_memory(line, point);
   add_time(line, point);
   add_counts(line, point);
-  line.add("counts_equal_prediction",
-           point.effect ? point.effect->counts_equal_prediction : std::nullopt);
-  const ParityRecord parity = point.parity.value_or(ParityRecord{});
-  line.add("parity_reference", parity.reference);
-  line.add("loss_bits_equal", parity.loss_bits_equal);
-  line.add("gradient_bits_equal", parity.gradient_bits_equal);
+  add_fields(line, point.effect);
+  add_fields(line, point.parity);
   return line;
 }
 
@@ -240,7 +240,7 @@ Line line_of(const NamedFront& source, const FrontPoint& point, const std::strin
   add_dimensions(line, record.dimensions, dimensions);
   line.add("dtype", record.dtype);
   line.add("ops", record.ops);
-  line.add("world", static_cast<std::int64_t>(record.world));
+  line.add("world", record.world);
   line.add("time_source", to_string(record.time_source));
   line.add("kind", std::string_view(kind));
   line.add("point", name);

@@ -1,0 +1,49 @@
+// A record's fields, listed once: visit_fields(record, visit) calls visit(Field, member) for each.
+// Reader, writer, CSV columns, the fingerprint and the comparison of repeated measurements follow
+// from these lists, and a test holds the JSON schemas to them.
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+namespace rematch {
+
+enum FieldTrait : unsigned {
+  kLater = 1U << 0,             // files of this version may lack it; the member stays as it is
+  kNullIfEmpty = 1U << 1,       // an empty text or map is null
+  kOmitIfEmpty = 1U << 2,       // an empty text or map, or an absent value, is not written
+  kWholeIfWhole = 1U << 3,      // a number without a fraction is an integer
+  kNotRepeated = 1U << 4,       // differs between two measurements of one point on one machine
+  kNotInFingerprint = 1U << 5,  // may differ between environments whose times can be compared
+  kColumn = 1U << 6,            // a column of CSV, named as the key where no other name is given
+};
+
+struct Field {
+  // NOLINTNEXTLINE(google-explicit-constructor): lists of fields are names, most without traits
+  constexpr Field(const char* name, unsigned field_traits = 0, const char* csv_column = nullptr)
+      : key(name), column(csv_column), traits(field_traits) {
+    if (column == nullptr && has(kColumn)) column = name;
+  }
+
+  constexpr bool has(unsigned trait) const { return (traits & trait) != 0; }
+
+  const char* key;               // in JSON
+  const char* former = nullptr;  // its key in files of earlier minor versions
+  const char* column;            // in CSV, "*" for low and high of an interval; null: it has none
+  unsigned traits;
+};
+
+// `Record`, const or not: what its visit_fields() takes.
+template <class T, class Record>
+concept RecordOf = std::same_as<std::remove_const_t<T>, Record>;
+
+struct IgnoreField {
+  void operator()(const Field&, const auto&) const {}
+};
+
+template <class T>
+concept HasFields = requires(T& record) {
+  visit_fields(record, IgnoreField());
+};
+
+}  // namespace rematch
