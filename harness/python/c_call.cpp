@@ -1,0 +1,59 @@
+#include "harness/python/c_call.h"
+
+#include <c10/util/Exception.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "policies/plan/plan_json.h"
+#include "policies/trace/file.h"
+#include "policies/trace/trace_json.h"
+
+namespace rematch::c_call {
+namespace {
+
+thread_local std::string last_error;
+thread_local std::string last_text;
+
+}  // namespace
+
+const std::string& error() { return last_error; }
+void clear_error() { last_error.clear(); }
+
+// LibTorch's messages carry a stack trace behind the first line.
+void note_error(const std::exception& thrown) {
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&thrown);
+  last_error = of_torch != nullptr ? of_torch->what_without_backtrace() : thrown.what();
+}
+
+void note_unknown_error() { last_error = "an exception of an unknown kind"; }
+
+const char* kept_text(std::string text) {
+  last_text = std::move(text);
+  return last_text.c_str();
+}
+
+const char* as_text(const Json& json) { return kept_text(json.dump()); }
+
+Trace trace_of_text(const char* trace_json) {
+  return trace_from_json(parse_json(trace_json, "trace"));
+}
+Plan plan_of_text(const char* plan_json) { return plan_from_json(parse_json(plan_json, "plan")); }
+
+Schedule schedule_named(const char* name) {
+  const std::optional<Schedule> schedule = schedule_from_string(name);
+  if (!schedule) {
+    throw std::invalid_argument(std::string("schedule is '") + name +
+                                "'; it must be whole_region or on_demand");
+  }
+  return *schedule;
+}
+
+OptimizerModel optimizer_named(const char* name) {
+  const std::optional<OptimizerModel> optimizer = optimizer_model_from_string(name);
+  if (!optimizer) throw std::invalid_argument(std::string("there is no optimizer '") + name + "'");
+  return *optimizer;
+}
+
+}  // namespace rematch::c_call

@@ -1,0 +1,56 @@
+// What the C functions share: exceptions become rematch_error()'s line, JSON becomes a text that
+// lives until the thread's next call, and what callers pass is read.
+#pragma once
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <variant>
+
+#include "policies/plan/plan.h"
+#include "policies/plan/rejected.h"
+#include "policies/predict/optimizer_bytes.h"
+#include "policies/trace/json_fwd.h"
+#include "policies/trace/trace.h"
+
+namespace rematch::c_call {
+
+// Of the thread's last call; empty where it did not fail.
+const std::string& error();
+void clear_error();
+void note_error(const std::exception& thrown);
+void note_unknown_error();
+
+// What `call` returns, or `failed` where it throws.
+template <typename Result, typename Call>
+Result call_or(Result failed, const Call& call) {
+  try {
+    clear_error();
+    return call();
+  } catch (const std::exception& thrown) {
+    note_error(thrown);
+  } catch (...) {
+    note_unknown_error();
+  }
+  return failed;
+}
+
+// The text, which lives until this thread's next call that returns one.
+const char* kept_text(std::string text);
+const char* as_text(const Json& json);
+
+template <typename Value>
+Value accepted(std::variant<Value, Rejected> result) {
+  if (const auto* rejected = std::get_if<Rejected>(&result)) {
+    throw std::invalid_argument(rejected->message);
+  }
+  return std::get<Value>(std::move(result));
+}
+
+// Throw FormatError or std::invalid_argument, with what is allowed.
+Trace trace_of_text(const char* trace_json);
+Plan plan_of_text(const char* plan_json);
+Schedule schedule_named(const char* name);
+OptimizerModel optimizer_named(const char* name);
+
+}  // namespace rematch::c_call

@@ -1,0 +1,169 @@
+// The C functions that plan: policies, predictions, searches and the op times that they need.
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "harness/progress/elapsed_progress.h"
+#include "harness/python/c_call.h"
+#include "harness/python/c_surface.h"
+#include "harness/python/op_measurement.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/plan/plan_json.h"
+#include "policies/predict/device_sheet.h"
+#include "policies/predict/roofline.h"
+#include "policies/predict/step.h"
+#include "policies/search/front.h"
+#include "policies/search/front_json.h"
+#include "policies/trace/file.h"
+#include "policies/trace/profile_json.h"
+#include "reports/render/pages/page.h"
+
+struct RematchOpTimes {
+  rematch::OpMeasurement measurement;
+};
+
+namespace rematch::c_call {
+namespace {
+
+Json prediction_json(const StepPrediction& step, const Trace& trace) {
+  Json json = {{"before_bytes", step.before.count},
+               {"after_forward_bytes", step.after_forward.count},
+               {"peak_bytes", step.peak_bytes().count},
+               {"recomputed_ops", step.recomputed_ops},
+               {"peak_phase", to_string(step.peak.phase)},
+               {"peak_scope", step.peak.scope == kNone
+                                  ? ""
+                                  : trace.scopes[static_cast<std::size_t>(step.peak.scope)].path}};
+  for (std::size_t phase = 0; phase < step.peak_by_phase.size(); ++phase) {
+    json["peak_bytes_by_phase"][std::string(to_string(static_cast<Phase>(phase)))] =
+        step.peak_by_phase[phase].count;
+  }
+  const StepHolders& held = step.peak.holders;
+  json["holders_at_peak_bytes"] = {{"parameters", held.parameters.count},
+                                   {"gradients", held.gradients.count},
+                                   {"optimizer", held.optimizer.count},
+                                   {"saved_activations", held.saved_activations.count},
+                                   {"recompute_transient", held.recompute_transient.count},
+                                   {"other", held.other.count}};
+  return json;
+}
+
+Profile profile_asked(const Trace& trace, const Json& request) {
+  if (request.contains("profile")) return profile_from_json(request.at("profile"));
+  const std::string name = request.at("device").get<std::string>();
+  const DeviceSheet* const sheet = find_device_sheet(name);
+  if (sheet == nullptr) throw std::invalid_argument(unknown_device(name).message);
+  return roofline_profile(trace, *sheet);
+}
+
+std::vector<Plan> baselines_asked(const Trace& trace, const Json& request) {
+  std::vector<Plan> plans;
+  for (const Json& policy : request.at("baselines")) {
+    auto plan = resolve(accepted(parse_policy(policy.get<std::string>())), trace, NoEffect::kAllow);
+    if (auto* const applies = std::get_if<Plan>(&plan)) plans.push_back(std::move(*applies));
+  }
+  return plans;
+}
+
+FrontRecord searched(const Trace& trace, const Json& request) {
+  const Profile profile = profile_asked(trace, request);
+  ElapsedProgress progress("searching", "fewer layers or points take less");
+  SearchSpace space{
+      .schedule = schedule_named(request.at("schedule").get<std::string>().c_str()),
+      .optimizer = optimizer_named(request.at("optimizer").get<std::string>().c_str())};
+  space.stop = [&progress] {
+    progress.poll();
+    return false;
+  };
+  FrontRecord record = make_front_record(trace, profile, space.optimizer);
+  if (request.contains("budget_bytes")) {
+    record.budget = Bytes{request.at("budget_bytes").get<std::int64_t>()};
+  }
+  FrontSearch search(trace, profile, space);
+  if (record.budget) record.answer = search.fastest_within(*record.budget);
+  std::vector<FrontPoint> shown;
+  if (record.answer) shown.push_back(*record.answer);
+  record.front =
+      search.front(request.at("points").get<std::size_t>(), baselines_asked(trace, request), shown);
+  return record;
+}
+
+}  // namespace
+}  // namespace rematch::c_call
+
+using namespace rematch;  // C functions are in no namespace
+using namespace rematch::c_call;
+
+extern "C" {
+
+const char* rematch_resolve(const char* trace_json, const char* policy) {
+  return call_or<const char*>(nullptr, [&] {
+    const Trace trace = trace_of_text(trace_json);
+    const Policy parsed = accepted(parse_policy(policy));
+    return as_text(plan_to_json(accepted(resolve(parsed, trace, NoEffect::kAllow))));
+  });
+}
+
+const char* rematch_predict(const char* trace_json, const char* plan_json, const char* schedule,
+                            const char* optimizer) {
+  return call_or<const char*>(nullptr, [&] {
+    const Trace trace = trace_of_text(trace_json);
+    StepSimulator simulator(trace, optimizer_named(optimizer));
+    return as_text(prediction_json(
+        simulator.simulate(plan_of_text(plan_json), schedule_named(schedule)), trace));
+  });
+}
+
+const char* rematch_search(const char* trace_json, const char* request_json) {
+  return call_or<const char*>(nullptr, [&] {
+    const Trace trace = trace_of_text(trace_json);
+    return as_text(front_to_json(searched(trace, parse_json(request_json, "request"))));
+  });
+}
+
+const char* rematch_render_front(const char* name, const char* front_json) {
+  return call_or<const char*>(nullptr, [&] {
+    return kept_text(
+        render_page({}, {}, {{name, front_from_json(parse_json(front_json, "front"))}}));
+  });
+}
+
+RematchOpTimes* rematch_begin_op_times(const char* trace_json, int num_steps) {
+  return call_or<RematchOpTimes*>(nullptr, [&] {
+    return new RematchOpTimes{OpMeasurement(trace_of_text(trace_json), num_steps)};
+  });
+}
+
+int rematch_watch_part(RematchOpTimes* times, int part) {
+  return call_or(-1, [&] {
+    if (part == 0) times->measurement.begin_forward();
+    if (part == 1) times->measurement.begin_backward();
+    if (part == 2) times->measurement.end_step();
+    return 0;
+  });
+}
+
+int rematch_note_step(RematchOpTimes* times, std::int64_t forward_ns, std::int64_t backward_ns) {
+  return call_or(-1, [&] {
+    times->measurement.note_step(std::chrono::nanoseconds(forward_ns),
+                                 std::chrono::nanoseconds(backward_ns));
+    return 0;
+  });
+}
+
+const char* rematch_finish_op_times(RematchOpTimes* times) {
+  return call_or<const char*>(nullptr, [&] {
+    return as_text(profile_to_json(times->measurement.profile(), times->measurement.trace()));
+  });
+}
+
+void rematch_free_op_times(RematchOpTimes* times) { delete times; }
+
+}  // extern "C"
