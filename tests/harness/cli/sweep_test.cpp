@@ -187,7 +187,7 @@ TEST_CASE("a comparison that is missing is named with its reason, and the rest i
                       {"reason", "80 GiB; 48 GiB"}}}));
   CHECK(rematch("validate " + sweep.scratch.file("all.json")).code == 0);
   CHECK_THAT(rematch("render " + sweep.scratch.file("all.json")).out,
-             Catch::Contains("80 GiB; 48 GiB"));
+             Catch::Contains("80&nbsp;GiB; 48&nbsp;GiB"));
   const Json status = Json::parse(rematch("sweep status --json " + sweep.folder).out);
   CHECK(status["counts"]["done"] == 3);
   CHECK(status["counts"]["held"] == 1);
