@@ -18,9 +18,8 @@ constexpr std::size_t kLongestProblem = 200;
 std::string quoted(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
-  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
-  if (text.size() > kLongestQuote) text = text.substr(0, kLongestQuote) + "...";
-  return text;
+  return on_one_line(value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace),
+                     kLongestQuote);
 }
 
 // Whether `wanted` is `root` or within; its steps from there, innermost first, are added.

@@ -60,6 +60,14 @@ TEST_CASE("an unknown key of a hand-written file is named with the nearest known
   CHECK_NOTHROW(JsonField(json).require_known_keys({"save", "early_stop", "early_stpo"}));
 }
 
+TEST_CASE("of a long value the middle is left out, between two names") {
+  std::string names = "layers.0.wq";
+  for (int layer = 1; layer < 10; ++layer) names += ",layers." + std::to_string(layer) + ".wq";
+  const Json json = {{"save", names}};
+  CHECK_THROWS_WITH(JsonField(json).at("save").number(),
+                    Contains("found \"layers.0.wq,layers.1.wq,...,layers.8.wq,layers.9.wq\";"));
+}
+
 TEST_CASE("a message stays on one short line, whatever the file holds") {
   const Json json = {{"name", std::string(500, 'x') + "\n\xFF"}};
   try {
