@@ -10,6 +10,7 @@ from rematch._library import RematchError
 from rematch._progress import announced, say
 from rematch.planning import Checkpoint, bytes_of, predict, search, size_text
 from rematch.profiling import profile as measure_profile
+from rematch.tracing import distributed_parameter
 from rematch.tracing import trace as record_trace
 from rematch.watching import check
 
@@ -22,6 +23,9 @@ def auto(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, budget: st
     `optimizer` and activations; `budget` is "24GiB" or bytes. Op times are measured on the model's own device, or
     those of the data sheet of `device` ("h100"). The checkpoint's `front` is what was searched. Raises RematchError if
     no plan fits. Generators are left as they were; call it without scopes on the model."""
+    if name := distributed_parameter(model):
+        raise RematchError(f"{name} is a DTensor, whose bytes are not counted: no budget can be promised. Choose a plan "
+                           "before fully_shard; tensor parallel layers are not supported")
     with torch.random.fork_rng(devices=[]):
         with announced("tracing a step"):
             traced = record_trace(model, step)

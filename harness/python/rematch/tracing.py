@@ -21,7 +21,9 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, name: str
 
     `step()` runs forward and returns the loss; backward is run here. Gradients are cleared before and after. Bytes
     that are born in backward are known after rematch.count_memory(). Call it without scopes on the model."""
-    _warn_of_distributed_tensors(model)
+    if name_of_distributed := distributed_parameter(model):
+        warnings.warn(f"rematch: {name_of_distributed} is a DTensor: plans run with equal bits, but predicted peaks do not "
+                      "hold, and tensor parallel layers do not get smaller; trace a model before fully_shard", stacklevel=2)
     model.zero_grad(set_to_none=True)
     with scopes(model, blocks=blocks):
         text = _traced(step, {
@@ -31,13 +33,10 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, name: str
     return json.loads(text)
 
 
-def _warn_of_distributed_tensors(model: torch.nn.Module) -> None:
-    """Ops on a DTensor are recorded whole; the tensor that a rank holds is inside of it, where nobody sees its bytes."""
-    for name, parameter in model.named_parameters():
-        if hasattr(parameter, "to_local"):
-            warnings.warn(f"rematch: {name} is a DTensor: plans run with equal bits, but predicted peaks do not hold, and "
-                          "tensor parallel layers do not get smaller; trace a model before fully_shard", stacklevel=3)
-            return
+def distributed_parameter(model: torch.nn.Module) -> str | None:
+    """The name of a parameter that is a DTensor. Ops on one are recorded whole; the tensor that a rank holds is inside
+    of it, where nobody sees its bytes."""
+    return next((name for name, parameter in model.named_parameters() if hasattr(parameter, "to_local")), None)
 
 
 def _traced(step: Callable[[], torch.Tensor], head: dict) -> bytes:

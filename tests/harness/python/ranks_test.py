@@ -48,6 +48,15 @@ def bits_of(model, loss):
     return [loss.detach().clone(), *(gradient.clone() for gradient in local)]
 
 
+def assert_no_budget_is_promised(model, x):
+    try:
+        rematch.auto(model, lambda: model(x), budget="1GiB")
+    except rematch.RematchError as error:
+        assert "is a DTensor, whose bytes are not counted: no budget can be promised" in str(error), error
+    else:
+        raise AssertionError("auto chose a plan for DTensors")
+
+
 def traced_plan(model, x, policy):
     has_distributed_tensors = any(hasattr(parameter, "to_local") for parameter in model.parameters())
     with warnings.catch_warnings(record=True) as caught:
@@ -55,6 +64,8 @@ def traced_plan(model, x, policy):
         trace = rematch.trace(model, lambda: model(x))
     said = any("is a DTensor" in str(warning.message) for warning in caught)
     assert said == has_distributed_tensors, caught
+    if has_distributed_tensors:
+        assert_no_budget_is_promised(model, x)
     return rematch.resolve(trace, policy)
 
 
