@@ -63,7 +63,7 @@ std::chrono::milliseconds parse_duration(const std::string& text) {
     return std::chrono::milliseconds(count * milliseconds);
   }
   throw UsageError(in_quotes(text) +
-                   " is no duration; give a number from 1 and a unit, at most 30 " +
+                   " is not a duration; give a number from 1 and a unit, at most 30 " +
                    "days: 500ms, 90s, 10min, 1h");
 }
 
@@ -110,7 +110,7 @@ Bytes parse_bytes(const std::string& text) {
     }
   }
   throw UsageError(in_quotes(text) +
-                   " is no size; give a number above 0 and a unit: 24GiB, 512MiB, " +
+                   " is not a size; give a number above 0 and a unit: 24GiB, 512MiB, " +
                    "100MB, 4096B");
 }
 
@@ -123,7 +123,7 @@ double parse_nanoseconds(const std::string& text) {
     }
   }
   throw UsageError(in_quotes(text) +
-                   " is no time; give a number above 0 and a unit: 200us, 1.5ms, 2s");
+                   " is not a time; give a number above 0 and a unit: 200us, 1.5ms, 2s");
 }
 
 double parse_positive(const std::string& text) {

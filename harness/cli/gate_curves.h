@@ -20,7 +20,7 @@ struct CurveFlags {
 };
 
 // Throws UsageError for flags of `command` that need a report, for files without the other side,
-// and for a file that stands twice.
+// and for a file that appears twice.
 void require_curve_flags(const CLI::App& command, const CurveFlags& flags,
                          const GateSettings& settings);
 

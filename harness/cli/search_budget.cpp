@@ -54,7 +54,7 @@ void require_one_budget(const SearchFlags& flags) {
   }
   if (!flags.maximize.empty() && !first.empty() && flags.budget.empty()) {
     throw UsageError("--maximize takes --budget, not " + first +
-                     ": each load would have a budget of its own");
+                     ": each load would need its own budget");
   }
 }
 

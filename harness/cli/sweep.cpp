@@ -21,7 +21,7 @@ ComparisonPlan require_comparison_plan(const std::string& folder) {
   ComparisonPlan plan = require_readable(file, [&] { return comparison_plan_from_json(json); });
   if (plan.tool_version != REMATCH_VERSION) {
     throw UsageError(file + ": made by rematch " + plan.tool_version + ", and this is " +
-                     REMATCH_VERSION + "; make a plan anew in a folder of its own");
+                     REMATCH_VERSION + "; make a new plan in another folder");
   }
   return plan;
 }

@@ -141,7 +141,7 @@ void write_plan(const std::string& folder, const ComparisonPlan& plan) {
     if (there == plan.id) return;
     throw UsageError(in_quotes(folder) + " holds another plan, " + there.substr(0, 12) +
                      ", and this file's is " + plan.id.substr(0, 12) +
-                     "; give each plan a folder of its own");
+                     "; give each plan its own folder");
   }
   for (const char* part : {"claims", "log", "reports", "work"}) {
     std::error_code error;

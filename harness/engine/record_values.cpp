@@ -32,7 +32,7 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
       "region " + *region_ + ": " + describe_tensor(tensor) + ", a result of " +
       record_->ops[value.op].facts->name +
       ", was given other data (set_data, x.data = y, set_) in the region, which cannot be "
-      "recomputed; use copy_, or a tensor of its own");
+      "recomputed; use copy_, or a separate tensor");
 }
 
 // Parameters and numbers of the program are held as they are. Anything that leads to a graph, or

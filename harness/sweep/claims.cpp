@@ -123,7 +123,7 @@ Judgement Claims::judge(const std::string& comparison, int newest) {
   if (claim.holder && claim.holder->plan != self_.plan) {
     throw FormatError("claims/" + name + ": belongs to plan " + in_quotes(claim.holder->plan) +
                       ", not to this folder's " + in_quotes(self_.plan) +
-                      "; give each plan a folder of its own");
+                      "; give each plan its own folder");
   }
   judged.state = state_of(name, *text, claim);
   judged.holder = std::move(claim.holder);

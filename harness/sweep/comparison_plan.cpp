@@ -110,7 +110,7 @@ ComparisonPlan comparison_plan_from_json(const Json& json) {
   std::set<std::string> ids;
   for (const JsonField& field : document.at("comparisons").elements()) {
     plan.comparisons.push_back(comparison_from_json(field));
-    if (!ids.insert(plan.comparisons.back().id).second) field.at("id").fail("stands twice");
+    if (!ids.insert(plan.comparisons.back().id).second) field.at("id").fail("appears twice");
   }
   return plan;
 }

@@ -69,7 +69,8 @@ std::variant<Shard, Rejected> parse_shard(std::string_view text) {
   }
   std::string message = "'";
   message.append(text).append(
-      "' is no shard; give INDEX/COUNT with the index from 0 and below the count, such as 0/4; in "
+      "' is not a shard; give INDEX/COUNT with the index from 0 and below the count, such as 0/4; "
+      "in "
       "a "
       "task of a Slurm job array, slurm takes that task's share");
   return Rejected{std::move(message)};

@@ -65,7 +65,7 @@ std::variant<Policy, Rejected> policy_of_file(const std::string& path) {
   namesake->name = policy->name;  // in a file not always the canonical one
   if (policy_to_json(*namesake) == policy_to_json(*policy)) return known;
   return Rejected{path + ": name: " + in_quotes(policy->name) +
-                  " is another policy of `rematch list`; give this one a name of its own"};
+                  " is another policy of `rematch list`; give this one another name"};
 }
 
 }  // namespace

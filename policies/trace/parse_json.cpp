@@ -149,7 +149,7 @@ class Builder {
     const auto repeated = std::adjacent_find(keys.begin(), keys.end());
     if (repeated == keys.end()) return;
     throw FormatError(name_ + ": key \"" + on_one_line(*repeated, kLongestKey) +
-                      "\" stands twice in one object; keep one of them");
+                      "\" appears twice in one object; keep one of them");
   }
 
   std::string_view text_;

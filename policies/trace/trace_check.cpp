@@ -221,7 +221,7 @@ Problem check_backward(const Trace& trace) {
     }
     if (!event.op.empty()) return place.says("is both a pack's event and an op");
     if (event.kind != BackwardEvent::Kind::kDemand && event.other_bytes.count != 0) {
-      return place.says("lets go of a pack and has bytes");
+      return place.says("releases a pack and has bytes");
     }
   }
   return std::nullopt;

@@ -54,7 +54,7 @@ class Reader {
     if (twice != curve_.points.end()) {
       const LossPoint& second = *std::next(twice);
       throw FormatError(at_place(file_, second.line, second.column) + "step " +
-                        std::to_string(second.step) + " stands twice, first in line " +
+                        std::to_string(second.step) + " appears twice, first in line " +
                         std::to_string(twice->line) + "; keep one of them");
     }
     return std::move(curve_);
@@ -77,7 +77,7 @@ class Reader {
       return static_cast<std::int64_t>(step);
     }
     throw FormatError(at_place(file_, row.line, row.step.column) + in_quotes(row.step.text) +
-                      " is no step; a whole number from 0 is expected");
+                      " is not a step; a whole number from 0 is expected");
   }
 
   const std::string& file_;
@@ -92,7 +92,7 @@ RunLosses parse_loss_curve(std::string_view text, const std::string& file,
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   if (text.find('\0') != std::string_view::npos) {
     throw FormatError(file +
-                      ": is no text; export TensorBoard's events as CSV, whose losses "
+                      ": is not text; export TensorBoard's events as CSV, whose losses "
                       "--loss-column Value reads");
   }
   const std::string_view start = trimmed(text.substr(0, std::min<std::size_t>(text.size(), 4096)));

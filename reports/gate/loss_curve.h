@@ -40,7 +40,7 @@ struct RunLosses {
 inline constexpr std::size_t kMostLosses = 1'000'000;
 
 // `file` stands before every message. Throws FormatError, with line and column, for a header
-// without the columns, a cell that is no number, a row of another width, a step that stands twice,
+// without the columns, a cell that is no number, a row of another width, a step that appears twice,
 // and a text without a loss.
 RunLosses parse_loss_curve(std::string_view text, const std::string& file,
                            const LossColumns& columns);

@@ -26,13 +26,13 @@ Json to_value(CompareVerdict verdict) { return to_string(verdict); }
 
 void read_value(const JsonField& field, Metric& metric) {
   const std::optional<Metric> known = metric_from_string(field.string());
-  if (!known) field.fail("'" + field.string() + "' is no metric that this build knows");
+  if (!known) field.fail("'" + field.string() + "' is not a metric that this build knows");
   metric = *known;
 }
 
 void read_value(const JsonField& field, CompareVerdict& verdict) {
   const std::optional<CompareVerdict> known = compare_verdict_from_string(field.string());
-  if (!known) field.fail("'" + field.string() + "' is no verdict");
+  if (!known) field.fail("'" + field.string() + "' is not a verdict");
   verdict = *known;
 }
 

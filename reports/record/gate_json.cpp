@@ -28,7 +28,7 @@ void read_value(const JsonField& field, GateVerdict& verdict) {
     verdict = known;
     return;
   }
-  field.fail("'" + field.string() + "' is no verdict; allowed are PASS, INCONCLUSIVE, FAIL");
+  field.fail("'" + field.string() + "' is not a verdict; allowed are PASS, INCONCLUSIVE, FAIL");
 }
 
 // "not_measured" where the reference ran once: a reader must not take it for no noise. Measured and

@@ -15,7 +15,7 @@ constexpr std::array kStatuses = {PointStatus::kOk,      PointStatus::kOom,
                                   PointStatus::kTimeout, PointStatus::kCrash,
                                   PointStatus::kSkipped, PointStatus::kInvalid};
 
-// `what` as in "no phase".
+// `what` as in "not a phase".
 template <class Word, std::size_t Size>
 Word word_from_json(const JsonField& field, const std::array<Word, Size>& words, const char* what) {
   std::string allowed;
@@ -39,13 +39,13 @@ Json to_value(PointStatus status) { return to_string(status); }
 Json to_value(Phase phase) { return to_string(phase); }
 
 void read_value(const JsonField& field, Schedule& schedule) {
-  schedule = word_from_json(field, kSchedules, "no schedule");
+  schedule = word_from_json(field, kSchedules, "not a schedule");
 }
 void read_value(const JsonField& field, PointStatus& status) {
-  status = word_from_json(field, kStatuses, "no status");
+  status = word_from_json(field, kStatuses, "not a status");
 }
 void read_value(const JsonField& field, Phase& phase) {
-  phase = word_from_json(field, kPhases, "no phase");
+  phase = word_from_json(field, kPhases, "not a phase");
 }
 
 Json identity_to_json(const PointIdentity& identity) { return to_value(identity); }

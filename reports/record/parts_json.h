@@ -24,7 +24,7 @@ Json environment_to_json(const Environment& environment);
 Environment environment_from_json(const JsonField& field);
 
 // The whole point, keys of newer versions included. Reading throws FormatError if the point's key
-// is not the hash of its identity, or if what stands twice differs.
+// is not the hash of its identity, or if what appears twice differs.
 Json point_to_json(const PointRecord& point);
 PointRecord point_from_json(const JsonField& field);
 // The point without what two measurements of it on one machine need not have in common.

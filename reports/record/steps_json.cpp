@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// A loss stands twice: equality goes by its bits, tolerances and tables by the number.
+// A loss appears twice: equality goes by its bits, tolerances and tables by the number.
 void require_same_loss(const JsonField& field, const StepRecord& step) {
   const std::optional<double> value = number_of_bits(step.loss_bits);
   if (!value) field.at("loss_bits").fail("are not the bits of a float32 or float64");

@@ -1,6 +1,6 @@
 // Holds JSON to the committed schema of its kind. The schemas are part of the binary, so an
 // installed one validates without the sources. Does not check what schemas cannot say: hashes,
-// and what stands twice (the readers do).
+// and what appears twice (the readers do).
 #pragma once
 
 #include <optional>

@@ -83,7 +83,7 @@ def bytes_of(size: str | int) -> int:
         return size
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]?i?B)", size)
     if match is None or match[2] not in _UNITS:
-        raise ValueError(f"'{size}' is no size; write it as '24GiB' or '500MB'")
+        raise ValueError(f"'{size}' is not a size; write it as '24GiB' or '500MB'")
     return int(float(match[1]) * _UNITS[match[2]])
 
 

@@ -185,7 +185,7 @@ std::string noise_words(const CompareRecord& record) {
     parts.push_back(
         "unsure in " + of_rows(num_unsure, num_times) +
         (num_too_noisy == 0 ? "" : ", too noisy to time here in " + std::to_string(num_too_noisy)) +
-        ": time both again on an idle machine, by turns and with more rounds");
+        ": time both again on an idle machine, interleaved and with more rounds");
   }
   return parts.empty() ? "" : "Step time: " + joined(parts, "; ") + ".";
 }

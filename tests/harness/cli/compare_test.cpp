@@ -198,7 +198,7 @@ TEST_CASE("what compare cannot use is one line with exit code 2") {
   refuses(both + " --metric 'step_time,loss)'", "do not pair");
   refuses(both + " --threshold 2", "unit");
   refuses(both + " --threshold 1ms+2%", "percentage first");
-  refuses(both + " --threshold peak_allocated=1ms", "is no size");
+  refuses(both + " --threshold peak_allocated=1ms", "is not a size");
   refuses(both + " --threshold 200%", "up to 100%");
   refuses(both + " --fail-on slow", "did you mean 'slower'");
   refuses(both + " --fail-on slower --metric loss", "add step_time to --metric");

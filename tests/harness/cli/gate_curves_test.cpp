@@ -164,7 +164,7 @@ const std::vector<Row> kRows = {
     {"a step twice",
      [](Lines& lines) { lines.push_back(lines[4]); },
      "222222",
-     {{"T1", "E.csv:10:3: step 3 stands twice, first in line 5"}}},
+     {{"T1", "E.csv:10:3: step 3 appears twice, first in line 5"}}},
     {"no loss in the header",
      [](Lines& lines) { lines[0] = "step,value"; },
      "222222",

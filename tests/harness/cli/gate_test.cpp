@@ -73,7 +73,7 @@ TEST_CASE("what the gate cannot use is one line with exit code 2") {
   refuses("--max-loss-difference -1 " + against, "is no number above 0");
   refuses("--max-loss-difference 1e999 " + against, "is no number above 0");
   refuses("--max-slowdown fast " + against, "is no number above 0");
-  refuses("--max-peak-bytes 24Gb", "is no size");
+  refuses("--max-peak-bytes 24Gb", "is not a size");
   refuses("--expect attention_forward", "no NAME=COUNT");
   refuses("--expect attention_forward=-1", "no NAME=COUNT");
   refuses("--expect attention=1", "did you mean");

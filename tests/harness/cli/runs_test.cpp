@@ -144,7 +144,7 @@ TEST_CASE("in a job array a run measures everything unless it asks for the task'
   CHECK(read_json_file(scratch.file("mine.json")).at("points").size() == 3);
   check_usage_error(command + " --shard slurm", "SLURM_ARRAY_TASK_ID is not set");
   // As a script writes it whose variable is not set.
-  check_usage_error(command + " --shard \"$SHARD_OF_NOBODY\"", "'' is no shard");
+  check_usage_error(command + " --shard \"$SHARD_OF_NOBODY\"", "'' is not a shard");
 }
 
 TEST_CASE("the shards of a run merge into the run, and a missing one is missed") {

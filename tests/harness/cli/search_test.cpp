@@ -201,7 +201,7 @@ TEST_CASE("two budgets, a budget without a unit and an unknown optimizer are ref
   const std::string search =
       "search --device h100 --trace " + stored(scratch, toy_llama(), "trace.json");
   check_usage_error(search + " --free 16", "--free '16' has no unit; write 16GiB");
-  check_usage_error(search + " --free -1GiB", "'-1GiB' is no size");
+  check_usage_error(search + " --free -1GiB", "'-1GiB' is not a size");
   check_usage_error(search + " --activation-budget 1GiB --budget 2GiB",
                     "give --budget or --activation-budget, not both");
   check_usage_error(search + " --free 1GiB --max-slowdown 5%", "give one of them");

@@ -205,7 +205,7 @@ TEST_CASE("what a search or a profile cannot use is said in one line") {
   const std::string model = " --model llama_small ";
   check_usage_error("search" + model, "a search needs times");
   check_usage_error("search" + model + "--device h100 --profile p.json", "a search needs times");
-  check_usage_error("search" + model + "--device h100 --budget 24G", "'24G' is no size");
+  check_usage_error("search" + model + "--device h100 --budget 24G", "'24G' is not a size");
   check_usage_error("search" + model + "--device h100 --max-slowdown -5%", "is no percentage");
   check_usage_error("search" + model + "--device h100 --budget 1GiB --max-slowdown 5%",
                     "give one of them");

@@ -36,7 +36,7 @@ TEST_CASE("a shard is an index below a count") {
        {"", "/", "1", "8/8", "-1/4", "1/0", "0/0", "1/4x", " 1/4", "1/-4", "0/99999999999"}) {
     CAPTURE(text);
     std::string start = "'";
-    CHECK_THAT(refusal(text), Catch::StartsWith(start.append(text).append("' is no shard")) &&
+    CHECK_THAT(refusal(text), Catch::StartsWith(start.append(text).append("' is not a shard")) &&
                                   Catch::Contains("such as 0/4"));
   }
 }

@@ -125,7 +125,7 @@ TEST_CASE("every row parses as what it says, or is refused with its reason") {
   }
 }
 
-TEST_CASE("every one of the five source systems has rows, and no spelling stands twice") {
+TEST_CASE("every one of the five source systems has rows, and no spelling appears twice") {
   std::set<std::string_view> systems;
   std::set<std::string_view> spellings;
   for (const SystemEntry& entry : system_entries()) {

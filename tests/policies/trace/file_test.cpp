@@ -61,7 +61,7 @@ TEST_CASE("a file that is no JSON is said with line and column") {
       {"{} {}", "line 1, column 4"},
       {"[1e999]", "is out of range"},
       {"[NaN]", "malformed JSON"},
-      {"{\"a\": 1, \"b\": 2, \"a\": 3}", "key \"a\" stands twice"},
+      {"{\"a\": 1, \"b\": 2, \"a\": 3}", "key \"a\" appears twice"},
       {std::string(101, '[') + std::string(101, ']'), "nested deeper than 100"},
       {std::string("{\"a\": \"\xFF\"}"), "malformed JSON"},
   };
@@ -129,8 +129,8 @@ TEST_CASE("what is taken out of a document is held to the same rules") {
     }
     return "no error";
   };
-  CHECK_THAT(error_of(R"({"list": [{"a": 1, "a": 2}]})"), Contains("\"a\" stands twice"));
-  CHECK_THAT(error_of(R"({"list": [1], "list": [2]})"), Contains("\"list\" stands twice"));
+  CHECK_THAT(error_of(R"({"list": [{"a": 1, "a": 2}]})"), Contains("\"a\" appears twice"));
+  CHECK_THAT(error_of(R"({"list": [1], "list": [2]})"), Contains("\"list\" appears twice"));
   CHECK_THAT(error_of(R"({"list": [1, 2)"), Contains("file.json: malformed JSON at line 1"));
   CHECK_THAT(error_of("{\"list\": " + std::string(100, '[') + std::string(100, ']') + "}"),
              Contains("nested deeper than 100"));

@@ -121,7 +121,7 @@ TEST_CASE("a report read from its text, point by point, is the one that its docu
   CHECK(read(json) == nlohmann::json(json));
 }
 
-TEST_CASE("what stands twice in a point says the same, and a point stands once in a report") {
+TEST_CASE("what appears twice in a point says the same, and a point stands once in a report") {
   const Json good = report_to_json(sample_report());
   const auto refusal = [&](const char* pointer, const Json& value) {
     Json bad = good;
@@ -370,12 +370,13 @@ TEST_CASE("a damaged report is one line with the path of the damage") {
     const char* message;  // a part of it
   };
   const std::vector<Damage> damages = {
-      {"/points/1/status", "exploded", "points[1].status: 'exploded' is no status"},
+      {"/points/1/status", "exploded", "points[1].status: 'exploded' is not a status"},
       {"/points/0/schedule", "on_demand ", "points[0].schedule: differs"},
       {"/points/0/identity/seed", 2, "points[0].key: is not the hash of \"identity\""},
       {"/points/0/identity/schedule", "never", "points[0].identity.schedule: 'never'"},
       {"/points/0/memory/peak_allocated_bytes", "much", "points[0].memory.peak_allocated_bytes"},
-      {"/points/0/memory/peak_phase", "lunch", "points[0].memory.peak_phase: 'lunch' is no phase"},
+      {"/points/0/memory/peak_phase", "lunch",
+       "points[0].memory.peak_phase: 'lunch' is not a phase"},
       {"/points/0/memory/timeline/phase", Json::array({0}), "op_index has 4"},
       {"/points/0/memory/timeline/phase/1", 9, "points[0].memory.timeline.phase[1]: 9"},
       {"/points/0/time/step_interval_ns", Json::array({1}), "it must have 2"},

@@ -138,7 +138,7 @@ TEST_CASE("committed bad files are refused in one line that says where") {
         Bad{"bad_nan.json", "malformed JSON at line "},
         Bad{"bad_missing_key.json", "point.memory: key '"},
         Bad{"bad_type.json", "point.memory.peak_allocated_bytes: found \"100 MiB\""},
-        Bad{"bad_duplicate_key.json", "key \"status\" stands twice"},
+        Bad{"bad_duplicate_key.json", "key \"status\" appears twice"},
         Bad{"bad_truncated.json", "malformed JSON at line "}, Bad{"bad_empty.json", "is empty"}}) {
     CAPTURE(bad.file);
     const std::string error = error_of_file(bad.file);

@@ -40,7 +40,7 @@ bool says(const Picture& picture, const std::string& text) {
          std::any_of(picture.legend.begin(), picture.legend.end(), holds);
 }
 
-TEST_CASE("a measured point stands twice in the picture, and a thin line joins the two") {
+TEST_CASE("a measured point appears twice in the picture, and a thin line joins the two") {
   const FrontRecord record = telling_front();
   const Picture picture = drawn(record);
   const std::vector<Marker> marks = markers_with(picture, "point 1");

@@ -49,7 +49,7 @@ TEST_CASE("noise of times stands once below the rows, with what to do about it")
   const std::string text = render_compare(noisy, TableFormat::kText, 1000);
   CHECK_THAT(text,
              Catch::Contains("\nStep time: unsure in 1 of 1 row, too noisy to time here in 1: "
-                             "time both again on an idle machine, by turns and with more "
+                             "time both again on an idle machine, interleaved and with more "
                              "rounds.\n") &&
                  Catch::Contains("  too noisy ") && !Catch::Contains("unsure  "));
   const CompareRecord same = compare(timed_point("full", quiet), timed_point("full", quiet));
