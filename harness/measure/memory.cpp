@@ -204,6 +204,20 @@ void install_counting_allocators(std::int64_t round) {
 
 bool counting_allocators_installed() { return installed.load(); }
 
+CountingGuard::CountingGuard() {
+  if (installed.load()) return;
+  cpu_ = c10::GetCPUAllocator();
+  meta_ = c10::GetAllocator(c10::kMeta);
+  install_counting_allocators();
+}
+
+CountingGuard::~CountingGuard() {
+  if (cpu_ == nullptr) return;
+  c10::SetCPUAllocator(cpu_, kAllocatorPriority);
+  c10::SetAllocator(c10::kMeta, meta_, kAllocatorPriority);
+  installed.store(false);
+}
+
 void limit_cpu_memory(std::optional<Bytes> limit) {
   cpu_limit.store(limit ? limit->count : std::numeric_limits<std::int64_t>::max());
 }

@@ -12,8 +12,9 @@
 #include "policies/trace/bytes.h"
 
 namespace c10 {
+struct Allocator;
 struct StorageImpl;
-}
+}  // namespace c10
 
 namespace rematch {
 
@@ -57,6 +58,21 @@ inline constexpr std::int64_t kCudaRounding = 512;
 // exact). A second call changes `round` for later allocations.
 void install_counting_allocators(std::int64_t round = 1);
 bool counting_allocators_installed();
+
+// Counts allocations while it lives, and puts the allocators that were there back; nothing where
+// counting ones are installed. What was allocated before is in no figure, so figures are good for
+// differences and for tags. One at a time.
+class CountingGuard {
+ public:
+  CountingGuard();
+  ~CountingGuard();
+  CountingGuard(const CountingGuard&) = delete;
+  CountingGuard& operator=(const CountingGuard&) = delete;
+
+ private:
+  c10::Allocator* cpu_ = nullptr;  // that were there; null: counting ones
+  c10::Allocator* meta_ = nullptr;
+};
 // From here on a CPU tensor that would take the total above the limit throws OutOfMemory, as on a
 // machine with that much memory.
 void limit_cpu_memory(std::optional<Bytes> limit);

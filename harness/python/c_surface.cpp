@@ -30,6 +30,7 @@ struct RematchRecording {
   rematch::Recording recording;
 };
 struct RematchTrace {
+  rematch::CountingGuard counts;  // the bytes that are born in backward
   rematch::TraceSession session;
 };
 

@@ -19,12 +19,12 @@ def _unwrapped(model: torch.nn.Module) -> torch.nn.Module:
 
 def find_blocks(model: torch.nn.Module) -> dict[str, list[torch.nn.Module]]:
     """The model's lists of layers by name: the outermost ModuleLists and Sequentials of two or more modules of one
-    class which have parameters and children."""
+    class which have parameters and children. A model that is such a list itself is named "layers"."""
     found: dict[str, list[torch.nn.Module]] = {}
 
     def visit(module: torch.nn.Module, path: str) -> None:
         if isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)) and _is_block_list(list(module)):
-            found[path] = list(module)
+            found[path or "layers"] = list(module)
             return
         for name, child in module.named_children():
             visit(child, f"{path}.{name}" if path else name)

@@ -19,8 +19,8 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, name: str
           blocks: dict[str, list[torch.nn.Module]] | None = None) -> dict:
     """Records one training step without checkpointing, as a dict of schema rematch.trace.
 
-    `step()` runs forward and returns the loss; backward is run here. Gradients are cleared before and after. Bytes
-    that are born in backward are known after rematch.count_memory(). Call it without scopes on the model."""
+    `step()` runs forward and returns the loss; backward is run here. Gradients are cleared before and after. Call it
+    without scopes on the model."""
     if name_of_distributed := distributed_parameter(model):
         warnings.warn(f"rematch: {name_of_distributed} is a DTensor: plans run with equal bits, but predicted peaks do not "
                       "hold, and tensor parallel layers do not get smaller; trace a model before fully_shard", stacklevel=2)

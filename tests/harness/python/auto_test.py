@@ -42,11 +42,11 @@ class ProfileTest(Case):
         trace = self.trace()
         profile = rematch.profile(self.model, self.step, trace, num_steps=NUM_STEPS)
         self.assertEqual((profile["source"], profile["device"], profile["num_steps"]), ("measured", "cpu", NUM_STEPS))
-        segments = profile["forward"]["segments"]
-        times = [time for each in segments for time in profile["forward"]["types"][each]["times_ns"]]
-        self.assertEqual(len(times), sum(len(trace["types"][each["type"]]["ops"]) for each in trace["segments"]))
+        spans = profile["forward"]["spans"]
+        times = [time for each in spans for time in profile["forward"]["types"][each]["times_ns"]]
+        self.assertEqual(len(times), sum(len(trace["types"][each["type"]]["ops"]) for each in trace["spans"]))
         self.assertTrue(all(time > 0 for time in times))
-        self.assertLess(len(profile["forward"]["types"]), len(segments))
+        self.assertLess(len(profile["forward"]["types"]), len(spans))
 
     def test_files_are_valid(self):
         if not BINARY.exists():

@@ -1,5 +1,6 @@
-"""The package's self-test, as a stranger's first command."""
+"""The package in a process that has just been started: its self-test, and traces where nobody counts memory."""
 
+import json
 import subprocess
 import sys
 import unittest
@@ -12,6 +13,31 @@ class SelfTestTest(unittest.TestCase):
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([line[:3] for line in done.stdout.splitlines()], ["ok:"] * 6)
+
+    def test_a_trace_is_the_same_where_nobody_counts_memory(self):
+        """In training the allocators are torch's; a trace counts backward's bytes all the same, and puts them back."""
+        script = """
+import json, sys, rematch
+if sys.argv[1] == "counted":
+    rematch.count_memory()
+import torch
+torch.manual_seed(0)
+layers = [torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.GELU(), torch.nn.Linear(64, 32)) for _ in range(3)]
+model, x = torch.nn.Sequential(*layers), torch.randn(64, 32)
+step = lambda: model(x).square().mean()
+traces = [rematch.trace(model, step) for _ in range(2)]
+assert traces[0] == traces[1]
+with rematch.watch() as figures:
+    step().backward()
+print(json.dumps([traces[0], figures["before_bytes"] is None]))
+"""
+        found = []
+        for how in ("counted", "not counted"):
+            done = subprocess.run([sys.executable, "-c", script, how], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found.append(json.loads(done.stdout))
+        self.assertEqual([is_uncounted for _, is_uncounted in found], [False, True])
+        self.assertEqual(found[0][0], found[1][0])
 
 
 if __name__ == "__main__":
