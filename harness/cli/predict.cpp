@@ -4,16 +4,17 @@
 #include "harness/cli/no_libtorch.h"
 #include "harness/cli/output.h"
 #include "harness/cli/plan_files.h"
+#include "harness/cli/predicted_plans.h"
 #include "harness/cli/profile_file.h"
 #include "harness/cli/require.h"
 #include "policies/catalogue/catalogue.h"
-#include "reports/record/parts_json.h"
-#include "reports/render/tables/prediction_table.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/catalogue/warnings.h"
+#include "policies/trace/suggest.h"
 #ifdef REMATCH_LIBTORCH
 #include "harness/measure/memory.h"
 #include "harness/run/rank_memory.h"
 #include "harness/run/variants.h"
-#include "policies/trace/json.h"
 #endif
 
 namespace rematch {
@@ -21,6 +22,7 @@ namespace {
 
 struct Flags {
   explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
+    app.add_option("--trace", trace_file, "Stored trace to use instead of --model");
     app.add_option("--policy", policies,
                    "Policies to compare, separated by commas; see rematch list");
     app.add_option(
@@ -43,6 +45,7 @@ struct Flags {
     app.add_flag("--json", json, "Print JSON instead of the table");
   }
   ModelFlags model;
+  std::string trace_file;
   std::string policies;
   std::vector<std::string> plan_files;
   std::string schedule = "on_demand";
@@ -57,68 +60,28 @@ struct Flags {
   bool json = false;
 };
 
+void require_consistent(const Flags& flags) {
+  if (flags.policies.empty() && flags.plan_files.empty()) {
+    throw UsageError("nothing to predict: give --policy none,full,... or --plan FILE");
+  }
+  if (!flags.profile_file.empty() && !flags.round_512) {
+    throw UsageError(
+        "--profile says what a GPU's kernels allocate inside; give --round-512 with it");
+  }
+  if (!flags.trace_file.empty() && flags.round_512) {
+    throw UsageError("a trace has bytes as tensors ask for them; leave out --round-512");
+  }
+}
+
 #ifdef REMATCH_LIBTORCH
 
-Json to_json(const Variant& variant, const FrontSetting& asked) {
-  const Prediction& prediction = variant.prediction;
-  Json counts = Json::object();
-  for (int phase = 0; phase < kNumPhases; ++phase) {
-    Json ops = Json::object();
-    for (const auto& [op, executed] : prediction.counts.by_op[static_cast<std::size_t>(phase)]) {
-      ops[op] = executed;
-    }
-    counts[std::string(to_string(static_cast<Phase>(phase)))] = std::move(ops);
-  }
-  MemoryRecord memory = prediction.memory;
-  memory.timeline.reset();
-  return {{"policy", variant.policy},
-          {"schedule", to_string(variant.identity.schedule)},
-          {"plan_sha256", variant.identity.plan_sha256},
-          {"world", asked.world},
-          {"optimizer", to_string(asked.optimizer)},
-          {"predicted_ops", std::move(counts)},
-          {"predicted_memory", memory_to_json(memory)}};
-}
-
-std::int64_t count(const Variant& variant, Phase phase, OpClass op_class) {
-  const auto& classes = variant.prediction.counts.by_class[static_cast<std::size_t>(phase)];
-  const auto found = classes.find(op_class);
-  return found == classes.end() ? 0 : found->second;
-}
-
-PredictedStep step_of(const Variant& variant) {
-  PredictedStep step;
-  step.policy = variant.policy;
-  if (!variant.plan.regions.empty()) step.schedule = to_string(variant.identity.schedule);
-  step.memory = variant.prediction.memory;
-  step.attention = count(variant, Phase::kForward, OpClass::kAttentionForward);
-  step.attention_again = count(variant, Phase::kRecompute, OpClass::kAttentionForward);
-  step.matmul = count(variant, Phase::kForward, OpClass::kMatmul);
-  step.matmul_again = count(variant, Phase::kRecompute, OpClass::kMatmul);
-  return step;
-}
-
-// "llama3_8b, bfloat16, batch 1, 8192 tokens, adamw; one of 8 ranks, gathered parameters in other"
-std::string setting_words(const VariantSettings& settings, const FrontSetting& asked) {
-  std::string words = settings.model.preset + ", " + settings.model.dtype;
-  for (const char* name : {"batch", "tokens"}) {
-    const auto found = settings.model.dimensions.find(name);
-    if (found == settings.model.dimensions.end()) continue;
-    words.append(", ").append(name).append(" ").append(std::to_string(found->second));
-  }
-  words.append(", optimizer ").append(to_string(asked.optimizer));
-  if (asked.world > 1) {
-    words += "; one of " + std::to_string(asked.world) +
-             " ranks, gathered parameters among `other`, communication not counted";
-  }
-  return words;
-}
-
-std::string to_text(const VariantSettings& settings, const FrontSetting& asked,
-                    const std::vector<Variant>& variants) {
-  std::vector<PredictedStep> steps;
-  for (const Variant& variant : variants) steps.push_back(step_of(variant));
-  return predictions_to_text(setting_words(settings, asked), steps, terminal_columns());
+PredictedPlan predicted_plan(const Variant& variant) {
+  return {.policy = variant.policy,
+          .schedule = variant.identity.schedule,
+          .has_regions = !variant.plan.regions.empty(),
+          .plan_sha256 = variant.identity.plan_sha256,
+          .counts = variant.prediction.counts,
+          .memory = variant.prediction.memory};
 }
 
 // A GPU's allocator sees what kernels hold inside; meta does not.
@@ -127,16 +90,6 @@ void add_temporary(std::vector<Variant>& variants, std::optional<Bytes> temporar
     MemoryRecord& memory = variant.prediction.memory;
     memory.peak_transient = temporary;
     if (!temporary) memory.predicted_peak_note = kTemporariesNotMeasured;
-  }
-}
-
-void require_consistent(const Flags& flags) {
-  if (flags.policies.empty() && flags.plan_files.empty()) {
-    throw UsageError("nothing to predict: give --policy none,full,... or --plan FILE");
-  }
-  if (!flags.profile_file.empty() && !flags.round_512) {
-    throw UsageError(
-        "--profile says what a GPU's kernels allocate inside; give --round-512 with it");
   }
 }
 
@@ -197,8 +150,7 @@ void predict_elsewhere(std::vector<Variant>& variants, const Trace& trace,
   }
 }
 
-ExitCode predict(const Flags& flags) {
-  require_consistent(flags);
+ExitCode predict_model(const Flags& flags) {
   const FrontSetting asked = setting_of(flags);
   const VariantSettings settings = variant_settings(flags, asked);
   const Trace trace = record_trace(settings.model);
@@ -210,21 +162,69 @@ ExitCode predict(const Flags& flags) {
   print_warnings(warnings_of(variants));
   if (flags.round_512) add_temporary(variants, temporary);
   predict_elsewhere(variants, trace, asked);
-  if (!flags.json) {
-    print(to_text(settings, asked, variants));
-    return ExitCode::kOk;
-  }
-  Json predictions = Json::array();
-  for (const Variant& variant : variants) predictions.push_back(to_json(variant, asked));
-  print(predictions.dump(2) + "\n");
+  std::vector<PredictedPlan> plans;
+  for (const Variant& variant : variants) plans.push_back(predicted_plan(variant));
+  const ModelSpec& model = settings.model;
+  print_predictions(plans, {model.preset, model.dtype, model.dimensions}, asked, flags.json);
   return ExitCode::kOk;
 }
 
 #else
 
-ExitCode predict(const Flags&) { refuse_without_libtorch("predict"); }
+ExitCode predict_model(const Flags&) { refuse_without_libtorch("predict --model"); }
 
 #endif
+
+// What flags leave open is the front's that a plan is a point of.
+FrontSetting setting_for_trace(const Flags& flags) {
+  FrontSetting setting;
+  if (const auto of_front = setting_of_fronts(flags.plan_files)) setting = *of_front;
+  if (flags.world_option->count() != 0) setting.world = flags.world;
+  if (flags.optimizer_option->count() == 0) return setting;
+  const auto optimizer = optimizer_model_from_string(flags.optimizer);
+  if (!optimizer) {
+    throw UsageError("unknown optimizer '" + flags.optimizer + "'" +
+                     did_you_mean(flags.optimizer, optimizer_model_names()));
+  }
+  setting.optimizer = *optimizer;
+  return setting;
+}
+
+std::vector<Plan> plans_for_trace(const Flags& flags, const Trace& trace) {
+  std::vector<Plan> plans;
+  if (!flags.policies.empty()) {
+    const NoEffect no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
+    for (const Policy& policy : require(parse_policies(flags.policies))) {
+      plans.push_back(require(resolve(policy, trace, no_effect)));
+      print_warnings(plan_warnings(policy, plans.back(), trace));
+    }
+  }
+  const std::string hash = trace_sha256(trace);
+  for (const std::string& file : flags.plan_files) {
+    plans.push_back(require_plan(file));
+    if (plans.back().trace_sha256 == hash) continue;
+    throw UsageError(file + " was made for another trace than " + flags.trace_file +
+                     "; make the plan again");
+  }
+  return plans;
+}
+
+ExitCode predict_trace(const Flags& flags) {
+  const FrontSetting setting = setting_for_trace(flags);
+  const Trace trace = obtain_trace(flags.model, flags.trace_file);
+  const std::vector<Schedule> schedules = flags.schedule_option->count() != 0
+                                              ? parse_schedules(flags.schedule)
+                                              : std::vector<Schedule>{setting.schedule};
+  const std::vector<PredictedPlan> predicted =
+      predict_from_trace(trace, plans_for_trace(flags, trace), schedules, setting);
+  print_predictions(predicted, {trace.model, trace.dtype, trace.dimensions}, setting, flags.json);
+  return ExitCode::kOk;
+}
+
+ExitCode predict(const Flags& flags) {
+  require_consistent(flags);
+  return flags.trace_file.empty() ? predict_model(flags) : predict_trace(flags);
+}
 
 }  // namespace
 
@@ -237,6 +237,7 @@ void add_predict(CLI::App& app, Action& action) {
       "  rematch predict --model llama3_8b --policy none,full,attn_only --schedule both\n"
       "  rematch predict --model llama3_8b --dtype bfloat16 --policy none,full --world 8\n"
       "  rematch predict --plan front.json#4\n"
+      "  rematch predict --trace model.trace.json --policy none,full,save_mm\n"
       "  rematch predict --model llama3_1b --policy none,full --round-512 --profile "
       "gpu.profile.json\n"
       "  rematch predict --model wan_1_3b --video 77x480x832 --policy 'nth_first(2)' --json");

@@ -2,43 +2,14 @@
 
 #include <utility>
 
+#include "policies/trace/op_flops.h"
+
 namespace rematch {
 namespace {
 
 std::string without_overload(const std::string& name) {
   const std::size_t after_namespace = name.find("::");
   return name.substr(0, name.find('.', after_namespace == std::string::npos ? 0 : after_namespace));
-}
-
-const std::vector<std::int64_t>& shape_of(const Trace& trace, const TracedUse& use) {
-  return trace.values[use.value].shape;
-}
-
-// Multiply-adds count as two. Attention forward is two products of [tokens, keys] by head width,
-// masked or not: what the kernel is asked for, not what it skips.
-std::int64_t flops_of(const Trace& trace, const TracedOp& op) {
-  const std::string name = without_overload(op.name);
-  // `free` is the dimension of `right` that is not summed over.
-  const auto product = [&](std::size_t left, std::size_t right, int free = 1) -> std::int64_t {
-    const auto& sizes = shape_of(trace, op.inputs[right]);
-    std::int64_t flops = 2 * (free == 0 ? sizes.front() : sizes.back());
-    for (const std::int64_t size : shape_of(trace, op.inputs[left])) flops *= size;
-    return flops;
-  };
-  // A grouped product takes each row times the matrix of one group.
-  if (name == "aten::mm" || name == "aten::bmm" || name == "aten::_grouped_mm") {
-    return product(0, 1);
-  }
-  if (name == "aten::addmm" || name == "aten::baddbmm") return product(1, 2);
-  if (name == "rematch::linear_cross_entropy") return product(0, 1, 0);
-  if (op.op_class == OpClass::kAttentionForward && op.inputs.size() >= 2) {
-    const auto& query = shape_of(trace, op.inputs[0]);
-    const auto& key = shape_of(trace, op.inputs[1]);
-    if (query.size() == 4 && key.size() == 4) {
-      return 4 * query[0] * query[1] * query[2] * key[2] * query[3];
-    }
-  }
-  return 0;
 }
 
 void add_values(const Observations& seen, Trace& trace) {

@@ -143,4 +143,22 @@ Profile measured_profile(const Trace& trace, const std::string& device, const Ti
   return profile;
 }
 
+Profile profile_for_trace(Profile profile, const Trace& trace) {
+  if (!profile.trace_sha256.empty() || profile.ops_sha256 != ops_sha256(trace)) return profile;
+  const auto num_backward = static_cast<std::size_t>(std::count_if(
+      trace.backward.begin(), trace.backward.end(),
+      [](const BackwardEvent& event) { return event.kind == BackwardEvent::Kind::kOp; }));
+  if (profile.forward.size() != trace.ops.size() || profile.backward.size() != num_backward) {
+    return profile;
+  }
+  TimedSteps steps;
+  steps.watched.push_back({profile.forward, profile.backward, {}});
+  steps.forward = {profile.forward_time()};
+  steps.backward = {profile.backward_time()};
+  steps.optimizer = {profile.optimizer};
+  Profile whole = measured_profile(trace, profile.device, steps);
+  whole.num_steps = profile.num_steps;
+  return whole;
+}
+
 }  // namespace rematch

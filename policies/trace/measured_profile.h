@@ -35,4 +35,8 @@ struct TimedSteps {
 // weighed step has the trace's ops.
 Profile measured_profile(const Trace& trace, const std::string& device, const TimedSteps& steps);
 
+// A profile that names its ops instead of its trace, as one of `trace`, equal layers with the
+// median of their times; any other, and one of other ops, as it is.
+Profile profile_for_trace(Profile profile, const Trace& trace);
+
 }  // namespace rematch

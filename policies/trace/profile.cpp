@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "policies/trace/sha256.h"
+
 namespace rematch {
 namespace {
 
@@ -56,6 +58,18 @@ Profile::Duration Profile::forward_time() const { return sum(forward) + forward_
 
 Profile::Duration Profile::backward_time() const { return sum(backward) + backward_between_ops; }
 
+std::string ops_sha256(const Trace& trace) {
+  std::string names;
+  const auto add = [&names](const std::string& name) {
+    names.append(names.empty() ? "" : "\n").append(name);
+  };
+  for (const TracedOp& op : trace.ops) add(op.name);
+  for (const BackwardEvent& event : trace.backward) {
+    if (event.kind == BackwardEvent::Kind::kOp) add(event.op);
+  }
+  return sha256_hex(names);
+}
+
 std::optional<Bytes> most_temporary(const Profile& profile) {
   if (!profile.forward_temporary || !profile.backward_temporary) return std::nullopt;
   Bytes most;
@@ -67,6 +81,10 @@ std::optional<Bytes> most_temporary(const Profile& profile) {
 
 std::optional<std::string> profile_problem(const Profile& profile, const Trace& trace) {
   if (auto problem = other_model(profile, trace)) return *problem + again(profile);
+  if (profile.trace_sha256.empty() && !profile.ops_sha256.empty()) {
+    return "the profile was measured with other ops than those of the trace (" +
+           profile.ops_sha256.substr(0, 12) + "); make both again in one call";
+  }
   if (profile.trace_sha256 != trace_sha256(trace)) {
     return "the profile is of another trace of model " + trace.model + " (" +
            profile.trace_sha256.substr(0, 12) + ")" + again(profile);

@@ -25,7 +25,10 @@ struct Profile {
   std::map<std::string, std::int64_t> dimensions;
   std::string dtype;
   std::string trace_sha256;  // of the trace whose ops these are
-  std::string device;        // "cpu", "h100"
+  // Of the ops' names, where the writer cannot work out the trace's hash, which is then empty:
+  // profile_for_trace() (measured_profile.h) makes such a profile whole.
+  std::string ops_sha256;
+  std::string device;  // "cpu", "h100"
   ProfileSource source = ProfileSource::kMeasured;
   int num_steps = 0;  // that were measured; 0 for a roofline
   // Times come from a model of so many layers (project_profile.h); nothing: from the whole one.
@@ -58,6 +61,10 @@ std::optional<Bytes> most_temporary(const Profile& profile);
 // kernels hold inside comes on top.
 inline constexpr std::string_view kTemporariesNotMeasured =
     "temporaries not measured: a bound, kernels may hold more inside";
+
+// SHA-256, in hex, of the names of the ops of forward and then of backward, a line each without the
+// last line's end.
+std::string ops_sha256(const Trace& trace);
 
 // Why the profile is not one of this trace, in one line that says what to do; nothing if it is.
 std::optional<std::string> profile_problem(const Profile& profile, const Trace& trace);

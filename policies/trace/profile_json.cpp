@@ -186,7 +186,10 @@ Profile profile_from_json(const Json& json) {
     profile.dimensions[name] = dimensions.at(name).integer();
   }
   profile.dtype = root.at("dtype").string();
-  profile.trace_sha256 = root.at("trace_sha256").string();
+  if (const auto ops = root.find("ops_sha256")) profile.ops_sha256 = ops->string();
+  if (profile.ops_sha256.empty() || root.find("trace_sha256")) {
+    profile.trace_sha256 = root.at("trace_sha256").string();
+  }
   profile.device = root.at("device").string();
   profile.source = source_from_json(root.at("source"));
   profile.num_steps = root.at("num_steps").integer32(0);

@@ -1,9 +1,11 @@
 #include "policies/trace/trace_json.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "policies/trace/canonical_json.h"
 #include "policies/trace/json.h"
+#include "policies/trace/op_flops.h"
 #include "policies/trace/schema.h"
 #include "policies/trace/spans.h"
 #include "policies/trace/suggest.h"
@@ -81,7 +83,8 @@ OpClass class_from_json(const JsonField& field) {
 TracedOp op_from_json(const JsonField& field) {
   TracedOp op;
   op.name = field.at("name").string();
-  op.op_class = class_from_json(field.at("class"));
+  const auto op_class = field.find("class");
+  op.op_class = op_class ? class_from_json(*op_class) : op_class_of(op.name);
   op.scope = id_or_none_from_json(field.at("scope"));
   op.inputs = list_from_json<TracedUse>(field.at("inputs"), use_from_json);
   op.outputs = list_from_json<ValueId>(field.at("outputs"), id_from_json);
@@ -285,6 +288,26 @@ SpannedTrace spanned_from_json(const JsonField& root) {
   return spanned;
 }
 
+bool leaves_out_class(const Json& op) { return op.is_object() && !op.contains("class"); }
+
+// Which ops of the trace have no flops because the writer knew none: those of types in which some
+// op has no class.
+void add_flops(const SpannedTrace& spanned, const JsonField& root, Trace& trace) {
+  std::size_t first = 0;
+  for (const TraceSpan& span : spanned.spans) {
+    const auto type = static_cast<std::size_t>(span.type);
+    const std::size_t end = first + spanned.types[type].ops.size();
+    const Json& ops = root.at("types").at(type).at("ops").json();
+    if (std::any_of(ops.begin(), ops.end(), leaves_out_class)) {
+      for (std::size_t id = first; id < end; ++id) {
+        TracedOp& op = trace.ops[id];
+        if (op.flops == 0) op.flops = flops_of(trace, op);
+      }
+    }
+    first = end;
+  }
+}
+
 }  // namespace
 
 Json trace_to_json(const Trace& trace) {
@@ -327,8 +350,10 @@ Trace trace_from_json(const Json& json) {
   trace.constant_bytes = {root.at("constant_bytes").integer(0)};
   trace.gradient_bytes = {root.at("gradient_bytes").integer(0)};
   trace.blocks = list_from_json<TracedBlock>(root.at("blocks"), block_from_json);
-  join_spans(spanned_from_json(root), trace);
+  const SpannedTrace spanned = spanned_from_json(root);
+  join_spans(spanned, trace);
   if (const auto problem = trace_problem(trace)) throw FormatError("trace: " + *problem);
+  add_flops(spanned, root, trace);
   return trace;
 }
 

@@ -14,7 +14,8 @@ namespace rematch {
 // Throws std::invalid_argument if the trace is not valid (trace_check.h).
 Json trace_to_json(const Trace& trace);
 
-// Throws FormatError, with the JSON path where one place is at fault. Ignores unknown keys.
+// Throws FormatError, with the JSON path where one place is at fault. Ignores unknown keys. A
+// writer that leaves out the class of ops leaves class and flops to be worked out here.
 Trace trace_from_json(const Json& json);
 
 }  // namespace rematch

@@ -4,6 +4,7 @@
 
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
+#include "policies/trace/measured_profile.h"
 #include "tests/support/catch.h"
 #include "tests/support/made_up_profile.h"
 #include "tests/support/random_trace.h"
@@ -48,6 +49,34 @@ TEST_CASE("times that equal layers share are stored once") {
     return profile_to_json(profile, trace).dump().size();
   };
   CHECK(size(80) < size(8) + 72 * 10);
+}
+
+// As a Python script writes it, which has no canonical form of the trace to hash.
+TEST_CASE("a profile that names its ops is made whole for the trace that has them") {
+  const Trace trace = toy_llama({.layers = 3});
+  const Profile measured = made_up_profile(trace, 1);
+  Json json = profile_to_json(measured, trace);
+  json.erase("trace_sha256");
+  json["ops_sha256"] = ops_sha256(trace);
+  REQUIRE(testing::schema_error(json, "profile") == std::nullopt);
+  const Profile whole = profile_for_trace(profile_from_json(json), trace);
+  CHECK(profile_problem(whole, trace) == std::nullopt);
+  CHECK(whole.num_steps == measured.num_steps);
+  CHECK(whole.device == measured.device);
+  // Equal layers get the median of their times.
+  const auto first_of = [&](std::size_t layer) {
+    return static_cast<std::size_t>(
+        trace.scopes[static_cast<std::size_t>(trace.blocks[layer].scope)].first_op);
+  };
+  CHECK(whole.forward[first_of(0)] == whole.forward[first_of(1)]);
+
+  Trace other = trace;
+  other.ops.front().name = "aten::other";
+  CHECK_THAT(*profile_problem(profile_for_trace(profile_from_json(json), other), other),
+             Contains("other ops"));
+  json.erase("ops_sha256");
+  CHECK(testing::schema_error(json, "profile") != std::nullopt);
+  CHECK_THROWS_WITH(profile_from_json(json), Contains("trace_sha256"));
 }
 
 TEST_CASE("the time of a step is that of its ops and of what lies between them") {

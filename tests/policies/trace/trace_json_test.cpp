@@ -9,6 +9,7 @@
 
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
+#include "policies/trace/op_flops.h"
 #include "policies/trace/spans.h"
 #include "tests/support/in_tree.h"
 #include "tests/support/random_trace.h"
@@ -69,6 +70,44 @@ TEST_CASE("a random trace reads back as it was and fits the schema", "[property]
     if (seed % 20 == 0)
       REQUIRE(testing::schema_error(trace_to_json(trace), "trace") == std::nullopt);
   }
+}
+
+// Writers outside this project need no table of classes and no rule for flops.
+TEST_CASE("class and flops that a file leaves out are worked out from names and shapes") {
+  const Trace trace = toy_llama({.layers = 3});
+  Json json = trace_to_json(trace);
+  std::int64_t flops = 0;
+  for (Json& type : json["types"]) {
+    for (Json& op : type["ops"]) {
+      op.erase("class");
+      op.erase("flops");
+    }
+  }
+  const Trace read = trace_from_json(json);
+  REQUIRE(testing::schema_error(json, "trace") == std::nullopt);
+  for (std::size_t id = 0; id < read.ops.size(); ++id) {
+    CHECK(read.ops[id].op_class == op_class_of(read.ops[id].name));
+    flops += read.ops[id].flops;
+  }
+  CHECK(flops > 0);
+  // What a file says of the ops of a type whose classes it names is taken as it is.
+  Json with_classes = trace_to_json(trace);
+  for (Json& type : with_classes["types"]) {
+    for (Json& op : type["ops"]) op.erase("flops");
+  }
+  for (const TracedOp& op : trace_from_json(with_classes).ops) CHECK(op.flops == 0);
+}
+
+TEST_CASE("a product of matrices takes two flops for each multiplied pair") {
+  Trace trace;
+  trace.values = {{.shape = {4, 3}}, {.shape = {3, 5}}, {.shape = {5}}};
+  TracedOp mm{.name = "aten::mm", .op_class = OpClass::kMatmul, .inputs = {{0, 0}, {1, 0}}};
+  CHECK(flops_of(trace, mm) == 2 * 4 * 3 * 5);
+  TracedOp addmm{
+      .name = "aten::addmm", .op_class = OpClass::kMatmul, .inputs = {{2, 0}, {0, 0}, {1, 0}}};
+  CHECK(flops_of(trace, addmm) == 2 * 4 * 3 * 5);
+  mm.inputs.pop_back();
+  CHECK(flops_of(trace, mm) == 0);
 }
 
 TEST_CASE("any numbering of values and storages reads back as it was", "[property]") {

@@ -1,0 +1,120 @@
+#include "harness/cli/predicted_plans.h"
+
+#include <utility>
+
+#include "harness/cli/output.h"
+#include "policies/plan/plan.h"
+#include "policies/predict/counts.h"
+#include "policies/predict/sharding.h"
+#include "policies/predict/step.h"
+#include "policies/trace/json.h"
+#include "reports/record/parts_json.h"
+#include "reports/record/simulated_memory.h"
+#include "reports/render/tables/prediction_table.h"
+
+namespace rematch {
+namespace {
+
+Json to_json(const PredictedPlan& plan, const FrontSetting& setting) {
+  Json counts = Json::object();
+  for (int phase = 0; phase < kNumPhases; ++phase) {
+    Json ops = Json::object();
+    for (const auto& [op, executed] : plan.counts.by_op[static_cast<std::size_t>(phase)]) {
+      ops[op] = executed;
+    }
+    counts[std::string(to_string(static_cast<Phase>(phase)))] = std::move(ops);
+  }
+  MemoryRecord memory = plan.memory;
+  memory.timeline.reset();
+  return {{"policy", plan.policy},
+          {"schedule", to_string(plan.schedule)},
+          {"plan_sha256", plan.plan_sha256},
+          {"world", setting.world},
+          {"optimizer", to_string(setting.optimizer)},
+          {"predicted_ops", std::move(counts)},
+          {"predicted_memory", memory_to_json(memory)}};
+}
+
+std::int64_t count(const PredictedPlan& plan, Phase phase, OpClass op_class) {
+  const auto& classes = plan.counts.by_class[static_cast<std::size_t>(phase)];
+  const auto found = classes.find(op_class);
+  return found == classes.end() ? 0 : found->second;
+}
+
+PredictedStep step_of(const PredictedPlan& plan) {
+  PredictedStep step;
+  step.policy = plan.policy;
+  if (plan.has_regions) step.schedule = to_string(plan.schedule);
+  step.memory = plan.memory;
+  step.attention = count(plan, Phase::kForward, OpClass::kAttentionForward);
+  step.attention_again = count(plan, Phase::kRecompute, OpClass::kAttentionForward);
+  step.matmul = count(plan, Phase::kForward, OpClass::kMatmul);
+  step.matmul_again = count(plan, Phase::kRecompute, OpClass::kMatmul);
+  return step;
+}
+
+// "llama3_8b, bfloat16, batch 1, 8192 tokens, adamw; one of 8 ranks, gathered parameters in other"
+std::string setting_words(const PredictedStepOf& step, const FrontSetting& setting) {
+  std::string words = step.model + ", " + step.dtype;
+  for (const char* name : {"batch", "tokens"}) {
+    const auto found = step.dimensions.find(name);
+    if (found == step.dimensions.end()) continue;
+    words.append(", ").append(name).append(" ").append(std::to_string(found->second));
+  }
+  words.append(", optimizer ").append(to_string(setting.optimizer));
+  if (setting.world > 1) {
+    words += "; one of " + std::to_string(setting.world) +
+             " ranks, gathered parameters among `other`, communication not counted";
+  }
+  return words;
+}
+
+CountsRecord counts_record(const PredictedCounts& counts) {
+  CountsRecord record;
+  for (int phase = 0; phase < kNumPhases; ++phase) {
+    const auto index = static_cast<std::size_t>(phase);
+    for (const auto& [op, executed] : counts.by_op[index]) record.by_op[index][op] = executed;
+    for (const auto& [name, executed] : counts.by_class[index]) {
+      record.by_class[index][*op_class_from_string(name)] = executed;
+    }
+  }
+  return record;
+}
+
+}  // namespace
+
+void print_predictions(const std::vector<PredictedPlan>& plans, const PredictedStepOf& step,
+                       const FrontSetting& setting, bool as_json) {
+  if (as_json) {
+    Json predictions = Json::array();
+    for (const PredictedPlan& plan : plans) predictions.push_back(to_json(plan, setting));
+    print(predictions.dump(2) + "\n");
+    return;
+  }
+  std::vector<PredictedStep> steps;
+  for (const PredictedPlan& plan : plans) steps.push_back(step_of(plan));
+  print(predictions_to_text(setting_words(step, setting), steps, terminal_columns()));
+}
+
+std::vector<PredictedPlan> predict_from_trace(const Trace& trace, const std::vector<Plan>& plans,
+                                              const std::vector<Schedule>& schedules,
+                                              const FrontSetting& setting) {
+  ShardedStep sharded = shard_step(trace, setting.world);
+  StepSimulator simulator(sharded.trace, setting.optimizer);
+  simulator.use_gathered(std::move(sharded.gathered));
+  std::vector<PredictedPlan> predicted;
+  for (const Plan& plan : plans) {
+    for (const Schedule schedule : schedules) {
+      predicted.push_back({.policy = plan.policy,
+                           .schedule = schedule,
+                           .has_regions = !plan.regions.empty(),
+                           .plan_sha256 = plan_sha256(plan),
+                           .counts = counts_record(predict_counts(trace, plan, schedule)),
+                           .memory = memory_of(simulator.simulate(plan, schedule), sharded.trace)});
+      if (plan.regions.empty()) break;
+    }
+  }
+  return predicted;
+}
+
+}  // namespace rematch

@@ -1,0 +1,38 @@
+// What rematch predict prints: plans with executed ops and memory, wherever they were predicted.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/cli/plan_files.h"
+#include "policies/plan/plan.h"
+#include "reports/record/point.h"
+
+namespace rematch {
+
+struct PredictedPlan {
+  std::string policy;
+  Schedule schedule = Schedule::kOnDemand;
+  bool has_regions = false;  // without one there is no schedule to speak of
+  std::string plan_sha256;
+  CountsRecord counts;  // of one step
+  MemoryRecord memory;
+};
+
+// Which step it is, for the line above the table.
+struct PredictedStepOf {
+  std::string model;
+  std::string dtype;
+  std::map<std::string, std::int64_t> dimensions;
+};
+
+// A table, or with `as_json` a list.
+void print_predictions(const std::vector<PredictedPlan>& plans, const PredictedStepOf& step,
+                       const FrontSetting& setting, bool as_json);
+
+// By StepSimulator, from a trace alone. The plans are the trace's.
+std::vector<PredictedPlan> predict_from_trace(const Trace& trace, const std::vector<Plan>& plans,
+                                              const std::vector<Schedule>& schedules,
+                                              const FrontSetting& setting);
+
+}  // namespace rematch

@@ -1,0 +1,1 @@
+"""What works beside a model with torch alone, without the library of package rematch."""

@@ -1,0 +1,39 @@
+"""A user's model from a Python file that defines make()."""
+
+import importlib.util
+import pathlib
+import sys
+
+CONTRACT = ("MODEL_FILE is a Python file that defines make(): it returns the model and a function without arguments that "
+            "runs one forward pass and returns the loss")
+
+
+class Refused(Exception):
+    """A user's input that cannot be used; the message says what is allowed."""
+
+
+def load_make(path):
+    """The file's make(). Modules beside the file can be imported by it."""
+    path = pathlib.Path(path).resolve()
+    if not path.is_file():
+        raise Refused(f"{path} is no file; {CONTRACT}")
+    sys.path.insert(0, str(path.parent))
+    module = _module_of(path, "rematch_model_file")
+    if not callable(getattr(module, "make", None)):
+        raise Refused(f"{path} defines no make(); {CONTRACT}")
+    return module.make
+
+
+def load_exported(path):
+    """A file of `rematch export --to torch`, as a module with apply(model)."""
+    module = _module_of(pathlib.Path(path).resolve(), "rematch_exported_plan")
+    if not callable(getattr(module, "apply", None)):
+        raise Refused(f"{path} defines no apply(model): make it with rematch export PLAN --to torch")
+    return module
+
+
+def _module_of(path, name):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,76 @@
+"""A recorded step as a file of schema rematch.trace/1.0. What a reader can work out, op classes and flops, is left out."""
+
+from collections import Counter
+
+import torch
+
+from torch_alone.layers import find_blocks
+from torch_alone.model_file import Refused
+from torch_alone.recorder import Recorder
+from torch_alone.step_tables import dtype_name
+
+
+def record_trace(model, step, name=None, blocks=None, dimensions=None):
+    """One step of the model without checkpointing. `step` runs forward and returns the loss. Clears gradients."""
+    blocks = find_blocks(model) if blocks is None else blocks
+    if not blocks:
+        raise Refused(f"{type(model).__name__} has no list of equal layers: a ModuleList or Sequential of two or more "
+                      "modules of one class")
+    model.zero_grad(set_to_none=True)
+    recorder = Recorder()
+    recorder.record(model, blocks, step)
+    gradient_bytes = recorder.born.gradients
+    model.zero_grad(set_to_none=True)
+    return {"schema": "rematch.trace/1.0", "model": name or type(model).__name__, "dimensions": dimensions or {},
+            "dtype": Counter(map(dtype_name, model.parameters())).most_common(1)[0][0],
+            "recorded": _recorded_by(model), **_parameters(model), "constant_bytes": _constant_bytes(model),
+            "gradient_bytes": gradient_bytes, **_step(recorder)}
+
+
+def _step(recorder):
+    """One segment that is the whole step: a reader cuts it at the blocks."""
+    num_ops = len(recorder.ops)
+    freed_at = [storage.freed_at for storage in recorder.tables.storages]
+    segment = {"ops": recorder.ops, "values": recorder.tables.values,
+               "storage_bytes": [storage.nbytes for storage in recorder.tables.storages],
+               # To the end of forward is beyond the segment's ops: the first of its outside ops.
+               "storage_freed_at": [-1 if op == num_ops else op for op in freed_at],
+               "scopes": recorder.scopes.scopes, "packs": recorder.packs}
+    return {"types": [segment], "segments": [{"type": 0, "outside_ops": [num_ops]}], "blocks": recorder.scopes.blocks,
+            "backward_types": [list(_changes(recorder.events))],
+            "backward": [{"type": 0, "first_pack": 0, "first_scope": 0}]}
+
+
+def _changes(events):
+    """The events with the change of the bytes since the event before."""
+    total = gradients = 0
+    for event in events:
+        written = {key: value for key, value in event.items() if key not in ("bytes", "gradient_bytes")}
+        if "bytes" in event:
+            if event["bytes"] != total:
+                written["bytes_change"] = event["bytes"] - total
+            if event["gradient_bytes"] != gradients:
+                written["gradient_bytes_change"] = event["gradient_bytes"] - gradients
+            total, gradients = event["bytes"], event["gradient_bytes"]
+        yield written
+
+
+def _recorded_by(model):
+    parameter = next(model.parameters())
+    return {"by": "export_trace", "torch": torch.__version__, "device": parameter.device.type,
+            "fake": isinstance(parameter, torch._subclasses.FakeTensor)}
+
+
+def _parameters(model):
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    kinds = Counter((parameter.numel(), dtype_name(parameter)) for parameter in trained)
+    return {"parameter_bytes": sum(parameter.numel() * parameter.element_size() for parameter in trained),
+            "parameters": [{"elements": elements, "dtype": dtype, "count": count}
+                           for (elements, dtype), count in kinds.items()]}
+
+
+def _constant_bytes(model):
+    """Bytes of buffers and frozen parameters, each storage once."""
+    constants = [*model.buffers(), *(parameter for parameter in model.parameters() if not parameter.requires_grad)]
+    storages = {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in constants}
+    return sum(storages.values())

@@ -1,0 +1,113 @@
+"""scripts/export_trace.py, which needs torch alone, records what the library's tracer records: the same ops and scopes, and
+bytes from which the same peaks follow."""
+
+import importlib.util
+import pathlib
+import sys
+import unittest
+
+import rematch
+
+rematch.count_memory()  # before the first tensor
+
+import torch  # noqa: E402
+from rematch.selftest import Model  # noqa: E402
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "scripts"))
+from torch_alone.model_file import Refused  # noqa: E402
+from torch_alone.op_times import measure_profile  # noqa: E402
+from torch_alone.trace_file import record_trace  # noqa: E402
+
+POLICIES = ("none", "full", "save_mm", "nth_first(2)")
+SCHEDULES = ("whole_region", "on_demand")
+# Of one op: a mode makes views of reshape under the first name, see policies/trace/same_op.h.
+OTHER_NAMES = {"aten::_reshape_alias": "aten::view"}
+
+
+def small_model():
+    torch.manual_seed(0)
+    model, x = Model(), torch.randn(256, 32)
+    return model, lambda: model(x)
+
+
+def llama():
+    from transformers import LlamaConfig, LlamaForCausalLM
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(LlamaConfig(
+        hidden_size=64, intermediate_size=128, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+        vocab_size=256, use_cache=False))
+    ids = torch.randint(0, 256, (2, 64))
+    return model, lambda: model(input_ids=ids, labels=ids).loss
+
+
+def wan():
+    from diffusers import WanTransformer3DModel
+    torch.manual_seed(0)
+    model = WanTransformer3DModel(
+        num_attention_heads=2, attention_head_dim=16, in_channels=4, out_channels=4, text_dim=16, freq_dim=16,
+        ffn_dim=64, num_layers=3)
+    video, text = torch.randn(2, 4, 4, 16, 16), torch.randn(2, 6, 16)
+    return model, lambda: model(hidden_states=video, timestep=torch.tensor([500, 200]), encoder_hidden_states=text,
+                                return_dict=False)[0].square().mean()
+
+
+def ops_of(plan):
+    """(scope, name, bytes) of every op of every region."""
+    return [(region["first_scope"], op["scope"], OTHER_NAMES.get(op["name"], op["name"]), op["bytes"])
+            for region in plan["regions"] for op in plan["types"][region["type"]]["ops"]]
+
+
+class ExportTraceTest(unittest.TestCase):
+    def check(self, make):
+        model, step = make()
+        step()
+        library, alone = rematch.trace(model, step), record_trace(model, step)
+        for key in ("model", "dtype", "parameter_bytes", "parameters", "constant_bytes", "gradient_bytes"):
+            self.assertEqual(library[key], alone[key], key)
+        self.assertEqual(ops_of(rematch.resolve(library, "full")), ops_of(rematch.resolve(alone, "full")))
+        for policy in POLICIES:
+            plans = [rematch.resolve(trace, policy) for trace in (library, alone)]
+            for schedule in SCHEDULES:
+                with self.subTest(policy=policy, schedule=schedule):
+                    self.assertEqual(rematch.predict(library, plans[0], schedule),
+                                     rematch.predict(alone, plans[1], schedule))
+
+    def check_of_package(self, package, make):
+        if importlib.util.find_spec(package) is None:
+            self.skipTest(f"{package} is not installed")
+        self.check(make)
+
+    def test_small_model_with_dropout(self):
+        self.check(small_model)
+
+    def test_llama_of_transformers(self):
+        self.check_of_package("transformers", llama)
+
+    def test_wan_of_diffusers(self):
+        self.check_of_package("diffusers", wan)
+
+    def test_fake_tensors_give_the_trace_of_real_ones(self):
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        real = record_trace(*small_model())
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            fake = record_trace(*small_model())
+        self.assertTrue(fake.pop("recorded")["fake"])
+        self.assertFalse(real.pop("recorded")["fake"])
+        self.assertEqual(real, fake)
+
+    def test_profile_has_a_time_for_every_op(self):
+        model, step = small_model()
+        trace = record_trace(model, step)
+        profile = measure_profile(model, step, trace, num_steps=2)
+        self.assertEqual(len(trace["types"][0]["ops"]), len(profile["forward"]["types"][0]["times_ns"]))
+        self.assertEqual(sum("op" in event for event in trace["backward_types"][0]),
+                         len(profile["backward"]["types"][0]["times_ns"]))
+
+    def test_model_without_a_list_of_layers_is_refused(self):
+        model = torch.nn.Linear(2, 2)
+        with self.assertRaisesRegex(Refused, "Linear has no list of equal layers"):
+            record_trace(model, lambda: model(torch.ones(1, 2)).sum())
+
+
+if __name__ == "__main__":
+    unittest.main()
