@@ -46,6 +46,7 @@ def export(arguments):
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
 
+    from torch_alone.fake_step import as_with_data
     from torch_alone.op_times import measure_profile
     from torch_alone.trace_file import record_trace
 
@@ -54,9 +55,9 @@ def export(arguments):
     make = load_make(arguments.model_file)
     with FakeTensorMode(allow_non_fake_inputs=True) if arguments.fake else contextlib.nullcontext():
         model, step = make()
-        if not arguments.fake:
+        with as_with_data() if arguments.fake else contextlib.nullcontext():
             step()  # what the first pass makes stays: caches, tables
-        trace = record_trace(model, step, arguments.name)
+            trace = record_trace(model, step, arguments.name)
     write(arguments.output, trace)
     segment = trace["types"][0]
     print(f"export_trace: {arguments.output}: {len(segment['ops'])} ops of forward, {len(segment['packs'])} saved tensors, "

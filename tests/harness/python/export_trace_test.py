@@ -14,6 +14,7 @@ import torch  # noqa: E402
 from rematch.selftest import Model  # noqa: E402
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "scripts"))
+from torch_alone.fake_step import as_with_data  # noqa: E402
 from torch_alone.model_file import Refused  # noqa: E402
 from torch_alone.op_times import measure_profile  # noqa: E402
 from torch_alone.trace_file import record_trace  # noqa: E402
@@ -94,6 +95,20 @@ class ExportTraceTest(unittest.TestCase):
         self.assertTrue(fake.pop("recorded")["fake"])
         self.assertFalse(real.pop("recorded")["fake"])
         self.assertEqual(real, fake)
+
+    # transformers masks fake tensors another way, unless it is kept from seeing that they are.
+    def test_fake_llama_has_the_peaks_of_the_real_one(self):
+        if importlib.util.find_spec("transformers") is None:
+            self.skipTest("transformers is not installed")
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        real = record_trace(*llama())
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            model, step = llama()
+            with as_with_data():
+                fake = record_trace(model, step)
+        for policy in POLICIES:
+            peaks = [rematch.predict(trace, rematch.resolve(trace, policy))["peak_bytes"] for trace in (real, fake)]
+            self.assertEqual(*peaks, policy)
 
     def test_profile_has_a_time_for_every_op(self):
         model, step = small_model()
