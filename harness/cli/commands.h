@@ -22,6 +22,7 @@ void add_profile(CLI::App& app, Action& action);
 // `command` is argv: it goes into the report.
 void add_search(CLI::App& app, Action& action, const std::vector<std::string>& command);
 void add_run(CLI::App& app, Action& action, const std::vector<std::string>& command);
+void add_export(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 void add_gate(CLI::App& app, Action& action);

@@ -138,6 +138,7 @@ int run_main(int argc, char** argv) {
   add_profile(app, action);
   add_search(app, action, command);
   add_run(app, action, command);
+  add_export(app, action);
   add_sweep(app, action);
   add_compare(app, action);
   add_gate(app, action);

@@ -9,6 +9,7 @@
 #include "harness/cli/search_budget.h"
 #include "harness/cli/search_fit.h"
 #include "harness/cli/search_flags.h"
+#include "harness/cli/search_for_torch.h"
 #include "harness/cli/search_hints.h"
 #include "harness/cli/search_maximize.h"
 #include "harness/cli/search_measure.h"
@@ -61,7 +62,9 @@ void say_roofline_error(const Trace& trace, const Profile& profile) {
 }
 
 SearchSpace space_of(const SearchFlags& flags) {
-  const std::vector<Schedule> schedules = parse_schedules(flags.schedule);
+  const bool for_torch = is_for_torch(flags);
+  const std::vector<Schedule> schedules =
+      parse_schedules(for_torch ? "whole_region" : flags.schedule);
   if (schedules.size() != 1) {
     throw UsageError("a search is for one schedule; give --schedule on_demand or whole_region");
   }
@@ -77,6 +80,7 @@ SearchSpace space_of(const SearchFlags& flags) {
   // On demand they are few enough for all; under whole_region 80 layers take over 10 s.
   if (space.schedule == Schedule::kOnDemand) space.resolution_ratio = 0;
   if (flags.hull) space.reach = Reach::kHull;
+  if (for_torch) keep_to_torch(space);
   return space;
 }
 
@@ -224,6 +228,7 @@ Searched search_trace(const SearchFlags& flags, const SearchSpace& space,
   record.max_slowdown_ratio = asked.max_slowdown_ratio;
   FrontSearch found(trace, profile, space);
   if (flags.baselines.empty()) baselines = known_baselines(trace, profile);
+  if (space.whole_modules) baselines = runnable_by_torch(trace, std::move(baselines));
   // Before the baselines are known: none of them is to stand among the front's own points.
   const std::vector<FrontPoint> shown = worth_showing(found, record);
   record.front = found.front(static_cast<std::size_t>(flags.num_points), baselines, shown);
@@ -288,7 +293,10 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option("--doctor", doctor_file,
                  "Output of rematch doctor --json on the GPU's machine; its measured memory "
                  "replaces the data sheet's");
-  app.add_option("--schedule", schedule, "on_demand or whole_region");
+  schedule_option = app.add_option("--schedule", schedule, "on_demand or whole_region");
+  app.add_option("--for", target,
+                 "torch: only plans that rematch export --to torch can write: whole modules as "
+                 "regions, schedule whole_region");
   app.add_option("--optimizer", optimizer,
                  "Optimizer whose state is part of every peak: adamw, adamw(state=bfloat16), "
                  "adamw8bit, muon, sgd, sgd(momentum=0.9) or none");
@@ -363,6 +371,7 @@ void add_search(CLI::App& app, Action& action, const std::vector<std::string>& c
       "\\\n"
       "      --simple\n"
       "  rematch search --model wan_small --profile wan.profile.json --measure 8 -o front.json\n"
+      "  rematch search --trace model.trace.json --device h100 --for torch -o front.json\n"
       "  rematch search --model llama3_8b --dtype bfloat16 --device h100 --world 8 \\\n"
       "      --maximize tokens_per_second --batch 1:64 --budget 70GiB\n"
       "  rematch run --model wan_small --plan front.json#3\n"

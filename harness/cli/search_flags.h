@@ -18,6 +18,8 @@ struct SearchFlags {
   std::string device;
   std::string doctor_file;
   std::string schedule = "on_demand";
+  const CLI::Option* schedule_option = nullptr;  // whether it was given
+  std::string target;                            // of --for; empty: rematch's engine
   std::string optimizer = "adamw";
   std::string budget;
   std::string free;               // beside parameters and optimizer state

@@ -38,12 +38,19 @@ std::optional<std::string> fused_ops_hint(const SearchFlags& flags, const FrontR
          format_bytes(*fused_peak) + " with it instead of " + format_bytes(*eager_peak);
 }
 
+std::optional<std::string> export_hint(const SearchFlags& flags) {
+  if (flags.target.empty() || flags.output.empty() || flags.trace_file.empty()) return std::nullopt;
+  return "rematch export " + flags.output + "#N --to torch --trace " + flags.trace_file +
+         " writes point N as a file of Python";
+}
+
 }  // namespace
 
 std::vector<std::string> search_hints(const SearchFlags& flags, const FrontRecord& record) {
   std::vector<std::string> hints;
   if (auto hint = dtype_hint(record)) hints.push_back(*std::move(hint));
   if (auto hint = fused_ops_hint(flags, record)) hints.push_back(*std::move(hint));
+  if (auto hint = export_hint(flags)) hints.push_back(*std::move(hint));
   return hints;
 }
 

@@ -24,8 +24,11 @@ constexpr std::size_t kMostExports = 6;
 // scopes at their ends, so these are scopes that open once.
 class RunFinder {
  public:
-  RunFinder(const Trace& trace, const Span& block)
-      : trace_(trace), block_(block), num_openings_(num_openings(trace)) {}
+  RunFinder(const Trace& trace, const Span& block, bool single_scopes)
+      : trace_(trace),
+        block_(block),
+        single_scopes_(single_scopes),
+        num_openings_(num_openings(trace)) {}
 
   std::vector<OpRange> run() {
     add_inside(block_.scope);
@@ -47,7 +50,8 @@ class RunFinder {
       add_inside(id);
     }
     for (std::size_t first = 0; first < children.size(); ++first) {
-      for (std::size_t last = first; last < children.size(); ++last) {
+      const std::size_t end = single_scopes_ ? first + 1 : children.size();
+      for (std::size_t last = first; last < end; ++last) {
         add(trace_.scopes[children[first]], trace_.scopes[children[last]]);
       }
     }
@@ -62,6 +66,7 @@ class RunFinder {
 
   const Trace& trace_;
   const Span& block_;
+  bool single_scopes_;
   std::map<std::string_view, int> num_openings_;
   std::vector<OpRange> runs_;  // local
 };
@@ -71,9 +76,10 @@ class BlockOptionFinder {
  public:
   BlockOptionFinder(const Trace& trace, const SpanMap& map, const OpTimes& times, int span,
                     const SearchSpace& space)
-      : space_(space), pricer_(trace, map, times, span, 1) {
+      : space_(space), trace_(trace), pricer_(trace, map, times, span, 1) {
     const Span& block = map.spans[span];
-    if (space.cuts) runs_ = RunFinder(trace, block).run();
+    first_op_ = block.range.first;
+    if (space.cuts) runs_ = RunFinder(trace, block, space.whole_modules).run();
     std::erase(runs_, pricer_.whole());
     runs_.push_back(pricer_.whole());
     const auto first = times.begin() + block.range.first;
@@ -87,7 +93,8 @@ class BlockOptionFinder {
     std::vector<RegionCandidate> candidates;
     for (const OpRange range : runs_) {
       if (space_.is_stopped()) break;
-      if (!pricer_.graph(range).slots.empty()) candidates.push_back(candidate(range));
+      if (!pricer_.graph(range).slots.empty() && may_be_region(range))
+        candidates.push_back(candidate(range));
     }
     BlockOptions found;
     found.options = cut_block(pricer_, candidates, slack_, space_.stop);
@@ -98,7 +105,7 @@ class BlockOptionFinder {
     std::erase_if(found.as_one_region,
                   [](const SpanOption& option) { return option.regions.empty(); });
     add_end(found.options, {});
-    add_end(found.options, {{pricer_.whole(), {}}});
+    if (may_be_region(pricer_.whole())) add_end(found.options, {{pricer_.whole(), {}}});
     nanoseconds slowest{};
     for (const SpanOption& option : found.options) {
       slowest = std::max(slowest, option.figures.time);
@@ -114,7 +121,8 @@ class BlockOptionFinder {
   // values that may be free.
   RegionCandidate candidate(OpRange range) {
     RegionCandidate found{range, {}};
-    const SaveSetCosts costs = pricer_.costs(range, space_.schedule, space_.early_stop);
+    SaveSetCosts costs = pricer_.costs(range, space_.schedule, space_.early_stop);
+    if (space_.whole_modules) costs.never_saved = draws_before_others(range);
     const std::vector<int> exports = exports_of(range, costs);
     if (exports.size() > kMostExports) time_gaps_[range.end].push_back({range.first, kUnknown});
     const std::size_t num_tried = std::min(exports.size(), kMostExports);
@@ -135,6 +143,27 @@ class BlockOptionFinder {
       }
     }
     return found;
+  }
+
+  // torch would repeat what the range writes to tensors from outside.
+  bool may_be_region(OpRange range) {
+    const std::vector<RegionOp>& ops = pricer_.graph(range).ops;
+    return !space_.whole_modules ||
+           std::none_of(ops.begin(), ops.end(), [](const RegionOp& op) { return op.side_effect; });
+  }
+
+  // By op of the range: it draws, and so does a later one. See Note [A kept draw moves the
+  // generator for those behind it].
+  std::vector<bool> draws_before_others(OpRange range) const {
+    std::vector<bool> draws(static_cast<std::size_t>(range.end - range.first));
+    bool is_last = true;
+    for (std::size_t op = draws.size(); op-- > 0;) {
+      const OpId id = first_op_ + range.first + static_cast<OpId>(op);
+      if (!trace_.ops[static_cast<std::size_t>(id)].draws_random) continue;
+      draws[op] = !is_last;
+      is_last = false;
+    }
+    return draws;
   }
 
   // Local storages that the region can keep and that ops of the block behind it read.
@@ -192,7 +221,9 @@ class BlockOptionFinder {
   static constexpr nanoseconds kUnknown = std::chrono::hours(1);
 
   SearchSpace space_;
+  const Trace& trace_;
   SpanPricer pricer_;
+  OpId first_op_ = 0;
   std::vector<OpRange> runs_;
   std::map<OpId, std::vector<std::pair<OpId, nanoseconds>>> time_gaps_;  // by end: first op, gap
   nanoseconds slack_{};

@@ -336,6 +336,7 @@ std::vector<int> savable_ops(const RegionGraph& graph, const SaveSetCosts& costs
   std::vector<int> ops;
   for (std::size_t op = 0; op < graph.ops.size(); ++op) {
     if (!runs[op] || graph.ops[op].side_effect) continue;
+    if (!costs.never_saved.empty() && costs.never_saved[op]) continue;
     if (runs_all && !is_sparable(graph, static_cast<int>(op))) continue;
     const std::vector<int>& outputs = graph.ops[op].outputs;
     if (std::any_of(outputs.begin(), outputs.end(),

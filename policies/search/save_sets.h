@@ -19,6 +19,8 @@ struct SaveSetCosts {
   // By local storage: somebody else holds it from forward to backward, so keeping it is free.
   // Empty: nobody does.
   std::vector<bool> free_storages;
+  // By local op: its result is not to be kept. Empty: any may be.
+  std::vector<bool> never_saved;
 };
 
 struct SaveSet {

@@ -22,6 +22,9 @@ struct SearchSpace {
   OptimizerModel optimizer = OptimizerModel::kAdamW;  // whose state is part of every peak
   int world = 1;     // ranks over which parameters, gradients and optimizer state are sharded
   bool cuts = true;  // of a block into several regions at scope boundaries
+  // Each region is one scope, and none keeps a draw before one that it draws again: what
+  // torch.utils.checkpoint can run on modules (policies/export).
+  bool whole_modules = false;
   // Blocks that may share one region. None: 2 sqrt(all blocks), on the hull 4.
   std::optional<int> most_in_segment;
   Reach reach = Reach::kAll;

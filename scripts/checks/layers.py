@@ -32,6 +32,7 @@ PARTS = {
     "policies/predict": (["policies/trace", "policies/plan", "policies/replay"], ["json", "openssl"]),
     "policies/catalogue": (["policies/trace", "policies/plan", "policies/predict"],
                            ["json", "openssl"]),
+    "policies/export": (["policies/trace", "policies/plan", "policies/predict", "policies/catalogue"], []),
     "policies/search": (["policies/trace", "policies/plan", "policies/predict"],
                         ["json", "openssl"]),
     "policies/planners": (["policies/trace", "policies/plan", "policies/predict", "policies/catalogue"], ["json"]),

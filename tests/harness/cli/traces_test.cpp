@@ -72,5 +72,58 @@ TEST_CASE("what a prediction from a trace cannot use is refused in one line") {
                     "another trace");
 }
 
+TEST_CASE("a plan is exported to a file of Python, or to the lines of a configuration") {
+  const StoredTrace stored;
+  const std::string plan = stored.plan_file("nth_last(2)");
+  const std::string file = stored.scratch.file("mine.py");
+  const Outcome to_torch =
+      rematch("export " + plan + " --to torch --trace " + stored.file + " -o " + file);
+  CAPTURE(to_torch.err);
+  CHECK(to_torch.code == 0);
+  CHECK(to_torch.out.empty());
+  CHECK_THAT(text_of(file), Catch::Contains("mine.apply(model)") &&
+                                Catch::Contains("\"blocks.1\": 0,\n    \"blocks.3\": 0,"));
+  const Outcome lines = rematch("export " + plan + " --to torchtune --trace " + stored.file);
+  CHECK(lines.code == 0);
+  CHECK_THAT(lines.out, Catch::EndsWith("ac_mode: selective\nac_option: 2\n"));
+}
+
+TEST_CASE("what a target cannot do is refused in one line that names it") {
+  const StoredTrace stored;
+  const std::string at_trace = " --trace " + stored.file;
+  const std::string segments = "export " + stored.plan_file("segments(2)") + at_trace;
+  check_usage_error(segments + " --to torch", "region blocks.0 to blocks.1: it is a run");
+  check_usage_error(segments + " --to axolotl",
+                    "the nearest is huggingface:gradient_checkpointing: blocks.0 is in another");
+  check_usage_error(segments + " --to torchtun", "did you mean 'torchtune'?");
+  check_usage_error("export --to torch" + at_trace, "export takes a plan");
+  const std::string other = stored.scratch.file("other.json");
+  write_json_file(other, trace_to_json(toy_llama({.layers = 4, .tokens = 32})));
+  check_usage_error("export " + stored.plan_file("full") + " --trace " + other, "another trace");
+}
+
+// Every point can be exported, and so can the answer.
+TEST_CASE("a search for torch finds plans that can be exported, and an on_demand one does not") {
+  const StoredTrace stored;
+  const std::string front = stored.scratch.file("front.json");
+  const std::string at_trace = " --trace " + stored.file;
+  const std::string search =
+      "search --device h100 --optimizer none --points 6 -o " + front + at_trace;
+  const Outcome searched = rematch(search + " --for torch");
+  CAPTURE(searched.err);
+  REQUIRE(searched.code == 0);
+  const Json json = read_json_file(front);
+  CHECK(json["schedule"] == "whole_region");
+  REQUIRE(json["points"].size() > 3);
+  for (std::size_t point = 0; point < json["points"].size(); ++point) {
+    CHECK(rematch("export " + front + "#" + std::to_string(point) + at_trace).code == 0);
+  }
+  REQUIRE(rematch(search).code == 0);
+  check_usage_error("export " + front + "#0" + at_trace, "search with --for torch");
+  check_usage_error("export " + front + "#0 --to torchtune" + at_trace, "schedule on_demand");
+  check_usage_error(search + " --for torch --schedule on_demand", "leave out --schedule or --for");
+  check_usage_error(search + " --for axolotl", "--for takes torch");
+}
+
 }  // namespace
 }  // namespace rematch::testing

@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <filesystem>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/model_flags.h"
+#include "harness/cli/output.h"
+#include "harness/cli/plan_files.h"
+#include "harness/cli/require.h"
+#include "policies/export/system_config.h"
+#include "policies/export/torch_file.h"
+#include "policies/export/torch_regions.h"
+#include "policies/trace/joined.h"
+#include "policies/trace/suggest.h"
+
+namespace rematch {
+namespace {
+
+constexpr const char* kTorch = "torch";
+
+struct Flags {
+  explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
+    app.add_option("plan", plan, "Plan file, or a point of a front such as front.json#3");
+    app.add_option("--to", target,
+                   "Where the plan is to run: torch, a Python file that needs torch alone; or the "
+                   "configuration of transformers, diffusers, torchtitan, torchtune, fastvideo, "
+                   "modalities, axolotl or megatron, where one of its modes does the same");
+    app.add_option("--trace", trace, "Stored trace of the plan's model");
+    app.add_option("-o,--output", output, "File to write (default: stdout)");
+  }
+  ModelFlags model;
+  std::string plan;
+  std::string target = kTorch;
+  std::string trace;
+  std::string output;
+};
+
+void require_target(const std::string& target) {
+  std::vector<std::string_view> known = config_targets();
+  known.insert(known.begin(), kTorch);
+  if (std::find(known.begin(), known.end(), target) != known.end()) return;
+  throw UsageError("no target is called '" + target + "'" + did_you_mean(target, known) +
+                   "; known: " + joined(known));
+}
+
+Trace trace_of(const Flags& flags, const Plan& plan) {
+  Trace trace = flags.trace.empty() ? record_trace(model_for(flags.model, {plan}))
+                                    : obtain_trace(flags.model, flags.trace);
+  if (plan.trace_sha256 == trace_sha256(trace)) return trace;
+  throw UsageError("the plan was made for another trace than this one of " + trace.model +
+                   "; make the plan again");
+}
+
+// What Python imports: the output's name without its ending.
+std::string module_name(const std::string& output) {
+  const std::string stem = std::filesystem::path(output).stem().string();
+  return stem.empty() ? "checkpointed" : stem;
+}
+
+// No trainer recomputes on demand.
+void require_whole_regions(const Plan& plan, Schedule schedule, const std::string& target) {
+  if (schedule != Schedule::kOnDemand) return;
+  for (const PlannedRegion& region : plan.regions) {
+    if (plan.types[static_cast<std::size_t>(region.type)].whole_on_demand) continue;
+    throw UsageError("region " + region.first_scope +
+                     ": its plan was made for schedule on_demand, "
+                     "and " +
+                     target + " recomputes whole regions");
+  }
+}
+
+// A configuration holds its system's modes alone; torch may do what none of them does.
+std::variant<std::string, Rejected> lines_for(const std::string& target, const Trace& trace,
+                                              const Plan& plan) {
+  auto lines = system_config(target, trace, plan);
+  auto* rejected = std::get_if<Rejected>(&lines);
+  if (rejected == nullptr || plan.regions.empty()) return lines;
+  const auto regions = torch_regions(trace, plan, Schedule::kWholeRegion);
+  if (std::holds_alternative<TorchRegions>(regions)) rejected->message += "; --to torch can do it";
+  return lines;
+}
+
+ExitCode run(const Flags& flags) {
+  if (flags.plan.empty()) {
+    throw UsageError("export takes a plan: rematch export front.json#3 --to torch --trace FILE");
+  }
+  require_target(flags.target);
+  require_writable(flags.output);
+  const Plan plan = require_plan(flags.plan);
+  const Trace trace = trace_of(flags, plan);
+  const auto setting = setting_of_fronts({flags.plan});
+  // A plan that stands alone runs under either schedule.
+  const Schedule schedule = setting ? setting->schedule : Schedule::kWholeRegion;
+  if (flags.target == kTorch) {
+    const TorchRegions regions = require(torch_regions(trace, plan, schedule));
+    write_output(flags.output, torch_file(trace, plan, regions, module_name(flags.output)));
+    return ExitCode::kOk;
+  }
+  require_whole_regions(plan, schedule, flags.target);
+  write_output(flags.output, require(lines_for(flags.target, trace, plan)));
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("export",
+                         "A plan for a trainer without rematch: a Python file, or lines "
+                         "of the trainer's configuration");
+  auto flags = std::make_shared<Flags>(*command);
+  command->footer(
+      "Examples:\n"
+      "  rematch search --trace model.trace.json --device h100 --for torch -o front.json\n"
+      "  rematch export front.json#3 --to torch --trace model.trace.json -o checkpointed.py\n"
+      "  rematch export model.plan.json --to torchtune --trace model.trace.json\n"
+      "What a target cannot do is refused with the name of the region, or with the first layer or\n"
+      "op that differs from the target's nearest mode.");
+  command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
+}
+
+}  // namespace rematch

@@ -1,0 +1,106 @@
+#include "policies/export/plan_difference.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "policies/predict/region.h"
+
+namespace rematch {
+namespace {
+
+// What a plan says of one op of the trace.
+struct OpFate {
+  std::optional<OpRange> region;  // nothing: autograd keeps what it saves
+  Treatment treatment = Treatment::kSave;
+  bool operator==(const OpFate&) const = default;
+};
+
+// By op of the region: a plan may name an op saved of which nothing can be kept, a view.
+std::vector<bool> kept_ops(const Trace& trace, OpRange range, const RegionType& type) {
+  std::vector<bool> ops(type.ops.size());
+  const bool saves_some = std::any_of(type.ops.begin(), type.ops.end(), [](const PlannedOp& op) {
+    return op.treatment == Treatment::kSave;
+  });
+  if (!saves_some) return ops;
+  const RegionGraph graph = make_region_graph(trace, range);
+  const std::vector<bool> values = kept_values(graph, type.ops);
+  for (std::size_t op = 0; op < graph.ops.size(); ++op) {
+    const std::vector<int>& outputs = graph.ops[op].outputs;
+    ops[op] = std::any_of(outputs.begin(), outputs.end(),
+                          [&](int value) { return values[static_cast<std::size_t>(value)]; });
+  }
+  return ops;
+}
+
+std::vector<OpFate> fates(const Trace& trace, const Plan& plan) {
+  std::vector<OpFate> fates(trace.ops.size());
+  const std::vector<OpRange> ranges = region_ranges(trace, plan);
+  for (std::size_t index = 0; index < ranges.size(); ++index) {
+    const OpRange range = ranges[index];
+    const RegionType& type = plan.types[static_cast<std::size_t>(plan.regions[index].type)];
+    const std::vector<bool> kept = kept_ops(trace, range, type);
+    for (OpId op = range.first; op < range.end; ++op) {
+      const auto local = static_cast<std::size_t>(op - range.first);
+      Treatment treatment = type.ops[local].treatment;
+      if (treatment == Treatment::kSave && !kept[local]) treatment = Treatment::kRecompute;
+      fates[static_cast<std::size_t>(op)] = {range, treatment};
+    }
+  }
+  return fates;
+}
+
+bool all_stop_early(const Plan& plan) {
+  return std::all_of(plan.types.begin(), plan.types.end(),
+                     [](const RegionType& type) { return type.early_stop; });
+}
+
+std::string block_of(const Trace& trace, OpId op) {
+  for (const TracedBlock& block : trace.blocks) {
+    const TracedScope& scope = trace.scopes[static_cast<std::size_t>(block.scope)];
+    if (op >= scope.first_op && op < scope.end_op) return scope.path;
+  }
+  return "";
+}
+
+std::string words(const Trace& trace, OpId op, const OpFate& planned, const OpFate& other) {
+  const std::string block = block_of(trace, op);
+  const std::string place = block.empty() ? "what lies outside the layers" : block;
+  if (planned.region.has_value() != other.region.has_value()) {
+    return place + (planned.region ? " is checkpointed by the plan and not by it"
+                                   : " is checkpointed by it and not by the plan");
+  }
+  if (planned.region != other.region) return place + " is in another region";
+  const auto does = [](Treatment treatment) {
+    return treatment == Treatment::kSave        ? " keeps"
+           : treatment == Treatment::kRecompute ? " recomputes"
+                                                : " offloads";
+  };
+  const TracedOp& traced = trace.ops[static_cast<std::size_t>(op)];
+  return "the plan" + std::string(does(planned.treatment)) + " " + traced.name + " (op " +
+         std::to_string(op - planned.region->first) + " of " + place + "), and it" +
+         does(other.treatment) + " it";
+}
+
+}  // namespace
+
+std::optional<PlanDifference> difference_of(const Trace& trace, const Plan& plan,
+                                            const Plan& other) {
+  const std::vector<OpFate> planned = fates(trace, plan);
+  const std::vector<OpFate> others = fates(trace, other);
+  PlanDifference difference;
+  for (std::size_t op = 0; op < planned.size(); ++op) {
+    if (planned[op] == others[op]) continue;
+    if (difference.num_ops++ == 0) {
+      difference.first = words(trace, static_cast<OpId>(op), planned[op], others[op]);
+    }
+  }
+  if (difference.num_ops != 0) return difference;
+  if (plan.regions.empty() || all_stop_early(plan) == all_stop_early(other)) return std::nullopt;
+  difference.of_early_stop = true;
+  difference.first = all_stop_early(plan)
+                         ? "it re-runs a region to its end, and the plan stops early"
+                         : "the plan re-runs a region to its end, and it stops early";
+  return difference;
+}
+
+}  // namespace rematch

@@ -1,0 +1,174 @@
+#include "policies/export/system_config.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/export/plan_difference.h"
+
+namespace rematch {
+namespace {
+
+// A mode of a system. {N} in `policy` and `lines` is a number of layers.
+struct ConfigMode {
+  std::string_view policy;  // of the catalogue, or the system's spelling
+  std::string_view lines;
+};
+
+struct ConfigTarget {
+  std::string_view name;
+  std::string_view where;  // the lines go
+  std::vector<ConfigMode> modes;
+};
+
+const std::vector<ConfigTarget>& targets() {
+  static const std::vector<ConfigTarget> kTargets = {
+      {"transformers",
+       "a call on the model, before the Trainer takes it; every_n_layers: transformers 5.23",
+       {{"huggingface:gradient_checkpointing",
+         "model.gradient_checkpointing_enable({\"use_reentrant\": False})"},
+        {"nth_first({N})",
+         "model.activation_checkpointing_enable({\"use_reentrant\": False}, "
+         "every_n_layers={N})"}}},
+      {"diffusers",
+       "a call on the model",
+       {{"diffusers:enable_gradient_checkpointing", "model.enable_gradient_checkpointing()"}}},
+      {"torchtitan",
+       "the table activation_checkpoint of the job's TOML, releases before region-wise "
+       "checkpointing",
+       {{"titan:full", "[activation_checkpoint]\nmode = \"full\""},
+        {"titan:selective",
+         "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"op\""},
+        {"titan(selective_ac_option={N})",
+         "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"{N}\""}}},
+      {"torchtune",
+       "the recipe's YAML",
+       {{"torchtune(enable_activation_checkpointing=true)",
+         "enable_activation_checkpointing: true"},
+        {"torchtune(ac_mode=selective,ac_option={N})",
+         "enable_activation_checkpointing: false\nac_mode: selective\nac_option: {N}"}}},
+      {"fastvideo",
+       "the trainer's command line",
+       {{"fastvideo:full", "--enable-gradient-checkpointing-type full"},
+        {"fastvideo:ops", "--enable-gradient-checkpointing-type ops"}}},
+      {"modalities",
+       "the activation checkpointed model's config, beside layers_fqn",
+       {{"modalities:full", "ac_variant: full_activation_checkpointing\nac_fun_params: {}"},
+        {"modalities:selective_layer(ac_freq={N})",
+         "ac_variant: selective_layer_activation_checkpointing\nac_fun_params:\n  ac_freq: {N}"},
+        {"modalities:selective_op(ops.aten.mm.default)",
+         "ac_variant: selective_op_activation_checkpointing\nac_fun_params:\n  save_ops_keys:\n"
+         "    - ops.aten.mm.default"}}},
+      {"axolotl",
+       "the run's YAML",
+       {{"huggingface:gradient_checkpointing",
+         "gradient_checkpointing: true\ngradient_checkpointing_kwargs:\n  use_reentrant: false"}}},
+      {"megatron",
+       "the trainer's command line",
+       {{"megatron(recompute_granularity=full,recompute_method=block,recompute_num_layers={N})",
+         "--recompute-granularity full --recompute-method block --recompute-num-layers {N}"},
+        {"megatron(recompute_granularity=full,recompute_method=uniform,recompute_num_layers={N})",
+         "--recompute-granularity full --recompute-method uniform --recompute-num-layers {N}"},
+        {"megatron:recompute_activations",
+         "--recompute-granularity selective --recompute-modules core_attn"}}},
+  };
+  return kTargets;
+}
+
+std::string filled_in(std::string_view text, int number) {
+  constexpr std::string_view kHole = "{N}";
+  std::string filled(text);
+  for (std::size_t at = filled.find(kHole); at != std::string::npos; at = filled.find(kHole)) {
+    filled.replace(at, kHole.size(), std::to_string(number));
+  }
+  return filled;
+}
+
+int most_layers(const Trace& trace) {
+  std::map<std::string, int> layers;
+  int most = 0;
+  for (const TracedBlock& block : trace.blocks) most = std::max(most, ++layers[block.list]);
+  return most;
+}
+
+// Nothing where the model cannot have the policy.
+std::optional<Plan> plan_of(const std::string& policy, const Trace& trace) {
+  const auto parsed = parse_policy(policy);
+  if (!std::holds_alternative<Policy>(parsed)) return std::nullopt;
+  auto plan = resolve(std::get<Policy>(parsed), trace, NoEffect::kAllow);
+  if (auto* resolved = std::get_if<Plan>(&plan)) return std::move(*resolved);
+  return std::nullopt;
+}
+
+class ModeFinder {
+ public:
+  ModeFinder(const ConfigTarget& target, const Trace& trace, const Plan& plan)
+      : target_(target), trace_(trace), plan_(plan) {}
+
+  std::variant<std::string, Rejected> run() {
+    for (const ConfigMode& mode : target_.modes) {
+      const bool has_number = mode.policy.find("{N}") != std::string_view::npos;
+      const int most = has_number ? most_layers(trace_) : 1;
+      for (int number = 1; number <= most; ++number) {
+        if (auto lines = try_mode(mode, number)) return *std::move(lines);
+      }
+    }
+    std::string message = "no mode of " + std::string(target_.name) + " does what the plan does";
+    if (nearest_) {
+      message += "; the nearest is " + nearest_policy_ + ": " + nearest_->first;
+    }
+    return Rejected{message};
+  }
+
+ private:
+  std::optional<std::string> try_mode(const ConfigMode& mode, int number) {
+    const std::string policy = filled_in(mode.policy, number);
+    const std::optional<Plan> does = plan_of(policy, trace_);
+    if (!does) return std::nullopt;
+    std::optional<PlanDifference> difference = difference_of(trace_, plan_, *does);
+    if (!difference || difference->of_early_stop) {
+      std::string text = "# " + plan_.policy + " in " + std::string(target_.name) + ": " +
+                         std::string(target_.where) + "\n";
+      if (difference) text += "# " + policy + ": " + difference->first + "\n";
+      return text + filled_in(mode.lines, number) + "\n";
+    }
+    if (!nearest_ || difference->num_ops < nearest_->num_ops) {
+      nearest_ = std::move(difference);
+      nearest_policy_ = policy;
+    }
+    return std::nullopt;
+  }
+
+  const ConfigTarget& target_;
+  const Trace& trace_;
+  const Plan& plan_;
+  std::optional<PlanDifference> nearest_;
+  std::string nearest_policy_;
+};
+
+}  // namespace
+
+std::vector<std::string_view> config_targets() {
+  std::vector<std::string_view> names;
+  for (const ConfigTarget& target : targets()) names.push_back(target.name);
+  return names;
+}
+
+std::variant<std::string, Rejected> system_config(std::string_view target, const Trace& trace,
+                                                  const Plan& plan) {
+  const auto found = std::find_if(targets().begin(), targets().end(),
+                                  [&](const ConfigTarget& known) { return known.name == target; });
+  if (found == targets().end()) {
+    return Rejected{"no target is called '" + std::string(target) + "'"};
+  }
+  if (plan.regions.empty()) {
+    return Rejected{"the plan checkpoints nothing: leave the checkpointing of " +
+                    std::string(target) + " off"};
+  }
+  return ModeFinder(*found, trace, plan).run();
+}
+
+}  // namespace rematch

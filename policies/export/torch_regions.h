@@ -1,0 +1,41 @@
+// A plan as torch.utils.checkpoint can run it: modules of the model by name, and of each the ops
+// whose results selective checkpointing keeps, by index. Refuses what it cannot run with the same
+// ops, bytes and bits.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "policies/plan/plan.h"
+#include "policies/plan/rejected.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// What regions of equal content share.
+struct TorchRegionKind {
+  bool early_stop = true;
+  bool draws_random = false;       // so that recompute begins with forward's generator state
+  std::vector<std::string> ops;    // as a dispatch mode sees them; empty where nothing is saved
+  std::vector<std::size_t> saved;  // indices into ops
+  bool operator==(const TorchRegionKind&) const = default;
+};
+
+struct TorchRegion {
+  std::string module;  // "model.layers.0"
+  int kind = 0;
+};
+
+struct TorchRegions {
+  std::vector<TorchRegionKind> kinds;
+  std::vector<TorchRegion> regions;  // each module once
+};
+
+// Rejected, with the region's name: one that is no whole module, is recomputed on demand, offloads,
+// writes to a tensor from outside, or draws again behind a draw that it keeps. `schedule` is what
+// the plan was made for. Throws std::invalid_argument if the plan was made for another model.
+std::variant<TorchRegions, Rejected> torch_regions(const Trace& trace, const Plan& plan,
+                                                   Schedule schedule);
+
+}  // namespace rematch

@@ -1,0 +1,118 @@
+"""The plan 'save_mm' for toy_llama, float32, with torch.utils.checkpoint.
+
+Made by `rematch export --to torch`; needs torch alone, from 2.4 on. Call apply() once, after the model is built and on its
+device, and before torch.compile, DDP, FSDP or a trainer wraps it; leave other gradient checkpointing of the model off:
+
+    import save_mm
+    save_mm.apply(model)
+
+Loss and gradients keep their bits. A region whose model runs other ops than the plan was made for raises Mismatch."""
+
+import functools
+
+import torch
+from torch.utils.checkpoint import (CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts, noop_context_fn,
+                                    set_checkpoint_early_stop)
+
+# What modules of equal content share. `ops` are those of the module's forward in order, and `save` the indices of those
+# whose results are kept; without either all of it is recomputed.
+KINDS = [
+    {"early_stop": True, "preserve_rng_state": False,
+     "save": [7, 11, 15, 20, 29, 32, 35],
+     "ops": ["aten::pow.Tensor_Scalar", "aten::mean.dim", "aten::add_.Scalar", "aten::rsqrt", "aten::mul.Tensor",
+             "aten::mul.Tensor", "aten::t", "aten::mm", "aten::mul.Tensor", "aten::view", "aten::t", "aten::mm",
+             "aten::mul.Tensor", "aten::view", "aten::t", "aten::mm", "aten::view", "rematch::attention",
+             "aten::view", "aten::t", "aten::mm", "aten::add.Tensor", "aten::pow.Tensor_Scalar", "aten::mean.dim",
+             "aten::add_.Scalar", "aten::rsqrt", "aten::mul.Tensor", "aten::mul.Tensor", "aten::t", "aten::mm",
+             "aten::silu", "aten::t", "aten::mm", "aten::mul.Tensor", "aten::t", "aten::mm", "aten::add.Tensor"]},
+]
+
+# Every checkpointed module, and its kind.
+MODULES = {
+    "blocks.0": 0,
+    "blocks.1": 0,
+}
+
+# One step with the plan, above what is held before it: what check_plan.py holds a run to.
+PREDICTED = {
+    "peak_bytes": 29504,
+    "peak_bytes_without": 29504,
+    "recomputed_ops": {
+        "aten::add.Tensor": 2,
+        "aten::add_.Scalar": 4,
+        "aten::mean.dim": 4,
+        "aten::mul.Tensor": 14,
+        "aten::pow.Tensor_Scalar": 4,
+        "aten::rsqrt": 4,
+        "aten::silu": 2,
+        "aten::t": 14,
+        "aten::view": 8,
+        "rematch::attention": 2,
+    },
+}
+
+# One op under two names: the first under a dispatch mode, which selective checkpointing is.
+OTHER_NAMES = {"aten::_reshape_alias": "aten::view", "aten::add_.Tensor": "aten::add.Tensor"}
+
+
+class Mismatch(RuntimeError):
+    """The model does not run the ops that the plan was made for."""
+
+
+def name_of(func):
+    schema = getattr(func, "_schema", None)
+    if schema is None:
+        return str(func)
+    name = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
+    return OTHER_NAMES.get(name, name)
+
+
+def contexts(module_name, kind):
+    """Selective checkpointing asks about every op of forward, and again about every op of recompute."""
+    ops, save = [OTHER_NAMES.get(name, name) for name in kind["ops"]], frozenset(kind["save"])
+    next_op = {False: 0, True: 0}
+
+    def policy(context, func, *args, **kwargs):
+        index = next_op[context.is_recompute]
+        next_op[context.is_recompute] += 1
+        expected = ops[index] if index < len(ops) else "no further op"
+        if name_of(func) != expected:
+            raise Mismatch(f"{module_name}, op {index}: the plan was made for {expected}, the model runs {name_of(func)}")
+        return CheckpointPolicy.MUST_SAVE if index in save else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return create_selective_checkpoint_contexts(policy)
+
+
+def run(module_name, kind, forward, *args, **kwargs):
+    if not torch.is_grad_enabled():
+        return forward(*args, **kwargs)
+    context_fn = functools.partial(contexts, module_name, kind) if kind["save"] else noop_context_fn
+    with set_checkpoint_early_stop(kind["early_stop"]):
+        return checkpoint(forward, *args, use_reentrant=False, preserve_rng_state=kind["preserve_rng_state"],
+                          context_fn=context_fn, **kwargs)
+
+
+def find_module(model, name):
+    """By attribute names; in a Sequential a number is a position."""
+    module = model
+    for part in name.split("."):
+        children = dict(module.named_children())
+        if part not in children and part.isdigit() and int(part) < len(children):
+            part = list(children)[int(part)]
+        if part not in children:
+            raise Mismatch(f"the plan checkpoints {name}, and the model has no such module: was it wrapped before?")
+        module = children[part]
+    return module
+
+
+def apply(model):
+    """Checkpoints the model's modules as the plan says. Returns a function that takes it back."""
+    modules = {name: find_module(model, name) for name in MODULES}
+    for name, module in modules.items():
+        module.forward = functools.partial(run, name, KINDS[MODULES[name]], module.forward)
+
+    def undo():
+        for module in modules.values():
+            del module.forward
+
+    return undo

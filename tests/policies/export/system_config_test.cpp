@@ -1,0 +1,43 @@
+#include "policies/export/system_config.h"
+
+#include "tests/policies/export/named_plan.h"
+#include "tests/support/golden.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch {
+namespace {
+
+using testing::named_plan;
+using testing::toy_llama;
+
+std::string lines_or_refusal(std::string_view target, const Trace& trace, const Plan& plan) {
+  const auto found = system_config(target, trace, plan);
+  if (const auto* rejected = std::get_if<Rejected>(&found)) {
+    CHECK(rejected->message.find('\n') == std::string::npos);
+    return "refused: " + rejected->message + "\n";
+  }
+  return std::get<std::string>(found);
+}
+
+TEST_CASE("each target has the lines that do what a plan does, or says what differs", "[golden]") {
+  const Trace trace = toy_llama({.layers = 4});
+  std::string text;
+  for (const char* policy : {"full", "nth_first(2)", "nth_last(2)", "first_n(3)", "segments(2)",
+                             "save_mm", "sac_titan"}) {
+    const Plan plan = named_plan(policy, trace);
+    for (const std::string_view target : config_targets()) {
+      text.append("== ").append(policy).append(" --to ").append(target).append("\n");
+      text += lines_or_refusal(target, trace, plan);
+    }
+  }
+  testing::check_golden("export/configs.txt", text);
+}
+
+TEST_CASE("a plan that checkpoints nothing needs no configuration") {
+  const Trace trace = toy_llama({.layers = 4});
+  CHECK_THAT(lines_or_refusal("torchtune", trace, named_plan("none", trace)),
+             Catch::Contains("the plan checkpoints nothing"));
+}
+
+}  // namespace
+}  // namespace rematch

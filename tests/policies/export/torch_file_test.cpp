@@ -1,0 +1,145 @@
+#include "policies/export/torch_file.h"
+
+#include <algorithm>
+
+#include "policies/predict/region.h"
+#include "tests/policies/export/named_plan.h"
+#include "tests/support/golden.h"
+#include "tests/support/toy_trace.h"
+#include "tests/support/trace_builder.h"
+
+namespace rematch {
+namespace {
+
+using testing::named_plan;
+using testing::toy_llama;
+
+constexpr Schedule kWhole = Schedule::kWholeRegion;
+
+TorchRegions regions_of(const Trace& trace, const Plan& plan) {
+  const auto found = torch_regions(trace, plan, kWhole);
+  if (const auto* rejected = std::get_if<Rejected>(&found)) FAIL(rejected->message);
+  return std::get<TorchRegions>(found);
+}
+
+std::string refusal(const Trace& trace, const Plan& plan, Schedule schedule = kWhole) {
+  const auto found = torch_regions(trace, plan, schedule);
+  REQUIRE(std::holds_alternative<Rejected>(found));
+  const std::string message = std::get<Rejected>(found).message;
+  CHECK(message.find('\n') == std::string::npos);
+  return message;
+}
+
+TEST_CASE("the file of a plan with a save list is as approved", "[golden]") {
+  const Trace trace = toy_llama({.layers = 2});
+  const Plan plan = named_plan("save_mm", trace);
+  testing::check_golden("export/save_mm.py",
+                        torch_file(trace, plan, regions_of(trace, plan), "save_mm"));
+}
+
+TEST_CASE("each module is there once, and equal ones share a kind") {
+  const Trace trace = toy_llama({.layers = 4});
+  const TorchRegions found = regions_of(trace, named_plan("nth_first(2)", trace));
+  REQUIRE(found.regions.size() == 2);
+  CHECK(found.regions[0].module == "blocks.0");
+  CHECK(found.regions[1].module == "blocks.2");
+  REQUIRE(found.kinds.size() == 1);
+  CHECK(found.kinds[0] == TorchRegionKind{});
+}
+
+// Selective checkpointing sees every op of the module but detach.
+TEST_CASE("saved ops are found by their index among all ops of the module") {
+  const Trace trace = toy_llama({.layers = 2});
+  const TorchRegions found = regions_of(trace, named_plan("attn_only", trace));
+  REQUIRE(found.kinds.size() == 1);
+  const TorchRegionKind& kind = found.kinds[0];
+  REQUIRE(kind.saved.size() == 1);
+  CHECK(kind.ops[kind.saved[0]] == "rematch::attention");
+  const TracedScope& block = trace.scopes[static_cast<std::size_t>(trace.blocks[0].scope)];
+  const auto first = trace.ops.begin() + block.first_op;
+  const auto num_seen = std::count_if(first, trace.ops.begin() + block.end_op,
+                                      [](const TracedOp& op) { return op.name != "aten::detach"; });
+  CHECK(kind.ops.size() == static_cast<std::size_t>(num_seen));
+}
+
+TEST_CASE("what torch.utils.checkpoint cannot do is refused with the region's name") {
+  const Trace trace = toy_llama({.layers = 4});
+  const Plan full = named_plan("full", trace);
+  CHECK_THAT(refusal(trace, named_plan("segments(2)", trace)),
+             Catch::StartsWith("region blocks.0 to blocks.1: it is a run of modules"));
+  CHECK_THAT(refusal(trace, full, Schedule::kOnDemand),
+             Catch::StartsWith("region blocks.0: its plan was made for schedule on_demand"));
+
+  Plan whole_on_demand = full;
+  for (RegionType& type : whole_on_demand.types) type.whole_on_demand = true;
+  CHECK(std::holds_alternative<TorchRegions>(
+      torch_regions(trace, whole_on_demand, Schedule::kOnDemand)));
+
+  Plan by_demand = full;
+  by_demand.types[0].by_demand = true;
+  CHECK_THAT(refusal(trace, by_demand), Catch::Contains("only what backward asks for"));
+  Plan offloading = full;
+  offloading.types[0].ops[3].treatment = Treatment::kOffload;
+  CHECK_THAT(refusal(trace, offloading),
+             Catch::StartsWith("region blocks.0: it offloads " + full.types[0].ops[3].name));
+}
+
+// One block that draws twice: its first mask may not be kept while the second is drawn again.
+Trace two_draws() {
+  testing::TraceBuilder builder("draws");
+  const ValueId weight = builder.parameter({4, 4});
+  for (int layer = 0; layer < 2; ++layer) {
+    const auto scope = builder.scope("blocks", layer);
+    const ValueId first = builder.call("aten::bernoulli", {weight}, {4, 4});
+    builder.last_op_draws();
+    const ValueId product = builder.call("aten::mul.Tensor", {weight, first}, {4, 4}, {{0, 1}, {}});
+    const ValueId second = builder.call("aten::bernoulli", {product}, {4, 4});
+    builder.last_op_draws();
+    builder.call("aten::mul.Tensor", {product, second}, {4, 4}, {{0, 1}, {}});
+  }
+  return builder.finish();
+}
+
+TEST_CASE("a kept draw before one that runs again is refused, one behind it is not") {
+  const Trace trace = two_draws();
+  Plan plan = named_plan("full", trace);
+  REQUIRE(plan.types.size() == 1);
+  CHECK(regions_of(trace, plan).kinds[0].draws_random);
+  plan.types[0].ops[0].treatment = Treatment::kSave;
+  CHECK_THAT(refusal(trace, plan),
+             Catch::Contains("aten::bernoulli (op 2) draws after aten::bernoulli (op 0)"));
+  plan.types[0].ops[0].treatment = Treatment::kRecompute;
+  plan.types[0].ops[2].treatment = Treatment::kSave;
+  CHECK(regions_of(trace, plan).kinds[0].saved == std::vector<std::size_t>{2});
+}
+
+TEST_CASE("a region that writes to a tensor from outside is refused") {
+  testing::TraceBuilder builder("counts");
+  const ValueId weight = builder.parameter({4, 4});
+  const ValueId counter = builder.outside({4, 4});
+  for (int layer = 0; layer < 2; ++layer) {
+    const auto scope = builder.scope("blocks", layer);
+    builder.in_place("aten::add_.Tensor", {counter, weight});
+    builder.call("aten::mul.Tensor", {weight, weight}, {4, 4}, {{0, 1}, {}});
+  }
+  const Trace trace = builder.finish();
+  CHECK_THAT(refusal(trace, named_plan("full", trace)),
+             Catch::Contains("aten::add_.Tensor (op 0) writes to a tensor from outside"));
+}
+
+TEST_CASE("a module that is called twice is checkpointed in both calls or in none") {
+  Trace trace = toy_llama({.layers = 4});
+  // Layer 2 is layer 0 once more.
+  for (TracedScope& scope : trace.scopes) {
+    if (scope.path.starts_with("blocks.2")) scope.path.replace(0, 8, "blocks.0");
+  }
+  Plan full = named_plan("full", toy_llama({.layers = 4}));
+  full.regions[2].first_scope = full.regions[2].last_scope = "blocks.0";
+  CHECK(regions_of(trace, full).regions.size() == 3);
+  full.regions.erase(full.regions.begin() + 2);
+  CHECK_THAT(refusal(trace, full),
+             Catch::Contains("region blocks.0: the module is called several times"));
+}
+
+}  // namespace
+}  // namespace rematch

@@ -1,0 +1,87 @@
+// Searches for torch.utils.checkpoint: every plan found is one that the export takes.
+#include <variant>
+
+#include "policies/export/torch_regions.h"
+#include "policies/predict/roofline.h"
+#include "policies/search/front.h"
+#include "tests/support/catch.h"
+#include "tests/support/toy_trace.h"
+#include "tests/support/trace_builder.h"
+
+namespace rematch {
+namespace {
+
+using testing::TraceBuilder;
+
+Front searched_for_torch(const Trace& trace) {
+  const Profile profile = roofline_profile(trace, *find_device_sheet("h100"));
+  SearchSpace space;
+  space.schedule = Schedule::kWholeRegion;
+  space.whole_modules = true;
+  space.most_in_segment = 1;
+  space.resolution_ratio = 0;
+  FrontSearch search(trace, profile, space);
+  return search.front(1000, {});
+}
+
+void check_exportable(const Trace& trace, const Front& front) {
+  for (const FrontPoint& point : front.points) {
+    const auto regions = torch_regions(trace, point.plan, Schedule::kWholeRegion);
+    if (const auto* rejected = std::get_if<Rejected>(&regions)) FAIL_CHECK(rejected->message);
+  }
+}
+
+TEST_CASE("a search for whole modules finds plans with parts of blocks and save sets") {
+  const Trace trace = testing::toy_three_kinds({.layers = 3, .tokens = 64});
+  const Front front = searched_for_torch(trace);
+  check_exportable(trace, front);
+  bool has_part = false;
+  bool has_saves = false;
+  for (const FrontPoint& point : front.points) {
+    for (const PlannedRegion& region : point.plan.regions) {
+      has_part |=
+          region.first_scope.find('.', region.first_scope.find('.') + 1) != std::string::npos;
+    }
+    for (const RegionType& type : point.plan.types) {
+      for (const PlannedOp& op : type.ops) has_saves |= op.treatment == Treatment::kSave;
+    }
+  }
+  CHECK(has_part);
+  CHECK(has_saves);
+}
+
+// Each layer has a mask for its product, twice: keeping the first mask alone would be worth it.
+TEST_CASE("no draw is kept before one that is drawn again") {
+  TraceBuilder builder("draws");
+  ValueId x = builder.parameter({64, 64});
+  for (int layer = 0; layer < 3; ++layer) {
+    const auto scope = builder.scope("blocks", layer);
+    for (int part = 0; part < 2; ++part) {
+      const ValueId product = builder.call("aten::mm", {x, x}, {64, 64}, {{0, 1}, {}});
+      const ValueId mask = builder.call("aten::bernoulli", {product}, {64, 64});
+      builder.last_op_draws();
+      x = builder.call("aten::mul.Tensor", {product, mask}, {64, 64}, {{0, 1}, {}});
+    }
+  }
+  const Trace trace = builder.finish();
+  check_exportable(trace, searched_for_torch(trace));
+}
+
+TEST_CASE("a block that writes to a tensor from outside is left to autograd") {
+  TraceBuilder builder("counts");
+  ValueId x = builder.parameter({64, 64});
+  const ValueId counter = builder.outside({64, 64});
+  for (int layer = 0; layer < 3; ++layer) {
+    const auto scope = builder.scope("blocks", layer);
+    if (layer == 1) builder.in_place("aten::add_.Tensor", {counter, x});
+    const ValueId product = builder.call("aten::mm", {x, x}, {64, 64}, {{0, 1}, {}});
+    x = builder.call("aten::mul.Tensor", {product, x}, {64, 64}, {{0, 1}, {}});
+  }
+  const Trace trace = builder.finish();
+  const Front front = searched_for_torch(trace);
+  check_exportable(trace, front);
+  CHECK(front.points.size() > 1);
+}
+
+}  // namespace
+}  // namespace rematch
