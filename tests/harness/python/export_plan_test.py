@@ -1,0 +1,168 @@
+"""Files of `rematch export --to torch` under models of torch and transformers: bits are those without checkpointing, and
+what runs again and the peak are as predicted. Needs torch and the binary that REMATCH_BINARY names."""
+
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BINARY = os.environ.get("REMATCH_BINARY", str(ROOT / "build" / "lite" / "harness" / "cli" / "rematch"))
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import check_plan  # noqa: E402
+from torch_alone.model_file import load_exported  # noqa: E402
+from torch_alone.op_times import measure_profile  # noqa: E402
+from torch_alone.trace_file import record_trace  # noqa: E402
+from torch_alone.watched_step import NOT_COUNTED  # noqa: E402
+
+MLP_POLICY = "mlp.json"  # the feed-forward of every layer is a region
+POLICIES = ("full", "save_mm", "nth_first(2)", MLP_POLICY)
+# A dead save is held to its region's end by torch, and by the engine to its last reader.
+PEAK_TOLERANCE = 0.03
+
+
+class Layer(torch.nn.Module):
+    """With dropout twice, biases and an attention whose heads are not contiguous."""
+
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm, self.qkv, self.out = torch.nn.LayerNorm(dim), torch.nn.Linear(dim, 3 * dim), torch.nn.Linear(dim, dim)
+        self.mlp = torch.nn.Sequential(torch.nn.LayerNorm(dim), torch.nn.Linear(dim, 4 * dim), torch.nn.GELU(),
+                                       torch.nn.Linear(4 * dim, dim), torch.nn.Dropout(0.1))
+        self.drop = torch.nn.Dropout(0.1)
+
+    def forward(self, x):
+        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(self.norm(x)).chunk(3, -1))
+        attended = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.drop(self.out(attended.transpose(1, 2).flatten(2)))
+        return x + self.mlp(x)
+
+
+class Network(torch.nn.Module):
+    def __init__(self, dim=32, num_layers=4):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(Layer(dim, 2) for _ in range(num_layers))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x.square().mean()
+
+
+def own_model():
+    torch.manual_seed(0)
+    model, x = Network(), torch.randn(4, 64, 32)
+    return model, lambda: model(x)
+
+
+def llama():
+    from transformers import LlamaConfig, LlamaForCausalLM
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(LlamaConfig(
+        hidden_size=64, intermediate_size=128, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
+        vocab_size=256, use_cache=False))
+    ids = torch.randint(0, 256, (2, 64))
+    return model, lambda: model(input_ids=ids, labels=ids).loss
+
+
+def rematch(*arguments):
+    done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+class ExportedPlanTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.trace_file = self.folder / "trace.json"
+
+    def record(self, model, step):
+        step()
+        self.trace = record_trace(model, step)
+        self.trace_file.write_text(json.dumps(self.trace))
+        (self.folder / MLP_POLICY).write_text(json.dumps(
+            {"schema": "rematch.policy/1.0", "name": "mlp", "regions": {"scopes": ["mlp"]}}))
+
+    def must(self, *arguments):
+        code, out, err = rematch(*arguments)
+        self.assertEqual(code, 0, err)
+        return out
+
+    def exported(self, plan):
+        path = self.folder / "exported.py"
+        self.must("export", plan, "--to", "torch", "--trace", self.trace_file, "-o", path)
+        return load_exported(path)
+
+    def check_run(self, model, step, plan):
+        figures = check_plan.measure(model, step, plan, num_steps=1)
+        plain, planned = figures
+        self.assertEqual(plain["hash"], planned["hash"])
+        executed = [check_plan.by_one_name(arm["watched"][0], plan, NOT_COUNTED) for arm in figures]
+        self.assertEqual(check_plan.recomputed_ops(*executed),
+                         check_plan.by_one_name(plan.PREDICTED["recomputed_ops"], plan, NOT_COUNTED))
+        self.assertEqual(plain["watched"][1], plan.PREDICTED["peak_bytes_without"])
+        predicted = plan.PREDICTED["peak_bytes"]
+        self.assertLessEqual(abs(planned["watched"][1] - predicted), PEAK_TOLERANCE * predicted)
+
+    def check_policies(self, model, step):
+        self.record(model, step)
+        for policy in POLICIES:
+            with self.subTest(policy=policy):
+                file = self.folder / "plan.json"
+                self.must("plan", "--trace", self.trace_file, "--policy", self.folder / policy if policy == MLP_POLICY else policy,
+                          "-o", file)
+                self.check_run(model, step, self.exported(file))
+
+    def test_policies_of_own_model(self):
+        self.check_policies(*own_model())
+
+    def test_policies_of_llama(self):
+        if importlib.util.find_spec("transformers") is None:
+            self.skipTest("transformers is not installed")
+        self.check_policies(*llama())
+
+    def test_every_point_of_a_search_for_torch(self):
+        model, step = own_model()
+        self.record(model, step)
+        profile, front = self.folder / "profile.json", self.folder / "front.json"
+        profile.write_text(json.dumps(measure_profile(model, step, self.trace, num_steps=2)))
+        self.must("search", "--trace", self.trace_file, "--profile", profile, "--for", "torch", "--optimizer", "none",
+                  "--points", "6", "-o", front)
+        points = json.loads(front.read_text())["points"]
+        self.assertGreater(len(points), 2)
+        for number, point in enumerate(points):
+            if point["plan"]["regions"]:
+                with self.subTest(point=number):
+                    self.check_run(model, step, self.exported(f"{front}#{number}"))
+
+    def test_plan_on_demand_is_refused_with_its_region(self):
+        self.record(*own_model())
+        front = self.folder / "front.json"
+        self.must("search", "--trace", self.trace_file, "--device", "h100", "--points", "2", "-o", front)
+        code, out, err = rematch("export", f"{front}#0", "--to", "torch", "--trace", self.trace_file)
+        self.assertEqual((code, out), (2, ""))
+        self.assertRegex(err, r"^rematch: region layers\.\d.*search with --for torch\n$")
+
+    def test_other_ops_than_the_plan_is_for_raise(self):
+        model, step = own_model()
+        self.record(model, step)
+        file = self.folder / "plan.json"
+        self.must("plan", "--trace", self.trace_file, "--policy", "save_mm", "-o", file)
+        plan = self.exported(file)
+        model.layers[0].mlp[2] = torch.nn.ReLU()
+        plan.apply(model)
+        with self.assertRaisesRegex(plan.Mismatch, r"layers\.0, op \d+: the plan was made for aten::gelu"):
+            step()
+        with self.assertRaisesRegex(plan.Mismatch, "no such module"):
+            plan.apply(torch.nn.Linear(1, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
