@@ -1,5 +1,6 @@
 #include "harness/cli/plan_files.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <set>
@@ -36,6 +37,17 @@ Plan point_of(const Json& json, const std::string& file, const std::string& numb
     throw UsageError("'" + file + "' has no point " + number + "; " + range);
   }
   return std::move(points[index].plan);
+}
+
+// A stored trace may be of any model.
+void require_preset(const std::string& model) {
+  const bool is_known =
+      std::any_of(presets().begin(), presets().end(),
+                  [&](const PresetEntry& preset) { return preset.name == model; });
+  if (is_known) return;
+  throw UsageError("the plan is of " + model +
+                   ", a model of your own: give the --trace that it was made for; package rematch "
+                   "and a file of rematch export run it in Python");
 }
 
 }  // namespace
@@ -91,6 +103,7 @@ ModelSpec model_for(const ModelFlags& flags, const std::vector<Plan>& plans) {
     return spec;
   }
   const Plan& plan = plans.front();
+  require_preset(plan.model);
   return flags.spec_on(plan.model, plan.dimensions, plan.dtype);
 }
 

@@ -2,6 +2,7 @@
 #include "harness/cli/model_flags.h"
 #include "harness/cli/output.h"
 #include "policies/trace/json.h"
+#include "policies/trace/trace_difference.h"
 #include "policies/trace/trace_json.h"
 
 namespace rematch {
@@ -9,11 +10,32 @@ namespace {
 
 struct Flags {
   explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
+    app.add_option("--check", compared,
+                   "Two stored traces of one step: say how they differ, and record nothing")
+        ->expected(2);
     app.add_option("-o,--output", output, "File to write (default: stdout)");
   }
   ModelFlags model;
+  std::vector<std::string> compared;
   std::string output;
 };
+
+ExitCode check(const Flags& flags) {
+  const Trace a = obtain_trace(flags.model, flags.compared[0]);
+  const Trace b = obtain_trace(flags.model, flags.compared[1]);
+  const std::vector<std::string> differences = trace_differences(a, b);
+  for (const std::string& line : differences) print(line + "\n");
+  if (!differences.empty()) return ExitCode::kGateFailed;
+  print("equal: " + std::to_string(a.ops.size()) + " ops, " + std::to_string(a.packs.size()) +
+        " saved tensors, their lifetimes, and backward\n");
+  return ExitCode::kOk;
+}
+
+ExitCode record(const Flags& flags) {
+  require_writable(flags.output);
+  write_output(flags.output, trace_to_json(obtain_trace(flags.model, "")));
+  return ExitCode::kOk;
+}
 
 }  // namespace
 
@@ -21,13 +43,13 @@ void add_trace(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "trace", "Records what one step of a model does: ops, values, bytes, what backward demands");
   auto flags = std::make_shared<Flags>(*command);
-  command->footer("Example: rematch trace --model llama3_8b --tokens 4096 -o llama.trace.json");
+  command->footer(
+      "Examples:\n"
+      "  rematch trace --model llama3_8b --tokens 4096 -o llama.trace.json\n"
+      "  rematch trace --check recorded_here.json recorded_there.json    # exit code 3: they "
+      "differ");
   command->callback([&action, flags] {
-    action = [flags] {
-      require_writable(flags->output);
-      write_output(flags->output, trace_to_json(obtain_trace(flags->model, "")));
-      return ExitCode::kOk;
-    };
+    action = [flags] { return flags->compared.empty() ? record(*flags) : check(*flags); };
   });
 }
 

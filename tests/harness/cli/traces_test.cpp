@@ -102,6 +102,24 @@ TEST_CASE("what a target cannot do is refused in one line that names it") {
   check_usage_error("export " + stored.plan_file("full") + " --trace " + other, "another trace");
 }
 
+TEST_CASE("two traces of one step are equal, or the first difference of each part is named") {
+  const StoredTrace stored;
+  const Outcome same = rematch("trace --check " + stored.file + " " + stored.file);
+  CHECK(same.code == 0);
+  CHECK_THAT(same.out, Catch::StartsWith("equal: "));
+  const std::string other = stored.scratch.file("other.json");
+  write_json_file(other, trace_to_json(toy_llama({.layers = 4, .tokens = 32})));
+  const Outcome differs = rematch("trace --check " + stored.file + " " + other);
+  CHECK(differs.code == 3);
+  CHECK_THAT(differs.out, Catch::Contains("lifetimes: the first that differs is number 0: "));
+  check_usage_error("trace --check " + stored.file, "--check");
+}
+
+TEST_CASE("a plan for a user's own model says that it needs its trace") {
+  const StoredTrace stored;
+  check_usage_error("export " + stored.plan_file("full"), "toy_llama, a model of your own");
+}
+
 // Every point can be exported, and so can the answer.
 TEST_CASE("a search for torch finds plans that can be exported, and an on_demand one does not") {
   const StoredTrace stored;

@@ -2,8 +2,12 @@
 bytes from which the same peaks follow."""
 
 import importlib.util
+import json
+import os
 import pathlib
+import subprocess
 import sys
+import tempfile
 import unittest
 
 import rematch
@@ -21,8 +25,8 @@ from torch_alone.trace_file import record_trace  # noqa: E402
 
 POLICIES = ("none", "full", "save_mm", "nth_first(2)")
 SCHEDULES = ("whole_region", "on_demand")
-# Of one op: a mode makes views of reshape under the first name, see policies/trace/same_op.h.
-OTHER_NAMES = {"aten::_reshape_alias": "aten::view"}
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BINARY = os.environ.get("REMATCH_BINARY", str(ROOT / "build" / "lite" / "harness" / "cli" / "rematch"))
 
 
 def small_model():
@@ -52,12 +56,6 @@ def wan():
                                 return_dict=False)[0].square().mean()
 
 
-def ops_of(plan):
-    """(scope, name, bytes) of every op of every region."""
-    return [(region["first_scope"], op["scope"], OTHER_NAMES.get(op["name"], op["name"]), op["bytes"])
-            for region in plan["regions"] for op in plan["types"][region["type"]]["ops"]]
-
-
 class ExportTraceTest(unittest.TestCase):
     def check(self, make):
         model, step = make()
@@ -65,13 +63,22 @@ class ExportTraceTest(unittest.TestCase):
         library, alone = rematch.trace(model, step), record_trace(model, step)
         for key in ("model", "dtype", "parameter_bytes", "parameters", "constant_bytes", "gradient_bytes"):
             self.assertEqual(library[key], alone[key], key)
-        self.assertEqual(ops_of(rematch.resolve(library, "full")), ops_of(rematch.resolve(alone, "full")))
+        self.check_file(library, alone)
         for policy in POLICIES:
             plans = [rematch.resolve(trace, policy) for trace in (library, alone)]
             for schedule in SCHEDULES:
                 with self.subTest(policy=policy, schedule=schedule):
                     self.assertEqual(rematch.predict(library, plans[0], schedule),
                                      rematch.predict(alone, plans[1], schedule))
+
+    def check_file(self, *traces):
+        """Ops, scopes, saved tensors, lifetimes and backward of both, as the files have them."""
+        with tempfile.TemporaryDirectory() as folder:
+            files = [pathlib.Path(folder) / name for name in ("library.json", "alone.json")]
+            for file, trace in zip(files, traces):
+                file.write_text(json.dumps(trace))
+            done = subprocess.run([BINARY, "trace", "--check", *files], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def check_of_package(self, package, make):
         if importlib.util.find_spec(package) is None:

@@ -1,0 +1,134 @@
+#include "policies/trace/trace_difference.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "policies/trace/same_op.h"
+
+namespace rematch {
+namespace {
+
+// A part of a trace in words that are equal where the traces do the same.
+using Rows = std::vector<std::string>;
+
+std::string one_name(const std::string& op) { return with_one_name({{op, 1}}).begin()->first; }
+
+std::string scope_words(const Trace& trace, ScopeId scope) {
+  return scope == kNone ? "no scope" : trace.scopes[static_cast<std::size_t>(scope)].path;
+}
+
+Rows sizes(const Trace& trace) {
+  Rows rows = {"dtype " + trace.dtype,
+               "parameter bytes " + std::to_string(trace.parameter_bytes.count),
+               "constant bytes " + std::to_string(trace.constant_bytes.count),
+               "gradient bytes " + std::to_string(trace.gradient_bytes.count)};
+  for (const TracedBlock& block : trace.blocks) {
+    rows.push_back("block " + scope_words(trace, block.scope));
+  }
+  return rows;
+}
+
+Rows ops(const Trace& trace) {
+  Rows rows;
+  for (const TracedOp& op : trace.ops) {
+    rows.push_back(one_name(op.name) + " in " + scope_words(trace, op.scope) +
+                   (op.is_view ? ", a view" : "") + (op.draws_random ? ", draws" : "") +
+                   ", writes " + std::to_string(op.writes.size()));
+  }
+  return rows;
+}
+
+Rows saved_tensors(const Trace& trace) {
+  Rows rows;
+  for (const TracedPack& pack : trace.packs) {
+    const OpId producer = trace.values[static_cast<std::size_t>(pack.value)].producer;
+    rows.push_back((producer == kNone ? "a tensor from outside"
+                                      : "the result of op " + std::to_string(producer)) +
+                   ", version " + std::to_string(pack.version) + ", after " +
+                   std::to_string(pack.at_op) + " ops");
+  }
+  return rows;
+}
+
+// Of what each op allocates.
+Rows lifetimes(const Trace& trace) {
+  Rows rows;
+  std::vector<bool> is_seen(trace.storages.size());
+  for (std::size_t id = 0; id < trace.ops.size(); ++id) {
+    for (const ValueId output : trace.ops[id].outputs) {
+      const auto storage =
+          static_cast<std::size_t>(trace.values[static_cast<std::size_t>(output)].storage);
+      if (is_seen[storage]) continue;
+      is_seen[storage] = true;
+      if (trace.ops[id].is_view) continue;
+      const TracedStorage& held = trace.storages[storage];
+      rows.push_back(std::to_string(held.bytes.count) + " bytes of op " + std::to_string(id) +
+                     " (" + one_name(trace.ops[id].name) + "), held until " +
+                     (held.freed_at == kNone ? "the end" : "op " + std::to_string(held.freed_at)));
+    }
+  }
+  return rows;
+}
+
+Rows backward_ops(const Trace& trace) {
+  Rows rows;
+  for (const BackwardEvent& event : trace.backward) {
+    if (event.kind != BackwardEvent::Kind::kOp) continue;
+    rows.push_back(one_name(event.op) + " of " + scope_words(trace, event.scope) + ", " +
+                   std::to_string(event.other_bytes.count) + " bytes made, " +
+                   std::to_string(event.gradient_bytes.count) + " of them gradients");
+  }
+  return rows;
+}
+
+// What backward asks for and lets go of, before which of its ops.
+Rows demands(const Trace& trace) {
+  Rows rows;
+  std::int64_t num_ops = 0;
+  for (const BackwardEvent& event : trace.backward) {
+    if (event.kind == BackwardEvent::Kind::kOp) {
+      ++num_ops;
+      continue;
+    }
+    const std::string_view does = event.kind == BackwardEvent::Kind::kDemand    ? "asks for"
+                                  : event.kind == BackwardEvent::Kind::kRelease ? "lets go of"
+                                                                                : "puts away";
+    rows.push_back(std::string(does) + " saved tensor " + std::to_string(event.pack) + " after " +
+                   std::to_string(num_ops) + " ops of backward");
+  }
+  return rows;
+}
+
+std::optional<std::string> difference(std::string_view part, const Rows& a, const Rows& b) {
+  const auto [in_a, in_b] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  if (in_a == a.end() && in_b == b.end()) return std::nullopt;
+  std::string line(part);
+  if (a.size() != b.size()) {
+    line += ": " + std::to_string(a.size()) + " and " + std::to_string(b.size());
+  }
+  const auto words = [](const Rows& rows, Rows::const_iterator row) {
+    return row == rows.end() ? std::string("nothing") : *row;
+  };
+  return line + ": the first that differs is number " + std::to_string(in_a - a.begin()) + ": " +
+         words(a, in_a) + " | " + words(b, in_b);
+}
+
+}  // namespace
+
+std::vector<std::string> trace_differences(const Trace& a, const Trace& b) {
+  std::vector<std::string> lines;
+  const auto compare = [&](std::string_view part, Rows (*rows)(const Trace&)) {
+    if (auto line = difference(part, rows(a), rows(b))) lines.push_back(*std::move(line));
+  };
+  compare("sizes", sizes);
+  compare("ops", ops);
+  compare("saved tensors", saved_tensors);
+  compare("lifetimes", lifetimes);
+  compare("ops of backward", backward_ops);
+  compare("demands of backward", demands);
+  return lines;
+}
+
+}  // namespace rematch

@@ -1,0 +1,68 @@
+#include "policies/trace/trace_difference.h"
+
+#include <functional>
+
+#include "tests/support/catch.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch {
+namespace {
+
+using testing::toy_llama;
+
+// What is said of a toy trace and the same one with a change.
+std::vector<std::string> after(const std::function<void(Trace&)>& change) {
+  const Trace trace = toy_llama({.layers = 2});
+  Trace changed = trace;
+  change(changed);
+  return trace_differences(trace, changed);
+}
+
+TEST_CASE("a trace does not differ from itself, nor by numbers and second names") {
+  CHECK(after([](Trace&) {}).empty());
+  CHECK(after([](Trace& trace) {
+          for (TracedOp& op : trace.ops) {
+            if (op.name == "aten::view") op.name = "aten::_reshape_alias";
+          }
+        }).empty());
+  CHECK(after([](Trace& trace) {  // a storage that nothing refers to
+          trace.storages.emplace_back();
+        })
+            .empty());
+}
+
+TEST_CASE("each part that differs is a line with its first difference") {
+  const auto op = after([](Trace& trace) { trace.ops[3].name = "aten::other"; });
+  REQUIRE(!op.empty());
+  CHECK_THAT(op[0], Catch::StartsWith("ops: the first that differs is number 3: ") &&
+                        Catch::Contains("| aten::other in "));
+  const auto pack = after([](Trace& trace) { trace.packs.pop_back(); });
+  REQUIRE(pack.size() == 1);
+  CHECK_THAT(pack[0], Catch::StartsWith("saved tensors: ") && Catch::EndsWith("| nothing"));
+  const auto freed = after([](Trace& trace) {
+    const ValueId output = trace.ops.back().outputs.back();
+    const StorageId storage = trace.values[static_cast<std::size_t>(output)].storage;
+    trace.storages[static_cast<std::size_t>(storage)].bytes.count += 8;
+  });
+  REQUIRE(freed.size() == 1);
+  CHECK_THAT(freed[0], Catch::StartsWith("lifetimes: "));
+  const auto backward = after([](Trace& trace) {
+    for (BackwardEvent& event : trace.backward) {
+      if (event.kind == BackwardEvent::Kind::kOp) event.other_bytes.count += 4;
+    }
+  });
+  REQUIRE(backward.size() == 1);
+  CHECK_THAT(backward[0], Catch::StartsWith("ops of backward: the first that differs is number 0"));
+  const auto demands = after([](Trace& trace) {
+    std::erase_if(trace.backward,
+                  [](const auto& event) { return event.kind == BackwardEvent::Kind::kRelease; });
+  });
+  REQUIRE(demands.size() == 1);
+  CHECK_THAT(demands[0], Catch::StartsWith("demands of backward: "));
+  const auto sizes = after([](Trace& trace) { trace.gradient_bytes.count += 1; });
+  REQUIRE(sizes.size() == 1);
+  CHECK_THAT(sizes[0], Catch::StartsWith("sizes: the first that differs is number 3"));
+}
+
+}  // namespace
+}  // namespace rematch
