@@ -59,8 +59,8 @@ def export(arguments):
             step()  # what the first pass makes stays: caches, tables
             trace = record_trace(model, step, arguments.name)
     write(arguments.output, trace)
-    segment = trace["types"][0]
-    print(f"export_trace: {arguments.output}: {len(segment['ops'])} ops of forward, {len(segment['packs'])} saved tensors, "
+    step_type = trace["types"][0]
+    print(f"export_trace: {arguments.output}: {len(step_type['ops'])} ops of forward, {len(step_type['packs'])} saved tensors, "
           f"{len(trace['blocks'])} layers", file=sys.stderr)
     if arguments.profile:
         write(arguments.profile, measure_profile(model, step, trace, arguments.steps))

@@ -1,4 +1,4 @@
-"""Times of a traced step's ops on the device that holds the model, as a file of schema rematch.profile/1.0."""
+"""Times of a traced step's ops on the device that holds the model, as a file of schema rematch.profile/1.1."""
 
 import hashlib
 import statistics
@@ -84,7 +84,7 @@ def measure_profile(model, step, trace, num_steps, optimizer=None):
                           "every step must run the same ops")
     between = {name: max(0, int(statistics.median(sample[name] for sample in whole)) - sum(times[name]))
                for name in PASSES}
-    return {"schema": "rematch.profile/1.0", "model": trace["model"], "dimensions": trace["dimensions"],
+    return {"schema": "rematch.profile/1.1", "model": trace["model"], "dimensions": trace["dimensions"],
             "dtype": trace["dtype"], "ops_sha256": _sha256(names["forward"] + names["backward"]), "device": device,
             "source": "measured", "num_steps": num_steps,
             "optimizer_ns": int(statistics.median(sample["optimizer"] for sample in whole)),
@@ -124,4 +124,4 @@ def _sha256(names):
 
 
 def _in_one_piece(times):
-    return {"types": [{"times_ns": times, "temporary_bytes": None}], "segments": [0]}
+    return {"types": [{"times_ns": times, "temporary_bytes": None}], "spans": [0]}

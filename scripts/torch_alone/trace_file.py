@@ -1,4 +1,4 @@
-"""A recorded step as a file of schema rematch.trace/1.0. What a reader can work out, op classes and flops, is left out."""
+"""A recorded step as a file of schema rematch.trace/1.1. What a reader can work out, op classes and flops, is left out."""
 
 from collections import Counter
 
@@ -21,22 +21,22 @@ def record_trace(model, step, name=None, blocks=None, dimensions=None):
     recorder.record(model, blocks, step)
     gradient_bytes = recorder.born.gradients
     model.zero_grad(set_to_none=True)
-    return {"schema": "rematch.trace/1.0", "model": name or type(model).__name__, "dimensions": dimensions or {},
+    return {"schema": "rematch.trace/1.1", "model": name or type(model).__name__, "dimensions": dimensions or {},
             "dtype": Counter(map(dtype_name, model.parameters())).most_common(1)[0][0],
             "recorded": _recorded_by(model), **_parameters(model), "constant_bytes": _constant_bytes(model),
             "gradient_bytes": gradient_bytes, **_step(recorder)}
 
 
 def _step(recorder):
-    """One segment that is the whole step: a reader cuts it at the blocks."""
+    """One span that is the whole step: a reader cuts it at the blocks."""
     num_ops = len(recorder.ops)
     freed_at = [storage.freed_at for storage in recorder.tables.storages]
-    segment = {"ops": recorder.ops, "values": recorder.tables.values,
-               "storage_bytes": [storage.nbytes for storage in recorder.tables.storages],
-               # To the end of forward is beyond the segment's ops: the first of its outside ops.
-               "storage_freed_at": [-1 if op == num_ops else op for op in freed_at],
-               "scopes": recorder.scopes.scopes, "packs": recorder.packs}
-    return {"types": [segment], "segments": [{"type": 0, "outside_ops": [num_ops]}], "blocks": recorder.scopes.blocks,
+    span = {"ops": recorder.ops, "values": recorder.tables.values,
+            "storage_bytes": [storage.nbytes for storage in recorder.tables.storages],
+            # To the end of forward is beyond the span's ops: the first of its outside ops.
+            "storage_freed_at": [-1 if op == num_ops else op for op in freed_at],
+            "scopes": recorder.scopes.scopes, "packs": recorder.packs}
+    return {"types": [span], "spans": [{"type": 0, "outside_ops": [num_ops]}], "blocks": recorder.scopes.blocks,
             "backward_types": [list(_changes(recorder.events))],
             "backward": [{"type": 0, "first_pack": 0, "first_scope": 0}]}
 
