@@ -1,11 +1,14 @@
 // What rematch predict prints: plans with executed ops and memory, wherever they were predicted.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "harness/cli/plan_files.h"
 #include "policies/plan/plan.h"
+#include "policies/trace/trace.h"
 #include "reports/record/point.h"
 
 namespace rematch {

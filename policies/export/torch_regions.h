@@ -3,6 +3,7 @@
 // ops, bytes and bits.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <variant>
 #include <vector>
