@@ -170,8 +170,8 @@ TEST_CASE("a policy file with the name of another policy is rejected") {
     CAPTURE(name);
     write(name, R"(, "save": ["embedding"])");
     CHECK(message_of(path) == path + ": name: '" + name +
-                                  "' is another policy of `rematch list`; give this one a name of "
-                                  "its own");
+                                  "' is another policy of `rematch list`; give this one another "
+                                  "name");
   }
   write("full", R"(, "no_effect_is_intended": true)");  // the very policy
   CHECK(name_of(path) == "full");
