@@ -69,18 +69,6 @@ std::string setting_words(const PredictedStepOf& step, const FrontSetting& setti
   return words;
 }
 
-CountsRecord counts_record(const PredictedCounts& counts) {
-  CountsRecord record;
-  for (int phase = 0; phase < kNumPhases; ++phase) {
-    const auto index = static_cast<std::size_t>(phase);
-    for (const auto& [op, executed] : counts.by_op[index]) record.by_op[index][op] = executed;
-    for (const auto& [name, executed] : counts.by_class[index]) {
-      record.by_class[index][*op_class_from_string(name)] = executed;
-    }
-  }
-  return record;
-}
-
 }  // namespace
 
 void print_predictions(const std::vector<PredictedPlan>& plans, const PredictedStepOf& step,
@@ -109,7 +97,7 @@ std::vector<PredictedPlan> predict_from_trace(const Trace& trace, const std::vec
                            .schedule = schedule,
                            .has_regions = !plan.regions.empty(),
                            .plan_sha256 = plan_sha256(plan),
-                           .counts = counts_record(predict_counts(trace, plan, schedule)),
+                           .counts = counts_of(predict_counts(trace, plan, schedule)),
                            .memory = memory_of(simulator.simulate(plan, schedule), sharded.trace)});
       if (plan.regions.empty()) break;
     }

@@ -26,19 +26,6 @@ class TimerListener final : public StepListener {
   OpTimer& timer_;
 };
 
-std::vector<Profile::Duration> times_of(const std::vector<TimedOp>& timed,
-                                        const std::vector<const std::string*>& traced,
-                                        const std::string& phase) {
-  std::vector<const std::string*> ran;
-  std::vector<Profile::Duration> times;
-  for (const TimedOp& op : timed) {
-    ran.push_back(op.name);
-    times.push_back(op.time);
-  }
-  require_same_ops(ran, traced, phase, "the CPU");
-  return times;
-}
-
 }  // namespace
 
 Profile profile_on_cpu(const Trace& trace, const TrainingSettings& settings, int num_steps) {
@@ -52,8 +39,9 @@ Profile profile_on_cpu(const Trace& trace, const TrainingSettings& settings, int
     const OpModeGuard watch(&timer);
     TimerListener watched(timer);
     training.step(watched);
-    steps.watched.push_back({times_of(watched.forward, forward_names(trace), "forward"),
-                             times_of(watched.backward, backward_names(trace), "backward")});
+    steps.watched.push_back(
+        {times_of(watched.forward, forward_names(trace), "forward", "the CPU"),
+         times_of(watched.backward, backward_names(trace), "backward", "the CPU")});
   }
   return measured_profile(trace, "cpu", steps);
 }

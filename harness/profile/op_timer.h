@@ -15,6 +15,11 @@ struct TimedOp {
   std::chrono::nanoseconds time{};
 };
 
+// The times of ops that must be those of a trace; step_ops.h has the names and what is thrown.
+std::vector<std::chrono::nanoseconds> times_of(const std::vector<TimedOp>& timed,
+                                               const std::vector<const std::string*>& traced,
+                                               const std::string& phase, const std::string& device);
+
 // While an OpModeGuard of it lives, ops are appended to the list that is set; none: they pass.
 class OpTimer final : public OpMode {
  public:

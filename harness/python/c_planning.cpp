@@ -23,6 +23,7 @@
 #include "policies/search/front_json.h"
 #include "policies/trace/file.h"
 #include "policies/trace/profile_json.h"
+#include "reports/record/simulated_memory.h"
 #include "reports/render/pages/page.h"
 
 struct RematchOpTimes {
@@ -33,25 +34,18 @@ namespace rematch::c_call {
 namespace {
 
 Json prediction_json(const StepPrediction& step, const Trace& trace) {
-  Json json = {{"before_bytes", step.before.count},
-               {"after_forward_bytes", step.after_forward.count},
-               {"peak_bytes", step.peak_bytes().count},
-               {"recomputed_ops", step.recomputed_ops},
-               {"peak_phase", to_string(step.peak.phase)},
-               {"peak_scope", step.peak.scope == kNone
-                                  ? ""
-                                  : trace.scopes[static_cast<std::size_t>(step.peak.scope)].path}};
+  const MemoryRecord memory = memory_of(step, trace);
+  Json json = {
+      {"before_bytes", step.before.count},        {"after_forward_bytes", step.after_forward.count},
+      {"peak_bytes", step.peak_bytes().count},    {"recomputed_ops", step.recomputed_ops},
+      {"peak_phase", to_string(step.peak.phase)}, {"peak_scope", memory.peak_scope}};
   for (std::size_t phase = 0; phase < step.peak_by_phase.size(); ++phase) {
     json["peak_bytes_by_phase"][std::string(to_string(static_cast<Phase>(phase)))] =
         step.peak_by_phase[phase].count;
   }
-  const StepHolders& held = step.peak.holders;
-  json["holders_at_peak_bytes"] = {{"parameters", held.parameters.count},
-                                   {"gradients", held.gradients.count},
-                                   {"optimizer", held.optimizer.count},
-                                   {"saved_activations", held.saved_activations.count},
-                                   {"recompute_transient", held.recompute_transient.count},
-                                   {"other", held.other.count}};
+  for (const auto& [holder, bytes] : memory.holders_at_peak) {
+    json["holders_at_peak_bytes"][std::string(to_string(holder))] = bytes.count;
+  }
   return json;
 }
 

@@ -6,23 +6,6 @@
 #include "harness/profile/step_ops.h"
 
 namespace rematch {
-namespace {
-
-std::vector<Profile::Duration> times_of(const std::vector<TimedOp>& timed,
-                                        const std::vector<const std::string*>& traced,
-                                        const std::string& phase) {
-  std::vector<const std::string*> ran;
-  std::vector<Profile::Duration> times;
-  for (const TimedOp& op : timed) {
-    ran.push_back(op.name);
-    times.push_back(op.time);
-  }
-  require_same_ops(ran, traced, phase, "this step");
-  return times;
-}
-
-}  // namespace
-
 OpMeasurement::OpMeasurement(Trace trace, int num_steps)
     : trace_(std::move(trace)), progress_("measuring op times", num_steps) {}
 
@@ -42,8 +25,8 @@ void OpMeasurement::begin_backward() {
 void OpMeasurement::end_step() {
   if (!watch_) throw std::logic_error("no watched step has begun");
   watch_.reset();
-  steps_.watched.push_back({times_of(forward_, forward_names(trace_), "forward"),
-                            times_of(backward_, backward_names(trace_), "backward"),
+  steps_.watched.push_back({times_of(forward_, forward_names(trace_), "forward", "this step"),
+                            times_of(backward_, backward_names(trace_), "backward", "this step"),
                             {}});
   progress_.step_done();
 }

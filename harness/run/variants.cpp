@@ -11,6 +11,7 @@
 #include "policies/predict/counts.h"
 #include "policies/predict/simulator.h"
 #include "policies/trace/sha256.h"
+#include "reports/record/simulated_memory.h"
 
 namespace rematch {
 namespace {
@@ -151,15 +152,7 @@ std::int64_t recomputed_flops(const Trace& trace, const Plan& plan, Schedule sch
 // A trace ends with backward; the optimizer's ops are those of the step on meta.
 CountsRecord predicted_counts(const Trace& trace, const Plan& plan, Schedule schedule,
                               const Prediction& on_meta) {
-  const PredictedCounts counts = predict_counts(trace, plan, schedule);
-  CountsRecord record;
-  record.counted_steps = 1;
-  record.by_op = counts.by_op;
-  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
-    for (const auto& [name, executed] : counts.by_class[phase]) {
-      record.by_class[phase][op_class_from_string(name).value_or(OpClass::kOther)] = executed;
-    }
-  }
+  CountsRecord record = counts_of(predict_counts(trace, plan, schedule));
   constexpr auto kOptimizer = static_cast<std::size_t>(Phase::kOptimizer);
   record.by_op[kOptimizer] = on_meta.counts.by_op[kOptimizer];
   record.by_class[kOptimizer] = on_meta.counts.by_class[kOptimizer];

@@ -35,4 +35,16 @@ MemoryRecord memory_of(const StepPrediction& step, const Trace& trace) {
   return memory;
 }
 
+CountsRecord counts_of(const PredictedCounts& counts) {
+  CountsRecord record;
+  record.counted_steps = 1;
+  record.by_op = counts.by_op;
+  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+    for (const auto& [name, executed] : counts.by_class[phase]) {
+      record.by_class[phase][op_class_from_string(name).value_or(OpClass::kOther)] = executed;
+    }
+  }
+  return record;
+}
+
 }  // namespace rematch

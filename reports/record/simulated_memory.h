@@ -1,6 +1,7 @@
-// A simulated step in the words of a point: what a prediction from a trace says of memory.
+// A simulated step in the words of a point: its memory and its executed ops.
 #pragma once
 
+#include "policies/predict/counts.h"
 #include "policies/predict/step.h"
 #include "reports/record/point.h"
 
@@ -8,5 +9,8 @@ namespace rematch {
 
 // The fields of a measured step, filled with what is predicted for it.
 MemoryRecord memory_of(const StepPrediction& step, const Trace& trace);
+
+// The predicted ops of one step.
+CountsRecord counts_of(const PredictedCounts& counts);
 
 }  // namespace rematch
