@@ -39,6 +39,9 @@ class Model {
   virtual at::Tensor loss(const Batch& batch) = 0;
   // Leaves that require grad, in a fixed order; tensors stay the same objects for the model's life.
   virtual const std::vector<NamedTensor>& parameters() const = 0;
+  // After backward: the gradients of this rank's loss become those of the mean loss of all ranks,
+  // by the same collectives in the same order on each. Without a layout it does nothing.
+  virtual void finish_gradients() {}
   // Weights that do not learn; as fixed.
   virtual const std::vector<NamedTensor>& frozen() const = 0;
 

@@ -76,6 +76,7 @@ def report(plan, figures):
     from torch_alone.watched_step import NOT_COUNTED
 
     plain, planned = figures
+    print(plan.__doc__.splitlines()[0])
     executed = [by_one_name(arm["watched"][0], plan, NOT_COUNTED) for arm in figures]
     found, expected = recomputed_ops(*executed), by_one_name(plan.PREDICTED["recomputed_ops"], plan, NOT_COUNTED)
     rows = [("", "without", "with", "predicted")]

@@ -97,10 +97,7 @@ ExitCode describe_plan(const Flags& flags) {
   }
   const Plan plan = require_plan(flags.plan_file);
   const Trace trace = trace_of(flags, plan);
-  if (plan.trace_sha256 != trace_sha256(trace)) {
-    throw UsageError("the plan was made for another trace of " + plan.model +
-                     " of the same dimensions, as another version records it; make the plan again");
-  }
+  require_same_trace(plan, flags.plan_file, trace);
   return show(plan, trace, note_of(plan), {}, flags);
 }
 

@@ -9,7 +9,7 @@
 
 #include "harness/cli/require.h"
 #include "harness/measure/cuda_device.h"
-#include "harness/run/process.h"
+#include "harness/process/process.h"
 #include "policies/trace/in_quotes.h"
 #include "policies/trace/suggest.h"
 

@@ -45,9 +45,8 @@ void require_target(const std::string& target) {
 Trace trace_of(const Flags& flags, const Plan& plan) {
   Trace trace = flags.trace.empty() ? record_trace(model_for(flags.model, {plan}))
                                     : obtain_trace(flags.model, flags.trace);
-  if (plan.trace_sha256 == trace_sha256(trace)) return trace;
-  throw UsageError("the plan was made for another trace than this one of " + trace.model +
-                   "; make the plan again");
+  require_same_trace(plan, flags.plan, trace);
+  return trace;
 }
 
 // What Python imports: the output's name without its ending.

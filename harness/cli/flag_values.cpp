@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "harness/cli/exit_code.h"
+#include "models/preset/parallel.h"
 #include "policies/trace/in_quotes.h"
 #include "policies/trace/schema.h"
 #include "policies/trace/split_at_commas.h"
@@ -138,6 +139,14 @@ void add_world_flag(CLI::App& app, int& world) {
                  "are those of one rank, which gathers the parameters of a block while the block "
                  "runs; times exclude communication")
       ->check(CLI::Range(1, kMostRanks));
+}
+
+void require_one_sharding(int world, const std::map<std::string, std::int64_t>& dimensions) {
+  const std::string layout = layout_text(dimensions);
+  if (world == 1 || layout.empty()) return;
+  throw UsageError("--world " + std::to_string(world) + " shards a whole model, and " + layout +
+                   " shards this one already; leave --world out, or give --parallel fsdp=" +
+                   std::to_string(world));
 }
 
 std::vector<std::string> parse_list(const std::string& text) {

@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,8 @@ double parse_positive(const std::string& text);
 
 // --world N, the ranks that a prediction is for.
 void add_world_flag(CLI::App& app, int& world);
+// Throws UsageError where both say how a model is sharded: --world, and a layout among dimensions.
+void require_one_sharding(int world, const std::map<std::string, std::int64_t>& dimensions);
 
 // "a, b(1,2)" is a and b(1,2); nothing for an empty text. Throws UsageError for an empty part and
 // for brackets that do not pair.

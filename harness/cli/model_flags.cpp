@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "harness/cli/require.h"
+#include "models/preset/parallel.h"
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
 #include "policies/trace/trace_json.h"
@@ -63,6 +64,17 @@ ModelFlags::ModelFlags(CLI::App& app, Name name) {
                  "one op each");
   app.add_option("--video", video_,
                  "Video of a DiT in pixels, frames x height x width: 77x480x832");
+  app.add_option_function<std::string>(
+      "--parallel",
+      [this](const std::string& text) {
+        const auto layout = parse_layout(text);
+        if (const auto* rejected = std::get_if<Rejected>(&layout)) {
+          throw CLI::ValidationError("--parallel", rejected->message);
+        }
+        for (const auto& [option, size] : std::get<0>(layout)) dimensions_[option] = size;
+      },
+      "Layout over ranks: tp=N, sp, ulysses=N, ep=N, fsdp=N, balanced_routing, separated by "
+      "commas: tp=2,sp,fsdp=4");
   std::set<std::string_view> added;
   for (const ModelFamily family : model_families()) {
     for (const DimensionEntry& entry : dimension_entries(family)) {

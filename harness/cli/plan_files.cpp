@@ -135,4 +135,10 @@ void require_same_model(const Plan& plan, const std::string& model,
   throw UsageError(differences + "; leave the model and its flags out, and the plan's are taken");
 }
 
+void require_same_trace(const Plan& plan, const std::string& name, const Trace& trace) {
+  if (plan.trace_sha256 == trace_sha256(trace)) return;
+  throw UsageError("the plan of " + name + " was made for another trace than this one of " +
+                   trace.model + "; make the plan again");
+}
+
 }  // namespace rematch

@@ -9,6 +9,7 @@
 #include "harness/cli/model_flags.h"
 #include "policies/plan/plan.h"
 #include "policies/predict/optimizer_bytes.h"
+#include "policies/trace/trace.h"
 
 namespace rematch {
 
@@ -39,5 +40,8 @@ ModelSpec model_for(const ModelFlags& flags, const std::vector<Plan>& plans);
 void require_same_model(const Plan& plan, const std::string& model,
                         const std::map<std::string, std::int64_t>& dimensions,
                         const std::string& dtype);
+
+// Throws UsageError unless the plan, of that file or point of a front, was made for this trace.
+void require_same_trace(const Plan& plan, const std::string& name, const Trace& trace);
 
 }  // namespace rematch

@@ -153,6 +153,7 @@ void predict_elsewhere(std::vector<Variant>& variants, const Trace& trace,
 ExitCode predict_model(const Flags& flags) {
   const FrontSetting asked = setting_of(flags);
   const VariantSettings settings = variant_settings(flags, asked);
+  require_one_sharding(asked.world, settings.model.dimensions);
   const Trace trace = record_trace(settings.model);
   std::optional<Bytes> temporary;  // nothing where it was not measured
   if (!flags.profile_file.empty()) {
@@ -199,12 +200,9 @@ std::vector<Plan> plans_for_trace(const Flags& flags, const Trace& trace) {
       print_warnings(plan_warnings(policy, plans.back(), trace));
     }
   }
-  const std::string hash = trace_sha256(trace);
   for (const std::string& file : flags.plan_files) {
     plans.push_back(require_plan(file));
-    if (plans.back().trace_sha256 == hash) continue;
-    throw UsageError(file + " was made for another trace than " + flags.trace_file +
-                     "; make the plan again");
+    require_same_trace(plans.back(), file, trace);
   }
   return plans;
 }
@@ -212,6 +210,7 @@ std::vector<Plan> plans_for_trace(const Flags& flags, const Trace& trace) {
 ExitCode predict_trace(const Flags& flags) {
   const FrontSetting setting = setting_for_trace(flags);
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
+  require_one_sharding(setting.world, trace.dimensions);
   const std::vector<Schedule> schedules = flags.schedule_option->count() != 0
                                               ? parse_schedules(flags.schedule)
                                               : std::vector<Schedule>{setting.schedule};

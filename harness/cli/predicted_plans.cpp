@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "harness/cli/output.h"
+#include "models/preset/parallel.h"
 #include "policies/plan/plan.h"
 #include "policies/predict/counts.h"
 #include "policies/predict/sharding.h"
@@ -62,6 +63,11 @@ std::string setting_words(const PredictedStepOf& step, const FrontSetting& setti
     words.append(", ").append(name).append(" ").append(std::to_string(found->second));
   }
   words.append(", optimizer ").append(to_string(setting.optimizer));
+  ModelSpec spec;
+  spec.dimensions = step.dimensions;
+  if (const std::string layout = layout_text(step.dimensions); !layout.empty()) {
+    words += "; each of " + std::to_string(world_size(spec)) + " ranks: " + layout;
+  }
   if (setting.world > 1) {
     words += "; one of " + std::to_string(setting.world) +
              " ranks, gathered parameters among `other`, communication not counted";

@@ -12,6 +12,7 @@
 #include "harness/run/device.h"
 #include "harness/run/memory_fit.h"
 #include "kernels/attention/backend.h"
+#include "models/preset/parallel.h"
 #include "policies/predict/step.h"
 #include "reports/render/format.h"
 #endif
@@ -55,6 +56,11 @@ void require_memory(const ProfileSettings& settings, const OptimizerChoice& opti
 }  // namespace
 
 Profile profile_here(const ProfileSettings& settings, const Trace& trace) {
+  if (world_size(settings.model) > 1) {
+    throw UsageError("op times are measured in one process, and the model is split over " +
+                     std::to_string(world_size(settings.model)) +
+                     " ranks; leave --parallel out, or take a data sheet's times: --device h100");
+  }
   TrainingSettings training;
   training.model = settings.model;
   training.optimizer = parse_optimizer(settings.optimizer);

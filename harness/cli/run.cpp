@@ -10,6 +10,7 @@
 #include "harness/cli/output.h"
 #include "harness/cli/plan_files.h"
 #include "harness/cli/require.h"
+#include "models/preset/parallel.h"
 #include "policies/catalogue/catalogue.h"
 #include "reports/record/record_json.h"
 #include "reports/render/tables/launches.h"
@@ -22,6 +23,7 @@
 #include "harness/cli/run_setup.h"
 #include "harness/measure/gpu_monitor.h"
 #include "harness/measure/memory.h"
+#include "harness/ranks/place.h"
 #include "harness/run/comparison.h"
 #include "harness/run/device.h"
 #include "harness/sweep/shard.h"
@@ -72,9 +74,13 @@ struct Flags {
     app.add_option("--seed", seed, "Seed of data and random number generators")
         ->check(CLI::Range(0, kMostSteps));
     app.add_option("--threads", num_threads,
-                   "Thread count of LibTorch (default: LibTorch's choice)")
+                   "Thread count of LibTorch (default: LibTorch's choice, shared among ranks)")
         ->default_str("")
         ->check(CLI::Range(1, kMostThreads));
+    app.add_option("--pretend-rank", pretend_rank,
+                   "Measure this rank of --parallel's layout alone, in one process: collectives "
+                   "fill their results locally, so counts and bytes are right and values are not")
+        ->check(CLI::Range(0, static_cast<int>(kMaxWorld) - 1));
     app.add_option("--reference", reference, "Policy that the others are compared with");
     app.add_option("--repeat-reference", num_repeats,
                    "Number of further runs of the reference, 4 if no number is given; rematch gate "
@@ -119,6 +125,7 @@ struct Flags {
   std::string data_file;
   std::int64_t seed = 0;
   int num_threads = 0;
+  std::optional<int> pretend_rank;
   std::string reference = "none";
   int num_repeats = 0;
   std::string timeout = "10min";
@@ -195,6 +202,28 @@ void check_snapshot(const Flags& flags, const VariantSettings& variants) {
   require_writable(flags.snapshot);
 }
 
+// torchrun and srun start this command once for each rank, and each would start all of them.
+void refuse_ranks_from_outside(int world) {
+  const auto place = rank_place_from_environment();
+  if (world == 1 || !place || place->world == 1) return;
+  throw UsageError("this is rank " + std::to_string(place->rank) + " of " +
+                   std::to_string(place->world) +
+                   " by its environment (RANK, WORLD_SIZE), and run starts the ranks of --parallel "
+                   "itself, on one machine; start it once, without torchrun or srun");
+}
+
+std::optional<int> pretended_rank_of(const Flags& flags, int world) {
+  if (!flags.pretend_rank) return std::nullopt;
+  if (world == 1) {
+    throw UsageError("--pretend-rank is a rank of a layout; say which with --parallel tp=2 or so");
+  }
+  if (*flags.pretend_rank >= world) {
+    throw UsageError("--pretend-rank " + std::to_string(*flags.pretend_rank) +
+                     ": the layout has the ranks 0 to " + std::to_string(world - 1));
+  }
+  return flags.pretend_rank;
+}
+
 ComparisonSettings settings_of(const Flags& flags) {
   ComparisonSettings settings;
   VariantSettings& variants = settings.variants;
@@ -221,7 +250,12 @@ ComparisonSettings settings_of(const Flags& flags) {
   if (names_cuda(variants.device)) variants.round = kCudaRounding;
   if (flags.deterministic_times) variants.timed_as = Determinism::kRepeatableBits;
   variants.seed = static_cast<std::uint64_t>(flags.seed);
-  if (flags.num_threads > 0) at::set_num_threads(flags.num_threads);
+  const int world = static_cast<int>(world_size(variants.model));
+  variants.pretended_rank = pretended_rank_of(flags, world);
+  if (!variants.pretended_rank) refuse_ranks_from_outside(world);
+  const int processes = variants.pretended_rank ? 1 : world;
+  at::set_num_threads(flags.num_threads > 0 ? flags.num_threads
+                                            : std::max(1, at::get_num_threads() / processes));
   variants.threads = at::get_num_threads();
   settings.reference = require(parse_policy(flags.reference)).name;
   settings.num_repeats = flags.num_repeats;
@@ -339,6 +373,8 @@ void add_run(CLI::App& app, Action& action, const std::vector<std::string>& comm
       "  rematch run --model llama_small --policy none,full,attn_only --shard 0/2 -o mine.json\n"
       "  rematch merge mine.shard-*-of-2.json -o mine.json\n"
       "  rematch run --model wan_small --policy none,full --shard slurm -o mine.json\n"
+      "  rematch run --model llama_small --parallel tp=2,sp --policy none,full,attn_only\n"
+      "  rematch run --model llama_small --parallel tp=8,fsdp=8 --pretend-rank 16 --policy full\n"
       "With -o, rerun the command to resume an interrupted run.");
   run_command->callback(
       [&action, flags, command] { action = [flags, command] { return run(*flags, command); }; });

@@ -9,8 +9,8 @@
 
 #include "harness/measure/environment.h"
 #include "harness/measure/source_state.h"
+#include "harness/process/process.h"
 #include "harness/run/device.h"
-#include "harness/run/process.h"
 #include "policies/trace/file.h"
 #include "policies/trace/sha256.h"
 

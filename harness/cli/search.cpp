@@ -211,6 +211,7 @@ struct Searched {
 Searched search_trace(const SearchFlags& flags, const SearchSpace& space,
                       const FrontRecord& asked) {
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
+  require_one_sharding(flags.world, trace.dimensions);
   require_choices(trace);
   const Profile profile = obtain_profile(flags, trace);
   say_roofline_error(trace, profile);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "harness/cli/exit_code.h"
+#include "models/preset/parallel.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/predict/device_sheet.h"
@@ -24,9 +25,10 @@ std::string fits_with(const std::string& flag, Bytes peak, int world) {
   return flag + " (" + format_bytes(peak) + (world > 1 ? " a rank)" : ")");
 }
 
-// The fewest ranks, doubled from those asked for.
+// The fewest ranks, doubled from those asked for; nothing for a model that a layout shards already.
 std::optional<std::string> ranks_that_fit(const Trace& trace, const FrontRecord& record,
                                           Bytes limit) {
+  if (!layout_text(trace.dimensions).empty()) return std::nullopt;
   for (int world = 2 * record.world; world <= kMostRanks; world *= 2) {
     const std::optional<Bytes> peak = recomputed_peak(trace, world, record);
     if (peak && *peak <= limit) return fits_with("--world " + std::to_string(world), *peak, world);

@@ -9,7 +9,7 @@
 namespace rematch {
 
 enum class Fault : std::uint8_t {
-  kNone,
+  kNoFault,
   kGeneratorNotRestored,  // replay draws what the generator gives it then
   kOtherLayersInput,      // a region holds the input of the region before it
   kStaleValue,            // a kept value is kept although an in-place op has written to it

@@ -29,6 +29,8 @@ Frame::Frame(std::shared_ptr<const Checkpoint::Prepared> prepared, std::size_t r
       record_(buffers_->record),
       slots_(buffers_->slots) {
   record_.outside_check = prepared_->outside_check;
+  const bool is_last = region + 1 == prepared_->plan.regions.size();
+  record_.host = is_last ? nullptr : &prepared_->host;
   record_.ops.reserve(type_.ops.size());
   record_.arguments.reserve(4 * type_.ops.size());
   record_.uses.reserve(2 * type_.ops.size());
@@ -38,6 +40,8 @@ Frame::Frame(std::shared_ptr<const Checkpoint::Prepared> prepared, std::size_t r
 }
 
 Frame::~Frame() {
+  HostStore::wait(copies_out_);
+  HostStore::wait(copies_back_);
   replay_.reset();
   prepared_->buffers.give_back(std::move(buffers_));
 }
@@ -46,6 +50,13 @@ void Frame::close(std::exception_ptr fault) {
   std::lock_guard<std::mutex> lock(mutex_);
   open_ = false;
   fault_ = std::move(fault);
+  if (!prepared_->offloads) return;
+  try {
+    if (fault_ == nullptr && !slots_.empty()) offload_inputs();
+  } catch (...) {
+    fault_ = std::current_exception();
+  }
+  if (!record_.host_copies.empty()) copies_out_ = record_.host->mark();
 }
 
 int Frame::pack(Recorder& recorder, const at::Tensor& tensor) {
@@ -59,6 +70,7 @@ int Frame::pack(Recorder& recorder, const at::Tensor& tensor) {
 
 at::Tensor Frame::unpack(int slot_index) {
   std::lock_guard<std::mutex> lock(mutex_);
+  if (prepared_->offloads) bring_back();
   if (fault_ != nullptr) std::rethrow_exception(fault_);
   Slot& slot = slots_[slot_index];
   check_not_written_since(slot);

@@ -33,6 +33,11 @@ class Frame {
   // one.
   void close(std::exception_ptr fault);
 
+  // See Note [When an offloaded value is where]. `before` is the region before this one in forward.
+  void follow(std::weak_ptr<Frame> before) { before_ = std::move(before); }
+  void leave_device();
+  void come_back();
+
   // The three calls of a slot's life, from autograd's hooks. pack() happens while the region is
   // open, on the recording thread; the others on any thread.
   int pack(Recorder& recorder, const at::Tensor& tensor);
@@ -46,6 +51,10 @@ class Frame {
   void check_outside(const Slot& slot) const;
   bool is_stale(const Slot& slot) const;
   at::Tensor unpack_alone(const Slot& slot);
+  void offload_inputs();
+  void bring_back();
+  void bring_back_values();
+  void bring_back_value(HostCopy& copy);
   WantedValue as_backward_reads(const Slot& slot) const;
   std::int32_t early_stop() const;
   void begin_replay(int graph_task);
@@ -64,6 +73,9 @@ class Frame {
   std::exception_ptr fault_;
   std::optional<Replay> replay_;
   int replay_task_ = -1;
+  std::weak_ptr<Frame> before_;
+  HostStore::Marks copies_out_;   // to be waited for before device memory is let go of
+  HostStore::Marks copies_back_;  // before what they bring is used
 };
 
 // Autograd holds this in place of a saved tensor.

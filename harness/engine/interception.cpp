@@ -45,7 +45,7 @@ void run_observed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch
     return;
   }
   const Phase phase = phase_of_op();
-  current->about_to_run(op, phase);
+  current->about_to_run(op, phase, *stack);
   run(op, keys, stack);
   current->executed(op, phase, *stack);
 }
@@ -159,6 +159,11 @@ ObservedRegion::ObservedRegion(const std::string& region, Phase phase)
 ObservedRegion::~ObservedRegion() {
   const bool still_observes = told_ != nullptr && observer.load() == told_;
   if (still_observes) told_->region_left();
+}
+
+void tell_brought_back(const at::Tensor& value) {
+  OpObserver* const current = observer.load(std::memory_order_relaxed);
+  if (current != nullptr) current->brought_back(value);
 }
 
 void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,

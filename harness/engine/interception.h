@@ -76,14 +76,18 @@ class SavedTensorGuard {
 class OpObserver {
  public:
   virtual ~OpObserver() = default;
-  // On the thread that runs the op, before its kernel. executed() follows unless the op throws.
-  virtual void about_to_run(const c10::OperatorHandle& /*op*/, Phase /*phase*/) {}
+  // On the thread that runs the op, before its kernel; `stack` ends with the op's arguments.
+  // executed() follows unless the op throws.
+  virtual void about_to_run(const c10::OperatorHandle& /*op*/, Phase /*phase*/,
+                            const torch::jit::Stack& /*stack*/) {}
   // `stack` ends with the op's results.
   virtual void executed(const c10::OperatorHandle& op, Phase phase,
                         const torch::jit::Stack& stack) = 0;
   // Around the ops of a region's forward, or of a stretch of its recompute, on their thread.
   virtual void region_entered(const std::string& /*region*/, Phase /*phase*/) {}
   virtual void region_left() noexcept {}  // also where an op throws
+  // A value that waited on the host is on the device again, in a storage of its own.
+  virtual void brought_back(const at::Tensor& /*value*/) {}
 };
 
 // Observes while it lives. A second one at the same time throws c10::Error.
@@ -109,6 +113,9 @@ class ObservedRegion {
  private:
   OpObserver* told_;
 };
+
+// Tells the observer, if there is one.
+void tell_brought_back(const at::Tensor& value);
 
 // Runs a recorded op below autograd, out of sight of every mode, and tells the observer it was a
 // recompute. `keys` are those call_next() saw at recording, masked by keys_below_interception().

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "harness/engine/side_writes.h"
+#include "policies/trace/op_class.h"
 
 namespace rematch {
 namespace {
@@ -28,10 +29,6 @@ OpFacts::ArgumentKind kind_of(const c10::Argument& argument) {
     }
   }
   return Kind::kOther;
-}
-
-bool is_empty_factory(const std::string& name) {
-  return name.starts_with("aten::empty") || name.starts_with("aten::new_empty");
 }
 
 bool is_factory_in_likeness(const std::string& name) {
@@ -72,11 +69,8 @@ OpFacts read_facts(const c10::OperatorHandle& op) {
     const auto kind = kind_of(argument);
     facts.arguments.push_back(kind);
     if (argument.alias_info() != nullptr && argument.alias_info()->isWrite()) {
-      if (kind == OpFacts::ArgumentKind::kTensor) {
-        facts.written.push_back(static_cast<std::uint16_t>(position));
-      } else {
-        facts.mutates_list = true;
-      }
+      facts.written.push_back(static_cast<std::uint16_t>(position));
+      facts.mutates_list |= kind != OpFacts::ArgumentKind::kTensor;
     }
     const auto index = static_cast<std::int32_t>(position);
     if (argument.name() == "dropout_p") facts.dropout_argument = index;
@@ -118,6 +112,10 @@ bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack) {
                        const c10::IValue& argument = stack[base + position];
                        return argument.isTensor() && argument.toTensor().defined();
                      });
+}
+
+std::string group_of_collective(const torch::jit::Stack& stack) {
+  return !stack.empty() && stack.back().isString() ? stack.back().toStringRef() : "";
 }
 
 const OpFacts& facts_of(const c10::OperatorHandle& op) {

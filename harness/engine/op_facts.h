@@ -39,6 +39,10 @@ struct OpFacts {
 // Does this call do the side writes of the op? `stack` ends with its arguments.
 bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack);
 
+// The process group of a functional collective: every one names it in its last argument. Empty for
+// any other call. `stack` ends with the op's arguments.
+std::string group_of_collective(const torch::jit::Stack& stack);
+
 // Stable for the life of the process; fast for an op seen before on this thread.
 const OpFacts& facts_of(const c10::OperatorHandle& op);
 

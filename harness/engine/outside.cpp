@@ -2,8 +2,10 @@
 
 #include <functional>
 #include <string_view>
+#include <utility>
 
 #include "harness/engine/stand_in.h"
+#include "harness/engine/wrapped_tensor.h"
 
 namespace rematch {
 namespace {
@@ -44,6 +46,14 @@ OutsideTensor outside_tensor(const at::Tensor& tensor, const at::Tensor& held) {
                                      : WeakTensor(tensor.getIntrusivePtr())};
 }
 
+void exchange_held(OutsideTensor& outside, const at::Tensor& held) {
+  OutsideTensor exchanged = outside_tensor(held, held);
+  exchanged.value = outside.value;
+  exchanged.hash = outside.hash;
+  exchanged.side_written = outside.side_written;
+  outside = std::move(exchanged);
+}
+
 const char* change_of(const OutsideTensor& then, const at::Tensor& held, OutsideCheck check) {
   if (is_exchanged(then, held)) return "given other data (set_data, x.data = y)";
   if (version_of(held) != then.version) return kChangedInPlace;
@@ -65,7 +75,7 @@ std::uint32_t version_of(const at::Tensor& tensor) {
 }
 
 c10::StorageImpl* storage_address(const at::Tensor& tensor) {
-  return storage_of(*tensor.unsafeGetTensorImpl());
+  return storage_of(*tensor_with_data(tensor).unsafeGetTensorImpl());
 }
 
 }  // namespace rematch

@@ -33,6 +33,9 @@ struct OutsideTensor {
 // `held` is what the record holds: the tensor itself, or a copy without its graph.
 OutsideTensor outside_tensor(const at::Tensor& tensor, const at::Tensor& held);
 
+// What the record holds instead: another storage with the same content.
+void exchange_held(OutsideTensor& outside, const at::Tensor& held);
+
 inline constexpr const char* kChangedInPlace = "changed in place";
 
 // How it changed since, for messages; null if no change was seen. kChangedInPlace: it
@@ -45,7 +48,7 @@ std::uint64_t hash_of(const at::Tensor& tensor);
 // The tensor's in-place version; 0 for inference tensors, which have none.
 std::uint32_t version_of(const at::Tensor& tensor);
 
-// Null for tensors without storage.
+// Of a wrapper the one with the data (wrapped_tensor.h). Null for tensors without storage.
 c10::StorageImpl* storage_address(const at::Tensor& tensor);
 
 }  // namespace rematch

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/engine/buffers.h"
+#include "harness/engine/host_store.h"
 #include "harness/engine/op_facts.h"
 #include "harness/engine/record.h"
 #include "harness/engine/recording.h"
@@ -16,6 +17,7 @@ namespace rematch {
 struct PreparedRegionType {
   std::vector<const OpFacts*> ops;
   std::vector<Keep> keep;  // by op
+  std::vector<RegionInput> offload_inputs;
   ReplayExtent extent = ReplayExtent::kLazyClosure;
   bool early_stop = true;
   std::unordered_map<int, const DemandStep*> demand_steps;  // by pack
@@ -29,6 +31,8 @@ struct Checkpoint::Prepared {
   OutsideCheck outside_check;
   std::vector<PreparedRegionType> types;
   std::unordered_map<std::string, std::size_t> region_by_first_scope;
+  bool offloads = false;
+  mutable HostStore host;
   mutable BufferPool buffers;
 };
 

@@ -1,6 +1,7 @@
 #include "harness/engine/record.h"
 
 #include <ATen/SavedTensorHooks.h>
+#include <ATen/ScalarOps.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 
@@ -60,6 +61,10 @@ void forget_if_dead(std::vector<c10::weak_intrusive_ptr<Impl>>& identities, std:
 }  // namespace
 
 at::Tensor without_graph(const at::Tensor& tensor) {
+  return without_graph(tensor, tensor.unsafeGetTensorImpl()->version_counter());
+}
+
+at::Tensor without_graph(const at::Tensor& tensor, const c10::VariableVersion& counter) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   c10::DispatchKeySet unseen;
   // A subclass makes its copy in Python; a Python mode would be handed it as an op, detach.
@@ -71,8 +76,7 @@ at::Tensor without_graph(const at::Tensor& tensor) {
   }
   std::optional<c10::impl::ExcludeDispatchKeyGuard> guard;
   if (!unseen.empty()) guard.emplace(unseen);
-  return at::Tensor(impl->shallow_copy_and_detach(impl->version_counter(),
-                                                  /*allow_tensor_metadata_change=*/true));
+  return at::Tensor(impl->shallow_copy_and_detach(counter, /*allow_tensor_metadata_change=*/true));
 }
 
 void refuse_hooks_of_program(const char* kind, const std::string& name) {
@@ -100,8 +104,34 @@ void Record::clear() {
   outside_tensors.clear();
   writes.clear();
   copies.clear();
+  numbers.clear();
   waits.clear();
   generator_states.clear();
+  host_copies.clear();
+}
+
+void Record::copy_to_host(std::int32_t value) {
+  const at::Tensor& kept = values[value].kept;
+  if (host != nullptr && HostCopy::is_possible(kept)) host_copies.emplace_back(value, kept, *host);
+}
+
+// Its copy may be under way, and the value's memory is about to be used for something else.
+void Record::drop_host_copy(std::int32_t value) {
+  if (host_copies.empty()) return;
+  const auto is_its = [value](const HostCopy& copy) { return copy.value() == value; };
+  if (std::erase_if(host_copies, is_its) == 0) return;
+  HostStore::Marks marks = host->mark();
+  HostStore::wait(marks);
+}
+
+at::Tensor Record::outside_argument(std::int32_t value) const {
+  if (values[value].kept.defined()) return values[value].kept;
+  const auto found =
+      std::lower_bound(numbers.begin(), numbers.end(), value,
+                       [](const RecordedNumber& each, std::int32_t id) { return each.value < id; });
+  at::Tensor tensor = c10::scalar_to_tensor(found->number);
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
 }
 
 const char* Record::change_since_read(std::int32_t value) const {
@@ -225,7 +255,9 @@ void Recorder::note_use(const at::Tensor& tensor, std::size_t argument, std::int
 
 std::int32_t Recorder::saved_value_of(const at::Tensor& tensor) {
   const std::int32_t value = value_of(tensor);
-  if (record_->storages[record_->values[value].storage].version == 0) {
+  const RecordedValue& known = record_->values[value];
+  if (known.op == kNoOp && !known.kept.defined()) hold_outside(value, tensor);
+  if (record_->storages[known.storage].version == 0) {
     keep_if_filled_by_pointer(value, tensor);
   }
   return value;
@@ -281,6 +313,7 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
     record_->values.back().kept = without_graph(tensor);
     record_->values.back().constant = keep == Keep::kForever;
     record_->values.back().kept_version = version_of(tensor);
+    if (keep == Keep::kOffload) record_->copy_to_host(value);
   }
   values_.set(tensor.unsafeGetTensorImpl(), value);
   tensor_identities_.emplace_back(tensor.getIntrusivePtr());

@@ -11,6 +11,7 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/MT19937RNGEngine.h>
 #include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
 #include <c10/util/intrusive_ptr.h>
 
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "harness/engine/host_copy.h"
 #include "harness/engine/op_facts.h"
 #include "harness/engine/outside.h"
 #include "harness/engine/pointer_map.h"
@@ -52,7 +54,8 @@ struct RecordedOp {
 struct RecordedValue {
   std::int32_t op;  // kNoOp: from outside the region
   std::int32_t storage;
-  // Outside values: held for the record's life. Values of saved ops: until their last use.
+  // Outside values but numbers: held for the record's life. Values of saved ops: until their last
+  // use.
   at::Tensor kept;
   std::uint32_t kept_version = 0;  // of a saved op's value
   // The outside tensor that it is, or is a view of, by index; -1: the region's own.
@@ -72,6 +75,13 @@ struct RecordedWrite {
   std::int32_t op;
   std::int32_t storage;
   std::int32_t version;  // of the storage, after the write
+};
+
+// A number of the program, which an op takes as a tensor. Written down: a tensor that the record
+// held for it would take bytes.
+struct RecordedNumber {
+  std::int32_t value;
+  c10::Scalar number;
 };
 
 // The content of an outside tensor at a version that is gone, or may be gone unnoticed.
@@ -115,12 +125,18 @@ struct Record {
   std::vector<OutsideTensor> outside_tensors;
   std::vector<RecordedWrite> writes;
   std::vector<RecordedCopy> copies;
+  std::vector<RecordedNumber> numbers;  // ascending
   std::vector<RecordedWait> waits;
   std::vector<GeneratorState> generator_states;
+  std::vector<HostCopy> host_copies;
+  HostStore* host = nullptr;  // null: what is to be offloaded is kept on the device
   OutsideCheck outside_check = OutsideCheck::kVersions;
 
   // The content that was read, if it was copied.
   const at::Tensor* copy_of(const RecordedUse& use) const;
+
+  // What an op reads that takes a value from outside the region.
+  at::Tensor outside_argument(std::int32_t value) const;
 
   // As change_of(), of the outside tensor that a value is or is a view of: for an op that read it,
   // and for autograd, which saved it.
@@ -128,12 +144,18 @@ struct Record {
   const char* change_since_saved(std::int32_t value) const;
   const at::Tensor& outside_of(std::int32_t value) const;
 
+  void copy_to_host(std::int32_t value);
+  void drop_host_copy(std::int32_t value);  // if there is one
+
   void clear();  // keeps the memory
 };
 
 // How to treat the outputs of the op that is about to run. kForever is for what replay cannot
 // make: results of ops with side effects.
-enum class Keep : std::uint8_t { kNothing, kOutputs, kForever };
+enum class Keep : std::uint8_t { kNothing, kOutputs, kOffload, kForever };
+
+// Replay does not repeat writes into lists of tensors. A record that nobody replays may have them.
+enum class ListWrites : std::uint8_t { kRefused, kNoted };
 
 // Writes a record while its region is open, on one thread.
 //
@@ -152,6 +174,8 @@ class Recorder {
   // if the op itself throws, the record is as before.
   void run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::Stack* stack,
            std::size_t depth, Keep keep);
+
+  void set_list_writes(ListWrites list_writes) { list_writes_ = list_writes; }
 
   // The value of a tensor: one of the region's own, or an outside one, which is added and held.
   std::int32_t value_of(const at::Tensor& tensor);
@@ -187,6 +211,8 @@ class Recorder {
   void check_unwritten(const RecordedOp& op, const HashedArguments& hashed) const;
   std::int32_t outside_behind(const RecordedOp& op, std::int32_t storage) const;
   std::int32_t add_outside(const at::Tensor& tensor);
+  std::int32_t add_number(const at::Tensor& tensor);
+  void hold_outside(std::int32_t value, const at::Tensor& tensor);
   std::int32_t storage_of(const at::Tensor& tensor, bool outside);
   void keep_if_filled_by_pointer(std::int32_t unwritten, const at::Tensor& tensor);
   void forget_some_dead();
@@ -202,6 +228,7 @@ class Recorder {
 
   Record* record_ = nullptr;
   const std::string* region_ = nullptr;
+  ListWrites list_writes_ = ListWrites::kRefused;
   PointerMap values_;
   PointerMap storages_;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor_identities_;
@@ -223,8 +250,9 @@ bool is_written(const RecordedOp& op, const RecordedUse& use);
 // Whether it is an argument of Note [Side writes], written in this call or not.
 bool is_side_argument(const OpFacts& facts, const RecordedUse& use);
 
-// A tensor on the same storage and version counter, without its graph.
+// A tensor on the same storage and version counter, without its graph; or with another counter.
 at::Tensor without_graph(const at::Tensor& tensor);
+at::Tensor without_graph(const at::Tensor& tensor, const c10::VariableVersion& counter);
 
 // Throws Refused if the program has saved-tensor hooks of its own on this thread, as inside
 // torch.utils.checkpoint: the record's would silently take their place. `kind` is "region" or

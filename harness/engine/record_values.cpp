@@ -1,12 +1,37 @@
 // The Recorder's part that tells tensors and storages apart, and the region's own from outside
 // ones.
 #include <algorithm>
+#include <optional>
 
 #include "harness/engine/fault.h"
 #include "harness/engine/record.h"
 #include "harness/engine/recording.h"
+#include "harness/engine/wrapped_tensor.h"
 
 namespace rematch {
+namespace {
+
+// Of a tensor that stands for a number of the program: `x + 1e-5`. Such tensors are of the four
+// types that programs have numbers of.
+std::optional<c10::Scalar> number_in(const at::Tensor& tensor) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  if (!impl.is_wrapped_number() || !impl.is_cpu() || impl.numel() != 1 || !impl.has_storage() ||
+      impl.key_set().has(c10::DispatchKey::Python) || tensor.requires_grad()) {
+    return std::nullopt;
+  }
+  switch (tensor.scalar_type()) {
+    case at::kDouble:
+      return c10::Scalar(*tensor.const_data_ptr<double>());
+    case at::kLong:
+      return c10::Scalar(*tensor.const_data_ptr<std::int64_t>());
+    case at::kBool:
+      return c10::Scalar(*tensor.const_data_ptr<bool>());
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
 
 // The outside tensor of which an op's result is a view.
 std::int32_t Recorder::outside_behind(const RecordedOp& op, std::int32_t storage) const {
@@ -40,8 +65,24 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
 // alive; and so is what no op made on a storage of the region's own: who counts the storage's
 // holders can tell the record from the program.
 std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
+  if (number_in(tensor).has_value()) return add_number(tensor);
   const auto value = static_cast<std::int32_t>(record_->values.size());
-  const std::int32_t storage = storage_of(tensor, /*outside=*/true);
+  record_->values.push_back({.op = kNoOp, .storage = storage_of(tensor, /*outside=*/true)});
+  hold_outside(value, tensor);
+  return value;
+}
+
+std::int32_t Recorder::add_number(const at::Tensor& tensor) {
+  const auto value = static_cast<std::int32_t>(record_->values.size());
+  record_->values.push_back({.op = kNoOp, .storage = storage_of(tensor, /*outside=*/true)});
+  record_->numbers.push_back({value, *number_in(tensor)});
+  values_.set(tensor.unsafeGetTensorImpl(), value);
+  tensor_identities_.emplace_back(tensor.getIntrusivePtr());
+  return value;
+}
+
+void Recorder::hold_outside(std::int32_t value, const at::Tensor& tensor) {
+  const std::int32_t storage = record_->values[value].storage;
   const bool is_parameter = tensor.requires_grad() && tensor.is_leaf() && !tensor.is_view();
   const bool is_plain = record_->storages[storage].outside &&
                         (is_parameter || tensor.unsafeGetTensorImpl()->is_wrapped_number());
@@ -50,10 +91,10 @@ std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
   record_->outside_tensors.push_back(outside_tensor(tensor, held));
   record_->outside_tensors.back().value = value;
   if (checks_hashes()) record_->outside_tensors.back().hash = hash_of(held);
-  record_->values.push_back({.op = kNoOp, .storage = storage, .kept = held, .outside = outside});
+  record_->values[value].kept = held;
+  record_->values[value].outside = outside;
   values_.set(tensor.unsafeGetTensorImpl(), value);
   if (!is_plain) tensor_identities_.emplace_back(tensor.getIntrusivePtr());
-  return value;
 }
 
 std::int32_t Recorder::storage_of(const at::Tensor& tensor, bool outside) {
@@ -66,7 +107,7 @@ std::int32_t Recorder::storage_of(const at::Tensor& tensor, bool outside) {
   record_->storages.push_back({.outside = outside, .address = address});
   if (address != nullptr) {
     storages_.set(address, storage);
-    storage_identities_.push_back(tensor.storage().getWeakStorageImpl());
+    storage_identities_.push_back(tensor_with_data(tensor).storage().getWeakStorageImpl());
   }
   return storage;
 }

@@ -15,6 +15,14 @@ bool contains(const std::vector<std::uint16_t>& positions, std::uint16_t positio
   return std::find(positions.begin(), positions.end(), position) != positions.end();
 }
 
+at::Tensor argument_of(const RecordedOp& op, const RecordedUse& use,
+                       const torch::jit::Stack& stack) {
+  const c10::IValue& argument = stack[stack.size() - op.facts->arguments.size() + use.argument];
+  if (use.item < 0) return argument.toTensor();
+  return argument.isTensorList() ? argument.toTensorList().get(use.item)
+                                 : *argument.toOptionalTensorList().get(use.item);
+}
+
 }  // namespace
 
 bool is_written(const RecordedOp& op, const RecordedUse& use) {
@@ -35,19 +43,18 @@ const at::Tensor* Record::copy_of(const RecordedUse& use) const {
 
 void Recorder::check_writes(RecordedOp& op, const torch::jit::Stack& stack) const {
   const OpFacts& facts = *op.facts;
-  if (facts.mutates_list) {
+  if (facts.mutates_list && list_writes_ == ListWrites::kRefused) {
     throw Refused(
         "region " + *region_ + ": " + facts.name +
         " writes in place into a list of tensors, which cannot be replayed; use it outside "
         "checkpointed regions, or on one tensor at a time");
   }
-  const std::size_t base = stack.size() - facts.arguments.size();
   std::size_t num_inside = 0;
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedUse& use = record_->uses[i];
     if (!is_written(op, use)) continue;
     if (!is_outside(use)) {
-      check_is_known(op, use, stack[base + use.argument].toTensor());
+      check_is_known(op, use, argument_of(op, use, stack));
       op.in_place = true;
       ++num_inside;
       continue;
@@ -56,7 +63,7 @@ void Recorder::check_writes(RecordedOp& op, const torch::jit::Stack& stack) cons
       op.side_effect |= facts.side_feeds_results;
       continue;
     }
-    const at::Tensor& tensor = stack[base + use.argument].toTensor();
+    const at::Tensor tensor = argument_of(op, use, stack);
     if (tensor.requires_grad() && at::GradMode::is_enabled()) {
       throw Refused("region " + *region_ + ": " + facts.name + " writes in place into " +
                     describe_tensor(tensor) +
@@ -130,12 +137,10 @@ bool Recorder::is_outside(const RecordedUse& use) const {
 Recorder::VersionCounters Recorder::counters_of_written(const RecordedOp& op,
                                                         const torch::jit::Stack& stack) const {
   VersionCounters counters;
-  const std::size_t base = stack.size() - op.facts->arguments.size();
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedUse& use = record_->uses[i];
     if (!is_written(op, use)) continue;
-    counters.push_back(
-        stack[base + use.argument].toTensor().unsafeGetTensorImpl()->version_counter());
+    counters.push_back(argument_of(op, use, stack).unsafeGetTensorImpl()->version_counter());
   }
   return counters;
 }
@@ -160,8 +165,10 @@ void Recorder::note_writes(const RecordedOp& op, const VersionCounters& counters
       record_->writes.push_back(
           {static_cast<std::int32_t>(record_->ops.size()), written, storage.version});
     }
-    for (RecordedValue& value : record_->values) {
+    for (std::size_t id = 0; id < record_->values.size(); ++id) {
+      RecordedValue& value = record_->values[id];
       if (value.storage != written || value.op == kNoOp) continue;
+      record_->drop_host_copy(static_cast<std::int32_t>(id));
       if (!has_fault(Fault::kStaleValue)) value.kept.reset();  // no longer what its op computed
     }
   }
@@ -195,15 +202,10 @@ void Recorder::note_written(OutsideTensor& outside, const RecordedValue& value) 
 Recorder::HashedArguments Recorder::hash_unwritten(const RecordedOp& op,
                                                    const torch::jit::Stack& stack) const {
   HashedArguments hashed;
-  const std::size_t base = stack.size() - op.facts->arguments.size();
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedUse& use = record_->uses[i];
     if (is_written(op, use)) continue;
-    const c10::IValue& argument = stack[base + use.argument];
-    const at::Tensor tensor = use.item < 0 ? argument.toTensor()
-                              : argument.isTensorList()
-                                  ? argument.toTensorList().get(use.item)
-                                  : *argument.toOptionalTensorList().get(use.item);
+    const at::Tensor tensor = argument_of(op, use, stack);
     hashed.push_back({use.argument, tensor, hash_of(tensor)});
   }
   return hashed;

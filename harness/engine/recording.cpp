@@ -120,6 +120,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
 
   void open_region(std::size_t region) {
     frame = std::make_shared<Frame>(prepared, region);
+    if (prepared->offloads) frame->follow(before);
     last_scope = &prepared->plan.regions[region].last_scope;
     region_depth = path_lengths.size();
     exceptions_at_open = std::uncaught_exceptions();
@@ -139,6 +140,10 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     recorder.close();
     if (fault != nullptr) pending_fault = fault;
     frame->close(std::move(fault));
+    if (prepared->offloads) {
+      if (const auto left = before.lock()) left->leave_device();
+      before = frame;
+    }
     frame.reset();
   }
 
@@ -187,6 +192,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   std::size_t next_region = 0;
   bool any_region_entered = false;
   std::exception_ptr pending_fault;
+
+  std::weak_ptr<Frame> before;  // the region that closed last
 
   // State of the open region.
   Recorder recorder;

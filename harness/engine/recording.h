@@ -16,6 +16,7 @@
 #include <stdexcept>
 
 #include "policies/plan/plan.h"
+#include "policies/trace/bytes.h"
 
 namespace rematch {
 
@@ -44,7 +45,7 @@ struct Refused : std::runtime_error {
 // read: if autograd saved it, or if an op that has to be recomputed read its content. Making a view
 // of it, or a tensor of its sizes, reads no content; an op whose result backward does not need is
 // left out; and a tensor of up to kCheapCopyBytes (record.h) that the region itself overwrites is
-// copied first.
+// copied first. One that the plan offloads is refused whoever wants it.
 //
 // Note [What is not seen]
 //   - a write through .data or a raw pointer into a tensor from outside, and other memory given to
@@ -62,9 +63,20 @@ enum class OutsideCheck : std::uint8_t {
   kHashes,    // by its content too: for finding a fault, not for training
 };
 
+// Host memory that holds what a plan offloads.
+struct HostMemory {
+  Bytes in_use;
+  Bytes peak;
+  Bytes copied_out;
+  Bytes copied_back;
+  std::int64_t allocations = 0;  // blocks, ever; they are used again from step to step
+  bool operator==(const HostMemory&) const = default;
+};
+
 // A plan made ready to run: op names looked up, regions indexed. Immutable; one serves any number
-// of recordings, on any thread. Throws StreamMismatch if the plan names an op that this LibTorch
-// does not have, Refused for a treatment that this device cannot do.
+// of recordings, on any thread. Owns the host memory of what they offload, so a plan that offloads
+// needs one Checkpoint for all steps. Throws StreamMismatch if the plan names an op that this
+// LibTorch does not have, Refused for one that it cannot recompute.
 class Checkpoint {
  public:
   Checkpoint(const Plan& plan, Schedule schedule,
@@ -72,6 +84,11 @@ class Checkpoint {
   ~Checkpoint();
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
+
+  // Of all recordings. Peak and copied bytes count from the last restart on.
+  HostMemory host_memory() const;
+  bool offloads() const;
+  void restart_host_counts() const;
 
   struct Prepared;
   const std::shared_ptr<const Prepared>& prepared() const { return prepared_; }

@@ -141,7 +141,7 @@ at::Tensor Replay::argument(const RecordedOp& op, const RecordedUse& use) {
   const RecordedValue& value = record_.values[use.value];
   TORCH_INTERNAL_ASSERT(value.op == kNoOp || planner_.is_there(use.value), "rematch: region ",
                         region_, ": replay of ", op.facts->name, " lacks an input");
-  at::Tensor tensor = value.op == kNoOp ? value.kept : take(use.value);
+  at::Tensor tensor = value.op == kNoOp ? record_.outside_argument(use.value) : take(use.value);
   if (value.outside < 0) return tensor;
   if (gets_scratch(op, use)) return scratch_like(tensor);
   const at::Tensor* copy = record_.copies.empty() ? nullptr : record_.copy_of(use);

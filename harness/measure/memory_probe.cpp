@@ -98,6 +98,10 @@ MemoryRecord MemoryProbe::finish_step() {
   return summarize(samples_);
 }
 
+void MemoryProbe::brought_back(const at::Tensor& value) {
+  memory_.tag(value.storage(), MemoryTag::kForward);
+}
+
 void MemoryProbe::executed(const c10::OperatorHandle& op, Phase observed,
                            const torch::jit::Stack& stack) {
   const Phase phase = PhaseGuard::effective(observed);

@@ -40,6 +40,7 @@ class MemoryProbe final : public OpObserver {
   void forward_done();
   MemoryRecord finish_step();
 
+  void brought_back(const at::Tensor& value) override;
   void executed(const c10::OperatorHandle& op, Phase phase,
                 const torch::jit::Stack& stack) override;
 

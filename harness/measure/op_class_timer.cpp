@@ -12,7 +12,9 @@ thread_local Clock::time_point start_of_op;
 
 }  // namespace
 
-void OpClassTimer::about_to_run(const c10::OperatorHandle&, Phase) { start_of_op = Clock::now(); }
+void OpClassTimer::about_to_run(const c10::OperatorHandle&, Phase, const torch::jit::Stack&) {
+  start_of_op = Clock::now();
+}
 
 void OpClassTimer::executed(const c10::OperatorHandle& op, Phase phase, const torch::jit::Stack&) {
   const std::chrono::nanoseconds spent = Clock::now() - start_of_op;

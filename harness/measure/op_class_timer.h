@@ -18,7 +18,8 @@ class OpClassTimer final : public OpObserver {
  public:
   using Times = std::array<std::map<OpClass, std::chrono::nanoseconds>, kNumPhases>;
 
-  void about_to_run(const c10::OperatorHandle& op, Phase phase) override;
+  void about_to_run(const c10::OperatorHandle& op, Phase phase,
+                    const torch::jit::Stack& stack) override;
   void executed(const c10::OperatorHandle& op, Phase phase,
                 const torch::jit::Stack& stack) override;
 

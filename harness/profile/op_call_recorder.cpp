@@ -35,7 +35,8 @@ void OpCallRecorder::end_phase() {
   for (LaunchMarker* marker : markers_) marker->end_phase();
 }
 
-void OpCallRecorder::about_to_run(const c10::OperatorHandle& op, Phase observed) {
+void OpCallRecorder::about_to_run(const c10::OperatorHandle& op, Phase observed,
+                                  const torch::jit::Stack&) {
   OpCall call;
   call.op = op_name(op);
   call.op_class = op_class_of(op.operator_name().name);

@@ -33,7 +33,8 @@ class OpCallRecorder final : public OpObserver {
   void end_phase();
   StepPlace& place() { return place_; }
 
-  void about_to_run(const c10::OperatorHandle& op, Phase phase) override;
+  void about_to_run(const c10::OperatorHandle& op, Phase phase,
+                    const torch::jit::Stack& stack) override;
   void executed(const c10::OperatorHandle& op, Phase phase,
                 const torch::jit::Stack& stack) override;
   void region_entered(const std::string& region, Phase phase) override;

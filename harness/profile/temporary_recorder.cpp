@@ -7,7 +7,7 @@
 
 namespace rematch {
 
-void TemporaryRecorder::about_to_run(const c10::OperatorHandle&, Phase) {
+void TemporaryRecorder::about_to_run(const c10::OperatorHandle&, Phase, const torch::jit::Stack&) {
   if (list_ == nullptr) return;
   memory_.reset_peak();
   before_ = memory_.sample().total;

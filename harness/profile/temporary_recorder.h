@@ -25,7 +25,8 @@ class TemporaryRecorder final : public OpObserver {
   explicit TemporaryRecorder(at::Device device) : memory_(device) {}
   void set_list(std::vector<OpTemporary>* list) { list_ = list; }
 
-  void about_to_run(const c10::OperatorHandle& op, Phase phase) override;
+  void about_to_run(const c10::OperatorHandle& op, Phase phase,
+                    const torch::jit::Stack& stack) override;
   void executed(const c10::OperatorHandle& op, Phase phase,
                 const torch::jit::Stack& stack) override;
 

@@ -15,6 +15,7 @@
 
 #include "harness/engine/interception.h"
 #include "harness/engine/recording.h"
+#include "harness/engine/wrapped_tensor.h"
 #include "harness/measure/memory.h"
 #include "harness/measure/op_counter.h"
 #include "harness/python/c_call.h"
@@ -121,6 +122,8 @@ int rematch_install(int counts_memory) {
     return 0;
   });
 }
+
+void rematch_set_look_inside(void* (*look_inside)(void*)) { set_look_inside(look_inside); }
 
 std::int64_t rematch_allocated_bytes(const char* device) {
   return call_or(std::int64_t{-1}, [&] { return allocated_bytes(c10::Device(device)); });

@@ -1,6 +1,6 @@
 // The engine, the tracer and the predictor as C functions, which Python calls through ctypes beside
-// the torch that it has imported. No tensor and no Python object crosses: the engine sees the ops
-// of the calling thread below autograd.
+// the torch that it has imported. No tensor crosses: the engine sees the ops of the calling thread
+// below autograd. A Python object does where the engine asks what is inside a tensor.
 //
 // Functions that can fail say so by -1 or null; rematch_error() then has the reason. A text that is
 // returned lives until the thread's next call.
@@ -24,6 +24,9 @@ REMATCH_PYTHON_EXPORT const char* rematch_error();
 // Hooks into LibTorch, once per process. `counts_memory` replaces the CPU's and meta's allocators
 // by counting ones: before the first tensor, and for measuring only.
 REMATCH_PYTHON_EXPORT int rematch_install(int counts_memory);
+// How the engine finds the tensor inside one of a Python subclass: `look_inside` gets the Python
+// object and returns the TensorImpl inside (tensor._cdata), or null where there is none.
+REMATCH_PYTHON_EXPORT void rematch_set_look_inside(void* (*look_inside)(void* python_object));
 // Bytes that tensors on `device`, "cpu" or "meta", hold; -1 without counting allocators.
 REMATCH_PYTHON_EXPORT std::int64_t rematch_allocated_bytes(const char* device);
 

@@ -7,9 +7,13 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <memory>
 
+#include "harness/ranks/launch.h"
 #include "harness/run/device.h"
 #include "harness/run/passes.h"
+#include "harness/run/rank_records.h"
+#include "harness/sweep/interrupt.h"
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
 #include "reports/record/record_json.h"
@@ -59,10 +63,52 @@ PointRecord empty_record(const PointRequest& request) {
   return record;
 }
 
+// A point with a layout: a process for each rank, all from the same request.
+PointRecord measure_on_ranks(const PointRequest& request, const ChildRule& rule,
+                             const SayRetry& say_retry) {
+  const MemoryFile request_file("request");
+  write_in_place(request_file.path(), request_to_json(request));
+  Launcher launcher(request.identity.world);
+  for (int attempt = 1;; ++attempt) {
+    std::vector<std::unique_ptr<MemoryFile>> results;
+    for (int rank = 0; rank < request.identity.world; ++rank) {
+      results.push_back(std::make_unique<MemoryFile>("result"));
+    }
+    const LaunchResult launched = launcher.run(
+        [&](int rank) {
+          return std::vector<std::string>{own_executable(), "point", request_file.path(),
+                                          results.at(static_cast<std::size_t>(rank))->path()};
+        },
+        rule.limit);
+    if (launched.end == LaunchResult::End::kInterrupted) {
+      throw Interrupted(InterruptGuard::signal().value_or(0));
+    }
+    if (launched.end == LaunchResult::End::kWell) {
+      std::vector<PointRecord> records;
+      for (const auto& result : results) {
+        records.push_back(point_file_from_json(read_json_file(result->path())).point);
+      }
+      return merge_ranks(std::move(records));
+    }
+    const auto culprit = static_cast<std::size_t>(launched.culprit.value_or(0));
+    PointRecord record = empty_record(request);
+    describe_end(launched.ranks.at(culprit), rule.limit, attempt, record);
+    record.reason = launched.message + ": " + record.reason;
+    if (attempt > rule.most_retries || !deserves_retry(launched.ranks.at(culprit))) return record;
+    say_retry(record.reason);
+  }
+}
+
+bool has_rank_processes(const PointRequest& request) {
+  return request.identity.world > 1 && !request.identity.pretended_rank &&
+         !device_named(request.device).is_meta();
+}
+
 }  // namespace
 
 PointRecord measure_in_child(const PointRequest& request, const ChildRule& rule,
                              const SayRetry& say_retry) {
+  if (has_rank_processes(request)) return measure_on_ranks(request, rule, say_retry);
   const MemoryFile request_file("request");
   const MemoryFile result_file("result");
   write_in_place(request_file.path(), request_to_json(request));

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "harness/run/process.h"
+#include "harness/process/process.h"
 #include "harness/run/request.h"
 #include "reports/record/point.h"
 
@@ -21,7 +21,8 @@ struct ChildRule {
 // Told before a child is started again: why.
 using SayRetry = std::function<void(const std::string& why)>;
 
-// Runs this program's hidden subcommand `point`. Throws Interrupted after a signal. A child that
+// Runs this program's hidden subcommand `point`; of a point on several ranks once for each, and
+// their records become one. Throws Interrupted after a signal. A child that
 // leaves no result is a crash, an oom (killed while memory was short) or a timeout, with what it
 // said last.
 PointRecord measure_in_child(const PointRequest& request, const ChildRule& rule,

@@ -52,9 +52,10 @@ class Comparison {
     return num_points + num_repeats() +
            (has_times() ? settings_.rounds.most * (num_points + 1) : 0);
   }
-  bool has_values() const { return computes_values(settings_.variants.device); }
+  bool computes() const { return computes_values(settings_.variants.device); }
+  bool has_values() const { return computes() && !settings_.variants.pretended_rank; }
   int num_repeats() const { return has_values() ? settings_.num_repeats : 0; }
-  bool has_times() const { return has_values() && settings_.rounds.most > 0; }
+  bool has_times() const { return computes() && settings_.rounds.most > 0; }
 
   bool is_snapshot_of(const Variant& variant) const {
     return !settings_.snapshot_file.empty() && &variant == &variants_.back();

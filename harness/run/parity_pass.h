@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "harness/run/job.h"
 #include "harness/run/pass_position.h"
 #include "harness/run/training.h"
 #include "reports/record/point.h"
@@ -12,7 +13,7 @@ namespace rematch {
 
 // Steps from 0 on. Fills the point's steps, and says whether every parameter has a gradient.
 // Throws LossNotFinite.
-void parity_pass(Training& training, at::Device device, int num_steps, PassPosition& position,
+void parity_pass(Training& training, Job& job, int num_steps, PassPosition& position,
                  PointRecord& record);
 
 }  // namespace rematch

@@ -13,12 +13,15 @@
 #include "harness/measure/memory_probe.h"
 #include "harness/measure/op_counter.h"
 #include "harness/profile/allocator_snapshot.h"
+#include "harness/ranks/collective_log.h"
 #include "harness/run/device.h"
 #include "harness/run/finite_loss.h"
+#include "harness/run/host_record.h"
 #include "harness/run/kernel_pass.h"
 #include "harness/run/out_of_memory.h"
 #include "harness/run/parity_pass.h"
 #include "harness/run/pass_position.h"
+#include "harness/run/rank_records.h"
 #include "harness/run/snapshot_pass.h"
 #include "harness/run/time_pass.h"
 #include "harness/run/training.h"
@@ -50,16 +53,24 @@ class MemoryListener final : public Watching {
   MemoryProbe& probe_;
 };
 
-void counting_pass(Training& training, std::int64_t first_step, int num_steps,
-                   PassPosition& position, PointRecord& record) {
+// On several ranks each step's collectives are held against the others'.
+RanksRecord::Counts counting_pass(Training& training, Job& job, std::int64_t first_step,
+                                  int num_steps, PassPosition& position, PointRecord& record) {
   position = {"counting", -1, {}};
   OpCounter counter;
+  CollectiveLog log(&counter);
   Watching listener(position);
   {
-    const OpObserverGuard observe(&counter);
-    for (int step = 0; step < num_steps; ++step) training.step(first_step + step, listener);
+    OpObserver* const whole = &log;
+    const OpObserverGuard observe(job.is_alone() ? &counter : whole);
+    for (int step = 0; step < num_steps; ++step) {
+      log.begin_step();
+      training.step(first_step + step, listener);
+      job.compare(log);
+    }
   }
   record.counts = counter.record(num_steps);
+  return log.totals().bytes;
 }
 
 void memory_pass(Training& training, at::Device device, std::int64_t step, PassPosition& position,
@@ -71,18 +82,21 @@ void memory_pass(Training& training, at::Device device, std::int64_t step, PassP
   {
     const OpObserverGuard observe(&probe);
     MemoryListener listener(position, probe);
+    training.restart_host_counts();
     training.step(step, listener);
   }
   record.memory = probe.finish_step();
+  record.memory->host = host_record(training);
   if (device.is_meta()) record.memory->peak_transient.reset();  // no kernels, no insides
 }
 
-void exact_passes(const PointRequest& request, at::Device device, Training& training,
-                  PassPosition& position, PointRecord& record) {
+void exact_passes(const PointRequest& request, Job& job, Training& training, PassPosition& position,
+                  PointRecord& record) {
+  const at::Device device = job.device();
   record.warm_up_steps = kWarmUpSteps;
   std::int64_t step = 0;
-  if (computes_values(request.device)) {
-    parity_pass(training, device, request.num_steps, position, record);
+  if (computes_values(request.device) && !job.is_pretended()) {
+    parity_pass(training, job, request.num_steps, position, record);
     step = request.num_steps;
   }
   const int missing = kWarmUpSteps - static_cast<int>(step);
@@ -90,8 +104,10 @@ void exact_passes(const PointRequest& request, at::Device device, Training& trai
     warm_up(training, step, missing, position);
     step += missing;
   }
-  counting_pass(training, step, request.num_steps, position, record);
+  const RanksRecord::Counts collective_bytes =
+      counting_pass(training, job, step, request.num_steps, position, record);
   memory_pass(training, device, step + request.num_steps, position, record);
+  if (!job.is_alone()) note_rank(job.rank(), collective_bytes, record);
   if (!device.is_cuda()) return;
   position = {"kernel", -1, {}};
   kernel_pass(training, device, step + request.num_steps + 1, request.num_steps, record);
@@ -144,23 +160,25 @@ class EarlyEnd {
 };
 
 void measure(const PointRequest& request, PassPosition& position, PointRecord& record) {
-  const at::Device device = device_named(request.device);
+  Job job(request);
+  const at::Device device = job.device();
   if (!request.snapshot_file.empty()) record_allocations();  // what leads to running out of memory
   TrainingSettings settings;
-  settings.model = spec_of(request);
+  settings.model = job.spec();
   settings.data_file = request.data_file;
   settings.seed = request.identity.seed;
   settings.device = device;
   settings.optimizer = optimizer_from_string(request.identity.optimizer).value();
+  settings.begin_step = [&job](std::int64_t step) { job.begin_step(step); };
   if (request.pass == Pass::kTime) settings.determinism = request.timed_as;
   Training training(settings);
   training.use_plan(request.plan, request.identity.schedule);
   if (request.pass == Pass::kExact) {
-    exact_passes(request, device, training, position, record);
+    exact_passes(request, job, training, position, record);
   } else if (request.pass == Pass::kParity) {
-    parity_pass(training, device, request.num_steps, position, record);
+    parity_pass(training, job, request.num_steps, position, record);
   } else {
-    time_pass(training, device, request.num_steps, position, record);
+    time_pass(training, job, request.num_steps, position, record);
     if (device.is_cuda()) {
       record.time->repeatable_bits = request.timed_as == Determinism::kRepeatableBits;
     }

@@ -2,12 +2,12 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 
 #include "harness/run/device.h"
 #include "harness/run/flop_limit.h"
+#include "harness/run/op_counts.h"
+#include "harness/run/rank_records.h"
 #include "policies/trace/profile.h"
-#include "policies/trace/same_op.h"
 
 namespace rematch {
 namespace {
@@ -22,15 +22,20 @@ void add_workspace(const MemoryRecord& predicted, MemoryRecord& measured) {
 }  // namespace
 
 void add_prediction(const Variant& variant, int num_steps, PointRecord& point) {
-  ClassCounts predicted = variant.predicted_counts.by_class;
-  for (auto& phase : predicted) {
-    for (auto& [op_class, executed] : phase) executed *= num_steps;
-  }
-  point.predicted_counts = predicted;
+  point.predicted_counts = times(variant.predicted_counts.by_class, num_steps);
   point.recomputed_step_flops = variant.recomputed_step_flops;
+  if (point.ranks) {
+    point.ranks->predicted_collectives =
+        times(collectives_in(variant.predicted_counts.by_op), num_steps);
+  }
   if (!point.memory) return;
   point.memory->predicted_peak_allocated = variant.prediction.memory.peak_allocated;
   point.memory->predicted_after_forward = variant.prediction.memory.after_forward;
+  if (const auto& host = variant.prediction.memory.host; host && point.memory->host) {
+    point.memory->host->predicted_peak = host->peak;
+    point.memory->host->predicted_copied_out = host->copied_out;
+    point.memory->host->predicted_copied_back = host->copied_back;
+  }
   point.memory->predicted_peak_requested = variant.prediction.memory.peak_requested;
   if (names_cuda(point.device)) add_workspace(variant.prediction.memory, *point.memory);
   Bytes dead;
@@ -44,32 +49,16 @@ void add_prediction(const Variant& variant, int num_steps, PointRecord& point) {
 
 void check_counts(const Variant& variant, int num_steps, PointRecord& point) {
   if (!point.counts) return;
-  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
-    std::map<std::string, std::int64_t> expected;
-    for (const auto& [op, executed] : variant.predicted_counts.by_op[phase]) {
-      expected[op] = executed * num_steps;
-    }
-    expected = with_one_name(expected);
-    const std::map<std::string, std::int64_t> executed = with_one_name(point.counts->by_op[phase]);
-    if (expected == executed) continue;
-    std::map<std::string, std::int64_t> all = expected;
-    all.insert(executed.begin(), executed.end());
-    for (const auto& [op, unused] : all) {
-      const std::int64_t predicted = expected.count(op) != 0 ? expected.at(op) : 0;
-      const std::int64_t measured = executed.count(op) != 0 ? executed.at(op) : 0;
-      if (predicted == measured) continue;
-      point.effect->counts_equal_prediction = false;
-      point.effect->detail = op + " in " + std::string(to_string(static_cast<Phase>(phase))) +
-                             ": executed " + std::to_string(measured) + ", predicted " +
-                             std::to_string(predicted);
-      if (point.status == PointStatus::kOk) {
-        point.status = PointStatus::kInvalid;
-        point.reason = "executed other ops than predicted: " + point.effect->detail;
-      }
-      return;
-    }
-  }
-  point.effect->counts_equal_prediction = true;
+  const auto differs =
+      first_difference(times(variant.predicted_counts.by_op, num_steps), point.counts->by_op);
+  point.effect->counts_equal_prediction = !differs.has_value();
+  if (!differs) return;
+  point.effect->detail = differs->op + " in " + std::string(to_string(differs->phase)) +
+                         ": executed " + std::to_string(differs->other) + ", predicted " +
+                         std::to_string(differs->one);
+  if (point.status != PointStatus::kOk) return;
+  point.status = PointStatus::kInvalid;
+  point.reason = "executed other ops than predicted: " + point.effect->detail;
 }
 
 void add_flops(const Variant& variant, const Environment& environment, PointRecord& point) {

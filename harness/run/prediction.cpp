@@ -2,6 +2,7 @@
 
 #include "harness/measure/memory.h"
 #include "harness/measure/op_counter.h"
+#include "harness/run/host_record.h"
 #include "harness/run/probe_listener.h"
 #include "harness/trace/trace_from_record.h"
 #include "harness/trace/tracer.h"
@@ -28,6 +29,10 @@ class BothObservers final : public OpObserver {
                 const torch::jit::Stack& stack) override {
     first_.executed(op, phase, stack);
     second_.executed(op, phase, stack);
+  }
+  void brought_back(const at::Tensor& value) override {
+    first_.brought_back(value);
+    second_.brought_back(value);
   }
 
  private:
@@ -82,9 +87,11 @@ Prediction MetaModel::predict(const Plan& plan, Schedule schedule) {
   {
     const OpObserverGuard observe(&both);
     ProbeListener listener(probe);
+    training_.restart_host_counts();
     training_.step(0, listener);
   }
   Prediction prediction{counter.record(1), probe.finish_step()};
+  prediction.memory.host = host_record(training_);
   prediction.memory.peak_transient.reset();  // no kernels, no insides
   return prediction;
 }

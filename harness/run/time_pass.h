@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "harness/run/job.h"
 #include "harness/run/pass_position.h"
 #include "harness/run/training.h"
 #include "reports/record/point.h"
@@ -11,7 +12,7 @@ namespace rematch {
 
 // Steps from 0 on. Fills the point's time: one round of samples, phases, on a GPU what the device
 // did meanwhile, elsewhere the time of each op class. Throws LossNotFinite.
-void time_pass(Training& training, at::Device device, int num_steps, PassPosition& position,
+void time_pass(Training& training, const Job& job, int num_steps, PassPosition& position,
                PointRecord& record);
 
 }  // namespace rematch

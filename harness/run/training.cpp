@@ -9,6 +9,7 @@
 #include "harness/measure/phase_guard.h"
 #include "harness/trace/backward_as_with_data.h"
 #include "harness/trace/meta_kernels.h"
+#include "models/preset/parallel.h"
 
 namespace rematch {
 namespace {
@@ -29,7 +30,8 @@ void prepare_cuda(at::Device device, Determinism determinism) {
 
 }  // namespace
 
-Training::Training(const TrainingSettings& settings) : device_(settings.device) {
+Training::Training(const TrainingSettings& settings)
+    : device_(settings.device), begin_step_(settings.begin_step), spec_(settings.model) {
   if (device_.is_meta()) install_meta_kernels();
   if (device_.is_cuda()) prepare_cuda(device_, settings.determinism);
   at::manual_seed(settings.seed);
@@ -45,17 +47,28 @@ void Training::use_plan(const Plan& plan, Schedule schedule) {
 
 void Training::use_no_plan() { checkpoint_.reset(); }
 
+std::optional<HostMemory> Training::host_memory() const {
+  if (!checkpoint_ || !checkpoint_->offloads()) return std::nullopt;
+  return checkpoint_->host_memory();
+}
+
+void Training::restart_host_counts() const {
+  if (checkpoint_) checkpoint_->restart_host_counts();
+}
+
 Batch Training::batch(std::int64_t index) {
   const c10::impl::ExcludeDispatchKeyGuard unseen(c10::DispatchKey::Fake);
-  return data_->batch(index);
+  return data_->batch(data_index(spec_, index));
 }
 
 at::Tensor Training::step(std::int64_t index, StepListener& listener) {
+  if (begin_step_) begin_step_(index);
   const Batch batch = listener.batch([&] { return this->batch(index); });
   listener.before_step();
   const at::Tensor loss = forward(batch, listener);
   listener.after_forward(loss);
   backward(loss);
+  finish_gradients();
   listener.after_backward();
   update();
   listener.after_optimizer();
@@ -96,6 +109,11 @@ void Training::backward(const at::Tensor& loss) {
   BackwardAsWithData as_with_data;
   const OpModeGuard guard(&as_with_data);
   loss.backward();
+}
+
+void Training::finish_gradients() {
+  const PhaseGuard phase(Phase::kOptimizer);
+  model_->finish_gradients();
 }
 
 void Training::update() {

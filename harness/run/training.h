@@ -43,6 +43,7 @@ struct TrainingSettings {
   at::Device device = at::kCPU;
   OptimizerChoice optimizer;
   Determinism determinism = Determinism::kRepeatableBits;
+  std::function<void(std::int64_t step)> begin_step;  // told before each step; may be empty
 };
 
 class Training {
@@ -55,10 +56,12 @@ class Training {
   void use_no_plan();
 
   // Forward, loss, backward, optimizer on the data of step `index`; gradients are gone afterwards.
+  // With a layout, ranks that have data of their own take turns at the source's batches, and sums
+  // of gradients over ranks count as the optimizer's.
   // Returns the loss with what backward left of its graph: a detach would be an op of the step.
   at::Tensor step(std::int64_t index, StepListener& listener);
 
-  // The input of step `index`. Making it is no part of the step: no observer sees its ops.
+  // This rank's input of step `index`. Making it is no part of the step: no observer sees its ops.
   Batch batch(std::int64_t index);
 
   // Runs forward once and hands over the loss with its graph.
@@ -70,12 +73,20 @@ class Training {
   Optimizer& optimizer() { return *optimizer_; }
   void clear_gradients();
 
+  // Of the plan in use; absent: it offloads nothing. Peak and copied bytes count from
+  // restart_host_counts() on.
+  std::optional<HostMemory> host_memory() const;
+  void restart_host_counts() const;
+
  private:
   at::Tensor forward(const Batch& batch, StepListener& listener);
   void backward(const at::Tensor& loss);
+  void finish_gradients();
   void update();
 
   at::Device device_;
+  std::function<void(std::int64_t step)> begin_step_;
+  ModelSpec spec_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<DataSource> data_;
   std::unique_ptr<Optimizer> optimizer_;

@@ -6,6 +6,7 @@
 
 #include "harness/measure/memory.h"
 #include "harness/run/device.h"
+#include "models/preset/parallel.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/predict/counts.h"
@@ -44,6 +45,8 @@ PointIdentity shared_identity(const VariantSettings& settings) {
   identity.dtype = settings.model.dtype;
   identity.optimizer = to_string(settings.optimizer);
   identity.threads = settings.threads;
+  identity.world = static_cast<int>(world_size(settings.model));
+  identity.pretended_rank = settings.pretended_rank;
   identity.allocator = settings.allocator.empty()
                            ? std::get<std::string>(allocator_of(settings.device, "", ""))
                            : settings.allocator;
@@ -67,19 +70,6 @@ Rejected made_for_another_model(const Plan& plan, const Trace& trace) {
                   difference + "; make it again with `rematch plan` and the same flags"};
 }
 
-// Said before anything is predicted or run.
-std::optional<Rejected> offloads(const Plan& plan) {
-  for (const RegionType& type : plan.types) {
-    for (const PlannedOp& op : type.ops) {
-      if (op.treatment != Treatment::kOffload) continue;
-      return Rejected{plan.policy + " offloads " + op.name + " (scope " + op.scope +
-                      "): moving activations to the host is not built yet; list it under \"save\" "
-                      "instead of \"offload\""};
-    }
-  }
-  return std::nullopt;
-}
-
 // A plan file often holds what a policy asks for, most of all a front's point that keeps all.
 bool is_among(const std::vector<NamedPlan>& plans, const Plan& plan) {
   return std::any_of(plans.begin(), plans.end(), [&](const NamedPlan& other) {
@@ -99,9 +89,6 @@ std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const VariantSettings
   for (const Plan& plan : settings.plans) {
     if (plan.trace_sha256 != trace_hash) return made_for_another_model(plan, trace);
     if (!is_among(plans, plan)) plans.push_back({plan, /*no_effect_is_intended=*/true, {}});
-  }
-  for (const NamedPlan& named : plans) {
-    if (auto rejected = offloads(named.plan)) return *std::move(rejected);
   }
   return plans;
 }

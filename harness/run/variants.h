@@ -30,6 +30,7 @@ struct VariantSettings {
   std::string data_file;
   std::uint64_t seed = 0;
   int threads = 1;
+  std::optional<int> pretended_rank;  // of the model's layout, in one process; nothing: all ranks
   // In a split run, what this share measures. Points of the policy `reference` are every
   // share's, since the others are held against them in one process's turns.
   Shard shard;

@@ -21,6 +21,7 @@ constexpr DeviceSheet kSomeCpu{.name = "cpu",
                                .float32_flops_per_second = 4e10,
                                .memory_bytes_per_second = 1e10,
                                .pcie_bytes_per_second = 1e10,
+                               .link_bytes_per_second = 1e10,
                                .cards = {}};
 constexpr double kOverRoofline = 3;       // real steps on cards take 1.5 to 4 times as long
 constexpr double kSecondsAnOp = 5e-6;     // below it nothing launches, replays or is counted

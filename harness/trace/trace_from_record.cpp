@@ -44,7 +44,8 @@ void add_ops(const Observations& seen, Trace& trace) {
     TracedOp op{.name = recorded.facts->name,
                 .op_class = op_class_of(without_overload(recorded.facts->name)),
                 .scope = seen.ops[i].scope,
-                .draws_random = seen.ops[i].draws_random};
+                .draws_random = seen.ops[i].draws_random,
+                .group = seen.ops[i].group};
     for (std::size_t j = 0; j < recorded.num_uses; ++j) {
       const RecordedUse& use = record.uses[recorded.first_use + j];
       op.inputs.push_back({.value = use.value, .version = use.version});

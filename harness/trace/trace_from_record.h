@@ -21,6 +21,7 @@ struct ObservedValue {
 struct ObservedOp {
   ScopeId scope = kNone;
   bool draws_random = false;
+  std::string group;  // as TracedOp::group
 };
 
 // One step: the record of its forward (loss included), and beside it what a record does not keep.

@@ -14,6 +14,7 @@
 #include "harness/engine/interception.h"
 #include "harness/engine/record.h"
 #include "harness/engine/saved_version.h"
+#include "harness/engine/wrapped_tensor.h"
 #include "harness/measure/memory.h"
 #include "harness/trace/backward_as_with_data.h"
 #include "harness/trace/node_scopes.h"
@@ -44,8 +45,9 @@ class GradientHook final : public torch::autograd::PostAccumulateGradHook {
  public:
   explicit GradientHook(std::shared_ptr<Bytes> total) : total_(std::move(total)) {}
   void operator()(const torch::autograd::Variable& parameter) override {
-    const at::Tensor& gradient = parameter.grad();
-    if (!gradient.defined() || !gradient.has_storage()) return;
+    if (!parameter.grad().defined()) return;
+    const at::Tensor gradient = tensor_with_data(parameter.grad());
+    if (!gradient.has_storage()) return;
     *total_ += retag_storage(*gradient.storage().unsafeGetStorageImpl(), MemoryTag::kBackward,
                              MemoryTag::kGradient);
   }
@@ -95,12 +97,16 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     const bool draws = draws_random(facts, *stack);
     const std::size_t base = stack->size() - facts.arguments.size();
     for (std::size_t i = base; i < stack->size(); ++i) note_tensors((*stack)[i]);
+    const bool is_collective = facts.collective == CollectivePart::kStart;
+    std::string group = is_collective ? group_of_collective(*stack) : "";
+    recorder_.set_list_writes(open_scopes_.empty() ? ListWrites::kNoted : ListWrites::kRefused);
     recorder_.run(facts, keys, stack, depth, Keep::kNothing);
     for (std::size_t i = stack->size() - facts.num_returns; i < stack->size(); ++i) {
       note_tensors((*stack)[i]);
     }
-    observations_.ops.push_back(
-        {.scope = open_scopes_.empty() ? kNone : open_scopes_.back(), .draws_random = draws});
+    observations_.ops.push_back({.scope = open_scopes_.empty() ? kNone : open_scopes_.back(),
+                                 .draws_random = draws,
+                                 .group = std::move(group)});
     note_kept_by_recorder();
     holds_.look(num_ops() - 1);
   }
@@ -257,16 +263,17 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     if (value >= observations_.values.size()) observations_.values.resize(value + 1);
     ObservedValue& seen = observations_.values[value];
     if (!seen.dtype.empty()) return;
-    seen.shape = tensor.sizes().vec();
+    const at::Tensor with_data = tensor_with_data(tensor);  // this rank's part of a DTensor
+    seen.shape = with_data.sizes().vec();
     seen.dtype = dtype_name(tensor.scalar_type());
     seen.storage_bytes = {
-        tensor.has_storage() ? static_cast<std::int64_t>(tensor.storage().nbytes()) : 0};
+        with_data.has_storage() ? static_cast<std::int64_t>(with_data.storage().nbytes()) : 0};
     seen.is_parameter = tensor.requires_grad() && tensor.is_leaf();
     const RecordedValue& recorded = observations_.record.values[value];
     if (seen.is_parameter) {
       parameters_.push_back(tensor);
-    } else if (recorded.op != kNoOp && tensor.has_storage()) {
-      holds_.watch(recorded.storage, tensor.storage());
+    } else if (recorded.op != kNoOp && with_data.has_storage()) {
+      holds_.watch(recorded.storage, with_data.storage());
     }
   }
 

@@ -8,6 +8,7 @@
 #include <ATen/ops/split_with_sizes.h>
 
 #include <cmath>
+#include <utility>
 
 #include "kernels/attention/attention.h"
 #include "models/language/feed_forward.h"
@@ -42,46 +43,63 @@ class LatentAttention {
 
   at::Tensor make_queries(const at::Tensor& x_TD, const RotaryTable& table) const;
   void make_keys_and_values(const at::Tensor& x_TD, const RotaryTable& table, Heads& heads) const;
+  // [B, H, S, N + P]; under ulysses [B, S, H, N + P].
   at::Tensor attend(Heads heads) const;
 
-  std::int64_t batch_, tokens_, heads_, latent_dim_, nope_dim_, rope_dim_, value_dim_;
+  std::int64_t batch_, tokens_, heads_;  // of this rank
+  std::int64_t latent_dim_, nope_dim_, rope_dim_, value_dim_;
   double dropout_ratio_;
   Ops ops_;
+  TensorParallel parallel_;
+  RankAxis ulysses_;
   Linear wq_, wkv_a_, wkv_b_, wo_;
-  at::Tensor kv_norm_;
+  Weight kv_norm_;
 };
 
 LatentAttention::LatentAttention(Parameters& parameters, const std::string& name,
                                  const ModelSpec& spec)
     : batch_(spec.at("batch")),
-      tokens_(spec.at("tokens")),
-      heads_(spec.at("heads")),
+      tokens_(spec.at("tokens") / rank_axis(spec, "ulysses").size),
+      heads_(spec.at("heads") / rank_axis(spec, "tp").size),
       latent_dim_(spec.at("latent_dim")),
       nope_dim_(spec.at("nope_dim")),
       rope_dim_(spec.at("rope_dim")),
       value_dim_(spec.at("value_dim")),
       dropout_ratio_(dropout_ratio(spec)),
-      ops_(ops_of(spec)) {
+      ops_(ops_of(spec)),
+      parallel_(parameters.tensor_parallel()),
+      ulysses_(rank_axis(spec, "ulysses")) {
   const std::int64_t dim = spec.at("dim");
-  wq_ = make_linear(parameters, name + ".wq", dim, heads_ * (nope_dim_ + rope_dim_), Bias::kNo);
-  wkv_a_ = make_linear(parameters, name + ".wkv_a", dim, latent_dim_ + rope_dim_, Bias::kNo);
-  kv_norm_ = parameters.add(name + ".kv_norm.weight", {latent_dim_}, near_one());
-  wkv_b_ = make_linear(parameters, name + ".wkv_b", latent_dim_, heads_ * (nope_dim_ + value_dim_),
-                       Bias::kNo);
-  wo_ = make_linear(parameters, name + ".wo", heads_ * value_dim_, dim, Bias::kNo);
+  const std::int64_t heads = spec.at("heads");
+  wq_ = make_linear(parameters, name + ".wq", dim, heads * (nope_dim_ + rope_dim_), Bias::kNo,
+                    LinearSplit::kByOutputs);
+  // The latent is whole on every rank, and its gradient comes from the rank's heads alone.
+  wkv_a_ = make_linear(parameters, name + ".wkv_a", dim, latent_dim_ + rope_dim_, Bias::kNo,
+                       LinearSplit::kShared);
+  kv_norm_ = parameters.add(name + ".kv_norm.weight", {latent_dim_}, near_one(),
+                            {.is_partial_over_tp = true});
+  wkv_b_ = make_linear(parameters, name + ".wkv_b", latent_dim_, heads * (nope_dim_ + value_dim_),
+                       Bias::kNo, LinearSplit::kByOutputs);
+  wo_ = make_linear(parameters, name + ".wo", heads * value_dim_, dim, Bias::kNo,
+                    LinearSplit::kByInputs);
 }
 
 at::Tensor LatentAttention::forward(const at::Tensor& x_TD, const RotaryTable& table) const {
   const Scope scope("attention");
   Heads heads;
-  heads.q = make_queries(x_TD, table);
-  make_keys_and_values(x_TD, table, heads);
+  {
+    const at::Tensor input_TD = enter(x_TD, parallel_);
+    heads.q = make_queries(input_TD, table);
+    make_keys_and_values(input_TD, table, heads);
+  }
   at::Tensor out = attend(std::move(heads));
   const Scope output("output");
-  out = out.transpose(1, 2);
+  if (!ulysses_.is_split()) out = out.transpose(1, 2);
   out = out.narrow(3, 0, value_dim_);
-  out = out.reshape({x_TD.size(0), heads_ * value_dim_});
-  return dropout(apply_linear(wo_, out), dropout_ratio_);
+  out = out.reshape({batch_ * tokens_, heads_ * value_dim_});
+  at::Tensor result = apply_linear(wo_, out);
+  result = leave(std::move(result), parallel_);
+  return dropout(std::move(result), dropout_ratio_);
 }
 
 at::Tensor LatentAttention::make_queries(const at::Tensor& x_TD, const RotaryTable& table) const {
@@ -115,11 +133,16 @@ void LatentAttention::make_keys_and_values(const at::Tensor& x_TD, const RotaryT
 
 at::Tensor LatentAttention::attend(Heads heads) const {
   const Scope scope("core");
+  heads.q = tokens_to_heads(std::move(heads.q), ulysses_);
+  heads.k = tokens_to_heads(std::move(heads.k), ulysses_);
+  heads.v = tokens_to_heads(std::move(heads.v), ulysses_);
   heads.q = heads.q.transpose(1, 2);
   heads.k = heads.k.transpose(1, 2);
   heads.v = heads.v.transpose(1, 2);
   const double scale = score_scale(static_cast<double>(nope_dim_ + rope_dim_));
-  return std::get<0>(attention(heads.q, heads.k, heads.v, /*causal=*/true, scale));
+  at::Tensor out = std::get<0>(attention(heads.q, heads.k, heads.v, /*causal=*/true, scale));
+  if (!ulysses_.is_split()) return out;
+  return heads_to_tokens(out.transpose(1, 2), ulysses_);
 }
 
 struct Parts {

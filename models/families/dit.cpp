@@ -39,8 +39,8 @@ class WanBlock {
   at::Tensor self_attend(const at::Tensor& x_BND, const RotaryTable& table) const;
   at::Tensor cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const;
 
-  at::Tensor modulation_;  // [1, 6, D], as the time's
-  at::Tensor cross_norm_weight_, cross_norm_bias_;
+  Weight modulation_;  // [1, 6, D], as the time's
+  Weight cross_norm_weight_, cross_norm_bias_;
   Attention self_, cross_;
   FeedForward ffn_;
 };
@@ -48,11 +48,11 @@ class WanBlock {
 WanBlock::WanBlock(Parameters& parameters, const std::string& name, const ModelSpec& spec) {
   const std::int64_t dim = spec.at("dim");
   modulation_ = parameters.add(name + ".modulation", {1, 6, dim}, uniform_by_fan_in(dim));
-  self_ = make_attention(parameters, name + ".self_attention", spec, kEps);
+  self_ = make_attention(parameters, name + ".self_attention", spec, kEps, AttendsTo::kItself);
   cross_norm_weight_ = parameters.add(name + ".cross_attention_norm.weight", {dim}, near_one());
   cross_norm_bias_ =
       parameters.add(name + ".cross_attention_norm.bias", {dim}, uniform_by_fan_in(dim));
-  cross_ = make_attention(parameters, name + ".cross_attention", spec, kEps);
+  cross_ = make_attention(parameters, name + ".cross_attention", spec, kEps, AttendsTo::kText);
   ffn_ = make_feed_forward(parameters, name + ".ffn", spec);
 }
 
@@ -76,7 +76,7 @@ at::Tensor WanBlock::forward(at::Tensor x_BND, const Conditions& conditions,
   std::vector<at::Tensor> table_B1D;
   {
     const Scope scope("modulation");
-    at::Tensor sum_B6D = modulation_.to(at::kFloat);
+    at::Tensor sum_B6D = modulation_.value().to(at::kFloat);
     sum_B6D = at::add(sum_B6D, conditions.modulation_B6D);
     table_B1D = at::chunk(sum_B6D, 6, /*dim=*/1);
   }

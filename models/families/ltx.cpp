@@ -66,7 +66,7 @@ class LtxBlock {
   at::Tensor self_attend(const at::Tensor& x_BND, const RotaryTable& table) const;
   at::Tensor cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const;
 
-  at::Tensor modulation_;  // [1, 6, D], as the time's
+  Weight modulation_;  // [1, 6, D], as the time's
   Attention self_, cross_;
   FeedForward ffn_;
 };
@@ -74,8 +74,10 @@ class LtxBlock {
 LtxBlock::LtxBlock(Parameters& parameters, const std::string& name, const ModelSpec& spec) {
   const std::int64_t dim = spec.at("dim");
   modulation_ = parameters.add(name + ".modulation", {1, 6, dim}, uniform_by_fan_in(dim));
-  self_ = make_attention(parameters, name + ".self_attention", spec, kAttentionNormEps);
-  cross_ = make_attention(parameters, name + ".cross_attention", spec, kAttentionNormEps);
+  self_ = make_attention(parameters, name + ".self_attention", spec, kAttentionNormEps,
+                         AttendsTo::kItself);
+  cross_ = make_attention(parameters, name + ".cross_attention", spec, kAttentionNormEps,
+                          AttendsTo::kText);
   ffn_ = make_feed_forward(parameters, name + ".ffn", spec);
 }
 
@@ -99,7 +101,14 @@ RotaryTable LtxBlock::make_table(const Grid& grid, const ModelSpec& spec, at::De
     const double exponent = static_cast<double>(index) / last;
     return std::pow(kRotaryTheta, exponent) * (std::numbers::pi / 2.0) * (2.0 * place - 1.0);
   };
-  return make_rotary_table(grid.tokens(), num_pairs, angle, device);
+  // The pairs of this rank's heads.
+  const RankAxis tp = rank_axis(spec, "tp");
+  const std::int64_t pairs_of_rank = num_pairs / tp.size;
+  const std::int64_t first = tp.position * pairs_of_rank;
+  const auto angle_of_rank = [&](std::int64_t token, std::int64_t pair) {
+    return angle(token, first + pair);
+  };
+  return make_rotary_table(grid.tokens(), pairs_of_rank, angle_of_rank, device);
 }
 
 at::Tensor LtxBlock::forward(at::Tensor x_BND, const Conditions& conditions,

@@ -1,6 +1,8 @@
 // Shapes: T all tokens of the batch, B sequences, S tokens a sequence, D dim, H heads, E head dim.
 #include "models/language/attention.h"
 
+#include <utility>
+
 #include "kernels/attention/attention.h"
 #include "models/scope/scope.h"
 
@@ -9,19 +11,21 @@ namespace rematch {
 GroupedQueryAttention::GroupedQueryAttention(Parameters& parameters, const std::string& name,
                                              const ModelSpec& spec)
     : batch_(spec.at("batch")),
-      tokens_(spec.at("tokens")),
-      heads_(spec.at("heads")),
-      kv_heads_(spec.at("kv_heads")),
+      tokens_(spec.at("tokens") / rank_axis(spec, "ulysses").size),
+      heads_(spec.at("heads") / rank_axis(spec, "tp").size),
+      kv_heads_(spec.at("kv_heads") / rank_axis(spec, "tp").size),
       head_dim_(spec.at("dim") / spec.at("heads")),
       dropout_ratio_(dropout_ratio(spec)),
-      ops_(ops_of(spec)) {
+      ops_(ops_of(spec)),
+      parallel_(parameters.tensor_parallel()),
+      ulysses_(rank_axis(spec, "ulysses")) {
   const std::int64_t dim = spec.at("dim");
-  const std::int64_t kv_dim = kv_heads_ * head_dim_;
+  const std::int64_t kv_dim = spec.at("kv_heads") * head_dim_;
   const std::int64_t rank = spec.option("adapter_rank");
-  wq_ = make_adapted_linear(parameters, name + ".wq", dim, dim, rank);
-  wk_ = make_adapted_linear(parameters, name + ".wk", dim, kv_dim, rank);
-  wv_ = make_adapted_linear(parameters, name + ".wv", dim, kv_dim, rank);
-  wo_ = make_adapted_linear(parameters, name + ".wo", dim, dim, rank);
+  wq_ = make_adapted_linear(parameters, name + ".wq", dim, dim, rank, LinearSplit::kByOutputs);
+  wk_ = make_adapted_linear(parameters, name + ".wk", dim, kv_dim, rank, LinearSplit::kByOutputs);
+  wv_ = make_adapted_linear(parameters, name + ".wv", dim, kv_dim, rank, LinearSplit::kByOutputs);
+  wo_ = make_adapted_linear(parameters, name + ".wo", dim, dim, rank, LinearSplit::kByInputs);
 }
 
 at::Tensor GroupedQueryAttention::forward(const at::Tensor& x_TD, const RotaryTable& table) const {
@@ -29,9 +33,10 @@ at::Tensor GroupedQueryAttention::forward(const at::Tensor& x_TD, const RotaryTa
   at::Tensor q, k, v;
   {
     const Scope qkv("qkv");
-    q = apply_linear(wq_, x_TD);
-    k = apply_linear(wk_, x_TD);
-    v = apply_linear(wv_, x_TD);
+    const at::Tensor input_TD = enter(x_TD, parallel_);
+    q = apply_linear(wq_, input_TD);
+    k = apply_linear(wk_, input_TD);
+    v = apply_linear(wv_, input_TD);
   }
   {
     const Scope rotary("rotary");
@@ -44,15 +49,21 @@ at::Tensor GroupedQueryAttention::forward(const at::Tensor& x_TD, const RotaryTa
   at::Tensor out;
   {
     const Scope core("core");
+    q = tokens_to_heads(std::move(q), ulysses_);
+    k = tokens_to_heads(std::move(k), ulysses_);
+    v = tokens_to_heads(std::move(v), ulysses_);
     q = q.transpose(1, 2);
     k = k.transpose(1, 2);
     v = v.transpose(1, 2);
     out = std::get<0>(attention(q, k, v, /*causal=*/true));
+    if (ulysses_.is_split()) out = heads_to_tokens(out.transpose(1, 2), ulysses_);
   }
   const Scope output("output");
-  out = out.transpose(1, 2);
-  out = out.reshape({x_TD.size(0), heads_ * head_dim_});
-  return dropout(apply_linear(wo_, out), dropout_ratio_);
+  if (!ulysses_.is_split()) out = out.transpose(1, 2);
+  out = out.reshape({batch_ * tokens_, heads_ * head_dim_});
+  at::Tensor result = apply_linear(wo_, out);
+  result = leave(std::move(result), parallel_);
+  return dropout(std::move(result), dropout_ratio_);
 }
 
 }  // namespace rematch

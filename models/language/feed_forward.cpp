@@ -3,6 +3,7 @@
 #include "models/language/feed_forward.h"
 
 #include <ATen/ops/_grouped_mm.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/gather.h>
@@ -10,6 +11,7 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/remainder.h>
 #include <ATen/ops/scatter_add.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
@@ -29,9 +31,19 @@ namespace {
 // Rows of one expert stay in the order of their tokens.
 constexpr std::optional<bool> kStable = true;
 
-at::Tensor add_experts(Parameters& parameters, const std::string& name, const ModelSpec& spec,
-                       std::int64_t inputs, std::int64_t outputs) {
-  return parameters.add(name, {spec.at("experts"), outputs, inputs}, uniform_by_fan_in(inputs));
+Weight add_experts(Parameters& parameters, const std::string& name, const ModelSpec& spec,
+                   std::int64_t inputs, std::int64_t outputs) {
+  return parameters.add(name, {spec.at("experts"), outputs, inputs}, uniform_by_fan_in(inputs),
+                        {.dimension = 0,
+                         .axis = rank_axis(spec, "ep"),
+                         .is_partial_over_tp = parameters.tensor_parallel().splits_tokens});
+}
+
+// Of a block, between which tokens are split by ulysses and sp.
+std::int64_t tokens_of_rank(const ModelSpec& spec) {
+  const std::int64_t num_ranks =
+      rank_axis(spec, "ulysses").size * (spec.option("sp") == 1 ? rank_axis(spec, "tp").size : 1);
+  return spec.at("batch") * spec.at("tokens") / num_ranks;
 }
 
 // x_RI times each row's expert's weight_EOI, transposed.
@@ -53,11 +65,20 @@ at::Tensor weigh(const at::Tensor& x_RD, const at::Tensor& scores_R1) {
 FeedForward::FeedForward(Parameters& parameters, const std::string& name, std::int64_t dim,
                          std::int64_t hidden, Ops ops, std::int64_t adapter_rank)
     : ops_(ops),
-      w1_(make_adapted_linear(parameters, name + ".w1", dim, hidden, adapter_rank)),
-      w3_(make_adapted_linear(parameters, name + ".w3", dim, hidden, adapter_rank)),
-      w2_(make_adapted_linear(parameters, name + ".w2", hidden, dim, adapter_rank)) {}
+      parallel_(parameters.tensor_parallel()),
+      w1_(make_adapted_linear(parameters, name + ".w1", dim, hidden, adapter_rank,
+                              LinearSplit::kByOutputs)),
+      w3_(make_adapted_linear(parameters, name + ".w3", dim, hidden, adapter_rank,
+                              LinearSplit::kByOutputs)),
+      w2_(make_adapted_linear(parameters, name + ".w2", hidden, dim, adapter_rank,
+                              LinearSplit::kByInputs)) {}
 
 at::Tensor FeedForward::forward(const at::Tensor& x_TD) const {
+  at::Tensor result_TD = run(enter(x_TD, parallel_));
+  return leave(std::move(result_TD), parallel_);
+}
+
+at::Tensor FeedForward::run(const at::Tensor& x_TD) const {
   at::Tensor hidden_TF = apply_linear(w1_, x_TD);
   if (ops_ == Ops::kFused) {
     const at::Tensor up_TF = apply_linear(w3_, x_TD);
@@ -77,7 +98,8 @@ Mixture::Mixture(Parameters& parameters, const std::string& name, const ModelSpe
       ops_(ops_of(spec)),
       top_k_(spec.at("top_k")),
       gate_(parameters.add(name + ".router.gate.weight", {spec.at("experts"), spec.at("dim")},
-                           uniform_by_fan_in(spec.at("dim")))),
+                           uniform_by_fan_in(spec.at("dim")),
+                           {.is_partial_over_tp = parameters.tensor_parallel().splits_tokens})),
       w1_(add_experts(parameters, name + ".experts.w1", spec, spec.at("dim"),
                       spec.at("expert_ffn"))),
       w3_(add_experts(parameters, name + ".experts.w3", spec, spec.at("dim"),
@@ -85,14 +107,19 @@ Mixture::Mixture(Parameters& parameters, const std::string& name, const ModelSpe
       w2_(add_experts(parameters, name + ".experts.w2", spec, spec.at("expert_ffn"),
                       spec.at("dim"))),
       shared_(parameters, name + ".shared_experts", spec.at("dim"), spec.at("shared_ffn"),
-              ops_of(spec)) {
+              ops_of(spec)),
+      exchange_(rank_axis(spec, "ep"), spec.at("experts")) {
   const auto options = at::TensorOptions().dtype(at::kInt).device(parameters.device());
-  ones_R_ = at::ones({spec.at("batch") * spec.at("tokens") * top_k_}, options);
+  const std::int64_t num_rows = tokens_of_rank(spec) * top_k_;
+  ones_R_ = at::ones({num_rows}, options);
   zeros_E_ = at::zeros({spec.at("experts")}, options);
+  if (spec.option("balanced_routing") == 0) return;
+  const at::Tensor rows_R = at::arange(num_rows, options.dtype(at::kLong));
+  balanced_Tk_ = at::remainder(rows_R, spec.at("experts")).view({-1, top_k_});
 }
 
 at::Tensor Mixture::forward(const at::Tensor& x_TD) const {
-  const Routing routing = route(x_TD);
+  Routing routing = route(x_TD);
   at::Tensor routed_RD = dispatch(x_TD, routing);
   routed_RD = run_experts(routed_RD, routing.row_ends_E);
   const at::Tensor shared_TD = run_shared_experts(x_TD);
@@ -102,12 +129,16 @@ at::Tensor Mixture::forward(const at::Tensor& x_TD) const {
 Mixture::Routing Mixture::route(const at::Tensor& x_TD) const {
   const Scope scope("router");
   const at::Tensor scores_TE = scores(x_TD);
-  const auto [best_Tk, experts_Tk] = at::topk(scores_TE, top_k_);
+  const auto [best_Tk, experts_Tk] = choose_experts(scores_TE);
   const at::Tensor experts_R = experts_Tk.view(-1);
   const at::Tensor order_R = std::get<1>(at::sort(experts_R, kStable, /*dim=*/0));
   at::Tensor counts_E = at::scatter_add(zeros_E_, 0, experts_R, ones_R_);
   Routing routing;
-  routing.row_ends_E = at::cumsum(counts_E, 0, at::kInt);
+  if (exchange_.is_split()) {
+    routing.counts_E = counts_E;
+  } else {
+    routing.row_ends_E = at::cumsum(counts_E, 0, at::kInt);
+  }
   at::Tensor scores_R = best_Tk.view(-1);
   scores_R = at::index_select(scores_R, 0, order_R);
   routing.scores_R1 = scores_R.unsqueeze(1);
@@ -117,24 +148,34 @@ Mixture::Routing Mixture::route(const at::Tensor& x_TD) const {
   return routing;
 }
 
+// Each token's scores and experts.
+std::pair<at::Tensor, at::Tensor> Mixture::choose_experts(const at::Tensor& scores_TE) const {
+  if (balanced_Tk_.defined()) return {at::gather(scores_TE, 1, balanced_Tk_), balanced_Tk_};
+  auto [best_Tk, experts_Tk] = at::topk(scores_TE, top_k_);
+  return {std::move(best_Tk), std::move(experts_Tk)};
+}
+
 // In float32 whatever the model's dtype, or close scores would be ties.
 at::Tensor Mixture::scores(const at::Tensor& x_TD) const {
   at::Tensor logits_TE;
   {
     const Scope scope("gate");
     const at::Tensor wide_TD = x_TD.to(at::kFloat);
-    const at::Tensor wide_gate_ED = gate_.to(at::kFloat);
+    const at::Tensor wide_gate_ED = gate_.value().to(at::kFloat);
     logits_TE = at::linear(wide_TD, wide_gate_ED);
   }
   if (score_ == RouterScore::kSigmoid) return at::sigmoid(logits_TE);
   return at::softmax(logits_TE, /*dim=*/-1);
 }
 
-at::Tensor Mixture::dispatch(const at::Tensor& x_TD, const Routing& routing) const {
+at::Tensor Mixture::dispatch(const at::Tensor& x_TD, Routing& routing) const {
   const Scope scope("dispatch");
   at::Tensor x_RD = at::gather(x_TD, 0, routing.tokens_RD);
-  if (applied_ == ScoreApplied::kAfterExperts) return x_RD;
-  return weigh(x_RD, routing.scores_R1);
+  if (applied_ == ScoreApplied::kBeforeExperts) x_RD = weigh(x_RD, routing.scores_R1);
+  if (!exchange_.is_split()) return x_RD;
+  routing.here = exchange_.to_experts(x_RD, routing.counts_E);
+  routing.row_ends_E = routing.here.row_ends_L;
+  return std::move(routing.here.x_MD);
 }
 
 at::Tensor Mixture::run_experts(const at::Tensor& x_RD, const at::Tensor& row_ends_E) const {
@@ -159,6 +200,9 @@ at::Tensor Mixture::run_shared_experts(const at::Tensor& x_TD) const {
 at::Tensor Mixture::combine(at::Tensor routed_RD, const at::Tensor& shared_TD,
                             const Routing& routing) const {
   const Scope scope("combine");
+  if (exchange_.is_split()) {
+    routed_RD = exchange_.from_experts(std::move(routed_RD), routing.here);
+  }
   if (applied_ == ScoreApplied::kAfterExperts) routed_RD = weigh(routed_RD, routing.scores_R1);
   return at::scatter_add(shared_TD, 0, routing.tokens_RD, routed_RD);
 }

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <variant>
 
+#include "models/language/expert_exchange.h"
 #include "models/layers/linear.h"
 #include "models/layers/ops.h"
 
@@ -21,7 +23,10 @@ class FeedForward {
   at::Tensor forward(const at::Tensor& x_TD) const;
 
  private:
+  at::Tensor run(const at::Tensor& x_TD) const;
+
   Ops ops_;
+  TensorParallel parallel_;
   AdaptedLinear w1_, w3_, w2_;
 };
 
@@ -33,6 +38,10 @@ enum class ScoreApplied : std::uint8_t { kBeforeExperts, kAfterExperts };
 // more expert sees all tokens. Nothing is dropped and nothing waits for the routing: the k copies
 // of each token are sorted by expert, so shapes and ops never depend on the data, only the ends of
 // the experts' rows do. After torchtitan's models/common/moe.py, without its load-balancing bias.
+// Under ep a rank has a share of the routed experts, and how many rows they get does depend on the
+// data. Under tp the shared expert is split, and the routed ones are whole on every rank; with sp
+// each works on its own tokens. balanced_routing sends every expert as many, whatever the scores
+// are.
 class Mixture {
  public:
   // Parameters `name`.router.gate.weight [experts, dim], .experts.w1, .w3 [experts, expert_ffn,
@@ -46,14 +55,17 @@ class Mixture {
 
  private:
   struct Routing {
-    at::Tensor scores_R1;   // float32
-    at::Tensor tokens_RD;   // each routed row's token, int64, expanded
-    at::Tensor row_ends_E;  // int32: where the rows of each expert end
+    at::Tensor scores_R1;       // float32
+    at::Tensor tokens_RD;       // each routed row's token, int64, expanded
+    at::Tensor row_ends_E;      // int32: where the rows of each expert end
+    at::Tensor counts_E;        // int32, under ep in place of the ends: rows of each expert
+    ExpertExchange::Rows here;  // under ep, what this rank's experts work on
   };
 
   Routing route(const at::Tensor& x_TD) const;
   at::Tensor scores(const at::Tensor& x_TD) const;
-  at::Tensor dispatch(const at::Tensor& x_TD, const Routing& routing) const;
+  std::pair<at::Tensor, at::Tensor> choose_experts(const at::Tensor& scores_TE) const;
+  at::Tensor dispatch(const at::Tensor& x_TD, Routing& routing) const;
   at::Tensor run_experts(const at::Tensor& x_RD, const at::Tensor& row_ends_E) const;
   at::Tensor run_shared_experts(const at::Tensor& x_TD) const;
   at::Tensor combine(at::Tensor routed_RD, const at::Tensor& shared_TD,
@@ -63,10 +75,12 @@ class Mixture {
   ScoreApplied applied_;
   Ops ops_;
   std::int64_t top_k_;
-  at::Tensor gate_;
-  at::Tensor w1_, w3_, w2_;
+  Weight gate_;
+  Weight w1_, w3_, w2_;
   FeedForward shared_;
   at::Tensor ones_R_, zeros_E_;  // int32, what counting adds up
+  at::Tensor balanced_Tk_;       // int64, each token's experts under balanced_routing
+  ExpertExchange exchange_;
 };
 
 class DenseOrMoe {

@@ -6,6 +6,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,43 +52,57 @@ class LanguageBlock {
   LanguageBlock(Parameters& parameters, const std::string& name, const ModelSpec& spec,
                 std::int64_t layer)
       : ops_(ops_of(spec)),
-        attention_norm_(
-            parameters.add(name + ".attention_norm.weight", {spec.at("dim")}, near_one())),
+        attention_norm_(add_norm(parameters, name + ".attention_norm.weight", spec)),
         attention_(parameters, name + ".attention", spec),
-        ffn_norm_(parameters.add(name + ".ffn_norm.weight", {spec.at("dim")}, near_one())),
+        ffn_norm_(add_norm(parameters, name + ".ffn_norm.weight", spec)),
         ffn_(Parts::make_ffn(parameters, name, spec, layer)) {}
 
+  // Where tokens are split, each rank norms its own.
+  static Weight add_norm(Parameters& parameters, const std::string& name, const ModelSpec& spec) {
+    return parameters.add(name, {spec.at("dim")}, near_one(),
+                          {.is_partial_over_tp = parameters.tensor_parallel().splits_tokens});
+  }
+
   Ops ops_;
-  at::Tensor attention_norm_;
+  Weight attention_norm_;
   typename Parts::Attention attention_;
-  at::Tensor ffn_norm_;
+  Weight ffn_norm_;
   typename Parts::Ffn ffn_;
 };
 
-// Its batch: tokens and targets, int64, [batch * tokens].
+// Its batch: tokens and targets, int64, [batch * tokens]; under ulysses it takes this rank's part
+// of every sequence. Under sp the rows between blocks are shared out over tp's ranks.
 template <typename Parts>
 class LanguageModel final : public Model {
  public:
   LanguageModel(const ModelSpec& spec, at::Device device)
-      : ops_(ops_of(spec)), parameters_(dtype_of(spec), device) {
+      : ops_(ops_of(spec)),
+        batch_(spec.at("batch")),
+        ulysses_(rank_axis(spec, "ulysses")),
+        parameters_(spec, device) {
     const std::int64_t dim = spec.at("dim");
     const std::int64_t num_frozen = spec.option("frozen_layers");
     const bool only_adapters_learn = spec.option("adapter_rank") > 0;
-    table_ = Parts::make_table(spec, device);
+    if (spec.option("sp") == 1) sequence_ = rank_axis(spec, "tp");
+    table_ = rows_of_rank(Parts::make_table(spec, device), ulysses_);
     parameters_.set_frozen(only_adapters_learn || num_frozen > 0);
     embedding_ =
         parameters_.add("embed.weight", {spec.at("vocab"), dim}, Parts::embedding_values(dim));
     for (std::int64_t layer = 0; layer < spec.at("layers"); ++layer) {
       parameters_.set_frozen(only_adapters_learn || layer < num_frozen);
       blocks_.emplace_back(parameters_, spec, layer);
+      block_weights_.push_back(parameters_.scope("blocks." + std::to_string(layer)));
     }
     parameters_.set_frozen(only_adapters_learn);
     head_norm_ = parameters_.add("head.norm.weight", {dim}, near_one());
     if (spec.option("tied") == 1) {
       head_.weight = embedding_;
+      parameters_.share("head", embedding_);
     } else {
       head_ = make_linear(parameters_, "head.output", dim, spec.at("vocab"), Bias::kNo);
     }
+    embed_weights_ = parameters_.scope("embed");
+    head_weights_ = parameters_.scope("head");
   }
 
   at::Tensor loss(const Batch& batch) override {
@@ -96,6 +111,7 @@ class LanguageModel final : public Model {
       const Scope scope("blocks", static_cast<int>(layer));
       x = run_block(
           [this, layer](at::Tensor input) {
+            const GatheredWeights gathered(block_weights_[layer]);
             return blocks_[layer].forward(std::move(input), table_);
           },
           std::move(x));
@@ -104,8 +120,10 @@ class LanguageModel final : public Model {
     x = logits(std::move(x));
     const Scope scope("loss");
     x = x.to(at::kFloat);
-    return at::cross_entropy_loss(x, batch.tensors.at(1));
+    return at::cross_entropy_loss(x, tokens_of_rank(batch.tensors.at(1)));
   }
+
+  void finish_gradients() override { parameters_.finish_gradients(); }
 
   const std::vector<NamedTensor>& parameters() const override { return parameters_.list(); }
   const std::vector<NamedTensor>& frozen() const override { return parameters_.frozen_list(); }
@@ -113,27 +131,49 @@ class LanguageModel final : public Model {
  private:
   at::Tensor embed(const at::Tensor& tokens_T) const {
     const Scope scope("embed");
-    return at::embedding(embedding_, tokens_T);
+    const GatheredWeights gathered(embed_weights_);
+    at::Tensor x_TD = at::embedding(embedding_, tokens_of_rank(tokens_T));
+    return own_rows(std::move(x_TD), sequence_);
+  }
+
+  at::Tensor tokens_of_rank(const at::Tensor& tokens_T) const {
+    if (!ulysses_.is_split()) return tokens_T;
+    const at::Tensor tokens_BS = tokens_T.view({batch_, tokens_T.size(0) / batch_});
+    const std::int64_t count = tokens_BS.size(1) / ulysses_.size;
+    const at::Tensor part_BS = tokens_BS.narrow(1, ulysses_.position * count, count);
+    return part_BS.contiguous().view(-1);
   }
 
   at::Tensor logits(at::Tensor x_TD) const {
     const Scope scope("head");
+    const GatheredWeights gathered(head_weights_);
+    x_TD = gather_alike(std::move(x_TD), sequence_);
     x_TD = rms_norm(x_TD, head_norm_, kLanguageNormEps, ops_);
     return apply_linear(head_, x_TD);
   }
 
   // The head's linear belongs to the loss: the logits are never there.
   at::Tensor fused_loss(at::Tensor x_TD, const at::Tensor& targets_T) const {
-    x_TD = language_norm("head", x_TD, head_norm_, ops_);
+    std::optional<GatheredWeights> gathered;
+    {
+      const Scope scope("head");
+      gathered.emplace(head_weights_);
+      x_TD = gather_alike(std::move(x_TD), sequence_);
+      x_TD = rms_norm(x_TD, head_norm_, kLanguageNormEps, ops_);
+    }
     const Scope scope("loss");
-    return fused::linear_cross_entropy(x_TD, head_.weight, targets_T);
+    return fused::linear_cross_entropy(x_TD, head_.weight, tokens_of_rank(targets_T));
   }
 
   Ops ops_;
+  std::int64_t batch_;
+  RankAxis ulysses_, sequence_;  // what tokens are split over: everywhere, between blocks
   Parameters parameters_;
   RotaryTable table_;
-  at::Tensor embedding_, head_norm_;
+  Weight embedding_, head_norm_;
   std::vector<LanguageBlock<Parts>> blocks_;
+  ScopeWeights embed_weights_, head_weights_;
+  std::vector<ScopeWeights> block_weights_;
   Linear head_;
 };
 

@@ -5,6 +5,9 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/native_dropout.h>
 
+#include <utility>
+#include <vector>
+
 #include "models/scope/scope.h"
 
 namespace rematch {
@@ -12,30 +15,66 @@ namespace {
 
 constexpr double kAdapterScale = 2.0;
 
+Held held_weight(const Parameters& parameters, LinearSplit split) {
+  if (split == LinearSplit::kWhole) return {};
+  if (split == LinearSplit::kShared) return {.is_partial_over_tp = true};
+  return {.dimension = split == LinearSplit::kByOutputs ? 0 : 1,
+          .axis = parameters.tensor_parallel().axis};
+}
+
+// Added once, to the sum of all ranks: where tokens are split, by each rank to its tokens.
+Held held_bias(const Parameters& parameters, LinearSplit split) {
+  if (split == LinearSplit::kByInputs) {
+    return {.is_partial_over_tp = parameters.tensor_parallel().splits_tokens};
+  }
+  return held_weight(parameters, split);
+}
+
 }  // namespace
 
 Linear make_linear(Parameters& parameters, const std::string& name, std::int64_t inputs,
-                   std::int64_t outputs, Bias bias) {
+                   std::int64_t outputs, Bias bias, LinearSplit split) {
   const InitialValues values = uniform_by_fan_in(inputs);
   Linear linear;
-  linear.weight = parameters.add(name + ".weight", {outputs, inputs}, values);
-  if (bias == Bias::kYes) linear.bias = parameters.add(name + ".bias", {outputs}, values);
+  linear.weight =
+      parameters.add(name + ".weight", {outputs, inputs}, values, held_weight(parameters, split));
+  if (bias == Bias::kYes) {
+    linear.bias = parameters.add(name + ".bias", {outputs}, values, held_bias(parameters, split));
+  }
   return linear;
 }
 
 at::Tensor apply_linear(const Linear& linear, const at::Tensor& x) {
-  return at::linear(x, linear.weight, linear.bias);
+  return at::linear(x, linear.weight.value(), linear.bias.value());
 }
 
+at::Tensor apply_and_leave(const Linear& linear, const at::Tensor& x,
+                           const TensorParallel& parallel) {
+  if (!parallel.axis.is_split()) return apply_linear(linear, x);
+  at::Tensor result = at::linear(x.view({-1, x.size(-1)}), linear.weight.value());
+  result = leave(std::move(result), parallel);
+  std::vector<std::int64_t> sizes = x.sizes().vec();
+  sizes.back() = result.size(-1);
+  result = result.view(sizes);
+  if (!linear.bias.defined()) return result;
+  return at::add(result, linear.bias.value());
+}
+
+// The half of an adapter that is not split works on a share of the other's width.
 AdaptedLinear make_adapted_linear(Parameters& parameters, const std::string& name,
-                                  std::int64_t inputs, std::int64_t outputs, std::int64_t rank) {
+                                  std::int64_t inputs, std::int64_t outputs, std::int64_t rank,
+                                  LinearSplit split) {
   AdaptedLinear linear;
-  linear.base = make_linear(parameters, name, inputs, outputs, Bias::kNo);
+  linear.base = make_linear(parameters, name, inputs, outputs, Bias::kNo, split);
   if (rank == 0) return linear;
-  linear.down =
-      parameters.add_learning(name + ".adapter.down", {rank, inputs}, uniform_by_fan_in(inputs));
+  Held down{.is_partial_over_tp = split == LinearSplit::kByOutputs};
+  Held up{.is_partial_over_tp = split == LinearSplit::kByInputs};
+  if (split == LinearSplit::kByInputs) down = held_weight(parameters, split);
+  if (split == LinearSplit::kByOutputs) up = held_weight(parameters, split);
+  linear.down = parameters.add_learning(name + ".adapter.down", {rank, inputs},
+                                        uniform_by_fan_in(inputs), down);
   linear.up =
-      parameters.add_learning(name + ".adapter.up", {outputs, rank}, uniform_by_fan_in(rank));
+      parameters.add_learning(name + ".adapter.up", {outputs, rank}, uniform_by_fan_in(rank), up);
   return linear;
 }
 
@@ -43,8 +82,8 @@ at::Tensor apply_linear(const AdaptedLinear& linear, const at::Tensor& x) {
   if (!linear.down.defined()) return apply_linear(linear.base, x);
   const Scope scope("adapted");
   at::Tensor result = apply_linear(linear.base, x);
-  at::Tensor correction = at::linear(x, linear.down);
-  correction = at::linear(correction, linear.up);
+  at::Tensor correction = at::linear(x, linear.down.value());
+  correction = at::linear(correction, linear.up.value());
   correction = at::mul(correction, kAdapterScale);
   return at::add(result, correction);
 }

@@ -4,36 +4,50 @@
 // must draw from the same state again.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "models/layers/parameters.h"
 
 namespace rematch {
 
+// What a rank of a tensor-parallel layout holds of a linear: all, its share of the outputs
+// (column-parallel), or its share of the inputs (row-parallel). In the last case the ranks' results
+// are to be summed: leave() in layers/collectives.h. kShared is all of one whose outputs this
+// rank's share of the heads alone reads, so that its gradients are partial. Without tp all are one.
+enum class LinearSplit : std::uint8_t { kWhole, kByOutputs, kByInputs, kShared };
+
 struct Linear {
-  at::Tensor weight;  // [out, in]
-  at::Tensor bias;    // [out], or undefined
+  Weight weight;  // [out, in]
+  Weight bias;    // [out], or undefined
 };
 
 enum class Bias : bool { kNo, kYes };
 
-// Parameters `name`.weight and, if asked for, `name`.bias, uniform within 1 / sqrt(inputs).
+// Parameters `name`.weight and, if asked for, `name`.bias, uniform within 1 / sqrt(inputs). The
+// widths are the whole linear's.
 Linear make_linear(Parameters& parameters, const std::string& name, std::int64_t inputs,
-                   std::int64_t outputs, Bias bias);
+                   std::int64_t outputs, Bias bias, LinearSplit split = LinearSplit::kWhole);
 
 // x is contiguous; of more than two dimensions it is viewed as a matrix.
 at::Tensor apply_linear(const Linear& linear, const at::Tensor& x);
 
+// The same of a linear that is split by inputs: the ranks' results are summed, and the bias is
+// added once, `mm all_reduce wait_tensor add`.
+at::Tensor apply_and_leave(const Linear& linear, const at::Tensor& x,
+                           const TensorParallel& parallel);
+
 struct AdaptedLinear {
   Linear base;
-  at::Tensor down;  // [rank, in], or undefined: no adapter
-  at::Tensor up;    // [out, rank]
+  Weight down;  // [rank, in], or undefined: no adapter
+  Weight up;    // [out, rank]
 };
 
 // As make_linear without a bias; a rank above 0 adds `name`.adapter.down and .up, which learn. `up`
 // does not start at zero, or `down` would get no gradient in the first step.
 AdaptedLinear make_adapted_linear(Parameters& parameters, const std::string& name,
-                                  std::int64_t inputs, std::int64_t outputs, std::int64_t rank);
+                                  std::int64_t inputs, std::int64_t outputs, std::int64_t rank,
+                                  LinearSplit split = LinearSplit::kWhole);
 
 // x weight^T + 2 (x down^T) up^T for a matrix x: `t mm`, and with an adapter `t mm t mm mul add`
 // behind it, all in a scope `adapted`. The factor is the paper's alpha / rank with alpha = 2 rank.

@@ -7,7 +7,10 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/rsqrt.h>
 
+#include <utility>
+
 #include "kernels/fused/rms_norm.h"
+#include "models/layers/collectives.h"
 
 namespace rematch {
 namespace {
@@ -29,6 +32,22 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, O
   at::Tensor normalised = normalise(wide, eps);
   normalised = normalised.to(x.scalar_type());
   if (!weight.defined()) return normalised;
+  return at::mul(normalised, weight);
+}
+
+// Every rank's part depends on the sum, so the sum's gradient is summed in turn.
+at::Tensor split_rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
+                          const RankAxis& axis) {
+  const at::Tensor wide = x.to(at::kFloat);
+  at::Tensor statistic = at::pow(wide, 2);
+  statistic = at::mean(statistic, /*dim=*/-1, /*keepdim=*/true);
+  statistic = reduce(std::move(statistic), axis);
+  statistic = copy(std::move(statistic), axis);
+  statistic = at::mul(statistic, 1.0 / static_cast<double>(axis.size));
+  statistic = at::add(statistic, eps);
+  statistic = at::rsqrt(statistic);
+  at::Tensor normalised = at::mul(wide, statistic);
+  normalised = normalised.to(x.scalar_type());
   return at::mul(normalised, weight);
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "models/layers/ops.h"
+#include "models/preset/parallel.h"
 
 namespace rematch {
 
@@ -12,6 +13,11 @@ namespace rematch {
 // undefined weight is none. Fused: `rematch::rms_norm`, whose product is rounded once.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                     Ops ops = Ops::kEager);
+
+// The same, always in ATen's ops, of a last dimension that is split over the axis' ranks: x and
+// weight are this rank's parts. The squares are summed over all.
+at::Tensor split_rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
+                          const RankAxis& axis);
 
 // (x - mean) / sqrt(var + eps) over the last dimension in float32: `native_layer_norm`. `weight`
 // and `bias` may be undefined. A bfloat16 x gives a float32 result.

@@ -2,21 +2,82 @@
 
 #include <ATen/ops/empty.h>
 #include <c10/util/BFloat16.h>
+#include <c10/util/accumulate.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "kernels/collectives/collectives.h"
 #include "models/layers/hash.h"
 
 namespace rematch {
 namespace {
 
+// A rank's piece of a parameter of `sizes`: a part of them along a dimension, and of that part's
+// elements a flat range.
+struct Piece {
+  std::vector<std::int64_t> sizes;  // of the part
+  std::int64_t outer_stride;        // between neighbours along the dimension before the split one
+  std::int64_t part_stride;         // the same within the part
+  std::int64_t part_offset;
+  std::int64_t first;  // of the part's elements
+  std::int64_t count;  // without padding
+  std::int64_t padded_count;
+
+  // The element of the whole parameter at place `index` of the piece.
+  std::int64_t whole_index(std::int64_t index) const {
+    const std::int64_t in_part = first + index;
+    if (part_stride == outer_stride) return in_part;
+    return in_part / part_stride * outer_stride + part_offset + in_part % part_stride;
+  }
+};
+
+Piece piece_of(at::IntArrayRef sizes, const Held& held, const RankAxis& fsdp) {
+  Piece piece{};
+  piece.sizes = sizes.vec();
+  const auto split = static_cast<std::size_t>(held.dimension);
+  TORCH_CHECK(sizes[split] % held.axis.size == 0, held.axis.name, " ", held.axis.size,
+              " does not divide dimension ", held.dimension, " of ", sizes);
+  piece.sizes[split] /= held.axis.size;
+  piece.outer_stride = c10::multiply_integers(sizes.slice(split));
+  piece.part_stride = piece.outer_stride / held.axis.size;
+  piece.part_offset = held.axis.position * piece.part_stride;
+  const std::int64_t total = c10::multiply_integers(piece.sizes);
+  piece.padded_count = (total + fsdp.size - 1) / fsdp.size;
+  piece.first = std::min(fsdp.position * piece.padded_count, total);
+  piece.count = std::min(piece.padded_count, total - piece.first);
+  return piece;
+}
+
 template <typename Element>
-void fill(const at::Tensor& tensor, std::uint64_t seed, InitialValues values) {
+void fill_piece(const at::Tensor& tensor, std::uint64_t seed, InitialValues values,
+                const Piece& piece) {
   auto* elements = tensor.data_ptr<Element>();
-  const auto count = static_cast<std::uint64_t>(tensor.numel());
-  for (std::uint64_t index = 0; index < count; ++index) {
-    const float unit = hash_to_signed_unit(splitmix64(seed + index));
+  for (std::int64_t index = 0; index < piece.count; ++index) {
+    const auto counter = static_cast<std::uint64_t>(piece.whole_index(index));
+    const float unit = hash_to_signed_unit(splitmix64(seed + counter));
     elements[index] = Element(values.centre + values.amplitude * unit);
+  }
+  std::fill(elements + piece.count, elements + piece.padded_count, Element(0.0F));
+}
+
+// "blocks.3" of "blocks.3.attention.wq.weight", "head" of "head.norm.weight".
+std::string top_scope_of(const std::string& name) {
+  const std::size_t dot = name.find('.');
+  if (!name.starts_with("blocks.")) return name.substr(0, dot);
+  return name.substr(0, name.find('.', dot + 1));
+}
+
+void fill_piece(const at::Tensor& tensor, std::string_view name, InitialValues values,
+                const Piece& piece) {
+  const std::uint64_t seed = fnv1a64(name);
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+      return fill_piece<float>(tensor, seed, values, piece);
+    case at::kBFloat16:
+      return fill_piece<c10::BFloat16>(tensor, seed, values, piece);
+    default:
+      TORCH_CHECK(false, "fill_by_hash: unsupported dtype ", tensor.scalar_type(), " for ", name);
   }
 }
 
@@ -33,42 +94,130 @@ InitialValues unit() { return {0.0F, 1.0F}; }
 void fill_by_hash(const at::Tensor& tensor, std::string_view name, InitialValues values) {
   TORCH_CHECK(tensor.is_cpu() && tensor.is_contiguous(),
               "fill_by_hash: need a contiguous CPU tensor for ", name);
-  const std::uint64_t seed = fnv1a64(name);
-  switch (tensor.scalar_type()) {
-    case at::kFloat:
-      return fill<float>(tensor, seed, values);
-    case at::kBFloat16:
-      return fill<c10::BFloat16>(tensor, seed, values);
-    default:
-      TORCH_CHECK(false, "fill_by_hash: unsupported dtype ", tensor.scalar_type(), " for ", name);
-  }
+  fill_piece(tensor, name, values, piece_of(tensor.sizes(), {}, {}));
 }
 
 at::ScalarType dtype_of(const ModelSpec& spec) {
   return spec.dtype == "bfloat16" ? at::kBFloat16 : at::kFloat;
 }
 
-at::Tensor Parameters::add(const std::string& name, at::IntArrayRef sizes, InitialValues values) {
-  if (!frozen_) return add_learning(name, sizes, values);
-  frozen_list_.push_back({name, make(name, sizes, values)});
-  return frozen_list_.back().tensor;
+const at::Tensor& Weight::value() const {
+  static const at::Tensor undefined;
+  if (holder_ == nullptr) return undefined;
+  if (!holder_->is_shard) return holder_->leaf;
+  TORCH_CHECK(holder_->gathered.defined(), "parameter ", holder_->name,
+              " is used outside the scope that gathers it");
+  return holder_->gathered;
 }
 
-at::Tensor Parameters::add_learning(const std::string& name, at::IntArrayRef sizes,
-                                    InitialValues values) {
-  at::Tensor tensor = make(name, sizes, values);
-  tensor.set_requires_grad(true);
-  list_.push_back({name, tensor});
-  return tensor;
+GatheredWeights::GatheredWeights(const ScopeWeights& weights) : lists_(weights.lists_) {
+  if (!lists_->axis.is_split()) return;
+  gather(lists_->learnt, lists_->axis);
+  gather(lists_->frozen, lists_->axis);
 }
 
-at::Tensor Parameters::make(const std::string& name, at::IntArrayRef sizes,
-                            InitialValues values) const {
+GatheredWeights::~GatheredWeights() {
+  for (const std::vector<Weight>* weights : {&lists_->learnt, &lists_->frozen}) {
+    for (const Weight& weight : *weights) weight.holder_->gathered.reset();
+  }
+}
+
+void GatheredWeights::gather(const std::vector<Weight>& weights, const RankAxis& axis) {
+  if (weights.empty()) return;
+  std::vector<at::Tensor> shards;
+  for (const Weight& weight : weights) shards.push_back(weight.holder_->leaf);
+  std::vector<at::Tensor> values = gather_shards(shards, axis);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    Weight::Holder& holder = *weights[i].holder_;
+    const std::int64_t count = c10::multiply_integers(holder.sizes);
+    if (values[i].numel() != count) values[i] = values[i].narrow(0, 0, count);
+    holder.gathered = values[i].view(holder.sizes);
+    values[i].reset();
+  }
+}
+
+Parameters::Parameters(const ModelSpec& spec, at::Device device)
+    : dtype_(dtype_of(spec)),
+      device_(device),
+      ulysses_(rank_axis(spec, "ulysses")),
+      ep_(rank_axis(spec, "ep")),
+      fsdp_(rank_axis(spec, "fsdp")),
+      tensor_parallel_{rank_axis(spec, "tp"), spec.option("sp") == 1} {}
+
+Weight Parameters::add(const std::string& name, at::IntArrayRef sizes, InitialValues values,
+                       const Held& held) {
+  if (!frozen_) return add_learning(name, sizes, values, held);
+  const Weight weight = make(name, sizes, values, held);
+  frozen_list_.push_back({name, weight.holder_->leaf});
+  add_to_scope(top_scope_of(name), weight);
+  return weight;
+}
+
+Weight Parameters::add_learning(const std::string& name, at::IntArrayRef sizes,
+                                InitialValues values, const Held& held) {
+  const Weight weight = make(name, sizes, values, held);
+  weight.holder_->leaf.set_requires_grad(true);
+  list_.push_back({name, weight.holder_->leaf});
+  held_.push_back(held);
+  add_to_scope(top_scope_of(name), weight);
+  return weight;
+}
+
+void Parameters::share(const std::string& scope, const Weight& weight) {
+  add_to_scope(scope, weight);
+}
+
+void Parameters::add_to_scope(const std::string& scope, const Weight& weight) {
+  ScopeWeights::Lists& lists = *scopes_[scope].lists_;
+  lists.axis = fsdp_;
+  (weight.holder_->leaf.requires_grad() ? lists.learnt : lists.frozen).push_back(weight);
+}
+
+Weight Parameters::make(const std::string& name, at::IntArrayRef sizes, InitialValues values,
+                        const Held& held) {
+  const Piece piece = piece_of(sizes, held, fsdp_);
+  Weight weight;
+  weight.holder_ = std::make_shared<Weight::Holder>();
+  weight.holder_->name = name;
+  weight.holder_->is_shard = fsdp_.is_split();
+  weight.holder_->sizes = piece.sizes;
+  const at::IntArrayRef leaf_sizes =
+      fsdp_.is_split() ? at::IntArrayRef(piece.padded_count) : at::IntArrayRef(piece.sizes);
   const auto options = at::TensorOptions().dtype(dtype_);
-  if (device_.is_meta()) return at::empty(sizes, options.device(device_));
-  const at::Tensor tensor = at::empty(sizes, options.device(at::kCPU));
-  fill_by_hash(tensor, name, values);
-  return tensor.to(device_);
+  at::Tensor& leaf = weight.holder_->leaf;
+  if (device_.is_meta()) {
+    leaf = at::empty(leaf_sizes, options.device(device_));
+    return weight;
+  }
+  const at::Tensor filled = at::empty(leaf_sizes, options.device(at::kCPU));
+  fill_piece(filled, name, values, piece);
+  leaf = filled.to(device_);
+  return weight;
+}
+
+// Under fsdp gradients are means over its ranks already. Ranks of ulysses and ep have losses of
+// their own: everything is averaged over them, but experts, whose gradients hold the sum of what
+// all ranks' rows gave them.
+void Parameters::finish_gradients() const {
+  std::vector<at::Tensor> all, not_experts, experts, partial;
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    const at::Tensor& gradient = list_[i].tensor.grad();
+    if (!gradient.defined()) continue;
+    all.push_back(gradient);
+    (held_[i].axis.name == "ep" ? experts : not_experts).push_back(gradient);
+    if (held_[i].is_partial_over_tp) partial.push_back(gradient);
+  }
+  const auto reduce_all = [](const std::vector<at::Tensor>& gradients, const RankAxis& axis,
+                             collectives::Reduction reduction) {
+    if (axis.is_split() && !gradients.empty()) {
+      collectives::all_reduce_in_place(gradients, reduction, axis.name);
+    }
+  };
+  reduce_all(partial, tensor_parallel_.axis, collectives::Reduction::kSum);
+  reduce_all(all, ulysses_, collectives::Reduction::kMean);
+  reduce_all(not_experts, ep_, collectives::Reduction::kMean);
+  if (!ep_.is_split()) return;
+  for (at::Tensor& gradient : experts) gradient.div_(ep_.size);
 }
 
 }  // namespace rematch

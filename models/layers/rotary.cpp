@@ -116,6 +116,15 @@ RotaryTable make_rotary_table(
   return table;
 }
 
+RotaryTable rows_of_rank(RotaryTable table, const RankAxis& axis) {
+  if (!axis.is_split()) return table;
+  for (at::Tensor* part : {&table.cosine, &table.sine}) {
+    const std::int64_t count = part->size(0) / axis.size;
+    *part = part->narrow(0, axis.position * count, count).clone();
+  }
+  return table;
+}
+
 RotaryTable make_llama_table(std::int64_t num_tokens, std::int64_t head_dim, at::Device device) {
   RotaryAxis axis;
   for (std::int64_t token = 0; token < num_tokens; ++token) axis.positions.push_back(token);

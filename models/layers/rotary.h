@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/layers/ops.h"
+#include "models/preset/parallel.h"
 
 namespace rematch {
 
@@ -36,6 +37,9 @@ RotaryTable make_rotary_table(const std::vector<RotaryAxis>& axes, at::Device de
 RotaryTable make_rotary_table(
     std::int64_t num_tokens, std::int64_t num_pairs,
     const std::function<double(std::int64_t token, std::int64_t pair)>& angle, at::Device device);
+
+// The table's part for the tokens of spec.rank where tokens are split over `axis`.
+RotaryTable rows_of_rank(RotaryTable table, const RankAxis& axis);
 
 // Llama 3.1's table: theta 5e5, long wavelengths stretched.
 RotaryTable make_llama_table(std::int64_t num_tokens, std::int64_t head_dim, at::Device device);

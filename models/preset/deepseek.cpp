@@ -60,7 +60,8 @@ const Family& deepseek_family() {
          "DeepSeek-V3 in small, on bytes: 6 layers, dim 128, 8 experts, 2 x 128 tokens"},
         small}},
       settle,
-      /*video=*/std::nullopt};
+      /*video=*/std::nullopt,
+      {"tp", "sp", "ulysses", "ep", "balanced_routing", "fsdp"}};
   return family;
 }
 

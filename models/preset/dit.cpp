@@ -27,7 +27,8 @@ const Family& dit_family() {
                   .pixels_per_token = 16,
                   .frames_per_latent = 4,
                   .frames_example = "77, 81",
-                  .masks_text = false}};
+                  .masks_text = false},
+      {"tp", "ulysses", "fsdp"}};
   return family;
 }
 

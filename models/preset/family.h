@@ -25,7 +25,8 @@ struct Family {
   std::vector<Preset> presets;
   // Fills in dimensions that follow from `given`, the user's, and says what does not fit.
   Checked (*settle)(ModelSpec& spec, const Dimensions& given);
-  std::optional<VideoLayout> video;  // none: it trains on a text
+  std::optional<VideoLayout> video;                  // none: it trains on a text
+  std::vector<std::string_view> layouts = {"fsdp"};  // what of layout_entries() it can do
 };
 
 inline constexpr std::int64_t kMaxLayers = 10'000;
@@ -65,6 +66,12 @@ Checked require_divides(const ModelSpec& spec, const std::string& divisor,
 Checked require_rotary_heads(const ModelSpec& spec);
 // Top-k fits the experts, and rows of every grouped matmul are whole 16-byte pieces.
 Checked require_experts(const ModelSpec& spec);
+
+// Of models/preset/parallel.h: the entry of that name, or null; sets an option, or removes it where
+// the value is off; what of a spec's layout the model cannot do, or does not divide.
+const DimensionEntry* find_layout_entry(std::string_view name);
+void set_layout_option(Dimensions& dimensions, const DimensionEntry& entry, std::int64_t value);
+Checked check_layout(const ModelSpec& spec, const std::vector<std::string_view>& known);
 
 // Shared by video families: their dimensions; those of a preset, with its token grid; and settle,
 // which makes a grid of `tokens` or `tokens` of a grid.

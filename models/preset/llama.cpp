@@ -61,7 +61,8 @@ const Family& llama_family() {
        {{"llama_small", "Llama 3 in small, on bytes: 8 layers, dim 128, 2 x 128 tokens"},
         with(llama(8, 128, 4, 2, 352, 256), {{"batch", 2}, {"tokens", 128}})}},
       settle,
-      /*video=*/std::nullopt};
+      /*video=*/std::nullopt,
+      {"tp", "sp", "ulysses", "fsdp"}};
   return family;
 }
 

@@ -21,7 +21,8 @@ const Family& ltx_family() {
                   .pixels_per_token = 32,
                   .frames_per_latent = 8,
                   .frames_example = "81, 89",
-                  .masks_text = true}};
+                  .masks_text = true},
+      {"tp", "ulysses", "fsdp"}};
   return family;
 }
 

@@ -43,7 +43,8 @@ const Family& moe_family() {
          "Llama 4 in small, on bytes: 8 layers, dim 128, every 2nd with 6 experts, 2 x 128 tokens"},
         small}},
       settle,
-      /*video=*/std::nullopt};
+      /*video=*/std::nullopt,
+      {"tp", "sp", "ulysses", "ep", "balanced_routing", "fsdp"}};
   return family;
 }
 

@@ -86,7 +86,8 @@ std::vector<std::string_view> dimension_names(ModelFamily family) {
 
 Checked apply_overrides(ModelSpec& spec, const Dimensions& overrides) {
   for (const auto& [name, value] : overrides) {
-    const DimensionEntry* entry = find_dimension(spec.family, name);
+    const DimensionEntry* layout = preset::find_layout_entry(name);
+    const DimensionEntry* entry = layout != nullptr ? layout : find_dimension(spec.family, name);
     if (entry == nullptr) {
       return Rejected{"model '" + spec.preset + "' has no dimension '" + name + "'" +
                       did_you_mean(name, dimension_names(spec.family))};
@@ -95,7 +96,9 @@ Checked apply_overrides(ModelSpec& spec, const Dimensions& overrides) {
       return Rejected{name + " " + std::to_string(value) + " is out of range; allowed are " +
                       std::to_string(entry->minimum) + " to " + std::to_string(entry->maximum)};
     }
-    if (entry->is_option && value == 0) {
+    if (layout != nullptr) {
+      preset::set_layout_option(spec.dimensions, *layout, value);
+    } else if (entry->is_option && value == 0) {
       spec.dimensions.erase(name);
     } else {
       spec.dimensions[name] = value;
@@ -110,6 +113,7 @@ std::variant<ModelSpec, Rejected> settled(const FamilyRow& row, const Preset& fo
   if (Checked rejected = check_dtype(dtype)) return *rejected;
   if (Checked rejected = apply_overrides(spec, overrides)) return *rejected;
   if (Checked rejected = row.facts().settle(spec, overrides)) return *rejected;
+  if (Checked rejected = preset::check_layout(spec, row.facts().layouts)) return *rejected;
   return spec;
 }
 

@@ -45,6 +45,9 @@ struct ModelSpec {
   ModelFamily family = ModelFamily::kLlama;
   std::map<std::string, std::int64_t> dimensions;
   std::string dtype = "float32";  // or "bfloat16": parameters and activations; fp32 master weights
+  // This process among those of the layout (models/preset/parallel.h), which is in `dimensions`.
+  // Not part of what the model is.
+  int rank = 0;
 
   std::int64_t at(const std::string& dimension) const { return dimensions.at(dimension); }
   // 0 where the option is off or the family does not have it.

@@ -5,6 +5,8 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/mul.h>
 
+#include <utility>
+
 #include "kernels/attention/attention.h"
 #include "kernels/fused/modulate.h"
 #include "models/layers/norm.h"
@@ -19,22 +21,36 @@ at::Tensor split_into_heads(const at::Tensor& x_BND, std::int64_t heads) {
   return x_BND.view({x_BND.size(0), x_BND.size(1), heads, x_BND.size(2) / heads});
 }
 
+at::Tensor norm_over_heads(const Attention& attention, const at::Tensor& x_BND,
+                           const at::Tensor& weight) {
+  const RankAxis& axis = attention.parallel.axis;
+  if (axis.is_split()) return split_rms_norm(x_BND, weight, attention.norm_eps, axis);
+  return rms_norm(x_BND, weight, attention.norm_eps, attention.ops);
+}
+
 }  // namespace
 
 Attention make_attention(Parameters& parameters, const std::string& name, const ModelSpec& spec,
-                         double norm_eps) {
+                         double norm_eps, AttendsTo context) {
   const std::int64_t dim = spec.at("dim");
   Attention result;
-  result.heads = spec.at("heads");
+  result.parallel = parameters.tensor_parallel();
+  result.heads = spec.at("heads") / result.parallel.axis.size;
   result.norm_eps = norm_eps;
   result.dropout_ratio = dropout_ratio(spec);
   result.ops = ops_of(spec);
-  result.query = make_linear(parameters, name + ".query", dim, dim, Bias::kYes);
-  result.key = make_linear(parameters, name + ".key", dim, dim, Bias::kYes);
-  result.value = make_linear(parameters, name + ".value", dim, dim, Bias::kYes);
-  result.output = make_linear(parameters, name + ".output", dim, dim, Bias::kYes);
-  result.query_norm = parameters.add(name + ".query_norm.weight", {dim}, near_one());
-  result.key_norm = parameters.add(name + ".key_norm.weight", {dim}, near_one());
+  if (context == AttendsTo::kItself) result.exchange = rank_axis(spec, "ulysses");
+  result.query =
+      make_linear(parameters, name + ".query", dim, dim, Bias::kYes, LinearSplit::kByOutputs);
+  result.key =
+      make_linear(parameters, name + ".key", dim, dim, Bias::kYes, LinearSplit::kByOutputs);
+  result.value =
+      make_linear(parameters, name + ".value", dim, dim, Bias::kYes, LinearSplit::kByOutputs);
+  result.output =
+      make_linear(parameters, name + ".output", dim, dim, Bias::kYes, LinearSplit::kByInputs);
+  const Held held{.dimension = 0, .axis = result.parallel.axis};
+  result.query_norm = parameters.add(name + ".query_norm.weight", {dim}, near_one(), held);
+  result.key_norm = parameters.add(name + ".key_norm.weight", {dim}, near_one(), held);
   return result;
 }
 
@@ -43,13 +59,16 @@ Projected project(const Attention& attention, const at::Tensor& x_BND,
   Projected result;
   {
     const Scope scope("qkv");
-    result.q = apply_linear(attention.query, x_BND);
-    result.k = apply_linear(attention.key, context_BLD);
-    result.v = apply_linear(attention.value, context_BLD);
+    const at::Tensor input_BND = enter(x_BND, attention.parallel);
+    const at::Tensor context =
+        context_BLD.is_same(x_BND) ? input_BND : enter(context_BLD, attention.parallel);
+    result.q = apply_linear(attention.query, input_BND);
+    result.k = apply_linear(attention.key, context);
+    result.v = apply_linear(attention.value, context);
   }
   const Scope scope("qk_norm");
-  result.q = rms_norm(result.q, attention.query_norm, attention.norm_eps, attention.ops);
-  result.k = rms_norm(result.k, attention.key_norm, attention.norm_eps, attention.ops);
+  result.q = norm_over_heads(attention, result.q, attention.query_norm);
+  result.k = norm_over_heads(attention, result.k, attention.key_norm);
   return result;
 }
 
@@ -63,6 +82,9 @@ at::Tensor attend(const Attention& attention, Projected projected, const at::Ten
   at::Tensor out;
   {
     const Scope scope("core");
+    projected.q = tokens_to_heads(std::move(projected.q), attention.exchange);
+    projected.k = tokens_to_heads(std::move(projected.k), attention.exchange);
+    projected.v = tokens_to_heads(std::move(projected.v), attention.exchange);
     projected.q = projected.q.transpose(1, 2);
     projected.k = projected.k.transpose(1, 2);
     projected.v = projected.v.transpose(1, 2);
@@ -72,11 +94,15 @@ at::Tensor attend(const Attention& attention, Projected projected, const at::Ten
       out =
           std::get<0>(rematch::attention(projected.q, projected.k, projected.v, /*causal=*/false));
     }
+    if (attention.exchange.is_split()) {
+      out = heads_to_tokens(out.transpose(1, 2), attention.exchange);
+    }
   }
   const Scope scope("output");
-  out = out.transpose(1, 2);
+  if (!attention.exchange.is_split()) out = out.transpose(1, 2);
   out = out.reshape({out.size(0), out.size(1), out.size(2) * out.size(3)});
-  return dropout(apply_linear(attention.output, out), attention.dropout_ratio);
+  return dropout(apply_and_leave(attention.output, out, attention.parallel),
+                 attention.dropout_ratio);
 }
 
 FeedForward make_feed_forward(Parameters& parameters, const std::string& name,
@@ -84,17 +110,19 @@ FeedForward make_feed_forward(Parameters& parameters, const std::string& name,
   const std::int64_t dim = spec.at("dim");
   const std::int64_t ffn = spec.at("ffn");
   FeedForward result;
-  result.up = make_linear(parameters, name + ".up", dim, ffn, Bias::kYes);
-  result.down = make_linear(parameters, name + ".down", ffn, dim, Bias::kYes);
+  result.parallel = parameters.tensor_parallel();
+  result.up = make_linear(parameters, name + ".up", dim, ffn, Bias::kYes, LinearSplit::kByOutputs);
+  result.down =
+      make_linear(parameters, name + ".down", ffn, dim, Bias::kYes, LinearSplit::kByInputs);
   result.dropout_ratio = dropout_ratio(spec);
   return result;
 }
 
 at::Tensor feed_forward(const FeedForward& ffn, const at::Tensor& x_BND) {
   const Scope scope("ffn");
-  at::Tensor hidden_BNF = apply_linear(ffn.up, x_BND);
+  at::Tensor hidden_BNF = apply_linear(ffn.up, enter(x_BND, ffn.parallel));
   hidden_BNF = at::gelu(hidden_BNF, "tanh");
-  return dropout(apply_linear(ffn.down, hidden_BNF), ffn.dropout_ratio);
+  return dropout(apply_and_leave(ffn.down, hidden_BNF, ffn.parallel), ffn.dropout_ratio);
 }
 
 at::Tensor modulate(const at::Tensor& x_BND, const at::Tensor& shift_B1D,

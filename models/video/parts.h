@@ -3,6 +3,7 @@
 // Biased linears.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "models/layers/linear.h"
@@ -25,20 +26,25 @@ struct Grid {
 };
 
 struct Attention {
-  std::int64_t heads = 0;
+  std::int64_t heads = 0;  // of this rank
   double norm_eps = 0.0;
   double dropout_ratio = 0.0;
   Ops ops = Ops::kEager;
+  TensorParallel parallel;
+  RankAxis exchange;  // over which attention exchanges tokens for heads
   Linear query, key, value, output;
-  at::Tensor query_norm, key_norm;
+  Weight query_norm, key_norm;
 };
 
 // Parameters `name`.query, .key, .value, .output, .query_norm, .key_norm.
+// Ulysses splits the video's tokens over ranks, but every rank has the whole text.
+enum class AttendsTo : std::uint8_t { kItself, kText };
 Attention make_attention(Parameters& parameters, const std::string& name, const ModelSpec& spec,
-                         double norm_eps);
+                         double norm_eps, AttendsTo context);
 
 struct Projected {
-  at::Tensor q, k, v;  // [B, N, D], [B, L, D]; or with split heads [B, N, H, E], [B, L, H, E]
+  // Of this rank's heads: [B, N, D], [B, L, D]; or with split heads
+  at::Tensor q, k, v;  // [B, N, H, E], [B, L, H, E]
 };
 
 // Scopes "qkv", "qk_norm".
@@ -54,6 +60,7 @@ at::Tensor attend(const Attention& attention, Projected projected, const at::Ten
 
 // down (gelu (up x)), biased.
 struct FeedForward {
+  TensorParallel parallel;
   Linear up, down;
   double dropout_ratio = 0.0;
 };

@@ -70,9 +70,10 @@ class VideoModel final : public Model {
         patch_extent_(video_layout(spec.family)->patch_extent),
         dtype_(dtype_of(spec)),
         ops_(ops_of(spec)),
-        parameters_(dtype_, device) {
+        ulysses_(rank_axis(spec, "ulysses")),
+        parameters_(spec, device) {
     const std::int64_t dim = spec.at("dim");
-    table_ = Block::make_table(grid_, spec, device);
+    table_ = rows_of_rank(Block::make_table(grid_, spec, device), ulysses_);
     time_frequencies_ = make_time_frequencies(spec.at("freq_dim"), device);
     patch_ = make("embed.patch", patch_values(), dim);
     time_in_ = make("embed.time.in", spec.at("freq_dim"), dim);
@@ -81,10 +82,14 @@ class VideoModel final : public Model {
     text_in_ = make("embed.text.in", spec.at("text_dim"), dim);
     text_out_ = make("embed.text.out", dim, dim);
     for (std::int64_t layer = 0; layer < spec.at("layers"); ++layer) {
-      blocks_.emplace_back(parameters_, "blocks." + std::to_string(layer), spec);
+      const std::string name = "blocks." + std::to_string(layer);
+      blocks_.emplace_back(parameters_, name, spec);
+      block_weights_.push_back(parameters_.scope(name));
     }
     head_modulation_ = parameters_.add("head.modulation", {1, 2, dim}, uniform_by_fan_in(dim));
     output_ = make("head.output", dim, patch_values());
+    embed_weights_ = parameters_.scope("embed");
+    head_weights_ = parameters_.scope("head");
   }
 
   at::Tensor loss(const Batch& batch) override {
@@ -96,6 +101,7 @@ class VideoModel final : public Model {
       const Scope scope("blocks", static_cast<int>(layer));
       x_BND = run_block(
           [this, layer, conditions = embedded.conditions](at::Tensor x) {
+            const GatheredWeights gathered(block_weights_[layer]);
             return blocks_[layer].forward(std::move(x), conditions, table_);
           },
           std::move(x_BND));
@@ -103,6 +109,8 @@ class VideoModel final : public Model {
     const at::Tensor velocity = head(std::move(x_BND), embedded.time_BD);
     return flow_matching_loss(velocity, latents, noise);
   }
+
+  void finish_gradients() override { parameters_.finish_gradients(); }
 
   const std::vector<NamedTensor>& parameters() const override { return parameters_.list(); }
   const std::vector<NamedTensor>& frozen() const override { return parameters_.frozen_list(); }
@@ -122,6 +130,7 @@ class VideoModel final : public Model {
 
   Embedded embed(const Batch& batch) const {
     const Scope scope("embed");
+    const GatheredWeights gathered(embed_weights_);
     Embedded embedded;
     embedded.video_BND = embed_video(batch.tensors.at(0), batch.tensors.at(1), batch.tensors.at(2));
     embed_time(batch.tensors.at(2), embedded);
@@ -141,16 +150,25 @@ class VideoModel final : public Model {
     at::Tensor step = at::sub(noise, latents);
     step = at::mul(step, time);
     at::Tensor x = at::add(latents, step);
-    x = cut_patches(std::move(x));
+    x = tokens_of_rank(cut_patches(std::move(x), {0, 2, 3, 5, 1, 4, 6}));
     x = x.to(dtype_);
     return apply_linear(patch_, x);
   }
 
-  at::Tensor cut_patches(at::Tensor x) const {
+  // Latents as tokens; `order` puts the dimensions B C f h y w x in the order of the result.
+  at::Tensor cut_patches(at::Tensor x, at::IntArrayRef order) const {
     x = x.view({grid_.batch, grid_.channels, grid_.frames, grid_.height, patch_extent_, grid_.width,
                 patch_extent_});
-    x = x.permute({0, 2, 3, 5, 1, 4, 6});
+    x = x.permute(order);
     return copy_as(x, {grid_.batch, grid_.tokens(), patch_values()});
+  }
+
+  // This rank's part of the tokens, where ulysses splits them.
+  at::Tensor tokens_of_rank(at::Tensor x_BNP) const {
+    if (!ulysses_.is_split()) return x_BNP;
+    const std::int64_t count = x_BNP.size(1) / ulysses_.size;
+    x_BNP = x_BNP.narrow(1, ulysses_.position * count, count);
+    return at::clone(x_BNP, at::MemoryFormat::Contiguous);
   }
 
   void embed_time(const at::Tensor& time_B, Embedded& embedded) const {
@@ -193,13 +211,14 @@ class VideoModel final : public Model {
   // Wan's do.
   at::Tensor head(at::Tensor x_BND, const at::Tensor& time_BD) const {
     const Scope scope("head");
-    at::Tensor table_B2D = head_modulation_.to(at::kFloat);
+    const GatheredWeights gathered(head_weights_);
+    at::Tensor table_B2D = head_modulation_.value().to(at::kFloat);
     const at::Tensor time_B1D = time_BD.unsqueeze(1);
     table_B2D = at::add(table_B2D, time_B1D);
     const std::vector<at::Tensor> table_B1D = at::chunk(table_B2D, 2, /*dim=*/1);
     x_BND = modulate(x_BND, table_B1D[0], table_B1D[1], ops_);
     at::Tensor x = apply_linear(output_, x_BND);
-    if (Block::kLossOnTokens) return x.to(at::kFloat);
+    if (loss_is_on_tokens()) return x.to(at::kFloat);
     x = x.view({grid_.batch, grid_.frames, grid_.height, grid_.width, patch_extent_, patch_extent_,
                 grid_.channels});
     x = x.permute({0, 6, 1, 2, 4, 3, 5});
@@ -213,21 +232,34 @@ class VideoModel final : public Model {
                                 const at::Tensor& noise) const {
     const Scope scope("loss");
     at::Tensor error = at::sub(noise, latents);
-    if (Block::kLossOnTokens) error = cut_patches(std::move(error));
+    if (loss_is_on_tokens()) error = tokens_of_rank(cut_patches(std::move(error), head_order()));
     error = at::sub(velocity, error);
     error = at::pow(error, 2);
     return at::mean(error);
+  }
+
+  // A rank that has a part of the tokens cannot put latents together.
+  bool loss_is_on_tokens() const { return Block::kLossOnTokens || ulysses_.is_split(); }
+
+  // Of a token's values: (c, y, x) where tokens are all that there is, Wan's (y, x, c) elsewhere.
+  static std::vector<std::int64_t> head_order() {
+    if (Block::kLossOnTokens) return {0, 2, 3, 5, 1, 4, 6};
+    return {0, 2, 3, 5, 4, 6, 1};
   }
 
   Grid grid_;
   std::int64_t patch_extent_;
   at::ScalarType dtype_;
   Ops ops_;
+  RankAxis ulysses_;  // what tokens are split over
   Parameters parameters_;
   RotaryTable table_;
-  at::Tensor time_frequencies_, head_modulation_;
+  at::Tensor time_frequencies_;
+  Weight head_modulation_;
   Linear patch_, time_in_, time_out_, time_projection_, text_in_, text_out_, output_;
   std::vector<Block> blocks_;
+  ScopeWeights embed_weights_, head_weights_;
+  std::vector<ScopeWeights> block_weights_;
 };
 
 }  // namespace rematch::video

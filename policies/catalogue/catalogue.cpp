@@ -23,6 +23,8 @@ std::vector<CatalogueEntry> all_families() {
   append(all, region_policies());
   append(all, module_policies());
   append(all, maxtext_policies());
+  append(all, collective_policies());
+  append(all, offloading_policies());
   return all;
 }
 

@@ -163,6 +163,13 @@ std::string totals_text(const RegionType& type, const TypeFacts& facts) {
                      counted(type.ops.size(), "op") + "\n";
   text += "  peak in backward, gradients included, inputs not: " + bytes_text(whole.peak) +
           " (whole_region) or " + bytes_text(demand.peak) + " (on_demand)\n";
+  if (facts.on_host.count > 0) {
+    text += "  of these " + bytes_text(facts.on_host) + " wait on the host";
+    if (!type.offload_inputs.empty()) {
+      text += ", with " + counted(type.offload_inputs.size(), "input");
+    }
+    text += "; the plan's last region keeps its own\n";
+  }
   if (facts.dead.count > 0) {
     text += "  dead saves: " + bytes_text(facts.dead) +
             " kept that neither backward nor recompute reads\n";

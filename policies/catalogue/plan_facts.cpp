@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "policies/predict/offload.h"
+
 namespace rematch {
 namespace {
 
@@ -86,6 +88,7 @@ PlanFacts plan_facts(const Plan& plan, const Trace& trace) {
     type_facts.regions.push_back(static_cast<int>(i));
     if (type_facts.regions.size() > 1) continue;
     type_facts.dead = dead_bytes(type);
+    type_facts.on_host = offloaded_storages(graph, type).bytes(graph);
     for (const RegionSlot& slot : graph.slots) {
       type_facts.slots.push_back(slot_name(trace, type, ranges[i], slot.pack));
     }

@@ -25,6 +25,7 @@ struct TypeFacts {
   RegionSimulation whole_region;
   RegionSimulation on_demand;
   Bytes dead;                      // kept for nothing
+  Bytes on_host;                   // but of the plan's last region
   std::vector<std::string> slots;  // by pack index: "aten::mm (op 7, attention)"
 };
 

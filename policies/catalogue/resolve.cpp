@@ -1,11 +1,14 @@
 #include "policies/catalogue/resolve.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "policies/catalogue/place_regions.h"
+#include "policies/catalogue/settle_offloads.h"
+#include "policies/catalogue/sharded_blocks.h"
 #include "policies/catalogue/treat_ops.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/predict/order.h"
@@ -47,6 +50,16 @@ void drop_dead_saves(std::vector<PlannedOp>& ops) {
   }
 }
 
+// Nor is it worth a copy.
+void drop_dead_offloads(std::vector<PlannedOp>& ops) {
+  for (PlannedOp& op : ops) {
+    if (!op.dead_save || op.treatment != Treatment::kOffload) continue;
+    op.dead_save = false;
+    op.treatment = Treatment::kRecompute;
+    op.reason += ", but nothing reads it";
+  }
+}
+
 // A result that the region overwrites in place later cannot be kept, so its op runs again.
 void recompute_what_is_overwritten(const RegionGraph& graph, std::vector<PlannedOp>& ops) {
   const std::vector<bool> kept = kept_values(graph, ops);
@@ -75,6 +88,7 @@ class TypeMaker {
     type.by_demand = policy_.inverse;
     recompute_what_is_overwritten(graph, type.ops);
     mark_dead_saves(graph, type.ops);
+    drop_dead_offloads(type.ops);
     if (policy_.inverse) drop_dead_saves(type.ops);
     for (const Known& known : known_) {
       if (known.type.ops == type.ops && same_behaviour(known.graph, graph)) return known.type;
@@ -103,13 +117,28 @@ Plan make_plan(const Policy& policy, const Trace& trace, const OpTreater& treate
   plan.dimensions = trace.dimensions;
   plan.dtype = trace.dtype;
   plan.trace_sha256 = trace_sha256(trace);
+  const Policy rest = gather_again();
+  const OpTreater rest_treater(rest, trace);
   TypeMaker types(policy, trace, treater);
-  for (const PlacedRegion& region : regions) {
-    RegionType type = types.make(region);
-    const auto same = std::find(plan.types.begin(), plan.types.end(), type);
-    plan.regions.push_back(region.planned);
-    plan.regions.back().type = static_cast<int>(same - plan.types.begin());
-    if (same == plan.types.end()) plan.types.push_back(std::move(type));
+  TypeMaker rest_types(rest, trace, rest_treater);
+  std::map<OpId, std::pair<PlacedRegion, TypeMaker*>> in_forward_order;
+  for (const PlacedRegion& region : regions)
+    in_forward_order[region.range.first] = {region, &types};
+  for (const PlacedRegion& region : blocks_that_only_gather(policy, trace, regions)) {
+    in_forward_order[region.range.first] = {region, &rest_types};
+  }
+  std::vector<OpRange> ranges;
+  std::vector<RegionType> made;
+  for (const auto& [first_op, placed] : in_forward_order) {
+    plan.regions.push_back(placed.first.planned);
+    ranges.push_back(placed.first.range);
+    made.push_back(placed.second->make(placed.first));
+  }
+  settle_offloads(policy, trace, ranges, made);
+  for (std::size_t region = 0; region < made.size(); ++region) {
+    const auto same = std::find(plan.types.begin(), plan.types.end(), made[region]);
+    plan.regions[region].type = static_cast<int>(same - plan.types.begin());
+    if (same == plan.types.end()) plan.types.push_back(std::move(made[region]));
   }
   return plan;
 }
@@ -121,6 +150,7 @@ bool is_full(const Plan& plan, const std::vector<PlacedRegion>& placed, const Tr
   const auto* blocks = std::get_if<std::vector<PlacedRegion>>(&all);
   if (blocks == nullptr || blocks->size() != placed.size()) return false;
   const OpTreater treater(full, trace);
+  if (std::any_of(plan.types.begin(), plan.types.end(), offloads_anything)) return false;
   for (std::size_t i = 0; i < placed.size(); ++i) {
     const RegionType& type = plan.types[plan.regions[i].type];
     if (placed[i].range != (*blocks)[i].range || !type.early_stop) return false;
@@ -136,9 +166,14 @@ bool is_full(const Plan& plan, const std::vector<PlacedRegion>& placed, const Tr
 
 std::optional<Rejected> check_effect(const Policy& policy, const Plan& plan,
                                      const std::vector<PlacedRegion>& placed, const Trace& trace) {
+  if (asks_to_offload(policy) && offloaded_bytes(plan, trace).count == 0) {
+    return Rejected{policy.name + " offloads nothing of " + trace.model + ": " +
+                    why_nothing_is_offloaded(policy, plan) +
+                    "; save it instead, or pass --allow-no-effect to keep it"};
+  }
   if (policy.no_effect_is_intended) return std::nullopt;
   const std::string advice = "; write that instead, or pass --allow-no-effect to keep it";
-  if (plan.regions.empty()) {
+  if (placed.empty()) {
     return Rejected{policy.name + " checkpoints nothing of " + trace.model +
                     ": it is the same as none" + advice};
   }

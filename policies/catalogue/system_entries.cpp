@@ -19,7 +19,11 @@ constexpr const char* kKeys =
 constexpr const char* kMmList =
     "lists aten::mm, but biased linears are aten::addmm, so it keeps none of them";
 
-constexpr const char* kNoHost = "moving activations to the host is not built yet";
+constexpr const char* kRegionsOnly =
+    "it also offloads what autograd saves outside the layers, from 1 KiB up; here that stays";
+constexpr const char* kBytesNotGroups =
+    "a fraction or a smallest size of what is offloaded is no part of this; write them as a policy "
+    "file";
 constexpr const char* kASearch = "save sets for a budget are a search, not a rule";
 constexpr const char* kOneProcess = "it shards kept tensors over ranks; there is one process here";
 
@@ -85,8 +89,9 @@ constexpr SystemEntry kEntries[] = {
     {"torchtitan", "titan(full_recompute_save_ops=S)", "",
      "graph trainer: selectors without the policy",
      "the selectors need memory_policy=full, there and here"},
-    {"torchtitan", "titan(memory_policy=sac_and_offload)", "",
-     "graph trainer: default's tensors, the largest of them on the host", kNoHost},
+    {"torchtitan", "titan(memory_policy=sac_and_offload)", "sac_and_offload",
+     "graph trainer: default's tensors, the largest of them on the host",
+     "its host budget of 100 GB is not a limit here", EarlyStop::kOn, TrapSaid::kInList},
     {"torchtitan", "titan(memory_policy=auto_perf_maxing)", "", "graph trainer: an ILP's choice",
      kASearch},
     {"torchtitan", "titan:memory_budget", "", "the compiler's partitioner decides",
@@ -125,8 +130,9 @@ constexpr SystemEntry kEntries[] = {
     {"torchtune", "torchtune(enable_activation_offloading=true)", "", "offloading alone",
      "it needs enable_activation_checkpointing=true, there and here"},
     {"torchtune",
-     "torchtune(enable_activation_checkpointing=true,enable_activation_offloading=true)", "",
-     "every layer, region inputs on the host", kNoHost},
+     "torchtune(enable_activation_checkpointing=true,enable_activation_offloading=true)",
+     "offload_inputs(full)", "every layer, region inputs on the host", kRegionsOnly,
+     EarlyStop::kAsInPolicy, TrapSaid::kInList},
 
     {"modalities", "modalities:full", "full", "every child of layers_fqn", kNoGenerator,
      EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed, Concern::kDraws},
@@ -188,7 +194,9 @@ constexpr SystemEntry kEntries[] = {
      EarlyStop::kOff, TrapSaid::kInList},
     {"Megatron-LM", "megatron:distribute_saved_activations", "", "saved inputs in shards",
      kOneProcess},
-    {"Megatron-LM", "megatron(offload_modules=M)", "", "the modules' inputs on the host", kNoHost},
+    {"Megatron-LM", "megatron(offload_modules=M)", "offload_modules({M})",
+     "the modules' inputs on the host, nothing recomputed", kBytesNotGroups, EarlyStop::kAsInPolicy,
+     TrapSaid::kInList},
 
     {"MaxText", "maxtext:none", "none", "no remat", ""},
     {"MaxText", "maxtext:full", "full", "the default", ""},
@@ -216,19 +224,24 @@ constexpr SystemEntry kEntries[] = {
     {"MaxText", "maxtext:custom", "", "a treatment for each named tensor",
      "write it as a policy file; `rematch describe wan_small remat_minimal` shows the names as "
      "selectors"},
-    {"MaxText", "maxtext:minimal_offloaded", "", "minimal's tensors on the host", kNoHost},
-    {"MaxText", "maxtext:qkv_proj_offloaded", "", "query, key, value on the host", kNoHost},
+    {"MaxText", "maxtext:minimal_offloaded", "remat_minimal_offloaded",
+     "minimal's tensors on the host", ""},
+    {"MaxText", "maxtext:qkv_proj_offloaded", "remat_qkv_proj_offloaded",
+     "query, key, value on the host", ""},
 
     {"DeepSpeed", "deepspeed:checkpoint", "full_reentrant", "reentrant, every layer", ""},
     {"DeepSpeed", "deepspeed(activation_checkpoint_interval=0)", "none", "off", ""},
     {"DeepSpeed", "deepspeed(activation_checkpoint_interval=N)", "segments({N})",
      "pipeline segments of N layers", "0 switches it off", EarlyStop::kOff, TrapSaid::kInList},
-    {"DeepSpeed", "deepspeed:cpu_checkpointing", "", "region inputs on the host", kNoHost},
+    {"DeepSpeed", "deepspeed:cpu_checkpointing", "offload_inputs(full_reentrant)",
+     "region inputs on the host", ""},
     {"DeepSpeed", "deepspeed:partition_activations", "", "region inputs in shards", kOneProcess},
     {"DeepSpeed", "deepspeed:contiguous_memory_optimization", "", "region inputs in one buffer",
      "it needs partition_activations, which needs ranks; there is one process here"},
     {"HF Transformers", "huggingface:gradient_checkpointing", "full", "every layer",
      "inactive in eval(), unlike diffusers", EarlyStop::kAsInPolicy, TrapSaid::kInList},
+    {"HF Transformers", "huggingface(offload=true)", "offload_inputs(full)",
+     "every layer, its input on the host", ""},
     {"HF Transformers", "huggingface(every_n_layers=1)", "full", "every layer, whatever the phase",
      ""},
     {"HF Transformers", "huggingface(every_n_layers=N)", "", "every N-th layer",

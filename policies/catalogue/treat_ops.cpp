@@ -136,7 +136,7 @@ std::vector<PlannedOp> OpTreater::treat(const PlacedRegion& region) const {
   int alternated = 0;
   for (OpId id = range.first; id < range.end; ++id) {
     const TracedOp& traced = trace_.ops[id];
-    Decision decision = decide(id, alternated);
+    Decision decision = placed(decide(id, alternated), traced);
     if (traced.draws_random && decision.treatment == Treatment::kRecompute) {
       decision.reason += "; its draws are replayed";
     }
@@ -152,6 +152,7 @@ OpTreater::Decision OpTreater::decide(OpId op, int& alternated) const {
   if (is_always_executed(traced))
     return {Treatment::kRecompute, "writes in place: always executed"};
   if (exclude_.any(op)) return {Treatment::kRecompute, "excluded by " + text(exclude_, op)};
+  if (auto decision = decide_collective(traced)) return *std::move(decision);
   if (alternate_exclude_.any(op)) {
     return {Treatment::kRecompute, "excluded by " + text(alternate_exclude_, op)};
   }
@@ -168,15 +169,49 @@ OpTreater::Decision OpTreater::decide(OpId op, int& alternated) const {
   return decide_by_lists(op);
 }
 
+// On the device or on the host, for what is kept.
+OpTreater::Decision OpTreater::placed(Decision decision, const TracedOp& op) const {
+  if (decision.treatment == Treatment::kSave && policy_.offload_saved) {
+    decision.treatment = Treatment::kOffload;
+  }
+  if (decision.treatment != Treatment::kOffload) return decision;
+  if (!can_offload(op.name)) {
+    decision = {Treatment::kSave, decision.reason + "; cannot wait on the host"};
+  } else if (fresh_bytes(trace_, op) < policy_.offload_at_least) {
+    decision = {Treatment::kSave, decision.reason + "; too small for the host"};
+  }
+  return decision;
+}
+
+std::optional<OpTreater::Decision> OpTreater::decide_collective(const TracedOp& op) const {
+  if (is_parameter_gather(trace_, op)) {
+    if (policy_.reshard_after_forward) {
+      return Decision{Treatment::kRecompute,
+                      "parameters are gathered again: reshard_after_forward"};
+    }
+    return Decision{Treatment::kSave, "gathered parameters are held: no reshard_after_forward"};
+  }
+  switch (collective_part(op.name)) {
+    case CollectivePart::kStart:
+      if (policy_.collectives == CollectiveRule::kKeep) {
+        return Decision{Treatment::kSave, "collective: not issued again"};
+      }
+      if (policy_.collectives == CollectiveRule::kReissue) {
+        return Decision{Treatment::kRecompute, "collective: issued again"};
+      }
+      return std::nullopt;
+    case CollectivePart::kStartWithHandle:  // nobody could tell when a second one is done
+      return Decision{Treatment::kSave, "collective without a wait: never issued again"};
+    default:
+      return std::nullopt;
+  }
+}
+
 OpTreater::Decision OpTreater::decide_by_lists(OpId op) const {
   if (save_.any(op)) return {Treatment::kSave, "matches " + text(save_, op)};
   if (offload_.any(op)) return {Treatment::kOffload, "matches " + text(offload_, op)};
   if (recompute_.any(op)) return {Treatment::kRecompute, "matches " + text(recompute_, op)};
   if (policy_.inverse) return {Treatment::kSave, "not in the recompute list"};
-  // A second issue would have to come in the same order on all ranks.
-  if (trace_.ops[op].op_class == OpClass::kCollective) {
-    return {Treatment::kSave, "collective: never issued twice"};
-  }
   const bool has_list = !policy_.save.empty() || !policy_.offload.empty() || policy_.alternate;
   return {Treatment::kRecompute, has_list ? "not in the save list" : "nothing is saved"};
 }

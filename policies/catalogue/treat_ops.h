@@ -53,7 +53,10 @@ class OpTreater {
   std::string text(const Matches& matches, OpId op) const;
   Matches match(const std::vector<Selector>& list) const;
   Decision decide(OpId op, int& alternated) const;
+  // Nothing: the lists decide.
+  std::optional<Decision> decide_collective(const TracedOp& op) const;
   Decision decide_by_lists(OpId op) const;
+  Decision placed(Decision decision, const TracedOp& op) const;
   std::string names_in(const std::vector<OpRange>& ranges,
                        const std::vector<const Selector*>& wanted) const;
 

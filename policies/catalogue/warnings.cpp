@@ -6,6 +6,8 @@
 
 #include "policies/catalogue/families/families.h"
 #include "policies/catalogue/place_regions.h"
+#include "policies/catalogue/settle_offloads.h"
+#include "policies/catalogue/sharded_blocks.h"
 #include "policies/trace/joined.h"
 
 namespace rematch {
@@ -139,6 +141,15 @@ void warn_of_empty_alternation(const Policy& policy, const Trace& trace, const R
                      ", but its regions have none of them; their matmuls are " + joined(matmuls));
 }
 
+void warn_of_held_gathers(const Policy& policy, const Trace& trace, const Ranges& ranges,
+                          std::vector<std::string>& warnings) {
+  if (!holds_gathers(policy, trace, ranges)) return;
+  warnings.push_back(policy.name +
+                     ": blocks gather their parameters outside its regions, which are parts of "
+                     "blocks, so gathered parameters are held until backward; use a policy whose "
+                     "regions are blocks");
+}
+
 }  // namespace
 
 std::vector<std::string> plan_warnings(const Policy& policy, const Plan& plan, const Trace& trace) {
@@ -150,7 +161,12 @@ std::vector<std::string> plan_warnings(const Policy& policy, const Plan& plan, c
   warn_of_last_layer(policy, plan, trace, warnings);
   warn_of_root(policy, warnings);
   warn_of_empty_alternation(policy, trace, ranges, warnings);
+  warn_of_held_gathers(policy, trace, ranges, warnings);
   if (auto missing = missing_modules(policy, trace, ranges)) warnings.push_back(*missing);
+  if (asks_to_offload(policy) && offloaded_bytes(plan, trace).count == 0) {
+    warnings.push_back(policy.name +
+                       " offloads nothing: " + why_nothing_is_offloaded(policy, plan));
+  }
   return warnings;
 }
 

@@ -27,6 +27,7 @@ Problem problem_of_kind(const RegionType& type, Schedule schedule) {
     return "its plan was made for schedule on_demand, and torch recomputes whole regions; search "
            "with --for torch";
   }
+  if (!type.offload_inputs.empty()) return "it keeps its inputs on the host";
   for (const PlannedOp& op : type.ops) {
     if (op.treatment == Treatment::kOffload) return "it offloads " + op.name;
   }

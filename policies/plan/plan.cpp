@@ -1,10 +1,13 @@
 #include "policies/plan/plan.h"
 
+#include <algorithm>
 #include <array>
 
 #include "policies/plan/plan_json.h"
 #include "policies/trace/canonical_json.h"
+#include "policies/trace/collective.h"
 #include "policies/trace/json.h"
+#include "policies/trace/op_class.h"
 
 namespace rematch {
 namespace {
@@ -21,6 +24,17 @@ std::optional<Enum> find_name(const std::array<std::string_view, N>& names, std:
 }
 
 }  // namespace
+
+bool can_offload(std::string_view op_name) {
+  return collective_part(op_name) == CollectivePart::kNothing && !is_empty_factory(op_name);
+}
+
+bool offloads_anything(const RegionType& type) {
+  return !type.offload_inputs.empty() ||
+         std::any_of(type.ops.begin(), type.ops.end(), [](const PlannedOp& op) {
+           return op.treatment == Treatment::kOffload && can_offload(op.name);
+         });
+}
 
 std::string plan_sha256(const Plan& plan) { return canonical_sha256(plan_effect_json(plan)); }
 

@@ -14,6 +14,12 @@
 namespace rematch {
 
 // Treatment of the outputs of an op between forward and backward.
+//
+// Note [When an offloaded value is where]
+// Its whole storage is copied to the host when its op has run, an input's when the region ends. It
+// leaves the device when the next region of the plan ends, so bytes follow from the plan and not
+// from how fast a copy was; what the last region offloads stays, for its backward comes first. The
+// first demand of backward in a region brings back its values and those of the region before it.
 enum class Treatment : std::uint8_t { kSave, kRecompute, kOffload };
 
 // When recompute happens: torch.utils.checkpoint's semantics, or what backward needs when it
@@ -41,6 +47,13 @@ struct DemandStep {
   bool operator==(const DemandStep&) const = default;
 };
 
+// A tensor from outside the region, by where the region reads it.
+struct RegionInput {
+  int op = 0;        // index in the region
+  int argument = 0;  // among the op's tensor arguments, in schema order
+  bool operator==(const RegionInput&) const = default;
+};
+
 // The content that equal regions share. Ops in dispatch order.
 struct RegionType {
   std::vector<PlannedOp> ops;
@@ -50,6 +63,9 @@ struct RegionType {
   bool by_demand = false;
   bool whole_on_demand = false;  // on_demand runs this region like whole_region: it peaks lower so
   std::vector<DemandStep> demand_steps;
+  // Wait on the host from the end of the region to its backward, as the results of offloaded ops
+  // do. Each the only tensor on its storage that the region reads.
+  std::vector<RegionInput> offload_inputs;
   bool operator==(const RegionType&) const = default;
 };
 
@@ -72,6 +88,11 @@ struct Plan {
   std::vector<PlannedRegion> regions;  // in forward order, disjoint
   bool operator==(const Plan&) const = default;
 };
+
+// Whether an offload can take effect: not a collective's result, which fills while later ops run,
+// nor an `empty`'s, which others fill. Such a result is kept on the device.
+bool can_offload(std::string_view op_name);
+bool offloads_anything(const RegionType& type);
 
 // SHA-256, in hex, of the canonical JSON (RFC 8785) of what the plan does: policy name, reasons,
 // the numbering of types and everything else that is there for people are left out, so plans that

@@ -26,6 +26,9 @@ Json step_to_json(const DemandStep& step) {
 Json type_to_json(const RegionType& type) {
   Json json = {{"early_stop", type.early_stop}, {"whole_on_demand", type.whole_on_demand}};
   if (type.by_demand) json["by_demand"] = true;
+  for (const RegionInput& input : type.offload_inputs) {
+    json["offload_inputs"].push_back({{"op", input.op}, {"argument", input.argument}});
+  }
   json["demand_steps"] = Json::array();
   for (const DemandStep& step : type.demand_steps)
     json["demand_steps"].push_back(step_to_json(step));
@@ -88,6 +91,13 @@ DemandStep step_from_json(const JsonField& field) {
           indices_from_json(field.at("after"))};
 }
 
+RegionInput input_from_json(const JsonField& field, std::size_t num_ops) {
+  const JsonField op = field.at("op");
+  if (num_ops == 0) op.fail("refers to an op, but \"ops\" is empty");
+  return {op.integer32(0, static_cast<std::int32_t>(num_ops) - 1),
+          field.at("argument").integer32(0)};
+}
+
 RegionType type_from_json(const JsonField& field) {
   RegionType type;
   type.early_stop = field.at("early_stop").boolean();
@@ -97,6 +107,11 @@ RegionType type_from_json(const JsonField& field) {
     type.demand_steps.push_back(step_from_json(step));
   }
   for (const JsonField& op : field.at("ops").elements()) type.ops.push_back(op_from_json(op));
+  if (const auto inputs = field.find("offload_inputs")) {
+    for (const JsonField& input : inputs->elements()) {
+      type.offload_inputs.push_back(input_from_json(input, type.ops.size()));
+    }
+  }
   return type;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policies/plan/selector.h"
+#include "policies/trace/bytes.h"
 
 namespace rematch {
 
@@ -65,6 +66,13 @@ struct Alternation {
   bool operator==(const Alternation&) const = default;
 };
 
+// The collectives inside regions that no list names.
+enum class CollectiveRule : std::uint8_t {
+  kAsListed,  // as any other op: torch.utils.checkpoint's way
+  kKeep,      // none is issued twice
+  kReissue,   // each is issued again (Megatron-LM's sequence parallel does so with its gathers)
+};
+
 struct Policy {
   // What a warning is about; of a model without it the warning is not said.
   enum class Concern : std::uint8_t { kEveryModel, kDraws, kBiases, kExperts, kBiasesOrExperts };
@@ -93,6 +101,13 @@ struct Policy {
   // false: a fused attention op that the trace does not have stands for its class, whatever the
   // op's name is there; true: names are taken literally.
   bool exact_names = false;
+  CollectiveRule collectives = CollectiveRule::kAsListed;
+  // Gathers of sharded parameters (collective.h) are no matter of the lists: true: gathered
+  // parameters are dropped after forward and gathered again in backward; false: they are held.
+  bool reshard_after_forward = true;
+  bool offload_saved = false;   // all that is to be kept waits on the host
+  bool offload_inputs = false;  // what regions read of earlier ops too
+  Bytes offload_at_least;       // smaller tensors stay on the device
   bool early_stop = true;
   bool no_effect_is_intended = false;  // the name or its arguments say that nothing changes
   // Not in the JSON form: they are no part of the rule.

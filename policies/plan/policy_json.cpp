@@ -41,6 +41,12 @@ constexpr std::array<Spelling<RegionChoice::Kind>, 4> kRegions = {{
     {RegionChoice::Kind::kScopes, "scopes", Argument::kList},
 }};
 
+constexpr std::array<Spelling<CollectiveRule>, 3> kCollectives = {{
+    {CollectiveRule::kAsListed, "as_listed", Argument::kNone},
+    {CollectiveRule::kKeep, "keep", Argument::kNone},
+    {CollectiveRule::kReissue, "reissue", Argument::kNone},
+}};
+
 template <class Kind, std::size_t N>
 const Spelling<Kind>& spelling_of(const std::array<Spelling<Kind>, N>& spellings, Kind kind) {
   return *std::find_if(spellings.begin(), spellings.end(),
@@ -195,6 +201,15 @@ Json policy_to_json(const Policy& policy) {
   if (policy.inverse) json["inverse"] = true;
   if (!policy.recompute.empty()) json["recompute"] = selectors_to_json(policy.recompute);
   if (policy.exact_names) json["exact_names"] = true;
+  if (policy.collectives != CollectiveRule::kAsListed) {
+    json["collectives"] = spelling_of(kCollectives, policy.collectives).name;
+  }
+  if (!policy.reshard_after_forward) json["reshard_after_forward"] = false;
+  if (policy.offload_saved) json["offload_saved"] = true;
+  if (policy.offload_inputs) json["offload_inputs"] = true;
+  if (policy.offload_at_least.count > 0) {
+    json["offload_at_least_bytes"] = policy.offload_at_least.count;
+  }
   json["early_stop"] = policy.early_stop;
   if (policy.no_effect_is_intended) json["no_effect_is_intended"] = true;
   return json;
@@ -205,7 +220,9 @@ Policy policy_from_json(const Json& json) {
   const JsonField root(json);
   root.require_known_keys({"schema", "name", "blocks", "regions", "split_only_with", "save",
                            "offload", "exclude", "alternate", "inverse", "recompute", "exact_names",
-                           "early_stop", "no_effect_is_intended"});
+                           "collectives", "reshard_after_forward", "offload_saved",
+                           "offload_inputs", "offload_at_least_bytes", "early_stop",
+                           "no_effect_is_intended"});
   Policy policy;
   policy.name = root.at("name").string();
   if (policy.name.empty()) root.at("name").fail("is empty; reports name the policy by it");
@@ -230,6 +247,15 @@ Policy policy_from_json(const Json& json) {
   policy.inverse = flag_from_json(root, "inverse", false);
   policy.recompute = selectors_from_json(root.find("recompute"));
   policy.exact_names = flag_from_json(root, "exact_names", false);
+  if (const auto collectives = root.find("collectives")) {
+    policy.collectives = find_choice(kCollectives, *collectives).spelling.kind;
+  }
+  policy.reshard_after_forward = flag_from_json(root, "reshard_after_forward", true);
+  policy.offload_saved = flag_from_json(root, "offload_saved", false);
+  policy.offload_inputs = flag_from_json(root, "offload_inputs", false);
+  if (const auto least = root.find("offload_at_least_bytes")) {
+    policy.offload_at_least = {least->count()};
+  }
   policy.early_stop = flag_from_json(root, "early_stop", true);
   policy.no_effect_is_intended = flag_from_json(root, "no_effect_is_intended", false);
   refuse_contradictions(root, policy);

@@ -11,6 +11,8 @@
 //       exact_names (a fused attention op by another name than the model's is not meant),
 //       alternate: {"selectors": [...], "exclude": [...], "keep": "odd" | "even",
 //                   "exclude_same_shapes": true},
+//       offload_saved (all that is kept waits on the host), offload_inputs (region inputs too),
+//       offload_at_least_bytes (smaller tensors stay on the device),
 //       split_only_with (a scope): blocks without it are one region, whatever "regions" says
 #pragma once
 

@@ -18,7 +18,7 @@ constexpr Bytes hundredths_of_gib(std::int64_t hundredths) {
 }  // namespace
 
 // The sheets give tensor-core rates with sparsity for H100, H200 and B200: half of that is dense.
-// PCIe bandwidths are given for both directions together.
+// PCIe and NVLink bandwidths are given for both directions together; an L40S has PCIe alone.
 //
 // Note [How much memory a device has]
 // The memory that the driver gives out in all, as cudaMemGetInfo's total and PyTorch's
@@ -29,22 +29,26 @@ constexpr Bytes hundredths_of_gib(std::int64_t hundredths) {
 const std::vector<DeviceSheet>& device_sheets() {
   static const std::vector<DeviceSheet> sheets = {
       {"h100",
-       "NVIDIA H100 Tensor Core GPU data sheet, H100 SXM: BF16 1,979 TFLOPS with sparsity; memory: "
+       "NVIDIA H100 Tensor Core GPU data sheet, H100 SXM: BF16 1,979 TFLOPS with sparsity, NVLink "
+       "900 GB/s; memory: "
        "79.11 GiB in github.com/vllm-project/vllm/issues/27508",
        hundredths_of_gib(7911),
        989.5 * kTera,
        67 * kTera,
        3.35 * kTera,
        64 * kGiga,
+       450 * kGiga,
        {"NVIDIA H100 80GB HBM3"}},
       {"h200",
-       "NVIDIA H200 Tensor Core GPU data sheet, H200 SXM: BF16 1,979 TFLOPS with sparsity; memory: "
+       "NVIDIA H200 Tensor Core GPU data sheet, H200 SXM: BF16 1,979 TFLOPS with sparsity, NVLink "
+       "900 GB/s; memory: "
        "139.72 to 139.81 GiB in published out-of-memory logs",
        hundredths_of_gib(13972),
        989.5 * kTera,
        67 * kTera,
        4.8 * kTera,
        64 * kGiga,
+       450 * kGiga,
        {"NVIDIA H200"}},
       {"l40s",
        "NVIDIA L40S data sheet: BF16 362.05 TFLOPS, PCIe Gen4 x16; memory with ECC: 44.39 to "
@@ -54,9 +58,11 @@ const std::vector<DeviceSheet>& device_sheets() {
        91.6 * kTera,
        864 * kGiga,
        32 * kGiga,
+       32 * kGiga,
        {"NVIDIA L40S"}},
       {"a100",
-       "NVIDIA A100 Tensor Core GPU data sheet, A100 80GB SXM: BF16 312 TFLOPS; memory: 79.14 GiB "
+       "NVIDIA A100 Tensor Core GPU data sheet, A100 80GB SXM: BF16 312 TFLOPS, NVLink 600 GB/s; "
+       "memory: 79.14 GiB "
        "in github.com/lianqi1008/Control-GIC/issues/6, 79.35 GiB in "
        "github.com/OSU-NLP-Group/TableLlama/issues/10",
        hundredths_of_gib(7914),
@@ -64,9 +70,11 @@ const std::vector<DeviceSheet>& device_sheets() {
        19.5 * kTera,
        2039 * kGiga,
        32 * kGiga,
+       300 * kGiga,
        {"NVIDIA A100-SXM4-80GB"}},
       {"b200",
-       "NVIDIA HGX B200 data sheet, one of eight: BF16 4.5 PFLOPS with sparsity; memory: 178.35 "
+       "NVIDIA HGX B200 data sheet, one of eight: BF16 4.5 PFLOPS with sparsity, NVLink 1.8 TB/s; "
+       "memory: 178.35 "
        "and "
        "178.36 GiB in published out-of-memory logs",
        hundredths_of_gib(17835),
@@ -74,6 +82,7 @@ const std::vector<DeviceSheet>& device_sheets() {
        75 * kTera,
        8 * kTera,
        64 * kGiga,
+       900 * kGiga,
        {"NVIDIA B200"}},
   };
   return sheets;

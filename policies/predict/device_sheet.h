@@ -20,6 +20,8 @@ struct DeviceSheet {
   double float32_flops_per_second = 0;  // float32 throughout: no TF32, as LibTorch's default
   double memory_bytes_per_second = 0;
   double pcie_bytes_per_second = 0;  // in one direction
+  // To the other cards of a node, in one direction: NVLink, or PCIe where there is none.
+  double link_bytes_per_second = 0;
   // Names that the driver gives to cards of these rates: "NVIDIA H100 80GB HBM3".
   std::vector<std::string_view> cards;
 };

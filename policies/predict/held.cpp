@@ -3,6 +3,7 @@
 #include <set>
 #include <vector>
 
+#include "policies/predict/offload.h"
 #include "policies/predict/region.h"
 
 namespace rematch {
@@ -19,6 +20,13 @@ std::set<StorageId> without(std::set<StorageId> storages, const std::set<Storage
   return storages;
 }
 
+std::set<StorageId> ids_of(const RegionGraph& graph, const RegionOffload& offload) {
+  std::set<StorageId> ids;
+  for (const int storage : offload.results) ids.insert(graph.storage_ids[storage]);
+  for (const int storage : offload.inputs) ids.insert(graph.storage_ids[storage]);
+  return ids;
+}
+
 // Storages that no op of the trace allocated.
 std::set<StorageId> alive_anyway(const Trace& trace) {
   std::set<StorageId> storages;
@@ -31,6 +39,7 @@ std::set<StorageId> alive_anyway(const Trace& trace) {
 }  // namespace
 
 HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
+  std::set<StorageId> on_host;
   std::set<StorageId> kept;
   std::set<StorageId> inputs;
   std::vector<bool> in_region(trace.packs.size(), false);
@@ -38,10 +47,16 @@ HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const RegionGraph graph = make_region_graph(trace, ranges[i]);
     if (graph.slots.empty()) continue;  // nothing refers to the region after forward
-    for (StorageId storage : kept_storages(graph, plan.types[plan.regions[i].type].ops)) {
-      kept.insert(storage);
+    const RegionType& type = plan.types[plan.regions[i].type];
+    std::set<StorageId> gone;
+    if (i + 1 < ranges.size()) gone = ids_of(graph, offloaded_storages(graph, type));
+    on_host.insert(gone.begin(), gone.end());
+    for (StorageId storage : kept_storages(graph, type.ops)) {
+      if (!gone.contains(storage)) kept.insert(storage);
     }
-    for (StorageId storage : input_storages(graph)) inputs.insert(storage);
+    for (StorageId storage : input_storages(graph)) {
+      if (!gone.contains(storage)) inputs.insert(storage);
+    }
     for (const RegionSlot& slot : graph.slots) in_region[slot.pack] = true;
   }
   std::set<StorageId> unmanaged;
@@ -50,7 +65,9 @@ HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
   }
   inputs = without(inputs, kept);
   unmanaged = without(without(without(unmanaged, kept), inputs), alive_anyway(trace));
-  return {bytes_of(trace, kept), bytes_of(trace, inputs), bytes_of(trace, unmanaged)};
+  on_host = without(without(without(on_host, kept), inputs), unmanaged);
+  return {bytes_of(trace, kept), bytes_of(trace, inputs), bytes_of(trace, unmanaged),
+          bytes_of(trace, on_host)};
 }
 
 }  // namespace rematch

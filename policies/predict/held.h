@@ -13,6 +13,7 @@ struct HeldAfterForward {
   Bytes kept;       // by regions, because the plan saves it
   Bytes inputs;     // by regions, because they read it and an earlier op made it; not kept as well
   Bytes unmanaged;  // by autograd, outside all regions; not held by a region as well
+  Bytes on_host;    // by regions, and by nobody on the device
   Bytes total() const { return kept + inputs + unmanaged; }
 };
 

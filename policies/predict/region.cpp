@@ -11,6 +11,7 @@
 #include "policies/replay/demand.h"
 #include "policies/replay/replay_planner.h"
 #include "policies/trace/collective.h"
+#include "policies/trace/op_class.h"
 
 namespace rematch {
 namespace {
@@ -37,10 +38,6 @@ bool saves_its_result(const TracedOp& op) {
       "aten::reciprocal", "aten::_softmax", "aten::_log_softmax", "aten::relu", "aten::cumprod"};
   return op.op_class == OpClass::kAttentionForward ||
          std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
-}
-
-bool is_empty_factory(std::string_view name) {
-  return name.starts_with("aten::empty") || name.starts_with("aten::new_empty");
 }
 
 // Between two ops packs belong to the one before (its outputs) or the one after (its inputs).
@@ -138,6 +135,7 @@ class GraphBuilder {
         if (is_written_by(op, read.value)) started_.push_back({index, read.value});
       }
     } else if (part == CollectivePart::kWait) {
+      op.returns_input = true;
       int& waited_for = op.reads.front().value;
       const int storage = graph_.values[waited_for].storage;
       const auto is_waited_for = [&](const Started& started) {

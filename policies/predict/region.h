@@ -64,7 +64,8 @@ struct RegionOp {
   std::vector<int> writes;   // local storages
   std::vector<int> waits;    // local ops that complete the collective it starts
   bool is_view = false;
-  bool side_effect = false;  // writes what lives outside the region: never executed again
+  bool side_effect = false;    // writes what lives outside the region: never executed again
+  bool returns_input = false;  // a wait: what it read is there as long as its result
   bool operator==(const RegionOp&) const = default;
 };
 

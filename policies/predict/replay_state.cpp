@@ -64,10 +64,12 @@ ReplayState::Running ReplayState::execute(int op_index) {
     }
   }
   const Bytes most = held_ + replaced;
-  for (int written : op.writes) retain(written);  // an in-place op returns what it wrote
+  std::vector<int> returned = op.writes;  // an in-place op returns what it wrote
+  if (op.returns_input) returned.push_back(graph_.values[op.reads.front().value].storage);
+  for (const int storage : returned) retain(storage);
   for (const RegionUse& read : op.reads) drop_use(read.value);
   const Bytes at_boundary = held_ + replaced;
-  for (int written : op.writes) release(written);
+  for (const int storage : returned) release(storage);
   for (int output : op.outputs) {
     if (planner_.is_there(output) && !planner_.make(output)) let_go(output);
   }

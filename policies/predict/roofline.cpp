@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+
+#include "policies/predict/collective_time.h"
 
 namespace rematch {
 namespace {
@@ -14,27 +17,22 @@ std::int64_t bytes_in_element(std::string_view dtype) {
   return 4;
 }
 
-// Bytes of the value itself, which may be a view of less or, expanded, of more than its storage.
-Bytes bytes_of(const Trace& trace, ValueId id) {
-  const TracedValue& value = trace.values[static_cast<std::size_t>(id)];
-  std::int64_t bytes = bytes_in_element(value.dtype);
-  for (const std::int64_t size : value.shape) bytes *= size;
-  return std::min(Bytes{bytes}, trace.storages[static_cast<std::size_t>(value.storage)].bytes);
-}
-
 bool is_half(std::string_view dtype) { return dtype == "bfloat16" || dtype == "float16"; }
 
 double rate_of(const DeviceSheet& sheet, std::string_view dtype) {
   return is_half(dtype) ? sheet.bfloat16_flops_per_second : sheet.float32_flops_per_second;
 }
 
+Profile::Duration in_nanoseconds(double seconds) {
+  constexpr double kNanosecondsInSecond = 1e9;
+  return Profile::Duration(static_cast<std::int64_t>(std::ceil(seconds * kNanosecondsInSecond)));
+}
+
 Profile::Duration time_of(const DeviceSheet& sheet, std::int64_t flops, Bytes moved,
                           std::string_view dtype) {
-  constexpr double kNanosecondsInSecond = 1e9;
   const double arithmetic = static_cast<double>(flops) / rate_of(sheet, dtype);
   const double traffic = static_cast<double>(moved.count) / sheet.memory_bytes_per_second;
-  return Profile::Duration(
-      static_cast<std::int64_t>(std::ceil(std::max(arithmetic, traffic) * kNanosecondsInSecond)));
+  return in_nanoseconds(std::max(arithmetic, traffic));
 }
 
 std::string_view dtype_of(const Trace& trace, const TracedOp& op) {
@@ -42,17 +40,25 @@ std::string_view dtype_of(const Trace& trace, const TracedOp& op) {
   return trace.values[static_cast<std::size_t>(op.inputs.front().value)].dtype;
 }
 
+Profile::Duration time_of(const DeviceSheet& sheet, const Trace& trace, const TracedOp& op) {
+  if (collective_part(op.name) == CollectivePart::kWait) return {};
+  if (const std::optional<Bytes> sent = sent_bytes(trace, op)) {
+    return in_nanoseconds(static_cast<double>(sent->count) / sheet.link_bytes_per_second);
+  }
+  return time_of(sheet, op.flops, moved_bytes(trace, op), dtype_of(trace, op));
+}
+
 // See roofline_profile().
 std::vector<Profile::Duration> backward_times(const Trace& trace,
                                               const std::vector<Profile::Duration>& forward) {
-  constexpr int kTimesForward = 2;
   struct OfScope {
     Profile::Duration time{};
     std::int64_t num_events = 0;
   };
   std::map<ScopeId, OfScope> scopes;
   for (std::size_t op = 0; op < trace.ops.size(); ++op) {
-    scopes[trace.ops[op].scope].time += kTimesForward * forward[op];
+    const int times_forward = collective_kind(trace.ops[op].name) ? 1 : 2;
+    scopes[trace.ops[op].scope].time += times_forward * forward[op];
   }
   for (const BackwardEvent& event : trace.backward) {
     if (event.kind == BackwardEvent::Kind::kOp) ++scopes[event.scope].num_events;
@@ -68,14 +74,21 @@ std::vector<Profile::Duration> backward_times(const Trace& trace,
 
 }  // namespace
 
+Bytes value_bytes(const Trace& trace, ValueId id) {
+  const TracedValue& value = trace.values[static_cast<std::size_t>(id)];
+  std::int64_t bytes = bytes_in_element(value.dtype);
+  for (const std::int64_t size : value.shape) bytes *= size;
+  return std::min(Bytes{bytes}, trace.storages[static_cast<std::size_t>(value.storage)].bytes);
+}
+
 Bytes moved_bytes(const Trace& trace, const TracedOp& op) {
   if (op.is_view) return {};
   Bytes results;
-  for (const ValueId output : op.outputs) results += bytes_of(trace, output);
+  for (const ValueId output : op.outputs) results += value_bytes(trace, output);
   Bytes moved = results;
   bool is_table = op.op_class == OpClass::kEmbedding;
   for (const TracedUse& input : op.inputs) {
-    const Bytes bytes = bytes_of(trace, input.value);
+    const Bytes bytes = value_bytes(trace, input.value);
     moved += is_table && op.writes.empty() ? std::min(bytes, results) : bytes;
     is_table = false;
     const StorageId storage = trace.values[static_cast<std::size_t>(input.value)].storage;
@@ -107,10 +120,7 @@ Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet) {
   profile.trace_sha256 = trace_sha256(trace);
   profile.device = sheet.name;
   profile.source = ProfileSource::kRoofline;
-  for (const TracedOp& op : trace.ops) {
-    profile.forward.push_back(
-        time_of(sheet, op.flops, moved_bytes(trace, op), dtype_of(trace, op)));
-  }
+  for (const TracedOp& op : trace.ops) profile.forward.push_back(time_of(sheet, trace, op));
   profile.backward = backward_times(trace, profile.forward);
   profile.optimizer = time_of(sheet, 0, optimizer_moved_bytes(trace), trace.dtype);
   return profile;

@@ -10,8 +10,13 @@
 namespace rematch {
 
 // A trace has no shapes of backward's ops. Backward of a scope takes twice what its forward does,
-// for the gradients of both factors of its products, and that is spread evenly over its ops.
+// for the gradients of both factors of its products, and that is spread evenly over its ops; of
+// collectives it has one for each of forward's. A collective takes what its bytes
+// (collective_time.h) take on the sheet's link, and nothing runs meanwhile.
 Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet);
+
+// Bytes of a value itself, which may be a view of less or, expanded, of more than its storage.
+Bytes value_bytes(const Trace& trace, ValueId id);
 
 // Bytes that a forward op reads and writes: its inputs and results once each; of a table that is
 // looked up in, as much as is found there. 0 for views.

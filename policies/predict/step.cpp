@@ -1,10 +1,12 @@
 #include "policies/predict/step.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <stdexcept>
 #include <utility>
 
+#include "policies/predict/offload.h"
 #include "policies/predict/simulator.h"
 #include "policies/predict/step_facts.h"
 
@@ -22,6 +24,7 @@ class StepSimulator::Run {
         holders_(facts.trace.storages.size(), 0),
         region_of_pack_(facts.trace.packs.size(), kNone) {
     for (const LocatedRegion& region : regions) add_region(region);
+    if (!regions_.empty()) regions_.back().offload = nullptr;  // its backward comes first
   }
 
   StepPrediction run() {
@@ -38,9 +41,19 @@ class StepSimulator::Run {
   }
 
  private:
+  // Of what a region offloads. Brought back, it is another instance.
+  enum class Place : std::uint8_t { kDevice, kHost, kBroughtBack };
+  struct SimulatedType {
+    RegionSimulation simulation;
+    RegionOffload offload;
+  };
   struct Region {
     const StandingRegion* standing = nullptr;
     const RegionSimulation* simulation = nullptr;
+    const RegionOffload* offload = nullptr;  // null: nothing
+    Place place = Place::kDevice;
+    Bytes on_host;
+    Region* before = nullptr;  // whose values its backward brings back
     std::size_t next_step = 0;
     std::size_t next_event = 0;
     Bytes recomputed;
@@ -57,18 +70,24 @@ class StepSimulator::Run {
     const auto key = std::make_pair(standing.graph.get(), placed.type);
     auto known = simulations_.find(key);
     if (known == simulations_.end()) {
-      known = simulations_.emplace(key, simulate_region(*standing.graph, *placed.type, schedule_))
-                  .first;
+      known =
+          simulations_
+              .emplace(key, SimulatedType{simulate_region(*standing.graph, *placed.type, schedule_),
+                                          offloaded_storages(*standing.graph, *placed.type)})
+              .first;
     }
+    const auto& [simulation, offload] = known->second;
     const auto index = static_cast<std::int32_t>(regions_.size());
     for (const PackId pack : standing.packs) region_of_pack_[pack] = index;
-    regions_.push_back({&standing, &known->second, 0, 0, {}});
+    regions_.push_back({.standing = &standing,
+                        .simulation = &simulation,
+                        .offload = offload.empty() ? nullptr : &offload});
   }
 
   void forward() {
     const auto num_ops = static_cast<OpId>(trace_.ops.size());
     for (OpId op = 0; op < num_ops; ++op) {
-      close_idle_region(op);
+      close_region(op);
       open_region(op);
       hold_packs_before(op);
       for (auto id = facts_.born.begin(op); id != facts_.born.end(op); ++id) bear(*id);
@@ -79,7 +98,7 @@ class StepSimulator::Run {
 
   void end_forward() {
     const auto num_ops = static_cast<OpId>(trace_.ops.size());
-    close_idle_region(num_ops);
+    close_region(num_ops);
     hold_packs_before(num_ops);
     for (auto id = facts_.freed.begin(num_ops); id != facts_.freed.end(num_ops); ++id) let_go(*id);
     result_.after_forward = facts_.baseline + alive_;
@@ -97,24 +116,79 @@ class StepSimulator::Run {
     Region& region = regions_[next_region_];
     if (region.standing->range.first != op || region.standing->range.end == op) return;
     ++next_region_;
+    region.before = closed_last_;
     for (const StorageId input : region.standing->inputs) ++holders_[input];
     for (const int kept : region.simulation->timeline.kept) {
       ++holders_[region.standing->storages[kept]];
     }
   }
 
+  void close_region(OpId op) {
+    if (next_region_ == num_closed_) return;
+    Region& region = regions_[num_closed_];
+    if (region.standing->range.end != op) return;
+    ++num_closed_;
+    const bool is_idle = region.standing->packs.empty();
+    if (region.offload != nullptr) copy_out(region, is_idle);
+    if (closed_last_ != nullptr) leave_device(*closed_last_);
+    closed_last_ = is_idle ? nullptr : &region;
+    if (is_idle) drop(region);
+  }
+
   // Nothing refers to a region that saved nothing for backward.
-  void close_idle_region(OpId op) {
-    if (next_region_ == 0) return;
-    Region& region = regions_[next_region_ - 1];
-    if (region.standing->range.end != op || !region.standing->packs.empty() || closed_idle_ == op) {
-      return;
-    }
-    closed_idle_ = op;
+  void drop(Region& region) {
     release_inputs(region);
     for (const int kept : region.simulation->timeline.kept) {
       let_go(region.standing->storages[kept]);
     }
+    drop_host_copies(region);
+  }
+
+  // Results were copied while the region ran; nothing gives host memory back meanwhile.
+  void copy_out(Region& region, bool is_idle) {
+    for (const int storage : region.offload->results) take_host_block(region, storage);
+    if (is_idle) return;
+    for (const int storage : region.offload->inputs) take_host_block(region, storage);
+  }
+
+  void take_host_block(Region& region, int storage) {
+    const Bytes bytes = bytes_of(region, storage);
+    region.on_host += bytes;
+    result_.host.copied_out += bytes;
+    host_in_use_ += bytes;
+    result_.host.peak = std::max(result_.host.peak, host_in_use_);
+  }
+
+  void leave_device(Region& region) {
+    if (region.on_host.count == 0 || region.place != Place::kDevice) return;
+    region.place = Place::kHost;
+    for (const int storage : region.offload->results) let_go(region.standing->storages[storage]);
+    for (const int storage : region.offload->inputs) let_go(region.standing->storages[storage]);
+  }
+
+  void bring_back(Region& region) {
+    if (region.place == Place::kHost) {
+      region.place = Place::kBroughtBack;
+      const Bytes bytes = region.offload->bytes(*region.standing->graph);
+      brought_back_ += bytes;
+      result_.host.copied_back += bytes;
+    }
+    drop_host_copies(region);
+  }
+
+  void drop_host_copies(Region& region) { host_in_use_ -= std::exchange(region.on_host, Bytes{}); }
+
+  // What the region kept in forward, wherever it is.
+  void let_go_of_kept(const Region& region, int storage) {
+    if (region.place == Place::kDevice || !region.offload->contains(storage)) {
+      let_go(region.standing->storages[storage]);
+    } else if (region.place == Place::kBroughtBack) {
+      brought_back_ -= bytes_of(region, storage);
+    }
+  }
+
+  static Bytes bytes_of(const Region& region, int storage) {
+    return region.standing->graph->storages[storage].bytes;
   }
 
   void hold_packs_before(OpId op) {
@@ -134,7 +208,18 @@ class StepSimulator::Run {
   }
 
   void release_inputs(const Region& region) {
-    for (const StorageId input : region.standing->inputs) let_go(input);
+    const bool never_left = region.offload == nullptr || region.place == Place::kDevice;
+    for (const StorageId input : region.standing->inputs) {
+      if (never_left || !is_offloaded_input(region, input)) let_go(input);
+    }
+    if (never_left || region.place != Place::kBroughtBack) return;
+    for (const int storage : region.offload->inputs) brought_back_ -= bytes_of(region, storage);
+  }
+
+  static bool is_offloaded_input(const Region& region, StorageId input) {
+    const std::vector<int>& inputs = region.offload->inputs;
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [&](int storage) { return region.standing->storages[storage] == input; });
   }
 
   void note_forward(OpId op) {
@@ -196,12 +281,16 @@ class StepSimulator::Run {
   // The region's work at one event of its slots.
   void advance(Region& region, const BackwardEvent& event) {
     const RegionTimeline& timeline = region.simulation->timeline;
+    if (event.kind == BackwardEvent::Kind::kDemand) {
+      bring_back(region);
+      if (region.before != nullptr) bring_back(*std::exchange(region.before, nullptr));
+    }
     const RegionTimeline::Event& done = timeline.events[region.next_event++];
     recomputed_ -= region.recomputed;
     for (; region.next_step < done.end_step; ++region.next_step) {
       const RegionTimeline::Step& step = timeline.steps[region.next_step];
       if (step.let_go != kNone) {
-        let_go(region.standing->storages[step.let_go]);
+        let_go_of_kept(region, step.let_go);
         continue;
       }
       ++result_.recomputed_ops;
@@ -216,16 +305,19 @@ class StepSimulator::Run {
     }
     region.recomputed = done.recomputed;
     recomputed_ += region.recomputed;
-    if (timeline.ends && region.next_event == timeline.events.size()) release_inputs(region);
+    if (timeline.ends && region.next_event == timeline.events.size()) {
+      release_inputs(region);
+      drop_host_copies(region);
+    }
   }
 
   void note_backward(const Moment& moment) {
-    const Bytes total = facts_.baseline + alive_ + moment.recomputed + moment.event.other_bytes;
+    const Bytes total = facts_.baseline + saved() + moment.recomputed + moment.event.other_bytes;
     const bool is_peak = raises_peak(moment.phase, total);
     if (!is_peak && boundaries_ == nullptr) return;
     StepHolders holders = standing_holders();
     holders.gradients = moment.event.gradient_bytes;
-    holders.saved_activations = alive_;
+    holders.saved_activations = saved();
     holders.recompute_transient = moment.recomputed;
     holders.other += moment.event.other_bytes - moment.event.gradient_bytes;
     const StepBoundary boundary{moment.phase, facts_.top_scope(moment.event.scope), holders};
@@ -238,12 +330,14 @@ class StepSimulator::Run {
     StepHolders holders = standing_holders();
     holders.gradients = trace_.gradient_bytes;
     holders.optimizer += facts_.optimizer_bytes.temporary;
-    holders.saved_activations = alive_;
+    holders.saved_activations = saved();
     holders.recompute_transient = recomputed_;
     const StepBoundary boundary{Phase::kOptimizer, kNone, holders};
     if (boundaries_ != nullptr) boundaries_->push_back(boundary);
     if (raises_peak(Phase::kOptimizer, holders.total())) set_peak(boundary);
   }
+
+  Bytes saved() const { return alive_ + brought_back_; }
 
   void set_peak(const StepBoundary& boundary) {
     result_.peak = boundary;
@@ -261,15 +355,18 @@ class StepSimulator::Run {
   Schedule schedule_;
   std::vector<StepBoundary>* boundaries_;
 
-  std::map<std::pair<const RegionGraph*, const RegionType*>, RegionSimulation> simulations_;
+  std::map<std::pair<const RegionGraph*, const RegionType*>, SimulatedType> simulations_;
   std::vector<Region> regions_;
   std::vector<std::int32_t> holders_;  // by storage that forward made
   std::vector<std::int32_t> held_after_forward_;
   std::vector<std::int32_t> region_of_pack_;
   std::size_t next_region_ = 0;
   std::size_t next_pack_ = 0;
-  OpId closed_idle_ = kNone;
-  Bytes alive_;       // made by forward
+  std::size_t num_closed_ = 0;     // regions
+  Region* closed_last_ = nullptr;  // that region, if backward will come to it
+  Bytes alive_;                    // made by forward
+  Bytes brought_back_;             // by all regions, from the host
+  Bytes host_in_use_;
   Bytes recomputed_;  // by all regions
   Bytes peak_;
   OpId peak_op_ = kNone;  // while the peak is in forward

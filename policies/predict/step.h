@@ -57,11 +57,20 @@ struct StepTime {
   bool operator==(const StepTime&) const = default;
 };
 
+// Host memory that holds what the plan offloads.
+struct StepHost {
+  Bytes peak;
+  Bytes copied_out;
+  Bytes copied_back;
+  bool operator==(const StepHost&) const = default;
+};
+
 struct StepPrediction {
   Bytes before;  // parameters, constants, optimizer state
   Bytes after_forward;
-  StepBoundary peak;                               // the first of the highest boundaries
-  std::array<Bytes, kNumPhases> peak_by_phase;     // 0: no op ran in it
+  StepBoundary peak;                            // the first of the highest boundaries
+  std::array<Bytes, kNumPhases> peak_by_phase;  // 0: no op ran in it
+  StepHost host;
   std::int64_t recomputed_ops = 0;                 // views included
   std::optional<StepTime> time;                    // with a profile
   std::optional<std::int64_t> recomputed_kernels;  // with a profile that has counted kernels

@@ -8,10 +8,15 @@
 // the start returned, through whichever view it was waited for.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace rematch {
+
+struct Trace;
+struct TracedOp;
 
 enum class CollectivePart : std::uint8_t {
   kNothing,
@@ -19,6 +24,27 @@ enum class CollectivePart : std::uint8_t {
   kWait,
   kStartWithHandle,  // returns a handle to wait by: no op tells that, or when, it is done
 };
+
+// Collectives by what they do, as reports count them.
+enum class CollectiveKind : std::uint8_t {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kBroadcast,
+};
+inline constexpr std::size_t kNumCollectiveKinds = 5;
+
+// "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast".
+std::string_view to_string(CollectiveKind kind);
+std::optional<CollectiveKind> collective_kind_from_string(std::string_view text);
+
+// Of an op that starts a functional collective; nothing for any other, a wait among them.
+std::optional<CollectiveKind> collective_kind(std::string_view name);
+
+// Whether an op gathers sharded parameters: an all-gather of nothing but tensors from outside the
+// step. Models gather activations too, and those come from an op.
+bool is_parameter_gather(const Trace& trace, const TracedOp& op);
 
 // `name` is a dispatcher name, with or without overload: "_c10d_functional::all_reduce".
 CollectivePart collective_part(std::string_view name);

@@ -257,6 +257,10 @@ const Table& table() {
 
 }  // namespace
 
+bool is_empty_factory(std::string_view name) {
+  return name.starts_with("aten::empty") || name.starts_with("aten::new_empty");
+}
+
 OpClass op_class_of(std::string_view name) {
   const std::string_view base = name.substr(0, name.find('.'));
   if (const auto found = table().find(base); found != table().end()) return found->second;

@@ -29,6 +29,9 @@ inline constexpr int kNumOpClasses = static_cast<int>(OpClass::kOther) + 1;
 // `name` is the dispatcher name without overload: "aten::mm".
 OpClass op_class_of(std::string_view name);
 
+// Its output has no defined content. `name` may have an overload.
+bool is_empty_factory(std::string_view name);
+
 // The name in JSON, flags and tables: "attention_forward".
 std::string_view to_string(OpClass op_class);
 std::optional<OpClass> op_class_from_string(std::string_view text);

@@ -66,6 +66,7 @@ struct TracedOp {
   bool is_view = false;           // outputs share an input's storage; nothing is computed
   bool draws_random = false;      // advances a generator
   std::int64_t flops = 0;         // matmul and attention ops; 0 elsewhere
+  std::string group;              // of a collective: the process group's name, "tp"; else empty
   bool operator==(const TracedOp&) const = default;
 };
 

@@ -35,7 +35,8 @@ Rows ops(const Trace& trace) {
   for (const TracedOp& op : trace.ops) {
     rows.push_back(one_name(op.name) + " in " + scope_words(trace, op.scope) +
                    (op.is_view ? ", a view" : "") + (op.draws_random ? ", draws" : "") +
-                   ", writes " + std::to_string(op.writes.size()));
+                   (op.group.empty() ? "" : ", group " + op.group) + ", writes " +
+                   std::to_string(op.writes.size()));
   }
   return rows;
 }

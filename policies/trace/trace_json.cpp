@@ -68,6 +68,7 @@ Json op_to_json(const TracedOp& op) {
   if (op.is_view) json["view"] = true;
   if (op.draws_random) json["draws_random"] = true;
   if (op.flops != 0) json["flops"] = op.flops;
+  if (!op.group.empty()) json["group"] = op.group;
   return json;
 }
 
@@ -94,6 +95,7 @@ TracedOp op_from_json(const JsonField& field) {
   if (const auto view = field.find("view")) op.is_view = view->boolean();
   if (const auto draws = field.find("draws_random")) op.draws_random = draws->boolean();
   if (const auto flops = field.find("flops")) op.flops = flops->integer(0);
+  if (const auto group = field.find("group")) op.group = group->string();
   return op;
 }
 

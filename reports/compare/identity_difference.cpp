@@ -22,7 +22,9 @@ IdentityParts parts_of(const PointIdentity& identity) {
           {"deterministic", identity.deterministic ? "true" : "false"},
           {"allocator", identity.allocator},
           {"threads", std::to_string(identity.threads)},
-          {"world", std::to_string(identity.world)}};
+          {"world", std::to_string(identity.world)},
+          {"pretended rank",
+           identity.pretended_rank ? std::to_string(*identity.pretended_rank) : "none"}};
 }
 
 std::string dimension_of(const PointIdentity& identity, const std::string& name) {

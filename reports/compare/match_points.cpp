@@ -39,6 +39,7 @@ std::string label_of(const PointRecord& point, const PointOrigins& origins, By b
   add(identity.deterministic ? "deterministic" : "");
   add(std::to_string(identity.threads));
   add(std::to_string(identity.world));
+  if (identity.pretended_rank) add(std::to_string(*identity.pretended_rank));
   return label;
 }
 

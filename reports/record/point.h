@@ -34,6 +34,7 @@ struct PointIdentity {
   std::string allocator;  // "cpu_counting", "meta_counting", "cuda_caching"
   int threads = 1;
   int world = 1;
+  std::optional<int> pretended_rank;  // that one process stood for, alone; absent: all ranks ran
   bool operator==(const PointIdentity&) const = default;
 };
 
@@ -64,6 +65,20 @@ struct MemoryTimeline {
 
 // Bytes at op boundaries, parameters included unless the name says otherwise. After a failure it
 // holds what was reached.
+// Host memory that holds what a plan offloads, in one step.
+struct HostRecord {
+  Bytes peak;
+  Bytes copied_out;   // from the device
+  Bytes copied_back;  // to it
+  std::optional<Bytes> predicted_peak;
+  std::optional<Bytes> predicted_copied_out;
+  std::optional<Bytes> predicted_copied_back;
+  // Of the copies: beside compute, and with compute waiting for them. Absent on a CPU.
+  std::optional<std::chrono::nanoseconds> hidden_time;
+  std::optional<std::chrono::nanoseconds> exposed_time;
+  bool operator==(const HostRecord&) const = default;
+};
+
 struct MemoryRecord {
   std::optional<Bytes> peak_allocated;
   std::optional<Bytes> peak_requested;    // as tensors asked for it, before any rounding
@@ -89,6 +104,7 @@ struct MemoryRecord {
   std::optional<Bytes> predicted_peak_allocated;
   std::optional<Bytes> predicted_peak_requested;  // without workspaces
   std::optional<Bytes> predicted_after_forward;
+  std::optional<HostRecord> host;   // absent: the plan offloads nothing
   std::string predicted_peak_note;  // what the predicted peak leaves out; empty: nothing
   std::optional<MemoryTimeline> timeline;
   bool operator==(const MemoryRecord&) const = default;
@@ -216,6 +232,29 @@ struct KernelRecord {
   bool operator==(const KernelRecord&) const = default;
 };
 
+// One of the ranks that a point ran on.
+struct RankRecord {
+  int rank = 0;
+  std::optional<Bytes> peak_allocated;
+  std::optional<Bytes> after_forward;
+  bool operator==(const RankRecord&) const = default;
+};
+
+// A point that ran on several ranks, or as one of several; the point's other figures are the worst
+// rank's, and bits are compared on every rank. Collectives are those of each rank in the counted
+// steps, by what they do: "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast".
+// A collective's bytes are the larger of what goes into it and what comes out on the rank.
+struct RanksRecord {
+  using Counts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
+  int counted_steps = 0;
+  Counts collectives;
+  Counts collective_bytes;
+  std::optional<Counts> predicted_collectives;  // of as many steps
+  std::vector<RankRecord> ranks;                // those that ran
+  int worst_rank = 0;                           // of the highest peak
+  bool operator==(const RanksRecord&) const = default;
+};
+
 // How a point that is not ok ended.
 struct FailureRecord {
   std::optional<int> exit_code;
@@ -239,6 +278,7 @@ struct PointRecord {
   std::optional<TimeRecord> time;
   std::optional<KernelRecord> kernels;
   std::string kernels_reason;  // why there are none on a device that runs kernels
+  std::optional<RanksRecord> ranks;
   std::vector<StepRecord> steps;
   std::optional<ParityRecord> parity;
   std::optional<EffectRecord> effect;

@@ -37,10 +37,23 @@ void visit_fields(Identity& identity, Visit visit) {
   visit({"seed", kColumn}, identity.seed);
   visit({"threads", kColumn}, identity.threads);
   visit({"world", kColumn}, identity.world);
+  visit({"pretended_rank", kLater | kOmitIfEmpty}, identity.pretended_rank);
   visit("plan_sha256", identity.plan_sha256);
   visit("schedule", identity.schedule);
   visit("deterministic", identity.deterministic);
   visit("allocator", identity.allocator);
+}
+
+template <RecordOf<HostRecord> Host, class Visit>
+void visit_fields(Host& host, Visit visit) {
+  visit("peak_bytes", host.peak);
+  visit("copied_out_bytes", host.copied_out);
+  visit("copied_back_bytes", host.copied_back);
+  visit("predicted_peak_bytes", host.predicted_peak);
+  visit("predicted_copied_out_bytes", host.predicted_copied_out);
+  visit("predicted_copied_back_bytes", host.predicted_copied_back);
+  visit({"hidden_time_ns", kNotRepeated}, host.hidden_time);
+  visit({"exposed_time_ns", kNotRepeated}, host.exposed_time);
 }
 
 template <RecordOf<MemoryRecord> Memory, class Visit>
@@ -64,6 +77,7 @@ void visit_fields(Memory& memory, Visit visit) {
   visit("dead_save_bytes", memory.dead_save);
   visit({"predicted_peak_requested_bytes", kLater}, memory.predicted_peak_requested);
   visit("predicted_after_forward_bytes", memory.predicted_after_forward);
+  visit({"host", kLater | kOmitIfEmpty}, memory.host);
   visit({"predicted_peak_note", kLater | kOmitIfEmpty}, memory.predicted_peak_note);
   visit({"timeline", kNotRepeated}, memory.timeline);
 }
@@ -172,6 +186,23 @@ void visit_fields(Kernels& kernels, Visit visit) {
   visit({"invalid", kNullIfEmpty}, kernels.invalid);
 }
 
+template <RecordOf<RankRecord> Rank, class Visit>
+void visit_fields(Rank& rank, Visit visit) {
+  visit("rank", rank.rank);
+  visit("peak_allocated_bytes", rank.peak_allocated);
+  visit("after_forward_bytes", rank.after_forward);
+}
+
+template <RecordOf<RanksRecord> Ranks, class Visit>
+void visit_fields(Ranks& ranks, Visit visit) {
+  visit("counted_steps", ranks.counted_steps);
+  visit("collectives", ranks.collectives);
+  visit("collective_bytes", ranks.collective_bytes);
+  visit("predicted_collectives", ranks.predicted_collectives);
+  visit("ranks", ranks.ranks);
+  visit("worst_rank", ranks.worst_rank);
+}
+
 template <RecordOf<FailureRecord> Failure, class Visit>
 void visit_fields(Failure& failure, Visit visit) {
   visit("exit_code", failure.exit_code);
@@ -196,6 +227,7 @@ void visit_fields(Point& point, Visit visit) {
   visit({"time", kNotRepeated}, point.time);
   visit({"kernels", kLater | kNotRepeated}, point.kernels);
   visit({"kernels_reason", kLater | kNullIfEmpty | kNotRepeated}, point.kernels_reason);
+  visit({"ranks", kLater | kOmitIfEmpty}, point.ranks);
   visit("steps", point.steps);
   visit({"parity", kNotRepeated}, point.parity);
   visit("effect", point.effect);

@@ -28,6 +28,7 @@ std::string label_of(const PointRecord& point) {
   add(identity.deterministic ? "deterministic" : "");
   add(std::to_string(identity.threads));
   add(std::to_string(identity.world));
+  if (identity.pretended_rank) add(std::to_string(*identity.pretended_rank));
   return label;
 }
 

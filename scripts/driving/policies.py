@@ -38,6 +38,11 @@ def split(rng, layers):
     return f"attn: {rng.choice(parts)}, ffn: {rng.choice(parts)}"
 
 
+def inner_policy(rng, layers):
+    return rng.choice(("none", "full", "attn_only", "save_mm", "sac_titan", "nth_last(1)",
+                       "segments(1)"))
+
+
 # What stands in the brackets of the entries that take text.
 ARGUMENTS = {
     "sac_titan_excluding": words_of("attention.output", "self_attention.output", "moe.router.gate",
@@ -53,6 +58,13 @@ ARGUMENTS = {
                                   "moe_act", "mla_up_proj", brackets="[{}]"),
     "full_except": words_of("attention_forward", "*.ffn::matmul#1", "*.attention.output::matmul",
                             "matmul", "*.ffn::result", "aten::mul.Tensor"),
+    "keep_collectives": inner_policy,
+    "reissue_collectives": inner_policy,
+    "no_reshard": inner_policy,
+    "offload_inputs": inner_policy,
+    "offload_saved": inner_policy,
+    "offload_modules": words_of("attn_norm", "qkv_linear", "core_attn", "attn_proj", "expert_fc1",
+                                "moe_act", brackets="[{}]"),
 }
 BY_FORM = {"": None, "(N)": count, "([I,...])": layer_list}
 
@@ -169,7 +181,7 @@ class FileDrawer:
                 policy["alternate"] = self.alternation()
         if self.chance(0.3):
             policy["exclude"] = self.selectors()
-        if self.chance(0.03):
+        if self.chance(0.2):
             policy["offload"] = self.selectors(1)
         for key, share in (("exact_names", 0.2), ("early_stop", 0.5), ("no_effect_is_intended", 0.3)):
             if self.chance(share):

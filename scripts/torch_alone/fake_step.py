@@ -5,7 +5,7 @@ import sys
 
 # transformers looks whether a tensor is fake, and then builds an explicit attention mask, since it cannot ask whether
 # one is needed. For a batch that is not packed and has no padding none is.
-WITHOUT_DATA = {"transformers.masking_utils": {"is_tracing": lambda *_: False,
+WITHOUT_DATA = {"transformers.masking_utils": {"is_tracing": lambda *_: False, "is_torchdynamo_exporting": lambda: False,
                                                "find_packed_sequence_indices": lambda *_: None}}
 
 

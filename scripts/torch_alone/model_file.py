@@ -26,14 +26,18 @@ def load_make(path):
 
 def load_exported(path):
     """A file of `rematch export --to torch`, as a module with apply(model)."""
-    module = _module_of(pathlib.Path(path).resolve(), "rematch_exported_plan")
+    path = pathlib.Path(path).resolve()
+    if not path.is_file():
+        raise Refused(f"{path} is no file: make it with rematch export PLAN --to torch")
+    module = _module_of(path, "rematch_exported_plan")
     if not callable(getattr(module, "apply", None)):
         raise Refused(f"{path} defines no apply(model): make it with rematch export PLAN --to torch")
     return module
 
 
 def _module_of(path, name):
+    """From the source alone: a file that was just written anew may look to Python like the one whose bytecode it kept."""
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    exec(compile(path.read_text(encoding="utf-8"), path, "exec"), module.__dict__)
     return module

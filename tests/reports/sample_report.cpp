@@ -183,6 +183,31 @@ PointRecord sample_oom(const std::string& policy) {
   return point;
 }
 
+PointRecord sample_on_ranks(const std::string& policy, std::int64_t recomputed) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  PointRecord point = policy == "none" ? sample_point(policy)
+                                       : sample_recomputing(policy, 8, Bytes{30 * kMiB}, 1.31);
+  point.identity.world = 2;
+  point.identity.dimensions["tp"] = 2;
+  RanksRecord& ranks = point.ranks.emplace();
+  ranks.counted_steps = point.counts->counted_steps;
+  const auto executed = [&](Phase phase, std::int64_t in_step) {
+    const auto index = static_cast<std::size_t>(phase);
+    if (in_step == 0) return;
+    ranks.collectives[index]["all_reduce"] = in_step * ranks.counted_steps;
+    ranks.collective_bytes[index]["all_reduce"] = in_step * ranks.counted_steps * kMiB;
+  };
+  executed(Phase::kForward, 16);
+  executed(Phase::kRecompute, recomputed);
+  executed(Phase::kBackward, 15);
+  executed(Phase::kOptimizer, 1);
+  ranks.predicted_collectives = ranks.collectives;
+  const Bytes peak = *point.memory->peak_allocated;
+  ranks.ranks = {{0, peak - Bytes{kMiB}, Bytes{60 * kMiB}}, {1, peak, Bytes{61 * kMiB}}};
+  ranks.worst_rank = 1;
+  return point;
+}
+
 void set_loss(StepRecord& step, float loss) {
   std::array<char, 16> bits{};
   std::snprintf(bits.data(), bits.size(), "0x%08x", std::bit_cast<std::uint32_t>(loss));

@@ -14,7 +14,7 @@ namespace rematch::testing {
 
 // What checkpoints by closure got wrong in other systems, planted to see that the gate catches it.
 // A recording engine cannot: it repeats no side effect and runs below autocast.
-enum class ClosureFault { kNone, kAutocastLost, kBufferTwice, kGradientsDropped };
+enum class ClosureFault { kNoFault, kAutocastLost, kBufferTwice, kGradientsDropped };
 
 struct ClosurePolicy {
   // Whether the `index`-th op of the region is kept. Mutating ops and views never are.
@@ -26,7 +26,7 @@ struct ClosurePolicy {
   // Written to by the closure; recompute finds them as forward did and leaves them as they are.
   std::vector<at::Tensor> buffers = {};
   std::vector<at::Tensor> parameters = {};  // for kGradientsDropped alone
-  ClosureFault fault = ClosureFault::kNone;
+  ClosureFault fault = ClosureFault::kNoFault;
 };
 
 using Region = std::function<at::Tensor(const at::Tensor&)>;

@@ -3,7 +3,7 @@
 namespace rematch {
 namespace {
 
-Fault planted = Fault::kNone;
+Fault planted = Fault::kNoFault;
 at::Tensor input_before;
 
 }  // namespace

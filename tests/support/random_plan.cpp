@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "policies/predict/offload.h"
 #include "policies/predict/order.h"
 #include "policies/predict/region.h"
 
@@ -93,5 +94,27 @@ class RandomPlan {
 }  // namespace
 
 Plan random_plan(const Trace& trace, std::uint32_t seed) { return RandomPlan(trace, seed).make(); }
+
+Plan random_offload_plan(const Trace& trace, std::uint32_t seed) {
+  Plan plan = random_plan(trace, seed);
+  std::mt19937 dice(seed);
+  const std::vector<OpRange> ranges = region_ranges(trace, plan);
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    RegionType& type = plan.types[static_cast<std::size_t>(plan.regions[i].type)];
+    for (std::size_t op = 0; op < type.ops.size(); ++op) {
+      const TracedOp& traced = trace.ops[static_cast<std::size_t>(ranges[i].first) + op];
+      const bool can_keep = !traced.is_view && traced.writes.empty();
+      const bool is_saved = type.ops[op].treatment == Treatment::kSave;
+      if (can_keep && dice() % (is_saved ? 2 : 8) == 0) {
+        type.ops[op].treatment = Treatment::kOffload;
+      }
+    }
+    for (const RegionInput& input :
+         offloadable_inputs(trace, make_region_graph(trace, ranges[i]))) {
+      if (dice() % 2 == 0) type.offload_inputs.push_back(input);
+    }
+  }
+  return plan;
+}
 
 }  // namespace rematch::testing

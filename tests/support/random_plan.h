@@ -13,4 +13,7 @@ namespace rematch::testing {
 // at the scopes inside them, some joined with their neighbours; every region of a type of its own.
 Plan random_plan(const Trace& trace, std::uint32_t seed);
 
+// The same with three treatments, and some inputs of regions on the host too.
+Plan random_offload_plan(const Trace& trace, std::uint32_t seed);
+
 }  // namespace rematch::testing

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 
+from rematch import _distributed
 from rematch._library import LIBRARY, RematchError
 
 
@@ -26,6 +27,7 @@ def recorded_step() -> Iterator[None]:
     _refuse_compiled_functions()
     _refuse_checkpointed_functions()
     _wait_for_collectives()
+    _distributed.install(_replaced, lambda: _thread.num_recorded_steps > 0)
     _thread.num_recorded_steps += 1
     try:
         yield

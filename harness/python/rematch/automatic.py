@@ -24,8 +24,9 @@ def auto(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, budget: st
     those of the data sheet of `device` ("h100"). The checkpoint's `front` is what was searched. Raises RematchError if
     no plan fits. Generators are left as they were; call it without scopes on the model."""
     if name := distributed_parameter(model):
-        raise RematchError(f"{name} is a DTensor, whose bytes are not counted: no budget can be promised. Choose a plan "
-                           "before fully_shard; tensor parallel layers are not supported")
+        raise RematchError(f"{name} is a DTensor: each rank would choose a plan of its own, and ranks must run one, or their "
+                           "collectives do not meet. Choose before fully_shard; of tensor parallel layers search on one rank "
+                           "and broadcast its plan")
     with torch.random.fork_rng(devices=[]):
         with announced("tracing a step"):
             traced = record_trace(model, step)

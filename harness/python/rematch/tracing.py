@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -21,9 +22,9 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, name: str
 
     `step()` runs forward and returns the loss; backward is run here. Gradients are cleared before and after. Call it
     without scopes on the model."""
-    if name_of_distributed := distributed_parameter(model):
-        warnings.warn(f"rematch: {name_of_distributed} is a DTensor: plans run with equal bits, but predicted peaks do not "
-                      "hold, and tensor parallel layers do not get smaller; trace a model before fully_shard", stacklevel=2)
+    if is_fully_sharded(model):
+        warnings.warn("rematch: the model is under fully_shard, whose gathered parameters are not of the trace: predicted "
+                      "peaks do not hold; trace it before fully_shard", stacklevel=2)
     model.zero_grad(set_to_none=True)
     with scopes(model, blocks=blocks):
         text = _traced(step, {
@@ -33,10 +34,20 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, name: str
     return json.loads(text)
 
 
+def is_fully_sharded(model: torch.nn.Module) -> bool:
+    """Whether fully_shard has been called on the model or a module in it."""
+    sharding = sys.modules.get("torch.distributed.fsdp")
+    return sharding is not None and any(isinstance(module, sharding.FSDPModule) for module in model.modules())
+
+
 def distributed_parameter(model: torch.nn.Module) -> str | None:
-    """The name of a parameter that is a DTensor. Ops on one are recorded whole; the tensor that a rank holds is inside
-    of it, where nobody sees its bytes."""
+    """The name of a parameter that is a DTensor."""
     return next((name for name, parameter in model.named_parameters() if hasattr(parameter, "to_local")), None)
+
+
+def _held(tensor: torch.Tensor) -> torch.Tensor:
+    """What this rank holds of it."""
+    return tensor._local_tensor if hasattr(tensor, "_local_tensor") else tensor
 
 
 def _traced(step: Callable[[], torch.Tensor], head: dict) -> bytes:
@@ -60,7 +71,7 @@ def _most_common_dtype(model: torch.nn.Module) -> str:
 
 
 def _parameters(model: torch.nn.Module) -> dict:
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    trained = [_held(parameter) for parameter in model.parameters() if parameter.requires_grad]
     kinds = Counter((parameter.numel(), _dtype_name(parameter)) for parameter in trained)
     return {"parameter_bytes": sum(parameter.numel() * parameter.element_size() for parameter in trained),
             "parameters": [{"elements": elements, "dtype": dtype, "count": count}
@@ -69,6 +80,7 @@ def _parameters(model: torch.nn.Module) -> dict:
 
 def _constant_bytes(model: torch.nn.Module) -> int:
     """Bytes of buffers and frozen parameters, each storage once."""
-    constants = [*model.buffers(), *(p for p in model.parameters() if not p.requires_grad)]
+    constants = [_held(tensor) for tensor in
+                 (*model.buffers(), *(p for p in model.parameters() if not p.requires_grad))]
     storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in constants}
     return sum(storages.values())

@@ -15,6 +15,14 @@ std::vector<CatalogueEntry> alternating_policies();
 std::vector<CatalogueEntry> region_policies();
 std::vector<CatalogueEntry> module_policies();
 std::vector<CatalogueEntry> maxtext_policies();
+std::vector<CatalogueEntry> collective_policies();
+std::vector<CatalogueEntry> offloading_policies();
+
+// The policy that the one word names, under the name of the entry that takes it in brackets.
+// `file_keys` says what to write in a policy file instead.
+std::variant<Policy, Rejected> policy_within(const std::string& name,
+                                             const std::vector<std::string>& words,
+                                             const std::string& file_keys);
 
 // Selectors of the catalogue's own, written as text: "*.ffn::matmul#1".
 std::vector<Selector> selectors(const std::vector<std::string_view>& texts);

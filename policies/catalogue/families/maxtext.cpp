@@ -25,6 +25,11 @@ const Texts& qkv() {
   return texts;
 }
 
+Policy on_host(Policy policy) {
+  policy.offload_saved = true;
+  return policy;
+}
+
 Policy keeping_qkv_and(const Texts& more) {
   Texts texts = qkv();
   append(texts, more);
@@ -63,6 +68,10 @@ std::vector<CatalogueEntry> maxtext_policies() {
       {"remat_minimal",
        "keep query, key, value, the output projection and the matmuls of dense feed-forwards",
        [] { return minimal({}); }},
+      {"remat_minimal_offloaded", "what remat_minimal keeps, kept on the host",
+       [] { return on_host(minimal({})); }},
+      {"remat_qkv_proj_offloaded", "query, key and value, kept on the host",
+       [] { return on_host(keeping(qkv())); }},
       {"remat_minimal_with_context", "the same, and attention's output",
        [] { return minimal({"attention_forward"}); }},
   };

@@ -27,6 +27,11 @@ table::Row row_of(const PredictedStep& step) {
     details.push_back("kernels allocate at most " + format_bytes(*memory.peak_transient) +
                       " inside on top");
   }
+  if (memory.host) {
+    details.push_back("on the host at most " + format_bytes(memory.host->peak) + ", copied out " +
+                      format_bytes(memory.host->copied_out) + ", back " +
+                      format_bytes(memory.host->copied_back));
+  }
   if (is_bound) details.push_back(memory.predicted_peak_note);
   return {{step.policy, step.schedule.empty() ? kNotMeasured : step.schedule,
            (is_bound ? "at least " : "") + bytes_cell(memory.peak_allocated),

@@ -9,6 +9,8 @@
 #include "reports/render/format.h"
 #include "reports/render/noise.h"
 #include "reports/render/tables/cells.h"
+#include "reports/render/tables/host_table.h"
+#include "reports/render/tables/ranks_table.h"
 
 namespace rematch {
 namespace {
@@ -212,7 +214,14 @@ std::string render_table(const Report& report, TableFormat format, std::size_t w
     text += is_text ? table::format_line(comparison.title, format, width)
                     : "**" + table::markdown_text(comparison.title) + "**\n";
     text += "\n" + table::format_grid(comparison_grid(comparison), format, width) + "\n";
+    if (const Grid ranks = ranks_grid(comparison); !ranks.rows.empty()) {
+      text += table::format_grid(ranks, format, width) + "\n";
+    }
+    if (const Grid host = host_grid(comparison); !host.rows.empty()) {
+      text += table::format_grid(host, format, width) + "\n";
+    }
     const std::string remarks =
+        paragraph(ranks_words(comparison)) + paragraph(host_words(comparison)) +
         paragraph(noise_words(comparison)) + paragraph(failure_words(comparison));
     text += remarks + (is_text && !remarks.empty() ? "\n" : "");
   }

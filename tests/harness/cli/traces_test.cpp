@@ -66,10 +66,19 @@ TEST_CASE("what a prediction from a trace cannot use is refused in one line") {
   check_usage_error(predict, "nothing to predict");
   check_usage_error(predict + " --policy full --round-512", "leave out --round-512");
   check_usage_error(predict + " --policy full --optimizer adamv", "did you mean 'adamw'?");
+}
+
+TEST_CASE("a plan that was made for another trace of the model is refused in one wording") {
+  const StoredTrace stored;
+  const std::string plan = stored.plan_file("full");
+  Trace trace = stored.trace;
+  trace.constant_bytes += Bytes{1};
   const std::string other = stored.scratch.file("other.json");
-  write_json_file(other, trace_to_json(toy_llama({.layers = 4, .tokens = 32})));
-  check_usage_error("predict --trace " + other + " --plan " + stored.plan_file("full"),
-                    "another trace");
+  write_json_file(other, trace_to_json(trace));
+  for (const std::string command : {"predict --plan ", "describe --plan ", "export "}) {
+    check_usage_error(command + plan + " --trace " + other,
+                      "the plan of " + plan + " was made for another trace than this one of ");
+  }
 }
 
 TEST_CASE("a plan is exported to a file of Python, or to the lines of a configuration") {
@@ -97,9 +106,6 @@ TEST_CASE("what a target cannot do is refused in one line that names it") {
                     "the nearest is huggingface:gradient_checkpointing: blocks.0 is in another");
   check_usage_error(segments + " --to torchtun", "did you mean 'torchtune'?");
   check_usage_error("export --to torch" + at_trace, "export takes a plan");
-  const std::string other = stored.scratch.file("other.json");
-  write_json_file(other, trace_to_json(toy_llama({.layers = 4, .tokens = 32})));
-  check_usage_error("export " + stored.plan_file("full") + " --trace " + other, "another trace");
 }
 
 TEST_CASE("two traces of one step are equal, or the first difference of each part is named") {

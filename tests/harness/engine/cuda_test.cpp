@@ -102,6 +102,30 @@ TEST_CASE("backward runs on the device's thread where a recording comes first", 
   CHECK_NOTHROW(network.train(full));
 }
 
+// The product and tanh of two layers, of which the last keeps its own: 8 x 8 floats each.
+TEST_CASE("on CUDA offloaded values go through pinned memory that is used again", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  const SmallNetwork network;
+  Plan plan = plan_of_blocks(record_trace([&] { return network.forward(); }),
+                             [](int, int) { return false; });
+  for (RegionType& type : plan.types) {
+    for (PlannedOp& op : type.ops) {
+      if (op.name == "aten::mm") op.treatment = Treatment::kOffload;
+    }
+  }
+  for (const Schedule schedule : kSchedules) {
+    const Checkpoint checkpoint(plan, schedule);
+    for (int step = 1; step <= 3; ++step) {
+      CHECK_NOTHROW(network.train(checkpoint));
+      const HostMemory host = checkpoint.host_memory();
+      CHECK(host.allocations == 1);
+      CHECK(host.in_use == Bytes{});
+      CHECK(host.copied_out == Bytes{step * 8 * 8 * 4});
+      CHECK(host.copied_back == host.copied_out);
+    }
+  }
+}
+
 TEST_CASE("on CUDA every policy has the bits of no checkpointing", "[gpu]") {
   REMATCH_NEEDS_GPU();
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);

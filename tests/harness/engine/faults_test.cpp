@@ -28,14 +28,14 @@ using Layer =
 
 struct PlantedFault {
   const char* name;
-  Fault engine = Fault::kNone;
-  ClosureFault closure = ClosureFault::kNone;  // kNone: it is the engine's
+  Fault engine = Fault::kNoFault;
+  ClosureFault closure = ClosureFault::kNoFault;  // kNoFault: it is the engine's
   Layer layer;
   bool keep_all = false;  // the plan saves whatever can be saved
   int micro_batches = 1;
   bool autocast = false;
 
-  bool in_engine() const { return closure == ClosureFault::kNone; }
+  bool in_engine() const { return closure == ClosureFault::kNoFault; }
 };
 
 at::Tensor dropout_layer(const at::Tensor& x, const at::Tensor& w, const at::Tensor&) {
@@ -183,7 +183,7 @@ Steps train_plain(const PlantedFault& what, std::uint32_t noise_seed, double noi
 }
 
 Steps train_engine(const PlantedFault& what, bool faulty, std::uint32_t noise_seed, double noise) {
-  plant(Fault::kNone);
+  plant(Fault::kNoFault);
   const NamedNetwork shape = {what.name, [&] {
                                 Network network;
                                 network.input = at::randn({kTokens, kDim}).requires_grad_();
@@ -199,14 +199,14 @@ Steps train_engine(const PlantedFault& what, bool faulty, std::uint32_t noise_se
   const Plan plan = plan_of_blocks(trace_of(shape), [&](int, int) { return what.keep_all; });
   const Checkpoint checkpoint(plan, Schedule::kOnDemand);
   Trainer trainer(what, noise_seed, noise);
-  plant(faulty ? what.engine : Fault::kNone);
+  plant(faulty ? what.engine : Fault::kNoFault);
   Steps steps = trainer.train([&](const Network& network) {
     Recording recording(checkpoint);
     const at::Tensor output = forward_with_scopes(network);
     recording.finish();
     return output;
   });
-  plant(Fault::kNone);
+  plant(Fault::kNoFault);
   return steps;
 }
 

@@ -28,7 +28,7 @@ struct OpFailed : std::runtime_error {
 class FailsAt final : public OpObserver {
  public:
   explicit FailsAt(int number) : number_(number), guard_(this) {}
-  void about_to_run(const c10::OperatorHandle&, Phase phase) override {
+  void about_to_run(const c10::OperatorHandle&, Phase phase, const torch::jit::Stack&) override {
     phase_ = phase;
     if (count_++ == number_) throw OpFailed();
   }

@@ -1,7 +1,9 @@
 """Files of `rematch export --to torch` under models of torch and transformers: bits are those without checkpointing, and
 what runs again and the peak are as predicted. Needs torch and the binary that REMATCH_BINARY names."""
 
+import contextlib
 import importlib.util
+import io
 import json
 import os
 import pathlib
@@ -9,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import torch
 
@@ -17,7 +20,7 @@ BINARY = os.environ.get("REMATCH_BINARY", str(ROOT / "build" / "lite" / "harness
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import check_plan  # noqa: E402
-from torch_alone.model_file import load_exported  # noqa: E402
+from torch_alone.model_file import Refused, load_exported  # noqa: E402
 from torch_alone.op_times import measure_profile  # noqa: E402
 from torch_alone.trace_file import record_trace  # noqa: E402
 from torch_alone.watched_step import NOT_COUNTED  # noqa: E402
@@ -149,6 +152,26 @@ class ExportedPlanTest(unittest.TestCase):
         code, out, err = rematch("export", f"{front}#0", "--to", "torch", "--trace", self.trace_file)
         self.assertEqual((code, out), (2, ""))
         self.assertRegex(err, r"^rematch: region layers\.\d.*search with --for torch\n$")
+
+    def test_report_names_the_plan(self):
+        model, step = own_model()
+        self.record(model, step)
+        self.must("plan", "--trace", self.trace_file, "--policy", "nth_first(2)", "-o", self.folder / "plan.json")
+        plan = self.exported(self.folder / "plan.json")
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            self.assertTrue(check_plan.report(plan, check_plan.measure(model, step, plan, num_steps=1)))
+        self.assertTrue(printed.getvalue().startswith("The plan 'nth_first(2)' for Network, float32"), printed.getvalue())
+
+    def test_the_file_that_is_there_is_read(self):
+        path = self.folder / "exported.py"
+        with unittest.mock.patch.object(sys, "dont_write_bytecode", False):
+            for name in ("one", "two"):  # of one length and one time, by which Python tells bytecode that is stale
+                path.write_text(f"NAME = '{name}'\n\ndef apply(model):\n    pass\n")
+                os.utime(path, (1, 1))
+                self.assertEqual(load_exported(path).NAME, name)
+        with self.assertRaisesRegex(Refused, r"gone\.py is no file: make it with rematch export"):
+            load_exported(self.folder / "gone.py")
 
     def test_other_ops_than_the_plan_is_for_raise(self):
         model, step = own_model()

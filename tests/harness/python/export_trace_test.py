@@ -19,7 +19,7 @@ from rematch.selftest import Model  # noqa: E402
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "scripts"))
 from torch_alone.fake_step import as_with_data  # noqa: E402
-from torch_alone.model_file import Refused  # noqa: E402
+from torch_alone.model_file import Refused, load_make  # noqa: E402
 from torch_alone.op_times import measure_profile  # noqa: E402
 from torch_alone.trace_file import record_trace  # noqa: E402
 
@@ -54,6 +54,15 @@ def wan():
     video, text = torch.randn(2, 4, 4, 16, 16), torch.randn(2, 6, 16)
     return model, lambda: model(hidden_states=video, timestep=torch.tensor([500, 200]), encoder_hidden_states=text,
                                 return_dict=False)[0].square().mean()
+
+
+def full_size_trace(name):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    make = load_make(ROOT / "scripts" / "full_size" / f"{name}.py")
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        model, step = make()
+        with as_with_data():
+            return record_trace(model, step)
 
 
 class ExportTraceTest(unittest.TestCase):
@@ -116,6 +125,18 @@ class ExportTraceTest(unittest.TestCase):
         for policy in POLICIES:
             peaks = [rematch.predict(trace, rematch.resolve(trace, policy))["peak_bytes"] for trace in (real, fake)]
             self.assertEqual(*peaks, policy)
+
+    # The figures of reports/results/full_size_traces.md.
+    def test_full_size_models_are_traced_without_data(self):
+        for name, package, parameter_bytes, num_layers, peak_bytes in (
+                ("llama3_8b", "transformers", 2 * 8_030_261_248, 32, 130_585_527_952),
+                ("wan_1_3b", "diffusers", 2 * 1_418_996_800, 30, 27_756_543_596)):
+            if importlib.util.find_spec(package) is None:
+                self.skipTest(f"{package} is not installed")
+            trace = full_size_trace(name)
+            self.assertEqual((trace["parameter_bytes"], len(trace["blocks"])), (parameter_bytes, num_layers), name)
+            predicted = rematch.predict(trace, rematch.resolve(trace, "full"), "whole_region", optimizer="adamw")
+            self.assertEqual(predicted["peak_bytes"], peak_bytes, name)
 
     def test_profile_has_a_time_for_every_op(self):
         model, step = small_model()

@@ -100,7 +100,7 @@ TEST_CASE("torchtune: checkpointing of a 3B model, with AdamW's two moments in b
   const auto llama = predict({"llama3_3b",
                               nullptr,
                               OptimizerKind::kNothing,
-                              "none,full",
+                              "none,full,offload_inputs(full)",
                               Schedule::kWholeRegion,
                               {{"tokens", 4096}, {"batch", 2}, {"fused_ops", 1}}});
   const auto& full = llama.at("full");
@@ -109,6 +109,20 @@ TEST_CASE("torchtune: checkpointing of a 3B model, with AdamW's two moments in b
   CHECK(moments == Approx(11.97).margin(0.01));
   CHECK(peak(llama.at("none"), kGiB) + moments == Approx(38.3).margin(0.05));
   CHECK(peak(full, kGiB) + moments == Approx(24.8).margin(0.05));
+  // 28 layers' inputs of 2 x 4096 tokens, 3072 channels, 2 bytes; the last one's stays.
+  const auto& offloaded = llama.at("offload_inputs(full)");
+  const double inputs = 27.0 * 2 * 4096 * 3072 * 2 / kGiB;
+  CHECK(after_forward(full) - after_forward(offloaded) == inputs * kGiB);
+  // All gradients are there when the peak comes, and inputs no more. Without gradients, as where
+  // the optimizer steps in backward, it comes with the loss.
+  CHECK(peak(offloaded, kGiB) == peak(full, kGiB));
+  const auto at_loss = [&](const Variant& variant) {
+    const auto& memory = variant.prediction.memory;
+    return static_cast<double>(memory.peak_by_phase.at("backward.loss").count) / kGiB + moments;
+  };
+  CHECK(at_loss(full) == Approx(20.1).margin(0.05));
+  CHECK(at_loss(offloaded) == Approx(18.9).margin(0.05));
+  CHECK(offloaded.prediction.memory.host.value().peak == Bytes{27LL * 2 * 4096 * 3072 * 2});
 }
 
 TEST_CASE("torchtitan: attention and experts apart hold more than together") {

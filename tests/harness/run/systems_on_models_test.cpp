@@ -25,13 +25,15 @@ std::string kept(const RegionType& type, OpClass op_class) {
   std::string text;
   for (const PlannedOp& op : type.ops) {
     if (op_class_of(op.name.substr(0, op.name.find('.'))) != op_class) continue;
-    text += op.treatment == Treatment::kSave ? 'S' : 'r';
+    text += op.treatment == Treatment::kSave      ? 'S'
+            : op.treatment == Treatment::kOffload ? 'o'
+                                                  : 'r';
   }
   return text.empty() ? "-" : text;
 }
 
 // "0 2: SrS r": regions of one type, matmuls and attentions of it in call order, S kept and r
-// recomputed; "; to the end" where early stop is off. Types apart by " | ".
+// recomputed, o kept on the host; "; to the end" where early stop is off. Types apart by " | ".
 std::string decisions(const Plan& plan) {
   std::string text;
   for (std::size_t i = 0; i < plan.types.size(); ++i) {
@@ -43,6 +45,7 @@ std::string decisions(const Plan& plan) {
     text.append(" ").append(kept(plan.types[i], OpClass::kMatmul));
     text.append(" ").append(kept(plan.types[i], OpClass::kAttentionForward));
     if (!plan.types[i].early_stop) text += "; to the end";
+    if (!plan.types[i].offload_inputs.empty()) text += "; inputs on the host";
   }
   return text.empty() ? "no region" : text;
 }
@@ -113,7 +116,8 @@ constexpr Row kRows[] = {
      "titan(memory_policy=full,full_recompute_save_ops=*.ffn::aten::mm#3)", kLlama,
      "0 1 2 3: rrrrrrS r"},
     {"titan(full_recompute_save_ops=S)", "titan(full_recompute_save_ops=matmul)", kLlama, ""},
-    {"titan(memory_policy=sac_and_offload)", "titan(memory_policy=sac_and_offload)", kLlama, ""},
+    {"titan(memory_policy=sac_and_offload)", "titan(memory_policy=sac_and_offload)", kLlama,
+     "0 1 2 3: oooooor o"},
     {"titan(memory_policy=auto_perf_maxing)", "titan(memory_policy=auto_perf_maxing)", kLlama, ""},
     {"titan:memory_budget", "titan:memory_budget", kLlama, ""},
     {"titan:flux", "titan:flux", kWan, kFullWan},
@@ -149,7 +153,7 @@ constexpr Row kRows[] = {
      kLlama, ""},
     {"torchtune(enable_activation_checkpointing=true,enable_activation_offloading=true)",
      "torchtune(enable_activation_checkpointing=true,enable_activation_offloading=true)", kLlama,
-     ""},
+     "0 1 2 3: rrrrrrr r; inputs on the host"},
 
     {"modalities:full", "modalities:full", kLlama, kFull},
     {"modalities:selective_layer", "modalities:selective_layer", kLlama, ""},
@@ -200,7 +204,8 @@ constexpr Row kRows[] = {
      "0: rSrrSSr S; to the end | 1 2 3: rSrrrSSSSSr S; to the end"},
     {"megatron:recompute_activations", "megatron:recompute_activations", kLlama, kCore},
     {"megatron:distribute_saved_activations", "megatron:distribute_saved_activations", kLlama, ""},
-    {"megatron(offload_modules=M)", "megatron(offload_modules=[core_attn])", kLlama, ""},
+    {"megatron(offload_modules=M)", "megatron(offload_modules=[core_attn])", kLlama,
+     "0 1 2 3: rrorSSr S"},
 
     {"maxtext:none", "maxtext:none", kLlama, "no region"},
     {"maxtext:full", "maxtext:full", kLlama, kFull},
@@ -226,19 +231,22 @@ constexpr Row kRows[] = {
     {"maxtext:minimal_with_context_and_quantization",
      "maxtext:minimal_with_context_and_quantization", kLlama, "0 1 2 3: rrSSSSS S"},
     {"maxtext:custom", "maxtext:custom", kLlama, ""},
-    {"maxtext:minimal_offloaded", "maxtext:minimal_offloaded", kLlama, ""},
-    {"maxtext:qkv_proj_offloaded", "maxtext:qkv_proj_offloaded", kLlama, ""},
+    {"maxtext:minimal_offloaded", "maxtext:minimal_offloaded", kLlama, "0 1 2 3: rroooor r"},
+    {"maxtext:qkv_proj_offloaded", "maxtext:qkv_proj_offloaded", kLlama, "0 1 2 3: rrorrrr r"},
 
     {"deepspeed:checkpoint", "deepspeed:checkpoint", kLlama, kFullNoStop},
     {"deepspeed(activation_checkpoint_interval=0)", "deepspeed(activation_checkpoint_interval=0)",
      kLlama, "no region"},
     {"deepspeed(activation_checkpoint_interval=N)", "deepspeed(activation_checkpoint_interval=2)",
      kLlama, kPairs},
-    {"deepspeed:cpu_checkpointing", "deepspeed:cpu_checkpointing", kLlama, ""},
+    {"deepspeed:cpu_checkpointing", "deepspeed:cpu_checkpointing", kLlama,
+     "0 1 2 3: rrrrrrr r; to the end; inputs on the host"},
     {"deepspeed:partition_activations", "deepspeed:partition_activations", kLlama, ""},
     {"deepspeed:contiguous_memory_optimization", "deepspeed:contiguous_memory_optimization", kLlama,
      ""},
     {"huggingface:gradient_checkpointing", "huggingface:gradient_checkpointing", kLlama, kFull},
+    {"huggingface(offload=true)", "huggingface(offload=true)", kLlama,
+     "0 1 2 3: rrrrrrr r; inputs on the host"},
     {"huggingface(every_n_layers=1)", "huggingface(every_n_layers=1)", kLlama, kFull},
     {"huggingface(every_n_layers=N)", "huggingface(every_n_layers=2)", kLlama, ""},
     {"automodel:full", "automodel:full", kLlama, kFull},

@@ -3,8 +3,10 @@
 #include "harness/trace/tracer.h"
 
 #include <ATen/Functions.h>
+#include <ATen/ScalarOps.h>
 #include <ATen/TensorOperators.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -116,6 +118,11 @@ at::Tensor with_side_effect(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(y);
 }
 
+// A number that an op takes as a tensor, as `x + 1e-5` in Python is.
+at::Tensor with_number(const at::Tensor& x, const at::Tensor& w) {
+  return at::silu(at::add(at::mm(x, w), at::native::wrapped_scalar_tensor(1e-5)));
+}
+
 std::vector<NamedNetwork> networks() {
   buffer();  // is there before any network
   return {network_of("rotary embedding in place", &rotate_both),
@@ -123,6 +130,7 @@ std::vector<NamedNetwork> networks() {
           network_of("constant let go of", &with_short_lived_constant),
           network_of("parts", &in_parts),
           network_of("data", &through_data),
+          network_of("number", &with_number),
           network_of("side effect", &with_side_effect)};
 }
 
@@ -188,6 +196,37 @@ TEST_CASE("an op lists a storage that it writes to once") {
     num_writes += op.writes.size();
   }
   CHECK(num_writes == 3);  // the buffer, in each of three layers
+}
+
+at::Tensor times_twice_itself(const at::Tensor& x) {
+  const at::Tensor y = x.detach().clone();
+  at::_foreach_mul_({y}, 2.0);
+  return x * y;
+}
+
+// As sharded training fills gathered parameters. In a block the op could not be repeated.
+TEST_CASE("a write into a list of tensors is traced outside blocks and refused inside") {
+  const NamedNetwork plain =
+      network_of("mm", [](const at::Tensor& x, const at::Tensor& w) { return at::mm(x, w); });
+  const Network network = plain.make();
+  const Trace trace = record_trace([&] {
+    return loss_of(forward_with_scopes(network)) + times_twice_itself(network.input).sum();
+  });
+  const auto found = std::find_if(trace.ops.begin(), trace.ops.end(), [](const TracedOp& op) {
+    return op.name == "aten::_foreach_mul_.Scalar";
+  });
+  REQUIRE(found != trace.ops.end());
+  const TracedOp& clone = *(found - 1);
+  REQUIRE(clone.outputs.size() == 1);
+  const StorageId cloned = trace.values[static_cast<std::size_t>(clone.outputs[0])].storage;
+  CHECK(found->writes == std::vector<StorageId>{cloned});
+  const TracedOp& product = *(found + 1);
+  CHECK(product.inputs.back().version == 1);  // reads what was written
+
+  const NamedNetwork inside = network_of("list", [](const at::Tensor& x, const at::Tensor& w) {
+    return times_twice_itself(at::mm(x, w));
+  });
+  CHECK_THROWS_WITH(trace_of(inside), Catch::Contains("writes in place into a list of tensors"));
 }
 
 TEST_CASE("what a plain run holds follows from its trace, to the byte") {

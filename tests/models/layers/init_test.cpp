@@ -45,8 +45,8 @@ TEST_CASE("parameters have the bits that the formula gives in another language")
 TEST_CASE("bfloat16 parameters are the float32 ones, rounded") {
   Parameters wide(at::kFloat, at::kCPU);
   Parameters narrow(at::kBFloat16, at::kCPU);
-  const at::Tensor expected = wide.add("w", {100}, uniform_by_fan_in(7)).to(at::kBFloat16);
-  CHECK(narrow.add("w", {100}, uniform_by_fan_in(7)).equal(expected));
+  const at::Tensor expected = wide.add("w", {100}, uniform_by_fan_in(7)).value().to(at::kBFloat16);
+  CHECK(narrow.add("w", {100}, uniform_by_fan_in(7)).value().equal(expected));
 }
 
 // Uniform in [-a, a]: mean 0 and mean square a^2 / 3, with 100000 draws to a few tenths of a

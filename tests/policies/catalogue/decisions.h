@@ -40,6 +40,7 @@ inline std::string typed(const SystemEntry& entry) {
   fill("save_ops_keys=K", "save_ops_keys=[aten.mm,aten.max]");
   fill("selective_2025(M)", "selective_2025(llama3)");
   fill("recompute_modules=M", "recompute_modules=[mlp]");
+  fill("offload_modules=M", "offload_modules=[core_attn]");
   fill("ac_mode=M", "ac_mode=anything");
   fill("save_ops=S", "save_ops=attention_forward");
   fill("skip_layers=L", "skip_layers=[0,2]");

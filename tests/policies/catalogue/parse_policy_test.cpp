@@ -45,6 +45,7 @@ TEST_CASE("every catalogue name parses, with an argument where it has parameters
     if (entry.parameters == "(attn: X, ffn: Y)") text += "(attn: full, ffn: sac_titan)";
     if (entry.parameters == "([MODULE,...])") text += "([core_attn])";
     if (entry.parameters == "([SCOPE,...])") text += "([attention.output])";
+    if (entry.parameters == "(POLICY)") text += "(full)";
     if (entry.parameters == "(SELECTOR,...)") text += "(attention_forward)";
     CHECK(name_of(text) == text);
     CHECK_FALSE(entry.description.empty());
@@ -95,7 +96,16 @@ TEST_CASE("the catalogue lists the named policies") {
                                           "remat_save_dot_except_mlpwi",
                                           "remat_save_dot_with_context_except_mlp",
                                           "remat_minimal",
-                                          "remat_minimal_with_context"});
+                                          "remat_minimal_offloaded",
+                                          "remat_qkv_proj_offloaded",
+                                          "remat_minimal_with_context",
+                                          "keep_collectives(POLICY)",
+                                          "reissue_collectives(POLICY)",
+                                          "no_reshard(POLICY)",
+                                          "offload_inputs(POLICY)",
+                                          "offload_saved(POLICY)",
+                                          "sac_and_offload",
+                                          "offload_modules([MODULE,...])"});
 }
 
 TEST_CASE("a policy says when it changes nothing on purpose") {

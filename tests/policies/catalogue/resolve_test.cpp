@@ -211,25 +211,6 @@ TEST_CASE("an offload list is planned as such") {
   CHECK(find(type, "rematch::attention").treatment == Treatment::kOffload);
 }
 
-TEST_CASE("collectives are kept unless the policy excludes them, waits always executed") {
-  TraceBuilder build("parallel");
-  ValueId x = build.outside({4, 4}, "float32", true);
-  {
-    const auto scope = build.scope("blocks", 0);
-    x = build.call("_c10d_functional::all_reduce", {x}, {4, 4});
-    x = build.view("_c10d_functional::wait_tensor", x, {4, 4});
-    x = build.call("aten::silu", {x}, {4, 4}, {{0}, {}});
-  }
-  const Trace trace = build.finish();
-  const RegionType type = resolved("full", trace).types.at(0);
-  CHECK(find(type, "_c10d_functional::all_reduce").treatment == Treatment::kSave);
-  CHECK(find(type, "_c10d_functional::wait_tensor").treatment == Treatment::kRecompute);
-  Policy again = policy("full");
-  again.exclude = {{"", "collective", std::nullopt}};
-  CHECK(find(resolved(again, trace).types.at(0), "_c10d_functional::all_reduce").treatment ==
-        Treatment::kRecompute);
-}
-
 TEST_CASE("a recomputed random op says that its draws are replayed") {
   TraceBuilder build("random");
   ValueId x = build.outside({4, 4}, "float32", true);

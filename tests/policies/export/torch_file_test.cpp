@@ -82,6 +82,10 @@ TEST_CASE("what torch.utils.checkpoint cannot do is refused with the region's na
   offloading.types[0].ops[3].treatment = Treatment::kOffload;
   CHECK_THAT(refusal(trace, offloading),
              Catch::StartsWith("region blocks.0: it offloads " + full.types[0].ops[3].name));
+  Plan with_inputs = full;
+  with_inputs.types[0].offload_inputs = {{0, 0}};
+  CHECK_THAT(refusal(trace, with_inputs),
+             Catch::StartsWith("region blocks.0: it keeps its inputs on the host"));
 }
 
 // One block that draws twice: its first mask may not be kept while the second is drawn again.

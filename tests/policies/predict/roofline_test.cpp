@@ -2,8 +2,10 @@
 
 #include <tuple>
 
+#include "policies/predict/collective_time.h"
 #include "tests/support/catch.h"
 #include "tests/support/toy_trace.h"
+#include "tests/support/trace_builder.h"
 
 namespace rematch {
 namespace {
@@ -15,6 +17,7 @@ DeviceSheet slow_device() {
   sheet.float32_flops_per_second = 1e9;
   sheet.bfloat16_flops_per_second = 4e9;
   sheet.memory_bytes_per_second = 1e9;
+  sheet.link_bytes_per_second = 1e8;
   return sheet;
 }
 
@@ -53,6 +56,73 @@ TEST_CASE("backward takes twice forward, scope by scope, and a roofline says wha
         Approx(2 * forward).epsilon(0.02));  // whole nanoseconds
 }
 
+// Two blocks on four ranks of group `tp`: all-gather of [4, 4] to [16, 4], all-reduce of [4, 4].
+Trace communicating() {
+  testing::TraceBuilder build("communicating");
+  ValueId x = build.outside({4, 4}, "float32", true);
+  for (int layer = 0; layer < 2; ++layer) {
+    const auto scope = build.scope("blocks", layer);
+    const ValueId part = build.call("aten::silu", {x}, {4, 4}, {{0}, {}});
+    const ValueId whole = build.call("_c10d_functional::all_gather_into_tensor", {part}, {16, 4});
+    build.trace().ops.back().group = "tp";
+    build.wait(whole);
+    x = build.call("aten::mm", {whole}, {4, 4}, {{0}, {}});
+    x = build.call("_c10d_functional::all_reduce", {x}, {4, 4});
+    build.trace().ops.back().group = "tp";
+    build.wait(x);
+  }
+  Trace trace = build.finish();
+  trace.dimensions["tp"] = 4;
+  return trace;
+}
+
+TEST_CASE("a collective takes what its rank sends on the link, and its wait nothing") {
+  const Trace trace = communicating();
+  const Profile profile = roofline_profile(trace, slow_device());
+  const std::size_t gather = find_op(trace, "_c10d_functional::all_gather_into_tensor");
+  const std::size_t reduce = find_op(trace, "_c10d_functional::all_reduce");
+  CHECK(sent_bytes(trace, trace.ops[gather]) == Bytes{256 * 3 / 4});
+  CHECK(sent_bytes(trace, trace.ops[reduce]) == Bytes{2 * 64 * 3 / 4});
+  CHECK_FALSE(sent_bytes(trace, trace.ops[gather + 1]).has_value());
+  CHECK(profile.forward[gather].count() == 10 * 256 * 3 / 4);  // 10 ns a byte
+  CHECK(profile.forward[reduce].count() == 10 * 2 * 64 * 3 / 4);
+  CHECK(profile.forward[gather + 1].count() == 0);
+}
+
+TEST_CASE("ranks are those of the group's dimension, or what shapes say") {
+  Trace trace = communicating();
+  const TracedOp& gather = trace.ops[find_op(trace, "_c10d_functional::all_gather_into_tensor")];
+  const TracedOp& reduce = trace.ops[find_op(trace, "_c10d_functional::all_reduce")];
+  trace.dimensions.clear();
+  CHECK(ranks_of(trace, gather) == 4);
+  CHECK_FALSE(ranks_of(trace, reduce).has_value());
+  CHECK(sent_bytes(trace, reduce)->count >= 2 * 64 - 1);
+}
+
+TEST_CASE("backward has one collective for each of forward's") {
+  const Trace trace = communicating();
+  const Profile profile = roofline_profile(trace, slow_device());
+  std::int64_t expected = 0;
+  for (std::size_t op = 0; op < trace.ops.size(); ++op) {
+    const bool is_collective = collective_kind(trace.ops[op].name).has_value();
+    expected += (is_collective ? 1 : 2) * profile.forward[op].count();
+  }
+  std::int64_t backward = 0;
+  for (const Profile::Duration time : profile.backward) backward += time.count();
+  CHECK(backward <= expected);
+  CHECK(backward > expected - static_cast<std::int64_t>(profile.backward.size()));
+}
+
+TEST_CASE("collectives send what rings send") {
+  using Kind = CollectiveKind;
+  CHECK(sent_bytes(Kind::kAllReduce, Bytes{800}, 2) == Bytes{800});
+  CHECK(sent_bytes(Kind::kAllReduce, Bytes{800}, 8) == Bytes{1400});
+  CHECK(sent_bytes(Kind::kAllGather, Bytes{800}, 8) == Bytes{700});
+  CHECK(sent_bytes(Kind::kReduceScatter, Bytes{800}, 1) == Bytes{0});
+  CHECK(sent_bytes(Kind::kAllToAll, Bytes{800}, 4) == Bytes{600});
+  CHECK(sent_bytes(Kind::kBroadcast, Bytes{800}, 4) == Bytes{800});
+}
+
 // 10 float32 elements: 4 reads and 3 writes of 40 bytes. bfloat16: reads gradient 20, master and
 // moments 120, writes parameter 20, master and moments 120.
 TEST_CASE("an optimizer's step moves its state once each way") {
@@ -70,6 +140,8 @@ TEST_CASE("data sheets are found by name, and unknown devices get the nearest") 
     CHECK_FALSE(sheet.source.empty());
     CHECK(sheet.bfloat16_flops_per_second > sheet.float32_flops_per_second);
     CHECK(sheet.memory_bytes_per_second > sheet.pcie_bytes_per_second);
+    CHECK(sheet.memory_bytes_per_second > sheet.link_bytes_per_second);
+    CHECK(sheet.link_bytes_per_second >= sheet.pcie_bytes_per_second);
   }
   CHECK(find_device_sheet("h10") == nullptr);
   CHECK_THAT(unknown_device("h10").message,

@@ -161,17 +161,25 @@ struct Case {
 };
 
 const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {{"llama_small", {{"layers", 3}}},
-                                        {"llama_small", {{"layers", 3}}, "bfloat16"},
-                                        {"llama_small", {{"layers", 3}, {"fused_ops", 1}}},
-                                        {"wan_small", {{"layers", 3}}},
-                                        {"wan_small", {{"layers", 3}, {"fused_ops", 1}}},
-                                        {"ltx_small", {{"layers", 3}}},
-                                        {"ltx_small", {{"layers", 3}, {"fused_ops", 1}}},
-                                        {"moe_small", {{"layers", 3}}},
-                                        {"moe_small", {{"layers", 3}, {"fused_ops", 1}}},
-                                        {"deepseek_small", {{"layers", 3}}},
-                                        {"deepseek_small", {{"layers", 3}, {"fused_ops", 1}}}};
+  static const std::vector<Case> all = {
+      {"llama_small", {{"layers", 3}}},
+      {"llama_small", {{"layers", 3}}, "bfloat16"},
+      {"llama_small", {{"layers", 3}, {"fused_ops", 1}}},
+      {"wan_small", {{"layers", 3}}},
+      {"wan_small", {{"layers", 3}, {"fused_ops", 1}}},
+      {"ltx_small", {{"layers", 3}}},
+      {"ltx_small", {{"layers", 3}, {"fused_ops", 1}}},
+      {"moe_small", {{"layers", 3}}},
+      {"moe_small", {{"layers", 3}, {"fused_ops", 1}}},
+      {"deepseek_small", {{"layers", 3}}},
+      {"deepseek_small", {{"layers", 3}, {"fused_ops", 1}}},
+      // Ranks of layouts, with collectives of all kinds.
+      {"llama_small", {{"layers", 3}, {"tp", 2}, {"sp", 1}}},
+      {"llama_small", {{"layers", 3}, {"tp", 2}, {"fsdp", 3}}},
+      {"llama_small", {{"layers", 3}, {"ulysses", 2}}, "bfloat16"},
+      {"wan_small", {{"layers", 3}, {"tp", 2}, {"fsdp", 2}}},
+      {"moe_small", {{"layers", 3}, {"ep", 2}, {"fsdp", 2}}},
+      {"deepseek_small", {{"layers", 3}, {"tp", 2}, {"ep", 2}}}};
   return all;
 }
 
@@ -261,6 +269,29 @@ TEST_CASE("random plans are the engine's steps, byte for byte", "[property]") {
         check_summary(engine, simulator, plan, schedule);
       }
     }
+  }
+}
+
+TEST_CASE("random plans that offload are the engine's steps, byte for byte", "[property]") {
+  install_counting_allocators();
+  for (const Case& which : cases()) {
+    CAPTURE(which.preset, which.dtype, which.dimensions);
+    const Engine engine(
+        std::get<ModelSpec>(make_spec(which.preset, which.dimensions, which.dtype)));
+    StepSimulator simulator(engine.trace());
+    int num_moved = 0;
+    for (std::uint32_t seed = 0; seed < testing::num_seeds(5); ++seed) {
+      CAPTURE(seed);
+      const Plan plan = testing::random_offload_plan(engine.trace(), seed);
+      for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
+        CAPTURE(to_string(schedule));
+        CHECK(first_difference(engine.samples(plan, schedule),
+                               simulated_samples(simulator, plan, schedule)) == "");
+        check_summary(engine, simulator, plan, schedule);
+        num_moved += simulator.simulate(plan, schedule).host.copied_back.count > 0;
+      }
+    }
+    CHECK(num_moved > 0);
   }
 }
 

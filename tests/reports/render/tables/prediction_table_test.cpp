@@ -51,5 +51,15 @@ TEST_CASE("a predicted peak that leaves something out is a lower bound, and the 
                        Catch::Contains("without buffers of collectives"));
 }
 
+TEST_CASE("a prediction says what waits on the host") {
+  constexpr std::int64_t kMiB = 1 << 20;
+  PredictedStep step = step_of(3);
+  step.memory.host = HostRecord{
+      .peak = Bytes{12 * kMiB}, .copied_out = Bytes{12 * kMiB}, .copied_back = Bytes{11 * kMiB}};
+  const std::string text = predictions_to_text("", {step}, 300);
+  CHECK_THAT(text,
+             Catch::Contains("on the host at most 12.0 MiB, copied out 12.0 MiB, back 11.0 MiB"));
+}
+
 }  // namespace
 }  // namespace rematch

@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "harness/measure/machine_memory.h"
-#include "harness/sweep/interrupt.h"
 #include "policies/trace/bytes.h"
 
 namespace rematch {
+
+class Child;
 
 enum class ChildEnd : std::uint8_t { kExited, kSignalled, kTimedOut, kInterrupted };
 
@@ -31,6 +32,10 @@ struct ChildResult {
 // Throws std::system_error if it cannot be started.
 ChildResult run_child(const std::vector<std::string>& command, std::chrono::milliseconds limit);
 
+// What a child that has ended left; `before`: the memory of the machine when it began. Of `result`
+// it reads `end`, which whoever ended the child has set, and leaves `elapsed` alone.
+void take_end(const Child& child, const MachineMemory& before, ChildResult& result);
+
 // May a child have been killed for want of memory: the system killed some process for that while
 // the child ran, or the child held half of what there is, or nothing is known. If not, whoever
 // killed it had another reason. Pure.
@@ -38,5 +43,7 @@ bool is_memory_short(const MachineMemory& before, const MachineMemory& after, By
 
 // This program's own file, to start again.
 std::string own_executable();
+// Of that file's content: two machines or processes that have the same one run the same program.
+std::string own_executable_sha256();
 
 }  // namespace rematch

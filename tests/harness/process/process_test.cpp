@@ -1,12 +1,14 @@
-#include "harness/run/process.h"
+#include "harness/process/process.h"
 
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <thread>
 
-#include "harness/run/child_point.h"
+#include "harness/process/child.h"
+#include "harness/sweep/interrupt.h"
 #include "tests/support/catch.h"
 #include "tests/support/scratch_folder.h"
 
@@ -26,6 +28,14 @@ TEST_CASE("a child's exit code and the end of its stderr come back") {
   CHECK(result.code == 7);
   CHECK(result.error_tail == "first\nlast\n");
   CHECK(result.peak_resident.count > 0);
+}
+
+TEST_CASE("a child has the variables that it is given, in the place of this process' own") {
+  Child child({"/bin/sh", "-c", "echo $HOME $REMATCH_TEST $PATH >&2"},
+              {"HOME=/elsewhere", "REMATCH_TEST=7"});
+  while (!child.poll_once(milliseconds(20))) {
+  }
+  CHECK(child.error_tail() == "/elsewhere 7 " + std::string(getenv("PATH")) + "\n");
 }
 
 TEST_CASE("only the end of a long stderr is kept") {
@@ -96,66 +106,6 @@ TEST_CASE("memory was short if the system killed for want of it, or the child he
   CHECK(is_memory_short(machine(100, 3), machine(100, 4), Bytes{1}));
   CHECK(is_memory_short(machine(100, 3), machine(100, 3), Bytes{50}));
   CHECK(is_memory_short(MachineMemory(), MachineMemory(), Bytes{1}));
-}
-
-TEST_CASE("a child deserves another start if its end says nothing of its point") {
-  const auto ended = [](ChildEnd end, int code, bool memory_was_short) {
-    ChildResult result;
-    result.end = end;
-    result.code = code;
-    result.memory_was_short = memory_was_short;
-    return result;
-  };
-  CHECK(deserves_retry(ended(ChildEnd::kTimedOut, 0, false)));
-  CHECK(deserves_retry(ended(ChildEnd::kSignalled, SIGKILL, false)));
-  CHECK_FALSE(deserves_retry(ended(ChildEnd::kSignalled, SIGKILL, true)));
-  CHECK_FALSE(deserves_retry(ended(ChildEnd::kSignalled, SIGSEGV, false)));
-  CHECK_FALSE(deserves_retry(ended(ChildEnd::kExited, 1, false)));
-}
-
-TEST_CASE("what a child's end means for its point") {
-  PointRecord record;
-  ChildResult result;
-  result.peak_resident = Bytes{3 << 20};
-  const auto describe = [&](int attempts = 1) {
-    record = PointRecord();
-    describe_end(result, seconds(5), attempts, record);
-  };
-
-  result.end = ChildEnd::kTimedOut;
-  describe();
-  CHECK(record.status == PointStatus::kTimeout);
-  CHECK(record.reason ==
-        "no result after 5000 ms; it held 3.00 MiB at most; raise --timeout, or use fewer steps");
-  describe(/*attempts=*/2);
-  CHECK_THAT(record.reason, Catch::StartsWith("no result after 5000 ms in the last of 2 attempts"));
-
-  result.end = ChildEnd::kSignalled;
-  result.code = SIGKILL;
-  result.memory_was_short = true;
-  describe();
-  CHECK(record.status == PointStatus::kOom);
-  CHECK(record.failure->signal == SIGKILL);
-  CHECK_THAT(record.reason, Catch::Contains("3.00 MiB"));
-
-  result.memory_was_short = false;
-  describe(/*attempts=*/2);
-  CHECK(record.status == PointStatus::kCrash);
-  CHECK(record.failure->signal == SIGKILL);
-  CHECK_THAT(record.reason,
-             Catch::Contains("killed while memory was free") && Catch::Contains("2 attempts"));
-
-  result.code = SIGSEGV;
-  result.error_tail = "one\ntwo\n";
-  describe();
-  CHECK(record.status == PointStatus::kCrash);
-  CHECK_THAT(record.reason, Catch::EndsWith(": two"));
-
-  result.end = ChildEnd::kExited;
-  result.code = 3;
-  describe();
-  CHECK(record.status == PointStatus::kCrash);
-  CHECK(record.failure->exit_code == 3);
 }
 
 }  // namespace

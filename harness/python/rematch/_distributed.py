@@ -1,0 +1,126 @@
+"""What a recorded step sees of DTensors.
+
+An op on a DTensor is one op of the record. The tensor that the rank holds is an attribute, which no op reads: so where a
+layer goes from plain tensors to DTensors and back, and where one is redistributed, recorded steps run ops in its place.
+These are private classes of torch 2.11.0; outside recorded steps they do what they did."""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import sys
+import types
+
+import torch
+
+from rematch._library import LIBRARY
+
+_layouts: list = []        # DTensorSpecs, by the number that stands for them in a record
+_number_of: dict = {}      # each once
+_installed: list = []      # what must live as long as the process
+
+
+def install(replaced, is_recorded) -> None:
+    """Once torch.distributed.tensor has been imported. `replaced(module, path, make)` puts make(found) in found's place."""
+    if "torch.distributed.tensor" not in sys.modules or _installed:
+        return
+    _installed.extend((_define_ops(), _tell_what_is_inside()))
+    replaced("torch.distributed.tensor._api", "_FromTorchTensor.forward", lambda forward: _from_local(forward, is_recorded))
+    replaced("torch.distributed.tensor._api", "_ToTorchTensor.forward", lambda forward: _to_local(forward, is_recorded))
+    replaced("torch.distributed.tensor._redistribute", "Redistribute.forward",
+             lambda forward: _redistribute(forward, is_recorded))
+
+
+def _dtensor_class():
+    return sys.modules["torch.distributed.tensor"].DTensor
+
+
+def _define_ops() -> torch.library.Library:
+    """Both give another tensor on the same memory. They are called below autograd, from its functions."""
+    library = torch.library.Library("rematch", "FRAGMENT")
+    library.define("local_of(Tensor(a) distributed) -> Tensor(a)")
+    library.define("dtensor_of(Tensor(a) local, int layout) -> Tensor(a)")
+    library.impl("dtensor_of", _dtensor_of, "CompositeExplicitAutograd")
+    for name in ("local_of", "dtensor_of"):
+        library.impl(name, torch.library.fallthrough_kernel, "Autograd")
+    _dtensor_class()._op_dispatcher._custom_op_handlers[torch.ops.rematch.local_of.default] = _local_of
+    return library
+
+
+def _local_of(op, args: tuple, kwargs: dict) -> torch.Tensor:
+    return _without_graph(args[0]._local_tensor)
+
+
+def _dtensor_of(local: torch.Tensor, layout: int) -> torch.Tensor:
+    return _dtensor_class()(_without_graph(local), copy.copy(_layouts[layout]), requires_grad=False)
+
+
+def _without_graph(tensor: torch.Tensor) -> torch.Tensor:
+    """Another tensor on the same memory, which autograd does not take for a view."""
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradFunctionality) | \
+        torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
+    with torch._C._ExcludeDispatchKeyGuard(keys):
+        return tensor.view_as(tensor)
+
+
+def _number(spec) -> int:
+    if spec not in _number_of:
+        _number_of[copy.copy(spec)] = len(_layouts)
+        _layouts.append(copy.copy(spec))
+    return _number_of[spec]
+
+
+def _tell_what_is_inside():
+    distributed = _dtensor_class()
+
+    def look_inside(tensor) -> int | None:
+        return tensor._local_tensor._cdata if isinstance(tensor, distributed) else None
+
+    callback = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(look_inside)
+    LIBRARY.rematch_set_look_inside(ctypes.cast(callback, ctypes.c_void_p))
+    return callback
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    return type(tensor) in (torch.Tensor, torch.nn.Parameter)
+
+
+def _unseen():
+    """Ops are not recorded in it."""
+    return torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C._dispatch_key_parse("Fake")))
+
+
+def _from_local(forward, is_recorded):
+    def recorded(ctx, local, mesh, placements, run_check, *size):
+        # A check writes to the tensor, and ranks outside of the mesh have another one.
+        if not is_recorded() or run_check or not _is_plain(local) or not mesh._is_current_rank_part_of_mesh():
+            return forward(ctx, local, mesh, placements, run_check, *size)
+        with _unseen():
+            found = forward(ctx, local, mesh, placements, run_check, *size)
+        return torch.ops.rematch.dtensor_of(local, _number(found._spec))
+    return recorded
+
+
+def _to_local(forward, is_recorded):
+    def recorded(ctx, distributed, grad_placements):
+        if not is_recorded() or not _is_plain(distributed._local_tensor):
+            return forward(ctx, distributed, grad_placements)
+        return forward(ctx, _Opened(distributed), grad_placements)
+    return recorded
+
+
+def _redistribute(forward, is_recorded):
+    def recorded(ctx, distributed, *target):
+        if not is_recorded() or not _is_plain(distributed._local_tensor):
+            return forward(ctx, distributed, *target)
+        found = forward(ctx, _Opened(distributed), *target)
+        return torch.ops.rematch.dtensor_of(found._local_tensor, _number(found._spec))
+    return recorded
+
+
+class _Opened(types.SimpleNamespace):
+    """A DTensor as torch's functions read it, with the rank's tensor as an op gives it."""
+
+    def __init__(self, distributed):
+        super().__init__(_local_tensor=torch.ops.rematch.local_of(distributed), _spec=distributed._spec,
+                         shape=distributed.shape, stride=distributed.stride, requires_grad=distributed.requires_grad)

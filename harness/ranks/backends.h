@@ -1,0 +1,42 @@
+// The c10d backends that carry a group's collectives.
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "harness/ranks/notes.h"
+
+namespace rematch {
+
+// What a backend needs to find the other ranks of its group.
+struct GroupPlace {
+  std::string name;
+  int rank = 0;  // in the group
+  int size = 1;
+  int device = 0;                         // the GPU of this process, for NCCL
+  c10::intrusive_ptr<c10d::Store> store;  // of this group alone
+  std::string address;                    // of the store
+  std::chrono::milliseconds timeout{};    // of a collective
+  std::shared_ptr<RankNotes> notes;
+};
+
+// Gloo on the CPU. Quiet: a collective is done when the call returns, and Gloo's threads hold none
+// of its tensors any more, so that bytes at op boundaries are the same in every run; what fails is
+// a RanksError that names the rank and the group. Not quiet: Gloo as it is, asynchronous.
+enum class GlooKind : std::uint8_t { kQuiet, kAsynchronous };
+c10::intrusive_ptr<c10d::Backend> make_gloo_backend(const GroupPlace& place, GlooKind kind);
+
+// NCCL on that GPU, which becomes the thread's current device. Throws RanksError where there is no
+// such GPU, or this build has no NCCL.
+c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const GroupPlace& place);
+
+// Nobody else: outputs are filled from this rank's inputs. Gather repeats them, scatter takes the
+// first part, reduce, exchange and broadcast copy. Bytes are those of the real ranks, values are
+// finite and wrong.
+c10::intrusive_ptr<c10d::Backend> make_pretended_backend(int rank, int size);
+
+}  // namespace rematch

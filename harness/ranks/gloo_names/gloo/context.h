@@ -1,0 +1,19 @@
+// Names of Gloo that torch/csrc/distributed/c10d/ProcessGroupGloo.hpp spells. LibTorch's wheel
+// exports c10d's Gloo backend and Gloo itself, but none of Gloo's headers; declarations suffice,
+// since layout and calls come from LibTorch's header and library.
+#pragma once
+
+#include <chrono>
+
+namespace gloo {
+
+class Context {
+ public:
+  void setTimeout(std::chrono::milliseconds timeout);
+};
+
+namespace transport {
+class UnboundBuffer;
+}  // namespace transport
+
+}  // namespace gloo

@@ -1,0 +1,10 @@
+#include "harness/ranks/backends.h"
+#include "harness/ranks/error.h"
+
+namespace rematch {
+
+c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const GroupPlace&) {
+  throw RanksError("this build has no NCCL, which ranks on GPUs need: build preset cuda");
+}
+
+}  // namespace rematch

@@ -1,0 +1,35 @@
+// Which rank of a job this process is, and where its ranks meet. Standard library only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rematch {
+
+struct RankPlace {
+  int rank = 0;
+  int world = 1;
+  int local_rank = 0;                 // among those of this machine: the GPU that it takes
+  std::string address = "127.0.0.1";  // of the store that the ranks meet at
+  std::uint16_t port = 0;
+  std::string launch;  // tells apart the launches that share a store
+
+  bool operator==(const RankPlace&) const = default;
+};
+
+using EnvironmentReader = std::function<const char*(const char* name)>;  // null: not set
+
+// Reads RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, as torchrun sets them. Without
+// RANK: SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID, as srun sets them, if MASTER_ADDR and
+// MASTER_PORT are set too; without those a Slurm task is no rank. Nothing: this process stands
+// alone. Throws RanksError, which names the variable, its value and its range.
+std::optional<RankPlace> rank_place_from_environment(const EnvironmentReader& read);
+std::optional<RankPlace> rank_place_from_environment();  // of this process
+
+// The variables that the function above reads, "NAME=value".
+std::vector<std::string> environment_of(const RankPlace& place);
+
+}  // namespace rematch

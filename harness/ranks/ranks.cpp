@@ -1,0 +1,197 @@
+#include "harness/ranks/ranks.h"
+
+#include <c10/util/Logging.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <exception>
+
+#include "harness/ranks/backends.h"
+#include "harness/ranks/groups.h"
+#include "harness/ranks/notes.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How often a rank that waits looks whether another one has failed.
+constexpr milliseconds kSlice{200};
+constexpr std::size_t kLongestQuoted = 80;
+
+std::string quoted(const std::string& value) {
+  if (value.size() <= kLongestQuoted) return "'" + value + "'";
+  return "'" + value.substr(0, kLongestQuoted) + "...' (" + std::to_string(value.size()) +
+         " characters)";
+}
+
+std::string in_seconds(milliseconds time) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
+}
+
+std::string members_of(const GroupMembers& group) {
+  std::string text;
+  for (const int rank : group.ranks) text.append(std::to_string(rank)).append(",");
+  return text;
+}
+
+}  // namespace
+
+struct Ranks::Groups {
+  c10::intrusive_ptr<c10d::Store> store;
+  std::shared_ptr<RankNotes> notes = RankNotes::of_this_process();
+  RegisteredGroups registered;
+
+  // Runs a use of the store; a RanksError instead of what c10d throws where it is gone.
+  template <class Use>
+  auto with_store(const RankPlace& place, Use use) {
+    try {
+      return use(*store);
+    } catch (const c10::DistNetworkError& error) {
+      notes->lost_others();
+      throw RanksError("rank " + std::to_string(place.rank) + " lost the store at " +
+                       place.address + ":" + std::to_string(place.port) +
+                       ", which whoever started rank 0 serves: that process has ended (" +
+                       error.what_without_backtrace() + ")");
+    }
+  }
+};
+
+Ranks::Ranks(const RankPlace& place, const std::vector<GroupMembers>& groups,
+             const RanksOptions& options)
+    : place_(place),
+      options_(options),
+      exceptions_before_(std::uncaught_exceptions()),
+      groups_(std::make_unique<Groups>()) {
+  using BackendType = c10d::ProcessGroup::BackendType;
+  c10::initLogging();  // obeys TORCH_CPP_LOG_LEVEL, which the launcher sets
+  for (const GroupMembers& group : groups) rank_in_group(group, place.rank, place.world);
+  join();
+  const bool is_asynchronous = options.transport == RanksOptions::Transport::kAsynchronousGloo;
+  for (const GroupMembers& group : groups) {
+    GroupPlace at;
+    at.name = group.name;
+    at.rank = rank_in_group(group, place.rank, place.world);
+    at.size = static_cast<int>(group.ranks.size());
+    at.device = place.local_rank;
+    at.address = place.address;
+    at.timeout = options.timeout;
+    at.notes = groups_->notes;
+    const std::string prefix = "group/" + group.name + "/" + members_of(group);
+    std::vector<DeviceBackend> backends;
+    if (options.transport == RanksOptions::Transport::kNccl) {
+      at.store = c10::make_intrusive<c10d::PrefixStore>(prefix + "/nccl", groups_->store);
+      backends.push_back({c10::DeviceType::CUDA, BackendType::NCCL, make_nccl_backend(at)});
+    }
+    at.store = c10::make_intrusive<c10d::PrefixStore>(prefix, groups_->store);
+    backends.push_back(
+        {c10::DeviceType::CPU, BackendType::GLOO,
+         make_gloo_backend(at, is_asynchronous ? GlooKind::kAsynchronous : GlooKind::kQuiet)});
+    groups_->registered.add(group.name, at.store, at.rank, at.size, backends);
+  }
+}
+
+Ranks::~Ranks() {
+  try {
+    if (std::uncaught_exceptions() > exceptions_before_) {
+      groups_->notes->failed();
+      groups_->store->set("failed/" + std::to_string(place_.rank), std::string("1"));
+    } else {
+      barrier("end");
+    }
+  } catch (const std::exception&) {
+    // Others failed, and say so; nothing is left to wait for.
+  }
+}
+
+void Ranks::join() {
+  c10d::TCPStoreOptions options;
+  options.port = place_.port;
+  options.isServer = false;
+  options.waitWorkers = false;
+  options.timeout = options_.timeout;
+  try {
+    groups_->store = c10::make_intrusive<c10d::PrefixStore>(
+        "rematch/" + place_.launch, c10::make_intrusive<c10d::TCPStore>(place_.address, options));
+  } catch (const c10::Error& error) {
+    groups_->notes->lost_others();
+    throw RanksError("rank " + std::to_string(place_.rank) + " finds no store at " +
+                     place_.address + ":" + std::to_string(place_.port) +
+                     ", which whoever starts rank 0 serves (" + error.what_without_backtrace() +
+                     ")");
+  }
+  groups_->notes->joined();
+  barrier("join");
+}
+
+void Ranks::barrier(const std::string& name) { values_of_all("barrier " + name, ""); }
+
+std::vector<std::string> Ranks::values_of_all(const std::string& name, const std::string& value) {
+  const std::string prefix = next_key("of all/" + name);
+  std::vector<std::string> values;
+  groups_->with_store(place_, [&](c10d::Store& store) {
+    store.set(prefix + std::to_string(place_.rank), value);
+    wait_for_all(name, prefix);
+    for (int rank = 0; rank < place_.world; ++rank) {
+      values.push_back(store.get_to_str(prefix + std::to_string(rank)));
+    }
+  });
+  return values;
+}
+
+void Ranks::agree(const std::string& name, const std::string& value) {
+  const std::vector<std::string> values = values_of_all(name, value);
+  for (std::size_t rank = 1; rank < values.size(); ++rank) {
+    if (values[rank] == values[0]) continue;
+    throw RanksError("ranks differ in " + name + ": rank 0 has " + quoted(values[0]) + ", rank " +
+                     std::to_string(rank) + " has " + quoted(values[rank]));
+  }
+}
+
+std::string Ranks::from_rank_0(const std::string& name, const std::function<std::string()>& make) {
+  std::string value;
+  if (place_.rank == 0) value = make();
+  return values_of_all(name, value).front();
+}
+
+void Ranks::note_step(std::int64_t step) { groups_->notes->step(step); }
+
+// In slices: a rank that has failed will never come.
+void Ranks::wait_for_all(const std::string& name, const std::string& prefix) {
+  const auto give_up_at = std::chrono::steady_clock::now() + options_.timeout;
+  for (int rank = 0; rank < place_.world; ++rank) {
+    const std::string number = std::to_string(rank);
+    while (!groups_->store->check({prefix + number})) {
+      if (std::chrono::steady_clock::now() >= give_up_at) {
+        throw RanksError("rank " + number + " of " + std::to_string(place_.world) +
+                         " has not come to '" + name + "' within " + in_seconds(options_.timeout) +
+                         ": it hangs, or was never started");
+      }
+      if (groups_->store->check({"failed/" + number})) {
+        groups_->notes->lost_others();
+        throw RanksError("rank " + number + " failed before '" + name +
+                         "'; its own message says why");
+      }
+      try {
+        groups_->store->wait({prefix + number}, kSlice);
+      } catch (const c10::DistStoreError&) {
+        // Not there yet.
+      }
+    }
+  }
+}
+
+// Names may come again: each time has keys of its own. When a rank begins a round, all have
+// finished the one before, so that nobody reads the keys of the one before that.
+std::string Ranks::next_key(const std::string& name) {
+  const int round = ++rounds_[name];
+  const auto key = [&](int which) { return name + "/" + std::to_string(which) + "/"; };
+  if (round > 2) {
+    groups_->with_store(place_, [&](c10d::Store& store) {
+      store.deleteKey(key(round - 2) + std::to_string(place_.rank));
+    });
+  }
+  return key(round);
+}
+
+}  // namespace rematch

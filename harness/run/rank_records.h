@@ -1,0 +1,23 @@
+// The records of one point's ranks as the point's record.
+#pragma once
+
+#include <vector>
+
+#include "policies/trace/phase.h"
+#include "reports/record/point.h"
+
+namespace rematch {
+
+// Of the ops that were executed, the collectives by kind.
+RanksRecord::Counts collectives_in(const OpCounts& ops);
+
+// A rank's own part: its counts and peak in `record.ranks`. After the exact passes.
+void note_rank(int rank, const RanksRecord::Counts& collective_bytes, PointRecord& record);
+
+// One record from those of all ranks, by rank; each has ended somehow. Counts, times and losses are
+// rank 0's, memory is the worst rank's, hashes are those of all ranks together. Where one failed it
+// is that rank's record; of several the one that did not merely lose the others. Ranks that
+// executed different ops make an invalid point.
+PointRecord merge_ranks(std::vector<PointRecord> ranks);
+
+}  // namespace rematch

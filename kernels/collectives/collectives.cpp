@@ -1,0 +1,150 @@
+#include "kernels/collectives/collectives.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace rematch::collectives {
+namespace {
+
+// Boxed: a typed handle of an op with a Tensor[] argument does not look at the tensors' keys, and
+// would run neither a Meta kernel nor what listens below autograd.
+template <typename... Arguments>
+c10::IValue call(const char* name, Arguments&&... arguments) {
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+  torch::jit::Stack stack;
+  (stack.emplace_back(std::forward<Arguments>(arguments)), ...);
+  op.callBoxed(&stack);
+  return std::move(stack.front());
+}
+
+at::Tensor waited(const at::Tensor& started) {
+  return call("_c10d_functional::wait_tensor", started).toTensor();
+}
+
+std::vector<at::Tensor> waited(std::vector<at::Tensor> started) {
+  for (at::Tensor& tensor : started) tensor = waited(tensor);
+  return started;
+}
+
+std::string name_of(Reduction reduction) { return reduction == Reduction::kSum ? "sum" : "avg"; }
+
+}  // namespace
+
+at::Tensor all_reduce(const at::Tensor& x, const std::string& group) {
+  return waited(
+      call("_c10d_functional::all_reduce", x, name_of(Reduction::kSum), group).toTensor());
+}
+
+at::Tensor all_gather(const at::Tensor& x, std::int64_t size, const std::string& group) {
+  return waited(call("_c10d_functional::all_gather_into_tensor", x, size, group).toTensor());
+}
+
+at::Tensor reduce_scatter(const at::Tensor& x, std::int64_t size, const std::string& group) {
+  return waited(
+      call("_c10d_functional::reduce_scatter_tensor", x, name_of(Reduction::kSum), size, group)
+          .toTensor());
+}
+
+at::Tensor all_to_all(const at::Tensor& x, const std::vector<std::int64_t>& output_rows,
+                      const std::vector<std::int64_t>& input_rows, const std::string& group) {
+  return waited(
+      call("_c10d_functional::all_to_all_single", x, output_rows, input_rows, group).toTensor());
+}
+
+std::vector<at::Tensor> all_gather(const std::vector<at::Tensor>& tensors, std::int64_t size,
+                                   const std::string& group) {
+  return waited(call("_c10d_functional::all_gather_into_tensor_coalesced", tensors, size, group)
+                    .toTensorVector());
+}
+
+std::vector<at::Tensor> reduce_scatter(const std::vector<at::Tensor>& tensors, Reduction reduction,
+                                       std::int64_t size, const std::string& group) {
+  return waited(call("_c10d_functional::reduce_scatter_tensor_coalesced", tensors,
+                     name_of(reduction), size, group)
+                    .toTensorVector());
+}
+
+void all_reduce_in_place(const std::vector<at::Tensor>& tensors, Reduction reduction,
+                         const std::string& group) {
+  waited(call("_c10d_functional::all_reduce_coalesced_", tensors, name_of(reduction), group)
+             .toTensorVector());
+}
+
+namespace {
+
+// What LibTorch's C++ lacks on meta: outputs as the real ops allocate them.
+
+using Tensors = std::vector<at::Tensor>;
+
+at::Tensor with_rows(const at::Tensor& x, std::int64_t rows) {
+  std::vector<std::int64_t> sizes = x.sizes().vec();
+  sizes.resize(std::max<std::size_t>(sizes.size(), 1), 1);
+  sizes[0] = rows;
+  return at::empty(sizes, x.options());
+}
+
+std::int64_t rows_of(const at::Tensor& x) { return x.dim() == 0 ? 1 : x.size(0); }
+
+at::Tensor alike(const at::Tensor& x) { return at::empty(x.sizes(), x.options()); }
+
+at::Tensor gathered(const at::Tensor& x, std::int64_t size) {
+  TORCH_CHECK(x.is_contiguous(), "all_gather_into_tensor: the input must be contiguous");
+  return with_rows(x, rows_of(x) * size);
+}
+
+at::Tensor scattered(const at::Tensor& x, std::int64_t size) {
+  TORCH_CHECK(x.is_contiguous(), "reduce_scatter_tensor: the input must be contiguous");
+  TORCH_CHECK(rows_of(x) % size == 0, "reduce_scatter_tensor: ", size,
+              " ranks do not divide dimension 0 of ", x.sizes());
+  return with_rows(x, rows_of(x) / size);
+}
+
+// Their C++ signatures must be those of the real ops: strings by value.
+
+at::Tensor meta_all_reduce(const at::Tensor& x, std::string, std::string) { return alike(x); }
+at::Tensor meta_broadcast(const at::Tensor& x, std::int64_t, std::string) { return alike(x); }
+at::Tensor meta_all_gather(const at::Tensor& x, std::int64_t size, std::string) {
+  return gathered(x, size);
+}
+at::Tensor meta_reduce_scatter(const at::Tensor& x, std::string, std::int64_t size, std::string) {
+  return scattered(x, size);
+}
+at::Tensor meta_all_to_all(const at::Tensor& x, c10::SymIntArrayRef output_rows,
+                           c10::SymIntArrayRef /*input_rows*/, std::string) {
+  TORCH_CHECK(x.is_contiguous(), "all_to_all_single: the input must be contiguous");
+  std::int64_t rows = 0;
+  for (const c10::SymInt& part : output_rows) rows += part.expect_int();
+  return with_rows(x, rows);
+}
+Tensors meta_all_reduce_all(Tensors tensors, std::string, std::string) {
+  for (at::Tensor& tensor : tensors) tensor = alike(tensor);
+  return tensors;
+}
+Tensors meta_all_reduce_all_in_place(Tensors tensors, std::string, std::string) { return tensors; }
+Tensors meta_all_gather_all(Tensors tensors, std::int64_t size, std::string) {
+  for (at::Tensor& tensor : tensors) tensor = gathered(tensor, size);
+  return tensors;
+}
+Tensors meta_reduce_scatter_all(Tensors tensors, std::string, std::int64_t size, std::string) {
+  for (at::Tensor& tensor : tensors) tensor = scattered(tensor, size);
+  return tensors;
+}
+
+TORCH_LIBRARY_IMPL(_c10d_functional, Meta, library) {
+  library.impl("all_reduce", TORCH_FN(meta_all_reduce));
+  library.impl("all_reduce_coalesced", TORCH_FN(meta_all_reduce_all));
+  library.impl("all_reduce_coalesced_", TORCH_FN(meta_all_reduce_all_in_place));
+  library.impl("broadcast", TORCH_FN(meta_broadcast));
+  library.impl("all_gather_into_tensor", TORCH_FN(meta_all_gather));
+  library.impl("all_gather_into_tensor_coalesced", TORCH_FN(meta_all_gather_all));
+  library.impl("reduce_scatter_tensor", TORCH_FN(meta_reduce_scatter));
+  library.impl("reduce_scatter_tensor_coalesced", TORCH_FN(meta_reduce_scatter_all));
+  library.impl("all_to_all_single", TORCH_FN(meta_all_to_all));
+}
+
+}  // namespace
+}  // namespace rematch::collectives

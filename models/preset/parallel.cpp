@@ -1,0 +1,243 @@
+#include "models/preset/parallel.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "models/preset/family.h"
+#include "policies/trace/suggest.h"
+
+namespace rematch {
+namespace {
+
+using preset::Checked;
+using preset::Dimensions;
+
+// From the fastest to the slowest varying: see Note [Ranks of a layout].
+constexpr std::array<std::string_view, 4> kAxes = {"tp", "ulysses", "ep", "fsdp"};
+
+bool is_switch(const DimensionEntry& entry) { return entry.minimum == 0; }
+
+std::int64_t size_of(const Dimensions& dimensions, std::string_view axis) {
+  const auto found = dimensions.find(std::string(axis));
+  return found == dimensions.end() ? 1 : found->second;
+}
+
+std::vector<std::string_view> names_of(const std::vector<DimensionEntry>& entries) {
+  std::vector<std::string_view> names;
+  for (const DimensionEntry& entry : entries) names.push_back(entry.name);
+  return names;
+}
+
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  std::int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [next, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || next != end) return std::nullopt;
+  return number;
+}
+
+// One part of a layout's text, "tp=2" or "sp".
+Checked parse_part(std::string_view part, Dimensions& layout) {
+  const std::size_t equals = part.find('=');
+  const std::string name(part.substr(0, equals));
+  const DimensionEntry* entry = preset::find_layout_entry(name);
+  if (entry == nullptr) {
+    return Rejected{"layout has an unknown part '" + name + "'" +
+                    did_you_mean(name, names_of(layout_entries()))};
+  }
+  if (layout.contains(name)) return Rejected{"layout: " + name + " appears twice"};
+  if (is_switch(*entry)) {
+    if (equals != std::string_view::npos) {
+      return Rejected{"layout: " + name + " takes no number; write " + name + " or leave it out"};
+    }
+    layout[name] = 1;
+    return std::nullopt;
+  }
+  const std::optional<std::int64_t> size =
+      equals == std::string_view::npos ? std::nullopt : parse_number(part.substr(equals + 1));
+  if (!size || *size < entry->minimum || *size > entry->maximum) {
+    return Rejected{"layout: '" + std::string(part) + "' is not a number of ranks; write " + name +
+                    "=N with N from 1 to " + std::to_string(entry->maximum)};
+  }
+  layout[name] = *size;
+  return std::nullopt;
+}
+
+// "tp 2 x ulysses 4 = 8", or "tp 2" alone.
+std::string product_text(const ModelSpec& spec, const std::vector<std::string>& axes) {
+  std::string text;
+  std::int64_t product = 1;
+  int num_split = 0;
+  for (const std::string& axis : axes) {
+    const std::int64_t size = size_of(spec.dimensions, axis);
+    if (size == 1) continue;
+    product *= size;
+    ++num_split;
+    if (!text.empty()) text += " x ";
+    text += axis + " " + std::to_string(size);
+  }
+  return num_split > 1 ? text + " = " + std::to_string(product) : text;
+}
+
+// Whether the product of `axes` divides the dimension; one that the family lacks is divided.
+Checked require_splits(const ModelSpec& spec, const std::vector<std::string>& axes,
+                       const std::string& dimension) {
+  if (!spec.dimensions.contains(dimension)) return std::nullopt;
+  std::int64_t product = 1;
+  for (const std::string& axis : axes) product *= size_of(spec.dimensions, axis);
+  if (spec.at(dimension) % product == 0) return std::nullopt;
+  return Rejected{product_text(spec, axes) + " does not divide " + dimension + " " +
+                  std::to_string(spec.at(dimension))};
+}
+
+Checked require_balanced_rows(const ModelSpec& spec) {
+  if (spec.option("balanced_routing") == 0) return std::nullopt;
+  std::int64_t num_ranks = size_of(spec.dimensions, "ulysses");
+  if (spec.option("sp") == 1) num_ranks *= size_of(spec.dimensions, "tp");
+  const std::int64_t rows = spec.at("batch") * spec.at("tokens") / num_ranks * spec.at("top_k");
+  if (rows % spec.at("experts") == 0) return std::nullopt;
+  return Rejected{"balanced_routing: experts " + std::to_string(spec.at("experts")) +
+                  " do not divide the " + std::to_string(rows) +
+                  " rows (tokens x top_k) that a rank routes"};
+}
+
+}  // namespace
+
+namespace preset {
+
+const DimensionEntry* find_layout_entry(std::string_view name) {
+  for (const DimensionEntry& entry : layout_entries()) {
+    if (entry.name == name) return &entry;
+  }
+  return nullptr;
+}
+
+void set_layout_option(Dimensions& dimensions, const DimensionEntry& entry, std::int64_t value) {
+  const std::int64_t off = is_switch(entry) ? 0 : 1;
+  if (value == off) {
+    dimensions.erase(std::string(entry.name));
+  } else {
+    dimensions[std::string(entry.name)] = value;
+  }
+}
+
+Checked check_layout(const ModelSpec& spec, const std::vector<std::string_view>& known) {
+  for (const DimensionEntry& entry : layout_entries()) {
+    if (!spec.dimensions.contains(std::string(entry.name))) continue;
+    if (std::find(known.begin(), known.end(), entry.name) != known.end()) continue;
+    return Rejected{"model '" + spec.preset + "' cannot be sharded by " + std::string(entry.name) +
+                    did_you_mean(entry.name, known)};
+  }
+  if (world_size(spec) > kMaxWorld) {
+    return Rejected{"layout " + layout_text(spec.dimensions) + " has " +
+                    std::to_string(world_size(spec)) + " ranks; allowed are at most " +
+                    std::to_string(kMaxWorld)};
+  }
+  const bool splits_sequence = spec.option("sp") == 1;
+  if (splits_sequence && size_of(spec.dimensions, "tp") == 1) {
+    return Rejected{"sp needs tp: it splits the tokens over tp's ranks; write tp=2,sp"};
+  }
+  if (Checked rejected = require_splits(spec, {"tp", "ulysses"}, "heads")) return rejected;
+  if (Checked rejected = require_splits(spec, {"tp", "ulysses"}, "kv_heads")) return rejected;
+  for (const char* width : {"ffn", "shared_ffn"}) {
+    if (Checked rejected = require_splits(spec, {"tp"}, width)) return rejected;
+  }
+  const std::vector<std::string> token_axes = splits_sequence
+                                                  ? std::vector<std::string>{"tp", "ulysses"}
+                                                  : std::vector<std::string>{"ulysses"};
+  if (Checked rejected = require_splits(spec, token_axes, "tokens")) return rejected;
+  if (Checked rejected = require_splits(spec, {"ep"}, "experts")) return rejected;
+  return require_balanced_rows(spec);
+}
+
+}  // namespace preset
+
+const std::vector<DimensionEntry>& layout_entries() {
+  static const std::vector<DimensionEntry> entries = {
+      {"tp", "ranks that heads and hidden widths are split over", 1, kMaxWorld, true},
+      {"sp", "1: tokens are split over tp's ranks between its linears", 0, 1, true},
+      {"ulysses", "ranks that tokens are split over; attention exchanges them for heads", 1,
+       kMaxWorld, true},
+      {"ep", "ranks that experts are split over, each with its own batch", 1, kMaxWorld, true},
+      {"balanced_routing", "1: every expert gets as many rows, whatever the router says", 0, 1,
+       true},
+      {"fsdp", "ranks that parameters are sharded over, each with its own batch", 1, kMaxWorld,
+       true}};
+  return entries;
+}
+
+std::variant<std::map<std::string, std::int64_t>, Rejected> parse_layout(std::string_view text) {
+  Dimensions layout;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    const std::string_view part = text.substr(begin, comma - begin);
+    if (part.empty()) {
+      return Rejected{"layout '" + std::string(text) +
+                      "' has an empty part; write it like tp=2,sp,fsdp=4"};
+    }
+    if (Checked rejected = parse_part(part, layout)) return *rejected;
+    if (comma == text.size()) return layout;
+    begin = comma + 1;
+  }
+}
+
+std::string layout_text(const std::map<std::string, std::int64_t>& dimensions) {
+  std::string text;
+  for (const DimensionEntry& entry : layout_entries()) {
+    const auto found = dimensions.find(std::string(entry.name));
+    if (found == dimensions.end()) continue;
+    if (!text.empty()) text += ',';
+    text += entry.name;
+    if (!is_switch(entry)) text.append("=").append(std::to_string(found->second));
+  }
+  return text;
+}
+
+std::int64_t world_size(const ModelSpec& spec) {
+  std::int64_t size = 1;
+  for (const std::string_view axis : kAxes) size *= size_of(spec.dimensions, axis);
+  return size;
+}
+
+RankAxis rank_axis(const ModelSpec& spec, std::string_view name) {
+  std::int64_t stride = 1;
+  for (const std::string_view axis : kAxes) {
+    const std::int64_t size = size_of(spec.dimensions, axis);
+    if (axis == name) return {std::string(name), size, spec.rank / stride % size};
+    stride *= size;
+  }
+  return {std::string(name)};
+}
+
+std::vector<RankGroup> rank_groups(const ModelSpec& spec) {
+  std::vector<RankGroup> groups;
+  std::int64_t stride = 1;
+  for (const std::string_view name : kAxes) {
+    const RankAxis axis = rank_axis(spec, name);
+    if (axis.is_split()) {
+      RankGroup group{axis.name, {}, static_cast<int>(axis.position)};
+      const std::int64_t first = spec.rank - axis.position * stride;
+      for (std::int64_t position = 0; position < axis.size; ++position) {
+        group.ranks.push_back(static_cast<int>(first + position * stride));
+      }
+      groups.push_back(std::move(group));
+    }
+    stride *= axis.size;
+  }
+  return groups;
+}
+
+std::int64_t data_ranks(const ModelSpec& spec) {
+  return size_of(spec.dimensions, "ep") * size_of(spec.dimensions, "fsdp");
+}
+
+std::int64_t data_index(const ModelSpec& spec, std::int64_t step) {
+  const RankAxis ep = rank_axis(spec, "ep");
+  const std::int64_t data_rank = rank_axis(spec, "fsdp").position * ep.size + ep.position;
+  return step * data_ranks(spec) + data_rank;
+}
+
+}  // namespace rematch

@@ -1,0 +1,93 @@
+// Any policy with another rule for the collectives in its regions.
+//
+// Note [Collectives of a policy]
+// torch.utils.checkpoint runs a collective again like any op that its list does not save, and so do
+// torchtitan (whose list saves reduce-scatters and all-to-alls, and no all-gather) and Megatron-LM
+// (whose sequence parallel gathers again in backward). Ranks agree on the order because the plan is
+// one and autograd's order is. Gathers of sharded parameters are not among these: FSDP's
+// reshard_after_forward decides over them, whatever a policy lists.
+#include <string>
+
+#include "policies/catalogue/families/families.h"
+#include "policies/trace/in_quotes.h"
+#include "policies/trace/joined.h"
+
+namespace rematch {
+namespace {
+
+constexpr const char* kFileKeys = "\"collectives\" or \"reshard_after_forward\"";
+
+}  // namespace
+
+std::variant<Policy, Rejected> policy_within(const std::string& name,
+                                             const std::vector<std::string>& words,
+                                             const std::string& file_keys) {
+  if (words.size() != 1) {
+    return Rejected{name + " takes one policy: write " + name + "(full), not (" + joined(words) +
+                    ")"};
+  }
+  auto parsed = parse_policy(words.front());
+  if (auto* policy = std::get_if<Policy>(&parsed)) {
+    if (policy->name.ends_with(".json")) {
+      return Rejected{name + " takes a policy by name, and " + in_quotes(policy->name) +
+                      " is a file; write " + file_keys + " in it"};
+    }
+    policy->name = name + "(" + policy->name + ")";
+    policy->no_effect_is_intended = true;
+    policy->note.clear();
+  }
+  return parsed;
+}
+
+namespace {
+
+std::variant<Policy, Rejected> with_rule(const std::string& name, CollectiveRule rule,
+                                         const std::vector<std::string>& words) {
+  auto parsed = policy_within(name, words, kFileKeys);
+  if (auto* policy = std::get_if<Policy>(&parsed)) {
+    policy->collectives = rule;
+    policy->expectations.push_back(
+        {.ops = selectors({"collective"}),
+         .warning = "no collective is in its regions, so it does what the policy in its brackets "
+                    "does"});
+  }
+  return parsed;
+}
+
+std::variant<Policy, Rejected> keep_collectives(const std::vector<std::string>& words) {
+  return with_rule("keep_collectives", CollectiveRule::kKeep, words);
+}
+
+std::variant<Policy, Rejected> reissue_collectives(const std::vector<std::string>& words) {
+  return with_rule("reissue_collectives", CollectiveRule::kReissue, words);
+}
+
+std::variant<Policy, Rejected> no_reshard(const std::vector<std::string>& words) {
+  auto parsed = policy_within("no_reshard", words, kFileKeys);
+  if (auto* policy = std::get_if<Policy>(&parsed)) {
+    policy->reshard_after_forward = false;
+    policy->expectations.push_back(
+        {.ops = selectors({"_c10d_functional::all_gather_into_tensor_coalesced",
+                           "_c10d_functional::all_gather_into_tensor"}),
+         .warning = "no parameter is gathered in its regions, so it does what the policy in its "
+                    "brackets does"});
+  }
+  return parsed;
+}
+
+}  // namespace
+
+std::vector<CatalogueEntry> collective_policies() {
+  return {
+      {"keep_collectives(POLICY)", "a policy that issues no collective of its regions twice",
+       keep_collectives},
+      {"reissue_collectives(POLICY)",
+       "a policy that issues every collective of its regions again, whatever it keeps else",
+       reissue_collectives},
+      {"no_reshard(POLICY)",
+       "a policy that holds gathered parameters until backward: FSDP's reshard_after_forward=False",
+       no_reshard},
+  };
+}
+
+}  // namespace rematch

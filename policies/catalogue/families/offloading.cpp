@@ -1,0 +1,108 @@
+// Policies that keep tensors on the host: any policy with its regions' inputs or all that it keeps
+// there, and module inputs by name.
+//
+// Note [What systems offload]
+// torchtune, DeepSpeed and Hugging Face's trainers checkpoint every layer and keep its input on the
+// host. MaxText offloads named tensors, torchtitan's graph trainer what its save list keeps, from
+// 4096 bytes up. Megatron-LM recomputes nothing and offloads the inputs of modules: what the
+// module's first op reads, here by the op that made it.
+#include <algorithm>
+#include <string>
+
+#include "policies/catalogue/families/families.h"
+#include "policies/trace/in_quotes.h"
+#include "policies/trace/joined.h"
+#include "policies/trace/suggest.h"
+
+namespace rematch {
+namespace {
+
+constexpr Bytes kGraphTrainerLeast{4096};
+
+std::variant<Policy, Rejected> offload_inputs(const std::vector<std::string>& words) {
+  auto parsed = policy_within("offload_inputs", words, "\"offload_inputs\": true");
+  if (auto* policy = std::get_if<Policy>(&parsed)) policy->offload_inputs = true;
+  return parsed;
+}
+
+std::variant<Policy, Rejected> offload_saved(const std::vector<std::string>& words) {
+  auto parsed = policy_within("offload_saved", words, "\"offload_saved\": true");
+  if (auto* policy = std::get_if<Policy>(&parsed)) policy->offload_saved = true;
+  return parsed;
+}
+
+Policy sac_and_offload() {
+  Policy policy = std::get<Policy>(parse_policy("sac_titan_all"));
+  policy.name.clear();
+  policy.offload_saved = true;
+  policy.offload_at_least = kGraphTrainerLeast;
+  return policy;
+}
+
+struct ModuleInput {
+  std::string_view module;
+  std::vector<std::string_view> made_by;  // empty: the inputs of regions
+};
+
+const std::vector<ModuleInput>& module_inputs() {
+  static const std::vector<ModuleInput> all = {
+      {"layer_input", {}},
+      {"attn_norm", {}},
+      {"qkv_linear", {"*attention_norm::result"}},
+      {"core_attn",
+       {"*attention.rotary::result", "*.attention.query::result", "*.attention.kv_up::result",
+        "*attention.qkv::result#3", "*.cross_attention.qk_norm::result"}},
+      {"attn_proj", {"attention_forward"}},
+      {"mlp_norm", {"*attention.output::result"}},
+      {"expert_fc1", {"*.ffn_norm::result"}},
+      {"moe_act", {"*.moe.experts::matmul#1", "*.moe.experts::matmul#2"}},
+  };
+  return all;
+}
+
+std::vector<std::string_view> names_of_modules() {
+  std::vector<std::string_view> names;
+  for (const ModuleInput& input : module_inputs()) names.push_back(input.module);
+  return names;
+}
+
+std::variant<Policy, Rejected> offload_modules(const std::vector<std::string>& words) {
+  if (words.empty()) {
+    return Rejected{"offload_modules needs modules: " + joined(names_of_modules())};
+  }
+  Policy policy;
+  policy.inverse = true;
+  for (const std::string& word : words) {
+    const auto found = std::find_if(module_inputs().begin(), module_inputs().end(),
+                                    [&](const ModuleInput& input) { return input.module == word; });
+    if (found == module_inputs().end()) {
+      return Rejected{"offload_modules: unknown module " + in_quotes(word) +
+                      did_you_mean(word, names_of_modules())};
+    }
+    const std::vector<Selector> made_by = selectors(found->made_by);
+    append(policy.offload, made_by);
+    policy.offload_inputs |= made_by.empty();
+    if (made_by.empty()) continue;
+    policy.expectations.push_back(
+        {.ops = made_by,
+         .warning = "the model has no " + word + ", so it offloads nothing for that"});
+  }
+  return policy;
+}
+
+}  // namespace
+
+std::vector<CatalogueEntry> offloading_policies() {
+  return {
+      {"offload_inputs(POLICY)", "a policy with the inputs of its regions kept on the host",
+       offload_inputs},
+      {"offload_saved(POLICY)", "a policy with all that it keeps kept on the host", offload_saved},
+      {"sac_and_offload",
+       "what sac_titan_all keeps, kept on the host from 4096 bytes up (torchtitan's graph trainer)",
+       sac_and_offload},
+      {"offload_modules([MODULE,...])",
+       "recompute nothing, keep the inputs of modules on the host (Megatron-LM)", offload_modules},
+  };
+}
+
+}  // namespace rematch

@@ -1,0 +1,99 @@
+#include "reports/render/tables/ranks_table.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reports/render/format.h"
+#include "reports/render/tables/cells.h"
+
+namespace rematch {
+namespace {
+
+using table::Alignment;
+using table::bytes_cell;
+using table::Grid;
+
+std::int64_t of_kind(const RanksRecord::Counts& counts, Phase phase, const std::string& kind) {
+  const auto& in_phase = counts[static_cast<std::size_t>(phase)];
+  const auto found = in_phase.find(kind);
+  return found == in_phase.end() ? 0 : found->second;
+}
+
+std::set<std::string> kinds_in(const Comparison& comparison) {
+  std::set<std::string> kinds;
+  for (const ComparedPoint& compared : comparison.points) {
+    if (!compared.point->ranks) continue;
+    for (const auto& in_phase : compared.point->ranks->collectives) {
+      for (const auto& [kind, count] : in_phase) kinds.insert(kind);
+    }
+  }
+  return kinds;
+}
+
+std::string executed_cell(const RanksRecord& ranks, const std::string& kind) {
+  const auto in_step = [&](std::int64_t issued) {
+    return format_per_step(issued, ranks.counted_steps);
+  };
+  const auto of = [&](Phase phase) { return of_kind(ranks.collectives, phase, kind); };
+  return in_step(of(Phase::kForward)) + "/" + in_step(of(Phase::kRecompute)) + "/" +
+         in_step(of(Phase::kBackward) + of(Phase::kOptimizer));
+}
+
+Bytes moved_in_step(const RanksRecord& ranks) {
+  std::int64_t total = 0;
+  for (const auto& in_phase : ranks.collective_bytes) {
+    for (const auto& [kind, bytes] : in_phase) total += bytes;
+  }
+  return Bytes{total / std::max(1, ranks.counted_steps)};
+}
+
+std::string peaks_cell(const PointRecord& point) {
+  const RanksRecord& ranks = *point.ranks;
+  if (const auto rank = point.identity.pretended_rank) {
+    return "rank " + std::to_string(*rank) + " alone";
+  }
+  std::vector<Bytes> peaks;
+  for (const RankRecord& rank : ranks.ranks) {
+    if (rank.peak_allocated) peaks.push_back(*rank.peak_allocated);
+  }
+  if (peaks.empty()) return table::kNotMeasured;
+  const auto [least, most] = std::minmax_element(peaks.begin(), peaks.end());
+  if (*least == *most) return "all " + format_bytes(*most);
+  return format_bytes(*least) + " to " + format_bytes(*most) + " (rank " +
+         std::to_string(ranks.worst_rank) + ")";
+}
+
+}  // namespace
+
+Grid ranks_grid(const Comparison& comparison) {
+  const std::set<std::string> kinds = kinds_in(comparison);
+  Grid grid{{{"policy", Alignment::kLeft}, {"schedule", Alignment::kLeft}}};
+  for (const std::string& kind : kinds) grid.columns.push_back({kind});
+  grid.columns.push_back({"moved"});
+  grid.columns.push_back({"peaks of ranks", Alignment::kLeft});
+  for (const ComparedPoint& compared : comparison.points) {
+    const PointRecord& point = *compared.point;
+    if (!point.ranks) continue;
+    table::Row row{{point.policy, std::string(to_string(point.identity.schedule))}, ""};
+    for (const std::string& kind : kinds) row.cells.push_back(executed_cell(*point.ranks, kind));
+    row.cells.push_back(bytes_cell(moved_in_step(*point.ranks)));
+    row.cells.push_back(peaks_cell(point));
+    grid.rows.push_back(std::move(row));
+  }
+  return grid;
+}
+
+std::string ranks_words(const Comparison& comparison) {
+  const auto has_ranks = [](const ComparedPoint& compared) {
+    return compared.point->ranks.has_value();
+  };
+  if (std::none_of(comparison.points.begin(), comparison.points.end(), has_ranks)) return "";
+  return "Collectives: issued per step by each rank in forward/recompute/backward, the sums of "
+         "gradients that follow backward among its own. Moved: their bytes per step, of each the "
+         "larger of what goes in and what comes out on a rank.";
+}
+
+}  // namespace rematch

@@ -1,0 +1,134 @@
+// The binary on several ranks: real ones on the CPU, and one of many that one process pretends.
+#include <string>
+#include <vector>
+
+#include "policies/trace/file.h"
+#include "policies/trace/json.h"
+#include "tests/harness/cli/command_line.h"
+#include "tests/harness/cli/tiny_models.h"
+#include "tests/support/catch.h"
+#include "tests/support/scratch_folder.h"
+
+namespace rematch::testing {
+namespace {
+
+// kTinyLlama with heads that two ranks can share.
+const std::string kSplitLlama =
+    "--model llama_small --layers 2 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 16 --batch "
+    "1 ";
+
+// The report of a run that ended well.
+Json report_of(const std::string& arguments) {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("report.json");
+  const Outcome outcome =
+      rematch("run " + arguments + " --steps 2 --rounds 0 --optimizer adamw -o " + file);
+  CAPTURE(arguments, outcome.out, outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(rematch("validate " + file).code == 0);
+  return read_json_file(file);
+}
+
+const Json& point_of(const Json& report, const std::string& policy) {
+  for (const Json& point : report["points"]) {
+    if (point["policy"] == policy) return point;
+  }
+  FAIL("no point of " + policy);
+  return report;
+}
+
+std::int64_t issued(const Json& point, const char* phase, const char* kind) {
+  const Json& in_phase = point["ranks"]["collectives"][phase];
+  return in_phase.contains(kind) ? in_phase[kind].get<std::int64_t>() : 0;
+}
+
+void check_holds(const Json& report, int world) {
+  for (const Json& point : report["points"]) {
+    CAPTURE(point["policy"], point["schedule"], point["reason"], point["effect"]);
+    CHECK(point["status"] == "ok");
+    CHECK(point["identity"]["world"] == world);
+    CHECK(point["effect"]["counts_equal_prediction"] == true);
+    CHECK(point["parity"]["loss_bits_equal"] == true);
+    CHECK(point["parity"]["gradient_bits_equal"] == true);
+    CHECK(point["parity"]["parameter_hash_equal"] == true);
+    CHECK(point["parity"]["every_parameter_has_gradient"] == true);
+    CHECK(point["ranks"]["collectives"] == point["ranks"]["predicted_collectives"]);
+    REQUIRE(point["ranks"]["ranks"].size() == static_cast<std::size_t>(world));
+    for (const Json& rank : point["ranks"]["ranks"]) {
+      CHECK(rank["peak_allocated_bytes"] == point["memory"]["predicted_peak_allocated_bytes"]);
+      CHECK(rank["after_forward_bytes"] == point["memory"]["predicted_after_forward_bytes"]);
+    }
+  }
+}
+
+// Two layers, two steps: in each layer's forward a gather and a scatter on the way into and out of
+// attention and the feed-forward.
+TEST_CASE("two ranks with sequence parallel: attn_only issues no collective again, full does") {
+  const Json report =
+      report_of(kSplitLlama + "--parallel tp=2,sp --policy none,full,attn_only --schedule both");
+  CHECK(report["points"].size() == 5);
+  check_holds(report, 2);
+  for (const char* kind : {"all_gather", "reduce_scatter"}) {
+    CAPTURE(kind);
+    CHECK(issued(point_of(report, "none"), "forward", kind) >= 8);
+    CHECK(issued(point_of(report, "none"), "recompute", kind) == 0);
+    CHECK(issued(point_of(report, "attn_only"), "recompute", kind) == 0);
+  }
+  CHECK(issued(point_of(report, "full"), "recompute", "all_gather") == 8);
+  CHECK(point_of(report, "none")["ranks"]["collective_bytes"]["forward"]["all_gather"] > 0);
+}
+
+TEST_CASE("sharded parameters are gathered again in backward, even where nothing is recomputed") {
+  const Json report =
+      report_of(kTinyLlama + "--parallel fsdp=2 --policy none,full,no_reshard\\(none\\)");
+  check_holds(report, 2);
+  CHECK(issued(point_of(report, "none"), "recompute", "all_gather") == 4);  // a block, a step
+  CHECK(issued(point_of(report, "full"), "recompute", "all_gather") == 4);
+  CHECK(issued(point_of(report, "no_reshard(none)"), "recompute", "all_gather") == 0);
+  const auto peak = [&](const char* policy) {
+    return point_of(report, policy)["memory"]["after_forward_bytes"].get<std::int64_t>();
+  };
+  CHECK(peak("none") < peak("no_reshard(none)"));
+}
+
+TEST_CASE("a pretended rank executes and holds what the real ranks do") {
+  const std::string arguments = kSplitLlama + "--parallel tp=2,fsdp=2 --policy full ";
+  const Json real = report_of(arguments);
+  const Json alone = report_of(arguments + "--pretend-rank 3");
+  check_holds(real, 4);
+  const Json& rank = point_of(alone, "full");
+  CHECK(rank["identity"]["pretended_rank"] == 3);
+  CHECK(rank["ops"] == point_of(real, "full")["ops"]);
+  CHECK(rank["memory"]["peak_allocated_bytes"] ==
+        point_of(real, "full")["memory"]["peak_allocated_bytes"]);
+}
+
+TEST_CASE("predict says which layout its ranks have") {
+  const Outcome outcome =
+      rematch("predict " + kSplitLlama + "--parallel fsdp=4,tp=2 --policy none,full");
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains("each of 8 ranks: tp=2,fsdp=4"));
+}
+
+TEST_CASE("a layout that does not fit is refused with the numbers") {
+  check_usage_error("run " + kTinyLlama + "--parallel tp=3 --policy full", "3");
+  check_usage_error("run " + kTinyLlama + "--parallel tensor=2 --policy full", "tensor");
+  check_usage_error("run " + kSplitLlama + "--parallel tp=2 --pretend-rank 2 --policy full",
+                    "the ranks 0 to 1");
+  const std::string split = kSplitLlama + "--parallel fsdp=2 ";
+  check_usage_error("predict " + split + "--policy none --world 4",
+                    "--world 4 shards a whole model, and fsdp=2 shards this one already");
+  check_usage_error("search " + split + "--device h100 --world 4", "leave --world out");
+  check_usage_error("profile " + split, "split over 2 ranks");
+  const Outcome inside = rematch("run " + split + "--policy none --steps 1 --rounds 0",
+                                 "RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 MASTER_ADDR=127.0.0.1 "
+                                 "MASTER_PORT=29500 ");
+  CHECK(inside.code == 2);
+  CHECK(is_one_clear_line(inside));
+  CHECK_THAT(inside.err, Catch::Contains("this is rank 1 of 2 by its environment"));
+  check_usage_error("run " + kTinyLlama + "--pretend-rank 2 --policy full", "--parallel");
+}
+
+}  // namespace
+}  // namespace rematch::testing

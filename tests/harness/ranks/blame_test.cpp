@@ -1,0 +1,91 @@
+#include "harness/ranks/blame.h"
+
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Ranks that have joined and run.
+std::vector<RankState> running_ranks(int count) {
+  std::vector<RankState> ranks(static_cast<std::size_t>(count));
+  for (int rank = 0; rank < count; ++rank) {
+    RankState& state = ranks[static_cast<std::size_t>(rank)];
+    state.rank = rank;
+    state.note = {/*joined=*/true, /*step=*/3, /*calls=*/58, /*lost_others=*/false, std::nullopt};
+  }
+  return ranks;
+}
+
+void end_with_code(RankState& state, milliseconds at, int code) {
+  state.ended_at = at;
+  state.exit_code = code;
+}
+
+TEST_CASE("a rank that a signal ended is to blame though the launcher saw another one first") {
+  std::vector<RankState> ranks = running_ranks(4);
+  end_with_code(ranks[1], milliseconds(10), 1);
+  ranks[2].ended_at = milliseconds(12);
+  ranks[2].signal = 9;
+  CHECK(blame_of_failure(ranks)->message == "rank 2 ended first, signal 9");
+}
+
+TEST_CASE("a rank that failed by itself is to blame, not the ones that lost it and ended sooner") {
+  std::vector<RankState> ranks = running_ranks(3);
+  end_with_code(ranks[0], milliseconds(10), 1);
+  ranks[0].note.lost_others = true;
+  ranks[0].note.failed_at = milliseconds(5);
+  end_with_code(ranks[2], milliseconds(30), 4);
+  ranks[2].last_line = "no such file";
+  CHECK(blame_of_failure(ranks)->message == "rank 2 ended first, exit code 4: no such file");
+}
+
+TEST_CASE("of ranks that failed by themselves the one that failed first is to blame") {
+  std::vector<RankState> ranks = running_ranks(3);
+  end_with_code(ranks[0], milliseconds(20), 1);
+  ranks[0].note.failed_at = milliseconds(9);
+  end_with_code(ranks[1], milliseconds(12), 1);
+  CHECK(blame_of_failure(ranks)->rank == 0);
+}
+
+TEST_CASE("a rank that failed and takes its time to end is to blame, not the ones that ended") {
+  std::vector<RankState> ranks = running_ranks(2);
+  end_with_code(ranks[0], milliseconds(10), 1);
+  ranks[0].note.lost_others = true;
+  ranks[1].note.failed_at = milliseconds(5);
+  ranks[1].last_line = "no more ink";
+  CHECK(blame_of_failure(ranks)->message == "rank 1 failed first: no more ink");
+}
+
+TEST_CASE("where all that ended lost a connection the one that runs on behind them hangs") {
+  std::vector<RankState> ranks = running_ranks(3);
+  for (const std::size_t lost : {0, 2}) {
+    end_with_code(ranks[lost], milliseconds(10), 1);
+    ranks[lost].note.lost_others = true;
+  }
+  ranks[1].note.calls = 57;
+  CHECK(blame_of_failure(ranks)->message ==
+        "rank 1 is behind: it has begun step 3 and 57 collectives, rank 0 has begun step 3 and 58 "
+        "collectives");
+}
+
+TEST_CASE("ranks that end well are nobody's fault") {
+  std::vector<RankState> ranks = running_ranks(2);
+  end_with_code(ranks[0], milliseconds(1), 0);
+  CHECK_FALSE(blame_of_failure(ranks));
+  CHECK_FALSE(blame_of_delay(running_ranks(4)));
+}
+
+TEST_CASE("a rank that never came is behind all others") {
+  std::vector<RankState> ranks = running_ranks(3);
+  ranks[1].note = {};
+  CHECK_THAT(blame_of_delay(ranks)->message,
+             Catch::StartsWith("rank 1 is behind: it has not joined the others, rank 0 has begun"));
+  ranks[2].was_started = false;
+  CHECK_THAT(blame_of_delay(ranks)->message,
+             Catch::StartsWith("rank 2 is behind: it was never started"));
+}
+
+}  // namespace
+}  // namespace rematch

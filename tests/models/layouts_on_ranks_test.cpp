@@ -1,0 +1,279 @@
+// Layouts on real ranks, each a process: against one rank on the same data, and under plans.
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "harness/engine/interception.h"
+#include "harness/engine/op_facts.h"
+#include "harness/engine/recording.h"
+#include "harness/measure/memory.h"
+#include "harness/trace/backward_as_with_data.h"
+#include "harness/trace/meta_kernels.h"
+#include "harness/trace/tracer.h"
+#include "kernels/collectives/collectives.h"
+#include "models/model.h"
+#include "tests/models/layouts.h"
+#include "tests/support/catch.h"
+#include "tests/support/model_step.h"
+#include "tests/support/random_plan.h"
+#include "tests/support/rank_processes.h"
+
+using namespace rematch;
+
+namespace {
+
+constexpr double kLossTolerance = 1e-6;
+constexpr double kGradientTolerance = 1e-5;
+constexpr std::uint32_t kNumMasks = 40;
+
+struct Gradients {
+  at::Tensor loss;
+  std::vector<at::Tensor> all;
+};
+
+Gradients take_gradients(Model& model, const at::Tensor& loss) {
+  Gradients result{loss.detach(), {}};
+  for (const NamedTensor& parameter : model.parameters()) {
+    result.all.push_back(parameter.tensor.grad());
+    parameter.tensor.mutable_grad().reset();
+  }
+  return result;
+}
+
+// What one rank gets of the mean loss over all data of a step.
+Gradients reference(const LayoutCase& which, const ModelSpec& sharded) {
+  LayoutCase whole{which.preset, "", which.dimensions};
+  if (sharded.option("balanced_routing") == 1) whole.layout = "balanced_routing";
+  const ModelSpec spec = spec_of(whole, 0);
+  const auto model = make_model(spec, at::kCPU);
+  const auto data = make_data(spec, "", 1, at::kCPU);
+  at::manual_seed(1);
+  at::Tensor sum = at::zeros({}, at::kDouble);
+  for (std::int64_t index = 0; index < data_ranks(sharded); ++index) {
+    const at::Tensor loss = model->loss(data->batch(index));
+    at::div(loss, data_ranks(sharded)).backward();
+    sum = sum + loss.detach().to(at::kDouble);
+  }
+  return take_gradients(*model, at::div(sum, data_ranks(sharded)));
+}
+
+at::Tensor flat_shard(const at::Tensor& part, const RankAxis& fsdp) {
+  if (!fsdp.is_split()) return part;
+  const std::int64_t count = (part.numel() + fsdp.size - 1) / fsdp.size;
+  const at::Tensor padded =
+      at::constant_pad_nd(part.reshape(-1), {0, count * fsdp.size - part.numel()});
+  return padded.narrow(0, fsdp.position * count, count);
+}
+
+// This rank's piece of a whole gradient: the piece of the whole parameter that has the values of
+// this rank's parameter tells which.
+at::Tensor piece_of(const at::Tensor& whole, const at::Tensor& whole_value, const at::Tensor& value,
+                    const ModelSpec& spec) {
+  const RankAxis fsdp = rank_axis(spec, "fsdp");
+  const auto is_it = [&](const at::Tensor& part) {
+    const at::Tensor shard = flat_shard(part, fsdp);
+    return shard.sizes() == value.sizes() && shard.equal(value);
+  };
+  if (is_it(whole_value)) return flat_shard(whole, fsdp);
+  for (const char* name : {"tp", "ep"}) {
+    const RankAxis axis = rank_axis(spec, name);
+    for (std::int64_t dim = 0; dim < whole.dim(); ++dim) {
+      const std::int64_t count = whole.size(dim) / axis.size;
+      const std::int64_t begin = axis.position * count;
+      if (!is_it(whole_value.narrow(dim, begin, count))) continue;
+      return flat_shard(whole.narrow(dim, begin, count), fsdp);
+    }
+  }
+  FAIL("no piece of the whole parameter has this rank's values");
+  return {};
+}
+
+double mean_over(at::Tensor value, const ModelSpec& spec) {
+  for (const RankGroup& group : rank_groups(spec)) {
+    value = at::div(collectives::all_reduce(value.to(at::kDouble), group.name),
+                    static_cast<double>(group.ranks.size()));
+  }
+  return value.item<double>();
+}
+
+void check_against_one_rank(const LayoutCase& which, const ModelSpec& spec, const Model& model,
+                            const Gradients& found) {
+  const Gradients expected = reference(which, spec);
+  const double loss = expected.loss.item<double>();
+  CHECK(mean_over(found.loss, spec) == Approx(loss).epsilon(kLossTolerance));
+  const auto one = make_model(spec_of({which.preset, "", which.dimensions}, 0), at::kCPU);
+  for (std::size_t i = 0; i < found.all.size(); ++i) {
+    CAPTURE(model.parameters()[i].name);
+    const at::Tensor piece = piece_of(expected.all[i], one->parameters()[i].tensor.detach(),
+                                      model.parameters()[i].tensor.detach(), spec);
+    const double largest = expected.all[i].abs().max().item<double>();
+    const double difference = (found.all[i] - piece).abs().max().item<double>();
+    CHECK(difference <= kGradientTolerance * largest);
+  }
+}
+
+// Executed ops by phase, and the bytes that tensors hold at op boundaries.
+class RankMeter final : public OpObserver {
+ public:
+  explicit RankMeter(MemorySample (*memory)())
+      : memory_(memory), before_(memory().total.count), guard_(this) {}
+
+  void executed(const c10::OperatorHandle& op, Phase phase, const torch::jit::Stack&) override {
+    const std::string& name = facts_of(op).name;
+    if (name.starts_with("_c10d_functional::")) {
+      ++collectives[std::string(to_string(phase)) + " " + name];
+    }
+    peak_bytes = std::max(peak_bytes, memory_().total.count - before_);
+  }
+
+  std::map<std::string, int> collectives;  // by phase and name
+  std::int64_t peak_bytes = 0;
+
+ private:
+  MemorySample (*memory_)();
+  std::int64_t before_;
+  OpObserverGuard guard_;
+};
+
+struct Step {
+  Gradients gradients;
+  std::map<std::string, int> collectives;  // by phase and name
+  std::int64_t peak_bytes = 0;
+};
+
+Step run_step(Model& model, const Batch& batch, const Checkpoint* checkpoint,
+              MemorySample (*memory)()) {
+  Step step;
+  at::manual_seed(1);  // of every rank: what tp leaves whole drops the same elements
+  at::Tensor loss;
+  {
+    RankMeter meter(memory);
+    std::optional<Recording> recording;
+    if (checkpoint != nullptr) recording.emplace(*checkpoint);
+    loss = model.loss(batch);
+    if (recording) recording->finish();
+    recording.reset();
+    BackwardAsWithData as_with_data;
+    std::optional<OpModeGuard> guard;
+    if (loss.is_meta()) guard.emplace(&as_with_data);
+    loss.backward();
+    step.collectives = meter.collectives;
+    step.peak_bytes = meter.peak_bytes;
+  }
+  model.finish_gradients();
+  step.gradients = take_gradients(model, loss);
+  return step;
+}
+
+bool equal_bits(const Gradients& left, const Gradients& right) {
+  return left.loss.equal(right.loss) &&
+         std::equal(left.all.begin(), left.all.end(), right.all.begin(), right.all.end(),
+                    [](const at::Tensor& a, const at::Tensor& b) { return a.equal(b); });
+}
+
+std::vector<Plan> plans_of(const Trace& trace) {
+  std::vector<Plan> plans = {testing::plan_for("full", trace), testing::plan_for("save_mm", trace),
+                             testing::plan_for("attn_only", trace)};
+  for (std::uint32_t seed = 0; seed < kNumMasks; ++seed) {
+    plans.push_back(testing::random_plan(trace, seed));
+  }
+  return plans;
+}
+
+// On one rank of the case's world.
+void check_rank(const LayoutCase& which) {
+  install_counting_allocators();
+  install_meta_kernels();
+  const ModelSpec spec = spec_of(which, testing::this_place().rank);
+  std::vector<GroupMembers> groups;
+  for (const RankGroup& group : rank_groups(spec)) groups.push_back({group.name, group.ranks});
+  const Ranks ranks = testing::this_rank(groups);
+
+  const auto model = make_model(spec, at::kCPU);
+  const Batch batch = make_data(spec, "", 1, at::kCPU)->batch(data_index(spec, 0));
+  const Step plain = run_step(*model, batch, nullptr, current_cpu_memory);
+  check_against_one_rank(which, spec, *model, plain.gradients);
+
+  const bool knows_bytes = spec.option("ep") == 0 || spec.option("balanced_routing") == 1;
+  if (knows_bytes) check_meta_runs_the_same_ops(spec);
+  const auto meta = make_model(spec, at::kMeta);
+  const Batch meta_batch = make_data(spec, "", 1, at::kMeta)->batch(0);
+  const Trace trace = record_trace([&] { return meta->loss(meta_batch); });
+  take_gradients(*meta, at::zeros({}));
+  for (const Plan& plan : plans_of(trace)) {
+    for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
+      CAPTURE(plan.policy, to_string(schedule));
+      const Checkpoint checkpoint(plan, schedule);
+      const Step step = run_step(*model, batch, &checkpoint, current_cpu_memory);
+      CHECK(equal_bits(step.gradients, plain.gradients));
+      const Step predicted = run_step(*meta, meta_batch, &checkpoint, current_meta_memory);
+      CHECK(step.collectives == predicted.collectives);
+      if (knows_bytes) CHECK(step.peak_bytes == predicted.peak_bytes);
+    }
+  }
+}
+
+const std::map<std::string, std::int64_t> kLlama = {{"layers", 2},   {"dim", 32}, {"heads", 4},
+                                                    {"kv_heads", 4}, {"ffn", 48}, {"batch", 2},
+                                                    {"tokens", 16}};
+const std::map<std::string, std::int64_t> kMoe = {
+    {"layers", 2},  {"dim", 32},        {"heads", 4},       {"kv_heads", 2}, {"ffn", 48},
+    {"experts", 4}, {"expert_ffn", 24}, {"shared_ffn", 16}, {"batch", 2},    {"tokens", 16}};
+const std::map<std::string, std::int64_t> kDeepseek = {
+    {"layers", 2},  {"dim", 32},        {"heads", 4},       {"ffn", 48},  {"latent_dim", 16},
+    {"experts", 4}, {"expert_ffn", 24}, {"shared_ffn", 16}, {"batch", 2}, {"tokens", 16}};
+const std::map<std::string, std::int64_t> kVideo = {
+    {"layers", 2}, {"dim", 24},    {"heads", 4},       {"ffn", 40},
+    {"batch", 2},  {"tokens", 16}, {"text_tokens", 4}, {"channels", 2}};
+
+std::map<std::string, std::int64_t> with(std::map<std::string, std::int64_t> dimensions,
+                                         const std::string& name, std::int64_t value) {
+  dimensions[name] = value;
+  return dimensions;
+}
+
+}  // namespace
+
+// A case on its ranks, and the test that starts them.
+#define REMATCH_LAYOUT_TEST(name, world, ...)                                 \
+  TEST_CASE("rank: " name, "[.rank]") { check_rank(LayoutCase __VA_ARGS__); } \
+  TEST_CASE(name " equals one rank under all plans") {                        \
+    CHECK(rematch::testing::failure_of_ranks(world, "rank: " name) == "");    \
+  }
+
+REMATCH_LAYOUT_TEST("tp of two", 2, {"llama_small", "tp=2", kLlama})
+REMATCH_LAYOUT_TEST("tp of four", 4, {"llama_small", "tp=4", kLlama})
+REMATCH_LAYOUT_TEST("sp of two", 2, {"llama_small", "tp=2,sp", kLlama})
+REMATCH_LAYOUT_TEST("sp of four", 4, {"llama_small", "tp=4,sp", kLlama})
+REMATCH_LAYOUT_TEST("sp with adapters", 2,
+                    {"llama_small", "tp=2,sp", with(kLlama, "adapter_rank", 4)})
+REMATCH_LAYOUT_TEST("fsdp of two", 2, {"llama_small", "fsdp=2", with(kLlama, "tied", 1)})
+REMATCH_LAYOUT_TEST("fsdp of four", 4, {"llama_small", "fsdp=4", with(kLlama, "frozen_layers", 1)})
+REMATCH_LAYOUT_TEST("fused ops under sp and fsdp", 4,
+                    {"llama_small", "tp=2,sp,fsdp=2", with(kLlama, "fused_ops", 1)})
+REMATCH_LAYOUT_TEST("ulysses of two", 2, {"llama_small", "ulysses=2", kLlama})
+REMATCH_LAYOUT_TEST("ulysses of four", 4, {"llama_small", "ulysses=4", kLlama})
+REMATCH_LAYOUT_TEST("sp and ulysses", 4, {"llama_small", "tp=2,sp,ulysses=2", kLlama})
+REMATCH_LAYOUT_TEST("ulysses and fsdp of wan", 4, {"wan_small", "ulysses=2,fsdp=2", kVideo})
+REMATCH_LAYOUT_TEST("ulysses of ltx", 2, {"ltx_small", "ulysses=2", kVideo})
+REMATCH_LAYOUT_TEST("tp of wan", 2, {"wan_small", "tp=2", kVideo})
+REMATCH_LAYOUT_TEST("tp and ulysses of ltx", 4, {"ltx_small", "tp=2,ulysses=2", kVideo})
+REMATCH_LAYOUT_TEST("tp of fused wan", 4,
+                    {"wan_small", "tp=2,fsdp=2", with(kVideo, "fused_ops", 1)})
+REMATCH_LAYOUT_TEST("tp and ep", 4, {"moe_small", "tp=2,ep=2", kMoe})
+REMATCH_LAYOUT_TEST("sp and ep", 4, {"moe_small", "tp=2,sp,ep=2", kMoe})
+REMATCH_LAYOUT_TEST("ep of two", 2, {"moe_small", "ep=2", kMoe})
+REMATCH_LAYOUT_TEST("ep of four", 4, {"moe_small", "ep=4", kMoe})
+REMATCH_LAYOUT_TEST("balanced ep and fsdp", 4, {"moe_small", "ep=2,balanced_routing,fsdp=2", kMoe})
+REMATCH_LAYOUT_TEST("ulysses and ep", 4, {"moe_small", "ulysses=2,ep=2", kMoe})
+REMATCH_LAYOUT_TEST("ep of deepseek", 2, {"deepseek_small", "ep=2", kDeepseek})
+REMATCH_LAYOUT_TEST("tp and ulysses of deepseek", 4,
+                    {"deepseek_small", "tp=2,ulysses=2", kDeepseek})
+REMATCH_LAYOUT_TEST("sp of deepseek", 2, {"deepseek_small", "tp=2,sp", kDeepseek})
+REMATCH_LAYOUT_TEST("tp with dropout", 2,
+                    {"llama_small", "tp=2", with(kLlama, "dropout_percent", 20)})

@@ -1,0 +1,235 @@
+// Ranks of layouts one by one, in this process: what each holds and runs. On meta no rank needs the
+// others.
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+
+#include <algorithm>
+
+#include "harness/trace/meta_kernels.h"
+#include "models/model.h"
+#include "tests/models/layouts.h"
+#include "tests/models/op_stream.h"
+#include "tests/support/catch.h"
+
+using namespace rematch;
+
+namespace {
+
+using Counts = std::map<std::string, int>;  // collectives by name
+
+struct StepOps {
+  std::vector<std::string> forward, backward;
+};
+
+StepOps step_on_meta(const ModelSpec& spec) {
+  install_meta_kernels();
+  const auto model = make_model(spec, at::kMeta);
+  const Batch batch = make_data(spec, "", 1, at::kMeta)->batch(0);
+  OpStream forward, backward;
+  at::Tensor loss;
+  {
+    const OpModeGuard guard(&forward);
+    loss = model->loss(batch);
+  }
+  {
+    const OpModeGuard guard(&backward);
+    loss.backward();
+  }
+  model->finish_gradients();
+  for (const NamedTensor& parameter : model->parameters()) {
+    CHECK(parameter.tensor.grad().sizes() == parameter.tensor.sizes());
+  }
+  return {forward.names(), backward.names()};
+}
+
+Counts collectives_of(const std::vector<std::string>& ops) {
+  const std::string library = "_c10d_functional::";
+  Counts counts;
+  for (const std::string& op : ops) {
+    if (op.starts_with(library)) ++counts[op.substr(library.size())];
+  }
+  return counts;
+}
+
+constexpr const char* kReduce = "all_reduce";
+constexpr const char* kGather = "all_gather_into_tensor";
+constexpr const char* kScatter = "reduce_scatter_tensor";
+constexpr const char* kExchange = "all_to_all_single";
+constexpr const char* kGatherShards = "all_gather_into_tensor_coalesced";
+constexpr const char* kScatterShards = "reduce_scatter_tensor_coalesced";
+constexpr const char* kWait = "wait_tensor";
+
+// Two layers, four heads and key heads: what worlds of two and four divide.
+const std::map<std::string, std::int64_t> kLlama = {{"layers", 2}, {"kv_heads", 4}};
+
+std::vector<LayoutCase> small_cases() {
+  const std::map<std::string, std::int64_t> two = {{"layers", 2}};
+  return {{"llama_small", "tp=2", kLlama},
+          {"llama_small", "tp=4,sp", kLlama},
+          {"llama_small", "ulysses=2", kLlama},
+          {"llama_small", "fsdp=4", {{"layers", 2}, {"tied", 1}}},
+          {"llama_small", "fsdp=3", {{"layers", 2}, {"frozen_layers", 1}}},
+          {"llama_small", "tp=2,sp,fsdp=2", {{"layers", 2}, {"adapter_rank", 4}}},
+          {"llama_small", "tp=2,sp,ulysses=2,fsdp=2", kLlama},
+          {"llama_small", "tp=2,sp,fsdp=2", {{"layers", 2}, {"fused_ops", 1}}},
+          {"moe_small", "ulysses=2,ep=2", two},
+          {"moe_small", "ep=3,balanced_routing,fsdp=2", {{"layers", 2}, {"tokens", 96}}},
+          {"deepseek_small", "ep=2,fsdp=2", two},
+          {"deepseek_small", "tp=2,sp,ulysses=2", two},
+          {"wan_small", "ulysses=2,fsdp=2", two},
+          {"ltx_small", "ulysses=4", two},
+          {"ltx_small", "tp=4,fsdp=2", two},
+          {"wan_small", "tp=2,ulysses=2", two},
+          {"moe_small", "tp=2,sp,ep=2", two},
+          {"ltx_small", "fsdp=3", {{"layers", 2}, {"fused_ops", 1}}}};
+}
+
+// The pieces that ranks hold of a parameter, at their places in the whole one.
+at::Tensor put_together(const std::vector<at::Tensor>& pieces, const at::Tensor& whole,
+                        bool are_flat) {
+  if (are_flat) return at::cat(pieces).narrow(0, 0, whole.numel()).view(whole.sizes());
+  for (std::int64_t dim = 0; dim < whole.dim(); ++dim) {
+    if (pieces.front().size(dim) != whole.size(dim)) return at::cat(pieces, dim);
+  }
+  return pieces.front();
+}
+
+}  // namespace
+
+TEST_CASE("ranks hold exactly their slices of the parameters of one rank") {
+  for (const LayoutCase& which :
+       std::vector<LayoutCase>{{"llama_small", "tp=2", {{"layers", 1}, {"adapter_rank", 3}}},
+                               {"llama_small", "fsdp=3", {{"layers", 1}, {"tied", 1}}},
+                               {"moe_small", "ep=3", {{"layers", 2}}},
+                               {"deepseek_small", "fsdp=4", {{"layers", 2}}},
+                               {"wan_small", "fsdp=4", {{"layers", 1}}}}) {
+    for (const char* dtype : {"float32", "bfloat16"}) {
+      CAPTURE(which.preset, which.layout, dtype);
+      const auto one =
+          make_model(spec_of({which.preset, "", which.dimensions}, 0, dtype), at::kCPU);
+      std::vector<std::unique_ptr<Model>> ranks;
+      const auto world = static_cast<int>(world_size(spec_of(which, 0)));
+      for (int rank = 0; rank < world; ++rank) {
+        ranks.push_back(make_model(spec_of(which, rank, dtype), at::kCPU));
+      }
+      for (const bool frozen : {false, true}) {
+        const auto list = [frozen](const Model& model) -> const std::vector<NamedTensor>& {
+          return frozen ? model.frozen() : model.parameters();
+        };
+        REQUIRE(list(*ranks.front()).size() == list(*one).size());
+        for (std::size_t i = 0; i < list(*one).size(); ++i) {
+          const NamedTensor& whole = list(*one)[i];
+          CAPTURE(whole.name);
+          std::vector<at::Tensor> pieces;
+          for (const auto& rank : ranks) {
+            CHECK(list(*rank)[i].name == whole.name);
+            CHECK(list(*rank)[i].tensor.requires_grad() == !frozen);
+            pieces.push_back(list(*rank)[i].tensor.detach());
+          }
+          const bool are_flat = which.layout.starts_with("fsdp");
+          CHECK(at::equal(put_together(pieces, whole.tensor, are_flat), whole.tensor));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("padding of a shard is zero") {
+  const LayoutCase which{"llama_small", "fsdp=3", {{"layers", 1}}};
+  // 128 weights of a norm: 43, 43 and 42 with one of padding.
+  const auto last = make_model(spec_of(which, 2), at::kCPU);
+  const at::Tensor shard = last->parameters()[1].tensor;
+  REQUIRE(shard.numel() == 43);
+  CHECK(shard[42].item<float>() == 0.0F);
+  CHECK(shard[41].item<float>() != 0.0F);
+}
+
+// A linear split by outputs needs its input's gradient summed, one by inputs its output.
+TEST_CASE("tensor parallel layers run two reductions each way") {
+  for (const int rank : {0, 1}) {
+    const StepOps ops = step_on_meta(spec_of({"llama_small", "tp=2", kLlama}, rank));
+    CHECK(collectives_of(ops.forward) == Counts{{kReduce, 4}, {kWait, 4}});
+    CHECK(collectives_of(ops.backward) == Counts{{kReduce, 4}, {kWait, 4}});
+  }
+}
+
+// A video's block has three such parts, one of which reads the text too, and four norms over all
+// heads, whose squares are summed.
+TEST_CASE("tensor parallel video blocks sum the squares of norms over all heads") {
+  for (const char* preset : {"wan_small", "ltx_small"}) {
+    CAPTURE(preset);
+    const StepOps ops = step_on_meta(spec_of({preset, "tp=2", {{"layers", 2}}}, 1));
+    CHECK(collectives_of(ops.forward) == Counts{{kReduce, 14}, {kWait, 14}});
+    CHECK(collectives_of(ops.backward) == Counts{{kReduce, 16}, {kWait, 16}});
+  }
+}
+
+// The head gathers what the last block shares out; the gradient of the embedding is gathered.
+TEST_CASE("sequence parallel layers gather and share out in place of that") {
+  for (const int rank : {0, 3}) {
+    const StepOps ops = step_on_meta(spec_of({"llama_small", "tp=4,sp", kLlama}, rank));
+    CHECK(collectives_of(ops.forward) == Counts{{kGather, 5}, {kScatter, 4}, {kWait, 9}});
+    CHECK(collectives_of(ops.backward) == Counts{{kGather, 5}, {kScatter, 4}, {kWait, 9}});
+  }
+}
+
+TEST_CASE("attention exchanges queries, keys, values and results over ulysses, text not") {
+  for (const char* preset : {"llama_small", "wan_small", "ltx_small"}) {
+    CAPTURE(preset);
+    std::map<std::string, std::int64_t> dimensions = {{"layers", 3}};
+    const StepOps ops = step_on_meta(spec_of({preset, "ulysses=2", dimensions}, 1));
+    CHECK(collectives_of(ops.forward) == Counts{{kExchange, 12}, {kWait, 12}});
+    CHECK(collectives_of(ops.backward) == Counts{{kExchange, 12}, {kWait, 12}});
+  }
+}
+
+// Embedding, two blocks and head gather their shards at once: llama has 1, 9, 9 and 2 weights.
+TEST_CASE("each scope's shards are gathered by one collective, and their gradients shared out") {
+  const StepOps ops = step_on_meta(spec_of({"llama_small", "fsdp=64", {{"layers", 2}}}, 63));
+  CHECK(collectives_of(ops.forward) == Counts{{kGatherShards, 4}, {kWait, 21}});
+  CHECK(collectives_of(ops.backward) == Counts{{kScatterShards, 4}, {kWait, 21}});
+}
+
+// The embedding and one block are frozen: their 10 weights are gathered apart, without gradients.
+TEST_CASE("frozen shards are gathered without gradients") {
+  const StepOps ops =
+      step_on_meta(spec_of({"llama_small", "fsdp=2", {{"layers", 2}, {"frozen_layers", 1}}}, 0));
+  CHECK(collectives_of(ops.forward) == Counts{{kGatherShards, 4}, {kWait, 21}});
+  CHECK(collectives_of(ops.backward) == Counts{{kScatterShards, 2}, {kWait, 11}});
+}
+
+// Counts, rows there, rows back; the counts have no gradient.
+TEST_CASE("experts' rows are exchanged three times forward and twice backward") {
+  for (const char* layout : {"ep=2", "ep=3,balanced_routing"}) {
+    const StepOps ops =
+        step_on_meta(spec_of({"moe_small", layout, {{"layers", 4}, {"tokens", 96}}}, 1));
+    CHECK(collectives_of(ops.forward) == Counts{{kExchange, 6}, {kWait, 6}});
+    CHECK(collectives_of(ops.backward) == Counts{{kExchange, 4}, {kWait, 4}});
+  }
+}
+
+TEST_CASE("every rank of a layout runs the same ops and gets every gradient") {
+  for (const LayoutCase& which : small_cases()) {
+    CAPTURE(which.preset, which.layout);
+    const auto world = static_cast<int>(world_size(spec_of(which, 0)));
+    const StepOps first = step_on_meta(spec_of(which, 0));
+    const StepOps last = step_on_meta(spec_of(which, world - 1));
+    CHECK(first.forward == last.forward);
+    CHECK(first.backward == last.backward);
+  }
+}
+
+// Wide matrices are cut into 64 pieces, the weights of norms into 8.
+TEST_CASE("a rank of a world of 64 holds a sixty-fourth of a model of 70 billion parameters") {
+  const LayoutCase which{"llama3_70b", "tp=8,sp,fsdp=8", {}};
+  const auto elements = [](const Model& model) {
+    std::int64_t count = 0;
+    for (const NamedTensor& parameter : model.parameters()) count += parameter.tensor.numel();
+    return count;
+  };
+  const std::int64_t whole = elements(*make_model(spec_of({"llama3_70b", "", {}}, 0), at::kMeta));
+  const std::int64_t of_rank = elements(*make_model(spec_of(which, 63), at::kMeta));
+  // tp leaves embedding and head, 2 x 128,256 x 8192, and 161 norms of 8192 whole.
+  const std::int64_t left_whole = 2LL * 128'256 * 8192 + 161 * 8192;
+  CHECK(of_rank == (whole - left_whole) / 64 + left_whole / 8);
+}

@@ -1,0 +1,51 @@
+#include "tests/support/rank_processes.h"
+
+#include <ATen/Parallel.h>
+
+#include <numeric>
+
+#include "harness/process/process.h"
+
+namespace rematch::testing {
+
+std::vector<std::string> command_of_test_case(const std::string& test_case) {
+  return {own_executable(), test_case, "--out", "/dev/stderr"};
+}
+
+LaunchResult launch_test_case(int world, const std::string& test_case,
+                              std::chrono::milliseconds limit) {
+  Launcher launcher(world);
+  return launcher.run([&](int) { return command_of_test_case(test_case); }, limit);
+}
+
+std::string failure_of_ranks(int world, const std::string& test_case) {
+  const LaunchResult result = launch_test_case(world, test_case);
+  if (result.end == LaunchResult::End::kWell) return {};
+  std::string text = result.message;
+  for (std::size_t rank = 0; rank < result.ranks.size(); ++rank) {
+    text += "\n--- rank " + std::to_string(rank) + ":\n" + result.ranks[rank].error_tail;
+  }
+  return text;
+}
+
+RankPlace this_place() {
+  if (const auto place = rank_place_from_environment()) return *place;
+  throw RanksError("this test case is for the ranks that another test case starts");
+}
+
+GroupMembers group_of_all(const std::string& name) {
+  GroupMembers group{name, {}};
+  group.ranks.resize(static_cast<std::size_t>(this_place().world));
+  std::iota(group.ranks.begin(), group.ranks.end(), 0);
+  return group;
+}
+
+Ranks this_rank(const std::vector<GroupMembers>& groups, RanksOptions::Transport transport) {
+  at::set_num_threads(1);
+  RanksOptions options;
+  options.transport = transport;
+  options.timeout = kLongForRanks;
+  return Ranks(this_place(), groups, options);
+}
+
+}  // namespace rematch::testing
