@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""The plans of the search beside what PyTorch offers the same models: shares of the plane of peak and step time.
+
+    PYTHON scripts/compare_fronts.py [MODEL ...] > table.md
+
+PYTHON has what scripts/python.txt lists. Needs target `rematch_python` of preset dev and the binary, REMATCH_BINARY or that
+of preset lite. MODELs are those of tests/harness/python/zoo.py. Every plan runs, ours and PyTorch's, and the peak is
+measured; the time is that of the step without checkpointing and of the ops that ran again, by the data sheet of a device.
+Takes about a minute and a half a model. The table goes to stdout, points and progress to stderr.
+Exit codes: 0 written; 1 our front covers less than PyTorch's on some model, or a plan did not run as predicted;
+2 usage, or something is missing, in one line."""
+
+import argparse
+import importlib.util
+import os
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BINARY = ROOT / "build" / "lite" / "harness" / "cli" / "rematch"
+LIBRARY = ROOT / "build" / "dev" / "harness" / "python" / "librematch_python.so"
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", metavar="MODEL", nargs="*", help="only these (default: all)")
+    parser.add_argument("--device", default="h100", help="data sheet of `rematch profile` (default: h100)")
+    parser.add_argument("--points", type=int, default=24, help="most points of our front (default: 24)")
+    return parser.parse_args()
+
+
+def refuse(text):
+    print(f"compare_fronts.py: {text}", file=sys.stderr)
+    sys.exit(2)
+
+
+def use_tree():
+    """What is built in the tree, unless the environment names another."""
+    os.environ.setdefault("REMATCH_BINARY", str(BINARY))
+    os.environ.setdefault("REMATCH_PYTHON_LIBRARY", str(LIBRARY))
+    for variable, build in (("REMATCH_BINARY", "cmake --build --preset lite --target rematch_cli"),
+                            ("REMATCH_PYTHON_LIBRARY", "cmake --build --preset dev --target rematch_python")):
+        if not pathlib.Path(os.environ[variable]).exists():
+            refuse(f"{os.environ[variable]} is not built: run '{build}', or name another with {variable}")
+    for name in ("torch", "transformers", "diffusers"):
+        if importlib.util.find_spec(name) is None:
+            refuse(f"{sys.executable} has no {name}: use a Python with what scripts/python.txt lists")
+    sys.path[:0] = [str(ROOT / folder) for folder in ("scripts", "harness/python", "tests/harness/python")]
+
+
+def main():
+    arguments = parse_arguments()
+    use_tree()
+    from fronts.comparison import compare, known_models, markdown
+    unknown = sorted({*arguments.models} - {*known_models()})
+    if unknown:
+        refuse(f"no model is called '{unknown[0]}'; known: {', '.join(known_models())}")
+    rows = [compare(name, arguments.device, arguments.points) for name in arguments.models or known_models()]
+    print(markdown(rows))
+    return 0 if all(row.is_ahead() for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

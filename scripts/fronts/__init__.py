@@ -1,0 +1,1 @@
+"""Plans of a search beside what PyTorch offers the same models."""

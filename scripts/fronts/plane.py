@@ -1,0 +1,35 @@
+"""Points of peak bytes and step time, and how much of the plane they cover."""
+
+import dataclasses
+
+# What ops that are next to free add up to is no difference between two plans.
+SAME_TIME = 1e-4
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    name: str
+    peak_bytes: int
+    time_ns: float
+
+
+def reference_of(plain, *fronts):
+    """One byte and one nanosecond beyond the peak without checkpointing and the slowest of all."""
+    slowest = max(point.time_ns for front in fronts for point in (plain, *front))
+    return Point("reference", plain.peak_bytes + 1, slowest + 1)
+
+
+def hypervolume_ratio(points, reference):
+    """The dominated share of the rectangle from zero to the reference, as the search has it."""
+    area, lowest_time = 0, reference.time_ns
+    for point in sorted(points, key=lambda point: (point.peak_bytes, point.time_ns)):
+        if point.peak_bytes < reference.peak_bytes and point.time_ns < lowest_time:
+            area += (reference.peak_bytes - point.peak_bytes) * (lowest_time - point.time_ns)
+            lowest_time = point.time_ns
+    return area / (reference.peak_bytes * reference.time_ns)
+
+
+def unmatched(points, front):
+    """Those of `points` that are ahead of every point of the front in bytes or in time."""
+    return [point for point in points if not any(
+        mine.peak_bytes <= point.peak_bytes and mine.time_ns <= point.time_ns * (1 + SAME_TIME) for mine in front)]

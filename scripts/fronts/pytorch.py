@@ -1,0 +1,101 @@
+"""What PyTorch offers a model: checkpointed layers, lists of ops to save in them, and the memory budget of its compiler's
+partitioner. Each offer runs; what it runs again is counted by op and shape."""
+
+import contextlib
+import functools
+from collections import Counter
+
+import torch
+import torch._dynamo
+import torch._functorch.config
+from functorch.compile import min_cut_rematerialization_partition
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.backends.debugging import boxed_nop
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts, noop_context_fn
+
+from fronts.pricing import CountedOps, ops_of_graph
+from torch_alone.fake_step import as_with_data
+
+aten = torch.ops.aten
+ATTENTION = [aten._scaled_dot_product_flash_attention_for_cpu.default, aten._scaled_dot_product_flash_attention.default,
+             aten._scaled_dot_product_efficient_attention.default]
+MATMULS = [aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default]
+BUDGETS = (0.1, 0.3, 0.5, 0.6, 0.7, 1)  # 0 takes more bytes than no checkpointing
+
+
+def every_second_matmul():
+    """The list of torchtitan: attention, and of the matmuls the first, the third and so on."""
+    seen = {False: 0, True: 0}  # asked in forward and again in recompute
+
+    def policy(context, func, *_, **__):
+        if func in MATMULS:
+            seen[context.is_recompute] += 1
+            is_saved = seen[context.is_recompute] % 2 == 1
+        else:
+            is_saved = func in ATTENTION
+        return CheckpointPolicy.MUST_SAVE if is_saved else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return create_selective_checkpoint_contexts(policy)
+
+
+def saving(ops):
+    return functools.partial(create_selective_checkpoint_contexts, ops)
+
+
+# Of each layer that is checkpointed.
+LISTS = {"attention": saving(ATTENTION), "matmuls": saving(MATMULS), "both": saving(ATTENTION + MATMULS),
+         "every second matmul": every_second_matmul}
+
+
+@contextlib.contextmanager
+def checkpointed(layers, contexts, draws_random):
+    for layer in layers:
+        layer.forward = functools.partial(checkpoint, layer.forward, use_reentrant=False, context_fn=contexts,
+                                          preserve_rng_state=draws_random)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            del layer.forward
+
+
+def checkpointed_offers(blocks, draws_random):
+    """(family, name, how it is put on): every layer, every second layer, and lists for every layer."""
+    layers = [layer for of_list in blocks.values() for layer in of_list]
+    second = [layer for of_list in blocks.values() for layer in of_list[::2]]
+    yield "full", "full", functools.partial(checkpointed, layers, noop_context_fn, draws_random)
+    yield "full", "full, every second layer", functools.partial(checkpointed, second, noop_context_fn, draws_random)
+    for name, contexts in LISTS.items():
+        yield "lists", f"list: {name}", functools.partial(checkpointed, layers, contexts, draws_random)
+
+
+def counted_step(model, step):
+    model.zero_grad(set_to_none=True)
+    with CountedOps() as counted:
+        step().backward()
+    model.zero_grad(set_to_none=True)
+    return counted.counts
+
+
+@contextlib.contextmanager
+def within_budget(step, budget):
+    """The step as torch.compile runs it, each graph interpreted, and the ops that the partitioner has run again; these
+    are counted when it has run once."""
+    recomputed = Counter()
+
+    def partition(joint, inputs, **keywords):
+        before = ops_of_graph(joint)
+        parts = min_cut_rematerialization_partition(joint, inputs, **keywords)
+        recomputed.update(ops_of_graph(parts[0]) + ops_of_graph(parts[1]) - before)
+        return parts
+
+    def run():
+        # transformers would mask a compiled batch another way, which repeats keys and values.
+        with torch._functorch.config.patch(activation_memory_budget=budget), as_with_data():
+            return compiled()
+
+    torch._dynamo.reset()
+    compiled = torch.compile(step, backend=aot_autograd(fw_compiler=boxed_nop, bw_compiler=boxed_nop,
+                                                        partition_fn=partition))
+    yield run, recomputed
+    torch._dynamo.reset()
