@@ -19,6 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kCardVariable = "DRY_CUDA_CARD";
+constexpr const char* kNumCardsVariable = "DRY_CUDA_DEVICES";
+constexpr const char* kCardsOfNode = "8";  // one for each rank of --parallel
 const std::vector<std::string_view> kCards = {"h100", "h200", "l40s", "a100"};
 
 // Beside this program, as the build lays it out.
@@ -41,6 +43,7 @@ void continue_on_dry_device(const std::vector<std::string>& command, const std::
         "build preset dev again");
   }
   if (!card.empty()) setenv(kCardVariable, card.c_str(), /*overwrite=*/1);
+  setenv(kNumCardsVariable, kCardsOfNode, /*overwrite=*/0);
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);

@@ -128,6 +128,58 @@ TEST_CASE("a dry run that was ended goes on where it was") {
   CHECK(points_of(text_of(scratch.file("report.json"))) == points_of(whole));
 }
 
+// Launches of NCCL's kernels in a phase, by the kind of the report's own counts.
+Json collective_launches(const Json& point, const std::string& phase) {
+  const std::vector<std::pair<std::string, std::string>> kinds = {
+      {"AllGather", "all_gather"},
+      {"AllReduce", "all_reduce"},
+      {"ReduceScatter", "reduce_scatter"}};
+  Json found = Json::object();
+  for (const auto& [name, count] : point.at("kernels").at("launches").at(phase).items()) {
+    for (const auto& [part, kind] : kinds) {
+      if (!name.starts_with("ncclDevKernel_" + part)) continue;
+      found[kind] = found.value(kind, 0) + count.get<int>();
+    }
+  }
+  return found;
+}
+
+// Two ranks, each with a card, on c10d's own NCCL backend over the stand-in, which moves nothing.
+TEST_CASE("ranks on dry cards launch the collectives that are predicted, beside offload's copies") {
+  const std::string split =
+      "run --model llama_small --layers 3 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 16 "
+      "--batch 1 --dtype bfloat16 --parallel tp=2,sp ";
+  const Outcome outcome = rematch_beside(
+      split + "--policy 'none,full,attn_only,offload_inputs(full),offload_saved(attn_only)' " +
+      kOnce + "--device cuda-dry");
+  const Json report = report_of(outcome);
+  CHECK(outcome.code == 0);
+  REQUIRE(report.at("points").size() == 5);
+  for (const Json& point : report.at("points")) {
+    CAPTURE(point.at("policy"), point.at("reason"));
+    CHECK(point.at("status") == "ok");
+    CHECK(point.at("effect").at("counts_equal_prediction") == true);
+    const Json& ranks = point.at("ranks");
+    CHECK(ranks.at("collectives") == ranks.at("predicted_collectives"));
+    for (const auto& [phase, executed] : ranks.at("collectives").items()) {
+      CAPTURE(phase);
+      CHECK(collective_launches(point, phase) == executed);
+    }
+    const Json& memory = point.at("memory");
+    CHECK(memory.at("peak_requested_bytes").get<std::int64_t>() -
+              memory.at("workspace_bytes").get<std::int64_t>() ==
+          memory.at("predicted_peak_requested_bytes"));
+    REQUIRE(ranks.at("ranks").size() == 2);
+    CHECK(ranks.at("ranks").at(1).at("peak_allocated_bytes") ==
+          ranks.at("ranks").at(0).at("peak_allocated_bytes"));
+    const bool offloads = point.at("policy").get<std::string>().starts_with("offload");
+    CHECK(memory.contains("host") == offloads);
+  }
+  const Json& full = report.at("points").at(1);
+  CHECK(full.at("ranks").at("collectives").at("recompute").at("all_gather") == 12);
+  CHECK(report.at("points").at(2).at("ranks").at("collectives").at("recompute").empty());
+}
+
 TEST_CASE("times of the dry device are refused, with what computes them") {
   const Outcome outcome = rematch("profile " + kTinyLlama + "--device cuda --steps 1");
   CHECK(outcome.code == 2);

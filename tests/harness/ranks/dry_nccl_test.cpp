@@ -1,0 +1,96 @@
+// Ranks on c10d's own NCCL backend, each a process with a dry card of its own: the stand-in for
+// NCCL records what is launched, where and on which stream. It moves nothing, so no value is
+// looked at but those that Gloo carries beside it.
+#include <ATen/Functions.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "kernels/collectives/collectives.h"
+#include "tests/support/catch.h"
+#include "tests/support/dry_cuda/kernel_names.h"
+#include "tests/support/rank_processes.h"
+
+namespace rematch::testing {
+namespace {
+
+using Transport = RanksOptions::Transport;
+
+// Before the device is first used, in the ranks too.
+const bool kTwoCards = setenv("DRY_CUDA_DEVICES", "2", 1) == 0;
+
+at::TensorOptions on_card() { return at::TensorOptions().device(at::kCUDA); }
+
+std::vector<std::string> collective_kernels() {
+  std::vector<std::string> names;
+  for (const DryCudaRecord& record : dry_cuda::records()) {
+    if (std::string_view(record.name).starts_with("nccl")) names.emplace_back(record.name);
+  }
+  return names;
+}
+
+// Many tensors go by one kernel, and so does an exchange, even or not.
+TEST_CASE("rank: collectives on cards are NCCL's kernels", "[.rank]") {
+  const Ranks ranks = this_rank({group_of_all("tp")}, Transport::kNccl);
+  const at::Tensor x = at::empty({64, 32}, on_card());
+  CHECK(x.device().index() == ranks.rank());
+  dry_cuda_reset();
+  collectives::all_reduce(x, "tp");
+  collectives::all_gather(x, 2, "tp");
+  collectives::reduce_scatter(x, 2, "tp");
+  collectives::all_to_all(x, {32, 32}, {32, 32}, "tp");
+  collectives::all_to_all(x, {30, 10}, {40, 24}, "tp");
+  collectives::all_gather(std::vector<at::Tensor>{x, x}, 2, "tp");
+  collectives::reduce_scatter(std::vector<at::Tensor>{x, x}, collectives::Reduction::kMean, 2,
+                              "tp");
+  collectives::all_reduce_in_place({x, at::empty_like(x)}, collectives::Reduction::kSum, "tp");
+  CHECK(collective_kernels() ==
+        std::vector<std::string>{
+            "ncclDevKernel_AllReduce_Sum_f32_n2048_r2", "ncclDevKernel_AllGather_f32_n2048_r2",
+            "ncclDevKernel_ReduceScatter_Sum_f32_n2048_r2", "ncclDevKernel_SendRecv_f32_n2048_r2",
+            "ncclDevKernel_SendRecv_f32_n2048_r2", "ncclDevKernel_AllGather_f32_n4096_r2",
+            "ncclDevKernel_ReduceScatter_Avg_f32_n4096_r2",
+            "ncclDevKernel_AllReduce_Sum_f32_n4096_r2"});
+}
+
+TEST_CASE("rank: NCCL runs on the rank's card and a stream of its own", "[.rank]") {
+  const Ranks ranks = this_rank({group_of_all("tp")}, Transport::kNccl);
+  const at::Tensor x = at::empty({8}, on_card());
+  dry_cuda_reset();
+  collectives::all_reduce(x, "tp");
+  const auto compute = reinterpret_cast<std::uint64_t>(c10::cuda::getCurrentCUDAStream().stream());
+  std::size_t num_kernels = 0;
+  for (const DryCudaRecord& record : dry_cuda::records()) {
+    CHECK(record.device == ranks.rank());
+    if (record.kind != DRY_CUDA_KERNEL) continue;
+    CHECK(record.stream != compute);
+    ++num_kernels;
+  }
+  CHECK(num_kernels == 1);
+  const at::Tensor beside = at::full({1}, ranks.rank() + 1.0);
+  CHECK(collectives::all_reduce(beside, "tp").item<float>() == 3.0F);
+}
+
+TEST_CASE("rank: of three", "[.rank]") {
+  const Ranks ranks = this_rank({group_of_all("tp")}, Transport::kNccl);
+}
+
+TEST_CASE("each collective is the kernel that NCCL would launch", "[device]") {
+  CHECK(failure_of_ranks(2, "rank: collectives on cards are NCCL's kernels") == "");
+}
+
+TEST_CASE("NCCL has the rank's card and a stream of its own and Gloo goes on beside it",
+          "[device]") {
+  CHECK(failure_of_ranks(2, "rank: NCCL runs on the rank's card and a stream of its own") == "");
+}
+
+TEST_CASE("more ranks than cards end with the count of both", "[device]") {
+  CHECK_THAT(failure_of_ranks(3, "rank: of three"),
+             Catch::Contains("local rank 2 needs a GPU of its own, and 2 are visible here"));
+}
+
+}  // namespace
+}  // namespace rematch::testing

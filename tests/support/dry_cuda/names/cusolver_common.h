@@ -1,0 +1,4 @@
+// A name that LibTorch's CUDA headers spell; CUDA's own header is in no package that is fetched.
+#pragma once
+
+enum cusolverStatus_t : int;
