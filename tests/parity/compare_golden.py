@@ -8,7 +8,7 @@ import json
 import pathlib
 import sys
 
-ON_ONE_FINGERPRINT = {"gradient_hashes", "loss_bits"}
+ON_ONE_FINGERPRINT = {"gradient_hashes", "gradient_norms", "loss", "loss_bits"}
 
 
 def leaves(value, path=""):

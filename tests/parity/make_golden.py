@@ -8,7 +8,9 @@ import argparse
 import hashlib
 import json
 import pathlib
+import subprocess
 import sys
+import tempfile
 
 import torch
 
@@ -18,12 +20,14 @@ from llama import Llama
 from policies import POLICIES
 from wan import Wan
 
-GOLDEN = pathlib.Path(__file__).resolve().parent / "golden"
+HERE = pathlib.Path(__file__).resolve().parent
+GOLDEN = HERE / "golden"
 TORCH_VERSION = "2.11.0"
 SEED = 1
 STEP = 0
 WIDTH = 100
 MAX_STEPS = 5
+RANKS = 2
 THREADS = 1  # sums of several threads depend on how many there are
 
 # The presets of models/preset/preset.cpp. parity_test holds the two to each other.
@@ -133,6 +137,20 @@ def golden_of(counting, name, dtype):
     return golden
 
 
+def golden_of_layouts(counting):
+    """What layouts.py prints on rank 0 of its ranks."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = str(pathlib.Path(folder) / "store")
+        commands = [
+            [sys.executable, str(HERE / "layouts.py"), str(rank), store] for rank in range(RANKS)
+        ]
+        ranks = [subprocess.Popen(command, stdout=subprocess.PIPE) for command in commands]
+        outputs = [rank.communicate()[0] for rank in ranks]
+    if any(rank.returncode for rank in ranks):
+        sys.exit("layouts.py failed; its own message says why")
+    return {"fingerprint": counting.fingerprint(), **json.loads(outputs[0])}
+
+
 def fill(parts, indent):
     """Comma-separated parts in lines of at most 100 columns where a part is not longer."""
     lines = [" " * indent + parts[0]]
@@ -179,6 +197,10 @@ def main():
             golden = golden_of(counting, name, dtype)
             path.write_text("\n".join(to_lines(golden, "", 0)) + "\n")
             print(f"{path.name}: {len(golden['policies'])} policies")
+    path = arguments.output / "llama_on_ranks.json"
+    golden = golden_of_layouts(counting)
+    path.write_text("\n".join(to_lines(golden, "", 0)) + "\n")
+    print(f"{path.name}: {len(golden['layouts'])} layouts")
 
 
 if __name__ == "__main__":
