@@ -24,6 +24,7 @@ from torch_alone.model_file import Refused, load_exported  # noqa: E402
 from torch_alone.op_times import measure_profile  # noqa: E402
 from torch_alone.trace_file import record_trace  # noqa: E402
 from torch_alone.watched_step import NOT_COUNTED  # noqa: E402
+from zoo import llama  # noqa: E402
 
 MLP_POLICY = "mlp.json"  # the feed-forward of every layer is a region
 POLICIES = ("full", "save_mm", "nth_first(2)", MLP_POLICY)
@@ -64,16 +65,6 @@ def own_model():
     torch.manual_seed(0)
     model, x = Network(), torch.randn(4, 64, 32)
     return model, lambda: model(x)
-
-
-def llama():
-    from transformers import LlamaConfig, LlamaForCausalLM
-    torch.manual_seed(0)
-    model = LlamaForCausalLM(LlamaConfig(
-        hidden_size=64, intermediate_size=128, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
-        vocab_size=256, use_cache=False))
-    ids = torch.randint(0, 256, (2, 64))
-    return model, lambda: model(input_ids=ids, labels=ids).loss
 
 
 def rematch(*arguments):
@@ -129,6 +120,7 @@ class ExportedPlanTest(unittest.TestCase):
     def test_policies_of_llama(self):
         if importlib.util.find_spec("transformers") is None:
             self.skipTest("transformers is not installed")
+        torch.manual_seed(0)
         self.check_policies(*llama())
 
     def test_every_point_of_a_search_for_torch(self):

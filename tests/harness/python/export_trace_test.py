@@ -22,6 +22,7 @@ from torch_alone.fake_step import as_with_data  # noqa: E402
 from torch_alone.model_file import Refused, load_make  # noqa: E402
 from torch_alone.op_times import measure_profile  # noqa: E402
 from torch_alone.trace_file import record_trace  # noqa: E402
+from zoo import llama, wan  # noqa: E402
 
 POLICIES = ("none", "full", "save_mm", "nth_first(2)")
 SCHEDULES = ("whole_region", "on_demand")
@@ -35,27 +36,6 @@ def small_model():
     return model, lambda: model(x)
 
 
-def llama():
-    from transformers import LlamaConfig, LlamaForCausalLM
-    torch.manual_seed(0)
-    model = LlamaForCausalLM(LlamaConfig(
-        hidden_size=64, intermediate_size=128, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
-        vocab_size=256, use_cache=False))
-    ids = torch.randint(0, 256, (2, 64))
-    return model, lambda: model(input_ids=ids, labels=ids).loss
-
-
-def wan():
-    from diffusers import WanTransformer3DModel
-    torch.manual_seed(0)
-    model = WanTransformer3DModel(
-        num_attention_heads=2, attention_head_dim=16, in_channels=4, out_channels=4, text_dim=16, freq_dim=16,
-        ffn_dim=64, num_layers=3)
-    video, text = torch.randn(2, 4, 4, 16, 16), torch.randn(2, 6, 16)
-    return model, lambda: model(hidden_states=video, timestep=torch.tensor([500, 200]), encoder_hidden_states=text,
-                                return_dict=False)[0].square().mean()
-
-
 def full_size_trace(name):
     from torch._subclasses.fake_tensor import FakeTensorMode
     make = load_make(ROOT / "scripts" / "full_size" / f"{name}.py")
@@ -67,6 +47,7 @@ def full_size_trace(name):
 
 class ExportTraceTest(unittest.TestCase):
     def check(self, make):
+        torch.manual_seed(0)
         model, step = make()
         step()
         library, alone = rematch.trace(model, step), record_trace(model, step)

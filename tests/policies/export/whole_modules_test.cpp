@@ -1,4 +1,5 @@
 // Searches for torch.utils.checkpoint: every plan found is one that the export takes.
+#include <algorithm>
 #include <variant>
 
 #include "policies/export/torch_regions.h"
@@ -81,6 +82,27 @@ TEST_CASE("a block that writes to a tensor from outside is left to autograd") {
   const Front front = searched_for_torch(trace);
   check_exportable(trace, front);
   CHECK(front.points.size() > 1);
+}
+
+// Together the two parts would keep what goes in alone, but no module is both; the whole block,
+// which is one, writes to a tensor from outside.
+TEST_CASE("parts side by side are regions of their own, even where one region would hold less") {
+  TraceBuilder builder("parts");
+  ValueId x = builder.parameter({64, 64});
+  const ValueId counter = builder.outside({64, 64});
+  for (int layer = 0; layer < 3; ++layer) {
+    const auto scope = builder.scope("blocks", layer);
+    for (const char* name : {"first", "second"}) {
+      const auto part = builder.scope(name);
+      for (int op = 0; op < 2; ++op) x = builder.call("aten::sin", {x}, {64, 64}, {{0}, {}});
+    }
+    builder.in_place("aten::add_.Tensor", {counter, x});
+  }
+  const Trace trace = builder.finish();
+  const Front front = searched_for_torch(trace);
+  check_exportable(trace, front);
+  const auto has_part = [](const FrontPoint& point) { return !point.plan.regions.empty(); };
+  CHECK(std::any_of(front.points.begin(), front.points.end(), has_part));
 }
 
 }  // namespace
