@@ -12,6 +12,7 @@
 #include "harness/engine/fault.h"
 #include "harness/engine/generator_state.h"
 #include "harness/engine/interception.h"
+#include "harness/engine/op_stream.h"
 
 namespace rematch {
 namespace {
@@ -107,6 +108,7 @@ void Record::clear() {
   numbers.clear();
   waits.clear();
   generator_states.clear();
+  streams.clear();
   host_copies.clear();
 }
 
@@ -176,6 +178,7 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
                 .num_uses = 0,
                 .num_outputs = 0,
                 .generator_state = -1,
+                .stream = note_stream(facts, keys, *stack),
                 .side_effect = false,
                 .in_place = false,
                 .side_writes = has_side_writes(facts, *stack)};
@@ -215,6 +218,18 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   record_->ops.push_back(op);
   rollback.commit();
   forget_some_dead();
+}
+
+std::int16_t Recorder::note_stream(const OpFacts& facts, c10::DispatchKeySet keys,
+                                   const torch::jit::Stack& stack) {
+  if (!may_have_stream(facts, keys)) return -1;
+  const std::optional<c10::Stream> stream = stream_of(facts, stack);
+  if (!stream.has_value()) return -1;
+  std::vector<c10::Stream>& known = record_->streams;
+  const auto found = std::find(known.begin(), known.end(), *stream);
+  const auto index = static_cast<std::int16_t>(found - known.begin());
+  if (found == known.end()) known.push_back(*stream);
+  return index;
 }
 
 void Recorder::note_arguments(const OpFacts& facts, const torch::jit::Stack& stack) {

@@ -12,6 +12,7 @@
 #include <ATen/core/MT19937RNGEngine.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/Scalar.h>
+#include <c10/core/Stream.h>
 #include <c10/util/intrusive_ptr.h>
 
 #include <cstdint>
@@ -46,6 +47,7 @@ struct RecordedOp {
   std::uint16_t num_uses;
   std::uint16_t num_outputs;
   std::int32_t generator_state;  // index, or -1: draws nothing
+  std::int16_t stream;           // index, or -1: its device has none
   bool side_effect;              // writes to a tensor from outside: never repeated
   bool in_place;                 // writes to a tensor of the region
   bool side_writes;              // see Note [Side writes]
@@ -128,6 +130,7 @@ struct Record {
   std::vector<RecordedNumber> numbers;  // ascending
   std::vector<RecordedWait> waits;
   std::vector<GeneratorState> generator_states;
+  std::vector<c10::Stream> streams;  // that ops ran on; mostly one
   std::vector<HostCopy> host_copies;
   HostStore* host = nullptr;  // null: what is to be offloaded is kept on the device
   OutsideCheck outside_check = OutsideCheck::kVersions;
@@ -183,6 +186,8 @@ class Recorder {
   std::int32_t saved_value_of(const at::Tensor& tensor);
 
  private:
+  std::int16_t note_stream(const OpFacts& facts, c10::DispatchKeySet keys,
+                           const torch::jit::Stack& stack);
   void note_arguments(const OpFacts& facts, const torch::jit::Stack& stack);
   void note_use(const at::Tensor& tensor, std::size_t argument, std::int16_t item);
   void check_writes(RecordedOp& op, const torch::jit::Stack& stack) const;

@@ -9,6 +9,7 @@
 
 #include "harness/engine/frame.h"
 #include "harness/engine/interception.h"
+#include "harness/engine/op_stream.h"
 #include "harness/engine/prepared_plan.h"
 #include "models/scope/scope.h"
 #include "policies/trace/same_op.h"
@@ -93,6 +94,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
       throw StreamMismatch(message);
     }
     recorder.run(*facts, keys, stack, depth, type.keep[index]);
+    if (frame->record().streams.size() > 1) refuse_second_stream(*facts);
   }
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> make() override {
@@ -179,6 +181,18 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
            ": the plan expects " + expected + ", the model ran " + facts_of(op).name +
            describe_arguments(op, stack) +
            ". Was the plan made for another model or other dimensions?";
+  }
+
+  // The last op is the first on the last stream, or follows one that was refused for it.
+  void refuse_second_stream(const OpFacts& facts) const {
+    const std::vector<c10::Stream>& streams = frame->record().streams;
+    for (std::size_t i = 0; i + 1 < streams.size(); ++i) {
+      if (streams[i].device() != streams.back().device()) continue;
+      throw Refused("region " + frame->region_name() + ": " + facts.name + " ran on " +
+                    describe_stream(streams.back()) + ", and ops of the region before it on " +
+                    describe_stream(streams[i]) +
+                    "; recompute runs a region on one stream. Switch streams outside the region");
+    }
   }
 
   void throw_pending_fault() {

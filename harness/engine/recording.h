@@ -38,6 +38,7 @@ struct Refused : std::runtime_error {
 //   - a result of the region that is given other data (set_data, x.data = y), or whose data is
 //     written to through x.data;
 //   - a collective that the region does not wait for, or that gives a handle to wait on;
+//   - an op on another stream of its device than those before it;
 //   - inference mode, and a Recording that begins inside the region;
 //   - saved-tensor hooks of the program, in the region or around it: the region's would take their
 //     place.
@@ -46,6 +47,8 @@ struct Refused : std::runtime_error {
 // of it, or a tensor of its sizes, reads no content; an op whose result backward does not need is
 // left out; and a tensor of up to kCheapCopyBytes (record.h) that the region itself overwrites is
 // copied first. One that the plan offloads is refused whoever wants it.
+// When an op would be recomputed on another stream than forward ran it on. Autograd runs backward
+// on the streams of forward, whichever are current.
 //
 // Note [What is not seen]
 //   - a write through .data or a raw pointer into a tensor from outside, and other memory given to

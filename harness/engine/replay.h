@@ -54,6 +54,7 @@ class Replay {
   at::Tensor argument(const RecordedOp& op, const RecordedUse& use);
   bool gets_scratch(const RecordedOp& op, const RecordedUse& use) const;
   bool may_run(std::int32_t op);
+  void check_stream(const RecordedOp& op) const;
   const char* change_since_read(const RecordedOp& op, const RecordedUse& use) const;
   bool reads_content(const RecordedOp& op, const RecordedUse& use) const;
   void store_outputs(const RecordedOp& op, torch::jit::Stack& stack);

@@ -1,4 +1,6 @@
-// Replay's part that deals with outside tensors that changed since forward read them.
+// Replay's part that deals with what changed since forward: outside tensors that it read, the
+// stream.
+#include "harness/engine/op_stream.h"
 #include "harness/engine/recording.h"
 #include "harness/engine/replay.h"
 
@@ -26,6 +28,19 @@ bool Replay::may_run(std::int32_t op_index) {
                   "backward");
   }
   return true;
+}
+
+// Nothing makes a stream wait for what forward ran on another. Autograd runs each node of backward
+// on the stream of its forward, so only a program that switches streams in backward gets here, or
+// one that looks at a saved tensor outside of it.
+void Replay::check_stream(const RecordedOp& op) const {
+  const c10::Stream& recorded = record_.streams[static_cast<std::size_t>(op.stream)];
+  const c10::Stream current = current_stream(recorded.device());
+  if (current == recorded) return;
+  throw Refused("region " + region_ + ": " + op.facts->name + " ran on " +
+                describe_stream(recorded) + " in forward, and would be recomputed on " +
+                describe_stream(current) +
+                "; read saved tensors on the stream that forward ran on");
 }
 
 const char* Replay::change_since_read(const RecordedOp& op, const RecordedUse& use) const {

@@ -2,6 +2,11 @@
 // generator.
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <c10/core/StreamGuard.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <optional>
 
 #include "harness/engine/recording.h"
 #include "harness/trace/tracer.h"
@@ -123,6 +128,99 @@ TEST_CASE("on CUDA offloaded values go through pinned memory that is used again"
       CHECK(host.copied_out == Bytes{step * 8 * 8 * 4});
       CHECK(host.copied_back == host.copied_out);
     }
+  }
+}
+
+const c10::Stream& side_stream() {
+  static const c10::Stream stream =
+      c10::impl::VirtualGuardImpl(at::kCUDA).getStreamFromGlobalPool(cuda());
+  return stream;
+}
+
+// Where an op switches to the side stream, and back.
+enum class Switch : std::uint8_t { kNowhere, kInForward, kInFactory, kInBackward };
+
+// Its backward may read what forward saved on another stream than autograd chose for it.
+struct Sine final : torch::autograd::Function<Sine> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
+                            bool switches) {
+    context->save_for_backward({x});
+    context->saved_data["switches"] = switches;
+    return at::sin(x);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    std::optional<c10::StreamGuard> elsewhere;
+    if (context->saved_data["switches"].toBool()) elsewhere.emplace(side_stream());
+    return {gradients[0] * at::cos(context->get_saved_variables()[0]), at::Tensor()};
+  }
+};
+
+at::Tensor forward_with(Switch where) {
+  const auto options = at::TensorOptions().device(cuda());
+  const at::Tensor weight = at::ones({8, 8}, options).requires_grad_(true);
+  at::Tensor x = at::ones({8, 8}, options);
+  for (int layer = 0; layer < 2; ++layer) {
+    const Scope scope("blocks", layer);
+    x = at::mm(x, weight);
+    std::optional<c10::StreamGuard> elsewhere;
+    if (where == Switch::kInFactory) elsewhere.emplace(side_stream());
+    const at::Tensor zero = at::zeros({8, 8}, options);
+    elsewhere.reset();
+    if (where == Switch::kInForward) elsewhere.emplace(side_stream());
+    x = at::add(x, zero);
+    elsewhere.reset();
+    x = Sine::apply(x, where == Switch::kInBackward);
+  }
+  return x.sum();
+}
+
+Plan plan_of_sines() {
+  return plan_for("full", record_trace([] { return forward_with(Switch::kNowhere); }));
+}
+
+TEST_CASE("a region's backward runs on the stream of its forward, whichever is current",
+          "[device]") {
+  REMATCH_NEEDS_CUDA();
+  const Plan plan = plan_of_sines();
+  for (const Schedule schedule : kSchedules) {
+    std::optional<c10::StreamGuard> elsewhere(side_stream());
+    Recording recording(plan, schedule);
+    const at::Tensor loss = forward_with(Switch::kNowhere);
+    recording.finish();
+    elsewhere.reset();
+    CHECK_NOTHROW(loss.backward());
+  }
+}
+
+TEST_CASE("an op on another stream than its region's is refused", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  const Plan plan = plan_of_sines();
+  const std::string side = std::to_string(side_stream().id());
+  for (const auto& [where, op] : {std::pair(Switch::kInForward, "aten::add.Tensor"),
+                                  std::pair(Switch::kInFactory, "aten::zeros")}) {
+    Recording recording(plan, Schedule::kOnDemand);
+    CHECK_THROWS_WITH(
+        forward_with(where),
+        "region blocks.0: " + std::string(op) + " ran on stream " + side +
+            " of cuda:0, and ops of the region before it on stream 0 of cuda:0; "
+            "recompute runs a region on one stream. Switch streams outside the region");
+  }
+}
+
+TEST_CASE("recompute on another stream than forward's is refused", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  const Plan plan = plan_of_sines();
+  const std::string side = std::to_string(side_stream().id());
+  for (const Schedule schedule : kSchedules) {
+    Recording recording(plan, schedule);
+    const at::Tensor loss = forward_with(Switch::kInBackward);
+    recording.finish();
+    CHECK_THROWS_WITH(
+        loss.backward(),
+        "region blocks.1: aten::mm ran on stream 0 of cuda:0 in forward, and would be "
+        "recomputed on stream " +
+            side + " of cuda:0; read saved tensors on the stream that forward ran on");
   }
 }
 
