@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/flag_values.h"
@@ -10,6 +12,7 @@
 #include "harness/cli/output.h"
 #include "harness/cli/plan_files.h"
 #include "harness/cli/require.h"
+#include "harness/cli/run_flags.h"
 #include "models/preset/parallel.h"
 #include "policies/catalogue/catalogue.h"
 #include "reports/record/record_json.h"
@@ -23,9 +26,11 @@
 #include "harness/cli/run_setup.h"
 #include "harness/measure/gpu_monitor.h"
 #include "harness/measure/memory.h"
+#include "harness/ranks/error.h"
 #include "harness/ranks/place.h"
 #include "harness/run/comparison.h"
 #include "harness/run/device.h"
+#include "harness/run/rank_processes.h"
 #include "harness/sweep/shard.h"
 #include "policies/trace/file.h"
 #include "policies/trace/json.h"
@@ -35,117 +40,12 @@
 namespace rematch {
 namespace {
 
-constexpr int kMostSteps = 1'000'000;
-constexpr int kMostRepeats = 1000;
-constexpr int kUsualRepeats = 4;
-constexpr int kMostThreads = 4096;
-constexpr const char* kSlurm = "slurm";
-
-struct Flags {
-  explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
-    app.add_option("--policy", policies,
-                   "Policies to compare, separated by commas; see rematch list");
-    app.add_option(
-        "--plan", plan_files,
-        "Plan files, or points of a front such as front.json#3; instead of --policy or beside it");
-    app.add_option("--schedule", schedule, "whole_region, on_demand or both");
-    app.add_option(
-        "--device", device,
-        "cpu, meta, cuda, cuda:1, or cuda-dry: kernel launches and memory of CUDA without a GPU");
-    app.add_option("--card", card,
-                   "Card that cuda-dry stands for: h100, h200, l40s or a100 (default: h100)");
-    app.add_option("--attention", attention,
-                   "Attention backend: flash, cudnn, efficient or math (default: the first that "
-                   "device and dtype have; for times on CUDA, LibTorch's choice)");
-    app.add_option("--allocator", allocator,
-                   "Allocator of CUDA: caching, or expandable (segments) (default: as "
-                   "PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF says)");
-    app.add_option("--steps", num_steps, "Number of steps of every pass and round")
-        ->check(CLI::Range(1, kMostSteps));
-    app.add_option("--rounds", rounds,
-                   "Number of rounds of timed steps, with a child process for each point in each: "
-                   "N, or MIN:MAX, which ends when --precision is reached; 0: no times");
-    app.add_option("--precision", precision,
-                   "Half width of a ratio's interval at which rounds end");
-    app.add_option("--optimizer", optimizer,
-                   "adamw, adamw(learning_rate=3e-4), or none for forward and backward alone");
-    app.add_option("--data", data_file,
-                   "Text file to train on (default: the text that ships with rematch)");
-    app.add_option("--seed", seed, "Seed of data and random number generators")
-        ->check(CLI::Range(0, kMostSteps));
-    app.add_option("--threads", num_threads,
-                   "Thread count of LibTorch (default: LibTorch's choice, shared among ranks)")
-        ->default_str("")
-        ->check(CLI::Range(1, kMostThreads));
-    app.add_option("--pretend-rank", pretend_rank,
-                   "Measure this rank of --parallel's layout alone, in one process: collectives "
-                   "fill their results locally, so counts and bytes are right and values are not")
-        ->check(CLI::Range(0, static_cast<int>(kMaxWorld) - 1));
-    app.add_option("--reference", reference, "Policy that the others are compared with");
-    app.add_option("--repeat-reference", num_repeats,
-                   "Number of further runs of the reference, 4 if no number is given; rematch gate "
-                   "takes the noise from them (default: 0)")
-        ->expected(0, 1)
-        ->default_str(std::to_string(kUsualRepeats))
-        ->check(CLI::Range(0, kMostRepeats));
-    app.add_option("--timeout", timeout, "Time limit of one child process: 90s, 10min");
-    app.add_option("--retries", num_retries,
-                   "Number of restarts of a child process that timed out, or was killed while "
-                   "memory was free")
-        ->check(CLI::Range(0, kMostRepeats));
-    app.add_option("--shard", shard,
-                   "Run only a share of the points, counted from 0: 2/8; or slurm: the share of "
-                   "this task of a Slurm job array");
-    app.add_flag("--deterministic-times", deterministic_times,
-                 "Time deterministic kernels on CUDA instead of the fastest");
-    app.add_flag("--allow-no-effect", allow_no_effect, "Accept plans that change nothing");
-    app.add_flag("--force", force,
-                 "Run points although their predicted memory exceeds the machine's");
-    app.add_flag("--fresh", fresh, "Measure again the points that an interrupted run has finished");
-    app.add_option("--snapshot", snapshot,
-                   "File for the CUDA allocator's snapshot over one step of one policy, for "
-                   "pytorch.org/memory_viz");
-    app.add_option(
-        "-o,--output", output,
-        "Report to write; points are stored in a folder beside it, and a rerun resumes from them");
-    app.add_flag("--json", json, "Print the report instead of the table");
-  }
-  ModelFlags model;
-  std::string policies;
-  std::vector<std::string> plan_files;
-  std::string schedule = "on_demand";
-  std::string device = "cpu";
-  std::string card;
-  std::string attention;
-  std::string allocator;
-  int num_steps = 10;
-  std::string rounds = "4:8";
-  std::string precision = "2%";
-  std::string optimizer = "adamw";
-  std::string data_file;
-  std::int64_t seed = 0;
-  int num_threads = 0;
-  std::optional<int> pretend_rank;
-  std::string reference = "none";
-  int num_repeats = 0;
-  std::string timeout = "10min";
-  int num_retries = 1;
-  std::string shard = "0/1";
-  bool deterministic_times = false;
-  bool allow_no_effect = false;
-  bool force = false;
-  bool fresh = false;
-  std::string snapshot;
-  std::string output;
-  bool json = false;
-};
-
 #ifdef REMATCH_LIBTORCH
 
 // All of the points unless a share is asked for: a script that runs several commands in one task
 // of a job array means each of them whole.
-Shard shard_of(const Flags& flags) {
-  if (flags.shard != kSlurm) return require(parse_shard(flags.shard));
+Shard shard_of(const RunFlags& flags) {
+  if (flags.shard != kSlurmShard) return require(parse_shard(flags.shard));
   return require(shard_of_slurm([](const char* name) { return std::getenv(name); }));
 }
 
@@ -153,15 +53,15 @@ Shard shard_of(const Flags& flags) {
 std::vector<std::string> with_shard(std::vector<std::string> command, const Shard& shard) {
   const std::string share = std::to_string(shard.index) + "/" + std::to_string(shard.count);
   for (std::size_t word = 0; word < command.size(); ++word) {
-    if (command[word] == std::string("--shard=") + kSlurm) command[word] = "--shard=" + share;
-    if (word > 0 && command[word - 1] == "--shard" && command[word] == kSlurm) {
+    if (command[word] == std::string("--shard=") + kSlurmShard) command[word] = "--shard=" + share;
+    if (word > 0 && command[word - 1] == "--shard" && command[word] == kSlurmShard) {
       command[word] = share;
     }
   }
   return command;
 }
 
-Provenance provenance_of(const Flags& flags, const std::vector<std::string>& command,
+Provenance provenance_of(const RunFlags& flags, const std::vector<std::string>& command,
                          const std::string& allocator) {
   Provenance provenance =
       make_provenance(command, flags.device, allocator, static_cast<std::uint64_t>(flags.seed));
@@ -170,7 +70,7 @@ Provenance provenance_of(const Flags& flags, const std::vector<std::string>& com
 }
 
 // The policies asked for; the reference in front if it is not among them.
-std::vector<Policy> policies_of(const Flags& flags) {
+std::vector<Policy> policies_of(const RunFlags& flags) {
   if (flags.policies.empty() && flags.plan_files.empty()) {
     throw UsageError("nothing to run: give --policy none,full,... or --plan FILE");
   }
@@ -185,7 +85,7 @@ std::vector<Policy> policies_of(const Flags& flags) {
 }
 
 // The one point that the file is for is the last, behind the reference.
-void check_snapshot(const Flags& flags, const VariantSettings& variants) {
+void check_snapshot(const RunFlags& flags, const VariantSettings& variants) {
   if (flags.snapshot.empty()) return;
   if (device_named(variants.device).type() != c10::DeviceType::CUDA) {
     throw UsageError("--snapshot is of CUDA's allocator, which device " + variants.device +
@@ -199,20 +99,29 @@ void check_snapshot(const Flags& flags, const VariantSettings& variants) {
         "--snapshot is of one point: give it one policy or plan, one schedule and no "
         "--shard");
   }
-  require_writable(flags.snapshot);
 }
 
-// torchrun and srun start this command once for each rank, and each would start all of them.
-void refuse_ranks_from_outside(int world) {
-  const auto place = rank_place_from_environment();
-  if (world == 1 || !place || place->world == 1) return;
-  throw UsageError("this is rank " + std::to_string(place->rank) + " of " +
-                   std::to_string(place->world) +
-                   " by its environment (RANK, WORLD_SIZE), and run starts the ranks of --parallel "
-                   "itself, on one machine; start it once, without torchrun or srun");
+// Of a command that torchrun or srun started, one of one command for each rank; nothing: this
+// command is alone, and starts all ranks itself. A job of one command is no job.
+std::optional<RankPlace> place_among_commands(const VariantSettings& variants) {
+  const int world = static_cast<int>(world_size(variants.model));
+  if (world == 1 || variants.pretended_rank) return std::nullopt;
+  std::optional<RankPlace> place;
+  try {
+    place = rank_place_from_environment();
+  } catch (const RanksError& error) {
+    throw UsageError(error.what());
+  }
+  if (!place || place->world == 1) return std::nullopt;
+  if (place->world == world) return place;
+  throw UsageError(
+      "this is rank " + std::to_string(place->rank) + " of " + std::to_string(place->world) +
+      " by its environment (WORLD_SIZE or SLURM_NTASKS), and --parallel is a layout of " +
+      std::to_string(world) + " ranks; start " + std::to_string(world) +
+      ", or one without torchrun or srun, which starts them itself");
 }
 
-std::optional<int> pretended_rank_of(const Flags& flags, int world) {
+std::optional<int> pretended_rank_of(const RunFlags& flags, int world) {
   if (!flags.pretend_rank) return std::nullopt;
   if (world == 1) {
     throw UsageError("--pretend-rank is a rank of a layout; say which with --parallel tp=2 or so");
@@ -224,7 +133,18 @@ std::optional<int> pretended_rank_of(const Flags& flags, int world) {
   return flags.pretend_rank;
 }
 
-ComparisonSettings settings_of(const Flags& flags) {
+// As asked for, or LibTorch's choice, shared among the ranks of this machine.
+void choose_threads(const RunFlags& flags, const std::optional<RankPlace>& place,
+                    VariantSettings& variants) {
+  const int world = static_cast<int>(world_size(variants.model));
+  int processes = variants.pretended_rank ? 1 : world;
+  if (place) processes = place->ranks_sharing_cpus.value_or(world);
+  at::set_num_threads(flags.num_threads > 0 ? flags.num_threads
+                                            : std::max(1, at::get_num_threads() / processes));
+  variants.threads = at::get_num_threads();
+}
+
+ComparisonSettings settings_of(const RunFlags& flags) {
   ComparisonSettings settings;
   VariantSettings& variants = settings.variants;
   variants.device = require(usable_device(flags.device));
@@ -250,34 +170,24 @@ ComparisonSettings settings_of(const Flags& flags) {
   if (names_cuda(variants.device)) variants.round = kCudaRounding;
   if (flags.deterministic_times) variants.timed_as = Determinism::kRepeatableBits;
   variants.seed = static_cast<std::uint64_t>(flags.seed);
-  const int world = static_cast<int>(world_size(variants.model));
-  variants.pretended_rank = pretended_rank_of(flags, world);
-  if (!variants.pretended_rank) refuse_ranks_from_outside(world);
-  const int processes = variants.pretended_rank ? 1 : world;
-  at::set_num_threads(flags.num_threads > 0 ? flags.num_threads
-                                            : std::max(1, at::get_num_threads() / processes));
-  variants.threads = at::get_num_threads();
+  variants.pretended_rank = pretended_rank_of(flags, static_cast<int>(world_size(variants.model)));
   settings.reference = require(parse_policy(flags.reference)).name;
   settings.num_repeats = flags.num_repeats;
   variants.reference = settings.reference;
   variants.shard = shard_of(flags);
   settings.num_steps = flags.num_steps;
   settings.rounds = parse_rounds(flags.rounds, flags.precision);
-  settings.children = {parse_duration(flags.timeout), flags.num_retries};
+  settings.children = {parse_duration(flags.timeout), flags.num_retries, nullptr};
   settings.fresh = flags.fresh;
   check_snapshot(flags, variants);
   settings.snapshot_file = flags.snapshot;
-  if (!flags.output.empty()) {
-    require_writable(flags.output);
-    settings.points_folder = points_folder_of(flags.output);
-  }
   return settings;
 }
 
 // Points that cannot fit are skipped on the CPU; CUDA's allocator refuses on its own, and nothing
 // else suffers. Throws UsageError where none fits; a share's are skipped all the same, so that a
 // merged report has them.
-std::optional<AvailableMemory> limit_for(const Flags& flags, const ComparisonSettings& settings,
+std::optional<AvailableMemory> limit_for(const RunFlags& flags, const ComparisonSettings& settings,
                                          const std::vector<Variant>& variants) {
   if (flags.force) return std::nullopt;
   const std::optional<AvailableMemory> limit = available_memory_of(settings.variants.device);
@@ -299,11 +209,17 @@ std::vector<PlannedPoint> planned_points(const std::vector<Variant>& variants) {
   return planned;
 }
 
-ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
-  require_dry_for_card(flags.device, flags.card);
-  if (flags.device == "cuda-dry") continue_on_dry_device(command, flags.card);
-  prepare_children();
-  ComparisonSettings settings = settings_of(flags);
+// What this command is to write; the commands of other ranks write nothing.
+void require_outputs(const RunFlags& flags, ComparisonSettings& settings) {
+  if (!flags.snapshot.empty()) require_writable(flags.snapshot);
+  if (flags.output.empty()) return;
+  require_writable(flags.output);
+  settings.points_folder = points_folder_of(flags.output);
+}
+
+ExitCode compare_variants(const RunFlags& flags, const std::vector<std::string>& command,
+                          ComparisonSettings settings) {
+  require_outputs(flags, settings);
   use_allocator(settings.variants.allocator);
   std::vector<Variant> variants;
   try {
@@ -351,9 +267,41 @@ ExitCode run(const Flags& flags, const std::vector<std::string>& command) {
   return exit_code_of(report);
 }
 
+// Rank 0's command among those of a job: the others end as it does.
+ExitCode lead(const RankPlace& place, const std::function<ExitCode(RankProcesses& ranks)>& work) {
+  LeadingCommand commands(place);
+  ExitCode code = ExitCode::kToolError;
+  try {
+    code = work(commands);
+  } catch (const UsageError&) {
+    commands.end(static_cast<int>(ExitCode::kUsage));
+    throw;
+  } catch (const Interrupted& interrupted) {
+    commands.end(static_cast<int>(ExitCode::kFirstSignal) + interrupted.signal);
+    throw;
+  }
+  commands.end(static_cast<int>(code));
+  return code;
+}
+
+ExitCode run(const RunFlags& flags, const std::vector<std::string>& command) {
+  require_dry_for_card(flags.device, flags.card);
+  if (flags.device == "cuda-dry") continue_on_dry_device(command, flags.card);
+  prepare_children();
+  ComparisonSettings settings = settings_of(flags);
+  const std::optional<RankPlace> place = place_among_commands(settings.variants);
+  choose_threads(flags, place, settings.variants);
+  if (!place) return compare_variants(flags, command, std::move(settings));
+  if (place->rank > 0) return static_cast<ExitCode>(follow_rank_0(*place));
+  return lead(*place, [&](RankProcesses& ranks) {
+    settings.children.ranks = &ranks;
+    return compare_variants(flags, command, settings);
+  });
+}
+
 #else
 
-ExitCode run(const Flags&, const std::vector<std::string>&) { refuse_without_libtorch("run"); }
+ExitCode run(const RunFlags&, const std::vector<std::string>&) { refuse_without_libtorch("run"); }
 
 #endif
 
@@ -362,7 +310,7 @@ ExitCode run(const Flags&, const std::vector<std::string>&) { refuse_without_lib
 void add_run(CLI::App& app, Action& action, const std::vector<std::string>& command) {
   CLI::App* run_command = app.add_subcommand(
       "run", "Trains under each policy and compares: executed ops, peak bytes, time, bits");
-  auto flags = std::make_shared<Flags>(*run_command);
+  auto flags = std::make_shared<RunFlags>(*run_command);
   run_command->footer(
       "Examples:\n"
       "  rematch run --model llama_small --policy none,full,attn_only --steps 10 -o report.json\n"

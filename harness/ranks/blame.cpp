@@ -8,13 +8,15 @@ namespace {
 
 // One that has noted its failure and has not ended yet is on its way out.
 bool has_failed(const RankState& state) {
+  if (state.is_silent) return true;
   return state.ended_at ? state.signal != 0 || state.exit_code != 0
                         : state.note.failed_at.has_value();
 }
 
 // The one with the least key was first.
 auto order_of_failure(const RankState& state) {
-  const int kind = state.signal != 0 ? 0 : state.note.lost_others ? 2 : 1;
+  const bool is_by_itself = state.signal != 0 || state.is_silent;
+  const int kind = is_by_itself ? 0 : state.note.lost_others ? 2 : 1;
   return std::tuple(kind, state.note.failed_at ? *state.note.failed_at : *state.ended_at,
                     state.rank);
 }
@@ -32,6 +34,7 @@ std::string describe_progress(const RankState& state) {
 
 Blame blame_for_end(const RankState& state) {
   std::string message = "rank " + std::to_string(state.rank);
+  if (state.is_silent) return {state.rank, message + " is gone: nothing is heard of its command"};
   message += state.note.failed_at && state.signal == 0 ? " failed first" : " ended first";
   if (state.signal != 0) message += ", signal " + std::to_string(state.signal);
   if (state.exit_code != 0) message += ", exit code " + std::to_string(state.exit_code);

@@ -16,9 +16,10 @@ struct RankState {
   bool was_started = true;
   // By itself, not because the launcher made it; at which time of the steady clock that was seen.
   std::optional<std::chrono::nanoseconds> ended_at;
-  int signal = 0;         // that ended it; 0: none
-  int exit_code = 0;      // if no signal did
-  std::string last_line;  // of its stderr
+  int signal = 0;          // that ended it; 0: none
+  int exit_code = 0;       // if no signal did
+  std::string last_line;   // of its stderr
+  bool is_silent = false;  // its launcher, elsewhere, was heard of and is no longer
   RankNote note;
 };
 

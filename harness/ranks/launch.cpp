@@ -158,7 +158,7 @@ bool all_ended(const std::vector<RankState>& states) {
 
 bool one_ended_badly(const std::vector<RankState>& states) {
   return std::ranges::any_of(states, [](const RankState& state) {
-    return state.ended_at && (state.signal != 0 || state.exit_code != 0);
+    return state.is_silent || (state.ended_at && (state.signal != 0 || state.exit_code != 0));
   });
 }
 
@@ -209,6 +209,19 @@ struct Launcher::Job {
   std::vector<int> ranks;
   c10::intrusive_ptr<c10d::Store> store;
   int num_runs = 0;
+
+  template <class Use>
+  void with_store(const Use& use) {
+    try {
+      c10d::PrefixStore texts("rematch texts/" + place.launch, store);
+      use(texts);
+    } catch (const c10::Error& error) {
+      throw RanksError("rank " + std::to_string(place.rank) + " lost the store at " +
+                       place.address + ":" + std::to_string(place.port) +
+                       ": the command of rank 0 has ended (" + error.what_without_backtrace() +
+                       ")");
+    }
+  }
 };
 
 Launcher::Launcher(int world) : job_(std::make_unique<Job>()) {
@@ -245,6 +258,11 @@ LaunchResult Launcher::run(const CommandOfRank& command, milliseconds limit) {
   }
   LaunchExchange exchange(
       c10::make_intrusive<c10d::PrefixStore>("rematch launchers/" + launch, job_->store), world());
+  // Before they start: a launcher that was heard of and is no longer is gone, one that was never
+  // heard of may be late.
+  std::vector<RankState> to_start;
+  for (const RankPlace& place : places) to_start.emplace_back().rank = place.rank;
+  exchange.exchange(to_start, /*at_once=*/true);
   LocalRanks local(places, command);
   LaunchResult result;
   result.end = watch_job(local, exchange, start + limit);
@@ -252,6 +270,18 @@ LaunchResult Launcher::run(const CommandOfRank& command, milliseconds limit) {
   local.end();
   result.ranks = local.results(result.end, before, Clock::now() - start);
   return result;
+}
+
+void Launcher::tell(const std::string& name, const std::string& text) {
+  job_->with_store([&](c10d::Store& store) { store.set(name, text); });
+}
+
+std::optional<std::string> Launcher::told(const std::string& name) {
+  std::optional<std::string> text;
+  job_->with_store([&](c10d::Store& store) {
+    if (store.check({name})) text = store.get_to_str(name);
+  });
+  return text;
 }
 
 }  // namespace rematch

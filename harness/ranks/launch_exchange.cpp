@@ -20,28 +20,42 @@ LaunchExchange::LaunchExchange(c10::intrusive_ptr<c10d::Store> store, int world)
     states_[static_cast<std::size_t>(rank)].rank = rank;
     states_[static_cast<std::size_t>(rank)].was_started = false;
   }
-  told_.resize(states_.size());
+  is_here_.resize(states_.size());
+  heard_.resize(states_.size());
+  heard_at_.resize(states_.size());
 }
 
 void LaunchExchange::exchange(const std::vector<RankState>& here, bool at_once) {
-  for (const RankState& state : here) states_[static_cast<std::size_t>(state.rank)] = state;
+  for (const RankState& state : here) {
+    states_[static_cast<std::size_t>(state.rank)] = state;
+    is_here_[static_cast<std::size_t>(state.rank)] = true;
+  }
   const auto now = std::chrono::steady_clock::now();
   if (here.size() == states_.size() || has_lost_store_ || (!at_once && now < next_)) return;
   next_ = now + kExchangeInterval;
   try {
+    const std::string beat = std::to_string(++beat_) + " ";
     for (const RankState& state : here) {
-      const std::string text = text_of(state);
-      std::string& told = told_[static_cast<std::size_t>(state.rank)];
-      if (text != told) store_->set("state/" + std::to_string(state.rank), text);
-      told = text;
+      store_->set("state/" + std::to_string(state.rank), beat + text_of(state));
     }
-    for (RankState& state : states_) {
-      const std::string key = "state/" + std::to_string(state.rank);
-      const bool is_here = !told_[static_cast<std::size_t>(state.rank)].empty();
-      if (!is_here && store_->check({key})) state = state_of(store_->get_to_str(key));
+    for (std::size_t rank = 0; rank < states_.size(); ++rank) {
+      const std::string key = "state/" + std::to_string(rank);
+      if (!is_here_[rank] && store_->check({key})) hear(rank, store_->get_to_str(key), now);
     }
   } catch (const c10::Error&) {
     has_lost_store_ = true;
+  }
+}
+
+void LaunchExchange::hear(std::size_t rank, const std::string& text,
+                          std::chrono::steady_clock::time_point now) {
+  RankState& state = states_[rank];
+  if (text != heard_[rank]) {
+    heard_[rank] = text;
+    heard_at_[rank] = now;
+    state = state_of(text.substr(text.find(' ') + 1));
+  } else if (now - heard_at_[rank] > kSilence && !state.ended_at) {
+    state.is_silent = true;
   }
 }
 

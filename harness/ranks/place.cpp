@@ -11,6 +11,7 @@ namespace rematch {
 namespace {
 
 constexpr const char* kLaunchVariable = "REMATCH_LAUNCH";
+constexpr const char* kLocalWorld = "LOCAL_WORLD_SIZE";
 
 struct PlaceVariables {
   const char* rank;
@@ -61,6 +62,11 @@ std::optional<RankPlace> rank_place_from_environment(const EnvironmentReader& re
   place.port = static_cast<std::uint16_t>(
       integer("MASTER_PORT", 1, std::numeric_limits<std::uint16_t>::max()));
   if (const char* launch = read(kLaunchVariable)) place.launch = launch;
+  if (!has_rank) {
+    place.ranks_sharing_cpus = 1;
+  } else if (read(kLocalWorld) != nullptr) {
+    place.ranks_sharing_cpus = integer(kLocalWorld, 1, place.world);
+  }
   return place;
 }
 

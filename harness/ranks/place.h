@@ -16,6 +16,8 @@ struct RankPlace {
   std::string address = "127.0.0.1";  // of the store that the ranks meet at
   std::uint16_t port = 0;
   std::string launch;  // tells apart the launches that share a store
+  // How many ranks share this machine's CPUs; absent: whoever started them does not say.
+  std::optional<int> ranks_sharing_cpus;
 
   bool operator==(const RankPlace&) const = default;
 };
@@ -25,7 +27,8 @@ using EnvironmentReader = std::function<const char*(const char* name)>;  // null
 // Reads RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, as torchrun sets them. Without
 // RANK: SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID, as srun sets them, if MASTER_ADDR and
 // MASTER_PORT are set too; without those a Slurm task is no rank. Nothing: this process stands
-// alone. Throws RanksError, which names the variable, its value and its range.
+// alone. LOCAL_WORLD_SIZE says how many ranks share the machine's CPUs; srun gives each its own.
+// Throws RanksError, which names the variable, its value and its range.
 std::optional<RankPlace> rank_place_from_environment(const EnvironmentReader& read);
 std::optional<RankPlace> rank_place_from_environment();  // of this process
 

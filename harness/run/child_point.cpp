@@ -1,17 +1,14 @@
 #include "harness/run/child_point.h"
 
 #include <signal.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <memory>
+#include <optional>
 
-#include "harness/ranks/launch.h"
 #include "harness/run/device.h"
+#include "harness/run/memory_file.h"
 #include "harness/run/passes.h"
+#include "harness/run/rank_processes.h"
 #include "harness/run/rank_records.h"
 #include "harness/sweep/interrupt.h"
 #include "policies/trace/file.h"
@@ -21,32 +18,6 @@
 
 namespace rematch {
 namespace {
-
-// A file in memory that a child process inherits. It has no place on a disk, so nothing is left of
-// it when its users are gone, however they end.
-class MemoryFile {
- public:
-  explicit MemoryFile(const char* name) : fd_(memfd_create(name, 0)) {
-    if (fd_ < 0) throw FileError(std::string("cannot make a file in memory: ") + strerror(errno));
-  }
-  ~MemoryFile() { close(fd_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-
-  // The same in the child.
-  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
-
- private:
-  int fd_;
-};
-
-// In place: a file in memory cannot be replaced. Its reader asks how the writer ended.
-void write_in_place(const std::string& path, const Json& json) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << json.dump() << "\n";
-  file.close();
-  if (!file) throw FileError("cannot write '" + path + "': " + strerror(errno));
-}
 
 std::string last_line(const std::string& text) {
   const std::size_t end = text.find_last_not_of('\n');
@@ -63,38 +34,43 @@ PointRecord empty_record(const PointRequest& request) {
   return record;
 }
 
+// A rank of which nothing is known, not even how it ended, is no reason to try again.
+void describe_bad_end(const RanksOutcome& outcome, std::chrono::milliseconds limit, int attempt,
+                      PointRecord& record) {
+  if (outcome.culprit) {
+    describe_end(*outcome.culprit, limit, attempt, record);
+    record.reason = outcome.message + ": " + record.reason;
+    return;
+  }
+  const bool is_late = outcome.end == LaunchResult::End::kTimedOut;
+  record.failure.emplace();
+  record.status = is_late ? PointStatus::kTimeout : PointStatus::kCrash;
+  record.reason = outcome.message;
+}
+
 // A point with a layout: a process for each rank, all from the same request.
 PointRecord measure_on_ranks(const PointRequest& request, const ChildRule& rule,
                              const SayRetry& say_retry) {
-  const MemoryFile request_file("request");
-  write_in_place(request_file.path(), request_to_json(request));
-  Launcher launcher(request.identity.world);
+  std::optional<SpawnedRanks> spawned;
+  if (rule.ranks == nullptr) spawned.emplace(request.identity.world);
+  RankProcesses& ranks = spawned ? *spawned : *rule.ranks;
+  const std::string text = request_to_json(request).dump();
   for (int attempt = 1;; ++attempt) {
-    std::vector<std::unique_ptr<MemoryFile>> results;
-    for (int rank = 0; rank < request.identity.world; ++rank) {
-      results.push_back(std::make_unique<MemoryFile>("result"));
-    }
-    const LaunchResult launched = launcher.run(
-        [&](int rank) {
-          return std::vector<std::string>{own_executable(), "point", request_file.path(),
-                                          results.at(static_cast<std::size_t>(rank))->path()};
-        },
-        rule.limit);
-    if (launched.end == LaunchResult::End::kInterrupted) {
+    const RanksOutcome outcome = ranks.run(text, rule.limit);
+    if (outcome.end == LaunchResult::End::kInterrupted) {
       throw Interrupted(InterruptGuard::signal().value_or(0));
     }
-    if (launched.end == LaunchResult::End::kWell) {
+    if (outcome.end == LaunchResult::End::kWell) {
       std::vector<PointRecord> records;
-      for (const auto& result : results) {
-        records.push_back(point_file_from_json(read_json_file(result->path())).point);
+      for (const std::string& result : outcome.results) {
+        records.push_back(point_file_from_json(parse_json(result, "a rank's result")).point);
       }
       return merge_ranks(std::move(records));
     }
-    const auto culprit = static_cast<std::size_t>(launched.culprit.value_or(0));
     PointRecord record = empty_record(request);
-    describe_end(launched.ranks.at(culprit), rule.limit, attempt, record);
-    record.reason = launched.message + ": " + record.reason;
-    if (attempt > rule.most_retries || !deserves_retry(launched.ranks.at(culprit))) return record;
+    describe_bad_end(outcome, rule.limit, attempt, record);
+    const bool again = outcome.culprit && deserves_retry(*outcome.culprit);
+    if (attempt > rule.most_retries || !again) return record;
     say_retry(record.reason);
   }
 }
@@ -111,7 +87,7 @@ PointRecord measure_in_child(const PointRequest& request, const ChildRule& rule,
   if (has_rank_processes(request)) return measure_on_ranks(request, rule, say_retry);
   const MemoryFile request_file("request");
   const MemoryFile result_file("result");
-  write_in_place(request_file.path(), request_to_json(request));
+  write_in_place(request_file.path(), request_to_json(request).dump());
   PointRecord record;
   for (int attempt = 1;; ++attempt) {
     const ChildResult result =
@@ -171,7 +147,7 @@ void answer_request(const std::string& request_file, const std::string& result_f
   const PointRequest request = request_from_json(read_json_file(request_file));
   PointFile result;
   result.point = run_passes(request);
-  write_in_place(result_file, point_file_to_json(result));
+  write_in_place(result_file, point_file_to_json(result).dump());
 }
 
 }  // namespace rematch

@@ -11,11 +11,14 @@
 
 namespace rematch {
 
+class RankProcesses;
+
 // How long a child may take, and how often one is started again whose end says nothing of its
 // point.
 struct ChildRule {
   std::chrono::milliseconds limit{std::chrono::minutes(10)};
   int most_retries = 1;
+  RankProcesses* ranks = nullptr;  // of points on several ranks; null: all are started from here
 };
 
 // Told before a child is started again: why.

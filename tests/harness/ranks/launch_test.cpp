@@ -212,7 +212,7 @@ std::vector<LaunchResult> launch_apart(const std::string& test_case) {
   const std::uint16_t port = free_port();
   std::vector<LaunchResult> results(2);
   const auto launch = [&](int rank) {
-    Launcher launcher(RankPlace{rank, 2, 0, "127.0.0.1", port, ""});
+    Launcher launcher(RankPlace{rank, 2, 0, "127.0.0.1", port, "", std::nullopt});
     results[static_cast<std::size_t>(rank)] =
         launcher.run([&](int) { return command_of_test_case(test_case); }, kLongForRanks);
   };

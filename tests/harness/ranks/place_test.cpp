@@ -26,11 +26,15 @@ Variables torchrun() {
 }
 
 TEST_CASE("a rank's place is read as torchrun sets it") {
-  const RankPlace expected{3, 8, 1, "node7", 29500, ""};
+  RankPlace expected{3, 8, 1, "node7", 29500, "", std::nullopt};
   CHECK(place_in(torchrun()) == expected);
   Variables under_slurm = torchrun();
   under_slurm["SLURM_PROCID"] = "5";
   CHECK(place_in(under_slurm) == expected);
+  Variables with_local_world = torchrun();
+  with_local_world["LOCAL_WORLD_SIZE"] = "4";
+  expected.ranks_sharing_cpus = 4;
+  CHECK(place_in(with_local_world) == expected);
 }
 
 TEST_CASE("a rank's place is read as srun sets it where the meeting point is given") {
@@ -38,13 +42,13 @@ TEST_CASE("a rank's place is read as srun sets it where the meeting point is giv
   CHECK(place_in(variables) == std::nullopt);
   variables["MASTER_ADDR"] = "node7";
   variables["MASTER_PORT"] = "400";
-  CHECK(place_in(variables) == RankPlace{2, 4, 0, "node7", 400, ""});
+  CHECK(place_in(variables) == RankPlace{2, 4, 0, "node7", 400, "", 1});
 }
 
 TEST_CASE("a process without such variables is no rank") { CHECK(place_in({}) == std::nullopt); }
 
 TEST_CASE("what a launcher sets is what a rank reads") {
-  const RankPlace place{1, 2, 1, "127.0.0.1", 4711, "/3"};
+  const RankPlace place{1, 2, 1, "127.0.0.1", 4711, "/3", std::nullopt};
   Variables variables;
   for (const std::string& one : environment_of(place)) {
     const std::size_t equals = one.find('=');
