@@ -1,11 +1,16 @@
 #include "harness/run/rank_records.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <utility>
 
+#include "harness/measure/hash.h"
 #include "harness/run/op_counts.h"
+#include "models/preset/parallel.h"
 #include "policies/trace/collective.h"
 #include "policies/trace/sha256.h"
+#include "reports/record/number_bits.h"
 
 namespace rematch {
 namespace {
@@ -44,6 +49,28 @@ void add_steps(std::size_t rank, const std::vector<StepRecord>& steps, PointReco
     whole.gradient_hashes[name_on(rank, "loss")] = own.loss_bits;
     whole.parameter_hash = sha256_hex(whole.parameter_hash + own.parameter_hash);
     whole.generator_hash = sha256_hex(whole.generator_hash + own.generator_hash);
+  }
+}
+
+// Of ranks with batches of their own the loss of a step is their mean, as a trainer logs it; ranks
+// that share a batch have one loss. Each rank's own bits stay among the hashes.
+void average_losses(const std::vector<PointRecord>& ranks, PointRecord& merged) {
+  ModelSpec spec;
+  spec.dimensions = merged.identity.dimensions;
+  const auto num_batches = static_cast<std::size_t>(data_ranks(spec));
+  if (num_batches <= 1) return;
+  const std::size_t sharing = ranks.size() / num_batches;  // see Note [Ranks of a layout]
+  for (std::size_t step = 0; step < merged.steps.size(); ++step) {
+    double sum = 0;
+    for (std::size_t rank = 0; rank < ranks.size(); rank += sharing) {
+      if (step >= ranks[rank].steps.size()) return;
+      sum += number_of_bits(ranks[rank].steps[step].loss_bits).value();
+    }
+    StepRecord& whole = merged.steps[step];
+    whole.gradient_hashes[name_on(0, "loss")] = whole.loss_bits;
+    const double mean = sum / static_cast<double>(num_batches);
+    whole.loss_bits = bits_of(mean);
+    whole.loss = std::isfinite(mean) ? std::optional(mean) : std::nullopt;
   }
 }
 
@@ -102,6 +129,7 @@ PointRecord merge_ranks(std::vector<PointRecord> ranks) {
                     " in " + std::string(to_string(differs->phase)) + ", rank 0 " +
                     std::to_string(differs->one);
   }
+  average_losses(ranks, merged);
   if (!merged.ranks) return merged;
   merged.ranks->ranks.clear();
   for (const PointRecord& record : ranks) {

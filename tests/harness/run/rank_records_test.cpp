@@ -1,5 +1,9 @@
 #include "harness/run/rank_records.h"
 
+#include <limits>
+
+#include "harness/measure/hash.h"
+#include "reports/record/number_bits.h"
 #include "tests/support/catch.h"
 
 namespace rematch {
@@ -52,6 +56,43 @@ TEST_CASE("a point has its worst rank's memory and every rank's bits") {
   other.steps[0].parameter_hash = "another";
   const PointRecord different = merge_ranks({of_rank(0, 100), other, of_rank(2, 200)});
   CHECK(different.steps.at(0).parameter_hash != merged.steps.at(0).parameter_hash);
+}
+
+// Four ranks in two pairs: those of a pair share a batch and have one loss.
+std::vector<PointRecord> with_losses(const std::map<std::string, std::int64_t>& dimensions,
+                                     const std::vector<float>& losses) {
+  std::vector<PointRecord> ranks;
+  for (std::size_t rank = 0; rank < losses.size(); ++rank) {
+    PointRecord& record = ranks.emplace_back(of_rank(static_cast<int>(rank), 100));
+    record.identity.dimensions = dimensions;
+    record.steps[0].loss = losses[rank];
+    record.steps[0].loss_bits = bits_of(losses[rank]);
+  }
+  return ranks;
+}
+
+TEST_CASE("the loss of ranks with batches of their own is their mean") {
+  const PointRecord merged =
+      merge_ranks(with_losses({{"fsdp", 2}, {"tp", 2}}, {2.0F, 2.0F, 2.5F, 2.5F}));
+  const StepRecord& step = merged.steps.at(0);
+  CHECK(step.loss == 2.25);
+  CHECK(step.loss_bits == bits_of(2.25));
+  CHECK(step.gradient_hashes.at("rank0/loss") == bits_of(2.0F));
+  CHECK(step.gradient_hashes.at("rank3/loss") == bits_of(2.5F));
+}
+
+TEST_CASE("the loss of ranks that share one batch is rank 0's, bit for bit") {
+  const PointRecord merged = merge_ranks(with_losses({{"tp", 2}}, {2.0F, 2.0F}));
+  CHECK(merged.steps.at(0).loss == 2.0);
+  CHECK(merged.steps.at(0).loss_bits == bits_of(2.0F));
+  CHECK_FALSE(merged.steps.at(0).gradient_hashes.contains("rank0/loss"));
+}
+
+TEST_CASE("one rank's loss that is not finite makes the mean not finite") {
+  const float infinite = std::numeric_limits<float>::infinity();
+  const PointRecord merged = merge_ranks(with_losses({{"ep", 2}}, {2.0F, infinite}));
+  CHECK_FALSE(merged.steps.at(0).loss);
+  CHECK(number_of_bits(merged.steps.at(0).loss_bits) == std::numeric_limits<double>::infinity());
 }
 
 TEST_CASE("ranks that executed different ops make an invalid point") {
