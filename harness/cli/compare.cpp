@@ -95,6 +95,7 @@ double parse_absolute(Metric metric, const std::string& text) {
       return parse_nanoseconds(text);
     case Metric::kPeakAllocated:
     case Metric::kPeakReserved:
+    case Metric::kCollectiveBytes:
       return static_cast<double>(parse_bytes(text).count);
     default:
       return parse_positive(text);

@@ -12,6 +12,7 @@
 #include "harness/cli/output.h"
 #include "harness/cli/report_files.h"
 #include "policies/catalogue/catalogue.h"
+#include "policies/trace/collective.h"
 #include "policies/trace/json.h"
 #include "policies/trace/op_class.h"
 #include "policies/trace/schema.h"
@@ -91,12 +92,16 @@ void require_op_name(const std::string& name) {
   const std::size_t dot = name.find('.');
   const bool has_phase = dot != std::string::npos && phase_from_string(name.substr(0, dot));
   const std::string op = has_phase ? name.substr(dot + 1) : name;
-  if (op_class_from_string(op)) return;
+  if (op_class_from_string(op) || collective_kind_from_string(op)) return;
   std::vector<std::string_view> known;
   for (int index = 0; index < kNumOpClasses; ++index) {
     known.push_back(to_string(static_cast<OpClass>(index)));
   }
-  throw UsageError("--expect '" + name + "' names no op class" + did_you_mean(op, known) +
+  for (std::size_t index = 0; index < kNumCollectiveKinds; ++index) {
+    known.push_back(to_string(static_cast<CollectiveKind>(index)));
+  }
+  throw UsageError("--expect '" + name + "' names no op class and no kind of collective" +
+                   did_you_mean(op, known) +
                    "; a phase may stand before it (recompute.matmul), an op is aten::mm");
 }
 

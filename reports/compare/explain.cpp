@@ -86,6 +86,18 @@ Parts kernel_counts(const KernelRecord& kernels) {
   return parts;
 }
 
+Parts collectives(const RanksRecord& ranks, Metric metric) {
+  const RanksRecord::Counts& counts =
+      metric == Metric::kCollectives ? ranks.collectives : ranks.collective_bytes;
+  Parts parts;
+  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+    for (const auto& [kind, count] : counts.at(phase)) {
+      parts[kind + " in " + std::string(to_string(static_cast<Phase>(phase)))] = count;
+    }
+  }
+  return parts;
+}
+
 // The time of a step beyond its kernels. Absent where kernels of several streams overlap.
 std::optional<std::int64_t> time_without_kernels(double step_ns, const Parts& kernels) {
   std::int64_t rest = std::llround(step_ns);
@@ -144,6 +156,13 @@ std::optional<Breakdown> break_down(const MetricRecord& metric, const PointRecor
       if (candidate.kernels->counted_steps != steps) return std::nullopt;
       return Breakdown{"phase and kernel class", kernel_counts(*base.kernels),
                        kernel_counts(*candidate.kernels), 1.0 / steps};
+    }
+    case Metric::kCollectives:
+    case Metric::kCollectiveBytes: {
+      const int steps = base.ranks->counted_steps;
+      if (candidate.ranks->counted_steps != steps) return std::nullopt;
+      return Breakdown{"phase and kind of collective", collectives(*base.ranks, metric.metric),
+                       collectives(*candidate.ranks, metric.metric), 1.0 / steps};
     }
     case Metric::kPeakReserved:
     case Metric::kRecomputedFlops:

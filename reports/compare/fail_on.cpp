@@ -119,7 +119,8 @@ std::vector<Metric> metrics_of(FailOn what) {
     case FailOn::kPeak:
       return {Metric::kPeakAllocated, Metric::kPeakReserved};
     case FailOn::kCounts:
-      return {Metric::kExecutedOps, Metric::kRecomputedOps, Metric::kKernelCount};
+      return {Metric::kExecutedOps, Metric::kRecomputedOps, Metric::kKernelCount,
+              Metric::kCollectives, Metric::kCollectiveBytes};
     case FailOn::kLoss:
       return {Metric::kLoss};
     case FailOn::kMissing:

@@ -21,6 +21,17 @@ std::optional<double> number(const std::optional<std::int64_t>& count) {
   return static_cast<double>(*count);
 }
 
+// The sum of all phases. Absent: no step was counted.
+std::optional<double> per_step(
+    const std::array<std::map<std::string, std::int64_t>, kNumPhases>& counts, int num_steps) {
+  if (num_steps <= 0) return std::nullopt;
+  std::int64_t sum = 0;
+  for (const auto& in_phase : counts) {
+    for (const auto& [name, count] : in_phase) sum += count;
+  }
+  return static_cast<double>(sum) / num_steps;
+}
+
 std::optional<double> value_of(Metric metric, const PointRecord& point) {
   switch (metric) {
     case Metric::kPeakAllocated:
@@ -35,6 +46,12 @@ std::optional<double> value_of(Metric metric, const PointRecord& point) {
       return kernel_count(point);
     case Metric::kRecomputedFlops:
       return number(point.recomputed_step_flops);
+    case Metric::kCollectives:
+      return point.ranks ? per_step(point.ranks->collectives, point.ranks->counted_steps)
+                         : std::nullopt;
+    case Metric::kCollectiveBytes:
+      return point.ranks ? per_step(point.ranks->collective_bytes, point.ranks->counted_steps)
+                         : std::nullopt;
     case Metric::kStepTime:
     case Metric::kLoss:
       break;
@@ -57,6 +74,12 @@ struct Mix {
 Mix mix_of(Metric metric, const PointRecord& point) {
   if (metric == Metric::kKernelCount) {
     return {"kernels", point.kernels->count, point.kernels->counted_steps};
+  }
+  if (metric == Metric::kCollectives) {
+    return {"collectives", point.ranks->collectives, point.ranks->counted_steps};
+  }
+  if (metric == Metric::kCollectiveBytes) {
+    return {"bytes", point.ranks->collective_bytes, point.ranks->counted_steps};
   }
   return {"ops", point.counts->by_op, point.counts->counted_steps};
 }
@@ -106,9 +129,13 @@ std::string first_other_class(const PointRecord& base, const PointRecord& candid
   return "";
 }
 
+bool counts_ops(Metric metric) {
+  return metric == Metric::kExecutedOps || metric == Metric::kRecomputedOps;
+}
+
 bool is_count(Metric metric) {
-  return metric == Metric::kExecutedOps || metric == Metric::kRecomputedOps ||
-         metric == Metric::kKernelCount;
+  return counts_ops(metric) || metric == Metric::kKernelCount || metric == Metric::kCollectives ||
+         metric == Metric::kCollectiveBytes;
 }
 
 void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecord& candidate) {
@@ -116,10 +143,32 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
   const bool recomputed = record.metric == Metric::kRecomputedOps;
   const std::optional<Phase> only = recomputed ? std::optional(Phase::kRecompute) : std::nullopt;
   record.note = first_other(mix_of(record.metric, base), mix_of(record.metric, candidate), only);
-  if (record.note.empty() && record.metric != Metric::kKernelCount) {
+  if (record.note.empty() && counts_ops(record.metric)) {
     record.note = first_other_class(base, candidate, only);
   }
   if (!record.note.empty()) record.verdict = CompareVerdict::kDifferent;
+}
+
+// The peak of several ranks is the highest: which rank's it is, and whether the others have theirs.
+void compare_rank_peaks(MetricRecord& record, const PointRecord& base,
+                        const PointRecord& candidate) {
+  if (!base.ranks || !candidate.ranks || !record.base || !record.candidate) return;
+  const std::string worst = std::to_string(candidate.ranks->worst_rank);
+  if (candidate.ranks->worst_rank != base.ranks->worst_rank) {
+    record.note += (record.note.empty() ? "" : "; ") + std::string("rank ") + worst +
+                   " has the highest, in " + "the base rank " +
+                   std::to_string(base.ranks->worst_rank);
+  }
+  if (record.verdict != CompareVerdict::kSame || record.base != record.candidate) return;
+  for (const RankRecord& own : candidate.ranks->ranks) {
+    for (const RankRecord& other : base.ranks->ranks) {
+      if (own.rank != other.rank || own.peak_allocated == other.peak_allocated) continue;
+      record.verdict = CompareVerdict::kDifferent;
+      record.note += (record.note.empty() ? "" : "; ") + std::string("as high, but rank ") +
+                     std::to_string(own.rank) + "'s own peak is another";
+      return;
+    }
+  }
 }
 
 // A figure that only one side has cannot be compared, and is not passed over.
@@ -279,6 +328,7 @@ MetricRecord compare_exact(Metric metric, const PointRecord& base, const PointRe
   record.ratio = ratio_of(record);
   judge_exact(record, floor);
   if (is_count(metric)) compare_mix(record, base, candidate);
+  if (metric == Metric::kPeakAllocated) compare_rank_peaks(record, base, candidate);
   return record;
 }
 

@@ -91,6 +91,9 @@ std::vector<std::string> other_differences(const PointRecord& base, const PointR
   if (!other_ops) add_predicted_counts(found, base, candidate);
   if (!differs(row, {Metric::kPeakAllocated, Metric::kPeakReserved})) {
     add_part(found, "memory", base.memory, candidate.memory);
+    if (base.ranks && candidate.ranks) {
+      found.add_unless_equal("ranks.ranks", base.ranks->ranks, candidate.ranks->ranks);
+    }
   }
   if (base.kernels && candidate.kernels) add_kernels(found, *base.kernels, *candidate.kernels);
   if (base.time && candidate.time) {

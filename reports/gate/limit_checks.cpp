@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "policies/trace/collective.h"
 #include "policies/trace/in_quotes.h"
 #include "policies/trace/op_class.h"
 #include "policies/trace/suggest.h"
@@ -28,9 +29,19 @@ ExpectedName expected_name(const std::string& name) {
   return {phase, name.substr(dot + 1)};
 }
 
+// The ops that start a collective of a kind; its waits are none of them.
+std::int64_t executed_of_kind(const std::map<std::string, std::int64_t>& ops, CollectiveKind kind) {
+  std::int64_t sum = 0;
+  for (const auto& [op, executed] : ops) {
+    if (collective_kind(op) == kind) sum += executed;
+  }
+  return sum;
+}
+
 std::int64_t executed(const CountsRecord& counts, const std::string& name) {
   const auto [phase, op] = expected_name(name);
   const std::optional<OpClass> op_class = op_class_from_string(op);
+  const std::optional<CollectiveKind> kind = collective_kind_from_string(op);
   std::int64_t sum = 0;
   for (const Phase each : kPhases) {
     if (phase && each != *phase) continue;
@@ -38,6 +49,8 @@ std::int64_t executed(const CountsRecord& counts, const std::string& name) {
     if (op_class) {
       const auto found = counts.by_class.at(index).find(*op_class);
       if (found != counts.by_class.at(index).end()) sum += found->second;
+    } else if (kind) {
+      sum += executed_of_kind(counts.by_op.at(index), *kind);
     } else {
       const auto found = counts.by_op.at(index).find(op);
       if (found != counts.by_op.at(index).end()) sum += found->second;
@@ -111,8 +124,11 @@ CheckRecord check_peak(const PointRecord& point, Bytes limit) {
     return decided(name, GateVerdict::kInconclusive, "the peak was not measured");
   }
   const Bytes peak = *point.memory->peak_allocated;
+  const bool has_several = point.ranks && point.ranks->ranks.size() > 1;
+  const std::string whose =
+      has_several ? " on rank " + std::to_string(point.ranks->worst_rank) + ", the highest" : "";
   CheckRecord check = decided(name, peak <= limit ? GateVerdict::kPass : GateVerdict::kFail,
-                              format_bytes(peak) + "; allowed are " + format_bytes(limit));
+                              format_bytes(peak) + whose + "; allowed are " + format_bytes(limit));
   check.measured = static_cast<double>(peak.count);
   check.limit = static_cast<double>(limit.count);
   return check;
@@ -121,6 +137,9 @@ CheckRecord check_peak(const PointRecord& point, Bytes limit) {
 CheckRecord check_expectation(const PointRecord& point, const Expectation& expectation) {
   const std::string name = "counts." + expectation.name;
   if (!point.counts) return decided(name, GateVerdict::kInconclusive, "ops were not counted");
+  if (collective_kind_from_string(expected_name(expectation.name).op) && !point.ranks) {
+    return decided(name, GateVerdict::kInconclusive, "the point ran on one rank");
+  }
   const std::int64_t found = executed(*point.counts, expectation.name);
   CheckRecord check = decided(
       name, found == expectation.executed ? GateVerdict::kPass : GateVerdict::kFail,
@@ -133,8 +152,10 @@ CheckRecord check_expectation(const PointRecord& point, const Expectation& expec
 
 bool is_unknown_op(const std::string& name, const Report& report, const Report* reference) {
   const std::string op = expected_name(name).op;
-  if (op_class_from_string(op) || op_class_of(op) != OpClass::kOther || runs(report, op))
+  if (op_class_from_string(op) || collective_kind_from_string(op) ||
+      op_class_of(op) != OpClass::kOther || runs(report, op)) {
     return false;
+  }
   return reference == nullptr || !runs(*reference, op);
 }
 

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "policies/trace/collective.h"
 #include "policies/trace/op_class.h"
 #include "reports/gate/check_record.h"
 #include "reports/record/by_phase.h"
@@ -30,6 +31,26 @@ std::string first_other(const ClassCounts& measured, const ClassCounts& predicte
   return "";
 }
 
+// The same of collectives by kind.
+std::string first_other_collective(const RanksRecord::Counts& measured,
+                                   const RanksRecord::Counts& predicted) {
+  for (const Phase phase : kPhases) {
+    const auto index = static_cast<std::size_t>(phase);
+    for (std::size_t number = 0; number < kNumCollectiveKinds; ++number) {
+      const std::string kind(to_string(static_cast<CollectiveKind>(number)));
+      const auto in_phase = [&](const RanksRecord::Counts& counts) {
+        const auto found = counts.at(index).find(kind);
+        return found == counts.at(index).end() ? 0 : found->second;
+      };
+      if (in_phase(measured) == in_phase(predicted)) continue;
+      return "issued " + std::to_string(in_phase(measured)) + " " + kind + " in " +
+             std::string(to_string(phase)) + ", and the plan says " +
+             std::to_string(in_phase(predicted));
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 std::optional<CheckRecord> check_prediction(const PointRecord& point) {
@@ -37,6 +58,9 @@ std::optional<CheckRecord> check_prediction(const PointRecord& point) {
   std::string problem;
   if (point.counts && point.predicted_counts) {
     problem = first_other(point.counts->by_class, *point.predicted_counts);
+  }
+  if (problem.empty() && point.ranks && point.ranks->predicted_collectives) {
+    problem = first_other_collective(point.ranks->collectives, *point.ranks->predicted_collectives);
   }
   if (problem.empty() && point.effect && point.effect->counts_equal_prediction == false) {
     problem = "executed other ops than predicted: " + point.effect->detail;

@@ -5,11 +5,14 @@ namespace {
 
 // In the order of the enumerators.
 constexpr std::array<std::string_view, kMetrics.size()> kNames = {
-    "step_time_ns",   "peak_allocated_bytes", "peak_reserved_bytes", "executed_ops",
-    "recomputed_ops", "kernel_count",         "recomputed_flops",    "loss"};
+    "step_time_ns",        "peak_allocated_bytes",
+    "peak_reserved_bytes", "executed_ops",
+    "recomputed_ops",      "kernel_count",
+    "recomputed_flops",    "collectives",
+    "collective_bytes",    "loss"};
 constexpr std::array<std::string_view, kMetrics.size()> kShortNames = {
-    "step_time",      "peak_allocated", "peak_reserved",    "executed_ops",
-    "recomputed_ops", "kernel_count",   "recomputed_flops", "loss"};
+    "step_time",    "peak_allocated",   "peak_reserved", "executed_ops",     "recomputed_ops",
+    "kernel_count", "recomputed_flops", "collectives",   "collective_bytes", "loss"};
 constexpr std::array<std::string_view, 8> kCompareVerdicts = {
     "faster", "slower", "same", "unsure", "lower", "higher", "different", "not_measured"};
 

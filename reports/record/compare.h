@@ -43,11 +43,15 @@ enum class Metric : std::uint8_t {
   kRecomputedOps,
   kKernelCount,
   kRecomputedFlops,
+  kCollectives,
+  kCollectiveBytes,
   kLoss,
 };
-inline constexpr std::array kMetrics = {
-    Metric::kStepTime,      Metric::kPeakAllocated, Metric::kPeakReserved,    Metric::kExecutedOps,
-    Metric::kRecomputedOps, Metric::kKernelCount,   Metric::kRecomputedFlops, Metric::kLoss};
+inline constexpr std::array kMetrics = {Metric::kStepTime,        Metric::kPeakAllocated,
+                                        Metric::kPeakReserved,    Metric::kExecutedOps,
+                                        Metric::kRecomputedOps,   Metric::kKernelCount,
+                                        Metric::kRecomputedFlops, Metric::kCollectives,
+                                        Metric::kCollectiveBytes, Metric::kLoss};
 
 // The name in JSON, with its unit, and on the command line, without: "step_time_ns", "step_time".
 std::string_view to_string(Metric metric);

@@ -42,7 +42,7 @@ std::string cell_of(const MetricRecord& metric) {
 
 bool has_unit(Metric metric) {
   return metric == Metric::kStepTime || metric == Metric::kPeakAllocated ||
-         metric == Metric::kPeakReserved;
+         metric == Metric::kPeakReserved || metric == Metric::kCollectiveBytes;
 }
 
 std::string value_text(Metric metric, double value) {
@@ -120,15 +120,28 @@ std::string detail_of(const ComparedRow& row) {
   return joined(parts, "; ");
 }
 
-table::Row row_of(const ComparedRow& compared) {
+// Points on one rank have none of it, and most reports have no others.
+bool is_left_out(const CompareRecord& record, Metric metric) {
+  if (metric != Metric::kCollectives && metric != Metric::kCollectiveBytes) return false;
+  return std::none_of(record.rows.begin(), record.rows.end(), [&](const ComparedRow& row) {
+    return std::any_of(row.metrics.begin(), row.metrics.end(), [&](const MetricRecord& found) {
+      return found.metric == metric && (found.base || found.candidate);
+    });
+  });
+}
+
+table::Row row_of(const CompareRecord& record, const ComparedRow& compared) {
   table::Row row{{compared.policy, std::string(to_string(compared.schedule))}, detail_of(compared)};
-  for (const MetricRecord& metric : compared.metrics) row.cells.push_back(cell_of(metric));
+  for (const MetricRecord& metric : compared.metrics) {
+    if (!is_left_out(record, metric.metric)) row.cells.push_back(cell_of(metric));
+  }
   return row;
 }
 
 table::Grid empty_grid(const CompareRecord& record) {
   table::Grid grid{{{"policy", Alignment::kLeft}, {"schedule", Alignment::kLeft}}};
   for (const FloorRecord& floor : record.floors) {
+    if (is_left_out(record, floor.metric)) continue;
     const bool is_of_cuda =
         floor.metric == Metric::kPeakReserved || floor.metric == Metric::kKernelCount;
     grid.columns.push_back({words_of(floor.metric), Alignment::kRight, is_of_cuda ? 1 : 0});
@@ -242,7 +255,7 @@ CompareGrids compare_grids(const CompareRecord& record) {
     if (compared.grids.empty() || compared.grids.back().title != title) {
       compared.grids.push_back({title, empty_grid(record)});
     }
-    compared.grids.back().grid.rows.push_back(row_of(row));
+    compared.grids.back().grid.rows.push_back(row_of(record, row));
   }
   if (num_left_out > 0) {
     compared.left_out_words =

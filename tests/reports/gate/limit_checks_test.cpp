@@ -1,6 +1,8 @@
 #include "reports/gate/limit_checks.h"
 
+#include "reports/gate/prediction_check.h"
 #include "tests/reports/gate/sample_arms.h"
+#include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
 
 namespace rematch {
@@ -76,6 +78,44 @@ TEST_CASE("an op that nothing knows is not proven absent by running 0 times") {
   CHECK(expect("mine::op", 0).verdict == GateVerdict::kPass);
   CHECK(expect("recompute.aten::mm", 0).verdict == GateVerdict::kPass);
   CHECK(expect("collective", 0).verdict == GateVerdict::kPass);
+}
+
+// 16 all-reduces in a forward, 8 in a recompute, of 10 steps.
+TEST_CASE("collectives are expected by kind, and the peak is the worst rank's, with its number") {
+  PointRecord on_ranks = testing::sample_on_ranks("full", 8);
+  on_ranks.steps.pop_back();  // whose loss is not a number
+  on_ranks.counts->by_op[0]["_c10d_functional::all_reduce"] = 160;
+  on_ranks.counts->by_op[0]["_c10d_functional::wait_tensor"] = 160;
+  on_ranks.counts->by_op[1]["_c10d_functional::all_reduce"] = 80;
+  const auto check = [](const PointRecord& point, const GateSettings& settings) {
+    return gate_report(report_of({point}), "report.json", nullptr, "", settings)
+        .points.at(0)
+        .checks.at(0);
+  };
+  const auto expect = [&](const PointRecord& point, const char* name, std::int64_t executed) {
+    GateSettings settings;
+    settings.expectations = {{name, executed}};
+    return check(point, settings).verdict;
+  };
+  CHECK(expect(on_ranks, "all_reduce", 240) == GateVerdict::kPass);
+  CHECK(expect(on_ranks, "recompute.all_reduce", 80) == GateVerdict::kPass);
+  CHECK(expect(on_ranks, "recompute.all_reduce", 0) == GateVerdict::kFail);
+  CHECK(expect(on_ranks, "all_gather", 0) == GateVerdict::kPass);
+  CHECK(expect(trained_point("none"), "all_gather", 0) == GateVerdict::kInconclusive);
+  GateSettings settings;
+  settings.max_peak = Bytes{1};
+  CHECK_THAT(check(on_ranks, settings).reason,
+             Catch::Contains("MiB on rank 1, the highest; allowed are 1 B"));
+}
+
+TEST_CASE("collectives that the plan did not say fail any gate") {
+  PointRecord on_ranks = testing::sample_on_ranks("full", 8);
+  CHECK_FALSE(check_prediction(on_ranks));
+  on_ranks.ranks->collectives[1]["all_reduce"] += 10;
+  REQUIRE(check_prediction(on_ranks));
+  CHECK(check_prediction(on_ranks)->verdict == GateVerdict::kFail);
+  CHECK(check_prediction(on_ranks)->reason ==
+        "issued 90 all_reduce in recompute, and the plan says 80");
 }
 
 TEST_CASE("slowdown passes or fails only with its whole interval") {

@@ -1,0 +1,115 @@
+// Points that ran on several ranks: collectives, their bytes and each rank's peak.
+#include "reports/compare/metrics.h"
+#include "reports/render/tables/compare_table.h"
+#include "tests/reports/compare/sample_comparison.h"
+#include "tests/reports/sample_report.h"
+#include "tests/support/catch.h"
+#include "tests/support/golden.h"
+
+namespace rematch {
+namespace {
+
+using testing::at;
+using testing::compare;
+using testing::kMiB;
+using testing::metric_of;
+using testing::report_of;
+using testing::sample_on_ranks;
+using testing::sample_point;
+
+// Without the last step, whose loss is not a number.
+PointRecord on_ranks(const std::string& policy, std::int64_t recomputed) {
+  PointRecord point = sample_on_ranks(policy, recomputed);
+  point.steps.pop_back();
+  return point;
+}
+
+// In a step 16 forward, 15 backward, 1 behind it; 8 more are issued again. 1 MiB each.
+TEST_CASE("collectives of a step and their bytes are rows, and the phase and kind explain them") {
+  const CompareRecord record = compare(on_ranks("full", 0), on_ranks("full", 8));
+  const MetricRecord& issued = metric_of(record, Metric::kCollectives);
+  CHECK(issued.base == 32);
+  CHECK(issued.candidate == 40);
+  CHECK(issued.verdict == CompareVerdict::kHigher);
+  const MetricRecord& bytes = metric_of(record, Metric::kCollectiveBytes);
+  CHECK(bytes.base == 32 * kMiB.count);
+  CHECK(bytes.verdict == CompareVerdict::kHigher);
+  REQUIRE(record.rows[0].explanations.size() == 2);
+  const ExplanationRecord& why = record.rows[0].explanations[0];
+  CHECK(why.metric == Metric::kCollectives);
+  CHECK(why.by == "phase and kind of collective");
+  REQUIRE(why.parts.size() == 1);
+  CHECK(why.parts[0].name == "all_reduce in recompute");
+  CHECK(why.parts[0].share_ratio == Approx(1));
+}
+
+TEST_CASE("as many collectives of other kinds are different, and fail where counts must hold") {
+  PointRecord other = on_ranks("full", 8);
+  for (auto* counts : {&other.ranks->collectives, &other.ranks->collective_bytes}) {
+    auto& forward = counts->at(at(Phase::kForward));
+    forward["all_gather"] = forward.at("all_reduce");
+    forward.erase("all_reduce");
+  }
+  CompareSettings settings;
+  settings.fail_on = {FailOn::kCounts};
+  const CompareRecord record = compare(on_ranks("full", 8), other, settings);
+  CHECK(metric_of(record, Metric::kCollectives).verdict == CompareVerdict::kDifferent);
+  CHECK(metric_of(record, Metric::kCollectives).note ==
+        "as many collectives, but others: all_gather in forward");
+  CHECK(metric_of(record, Metric::kCollectiveBytes).verdict == CompareVerdict::kDifferent);
+  CHECK(record.failed_on == std::vector<std::string>{"counts"});
+}
+
+TEST_CASE("reports with other numbers of steps issue as many collectives in a step") {
+  PointRecord longer = on_ranks("full", 8);
+  longer.ranks->counted_steps *= 3;
+  for (auto* counts : {&longer.ranks->collectives, &longer.ranks->collective_bytes}) {
+    for (auto& in_phase : *counts) {
+      for (auto& [kind, count] : in_phase) count *= 3;
+    }
+  }
+  const CompareRecord record = compare(on_ranks("full", 8), longer);
+  CHECK(metric_of(record, Metric::kCollectives).verdict == CompareVerdict::kSame);
+  CHECK(metric_of(record, Metric::kCollectiveBytes).verdict == CompareVerdict::kSame);
+}
+
+TEST_CASE("the rank with the highest peak is named where it is another one") {
+  PointRecord other = on_ranks("full", 8);
+  std::swap(other.ranks->ranks[0].peak_allocated, other.ranks->ranks[1].peak_allocated);
+  other.ranks->worst_rank = 0;
+  const CompareRecord record = compare(on_ranks("full", 8), other);
+  const MetricRecord& peak = metric_of(record, Metric::kPeakAllocated);
+  CHECK(peak.verdict == CompareVerdict::kDifferent);
+  CHECK(peak.note ==
+        "rank 0 has the highest, in the base rank 1; as high, but rank 0's own peak is another");
+}
+
+TEST_CASE("another peak of a rank that is not the highest is a difference") {
+  PointRecord other = on_ranks("full", 8);
+  *other.ranks->ranks[0].peak_allocated = *other.ranks->ranks[0].peak_allocated - kMiB;
+  const CompareRecord record = compare(on_ranks("full", 8), other);
+  CHECK(metric_of(record, Metric::kPeakAllocated).verdict == CompareVerdict::kDifferent);
+  CHECK(metric_of(record, Metric::kPeakAllocated).note ==
+        "as high, but rank 0's own peak is another");
+  PointRecord later = on_ranks("full", 8);
+  later.ranks->ranks[1].after_forward = Bytes{1};
+  CHECK(compare(on_ranks("full", 8), later).rows[0].other_differences ==
+        std::vector<std::string>{"ranks.ranks"});
+}
+
+TEST_CASE("points on one rank have no collectives, and the table has no column for them") {
+  PointRecord alone = sample_point();
+  alone.steps.pop_back();
+  const CompareRecord record = compare(alone, alone);
+  CHECK(metric_of(record, Metric::kCollectives).verdict == CompareVerdict::kNotMeasured);
+  CHECK_THAT(render_compare(record, TableFormat::kText), !Catch::Contains("collectives"));
+}
+
+TEST_CASE("the comparison of two reports on ranks is the approved one", "[golden]") {
+  const CompareRecord record = compare(report_of({on_ranks("none", 0), on_ranks("full", 8)}),
+                                       report_of({on_ranks("none", 0), on_ranks("full", 16)}));
+  testing::check_golden("compare/ranks.txt", render_compare(record, TableFormat::kText));
+}
+
+}  // namespace
+}  // namespace rematch
