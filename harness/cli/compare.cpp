@@ -19,8 +19,8 @@
 namespace rematch {
 namespace {
 
-struct Flags {
-  explicit Flags(CLI::App& app) {
+struct CompareFlags {
+  explicit CompareFlags(CLI::App& app) {
     app.add_option("base", base, "Report to compare with")->required();
     app.add_option("candidate", candidate, "Report to judge")->required();
     app.add_option("--metric", metrics,
@@ -149,7 +149,7 @@ void require_compared(const CompareSettings& settings) {
   }
 }
 
-CompareSettings settings_of(const Flags& flags) {
+CompareSettings settings_of(const CompareFlags& flags) {
   CompareSettings settings;
   if (!flags.metrics.empty()) settings.metrics = parse_metrics(flags.metrics);
   settings.floors = parse_floors(flags.thresholds);
@@ -170,7 +170,7 @@ ExitCode exit_code_of(const CompareRecord& record) {
   return ExitCode::kInconclusive;
 }
 
-ExitCode run(const Flags& flags) {
+ExitCode run(const CompareFlags& flags) {
   if (flags.json && flags.markdown) throw UsageError("give --json or --markdown, not both");
   const CompareSettings settings = settings_of(flags);
   require_writable(flags.output);
@@ -199,7 +199,7 @@ ExitCode run(const Flags& flags) {
 void add_compare(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "compare", "Two reports to a verdict: time with its noise, bytes, counts and losses exactly");
-  auto flags = std::make_shared<Flags>(*command);
+  auto flags = std::make_shared<CompareFlags>(*command);
   command->footer(
       "Metrics:\n" + table::format_line(joined(metric_names()), TableFormat::kText, 100) +
       "Examples:\n"

@@ -16,8 +16,8 @@
 namespace rematch {
 namespace {
 
-struct Flags {
-  explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kPositional) {
+struct DescribeFlags {
+  explicit DescribeFlags(CLI::App& app) : model(app, ModelFlags::Name::kPositional) {
     app.add_option("policy", policy, "Policy: a name of rematch list, or a JSON file");
     app.add_option("--plan", plan_file, "Plan file, or a point of a front such as front.json#3");
     app.add_option("--trace", trace, "Stored trace; the policy is then the only argument");
@@ -55,7 +55,7 @@ std::string wrapped(const std::string& text) {
 }
 
 ExitCode show(const Plan& plan, const Trace& trace, std::string_view note,
-              const std::vector<std::string>& warnings, const Flags& flags) {
+              const std::vector<std::string>& warnings, const DescribeFlags& flags) {
   if (flags.json) {
     Json json = describe_json(plan, trace, note);
     json["warnings"] = warnings;
@@ -72,7 +72,7 @@ ExitCode show(const Plan& plan, const Trace& trace, std::string_view note,
 }
 
 // The trace of the plan's model. Differences from the plan are reported before a trace is recorded.
-Trace trace_of(const Flags& flags, const Plan& plan) {
+Trace trace_of(const DescribeFlags& flags, const Plan& plan) {
   if (!flags.trace.empty()) {
     Trace trace = obtain_trace(flags.model, flags.trace);
     require_same_model(plan, trace.model, trace.dimensions, trace.dtype);
@@ -91,7 +91,7 @@ std::string note_of(const Plan& plan) {
   return known == nullptr ? "" : known->note;
 }
 
-ExitCode describe_plan(const Flags& flags) {
+ExitCode describe_plan(const DescribeFlags& flags) {
   if (!flags.policy.empty()) {
     throw UsageError("--plan already says what is done; leave out '" + flags.policy + "'");
   }
@@ -101,7 +101,7 @@ ExitCode describe_plan(const Flags& flags) {
   return show(plan, trace, note_of(plan), {}, flags);
 }
 
-ExitCode run(const Flags& flags) {
+ExitCode run(const DescribeFlags& flags) {
   if (!flags.plan_file.empty()) return describe_plan(flags);
   for (const std::string& word : {flags.policy, flags.model.model()}) {
     if (names_plan(word)) {
@@ -127,7 +127,7 @@ ExitCode run(const Flags& flags) {
 void add_describe(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "describe", "What a policy does to a model: layers, ops, treatments, reasons, bytes");
-  auto flags = std::make_shared<Flags>(*command);
+  auto flags = std::make_shared<DescribeFlags>(*command);
   command->footer(
       "Examples:\n"
       "  rematch describe llama_small 'nth_first(2)'\n"

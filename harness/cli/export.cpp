@@ -17,8 +17,8 @@ namespace {
 
 constexpr const char* kTorch = "torch";
 
-struct Flags {
-  explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
+struct ExportFlags {
+  explicit ExportFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option("plan", plan, "Plan file, or a point of a front such as front.json#3");
     app.add_option("--to", target,
                    "Where the plan is to run: torch, a Python file that needs torch alone; or the "
@@ -42,7 +42,7 @@ void require_target(const std::string& target) {
                    "; known: " + joined(known));
 }
 
-Trace trace_of(const Flags& flags, const Plan& plan) {
+Trace trace_of(const ExportFlags& flags, const Plan& plan) {
   Trace trace = flags.trace.empty() ? record_trace(model_for(flags.model, {plan}))
                                     : obtain_trace(flags.model, flags.trace);
   require_same_trace(plan, flags.plan, trace);
@@ -78,7 +78,7 @@ std::variant<std::string, Rejected> lines_for(const std::string& target, const T
   return lines;
 }
 
-ExitCode run(const Flags& flags) {
+ExitCode run(const ExportFlags& flags) {
   if (flags.plan.empty()) {
     throw UsageError("export takes a plan: rematch export front.json#3 --to torch --trace FILE");
   }
@@ -106,7 +106,7 @@ void add_export(CLI::App& app, Action& action) {
       app.add_subcommand("export",
                          "A plan for a trainer without rematch: a Python file, or lines "
                          "of the trainer's configuration");
-  auto flags = std::make_shared<Flags>(*command);
+  auto flags = std::make_shared<ExportFlags>(*command);
   command->footer(
       "Examples:\n"
       "  rematch search --trace model.trace.json --device h100 --for torch -o front.json\n"

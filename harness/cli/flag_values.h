@@ -17,6 +17,10 @@
 
 namespace rematch {
 
+// Ranges of flags that several subcommands take.
+inline constexpr int kMostSteps = 1'000'000;
+inline constexpr int kMostThreads = 4096;
+
 // "whole_region", "on_demand" or "both". Throws UsageError.
 std::vector<Schedule> parse_schedules(const std::string& text);
 

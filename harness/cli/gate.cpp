@@ -23,12 +23,10 @@
 namespace rematch {
 namespace {
 
-constexpr int kMostSteps = 1'000'000;
-
 const std::vector<std::string_view> kTiers = {"bitwise", "envelope", "equivalence"};
 
-struct Flags {
-  explicit Flags(CLI::App& app) : curves(app) {
+struct GateFlags {
+  explicit GateFlags(CLI::App& app) : curves(app) {
     app.add_option("report", report, "Report to judge; or give --losses");
     app.add_option("--reference", reference, "Report to compare with; may be the same file");
     app.add_option("--reference-policy", reference_policy,
@@ -123,7 +121,7 @@ double parse_slowdown(const std::string& text) {
   return text.ends_with('%') ? 1 + parse_percent(text) : parse_positive(text);
 }
 
-GateSettings settings_of(const Flags& flags) {
+GateSettings settings_of(const GateFlags& flags) {
   GateSettings settings;
   if (!flags.loss.empty()) settings.loss = parse_tier(flags.loss);
   if (!flags.max_loss_difference.empty()) {
@@ -144,7 +142,7 @@ GateSettings settings_of(const Flags& flags) {
   return settings;
 }
 
-void require_use(const Flags& flags, const GateSettings& settings) {
+void require_use(const GateFlags& flags, const GateSettings& settings) {
   const bool equivalence = settings.loss == LossTier::kEquivalence;
   if (!equivalence && (settings.equivalence_margin || settings.window_steps)) {
     throw UsageError("--margin and --window are of --loss equivalence");
@@ -209,7 +207,7 @@ void require_window(const GateSettings& settings, const std::vector<const Report
                    " steps, so allowed is 1 to " + std::to_string(most));
 }
 
-GateRecord gate_with(const Flags& flags, GateSettings settings, const Report& report,
+GateRecord gate_with(const GateFlags& flags, GateSettings settings, const Report& report,
                      const Report* reference) {
   std::vector<const Report*> reports = {&report};
   if (reference != nullptr && reference != &report) reports.push_back(reference);
@@ -222,7 +220,8 @@ GateRecord gate_with(const Flags& flags, GateSettings settings, const Report& re
   return gate_report(report, flags.report, reference, flags.reference, settings);
 }
 
-std::variant<GateRecord, NoCommonSteps> decide(const Flags& flags, const GateSettings& settings) {
+std::variant<GateRecord, NoCommonSteps> decide(const GateFlags& flags,
+                                               const GateSettings& settings) {
   if (flags.curves.are_given()) return gate_curve_files(flags.curves, settings);
   if (flags.reference.empty()) {
     return gate_with(flags, settings, read_report(flags.report), nullptr);
@@ -240,7 +239,7 @@ ExitCode exit_code_of(GateVerdict verdict) {
   return kCodes.at(static_cast<std::size_t>(verdict));
 }
 
-ExitCode run(const CLI::App& command, const Flags& flags) {
+ExitCode run(const CLI::App& command, const GateFlags& flags) {
   const GateSettings settings = settings_of(flags);
   require_curve_flags(command, flags.curves, settings);
   require_use(flags, settings);
@@ -266,7 +265,7 @@ ExitCode run(const CLI::App& command, const Flags& flags) {
 void add_gate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "gate", "PASS, FAIL or INCONCLUSIVE for CI: loss parity, peak, slowdown, executed ops");
-  auto flags = std::make_shared<Flags>(*command);
+  auto flags = std::make_shared<GateFlags>(*command);
   command->footer(
       "Tiers of --loss: bitwise compares the bits of loss, gradient norm, parameters and\n"
       "generators at every step; envelope allows a difference from the nearest run of the "

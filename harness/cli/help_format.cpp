@@ -10,12 +10,12 @@ namespace rematch {
 namespace {
 
 constexpr std::size_t kWidth = 100;
-constexpr std::size_t kColumn = 30;  // where descriptions begin
+constexpr std::size_t kDescriptionColumn = 30;  // where descriptions begin
 
 // CLI11 indents what follows a line break.
-std::string wrapped(const std::string& text) {
+std::string wrapped_description(const std::string& text) {
   std::string lines;
-  for (const std::string& line : wrap(text, kWidth - kColumn)) {
+  for (const std::string& line : wrap(text, kWidth - kDescriptionColumn)) {
     lines += (lines.empty() ? "" : "\n") + line;
   }
   return lines;
@@ -64,7 +64,7 @@ std::string described(const CLI::Option& option) {
 
 }  // namespace
 
-HelpFormat::HelpFormat() { column_width(kColumn); }
+HelpFormat::HelpFormat() { column_width(kDescriptionColumn); }
 
 std::string HelpFormat::make_option_opts(const CLI::Option* option) const {
   if (option->get_type_name().empty()) return "";  // a flag
@@ -73,15 +73,15 @@ std::string HelpFormat::make_option_opts(const CLI::Option* option) const {
 }
 
 std::string HelpFormat::make_option_desc(const CLI::Option* option) const {
-  return wrapped(described(*option));
+  return wrapped_description(described(*option));
 }
 
 std::string HelpFormat::make_subcommand(const CLI::App* command) const {
   std::string line = "  " + command->get_display_name(true);
-  line.resize(std::max(line.size() + 1, kColumn), ' ');
-  std::string text = wrapped(command->get_description());
+  line.resize(std::max(line.size() + 1, kDescriptionColumn), ' ');
+  std::string text = wrapped_description(command->get_description());
   for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) {
-    text.insert(at + 1, std::string(kColumn, ' '));
+    text.insert(at + 1, std::string(kDescriptionColumn, ' '));
   }
   return line + text + "\n";
 }

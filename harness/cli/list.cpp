@@ -28,18 +28,18 @@ Json to_json() {
   return json;
 }
 
-struct Row {
+struct ListRow {
   std::string name;
   std::string text;
 };
 
 // Text that is longer than the terminal is wide goes on below its own start.
-std::string aligned(const std::vector<Row>& rows) {
+std::string aligned(const std::vector<ListRow>& rows) {
   std::size_t width = 0;
-  for (const Row& row : rows) width = std::max(width, row.name.size());
+  for (const ListRow& row : rows) width = std::max(width, row.name.size());
   const std::size_t indent = width + 4;
   std::string lines;
-  for (const Row& row : rows) {
+  for (const ListRow& row : rows) {
     std::string head = "  " + row.name;
     head.resize(indent, ' ');
     lines += indented(row.text, indent).replace(0, indent, head, 0, indent);
@@ -48,14 +48,14 @@ std::string aligned(const std::vector<Row>& rows) {
 }
 
 std::string to_text() {
-  std::vector<Row> policies;
+  std::vector<ListRow> policies;
   for (const CatalogueEntry& entry : catalogue()) {
     std::string text(entry.description);
     if (const std::string systems = used_by(entry); !systems.empty()) text += " (" + systems + ")";
     std::string name(entry.name);
     policies.push_back({name.append(entry.parameters), text});
   }
-  std::vector<Row> models;
+  std::vector<ListRow> models;
   for (const PresetEntry& entry : presets()) {
     models.push_back({std::string(entry.name), std::string(entry.description)});
   }

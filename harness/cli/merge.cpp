@@ -13,13 +13,13 @@
 namespace rematch {
 namespace {
 
-struct Flags {
+struct MergeFlags {
   std::vector<std::string> files;
   std::string output;
   bool allow_mixed = false;
 };
 
-Report read_report(const std::string& file) {
+Report read_report_or_point(const std::string& file) {
   const Json json = require_json_file(file);
   try {
     const std::string& schema = JsonField(json).at("schema").string();
@@ -59,12 +59,12 @@ ExitCode exit_code_of(const MergedReport& merged) {
   return ExitCode::kOk;
 }
 
-ExitCode run(const Flags& flags) {
+ExitCode run(const MergeFlags& flags) {
   if (flags.files.empty())
     throw UsageError("no report given: rematch merge a.json b.json -o out.json");
   if (!flags.output.empty()) require_writable(flags.output);
   std::vector<Report> reports;
-  for (const std::string& file : flags.files) reports.push_back(read_report(file));
+  for (const std::string& file : flags.files) reports.push_back(read_report_or_point(file));
   auto result = merge_reports(std::move(reports), flags.allow_mixed ? MixedEnvironments::kKeepApart
                                                                     : MixedEnvironments::kRefuse);
   if (const auto* differ = std::get_if<FingerprintsDiffer>(&result)) {
@@ -82,7 +82,7 @@ ExitCode run(const Flags& flags) {
 void add_merge(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "merge", "Puts the reports of a run's shards together; the same bytes in any order");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<MergeFlags>();
   command->add_option("reports", flags->files, "Reports and point files to merge");
   command->add_option("-o,--output", flags->output, "Report to write (default: stdout)");
   command->add_flag("--allow-mixed", flags->allow_mixed,

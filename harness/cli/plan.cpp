@@ -11,8 +11,8 @@
 namespace rematch {
 namespace {
 
-struct Flags {
-  explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
+struct PlanFlags {
+  explicit PlanFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option("--policy", policy, "Policy: a name of rematch list, or a JSON file");
     app.add_option("--trace", trace, "Stored trace to use instead of --model");
     app.add_option("-o,--output", output, "File to write (default: stdout)");
@@ -30,7 +30,7 @@ struct Flags {
 void add_plan(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("plan", "Resolves a policy against a model: the treatment of every op");
-  auto flags = std::make_shared<Flags>(*command);
+  auto flags = std::make_shared<PlanFlags>(*command);
   command->footer(
       "Examples:\n"
       "  rematch plan --model wan_small --policy 'nth_first(2)' -o wan.plan.json\n"

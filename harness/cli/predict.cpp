@@ -20,8 +20,8 @@
 namespace rematch {
 namespace {
 
-struct Flags {
-  explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
+struct PredictFlags {
+  explicit PredictFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option("--trace", trace_file, "Stored trace to use instead of --model");
     app.add_option("--policy", policies,
                    "Policies to compare, separated by commas; see rematch list");
@@ -60,7 +60,7 @@ struct Flags {
   bool json = false;
 };
 
-void require_consistent(const Flags& flags) {
+void require_consistent(const PredictFlags& flags) {
   if (flags.policies.empty() && flags.plan_files.empty()) {
     throw UsageError("nothing to predict: give --policy none,full,... or --plan FILE");
   }
@@ -98,7 +98,7 @@ bool is_run_here(OptimizerModel optimizer) {
 }
 
 // Settings that no flag gives are those of the plan's front, and a note says so.
-FrontSetting setting_of(const Flags& flags) {
+FrontSetting setting_of(const PredictFlags& flags) {
   FrontSetting setting;
   if (const auto of_front = setting_of_fronts(flags.plan_files)) setting = *of_front;
   if (flags.world_option->count() != 0) setting.world = flags.world;
@@ -118,7 +118,7 @@ FrontSetting setting_of(const Flags& flags) {
   return setting;
 }
 
-VariantSettings variant_settings(const Flags& flags, const FrontSetting& asked) {
+VariantSettings variant_settings(const PredictFlags& flags, const FrontSetting& asked) {
   VariantSettings settings;
   if (!flags.policies.empty()) settings.policies = require(parse_policies(flags.policies));
   for (const std::string& file : flags.plan_files) {
@@ -150,7 +150,7 @@ void predict_elsewhere(std::vector<Variant>& variants, const Trace& trace,
   }
 }
 
-ExitCode predict_model(const Flags& flags) {
+ExitCode predict_model(const PredictFlags& flags) {
   const FrontSetting asked = setting_of(flags);
   const VariantSettings settings = variant_settings(flags, asked);
   require_one_sharding(asked.world, settings.model.dimensions);
@@ -172,12 +172,12 @@ ExitCode predict_model(const Flags& flags) {
 
 #else
 
-ExitCode predict_model(const Flags&) { refuse_without_libtorch("predict --model"); }
+ExitCode predict_model(const PredictFlags&) { refuse_without_libtorch("predict --model"); }
 
 #endif
 
 // What flags leave open is the front's that a plan is a point of.
-FrontSetting setting_for_trace(const Flags& flags) {
+FrontSetting setting_for_trace(const PredictFlags& flags) {
   FrontSetting setting;
   if (const auto of_front = setting_of_fronts(flags.plan_files)) setting = *of_front;
   if (flags.world_option->count() != 0) setting.world = flags.world;
@@ -191,7 +191,7 @@ FrontSetting setting_for_trace(const Flags& flags) {
   return setting;
 }
 
-std::vector<Plan> plans_for_trace(const Flags& flags, const Trace& trace) {
+std::vector<Plan> plans_for_trace(const PredictFlags& flags, const Trace& trace) {
   std::vector<Plan> plans;
   if (!flags.policies.empty()) {
     const NoEffect no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
@@ -207,7 +207,7 @@ std::vector<Plan> plans_for_trace(const Flags& flags, const Trace& trace) {
   return plans;
 }
 
-ExitCode predict_trace(const Flags& flags) {
+ExitCode predict_trace(const PredictFlags& flags) {
   const FrontSetting setting = setting_for_trace(flags);
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
   require_one_sharding(setting.world, trace.dimensions);
@@ -220,7 +220,7 @@ ExitCode predict_trace(const Flags& flags) {
   return ExitCode::kOk;
 }
 
-ExitCode predict(const Flags& flags) {
+ExitCode predict(const PredictFlags& flags) {
   require_consistent(flags);
   return flags.trace_file.empty() ? predict_model(flags) : predict_trace(flags);
 }
@@ -230,7 +230,7 @@ ExitCode predict(const Flags& flags) {
 void add_predict(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "predict", "Peak bytes, who holds them, and executed ops of a step, without running it");
-  auto flags = std::make_shared<Flags>(*command);
+  auto flags = std::make_shared<PredictFlags>(*command);
   command->footer(
       "Examples:\n"
       "  rematch predict --model llama3_8b --policy none,full,attn_only --schedule both\n"

@@ -17,12 +17,10 @@
 namespace rematch {
 namespace {
 
-constexpr int kMostSteps = 1'000'000;
-constexpr int kMostThreads = 4096;
 constexpr int kMostLayers = 10'000;
 
-struct Flags {
-  explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
+struct ProfileFlags {
+  explicit ProfileFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option(
         "--trace", trace_file,
         "Stored trace to profile instead of --model; needs the data sheet of a card as --device");
@@ -91,7 +89,7 @@ void say_error(const Profile& roofline, const Profile& measured) {
                format_fixed(error.median_op_ratio, 2).c_str());
 }
 
-Profile measure(const Flags& flags, const Trace& trace) {
+Profile measure(const ProfileFlags& flags, const Trace& trace) {
   ProfileSettings settings{flags.model.spec(), flags.device,    flags.optimizer,
                            flags.num_threads,  flags.num_steps, flags.force};
   if (flags.measured_layers == 0) return profile_here(settings, trace);
@@ -100,13 +98,13 @@ Profile measure(const Flags& flags, const Trace& trace) {
   return require(project_profile(profile_here(settings, few), few, trace, flags.measured_layers));
 }
 
-Profile make_profile(const Flags& flags, const Trace& trace) {
+Profile make_profile(const ProfileFlags& flags, const Trace& trace) {
   if (is_measured_device(flags.device)) return measure(flags, trace);
   return roofline_profile(trace, *find_device_sheet(flags.device));
 }
 
 // The times that the roofline is compared with. Another device's would say nothing about these.
-Profile measured_profile(const Flags& flags, const Trace& trace) {
+Profile measured_profile(const ProfileFlags& flags, const Trace& trace) {
   Profile measured = require_profile(flags.measured_file, trace);
   if (measured.source != ProfileSource::kMeasured) {
     throw UsageError("'" + flags.measured_file +
@@ -121,7 +119,7 @@ Profile measured_profile(const Flags& flags, const Trace& trace) {
   return measured;
 }
 
-ExitCode profile(const Flags& flags) {
+ExitCode profile(const ProfileFlags& flags) {
   const bool is_measured = is_measured_device(flags.device);
   if (!is_measured && find_device_sheet(flags.device) == nullptr) {
     throw UsageError(unknown_device(flags.device).message);
@@ -155,7 +153,7 @@ ExitCode profile(const Flags& flags) {
 void add_profile(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "profile", "Adds times to a model's trace: every op measured here, or by a data sheet");
-  auto flags = std::make_shared<Flags>(*command);
+  auto flags = std::make_shared<ProfileFlags>(*command);
   command->footer(
       "Examples:\n"
       "  rematch profile --model llama_small --steps 20 -o llama.profile.json\n"

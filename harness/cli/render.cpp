@@ -22,7 +22,7 @@
 namespace rematch {
 namespace {
 
-struct Flags {
+struct RenderFlags {
   std::vector<std::string> files;
   std::string output;
   std::string chart;
@@ -123,14 +123,14 @@ std::string as_svg(const Inputs& inputs, const std::string& chart) {
                                  : chart::draw_chart(chart, inputs.fronts.front().record)));
 }
 
-std::string as_asked(const Flags& flags, const Inputs& inputs) {
+std::string as_asked(const RenderFlags& flags, const Inputs& inputs) {
   if (flags.markdown) return as_markdown(inputs);
   if (flags.csv) return as_csv(inputs);
   if (!flags.chart.empty()) return as_svg(inputs, flags.chart);
   return render_page(inputs.reports, inputs.compares, inputs.fronts);
 }
 
-ExitCode run(const Flags& flags) {
+ExitCode run(const RenderFlags& flags) {
   if (flags.files.empty()) {
     throw UsageError("no report given: rematch render report.json -o report.html");
   }
@@ -152,7 +152,7 @@ ExitCode run(const Flags& flags) {
 void add_render(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "render", "Reports as one HTML page with charts, or as SVG, markdown or CSV");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<RenderFlags>();
   command->add_option("reports", flags->files,
                       "Reports, fronts of rematch search, and records of rematch compare");
   command->add_option("-o,--output", flags->output, "File to write (default: stdout)");

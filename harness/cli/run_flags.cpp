@@ -1,14 +1,13 @@
 #include "harness/cli/run_flags.h"
 
+#include "harness/cli/flag_values.h"
 #include "models/preset/parallel.h"
 
 namespace rematch {
 namespace {
 
-constexpr int kMostSteps = 1'000'000;
 constexpr int kMostRepeats = 1000;
 constexpr int kUsualRepeats = 4;
-constexpr int kMostThreads = 4096;
 
 }  // namespace
 

@@ -36,8 +36,6 @@ namespace rematch {
 namespace {
 
 constexpr int kMostPoints = 10'000;
-constexpr int kMostSteps = 1'000'000;
-constexpr int kMostThreads = 4096;
 constexpr const char* kKnownPolicies =
     "none,full,nth_first(2),nth_first(3),nth_first(4),first_n(1),first_n(2),first_n(4),first_n(8),"
     "first_n(16),segments(2),segments(3),segments(4),segments(6),segments(8),attn_only,save_mm,"

@@ -18,7 +18,7 @@
 namespace rematch {
 namespace {
 
-constexpr int kMostRanks = 1024;
+constexpr int kMostSuggestedRanks = 1024;
 constexpr std::int64_t kFewestTokens = 64;
 
 std::string fits_with(const std::string& flag, Bytes peak, int world) {
@@ -29,7 +29,7 @@ std::string fits_with(const std::string& flag, Bytes peak, int world) {
 std::optional<std::string> ranks_that_fit(const Trace& trace, const FrontRecord& record,
                                           Bytes limit) {
   if (!layout_text(trace.dimensions).empty()) return std::nullopt;
-  for (int world = 2 * record.world; world <= kMostRanks; world *= 2) {
+  for (int world = 2 * record.world; world <= kMostSuggestedRanks; world *= 2) {
     const std::optional<Bytes> peak = recomputed_peak(trace, world, record);
     if (peak && *peak <= limit) return fits_with("--world " + std::to_string(world), *peak, world);
   }

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr int kMostWorkers = 100'000;
 constexpr int kMostCpus = 4096;
 
-struct Flags {
+struct SweepEmitFlags {
   std::string folder;
   std::string engine = "local";
   int num_workers = 1;
@@ -133,14 +133,14 @@ std::string absolute(const std::string& path) {
   return text;
 }
 
-std::string emitted_program(const Flags& flags) {
+std::string emitted_program(const SweepEmitFlags& flags) {
   if (!flags.program.empty()) return flags.program;
   std::array<char, PATH_MAX> path{};
   const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
   return length < 0 ? "rematch" : std::string(path.data(), static_cast<std::size_t>(length));
 }
 
-ExitCode emit(const Flags& flags) {
+ExitCode emit(const SweepEmitFlags& flags) {
   const ComparisonPlan plan = require_comparison_plan(flags.folder);
   JobScript job;
   job.program = emitted_program(flags);
@@ -176,7 +176,7 @@ ExitCode emit(const Flags& flags) {
 void add_sweep_emit(CLI::App& sweep, Action& action) {
   CLI::App* command =
       sweep.add_subcommand("emit", "A script that starts workers: a Slurm job array, or local");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SweepEmitFlags>();
   command->add_option("folder", flags->folder, "Folder of the sweep")->required();
   command->add_option("--engine", flags->engine, "slurm or local");
   command->add_option("--workers", flags->num_workers, "Number of workers: tasks of the job array")

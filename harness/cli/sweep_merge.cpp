@@ -16,15 +16,17 @@
 namespace rematch {
 namespace {
 
-constexpr std::size_t kMostLines = 20;
+constexpr std::size_t kMostMissing = 20;
 
-struct Flags {
+struct SweepMergeFlags {
   std::string folder;
   std::string output;
   bool allow_mixed = false;
 };
 
-void say(const std::string& line) { std::fprintf(stderr, "rematch: %s\n", one_line(line).c_str()); }
+void say_line(const std::string& line) {
+  std::fprintf(stderr, "rematch: %s\n", one_line(line).c_str());
+}
 
 // A report of this comparison, and of no other that was put in its place.
 void require_report_of(const PlannedComparison& comparison, const Report& report,
@@ -70,20 +72,21 @@ std::string why_missing(const Judgement& judged) {
 
 void say_missing(const ComparisonPlan& plan, const std::vector<std::size_t>& missing,
                  const Claims& claims) {
-  for (std::size_t line = 0; line < std::min(missing.size(), kMostLines); ++line) {
+  for (std::size_t line = 0; line < std::min(missing.size(), kMostMissing); ++line) {
     const PlannedComparison& comparison = plan.comparisons[missing[line]];
-    say("missing: " + comparison_words(comparison) + ": " + why_missing(claims.of(comparison.id)));
+    say_line("missing: " + comparison_words(comparison) + ": " +
+             why_missing(claims.of(comparison.id)));
   }
-  if (missing.size() > kMostLines) {
-    say("missing: " + std::to_string(missing.size() - kMostLines) + " comparisons more");
+  if (missing.size() > kMostMissing) {
+    say_line("missing: " + std::to_string(missing.size() - kMostMissing) + " comparisons more");
   }
   if (!missing.empty()) {
-    say(std::to_string(missing.size()) + " of " + std::to_string(plan.comparisons.size()) +
-        " comparisons are missing; rematch sweep status says more");
+    say_line(std::to_string(missing.size()) + " of " + std::to_string(plan.comparisons.size()) +
+             " comparisons are missing; rematch sweep status says more");
   }
 }
 
-ExitCode merge(const Flags& flags) {
+ExitCode merge(const SweepMergeFlags& flags) {
   const ComparisonPlan plan = require_comparison_plan(flags.folder);
   if (!flags.output.empty()) require_writable(flags.output);
   DiskSweepFolder folder(flags.folder);
@@ -110,12 +113,12 @@ ExitCode merge(const Flags& flags) {
                     flags.allow_mixed ? MixedEnvironments::kKeepApart : MixedEnvironments::kRefuse,
                     PointOrder::kGiven);
   if (const auto* differ = std::get_if<FingerprintsDiffer>(&result)) {
-    say(differ->message);
+    say_line(differ->message);
     return ExitCode::kFingerprintMismatch;
   }
   if (const auto* rejected = std::get_if<Rejected>(&result)) throw UsageError(rejected->message);
   auto& merged = std::get<MergedReport>(result);
-  for (const std::string& note : merged.notes) say(note);
+  for (const std::string& note : merged.notes) say_line(note);
   for (const std::size_t index : missing) {
     const PlannedComparison& comparison = plan.comparisons[index];
     merged.report.unmeasured.push_back(unmeasured_of(comparison, claims.of(comparison.id)));
@@ -133,7 +136,7 @@ ExitCode merge(const Flags& flags) {
 void add_sweep_merge(CLI::App& sweep, Action& action) {
   CLI::App* command =
       sweep.add_subcommand("merge", "All reports of a sweep as one, in the plan's order");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SweepMergeFlags>();
   command->add_option("folder", flags->folder, "Folder of the sweep")->required();
   command->add_option("-o,--output", flags->output, "Report to write (default: stdout)");
   command->add_flag("--allow-mixed", flags->allow_mixed,

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kMostLines = 20;
 
-struct Flags {
+struct SweepPlanFlags {
   std::string file;
   std::string folder;
   std::string card = "h100";
@@ -116,7 +116,7 @@ class Predictor {
 
 #endif
 
-void predict(const Flags& flags, const SweepFile& sweep, ComparisonPlan& plan) {
+void predict(const SweepPlanFlags& flags, const SweepFile& sweep, ComparisonPlan& plan) {
   const DeviceSheet* sheet = find_device_sheet(flags.card);
   if (sheet == nullptr) throw UsageError(unknown_device(flags.card).message);
 #ifdef REMATCH_LIBTORCH
@@ -160,7 +160,7 @@ std::string hours(std::chrono::milliseconds time) {
   return text.data();
 }
 
-void print_plan(const Flags& flags, const SweepFile& sweep, const ComparisonPlan& plan) {
+void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const ComparisonPlan& plan) {
   std::int64_t num_points = 0;
   std::chrono::milliseconds total{0};
   std::chrono::milliseconds longest{0};
@@ -203,7 +203,7 @@ void print_plan(const Flags& flags, const SweepFile& sweep, const ComparisonPlan
   }
 }
 
-ExitCode make_plan(const Flags& flags) {
+ExitCode make_plan(const SweepPlanFlags& flags) {
   const Json json = require_json_file(flags.file);
   SweepFile sweep = require_readable(flags.file, [&] { return sweep_from_json(json); });
   for (const PlannedComparison& comparison : sweep.comparisons) {
@@ -237,7 +237,7 @@ ExitCode make_plan(const Flags& flags) {
 void add_sweep_plan(CLI::App& sweep, Action& action) {
   CLI::App* command = sweep.add_subcommand(
       "plan", "Expands a sweep file into comparisons, in a folder for workers");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SweepPlanFlags>();
   command->add_option("file", flags->file, "Sweep file, rematch.sweep/1.0")->required();
   command->add_option("folder", flags->folder, "Folder of the sweep; all workers must see it")
       ->required();

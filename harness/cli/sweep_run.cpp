@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Flags {
+struct SweepRunFlags {
   std::string folder;
   std::string time;
   std::string gpus;
@@ -44,7 +44,7 @@ std::string own_program() {
 }
 
 // Who measures: this binary, or another that has LibTorch.
-std::string program_of(const Flags& flags) {
+std::string program_of(const SweepRunFlags& flags) {
   if (!flags.program.empty()) {
     if (access(flags.program.c_str(), X_OK) == 0) return fs::absolute(flags.program).string();
     throw UsageError("--program " + in_quotes(flags.program) +
@@ -99,7 +99,7 @@ int code_of(const WorkEnd& end) {
   return static_cast<int>(end.num_failures > 0 ? ExitCode::kSomePointsFailed : ExitCode::kOk);
 }
 
-ExitCode run_worker(const Flags& flags) {
+ExitCode run_worker(const SweepRunFlags& flags) {
   const auto start = monotonic_now();
   const ComparisonPlan plan = require_comparison_plan(flags.folder);
   ChildSettings settings;
@@ -161,7 +161,7 @@ int worst_code(const std::vector<int>& codes) {
 }
 
 // A worker for each card, with that card alone in sight.
-ExitCode run_workers(const Flags& flags) {
+ExitCode run_workers(const SweepRunFlags& flags) {
   if (flags.gpus != "all") throw UsageError("--gpus takes all, not " + in_quotes(flags.gpus));
   const std::vector<std::string> cards = visible_cards();
   if (cards.empty()) throw UsageError("--gpus all: no card is visible here");
@@ -196,7 +196,7 @@ ExitCode run_workers(const Flags& flags) {
 void add_sweep_run(CLI::App& sweep, Action& action) {
   CLI::App* command = sweep.add_subcommand(
       "run", "A worker: measures one comparison after another until none is left for it");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SweepRunFlags>();
   command->add_option("folder", flags->folder, "Folder of the sweep")->required();
   command->add_option("--for", flags->time,
                       "Time limit: 40min; no comparison is begun that is predicted to take longer, "

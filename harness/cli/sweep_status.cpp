@@ -18,7 +18,7 @@
 namespace rematch {
 namespace {
 
-struct Flags {
+struct SweepStatusFlags {
   std::string folder;
   bool json = false;
   bool watch = false;
@@ -57,7 +57,8 @@ std::chrono::milliseconds silence_of(const std::string& file) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(since);
 }
 
-std::vector<Row> rows_of(const Flags& flags, const ComparisonPlan& plan, const Claims& claims) {
+std::vector<Row> rows_of(const SweepStatusFlags& flags, const ComparisonPlan& plan,
+                         const Claims& claims) {
   const ClaimRule rule{plan.stale_after};
   std::vector<Row> rows;
   for (const PlannedComparison& comparison : plan.comparisons) {
@@ -170,7 +171,7 @@ std::string to_text(const std::vector<Row>& rows) {
   return text;
 }
 
-ExitCode status(const Flags& flags) {
+ExitCode status(const SweepStatusFlags& flags) {
   const ComparisonPlan plan = require_comparison_plan(flags.folder);
   DiskSweepFolder folder(flags.folder);
   Claims claims = observed_claims(plan, folder);
@@ -196,7 +197,7 @@ ExitCode status(const Flags& flags) {
 void add_sweep_status(CLI::App& sweep, Action& action) {
   CLI::App* command = sweep.add_subcommand(
       "status", "How far a sweep is: done, failed, skipped, held by which host, stale, free");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SweepStatusFlags>();
   command->add_option("folder", flags->folder, "Folder of the sweep")->required();
   command->add_flag("--watch", flags->watch, "Refresh every two seconds until the sweep is over");
   command->add_flag("--json", flags->json, "Print JSON instead of the table");

@@ -8,8 +8,8 @@
 namespace rematch {
 namespace {
 
-struct Flags {
-  explicit Flags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
+struct TraceFlags {
+  explicit TraceFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option("--check", compared,
                    "Two stored traces of one step: say how they differ, and record nothing")
         ->expected(2);
@@ -20,7 +20,7 @@ struct Flags {
   std::string output;
 };
 
-ExitCode check(const Flags& flags) {
+ExitCode check(const TraceFlags& flags) {
   const Trace a = obtain_trace(flags.model, flags.compared[0]);
   const Trace b = obtain_trace(flags.model, flags.compared[1]);
   const std::vector<std::string> differences = trace_differences(a, b);
@@ -31,7 +31,7 @@ ExitCode check(const Flags& flags) {
   return ExitCode::kOk;
 }
 
-ExitCode record(const Flags& flags) {
+ExitCode record(const TraceFlags& flags) {
   require_writable(flags.output);
   write_output(flags.output, trace_to_json(obtain_trace(flags.model, "")));
   return ExitCode::kOk;
@@ -42,7 +42,7 @@ ExitCode record(const Flags& flags) {
 void add_trace(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "trace", "Records what one step of a model does: ops, values, bytes, what backward demands");
-  auto flags = std::make_shared<Flags>(*command);
+  auto flags = std::make_shared<TraceFlags>(*command);
   command->footer(
       "Examples:\n"
       "  rematch trace --model llama3_8b --tokens 4096 -o llama.trace.json\n"

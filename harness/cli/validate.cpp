@@ -20,7 +20,7 @@
 namespace rematch {
 namespace {
 
-struct Flags {
+struct ValidateFlags {
   std::vector<std::string> files;
   bool json = false;
 };
@@ -70,7 +70,7 @@ Finding check(const std::string& file) {
   return finding;
 }
 
-ExitCode run(const Flags& flags) {
+ExitCode run(const ValidateFlags& flags) {
   if (flags.files.empty()) throw UsageError("no file given: rematch validate report.json");
   ExitCode code = ExitCode::kOk;
   Json findings = Json::array();
@@ -95,7 +95,7 @@ ExitCode run(const Flags& flags) {
 void add_validate(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("validate", "Checks files against the schema of their kind");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ValidateFlags>();
   command->add_option("files", flags->files, "JSON files to validate");
   command->add_flag("--json", flags->json, "Print JSON instead of the table");
   command->footer(
