@@ -78,12 +78,15 @@ class CudaMover final : public Mover {
   }
   void wait(const Mark& mark) override {
     const c10::cuda::CUDAGuard on_device(device_);
-    C10_CUDA_CHECK(cudaStreamWaitEvent(current_stream(), static_cast<cudaEvent_t>(mark.get()), 0));
+    const c10::cuda::CUDAStream waiting = current_stream();
+    tell(Move::kJoin, waiting.unwrap(), [&] {
+      C10_CUDA_CHECK(cudaStreamWaitEvent(waiting, static_cast<cudaEvent_t>(mark.get()), 0));
+    });
   }
 
  private:
-  cudaStream_t current_stream() const {
-    return c10::cuda::getCurrentCUDAStream(device_.index()).stream();
+  c10::cuda::CUDAStream current_stream() const {
+    return c10::cuda::getCurrentCUDAStream(device_.index());
   }
 
   // Forward and backward may issue copies from two threads.
@@ -92,7 +95,8 @@ class CudaMover final : public Mover {
     const std::lock_guard<std::mutex> lock(mutex_);
     C10_CUDA_CHECK(cudaEventRecord(issued_, current_stream()));
     C10_CUDA_CHECK(cudaStreamWaitEvent(stream_, issued_, 0));
-    C10_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, kind, stream_));
+    tell(Move::kCopy, c10::cuda::getStreamFromExternal(stream_, device_.index()).unwrap(),
+         [&] { C10_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, kind, stream_)); });
   }
 
   const c10::Device device_;

@@ -73,7 +73,10 @@ HostBlock HostStore::take(c10::Device device, std::size_t bytes) {
 
 Mover* HostStore::mover_of(c10::Device device) {
   std::unique_ptr<Mover>& mover = movers_[device];
-  if (mover == nullptr) mover = make_mover(device);
+  if (mover == nullptr) {
+    mover = make_mover(device);
+    mover->observe(observer_);
+  }
   return mover.get();
 }
 
@@ -94,6 +97,12 @@ void HostStore::wait(Marks& marks) {
 HostMemory HostStore::memory() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return memory_;
+}
+
+void HostStore::observe(MoveObserver* observer) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  observer_ = observer;
+  for (const auto& [device, mover] : movers_) mover->observe(observer);
 }
 
 void HostStore::restart_counts() {

@@ -64,6 +64,9 @@ class HostStore {
   HostMemory memory() const;
   void restart_counts();
 
+  // As the movers', of all devices.
+  void observe(MoveObserver* observer);
+
  private:
   friend class HostBlock;
   Mover* mover_of(c10::Device device);
@@ -73,6 +76,7 @@ class HostStore {
   using Blocks = std::unordered_map<std::size_t, std::vector<void*>>;  // by size
   std::unordered_map<Mover*, Blocks> free_;
   HostMemory memory_;
+  MoveObserver* observer_ = nullptr;
 };
 
 }  // namespace rematch

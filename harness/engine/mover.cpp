@@ -22,13 +22,19 @@ class CpuMover final : public Mover {
   }
   void free(void* block) noexcept override { std::free(block); }
   void copy_out(void* host, const void* device, std::size_t bytes) override {
-    std::memcpy(host, device, bytes);
+    copy(host, device, bytes);
   }
   void copy_back(void* device, const void* host, std::size_t bytes) override {
-    std::memcpy(device, host, bytes);
+    copy(device, host, bytes);
   }
   Mark mark() override { return nullptr; }
   void wait(const Mark& /*mark*/) override {}
+
+ private:
+  void copy(void* to, const void* from, std::size_t bytes) {
+    tell(Move::kCopy, c10::Stream(c10::Stream::DEFAULT, c10::Device(c10::DeviceType::CPU)),
+         [&] { std::memcpy(to, from, bytes); });
+  }
 };
 
 class MetaMover final : public Mover {

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "harness/engine/move_observer.h"
+
 namespace rematch {
 
 class Mover {
@@ -28,6 +30,22 @@ class Mover {
   virtual Mark mark() = 0;
   // What the device's current stream is given from here on runs behind those copies.
   virtual void wait(const Mark& mark) = 0;
+
+  // Of copies and waits from here on; null: nobody. Not while a step runs.
+  void observe(MoveObserver* observer) { observer_ = observer; }
+
+ protected:
+  template <class Start>
+  void tell(Move move, c10::Stream stream, const Start& start) {
+    if (observer_ == nullptr) {
+      start();
+    } else {
+      observer_->around(move, stream, start);
+    }
+  }
+
+ private:
+  MoveObserver* observer_ = nullptr;
 };
 
 // Throws Refused for a device that nothing can be moved from in this build.

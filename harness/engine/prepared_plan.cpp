@@ -62,5 +62,6 @@ Checkpoint::~Checkpoint() = default;
 bool Checkpoint::offloads() const { return prepared_->offloads; }
 HostMemory Checkpoint::host_memory() const { return prepared_->host.memory(); }
 void Checkpoint::restart_host_counts() const { prepared_->host.restart_counts(); }
+void Checkpoint::observe_moves(MoveObserver* observer) const { prepared_->host.observe(observer); }
 
 }  // namespace rematch

@@ -66,6 +66,8 @@ enum class OutsideCheck : std::uint8_t {
   kHashes,    // by its content too: for finding a fault, not for training
 };
 
+class MoveObserver;
+
 // Host memory that holds what a plan offloads.
 struct HostMemory {
   Bytes in_use;
@@ -92,6 +94,9 @@ class Checkpoint {
   HostMemory host_memory() const;
   bool offloads() const;
   void restart_host_counts() const;
+  // Who is told of copies to the host and back and of waits for them; null: nobody. Must outlive
+  // the steps that it is told of. Not while a step runs.
+  void observe_moves(MoveObserver* observer) const;
 
   struct Prepared;
   const std::shared_ptr<const Prepared>& prepared() const { return prepared_; }

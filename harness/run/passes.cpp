@@ -14,6 +14,7 @@
 #include "harness/measure/op_counter.h"
 #include "harness/profile/allocator_snapshot.h"
 #include "harness/ranks/collective_log.h"
+#include "harness/run/copy_time_pass.h"
 #include "harness/run/device.h"
 #include "harness/run/finite_loss.h"
 #include "harness/run/host_record.h"
@@ -108,11 +109,15 @@ void exact_passes(const PointRequest& request, Job& job, Training& training, Pas
       counting_pass(training, job, step, request.num_steps, position, record);
   memory_pass(training, device, step + request.num_steps, position, record);
   if (!job.is_alone()) note_rank(job.rank(), collective_bytes, record);
+  step += request.num_steps + 1;
+  if (record.memory->host && computes_values(request.device)) {
+    copy_time_pass(training, device, step, request.num_steps, position, *record.memory->host);
+  }
   if (!device.is_cuda()) return;
   position = {"kernel", -1, {}};
-  kernel_pass(training, device, step + request.num_steps + 1, request.num_steps, record);
+  kernel_pass(training, device, step, request.num_steps, record);
   if (request.snapshot_file.empty()) return;
-  snapshot_pass(training, step + request.num_steps, request.snapshot_file, position);
+  snapshot_pass(training, step - 1, request.snapshot_file, position);
 }
 
 // Writes down why a point ended early.

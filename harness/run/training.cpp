@@ -56,6 +56,10 @@ void Training::restart_host_counts() const {
   if (checkpoint_) checkpoint_->restart_host_counts();
 }
 
+void Training::observe_moves(MoveObserver* observer) const {
+  if (checkpoint_) checkpoint_->observe_moves(observer);
+}
+
 Batch Training::batch(std::int64_t index) {
   const c10::impl::ExcludeDispatchKeyGuard unseen(c10::DispatchKey::Fake);
   return data_->batch(data_index(spec_, index));

@@ -77,6 +77,8 @@ class Training {
   // restart_host_counts() on.
   std::optional<HostMemory> host_memory() const;
   void restart_host_counts() const;
+  // As the Checkpoint's, of the plan in use.
+  void observe_moves(MoveObserver* observer) const;
 
  private:
   at::Tensor forward(const Batch& batch, StepListener& listener);

@@ -8,7 +8,10 @@
 
 #include <optional>
 
+#include "harness/engine/move_observer.h"
 #include "harness/engine/recording.h"
+#include "harness/measure/copy_timer.h"
+#include "harness/measure/device_clock.h"
 #include "harness/trace/tracer.h"
 #include "models/scope/scope.h"
 #include "tests/support/cuda.h"
@@ -107,10 +110,7 @@ TEST_CASE("backward runs on the device's thread where a recording comes first", 
   CHECK_NOTHROW(network.train(full));
 }
 
-// The product and tanh of two layers, of which the last keeps its own: 8 x 8 floats each.
-TEST_CASE("on CUDA offloaded values go through pinned memory that is used again", "[device]") {
-  REMATCH_NEEDS_CUDA();
-  const SmallNetwork network;
+Plan plan_offloading_products(const SmallNetwork& network) {
   Plan plan = plan_of_blocks(record_trace([&] { return network.forward(); }),
                              [](int, int) { return false; });
   for (RegionType& type : plan.types) {
@@ -118,6 +118,14 @@ TEST_CASE("on CUDA offloaded values go through pinned memory that is used again"
       if (op.name == "aten::mm") op.treatment = Treatment::kOffload;
     }
   }
+  return plan;
+}
+
+// The product and tanh of two layers, of which the last keeps its own: 8 x 8 floats each.
+TEST_CASE("on CUDA offloaded values go through pinned memory that is used again", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  const SmallNetwork network;
+  const Plan plan = plan_offloading_products(network);
   for (const Schedule schedule : kSchedules) {
     const Checkpoint checkpoint(plan, schedule);
     for (int step = 1; step <= 3; ++step) {
@@ -129,6 +137,40 @@ TEST_CASE("on CUDA offloaded values go through pinned memory that is used again"
       CHECK(host.copied_back == host.copied_out);
     }
   }
+}
+
+// Copies and joins as they were told, with their streams.
+struct ToldMoves final : MoveObserver {
+  void around(Move move, c10::Stream stream, const std::function<void()>& start) override {
+    (move == Move::kCopy ? copies : joins).push_back(stream);
+    timer.around(move, stream, start);
+  }
+  std::vector<c10::Stream> copies;
+  std::vector<c10::Stream> joins;
+  CopyTimer timer;
+};
+
+// The first layer's product, out and back, and behind each copy a join.
+TEST_CASE("on CUDA copies are timed on a stream of their own and joins on the step's", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  const SmallNetwork network;
+  const Plan plan = plan_offloading_products(network);
+  const Checkpoint checkpoint(plan, Schedule::kOnDemand);
+  ToldMoves told;
+  checkpoint.observe_moves(&told);
+  network.train(checkpoint);
+  checkpoint.observe_moves(nullptr);
+  const c10::Stream step = c10::impl::VirtualGuardImpl(at::kCUDA).getStream(cuda());
+  REQUIRE(told.copies.size() == 2);
+  CHECK(told.copies[0] == told.copies[1]);
+  CHECK(told.copies[0] != step);
+  REQUIRE_FALSE(told.joins.empty());
+  for (const c10::Stream& join : told.joins) CHECK(join == step);
+  synchronize(cuda());
+  const CopyTimes times = told.timer.take();
+  CHECK(times.hidden() + times.exposed() == times.copying);
+  network.train(checkpoint);
+  CHECK(told.copies.size() == 2);
 }
 
 const c10::Stream& side_stream() {

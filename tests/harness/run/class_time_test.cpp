@@ -1,4 +1,5 @@
-// Where the time of a real point's step goes: every class that executed has its time, no other.
+// Where the time of a real point's step goes: every class that executed has its time, no other, and
+// copies of what is offloaded have theirs.
 #include <set>
 
 #include "harness/measure/memory.h"
@@ -12,12 +13,12 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-PointRequest class_request(Pass pass) {
+PointRequest class_request(Pass pass, const std::string& policy = "attn_only") {
   install_counting_allocators();  // before the first tensor
   VariantSettings settings;
   settings.model =
       std::get<ModelSpec>(make_spec("llama_small", {{"layers", 2}, {"dim", 128}, {"tokens", 128}}));
-  settings.policies = std::get<std::vector<Policy>>(parse_policies("attn_only"));
+  settings.policies = std::get<std::vector<Policy>>(parse_policies(policy));
   const Variant variant = std::get<std::vector<Variant>>(make_variants(settings)).front();
   PointRequest request;
   request.pass = pass;
@@ -53,6 +54,18 @@ TEST_CASE("a timed point knows the time of every class that its steps execute") 
   CHECK(sum < whole_run);
   CHECK(10 * sum > timed.time->samples.front().front());
   CHECK(timed.time->samples.front().size() == 2);
+}
+
+// Copies on a CPU are done when the call returns.
+TEST_CASE("a point on the CPU waits for all copies of what it offloads") {
+  const PointRecord record = run_passes(class_request(Pass::kExact, "offload_inputs(full)"));
+  REQUIRE(record.status == PointStatus::kOk);
+  const HostRecord host = record.memory.value().host.value();
+  CHECK(host.copied_out.count > 0);
+  CHECK(host.hidden_time == nanoseconds(0));
+  CHECK(host.exposed_time.value() > nanoseconds(0));
+  const PointRecord without = run_passes(class_request(Pass::kExact));
+  CHECK_FALSE(without.memory.value().host);
 }
 
 }  // namespace

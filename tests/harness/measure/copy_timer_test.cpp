@@ -1,0 +1,36 @@
+#include "harness/measure/copy_timer.h"
+
+#include <thread>
+
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+TEST_CASE("of the copies exposed is what somebody waited for, and hidden the rest") {
+  const CopyTimes part{.copying = milliseconds(10), .waiting = milliseconds(4)};
+  CHECK(part.exposed() == milliseconds(4));
+  CHECK(part.hidden() == milliseconds(6));
+  // Joins that the host was late for: no more of the copies can be exposed than there is.
+  const CopyTimes late{.copying = milliseconds(10), .waiting = milliseconds(12)};
+  CHECK(late.exposed() == milliseconds(10));
+  CHECK(late.hidden() == nanoseconds(0));
+}
+
+TEST_CASE("on the CPU the step waits for all of a copy") {
+  const c10::Stream cpu(c10::Stream::DEFAULT, c10::Device(c10::DeviceType::CPU));
+  CopyTimer timer;
+  for (int copy = 0; copy < 2; ++copy) {
+    timer.around(Move::kCopy, cpu, [] { std::this_thread::sleep_for(milliseconds(3)); });
+  }
+  const CopyTimes times = timer.take();
+  CHECK(times.exposed() >= milliseconds(6));
+  CHECK(times.hidden() == nanoseconds(0));
+  CHECK(timer.take().copying == nanoseconds(0));
+}
+
+}  // namespace
+}  // namespace rematch
