@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "harness/cli/exit_code.h"
-#include "models/preset/parallel.h"
 #include "policies/trace/in_quotes.h"
 #include "policies/trace/schema.h"
 #include "policies/trace/split_at_commas.h"
@@ -20,7 +19,6 @@ namespace {
 const std::vector<std::string_view> kSchedules = {"whole_region", "on_demand", "both"};
 const std::vector<std::string_view> kOptimizers = {"adamw", "adamw(learning_rate=1e-3)", "none"};
 constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 30);
-constexpr int kMostRanks = 1'000'000;
 
 // A number and what follows it; nothing if there is no finite number above 0.
 std::optional<std::pair<double, std::string_view>> number_with_unit(const std::string& text) {
@@ -131,22 +129,6 @@ double parse_positive(const std::string& text) {
   const auto number = number_with_unit(text);
   if (number && number->second.empty()) return number->first;
   throw UsageError(in_quotes(text) + " is no number above 0");
-}
-
-void add_world_flag(CLI::App& app, int& world) {
-  app.add_option("--world", world,
-                 "Number of ranks that shard parameters, gradients and optimizer state; figures "
-                 "are those of one rank, which gathers the parameters of a block while the block "
-                 "runs; times exclude communication")
-      ->check(CLI::Range(1, kMostRanks));
-}
-
-void require_one_sharding(int world, const std::map<std::string, std::int64_t>& dimensions) {
-  const std::string layout = layout_text(dimensions);
-  if (world == 1 || layout.empty()) return;
-  throw UsageError("--world " + std::to_string(world) + " shards a whole model, and " + layout +
-                   " shards this one already; leave --world out, or give --parallel fsdp=" +
-                   std::to_string(world));
 }
 
 std::vector<std::string> parse_list(const std::string& text) {

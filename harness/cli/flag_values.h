@@ -42,11 +42,6 @@ double parse_nanoseconds(const std::string& text);
 // A number above 0. Throws UsageError.
 double parse_positive(const std::string& text);
 
-// --world N, the ranks that a prediction is for.
-void add_world_flag(CLI::App& app, int& world);
-// Throws UsageError where both say how a model is sharded: --world, and a layout among dimensions.
-void require_one_sharding(int world, const std::map<std::string, std::int64_t>& dimensions);
-
 // "a, b(1,2)" is a and b(1,2); nothing for an empty text. Throws UsageError for an empty part and
 // for brackets that do not pair.
 std::vector<std::string> parse_list(const std::string& text);

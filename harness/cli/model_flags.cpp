@@ -48,6 +48,15 @@ std::optional<std::int64_t> number_of(std::string_view text) {
   return number > 0 && number < kMost ? std::optional(number * kThousand) : std::nullopt;
 }
 
+// Throws UsageError where both say how a model is sharded: --world, and a layout among dimensions.
+void require_one_sharding(int world, const std::map<std::string, std::int64_t>& dimensions) {
+  const std::string layout = layout_text(dimensions);
+  if (world == 1 || layout.empty()) return;
+  throw UsageError("--world " + std::to_string(world) + " shards a whole model, and " + layout +
+                   " shards this one already; leave --world out, or give --parallel fsdp=" +
+                   std::to_string(world));
+}
+
 }  // namespace
 
 ModelFlags::ModelFlags(CLI::App& app, Name name) {
@@ -126,13 +135,43 @@ void ModelFlags::read_number_or_range(const std::string& name, const std::string
   range_ = DimensionRange{name, *least, *most};
 }
 
+void ModelFlags::add_world(CLI::App& app) {
+  app.add_option("--world", world_,
+                 "Number of ranks that shard parameters, gradients and optimizer state; figures "
+                 "are those of one rank. Of a model the same as --parallel fsdp=N; of a --trace an "
+                 "estimate, whose times exclude communication")
+      ->check(CLI::Range(1, static_cast<int>(kMaxWorld)));
+}
+
+// Those given, and what --world says. One rank of --world is no layout: it takes one away that a
+// plan would bring.
+std::map<std::string, std::int64_t> ModelFlags::sharded_dimensions() const {
+  std::map<std::string, std::int64_t> dimensions = dimensions_;
+  if (!world_) return dimensions;
+  require_one_sharding(*world_, dimensions_);
+  if (layout_text(dimensions_).empty()) dimensions["fsdp"] = *world_;
+  return dimensions;
+}
+
+std::optional<ModelSpec> ModelFlags::spec_over(int ranks) const {
+  if (!layout_text(dimensions_).empty()) return std::nullopt;
+  ModelFlags sharded = *this;
+  sharded.world_ = ranks;
+  return sharded.spec();
+}
+
+std::optional<int> ModelFlags::ranks_of_trace(const std::string& trace_file) const {
+  if (trace_file.empty()) return std::nullopt;
+  return world_;
+}
+
 ModelSpec ModelFlags::spec() const {
   if (range_) {
     throw UsageError(flag_of(range_->name) + " " + std::to_string(range_->least) + ":" +
                      std::to_string(range_->most) +
                      " is a range; only rematch search --maximize tries several values");
   }
-  return spec_with(dimensions_);
+  return spec_with(sharded_dimensions());
 }
 
 ModelSpec ModelFlags::spec_on(const std::string& model,
@@ -141,6 +180,8 @@ ModelSpec ModelFlags::spec_on(const std::string& model,
   ModelFlags all = *this;
   all.model_ = model;
   if (dtype_option_->count() == 0) all.dtype_ = dtype;
+  all.dimensions_ = sharded_dimensions();
+  all.world_.reset();
   all.dimensions_.insert(dimensions.begin(), dimensions.end());
   return all.spec();
 }
@@ -153,7 +194,7 @@ std::optional<ModelSpec> ModelFlags::spec_of_fused_ops() const {
 }
 
 ModelSpec ModelFlags::spec_at(std::int64_t value) const {
-  std::map<std::string, std::int64_t> overrides = dimensions_;
+  std::map<std::string, std::int64_t> overrides = sharded_dimensions();
   overrides[range_.value().name] = value;
   return spec_with(std::move(overrides));
 }
@@ -164,7 +205,7 @@ ModelSpec ModelFlags::spec_with_layers(std::int64_t layers) const {
     throw UsageError("--measure-layers " + std::to_string(layers) + " is not fewer than the " +
                      std::to_string(all) + " layers of " + model_ + "; leave it out");
   }
-  std::map<std::string, std::int64_t> overrides = dimensions_;
+  std::map<std::string, std::int64_t> overrides = sharded_dimensions();
   overrides["layers"] = layers;
   return spec_with(std::move(overrides));
 }
@@ -212,7 +253,9 @@ void ModelFlags::say_grid(const ModelSpec& spec) const {
 Trace obtain_trace(const ModelFlags& flags, const std::string& trace_file) {
   if (!trace_file.empty()) {
     const Json json = require_json_file(trace_file);
-    return require_readable(trace_file, [&] { return trace_from_json(json); });
+    Trace trace = require_readable(trace_file, [&] { return trace_from_json(json); });
+    require_one_sharding(flags.ranks_of_trace(trace_file).value_or(1), trace.dimensions);
+    return trace;
   }
   const ModelSpec spec = flags.spec();
   flags.say_grid(spec);

@@ -25,9 +25,13 @@ class ModelFlags {
   // Adds --dtype, --ops, --video and the dimensions; --model where the model is not positional.
   enum class Name : std::uint8_t { kFlag, kPositional };
   ModelFlags(CLI::App& app, Name name);
+  // Adds --world, for commands that predict: of a model it is --parallel fsdp=N; a stored trace is
+  // sharded by an estimate (sharding.h).
+  void add_world(CLI::App& app);
 
   const std::string& model() const { return model_; }
-  ModelSpec spec() const;  // throws UsageError, also where a range was given
+  // Throws UsageError, also where a range was given, and for --world beside a layout.
+  ModelSpec spec() const;
   // With these dimensions and this dtype wherever no flag says another.
   ModelSpec spec_on(const std::string& model, const std::map<std::string, std::int64_t>& dimensions,
                     const std::string& dtype) const;
@@ -36,6 +40,11 @@ class ModelFlags {
   // The range given to --batch or --tokens; nothing if each was a number or not given.
   const std::optional<DimensionRange>& range() const { return range_; }
   ModelSpec spec_at(std::int64_t value) const;  // of the range's dimension
+  // The same model over so many ranks of fsdp; nothing beside a layout of --parallel.
+  std::optional<ModelSpec> spec_over(int ranks) const;
+  // The ranks of --world that a stored trace is estimated for; nothing without the flag, and for a
+  // model.
+  std::optional<int> ranks_of_trace(const std::string& trace_file) const;
   // The same model with fewer layers. Throws UsageError if it does not have more.
   ModelSpec spec_with_layers(std::int64_t layers) const;
   // The same model with so many tokens; a video's grid is picked anew. Throws UsageError.
@@ -52,14 +61,17 @@ class ModelFlags {
   std::string video_;
   std::map<std::string, std::int64_t> dimensions_;  // those given
   std::optional<DimensionRange> range_;
+  std::optional<int> world_;
 
   void add_dimension(CLI::App& app, const DimensionEntry& entry);
   void read_number_or_range(const std::string& name, const std::string& text);
+  std::map<std::string, std::int64_t> sharded_dimensions() const;
   ModelSpec spec_with(std::map<std::string, std::int64_t> overrides) const;
 };
 
 // From `trace_file`, or if that is empty recorded for the flags' model, its grid said. Throws
-// UsageError: a build without LibTorch cannot record, a file that is not there.
+// UsageError: a build without LibTorch cannot record, a file that is not there, a stored trace of a
+// rank that --world would shard again.
 Trace obtain_trace(const ModelFlags& flags, const std::string& trace_file);
 // Recorded on meta. Throws UsageError in a build without LibTorch.
 Trace record_trace(const ModelSpec& spec);

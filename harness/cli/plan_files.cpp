@@ -75,7 +75,7 @@ std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& na
     if (!is_of_kind(json, "front")) continue;
     const FrontRecord front = require_readable(file, [&] { return front_from_json(json); });
     const bool is_simple = name.ends_with(std::string("#") + kSimple);
-    const FrontSetting found{front.world, front.optimizer,
+    const FrontSetting found{front.layout.empty() ? front.world : 1, front.optimizer,
                              is_simple ? Schedule::kWholeRegion : front.front.schedule};
     if (setting && *setting != found) {
       throw UsageError("'" + file + "' is a front of " + std::to_string(found.world) +

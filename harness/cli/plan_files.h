@@ -18,7 +18,7 @@ Plan require_plan(const std::string& name);
 
 // The settings for which a front's plans were searched.
 struct FrontSetting {
-  int world = 1;
+  int world = 1;  // ranks that the whole model's trace is estimated for; 1: the trace is a rank's
   OptimizerModel optimizer = OptimizerModel::kAdamW;
   Schedule schedule = Schedule::kOnDemand;
   bool operator==(const FrontSetting&) const = default;

@@ -13,7 +13,7 @@
 #include "policies/trace/suggest.h"
 #ifdef REMATCH_LIBTORCH
 #include "harness/measure/memory.h"
-#include "harness/run/rank_memory.h"
+#include "harness/run/optimizer_memory.h"
 #include "harness/run/variants.h"
 #endif
 
@@ -35,8 +35,7 @@ struct PredictFlags {
         app.add_option("--optimizer", optimizer,
                        "adamw, adamw(state=bfloat16), adamw8bit, muon, sgd, sgd(momentum=0.9) or "
                        "none (default: the optimizer of the front that --plan names, else adamw)");
-    add_world_flag(app, world);
-    world_option = app.get_option("--world");
+    model.add_world(app);
     app.add_flag("--round-512", round_512, "Round sizes as CUDA's caching allocator does");
     app.add_option("--profile", profile_file,
                    "With --round-512: profile measured on a GPU, for the bytes that kernels "
@@ -52,8 +51,6 @@ struct PredictFlags {
   const CLI::Option* schedule_option = nullptr;  // whether it was given
   std::string optimizer = "adamw";
   const CLI::Option* optimizer_option = nullptr;  // whether it was given
-  int world = 1;
-  const CLI::Option* world_option = nullptr;  // the same
   bool round_512 = false;
   std::string profile_file;
   bool allow_no_effect = false;
@@ -101,7 +98,10 @@ bool is_run_here(OptimizerModel optimizer) {
 FrontSetting setting_of(const PredictFlags& flags) {
   FrontSetting setting;
   if (const auto of_front = setting_of_fronts(flags.plan_files)) setting = *of_front;
-  if (flags.world_option->count() != 0) setting.world = flags.world;
+  if (setting.world > 1) {
+    throw UsageError("'" + flags.plan_files.front() + "' is of a trace, estimated for one of " +
+                     std::to_string(setting.world) + " ranks; give that trace with --trace");
+  }
   if (flags.optimizer_option->count() != 0) {
     const auto model = optimizer_model_from_string(flags.optimizer);
     setting.optimizer = model ? *model
@@ -109,11 +109,9 @@ FrontSetting setting_of(const PredictFlags& flags) {
                             ? OptimizerModel::kAdamW
                             : OptimizerModel::kNothing;
   }
-  const bool is_rank = setting.world > 1;
-  if (flags.round_512 && (is_rank || !is_run_here(setting.optimizer))) {
-    throw UsageError(std::string(is_rank ? "a rank's bytes are" : "such an optimizer's bytes are") +
-                     " not rounded; leave out --round-512 or " +
-                     (is_rank ? "--world" : "--optimizer"));
+  if (flags.round_512 && !is_run_here(setting.optimizer)) {
+    throw UsageError(
+        "such an optimizer's bytes are not rounded; leave out --round-512 or --optimizer");
   }
   return setting;
 }
@@ -136,24 +134,20 @@ VariantSettings variant_settings(const PredictFlags& flags, const FrontSetting& 
   return settings;
 }
 
-// Ranks and optimizers that do not run on meta are the simulator's.
-void predict_elsewhere(std::vector<Variant>& variants, const Trace& trace,
-                       const FrontSetting& asked) {
-  if (asked.world == 1 && is_run_here(asked.optimizer)) return;
-  predict_rank_memory(variants, trace, asked.optimizer, asked.world);
+// Optimizers that do not run on meta are the simulator's.
+void predict_other_optimizer(OptimizerModel optimizer, const Trace& trace,
+                             std::vector<Variant>& variants) {
+  if (is_run_here(optimizer)) return;
+  predict_memory_with(optimizer, trace, variants);
+  if (optimizer != OptimizerModel::kMuon) return;
   for (Variant& variant : variants) {
-    std::string& note = variant.prediction.memory.predicted_peak_note;
-    if (asked.world > 1) note = "without the buffers of collectives";
-    if (asked.optimizer == OptimizerModel::kMuon) {
-      note.append(note.empty() ? "" : "; ").append("without what muon allocates in its update");
-    }
+    variant.prediction.memory.predicted_peak_note = "without what muon allocates in its update";
   }
 }
 
 ExitCode predict_model(const PredictFlags& flags) {
   const FrontSetting asked = setting_of(flags);
   const VariantSettings settings = variant_settings(flags, asked);
-  require_one_sharding(asked.world, settings.model.dimensions);
   const Trace trace = record_trace(settings.model);
   std::optional<Bytes> temporary;  // nothing where it was not measured
   if (!flags.profile_file.empty()) {
@@ -162,7 +156,7 @@ ExitCode predict_model(const PredictFlags& flags) {
   std::vector<Variant> variants = require(make_variants(settings, trace));
   print_warnings(warnings_of(variants));
   if (flags.round_512) add_temporary(variants, temporary);
-  predict_elsewhere(variants, trace, asked);
+  predict_other_optimizer(asked.optimizer, trace, variants);
   std::vector<PredictedPlan> plans;
   for (const Variant& variant : variants) plans.push_back(predicted_plan(variant));
   const ModelSpec& model = settings.model;
@@ -180,7 +174,7 @@ ExitCode predict_model(const PredictFlags&) { refuse_without_libtorch("predict -
 FrontSetting setting_for_trace(const PredictFlags& flags) {
   FrontSetting setting;
   if (const auto of_front = setting_of_fronts(flags.plan_files)) setting = *of_front;
-  if (flags.world_option->count() != 0) setting.world = flags.world;
+  if (const auto world = flags.model.ranks_of_trace(flags.trace_file)) setting.world = *world;
   if (flags.optimizer_option->count() == 0) return setting;
   const auto optimizer = optimizer_model_from_string(flags.optimizer);
   if (!optimizer) {
@@ -210,7 +204,6 @@ std::vector<Plan> plans_for_trace(const PredictFlags& flags, const Trace& trace)
 ExitCode predict_trace(const PredictFlags& flags) {
   const FrontSetting setting = setting_for_trace(flags);
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
-  require_one_sharding(setting.world, trace.dimensions);
   const std::vector<Schedule> schedules = flags.schedule_option->count() != 0
                                               ? parse_schedules(flags.schedule)
                                               : std::vector<Schedule>{setting.schedule};

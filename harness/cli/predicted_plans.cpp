@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-Json to_json(const PredictedPlan& plan, const FrontSetting& setting) {
+Json to_json(const PredictedPlan& plan, const PredictedStepOf& step, const FrontSetting& setting) {
   Json counts = Json::object();
   for (int phase = 0; phase < kNumPhases; ++phase) {
     Json ops = Json::object();
@@ -30,7 +30,7 @@ Json to_json(const PredictedPlan& plan, const FrontSetting& setting) {
   return {{"policy", plan.policy},
           {"schedule", to_string(plan.schedule)},
           {"plan_sha256", plan.plan_sha256},
-          {"world", setting.world},
+          {"world", setting.world * world_size(step.dimensions)},
           {"optimizer", to_string(setting.optimizer)},
           {"predicted_ops", std::move(counts)},
           {"predicted_memory", memory_to_json(memory)}};
@@ -54,7 +54,7 @@ PredictedStep step_of(const PredictedPlan& plan) {
   return step;
 }
 
-// "llama3_8b, bfloat16, batch 1, 8192 tokens, adamw; one of 8 ranks, gathered parameters in other"
+// "llama3_8b, bfloat16, batch 1, 8192 tokens, adamw; each of 8 ranks: fsdp=8"
 std::string setting_words(const PredictedStepOf& step, const FrontSetting& setting) {
   std::string words = step.model + ", " + step.dtype;
   for (const char* name : {"batch", "tokens"}) {
@@ -63,14 +63,12 @@ std::string setting_words(const PredictedStepOf& step, const FrontSetting& setti
     words.append(", ").append(name).append(" ").append(std::to_string(found->second));
   }
   words.append(", optimizer ").append(to_string(setting.optimizer));
-  ModelSpec spec;
-  spec.dimensions = step.dimensions;
   if (const std::string layout = layout_text(step.dimensions); !layout.empty()) {
-    words += "; each of " + std::to_string(world_size(spec)) + " ranks: " + layout;
+    words += "; each of " + std::to_string(world_size(step.dimensions)) + " ranks: " + layout;
   }
   if (setting.world > 1) {
     words += "; one of " + std::to_string(setting.world) +
-             " ranks, gathered parameters among `other`, communication not counted";
+             " ranks, estimated: gathered parameters among `other`, communication not counted";
   }
   return words;
 }
@@ -81,7 +79,7 @@ void print_predictions(const std::vector<PredictedPlan>& plans, const PredictedS
                        const FrontSetting& setting, bool as_json) {
   if (as_json) {
     Json predictions = Json::array();
-    for (const PredictedPlan& plan : plans) predictions.push_back(to_json(plan, setting));
+    for (const PredictedPlan& plan : plans) predictions.push_back(to_json(plan, step, setting));
     print(predictions.dump(2) + "\n");
     return;
   }

@@ -17,6 +17,7 @@
 #include "harness/measure/source_state.h"
 #include "harness/progress/elapsed_progress.h"
 #include "harness/sweep/interrupt.h"
+#include "models/preset/parallel.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/planners/planners.h"
@@ -74,7 +75,7 @@ SearchSpace space_of(const SearchFlags& flags) {
   SearchSpace space;
   space.schedule = schedules.front();
   space.optimizer = *optimizer;
-  space.world = flags.world;
+  space.world = flags.model.ranks_of_trace(flags.trace_file).value_or(1);
   // On demand they are few enough for all; under whole_region 80 layers take over 10 s.
   if (space.schedule == Schedule::kOnDemand) space.resolution_ratio = 0;
   if (flags.hull) space.reach = Reach::kHull;
@@ -209,14 +210,14 @@ struct Searched {
 Searched search_trace(const SearchFlags& flags, const SearchSpace& space,
                       const FrontRecord& asked) {
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
-  require_one_sharding(flags.world, trace.dimensions);
   require_choices(trace);
   const Profile profile = obtain_profile(flags, trace);
   say_roofline_error(trace, profile);
   if (flags.num_measured != 0) require_times_of_this_device(profile);
   std::vector<Plan> baselines = named_baselines(flags, trace, profile);
   FrontRecord record = make_front_record(trace, profile, space.optimizer);
-  record.world = flags.world;
+  record.world = space.world * static_cast<int>(world_size(trace.dimensions));
+  record.layout = layout_text(trace.dimensions);
   if (const std::optional<SourceState> source = source_state()) {
     record.git_commit = source->commit;
     record.git_dirty = source->dirty;
@@ -299,7 +300,7 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option("--optimizer", optimizer,
                  "Optimizer whose state is part of every peak: adamw, adamw(state=bfloat16), "
                  "adamw8bit, muon, sgd, sgd(momentum=0.9) or none");
-  add_world_flag(app, world);
+  model.add_world(app);
   app.add_option("--budget", budget, "Print the fastest plan whose peak is at most this: 24GiB");
   app.add_option("--free", free,
                  "Print the fastest plan that fits into this beside parameters and optimizer "

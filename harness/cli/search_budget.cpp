@@ -63,7 +63,7 @@ void take_free_memory(const SearchFlags& flags, const SearchSpace& space, const 
   const bool is_free = !flags.free.empty();
   if (!is_free && flags.activation_budget.empty()) return;
   const Bytes asked = parse_bytes(is_free ? flags.free : flags.activation_budget);
-  const Trace rank = shard_step(trace, flags.world).trace;
+  const Trace rank = shard_step(trace, space.world).trace;
   Bytes held =
       rank.parameter_bytes + rank.constant_bytes + optimizer_bytes(rank, space.optimizer).state;
   if (!is_free) held += rank.gradient_bytes;

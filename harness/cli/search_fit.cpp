@@ -25,13 +25,35 @@ std::string fits_with(const std::string& flag, Bytes peak, int world) {
   return flag + " (" + format_bytes(peak) + (world > 1 ? " a rank)" : ")");
 }
 
-// The fewest ranks, doubled from those asked for; nothing for a model that a layout shards already.
-std::optional<std::string> ranks_that_fit(const Trace& trace, const FrontRecord& record,
-                                          Bytes limit) {
-  if (!layout_text(trace.dimensions).empty()) return std::nullopt;
+// Where everything is recomputed.
+std::optional<Bytes> peak_of(const ShardedStep& step, const FrontRecord& record) {
+  const auto plan = resolve(std::get<Policy>(parse_policy("full")), step.trace, NoEffect::kAllow);
+  if (!std::holds_alternative<Plan>(plan)) return std::nullopt;
+  // Any sheet: times do not change the peak.
+  PlanJudge judge(step.trace, roofline_profile(step.trace, device_sheets().front()),
+                  record.optimizer);
+  judge.use_gathered(step.gathered);
+  return judge.judge(std::get<Plan>(plan), record.front.schedule).peak;
+}
+
+// Of one of so many ranks. Nothing for a model that a layout of --parallel shards already.
+std::optional<Bytes> peak_over(int world, const SearchFlags& flags, const Trace& trace,
+                               const FrontRecord& record) {
+  if (!flags.trace_file.empty()) {
+    const bool is_whole = layout_text(trace.dimensions).empty();
+    return is_whole ? peak_of(shard_step(trace, world), record) : std::nullopt;
+  }
+  const std::optional<ModelSpec> spec = flags.model.spec_over(world);
+  return spec ? recomputed_peak(record_trace(*spec), record) : std::nullopt;
+}
+
+// The fewest ranks, doubled from those asked for.
+std::optional<std::string> ranks_that_fit(const SearchFlags& flags, const Trace& trace,
+                                          const FrontRecord& record, Bytes limit) {
   for (int world = 2 * record.world; world <= kMostSuggestedRanks; world *= 2) {
-    const std::optional<Bytes> peak = recomputed_peak(trace, world, record);
-    if (peak && *peak <= limit) return fits_with("--world " + std::to_string(world), *peak, world);
+    const std::optional<Bytes> peak = peak_over(world, flags, trace, record);
+    if (!peak) return std::nullopt;
+    if (*peak <= limit) return fits_with("--world " + std::to_string(world), *peak, world);
   }
   return std::nullopt;
 }
@@ -40,7 +62,7 @@ std::optional<std::string> fused_ops_fit(const SearchFlags& flags, const FrontRe
                                          Bytes limit) {
   const std::optional<ModelSpec> fused = flags.model.spec_of_fused_ops();
   if (!fused) return std::nullopt;
-  const std::optional<Bytes> peak = recomputed_peak(record_trace(*fused), record.world, record);
+  const std::optional<Bytes> peak = recomputed_peak(record_trace(*fused), record);
   if (!peak || *peak > limit) return std::nullopt;
   return fits_with("--ops fused", *peak, record.world);
 }
@@ -53,7 +75,7 @@ std::optional<std::string> tokens_that_fit(const SearchFlags& flags, const Front
   for (std::int64_t tokens = asked->second / 2; tokens >= kFewestTokens; tokens /= 2) {
     try {
       const Trace trace = record_trace(flags.model.spec_with_tokens(tokens));
-      const std::optional<Bytes> peak = recomputed_peak(trace, record.world, record);
+      const std::optional<Bytes> peak = recomputed_peak(trace, record);
       if (!peak || *peak > limit) continue;
       return fits_with("--tokens " + std::to_string(tokens), *peak, record.world);
     } catch (const UsageError&) {
@@ -65,15 +87,8 @@ std::optional<std::string> tokens_that_fit(const SearchFlags& flags, const Front
 
 }  // namespace
 
-std::optional<Bytes> recomputed_peak(const Trace& trace, int world, const FrontRecord& record) {
-  const auto plan = resolve(std::get<Policy>(parse_policy("full")), trace, NoEffect::kAllow);
-  if (!std::holds_alternative<Plan>(plan)) return std::nullopt;
-  const ShardedStep step = shard_step(trace, world);
-  // Any sheet: times do not change the peak.
-  PlanJudge judge(step.trace, roofline_profile(step.trace, device_sheets().front()),
-                  record.optimizer);
-  judge.use_gathered(step.gathered);
-  return judge.judge(std::get<Plan>(plan), record.front.schedule).peak;
+std::optional<Bytes> recomputed_peak(const Trace& trace, const FrontRecord& record) {
+  return peak_of({trace, {}}, record);
 }
 
 std::string no_plan_fits(const SearchFlags& flags, const Trace& trace, const FrontRecord& record,
@@ -85,7 +100,7 @@ std::string no_plan_fits(const SearchFlags& flags, const Trace& trace, const Fro
   const auto add = [&ways](std::optional<std::string> way) {
     if (way) ways.push_back(*std::move(way));
   };
-  add(ranks_that_fit(trace, record, limit));
+  add(ranks_that_fit(flags, trace, record, limit));
   if (flags.trace_file.empty()) {
     add(fused_ops_fit(flags, record, limit));
     add(tokens_that_fit(flags, record, limit));

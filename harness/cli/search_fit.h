@@ -12,8 +12,9 @@
 
 namespace rematch {
 
-// The peak of one of `world` ranks if everything is recomputed; nothing if the model has no blocks.
-std::optional<Bytes> recomputed_peak(const Trace& trace, int world, const FrontRecord& record);
+// The peak of a step, or of a rank's, if everything is recomputed; nothing if the model has no
+// blocks.
+std::optional<Bytes> recomputed_peak(const Trace& trace, const FrontRecord& record);
 
 // One line: "no plan fits h100's 79.1 GiB, the lowest peak is 121 GiB; what fits: --world 2 (65.0
 // GiB a rank)".

@@ -31,7 +31,6 @@ struct SearchFlags {
   std::string rounds = "4:8";
   std::string timeout = "10min";
   std::int64_t seed = 0;
-  int world = 1;
   int num_points = 16;
   int num_measured = 0;  // 0: nothing is run
   int num_steps = 10;

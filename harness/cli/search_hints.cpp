@@ -27,10 +27,8 @@ std::optional<std::string> fused_ops_hint(const SearchFlags& flags, const FrontR
   if (!flags.trace_file.empty() || in_loss == points.end()) return std::nullopt;
   const std::optional<ModelSpec> fused = flags.model.spec_of_fused_ops();
   if (!fused) return std::nullopt;
-  const std::optional<Bytes> eager_peak =
-      recomputed_peak(record_trace(flags.model.spec()), record.world, record);
-  const std::optional<Bytes> fused_peak =
-      recomputed_peak(record_trace(*fused), record.world, record);
+  const std::optional<Bytes> eager_peak = recomputed_peak(record_trace(flags.model.spec()), record);
+  const std::optional<Bytes> fused_peak = recomputed_peak(record_trace(*fused), record);
   if (!eager_peak || !fused_peak || *fused_peak >= *eager_peak) return std::nullopt;
   return "peaks lie in the " + in_loss->figures.peak_place +
          ", with the logits there whole; --ops fused takes head and cross-entropy in chunks: the "

@@ -9,6 +9,7 @@
 #include "harness/cli/profile_here.h"
 #include "harness/cli/search_budget.h"
 #include "harness/sweep/interrupt.h"
+#include "models/preset/parallel.h"
 #include "policies/predict/roofline.h"
 #include "policies/search/front.h"
 #include "policies/search/largest_load.h"
@@ -45,6 +46,18 @@ std::int64_t tokens_of(const ModelSpec& spec) {
   return spec.at("tokens") * (spec.option("batch") > 0 ? spec.option("batch") : 1);
 }
 
+LoadQuestion question_of(const SearchFlags& flags, Bytes budget) {
+  const DimensionRange& range = *flags.model.range();
+  const ModelSpec spec = flags.model.spec_at(range.least);
+  return {flags.model.model(),
+          flags.device,
+          budget,
+          static_cast<int>(world_size(spec)),
+          static_cast<int>(data_ranks(spec)),
+          range.name,
+          range.most};
+}
+
 // Nothing if no plan fits.
 std::optional<LoadAnswer> best_plan(const SearchFlags& flags, const SearchSpace& space,
                                     Bytes budget, std::int64_t load) {
@@ -62,7 +75,7 @@ std::optional<LoadAnswer> best_plan(const SearchFlags& flags, const SearchSpace&
 
 using Answers = std::map<std::int64_t, LoadAnswer>;
 
-Json to_json(const SearchFlags& flags, Bytes budget, const LargestLoad& found,
+Json to_json(const SearchFlags& flags, const LoadQuestion& question, const LargestLoad& found,
              const Answers& answers) {
   Json tried = Json::array();
   for (const TriedLoad& load : found.tried) {
@@ -75,7 +88,8 @@ Json to_json(const SearchFlags& flags, Bytes budget, const LargestLoad& found,
     if (load.tokens_per_second) {
       const LoadAnswer& answer = answers.at(load.load);
       entry["predicted_tokens_per_second"] = answer.tokens_per_second;
-      entry["predicted_tokens_per_second_all_ranks"] = answer.tokens_per_second * flags.world;
+      entry["predicted_tokens_per_second_all_ranks"] =
+          answer.tokens_per_second * question.num_batches;
       entry["predicted_step_time_ns"] = answer.step_time.count();
       entry["predicted_peak_allocated_bytes"] = answer.peak.count;
       entry["saves"] = answer.saves;
@@ -90,9 +104,9 @@ Json to_json(const SearchFlags& flags, Bytes budget, const LargestLoad& found,
           {"model", flags.model.model()},
           {"device", flags.device},
           {"time_source", "roofline"},
-          {"world", flags.world},
-          {"budget_bytes", budget.count},
-          {"dimension", flags.model.range()->name},
+          {"world", question.world},
+          {"budget_bytes", question.budget.count},
+          {"dimension", question.dimension},
           {"largest_that_fits", or_null(found.largest)},
           {"best", or_null(found.best)},
           {"tried", std::move(tried)}};
@@ -132,10 +146,9 @@ ExitCode maximize(const SearchFlags& flags, const SearchSpace& space,
         return rate;
       },
       space.stop);
-  const Json json = to_json(flags, budget, found, answers);
+  const LoadQuestion question = question_of(flags, budget);
+  const Json json = to_json(flags, question, found, answers);
   if (!flags.output.empty()) write_output(flags.output, json);
-  const LoadQuestion question = {flags.model.model(), flags.device, budget,
-                                 flags.world,         range.name,   range.most};
   print(flags.json
             ? json.dump(2) + "\n"
             : loads_to_text(question, found, answers, TableFormat::kText, terminal_columns()));

@@ -12,6 +12,7 @@
 #include "harness/cli/no_libtorch.h"
 #include "harness/cli/profile_here.h"
 #include "harness/cli/require.h"
+#include "models/preset/parallel.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/search/measured_front.h"
 #ifdef REMATCH_LIBTORCH
@@ -43,9 +44,11 @@ void require_measurable(const SearchFlags& flags) {
         "--measure --device cuda would share the GPU with the profile's own process; give "
         "--profile FILE from rematch profile --device cuda");
   }
-  if (flags.world > 1) {
-    throw UsageError("--measure runs one process, and --world " + std::to_string(flags.world) +
-                     " is a prediction of several; leave out one of them");
+  const ModelSpec spec = flags.model.spec();
+  if (world_size(spec) > 1) {
+    throw UsageError("--measure runs one process, and " + layout_text(spec.dimensions) +
+                     " is a prediction for " + std::to_string(world_size(spec)) +
+                     "; leave out one of them");
   }
 #endif
 }

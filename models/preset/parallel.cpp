@@ -196,9 +196,9 @@ std::string layout_text(const std::map<std::string, std::int64_t>& dimensions) {
   return text;
 }
 
-std::int64_t world_size(const ModelSpec& spec) {
+std::int64_t world_size(const Dimensions& dimensions) {
   std::int64_t size = 1;
-  for (const std::string_view axis : kAxes) size *= size_of(spec.dimensions, axis);
+  for (const std::string_view axis : kAxes) size *= size_of(dimensions, axis);
   return size;
 }
 

@@ -36,7 +36,8 @@ std::variant<std::map<std::string, std::int64_t>, Rejected> parse_layout(std::st
 std::string layout_text(const std::map<std::string, std::int64_t>& dimensions);
 
 // Ranks that a step runs on: 1 without a layout.
-std::int64_t world_size(const ModelSpec& spec);
+std::int64_t world_size(const std::map<std::string, std::int64_t>& dimensions);
+inline std::int64_t world_size(const ModelSpec& spec) { return world_size(spec.dimensions); }
 
 // The place of spec.rank along one option of its layout.
 struct RankAxis {

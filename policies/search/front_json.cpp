@@ -209,9 +209,11 @@ Json front_to_json(const FrontRecord& record) {
                {"time_source", to_string(record.time_source)},
                {"optimizer", to_string(record.optimizer)},
                {"world", record.world},
+               {"layout", nullptr},
                {"budget_bytes", nullptr},
                {"max_slowdown_ratio", nullptr},
                {"answer", nullptr}};
+  if (!record.layout.empty()) json["layout"] = record.layout;
   if (record.ops) json["ops"] = *record.ops;
   if (record.git_commit) json["git_commit"] = *record.git_commit;
   if (record.git_dirty) json["git_dirty"] = *record.git_dirty;
@@ -258,6 +260,9 @@ FrontRecord front_from_json(const Json& json) {
   record.optimizer = known_name<OptimizerModel>(root.at("optimizer"), optimizer_model_from_string,
                                                 joined(optimizer_model_names()).c_str());
   if (const auto world = root.find("world")) record.world = world->integer32(1);
+  if (const auto layout = root.find("layout"); layout && !layout->is_null()) {
+    record.layout = layout->string();
+  }
   const JsonField budget = root.at("budget_bytes");
   if (!budget.is_null()) record.budget = Bytes{budget.count()};
   const JsonField slowdown = root.at("max_slowdown_ratio");

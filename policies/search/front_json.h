@@ -39,7 +39,11 @@ struct FrontRecord {
   std::optional<Bytes> device_memory;  // by its data sheet, or of the host that measured the front
   ProfileSource time_source = ProfileSource::kMeasured;
   OptimizerModel optimizer = OptimizerModel::kAdamW;
-  int world = 1;  // ranks over which parameters, gradients and optimizer state are sharded
+  int world = 1;  // ranks of the step; figures are one rank's
+  // How the model's step is split over them: "tp=2,fsdp=4". Empty beside several ranks: their trace
+  // is of the whole model, and what a rank holds is an estimate (sharding.h) without communication.
+  std::string layout;
+  bool is_estimate_of_ranks() const { return world > 1 && layout.empty(); }
   std::optional<Bytes> budget;
   std::optional<double> max_slowdown_ratio;
   // The answer for the budget or the slowdown; nothing if no plan fits or nothing was asked.

@@ -20,7 +20,7 @@ struct SearchSpace {
   Schedule schedule = Schedule::kOnDemand;
   bool early_stop = true;
   OptimizerModel optimizer = OptimizerModel::kAdamW;  // whose state is part of every peak
-  int world = 1;     // ranks over which parameters, gradients and optimizer state are sharded
+  int world = 1;     // above 1: the trace is of a whole model, shared out by sharding.h
   bool cuts = true;  // of a block into several regions at scope boundaries
   // Each region is one scope, and none keeps a draw before one that it draws again: what
   // torch.utils.checkpoint can run on modules (policies/export).

@@ -88,8 +88,7 @@ std::string facts_of(const FrontRecord& record) {
   }
   facts += record.dtype + ", " + std::string(to_string(record.front.schedule)) + "; " +
            std::string(to_string(record.time_source)) + " op times; " + plans_words(record.front);
-  if (record.world > 1) facts += "; one of " + std::to_string(record.world) + " ranks";
-  return facts;
+  return facts + ranks_words(record);
 }
 
 // So many comparisons of a sweep have a part each; of more the overview has their tables.

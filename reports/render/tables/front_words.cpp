@@ -83,10 +83,15 @@ std::string setting_words(const FrontRecord& record) {
   words += ", on " + record.device;
   if (record.device_memory) words += " (" + format_bytes(*record.device_memory) + ")";
   words += ", " + std::string(to_string(record.front.schedule));
-  if (record.world > 1) {
-    words += "; one of " + std::to_string(record.world) + " ranks, communication not counted";
-  }
-  return words;
+  return words + ranks_words(record) +
+         (record.is_estimate_of_ranks() ? ", communication not counted" : "");
+}
+
+std::string ranks_words(const FrontRecord& record) {
+  if (record.world == 1) return "";
+  const std::string ranks = std::to_string(record.world) + " ranks";
+  if (record.is_estimate_of_ranks()) return "; one of " + ranks + ", estimated";
+  return "; each of " + ranks + ": " + record.layout;
 }
 
 std::string lead_words(const FrontRecord& record) {
@@ -129,8 +134,8 @@ std::string exactness_words(const FrontRecord& record) {
   }
   std::string words = gaps.empty() ? "no save set of a block and no mix of layers was left out"
                                    : "a plan that was not found may " + joined(gaps, " or ");
-  if (record.world == 1) return words;
-  return words + ". Bytes are predicted for one of " + std::to_string(record.world) +
+  if (!record.is_estimate_of_ranks()) return words;
+  return words + ". Bytes are estimated for one of " + std::to_string(record.world) +
          " ranks that share parameters, gradients and optimizer state, with the block at work "
          "gathered; times exclude communication";
 }

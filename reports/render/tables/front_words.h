@@ -26,6 +26,8 @@ std::string short_saves(const FrontPoint& point);
 // "llama3_8b, bfloat16, batch 1, 8192 tokens, AdamW, on h100 (74.5 GiB)", and which rank of how
 // many.
 std::string setting_words(const FrontRecord& record);
+// "; each of 8 ranks: tp=2,fsdp=4"; empty for one rank.
+std::string ranks_words(const FrontRecord& record);
 
 // The fastest point within what was asked for, or within the device's memory: its number, figures
 // and what it keeps; or that there is none. Empty if no limit is known.

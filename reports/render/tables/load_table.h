@@ -16,7 +16,7 @@ namespace rematch {
 
 // The fastest plan within the budget of one load.
 struct LoadAnswer {
-  double tokens_per_second = 0;  // of one rank
+  double tokens_per_second = 0;  // of one batch: of a rank, or of the ranks that share it
   std::chrono::nanoseconds step_time{};
   Bytes peak;
   std::int64_t num_recomputed = 0;
@@ -27,7 +27,8 @@ struct LoadQuestion {
   std::string model;
   std::string device;
   Bytes budget;
-  int world = 1;
+  int world = 1;          // ranks
+  int num_batches = 1;    // that they train on side by side, each of so many tokens
   std::string dimension;  // "batch"
   std::int64_t most = 0;  // that was asked for
 };

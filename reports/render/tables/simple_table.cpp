@@ -25,7 +25,7 @@ std::string next_line(const FrontRecord& record, const std::string& file) {
            "shows every op, rematch run --plan front.json#simple runs it.";
   }
   const std::string run =
-      record.world > 1 ? "" : ", rematch run --plan " + file + "#simple runs it";
+      record.is_estimate_of_ranks() ? "" : ", rematch run --plan " + file + "#simple runs it";
   return "Next: rematch describe --plan " + file + "#simple shows every op" + run + ".";
 }
 

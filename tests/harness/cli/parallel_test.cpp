@@ -111,6 +111,38 @@ TEST_CASE("predict says which layout its ranks have") {
   CHECK_THAT(outcome.out, Catch::Contains("each of 8 ranks: tp=2,fsdp=4"));
 }
 
+// The front of --world: of traced ranks, like that of the layout that it stands for.
+TEST_CASE("a search over --world is one of fsdp, and what it says would fit does") {
+  const ScratchFolder scratch;
+  const std::string search = "search " + kSplitLlama + "--device h100 --json ";
+  const auto front_of = [&](const std::string& flags) {
+    const Outcome outcome = rematch(search + flags);
+    CAPTURE(flags, outcome.err);
+    REQUIRE(outcome.code == 0);
+    return Json::parse(outcome.out);
+  };
+  const Json front = front_of("--world 4");
+  CHECK(front == front_of("--parallel fsdp=4"));
+  CHECK(front["world"] == 4);
+  CHECK(front["layout"] == "fsdp=4");
+  CHECK(front["dimensions"]["fsdp"] == 4);
+  const Json split = front_of("--parallel tp=2");
+  CHECK(split["world"] == 2);
+  CHECK(split["layout"] == "tp=2");
+  const std::string alone =
+      front_of("")["points"][0]["predicted_peak_allocated_bytes"].dump() + "B";
+  const auto smaller = std::to_string(std::stoll(alone) * 3 / 4) + "B";
+  const Outcome outcome = rematch("search " + kSplitLlama + "--device h100 --budget " + smaller);
+  CHECK(outcome.code == 3);
+  const std::size_t fits = outcome.err.find("--world ");
+  REQUIRE(fits != std::string::npos);
+  const std::string way = outcome.err.substr(fits, outcome.err.find(" (", fits) - fits);
+  CHECK(rematch("search " + kSplitLlama + "--device h100 --budget " + smaller + " " + way).code ==
+        0);
+  CHECK_THAT(rematch("search " + kSplitLlama + "--parallel tp=2 --device h100 --budget 1MiB").err,
+             !Catch::Contains("--world"));
+}
+
 TEST_CASE("a layout that does not fit is refused with the numbers") {
   check_usage_error("run " + kTinyLlama + "--parallel tp=3 --policy full", "3");
   check_usage_error("run " + kTinyLlama + "--parallel tensor=2 --policy full", "tensor");
@@ -120,6 +152,8 @@ TEST_CASE("a layout that does not fit is refused with the numbers") {
   check_usage_error("predict " + split + "--policy none --world 4",
                     "--world 4 shards a whole model, and fsdp=2 shards this one already");
   check_usage_error("search " + split + "--device h100 --world 4", "leave --world out");
+  check_usage_error("search " + kTinyLlama + "--device cpu --measure 4 --world 2",
+                    "fsdp=2 is a prediction for 2; leave out one of them");
   check_usage_error("profile " + split, "split over 2 ranks");
   check_usage_error("run " + kTinyLlama + "--pretend-rank 2 --policy full", "--parallel");
 }

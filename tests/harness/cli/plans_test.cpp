@@ -203,45 +203,52 @@ TEST_CASE("a point of a front is predicted as it was searched for, unless flags 
   CHECK(as_searched["optimizer"] == "adamw8bit");
   CHECK(as_searched["predicted_memory"]["peak_allocated_bytes"] ==
         point["predicted_peak_allocated_bytes"]);
-  const Json alone = predicted(" --world 1 --optimizer sgd");
-  CHECK(alone["world"] == 1);
-  CHECK(alone["optimizer"] == "sgd");
-  CHECK(alone["predicted_memory"]["holders_at_peak"]["optimizer"] == 0);
+  const Json with_sgd = predicted(" --world 8 --optimizer sgd");
+  CHECK(with_sgd["world"] == 8);
+  CHECK(with_sgd["optimizer"] == "sgd");
+  CHECK(with_sgd["predicted_memory"]["holders_at_peak"]["optimizer"] == 0);
   CHECK_THAT(rematch("predict --plan " + front + "#0").out,
-             Catch::Contains("one of 8 ranks") && Catch::Contains("at least "));
+             Catch::Contains("each of 8 ranks: fsdp=8") && !Catch::Contains("at least "));
+  check_usage_error("predict --plan " + front + "#0 --world 1", "with other dimensions");
+  check_usage_error("predict --plan " + front + "#0 --world 4", "with other dimensions");
 }
 
-TEST_CASE("predict of one of several ranks: its shares shrink, its activations do not") {
-  const std::string predict = "predict --model llama_small --policy none,full --json";
+TEST_CASE("ranks of --world are those of a layout of fsdp, traced") {
+  const std::string predict = "predict --model llama_small --policy none,full --json ";
   const Json alone = Json::parse(rematch(predict).out);
-  const Outcome outcome = rematch(predict + " --world 8");
+  for (const std::string flags : {"", "--optimizer sgd ", "--round-512 "}) {
+    CAPTURE(flags);
+    const Outcome outcome = rematch(predict + flags + "--world 8");
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK(outcome.out == rematch(predict + flags + "--parallel fsdp=8").out);
+    for (const Json& rank : Json::parse(outcome.out)) {
+      CHECK(rank["world"] == 8);
+      CHECK(rank["predicted_ops"]["forward"].contains(
+          "_c10d_functional::all_gather_into_tensor_coalesced"));
+    }
+  }
+  const Json rank = Json::parse(rematch(predict + "--world 8").out);
+  CHECK(rank[0]["predicted_memory"]["peak_allocated_bytes"] <
+        alone[0]["predicted_memory"]["peak_allocated_bytes"]);
+  CHECK(rematch(predict + "--world 1").out == rematch(predict).out);
+  check_usage_error("predict --model llama_small --policy full --world 0", "--world");
+  check_usage_error("predict --model llama_small --policy full --world 5000", "4096");
+}
+
+// What a rank of a whole model's trace holds is an estimate, which only the trace itself takes.
+TEST_CASE("a front that was estimated from a stored trace needs that trace") {
+  const ScratchFolder folder;
+  const std::string trace = folder.file("llama.trace.json");
+  const std::string front = folder.file("front.json");
+  REQUIRE(rematch("trace " + kTinyLlama + "-o " + trace).code == 0);
+  REQUIRE(rematch("search --device h100 --world 4 --trace " + trace + " -o " + front).code == 0);
+  CHECK(read_json_file(front)["layout"].is_null());
+  const Outcome outcome = rematch("predict --json --trace " + trace + " --plan " + front + "#0");
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
-  const Json rank = Json::parse(outcome.out);
-  REQUIRE(rank.size() == alone.size());
-  for (std::size_t index = 0; index < alone.size(); ++index) {
-    CAPTURE(index);
-    CHECK(alone[index]["world"] == 1);
-    CHECK(rank[index]["world"] == 8);
-    CHECK(rank[index]["predicted_ops"] == alone[index]["predicted_ops"]);
-    const Json& memory = rank[index]["predicted_memory"];
-    const Json& whole = alone[index]["predicted_memory"];
-    const auto activations = [](const Json& record) {
-      return record["after_forward_bytes"].get<std::int64_t>() -
-             record["baseline_bytes"].get<std::int64_t>();
-    };
-    CHECK(activations(memory) == activations(whole));
-    CHECK(memory["peak_allocated_bytes"] < whole["peak_allocated_bytes"]);
-    CHECK(8 * memory["parameter_bytes"].get<std::int64_t>() >=
-          whole["parameter_bytes"].get<std::int64_t>());
-    CHECK(7 * memory["parameter_bytes"].get<std::int64_t>() <
-          whole["parameter_bytes"].get<std::int64_t>());
-  }
-  const Outcome text = rematch("predict --model llama_small --policy full --world 8");
-  CHECK_THAT(text.out, Catch::Contains("one of 8 ranks"));
-  check_usage_error("predict --model llama_small --policy full --world 0", "--world");
-  check_usage_error("predict --model llama_small --policy full --world 8 --round-512",
-                    "leave out --round-512 or --world");
+  CHECK(Json::parse(outcome.out)[0]["world"] == 4);
+  check_usage_error("predict --plan " + front + "#0", "one of 4 ranks; give that trace");
 }
 
 }  // namespace

@@ -176,6 +176,7 @@ const std::vector<Case>& cases() {
       // Ranks of layouts, with collectives of all kinds.
       {"llama_small", {{"layers", 3}, {"tp", 2}, {"sp", 1}}},
       {"llama_small", {{"layers", 3}, {"tp", 2}, {"fsdp", 3}}},
+      {"llama_small", {{"layers", 3}, {"fsdp", 8}, {"fused_ops", 1}}, "bfloat16"},
       {"llama_small", {{"layers", 3}, {"ulysses", 2}}, "bfloat16"},
       {"wan_small", {{"layers", 3}, {"tp", 2}, {"fsdp", 2}}},
       {"moe_small", {{"layers", 3}, {"ep", 2}, {"fsdp", 2}}},

@@ -28,7 +28,9 @@ TEST_CASE("every point of a front peaks where and as high as the engine does", "
   install_counting_allocators();
   const Case cases[] = {{"llama_small", {{"layers", 4}}},
                         {"llama_small", {{"layers", 4}, {"fused_ops", 1}}},
-                        {"wan_small", {{"layers", 4}}}};
+                        {"wan_small", {{"layers", 4}}},
+                        {"llama_small", {{"layers", 4}, {"fsdp", 8}}},
+                        {"wan_small", {{"layers", 3}, {"tp", 2}, {"fsdp", 3}}}};
   for (const Case& which : cases) {
     CAPTURE(which.preset, which.dimensions);
     const ModelSpec spec = std::get<ModelSpec>(make_spec(which.preset, which.dimensions));

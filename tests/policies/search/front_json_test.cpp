@@ -37,6 +37,10 @@ TEST_CASE("a front is read as it was written") {
   unanswered.max_slowdown_ratio = 0.05;
   unanswered.optimizer = OptimizerModel::kNothing;
   unanswered.time_source = ProfileSource::kRoofline;
+  unanswered.world = 8;
+  CHECK(front_from_json(front_to_json(unanswered)).is_estimate_of_ranks());
+  unanswered.layout = "tp=2,fsdp=4";
+  CHECK(front_from_json(front_to_json(unanswered)).layout == "tp=2,fsdp=4");
   const Json again = front_to_json(front_from_json(front_to_json(unanswered)));
   CHECK(again == front_to_json(unanswered));
   for (const Json& point : again.at("points")) {

@@ -37,7 +37,13 @@ TEST_CASE("a front's first line is what was searched: model, dtype, load, device
   record.world = 8;
   CHECK(setting_words(record) ==
         "wan_small, bfloat16, batch 1, 8192 tokens, no optimizer, on cpu, on_demand; one of 8 "
-        "ranks, communication not counted");
+        "ranks, estimated, communication not counted");
+  CHECK_THAT(exactness_words(record), Catch::Contains("Bytes are estimated for one of 8 ranks"));
+  record.layout = "tp=2,fsdp=4";
+  CHECK(setting_words(record) ==
+        "wan_small, bfloat16, batch 1, 8192 tokens, no optimizer, on cpu, on_demand; each of 8 "
+        "ranks: tp=2,fsdp=4");
+  CHECK_THAT(text_of(record), !Catch::Contains("estimated"));
   CHECK(text_of(record).starts_with("wan_small, bfloat16, batch 1, 8192 tokens, no optimizer"));
 }
 

@@ -9,8 +9,8 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kWide = 2000;
 
-LoadQuestion question_of(int world) {
-  return {"llama3_8b", "h100", Bytes{std::int64_t{70} << 30}, world, "batch", 8};
+LoadQuestion question_of(int world, int num_batches) {
+  return {"llama3_8b", "h100", Bytes{std::int64_t{70} << 30}, world, num_batches, "batch", 8};
 }
 
 // Batch 2 makes the most; 4 is the largest that fits.
@@ -33,7 +33,7 @@ std::string text_of(const LoadQuestion& question, const LargestLoad& found) {
 }
 
 TEST_CASE("loads say which is the largest that fits and which makes the most") {
-  const std::string text = text_of(question_of(1), found_loads());
+  const std::string text = text_of(question_of(1, 1), found_loads());
   CHECK_THAT(text, Catch::Contains("the largest batch that fits is 4; the highest throughput is "
                                    "1500 tokens/s at 2. "));
   CHECK_THAT(text, Catch::Contains("highest throughput: layers 0-3: keep all"));
@@ -41,25 +41,32 @@ TEST_CASE("loads say which is the largest that fits and which makes the most") {
   LargestLoad all = found_loads();
   all.tried.back().tokens_per_second = 1100;
   all.largest = 8;
-  CHECK_THAT(text_of(question_of(1), all), Catch::Contains("is 8, the most that was asked for;"));
+  CHECK_THAT(text_of(question_of(1, 1), all),
+             Catch::Contains("is 8, the most that was asked for;"));
 }
 
 TEST_CASE("rates of one of several ranks say so, and what all make together") {
-  const std::string text = text_of(question_of(8), found_loads());
+  const std::string text = text_of(question_of(8, 8), found_loads());
   CHECK_THAT(text, Catch::Contains("tokens/s per rank (roofline)"));
   CHECK_THAT(text, Catch::Contains("within 70.0 GiB on each of 8 ranks: "));
   CHECK_THAT(text, Catch::Contains("1500 tokens/s per rank, 12000 over all 8, at 2. "));
-  CHECK_THAT(text, Catch::Contains("communication not counted"));
+  CHECK_THAT(text, Catch::Contains("communication by its link, as if nothing ran beside it"));
+}
+
+TEST_CASE("ranks that share a batch make its tokens together") {
+  const std::string text = text_of(question_of(8, 4), found_loads());
+  CHECK_THAT(text, Catch::Contains("tokens/s per 2 ranks (roofline)"));
+  CHECK_THAT(text, Catch::Contains("1500 tokens/s per 2 ranks, 6000 over all 8, at 2. "));
 }
 
 TEST_CASE("loads that were stopped claim no largest and no best") {
   LargestLoad found = found_loads();
   found.is_complete = false;
-  const std::string text = text_of(question_of(1), found);
+  const std::string text = text_of(question_of(1, 1), found);
   CHECK_THAT(text, Catch::Contains("stopped before every load was tried: the largest batch known "
                                    "to fit is 4; of those tried, the highest"));
   CHECK_THAT(text, !Catch::Contains("that fits is"));
-  CHECK(text_of(question_of(1), {}).empty());
+  CHECK(text_of(question_of(1, 1), {}).empty());
 }
 
 }  // namespace
