@@ -178,7 +178,7 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
                 .num_uses = 0,
                 .num_outputs = 0,
                 .generator_state = -1,
-                .stream = note_stream(facts, keys, *stack),
+                .stream = may_have_stream(facts, keys) ? note_stream(facts, *stack) : kNoStream,
                 .side_effect = false,
                 .in_place = false,
                 .side_writes = has_side_writes(facts, *stack)};
@@ -220,11 +220,9 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   forget_some_dead();
 }
 
-std::int16_t Recorder::note_stream(const OpFacts& facts, c10::DispatchKeySet keys,
-                                   const torch::jit::Stack& stack) {
-  if (!may_have_stream(facts, keys)) return -1;
+std::int16_t Recorder::note_stream(const OpFacts& facts, const torch::jit::Stack& stack) {
   const std::optional<c10::Stream> stream = stream_of(facts, stack);
-  if (!stream.has_value()) return -1;
+  if (!stream.has_value()) return kNoStream;
   std::vector<c10::Stream>& known = record_->streams;
   const auto found = std::find(known.begin(), known.end(), *stream);
   const auto index = static_cast<std::int16_t>(found - known.begin());

@@ -30,6 +30,7 @@
 namespace rematch {
 
 inline constexpr std::int32_t kNoOp = -1;
+inline constexpr std::int16_t kNoStream = -1;  // the op's device has none
 
 struct RecordedUse {
   std::int32_t value;
@@ -47,11 +48,12 @@ struct RecordedOp {
   std::uint16_t num_uses;
   std::uint16_t num_outputs;
   std::int32_t generator_state;  // index, or -1: draws nothing
-  std::int16_t stream;           // index, or -1: its device has none
-  bool side_effect;              // writes to a tensor from outside: never repeated
-  bool in_place;                 // writes to a tensor of the region
-  bool side_writes;              // see Note [Side writes]
+  std::int16_t stream;           // index, or kNoStream
+  bool side_effect : 1;          // writes to a tensor from outside: never repeated
+  bool in_place : 1;             // writes to a tensor of the region
+  bool side_writes : 1;          // see Note [Side writes]
 };
+static_assert(sizeof(RecordedOp) == 40, "every step writes thousands of these");
 
 struct RecordedValue {
   std::int32_t op;  // kNoOp: from outside the region
@@ -186,8 +188,7 @@ class Recorder {
   std::int32_t saved_value_of(const at::Tensor& tensor);
 
  private:
-  std::int16_t note_stream(const OpFacts& facts, c10::DispatchKeySet keys,
-                           const torch::jit::Stack& stack);
+  std::int16_t note_stream(const OpFacts& facts, const torch::jit::Stack& stack);
   void note_arguments(const OpFacts& facts, const torch::jit::Stack& stack);
   void note_use(const at::Tensor& tensor, std::size_t argument, std::int16_t item);
   void check_writes(RecordedOp& op, const torch::jit::Stack& stack) const;

@@ -93,7 +93,7 @@ void Replay::run(const std::vector<std::int32_t>& ops) {
 void Replay::execute(std::int32_t op_index) {
   const RecordedOp& op = record_.ops[op_index];
   if (!may_run(op_index)) return;
-  if (op.stream >= 0) check_stream(op);
+  if (op.stream != kNoStream) check_stream(op);
   planner_.start(op_index);
   stack_.clear();
   fill_arguments(op, stack_);
