@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -9,7 +10,7 @@
 namespace rematch {
 namespace {
 
-constexpr int kBarWidth = 24;
+constexpr std::int64_t kBarWidth = 24;
 constexpr const char* kClearLine = "\r\033[K";
 
 }  // namespace
@@ -56,16 +57,22 @@ void Progress::draw(const std::string& part) const {
     left = ", about " + describe_duration(std::chrono::duration_cast<std::chrono::seconds>(rest)) +
            " left";
   }
-  const int filled = num_parts_ == 0 ? kBarWidth : kBarWidth * finished_ / num_parts_;
-  const std::string bar = std::string(static_cast<std::size_t>(filled), '#') +
-                          std::string(static_cast<std::size_t>(kBarWidth - filled), '.');
-  std::fprintf(stderr, "%s[%s] %d/%d%s  %s", kClearLine, bar.c_str(), finished_, num_parts_,
-               left.c_str(), part.c_str());
+  std::fprintf(stderr, "%s%s %d/%d%s  %s", kClearLine, progress_bar(finished_, num_parts_).c_str(),
+               finished_, num_parts_, left.c_str(), part.c_str());
 }
 
 bool stderr_is_terminal() {
   const char* term = std::getenv("TERM");
   return isatty(STDERR_FILENO) == 1 && (term == nullptr || std::string_view(term) != "dumb");
+}
+
+std::string progress_bar(std::int64_t done, std::int64_t total) {
+  const std::int64_t filled = total == 0 ? kBarWidth : kBarWidth * done / total;
+  std::string bar(kBarWidth + 2, '.');
+  bar.front() = '[';
+  std::fill_n(bar.begin() + 1, filled, '#');
+  bar.back() = ']';
+  return bar;
 }
 
 std::string describe_duration(std::chrono::seconds duration) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 namespace rematch {
@@ -38,6 +39,9 @@ class Progress {
 
 // Is stderr a terminal that wants to be drawn on: TERM is not "dumb".
 bool stderr_is_terminal();
+
+// "[######..................]"; `total` of 0 is all done. Pure.
+std::string progress_bar(std::int64_t done, std::int64_t total);
 
 // "2 min 5 s", "40 s".
 std::string describe_duration(std::chrono::seconds duration);

@@ -34,7 +34,7 @@ void StepProgress::step_done() {
   const std::optional<std::string> words = step_progress_words(what_, done_, total_, elapsed);
   if (!words) return;
   if (is_terminal_) {
-    std::fprintf(stderr, "\r\033[Krematch: %s", words->c_str());
+    std::fprintf(stderr, "\r\033[K%s %s", progress_bar(done_, total_).c_str(), words->c_str());
     is_drawn_ = true;
   } else if (elapsed >= next_line_) {
     std::fprintf(stderr, "rematch: %s\n", words->c_str());

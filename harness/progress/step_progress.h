@@ -1,5 +1,5 @@
-// Progress of steps that run one after the other in this process: words on stderr, once they take
-// longer than anybody waits without a sign.
+// Progress of steps that run one after the other in this process, once they take longer than
+// anybody waits without a sign: on stderr, a bar with words on a terminal, words elsewhere.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,6 @@
 #include "harness/progress/step_progress.h"
 
+#include "harness/progress/progress.h"
 #include "tests/support/catch.h"
 
 namespace rematch {
@@ -19,6 +20,13 @@ TEST_CASE("there is no word of short work, before the first step and after the l
   CHECK_FALSE(step_progress_words("profile", 3, 22, milliseconds(1999)).has_value());
   CHECK_FALSE(step_progress_words("profile", 0, 22, seconds(9)).has_value());
   CHECK_FALSE(step_progress_words("profile", 22, 22, seconds(9)).has_value());
+}
+
+TEST_CASE("a bar fills as parts are done") {
+  CHECK(progress_bar(0, 8) == "[........................]");
+  CHECK(progress_bar(3, 8) == "[#########...............]");
+  CHECK(progress_bar(8, 8) == "[########################]");
+  CHECK(progress_bar(0, 0) == "[########################]");
 }
 
 }  // namespace
