@@ -30,11 +30,12 @@ class ZooTest(unittest.TestCase):
             for schedule in SCHEDULES:
                 with self.subTest(policy=policy, schedule=schedule):
                     self.check_plan(model, step, trace, plan, schedule)
-        front = rematch.search(trace, device="h100", optimizer="none", points=NUM_FRONT_POINTS)
-        self.assertGreater(len(front["points"]), 2)
-        for point in front["points"]:
-            with self.subTest(policy=point["policy"]):
-                self.check_plan(model, step, trace, point["plan"], "on_demand")
+        for schedule in SCHEDULES:
+            front = rematch.search(trace, device="h100", schedule=schedule, optimizer="none", points=NUM_FRONT_POINTS)
+            self.assertGreater(len(front["points"]), 2)
+            for point in front["points"]:
+                with self.subTest(policy=point["policy"], schedule=schedule):
+                    self.check_plan(model, step, trace, point["plan"], schedule)
 
     def check_plan(self, model, step, trace, plan, schedule):
         if not plan["regions"]:
