@@ -52,8 +52,13 @@ Schedule schedule_named(const char* name) {
 
 OptimizerModel optimizer_named(const char* name) {
   const std::optional<OptimizerModel> optimizer = optimizer_model_from_string(name);
-  if (!optimizer) throw std::invalid_argument(std::string("there is no optimizer '") + name + "'");
-  return *optimizer;
+  if (optimizer) return *optimizer;
+  std::string known;
+  for (const std::string_view each : optimizer_model_names()) {
+    known += (known.empty() ? "" : ", ") + std::string(each);
+  }
+  throw std::invalid_argument(std::string("optimizer is '") + name + "'; it must be one of " +
+                              known);
 }
 
 }  // namespace rematch::c_call

@@ -26,13 +26,13 @@ Needs torch 2.11.0: the engine is bound to its dispatcher. Import it before `rem
 
 from rematch._library import RematchError, allocated_bytes, count_memory
 from rematch.automatic import auto
-from rematch.planning import Checkpoint, predict, render, resolve, search
+from rematch.planning import Checkpoint, SearchedCheckpoint, predict, render, resolve, search
 from rematch.profiling import profile
 from rematch.recording import recording
 from rematch.scopes import BlockScopes, find_blocks, scopes
 from rematch.tracing import trace
 from rematch.watching import Comparison, check, watch
 
-__all__ = ["BlockScopes", "Checkpoint", "Comparison", "RematchError", "allocated_bytes", "auto", "check", "count_memory",
-           "find_blocks", "predict", "profile", "recording", "render", "resolve", "scopes", "search", "trace", "watch"]
+__all__ = ["BlockScopes", "Checkpoint", "Comparison", "RematchError", "SearchedCheckpoint", "allocated_bytes", "auto", "check",
+           "count_memory", "find_blocks", "predict", "profile", "recording", "render", "resolve", "scopes", "search", "trace", "watch"]
 __version__ = "0.1.0"

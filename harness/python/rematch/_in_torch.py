@@ -35,6 +35,12 @@ def recorded_step() -> Iterator[None]:
         _thread.num_recorded_steps -= 1
 
 
+def refuse_in_recorded_step(what: str) -> None:
+    """For functions that run steps of their own, whose ops the open record would take for its model's."""
+    if _thread.num_recorded_steps > 0:
+        raise RematchError(f"rematch.{what} runs steps of its own, and was called in a step that is recorded; call it outside")
+
+
 def _replaced(module_name: str, path: str, make) -> None:
     """Puts make(what is there) in its place, once; not before somebody has imported the module."""
     holder = sys.modules.get(module_name)

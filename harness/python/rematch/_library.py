@@ -58,6 +58,8 @@ def call(name, *arguments):
 
 def call_for_json(name, *arguments):
     """As call(), for functions that return JSON; arguments that are no strings or handles go as JSON."""
+    if None in arguments:
+        raise TypeError(f"rematch.{name} got None for a trace, a plan or a name")
     return json.loads(call(name, *[json.dumps(argument) if isinstance(argument, (dict, list)) else argument
                                    for argument in arguments]))
 

@@ -8,7 +8,7 @@ import torch
 
 from rematch._library import RematchError
 from rematch._progress import announced, say
-from rematch.planning import Checkpoint, bytes_of, predict, search, size_text
+from rematch.planning import Checkpoint, SearchedCheckpoint, bytes_of, predict, resolve, search, size_text
 from rematch.profiling import profile as measure_profile
 from rematch.tracing import distributed_parameter
 from rematch.tracing import trace as record_trace
@@ -16,55 +16,59 @@ from rematch.watching import check
 
 
 def auto(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, budget: str | int, device: str | None = None,
-         schedule: str = "on_demand", optimizer: str = "adamw") -> Checkpoint:
+         schedule: str = "on_demand", optimizer: str = "adamw",
+         blocks: dict[str, list[torch.nn.Module]] | None = None) -> SearchedCheckpoint:
     """Finds the fastest plan whose peak fits the budget, runs it once, and says on stderr what it chose.
 
     `step()` runs forward on one fixed batch and returns the loss. The peak counts parameters, gradients, the state of
     `optimizer` and activations; `budget` is "24GiB" or bytes. Op times are measured on the model's own device, or
-    those of the data sheet of `device` ("h100"). The checkpoint's `front` is what was searched. Raises RematchError if
-    no plan fits. Generators are left as they were; call it without scopes on the model."""
+    those of the data sheet of `device` ("h100"). `blocks` names the lists of layers, as for scopes(), which then takes
+    it too. The checkpoint's `front` is what was searched. Raises RematchError if no plan fits. Generators are left as
+    they were; call it without scopes on the model."""
+    limit = bytes_of(budget)
     if name := distributed_parameter(model):
         raise RematchError(f"{name} is a DTensor: each rank would choose a plan of its own, and ranks must run one, or their "
                            "collectives do not meet. Choose before fully_shard; of tensor parallel layers search on one rank "
                            "and broadcast its plan")
     with torch.random.fork_rng(devices=[]):
         with announced("tracing a step"):
-            traced = record_trace(model, step)
+            traced = record_trace(model, step, blocks=blocks)
+        predict(traced, resolve(traced, "none"), schedule, optimizer=optimizer)  # refuses names before ops are timed
         times = {"device": device} if device else {"profile": measure_profile(model, step, traced)}
-        front = search(traced, schedule=schedule, optimizer=optimizer, budget=budget, **times)
-        checkpoint = Checkpoint(_answer_of(front, budget)["plan"], schedule)
-        checkpoint.front = front
-        _say_what_was_chosen(front, budget)
+        front = search(traced, schedule=schedule, optimizer=optimizer, budget=limit, **times)
+        checkpoint = SearchedCheckpoint(front, _answer_of(front, limit)["plan"], schedule)
+        _say_what_was_chosen(front, limit)
         with announced("running the plan once"):
-            _run_once(model, step, checkpoint, predict(traced, checkpoint.plan, schedule))
+            _run_once(model, step, checkpoint, blocks, predict(traced, checkpoint.plan, schedule))
     return checkpoint
 
 
-def _answer_of(front: dict, budget: str | int) -> dict:
+def _answer_of(front: dict, budget: int) -> dict:
     answer = front["answer"]
     if answer is None:
         lowest = front["points"][0]["predicted_peak_allocated_bytes"]
-        raise RematchError(f"no plan fits into {size_text(bytes_of(budget))}; the smallest peak is {size_text(lowest)}. "
+        raise RematchError(f"no plan fits into {size_text(budget)}; the smallest peak is {size_text(lowest)}. "
                            "Use a smaller batch, or shard the model")
     return answer
 
 
-def _say_what_was_chosen(front: dict, budget: str | int) -> None:
+def _say_what_was_chosen(front: dict, budget: int) -> None:
     answer, plain = front["answer"], front["nothing_recomputed"]
     source = "measured" if front["time_source"] == "measured" else "of the data sheet"
     say(f"{front['num_plans_found']} plans worth having, by times {source} ({front['device']}); chosen for "
-        f"{size_text(bytes_of(budget))}: {answer['saves']}")
+        f"{size_text(budget)}: {answer['saves']}")
     ratio = answer["predicted_step_time_ns"] / max(1, plain["predicted_step_time_ns"])
     say(f"predicted: peak {size_text(answer['predicted_peak_allocated_bytes'])} instead of "
         f"{size_text(plain['predicted_peak_allocated_bytes'])}, forward and backward {ratio:.2f} times as long, "
         f"{answer['predicted_recomputed_ops']} ops recomputed a step")
 
 
-def _run_once(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: Checkpoint, predicted: dict) -> None:
+def _run_once(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: Checkpoint,
+              blocks: dict[str, list[torch.nn.Module]] | None, predicted: dict) -> None:
     if not checkpoint.plan["regions"]:
         say("nothing needs checkpointing: the step without it fits")
         return
-    found = check(model, step, checkpoint)
+    found = check(model, step, checkpoint, blocks=blocks)
     if not found["bits_equal"]:
         raise RematchError("loss or gradients differ from those of the step without the plan; does step() run the same "
                            "batch each time, and is the model deterministic?")

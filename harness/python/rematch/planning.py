@@ -17,10 +17,7 @@ class Checkpoint:
     """A plan made ready to run; serves any number of recordings.
 
     `plan` is a dict of schema rematch.plan, or a file of one; a point of a front is "front.json#3". `schedule` is
-    "on_demand", which recomputes what backward asks for, or "whole_region", which runs as torch.utils.checkpoint.
-    `front` is the search that the plan is from, if auto() made it."""
-
-    front: dict | None = None
+    "on_demand", which recomputes what backward asks for, or "whole_region", which runs as torch.utils.checkpoint."""
 
     def __init__(self, plan: dict | str | pathlib.Path, schedule: str = "on_demand"):
         self.handle = None
@@ -33,14 +30,32 @@ class Checkpoint:
             LIBRARY.rematch_free_checkpoint(self.handle)
 
 
+class SearchedCheckpoint(Checkpoint):
+    """What auto() chose, and `front`, the search that it is from, as a dict of schema rematch.front."""
+
+    def __init__(self, front: dict, plan: dict, schedule: str):
+        super().__init__(plan, schedule)
+        self.front = front
+
+
+def require_checkpoint(checkpoint: object) -> None:
+    """Raises TypeError for a plan, or whatever else is no Checkpoint."""
+    if not isinstance(checkpoint, Checkpoint):
+        raise TypeError(f"a rematch.Checkpoint is needed, this is a {type(checkpoint).__name__}; make one of a plan: "
+                        "rematch.Checkpoint(plan)")
+
+
 def _read_plan(name: str) -> dict:
     path, _, number = name.partition("#")
-    document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    if not number:
+    try:
+        document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is no JSON file: {error}") from None
+    points = document.get("points", []) if isinstance(document, dict) else []
+    if not number and not points:
         return document
-    points = document.get("points", [])
-    if not number.isdigit() or int(number) >= len(points):
-        raise ValueError(f"{path} has points 0 to {len(points) - 1}; {name} asks for another")
+    if not number.isdecimal() or int(number) >= len(points):
+        raise ValueError(f"{path} has {len(points)} points; name one by its number from 0: '{path}#0'")
     return points[int(number)]["plan"]
 
 
@@ -64,6 +79,8 @@ def search(trace: dict, *, device: str | None = None, profile: dict | None = Non
     that do not apply to the model are left out."""
     if (device is None) == (profile is None):
         raise ValueError("search needs one of device='h100' and profile=...")
+    if points < 1:
+        raise ValueError(f"points is {points}; a front has at least 1")
     request = {"schedule": schedule, "optimizer": optimizer, "points": points, "baselines": list(baselines)}
     request |= {"device": device} if profile is None else {"profile": profile}
     if budget is not None:
@@ -78,13 +95,17 @@ def render(front: dict, path: str | pathlib.Path) -> None:
 
 
 def bytes_of(size: str | int) -> int:
-    """Bytes of "24GiB" or "500MB"; a number is bytes."""
-    if isinstance(size, int):
-        return size
-    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]?i?B)", size)
-    if match is None or match[2] not in _UNITS:
-        raise ValueError(f"'{size}' is not a size; write it as '24GiB' or '500MB'")
-    return int(float(match[1]) * _UNITS[match[2]])
+    """Bytes of "24GiB" or "500MB"; a whole number is bytes. Raises ValueError for what is no size, or none from 1 B."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]?i?B)", size) if isinstance(size, str) else None
+    if type(size) is int:
+        found = size
+    elif match is not None and match[2] in _UNITS:
+        found = int(float(match[1]) * _UNITS[match[2]])
+    else:
+        raise ValueError(f"{size!r} is not a size; write it as '24GiB' or '500MB', or as a whole number of bytes")
+    if found < 1:
+        raise ValueError(f"{size!r} is not a size; it must be at least 1 B")
+    return found
 
 
 def size_text(size: int) -> str:

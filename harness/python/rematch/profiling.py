@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import torch
 
+from rematch._in_torch import refuse_in_recorded_step
 from rematch._library import LIBRARY, RematchError, call
 
 FORWARD, BACKWARD, END = range(3)
@@ -19,7 +20,8 @@ def profile(model: torch.nn.Module, step: Callable[[], torch.Tensor], trace: dic
 
     `step()` is the one that was traced. Steps in which each op is timed take turns with as many that nobody watches,
     which tell what lies between ops. Gradients are cleared before and after. CPU only: a GPU's times come from its
-    data sheet, search(device="h100"). Call it without scopes on the model."""
+    data sheet, search(device="h100"). Call it without scopes on the model, and outside of a recording."""
+    refuse_in_recorded_step("profile")
     device = next(model.parameters()).device
     if device.type != "cpu":
         raise RematchError(f"op times are measured on the CPU only, the model is on {device}; name the card's data sheet, "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rematch._in_torch import recorded_step
 from rematch._library import LIBRARY, call
-from rematch.planning import Checkpoint
+from rematch.planning import Checkpoint, require_checkpoint
 
 
 @contextlib.contextmanager
@@ -16,6 +16,7 @@ def recording(checkpoint: Checkpoint) -> Iterator[None]:
 
     Needs rematch.scopes(model) on the model. Raises RematchError, with the region's name, where the model runs other
     ops than the plan was made for."""
+    require_checkpoint(checkpoint)
     handle = call("begin_recording", checkpoint.handle)
     try:
         with recorded_step():

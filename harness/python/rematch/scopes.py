@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import weakref
+
 import torch
 
 from rematch._library import LIBRARY, call
-from rematch.planning import Checkpoint
+from rematch.planning import Checkpoint, require_checkpoint
 
 NO_INDEX = -1
+_openers: weakref.WeakSet = weakref.WeakSet()  # the hooks that open scopes
 
 
 def _unwrapped(model: torch.nn.Module) -> torch.nn.Module:
@@ -48,12 +51,18 @@ class BlockScopes:
     def __init__(self, model: torch.nn.Module, blocks: dict[str, list[torch.nn.Module]], only: set[str] | None = None):
         self.blocks = blocks
         self._only = only
+        self._opened: set[str] = set()
         self._handles: list = []
+        _refuse_scopes_on(model)
         self._index_of = {id(block): (path, index)
                           for path, modules in blocks.items() for index, block in enumerate(modules)}
         self._around_blocks = {".".join(path.split(".")[:count])
                                for path in blocks for count in range(path.count(".") + 2)} | {""}
         self._visit(model, "", "", "")
+        if only is not None and not only <= self._opened:
+            self.remove()
+            raise ValueError(f"the plan governs {min(only - self._opened)}, which this {type(model).__name__} does not have: "
+                             f"its layers are {_names_of(blocks)}; was the plan made for another model?")
 
     def remove(self) -> None:
         """Takes the hooks off the model."""
@@ -78,6 +87,7 @@ class BlockScopes:
                                 and not isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)))
         if is_scope and (self._only is None or whole in self._only):
             self._hook(module, block if is_block else name, index)
+            self._opened.add(whole)
             scope, name = whole, ""
         for child_name, child in module.named_children():
             self._visit(child, _joined(path, child_name), scope, _joined(name, child_name))
@@ -95,9 +105,33 @@ class BlockScopes:
                 entered.pop()
                 LIBRARY.rematch_leave_scope()
 
+        _openers.add(enter)
         # Inside the hooks of FSDP: behind its gather, before its free.
         self._handles.append(module.register_forward_pre_hook(enter))
         self._handles.append(module.register_forward_hook(leave, prepend=True, always_call=True))
+
+
+def _refuse_scopes_on(model: torch.nn.Module) -> None:
+    """Scopes on scopes would name each layer twice."""
+    for name, module in model.named_modules():
+        if any(hook in _openers for hook in module._forward_pre_hooks.values()):
+            raise ValueError(f"{name or type(model).__name__} has scopes already; take them off first, by remove() of what "
+                             "rematch.scopes(model) returned")
+
+
+def _names_of(blocks: dict[str, list[torch.nn.Module]]) -> str:
+    return ", ".join(f"{path}.0 to {path}.{len(modules) - 1}" for path, modules in blocks.items())
+
+
+def _refuse_others(model: torch.nn.Module, blocks: dict[str, list[torch.nn.Module]]) -> None:
+    known = {id(module) for module in model.modules()}
+    for path, modules in blocks.items():
+        if not modules:
+            raise ValueError(f"blocks['{path}'] is empty; it must list the model's layers")
+        for index, module in enumerate(modules):
+            if id(module) not in known:
+                raise ValueError(f"blocks['{path}'][{index}], a {type(module).__name__}, is no module of this "
+                                 f"{type(model).__name__}")
 
 
 def _joined(path: str, name: str) -> str:
@@ -108,15 +142,17 @@ def scopes(model: torch.nn.Module, checkpoint: Checkpoint | None = None, *,
            blocks: dict[str, list[torch.nn.Module]] | None = None) -> BlockScopes:
     """Names the stretches of the model's forward pass that a plan speaks of: `layers.3`, `layers.3.attention`.
 
-    Once per model; the scopes stay until remove(), or for a `with` block. With a checkpoint only the scopes that its
+    Once per model; the scopes stay until remove(), or for a `with` block, and a model that has them is refused. With a checkpoint only the scopes that its
     plan's regions begin and end at are opened, which costs less; other plans then need scopes of their own. `blocks`
     names the lists of layers where find_blocks() does not find them."""
     model = _unwrapped(model)
     blocks = find_blocks(model) if blocks is None else blocks
     if not blocks:
-        raise ValueError(f"{type(model).__name__} has no list of equal layers; name one: "
-                         "rematch.scopes(model, blocks={'layers': [first, second]})")
+        raise ValueError(f"{type(model).__name__} has no list of equal layers; name them: "
+                         "blocks={'layers': [model.first, model.second]}")
+    _refuse_others(model, blocks)
     only = None
     if checkpoint is not None:
+        require_checkpoint(checkpoint)
         only = {region[end] for region in checkpoint.plan["regions"] for end in ("first_scope", "last_scope")}
     return BlockScopes(model, blocks, only)

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import torch
 
-from rematch._in_torch import recorded_step
-from rematch._library import LIBRARY, call
+from rematch._in_torch import recorded_step, refuse_in_recorded_step
+from rematch._library import LIBRARY, RematchError, call
+from rematch._step import loss_of
 from rematch.scopes import scopes
 
 
@@ -20,18 +21,24 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, name: str
           blocks: dict[str, list[torch.nn.Module]] | None = None) -> dict:
     """Records one training step without checkpointing, as a dict of schema rematch.trace.
 
-    `step()` runs forward and returns the loss; backward is run here. Gradients are cleared before and after. Call it
-    without scopes on the model."""
+    `step()` runs forward and returns the loss; backward is run here. Gradients are cleared before and after. `blocks` is
+    as for scopes(). Call it without scopes on the model, and outside of a recording."""
+    refuse_in_recorded_step("trace")
     if is_fully_sharded(model):
         warnings.warn("rematch: the model is under fully_shard, whose gathered parameters are not of the trace: predicted "
                       "peaks do not hold; trace it before fully_shard", stacklevel=2)
     model.zero_grad(set_to_none=True)
-    with scopes(model, blocks=blocks):
-        text = _traced(step, {
-            "model": name or type(model).__name__, "dimensions": dimensions or {}, "dtype": _most_common_dtype(model),
-            "constant_bytes": _constant_bytes(model), **_parameters(model)})
-    model.zero_grad(set_to_none=True)
-    return json.loads(text)
+    try:
+        with scopes(model, blocks=blocks):
+            text = _traced(model, step, {
+                "model": name or type(model).__name__, "dimensions": dimensions or {}, "dtype": _most_common_dtype(model),
+                "constant_bytes": _constant_bytes(model), **_parameters(model)})
+    finally:
+        model.zero_grad(set_to_none=True)
+    traced = json.loads(text)
+    if not traced["blocks"]:
+        raise RematchError(f"step() ran no layer of this {type(model).__name__}; does it call another model?")
+    return traced
 
 
 def is_fully_sharded(model: torch.nn.Module) -> bool:
@@ -50,11 +57,11 @@ def _held(tensor: torch.Tensor) -> torch.Tensor:
     return tensor._local_tensor if hasattr(tensor, "_local_tensor") else tensor
 
 
-def _traced(step: Callable[[], torch.Tensor], head: dict) -> bytes:
+def _traced(model: torch.nn.Module, step: Callable[[], torch.Tensor], head: dict) -> bytes:
     handle = call("begin_trace")
     try:
         with recorded_step():
-            loss = step()
+            loss = loss_of(model, step)
         call("end_forward", handle, str(loss.device))
         loss.backward()
         return call("finish_trace", handle, json.dumps(head))

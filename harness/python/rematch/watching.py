@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 
 import torch
 
+from rematch._in_torch import refuse_in_recorded_step
 from rematch._library import LIBRARY, RematchError, call
+from rematch._step import loss_of
 from rematch.planning import Checkpoint, size_text
 from rematch.recording import recording
 from rematch.scopes import scopes
@@ -52,16 +54,17 @@ def _hash_of(model: torch.nn.Module, loss: torch.Tensor) -> str:
 def _run(model: torch.nn.Module, step: Callable[[], torch.Tensor], around: contextlib.AbstractContextManager) -> dict:
     model.zero_grad(set_to_none=True)
     torch.manual_seed(0)
-    with watch() as figures:
-        with around:
-            loss = step()
-        loss.backward()
-    peaks = [peak for peak in figures["peak_bytes"].values() if peak is not None]
-    result = {"hash": _hash_of(model, loss),
-              "executed_ops": {phase: sum(ops.values()) for phase, ops in figures["ops"].items()},
-              "peak_bytes": max(peaks) - figures["before_bytes"] if peaks else None}
-    model.zero_grad(set_to_none=True)
-    return result
+    try:
+        with watch() as figures:
+            with around:
+                loss = loss_of(model, step)
+            loss.backward()
+        peaks = [peak for peak in figures["peak_bytes"].values() if peak is not None]
+        return {"hash": _hash_of(model, loss),
+                "executed_ops": {phase: sum(ops.values()) for phase, ops in figures["ops"].items()},
+                "peak_bytes": max(peaks) - figures["before_bytes"] if peaks else None}
+    finally:
+        model.zero_grad(set_to_none=True)
 
 
 class Comparison(dict):
@@ -78,14 +81,17 @@ class Comparison(dict):
                           row("with the plan", self["checkpointed"], "equal" if self["bits_equal"] else "DIFFERENT")])
 
 
-def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: Checkpoint) -> Comparison:
+def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: Checkpoint, *,
+          blocks: dict[str, list[torch.nn.Module]] | None = None) -> Comparison:
     """Runs a step without and one with the checkpoint, from the same seed.
 
     Says whether loss and every gradient have equal bits, which ops were executed by phase, and, after
-    rematch.count_memory(), by how many bytes each rose. Call it without scopes on the model."""
+    rematch.count_memory(), by how many bytes each rose. `blocks` is as for scopes(). Call it without scopes on the model,
+    and outside of a recording."""
+    refuse_in_recorded_step("check")
     _run(model, step, contextlib.nullcontext())  # what the first step makes stays: caches, buffers
     plain = _run(model, step, contextlib.nullcontext())
-    with scopes(model, checkpoint):
+    with scopes(model, checkpoint, blocks=blocks):
         checkpointed = _run(model, step, recording(checkpoint))
     equal = plain.pop("hash") == checkpointed.pop("hash")
     return Comparison(bits_equal=equal, plain=plain, checkpointed=checkpointed)

@@ -5,7 +5,9 @@ import io
 import json
 import os
 import pathlib
+import pty
 import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -115,6 +117,32 @@ class AutoTest(Case):
             self.auto(budget - 1, device="h100")
         self.assertNotIn("\n", str(error.exception))
 
+    def test_what_is_no_budget(self):
+        for budget in ("24", "24 gb", "-1GiB", "", "1e3GiB", "\u0663GiB", None, 24.5, True):
+            with self.subTest(budget=budget), self.assertRaisesRegex(ValueError, "is not a size; write it as '24GiB'"):
+                rematch.auto(self.model, lambda: self.fail("the budget is read first"), budget=budget)
+        for budget in (0, -5, "0GiB"):
+            with self.subTest(budget=budget), self.assertRaisesRegex(ValueError, "must be at least 1 B"):
+                rematch.auto(self.model, self.step, budget=budget)
+
+    def test_layers_that_only_the_caller_knows(self):
+        class Flat(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second = Model(num_layers=1).layers[0], Model(num_layers=1).layers[0]
+
+            def forward(self, x):
+                return self.second(self.first(x)).square().mean()
+
+        self.model = Flat()
+        blocks = {"parts": [self.model.first, self.model.second]}
+        trace = rematch.trace(self.model, self.step, blocks=blocks)
+        budget = rematch.predict(trace, rematch.resolve(trace, "full"))["peak_bytes"]
+        checkpoint, _ = self.auto(budget, device="h100", blocks=blocks)
+        found = rematch.check(self.model, self.step, checkpoint, blocks=blocks)
+        self.assertTrue(found["bits_equal"])
+        self.assertGreater(found["checkpointed"]["executed_ops"]["recompute"], 0)
+
     def test_a_step_with_another_batch_each_time(self):
         def step():
             self.x = self.x + 1
@@ -137,7 +165,34 @@ class PageTest(Case):
             self.assertIn(baseline["policy"], page)
 
 
+# Ten steps of two thirds of a second: progress is shown from the fourth on.
+SLOW_PROFILE = """
+import time, torch, rematch
+from rematch.selftest import Model
+model, x = Model(), torch.randn(4, 32)
+
+def step():
+    time.sleep(0.6)
+    return model(x)
+
+rematch.profile(model, step, rematch.trace(model, lambda: model(x)))
+"""
+
+
 class ProgressTest(unittest.TestCase):
+    def test_op_times_are_measured_behind_a_bar_on_a_terminal(self):
+        terminal, stderr = pty.openpty()
+        environment = {**os.environ, "TERM": "xterm"}
+        with subprocess.Popen([sys.executable, "-c", SLOW_PROFILE], stderr=stderr, env=environment) as process:
+            os.close(stderr)
+            said = b""
+            with contextlib.suppress(OSError):  # the other end is closed
+                while part := os.read(terminal, 4096):
+                    said += part
+        os.close(terminal)
+        self.assertEqual(process.returncode, 0, said)
+        self.assertRegex(said.decode(), r"\[#+\.+\] measuring op times: step [4-9] of 10, about \d s left")
+
     def test_what_takes_long_is_announced_and_what_does_not_is_not(self):
         said = threading.Event()
         with unittest.mock.patch.object(_progress, "say", lambda text: said.set()):

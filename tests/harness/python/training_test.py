@@ -2,8 +2,10 @@
 and nothing is left behind."""
 
 import gc
+import pathlib
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -12,6 +14,7 @@ import rematch
 rematch.count_memory()  # before the first tensor
 
 import torch  # noqa: E402
+from rematch._library import LIBRARY  # noqa: E402
 from rematch.selftest import Model  # noqa: E402
 
 SCHEDULES = ("whole_region", "on_demand")
@@ -91,6 +94,14 @@ class TrainingTest(Case):
             return self.x
         self.check(train, step=lambda: self.model(self.x[:128]))
 
+    def test_batches_of_another_size_than_the_traced_one(self):
+        def train(recorded):
+            for rows in (3, 64, 256):
+                recorded(lambda rows=rows: self.model(self.x[:rows])).backward()
+            return self.x
+        self.check(train)
+        self.check(train, policy="save_mm")
+
     def test_retain_graph(self):
         def train(recorded):
             loss = recorded(lambda: self.model(self.x))
@@ -163,6 +174,39 @@ class TrainingTest(Case):
             return loss.detach()
         self.check(train)
 
+    def test_an_exception_in_backward(self):
+        def fail(_):
+            raise KeyError("in backward")
+
+        def train(recorded):
+            loss = recorded(lambda: self.model(self.x))
+            handle = self.model.layers[1].norm.weight.register_hook(fail)
+            with self.assertRaisesRegex(KeyError, "in backward"):
+                loss.backward()
+            handle.remove()
+            self.model.zero_grad(set_to_none=True)
+            loss = recorded(lambda: self.model(self.x))
+            loss.backward()
+            return loss.detach()
+        self.check(train)
+
+    def test_an_exception_that_the_model_catches(self):
+        forward = self.model.layers[2].feed_forward[1].forward
+
+        def with_a_second_try(x):
+            try:
+                torch.mm(x, x)
+            except RuntimeError:
+                return forward(x)
+
+        self.model.layers[2].feed_forward[1].forward = with_a_second_try
+
+        def train(recorded):
+            loss = recorded(lambda: self.model(self.x))
+            loss.backward()
+            return loss.detach()
+        self.check(train)
+
     def test_a_fused_optimizer_and_its_next_step(self):
         start = {name: value.clone() for name, value in self.model.state_dict().items()}
 
@@ -209,13 +253,25 @@ class TrainingTest(Case):
         self.check(train)
 
     def test_a_grad_scaler(self):
-        scaler = torch.amp.GradScaler("cpu", init_scale=1024)
+        start = {name: value.clone() for name, value in self.model.state_dict().items()}
+
+        def forward():
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                return self.model(self.x)
 
         def train(recorded):
-            loss = recorded(lambda: self.model(self.x))
-            scaler.scale(loss).backward()
-            return loss.detach()
-        self.check(train)
+            self.model.load_state_dict(start)
+            optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-2)
+            scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127, growth_interval=1)
+            scales = []
+            for _ in range(4):  # the first steps overflow, and are left out
+                optimizer.zero_grad(set_to_none=True)
+                scaler.scale(recorded(forward)).backward()
+                scaler.step(optimizer)
+                scaler.update()
+                scales.append(scaler.get_scale())
+            return torch.cat([torch.tensor(scales), *(p.detach().flatten() for p in self.model.parameters())])
+        self.check(train, step=forward)
 
     def test_two_lists_of_blocks(self):
         class TwoLists(torch.nn.Module):
@@ -271,39 +327,55 @@ class ScopesTest(Case):
 class RefusalTest(Case):
     def setUp(self):
         super().setUp()
-        self.plan = rematch.resolve(rematch.trace(self.model, lambda: self.model(self.x)), "full")
+        self.trace = rematch.trace(self.model, lambda: self.model(self.x))
+        self.plan = rematch.resolve(self.trace, "full")
+        self.checkpoint = rematch.Checkpoint(self.plan)
+        self.sound = Model()
 
-    def loss(self, checkpoint):
-        with rematch.scopes(self.model), rematch.recording(checkpoint):
+    def step(self):
+        return self.model(self.x)
+
+    def loss(self):
+        with rematch.scopes(self.model), rematch.recording(self.checkpoint):
             return self.model(self.x)
 
-    def assert_one_line(self, error):
+    def assert_refused(self, run, words, kind=RuntimeError):
+        """In one line; no byte, gradient, scope or hook is left behind, and a sound model steps."""
+        gc.collect()
+        before = rematch.allocated_bytes()
+        with self.assertRaisesRegex(kind, words) as error:
+            run()
         self.assertNotIn("\n", str(error.exception).strip())
+        del error
+        gc.collect()
+        self.assertEqual(rematch.allocated_bytes(), before)
+        self.assertEqual(LIBRARY.rematch_is_in_scope(), 0)
+        self.assertEqual([name for name, module in self.model.named_modules() if module._forward_pre_hooks], [])
+        self.assertTrue(rematch.check(self.sound, lambda: self.sound(self.x), self.checkpoint)["bits_equal"])
 
     def test_a_parameter_that_changed_before_backward(self):
-        loss = self.loss(rematch.Checkpoint(self.plan))
-        with torch.no_grad():
-            self.model.layers[1].feed_forward[0].weight.mul_(2)
-        with self.assertRaisesRegex(RuntimeError, "region layers.1.*was changed in place before backward") as error:
-            loss.backward()
-        self.assert_one_line(error)
+        def run():
+            loss = self.loss()
+            with torch.no_grad():
+                self.model.layers[1].feed_forward[0].weight.mul_(2)
+            try:
+                loss.backward()
+            finally:
+                self.model.zero_grad(set_to_none=True)
+
+        self.assert_refused(run, "region layers.1.*was changed in place before backward")
 
     def test_compiled_functions(self):
-        checkpoint = rematch.Checkpoint(self.plan)
         compiled = torch.compile(torch.nn.functional.gelu, backend="eager")
         self.model.layers[1].feed_forward[1].forward = compiled
         self.model(self.x)  # compiled before the step
-        for run in (lambda: self.loss(checkpoint), lambda: rematch.trace(self.model, lambda: self.model(self.x))):
-            with self.assertRaisesRegex(rematch.RematchError, "a function of torch.compile runs in a step") as error:
-                run()
-            self.assert_one_line(error)
+        for run in (self.loss, lambda: rematch.trace(self.model, self.step)):
+            self.assert_refused(run, "a function of torch.compile runs in a step")
         self.model(self.x).backward()  # elsewhere it does what it did
 
     def test_a_compiled_model(self):
         self.model.compile(backend="eager")
-        with self.assertRaisesRegex(rematch.RematchError, "a function of torch.compile runs in a step") as error:
-            self.loss(rematch.Checkpoint(self.plan))
-        self.assert_one_line(error)
+        self.assert_refused(self.loss, "a function of torch.compile runs in a step")
 
     def checkpoints(self, module, use_reentrant):
         forward = module.forward
@@ -314,22 +386,21 @@ class RefusalTest(Case):
             with self.subTest(use_reentrant=use_reentrant):
                 forward = layer.feed_forward.forward
                 self.checkpoints(layer.feed_forward, use_reentrant)
-                for run in (lambda: self.loss(rematch.Checkpoint(self.plan)),
-                            lambda: rematch.trace(self.model, lambda: self.model(self.x))):
-                    with self.assertRaisesRegex(rematch.RematchError, "checkpoint runs inside a layer") as error:
-                        run()
-                    self.assert_one_line(error)
+                for run in (self.loss, lambda: rematch.trace(self.model, self.step)):
+                    self.assert_refused(run, "checkpoint runs inside a layer")
                 self.model(self.x).backward()
+                self.model.zero_grad(set_to_none=True)
                 layer.feed_forward.forward = forward
 
     def test_layers_inside_saved_tensor_hooks(self):
-        with torch.autograd.graph.save_on_cpu():
-            with self.assertRaisesRegex(RuntimeError, "region layers.0 runs inside torch.utils.checkpoint or") as error:
-                self.loss(rematch.Checkpoint(self.plan))
-            self.assert_one_line(error)
-            with self.assertRaisesRegex(RuntimeError, "scope layers.0.norm runs inside torch.utils.checkpoint or"):
-                rematch.trace(self.model, lambda: self.model(self.x))
-        self.loss(rematch.Checkpoint(self.plan)).backward()
+        def on_cpu(run):
+            with torch.autograd.graph.save_on_cpu():
+                run()
+
+        for run, place in ((self.loss, "region layers.0"),
+                           (lambda: rematch.trace(self.model, self.step), "scope layers.0.norm")):
+            self.assert_refused(lambda run=run: on_cpu(run), f"{place} runs inside torch.utils.checkpoint or")
+        self.loss().backward()
 
     def test_a_checkpointed_loss_is_the_programs_own(self):
         target = torch.zeros_like(self.x)
@@ -337,7 +408,7 @@ class RefusalTest(Case):
         def loss(x):
             return torch.utils.checkpoint.checkpoint(torch.nn.functional.mse_loss, x, target, use_reentrant=False)
 
-        with rematch.scopes(self.model), rematch.recording(rematch.Checkpoint(self.plan)):
+        with rematch.scopes(self.model), rematch.recording(self.checkpoint):
             x = self.x
             for layer in self.model.layers:
                 x = layer(x)
@@ -352,21 +423,104 @@ class RefusalTest(Case):
 
     def test_another_model_than_the_plans(self):
         self.model.layers[2].feed_forward[1] = torch.nn.ReLU()
-        with self.assertRaisesRegex(RuntimeError, "region layers.2.*the plan expects aten::gelu") as error:
-            self.loss(rematch.Checkpoint(self.plan))
-        self.assert_one_line(error)
+        self.assert_refused(self.loss, "region layers.2.*the plan expects aten::gelu")
+
+    def test_a_model_with_fewer_layers_than_the_plans(self):
+        self.model = Model(num_layers=3)
+        self.assert_refused(lambda: rematch.check(self.model, self.step, self.checkpoint),
+                            "the plan governs layers.3, which this Model does not have: its layers are layers.0 to layers.2;",
+                            ValueError)
 
     def test_a_model_without_scopes(self):
-        with self.assertRaisesRegex(RuntimeError, "no region of the plan was entered") as error:
-            with rematch.recording(rematch.Checkpoint(self.plan)):
-                self.model(self.x)
-        self.assert_one_line(error)
+        def run():
+            with rematch.recording(self.checkpoint):
+                self.step()
+
+        self.assert_refused(run, "no region of the plan was entered")
+
+    def test_a_model_that_has_scopes(self):
+        for run in (lambda: rematch.scopes(self.model, self.checkpoint), lambda: rematch.trace(self.model, self.step),
+                    lambda: rematch.check(self.model, self.step, self.checkpoint)):
+            with rematch.scopes(self.model):
+                num_hooks = sum(len(module._forward_pre_hooks) for module in self.model.modules())
+                with self.assertRaisesRegex(ValueError, "layers.0 has scopes already; take them off first"):
+                    run()
+                self.assertEqual(sum(len(module._forward_pre_hooks) for module in self.model.modules()), num_hooks)
+
+    def test_layers_that_are_not_the_models(self):
+        flat = torch.nn.Linear(32, 32)
+        self.assert_refused(lambda: rematch.trace(flat, lambda: flat(self.x).sum()),
+                            "Linear has no list of equal layers; name them: blocks=", ValueError)
+        for blocks, words in (({"layers": [flat]}, r"blocks\['layers'\]\[0\], a Linear, is no module of this Model"),
+                              ({"layers": []}, r"blocks\['layers'\] is empty")):
+            self.assert_refused(lambda blocks=blocks: rematch.scopes(self.model, blocks=blocks), words, ValueError)
+
+        def of_another_model():
+            try:
+                rematch.trace(self.model, lambda: self.sound(self.x))
+            finally:
+                self.sound.zero_grad(set_to_none=True)
+
+        self.assert_refused(of_another_model, "step\\(\\) ran no layer of this Model")
+
+    def test_steps_that_are_none(self):
+        def without_grad():
+            with torch.no_grad():
+                return self.step()
+
+        def with_backward():
+            self.step().backward()
+            return self.step()
+
+        for step, kind, words in ((lambda: None, TypeError, "returned a NoneType"),
+                                  (lambda: self.model.layers[0](self.x), ValueError, r"it returned \[256, 32\]"),
+                                  (without_grad, ValueError, "returned a loss that needs no gradient"),
+                                  (with_backward, ValueError, "step\\(\\) ran backward")):
+            for run in (lambda step=step: rematch.trace(self.model, step),
+                        lambda step=step: rematch.check(self.model, step, self.checkpoint)):
+                self.assert_refused(run, words, kind)
+
+    def test_steps_inside_a_recorded_step(self):
+        def run(name, function):
+            with rematch.scopes(self.model), rematch.recording(self.checkpoint):
+                self.step()
+                function()
+
+        for name, function in (("trace", lambda: rematch.trace(self.sound, self.step)),
+                               ("check", lambda: rematch.check(self.sound, self.step, self.checkpoint)),
+                               ("profile", lambda: rematch.profile(self.sound, self.step, self.trace))):
+            self.assert_refused(lambda name=name, function=function: run(name, function),
+                                f"rematch.{name} runs steps of its own, and was called in a step that is recorded")
+
+    def test_what_is_no_checkpoint(self):
+        self.assert_refused(lambda: rematch.check(self.model, self.step, self.plan),
+                            "a rematch.Checkpoint is needed, this is a dict", TypeError)
+        with self.assertRaisesRegex(TypeError, "a rematch.Checkpoint is needed, this is a dict"), rematch.recording(self.plan):
+            pass
+        with self.assertRaisesRegex(TypeError, "rematch.resolve got None for a trace"):
+            rematch.resolve(None, "full")
+
+    def test_files_of_no_plan(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "front.json"
+            for text, words in (("{", "front.json is no JSON file"), ('{"points": [{}, {}]}', "has 2 points; name one"),
+                                ("[]", "a JSON object is expected")):
+                path.write_text(text, encoding="utf-8")
+                self.assert_refused(lambda: rematch.Checkpoint(path), words, Exception)
+            path.write_text('{"points": [{}, {}]}', encoding="utf-8")
+            for number in ("2", "x", "-1"):
+                self.assert_refused(lambda number=number: rematch.Checkpoint(f"{path}#{number}"), "has 2 points; name one",
+                                    ValueError)
 
     def test_a_schedule_and_a_policy_that_do_not_exist(self):
         with self.assertRaisesRegex(rematch.RematchError, "must be whole_region or on_demand"):
             rematch.Checkpoint(self.plan, "lazily")
         with self.assertRaisesRegex(rematch.RematchError, "did you mean 'full'"):
-            rematch.resolve(rematch.trace(self.model, lambda: self.model(self.x)), "ful")
+            rematch.resolve(self.trace, "ful")
+        with self.assertRaisesRegex(rematch.RematchError, "optimizer is 'adamz'; it must be one of none, .*adamw"):
+            rematch.search(self.trace, device="h100", optimizer="adamz")
+        with self.assertRaisesRegex(ValueError, "points is 0"):
+            rematch.search(self.trace, device="h100", points=0)
 
 
 class PredictionTest(Case):

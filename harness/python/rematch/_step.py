@@ -1,0 +1,23 @@
+"""The user's step: forward on one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+
+def loss_of(model: torch.nn.Module, step: Callable[[], torch.Tensor]) -> torch.Tensor:
+    """What step() returns, which backward can begin at. The model has no gradients before it. Raises TypeError or
+    ValueError where step() gives something else, or runs backward itself."""
+    loss = step()
+    if not isinstance(loss, torch.Tensor):
+        raise TypeError(f"step() must return the loss, a tensor of one number; it returned a {type(loss).__name__}")
+    if loss.numel() != 1:
+        raise ValueError(f"step() must return the loss, a tensor of one number; it returned {list(loss.shape)}")
+    if any(parameter.grad is not None for parameter in model.parameters()):
+        raise ValueError("step() ran backward; it must run forward alone and return the loss")
+    if not loss.requires_grad:
+        raise ValueError("step() returned a loss that needs no gradient; is every parameter frozen, or does step() run "
+                         "under torch.no_grad?")
+    return loss
