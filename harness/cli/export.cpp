@@ -9,7 +9,6 @@
 #include "policies/export/system_config.h"
 #include "policies/export/torch_file.h"
 #include "policies/export/torch_regions.h"
-#include "policies/trace/joined.h"
 #include "policies/trace/suggest.h"
 
 namespace rematch {
@@ -38,8 +37,7 @@ void require_target(const std::string& target) {
   std::vector<std::string_view> known = config_targets();
   known.insert(known.begin(), kTorch);
   if (std::find(known.begin(), known.end(), target) != known.end()) return;
-  throw UsageError("no target is called '" + target + "'" + did_you_mean(target, known) +
-                   "; known: " + joined(known));
+  throw UsageError("no target is called '" + target + "'" + did_you_mean(target, known));
 }
 
 Trace trace_of(const ExportFlags& flags, const Plan& plan) {

@@ -39,18 +39,19 @@ Plan point_of(const Json& json, const std::string& file, const std::string& numb
   return std::move(points[index].plan);
 }
 
-// A stored trace may be of any model.
 void require_preset(const std::string& model) {
-  const bool is_known =
-      std::any_of(presets().begin(), presets().end(),
-                  [&](const PresetEntry& preset) { return preset.name == model; });
-  if (is_known) return;
+  if (is_preset(model)) return;
   throw UsageError("the plan is of " + model +
                    ", a model of your own: give the --trace that it was made for; package rematch "
                    "and a file of rematch export run it in Python");
 }
 
 }  // namespace
+
+bool is_preset(const std::string& model) {
+  return std::any_of(presets().begin(), presets().end(),
+                     [&](const PresetEntry& preset) { return preset.name == model; });
+}
 
 Plan require_plan(const std::string& name) {
   const std::size_t hash = name.rfind('#');

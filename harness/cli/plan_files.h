@@ -31,6 +31,9 @@ std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& na
 // Is it such a name, and no policy?
 bool names_plan(const std::string& text);
 
+// Is it a model that rematch runs? A stored trace may be of any.
+bool is_preset(const std::string& model);
+
 // The model that the flags name; if they name none, that of the first plan, whose dimensions and
 // dtype the flags then change. Says a grid that --tokens alone picked. Throws UsageError.
 ModelSpec model_for(const ModelFlags& flags, const std::vector<Plan>& plans);

@@ -5,6 +5,7 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/output.h"
+#include "harness/cli/plan_files.h"
 #include "harness/cli/report_files.h"
 #include "harness/cli/require.h"
 #include "policies/search/front_json.h"
@@ -78,7 +79,8 @@ std::string as_markdown(const Inputs& inputs) {
   }
   for (const NamedFront& source : inputs.fronts) {
     text += (text.empty() ? "" : "\n") +
-            front_to_text(source.record, TableFormat::kMarkdown, 0, source.name);
+            front_to_text(source.record, TableFormat::kMarkdown, 0,
+                          {source.name, is_preset(source.record.model) ? "" : "TRACE"});
   }
   for (const NamedReport& source : inputs.reports) {
     text += (text.empty() ? "" : "\n") + render_table(source.report, TableFormat::kMarkdown);

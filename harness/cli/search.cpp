@@ -3,6 +3,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/flag_values.h"
 #include "harness/cli/output.h"
+#include "harness/cli/plan_files.h"
 #include "harness/cli/profile_file.h"
 #include "harness/cli/profile_here.h"
 #include "harness/cli/require.h"
@@ -144,10 +145,11 @@ ExitCode verdict_of(const SearchFlags& flags, const Front& front) {
 
 void print_front(const SearchFlags& flags, const FrontRecord& record) {
   const std::size_t columns = terminal_columns();
+  const FrontFiles files{flags.output, is_preset(record.model) ? "" : flags.trace_file};
   print(flags.json ? front_to_json(record).dump(2) + "\n"
         : flags.simple && record.simple
-            ? simple_to_text(record, columns, flags.output)
-            : front_to_text(record, TableFormat::kText, columns, flags.output));
+            ? simple_to_text(record, columns, files)
+            : front_to_text(record, TableFormat::kText, columns, files));
 }
 
 // The front that a signal left, printed and written; the signal goes on to main. `of_runs`: what

@@ -30,14 +30,15 @@ Grid empty_grid(const std::string& name, const FrontRecord& record) {
           "keeps"};
 }
 
-std::string next_words(const FrontRecord& record, const std::string& file) {
+std::string next_words(const FrontRecord& record, const FrontFiles& files) {
   // Keeping everything needs no plan.
   std::size_t number = lead_point(record).value_or(record.front.knee);
   if (record.front.points[number].figures.num_recomputed == 0) number = record.front.knee;
-  const std::string point = (file.empty() ? "front.json" : file) + "#" + std::to_string(number);
-  return (file.empty() ? "Next: with -o front.json every point is a plan: " : "Next: ") +
-         std::string("rematch describe --plan ") + point +
-         " shows it op by op, rematch run --plan " + point + " runs it.";
+  const std::string point =
+      (files.front.empty() ? "front.json" : files.front) + "#" + std::to_string(number);
+  return (files.front.empty() ? "Next: with -o front.json every point is a plan: " : "Next: ") +
+         describe_command(point, files) + " shows it op by op, " + run_command(point, files) +
+         " runs it.";
 }
 
 }  // namespace
@@ -90,7 +91,7 @@ std::vector<std::size_t> every_point(const Front& front) {
 }
 
 std::string front_to_text(const FrontRecord& record, TableFormat format, std::size_t width,
-                          const std::string& file) {
+                          const FrontFiles& files) {
   const Front& front = record.front;
   const auto line = [&](const std::string& words) {
     return words.empty() ? "" : table::format_line(words, format, width);
@@ -111,7 +112,7 @@ std::string front_to_text(const FrontRecord& record, TableFormat format, std::si
             grid_text(families_grid(*front.measurement));
   }
   return text + line("Verdict: " + front.verdict) + line(knee_words(front)) +
-         line(next_words(record, file));
+         line(next_words(record, files));
 }
 
 }  // namespace rematch

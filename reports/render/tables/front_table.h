@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "policies/search/front_json.h"
+#include "reports/render/tables/front_words.h"
 #include "reports/render/tables/grid.h"
 
 namespace rematch {
 
-// `file` is where the front is stored, for the commands that take its points; empty: nowhere.
 std::string front_to_text(const FrontRecord& record, TableFormat format, std::size_t width,
-                          const std::string& file);
+                          const FrontFiles& files);
 
 // Its points, by their indices, and the baselines: peak, step time, and both compared with none.
 // Words of plans are those of short_saves(), in the line below a row.

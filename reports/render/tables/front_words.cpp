@@ -140,6 +140,16 @@ std::string exactness_words(const FrontRecord& record) {
          "gathered; times exclude communication";
 }
 
+std::string describe_command(const std::string& point, const FrontFiles& files) {
+  const std::string of_trace = files.own_trace.empty() ? "" : " --trace " + files.own_trace;
+  return "rematch describe --plan " + point + of_trace;
+}
+
+std::string run_command(const std::string& point, const FrontFiles& files) {
+  if (files.own_trace.empty()) return "rematch run --plan " + point;
+  return "rematch.Checkpoint(\"" + point + "\") in Python";
+}
+
 std::string hypervolume_words(const Front& front) {
   std::string words = "Hypervolume " + format_fixed(front.hypervolume, 4);
   if (front.baselines.empty()) return words;

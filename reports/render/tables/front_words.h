@@ -10,6 +10,16 @@
 
 namespace rematch {
 
+// What the commands that take a front's points are told.
+struct FrontFiles {
+  std::string front;      // where it is stored; empty: nowhere
+  std::string own_trace;  // of a user's own model, which Python runs; empty: rematch runs the model
+};
+
+// "rematch describe --plan front.json#4", and what runs that point.
+std::string describe_command(const std::string& point, const FrontFiles& files);
+std::string run_command(const std::string& point, const FrontFiles& files);
+
 // "h100's 79.1 GiB". The record has the device's memory.
 std::string memory_of(const FrontRecord& record);
 

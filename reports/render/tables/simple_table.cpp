@@ -19,14 +19,15 @@ std::string distance_words(const FrontRecord& record) {
          format_change(best.count(), own.count()) + " at its peak, from the exact front";
 }
 
-std::string next_line(const FrontRecord& record, const std::string& file) {
-  if (file.empty()) {
-    return "Next: with -o front.json both are plans: rematch describe --plan front.json#simple "
-           "shows every op, rematch run --plan front.json#simple runs it.";
+std::string next_line(const FrontRecord& record, const FrontFiles& files) {
+  const std::string point = (files.front.empty() ? "front.json" : files.front) + "#simple";
+  if (files.front.empty()) {
+    return "Next: with -o front.json both are plans: " + describe_command(point, files) +
+           " shows every op, " + run_command(point, files) + " runs it.";
   }
   const std::string run =
-      record.is_estimate_of_ranks() ? "" : ", rematch run --plan " + file + "#simple runs it";
-  return "Next: rematch describe --plan " + file + "#simple shows every op" + run + ".";
+      record.is_estimate_of_ranks() ? "" : ", " + run_command(point, files) + " runs it";
+  return "Next: " + describe_command(point, files) + " shows every op" + run + ".";
 }
 
 }  // namespace
@@ -45,7 +46,7 @@ table::Row simple_row(const FrontRecord& record) {
                    {distance_words(record) + " (whole_region)", short_saves(simple.point)});
 }
 
-std::string simple_to_text(const FrontRecord& record, std::size_t width, const std::string& file) {
+std::string simple_to_text(const FrontRecord& record, std::size_t width, const FrontFiles& files) {
   const auto line = [width](const std::string& words) {
     return words.empty() ? "" : table::format_line(words, TableFormat::kText, width);
   };
@@ -61,7 +62,8 @@ std::string simple_to_text(const FrontRecord& record, std::size_t width, const s
   }
   return line(setting_words(record)) + "\n" + line("To type: " + simple.point.saves + ".") +
          line("Schedule: " + schedule_words(Schedule::kWholeRegion) + ".") + "\n" +
-         table::format_grid(grid, TableFormat::kText, width) + "\n" + line(next_line(record, file));
+         table::format_grid(grid, TableFormat::kText, width) + "\n" +
+         line(next_line(record, files));
 }
 
 }  // namespace rematch

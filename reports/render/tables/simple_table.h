@@ -5,6 +5,7 @@
 #include <string>
 
 #include "policies/search/front_json.h"
+#include "reports/render/tables/front_words.h"
 #include "reports/render/tables/grid.h"
 
 namespace rematch {
@@ -15,8 +16,7 @@ std::string schedule_words(Schedule schedule);
 // The row beside the points of a front, with its distance to it: "simple". The record has one.
 table::Row simple_row(const FrontRecord& record);
 
-// Setting, answer and simple plan alone: what search --simple prints. `file`: where the front is,
-// empty if nowhere.
-std::string simple_to_text(const FrontRecord& record, std::size_t width, const std::string& file);
+// Setting, answer and simple plan alone: what search --simple prints.
+std::string simple_to_text(const FrontRecord& record, std::size_t width, const FrontFiles& files);
 
 }  // namespace rematch

@@ -105,6 +105,7 @@ TEST_CASE("what a target cannot do is refused in one line that names it") {
   check_usage_error(segments + " --to axolotl",
                     "the nearest is huggingface:gradient_checkpointing: blocks.0 is in another");
   check_usage_error(segments + " --to torchtun", "did you mean 'torchtune'?");
+  check_usage_error(segments + " --to quux", "no target is called 'quux'; known: torch, ");
   check_usage_error("export --to torch" + at_trace, "export takes a plan");
 }
 
@@ -136,6 +137,8 @@ TEST_CASE("a search for torch finds plans that can be exported, and an on_demand
   const Outcome searched = rematch(search + " --for torch");
   CAPTURE(searched.err);
   REQUIRE(searched.code == 0);
+  CHECK_THAT(searched.out, Catch::Contains("in Python runs it."));
+  CHECK_THAT(searched.out, !Catch::Contains("rematch run"));
   const Json json = read_json_file(front);
   CHECK(json["schedule"] == "whole_region");
   REQUIRE(json["points"].size() > 3);

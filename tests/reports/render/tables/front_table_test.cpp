@@ -14,8 +14,8 @@ namespace {
 
 using testing::predicted_front;
 
-std::string text_of(const FrontRecord& record, const std::string& file = "") {
-  return front_to_text(record, TableFormat::kText, 120, file);
+std::string text_of(const FrontRecord& record, const FrontFiles& files = {}) {
+  return front_to_text(record, TableFormat::kText, 120, files);
 }
 
 std::size_t times(const std::string& text, const std::string& part) {
@@ -85,13 +85,18 @@ TEST_CASE("an answer leads in place of the device's memory, with its number") {
 
 TEST_CASE("each point says what it keeps, and the next commands name the point that leads") {
   const FrontRecord record = predicted_front();
-  const std::string text = text_of(record, "out/front.json");
+  const std::string text = text_of(record, {"out/front.json", ""});
   for (const FrontPoint& point : record.front.points) {
     CAPTURE(point.saves);
     CHECK_THAT(text, Catch::Contains(point.saves));
   }
   CHECK_THAT(text, Catch::Contains("Next: rematch describe --plan out/front.json#4 shows"));
   CHECK_THAT(text_of(record), Catch::Contains("Next: with -o front.json every point is a plan"));
+  const std::string of_own = text_of(record, {"out/front.json", "mine.trace.json"});
+  CHECK_THAT(of_own, Catch::Contains("describe --plan out/front.json#4 --trace mine.trace.json"));
+  CHECK_THAT(of_own,
+             Catch::Contains("rematch.Checkpoint(\"out/front.json#4\") in Python runs it."));
+  CHECK_THAT(of_own, !Catch::Contains("rematch run"));
 }
 
 // Every step took twice the profile's time and 100 ms: 360 ms instead of 130 for the lowest peak,
@@ -124,7 +129,7 @@ TEST_CASE("a calibration far from 1 says that the profile is not of this machine
       "Measured steps take 2.93 times what the profile's op times add up to: the profile is stale, "
       "or the machine was busy; profile again on an idle machine.";
   CHECK(calibration_warning(record) == warning);
-  CHECK_THAT(front_to_text(record, TableFormat::kText, 1000, ""), Catch::Contains(warning));
+  CHECK_THAT(front_to_text(record, TableFormat::kText, 1000, {}), Catch::Contains(warning));
   record.time_source = ProfileSource::kRoofline;
   CHECK(calibration_warning(record).empty());
   CHECK(calibration_warning(testing::telling_front()).empty());
@@ -135,7 +140,7 @@ TEST_CASE("the next command never runs the plan that keeps everything") {
   FrontRecord record = predicted_front();
   record.device_memory = Bytes{1 << 30};
   CHECK_THAT(lead_words(record), Catch::Contains("point 5: "));
-  CHECK_THAT(text_of(record, "f.json"), Catch::Contains("rematch run --plan f.json#3 "));
+  CHECK_THAT(text_of(record, {"f.json", ""}), Catch::Contains("rematch run --plan f.json#3 "));
 }
 
 TEST_CASE("a step of no time has no ratio, and a family without a margin says nothing of it") {

@@ -26,16 +26,16 @@ TEST_CASE("the simple plan is a row beside the front's points, with its distance
   CHECK_THAT(row.detail, Catch::Contains("+8.00 MiB at its step time") &&
                              Catch::Contains("+11 % at its peak") &&
                              Catch::Contains("whole_region"));
-  CHECK_THAT(front_to_text(record, TableFormat::kText, kScreenColumns, ""),
+  CHECK_THAT(front_to_text(record, TableFormat::kText, kScreenColumns, {}),
              Catch::Contains("\nsimple "));
   const FrontRecord without = testing::predicted_front();
-  CHECK_THAT(front_to_text(without, TableFormat::kText, kScreenColumns, ""),
+  CHECK_THAT(front_to_text(without, TableFormat::kText, kScreenColumns, {}),
              !Catch::Contains("simple"));
 }
 
 TEST_CASE("the simple plan alone fits on a screen and says how it is typed and who runs it") {
   const FrontRecord record = record_with_simple();
-  const std::string text = simple_to_text(record, kScreenColumns, "front.json");
+  const std::string text = simple_to_text(record, kScreenColumns, {"front.json", ""});
   CAPTURE(text);
   CHECK_THAT(text, Catch::Contains("To type: " + record.simple->point.saves) &&
                        Catch::Contains("torch.utils.checkpoint") &&
