@@ -34,5 +34,6 @@ from rematch.tracing import trace
 from rematch.watching import Comparison, check, watch
 
 __all__ = ["BlockScopes", "Checkpoint", "Comparison", "RematchError", "SearchedCheckpoint", "allocated_bytes", "auto", "check",
-           "count_memory", "find_blocks", "predict", "profile", "recording", "render", "resolve", "scopes", "search", "trace", "watch"]
+           "count_memory", "find_blocks", "predict", "profile", "recording", "render", "resolve", "scopes", "search", "trace",
+           "watch"]
 __version__ = "0.1.0"

@@ -60,12 +60,17 @@ def _read_plan(name: str) -> dict:
 
 
 def resolve(trace: dict, policy: str) -> dict:
-    """A named policy's plan for a traced model: "full", "save_mm", "nth_first(2)", as `rematch list` names them."""
+    """A named policy's plan for a traced model, as a dict of schema rematch.plan: "full" recomputes every layer, "none"
+    no layer, "nth_first(2)" every second, "segments(2)" two layers at a time; "save_mm" keeps results of matmuls, "attn_only"
+    those of attention. `rematch list` names all. Raises RematchError for what does not apply to the model."""
     return call_for_json("resolve", trace, policy)
 
 
 def predict(trace: dict, plan: dict, schedule: str = "on_demand", *, optimizer: str = "none") -> dict:
-    """Peak bytes, what holds them, and recomputed ops of a step under a plan, without running it."""
+    """A step under a plan, without running it: `before_bytes` and `after_forward_bytes` at its beginning and after forward,
+    `peak_bytes` with `peak_phase` and `peak_scope`, the layer, `peak_bytes_by_phase`, `holders_at_peak_bytes`
+    ("parameters", "saved activations", ...), and `recomputed_ops`, their number. Bytes are those at op boundaries,
+    parameters and the state of `optimizer` ("adamw") included. Raises RematchError for a plan of another trace."""
     return call_for_json("predict", trace, plan, schedule, optimizer)
 
 
@@ -74,9 +79,12 @@ def search(trace: dict, *, device: str | None = None, profile: dict | None = Non
            baselines: Sequence[str] = ("full", "attn_only", "save_mm")) -> dict:
     """The plans worth having, from the smallest peak to the fastest step, as a dict of schema rematch.front.
 
-    Times are those of `profile`, or of the data sheet of `device` ("h100"). With a budget ("24GiB", or bytes),
-    "answer" is the fastest plan whose peak fits, None if none does. `baselines` are policies to compare with; those
-    that do not apply to the model are left out."""
+    Each of its `points`, of which there are at most `points`, has a `plan` for Checkpoint,
+    `predicted_peak_allocated_bytes`, `predicted_step_time_ns` of forward and backward, `predicted_recomputed_ops`, and
+    in words what it `saves`. Times are those of `profile`, or of the data sheet of `device` ("h100"). With a budget
+    ("24GiB", or bytes), "answer" is the fastest plan whose peak fits, None if none does. `baselines` are policies to
+    compare with; those that do not apply to the model are left out. Raises RematchError for a name or a file that is
+    none."""
     if (device is None) == (profile is None):
         raise ValueError("search needs one of device='h100' and profile=...")
     if points < 1:

@@ -142,9 +142,10 @@ def scopes(model: torch.nn.Module, checkpoint: Checkpoint | None = None, *,
            blocks: dict[str, list[torch.nn.Module]] | None = None) -> BlockScopes:
     """Names the stretches of the model's forward pass that a plan speaks of: `layers.3`, `layers.3.attention`.
 
-    Once per model; the scopes stay until remove(), or for a `with` block, and a model that has them is refused. With a checkpoint only the scopes that its
-    plan's regions begin and end at are opened, which costs less; other plans then need scopes of their own. `blocks`
-    names the lists of layers where find_blocks() does not find them."""
+    Once per model; the scopes stay until remove(), or for a `with` block, and a model that has them is refused. With a
+    checkpoint only the scopes that its plan's regions begin and end at are opened, which costs less; other plans then
+    need scopes of their own. `blocks` names the lists of layers where find_blocks() does not find them. Raises
+    ValueError for layers or a plan that are not this model's."""
     model = _unwrapped(model)
     blocks = find_blocks(model) if blocks is None else blocks
     if not blocks:

@@ -85,8 +85,9 @@ def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: 
           blocks: dict[str, list[torch.nn.Module]] | None = None) -> Comparison:
     """Runs a step without and one with the checkpoint, from the same seed.
 
-    Says whether loss and every gradient have equal bits, which ops were executed by phase, and, after
-    rematch.count_memory(), by how many bytes each rose. `blocks` is as for scopes(). Call it without scopes on the model,
+    `bits_equal` says whether loss and every gradient have equal bits; `plain` and `checkpointed` have `executed_ops`, their
+    number by phase ("forward", "recompute", "backward"), and `peak_bytes`, by which the step rose: None without
+    rematch.count_memory(). It prints as a table. `blocks` is as for scopes(). Call it without scopes on the model,
     and outside of a recording."""
     refuse_in_recorded_step("check")
     _run(model, step, contextlib.nullcontext())  # what the first step makes stays: caches, buffers

@@ -523,6 +523,23 @@ class RefusalTest(Case):
             rematch.search(self.trace, device="h100", points=0)
 
 
+class DocumentationTest(Case):
+    def test_docstrings_name_the_keys_of_what_functions_give(self):
+        trace = rematch.trace(self.model, lambda: self.model(self.x))
+        plan = rematch.resolve(trace, "full")
+        front = rematch.search(trace, device="h100", optimizer="none", points=2)
+        found = rematch.check(self.model, lambda: self.model(self.x), rematch.Checkpoint(plan))
+        with rematch.watch() as figures:
+            self.model(self.x)
+        for function, keys in ((rematch.predict, rematch.predict(trace, plan)), (rematch.check, {**found, **found["plain"]}),
+                               (rematch.watch, figures), (rematch.search, ("points", "answer", "plan"))):
+            for key in keys:
+                self.assertIn(f"`{key}`" if key != "answer" else '"answer"', function.__doc__, function)
+        point = front["points"][0]
+        for key in ("plan", "predicted_peak_allocated_bytes", "predicted_step_time_ns", "predicted_recomputed_ops", "saves"):
+            self.assertIn(key, point)
+
+
 class PredictionTest(Case):
     def test_counts_and_peaks_are_those_predicted(self):
         trace = rematch.trace(self.model, lambda: self.model(self.x))
