@@ -113,6 +113,18 @@ Bytes parse_bytes(const std::string& text) {
                    "100MB, 4096B");
 }
 
+double parse_rate(const std::string& text) {
+  constexpr std::string_view kSecond = "/s";
+  if (text.ends_with(kSecond)) {
+    try {
+      return static_cast<double>(parse_bytes(text.substr(0, text.size() - kSecond.size())).count);
+    } catch (const UsageError&) {  // said below, with a rate as the example
+    }
+  }
+  throw UsageError(in_quotes(text) +
+                   " is not a rate; give a size above 0 a second: 50GB/s, 24GiB/s");
+}
+
 double parse_nanoseconds(const std::string& text) {
   constexpr std::pair<std::string_view, double> kUnits[] = {
       {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};

@@ -36,6 +36,9 @@ double parse_percent_or_zero(const std::string& text);
 // "24GiB", "512MiB", "100MB", "4096": whole bytes above 0. Throws UsageError.
 Bytes parse_bytes(const std::string& text);
 
+// "50GB/s", "24GiB/s", in bytes a second. Throws UsageError.
+double parse_rate(const std::string& text);
+
 // "200us", "1.5ms", "2s", "50ns". Throws UsageError: the unit is part of the value.
 double parse_nanoseconds(const std::string& text);
 

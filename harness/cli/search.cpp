@@ -14,6 +14,7 @@
 #include "harness/cli/search_hints.h"
 #include "harness/cli/search_maximize.h"
 #include "harness/cli/search_measure.h"
+#include "harness/cli/search_offload.h"
 #include "harness/cli/search_simple.h"
 #include "harness/measure/source_state.h"
 #include "harness/progress/elapsed_progress.h"
@@ -209,17 +210,18 @@ struct Searched {
   std::string fits_nothing;  // if no plan fits budget or device: the line that says so
 };
 
-Searched search_trace(const SearchFlags& flags, const SearchSpace& space,
-                      const FrontRecord& asked) {
+Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRecord& asked) {
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
   require_choices(trace);
   const Profile profile = obtain_profile(flags, trace);
   say_roofline_error(trace, profile);
+  add_host_link(flags, profile.device, space);
   if (flags.num_measured != 0) require_times_of_this_device(profile);
   std::vector<Plan> baselines = named_baselines(flags, trace, profile);
   FrontRecord record = make_front_record(trace, profile, space.optimizer);
   record.world = space.world * static_cast<int>(world_size(trace.dimensions));
   record.layout = layout_text(trace.dimensions);
+  record.host_link = space.offload;
   if (const std::optional<SourceState> source = source_state()) {
     record.git_commit = source->commit;
     record.git_dirty = source->dirty;
@@ -248,6 +250,7 @@ Searched search_trace(const SearchFlags& flags, const SearchSpace& space,
 
 ExitCode search(const SearchFlags& flags, const std::vector<std::string>& command) {
   require_times(flags);
+  require_offload_flags(flags);
   const bool is_measured = flags.num_measured != 0;
   if (is_measured) require_measurable(flags);
   if (flags.device.starts_with("cuda"))
@@ -333,6 +336,12 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                "or modules, one save list for all layers or two groups of layers");
   app.add_flag("--hull", hull,
                "Search only options on the convex hull of each block's: faster, with fewer plans");
+  app.add_flag("--offload", offload,
+               "Search plans too that leave to the host what blocks hold for backward: region "
+               "inputs, and what regions keep; step times count the copies as if none were hidden");
+  app.add_option("--link-rate", link_rate,
+                 "With --offload: rate of copies in each direction, 50GB/s (default: PCIe by the "
+                 "device's data sheet)");
   app.add_option("--measure", num_measured,
                  "Number of points of the front to run, as rematch run does, beside the baselines: "
                  "both ends and the knee, which calibrate the step times, then the points whose "
@@ -374,6 +383,7 @@ void add_search(CLI::App& app, Action& action, const std::vector<std::string>& c
       "      --simple\n"
       "  rematch search --model wan_small --profile wan.profile.json --measure 8 -o front.json\n"
       "  rematch search --trace model.trace.json --device h100 --for torch -o front.json\n"
+      "  rematch search --model llama3_8b --dtype bf16 --device h100 --offload --link-rate 50GB/s\n"
       "  rematch search --model llama3_8b --dtype bfloat16 --device h100 --world 8 \\\n"
       "      --maximize tokens_per_second --batch 1:64 --budget 70GiB\n"
       "  rematch run --model wan_small --plan front.json#3\n"

@@ -27,6 +27,7 @@ struct SearchFlags {
   std::string max_slowdown;
   std::string maximize;
   std::string baselines;
+  std::string link_rate;
   std::string output;
   std::string rounds = "4:8";
   std::string timeout = "10min";
@@ -36,6 +37,7 @@ struct SearchFlags {
   int num_steps = 10;
   int num_threads = 0;
   bool hull = false;
+  bool offload = false;
   bool simple = false;
   bool json = false;
   bool fresh = false;

@@ -59,11 +59,12 @@ LoadQuestion question_of(const SearchFlags& flags, Bytes budget) {
 }
 
 // Nothing if no plan fits.
-std::optional<LoadAnswer> best_plan(const SearchFlags& flags, const SearchSpace& space,
-                                    Bytes budget, std::int64_t load) {
+std::optional<LoadAnswer> best_plan(const SearchFlags& flags, SearchSpace space, Bytes budget,
+                                    std::int64_t load) {
   const ModelSpec spec = flags.model.spec_at(load);
   const Trace trace = record_trace(spec);
   const Profile profile = roofline_profile(trace, *find_device_sheet(flags.device));
+  add_host_link(flags, profile.device, space);
   FrontSearch search(trace, profile, space);
   std::optional<FrontPoint> fastest = search.fastest_within(budget);
   if (!fastest) return std::nullopt;

@@ -37,6 +37,7 @@ class RegionPlayer {
           break;
         case BackwardEvent::Kind::kDemand:
           other_ = event.other_bytes;
+          is_demanded_ = true;
           demand(event.slot);
           end_event();
           break;
@@ -146,7 +147,9 @@ class RegionPlayer {
   }
 
   void note_peak(Bytes held) {
-    result_.boundary_peak = std::max(result_.boundary_peak, with_others(held));
+    const Bytes bytes = with_others(held);
+    result_.boundary_peak = std::max(result_.boundary_peak, bytes);
+    if (is_demanded_) result_.demanded_peak = std::max(result_.demanded_peak, bytes);
   }
 
   bool is_slot(int slot) const { return slot < static_cast<int>(graph_.slots.size()); }
@@ -162,6 +165,7 @@ class RegionPlayer {
   std::vector<bool> alive_;               // by slot
   std::size_t num_alive_ = 0;
   int demanded_ = kNone;
+  bool is_demanded_ = false;  // any slot, if only one that needs nothing
   bool begun_ = false;
   Bytes other_;  // above other_bytes_before
   RegionSimulation result_;

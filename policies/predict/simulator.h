@@ -28,6 +28,7 @@ struct RegionSimulation {
   std::vector<Bytes> curve;
   Bytes peak;           // of the curve
   Bytes boundary_peak;  // at op boundaries alone, where a recomputed op has given its inputs away
+  Bytes demanded_peak;  // the same, from the first demand on
   RegionTimeline timeline;
 };
 

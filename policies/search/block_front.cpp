@@ -277,7 +277,8 @@ BlockPoint price_save_set(const RegionGraph& graph, const SaveSetCosts& costs,
                    {},
                    static_cast<int>(simulation.executed.size()),
                    saves,
-                   simulation.kept};
+                   simulation.kept,
+                   simulation.demanded_peak};
   for (const ExecutedOp& executed : simulation.executed) {
     point.recompute += costs.op_times[executed.op - graph.range.first];
   }

@@ -22,6 +22,7 @@ struct BlockPoint {
   int num_recomputed = 0;                // of them
   std::vector<int> saves;                // local ops, ascending
   Bytes kept;                            // as `saved`, with the free storages
+  Bytes demanded;                        // RegionSimulation::demanded_peak
 };
 
 // Note [What a block front is exact over]

@@ -101,6 +101,7 @@ class BlockOptionFinder {
     std::erase_if(candidates, [&](const RegionCandidate& candidate) {
       return candidate.range != pricer_.whole();
     });
+    if (!candidates.empty()) found.whole = candidates[0].options;
     found.as_one_region = cut_block(pricer_, candidates, slack_, space_.stop);
     std::erase_if(found.as_one_region,
                   [](const SpanOption& option) { return option.regions.empty(); });

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "policies/search/block_cuts.h"
 #include "policies/search/span_options.h"
 
 namespace rematch {
@@ -11,6 +12,7 @@ namespace rematch {
 struct BlockOptions {
   std::vector<SpanOption> options;
   std::vector<SpanOption> as_one_region;  // those alone that no other of its kind beats
+  std::vector<RegionOption> whole;        // the same, with those that leaving it to autograd beats
   OptionGap gap;
 };
 

@@ -57,14 +57,23 @@ class FrontSearch::Plans {
       const std::chrono::nanoseconds least = bound_at(bound_, mixed_.points[i + 1].peak);
       above_bound = std::max(above_bound, mixed_.points[i].time - least);
     }
-    return std::min(gap, above_bound);
+    // Beside what others offload an option may be worse than one that it stands for.
+    return space_.offload ? above_bound : std::min(gap, above_bound);
   }
   Bytes transient_gap() const {
     Bytes gap;
     for (const OptionGap& of_kind : options_.gaps) gap = std::max(gap, of_kind.transient);
-    return gap;
+    return gap + most_offloaded();
   }
   const SearchSpace& space() const { return space_; }
+
+  Bytes most_offloaded() const {
+    Bytes most;
+    for (const auto& list : problem_.lists) {
+      for (const LayerOption& option : list) most = std::max(most, option.offloaded);
+    }
+    return most;
+  }
 
   const FrontPoint& point(std::size_t index) {
     const auto [found, is_new] = judged_.try_emplace(index);
@@ -80,7 +89,12 @@ class FrontSearch::Plans {
   FrontPoint judge(Plan plan) {
     FrontPoint point;
     point.figures = judge_.judge(plan, space_.schedule);
-    point.step_time = profile_.step_time() + point.figures.recompute;
+    const StepHost& host = point.figures.host;
+    if (space_.offload) {
+      point.copy_time = space_.offload->time_of(host.copied_out, host.copied_back);
+    }
+    point.step_time = profile_.step_time() + point.figures.recompute +
+                      point.copy_time.value_or(std::chrono::nanoseconds{});
     point.step_time_bound = step_time_bound(point.figures.peak);
     point.plan = std::move(plan);
     return point;

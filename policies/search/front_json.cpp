@@ -35,6 +35,7 @@ Json layers_to_json(const std::vector<LayerRun>& runs) {
                       {"is_checkpointed", run.is_checkpointed},
                       {"regions", run.regions},
                       {"saves", run.saves}});
+    if (!run.offloads.empty()) layers.back()["offloads"] = run.offloads;
   }
   return layers;
 }
@@ -42,8 +43,12 @@ Json layers_to_json(const std::vector<LayerRun>& runs) {
 std::vector<LayerRun> layers_from_json(const JsonField& field) {
   std::vector<LayerRun> runs;
   for (const JsonField& run : field.elements()) {
-    runs.push_back({run.at("layers").string(), run.at("is_checkpointed").boolean(),
-                    run.at("regions").strings(), run.at("saves").strings()});
+    runs.push_back({run.at("layers").string(),
+                    run.at("is_checkpointed").boolean(),
+                    run.at("regions").strings(),
+                    run.at("saves").strings(),
+                    {}});
+    if (const auto offloads = run.find("offloads")) runs.back().offloads = offloads->strings();
   }
   return runs;
 }
@@ -53,26 +58,64 @@ Json kernels_to_json(const PlanFigures& figures) {
   return *figures.num_recomputed_kernels;
 }
 
+void add_host(const FrontPoint& point, Json& json) {
+  const StepHost& host = point.figures.host;
+  if (host.copied_out.count == 0) return;
+  json["predicted_host"] = {{"peak_bytes", host.peak.count},
+                            {"copied_out_bytes", host.copied_out.count},
+                            {"copied_back_bytes", host.copied_back.count},
+                            {"copy_time_ns", nullptr}};
+  if (point.copy_time) json["predicted_host"]["copy_time_ns"] = point.copy_time->count();
+}
+
+void read_host(const JsonField& field, FrontPoint& point) {
+  StepHost& host = point.figures.host;
+  host.peak = Bytes{field.at("peak_bytes").count()};
+  host.copied_out = Bytes{field.at("copied_out_bytes").count()};
+  host.copied_back = Bytes{field.at("copied_back_bytes").count()};
+  const JsonField time = field.at("copy_time_ns");
+  if (!time.is_null()) point.copy_time = std::chrono::nanoseconds(time.count());
+}
+
+Json host_link_to_json(const HostLink& link) {
+  return {{"to_host_bytes_per_second", link.to_host_bytes_per_second},
+          {"to_device_bytes_per_second", link.to_device_bytes_per_second},
+          {"source", link.source}};
+}
+
+double rate_from_json(const JsonField& field) {
+  const double rate = field.number();
+  if (!(rate > 0)) field.fail("is no rate above 0 bytes a second");
+  return rate;
+}
+
+HostLink host_link_from_json(const JsonField& field) {
+  return {rate_from_json(field.at("to_host_bytes_per_second")),
+          rate_from_json(field.at("to_device_bytes_per_second")), field.at("source").string()};
+}
+
 Json point_to_json(const FrontPoint& point, ProfileSource time_source) {
   const PlanFigures& figures = point.figures;
-  return {{"policy", point.plan.policy},
-          {"saves", point.saves},
-          {"layers", layers_to_json(point.layers)},
-          {"predicted_peak_allocated_bytes", figures.peak.count},
-          {"predicted_peak_phase", to_string(figures.peak_phase)},
-          {"predicted_peak_scope", figures.peak_place},
-          {"predicted_holders_at_peak", holders_to_json(figures.holders)},
-          {"predicted_after_forward_bytes", figures.after_forward.count},
-          {"time_source", to_string(time_source)},
-          {"predicted_step_time_ns", point.step_time.count()},
-          {"predicted_step_time_bound_ns", point.step_time_bound.count()},
-          {"predicted_step_time_gap_ns", point.step_time_gap().count()},
-          {"predicted_recompute_ns", figures.recompute.count()},
-          {"predicted_recomputed_ops", figures.num_recomputed},
-          {"predicted_recomputed_kernels", kernels_to_json(figures)},
-          {"measured", measured_to_json(point)},
-          {"plan_sha256", plan_sha256(point.plan)},
-          {"plan", plan_to_json(point.plan)}};
+  Json json = {{"policy", point.plan.policy},
+               {"saves", point.saves},
+               {"layers", layers_to_json(point.layers)},
+               {"predicted_peak_allocated_bytes", figures.peak.count},
+               {"predicted_peak_phase", to_string(figures.peak_phase)},
+               {"predicted_peak_scope", figures.peak_place},
+               {"predicted_holders_at_peak", holders_to_json(figures.holders)},
+               {"predicted_after_forward_bytes", figures.after_forward.count},
+               {"time_source", to_string(time_source)},
+               {"predicted_step_time_ns", point.step_time.count()},
+               {"predicted_step_time_bound_ns", point.step_time_bound.count()},
+               {"predicted_step_time_gap_ns", point.step_time_gap().count()},
+               {"predicted_recompute_ns", figures.recompute.count()},
+               {"predicted_recomputed_ops", figures.num_recomputed},
+               {"predicted_recomputed_kernels", kernels_to_json(figures)},
+               {"measured", measured_to_json(point)},
+               {"plan_sha256", plan_sha256(point.plan)},
+               {"plan", plan_to_json(point.plan)}};
+  add_host(point, json);
+  return json;
 }
 
 Phase phase_from_json(const JsonField& field) {
@@ -105,6 +148,9 @@ FrontPoint point_from_json(const JsonField& field) {
   }
   if (const auto measured = field.find("measured"); measured && !measured->is_null()) {
     point.measured = measured_from_json(*measured);
+  }
+  if (const auto host = field.find("predicted_host"); host && !host->is_null()) {
+    read_host(*host, point);
   }
   const JsonField hash = field.at("plan_sha256");
   if (hash.string() != plan_sha256(point.plan)) hash.fail("is not the hash of the plan beside it");
@@ -218,6 +264,7 @@ Json front_to_json(const FrontRecord& record) {
   if (record.git_commit) json["git_commit"] = *record.git_commit;
   if (record.git_dirty) json["git_dirty"] = *record.git_dirty;
   if (record.device_memory) json["device_memory_bytes"] = record.device_memory->count;
+  if (record.host_link) json["host_link"] = host_link_to_json(*record.host_link);
   if (record.budget) json["budget_bytes"] = record.budget->count;
   if (record.max_slowdown_ratio) json["max_slowdown_ratio"] = *record.max_slowdown_ratio;
   if (record.answer) json["answer"] = point_to_json(*record.answer, record.time_source);
@@ -262,6 +309,9 @@ FrontRecord front_from_json(const Json& json) {
   if (const auto world = root.find("world")) record.world = world->integer32(1);
   if (const auto layout = root.find("layout"); layout && !layout->is_null()) {
     record.layout = layout->string();
+  }
+  if (const auto link = root.find("host_link"); link && !link->is_null()) {
+    record.host_link = host_link_from_json(*link);
   }
   const JsonField budget = root.at("budget_bytes");
   if (!budget.is_null()) record.budget = Bytes{budget.count()};

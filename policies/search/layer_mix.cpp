@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -27,6 +29,12 @@ struct MixLabel {
 constexpr std::size_t kLabelsOnceStopped = 64;
 
 using MixLabels = std::vector<MixLabel>;  // by peak ascending, times strictly descending
+
+// A job where it stands, and the labels behind it, of which there are some.
+struct PlacedJob {
+  MixJob job;
+  const MixLabels* rest;
+};
 
 // How many labels are weighed at a glance.
 constexpr std::size_t kBlock = 64;
@@ -143,11 +151,12 @@ class Mixer {
   MixFront run() {
     const int num_layers = static_cast<int>(problem_.list_of_layer.size());
     labels_.resize(num_layers + 1);
-    labels_[num_layers] = {{problem_.head.count, 0, 0, 0}};
+    // With bytes on the host there is no end: the last region moves nothing.
+    labels_[num_layers][0] = {{problem_.head.count, 0, 0, 0}};
     for (int layer = num_layers - 1; layer >= 0; --layer) add_layer(layer);
     MixFront front;
     front.time_gap = nanoseconds(gap_);
-    for (MixLabel& label : labels_[0]) {
+    for (MixLabel& label : labels_[0][0]) {
       // The floor counts for the whole step only: what holds before a layer does not add to it.
       label.peak = std::max(label.peak, problem_.floor.count);
       if (!front.points.empty() && front.points.back().peak.count == label.peak) {
@@ -159,41 +168,68 @@ class Mixer {
   }
 
  private:
+  // By the bytes that layers before offload.
+  using Labels = std::map<std::int64_t, MixLabels>;
+
   void add_layer(int layer) {
-    MixLabels& all = labels_[layer];
     if (stop_ && stop_()) {
       max_labels_ = std::min(max_labels_, kLabelsOnceStopped);
-      thin_to_limit(layer + 1);
+      thin_to_limit(labels_[layer + 1]);
     }
     const std::vector<MixJob> jobs = jobs_at(problem_, layer);
-    Sieve sieve = sieve_for(layer, jobs);
-    passed_.clear();
-    for (const MixJob& job : jobs) sift(job, labels_[layer + job.num_layers], sieve, passed_);
-    sieve.sweep(passed_, all);
-    thin_to_limit(layer);
-    all.shrink_to_fit();
+    for (const std::int64_t before : offloaded_before(layer)) {
+      const std::vector<PlacedJob> placed = place(layer, before, jobs);
+      if (placed.empty()) continue;
+      MixLabels& all = labels_[layer][before];
+      Sieve sieve = sieve_for(layer, placed);
+      passed_.clear();
+      for (const PlacedJob& each : placed) sift(each.job, *each.rest, sieve, passed_);
+      sieve.sweep(passed_, all);
+      all.shrink_to_fit();
+    }
+    thin_to_limit(labels_[layer]);
+  }
+
+  // All that any option offloads; before the first layer there is nothing.
+  std::set<std::int64_t> offloaded_before(int layer) const {
+    std::set<std::int64_t> before = {0};
+    if (layer == 0) return before;
+    for (const std::vector<LayerOption>& list : problem_.lists) {
+      for (const LayerOption& option : list) before.insert(option.offloaded.count);
+    }
+    return before;
+  }
+
+  std::vector<PlacedJob> place(int layer, std::int64_t before,
+                               const std::vector<MixJob>& jobs) const {
+    std::vector<PlacedJob> placed;
+    for (const MixJob& job : jobs) {
+      const Labels& behind = labels_[layer + job.num_layers];
+      const auto rest = behind.find(offloaded_behind(job, before));
+      if (rest != behind.end()) placed.push_back({beside(job, before), &rest->second});
+    }
+    return placed;
   }
 
   // Good jobs are those on the hulls of their list.
-  Sieve sieve_for(int layer, const std::vector<MixJob>& jobs) const {
+  Sieve sieve_for(int layer, const std::vector<PlacedJob>& jobs) const {
     std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
     std::int64_t highest = 0;
     std::size_t num_labels = 0;
-    for (const MixJob& job : jobs) {
-      const MixLabels& rest = labels_[layer + job.num_layers];
-      lowest = std::min(lowest, std::max(job.transient, rest.front().peak + job.held));
-      highest = std::max({highest, job.transient, rest.back().peak + job.held});
-      num_labels += rest.size();
+    for (const auto& [job, rest] : jobs) {
+      lowest = std::min(lowest, std::max(job.transient, rest->front().peak + job.held));
+      highest = std::max({highest, job.transient, rest->back().peak + job.held});
+      num_labels += rest->size();
     }
     Sieve sieve(lowest, highest, num_labels);
     const std::vector<std::size_t> good =
         hull_options(problem_.lists[problem_.list_of_layer[layer]]);
-    for (const MixJob& job : jobs) {
+    for (const auto& placed : jobs) {
+      const MixJob& job = placed.job;
       if (!std::binary_search(good.begin(), good.end(), static_cast<std::size_t>(job.option))) {
         continue;
       }
-      const MixLabels& rest = labels_[layer + job.num_layers];
-      prepend(job, rest, [&](std::int64_t peak, MixLabels::const_iterator label) {
+      prepend(job, *placed.rest, [&](std::int64_t peak, MixLabels::const_iterator label) {
         sieve.add(peak, label->time + job.time);
       });
     }
@@ -201,18 +237,25 @@ class Mixer {
     return sieve;
   }
 
-  void thin_to_limit(int layer) {
-    MixLabels& all = labels_[layer];
-    while (all.size() > max_labels_) gap_ += thin(all, &MixLabel::time);
+  void thin_to_limit(Labels& all) {
+    std::int64_t most = 0;
+    for (auto& [before, labels] : all) {
+      std::int64_t gap = 0;
+      while (labels.size() > max_labels_ / all.size()) gap += thin(labels, &MixLabel::time);
+      most = std::max(most, gap);
+    }
+    gap_ += most;
   }
 
   std::vector<int> options_of(MixLabel label) const {
     std::vector<int> options;
-    std::size_t layer = 0;
-    while (layer < problem_.list_of_layer.size()) {
+    std::int64_t before = 0;
+    for (int layer = 0; layer < static_cast<int>(problem_.list_of_layer.size());) {
+      const MixJob job = make_job(problem_, layer, label.option);
       options.push_back(label.option);
-      layer += problem_.lists[problem_.list_of_layer[layer]][label.option].num_layers;
-      label = labels_[layer][label.rest];
+      before = offloaded_behind(job, before);
+      layer += job.num_layers;
+      label = labels_[layer].at(before)[label.rest];
     }
     return options;
   }
@@ -220,7 +263,7 @@ class Mixer {
   const MixProblem& problem_;
   std::size_t max_labels_;
   const std::function<bool()>& stop_;
-  std::vector<MixLabels> labels_;  // by the first layer that they cover
+  std::vector<Labels> labels_;  // by the first layer that they cover
   MixLabels passed_;
   std::int64_t gap_ = 0;
 };
@@ -232,16 +275,19 @@ MixFront mix_layers(const MixProblem& problem, std::size_t max_labels,
   return Mixer(problem, max_labels, stop).run();
 }
 
-Bytes peak_of_mix(const MixProblem& problem, const std::vector<int>& mix) {
+std::optional<Bytes> peak_of_mix(const MixProblem& problem, const std::vector<int>& mix) {
   Bytes held;
   Bytes peak = problem.floor;
   int layer = 0;
+  std::int64_t before = 0;
   for (int option : mix) {
-    const MixJob job = make_job(problem, layer, option);
+    const MixJob job = beside(make_job(problem, layer, option), before);
+    before = offloaded_behind(job, before);
     peak = std::max(peak, held + Bytes{job.transient});
     held += Bytes{job.held};
     layer += job.num_layers;
   }
+  if (before > 0) return std::nullopt;
   return std::max(peak, held + problem.head);
 }
 
@@ -265,8 +311,10 @@ LayerMix in_readable_order(const MixProblem& problem, const LayerMix& mix) {
     run = end;
     first_layer = layer;
   }
-  ordered.peak = peak_of_mix(problem, ordered.options);
-  return ordered.peak <= mix.peak ? ordered : mix;
+  const std::optional<Bytes> peak = peak_of_mix(problem, ordered.options);
+  if (!peak || *peak > mix.peak) return mix;
+  ordered.peak = *peak;
+  return ordered;
 }
 
 }  // namespace rematch

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "policies/trace/bytes.h"
@@ -22,6 +23,10 @@ struct LayerOption {
   int num_layers = 1;
   // The lists of the layers that it covers, if they are not all its own.
   std::vector<int> covers;
+  // See Note [What a mix has on the host].
+  Bytes offloaded;         // part of the transients, not of what is held
+  Bytes transient_beside;  // most while what the layer before offloads is back; up to `transient`
+  bool passes_on = true;   // it has no region
 };
 
 // Note [The peak of a mix]
@@ -33,6 +38,14 @@ struct LayerOption {
 // which is Horner's scheme from the last layer to the first, Q = max(transient, held + Q). What
 // later layers do matters to earlier ones only through Q: labels are pairs (Q, time), whatever the
 // transients and the gradients are, and no third dimension is needed.
+//
+// Note [What a mix has on the host]
+// What a region offloads is away from the end of the next region's forward to the next region's
+// first demand in backward. So beside the transients of its own layer it counts in those of the
+// layers behind it, as far back as the next region's: in its `transient_beside`, which leaves out
+// what runs before that demand, and in all of the layers without a region that lie between. Labels
+// are kept apart by the bytes that the layers before them offload; few values are different. A
+// region that offloads has another one behind it, for the step's last one moves nothing.
 struct MixProblem {
   std::vector<std::vector<LayerOption>> lists;  // one for each kind of layer
   std::vector<int> list_of_layer;               // by layer, in forward order
@@ -61,11 +74,12 @@ inline constexpr std::size_t kMaxMixLabels = 50'000;  // a layer; past it labels
 MixFront mix_layers(const MixProblem& problem, std::size_t max_labels = kMaxMixLabels,
                     const std::function<bool()>& stop = {});
 
-// By the definition of the peak. `mix` covers all layers.
-Bytes peak_of_mix(const MixProblem& problem, const std::vector<int>& mix);
+// By the definition of the peak. `mix` covers all layers. Nothing: its last region offloads.
+std::optional<Bytes> peak_of_mix(const MixProblem& problem, const std::vector<int>& mix);
 
 // Times that no mix can beat at a peak, were options divisible: a convex curve through its corners,
-// flat behind the last; there is no mix below the first corner's peak.
+// flat behind the last; there is no mix below the first corner's peak. Takes what is offloaded to
+// be on the device in its own layer's backward alone.
 struct BoundCorner {
   double peak_bytes = 0;
   double time_ns = 0;

@@ -7,13 +7,22 @@ namespace rematch {
 
 MixJob make_job(const MixProblem& problem, int layer, int option) {
   const LayerOption& described = problem.lists[problem.list_of_layer[layer]][option];
-  Bytes transient = described.transient;
-  if (!problem.gradients.empty()) {
-    transient += problem.gradients[layer + described.num_layers - 1];
-  }
-  transient = std::max(transient, described.forward_transient);
-  return {described.held.count, transient.count, described.time.count(), option,
-          described.num_layers};
+  Bytes born;
+  if (!problem.gradients.empty()) born = problem.gradients[layer + described.num_layers - 1];
+  const Bytes transient = std::max(described.transient + born, described.forward_transient);
+  return {.held = described.held.count,
+          .transient = transient.count,
+          .time = described.time.count(),
+          .option = option,
+          .num_layers = described.num_layers,
+          .offloaded = described.offloaded.count,
+          .transient_beside = (described.transient_beside + born).count,
+          .passes_on = described.passes_on};
+}
+
+MixJob beside(MixJob job, std::int64_t before) {
+  if (before > 0) job.transient = std::max(job.transient, job.transient_beside + before);
+  return job;
 }
 
 namespace {

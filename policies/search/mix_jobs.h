@@ -14,7 +14,17 @@ struct MixJob {
   std::int64_t time = 0;
   std::int32_t option = 0;
   int num_layers = 1;
+  std::int64_t offloaded = 0;
+  std::int64_t transient_beside = 0;
+  bool passes_on = true;
 };
+
+// The job behind layers that offload `before` bytes, and what the layers behind it have before
+// them. See Note [What a mix has on the host].
+MixJob beside(MixJob job, std::int64_t before);
+inline std::int64_t offloaded_behind(const MixJob& job, std::int64_t before) {
+  return job.passes_on ? before : job.offloaded;
+}
 
 MixJob make_job(const MixProblem& problem, int layer, int option);
 

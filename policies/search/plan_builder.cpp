@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "policies/search/block_front.h"
+#include "policies/search/offload_options.h"
 #include "policies/trace/fresh_bytes.h"
 
 namespace rematch {
@@ -12,6 +13,7 @@ namespace {
 
 std::string_view reason_of(const TracedOp& op, Treatment treatment) {
   if (treatment == Treatment::kSave) return "in the save set";
+  if (treatment == Treatment::kOffload) return "in the save set, on the host";
   if (op.is_view) return "view: free";
   if (!op.writes.empty()) return "writes in place: always executed";
   return "not in the save set";
@@ -87,7 +89,8 @@ const RegionType& PlanBuilder::type_of(OpRange range, const PickedRegion& region
   std::vector<int> kinds;
   for (int i = first; i <= last; ++i) kinds.push_back(map_.spans[i].kind);
   const auto [found, is_new] =
-      types_.try_emplace({std::move(kinds), region.range.first, region.range.end, region.saves});
+      types_.try_emplace({std::move(kinds), region.range.first, region.range.end, region.saves,
+                          region.offloaded, !region.offload_inputs.empty()});
   if (is_new) found->second = make_type(range, region, first);
   return found->second;
 }
@@ -98,6 +101,7 @@ RegionType PlanBuilder::make_type(OpRange range, const PickedRegion& region, int
   costs.schedule = space_.schedule;
   costs.early_stop = space_.early_stop;
   RegionType type = play_saves(graph, costs, region.saves).type;
+  set_offloads(region, type);
   const bool several = range.end > map_.spans[first].range.end;
   for (std::size_t i = 0; i < type.ops.size(); ++i) {
     const OpId op = range.first + static_cast<OpId>(i);

@@ -39,9 +39,10 @@ class PlanBuilder {
   SearchSpace space_;
   std::string trace_sha256_;
   std::map<std::string_view, int> num_openings_;
-  // Regions of equal content are of one type: that of the kinds they cover, where in them they lie
-  // and what they save. To find the order of each takes a few simulations.
-  using TypeKey = std::tuple<std::vector<int>, OpId, OpId, std::vector<int>>;
+  // Regions of equal content are of one type: that of the kinds they cover, where in them they lie,
+  // what they save and what they offload. To find the order of each takes a few simulations.
+  using TypeKey =
+      std::tuple<std::vector<int>, OpId, OpId, std::vector<int>, std::vector<int>, bool>;
   std::map<TypeKey, RegionType> types_;
 };
 

@@ -23,6 +23,7 @@ PlanFigures PlanJudge::judge(const Plan& plan, Schedule schedule) {
   }
   figures.holders = step.peak.holders;
   figures.after_forward = step.after_forward;
+  figures.host = step.host;
   figures.recompute = step.time->recompute;
   figures.num_recomputed = step.recomputed_ops;
   figures.num_recomputed_kernels = step.recomputed_kernels;

@@ -22,6 +22,7 @@ struct PlanFigures {
   std::string peak_place;  // the outermost scope whose ops these are; empty: outside scopes
   StepHolders holders;     // at the peak
   Bytes after_forward;
+  StepHost host;
   std::chrono::nanoseconds recompute{};
   std::int64_t num_recomputed = 0;  // ops
   // Kernels that these launch, where the profile has counted them.

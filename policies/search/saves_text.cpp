@@ -20,6 +20,7 @@ struct LayerSaves {
   bool shares_region = false;
   std::vector<std::string> regions;
   std::vector<std::string> saves;
+  std::vector<std::string> offloads;
   bool operator==(const LayerSaves&) const = default;
 };
 
@@ -30,7 +31,8 @@ bool same_treatment(LayerSaves a, LayerSaves b) {
 
 // "attention.core::aten::mm#2": the second of that name in its scope. Without a number if it is the
 // only one.
-std::vector<std::string> saved_ops(const RegionType& type) {
+template <class Choose>
+std::vector<std::string> ops_of(const RegionType& type, const Choose& choose) {
   std::map<std::string, int> total;
   for (const PlannedOp& op : type.ops) ++total[op.scope + "::" + op.name];
   std::map<std::string, int> seen;
@@ -38,12 +40,23 @@ std::vector<std::string> saved_ops(const RegionType& type) {
   for (const PlannedOp& op : type.ops) {
     const std::string key = op.scope + "::" + op.name;
     const int nth = ++seen[key];
-    if (op.treatment == Treatment::kRecompute) continue;
+    if (!choose(op.treatment)) continue;
     std::string text = op.scope.empty() ? op.name : key;
     if (total[key] > 1) text.append("#").append(std::to_string(nth));
     saves.push_back(std::move(text));
   }
   return saves;
+}
+
+std::vector<std::string> saved_ops(const RegionType& type) {
+  return ops_of(type, [](Treatment treatment) { return treatment != Treatment::kRecompute; });
+}
+
+std::vector<std::string> offloaded_by(const RegionType& type) {
+  std::vector<std::string> offloads =
+      ops_of(type, [](Treatment treatment) { return treatment == Treatment::kOffload; });
+  if (!type.offload_inputs.empty()) offloads.insert(offloads.begin(), "inputs");
+  return offloads;
 }
 
 std::string without_prefix(const std::string& path, const std::string& block) {
@@ -72,14 +85,16 @@ std::string name_inside(const PlannedRegion& region, const std::string& path) {
 std::vector<LayerSaves> saves_by_layer(const Plan& plan, const Trace& trace) {
   std::vector<LayerSaves> all;
   for (const TracedBlock& block : trace.blocks) {
-    LayerSaves saves{block.index, block.list, {}, false, {}, {}};
+    LayerSaves saves{block.index, block.list, {}, false, {}, {}, {}};
     const std::string& path = trace.scopes[block.scope].path;
     for (const PlannedRegion& region : plan.regions) {
       const Coverage coverage = coverage_of(region, block, path);
       if (coverage == Coverage::kElsewhere) continue;
       saves.types.push_back(region.type);
       saves.shares_region |= region.layers.size() > 1;
-      for (std::string& op : saved_ops(plan.types[region.type])) saves.saves.push_back(op);
+      const RegionType& type = plan.types[region.type];
+      for (std::string& op : saved_ops(type)) saves.saves.push_back(op);
+      for (std::string& op : offloaded_by(type)) saves.offloads.push_back(op);
       if (coverage == Coverage::kInside) {
         saves.regions.push_back(name_inside(region, path));
       } else if (region.layers.size() > 1) {
@@ -103,7 +118,7 @@ std::vector<LayerRun> layer_runs(const Plan& plan, const Trace& trace) {
     std::vector<int> indices;
     for (std::size_t i = first; i < end; ++i) indices.push_back(layers[i].layer);
     runs.push_back({layer_ranges(indices), !layers[first].types.empty(), layers[first].regions,
-                    layers[first].saves});
+                    layers[first].saves, layers[first].offloads});
     first = end;
   }
   return runs;
@@ -127,6 +142,8 @@ struct Layer {
   std::vector<KeptOp> keeps;
   std::vector<std::string> regions;  // of which the layer has several, or less than all of it
   int num_in_segment = 1;
+  bool offloads_inputs = false;
+  bool offloads_kept = false;
 };
 
 // "aten::mm" is "mm": the namespace tells a reader nothing.
@@ -176,6 +193,11 @@ Layer layer_of(const Plan& plan, const TracedBlock& block, const std::string& pa
     const auto place = std::find(layers.begin(), layers.end(), block.index) - layers.begin();
     const bool is_segment = layers.size() > 1;
     add_kept(plan.types[region.type], is_segment, static_cast<int>(place), layer);
+    const RegionType& type = plan.types[region.type];
+    layer.offloads_inputs |= !type.offload_inputs.empty();
+    layer.offloads_kept |= std::any_of(type.ops.begin(), type.ops.end(), [](const PlannedOp& op) {
+      return op.treatment == Treatment::kOffload;
+    });
     if (is_segment) layer.num_in_segment = static_cast<int>(layers.size());
     if (coverage == Coverage::kInside) layer.regions.push_back(name_inside(region, path));
   }
@@ -274,6 +296,18 @@ void add_segments(const std::vector<Layer>& layers, std::vector<std::string>& pa
   parts.push_back(std::move(words));
 }
 
+// "0-30 offload their inputs", "0-12 offload what they keep"
+void add_offloads(const std::vector<Layer>& layers, std::vector<std::string>& parts) {
+  std::vector<int> inputs;
+  std::vector<int> kept;
+  for (const Layer& layer : layers) {
+    if (layer.offloads_inputs) inputs.push_back(layer.index);
+    if (layer.offloads_kept) kept.push_back(layer.index);
+  }
+  if (!inputs.empty()) parts.push_back(layer_ranges(inputs) + " offload their inputs");
+  if (!kept.empty()) parts.push_back(layer_ranges(kept) + " offload what they keep");
+}
+
 std::string words_of(const std::vector<Layer>& layers) {
   std::vector<std::string> parts;
   add_keeps(layers, parts);
@@ -290,6 +324,7 @@ std::string words_of(const std::vector<Layer>& layers) {
   if (!recomputed.empty()) parts.push_back(layer_ranges(recomputed) + ": recompute all");
   if (!kept.empty()) parts.push_back(layer_ranges(kept) + ": keep all");
   add_segments(layers, parts);
+  add_offloads(layers, parts);
   for (const auto& [regions, of_layers] : of_regions) {
     parts.push_back("regions of " + layer_ranges(of_layers) + ": " + regions);
   }

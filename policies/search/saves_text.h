@@ -11,10 +11,11 @@ namespace rematch {
 
 // Layers side by side that are treated alike.
 struct LayerRun {
-  std::string layers;                // "0-5"
-  bool is_checkpointed = false;      // false: autograd keeps what it saves
-  std::vector<std::string> regions;  // "attention", "ffn_norm to ffn"; empty: the whole block
-  std::vector<std::string> saves;    // "attention.core::rematch::attention"
+  std::string layers;                      // "0-5"
+  bool is_checkpointed = false;            // false: autograd keeps what it saves
+  std::vector<std::string> regions;        // "attention", "ffn_norm to ffn"; empty: the whole block
+  std::vector<std::string> saves;          // "attention.core::rematch::attention"
+  std::vector<std::string> offloads = {};  // of the saves, and "inputs"
 };
 
 std::vector<LayerRun> layer_runs(const Plan& plan, const Trace& trace);

@@ -151,7 +151,7 @@ class SimpleSearch::Plans {
 
   SimpleMix weighed(SimpleMix mix) const {
     const std::vector<int> chosen = choices(mix);
-    mix.peak = peak_of_mix(problem_, chosen);
+    mix.peak = peak_of_mix(problem_, chosen).value();  // no rule offloads
     mix.time = {};
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       const auto& list = problem_.lists[static_cast<std::size_t>(problem_.list_of_layer[i])];

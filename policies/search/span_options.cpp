@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "policies/search/block_options.h"
+#include "policies/search/offload_options.h"
 
 namespace rematch {
 namespace {
@@ -58,8 +60,44 @@ class OptionMaker {
       block.gap.time += gap_of_kept(all, block.options);
     }
     saves_.push_back(saves_for_segments(block.as_one_region));
+    if (space_.offload) add_offloads(span, block);
     result_.lists.push_back(std::move(block.options));
     result_.gaps.push_back(block.gap);
+  }
+
+  void add_offloads(int span, BlockOptions& block) {
+    SpanPricer pricer(trace_, map_, times_, span, 1);
+    if (pricer.graph(pricer.whole()).slots.empty()) {  // a region that nothing refers to
+      std::erase_if(block.options, [](const SpanOption& each) { return !each.regions.empty(); });
+      return;
+    }
+    for (SpanOption& option : block.options) {
+      const LayerOption priced = pricer.price(option.regions, space_.schedule, space_.early_stop);
+      option.figures.transient_beside = priced.transient_beside;
+      option.figures.passes_on = priced.passes_on;
+    }
+    const std::vector<SpanOption> more = offload_options(
+        trace_, map_, times_, span, {map_.spans[span].kind}, offloaded_sets(block.whole), space_);
+    block.options.insert(block.options.end(), more.begin(), more.end());
+  }
+
+  // All, or of many those on the hull, and of many of these some, both ends among them.
+  std::vector<std::vector<int>> offloaded_sets(const std::vector<RegionOption>& whole) const {
+    std::vector<LayerOption> figures;
+    for (const RegionOption& option : whole) {
+      figures.push_back({option.played.kept, option.played.peak, {}, option.played.recompute});
+    }
+    std::vector<std::size_t> chosen(whole.size());
+    std::iota(chosen.begin(), chosen.end(), 0);
+    const std::size_t most = space_.most_offloaded_sets;
+    if (chosen.size() > most) chosen = hull_options(figures);
+    std::vector<std::vector<int>> sets;
+    const std::size_t num_sets = std::min(chosen.size(), most);
+    for (std::size_t i = 0; i < num_sets; ++i) {
+      const std::size_t place = num_sets < 2 ? 0 : i * (chosen.size() - 1) / (num_sets - 1);
+      sets.push_back(whole[chosen[place]].saves);
+    }
+    return sets;
   }
 
   static std::vector<SpanOption> on_hull(const std::vector<SpanOption>& options) {
@@ -115,6 +153,7 @@ class OptionMaker {
     }
     SpanPricer pricer(trace_, map_, times_, first, size);
     const OpRange whole = pricer.whole();
+    if (space_.offload && pricer.graph(whole).slots.empty()) return;
     for (const std::vector<int>& saves : saves_[kinds[0]]) {
       if (size > kMostThatKeep && !saves.empty()) continue;
       SpanOption option{{}, {{whole, repeated(saves, first, size)}}};
@@ -122,6 +161,10 @@ class OptionMaker {
       option.figures.covers = kinds;
       list.push_back(std::move(option));
     }
+    if (!space_.offload) return;
+    const std::vector<SpanOption> more =
+        offload_options(trace_, map_, times_, first, kinds, {{}}, space_);
+    list.insert(list.end(), more.begin(), more.end());
   }
 
   std::vector<int> repeated(const std::vector<int>& saves, int first, int size) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "policies/plan/plan.h"
+#include "policies/predict/host_link.h"
 #include "policies/predict/optimizer_bytes.h"
 #include "policies/search/layer_mix.h"
 #include "policies/search/span_pricing.h"
@@ -31,6 +32,11 @@ struct SearchSpace {
   // Options of a block that are less than this share of its recompute time faster than a smaller
   // one are left out. 0: all options.
   double resolution_ratio = 0.005;
+  // The link to the host over which blocks and segments may offload what they hold. None: they do
+  // not. Copies count with nothing of them hidden.
+  std::optional<HostLink> offload;
+  // Of the save sets of a block that lie on the hull, so many may be offloaded.
+  std::size_t most_offloaded_sets = 4;
   // Asked between two parts of the work. Once it says true, the rest is left out that a front does
   // not need, and what there is makes the front.
   std::function<bool()> stop;

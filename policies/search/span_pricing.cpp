@@ -82,7 +82,8 @@ PlayedRegion SpanPricer::played(OpRange range, const BlockPoint& point) {
   const RegionGraph& graph = piece(range).graph;
   return {range,           point.transient,
           point.kept,      kept_storages(graph, ops_saving(graph, point.saves)),
-          point.recompute, point.num_recomputed};
+          point.recompute, point.num_recomputed,
+          point.demanded};
 }
 
 SpanTally::SpanTally(SpanPricer& pricer) : pricer_(&pricer) {
@@ -117,6 +118,7 @@ PieceFigures SpanTally::add_unmanaged(OpRange range) {
   PieceFigures figures;
   figures.held = held_here_;
   figures.transient = std::max(peak_of_unmanaged(graph, counted, start), start + piece.born_before);
+  figures.demanded = figures.transient;
   return figures;
 }
 
@@ -128,6 +130,7 @@ PieceFigures SpanTally::add_region(const PlayedRegion& region) {
   for (const StorageId storage : region.keeps) hold(storage);
   PieceFigures figures;
   figures.held = held_here_;
+  figures.demanded = inputs + region.demanded;
   figures.transient = inputs + std::max(region.peak, region.kept + piece.born_before);
   figures.recompute = region.recompute;
   figures.num_recomputed = region.num_recomputed;
@@ -139,9 +142,12 @@ LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions, Schedule
                               bool early_stop) {
   SpanTally tally(*this);
   LayerOption option;
-  option.held = option.transient = tally.shared().held;
+  option.held = option.transient = option.transient_beside = tally.shared().held;
   const auto add = [&](const PieceFigures& piece) {
     option.transient = std::max(option.transient, option.held + piece.transient);
+    if (option.passes_on) {  // no region so far: the first one's demand brings back what is before
+      option.transient_beside = std::max(option.transient_beside, option.held + piece.demanded);
+    }
     option.held += piece.held;
     option.time += piece.recompute;
   };
@@ -156,9 +162,11 @@ LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions, Schedule
     const SaveSetCosts priced = costs(region.range, schedule, early_stop);
     const BlockPoint point = price_save_set(graph(region.range), priced, region.saves);
     add(tally.add_region(played(region.range, point)));
+    option.passes_on = false;
   }
   add_unmanaged(whole().end);
   option.transient -= born();
+  option.transient_beside -= born();
   option.num_layers = last_ - first_ + 1;
   return option;
 }

@@ -17,6 +17,10 @@ namespace rematch {
 struct PickedRegion {
   OpRange range;
   std::vector<int> saves;
+  // What of that waits on the host, local to the region. Not priced by SpanPricer: it takes all for
+  // saved.
+  std::vector<int> offloaded = {};
+  std::vector<RegionInput> offload_inputs = {};
   bool operator==(const PickedRegion&) const = default;
 };
 
@@ -24,6 +28,7 @@ struct PickedRegion {
 struct PieceFigures {
   Bytes held;       // from forward to the end of its backward
   Bytes transient;  // most during its backward: held included, what earlier pieces hold not
+  Bytes demanded;   // the same from its first demand on
   std::chrono::nanoseconds recompute{};
   std::int64_t num_recomputed = 0;  // ops
 };
@@ -36,6 +41,7 @@ struct PlayedRegion {
   std::vector<StorageId> keeps;  // what `kept` are the bytes of, ascending
   std::chrono::nanoseconds recompute{};
   std::int64_t num_recomputed = 0;  // ops
+  Bytes demanded;                   // RegionSimulation::demanded_peak
 };
 
 class SpanPricer {

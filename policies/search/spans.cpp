@@ -38,6 +38,29 @@ std::vector<Span> cut(const Trace& trace) {
   return spans;
 }
 
+// Does the span that made the storage use it again, so that it may hold it.
+bool is_used(const RegionGraph& graph, StorageId id) {
+  const auto is_of = [&](const RegionUse& use) {
+    return graph.storage_ids[graph.values[use.value].storage] == id;
+  };
+  return std::any_of(graph.slots.begin(), graph.slots.end(),
+                     [&](const RegionSlot& slot) { return is_of(slot.use); }) ||
+         std::any_of(graph.ops.begin(), graph.ops.end(), [&](const RegionOp& op) {
+           return std::any_of(op.reads.begin(), op.reads.end(), is_of);
+         });
+}
+
+void find_alone(const Trace& trace, const std::vector<RegionGraph>& graphs,
+                const std::vector<int>& maker, const std::vector<std::set<int>>& readers,
+                SpanMap& map) {
+  for (std::size_t id = 0; id < maker.size(); ++id) {
+    const bool goes = maker[id] != kNone && trace.storages[id].freed_at != kNone;
+    const bool is_read_once = readers[id].size() == 1 &&
+                              !(goes && is_used(graphs[maker[id]], static_cast<StorageId>(id)));
+    map.is_alone.push_back(goes && (readers[id].empty() || is_read_once));
+  }
+}
+
 void find_owners(const Trace& trace, const std::vector<RegionGraph>& graphs, SpanMap& map) {
   std::vector<int> maker(trace.storages.size(), kNone);
   std::vector<std::set<int>> readers(trace.storages.size());
@@ -53,6 +76,7 @@ void find_owners(const Trace& trace, const std::vector<RegionGraph>& graphs, Spa
   }
   map.owner = maker;
   map.is_shared.resize(trace.storages.size(), false);
+  find_alone(trace, graphs, maker, readers, map);
   for (std::size_t id = 0; id < map.owner.size(); ++id) {
     if (readers[id].empty() || maker[id] == kNone) continue;
     if (readers[id].size() > 1 && map.spans[maker[id]].scope == kNone) {

@@ -31,7 +31,9 @@ struct SpanMap {
   // several read is the maker's.
   std::vector<int> owner;
   std::vector<bool> is_shared;  // by storage: several spans read it, so the owner always holds it
-  Bytes most_born;              // by backward, at any time
+  // By storage: nobody but its owner ever holds it from forward to backward, whatever is chosen.
+  std::vector<bool> is_alone;
+  Bytes most_born;                      // by backward, at any time
   std::vector<PackEvents> pack_events;  // to make graphs of regions with
 };
 

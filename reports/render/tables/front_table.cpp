@@ -41,6 +41,16 @@ std::string next_words(const FrontRecord& record, const FrontFiles& files) {
          " runs it.";
 }
 
+// "1.2 GiB on the host; were its copies all hidden, the step would take 780 ms"
+std::string host_words(const FrontRecord& record, const FrontPoint& point) {
+  const StepHost& host = point.figures.host;
+  if (host.copied_out.count == 0) return "";
+  std::string words = format_bytes(host.peak) + " on the host";
+  if (!point.copy_time) return words + ", copies not counted";
+  const nanoseconds hidden = predicted_step(record.front, point.step_time - *point.copy_time);
+  return words + "; were its copies all hidden, the step would take " + format_duration(hidden);
+}
+
 }  // namespace
 
 // Rows that the device has no memory for say so first.
@@ -52,6 +62,7 @@ table::Row point_row(const FrontRecord& record, const std::string& name, const F
   if (record.device_memory && figures.peak > *record.device_memory) {
     details.insert(details.begin(), "exceeds " + memory_of(record));
   }
+  details.push_back(host_words(record, point));
   std::erase(details, "");
   std::string phase(to_string(figures.peak_phase));
   if (!figures.peak_place.empty()) phase += " " + figures.peak_place;
@@ -101,10 +112,11 @@ std::string front_to_text(const FrontRecord& record, TableFormat format, std::si
   };
   Grid points = points_grid(record, every_point(front));
   if (record.simple) points.rows.push_back(simple_row(record));
-  std::string text =
-      line(setting_words(record)) + line(lead_words(record)) + line(calibration_warning(record)) +
-      line("Schedule: " + schedule_words(front.schedule) + ".") + "\n" +
-      line(plans_words(front) + "; " + exactness_words(record)) + "\n" + grid_text(points);
+  std::string text = line(setting_words(record)) + line(lead_words(record)) +
+                     line(calibration_warning(record)) +
+                     line("Schedule: " + schedule_words(front.schedule) + ".") + "\n" +
+                     line(plans_words(front) + "; " + exactness_words(record)) +
+                     line(offload_words(record)) + "\n" + grid_text(points);
   if (!front.baselines.empty()) text += grid_text(baselines_grid(record));
   text += line(hypervolume_words(front));
   if (front.measurement) {

@@ -150,6 +150,18 @@ std::string run_command(const std::string& point, const FrontFiles& files) {
   return "rematch.Checkpoint(\"" + point + "\") in Python";
 }
 
+std::string offload_words(const FrontRecord& record) {
+  if (!record.host_link) return "";
+  const auto rate = [](double bytes_per_second) {
+    return format_fixed(bytes_per_second / 1e9, 1) + " GB/s";
+  };
+  return "Plans may offload: copies at " + rate(record.host_link->to_host_bytes_per_second) +
+         " to the host and " + rate(record.host_link->to_device_bytes_per_second) + " back (" +
+         record.host_link->source +
+         "). Step times and bounds count them as if compute waited for all of them; how much of "
+         "them compute hides, from nothing to all, is not predicted.";
+}
+
 std::string hypervolume_words(const Front& front) {
   std::string words = "Hypervolume " + format_fixed(front.hypervolume, 4);
   if (front.baselines.empty()) return words;

@@ -52,6 +52,9 @@ std::string plans_words(const Front& front);
 // What the front is exact over, or what better plans may exist.
 std::string exactness_words(const FrontRecord& record);
 
+// The link that copies of offloading plans were priced with. Empty: plans do not offload.
+std::string offload_words(const FrontRecord& record);
+
 std::string hypervolume_words(const Front& front);
 
 }  // namespace rematch

@@ -41,6 +41,46 @@ TEST_CASE("a profile is measured, searched, and a point of the front is run as p
   check_usage_error("search " + kTinyDit + "--profile " + profile, "rematch profile");
 }
 
+// Copies as good as free, so that the lowest peak offloads.
+TEST_CASE("a point that offloads is run as predicted, bytes on the host included") {
+  const ScratchFolder scratch;
+  const std::string model =
+      "--model wan_small --layers 4 --dim 32 --heads 2 --ffn 64 --frames 4 --height 8 --width 8 "
+      "--batch 1 ";
+  const std::string front = scratch.file("front.json");
+  const Outcome searched =
+      rematch("search " + model + "--device h100 --offload --link-rate 900TB/s -o " + front);
+  CAPTURE(searched.err);
+  REQUIRE(searched.code == 0);
+  CHECK_THAT(searched.out, Catch::Contains("900000.0 GB/s back (--link-rate 900TB/s)") &&
+                               Catch::Contains("were its copies all hidden"));
+  CHECK(rematch("validate " + front).code == 0);
+  const Json point = read_json_file(front)["points"][0];
+  const Json& host = point.at("predicted_host");
+  CHECK(host.at("copied_out_bytes") == host.at("copied_back_bytes"));
+  CHECK(host.at("copy_time_ns").get<std::int64_t>() >= 0);
+  const Outcome run =
+      rematch("run " + model + "--steps 2 --rounds 0 --json --plan " + front + "#0");
+  CAPTURE(run.err);
+  REQUIRE(run.code == 0);
+  const Json measured = Json::parse(run.out)["points"].back();
+  CHECK(measured["plan_sha256"] == point["plan_sha256"]);
+  const Json& memory = measured["memory"];
+  CHECK(memory["peak_allocated_bytes"] == point["predicted_peak_allocated_bytes"]);
+  CHECK(memory["host"]["peak_bytes"] == host.at("peak_bytes"));
+  CHECK(memory["host"]["copied_out_bytes"] == host.at("copied_out_bytes"));
+  CHECK(measured["parity"]["gradient_bits_equal"] == true);
+}
+
+TEST_CASE("a search that offloads knows the rate of copies, or is told it") {
+  const std::string search = "search " + kTinyLlama;
+  check_usage_error(search + "--device h100 --link-rate 50GB/s", "give it with --offload");
+  check_usage_error(search + "--device h100 --offload --link-rate 50GB", "50GB/s, 24GiB/s");
+  check_usage_error(search + "--device h100 --offload --link-rate 0GB/s", "a size above 0");
+  check_usage_error(search + "--device h100 --offload --for torch", "moves nothing to the host");
+  check_usage_error(search + "--device cpu --offload", "give --link-rate 25GB/s");
+}
+
 TEST_CASE("the largest load is not searched by times that are measured for one") {
   check_usage_error(
       "search --model llama_small --device cpu --batch 1:8 --maximize tokens_per_second",

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "policies/predict/offload.h"
 #include "policies/predict/order.h"
 #include "policies/predict/step.h"
 #include "policies/search/front.h"
@@ -16,6 +17,8 @@
 
 namespace rematch {
 namespace {
+
+using std::chrono::nanoseconds;
 
 constexpr std::size_t kMostPlans = 4'000;
 
@@ -119,10 +122,85 @@ std::vector<std::vector<OpRange>> cuts_of(const Trace& trace, ScopeId block) {
   return cuts;
 }
 
+// Does no op outside the range read a storage, and none pack it, so that nobody else can hold it.
+bool is_alone_in(const Trace& trace, OpRange range, StorageId storage) {
+  const auto is_of = [&](ValueId value) {
+    return trace.values[static_cast<std::size_t>(value)].storage == storage;
+  };
+  for (OpId op = 0; op < static_cast<OpId>(trace.ops.size()); ++op) {
+    if (op >= range.first && op < range.end) continue;
+    const std::vector<TracedUse>& inputs = trace.ops[static_cast<std::size_t>(op)].inputs;
+    if (std::any_of(inputs.begin(), inputs.end(),
+                    [&](const TracedUse& use) { return is_of(use.value); })) {
+      return false;
+    }
+  }
+  const std::vector<PackId> inside = packs_of(trace, range);
+  for (PackId pack = 0; pack < static_cast<PackId>(trace.packs.size()); ++pack) {
+    const bool is_inside = std::find(inside.begin(), inside.end(), pack) != inside.end();
+    if (!is_inside && is_of(trace.packs[static_cast<std::size_t>(pack)].value)) return false;
+  }
+  return trace.storages[static_cast<std::size_t>(storage)].freed_at != kNone;
+}
+
+// The region once more with its inputs offloaded, and with all that it saves as well, so far as
+// nobody else can hold it. Only inputs that every block offloads.
+std::vector<RegionType> offloading(const Trace& trace, OpRange range, const RegionType& saving,
+                                   const std::vector<RegionInput>& inputs) {
+  RegionType all = saving;
+  for (std::size_t op = 0; op < all.ops.size(); ++op) {
+    const TracedOp& traced = trace.ops[static_cast<std::size_t>(range.first) + op];
+    all.ops[op].name = traced.name;
+    const bool leaves =
+        std::all_of(traced.outputs.begin(), traced.outputs.end(), [&](ValueId output) {
+          return is_alone_in(trace, range, trace.values[static_cast<std::size_t>(output)].storage);
+        });
+    if (all.ops[op].treatment == Treatment::kSave && leaves) {
+      all.ops[op].treatment = Treatment::kOffload;
+    }
+  }
+  std::vector<RegionType> types = {saving, all};
+  for (RegionType& type : types) type.offload_inputs = inputs;
+  std::erase_if(types, [](const RegionType& type) { return !offloads_anything(type); });
+  return types;
+}
+
+std::vector<RegionInput> inputs_that_leave(const Trace& trace, OpRange range) {
+  const RegionGraph graph = make_region_graph(trace, range);
+  std::vector<RegionInput> inputs = offloadable_inputs(trace, graph);
+  std::erase_if(inputs, [&](const RegionInput& input) {
+    const RegionUse& use = graph.ops[static_cast<std::size_t>(input.op)]
+                               .reads[static_cast<std::size_t>(input.argument)];
+    const int storage = graph.values[static_cast<std::size_t>(use.value)].storage;
+    return !is_alone_in(trace, range, graph.storage_ids[static_cast<std::size_t>(storage)]);
+  });
+  return inputs;
+}
+
+// By op and argument of a block, those of all blocks.
+std::vector<RegionInput> inputs_of_all(const Trace& trace) {
+  std::optional<std::vector<RegionInput>> common;
+  for (const TracedBlock& block : trace.blocks) {
+    const TracedScope& scope = trace.scopes[static_cast<std::size_t>(block.scope)];
+    const auto inputs = inputs_that_leave(trace, {scope.first_op, scope.end_op});
+    if (!common) common = inputs;
+    std::erase_if(*common, [&](const RegionInput& input) {
+      return std::find(inputs.begin(), inputs.end(), input) == inputs.end();
+    });
+  }
+  return common.value_or(std::vector<RegionInput>{});
+}
+
 // Every way to run the block: any cut, and any ops of its regions saved. Nothing if they are many.
-std::optional<Ways> ways_to_run(const Trace& trace, ScopeId block, Schedule schedule) {
+std::optional<Ways> ways_to_run(const Trace& trace, ScopeId block, const SearchSpace& space) {
+  const Schedule schedule = space.schedule;
   Ways ways;
   for (const std::vector<OpRange>& ranges : cuts_of(trace, block)) {
+    // A region that saves nothing for backward asks for nothing, and so brings back nothing early;
+    // the search has none.
+    const bool is_idle = std::any_of(ranges.begin(), ranges.end(),
+                                     [&](OpRange range) { return packs_of(trace, range).empty(); });
+    if (is_idle && space.offload) continue;
     Ways of_cut = {{}};
     for (const OpRange range : ranges) {
       Ways longer;
@@ -136,6 +214,12 @@ std::optional<Ways> ways_to_run(const Trace& trace, ScopeId block, Schedule sche
       if (of_cut.size() > kMostPlans) return std::nullopt;
     }
     ways.insert(ways.end(), of_cut.begin(), of_cut.end());
+    const bool is_whole = ranges == cuts_of(trace, block).front();
+    for (const Way& way : is_whole&& space.offload ? of_cut : Ways()) {
+      for (RegionType& type : offloading(trace, way[0].range, way[0].type, inputs_of_all(trace))) {
+        ways.push_back({{way[0].range, std::move(type)}});
+      }
+    }
   }
   return ways;
 }
@@ -144,15 +228,15 @@ std::optional<Ways> ways_to_run(const Trace& trace, ScopeId block, Schedule sche
 // one region that keeps nothing. Nothing if they are too many.
 class EveryPlan {
  public:
-  EveryPlan(const Trace& trace, const Profile& profile, Schedule schedule)
-      : trace_(trace), schedule_(schedule), simulator_(trace) {
+  EveryPlan(const Trace& trace, const Profile& profile, const SearchSpace& space)
+      : trace_(trace), space_(space), schedule_(space.schedule), simulator_(trace) {
     simulator_.use_profile(profile);
   }
 
   std::optional<std::map<std::int64_t, std::int64_t>> run() {
     std::size_t num_plans = 1;
     for (const TracedBlock& block : trace_.blocks) {
-      auto ways = ways_to_run(trace_, block.scope, schedule_);
+      auto ways = ways_to_run(trace_, block.scope, space_);
       if (!ways) return std::nullopt;
       num_plans *= ways->size();
       if (num_plans > kMostPlans) return std::nullopt;
@@ -186,7 +270,10 @@ class EveryPlan {
 
   void judge() {
     const StepPrediction step = simulator_.simulate(regions_, schedule_);
-    const std::int64_t time = step.time->recompute.count();
+    std::int64_t time = step.time->recompute.count();
+    if (space_.offload) {
+      time += space_.offload->time_of(step.host.copied_out, step.host.copied_back).count();
+    }
     const auto [found, is_new] = fastest_.try_emplace(step.peak_bytes().count, time);
     found->second = std::min(found->second, time);
   }
@@ -196,6 +283,7 @@ class EveryPlan {
   }
 
   const Trace& trace_;
+  const SearchSpace& space_;
   Schedule schedule_;
   StepSimulator simulator_;
   std::vector<Ways> ways_;
@@ -210,6 +298,7 @@ void check_against_every_plan(const SearchSpace& space, int num_seeds) {
   int num_models = 0;
   int num_segments = 0;
   bool some_gap = false;
+  Bytes most_copied;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(num_seeds); ++seed) {
     CAPTURE(seed);
     testing::RandomTraceOptions options;
@@ -219,7 +308,7 @@ void check_against_every_plan(const SearchSpace& space, int num_seeds) {
     options.names_say_saves = true;
     const Trace trace = testing::random_trace(seed, options);
     const Profile profile = testing::made_up_profile(trace, seed);
-    EveryPlan every(trace, profile, space.schedule);
+    EveryPlan every(trace, profile, space);
     const auto all = every.run();
     if (!all) continue;
     num_segments += every.num_segments();
@@ -233,13 +322,16 @@ void check_against_every_plan(const SearchSpace& space, int num_seeds) {
       const std::optional<FrontPoint> found = search.fastest_within(budget);
       REQUIRE(found.has_value());
       CHECK(found->figures.peak <= budget);
-      CHECK(found->figures.recompute.count() <= time + front.time_gap.count());
+      const nanoseconds extra = found->step_time - profile.step_time();
+      CHECK(extra.count() <= time + front.time_gap.count());
+      most_copied = std::max(most_copied, found->figures.host.copied_out);
       CHECK(search.step_time_bound(Bytes{peak}).count() <= profile.step_time().count() + time);
     }
   }
   CHECK(num_models > 10);
   CHECK(num_segments > 0);
-  CHECK(some_gap == (space.resolution_ratio > 0));
+  CHECK(some_gap == (space.resolution_ratio > 0 || space.offload));
+  CHECK((most_copied.count > 0) == space.offload.has_value());
 }
 
 TEST_CASE("no plan of a small model is better than the search's", "[property]") {
@@ -258,6 +350,19 @@ TEST_CASE("no plan of a small model is better than a coarse search's by more tha
     SearchSpace space;
     space.reach = reach;
     space.resolution_ratio = 0.2;
+    check_against_every_plan(space, 600);
+  }
+}
+
+// Copies that cost about as much as recompute, so that neither is always better.
+TEST_CASE("no plan of a small model that offloads is better than the search's", "[property]") {
+  for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+    CAPTURE(to_string(schedule));
+    SearchSpace space;
+    space.schedule = schedule;
+    space.resolution_ratio = 0;
+    space.offload = HostLink{2e9, 4e9, "made up"};
+    space.most_offloaded_sets = 1000;
     check_against_every_plan(space, 600);
   }
 }

@@ -1,5 +1,6 @@
 #include "policies/search/front_json.h"
 
+#include <algorithm>
 #include <array>
 #include <variant>
 
@@ -49,6 +50,32 @@ TEST_CASE("a front is read as it was written") {
               point.at("predicted_step_time_gap_ns").get<std::int64_t>() ==
           point.at("predicted_step_time_ns"));
   }
+}
+
+TEST_CASE("points that offload say what is on the host, and what copies take") {
+  const Trace trace = testing::toy_llama({.layers = 6, .tokens = 64});
+  SearchSpace space;
+  space.optimizer = OptimizerModel::kNothing;
+  space.offload = HostLink{1e15, 5e14, "made up"};
+  const Profile profile = testing::made_up_profile(trace, 1);
+  FrontSearch search(trace, profile, space);
+  FrontRecord record = make_front_record(trace, profile, OptimizerModel::kAdamW);
+  record.front = search.front(6, {});
+  record.host_link = space.offload;
+  const Json json = front_to_json(record);
+  CHECK(front_to_json(front_from_json(json)) == json);
+  const Json& points = json.at("points");
+  const auto found = std::find_if(points.begin(), points.end(), [](const Json& point) {
+    return point.contains("predicted_host");
+  });
+  REQUIRE(found != points.end());
+  CHECK(found->at("predicted_host").at("copied_out_bytes").get<std::int64_t>() > 0);
+  CHECK_THAT(found->at("saves").get<std::string>(), Catch::Contains(" offload "));
+  CHECK(found->dump().find("\"offloads\":[") != std::string::npos);
+  CHECK_FALSE(json.at("points").back().contains("predicted_host"));
+  Json broken = json;
+  broken["host_link"]["to_host_bytes_per_second"] = 0;
+  CHECK_THROWS_WITH(front_from_json(broken), Catch::Contains("no rate above 0"));
 }
 
 TEST_CASE("points say how many kernels they launch again, if the profile knows") {

@@ -20,6 +20,8 @@
 namespace rematch {
 namespace {
 
+using std::chrono::nanoseconds;
+
 // Everything that a search knows before it mixes.
 struct Prepared {
   Prepared(const Trace& trace, const SearchSpace& space)
@@ -102,6 +104,18 @@ Bytes peak_of_backward(const StepPrediction& step) {
                   step.peak_by_phase[static_cast<int>(Phase::kRecompute)]);
 }
 
+nanoseconds time_of_mix(const Prepared& prepared, const std::vector<int>& mix) {
+  nanoseconds time{};
+  int span = 0;
+  for (const int chosen : mix) {
+    const LayerOption& figures =
+        prepared.options.lists[prepared.map.spans[span].kind][chosen].figures;
+    time += figures.time;
+    span += figures.num_layers;
+  }
+  return time;
+}
+
 void check_segments(const Trace& trace) {
   for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
     for (const int world : {1, 8, 64}) {
@@ -116,7 +130,7 @@ void check_segments(const Trace& trace) {
         const std::vector<int> mix = prepared.bare_regions(size);
         const StepPrediction step =
             prepared.simulator.simulate(prepared.builder.build(mix, "regions"), schedule);
-        const Bytes mixed = peak_of_mix(prepared.problem, mix);
+        const Bytes mixed = peak_of_mix(prepared.problem, mix).value();
         CHECK(step.before + mixed == peak_of_backward(step));
       }
     }
@@ -143,7 +157,7 @@ TEST_CASE("any mix of options of a random model needs what the step needs", "[pr
         CAPTURE(seed, to_string(schedule), mix);
         const Plan plan = prepared.builder.build(mix, "mix");
         const StepPrediction step = prepared.simulator.simulate(plan, schedule);
-        CHECK(step.before + peak_of_mix(prepared.problem, mix) == peak_of_backward(step));
+        CHECK(step.before + peak_of_mix(prepared.problem, mix).value() == peak_of_backward(step));
         most_regions = std::max(most_regions, plan.regions.size());
         ++num_mixes;
       });
@@ -151,6 +165,56 @@ TEST_CASE("any mix of options of a random model needs what the step needs", "[pr
   }
   CHECK(num_mixes > 1000);
   CHECK(most_regions > 2);
+}
+
+// Mixes of which a block offloads; those whose last region does are none.
+struct OffloadedMixes {
+  std::size_t num_mixes = 0;
+  std::size_t num_offloading = 0;
+};
+
+void check_offloaded_mixes(const Trace& trace, const Profile& profile, const SearchSpace& space,
+                           OffloadedMixes& seen) {
+  Prepared prepared(trace, profile, space);
+  prepared.simulator.use_profile(profile);
+  std::vector<int> mix;
+  prepared.for_each_mix(mix, 0, [&] {
+    const std::optional<Bytes> peak = peak_of_mix(prepared.problem, mix);
+    if (!peak) return;
+    const Plan plan = prepared.builder.build(mix, "mix");
+    CAPTURE(to_string(space.schedule), mix);
+    const StepPrediction step = prepared.simulator.simulate(plan, space.schedule);
+    const std::int64_t over = (step.before + *peak - peak_of_backward(step)).count;
+    CAPTURE(over);
+    CHECK(over == 0);
+    const nanoseconds copies = space.offload->time_of(step.host.copied_out, step.host.copied_back);
+    CHECK(step.host.copied_out == step.host.copied_back);
+    CHECK(time_of_mix(prepared, mix) == step.time->recompute + copies);
+    ++seen.num_mixes;
+    if (step.host.copied_out.count > 0) ++seen.num_offloading;
+  });
+}
+
+TEST_CASE("any mix of options that offload needs what the step needs", "[property]") {
+  OffloadedMixes seen;
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(60); ++seed) {
+    CAPTURE(seed);
+    testing::RandomTraceOptions random;
+    random.layers = 3;
+    random.ops_per_block = 1 + static_cast<int>(seed % 4);
+    random.ops_outside_blocks = static_cast<int>(seed / 2 % 2);
+    random.names_say_saves = true;
+    const Trace trace = testing::random_trace(seed, random);
+    for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+      SearchSpace space;
+      space.schedule = schedule;
+      space.resolution_ratio = 0.3;
+      space.offload = HostLink{1e6, 2e6, "made up"};
+      check_offloaded_mixes(trace, testing::made_up_profile(trace, seed), space, seen);
+    }
+  }
+  CHECK(seen.num_mixes > 1000);
+  CHECK(seen.num_offloading > 300);
 }
 
 // As autograd has it: an add needs no op in backward, so that a block's begins with a demand, while
