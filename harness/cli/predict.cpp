@@ -10,6 +10,9 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/catalogue/warnings.h"
+#include "policies/predict/device_sheet.h"
+#include "policies/predict/roofline.h"
+#include "policies/predict/step.h"
 #include "policies/trace/suggest.h"
 #ifdef REMATCH_LIBTORCH
 #include "harness/measure/memory.h"
@@ -37,9 +40,12 @@ struct PredictFlags {
                        "none (default: the optimizer of the front that --plan names, else adamw)");
     model.add_world(app);
     app.add_flag("--round-512", round_512, "Round sizes as CUDA's caching allocator does");
+    app.add_option("--device", device,
+                   "Also predict how long steps take, from the card's data sheet: h100, h200, "
+                   "l40s, a100 or b200");
     app.add_option("--profile", profile_file,
-                   "With --round-512: profile measured on a GPU, for the bytes that kernels "
-                   "allocate themselves");
+                   "The same from a profile's times; with --round-512 also what kernels allocate "
+                   "themselves, if it was measured on a GPU");
     app.add_flag("--allow-no-effect", allow_no_effect, "Accept plans that change nothing");
     app.add_flag("--json", json, "Print JSON instead of the table");
   }
@@ -52,6 +58,7 @@ struct PredictFlags {
   std::string optimizer = "adamw";
   const CLI::Option* optimizer_option = nullptr;  // whether it was given
   bool round_512 = false;
+  std::string device;
   std::string profile_file;
   bool allow_no_effect = false;
   bool json = false;
@@ -61,24 +68,49 @@ void require_consistent(const PredictFlags& flags) {
   if (flags.policies.empty() && flags.plan_files.empty()) {
     throw UsageError("nothing to predict: give --policy none,full,... or --plan FILE");
   }
-  if (!flags.profile_file.empty() && !flags.round_512) {
-    throw UsageError(
-        "--profile says what a GPU's kernels allocate inside; give --round-512 with it");
+  if (!flags.profile_file.empty() && !flags.device.empty()) {
+    throw UsageError("times are a profile's or a data sheet's; give --profile or --device");
+  }
+  if (!flags.device.empty() && find_device_sheet(flags.device) == nullptr) {
+    throw UsageError(unknown_device(flags.device).message);
   }
   if (!flags.trace_file.empty() && flags.round_512) {
     throw UsageError("a trace has bytes as tensors ask for them; leave out --round-512");
   }
 }
 
+// Where times are from; nothing if no flag says.
+std::optional<Profile> profile_of(const PredictFlags& flags, const Trace& trace) {
+  if (!flags.profile_file.empty()) return require_profile(flags.profile_file, trace);
+  if (flags.device.empty()) return std::nullopt;
+  return roofline_profile(trace, *find_device_sheet(flags.device));
+}
+
+PredictedStepOf step_of(const Trace& trace, const std::optional<Profile>& profile) {
+  return {trace.model, trace.dtype, trace.dimensions, profile ? &*profile : nullptr};
+}
+
 #ifdef REMATCH_LIBTORCH
 
-PredictedPlan predicted_plan(const Variant& variant) {
-  return {.policy = variant.policy,
-          .schedule = variant.identity.schedule,
-          .has_regions = !variant.plan.regions.empty(),
-          .plan_sha256 = variant.identity.plan_sha256,
-          .counts = variant.prediction.counts,
-          .memory = variant.prediction.memory};
+// Bytes and counts are the engine's on meta, the rest follows from the trace.
+std::vector<PredictedPlan> predicted_plans(const std::vector<Variant>& variants, const Trace& trace,
+                                           const std::optional<Profile>& profile) {
+  std::optional<StepSimulator> simulator;
+  if (profile) simulator.emplace(trace).use_profile(*profile);
+  std::vector<PredictedPlan> plans;
+  for (const Variant& variant : variants) {
+    const Schedule schedule = variant.identity.schedule;
+    PredictedPlan& plan = plans.emplace_back();
+    plan.policy = variant.policy;
+    plan.schedule = schedule;
+    plan.has_regions = !variant.plan.regions.empty();
+    plan.plan_sha256 = variant.identity.plan_sha256;
+    plan.counts = variant.prediction.counts;
+    plan.memory = variant.prediction.memory;
+    plan.traffic = predict_traffic(trace, variant.plan, schedule);
+    if (simulator) plan.range = step_range(*simulator->simulate(variant.plan, schedule).time);
+  }
+  return plans;
 }
 
 // A GPU's allocator sees what kernels hold inside; meta does not.
@@ -149,18 +181,13 @@ ExitCode predict_model(const PredictFlags& flags) {
   const FrontSetting asked = setting_of(flags);
   const VariantSettings settings = variant_settings(flags, asked);
   const Trace trace = record_trace(settings.model);
-  std::optional<Bytes> temporary;  // nothing where it was not measured
-  if (!flags.profile_file.empty()) {
-    temporary = most_temporary(require_profile(flags.profile_file, trace));
-  }
+  const std::optional<Profile> profile = profile_of(flags, trace);
   std::vector<Variant> variants = require(make_variants(settings, trace));
   print_warnings(warnings_of(variants));
-  if (flags.round_512) add_temporary(variants, temporary);
+  if (flags.round_512) add_temporary(variants, profile ? most_temporary(*profile) : std::nullopt);
   predict_other_optimizer(asked.optimizer, trace, variants);
-  std::vector<PredictedPlan> plans;
-  for (const Variant& variant : variants) plans.push_back(predicted_plan(variant));
-  const ModelSpec& model = settings.model;
-  print_predictions(plans, {model.preset, model.dtype, model.dimensions}, asked, flags.json);
+  print_predictions(predicted_plans(variants, trace, profile), step_of(trace, profile), asked,
+                    flags.json);
   return ExitCode::kOk;
 }
 
@@ -207,9 +234,16 @@ ExitCode predict_trace(const PredictFlags& flags) {
   const std::vector<Schedule> schedules = flags.schedule_option->count() != 0
                                               ? parse_schedules(flags.schedule)
                                               : std::vector<Schedule>{setting.schedule};
-  const std::vector<PredictedPlan> predicted =
-      predict_from_trace(trace, plans_for_trace(flags, trace), schedules, setting);
-  print_predictions(predicted, {trace.model, trace.dtype, trace.dimensions}, setting, flags.json);
+  const std::optional<Profile> profile = profile_of(flags, trace);
+  if (profile && setting.world > 1) {
+    throw UsageError(
+        "the estimate of a trace's ranks counts no communication, so it has no step time; leave "
+        "out the times or --world, or give --model");
+  }
+  const PredictedStepOf step = step_of(trace, profile);
+  print_predictions(
+      predict_from_trace(trace, plans_for_trace(flags, trace), schedules, setting, step.profile),
+      step, setting, flags.json);
   return ExitCode::kOk;
 }
 
@@ -227,7 +261,8 @@ void add_predict(CLI::App& app, Action& action) {
   command->footer(
       "Examples:\n"
       "  rematch predict --model llama3_8b --policy none,full,attn_only --schedule both\n"
-      "  rematch predict --model llama3_8b --dtype bfloat16 --policy none,full --world 8\n"
+      "  rematch predict --model llama3_8b --dtype bfloat16 --policy none,full --world 8 "
+      "--device h100\n"
       "  rematch predict --plan front.json#4\n"
       "  rematch predict --trace model.trace.json --policy none,full,save_mm\n"
       "  rematch predict --model llama3_1b --policy none,full --round-512 --profile "

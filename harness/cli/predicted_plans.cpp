@@ -1,5 +1,6 @@
 #include "harness/cli/predicted_plans.h"
 
+#include <functional>
 #include <utility>
 
 #include "harness/cli/output.h"
@@ -12,9 +13,26 @@
 #include "reports/record/parts_json.h"
 #include "reports/record/simulated_memory.h"
 #include "reports/render/tables/prediction_table.h"
+#include "reports/render/tables/traffic_table.h"
 
 namespace rematch {
 namespace {
+
+std::int64_t plain_number(std::int64_t count) { return count; }
+std::int64_t plain_number(Bytes bytes) { return bytes.count; }
+
+template <class Member>
+Json traffic_to_json(const Traffic& traffic, Member member) {
+  Json json = Json::object();
+  for (int phase = 0; phase < kNumPhases; ++phase) {
+    Json kinds = Json::object();
+    for (const auto& [kind, issued] : traffic[static_cast<std::size_t>(phase)]) {
+      kinds[std::string(to_string(kind))] = plain_number(issued.*member);
+    }
+    json[std::string(to_string(static_cast<Phase>(phase)))] = std::move(kinds);
+  }
+  return json;
+}
 
 Json to_json(const PredictedPlan& plan, const PredictedStepOf& step, const FrontSetting& setting) {
   Json counts = Json::object();
@@ -27,12 +45,24 @@ Json to_json(const PredictedPlan& plan, const PredictedStepOf& step, const Front
   }
   MemoryRecord memory = plan.memory;
   memory.timeline.reset();
+  const auto part_of_range = [&](auto part) {
+    return plan.range ? Json(std::invoke(part, *plan.range).count()) : Json(nullptr);
+  };
   return {{"policy", plan.policy},
           {"schedule", to_string(plan.schedule)},
           {"plan_sha256", plan.plan_sha256},
           {"world", setting.world * world_size(step.dimensions)},
           {"optimizer", to_string(setting.optimizer)},
           {"predicted_ops", std::move(counts)},
+          {"predicted_collectives", traffic_to_json(plan.traffic, &Issued::count)},
+          {"predicted_sent_bytes", traffic_to_json(plan.traffic, &Issued::sent)},
+          {"device", step.profile == nullptr ? Json(nullptr) : Json(step.profile->device)},
+          {"time_source",
+           step.profile == nullptr ? Json(nullptr) : Json(to_string(step.profile->source))},
+          {"predicted_compute_ns", part_of_range(&StepRange::compute)},
+          {"predicted_communication_ns", part_of_range(&StepRange::communication)},
+          {"predicted_step_time_ns", part_of_range(&StepRange::nothing_overlaps)},
+          {"predicted_overlapped_step_time_ns", part_of_range(&StepRange::all_overlaps)},
           {"predicted_memory", memory_to_json(memory)}};
 }
 
@@ -51,6 +81,8 @@ PredictedStep step_of(const PredictedPlan& plan) {
   step.attention_again = count(plan, Phase::kRecompute, OpClass::kAttentionForward);
   step.matmul = count(plan, Phase::kForward, OpClass::kMatmul);
   step.matmul_again = count(plan, Phase::kRecompute, OpClass::kMatmul);
+  step.traffic = plan.traffic;
+  step.range = plan.range;
   return step;
 }
 
@@ -85,24 +117,31 @@ void print_predictions(const std::vector<PredictedPlan>& plans, const PredictedS
   }
   std::vector<PredictedStep> steps;
   for (const PredictedPlan& plan : plans) steps.push_back(step_of(plan));
-  print(predictions_to_text(setting_words(step, setting), steps, terminal_columns()));
+  const std::size_t columns = terminal_columns();
+  print(predictions_to_text(setting_words(step, setting), steps, columns) +
+        traffic_to_text(steps, step.profile, columns));
 }
 
 std::vector<PredictedPlan> predict_from_trace(const Trace& trace, const std::vector<Plan>& plans,
                                               const std::vector<Schedule>& schedules,
-                                              const FrontSetting& setting) {
+                                              const FrontSetting& setting, const Profile* profile) {
   ShardedStep sharded = shard_step(trace, setting.world);
   StepSimulator simulator(sharded.trace, setting.optimizer);
   simulator.use_gathered(std::move(sharded.gathered));
+  if (profile != nullptr) simulator.use_profile(*profile);
   std::vector<PredictedPlan> predicted;
   for (const Plan& plan : plans) {
     for (const Schedule schedule : schedules) {
-      predicted.push_back({.policy = plan.policy,
-                           .schedule = schedule,
-                           .has_regions = !plan.regions.empty(),
-                           .plan_sha256 = plan_sha256(plan),
-                           .counts = counts_of(predict_counts(trace, plan, schedule)),
-                           .memory = memory_of(simulator.simulate(plan, schedule), sharded.trace)});
+      const StepPrediction step = simulator.simulate(plan, schedule);
+      predicted.push_back(
+          {.policy = plan.policy,
+           .schedule = schedule,
+           .has_regions = !plan.regions.empty(),
+           .plan_sha256 = plan_sha256(plan),
+           .counts = counts_of(predict_counts(trace, plan, schedule)),
+           .memory = memory_of(step, sharded.trace),
+           .traffic = predict_traffic(trace, plan, schedule),
+           .range = step.time ? std::optional(step_range(*step.time)) : std::nullopt});
       if (plan.regions.empty()) break;
     }
   }

@@ -3,11 +3,15 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/cli/plan_files.h"
 #include "policies/plan/plan.h"
+#include "policies/predict/step_range.h"
+#include "policies/predict/traffic.h"
+#include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
 #include "reports/record/point.h"
 
@@ -20,6 +24,8 @@ struct PredictedPlan {
   std::string plan_sha256;
   CountsRecord counts;  // of one step
   MemoryRecord memory;
+  Traffic traffic;
+  std::optional<StepRange> range;  // with times
 };
 
 // Which step it is, for the line above the table.
@@ -27,15 +33,17 @@ struct PredictedStepOf {
   std::string model;
   std::string dtype;
   std::map<std::string, std::int64_t> dimensions;
+  const Profile* profile = nullptr;  // where times are from; null: there are none
 };
 
 // A table, or with `as_json` a list.
 void print_predictions(const std::vector<PredictedPlan>& plans, const PredictedStepOf& step,
                        const FrontSetting& setting, bool as_json);
 
-// By StepSimulator, from a trace alone. The plans are the trace's.
+// By StepSimulator, from a trace alone. The plans are the trace's. Times are `profile`'s, the
+// trace's own; null: none.
 std::vector<PredictedPlan> predict_from_trace(const Trace& trace, const std::vector<Plan>& plans,
                                               const std::vector<Schedule>& schedules,
-                                              const FrontSetting& setting);
+                                              const FrontSetting& setting, const Profile* profile);
 
 }  // namespace rematch

@@ -118,6 +118,17 @@ std::string group_of_collective(const torch::jit::Stack& stack) {
   return !stack.empty() && stack.back().isString() ? stack.back().toStringRef() : "";
 }
 
+Bytes bytes_of_tensors(const c10::IValue& value) {
+  std::vector<at::Tensor> tensors;
+  if (value.isTensor()) tensors.push_back(value.toTensor());
+  if (value.isTensorList()) tensors = value.toTensorVector();
+  Bytes bytes;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.defined()) bytes += Bytes{static_cast<std::int64_t>(tensor.nbytes())};
+  }
+  return bytes;
+}
+
 const OpFacts& facts_of(const c10::OperatorHandle& op) {
   thread_local std::unordered_map<const c10::FunctionSchema*, const OpFacts*> seen;
   const OpFacts*& facts = seen[&op.schema()];

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "policies/trace/bytes.h"
 #include "policies/trace/collective.h"
 
 namespace rematch {
@@ -42,6 +43,9 @@ bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack);
 // The process group of a functional collective: every one names it in its last argument. Empty for
 // any other call. `stack` ends with the op's arguments.
 std::string group_of_collective(const torch::jit::Stack& stack);
+
+// Bytes of a tensor, or of all in a list; 0 of any other value.
+Bytes bytes_of_tensors(const c10::IValue& value);
 
 // Stable for the life of the process; fast for an op seen before on this thread.
 const OpFacts& facts_of(const c10::OperatorHandle& op);

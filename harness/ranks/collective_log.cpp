@@ -28,14 +28,6 @@ std::vector<at::Tensor> tensors_of(const c10::IValue& value) {
   return tensors;
 }
 
-std::int64_t bytes_of(const c10::IValue& value) {
-  std::int64_t bytes = 0;
-  for (const at::Tensor& tensor : tensors_of(value)) {
-    bytes += static_cast<std::int64_t>(tensor.nbytes());
-  }
-  return bytes;
-}
-
 void describe(const at::Tensor& tensor, bool any_rows, std::ostringstream& text) {
   text << ' ' << tensor.scalar_type() << " [";
   for (std::int64_t dim = 0; dim < tensor.dim(); ++dim) {
@@ -113,7 +105,8 @@ void CollectiveLog::executed(const c10::OperatorHandle& op, Phase phase,
     const std::string name(to_string(*kind));
     for (Totals* totals : {&totals_, &totals_of_groups_[started.group]}) {
       ++totals->executed[slot][name];
-      totals->bytes[slot][name] += std::max(started.input_bytes, bytes_of(stack.back()));
+      totals->bytes[slot][name] +=
+          std::max(started.input_bytes, bytes_of_tensors(stack.back())).count;
     }
   }
   if (next_ != nullptr) next_->executed(op, phase, stack);
@@ -158,7 +151,7 @@ void CollectiveLog::list(const c10::OperatorHandle& op, Phase phase,
     hash_ = (hash_ ^ static_cast<unsigned char>(letter)) * kHashFactor;
   }
   if (lines_.size() < kMostLines) lines_.push_back(text);
-  started_[std::this_thread::get_id()] = {group, bytes_of(input)};
+  started_[std::this_thread::get_id()] = {group, bytes_of_tensors(input)};
   ++num_collectives_;
   num_ops_ = 0;
 }

@@ -23,6 +23,7 @@
 
 #include "harness/engine/interception.h"
 #include "harness/ranks/ranks.h"
+#include "policies/trace/bytes.h"
 #include "policies/trace/phase.h"
 
 namespace rematch {
@@ -72,7 +73,7 @@ class CollectiveLog final : public OpObserver {
   // A collective that runs.
   struct Started {
     std::string group;
-    std::int64_t input_bytes = 0;
+    Bytes input_bytes;
   };
 
   void list(const c10::OperatorHandle& op, Phase phase, const torch::jit::Stack& stack);

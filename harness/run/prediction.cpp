@@ -4,6 +4,7 @@
 #include "harness/measure/op_counter.h"
 #include "harness/run/host_record.h"
 #include "harness/run/probe_listener.h"
+#include "harness/trace/observed_collectives.h"
 #include "harness/trace/trace_from_record.h"
 #include "harness/trace/tracer.h"
 
@@ -62,6 +63,7 @@ Trace MetaModel::trace() {
   const Batch batch = training_.batch(0);  // of the step, as parameters are: no part of forward
   const Bytes alive = current_meta_memory().total;
   Trace trace = record_trace([&] { return training_.loss(batch); });
+  trace.gradient_sums = collectives_of([&] { training_.finish_gradients(); });
   training_.clear_gradients();
   trace.model = spec_.preset;
   trace.dimensions = spec_.dimensions;

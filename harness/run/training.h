@@ -72,6 +72,8 @@ class Training {
   std::vector<at::Tensor> frozen_tensors() const;  // weights that do not learn
   Optimizer& optimizer() { return *optimizer_; }
   void clear_gradients();
+  // What ranks sum up of their gradients after backward. Part of step().
+  void finish_gradients();
 
   // Of the plan in use; absent: it offloads nothing. Peak and copied bytes count from
   // restart_host_counts() on.
@@ -83,7 +85,6 @@ class Training {
  private:
   at::Tensor forward(const Batch& batch, StepListener& listener);
   void backward(const at::Tensor& loss);
-  void finish_gradients();
   void update();
 
   at::Device device_;

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <set>
@@ -183,13 +184,22 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
 
   void run_in_backward(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                        torch::jit::Stack* stack, std::size_t depth) {
+    const OpFacts& facts = facts_of(op);
+    BackwardEvent event{.kind = BackwardEvent::Kind::kOp, .op = facts.name};
+    const bool is_collective = facts.collective == CollectivePart::kStart;
+    if (is_collective) {
+      event.group = group_of_collective(*stack);
+      event.collective_bytes = bytes_of_tensors((*stack)[stack->size() - facts.arguments.size()]);
+    }
     call_next(op, keys, stack, depth);
+    if (is_collective) {
+      event.collective_bytes = std::max(event.collective_bytes, bytes_of_tensors(stack->back()));
+    }
     note_put_away();
-    observations_.backward.push_back({.kind = BackwardEvent::Kind::kOp,
-                                      .op = facts_of(op).name,
-                                      .other_bytes = bytes_born_in_backward(device_),
-                                      .gradient_bytes = *gradient_bytes_,
-                                      .scope = node_scopes_.scope_at_work()});
+    event.other_bytes = bytes_born_in_backward(device_);
+    event.gradient_bytes = *gradient_bytes_;
+    event.scope = node_scopes_.scope_at_work();
+    observations_.backward.push_back(std::move(event));
   }
 
   // Backward reads what the storage holds at last, unless autograd knows of a write.

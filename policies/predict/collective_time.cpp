@@ -21,6 +21,12 @@ Sides sides_of(const Trace& trace, const TracedOp& op) {
   return sides;
 }
 
+std::optional<std::int64_t> ranks_of_group(const Trace& trace, const std::string& group) {
+  const auto found = trace.dimensions.find(group);
+  if (found == trace.dimensions.end() || found->second <= 0) return std::nullopt;
+  return found->second;
+}
+
 }  // namespace
 
 Bytes sent_bytes(CollectiveKind kind, Bytes whole, std::int64_t ranks) {
@@ -36,8 +42,7 @@ Bytes whole_bytes(const Trace& trace, const TracedOp& op) {
 }
 
 std::optional<std::int64_t> ranks_of(const Trace& trace, const TracedOp& op) {
-  const auto found = trace.dimensions.find(op.group);
-  if (found != trace.dimensions.end() && found->second > 0) return found->second;
+  if (const auto ranks = ranks_of_group(trace, op.group)) return ranks;
   const Sides sides = sides_of(trace, op);
   const Bytes part = std::min(sides.in, sides.out);
   if (part.count == 0 || sides.in == sides.out) return std::nullopt;
@@ -48,6 +53,17 @@ std::optional<Bytes> sent_bytes(const Trace& trace, const TracedOp& op) {
   const auto kind = collective_kind(op.name);
   if (!kind) return std::nullopt;
   return sent_bytes(*kind, whole_bytes(trace, op), ranks_of(trace, op).value_or(kManyRanks));
+}
+
+std::optional<Bytes> sent_bytes(const Trace& trace, const BackwardEvent& event) {
+  return sent_bytes(trace, TracedCollective{event.op, event.group, event.collective_bytes});
+}
+
+std::optional<Bytes> sent_bytes(const Trace& trace, const TracedCollective& collective) {
+  const auto kind = collective_kind(collective.op);
+  if (!kind) return std::nullopt;
+  return sent_bytes(*kind, collective.bytes,
+                    ranks_of_group(trace, collective.group).value_or(kManyRanks));
 }
 
 }  // namespace rematch

@@ -25,5 +25,7 @@ std::optional<std::int64_t> ranks_of(const Trace& trace, const TracedOp& op);
 
 // Nothing for an op that starts no collective. With an unknown number of ranks the factor of many.
 std::optional<Bytes> sent_bytes(const Trace& trace, const TracedOp& op);
+std::optional<Bytes> sent_bytes(const Trace& trace, const BackwardEvent& event);
+std::optional<Bytes> sent_bytes(const Trace& trace, const TracedCollective& collective);
 
 }  // namespace rematch

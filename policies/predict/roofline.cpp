@@ -40,16 +40,28 @@ std::string_view dtype_of(const Trace& trace, const TracedOp& op) {
   return trace.values[static_cast<std::size_t>(op.inputs.front().value)].dtype;
 }
 
+// Nothing for what starts no collective.
+template <class Collective>
+std::optional<Profile::Duration> time_on_link(const DeviceSheet& sheet, const Trace& trace,
+                                              const Collective& collective) {
+  const std::optional<Bytes> sent = sent_bytes(trace, collective);
+  if (!sent) return std::nullopt;
+  return in_nanoseconds(static_cast<double>(sent->count) / sheet.link_bytes_per_second);
+}
+
 Profile::Duration time_of(const DeviceSheet& sheet, const Trace& trace, const TracedOp& op) {
   if (collective_part(op.name) == CollectivePart::kWait) return {};
-  if (const std::optional<Bytes> sent = sent_bytes(trace, op)) {
-    return in_nanoseconds(static_cast<double>(sent->count) / sheet.link_bytes_per_second);
-  }
+  if (const auto time = time_on_link(sheet, trace, op)) return *time;
   return time_of(sheet, op.flops, moved_bytes(trace, op), dtype_of(trace, op));
 }
 
+bool computes(std::string_view op) {
+  const CollectivePart part = collective_part(op);
+  return part != CollectivePart::kStart && part != CollectivePart::kWait;
+}
+
 // See roofline_profile().
-std::vector<Profile::Duration> backward_times(const Trace& trace,
+std::vector<Profile::Duration> backward_times(const DeviceSheet& sheet, const Trace& trace,
                                               const std::vector<Profile::Duration>& forward) {
   struct OfScope {
     Profile::Duration time{};
@@ -57,15 +69,20 @@ std::vector<Profile::Duration> backward_times(const Trace& trace,
   };
   std::map<ScopeId, OfScope> scopes;
   for (std::size_t op = 0; op < trace.ops.size(); ++op) {
-    const int times_forward = collective_kind(trace.ops[op].name) ? 1 : 2;
-    scopes[trace.ops[op].scope].time += times_forward * forward[op];
+    if (!computes(trace.ops[op].name)) continue;
+    scopes[trace.ops[op].scope].time += 2 * forward[op];
   }
   for (const BackwardEvent& event : trace.backward) {
-    if (event.kind == BackwardEvent::Kind::kOp) ++scopes[event.scope].num_events;
+    if (event.kind != BackwardEvent::Kind::kOp || !computes(event.op)) continue;
+    ++scopes[event.scope].num_events;
   }
   std::vector<Profile::Duration> times;
   for (const BackwardEvent& event : trace.backward) {
     if (event.kind != BackwardEvent::Kind::kOp) continue;
+    if (!computes(event.op)) {
+      times.push_back(time_on_link(sheet, trace, event).value_or(Profile::Duration{}));
+      continue;
+    }
     const OfScope& scope = scopes[event.scope];
     times.push_back(scope.time / scope.num_events);
   }
@@ -121,8 +138,12 @@ Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet) {
   profile.device = sheet.name;
   profile.source = ProfileSource::kRoofline;
   for (const TracedOp& op : trace.ops) profile.forward.push_back(time_of(sheet, trace, op));
-  profile.backward = backward_times(trace, profile.forward);
-  profile.optimizer = time_of(sheet, 0, optimizer_moved_bytes(trace), trace.dtype);
+  profile.backward = backward_times(sheet, trace, profile.forward);
+  for (const TracedCollective& sum : trace.gradient_sums) {
+    profile.gradient_sums += time_on_link(sheet, trace, sum).value_or(Profile::Duration{});
+  }
+  profile.optimizer =
+      time_of(sheet, 0, optimizer_moved_bytes(trace), trace.dtype) + profile.gradient_sums;
   return profile;
 }
 

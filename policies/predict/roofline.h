@@ -10,9 +10,9 @@
 namespace rematch {
 
 // A trace has no shapes of backward's ops. Backward of a scope takes twice what its forward does,
-// for the gradients of both factors of its products, and that is spread evenly over its ops; of
-// collectives it has one for each of forward's. A collective takes what its bytes
-// (collective_time.h) take on the sheet's link, and nothing runs meanwhile.
+// for the gradients of both factors of its products, and that is spread evenly over its ops but
+// collectives. A collective takes what its bytes (collective_time.h) take on the sheet's link, and
+// nothing runs meanwhile; waits take nothing. The optimizer's time has the sums of gradients.
 Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet);
 
 // Bytes of a value itself, which may be a view of less or, expanded, of more than its storage.

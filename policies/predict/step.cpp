@@ -9,6 +9,8 @@
 #include "policies/predict/offload.h"
 #include "policies/predict/simulator.h"
 #include "policies/predict/step_facts.h"
+#include "policies/predict/step_range.h"
+#include "policies/trace/collective.h"
 
 namespace rematch {
 
@@ -297,6 +299,9 @@ class StepSimulator::Run {
       if (facts_.profile) {
         const OpId op = region.standing->range.first + step.op;
         result_.time->recompute += facts_.profile->forward[op];
+        if (collective_kind(trace_.ops[op].name)) {
+          result_.time->communication += facts_.profile->forward[op];
+        }
         if (result_.recomputed_kernels) {
           *result_.recomputed_kernels += (*facts_.profile->forward_kernels)[op];
         }
@@ -348,6 +353,7 @@ class StepSimulator::Run {
     result_.time->forward = facts_.profile->forward_time();
     result_.time->backward = facts_.profile->backward_time();
     result_.time->optimizer = facts_.profile->optimizer;
+    result_.time->communication += facts_.communication;
   }
 
   Facts& facts_;
@@ -383,6 +389,7 @@ void StepSimulator::use_profile(const Profile& profile) {
     throw std::invalid_argument(*problem);
   }
   facts_->profile = profile;
+  facts_->communication = communication_time(facts_->trace, profile);
 }
 
 void StepSimulator::use_gathered(std::vector<Bytes> gathered) {

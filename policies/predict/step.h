@@ -53,6 +53,7 @@ struct StepTime {
   Duration recompute{};
   Duration backward{};
   Duration optimizer{};
+  Duration communication{};  // the part of all these that collectives take
   Duration total() const { return forward + recompute + backward + optimizer; }
   bool operator==(const StepTime&) const = default;
 };

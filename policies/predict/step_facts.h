@@ -55,7 +55,8 @@ class StepSimulator::Facts {
   ByPosition freed;                     // storages by op, and behind the last
   std::vector<StorageId> pack_storage;  // by pack; kNone: from outside
   std::optional<Profile> profile;
-  std::vector<Bytes> gathered;  // by op of forward; empty: nothing is
+  StepTime::Duration communication{};  // by the profile, recompute left out
+  std::vector<Bytes> gathered;         // by op of forward; empty: nothing is
 
   Bytes gathered_at(OpId op) const {
     return gathered.empty() ? Bytes{} : gathered[static_cast<std::size_t>(op)];

@@ -89,6 +89,7 @@ class FrontSearch::Plans {
   FrontPoint judge(Plan plan) {
     FrontPoint point;
     point.figures = judge_.judge(plan, space_.schedule);
+    if (space_.world > 1) point.figures.communication.reset();  // the trace is of one rank alone
     const StepHost& host = point.figures.host;
     if (space_.offload) {
       point.copy_time = space_.offload->time_of(host.copied_out, host.copied_back);
@@ -200,6 +201,11 @@ std::string describe_peak(const FrontPoint& point) {
 }
 
 }  // namespace
+
+std::optional<StepRange> FrontPoint::range() const {
+  if (!figures.communication) return std::nullopt;
+  return StepRange{step_time - *figures.communication, *figures.communication};
+}
 
 std::chrono::nanoseconds predicted_step(const Front& front, std::chrono::nanoseconds profiled) {
   if (!front.measurement) return profiled;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "policies/plan/plan.h"
+#include "policies/predict/step_range.h"
 #include "policies/search/measured_figures.h"
 #include "policies/search/plan_judge.h"
 #include "policies/search/saves_text.h"
@@ -28,6 +29,8 @@ struct FrontPoint {
   // all that the search may have missed. A plan that is not of the space may be.
   std::chrono::nanoseconds step_time_bound{};
   std::chrono::nanoseconds step_time_gap() const { return step_time - step_time_bound; }
+  // The step time between the bounds of step_range.h; nothing where nobody counted communication.
+  std::optional<StepRange> range() const;
   std::string saves;             // for people: "layers 0-5: keep all; 6-7: recompute all"
   std::vector<LayerRun> layers;  // the same, part by part
   std::optional<MeasuredFigures> measured;

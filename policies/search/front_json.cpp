@@ -1,5 +1,6 @@
 #include "policies/search/front_json.h"
 
+#include <functional>
 #include <utility>
 
 #include "policies/plan/plan_json.h"
@@ -96,6 +97,10 @@ HostLink host_link_from_json(const JsonField& field) {
 
 Json point_to_json(const FrontPoint& point, ProfileSource time_source) {
   const PlanFigures& figures = point.figures;
+  const std::optional<StepRange> range = point.range();
+  const auto part_of_range = [&](auto part) {
+    return range ? Json(std::invoke(part, *range).count()) : Json(nullptr);
+  };
   Json json = {{"policy", point.plan.policy},
                {"saves", point.saves},
                {"layers", layers_to_json(point.layers)},
@@ -109,6 +114,8 @@ Json point_to_json(const FrontPoint& point, ProfileSource time_source) {
                {"predicted_step_time_bound_ns", point.step_time_bound.count()},
                {"predicted_step_time_gap_ns", point.step_time_gap().count()},
                {"predicted_recompute_ns", figures.recompute.count()},
+               {"predicted_communication_ns", part_of_range(&StepRange::communication)},
+               {"predicted_overlapped_step_time_ns", part_of_range(&StepRange::all_overlaps)},
                {"predicted_recomputed_ops", figures.num_recomputed},
                {"predicted_recomputed_kernels", kernels_to_json(figures)},
                {"measured", measured_to_json(point)},
@@ -141,6 +148,10 @@ FrontPoint point_from_json(const JsonField& field) {
   figures.holders = holders_from_json(field.at("predicted_holders_at_peak"));
   figures.after_forward = Bytes{field.at("predicted_after_forward_bytes").count()};
   figures.recompute = std::chrono::nanoseconds(field.at("predicted_recompute_ns").count());
+  if (const auto communication = field.find("predicted_communication_ns");
+      communication && !communication->is_null()) {
+    figures.communication = std::chrono::nanoseconds(communication->count());
+  }
   figures.num_recomputed = field.at("predicted_recomputed_ops").count();
   if (const auto kernels = field.find("predicted_recomputed_kernels");
       kernels && !kernels->is_null()) {

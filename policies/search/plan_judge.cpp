@@ -25,6 +25,7 @@ PlanFigures PlanJudge::judge(const Plan& plan, Schedule schedule) {
   figures.after_forward = step.after_forward;
   figures.host = step.host;
   figures.recompute = step.time->recompute;
+  figures.communication = step.time->communication;
   figures.num_recomputed = step.recomputed_ops;
   figures.num_recomputed_kernels = step.recomputed_kernels;
   return figures;

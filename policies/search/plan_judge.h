@@ -24,6 +24,8 @@ struct PlanFigures {
   Bytes after_forward;
   StepHost host;
   std::chrono::nanoseconds recompute{};
+  // Part of the step time, recompute's among it. Nothing: nobody counted it.
+  std::optional<std::chrono::nanoseconds> communication;
   std::int64_t num_recomputed = 0;  // ops
   // Kernels that these launch, where the profile has counted them.
   std::optional<std::int64_t> num_recomputed_kernels;

@@ -120,6 +120,7 @@ class SimpleSearch::Plans {
   FrontPoint judge(Plan plan) {
     FrontPoint point;
     point.figures = judge_.judge(plan, space_.schedule);
+    if (space_.world > 1) point.figures.communication.reset();  // the trace is of one rank alone
     point.step_time = profile_.step_time() + point.figures.recompute;
     point.step_time_bound = profile_.step_time();
     point.plan = std::move(plan);

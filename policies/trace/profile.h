@@ -35,7 +35,8 @@ struct Profile {
   std::optional<int> measured_layers;
   std::vector<Duration> forward;   // by OpId; a recompute of the op takes as long
   std::vector<Duration> backward;  // by op of backward: the k-th event of kind kOp
-  Duration optimizer{};
+  Duration optimizer{};            // with the sums of gradients over ranks that come before it
+  Duration gradient_sums{};        // these
   // Time of a step without checkpointing beyond its ops: autograd, the program between ops.
   Duration forward_between_ops{};
   Duration backward_between_ops{};

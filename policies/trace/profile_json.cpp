@@ -169,6 +169,7 @@ Json profile_to_json(const Profile& profile, const Trace& trace) {
                {"backward", pass_to_json({profile.backward, profile.backward_temporary},
                                          backward_lengths(spanned))}};
   if (profile.measured_layers) json["measured_layers"] = *profile.measured_layers;
+  if (profile.gradient_sums.count() != 0) json["gradient_sums_ns"] = profile.gradient_sums.count();
   return json;
 }
 
@@ -196,6 +197,7 @@ Profile profile_from_json(const Json& json) {
   if (const auto layers = root.find("measured_layers"))
     profile.measured_layers = layers->integer32(1);
   profile.optimizer = duration("optimizer_ns");
+  if (root.find("gradient_sums_ns")) profile.gradient_sums = duration("gradient_sums_ns");
   profile.forward_between_ops = duration("forward_between_ops_ns");
   profile.backward_between_ops = duration("backward_between_ops_ns");
   Figures forward = pass_from_json(root.at("forward"));

@@ -112,7 +112,19 @@ struct BackwardEvent {
   // kDemand, kOp: the innermost scope that was open in forward when autograd made the node that is
   // at work.
   ScopeId scope = kNone;
+  // kOp that starts a collective: its process group, and the larger of all that goes in and comes
+  // out.
+  std::string group;
+  Bytes collective_bytes;
   bool operator==(const BackwardEvent&) const = default;
+};
+
+// A collective once backward is over: it sums gradients over ranks. Bytes as in BackwardEvent.
+struct TracedCollective {
+  std::string op;
+  std::string group;
+  Bytes bytes;
+  bool operator==(const TracedCollective&) const = default;
 };
 
 // Parameters of one size and type: what an optimizer's state is made for.
@@ -134,6 +146,7 @@ struct Trace {
   std::vector<TracedBlock> blocks;
   std::vector<TracedPack> packs;
   std::vector<BackwardEvent> backward;
+  std::vector<TracedCollective> gradient_sums;
   Bytes parameter_bytes;
   std::vector<TracedParameters> parameters;  // each size and type once
   // Other bytes held from before the step to its end, without the optimizer's state: frozen

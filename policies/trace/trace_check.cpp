@@ -212,6 +212,9 @@ Problem check_backward(const Trace& trace) {
       return place.says("leaves " + std::to_string(event.gradient_bytes.count) +
                         " bytes of gradients among " + std::to_string(event.other_bytes.count));
     }
+    if (!is_count(event.collective_bytes.count)) {
+      return place.says("exchanges " + std::to_string(event.collective_bytes.count) + " bytes");
+    }
     if (event.kind == BackwardEvent::Kind::kOp) {
       if (event.op.empty() || event.pack != kNone) return place.says("is no op");
       continue;
@@ -254,6 +257,10 @@ std::optional<std::string> trace_problem(const Trace& trace) {
   }
   if (!is_count(trace.gradient_bytes.count)) {
     return "gradients have " + std::to_string(trace.gradient_bytes.count) + " bytes";
+  }
+  for (const TracedCollective& sum : trace.gradient_sums) {
+    if (is_count(sum.bytes.count)) continue;
+    return sum.op + " of gradients exchanges " + std::to_string(sum.bytes.count) + " bytes";
   }
   for (const TracedParameters& parameters : trace.parameters) {
     if (is_count(parameters.elements) && is_count(parameters.count)) continue;

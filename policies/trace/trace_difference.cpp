@@ -73,13 +73,19 @@ Rows lifetimes(const Trace& trace) {
   return rows;
 }
 
+std::string collective_words(const std::string& group, Bytes bytes) {
+  if (group.empty() && bytes.count == 0) return "";
+  return ", group " + group + ", " + std::to_string(bytes.count) + " bytes exchanged";
+}
+
 Rows backward_ops(const Trace& trace) {
   Rows rows;
   for (const BackwardEvent& event : trace.backward) {
     if (event.kind != BackwardEvent::Kind::kOp) continue;
     rows.push_back(one_name(event.op) + " of " + scope_words(trace, event.scope) + ", " +
                    std::to_string(event.other_bytes.count) + " bytes made, " +
-                   std::to_string(event.gradient_bytes.count) + " of them gradients");
+                   std::to_string(event.gradient_bytes.count) + " of them gradients" +
+                   collective_words(event.group, event.collective_bytes));
   }
   return rows;
 }

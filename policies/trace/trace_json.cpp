@@ -238,6 +238,8 @@ Json event_to_json(const BackwardEvent& event) {
   if (event.gradient_bytes.count != 0) {
     json["gradient_bytes_change"] = event.gradient_bytes.count;
   }
+  if (!event.group.empty()) json["group"] = event.group;
+  if (event.collective_bytes.count != 0) json["collective_bytes"] = event.collective_bytes.count;
   return json;
 }
 
@@ -264,7 +266,23 @@ BackwardEvent event_from_json(const JsonField& field) {
   if (const auto change = field.find("gradient_bytes_change")) {
     event.gradient_bytes = {change->integer()};
   }
+  if (const auto group = field.find("group")) event.group = group->string();
+  if (const auto bytes = field.find("collective_bytes")) {
+    event.collective_bytes = {bytes->integer(0)};
+  }
   return event;
+}
+
+Json collective_to_json(const TracedCollective& collective) {
+  return {{"op", collective.op},
+          {"group", collective.group},
+          {"collective_bytes", collective.bytes.count}};
+}
+
+TracedCollective collective_from_json(const JsonField& field) {
+  return {field.at("op").string(),
+          field.at("group").string(),
+          {field.at("collective_bytes").integer(0)}};
 }
 
 Json events_to_json(const std::vector<BackwardEvent>& events) {
@@ -333,6 +351,9 @@ Json trace_to_json(const Trace& trace) {
     return Json{
         {"type", run.type}, {"first_pack", run.first_pack}, {"first_scope", run.first_scope}};
   });
+  if (!trace.gradient_sums.empty()) {
+    json["gradient_sums"] = list_to_json(trace.gradient_sums, collective_to_json);
+  }
   return json;
 }
 
@@ -352,6 +373,9 @@ Trace trace_from_json(const Json& json) {
   trace.constant_bytes = {root.at("constant_bytes").integer(0)};
   trace.gradient_bytes = {root.at("gradient_bytes").integer(0)};
   trace.blocks = list_from_json<TracedBlock>(root.at("blocks"), block_from_json);
+  if (const auto sums = root.find("gradient_sums")) {
+    trace.gradient_sums = list_from_json<TracedCollective>(*sums, collective_from_json);
+  }
   const SpannedTrace spanned = spanned_from_json(root);
   join_spans(spanned, trace);
   if (const auto problem = trace_problem(trace)) throw FormatError("trace: " + *problem);

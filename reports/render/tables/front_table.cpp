@@ -117,6 +117,9 @@ std::string front_to_text(const FrontRecord& record, TableFormat format, std::si
                      line("Schedule: " + schedule_words(front.schedule) + ".") + "\n" +
                      line(plans_words(front) + "; " + exactness_words(record)) +
                      line(offload_words(record)) + "\n" + grid_text(points);
+  if (const std::string words = communication_words(record); !words.empty()) {
+    text += line(words) + "\n";
+  }
   if (!front.baselines.empty()) text += grid_text(baselines_grid(record));
   text += line(hypervolume_words(front));
   if (front.measurement) {

@@ -1,5 +1,6 @@
 #include "reports/render/tables/front_words.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "policies/trace/joined.h"
@@ -22,6 +23,14 @@ std::string optimizer_words(OptimizerModel optimizer) {
 std::string figures_of(const Front& front, const FrontPoint& point) {
   return "peak " + format_bytes(point.figures.peak) + ", step " +
          format_duration(predicted_step(front, point));
+}
+
+// "81 ms to 120 ms"; one figure where both are the same.
+std::string from_to(const std::vector<nanoseconds>& times) {
+  const auto [least, most] = std::minmax_element(times.begin(), times.end());
+  const std::string low = format_duration(*least);
+  const std::string high = format_duration(*most);
+  return low == high ? low : low + " to " + high;
 }
 
 // Nothing if no point has these figures.
@@ -160,6 +169,20 @@ std::string offload_words(const FrontRecord& record) {
          record.host_link->source +
          "). Step times and bounds count them as if compute waited for all of them; how much of "
          "them compute hides, from nothing to all, is not predicted.";
+}
+
+std::string communication_words(const FrontRecord& record) {
+  std::vector<nanoseconds> communication;
+  std::vector<nanoseconds> overlapped;
+  for (const FrontPoint& point : record.front.points) {
+    const std::optional<StepRange> range = point.range();
+    if (!range || range->communication.count() == 0) return "";
+    communication.push_back(range->communication);
+    overlapped.push_back(range->all_overlaps());
+  }
+  return "Of these steps communication takes " + from_to(communication) +
+         ", as if nothing ran beside it; if all of it hides behind compute, they take " +
+         from_to(overlapped) + ", and no overlap makes them shorter";
 }
 
 std::string hypervolume_words(const Front& front) {

@@ -56,5 +56,8 @@ std::string exactness_words(const FrontRecord& record);
 std::string offload_words(const FrontRecord& record);
 
 std::string hypervolume_words(const Front& front);
+// How much of the points' step times is communication, and what the steps take at least if it
+// hides. Empty where there is none, or nobody counted it.
+std::string communication_words(const FrontRecord& record);
 
 }  // namespace rematch

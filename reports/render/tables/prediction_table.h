@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "policies/predict/step_range.h"
+#include "policies/predict/traffic.h"
 #include "reports/record/point.h"
 #include "reports/render/tables/grid.h"
 
@@ -20,6 +23,8 @@ struct PredictedStep {
   std::int64_t attention_again = 0;
   std::int64_t matmul = 0;
   std::int64_t matmul_again = 0;
+  Traffic traffic;
+  std::optional<StepRange> range;  // with times
 };
 
 // A peak that is known to leave something out, as its note says, is "at least" so much. `words`

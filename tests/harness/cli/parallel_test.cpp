@@ -129,6 +129,15 @@ TEST_CASE("a search over --world is one of fsdp, and what it says would fit does
   const Json split = front_of("--parallel tp=2");
   CHECK(split["world"] == 2);
   CHECK(split["layout"] == "tp=2");
+  for (const Json* searched : {&front, &split}) {
+    for (const Json& point : (*searched)["points"]) {
+      const auto communication = point["predicted_communication_ns"].get<std::int64_t>();
+      const auto step = point["predicted_step_time_ns"].get<std::int64_t>();
+      CHECK(communication > 0);
+      CHECK(point["predicted_overlapped_step_time_ns"] ==
+            std::max(communication, step - communication));
+    }
+  }
   const std::string alone =
       front_of("")["points"][0]["predicted_peak_allocated_bytes"].dump() + "B";
   const auto smaller = std::to_string(std::stoll(alone) * 3 / 4) + "B";

@@ -1,4 +1,5 @@
 // The binary without running a model: trace, plan, describe and predict.
+#include <algorithm>
 #include <fstream>
 
 #include "policies/trace/file.h"
@@ -141,7 +142,12 @@ TEST_CASE("a prediction for a GPU says whether what kernels allocate inside is i
   CHECK(with["peak_allocated_bytes"] == memory["peak_allocated_bytes"]);
   CHECK_THAT(rematch(rounded + "--profile " + file).out,
              Catch::Contains("kernels allocate at most 64 B inside on top"));
-  check_usage_error(predict + "--profile " + file, "give --round-512 with it");
+  const Json timed = Json::parse(rematch(predict + "--json --profile " + file).out)[0];
+  CHECK(timed["predicted_memory"]["peak_transient_bytes"].is_null());
+  CHECK(timed["predicted_step_time_ns"] > 0);
+  CHECK(timed["predicted_communication_ns"] == 0);
+  CHECK(timed["time_source"] == profile["source"]);
+  check_usage_error(predict + "--device h100 --profile " + file, "give --profile or --device");
   check_usage_error("predict --model wan_small --policy full --round-512 --profile " + file,
                     "the profile is of model llama_small");
   profile.erase("forward");
@@ -236,6 +242,49 @@ TEST_CASE("ranks of --world are those of a layout of fsdp, traced") {
   check_usage_error("predict --model llama_small --policy full --world 5000", "4096");
 }
 
+// h100's link takes 450 GB a second.
+TEST_CASE("a prediction for a device says what a rank sends, and between what a step takes") {
+  const std::string predict =
+      "predict --model llama_small --policy none,full --parallel tp=2,fsdp=2 ";
+  const auto of = [&](const std::string& flags) {
+    const Outcome outcome = rematch(predict + flags);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+  };
+  const Json untimed = Json::parse(of("--json"));
+  const Json timed = Json::parse(of("--json --device h100"));
+  for (std::size_t index = 0; index < timed.size(); ++index) {
+    const Json& step = timed[index];
+    CAPTURE(step["policy"]);
+    const auto number = [&](const char* key) { return step[key].get<std::int64_t>(); };
+    CHECK(untimed[index]["predicted_step_time_ns"].is_null());
+    CHECK(untimed[index]["predicted_collectives"] == step["predicted_collectives"]);
+    CHECK(untimed[index]["predicted_sent_bytes"] == step["predicted_sent_bytes"]);
+    CHECK(step["device"] == "h100");
+    CHECK(step["time_source"] == "roofline");
+    std::int64_t sent = 0;
+    for (const auto& [phase, kinds] : step["predicted_sent_bytes"].items()) {
+      for (const auto& [kind, bytes] : kinds.items()) sent += bytes.get<std::int64_t>();
+    }
+    // Rounded up to a nanosecond, one by one: 450 bytes each.
+    CHECK(number("predicted_communication_ns") >= sent / 450);
+    CHECK(number("predicted_communication_ns") <= sent / 450 + 1000);
+    CHECK(number("predicted_step_time_ns") ==
+          number("predicted_compute_ns") + number("predicted_communication_ns"));
+    CHECK(number("predicted_overlapped_step_time_ns") ==
+          std::max(number("predicted_compute_ns"), number("predicted_communication_ns")));
+  }
+  const Json& again = timed[1]["predicted_collectives"]["recompute"];
+  CHECK(again["all_reduce"] > 0);
+  CHECK_FALSE(timed[0]["predicted_collectives"]["recompute"].contains("all_reduce"));
+  CHECK_THAT(of(""), Catch::Contains("all_gather") && Catch::Contains("sent") &&
+                         !Catch::Contains("if all overlaps"));
+  CHECK_THAT(of("--device h100"), Catch::Contains("if all overlaps") &&
+                                      Catch::Contains("the rates of h100's data sheet"));
+  check_usage_error(predict + "--device h10", "did you mean");
+}
+
 // What a rank of a whole model's trace holds is an estimate, which only the trace itself takes.
 TEST_CASE("a front that was estimated from a stored trace needs that trace") {
   const ScratchFolder folder;
@@ -249,6 +298,8 @@ TEST_CASE("a front that was estimated from a stored trace needs that trace") {
   REQUIRE(outcome.code == 0);
   CHECK(Json::parse(outcome.out)[0]["world"] == 4);
   check_usage_error("predict --plan " + front + "#0", "one of 4 ranks; give that trace");
+  check_usage_error("predict --trace " + trace + " --policy full --world 4 --device h100",
+                    "counts no communication");
 }
 
 }  // namespace

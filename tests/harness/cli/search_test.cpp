@@ -109,6 +109,12 @@ TEST_CASE("more ranks hold less each, and the front says how many there are") {
   CHECK(shared.at("world") == 8);
   CHECK(shared["points"][0]["predicted_peak_allocated_bytes"] <
         alone["points"][0]["predicted_peak_allocated_bytes"]);
+  // What the estimate of several ranks leaves out is not there as 0.
+  CHECK(alone["points"][0]["predicted_communication_ns"] == 0);
+  CHECK(alone["points"][0]["predicted_overlapped_step_time_ns"] ==
+        alone["points"][0]["predicted_step_time_ns"]);
+  CHECK(shared["points"][0]["predicted_communication_ns"].is_null());
+  CHECK(shared["points"][0]["predicted_overlapped_step_time_ns"].is_null());
   // A rank's plans are plans of the model itself.
   CHECK(shared["points"][0]["plan"]["trace_sha256"] == alone.at("trace_sha256"));
 }

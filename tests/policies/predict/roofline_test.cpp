@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "policies/predict/collective_time.h"
+#include "policies/predict/step_range.h"
 #include "tests/support/catch.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"
@@ -99,18 +100,38 @@ TEST_CASE("ranks are those of the group's dimension, or what shapes say") {
   CHECK(sent_bytes(trace, reduce)->count >= 2 * 64 - 1);
 }
 
-TEST_CASE("backward has one collective for each of forward's") {
-  const Trace trace = communicating();
-  const Profile profile = roofline_profile(trace, slow_device());
-  std::int64_t expected = 0;
-  for (std::size_t op = 0; op < trace.ops.size(); ++op) {
-    const bool is_collective = collective_kind(trace.ops[op].name).has_value();
-    expected += (is_collective ? 1 : 2) * profile.forward[op].count();
+// Backward's own collectives, whatever forward's are: here each of 256 bytes.
+TEST_CASE("a collective of backward takes what it sends itself, the other ops twice forward's") {
+  Trace trace = communicating();
+  std::int64_t on_link = 0;
+  for (BackwardEvent& event : trace.backward) {
+    const auto kind = collective_kind(event.op);
+    if (!kind) continue;
+    event.group = "tp";
+    event.collective_bytes = Bytes{256};
+    on_link += 10 * sent_bytes(*kind, Bytes{256}, 4).count;  // 10 ns a byte
   }
-  std::int64_t backward = 0;
-  for (const Profile::Duration time : profile.backward) backward += time.count();
-  CHECK(backward <= expected);
-  CHECK(backward > expected - static_cast<std::int64_t>(profile.backward.size()));
+  REQUIRE(on_link > 0);
+  const Profile profile = roofline_profile(trace, slow_device());
+  std::int64_t computed = 0;
+  for (std::size_t op = 0; op < trace.ops.size(); ++op) {
+    if (!collective_kind(trace.ops[op].name)) computed += 2 * profile.forward[op].count();
+  }
+  const std::int64_t backward = profile.backward_time().count();
+  CHECK(backward <= on_link + computed);
+  // Shares of a scope's time are whole nanoseconds.
+  CHECK(backward > on_link + computed - static_cast<std::int64_t>(profile.backward.size()));
+  CHECK(communication_time(trace, profile).count() == on_link + 2 * 10 * (192 + 96));
+}
+
+TEST_CASE("sums of gradients over ranks come before the optimizer") {
+  Trace trace = communicating();
+  const Profile without = roofline_profile(trace, slow_device());
+  trace.gradient_sums = {{"_c10d_functional::all_reduce_", "tp", Bytes{800}}};
+  const Profile with = roofline_profile(trace, slow_device());
+  CHECK(with.gradient_sums.count() == 10 * 2 * 800 * 3 / 4);
+  CHECK(with.optimizer == without.optimizer + with.gradient_sums);
+  CHECK(communication_time(trace, with) == communication_time(trace, without) + with.gradient_sums);
 }
 
 TEST_CASE("collectives send what rings send") {

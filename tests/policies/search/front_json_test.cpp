@@ -40,6 +40,12 @@ TEST_CASE("a front is read as it was written") {
   unanswered.time_source = ProfileSource::kRoofline;
   unanswered.world = 8;
   CHECK(front_from_json(front_to_json(unanswered)).is_estimate_of_ranks());
+  unanswered.front.points[0].figures.communication = unanswered.front.points[0].step_time * 2 / 3;
+  unanswered.front.points[1].figures.communication.reset();
+  const Front ranged = front_from_json(front_to_json(unanswered)).front;
+  CHECK(ranged.points[0].range() == unanswered.front.points[0].range());
+  CHECK(ranged.points[0].range()->all_overlaps() == *ranged.points[0].figures.communication);
+  CHECK_FALSE(ranged.points[1].range().has_value());
   unanswered.layout = "tp=2,fsdp=4";
   CHECK(front_from_json(front_to_json(unanswered)).layout == "tp=2,fsdp=4");
   const Json again = front_to_json(front_from_json(front_to_json(unanswered)));

@@ -58,6 +58,11 @@ TEST_CASE("every way to break a trace is noticed and named") {
       {[](Trace& t) { t.backward[0].op.clear(); }, "backward event 0: is no op"},
       {[](Trace& t) { t.backward[0].pack = 0; }, "backward event 0 (aten::ones_like): is no op"},
       {[](Trace& t) { t.backward[0].other_bytes = {-1}; }, "leaves -1 bytes"},
+      {[](Trace& t) { t.backward[0].collective_bytes = {-1}; }, "exchanges -1 bytes"},
+      {[](Trace& t) {
+         t.gradient_sums = {{"all_reduce", "ep", {-2}}};
+       },
+       "all_reduce of gradients exchanges -2 bytes"},
       {[](Trace& t) { t.backward[1].pack = 9999; }, "backward event 1: refers to pack 9999"},
       {[](Trace& t) { t.backward[1].op.push_back('x'); }, "both a pack's event and an op"},
       {[](Trace& t) { t.backward[0].gradient_bytes = {5}; }, "leaves 5 bytes of gradients among 4"},

@@ -36,6 +36,9 @@ TEST_CASE("each part that differs is a line with its first difference") {
   REQUIRE(!op.empty());
   CHECK_THAT(op[0], Catch::StartsWith("ops: the first that differs is number 3: ") &&
                         Catch::Contains("| aten::other in "));
+  const auto exchange = after([](Trace& trace) { trace.backward[0].collective_bytes = {8}; });
+  REQUIRE(exchange.size() == 1);
+  CHECK_THAT(exchange[0], Catch::Contains("8 bytes exchanged"));
   const auto pack = after([](Trace& trace) { trace.packs.pop_back(); });
   REQUIRE(pack.size() == 1);
   CHECK_THAT(pack[0], Catch::StartsWith("saved tensors: ") && Catch::EndsWith("| nothing"));

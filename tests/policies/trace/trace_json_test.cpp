@@ -72,6 +72,21 @@ TEST_CASE("a random trace reads back as it was and fits the schema", "[property]
   }
 }
 
+TEST_CASE("collectives of backward and sums of gradients read back as they were") {
+  Trace trace = toy_llama();
+  const std::string hash = trace_sha256(trace);
+  const auto op = std::find_if(trace.backward.begin(), trace.backward.end(), [](const auto& event) {
+    return event.kind == BackwardEvent::Kind::kOp;
+  });
+  op->op = "_c10d_functional::all_reduce";
+  op->group = "tp";
+  op->collective_bytes = {4096};
+  trace.gradient_sums = {{"_c10d_functional::all_reduce_", "ep", {12}}};
+  CHECK(through_text(trace) == trace);
+  CHECK(testing::schema_error(trace_to_json(trace), "trace") == std::nullopt);
+  CHECK(trace_sha256(trace) != hash);
+}
+
 // Writers outside this project need no table of classes and no rule for flops.
 TEST_CASE("class and flops that a file leaves out are worked out from names and shapes") {
   const Trace trace = toy_llama({.layers = 3});

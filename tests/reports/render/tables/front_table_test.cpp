@@ -44,6 +44,15 @@ TEST_CASE("a front's first line is what was searched: model, dtype, load, device
         "wan_small, bfloat16, batch 1, 8192 tokens, no optimizer, on cpu, on_demand; each of 8 "
         "ranks: tp=2,fsdp=4");
   CHECK_THAT(text_of(record), !Catch::Contains("estimated"));
+  CHECK(communication_words(record).empty());
+  // Steps of 130 down to 100 ms, 30 of them communication.
+  for (FrontPoint& point : record.front.points) {
+    point.figures.communication = std::chrono::milliseconds(30);
+  }
+  CHECK(communication_words(record) ==
+        "Of these steps communication takes 30.0 ms, as if nothing ran beside it; if all of it "
+        "hides behind compute, they take 70.0 ms to 100 ms, and no overlap makes them shorter");
+  CHECK(times(text_of(record), "Of these steps communication") == 1);
   CHECK(text_of(record).starts_with("wan_small, bfloat16, batch 1, 8192 tokens, no optimizer"));
 }
 

@@ -1,0 +1,99 @@
+// Predicted collectives and the bytes that a rank sends in them against the engine's own, on meta:
+// layouts of every kind, under policies that re-issue all, some and none.
+#include "harness/measure/memory.h"
+#include "harness/ranks/collective_log.h"
+#include "harness/run/prediction.h"
+#include "models/preset/parallel.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/predict/collective_time.h"
+#include "policies/predict/traffic.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+struct Case {
+  const char* preset;
+  const char* layout;
+  std::map<std::string, std::int64_t> dimensions;
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
+      {"llama_small", "fsdp=4", {{"layers", 3}}},
+      {"llama_small", "tp=2,sp,fsdp=3", {{"layers", 3}}},
+      {"llama_small", "tp=2,ulysses=2", {{"layers", 2}, {"kv_heads", 4}}},
+      {"wan_small", "tp=2,fsdp=2", {{"layers", 3}}},
+      {"moe_small", "ep=2,fsdp=2", {{"layers", 3}}},
+      {"deepseek_small", "tp=2,sp,ep=2", {{"layers", 3}}}};
+  return all;
+}
+
+ModelSpec spec_of(const Case& which) {
+  auto dimensions = std::get<std::map<std::string, std::int64_t>>(parse_layout(which.layout));
+  dimensions.insert(which.dimensions.begin(), which.dimensions.end());
+  return std::get<ModelSpec>(make_spec(which.preset, dimensions));
+}
+
+CollectiveKind kind_of(const std::string& name) {
+  return collective_kind_from_string(name).value();
+}
+
+Traffic executed(const ModelSpec& spec, const Plan& plan, Schedule schedule) {
+  TrainingSettings settings;
+  settings.model = spec;
+  settings.device = at::kMeta;
+  settings.optimizer = OptimizerKind::kNothing;
+  Training training(settings);
+  training.use_plan(plan, schedule);
+  CollectiveLog log;
+  {
+    const OpObserverGuard observe(&log);
+    StepListener listener;
+    log.begin_step();
+    training.step(0, listener);
+  }
+  Traffic traffic;
+  for (const auto& [group, totals] : log.totals_of_groups()) {
+    for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+      for (const auto& [kind, count] : totals.executed[phase]) {
+        Issued& issued = traffic[phase][kind_of(kind)];
+        issued.count += count;
+        issued.sent += sent_bytes(kind_of(kind), Bytes{totals.bytes[phase].at(kind)},
+                                  spec.dimensions.at(group));
+      }
+    }
+  }
+  return traffic;
+}
+
+TEST_CASE("a step on meta issues and sends what its trace says") {
+  install_counting_allocators();
+  for (const Case& which : cases()) {
+    const ModelSpec spec = spec_of(which);
+    const Trace trace = MetaModel(spec, OptimizerKind::kNothing, "", 0).trace();
+    for (const char* name : {"none", "full", "attn_only", "save_mm", "keep_collectives(full)"}) {
+      const Policy policy = std::get<Policy>(parse_policy(name));
+      const Plan plan = std::get<Plan>(resolve(policy, trace, NoEffect::kAllow));
+      for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
+        CAPTURE(which.preset, which.layout, name, to_string(schedule));
+        const Traffic real = executed(spec, plan, schedule);
+        const Traffic predicted = predict_traffic(trace, plan, schedule);
+        for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+          CAPTURE(phase);
+          REQUIRE(predicted[phase].size() == real[phase].size());
+          for (const auto& [kind, issued] : predicted[phase]) {
+            CAPTURE(to_string(kind));
+            CHECK(issued.count == real[phase].at(kind).count);
+            // Shares of single collectives are whole bytes.
+            CHECK(std::abs((issued.sent - real[phase].at(kind).sent).count) <= issued.count);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rematch
