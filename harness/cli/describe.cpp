@@ -3,14 +3,14 @@
 #include <sstream>
 
 #include "harness/cli/commands.h"
-#include "harness/cli/model_flags.h"
-#include "harness/cli/output.h"
-#include "harness/cli/plan_files.h"
-#include "harness/cli/require.h"
+#include "harness/cli/files/output.h"
+#include "harness/cli/files/plan_files.h"
+#include "harness/cli/flags/model_flags.h"
+#include "harness/cli/flags/require.h"
+#include "policies/base/json.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/catalogue/warnings.h"
-#include "policies/trace/json.h"
 #include "reports/render/format.h"
 
 namespace rematch {

@@ -1,13 +1,13 @@
 #include "harness/cli/commands.h"
-#include "harness/cli/output.h"
-#include "policies/trace/json.h"
+#include "harness/cli/files/output.h"
+#include "policies/base/json.h"
 #ifdef REMATCH_LIBTORCH
 #include "harness/engine/interception.h"
 #include "harness/measure/environment.h"
 #include "harness/measure/gpu_monitor.h"
 #include "harness/profile/kernel_counting.h"
-#include "harness/run/device.h"
-#include "reports/record/parts_json.h"
+#include "harness/run/training/device.h"
+#include "reports/record/json/parts_json.h"
 #include "reports/render/format.h"
 #endif
 

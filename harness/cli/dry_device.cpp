@@ -7,11 +7,11 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "harness/cli/require.h"
+#include "harness/cli/flags/require.h"
 #include "harness/measure/cuda_device.h"
 #include "harness/process/process.h"
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/suggest.h"
+#include "policies/base/in_quotes.h"
+#include "policies/base/suggest.h"
 
 namespace rematch {
 namespace {

@@ -2,14 +2,14 @@
 #include <filesystem>
 
 #include "harness/cli/commands.h"
-#include "harness/cli/model_flags.h"
-#include "harness/cli/output.h"
-#include "harness/cli/plan_files.h"
-#include "harness/cli/require.h"
+#include "harness/cli/files/output.h"
+#include "harness/cli/files/plan_files.h"
+#include "harness/cli/flags/model_flags.h"
+#include "harness/cli/flags/require.h"
+#include "policies/base/suggest.h"
 #include "policies/export/system_config.h"
 #include "policies/export/torch_file.h"
 #include "policies/export/torch_regions.h"
-#include "policies/trace/suggest.h"
 
 namespace rematch {
 namespace {

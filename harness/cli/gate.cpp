@@ -7,16 +7,16 @@
 #include <set>
 
 #include "harness/cli/commands.h"
-#include "harness/cli/flag_values.h"
+#include "harness/cli/files/output.h"
+#include "harness/cli/files/report_files.h"
+#include "harness/cli/flags/flag_values.h"
 #include "harness/cli/gate_curves.h"
-#include "harness/cli/output.h"
-#include "harness/cli/report_files.h"
+#include "policies/base/json.h"
+#include "policies/base/schema.h"
+#include "policies/base/suggest.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/trace/collective.h"
-#include "policies/trace/json.h"
 #include "policies/trace/op_class.h"
-#include "policies/trace/schema.h"
-#include "policies/trace/suggest.h"
 #include "reports/record/by_phase.h"
 #include "reports/render/tables/gate_table.h"
 

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "harness/cli/exit_code.h"
-#include "policies/trace/file.h"
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/json_fwd.h"
+#include "policies/base/file.h"
+#include "policies/base/in_quotes.h"
+#include "policies/base/json_fwd.h"
 
 namespace rematch {
 namespace {

@@ -1,12 +1,12 @@
 #include <algorithm>
 
 #include "harness/cli/commands.h"
-#include "harness/cli/output.h"
+#include "harness/cli/files/output.h"
 #include "models/preset/preset.h"
+#include "policies/base/joined.h"
+#include "policies/base/json.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/systems.h"
-#include "policies/trace/joined.h"
-#include "policies/trace/json.h"
 #include "reports/render/format.h"
 
 namespace rematch {

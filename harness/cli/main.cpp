@@ -7,16 +7,16 @@
 #include <vector>
 
 #include "harness/cli/commands.h"
-#include "harness/cli/help_format.h"
-#include "harness/cli/output.h"
+#include "harness/cli/files/output.h"
+#include "harness/cli/flags/help_format.h"
 #include "harness/sweep/interrupt.h"
-#include "policies/trace/file.h"
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/json.h"
-#include "policies/trace/suggest.h"
+#include "policies/base/file.h"
+#include "policies/base/in_quotes.h"
+#include "policies/base/json.h"
+#include "policies/base/suggest.h"
 #ifdef REMATCH_LIBTORCH
 #include "harness/cli/run_setup.h"
-#include "harness/run/child_point.h"
+#include "harness/run/children/child_point.h"
 #endif
 
 namespace rematch {

@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "harness/cli/commands.h"
-#include "harness/cli/output.h"
-#include "harness/cli/require.h"
-#include "policies/trace/json.h"
-#include "reports/record/record_json.h"
+#include "harness/cli/files/output.h"
+#include "harness/cli/flags/require.h"
+#include "policies/base/json.h"
+#include "reports/record/json/record_json.h"
 #include "reports/record/report_text.h"
 
 namespace rematch {

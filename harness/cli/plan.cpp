@@ -1,12 +1,12 @@
 #include "harness/cli/commands.h"
-#include "harness/cli/model_flags.h"
-#include "harness/cli/output.h"
-#include "harness/cli/require.h"
+#include "harness/cli/files/output.h"
+#include "harness/cli/flags/model_flags.h"
+#include "harness/cli/flags/require.h"
+#include "policies/base/json.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/plan/plan_json.h"
-#include "policies/trace/json.h"
 
 namespace rematch {
 namespace {

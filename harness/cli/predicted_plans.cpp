@@ -3,14 +3,14 @@
 #include <functional>
 #include <utility>
 
-#include "harness/cli/output.h"
+#include "harness/cli/files/output.h"
 #include "models/preset/parallel.h"
+#include "policies/base/json.h"
 #include "policies/plan/plan.h"
-#include "policies/predict/counts.h"
-#include "policies/predict/sharding.h"
-#include "policies/predict/step.h"
-#include "policies/trace/json.h"
-#include "reports/record/parts_json.h"
+#include "policies/predict/device/sharding.h"
+#include "policies/predict/step/counts.h"
+#include "policies/predict/step/step.h"
+#include "reports/record/json/parts_json.h"
 #include "reports/record/simulated_memory.h"
 #include "reports/render/tables/prediction_table.h"
 #include "reports/render/tables/traffic_table.h"

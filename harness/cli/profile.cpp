@@ -2,15 +2,15 @@
 #include <optional>
 
 #include "harness/cli/commands.h"
-#include "harness/cli/flag_values.h"
-#include "harness/cli/model_flags.h"
-#include "harness/cli/output.h"
-#include "harness/cli/profile_file.h"
+#include "harness/cli/files/output.h"
+#include "harness/cli/files/profile_file.h"
+#include "harness/cli/flags/flag_values.h"
+#include "harness/cli/flags/model_flags.h"
+#include "harness/cli/flags/require.h"
 #include "harness/cli/profile_here.h"
-#include "harness/cli/require.h"
-#include "policies/predict/project_profile.h"
-#include "policies/predict/roofline.h"
-#include "policies/trace/json.h"
+#include "policies/base/json.h"
+#include "policies/predict/device/project_profile.h"
+#include "policies/predict/device/roofline.h"
 #include "policies/trace/profile_json.h"
 #include "reports/render/format.h"
 

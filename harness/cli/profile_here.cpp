@@ -4,16 +4,16 @@
 #ifdef REMATCH_LIBTORCH
 #include <ATen/Parallel.h>
 
-#include "harness/cli/flag_values.h"
-#include "harness/cli/require.h"
+#include "harness/cli/flags/flag_values.h"
+#include "harness/cli/flags/require.h"
 #include "harness/cli/run_setup.h"
 #include "harness/profile/cpu_profile.h"
 #include "harness/profile/cuda_profile.h"
-#include "harness/run/device.h"
-#include "harness/run/memory_fit.h"
+#include "harness/run/prediction/memory_fit.h"
+#include "harness/run/training/device.h"
 #include "kernels/attention/backend.h"
 #include "models/preset/parallel.h"
-#include "policies/predict/step.h"
+#include "policies/predict/step/step.h"
 #include "reports/render/format.h"
 #endif
 

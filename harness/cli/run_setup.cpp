@@ -10,9 +10,9 @@
 #include "harness/measure/environment.h"
 #include "harness/measure/source_state.h"
 #include "harness/process/process.h"
-#include "harness/run/device.h"
-#include "policies/trace/file.h"
-#include "policies/trace/sha256.h"
+#include "harness/run/training/device.h"
+#include "policies/base/file.h"
+#include "policies/base/sha256.h"
 
 namespace rematch {
 namespace {

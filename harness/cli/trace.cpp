@@ -1,7 +1,7 @@
 #include "harness/cli/commands.h"
-#include "harness/cli/model_flags.h"
-#include "harness/cli/output.h"
-#include "policies/trace/json.h"
+#include "harness/cli/files/output.h"
+#include "harness/cli/flags/model_flags.h"
+#include "policies/base/json.h"
 #include "policies/trace/trace_difference.h"
 #include "policies/trace/trace_json.h"
 

@@ -3,19 +3,19 @@
 #include <cstdio>
 
 #include "harness/cli/commands.h"
-#include "harness/cli/output.h"
-#include "harness/cli/require.h"
+#include "harness/cli/files/output.h"
+#include "harness/cli/flags/require.h"
 #include "harness/sweep/comparison_plan.h"
 #include "harness/sweep/sweep_file.h"
+#include "policies/base/json.h"
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
-#include "policies/search/front_json.h"
-#include "policies/trace/json.h"
+#include "policies/search/front/front_json.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "reports/record/compare.h"
 #include "reports/record/gate.h"
-#include "reports/record/record_json.h"
+#include "reports/record/json/record_json.h"
 
 namespace rematch {
 namespace {

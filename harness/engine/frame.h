@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "harness/engine/prepared_plan.h"
-#include "harness/engine/record.h"
-#include "harness/engine/replay.h"
+#include "harness/engine/record/record.h"
+#include "harness/engine/replay/replay.h"
 
 namespace rematch {
 

@@ -5,10 +5,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "harness/engine/buffers.h"
-#include "harness/engine/host_store.h"
-#include "harness/engine/op_facts.h"
-#include "harness/engine/record.h"
+#include "harness/engine/offload/host_store.h"
+#include "harness/engine/record/buffers.h"
+#include "harness/engine/record/op_facts.h"
+#include "harness/engine/record/record.h"
 #include "harness/engine/recording.h"
 #include "policies/replay/demand.h"
 

@@ -9,8 +9,8 @@
 
 #include "harness/engine/frame.h"
 #include "harness/engine/interception.h"
-#include "harness/engine/op_stream.h"
 #include "harness/engine/prepared_plan.h"
+#include "harness/engine/record/op_stream.h"
 #include "models/scope/scope.h"
 #include "policies/trace/same_op.h"
 

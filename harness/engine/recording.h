@@ -15,8 +15,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include "policies/base/bytes.h"
 #include "policies/plan/plan.h"
-#include "policies/trace/bytes.h"
 
 namespace rematch {
 

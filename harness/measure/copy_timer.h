@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/engine/move_observer.h"
+#include "harness/engine/offload/move_observer.h"
 
 namespace rematch {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "harness/measure/gpu_monitor.h"
-#include "policies/trace/bytes.h"
+#include "policies/base/bytes.h"
 
 namespace rematch {
 

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "policies/trace/bytes.h"
+#include "policies/base/bytes.h"
 
 namespace c10 {
 struct Allocator;

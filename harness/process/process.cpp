@@ -11,8 +11,8 @@
 
 #include "harness/process/child.h"
 #include "harness/sweep/interrupt.h"
-#include "policies/trace/file.h"
-#include "policies/trace/sha256.h"
+#include "policies/base/file.h"
+#include "policies/base/sha256.h"
 
 namespace rematch {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "harness/measure/machine_memory.h"
-#include "policies/trace/bytes.h"
+#include "policies/base/bytes.h"
 
 namespace rematch {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "policies/trace/bytes.h"
+#include "policies/base/bytes.h"
 
 namespace rematch {
 

@@ -9,7 +9,7 @@
 #include "harness/profile/profiled_training.h"
 #include "harness/profile/step_ops.h"
 #include "harness/profile/temporary_recorder.h"
-#include "harness/run/recorded_step.h"
+#include "harness/run/training/recorded_step.h"
 
 namespace rematch {
 namespace {

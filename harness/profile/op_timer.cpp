@@ -1,6 +1,6 @@
 #include "harness/profile/op_timer.h"
 
-#include "harness/engine/op_facts.h"
+#include "harness/engine/record/op_facts.h"
 #include "harness/profile/step_ops.h"
 
 namespace rematch {

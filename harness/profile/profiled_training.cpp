@@ -1,6 +1,6 @@
 #include "harness/profile/profiled_training.h"
 
-#include "harness/run/warm_up.h"
+#include "harness/run/training/warm_up.h"
 #include "harness/sweep/interrupt.h"
 
 namespace rematch {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "policies/base/file.h"
 #include "policies/plan/plan_json.h"
-#include "policies/trace/file.h"
 #include "policies/trace/trace_json.h"
 
 namespace rematch::c_call {

@@ -7,10 +7,10 @@
 #include <string>
 #include <variant>
 
+#include "policies/base/json_fwd.h"
 #include "policies/plan/plan.h"
 #include "policies/plan/rejected.h"
-#include "policies/predict/optimizer_bytes.h"
-#include "policies/trace/json_fwd.h"
+#include "policies/predict/step/optimizer_bytes.h"
 #include "policies/trace/trace.h"
 
 namespace rematch::c_call {

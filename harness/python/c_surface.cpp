@@ -14,14 +14,14 @@
 #include <vector>
 
 #include "harness/engine/interception.h"
+#include "harness/engine/record/wrapped_tensor.h"
 #include "harness/engine/recording.h"
-#include "harness/engine/wrapped_tensor.h"
 #include "harness/measure/memory.h"
 #include "harness/measure/op_counter.h"
 #include "harness/python/c_call.h"
 #include "harness/trace/tracer.h"
 #include "models/scope/scope.h"
-#include "policies/trace/file.h"
+#include "policies/base/file.h"
 #include "policies/trace/trace_json.h"
 
 struct RematchCheckpoint {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <sstream>
 
-#include "harness/engine/op_facts.h"
+#include "harness/engine/record/op_facts.h"
 #include "harness/measure/phase_guard.h"
 #include "policies/trace/collective.h"
 

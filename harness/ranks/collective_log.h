@@ -23,7 +23,7 @@
 
 #include "harness/engine/interception.h"
 #include "harness/ranks/ranks.h"
-#include "policies/trace/bytes.h"
+#include "policies/base/bytes.h"
 #include "policies/trace/phase.h"
 
 namespace rematch {

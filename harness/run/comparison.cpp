@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "harness/progress/progress.h"
-#include "harness/run/device.h"
+#include "harness/run/children/point_store.h"
 #include "harness/run/parity.h"
-#include "harness/run/point_store.h"
-#include "harness/run/predicted_point.h"
-#include "harness/run/timed_arms.h"
-#include "policies/trace/file.h"
+#include "harness/run/prediction/predicted_point.h"
+#include "harness/run/timing/timed_arms.h"
+#include "harness/run/training/device.h"
+#include "policies/base/file.h"
 
 namespace rematch {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "harness/run/child_point.h"
-#include "harness/run/memory_fit.h"
-#include "harness/run/turns.h"
+#include "harness/run/children/child_point.h"
+#include "harness/run/prediction/memory_fit.h"
+#include "harness/run/timing/turns.h"
 #include "harness/run/variants.h"
 #include "harness/sweep/interrupt.h"
 #include "reports/record/report.h"

@@ -5,13 +5,13 @@
 #include <iterator>
 
 #include "harness/measure/memory.h"
-#include "harness/run/device.h"
+#include "harness/run/training/device.h"
 #include "models/preset/parallel.h"
+#include "policies/base/sha256.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/warnings.h"
-#include "policies/predict/counts.h"
-#include "policies/predict/simulator.h"
-#include "policies/trace/sha256.h"
+#include "policies/predict/region/simulator.h"
+#include "policies/predict/step/counts.h"
 #include "reports/record/simulated_memory.h"
 
 namespace rematch {

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "harness/run/prediction.h"
+#include "harness/run/prediction/prediction.h"
 #include "harness/sweep/shard.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/policy.h"

@@ -12,8 +12,8 @@
 #include "harness/sweep/child_process.h"
 #include "harness/sweep/host_turn.h"
 #include "harness/sweep/this_worker.h"
-#include "policies/trace/file.h"
-#include "policies/trace/in_quotes.h"
+#include "policies/base/file.h"
+#include "policies/base/in_quotes.h"
 #include "reports/render/format.h"
 
 namespace rematch {

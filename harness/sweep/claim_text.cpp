@@ -5,10 +5,10 @@
 #include <charconv>
 #include <utility>
 
-#include "policies/trace/file.h"
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/json.h"
-#include "policies/trace/schema.h"
+#include "policies/base/file.h"
+#include "policies/base/in_quotes.h"
+#include "policies/base/json.h"
+#include "policies/base/schema.h"
 
 namespace rematch {
 namespace {

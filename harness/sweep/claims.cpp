@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "policies/trace/file.h"
-#include "policies/trace/in_quotes.h"
+#include "policies/base/file.h"
+#include "policies/base/in_quotes.h"
 
 namespace rematch {
 

@@ -3,10 +3,10 @@
 #include <set>
 #include <utility>
 
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/json.h"
-#include "policies/trace/schema.h"
-#include "policies/trace/sha256.h"
+#include "policies/base/in_quotes.h"
+#include "policies/base/json.h"
+#include "policies/base/schema.h"
+#include "policies/base/sha256.h"
 
 namespace rematch {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "models/preset/preset.h"
+#include "policies/base/bytes.h"
+#include "policies/base/json_fwd.h"
 #include "policies/plan/policy.h"
-#include "policies/trace/bytes.h"
-#include "policies/trace/json_fwd.h"
 
 namespace rematch {
 

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "policies/trace/file.h"
+#include "policies/base/file.h"
 
 namespace rematch {
 namespace {

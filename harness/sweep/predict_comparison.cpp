@@ -7,8 +7,8 @@
 #include "harness/sweep/sweep_file.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
-#include "policies/predict/roofline.h"
-#include "policies/predict/step.h"
+#include "policies/predict/device/roofline.h"
+#include "policies/predict/step/step.h"
 
 namespace rematch {
 namespace {

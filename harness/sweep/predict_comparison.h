@@ -8,7 +8,7 @@
 
 #include "harness/sweep/comparison_plan.h"
 #include "policies/plan/rejected.h"
-#include "policies/predict/device_sheet.h"
+#include "policies/predict/device/device_sheet.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {

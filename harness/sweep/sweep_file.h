@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "harness/sweep/comparison_plan.h"
-#include "policies/trace/json_fwd.h"
+#include "policies/base/json_fwd.h"
 
 namespace rematch {
 

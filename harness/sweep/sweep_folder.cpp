@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "policies/trace/file.h"
+#include "policies/base/file.h"
 
 namespace rematch {
 namespace {

@@ -5,10 +5,10 @@
 #include <variant>
 
 #include "models/preset/preset.h"
+#include "policies/base/in_quotes.h"
+#include "policies/base/schema.h"
+#include "policies/base/suggest.h"
 #include "policies/catalogue/catalogue.h"
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/schema.h"
-#include "policies/trace/suggest.h"
 
 namespace rematch {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "policies/trace/json.h"
+#include "policies/base/json.h"
 
 namespace rematch {
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "policies/trace/file.h"
+#include "policies/base/file.h"
 
 namespace rematch {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "harness/engine/interception.h"
-#include "harness/engine/op_facts.h"
+#include "harness/engine/record/op_facts.h"
 #include "policies/trace/collective.h"
 
 namespace rematch {

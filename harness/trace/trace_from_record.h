@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/engine/record.h"
+#include "harness/engine/record/record.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {

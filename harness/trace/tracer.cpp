@@ -11,11 +11,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include "harness/engine/generator_state.h"
 #include "harness/engine/interception.h"
-#include "harness/engine/record.h"
-#include "harness/engine/saved_version.h"
-#include "harness/engine/wrapped_tensor.h"
+#include "harness/engine/record/generator_state.h"
+#include "harness/engine/record/record.h"
+#include "harness/engine/record/saved_version.h"
+#include "harness/engine/record/wrapped_tensor.h"
 #include "harness/measure/memory.h"
 #include "harness/trace/backward_as_with_data.h"
 #include "harness/trace/node_scopes.h"

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "models/preset/family.h"
-#include "policies/trace/suggest.h"
+#include "policies/base/suggest.h"
 
 namespace rematch {
 namespace {

@@ -1,7 +1,7 @@
 #include "models/preset/preset.h"
 
 #include "models/preset/family.h"
-#include "policies/trace/suggest.h"
+#include "policies/base/suggest.h"
 
 namespace rematch {
 

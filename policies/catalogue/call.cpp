@@ -5,9 +5,9 @@
 #include <system_error>
 #include <vector>
 
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/joined.h"
-#include "policies/trace/split_at_commas.h"
+#include "policies/base/in_quotes.h"
+#include "policies/base/joined.h"
+#include "policies/base/split_at_commas.h"
 
 namespace rematch {
 namespace {

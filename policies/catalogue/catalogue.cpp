@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <optional>
 
+#include "policies/base/in_quotes.h"
+#include "policies/base/json.h"
+#include "policies/base/split_at_commas.h"
+#include "policies/base/suggest.h"
 #include "policies/catalogue/call.h"
 #include "policies/catalogue/families/families.h"
 #include "policies/catalogue/systems.h"
 #include "policies/plan/policy_json.h"
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/json.h"
-#include "policies/trace/split_at_commas.h"
-#include "policies/trace/suggest.h"
 
 namespace rematch {
 namespace {

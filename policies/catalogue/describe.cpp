@@ -6,8 +6,8 @@
 #include <set>
 #include <string_view>
 
+#include "policies/base/json.h"
 #include "policies/catalogue/plan_facts.h"
-#include "policies/trace/json.h"
 #include "policies/trace/op_class.h"
 
 namespace rematch {

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "policies/base/json_fwd.h"
 #include "policies/plan/plan.h"
-#include "policies/trace/json_fwd.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "policies/trace/joined.h"
+#include "policies/base/joined.h"
 
 namespace rematch {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "policies/predict/offload.h"
+#include "policies/predict/step/offload.h"
 
 namespace rematch {
 namespace {

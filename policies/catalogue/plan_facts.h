@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "policies/plan/plan.h"
-#include "policies/predict/held.h"
-#include "policies/predict/simulator.h"
+#include "policies/predict/region/simulator.h"
+#include "policies/predict/step/held.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {

@@ -11,8 +11,8 @@
 #include "policies/catalogue/sharded_blocks.h"
 #include "policies/catalogue/treat_ops.h"
 #include "policies/catalogue/warnings.h"
-#include "policies/predict/order.h"
-#include "policies/predict/region.h"
+#include "policies/predict/region/order.h"
+#include "policies/predict/region/region.h"
 
 namespace rematch {
 namespace {

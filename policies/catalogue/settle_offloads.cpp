@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "policies/predict/offload.h"
+#include "policies/predict/step/offload.h"
 
 namespace rematch {
 namespace {

@@ -4,10 +4,10 @@
 #include <map>
 #include <optional>
 
+#include "policies/base/in_quotes.h"
+#include "policies/base/split_at_commas.h"
+#include "policies/base/suggest.h"
 #include "policies/catalogue/catalogue.h"
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/split_at_commas.h"
-#include "policies/trace/suggest.h"
 
 namespace rematch {
 namespace {

@@ -11,7 +11,7 @@
 #include "policies/plan/plan.h"
 #include "policies/plan/policy.h"
 #include "policies/plan/rejected.h"
-#include "policies/predict/region.h"
+#include "policies/predict/region/region.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {

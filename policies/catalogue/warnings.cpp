@@ -4,11 +4,11 @@
 #include <set>
 #include <variant>
 
+#include "policies/base/joined.h"
 #include "policies/catalogue/families/families.h"
 #include "policies/catalogue/place_regions.h"
 #include "policies/catalogue/settle_offloads.h"
 #include "policies/catalogue/sharded_blocks.h"
-#include "policies/trace/joined.h"
 
 namespace rematch {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "policies/predict/region.h"
+#include "policies/predict/region/region.h"
 
 namespace rematch {
 namespace {

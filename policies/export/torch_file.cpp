@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "policies/export/embedded.h"
-#include "policies/predict/counts.h"
-#include "policies/predict/step.h"
+#include "policies/predict/step/counts.h"
+#include "policies/predict/step/step.h"
 #include "policies/trace/same_op.h"
 
 namespace rematch {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "policies/predict/region.h"
+#include "policies/predict/region/region.h"
 
 namespace rematch {
 namespace {

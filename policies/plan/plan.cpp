@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "policies/base/canonical_json.h"
+#include "policies/base/json.h"
 #include "policies/plan/plan_json.h"
-#include "policies/trace/canonical_json.h"
 #include "policies/trace/collective.h"
-#include "policies/trace/json.h"
 #include "policies/trace/op_class.h"
 
 namespace rematch {

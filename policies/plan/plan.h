@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "policies/trace/bytes.h"
+#include "policies/base/bytes.h"
 
 namespace rematch {
 

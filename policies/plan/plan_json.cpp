@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "policies/trace/json.h"
-#include "policies/trace/schema.h"
-#include "policies/trace/suggest.h"
+#include "policies/base/json.h"
+#include "policies/base/schema.h"
+#include "policies/base/suggest.h"
 
 namespace rematch {
 namespace {

@@ -2,8 +2,8 @@
 // read and port by hand, and the regions that refer to them.
 #pragma once
 
+#include "policies/base/json_fwd.h"
 #include "policies/plan/plan.h"
-#include "policies/trace/json_fwd.h"
 
 namespace rematch {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "policies/base/bytes.h"
 #include "policies/plan/selector.h"
-#include "policies/trace/bytes.h"
 
 namespace rematch {
 

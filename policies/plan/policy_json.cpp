@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 
-#include "policies/trace/file.h"
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/json.h"
-#include "policies/trace/schema.h"
-#include "policies/trace/suggest.h"
+#include "policies/base/file.h"
+#include "policies/base/in_quotes.h"
+#include "policies/base/json.h"
+#include "policies/base/schema.h"
+#include "policies/base/suggest.h"
 
 namespace rematch {
 namespace {

@@ -19,9 +19,9 @@
 #include <string>
 #include <variant>
 
+#include "policies/base/json_fwd.h"
 #include "policies/plan/policy.h"
 #include "policies/plan/rejected.h"
-#include "policies/trace/json_fwd.h"
 
 namespace rematch {
 

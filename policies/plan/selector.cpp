@@ -5,9 +5,9 @@
 #include <charconv>
 #include <map>
 
+#include "policies/base/in_quotes.h"
+#include "policies/base/suggest.h"
 #include "policies/plan/scope_results.h"
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/suggest.h"
 
 namespace rematch {
 namespace {

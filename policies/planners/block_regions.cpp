@@ -5,7 +5,7 @@
 
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
-#include "policies/predict/order.h"
+#include "policies/predict/region/order.h"
 
 namespace rematch {
 

@@ -8,7 +8,7 @@
 #include "policies/planners/block_regions.h"
 #include "policies/planners/knapsack.h"
 #include "policies/planners/min_cut.h"
-#include "policies/predict/held.h"
+#include "policies/predict/step/held.h"
 #include "policies/trace/fresh_bytes.h"
 
 namespace rematch {

@@ -6,12 +6,12 @@
 #include <optional>
 #include <utility>
 
+#include "policies/base/in_quotes.h"
+#include "policies/base/split_at_commas.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/planners/memory_budget.h"
 #include "policies/planners/sac_plan.h"
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/split_at_commas.h"
 
 namespace rematch {
 namespace {

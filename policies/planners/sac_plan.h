@@ -9,7 +9,7 @@
 #include "policies/plan/rejected.h"
 #include "policies/planners/sac_modules.h"
 #include "policies/planners/sac_ops.h"
-#include "policies/predict/region.h"
+#include "policies/predict/region/region.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
 

@@ -1,7 +1,7 @@
 // Bytes that an op newly allocates.
 #pragma once
 
-#include "policies/trace/bytes.h"
+#include "policies/base/bytes.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {

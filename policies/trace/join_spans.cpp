@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "policies/trace/json.h"
+#include "policies/base/json.h"
 #include "policies/trace/spans.h"
 
 namespace rematch {

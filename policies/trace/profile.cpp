@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "policies/trace/sha256.h"
+#include "policies/base/sha256.h"
 
 namespace rematch {
 namespace {

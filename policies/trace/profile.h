@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "policies/trace/bytes.h"
+#include "policies/base/bytes.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "policies/trace/json.h"
-#include "policies/trace/schema.h"
+#include "policies/base/json.h"
+#include "policies/base/schema.h"
 #include "policies/trace/spans.h"
 
 namespace rematch {

@@ -2,7 +2,7 @@
 // the order in which the spans follow each other. Lossless, and read without the trace.
 #pragma once
 
-#include "policies/trace/json_fwd.h"
+#include "policies/base/json_fwd.h"
 #include "policies/trace/profile.h"
 
 namespace rematch {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "policies/trace/bytes.h"
+#include "policies/base/bytes.h"
 #include "policies/trace/op_class.h"
 
 namespace rematch {

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "policies/trace/schema.h"
+#include "policies/base/schema.h"
 
 namespace rematch {
 namespace {

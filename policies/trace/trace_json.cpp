@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "policies/trace/canonical_json.h"
-#include "policies/trace/json.h"
+#include "policies/base/canonical_json.h"
+#include "policies/base/json.h"
+#include "policies/base/schema.h"
+#include "policies/base/suggest.h"
 #include "policies/trace/op_flops.h"
-#include "policies/trace/schema.h"
 #include "policies/trace/spans.h"
-#include "policies/trace/suggest.h"
 #include "policies/trace/trace_check.h"
 
 namespace rematch {

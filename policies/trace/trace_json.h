@@ -6,7 +6,7 @@
 // ... entry of the span's `outside_*` list, or null for none.
 #pragma once
 
-#include "policies/trace/json_fwd.h"
+#include "policies/base/json_fwd.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {

@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "policies/trace/json.h"
-#include "reports/record/parts_json.h"
+#include "policies/base/json.h"
+#include "reports/record/json/parts_json.h"
 
 namespace rematch {
 namespace {

@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "policies/trace/json.h"
+#include "policies/base/json.h"
 #include "reports/record/point_origins.h"
 
 namespace rematch {

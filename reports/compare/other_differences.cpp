@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "reports/record/field_value.h"
-#include "reports/record/point_fields.h"
+#include "reports/record/fields/field_value.h"
+#include "reports/record/fields/point_fields.h"
 
 namespace rematch {
 namespace {

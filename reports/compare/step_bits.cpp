@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "reports/record/number_bits.h"
+#include "reports/record/json/number_bits.h"
 
 namespace rematch {
 

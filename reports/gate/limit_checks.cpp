@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <set>
 
+#include "policies/base/in_quotes.h"
+#include "policies/base/suggest.h"
 #include "policies/trace/collective.h"
-#include "policies/trace/in_quotes.h"
 #include "policies/trace/op_class.h"
-#include "policies/trace/suggest.h"
 #include "reports/gate/check_record.h"
 #include "reports/gate/number_text.h"
 #include "reports/record/by_phase.h"

@@ -4,11 +4,11 @@
 #include <charconv>
 #include <cmath>
 
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/json_fwd.h"
-#include "policies/trace/schema.h"
-#include "policies/trace/sha256.h"
-#include "policies/trace/split_at_commas.h"
+#include "policies/base/in_quotes.h"
+#include "policies/base/json_fwd.h"
+#include "policies/base/schema.h"
+#include "policies/base/sha256.h"
+#include "policies/base/split_at_commas.h"
 #include "reports/gate/loss_rows.h"
 
 namespace rematch {

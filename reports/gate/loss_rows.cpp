@@ -4,11 +4,11 @@
 #include <cctype>
 #include <optional>
 
-#include "policies/trace/file.h"
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/json.h"
-#include "policies/trace/split_at_commas.h"
-#include "policies/trace/suggest.h"
+#include "policies/base/file.h"
+#include "policies/base/in_quotes.h"
+#include "policies/base/json.h"
+#include "policies/base/split_at_commas.h"
+#include "policies/base/suggest.h"
 
 namespace rematch {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "policies/trace/op_class.h"
 #include "policies/trace/phase.h"
-#include "reports/record/field_value.h"
+#include "reports/record/fields/field_value.h"
 
 namespace rematch {
 

@@ -4,9 +4,9 @@
 #include <optional>
 #include <set>
 
-#include "policies/trace/joined.h"
-#include "policies/trace/json.h"
-#include "reports/record/parts_json.h"
+#include "policies/base/joined.h"
+#include "policies/base/json.h"
+#include "reports/record/json/parts_json.h"
 
 namespace rematch {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "policies/trace/json_fwd.h"
+#include "policies/base/json_fwd.h"
 #include "reports/record/point.h"
 
 namespace rematch {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "policies/trace/bytes.h"
+#include "policies/base/bytes.h"
 
 namespace rematch {
 

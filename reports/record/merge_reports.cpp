@@ -8,10 +8,10 @@
 #include <tuple>
 #include <utility>
 
-#include "policies/trace/json.h"
+#include "policies/base/json.h"
 #include "reports/record/common_provenance.h"
-#include "reports/record/parts_json.h"
-#include "reports/record/record_json.h"
+#include "reports/record/json/parts_json.h"
+#include "reports/record/json/record_json.h"
 
 namespace rematch {
 namespace {

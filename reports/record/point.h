@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "policies/base/bytes.h"
 #include "policies/plan/plan.h"
-#include "policies/trace/bytes.h"
 #include "policies/trace/op_class.h"
 #include "policies/trace/phase.h"
 #include "reports/record/holder.h"

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "policies/trace/json.h"
-#include "reports/record/parts_json.h"
-#include "reports/record/record_json.h"
+#include "policies/base/json.h"
+#include "reports/record/json/parts_json.h"
+#include "reports/record/json/record_json.h"
 
 namespace rematch {
 namespace {

@@ -1,8 +1,8 @@
 // A simulated step in the words of a point: its memory and its executed ops.
 #pragma once
 
-#include "policies/predict/counts.h"
-#include "policies/predict/step.h"
+#include "policies/predict/step/counts.h"
+#include "policies/predict/step/step.h"
 #include "reports/record/point.h"
 
 namespace rematch {

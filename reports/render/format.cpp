@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "policies/trace/joined.h"
+#include "policies/base/joined.h"
 
 namespace rematch {
 

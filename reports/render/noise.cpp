@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "policies/trace/joined.h"
+#include "policies/base/joined.h"
 #include "reports/render/format.h"
 
 namespace rematch {

@@ -10,9 +10,9 @@
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/json.h"
-#include "policies/trace/schema.h"
+#include "policies/base/in_quotes.h"
+#include "policies/base/json.h"
+#include "policies/base/schema.h"
 #include "reports/schema/embedded.h"
 #include "reports/schema/expected.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "policies/trace/json_fwd.h"
+#include "policies/base/json_fwd.h"
 
 namespace rematch {
 

@@ -26,22 +26,21 @@ EVERY_LIBRARY = [name for name, _ in LIBRARIES]
 # part: (other parts it may include, outside libraries). A file belongs to the longest part that
 # its path starts with, and may always include its own part and the standard library.
 PARTS = {
-    "policies/trace": ([], ["json", "openssl"]),
-    "policies/plan": (["policies/trace"], ["json", "openssl"]),
-    "policies/replay": (["policies/trace", "policies/plan"], []),
-    "policies/predict": (["policies/trace", "policies/plan", "policies/replay"], ["json", "openssl"]),
-    "policies/catalogue": (["policies/trace", "policies/plan", "policies/predict"],
-                           ["json", "openssl"]),
-    "policies/export": (["policies/trace", "policies/plan", "policies/predict", "policies/catalogue"], []),
-    "policies/search": (["policies/trace", "policies/plan", "policies/predict"],
-                        ["json", "openssl"]),
-    "policies/planners": (["policies/trace", "policies/plan", "policies/predict", "policies/catalogue"], ["json"]),
+    "policies/base": ([], ["json", "openssl"]),
+    "policies/trace": (["policies/base"], []),
+    "policies/plan": (["policies/base", "policies/trace"], []),
+    "policies/replay": (["policies/base", "policies/trace", "policies/plan"], []),
+    "policies/predict": (["policies/base", "policies/trace", "policies/plan", "policies/replay"], []),
+    "policies/catalogue": (["policies/base", "policies/trace", "policies/plan", "policies/predict"], []),
+    "policies/export": (["policies/base", "policies/trace", "policies/plan", "policies/predict", "policies/catalogue"], []),
+    "policies/search": (["policies/base", "policies/trace", "policies/plan", "policies/predict"], []),
+    "policies/planners": (["policies/base", "policies/trace", "policies/plan", "policies/predict", "policies/catalogue"], []),
     "reports": (["policies"], ["json", "valijson"]),
     "models/scope": ([], []),
-    "models/preset": (["policies/plan", "policies/trace"], []),  # a bad dimension is a value; did you mean
+    "models/preset": (["policies/base", "policies/plan", "policies/trace"], []),  # a bad dimension is a value; did you mean
     "kernels": ([], ["libtorch", "cuda"]),
     "models": (["kernels", "models"], ["libtorch"]),
-    "harness/engine": (["models/scope", "policies/trace", "policies/plan", "policies/replay"], ["libtorch", "cuda"]),
+    "harness/engine": (["models/scope", "policies/base", "policies/trace", "policies/plan", "policies/replay"], ["libtorch", "cuda"]),
     "harness/progress": ([], []),
     "harness": (["policies", "reports", "kernels", "models", "harness"],
                 ["libtorch", "cuda", "fmt", "cupti", "nvtx", "nvml", "nccl", "cli11", "json",

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "harness/measure/memory.h"
-#include "harness/run/prediction.h"
+#include "harness/run/prediction/prediction.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
-#include "policies/predict/step.h"
+#include "policies/predict/step/step.h"
 #include "tests/benchmarks/rows.h"
 #include "tests/benchmarks/turns.h"
 

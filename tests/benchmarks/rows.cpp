@@ -1,5 +1,5 @@
 #include "tests/benchmarks/rows.h"
-#include "policies/trace/json.h"
+#include "policies/base/json.h"
 
 #include <benchmark/benchmark.h>
 

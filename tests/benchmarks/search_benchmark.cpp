@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "policies/predict/roofline.h"
-#include "policies/search/front.h"
+#include "policies/predict/device/roofline.h"
+#include "policies/search/front/front.h"
 #include "tests/benchmarks/rows.h"
 #include "tests/support/toy_trace.h"
 

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "harness/engine/interception.h"
-#include "harness/engine/op_facts.h"
-#include "policies/trace/json.h"
+#include "harness/engine/record/op_facts.h"
+#include "policies/base/json.h"
 #include "tests/benchmarks/workload.h"
 
 namespace rematch::benchmarks {

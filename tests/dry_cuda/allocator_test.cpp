@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "policies/predict/caching_allocator.h"
+#include "policies/predict/step/caching_allocator.h"
 #include "tests/support/catch.h"
 #include "tests/support/seeds.h"
 

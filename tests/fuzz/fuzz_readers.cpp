@@ -4,19 +4,19 @@
 #include <cstdlib>
 #include <map>
 
+#include "policies/base/file.h"
+#include "policies/base/json.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
 #include "policies/plan/selector.h"
-#include "policies/search/front_json.h"
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
+#include "policies/search/front/front_json.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "reports/compare/compare.h"
 #include "reports/gate/gate.h"
-#include "reports/record/record_json.h"
+#include "reports/record/json/record_json.h"
 #include "reports/render/pages/page.h"
 #include "reports/render/tables/compare_table.h"
 #include "reports/render/tables/csv.h"

@@ -15,7 +15,7 @@
 #include "kernels/fused/rms_norm.h"
 #include "kernels/fused/rope.h"
 #include "kernels/fused/silu_mul.h"
-#include "policies/predict/device_sheet.h"
+#include "policies/predict/device/device_sheet.h"
 #include "tests/support/cuda.h"
 
 namespace rematch::kernels {

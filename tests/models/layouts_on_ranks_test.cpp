@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "harness/engine/interception.h"
-#include "harness/engine/op_facts.h"
+#include "harness/engine/record/op_facts.h"
 #include "harness/engine/recording.h"
 #include "harness/measure/memory.h"
 #include "harness/trace/backward_as_with_data.h"

@@ -13,7 +13,7 @@
 #include "kernels/collectives/collectives.h"
 #include "models/model.h"
 #include "models/preset/parallel.h"
-#include "policies/trace/json.h"
+#include "policies/base/json.h"
 #include "tests/support/catch.h"
 #include "tests/support/in_tree.h"
 #include "tests/support/model_step.h"

@@ -2,14 +2,14 @@
 // again, or its own error in one line. Anything else (another exception, a crash, a hang) fails.
 #include <functional>
 
+#include "policies/base/file.h"
+#include "policies/base/json.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
 #include "policies/plan/selector.h"
-#include "policies/search/front_json.h"
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
+#include "policies/search/front/front_json.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "tests/support/catch.h"

@@ -1,8 +1,8 @@
 // Damaged reports and points: the readers and the schema check give a value that can be written
 // again, or one line. Anything else (another exception, a crash, a hang) fails.
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
-#include "reports/record/record_json.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
+#include "reports/record/json/record_json.h"
 #include "reports/render/pages/page.h"
 #include "reports/render/tables/csv.h"
 #include "reports/render/tables/report_table.h"

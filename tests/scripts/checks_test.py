@@ -101,8 +101,8 @@ class LayersTest(CheckoutTest):
         self.expect_problem("layers", "harness/run/point.cpp:1:", "narrow headers")
 
     def test_the_engine_knows_no_clock(self):
-        self.write("harness/engine/record.cpp", "#include <chrono>\n")
-        self.expect_problem("layers", "harness/engine/record.cpp:1:", "no clock")
+        self.write("harness/engine/record/record.cpp", "#include <chrono>\n")
+        self.expect_problem("layers", "harness/engine/record/record.cpp:1:", "no clock")
 
     def test_an_include_is_written_from_the_root(self):
         self.write("policies/plan/count.cpp", '#include "count.h"\n')

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "policies/base/json.h"
 #include "policies/plan/policy.h"
 #include "policies/plan/policy_json.h"
-#include "policies/trace/json.h"
 #include "tests/support/property.h"
 
 namespace rematch {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "policies/trace/file.h"
+#include "policies/base/file.h"
 #include "tests/support/catch.h"
 #include "tests/support/in_tree.h"
 

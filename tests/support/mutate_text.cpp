@@ -1,5 +1,5 @@
 #include "tests/support/mutate_text.h"
-#include "policies/trace/json.h"
+#include "policies/base/json.h"
 
 #include <limits>
 #include <random>

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "policies/trace/json_fwd.h"
+#include "policies/base/json_fwd.h"
 
 namespace rematch::testing {
 

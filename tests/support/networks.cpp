@@ -10,7 +10,7 @@
 
 #include "harness/trace/tracer.h"
 #include "models/scope/scope.h"
-#include "policies/predict/order.h"
+#include "policies/predict/region/order.h"
 
 namespace rematch::testing {
 namespace {

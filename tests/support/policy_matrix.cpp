@@ -8,7 +8,7 @@
 #include "harness/measure/hash.h"
 #include "harness/measure/memory.h"
 #include "harness/measure/op_counter.h"
-#include "harness/run/probe_listener.h"
+#include "harness/run/passes/probe_listener.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "reports/render/verdict.h"

@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "harness/run/prediction.h"
+#include "harness/run/prediction/prediction.h"
 #include "policies/catalogue/plan_facts.h"
 #include "policies/plan/plan.h"
 #include "policies/plan/rejected.h"

@@ -2,9 +2,9 @@
 
 #include <random>
 
-#include "policies/predict/offload.h"
-#include "policies/predict/order.h"
-#include "policies/predict/region.h"
+#include "policies/predict/region/order.h"
+#include "policies/predict/region/region.h"
+#include "policies/predict/step/offload.h"
 
 namespace rematch::testing {
 namespace {

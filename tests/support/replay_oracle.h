@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "policies/plan/plan.h"
-#include "policies/predict/region.h"
+#include "policies/predict/region/region.h"
 #include "policies/trace/trace.h"
 
 namespace rematch::testing {

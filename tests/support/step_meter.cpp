@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "harness/engine/op_facts.h"
+#include "harness/engine/record/op_facts.h"
 #include "harness/measure/memory.h"
 
 namespace rematch::testing {

@@ -9,10 +9,10 @@
 // NeMo Automodel.
 #include <algorithm>
 
+#include "policies/base/in_quotes.h"
+#include "policies/base/joined.h"
+#include "policies/base/suggest.h"
 #include "policies/catalogue/families/families.h"
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/joined.h"
-#include "policies/trace/suggest.h"
 
 namespace rematch {
 namespace {

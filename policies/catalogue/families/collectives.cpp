@@ -8,9 +8,9 @@
 // reshard_after_forward decides over them, whatever a policy lists.
 #include <string>
 
+#include "policies/base/in_quotes.h"
+#include "policies/base/joined.h"
 #include "policies/catalogue/families/families.h"
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/joined.h"
 
 namespace rematch {
 namespace {

@@ -1,10 +1,10 @@
 // Policies that name what they do not treat as the rest: modules to recompute, or ops to keep.
 #include <algorithm>
 
+#include "policies/base/in_quotes.h"
+#include "policies/base/joined.h"
+#include "policies/base/suggest.h"
 #include "policies/catalogue/families/families.h"
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/joined.h"
-#include "policies/trace/suggest.h"
 
 namespace rematch {
 namespace {

@@ -8,10 +8,10 @@
 #include <array>
 #include <optional>
 
+#include "policies/base/in_quotes.h"
+#include "policies/base/joined.h"
+#include "policies/base/split_at_commas.h"
 #include "policies/catalogue/families/families.h"
-#include "policies/trace/in_quotes.h"
-#include "policies/trace/joined.h"
-#include "policies/trace/split_at_commas.h"
 
 namespace rematch {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "policies/search/front_json.h"
+#include "policies/search/front/front_json.h"
 #include "reports/record/compare.h"
 #include "reports/render/charts/lines.h"
 #include "reports/render/charts/plane.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "policies/trace/joined.h"
-#include "policies/trace/suggest.h"
+#include "policies/base/joined.h"
+#include "policies/base/suggest.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/tables/compare_table.h"
 #include "reports/render/tables/front_table.h"

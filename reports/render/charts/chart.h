@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "policies/plan/rejected.h"
-#include "policies/search/front_json.h"
+#include "policies/search/front/front_json.h"
 #include "reports/record/compare.h"
 #include "reports/record/environment.h"
 #include "reports/render/charts/svg.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "policies/search/hypervolume.h"
+#include "policies/search/front/hypervolume.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/format.h"
 #include "reports/render/pages/chart_figure.h"

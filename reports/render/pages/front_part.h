@@ -1,7 +1,7 @@
 // What a page shows of a searched front: key figures, the front, its points and what they keep.
 #pragma once
 
-#include "policies/search/front_json.h"
+#include "policies/search/front/front_json.h"
 #include "reports/render/pages/elements.h"
 
 namespace rematch::page {

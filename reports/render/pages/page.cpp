@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "policies/trace/joined.h"
+#include "policies/base/joined.h"
 #include "reports/render/format.h"
 #include "reports/render/markup.h"
 #include "reports/render/pages/compare_part.h"

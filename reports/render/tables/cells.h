@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "policies/trace/bytes.h"
+#include "policies/base/bytes.h"
 
 namespace rematch::table {
 

@@ -5,10 +5,10 @@
 #include <set>
 #include <utility>
 
-#include "policies/trace/joined.h"
-#include "policies/trace/json.h"
+#include "policies/base/joined.h"
+#include "policies/base/json.h"
+#include "reports/record/fields/point_fields.h"
 #include "reports/record/holder.h"
-#include "reports/record/point_fields.h"
 #include "reports/render/charts/point.h"
 #include "reports/render/comparison.h"
 #include "reports/render/tables/compare_table.h"

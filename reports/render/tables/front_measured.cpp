@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "policies/trace/joined.h"
+#include "policies/base/joined.h"
 #include "reports/render/format.h"
 #include "reports/render/noise.h"
 #include "reports/render/tables/cells.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "policies/search/front_json.h"
+#include "policies/search/front/front_json.h"
 #include "reports/render/tables/grid.h"
 
 namespace rematch {

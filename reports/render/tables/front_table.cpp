@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "policies/trace/joined.h"
+#include "policies/base/joined.h"
 #include "reports/render/format.h"
 #include "reports/render/tables/front_measured.h"
 #include "reports/render/tables/front_words.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "policies/search/front_json.h"
+#include "policies/search/front/front_json.h"
 #include "reports/render/tables/front_words.h"
 #include "reports/render/tables/grid.h"
 

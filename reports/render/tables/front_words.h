@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "policies/search/front_json.h"
+#include "policies/search/front/front_json.h"
 
 namespace rematch {
 

@@ -8,8 +8,8 @@
 #include <map>
 #include <string>
 
-#include "policies/search/largest_load.h"
-#include "policies/trace/bytes.h"
+#include "policies/base/bytes.h"
+#include "policies/search/front/largest_load.h"
 #include "reports/render/tables/grid.h"
 
 namespace rematch {

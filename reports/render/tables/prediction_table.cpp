@@ -1,6 +1,6 @@
 #include "reports/render/tables/prediction_table.h"
 
-#include "policies/trace/joined.h"
+#include "policies/base/joined.h"
 #include "reports/render/format.h"
 #include "reports/render/tables/cells.h"
 #include "reports/render/verdict.h"

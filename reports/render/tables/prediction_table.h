@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "policies/predict/step_range.h"
-#include "policies/predict/traffic.h"
+#include "policies/predict/step/step_range.h"
+#include "policies/predict/step/traffic.h"
 #include "reports/record/point.h"
 #include "reports/render/tables/grid.h"
 

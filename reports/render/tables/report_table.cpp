@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "policies/trace/joined.h"
+#include "policies/base/joined.h"
 #include "reports/render/format.h"
 #include "reports/render/noise.h"
 #include "reports/render/tables/cells.h"

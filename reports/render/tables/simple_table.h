@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "policies/search/front_json.h"
+#include "policies/search/front/front_json.h"
 #include "reports/render/tables/front_words.h"
 #include "reports/render/tables/grid.h"
 

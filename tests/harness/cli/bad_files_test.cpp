@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
-#include "reports/record/record_json.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
+#include "reports/record/json/record_json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"

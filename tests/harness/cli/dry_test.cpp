@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/harness/cli/tiny_models.h"
 #include "tests/support/catch.h"

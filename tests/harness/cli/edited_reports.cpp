@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdint>
 
-#include "policies/trace/canonical_json.h"
-#include "reports/record/record_json.h"
+#include "policies/base/canonical_json.h"
+#include "reports/record/json/record_json.h"
 #include "tests/reports/sample_report.h"
 
 namespace rematch::testing {

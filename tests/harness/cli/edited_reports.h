@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "policies/trace/json.h"
+#include "policies/base/json.h"
 
 namespace rematch::testing {
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <sstream>
 
-#include "policies/trace/file.h"
+#include "policies/base/file.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/harness/cli/edited_reports.h"
 #include "tests/support/catch.h"

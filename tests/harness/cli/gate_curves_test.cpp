@@ -6,8 +6,8 @@
 #include <map>
 #include <sstream>
 
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/support/catch.h"
 #include "tests/support/scratch_folder.h"

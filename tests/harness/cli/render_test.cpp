@@ -1,10 +1,10 @@
 // `rematch render` on report files, good ones and bad ones.
 #include <filesystem>
 
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
 #include "policies/trace/trace_json.h"
-#include "reports/record/record_json.h"
+#include "reports/record/json/record_json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"

@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <random>
 
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
-#include "reports/record/record_json.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
+#include "reports/record/json/record_json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/reports/sample_report.h"
 #include "tests/reports/sample_sweep.h"

@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/harness/cli/tiny_models.h"
 #include "tests/support/catch.h"

@@ -19,7 +19,7 @@
 #include <thread>
 
 #include "harness/sweep/claim_text.h"
-#include "policies/trace/json.h"
+#include "policies/base/json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/support/catch.h"
 #include "tests/support/scratch_folder.h"

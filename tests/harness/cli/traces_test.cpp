@@ -1,10 +1,10 @@
 // Commands on a stored trace, as a user's own model has one: no build needs LibTorch for them.
+#include "policies/base/file.h"
+#include "policies/base/json.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/plan_json.h"
-#include "policies/predict/step.h"
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
+#include "policies/predict/step/step.h"
 #include "policies/trace/trace_json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/support/catch.h"

@@ -3,7 +3,7 @@
 #include <regex>
 #include <sstream>
 
-#include "policies/trace/json.h"
+#include "policies/base/json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/support/catch.h"
 #include "tests/support/in_tree.h"

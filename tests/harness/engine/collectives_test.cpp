@@ -9,9 +9,9 @@
 #include <string>
 
 #include "harness/engine/interception.h"
-#include "harness/engine/op_facts.h"
+#include "harness/engine/record/op_facts.h"
 #include "models/scope/scope.h"
-#include "policies/predict/counts.h"
+#include "policies/predict/step/counts.h"
 #include "policies/trace/collective.h"
 #include "tests/support/catch.h"
 #include "tests/support/collective_networks.h"

@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "harness/engine/move_observer.h"
+#include "harness/engine/offload/move_observer.h"
 #include "harness/engine/recording.h"
 #include "harness/measure/copy_timer.h"
 #include "harness/measure/device_clock.h"

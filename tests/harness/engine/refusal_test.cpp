@@ -10,7 +10,7 @@
 #include <string>
 
 #include "harness/engine/interception.h"
-#include "harness/engine/op_facts.h"
+#include "harness/engine/record/op_facts.h"
 #include "models/scope/scope.h"
 #include "tests/support/networks.h"
 #include "tests/support/schedules.h"

@@ -3,7 +3,7 @@
 // of backward in units of 2 x 512^3, and bytes held after forward in MB of 2^20.
 #include <ATen/Functions.h>
 
-#include "harness/engine/op_facts.h"
+#include "harness/engine/record/op_facts.h"
 #include "harness/engine/recording.h"
 #include "harness/measure/memory.h"
 #include "harness/trace/tracer.h"

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "harness/measure/memory.h"
-#include "harness/run/passes.h"
+#include "harness/run/passes/passes.h"
 #include "harness/run/variants.h"
 #include "policies/catalogue/catalogue.h"
 #include "tests/support/catch.h"

@@ -1,9 +1,9 @@
 // The pure parts of a comparison: parity, time summaries, device obstacles.
 #include "harness/run/comparison.h"
 
-#include "harness/run/device.h"
 #include "harness/run/parity.h"
-#include "harness/run/time_summary.h"
+#include "harness/run/timing/time_summary.h"
+#include "harness/run/training/device.h"
 #include "tests/support/catch.h"
 
 namespace rematch {

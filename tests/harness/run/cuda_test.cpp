@@ -7,7 +7,7 @@
 #include "harness/measure/device_clock.h"
 #include "harness/profile/activity_recorder.h"
 #include "harness/run/parity.h"
-#include "harness/run/passes.h"
+#include "harness/run/passes/passes.h"
 #include "harness/run/variants.h"
 #include "policies/catalogue/catalogue.h"
 #include "tests/support/cuda.h"

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-#include "harness/run/training.h"
+#include "harness/run/training/training.h"
 #include "harness/run/variants.h"
 #include "policies/catalogue/catalogue.h"
 #include "tests/support/cuda.h"

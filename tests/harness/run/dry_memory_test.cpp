@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "harness/run/predicted_point.h"
+#include "harness/run/prediction/predicted_point.h"
 #include "tests/harness/run/dry_points.h"
 #include "tests/support/dry_cuda/kernel_names.h"
 

@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
-#include "harness/run/passes.h"
-#include "harness/run/request.h"
+#include "harness/run/children/request.h"
+#include "harness/run/passes/passes.h"
 #include "harness/run/variants.h"
 #include "policies/catalogue/catalogue.h"
 #include "tests/support/cuda.h"

@@ -3,7 +3,7 @@
 #include "harness/measure/memory.h"
 #include "harness/profile/cuda_profile.h"
 #include "harness/profile/step_ops.h"
-#include "harness/run/prediction.h"
+#include "harness/run/prediction/prediction.h"
 #include "kernels/attention/backend.h"
 #include "tests/harness/run/dry_points.h"
 

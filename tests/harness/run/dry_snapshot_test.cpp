@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "policies/trace/json.h"
+#include "policies/base/json.h"
 #include "tests/harness/run/dry_points.h"
 #include "tests/support/dry_cuda/dry_cuda.h"
 #include "tests/support/in_tree.h"

@@ -1,8 +1,8 @@
 // What a device cannot do, what an allocator's error says, and which allocator a run gets.
-#include "harness/run/device.h"
-#include "harness/run/flop_limit.h"
-#include "harness/run/out_of_memory.h"
-#include "harness/run/time_summary.h"
+#include "harness/run/children/out_of_memory.h"
+#include "harness/run/passes/flop_limit.h"
+#include "harness/run/timing/time_summary.h"
+#include "harness/run/training/device.h"
 #include "tests/support/catch.h"
 
 namespace rematch {

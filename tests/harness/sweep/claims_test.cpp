@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "harness/sweep/work_loop.h"
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
 #include "tests/support/catch.h"
 #include "tests/support/interleavings.h"
 

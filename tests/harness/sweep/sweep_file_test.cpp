@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "policies/trace/json.h"
+#include "policies/base/json.h"
 #include "tests/support/catch.h"
 
 namespace rematch {

@@ -13,8 +13,8 @@
 
 #include "harness/measure/memory.h"
 #include "models/scope/scope.h"
-#include "policies/predict/step.h"
-#include "policies/trace/json.h"
+#include "policies/base/json.h"
+#include "policies/predict/step/step.h"
 #include "policies/trace/trace_json.h"
 #include "tests/support/catch.h"
 #include "tests/support/networks.h"

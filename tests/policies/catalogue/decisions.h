@@ -4,12 +4,12 @@
 #include <string>
 #include <string_view>
 
+#include "policies/base/file.h"
+#include "policies/base/json.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/catalogue/systems.h"
 #include "policies/plan/policy_json.h"
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
 #include "tests/support/catch.h"
 #include "tests/support/scratch_folder.h"
 

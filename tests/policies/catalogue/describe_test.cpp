@@ -3,11 +3,11 @@
 #include <fstream>
 #include <iterator>
 
+#include "policies/base/file.h"
+#include "policies/base/json.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/policy_json.h"
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
 #include "tests/policies/predict/backward_script.h"
 #include "tests/support/catch.h"
 #include "tests/support/golden.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "policies/catalogue/warnings.h"
-#include "policies/predict/step.h"
+#include "policies/predict/step/step.h"
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"

@@ -4,10 +4,10 @@
 #include <functional>
 #include <optional>
 
+#include "policies/base/file.h"
+#include "policies/base/json.h"
 #include "policies/plan/plan_json.h"
-#include "policies/predict/simulator.h"
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
+#include "policies/predict/region/simulator.h"
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/arbitrary_policy.h"
 #include "tests/support/random_trace.h"

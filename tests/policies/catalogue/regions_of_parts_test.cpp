@@ -1,8 +1,8 @@
 // Policies whose regions are parts of a block: split ones and modules.
 #include "policies/catalogue/describe.h"
 #include "policies/catalogue/warnings.h"
-#include "policies/predict/held.h"
-#include "policies/predict/simulator.h"
+#include "policies/predict/region/simulator.h"
+#include "policies/predict/step/held.h"
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "policies/predict/region.h"
+#include "policies/predict/region/region.h"
 #include "tests/policies/export/named_plan.h"
 #include "tests/support/golden.h"
 #include "tests/support/toy_trace.h"

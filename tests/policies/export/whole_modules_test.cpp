@@ -3,8 +3,8 @@
 #include <variant>
 
 #include "policies/export/torch_regions.h"
-#include "policies/predict/roofline.h"
-#include "policies/search/front.h"
+#include "policies/predict/device/roofline.h"
+#include "policies/search/front/front.h"
 #include "tests/support/catch.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"

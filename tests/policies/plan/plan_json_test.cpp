@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <functional>
 
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
 #include "tests/support/in_tree.h"
 #include "tests/support/schema_check.h"
 

@@ -1,8 +1,8 @@
 // What is written as JSON or text reads back as it was.
+#include "policies/base/file.h"
+#include "policies/base/json.h"
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
 #include "tests/support/arbitrary_policy.h"
 #include "tests/support/schema_check.h"
 

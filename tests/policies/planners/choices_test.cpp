@@ -2,11 +2,11 @@
 // tests/parity/planners/make_choices.py wrote it down.
 #include <algorithm>
 
+#include "policies/base/file.h"
+#include "policies/base/json.h"
 #include "policies/planners/knapsack.h"
 #include "policies/planners/sac_modules.h"
 #include "policies/planners/sac_plan.h"
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
 #include "tests/support/catch.h"
 #include "tests/support/in_tree.h"
 

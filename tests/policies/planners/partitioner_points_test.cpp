@@ -2,10 +2,10 @@
 // tests/parity/planners/make_partitioner_points.py measured it, beside our front: bytes above those
 // before the step, and how many matmuls and attentions run again.
 #include "harness/measure/memory.h"
-#include "harness/run/prediction.h"
-#include "policies/search/front.h"
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
+#include "harness/run/prediction/prediction.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
+#include "policies/search/front/front.h"
 #include "tests/support/catch.h"
 #include "tests/support/in_tree.h"
 

@@ -1,8 +1,8 @@
 // See Note [A collective and its wait]: what a recompute must run so that nothing reads a
 // collective's result before it is there.
-#include "policies/predict/counts.h"
-#include "policies/predict/region.h"
-#include "policies/predict/simulator.h"
+#include "policies/predict/region/region.h"
+#include "policies/predict/region/simulator.h"
+#include "policies/predict/step/counts.h"
 #include "tests/support/catch.h"
 #include "tests/support/trace_builder.h"
 

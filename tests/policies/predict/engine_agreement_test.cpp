@@ -7,13 +7,13 @@
 
 #include "harness/measure/memory.h"
 #include "harness/measure/op_counter.h"
-#include "harness/run/training.h"
+#include "harness/run/training/training.h"
 #include "harness/trace/tracer.h"
 #include "models/preset/preset.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
-#include "policies/predict/order.h"
-#include "policies/predict/simulator.h"
+#include "policies/predict/region/order.h"
+#include "policies/predict/region/simulator.h"
 #include "tests/support/catch.h"
 #include "tests/support/seeds.h"
 

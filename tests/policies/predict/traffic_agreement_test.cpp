@@ -2,12 +2,12 @@
 // layouts of every kind, under policies that re-issue all, some and none.
 #include "harness/measure/memory.h"
 #include "harness/ranks/collective_log.h"
-#include "harness/run/prediction.h"
+#include "harness/run/prediction/prediction.h"
 #include "models/preset/parallel.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
-#include "policies/predict/collective_time.h"
-#include "policies/predict/traffic.h"
+#include "policies/predict/device/collective_time.h"
+#include "policies/predict/step/traffic.h"
 #include "tests/support/catch.h"
 
 namespace rematch {

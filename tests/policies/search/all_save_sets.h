@@ -5,7 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include "policies/search/block_front.h"
+#include "policies/search/region/block_front.h"
 
 namespace rematch::testing {
 

@@ -6,10 +6,10 @@
 #include <map>
 #include <optional>
 
-#include "policies/predict/offload.h"
-#include "policies/predict/order.h"
-#include "policies/predict/step.h"
-#include "policies/search/front.h"
+#include "policies/predict/region/order.h"
+#include "policies/predict/step/offload.h"
+#include "policies/predict/step/step.h"
+#include "policies/search/front/front.h"
 #include "tests/support/catch.h"
 #include "tests/support/made_up_profile.h"
 #include "tests/support/random_trace.h"

@@ -1,9 +1,9 @@
 // Points of fronts against the engine: on real models' traces every point's peak, its place and its
 // recomputed ops are what the engine does on meta, to the byte.
 #include "harness/measure/memory.h"
-#include "harness/run/prediction.h"
-#include "policies/predict/roofline.h"
-#include "policies/search/front.h"
+#include "harness/run/prediction/prediction.h"
+#include "policies/predict/device/roofline.h"
+#include "policies/search/front/front.h"
 #include "tests/support/catch.h"
 #include "tests/support/seeds.h"
 

@@ -1,8 +1,8 @@
 // A search that is told to stop at any moment still gives a front, of plans that exist.
 #include <algorithm>
 
-#include "policies/search/front.h"
-#include "policies/search/plan_judge.h"
+#include "policies/search/front/front.h"
+#include "policies/search/front/plan_judge.h"
 #include "tests/support/catch.h"
 #include "tests/support/made_up_profile.h"
 #include "tests/support/toy_trace.h"

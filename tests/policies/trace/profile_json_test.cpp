@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
 #include "policies/trace/measured_profile.h"
 #include "tests/support/catch.h"
 #include "tests/support/made_up_profile.h"

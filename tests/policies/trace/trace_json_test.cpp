@@ -7,8 +7,8 @@
 #include <random>
 #include <set>
 
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
 #include "policies/trace/op_flops.h"
 #include "policies/trace/spans.h"
 #include "tests/support/in_tree.h"

@@ -1,6 +1,6 @@
 #include "reports/compare/compare.h"
 
-#include "policies/trace/json.h"
+#include "policies/base/json.h"
 #include "reports/render/pages/page.h"
 #include "reports/render/tables/compare_table.h"
 #include "reports/schema/validate.h"

@@ -5,9 +5,9 @@
 #include <array>
 #include <string>
 
-#include "policies/trace/canonical_json.h"
-#include "policies/trace/json.h"
-#include "reports/record/record_json.h"
+#include "policies/base/canonical_json.h"
+#include "policies/base/json.h"
+#include "reports/record/json/record_json.h"
 #include "reports/render/tables/compare_table.h"
 #include "tests/reports/compare/sample_comparison.h"
 #include "tests/reports/sample_report.h"

@@ -1,6 +1,6 @@
 #include "reports/compare/identity_difference.h"
 
-#include "policies/trace/json.h"
+#include "policies/base/json.h"
 #include "reports/render/tables/compare_table.h"
 #include "tests/reports/compare/sample_comparison.h"
 #include "tests/reports/sample_report.h"

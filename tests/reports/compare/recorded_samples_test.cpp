@@ -7,8 +7,8 @@
 #include <numeric>
 #include <random>
 
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
 #include "reports/compare/compare.h"
 #include "reports/statistics/statistics.h"
 #include "tests/reports/sample_report.h"

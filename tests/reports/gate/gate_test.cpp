@@ -3,8 +3,8 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "policies/trace/json.h"
-#include "reports/record/record_json.h"
+#include "policies/base/json.h"
+#include "reports/record/json/record_json.h"
 #include "reports/render/tables/gate_table.h"
 #include "reports/schema/validate.h"
 #include "tests/reports/gate/sample_arms.h"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "policies/trace/json.h"
+#include "policies/base/json.h"
 #include "reports/gate/bitwise_check.h"
 #include "reports/gate/envelope_check.h"
 #include "reports/gate/equivalence_check.h"

@@ -1,6 +1,6 @@
 #include "reports/gate/loss_curve.h"
 
-#include "policies/trace/json_fwd.h"
+#include "policies/base/json_fwd.h"
 #include "tests/support/catch.h"
 
 namespace rematch {

@@ -6,9 +6,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "policies/trace/json.h"
-#include "reports/record/gate_fields.h"
-#include "reports/record/report_fields.h"
+#include "policies/base/json.h"
+#include "reports/record/fields/gate_fields.h"
+#include "reports/record/fields/report_fields.h"
 #include "reports/schema/validate.h"
 #include "tests/support/catch.h"
 

@@ -4,8 +4,8 @@
 #include <random>
 #include <set>
 
-#include "policies/trace/json.h"
-#include "reports/record/record_json.h"
+#include "policies/base/json.h"
+#include "reports/record/json/record_json.h"
 #include "reports/schema/validate.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "policies/search/measured_front.h"
+#include "policies/search/front/measured_front.h"
 #include "tests/reports/render/sample_values.h"
 
 namespace rematch::testing {

@@ -1,7 +1,7 @@
 // A made-up front for the tests of its picture, tables and page.
 #pragma once
 
-#include "policies/search/front_json.h"
+#include "policies/search/front/front_json.h"
 
 namespace rematch::testing {
 

@@ -2,10 +2,10 @@
 // another solver solved: make_optima.py says what the instances are.
 #include <optional>
 
-#include "policies/search/layer_mix.h"
-#include "policies/search/save_sets.h"
-#include "policies/trace/file.h"
-#include "policies/trace/json.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
+#include "policies/search/mix/layer_mix.h"
+#include "policies/search/region/save_sets.h"
 #include "tests/support/catch.h"
 #include "tests/support/in_tree.h"
 #include "tests/support/trace_builder.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "policies/search/measured_front.h"
+#include "policies/search/front/measured_front.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/charts/chart.h"
 #include "reports/render/tables/front_table.h"

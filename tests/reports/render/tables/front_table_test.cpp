@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "policies/search/measured_front.h"
+#include "policies/search/front/measured_front.h"
 #include "reports/render/tables/front_measured.h"
 #include "reports/render/tables/front_words.h"
 #include "tests/reports/render/sample_front.h"

@@ -1,7 +1,7 @@
 #include "reports/render/tables/host_table.h"
 
-#include "policies/trace/json.h"
-#include "reports/record/record_json.h"
+#include "policies/base/json.h"
+#include "reports/record/json/record_json.h"
 #include "reports/render/tables/report_table.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"

@@ -1,0 +1,33 @@
+// Where a command's data goes: stdout, or a file that is replaced as a whole.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "policies/base/json_fwd.h"
+
+namespace rematch {
+
+// To `file`, or to stdout if that is empty. Throws FileError.
+void write_output(const std::string& file, const Json& json);
+void write_output(const std::string& file, const std::string& text);
+
+// Throws UsageError unless a file of this name can be written: said before anything runs for
+// minutes.
+void require_writable(const std::string& file);
+
+void print(const std::string& text);  // to stdout
+// A message may quote a user's file, whatever stands in it.
+std::string one_line(std::string text);
+// To stderr, each once and in one line.
+void print_warnings(const std::vector<std::string>& warnings);
+void print_hints(const std::vector<std::string>& hints);  // to stderr
+
+// `text` wrapped to stdout's terminal, each line behind `indent` spaces and ended.
+std::string indented(const std::string& text, std::size_t indent);
+
+// The width of stdout's terminal; without a terminal, COLUMNS or a readable default.
+std::size_t terminal_columns();
+
+}  // namespace rematch

@@ -1,0 +1,179 @@
+#include "harness/cli/flags/flag_values.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "harness/cli/exit_code.h"
+#include "policies/base/in_quotes.h"
+#include "policies/base/schema.h"
+#include "policies/base/split_at_commas.h"
+#include "policies/base/suggest.h"
+
+namespace rematch {
+namespace {
+
+const std::vector<std::string_view> kSchedules = {"whole_region", "on_demand", "both"};
+const std::vector<std::string_view> kOptimizers = {"adamw", "adamw(learning_rate=1e-3)", "none"};
+constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 30);
+
+// A number and what follows it; nothing if there is no finite number above 0.
+std::optional<std::pair<double, std::string_view>> number_with_unit(const std::string& text) {
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || !std::isfinite(number) || !(number > 0)) return std::nullopt;
+  return std::pair(number, std::string_view(rest, static_cast<std::size_t>(end - rest)));
+}
+
+#ifdef REMATCH_LIBTORCH
+constexpr int kMostRounds = 1000;
+
+// A whole number that is all of `text`.
+std::optional<int> whole_number(std::string_view text) {
+  int number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+#endif
+
+}  // namespace
+
+std::vector<Schedule> parse_schedules(const std::string& text) {
+  if (text == "both") return {Schedule::kWholeRegion, Schedule::kOnDemand};
+  if (const auto schedule = schedule_from_string(text)) return {*schedule};
+  throw UsageError("unknown schedule " + in_quotes(text) + did_you_mean(text, kSchedules));
+}
+
+std::chrono::milliseconds parse_duration(const std::string& text) {
+  constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {
+      {"ms", 1}, {"s", 1000}, {"min", 60'000}, {"h", 3'600'000}};
+  std::int64_t count = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, count);
+  const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  for (const auto& [name, milliseconds] : kUnits) {
+    if (error != std::errc() || unit != name || count <= 0) continue;
+    if (count > kLongest.count() / milliseconds) break;
+    return std::chrono::milliseconds(count * milliseconds);
+  }
+  throw UsageError(in_quotes(text) +
+                   " is not a duration; give a number from 1 and a unit, at most 30 " +
+                   "days: 500ms, 90s, 10min, 1h");
+}
+
+namespace {
+
+// Nothing: it is no percentage from 0% to 100%.
+std::optional<double> percent_of(const std::string& text) {
+  double percent = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, percent);
+  if (error != std::errc() || std::string_view(rest, static_cast<std::size_t>(end - rest)) != "%") {
+    return std::nullopt;
+  }
+  return percent >= 0 && percent <= 100 ? std::optional(percent / 100) : std::nullopt;
+}
+
+}  // namespace
+
+double parse_percent(const std::string& text) {
+  if (const auto ratio = percent_of(text); ratio && *ratio > 0) return *ratio;
+  throw UsageError(in_quotes(text) + " is no percentage above 0% and up to 100%, such as 2%");
+}
+
+double parse_percent_or_zero(const std::string& text) {
+  if (const auto ratio = percent_of(text)) return *ratio;
+  throw UsageError(in_quotes(text) + " is no percentage from 0% to 100%, such as 2%");
+}
+
+Bytes parse_bytes(const std::string& text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},
+                                                            {"B", 1},
+                                                            {"KiB", 1024.0},
+                                                            {"MiB", 1024.0 * 1024},
+                                                            {"GiB", 1024.0 * 1024 * 1024},
+                                                            {"kB", 1e3},
+                                                            {"MB", 1e6},
+                                                            {"GB", 1e9},
+                                                            {"TiB", 1024.0 * 1024 * 1024 * 1024},
+                                                            {"TB", 1e12}};
+  if (const auto number = number_with_unit(text)) {
+    for (const auto& [unit, bytes] : kUnits) {
+      if (number->second != unit || number->first * bytes > double{kLargestInteger}) continue;
+      return Bytes{std::llround(number->first * bytes)};
+    }
+  }
+  throw UsageError(in_quotes(text) +
+                   " is not a size; give a number above 0 and a unit: 24GiB, 512MiB, " +
+                   "100MB, 4096B");
+}
+
+double parse_rate(const std::string& text) {
+  constexpr std::string_view kSecond = "/s";
+  if (text.ends_with(kSecond)) {
+    try {
+      return static_cast<double>(parse_bytes(text.substr(0, text.size() - kSecond.size())).count);
+    } catch (const UsageError&) {  // said below, with a rate as the example
+    }
+  }
+  throw UsageError(in_quotes(text) +
+                   " is not a rate; give a size above 0 a second: 50GB/s, 24GiB/s");
+}
+
+double parse_nanoseconds(const std::string& text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+  if (const auto number = number_with_unit(text)) {
+    for (const auto& [unit, nanoseconds] : kUnits) {
+      if (number->second == unit) return number->first * nanoseconds;
+    }
+  }
+  throw UsageError(in_quotes(text) +
+                   " is not a time; give a number above 0 and a unit: 200us, 1.5ms, 2s");
+}
+
+double parse_positive(const std::string& text) {
+  const auto number = number_with_unit(text);
+  if (number && number->second.empty()) return number->first;
+  throw UsageError(in_quotes(text) + " is no number above 0");
+}
+
+std::vector<std::string> parse_list(const std::string& text) {
+  std::vector<std::string> parts;
+  if (text.empty()) return parts;
+  const auto split = split_at_commas(text);
+  if (!split) throw UsageError("the brackets of " + in_quotes(text) + " do not pair");
+  for (const std::string_view part : *split) {
+    if (part.empty()) {
+      throw UsageError(in_quotes(text) + " has an empty part; write a,b without gaps");
+    }
+    parts.emplace_back(part);
+  }
+  return parts;
+}
+
+#ifdef REMATCH_LIBTORCH
+RoundRule parse_rounds(const std::string& rounds, const std::string& precision) {
+  const std::size_t colon = rounds.find(':');
+  const std::string_view text = rounds;
+  const auto least = whole_number(text.substr(0, colon));
+  const auto most = colon == std::string::npos ? least : whole_number(text.substr(colon + 1));
+  if (!least || !most || *least < 0 || *most < *least || *most > kMostRounds) {
+    throw UsageError("--rounds '" + rounds + "' is neither a number from 0 to " +
+                     std::to_string(kMostRounds) + " nor a range of them such as 4:8");
+  }
+  return {.least = *least, .most = *most, .precision = parse_percent(precision)};
+}
+
+OptimizerChoice parse_optimizer(const std::string& text) {
+  if (const auto choice = optimizer_from_string(text)) return *choice;
+  throw UsageError("unknown optimizer " + in_quotes(text) + did_you_mean(text, kOptimizers));
+}
+#endif
+
+}  // namespace rematch

@@ -1,0 +1,59 @@
+// Flag values that several subcommands take.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "policies/base/bytes.h"
+#include "policies/plan/plan.h"
+#ifdef REMATCH_LIBTORCH
+#include "harness/run/timing/turns.h"
+#include "harness/run/training/optimizer.h"
+#endif
+
+namespace rematch {
+
+// Ranges of flags that several subcommands take.
+inline constexpr int kMostSteps = 1'000'000;
+inline constexpr int kMostThreads = 4096;
+
+// "whole_region", "on_demand" or "both". Throws UsageError.
+std::vector<Schedule> parse_schedules(const std::string& text);
+
+// "90s", "10min", "500ms", "1h". Throws UsageError: the unit is part of the value.
+std::chrono::milliseconds parse_duration(const std::string& text);
+
+// "2%", "0.5%", as a fraction above 0 and up to 1. Throws UsageError.
+double parse_percent(const std::string& text);
+
+// The same with "0%" allowed: no more than without.
+double parse_percent_or_zero(const std::string& text);
+
+// "24GiB", "512MiB", "100MB", "4096": whole bytes above 0. Throws UsageError.
+Bytes parse_bytes(const std::string& text);
+
+// "50GB/s", "24GiB/s", in bytes a second. Throws UsageError.
+double parse_rate(const std::string& text);
+
+// "200us", "1.5ms", "2s", "50ns". Throws UsageError: the unit is part of the value.
+double parse_nanoseconds(const std::string& text);
+
+// A number above 0. Throws UsageError.
+double parse_positive(const std::string& text);
+
+// "a, b(1,2)" is a and b(1,2); nothing for an empty text. Throws UsageError for an empty part and
+// for brackets that do not pair.
+std::vector<std::string> parse_list(const std::string& text);
+
+#ifdef REMATCH_LIBTORCH
+// "4" or "4:8", and the precision that ends the rounds in between. Throws UsageError.
+RoundRule parse_rounds(const std::string& rounds, const std::string& precision);
+
+OptimizerChoice parse_optimizer(const std::string& text);
+#endif
+
+}  // namespace rematch

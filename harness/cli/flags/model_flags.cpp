@@ -1,0 +1,277 @@
+#include "harness/cli/flags/model_flags.h"
+
+#include <charconv>
+#include <cstdio>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "harness/cli/flags/require.h"
+#include "models/preset/parallel.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
+#include "policies/trace/trace_json.h"
+#ifdef REMATCH_LIBTORCH
+#include "harness/measure/memory.h"
+#include "harness/run/prediction/prediction.h"
+#endif
+
+namespace rematch {
+namespace {
+
+// The spec's name of what --ops says.
+constexpr std::string_view kFusedOpsOption = "fused_ops";
+
+std::string flag_of(std::string_view dimension) {
+  std::string flag = "--" + std::string(dimension);
+  for (char& letter : flag) {
+    if (letter == '_') letter = '-';
+  }
+  return flag;
+}
+
+std::string full_dtype(const std::string& text) {
+  if (text == "bf16") return "bfloat16";
+  return text == "fp32" ? "float32" : text;
+}
+
+// A whole number; "8k" is 8192, as context lengths are spoken of.
+std::optional<std::int64_t> number_of(std::string_view text) {
+  constexpr std::int64_t kThousand = 1024;
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  const bool is_short = text.ends_with('k') || text.ends_with('K');
+  if (is_short) text.remove_suffix(1);
+  std::int64_t number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
+  if (!is_short) return number;
+  return number > 0 && number < kMost ? std::optional(number * kThousand) : std::nullopt;
+}
+
+// Throws UsageError where both say how a model is sharded: --world, and a layout among dimensions.
+void require_one_sharding(int world, const std::map<std::string, std::int64_t>& dimensions) {
+  const std::string layout = layout_text(dimensions);
+  if (world == 1 || layout.empty()) return;
+  throw UsageError("--world " + std::to_string(world) + " shards a whole model, and " + layout +
+                   " shards this one already; leave --world out, or give --parallel fsdp=" +
+                   std::to_string(world));
+}
+
+}  // namespace
+
+ModelFlags::ModelFlags(CLI::App& app, Name name) {
+  if (name == Name::kPositional) {
+    app.add_option("model", model_, "Model preset; see rematch list");
+  } else {
+    app.add_option("--model", model_, "Model preset; see rematch list");
+  }
+  dtype_option_ = app.add_option("--dtype", dtype_,
+                                 "float32 (fp32), or bfloat16 (bf16) with float32 master weights")
+                      ->transform([](const std::string& text) { return full_dtype(text); });
+  app.add_option("--ops", ops_,
+                 "eager: norms, modulation, rotary embedding, SwiGLU and loss as ATen ops; fused: "
+                 "one op each");
+  app.add_option("--video", video_,
+                 "Video of a DiT in pixels, frames x height x width: 77x480x832");
+  app.add_option_function<std::string>(
+      "--parallel",
+      [this](const std::string& text) {
+        const auto layout = parse_layout(text);
+        if (const auto* rejected = std::get_if<Rejected>(&layout)) {
+          throw CLI::ValidationError("--parallel", rejected->message);
+        }
+        for (const auto& [option, size] : std::get<0>(layout)) dimensions_[option] = size;
+      },
+      "Layout over ranks: tp=N, sp, ulysses=N, ep=N, fsdp=N, balanced_routing, separated by "
+      "commas: tp=2,sp,fsdp=4");
+  std::set<std::string_view> added;
+  for (const ModelFamily family : model_families()) {
+    for (const DimensionEntry& entry : dimension_entries(family)) {
+      if (entry.name == kFusedOpsOption || !added.insert(entry.name).second) continue;
+      add_dimension(app, entry);
+    }
+  }
+}
+
+void ModelFlags::add_dimension(CLI::App& app, const DimensionEntry& entry) {
+  const std::string key(entry.name);
+  const std::string description(entry.description);
+  const bool may_be_range = key == "batch" || key == "tokens";
+  CLI::Option* option =
+      may_be_range
+          ? app.add_option_function<std::string>(
+                flag_of(entry.name),
+                [this, key](const std::string& text) { read_number_or_range(key, text); },
+                description)
+          : app.add_option_function<std::int64_t>(
+                flag_of(entry.name),
+                [this, key](const std::int64_t& value) { dimensions_[key] = value; }, description);
+  option->group("Dimensions (default: the preset's)");
+}
+
+// Throws what CLI11 throws for a value that it cannot read.
+void ModelFlags::read_number_or_range(const std::string& name, const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const auto least = number_of(std::string_view(text).substr(0, colon));
+  const auto most =
+      colon == std::string::npos ? least : number_of(std::string_view(text).substr(colon + 1));
+  if (!least || !most) {
+    throw CLI::ConversionError(
+        text, flag_of(name) + " (a number such as 8192 or 8k, or a range such as 1:64)");
+  }
+  if (colon == std::string::npos) {
+    dimensions_[name] = *least;
+    return;
+  }
+  if (*least < 1 || *most < *least) {
+    throw CLI::ValidationError(flag_of(name), "'" + text +
+                                                  "' is no range of values from 1 on, the lower "
+                                                  "one first, such as 1:64");
+  }
+  if (range_ && range_->name != name) {
+    throw CLI::ValidationError(flag_of(name), "only one dimension may be a range; " +
+                                                  flag_of(range_->name) + " is one already");
+  }
+  range_ = DimensionRange{name, *least, *most};
+}
+
+void ModelFlags::add_world(CLI::App& app) {
+  app.add_option("--world", world_,
+                 "Number of ranks that shard parameters, gradients and optimizer state; figures "
+                 "are those of one rank. Of a model the same as --parallel fsdp=N; of a --trace an "
+                 "estimate, whose times exclude communication")
+      ->check(CLI::Range(1, static_cast<int>(kMaxWorld)));
+}
+
+// Those given, and what --world says. One rank of --world is no layout: it takes one away that a
+// plan would bring.
+std::map<std::string, std::int64_t> ModelFlags::sharded_dimensions() const {
+  std::map<std::string, std::int64_t> dimensions = dimensions_;
+  if (!world_) return dimensions;
+  require_one_sharding(*world_, dimensions_);
+  if (layout_text(dimensions_).empty()) dimensions["fsdp"] = *world_;
+  return dimensions;
+}
+
+std::optional<ModelSpec> ModelFlags::spec_over(int ranks) const {
+  if (!layout_text(dimensions_).empty()) return std::nullopt;
+  ModelFlags sharded = *this;
+  sharded.world_ = ranks;
+  return sharded.spec();
+}
+
+std::optional<int> ModelFlags::ranks_of_trace(const std::string& trace_file) const {
+  if (trace_file.empty()) return std::nullopt;
+  return world_;
+}
+
+ModelSpec ModelFlags::spec() const {
+  if (range_) {
+    throw UsageError(flag_of(range_->name) + " " + std::to_string(range_->least) + ":" +
+                     std::to_string(range_->most) +
+                     " is a range; only rematch search --maximize tries several values");
+  }
+  return spec_with(sharded_dimensions());
+}
+
+ModelSpec ModelFlags::spec_on(const std::string& model,
+                              const std::map<std::string, std::int64_t>& dimensions,
+                              const std::string& dtype) const {
+  ModelFlags all = *this;
+  all.model_ = model;
+  if (dtype_option_->count() == 0) all.dtype_ = dtype;
+  all.dimensions_ = sharded_dimensions();
+  all.world_.reset();
+  all.dimensions_.insert(dimensions.begin(), dimensions.end());
+  return all.spec();
+}
+
+std::optional<ModelSpec> ModelFlags::spec_of_fused_ops() const {
+  if (ops_ == "fused") return std::nullopt;
+  ModelFlags fused = *this;
+  fused.ops_ = "fused";
+  return fused.spec();
+}
+
+ModelSpec ModelFlags::spec_at(std::int64_t value) const {
+  std::map<std::string, std::int64_t> overrides = sharded_dimensions();
+  overrides[range_.value().name] = value;
+  return spec_with(std::move(overrides));
+}
+
+ModelSpec ModelFlags::spec_with_layers(std::int64_t layers) const {
+  const std::int64_t all = spec().dimensions.at("layers");
+  if (layers >= all) {
+    throw UsageError("--measure-layers " + std::to_string(layers) + " is not fewer than the " +
+                     std::to_string(all) + " layers of " + model_ + "; leave it out");
+  }
+  std::map<std::string, std::int64_t> overrides = sharded_dimensions();
+  overrides["layers"] = layers;
+  return spec_with(std::move(overrides));
+}
+
+ModelSpec ModelFlags::spec_with_tokens(std::int64_t tokens) const {
+  ModelFlags fewer = *this;
+  fewer.video_.clear();
+  for (const char* name : {"frames", "height", "width"}) fewer.dimensions_.erase(name);
+  fewer.dimensions_["tokens"] = tokens;
+  return fewer.spec();
+}
+
+ModelSpec ModelFlags::spec_with(std::map<std::string, std::int64_t> overrides) const {
+  if (model_.empty()) throw UsageError("no model given; rematch list shows them");
+  if (ops_ != "eager" && ops_ != "fused") {
+    throw UsageError("unknown ops '" + ops_ + "'; allowed are eager, fused");
+  }
+  if (ops_ == "fused") overrides[std::string(kFusedOpsOption)] = 1;
+  if (!video_.empty()) {
+    const ModelFamily family = require<ModelSpec>(make_spec(model_, {}, dtype_)).family;
+    const auto grid =
+        require<std::map<std::string, std::int64_t>>(video_dimensions(video_, family));
+    overrides.insert(grid.begin(), grid.end());
+  }
+  return require<ModelSpec>(make_spec(model_, overrides, dtype_));
+}
+
+// How long a block takes does not depend on the grid, but its rotary table does, and so do bits.
+void ModelFlags::say_grid(const ModelSpec& spec) const {
+  const bool has_tokens = dimensions_.contains("tokens") || (range_ && range_->name == "tokens");
+  if (!has_tokens || !video_.empty()) return;
+  for (const char* name : {"frames", "height", "width"}) {
+    if (!spec.dimensions.contains(name) || dimensions_.contains(name)) return;
+  }
+  const auto extent = [&spec](const char* name) {
+    return std::to_string(spec.dimensions.at(name));
+  };
+  const std::string note = "--tokens " + extent("tokens") + " is a token grid of " +
+                           extent("frames") + " x " + extent("height") + " x " + extent("width") +
+                           " (frames x height x width); --video or --frames, --height and --width "
+                           "choose another";
+  std::fprintf(stderr, "rematch: note: %s\n", note.c_str());
+}
+
+Trace obtain_trace(const ModelFlags& flags, const std::string& trace_file) {
+  if (!trace_file.empty()) {
+    const Json json = require_json_file(trace_file);
+    Trace trace = require_readable(trace_file, [&] { return trace_from_json(json); });
+    require_one_sharding(flags.ranks_of_trace(trace_file).value_or(1), trace.dimensions);
+    return trace;
+  }
+  const ModelSpec spec = flags.spec();
+  flags.say_grid(spec);
+  return record_trace(spec);
+}
+
+Trace record_trace(const ModelSpec& spec) {
+#ifdef REMATCH_LIBTORCH
+  install_counting_allocators();
+  return MetaModel(spec, OptimizerKind::kNothing, "", 0).trace();
+#else
+  static_cast<void>(spec);
+  throw UsageError(
+      "this build has no LibTorch, so it cannot record the model's trace; give a "
+      "stored one with --trace FILE, or build preset dev");
+#endif
+}
+
+}  // namespace rematch

@@ -1,0 +1,36 @@
+// Turns what a user's input was refused with into an error that ends the command.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "harness/cli/exit_code.h"
+#include "policies/base/json_fwd.h"
+#include "policies/plan/rejected.h"
+
+namespace rematch {
+
+// The value. Throws UsageError with the message of a Rejected.
+template <class T>
+T require(std::variant<T, Rejected> result) {
+  if (const auto* rejected = std::get_if<Rejected>(&result)) throw UsageError(rejected->message);
+  return std::get<T>(std::move(result));
+}
+
+// Returns `read(file)`. A FormatError names the file, if it does not yet.
+template <class Read>
+auto require_readable(const std::string& path, const Read& read) {
+  try {
+    return read();
+  } catch (const FormatError& error) {
+    const std::string message = error.what();
+    const bool is_named = message.find(path) != std::string::npos;
+    throw UsageError(is_named ? message : std::string(path).append(": ").append(message));
+  }
+}
+
+// A JSON file that the command line names. Throws UsageError if it cannot be read.
+Json require_json_file(const std::string& path);
+
+}  // namespace rematch

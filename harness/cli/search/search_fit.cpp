@@ -1,0 +1,112 @@
+#include "harness/cli/search/search_fit.h"
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "harness/cli/exit_code.h"
+#include "models/preset/parallel.h"
+#include "policies/base/joined.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/predict/device/device_sheet.h"
+#include "policies/predict/device/roofline.h"
+#include "policies/predict/device/sharding.h"
+#include "policies/search/front/plan_judge.h"
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+constexpr int kMostSuggestedRanks = 1024;
+constexpr std::int64_t kFewestTokens = 64;
+
+std::string fits_with(const std::string& flag, Bytes peak, int world) {
+  return flag + " (" + format_bytes(peak) + (world > 1 ? " a rank)" : ")");
+}
+
+// Where everything is recomputed.
+std::optional<Bytes> peak_of(const ShardedStep& step, const FrontRecord& record) {
+  const auto plan = resolve(std::get<Policy>(parse_policy("full")), step.trace, NoEffect::kAllow);
+  if (!std::holds_alternative<Plan>(plan)) return std::nullopt;
+  // Any sheet: times do not change the peak.
+  PlanJudge judge(step.trace, roofline_profile(step.trace, device_sheets().front()),
+                  record.optimizer);
+  judge.use_gathered(step.gathered);
+  return judge.judge(std::get<Plan>(plan), record.front.schedule).peak;
+}
+
+// Of one of so many ranks. Nothing for a model that a layout of --parallel shards already.
+std::optional<Bytes> peak_over(int world, const SearchFlags& flags, const Trace& trace,
+                               const FrontRecord& record) {
+  if (!flags.trace_file.empty()) {
+    const bool is_whole = layout_text(trace.dimensions).empty();
+    return is_whole ? peak_of(shard_step(trace, world), record) : std::nullopt;
+  }
+  const std::optional<ModelSpec> spec = flags.model.spec_over(world);
+  return spec ? recomputed_peak(record_trace(*spec), record) : std::nullopt;
+}
+
+// The fewest ranks, doubled from those asked for.
+std::optional<std::string> ranks_that_fit(const SearchFlags& flags, const Trace& trace,
+                                          const FrontRecord& record, Bytes limit) {
+  for (int world = 2 * record.world; world <= kMostSuggestedRanks; world *= 2) {
+    const std::optional<Bytes> peak = peak_over(world, flags, trace, record);
+    if (!peak) return std::nullopt;
+    if (*peak <= limit) return fits_with("--world " + std::to_string(world), *peak, world);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> fused_ops_fit(const SearchFlags& flags, const FrontRecord& record,
+                                         Bytes limit) {
+  const std::optional<ModelSpec> fused = flags.model.spec_of_fused_ops();
+  if (!fused) return std::nullopt;
+  const std::optional<Bytes> peak = recomputed_peak(record_trace(*fused), record);
+  if (!peak || *peak > limit) return std::nullopt;
+  return fits_with("--ops fused", *peak, record.world);
+}
+
+// The most tokens, halved from those asked for. Not every number is a grid of a video.
+std::optional<std::string> tokens_that_fit(const SearchFlags& flags, const FrontRecord& record,
+                                           Bytes limit) {
+  const auto asked = record.dimensions.find("tokens");
+  if (asked == record.dimensions.end()) return std::nullopt;
+  for (std::int64_t tokens = asked->second / 2; tokens >= kFewestTokens; tokens /= 2) {
+    try {
+      const Trace trace = record_trace(flags.model.spec_with_tokens(tokens));
+      const std::optional<Bytes> peak = recomputed_peak(trace, record);
+      if (!peak || *peak > limit) continue;
+      return fits_with("--tokens " + std::to_string(tokens), *peak, record.world);
+    } catch (const UsageError&) {
+      continue;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Bytes> recomputed_peak(const Trace& trace, const FrontRecord& record) {
+  return peak_of({trace, {}}, record);
+}
+
+std::string no_plan_fits(const SearchFlags& flags, const Trace& trace, const FrontRecord& record,
+                         Bytes limit, Bytes lowest) {
+  const std::string whose = record.budget || !record.device_memory ? "" : record.device + "'s ";
+  std::string line = "no plan fits " + whose + format_bytes(limit) + ", the lowest peak is " +
+                     format_bytes(lowest);
+  std::vector<std::string> ways;
+  const auto add = [&ways](std::optional<std::string> way) {
+    if (way) ways.push_back(*std::move(way));
+  };
+  add(ranks_that_fit(flags, trace, record, limit));
+  if (flags.trace_file.empty()) {
+    add(fused_ops_fit(flags, record, limit));
+    add(tokens_that_fit(flags, record, limit));
+  }
+  if (ways.empty()) return line + "; neither ranks nor fused ops nor fewer tokens make it fit";
+  return line + "; what fits: " + joined(ways, ", or ");
+}
+
+}  // namespace rematch

@@ -1,0 +1,213 @@
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+#include "harness/cli/files/output.h"
+#include "harness/cli/flags/flag_values.h"
+#include "harness/cli/flags/require.h"
+#include "harness/cli/sweep/sweep_verbs.h"
+#include "harness/sweep/job_script.h"
+#include "policies/base/in_quotes.h"
+#include "policies/base/suggest.h"
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostWorkers = 100'000;
+constexpr int kMostCpus = 4096;
+
+struct SweepEmitFlags {
+  std::string folder;
+  std::string engine = "local";
+  int num_workers = 1;
+  std::string time = "60min";
+  std::string gres;
+  int num_cpus = 8;
+  std::string slurm;
+  std::string prefix;
+  std::string program;
+};
+
+// The output of a command; nothing if it does not exist or fails.
+std::optional<std::string> output_of(const std::string& command) {
+  const auto close = [](FILE* stream) { pclose(stream); };
+  std::unique_ptr<FILE, decltype(close)> stream(popen((command + " 2>/dev/null").c_str(), "r"),
+                                                close);
+  if (!stream) return std::nullopt;
+  std::string text;
+  std::array<char, 4096> buffer{};
+  while (std::fgets(buffer.data(), buffer.size(), stream.get()) != nullptr) text += buffer.data();
+  if (pclose(stream.release()) != 0) return std::nullopt;
+  return text;
+}
+
+// The value in "MaxArraySize            = 1001" and in "... MaxTime=01:00:00 ...".
+std::string value_in(const std::string& text, const std::string& name) {
+  const std::size_t at = text.find(name);
+  if (at == std::string::npos) return "";
+  const std::size_t equals = text.find('=', at);
+  if (equals == std::string::npos) return "";
+  const std::size_t start = text.find_first_not_of(' ', equals + 1);
+  if (start == std::string::npos) return "";
+  return text.substr(start, text.find_first_of(" \n", start) - start);
+}
+
+// A larger index is refused by sbatch.
+void require_array_fits(int num_workers) {
+  const auto config = output_of("scontrol show config");
+  if (!config) return;
+  std::istringstream size(value_in(*config, "MaxArraySize"));
+  int most = 0;
+  if (!(size >> most) || num_workers <= most) return;
+  throw UsageError("--workers " + std::to_string(num_workers) + " is above this cluster's " +
+                   std::to_string(most) +
+                   " (MaxArraySize); a job script may be submitted several times instead");
+}
+
+std::string partition_among(const std::vector<std::string>& options) {
+  for (const std::string& option : options) {
+    if (option.starts_with("partition=")) return option.substr(option.find('=') + 1);
+  }
+  return "";
+}
+
+// A job with a longer limit is taken and then waits for ever.
+void require_limit_fits(const std::vector<std::string>& options, std::chrono::minutes limit) {
+  const std::string asked = partition_among(options);
+  const auto all = output_of("scontrol -o show partition");
+  if (!all) return;
+  std::istringstream lines(*all);
+  bool is_there = false;
+  for (std::string line; std::getline(lines, line);) {
+    const std::string name = value_in(line, "PartitionName");
+    const bool is_meant = asked.empty() ? value_in(line, " Default") == "YES" : name == asked;
+    if (!is_meant) continue;
+    is_there = true;
+    const std::chrono::minutes most = slurm_minutes(value_in(line, "MaxTime"));
+    if (most.count() < 0 || limit <= most) continue;
+    throw UsageError("--time " + std::to_string(limit.count()) + "min is above the " +
+                     std::to_string(most.count()) + "min of partition " + in_quotes(name) +
+                     ", so the job would wait for ever");
+  }
+  if (!is_there && !asked.empty()) {
+    throw UsageError("this cluster has no partition " + in_quotes(asked));
+  }
+}
+
+// A comparison that no worker has the time for is never measured.
+void require_longest_fits(const ComparisonPlan& plan, std::chrono::minutes limit) {
+  std::chrono::milliseconds longest{0};
+  for (const PlannedComparison& comparison : plan.comparisons) {
+    longest = std::max(longest, comparison.predicted.time.value_or(longest));
+  }
+  const std::chrono::seconds has = worker_time(limit);
+  if (has.count() > 0 && longest <= has) return;
+  const auto least = std::chrono::ceil<std::chrono::minutes>(longest) + (limit - has);
+  throw UsageError(
+      "--time " + std::to_string(limit.count()) + "min leaves a worker " +
+      std::to_string(has.count()) + " s, and the longest comparison is predicted to take " +
+      format_duration(longest) + "; give at least " +
+      std::to_string(std::chrono::ceil<std::chrono::minutes>(least).count() + 1) + "min");
+}
+
+void require_plain(const std::string& flag, const std::string& text) {
+  const bool is_plain = text.find_first_of(" \t\n'\"\\") == std::string::npos;
+  if (is_plain) return;
+  throw UsageError(flag + " " + in_quotes(text) +
+                   " has a space, a quote or a backslash, which a line of a Slurm script does not "
+                   "take");
+}
+
+std::string absolute(const std::string& path) {
+  std::string text = fs::absolute(path).lexically_normal().string();
+  while (text.size() > 1 && text.ends_with('/')) text.pop_back();
+  return text;
+}
+
+std::string emitted_program(const SweepEmitFlags& flags) {
+  if (!flags.program.empty()) return flags.program;
+  std::array<char, PATH_MAX> path{};
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
+  return length < 0 ? "rematch" : std::string(path.data(), static_cast<std::size_t>(length));
+}
+
+ExitCode emit(const SweepEmitFlags& flags) {
+  const ComparisonPlan plan = require_comparison_plan(flags.folder);
+  JobScript job;
+  job.program = emitted_program(flags);
+  job.folder = absolute(flags.folder);
+  job.name = fs::path(job.folder).filename().string();
+  job.num_workers = flags.num_workers;
+  job.num_cpus = flags.num_cpus;
+  job.prefix = flags.prefix;
+  job.gres = flags.gres.empty() && plan.device == "cuda" ? "gpu:1" : flags.gres;
+  if (job.gres == "none") job.gres.clear();
+  if (flags.engine == "local") {
+    print(local_script(job));
+    return ExitCode::kOk;
+  }
+  if (flags.engine != "slurm") {
+    throw UsageError("unknown engine " + in_quotes(flags.engine) +
+                     did_you_mean(flags.engine, std::vector<std::string>{"slurm", "local"}));
+  }
+  job.time = std::chrono::floor<std::chrono::minutes>(parse_duration(flags.time));
+  job.options = parse_list(flags.slurm);
+  require_plain("the sweep's folder", job.folder);
+  require_plain("--gres", job.gres);
+  for (const std::string& option : job.options) require_plain("--slurm", option);
+  require_longest_fits(plan, job.time);
+  require_array_fits(job.num_workers);
+  require_limit_fits(job.options, job.time);
+  print(slurm_script(job));
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_sweep_emit(CLI::App& sweep, Action& action) {
+  CLI::App* command =
+      sweep.add_subcommand("emit", "A script that starts workers: a Slurm job array, or local");
+  auto flags = std::make_shared<SweepEmitFlags>();
+  command->add_option("folder", flags->folder, "Folder of the sweep")->required();
+  command->add_option("--engine", flags->engine, "slurm or local");
+  command->add_option("--workers", flags->num_workers, "Number of workers: tasks of the job array")
+      ->check(CLI::Range(1, kMostWorkers));
+  command->add_option(
+      "--time", flags->time,
+      "With slurm: time limit of a task, 45min; the task is requeued when it is up");
+  command->add_option(
+      "--gres", flags->gres,
+      "With slurm: resources of a task, gpu:h100:1, or none (default: gpu:1 on CUDA)");
+  command->add_option("--cpus", flags->num_cpus, "With slurm: number of cores of a task")
+      ->check(CLI::Range(1, kMostCpus));
+  command->add_option("--slurm", flags->slurm,
+                      "With slurm: further options of sbatch, partition=gpu,account=me");
+  command->add_option("--prefix", flags->prefix,
+                      "Command that starts the program: 'apptainer exec --nv image.sif', 'srun "
+                      "--kill-on-bad-exit=0'");
+  command->add_option("--program", flags->program,
+                      "Path of rematch on the workers (default: this program's path)");
+  command->footer(
+      "Examples:\n"
+      "  rematch sweep emit results/wan --engine slurm --workers 16 --gres gpu:h100:1 --time "
+      "45min \\\n"
+      "      --slurm partition=gpu,account=me > job.sh; sbatch job.sh\n"
+      "  rematch sweep emit results/wan --engine local --workers 2 | bash\n"
+      "  rematch sweep emit results/wan --engine slurm --gres none \\\n"
+      "      --slurm ntasks-per-node=8,gpus-per-task=1 --prefix 'srun --kill-on-bad-exit=0' \\\n"
+      "      > job.sh                                          # whole nodes of 8 cards\n"
+      "Where scontrol can be asked, times and sizes that the cluster would leave pending are\n"
+      "refused.");
+  command->callback([&action, flags] { action = [flags] { return emit(*flags); }; });
+}
+
+}  // namespace rematch

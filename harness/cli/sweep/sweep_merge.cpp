@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "harness/cli/files/output.h"
+#include "harness/cli/files/report_files.h"
+#include "harness/cli/flags/require.h"
+#include "harness/cli/sweep/sweep_verbs.h"
+#include "harness/sweep/claims.h"
+#include "harness/sweep/this_worker.h"
+#include "policies/base/in_quotes.h"
+#include "reports/record/merge_reports.h"
+#include "reports/record/report_text.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::size_t kMostMissing = 20;
+
+struct SweepMergeFlags {
+  std::string folder;
+  std::string output;
+  bool allow_mixed = false;
+};
+
+void say_line(const std::string& line) {
+  std::fprintf(stderr, "rematch: %s\n", one_line(line).c_str());
+}
+
+// A report of this comparison, and of no other that was put in its place.
+void require_report_of(const PlannedComparison& comparison, const Report& report,
+                       const std::string& file) {
+  for (std::size_t index = 0; index < report.points.size(); ++index) {
+    const PointIdentity& point = report.points[index].identity;
+    const bool is_its = point.model == comparison.spec.preset &&
+                        point.dimensions == comparison.spec.dimensions &&
+                        point.dtype == comparison.spec.dtype && point.seed == comparison.seed;
+    if (is_its) continue;
+    throw UsageError(file + ": points[" + std::to_string(index) +
+                     "] is of another model, shape, dtype or seed than the plan's comparison " +
+                     comparison.id + "; was it put there by hand?");
+  }
+}
+
+UnmeasuredComparison unmeasured_of(const PlannedComparison& comparison, const Judgement& judged) {
+  UnmeasuredComparison one{comparison.spec.preset,
+                           comparison.spec.dimensions,
+                           comparison.spec.dtype,
+                           comparison.seed,
+                           comparison.policies,
+                           "missing",
+                           ""};
+  if (judged.state == ClaimState::kFailed) one.outcome = "failed";
+  if (judged.state == ClaimState::kSkipped) one.outcome = "skipped";
+  if (one.outcome != "missing") one.reason = judged.reason;
+  return one;
+}
+
+std::string why_missing(const Judgement& judged) {
+  switch (judged.state) {
+    case ClaimState::kFailed:
+      return "failed: " + judged.reason;
+    case ClaimState::kSkipped:
+      return "skipped: " + judged.reason;
+    case ClaimState::kFree:
+      return "not measured yet";
+    default:
+      return judged.holder ? "begun by " + judged.holder->host : "begun";
+  }
+}
+
+void say_missing(const ComparisonPlan& plan, const std::vector<std::size_t>& missing,
+                 const Claims& claims) {
+  for (std::size_t line = 0; line < std::min(missing.size(), kMostMissing); ++line) {
+    const PlannedComparison& comparison = plan.comparisons[missing[line]];
+    say_line("missing: " + comparison_words(comparison) + ": " +
+             why_missing(claims.of(comparison.id)));
+  }
+  if (missing.size() > kMostMissing) {
+    say_line("missing: " + std::to_string(missing.size() - kMostMissing) + " comparisons more");
+  }
+  if (!missing.empty()) {
+    say_line(std::to_string(missing.size()) + " of " + std::to_string(plan.comparisons.size()) +
+             " comparisons are missing; rematch sweep status says more");
+  }
+}
+
+ExitCode merge(const SweepMergeFlags& flags) {
+  const ComparisonPlan plan = require_comparison_plan(flags.folder);
+  if (!flags.output.empty()) require_writable(flags.output);
+  DiskSweepFolder folder(flags.folder);
+  Claims claims = observed_claims(plan, folder);
+  claims.look();
+  std::vector<std::string> files;
+  std::vector<std::size_t> measured;
+  std::vector<std::size_t> missing;
+  for (std::size_t index = 0; index < plan.comparisons.size(); ++index) {
+    const std::string name = report_name(plan.comparisons[index].id);
+    const bool has_report = folder.has_report(name);
+    (has_report ? measured : missing).push_back(index);
+    if (has_report) files.push_back(flags.folder + "/reports/" + name);
+  }
+  std::vector<Report> reports = read_reports(files);
+  for (std::size_t index = 0; index < measured.size(); ++index) {
+    require_report_of(plan.comparisons[measured[index]], reports[index], files[index]);
+  }
+  say_missing(plan, missing, claims);
+  if (reports.empty()) return ExitCode::kSomePointsFailed;
+  // In the plan's order, points of a comparison as its report has them.
+  auto result =
+      merge_reports(std::move(reports),
+                    flags.allow_mixed ? MixedEnvironments::kKeepApart : MixedEnvironments::kRefuse,
+                    PointOrder::kGiven);
+  if (const auto* differ = std::get_if<FingerprintsDiffer>(&result)) {
+    say_line(differ->message);
+    return ExitCode::kFingerprintMismatch;
+  }
+  if (const auto* rejected = std::get_if<Rejected>(&result)) throw UsageError(rejected->message);
+  auto& merged = std::get<MergedReport>(result);
+  for (const std::string& note : merged.notes) say_line(note);
+  for (const std::size_t index : missing) {
+    const PlannedComparison& comparison = plan.comparisons[index];
+    merged.report.unmeasured.push_back(unmeasured_of(comparison, claims.of(comparison.id)));
+  }
+  write_output(flags.output, report_to_text(merged.report));
+  const auto& points = merged.report.points;
+  const bool all_ok = std::all_of(points.begin(), points.end(), [](const PointRecord& point) {
+    return point.status == PointStatus::kOk;
+  });
+  return all_ok && missing.empty() ? ExitCode::kOk : ExitCode::kSomePointsFailed;
+}
+
+}  // namespace
+
+void add_sweep_merge(CLI::App& sweep, Action& action) {
+  CLI::App* command =
+      sweep.add_subcommand("merge", "All reports of a sweep as one, in the plan's order");
+  auto flags = std::make_shared<SweepMergeFlags>();
+  command->add_option("folder", flags->folder, "Folder of the sweep")->required();
+  command->add_option("-o,--output", flags->output, "Report to write (default: stdout)");
+  command->add_flag("--allow-mixed", flags->allow_mixed,
+                    "Accept cards and machines of several kinds, kept apart in \"sources\"");
+  command->footer(
+      "Example: rematch sweep merge results/wan -o wan.json\n"
+      "At any time, also while workers are at it: what is missing is named.\n"
+      "Exit codes: 0 all is there and ok, 5 comparisons are missing or points failed, 6 mixed "
+      "environments.");
+  command->callback([&action, flags] { action = [flags] { return merge(*flags); }; });
+}
+
+}  // namespace rematch

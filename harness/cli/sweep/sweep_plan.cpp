@@ -1,0 +1,258 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "harness/cli/files/output.h"
+#include "harness/cli/flags/flag_values.h"
+#include "harness/cli/flags/model_flags.h"
+#include "harness/cli/flags/require.h"
+#include "harness/cli/sweep/sweep_verbs.h"
+#include "harness/sweep/predict_comparison.h"
+#include "harness/sweep/sweep_file.h"
+#include "policies/base/file.h"
+#include "policies/base/in_quotes.h"
+#include "policies/base/json.h"
+#include "policies/base/suggest.h"
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::size_t kMostLines = 20;
+
+struct SweepPlanFlags {
+  std::string file;
+  std::string folder;
+  std::string card = "h100";
+  std::string memory;
+  std::string stale_after = "180s";
+  bool json = false;
+};
+
+// The first flag that `rematch run` does not have; else the first word that no flag takes.
+std::string unknown_among(const CLI::App& run) {
+  std::vector<std::string> left = run.remaining();
+  const auto flag = std::find_if(left.begin(), left.end(),
+                                 [](const std::string& word) { return word.starts_with("--"); });
+  if (flag == left.end()) return in_quotes(left.empty() ? "" : left.front()) + " is no flag";
+  std::vector<std::string> known;
+  for (const CLI::Option* option : run.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  return "rematch run has no flag " + in_quotes(*flag) + did_you_mean(*flag, known);
+}
+
+// By the parser of `rematch run` itself, so that what it takes is what is refused here.
+void require_run_words(const std::string& file, const PlannedComparison& comparison) {
+  CLI::App app;
+  Action action;
+  add_run(app, action, {});
+  std::vector<std::string> words(comparison.arguments.rbegin(), comparison.arguments.rend());
+  words.emplace_back("run");
+  try {
+    app.parse(words);
+  } catch (const CLI::ExtrasError&) {
+    throw UsageError(file + ": run: " + unknown_among(*app.get_subcommand("run")));
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(file + ": run: " + error.what() + "; see rematch run --help");
+  } catch (const UsageError& error) {
+    throw UsageError(file + ": run: " + error.what());
+  }
+}
+
+#ifdef REMATCH_LIBTORCH
+
+// A trace for each model and shape; seeds and repeated shapes share what is told from it.
+class Predictor {
+ public:
+  Predictor(std::string file, RunLength length, bool allow_no_effect)
+      : file_(std::move(file)), length_(length), allow_no_effect_(allow_no_effect) {}
+
+  ComparisonPrediction predict(const PlannedComparison& comparison) {
+    const auto [known, is_new] = known_.try_emplace(key_of(comparison));
+    if (!is_new) return known->second;
+    auto predicted =
+        predict_comparison(comparison, trace_of(comparison.spec), length_, allow_no_effect_);
+    if (const auto* rejected = std::get_if<Rejected>(&predicted)) {
+      throw UsageError(file_ + ": " + comparison.path + ": " + comparison.spec.preset + ": " +
+                       rejected->message);
+    }
+    known->second = std::get<ComparisonPrediction>(predicted);
+    return known->second;
+  }
+
+ private:
+  static std::string shape_of(const ModelSpec& spec) {
+    std::string key = spec.preset + " " + spec.dtype;
+    for (const auto& [name, size] : spec.dimensions) {
+      key.append(" ").append(name).append(" ").append(std::to_string(size));
+    }
+    return key;
+  }
+  static std::string key_of(const PlannedComparison& comparison) {
+    std::string key = shape_of(comparison.spec) + " " + comparison.schedule + " " +
+                      std::to_string(comparison.num_repeats);
+    for (const std::string& policy : comparison.policies) key.append(" ").append(policy);
+    return key;
+  }
+  // The last one is kept: neighbours in the file's order share it.
+  const Trace& trace_of(const ModelSpec& spec) {
+    const std::string shape = shape_of(spec);
+    if (!trace_ || shape != trace_shape_) trace_ = record_trace(spec);
+    trace_shape_ = shape;
+    return *trace_;
+  }
+
+  std::string file_;
+  RunLength length_;
+  bool allow_no_effect_;
+  std::map<std::string, ComparisonPrediction> known_;
+  std::optional<Trace> trace_;
+  std::string trace_shape_;
+};
+
+#endif
+
+void predict(const SweepPlanFlags& flags, const SweepFile& sweep, ComparisonPlan& plan) {
+  const DeviceSheet* sheet = find_device_sheet(flags.card);
+  if (sheet == nullptr) throw UsageError(unknown_device(flags.card).message);
+#ifdef REMATCH_LIBTORCH
+  const bool allow_no_effect =
+      std::find(sweep.run.begin(), sweep.run.end(), "--allow-no-effect") != sweep.run.end();
+  Predictor predictor(flags.file, run_length(sweep.run, sheet), allow_no_effect);
+  for (PlannedComparison& comparison : plan.comparisons) {
+    comparison.predicted = predictor.predict(comparison);
+  }
+#else
+  static_cast<void>(sweep);
+  static_cast<void>(plan);
+#endif
+}
+
+// An existing plan stays: workers may be using it.
+void write_plan(const std::string& folder, const ComparisonPlan& plan) {
+  namespace fs = std::filesystem;
+  const std::string file = plan_file_in(folder);
+  if (fs::exists(file)) {
+    const std::string there = require_comparison_plan(folder).id;
+    if (there == plan.id) return;
+    throw UsageError(in_quotes(folder) + " holds another plan, " + there.substr(0, 12) +
+                     ", and this file's is " + plan.id.substr(0, 12) +
+                     "; give each plan its own folder");
+  }
+  for (const char* part : {"claims", "log", "reports", "work"}) {
+    std::error_code error;
+    fs::create_directories(folder + "/" + part, error);
+    if (error) {
+      throw UsageError("cannot make folder " + in_quotes(folder + "/" + part) + ": " +
+                       error.message());
+    }
+  }
+  write_json_file(file, plan_to_json(plan));
+}
+
+std::string hours(std::chrono::milliseconds time) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2g h", static_cast<double>(time.count()) / 3.6e6);
+  return text.data();
+}
+
+void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const ComparisonPlan& plan) {
+  std::int64_t num_points = 0;
+  std::chrono::milliseconds total{0};
+  std::chrono::milliseconds longest{0};
+  for (const PlannedComparison& comparison : plan.comparisons) {
+    num_points += comparison.num_points;
+    const auto time = comparison.predicted.time.value_or(std::chrono::milliseconds(0));
+    total += time;
+    longest = std::max(longest, time);
+  }
+  std::string text = std::to_string(plan.comparisons.size()) + " comparisons, " +
+                     std::to_string(num_points) + " points";
+  if (sweep.num_duplicates > 0) {
+    text += " (" + std::to_string(sweep.num_duplicates) + " asked for again dropped)";
+  }
+  if (total.count() > 0) {
+    text += "\nabout " + hours(total) + " for one worker, a guess; the longest comparison " +
+            std::to_string(longest.count() / 1000 + 1) + " s";
+  }
+  print(text + "\nplan " + plan.id.substr(0, 12) + " in " + plan_file_in(flags.folder) + "\n");
+  if (flags.memory.empty()) return;
+  const Bytes limit = parse_bytes(flags.memory);
+  std::vector<std::string> lines;
+  for (const PlannedComparison& comparison : plan.comparisons) {
+    const auto& predicted = comparison.predicted;
+    if (!predicted.most_peak || *predicted.most_peak <= limit) continue;
+    const bool none_fits = *predicted.least_peak > limit;
+    lines.push_back(
+        comparison_words(comparison) +
+        (none_fits
+             ? ": no variant fits; the least needs " + format_bytes(*predicted.least_peak)
+             : ": some variants do not fit; the most needs " + format_bytes(*predicted.most_peak)));
+  }
+  print(std::to_string(lines.size()) + " comparisons do not fit into " + format_bytes(limit) +
+        " as a whole\n");
+  for (std::size_t index = 0; index < std::min(lines.size(), kMostLines); ++index) {
+    print("  " + lines[index] + "\n");
+  }
+  if (lines.size() > kMostLines) {
+    print("  and " + std::to_string(lines.size() - kMostLines) + " more; see --json\n");
+  }
+}
+
+ExitCode make_plan(const SweepPlanFlags& flags) {
+  const Json json = require_json_file(flags.file);
+  SweepFile sweep = require_readable(flags.file, [&] { return sweep_from_json(json); });
+  for (const PlannedComparison& comparison : sweep.comparisons) {
+    require_run_words(flags.file, comparison);
+    break;  // words that they do not share are the sweep's own
+  }
+  ComparisonPlan plan;
+  plan.tool_version = REMATCH_VERSION;
+  const std::string device = flag_among(sweep.run, "--device");
+  plan.device = device.empty() ? "cpu" : device;
+  plan.stale_after = parse_duration(flags.stale_after);
+  plan.comparisons = sweep.comparisons;
+  predict(flags, sweep, plan);
+  plan.id = comparison_plan_id(plan);
+  write_plan(flags.folder, plan);
+#ifndef REMATCH_LIBTORCH
+  std::fprintf(stderr,
+               "rematch: note: this build has no LibTorch, so the plan has no predicted peaks and "
+               "times; workers take comparisons in the file's order, and skip none\n");
+#endif
+  if (flags.json) {
+    print(plan_to_json(plan).dump(2) + "\n");
+  } else {
+    print_plan(flags, sweep, plan);
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_sweep_plan(CLI::App& sweep, Action& action) {
+  CLI::App* command = sweep.add_subcommand(
+      "plan", "Expands a sweep file into comparisons, in a folder for workers");
+  auto flags = std::make_shared<SweepPlanFlags>();
+  command->add_option("file", flags->file, "Sweep file, rematch.sweep/1.0")->required();
+  command->add_option("folder", flags->folder, "Folder of the sweep; all workers must see it")
+      ->required();
+  command->add_option("--card", flags->card, "Card from whose data sheet the times are predicted");
+  command->add_option("--memory", flags->memory,
+                      "Name the comparisons that do not fit into this: 80GiB (default: none)");
+  command->add_option("--stale", flags->stale_after,
+                      "Time after which all workers take a silent worker for dead");
+  command->add_flag("--json", flags->json, "Print the plan as well");
+  command->footer(
+      "Examples:\n"
+      "  rematch sweep plan sweep.json results/wan\n"
+      "  rematch sweep plan sweep.json results/wan --card l40s --memory 48GiB\n"
+      "The same file and version of this tool make the same plan, byte for byte.");
+  command->callback([&action, flags] { action = [flags] { return make_plan(*flags); }; });
+}
+
+}  // namespace rematch

@@ -1,0 +1,224 @@
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include "harness/cli/files/output.h"
+#include "harness/cli/flags/flag_values.h"
+#include "harness/cli/flags/require.h"
+#include "harness/cli/sweep/sweep_verbs.h"
+#include "harness/sweep/child_measurer.h"
+#include "harness/sweep/child_process.h"
+#include "harness/sweep/sweep_file.h"
+#include "harness/sweep/this_worker.h"
+#include "policies/base/in_quotes.h"
+#include "policies/base/split_at_commas.h"
+#ifdef REMATCH_LIBTORCH
+#include "harness/run/prediction/memory_fit.h"
+#endif
+
+namespace rematch {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct SweepRunFlags {
+  std::string folder;
+  std::string time;
+  std::string gpus;
+  std::string program;
+  bool retry_failed = false;
+};
+
+std::string own_program() {
+  std::array<char, PATH_MAX> path{};
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
+  return length < 0 ? "" : std::string(path.data(), static_cast<std::size_t>(length));
+}
+
+// Who measures: this binary, or another that has LibTorch.
+std::string program_of(const SweepRunFlags& flags) {
+  if (!flags.program.empty()) {
+    if (access(flags.program.c_str(), X_OK) == 0) return fs::absolute(flags.program).string();
+    throw UsageError("--program " + in_quotes(flags.program) +
+                     " is no program that can be started");
+  }
+#ifdef REMATCH_LIBTORCH
+  return own_program();
+#else
+  throw UsageError(
+      "this build has no LibTorch and measures nothing; name one that does with --program FILE");
+#endif
+}
+
+std::optional<MemoryLimit> memory_limit(const std::string& device) {
+#ifdef REMATCH_LIBTORCH
+  if (const auto available = available_memory_of(device)) {
+    return MemoryLimit{available->bytes, available->what + ":"};
+  }
+#else
+  static_cast<void>(device);
+#endif
+  return std::nullopt;
+}
+
+// Times on a CPU are one worker's at a time.
+bool times_on_cpu(const ComparisonPlan& plan) {
+  if (plan.device != "cpu" || plan.comparisons.empty()) return false;
+  const std::string rounds = flag_among(plan.comparisons.front().arguments, "--rounds");
+  return rounds != "0" && rounds != "0:0";
+}
+
+std::string describe(const WorkEnd& end) {
+  const std::string measured = std::to_string(end.num_measured) + " measured here";
+  const std::string left = std::to_string(end.num_left);
+  switch (end.why) {
+    case WorkEnd::Why::kNothingLeft:
+      return measured + ", nothing left";
+    case WorkEnd::Why::kInOtherHands:
+      return measured + ", the " + left + " left are in other workers' hands";
+    case WorkEnd::Why::kTimeIsUp:
+      return measured + ", the time is up; " + left + " left";
+    case WorkEnd::Why::kStopped:
+      break;
+  }
+  return measured + ", told to stop; " + left + " left";
+}
+
+int code_of(const WorkEnd& end) {
+  constexpr int kTimeIsUpCode = 75;  // try again: EX_TEMPFAIL of sysexits.h
+  if (end.why == WorkEnd::Why::kTimeIsUp) return kTimeIsUpCode;
+  if (end.why == WorkEnd::Why::kStopped) return 128 + WorkerSignals::signal().value_or(SIGTERM);
+  return static_cast<int>(end.num_failures > 0 ? ExitCode::kSomePointsFailed : ExitCode::kOk);
+}
+
+ExitCode run_worker(const SweepRunFlags& flags) {
+  const auto start = monotonic_now();
+  const ComparisonPlan plan = require_comparison_plan(flags.folder);
+  ChildSettings settings;
+  settings.program = program_of(flags);
+  settings.folder = fs::absolute(flags.folder).lexically_normal().string();
+  if (!flags.time.empty()) settings.end = start + parse_duration(flags.time);
+  settings.memory = memory_limit(plan.device);
+  settings.one_at_a_time = times_on_cpu(plan);
+  settings.say = [](const std::string& line) {
+    std::fprintf(stderr, "sweep: %s\n", one_line(line).c_str());
+  };
+  std::vector<std::string> ids;
+  std::vector<WorkItem> items;
+  for (const PlannedComparison& comparison : plan.comparisons) {
+    ids.push_back(comparison.id);
+    const auto& least = comparison.predicted.least_peak;
+    const bool fits = !settings.memory || !least || *least <= settings.memory->bytes;
+    items.push_back({comparison.id, comparison.predicted.time, fits});
+  }
+  const WorkerSignals signals;
+  DiskSweepFolder folder(settings.folder);
+  const ClaimRule rule{plan.stale_after};
+  settings.beat_every = rule.beat_every();
+  Claims claims(folder, ids, this_worker(plan.id), {monotonic_now, is_process_gone}, rule);
+  const WorkLimits limits{
+      settings.end, std::min<std::chrono::milliseconds>(std::chrono::seconds(1), rule.beat_every()),
+      flags.retry_failed};
+  ChildMeasurer measurer(plan, std::move(settings));
+  const WorkEnd end =
+      work(items, claims, measurer, {monotonic_now, sleep_until_told, WorkerSignals::told}, limits);
+  std::fprintf(stderr, "sweep: %s\n", describe(end).c_str());
+  return static_cast<ExitCode>(code_of(end));
+}
+
+// Those that the environment leaves visible, else all that the driver has.
+std::vector<std::string> visible_cards() {
+  std::vector<std::string> cards;
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) return parse_list(visible);
+  std::error_code none;
+  std::size_t num_cards = 0;
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator("/proc/driver/nvidia/gpus", none)) {
+    static_cast<void>(entry);
+    cards.push_back(std::to_string(num_cards++));
+  }
+  return cards;
+}
+
+// The worst that any of them ended with: told to stop, then time, then an error, then failures.
+int worst_code(const std::vector<int>& codes) {
+  const auto rank = [](int code) {
+    if (code > 128) return 4;
+    if (code == 75) return 3;
+    if (code == static_cast<int>(ExitCode::kSomePointsFailed)) return 1;
+    return code == 0 ? 0 : 2;
+  };
+  return *std::max_element(codes.begin(), codes.end(),
+                           [&](int left, int right) { return rank(left) < rank(right); });
+}
+
+// A worker for each card, with that card alone in sight.
+ExitCode run_workers(const SweepRunFlags& flags) {
+  if (flags.gpus != "all") throw UsageError("--gpus takes all, not " + in_quotes(flags.gpus));
+  const std::vector<std::string> cards = visible_cards();
+  if (cards.empty()) throw UsageError("--gpus all: no card is visible here");
+  require_comparison_plan(flags.folder);
+  std::vector<std::string> command = {own_program(), "sweep", "run", flags.folder};
+  if (!flags.time.empty()) command.insert(command.end(), {"--for", flags.time});
+  if (!flags.program.empty()) command.insert(command.end(), {"--program", flags.program});
+  if (flags.retry_failed) command.emplace_back("--retry-failed");
+  const WorkerSignals signals;
+  std::vector<std::unique_ptr<ChildProcess>> workers;
+  for (const std::string& card : cards) {
+    workers.push_back(std::make_unique<ChildProcess>(
+        command, "", std::vector<std::string>{"CUDA_VISIBLE_DEVICES=" + card}));
+  }
+  std::vector<int> codes;
+  bool is_passed_on = false;
+  for (const auto& worker : workers) {
+    while (!worker->wait_for(std::chrono::milliseconds(200))) {
+      const auto signal = WorkerSignals::signal();
+      if (!signal || is_passed_on) continue;
+      for (const auto& each : workers) each->send(*signal);
+      is_passed_on = true;
+    }
+    const int status = worker->status();
+    codes.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  }
+  return static_cast<ExitCode>(worst_code(codes));
+}
+
+}  // namespace
+
+void add_sweep_run(CLI::App& sweep, Action& action) {
+  CLI::App* command = sweep.add_subcommand(
+      "run", "A worker: measures one comparison after another until none is left for it");
+  auto flags = std::make_shared<SweepRunFlags>();
+  command->add_option("folder", flags->folder, "Folder of the sweep")->required();
+  command->add_option("--for", flags->time,
+                      "Time limit: 40min; no comparison is begun that is predicted to take longer, "
+                      "and a running one is stopped when it is up (default: none)");
+  command->add_option("--gpus", flags->gpus,
+                      "all: start a worker for each visible card of this machine");
+  command->add_flag("--retry-failed", flags->retry_failed,
+                    "Try each comparison that had failed before once more");
+  command->add_option("--program", flags->program, "Program that measures (default: this one)");
+  command->footer(
+      "Examples:\n"
+      "  rematch sweep run results/wan\n"
+      "  rematch sweep run results/wan --for 40min\n"
+      "  rematch sweep run results/wan --gpus all\n"
+      "  rematch sweep run results/wan --retry-failed\n"
+      "Any number of workers, started at any time by anything, on any machine that sees the "
+      "folder;\n"
+      "kill and start them as you like. On a CPU they take turns, so that times are undisturbed.\n"
+      "Exit codes: 0 nothing left, 5 some failed, 75 the time is up, 143 told to stop.");
+  command->callback([&action, flags] {
+    action = [flags] { return flags->gpus.empty() ? run_worker(*flags) : run_workers(*flags); };
+  });
+}
+
+}  // namespace rematch

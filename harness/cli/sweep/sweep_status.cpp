@@ -1,0 +1,213 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "harness/cli/files/output.h"
+#include "harness/cli/sweep/sweep_verbs.h"
+#include "harness/sweep/claims.h"
+#include "harness/sweep/this_worker.h"
+#include "policies/base/json.h"
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+struct SweepStatusFlags {
+  std::string folder;
+  bool json = false;
+  bool watch = false;
+};
+
+constexpr std::array<std::pair<ClaimState, const char*>, 6> kStates = {
+    {{ClaimState::kDone, "done"},
+     {ClaimState::kFailed, "failed"},
+     {ClaimState::kSkipped, "skipped"},
+     {ClaimState::kHeld, "held"},
+     {ClaimState::kStale, "stale"},
+     {ClaimState::kFree, "free"}}};
+
+const char* word_of(ClaimState state) {
+  for (const auto& [known, word] : kStates) {
+    if (known == state) return word;
+  }
+  return "held";
+}
+
+// One comparison as people are told of it.
+struct Row {
+  const PlannedComparison* comparison = nullptr;
+  ClaimState state = ClaimState::kFree;
+  Judgement judged;
+  std::chrono::milliseconds held{0};  // by beats
+};
+
+// How long ago the file system says that a claim grew. By this host's clock, so it is for people:
+// workers never judge by it.
+std::chrono::milliseconds silence_of(const std::string& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0) return {};
+  const auto since = std::chrono::system_clock::now() -
+                     std::chrono::system_clock::from_time_t(status.st_mtim.tv_sec);
+  return std::chrono::duration_cast<std::chrono::milliseconds>(since);
+}
+
+std::vector<Row> rows_of(const SweepStatusFlags& flags, const ComparisonPlan& plan,
+                         const Claims& claims) {
+  const ClaimRule rule{plan.stale_after};
+  std::vector<Row> rows;
+  for (const PlannedComparison& comparison : plan.comparisons) {
+    Row row{&comparison, ClaimState::kFree, claims.of(comparison.id), {}};
+    row.state = row.judged.state;
+    if (row.state == ClaimState::kUnsure) {
+      const std::string file =
+          flags.folder + "/claims/" + claim_name(comparison.id, row.judged.generation);
+      const bool is_silent = silence_of(file) > rule.stale_after;
+      row.state = is_silent ? ClaimState::kStale : ClaimState::kHeld;
+    }
+    row.held = row.judged.num_beats * rule.beat_every();
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+bool is_over(ClaimState state) {
+  return state == ClaimState::kDone || state == ClaimState::kFailed ||
+         state == ClaimState::kSkipped;
+}
+
+// Predicted, of what is not over, less what is behind those at work; nothing where the plan
+// predicts none.
+std::chrono::milliseconds time_left(const std::vector<Row>& rows) {
+  constexpr std::chrono::milliseconds kNone{0};
+  std::chrono::milliseconds left{0};
+  for (const Row& row : rows) {
+    if (is_over(row.state)) continue;
+    const auto behind = row.state == ClaimState::kHeld ? row.held : kNone;
+    left += std::max(kNone, row.comparison->predicted.time.value_or(kNone) - behind);
+  }
+  return left;
+}
+
+std::int64_t num_at_work(const std::vector<Row>& rows) {
+  return std::count_if(rows.begin(), rows.end(),
+                       [](const Row& row) { return row.state == ClaimState::kHeld; });
+}
+
+// The longest that is not over bounds it from below.
+std::chrono::milliseconds time_left_for(const std::vector<Row>& rows, std::int64_t num_workers) {
+  std::chrono::milliseconds longest{0};
+  for (const Row& row : rows) {
+    if (!is_over(row.state) && row.state != ClaimState::kHeld) {
+      longest = std::max(longest, row.comparison->predicted.time.value_or(longest));
+    }
+  }
+  return std::max(longest, time_left(rows) / num_workers);
+}
+
+Json to_json(const ComparisonPlan& plan, const std::vector<Row>& rows) {
+  std::map<std::string, int> counts;
+  Json comparisons = Json::array();
+  for (const Row& row : rows) {
+    ++counts[word_of(row.state)];
+    const bool is_held = row.state == ClaimState::kHeld || row.state == ClaimState::kStale;
+    const auto& holder = row.judged.holder;
+    comparisons.push_back({{"id", row.comparison->id},
+                           {"model", row.comparison->spec.preset},
+                           {"state", word_of(row.state)},
+                           {"generation", row.judged.generation},
+                           {"host", is_held && holder ? Json(holder->host) : Json(nullptr)},
+                           {"pid", is_held && holder ? Json(holder->pid) : Json(nullptr)},
+                           {"held_ms", is_held ? Json(row.held.count()) : Json(nullptr)},
+                           {"reason", row.judged.reason}});
+  }
+  Json words = Json::object();
+  for (const auto& [state, word] : kStates) words[word] = counts[word];
+  return {{"plan", plan.id},
+          {"counts", std::move(words)},
+          {"predicted_time_left_ms", time_left(rows).count()},
+          {"predicted_time_left_of_workers_ms",
+           num_at_work(rows) > 0 ? Json(time_left_for(rows, num_at_work(rows)).count())
+                                 : Json(nullptr)},
+          {"comparisons", std::move(comparisons)}};
+}
+
+std::string to_text(const std::vector<Row>& rows) {
+  std::map<std::string, int> counts;
+  for (const Row& row : rows) ++counts[word_of(row.state)];
+  std::string text = std::to_string(rows.size()) + " comparisons:";
+  for (const auto& [state, word] : kStates) {
+    text.append(" ").append(std::to_string(counts[word])).append(" ").append(word).append(",");
+  }
+  text.back() = '\n';
+  const auto left = time_left(rows);
+  if (left.count() > 0) {
+    text += "about " + format_duration(left) + " left for one worker";
+    if (const std::int64_t num_workers = num_at_work(rows); num_workers > 1) {
+      text += ", " + format_duration(time_left_for(rows, num_workers)) + " for the " +
+              std::to_string(num_workers) + " at work";
+    }
+    text += ", by the plan's guess\n";
+  }
+  for (const Row& row : rows) {
+    const auto& holder = row.judged.holder;
+    if (row.state == ClaimState::kHeld || row.state == ClaimState::kStale) {
+      text += "  " + row.comparison->id + " " + word_of(row.state) + " by " +
+              (holder ? holder->host + ", process " + std::to_string(holder->pid) : "somebody") +
+              ", start " + std::to_string(row.judged.generation);
+      if (row.held.count() > 0) text += ", for at least " + format_duration(row.held);
+      text += "\n";
+    }
+    if (row.state == ClaimState::kFailed || row.state == ClaimState::kSkipped) {
+      text += "  " + comparison_words(*row.comparison) + ": " + word_of(row.state) + ": " +
+              row.judged.reason + "\n";
+    }
+  }
+  return text;
+}
+
+ExitCode status(const SweepStatusFlags& flags) {
+  const ComparisonPlan plan = require_comparison_plan(flags.folder);
+  DiskSweepFolder folder(flags.folder);
+  Claims claims = observed_claims(plan, folder);
+  const WorkerSignals signals;
+  const bool is_terminal = isatty(STDOUT_FILENO) != 0;
+  constexpr std::chrono::milliseconds kRefresh{2000};
+  while (true) {
+    claims.look();
+    const std::vector<Row> rows = rows_of(flags, plan, claims);
+    const bool all_over =
+        std::all_of(rows.begin(), rows.end(), [](const Row& row) { return is_over(row.state); });
+    if (flags.watch && is_terminal) print("\x1b[H\x1b[2J");
+    print(flags.json ? to_json(plan, rows).dump(flags.watch ? -1 : 2) + "\n" : to_text(rows));
+    std::fflush(stdout);
+    if (!flags.watch || all_over) return ExitCode::kOk;
+    sleep_until_told(kRefresh);
+    if (const auto signal = WorkerSignals::signal()) return static_cast<ExitCode>(128 + *signal);
+  }
+}
+
+}  // namespace
+
+void add_sweep_status(CLI::App& sweep, Action& action) {
+  CLI::App* command = sweep.add_subcommand(
+      "status", "How far a sweep is: done, failed, skipped, held by which host, stale, free");
+  auto flags = std::make_shared<SweepStatusFlags>();
+  command->add_option("folder", flags->folder, "Folder of the sweep")->required();
+  command->add_flag("--watch", flags->watch, "Refresh every two seconds until the sweep is over");
+  command->add_flag("--json", flags->json, "Print JSON instead of the table");
+  command->footer(
+      "Examples:\n"
+      "  rematch sweep status results/wan --watch\n"
+      "  rematch sweep status results/wan --json\n"
+      "How long a claim has been silent is told by this host's clock; workers judge by their own "
+      "watching.");
+  command->callback([&action, flags] { action = [flags] { return status(*flags); }; });
+}
+
+}  // namespace rematch

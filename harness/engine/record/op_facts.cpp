@@ -1,0 +1,149 @@
+#include "harness/engine/record/op_facts.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "harness/engine/record/side_writes.h"
+#include "policies/trace/op_class.h"
+
+namespace rematch {
+namespace {
+
+std::string display_name(const c10::OperatorName& name) {
+  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
+
+OpFacts::ArgumentKind kind_of(const c10::Argument& argument) {
+  using Kind = OpFacts::ArgumentKind;
+  c10::TypePtr type = argument.type();
+  if (auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
+  if (type->isSubtypeOf(*c10::TensorType::get())) return Kind::kTensor;
+  if (auto list = type->cast<c10::ListType>()) {
+    if (list->getElementType()->isSubtypeOf(*c10::TensorType::get())) return Kind::kTensorList;
+    if (auto optional = list->getElementType()->cast<c10::OptionalType>()) {
+      if (optional->getElementType()->isSubtypeOf(*c10::TensorType::get())) {
+        return Kind::kOptionalTensorList;
+      }
+    }
+  }
+  return Kind::kOther;
+}
+
+bool is_factory_in_likeness(const std::string& name) {
+  return name.starts_with("aten::new_") || (name.starts_with("aten::") && name.ends_with("_like"));
+}
+
+bool is_generator(const c10::Argument& argument) {
+  c10::TypePtr type = argument.type();
+  if (auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
+  return type->kind() == c10::TypeKind::GeneratorType;
+}
+
+void add_side_writes(OpFacts& facts) {
+  const SideWrites* writes = side_writes_of(facts.schema->name());
+  if (writes == nullptr) return;
+  facts.side_feeds_results = writes->feeds_results;
+  for (std::size_t position = 0; position < facts.schema->arguments().size(); ++position) {
+    const std::string& name = facts.schema->arguments()[position].name();
+    if (name == writes->only_if) facts.side_if = static_cast<std::int32_t>(position);
+    if (std::find(writes->arguments.begin(), writes->arguments.end(), name) !=
+        writes->arguments.end()) {
+      facts.side_written.push_back(static_cast<std::uint16_t>(position));
+    }
+  }
+}
+
+OpFacts read_facts(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  OpFacts facts{.op = op, .schema = &schema, .name = display_name(op.operator_name())};
+  facts.num_returns = schema.returns().size();
+  facts.mutates = schema.is_mutable();
+  facts.may_draw = op.hasTag(at::Tag::nondeterministic_seeded);
+  facts.is_empty_factory = is_empty_factory(schema.name());
+  facts.collective = collective_part(schema.name());
+  facts.makes_alike = is_factory_in_likeness(schema.name());
+  for (std::size_t position = 0; position < schema.arguments().size(); ++position) {
+    const c10::Argument& argument = schema.arguments()[position];
+    const auto kind = kind_of(argument);
+    facts.arguments.push_back(kind);
+    if (argument.alias_info() != nullptr && argument.alias_info()->isWrite()) {
+      facts.written.push_back(static_cast<std::uint16_t>(position));
+      facts.mutates_list |= kind != OpFacts::ArgumentKind::kTensor;
+    }
+    const auto index = static_cast<std::int32_t>(position);
+    if (argument.name() == "dropout_p") facts.dropout_argument = index;
+    if (is_generator(argument)) facts.generator_argument = index;
+    if (argument.name() == "device") facts.device_argument = index;
+  }
+  for (const c10::Argument& result : schema.returns()) {
+    if (result.alias_info() != nullptr && !result.alias_info()->isWrite()) {
+      facts.returns_alias = true;
+    }
+  }
+  facts.may_draw = facts.may_draw || facts.generator_argument >= 0;
+  add_side_writes(facts);
+  return facts;
+}
+
+using Table = std::unordered_map<const c10::FunctionSchema*, std::unique_ptr<OpFacts>>;
+
+const OpFacts& intern(const c10::OperatorHandle& op) {
+  static std::mutex mutex;
+  static auto* table = new Table;  // leaked: threads may still record while the process ends
+  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_ptr<OpFacts>& facts = (*table)[&op.schema()];
+  if (facts == nullptr) facts = std::make_unique<OpFacts>(read_facts(op));
+  return *facts;
+}
+
+}  // namespace
+
+bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack) {
+  if (facts.side_written.empty()) return false;
+  const std::size_t base = stack.size() - facts.arguments.size();
+  if (facts.side_if >= 0) {
+    const c10::IValue& condition = stack[base + static_cast<std::size_t>(facts.side_if)];
+    if (!condition.isBool() || !condition.toBool()) return false;
+  }
+  return std::any_of(facts.side_written.begin(), facts.side_written.end(),
+                     [&](std::uint16_t position) {
+                       const c10::IValue& argument = stack[base + position];
+                       return argument.isTensor() && argument.toTensor().defined();
+                     });
+}
+
+std::string group_of_collective(const torch::jit::Stack& stack) {
+  return !stack.empty() && stack.back().isString() ? stack.back().toStringRef() : "";
+}
+
+Bytes bytes_of_tensors(const c10::IValue& value) {
+  std::vector<at::Tensor> tensors;
+  if (value.isTensor()) tensors.push_back(value.toTensor());
+  if (value.isTensorList()) tensors = value.toTensorVector();
+  Bytes bytes;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.defined()) bytes += Bytes{static_cast<std::int64_t>(tensor.nbytes())};
+  }
+  return bytes;
+}
+
+const OpFacts& facts_of(const c10::OperatorHandle& op) {
+  thread_local std::unordered_map<const c10::FunctionSchema*, const OpFacts*> seen;
+  const OpFacts*& facts = seen[&op.schema()];
+  if (facts == nullptr) facts = &intern(op);
+  return *facts;
+}
+
+const OpFacts* find_facts(const std::string& name) {
+  const std::size_t after_namespace = name.find("::");
+  const std::size_t dot =
+      after_namespace == std::string::npos ? after_namespace : name.find('.', after_namespace);
+  const c10::OperatorName op_name(name.substr(0, dot),
+                                  dot == std::string::npos ? "" : name.substr(dot + 1));
+  const auto op = c10::Dispatcher::singleton().findSchema(op_name);
+  return op.has_value() ? &facts_of(*op) : nullptr;
+}
+
+}  // namespace rematch

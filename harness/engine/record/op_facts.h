@@ -1,0 +1,56 @@
+// The facts that the engine needs about an op, read from its schema once and kept for the process.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policies/base/bytes.h"
+#include "policies/trace/collective.h"
+
+namespace rematch {
+
+struct OpFacts {
+  enum class ArgumentKind : std::uint8_t { kTensor, kTensorList, kOptionalTensorList, kOther };
+
+  c10::OperatorHandle op;
+  const c10::FunctionSchema* schema = nullptr;  // identifies the op
+  std::string name;  // "aten::add.Tensor"; the default overload is left out
+  std::vector<ArgumentKind> arguments;
+  std::size_t num_returns = 0;
+  std::vector<std::uint16_t> written;       // positions of tensor arguments it mutates
+  std::vector<std::uint16_t> side_written;  // marked or not: Note [Side writes]
+  std::int32_t side_if = -1;                // a bool argument: they are written only if true
+  bool side_feeds_results = false;
+  bool mutates = false;           // schema is mutable
+  bool mutates_list = false;      // mutates a Tensor[]
+  bool returns_alias = false;     // some output is declared to alias an input
+  bool may_draw = false;          // tagged nondeterministic_seeded, or takes a generator
+  bool is_empty_factory = false;  // its output has no defined content
+  bool makes_alike = false;       // of its first argument it reads the sizes, not the content
+  CollectivePart collective = CollectivePart::kNothing;
+  std::int32_t dropout_argument = -1;  // attention's "dropout_p": nothing is drawn when it is 0
+  std::int32_t generator_argument = -1;
+  std::int32_t device_argument = -1;
+};
+
+// Does this call do the side writes of the op? `stack` ends with its arguments.
+bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack);
+
+// The process group of a functional collective: every one names it in its last argument. Empty for
+// any other call. `stack` ends with the op's arguments.
+std::string group_of_collective(const torch::jit::Stack& stack);
+
+// Bytes of a tensor, or of all in a list; 0 of any other value.
+Bytes bytes_of_tensors(const c10::IValue& value);
+
+// Stable for the life of the process; fast for an op seen before on this thread.
+const OpFacts& facts_of(const c10::OperatorHandle& op);
+
+// Looks a name such as "aten::add.Tensor" up; null if this LibTorch has no such op.
+const OpFacts* find_facts(const std::string& name);
+
+}  // namespace rematch

@@ -1,0 +1,32 @@
+// The stream that an op runs on: the current one of its device. CUDA alone has several; which is
+// current LibTorch's device guard knows, so no CUDA header is needed.
+#pragma once
+
+#include <ATen/core/stack.h>
+#include <c10/core/DispatchKeySet.h>
+#include <c10/core/Stream.h>
+
+#include <optional>
+#include <string>
+
+#include "harness/engine/record/op_facts.h"
+
+namespace rematch {
+
+// False for nearly every op on a device without streams. A fake tensor that says it is on CUDA is
+// on none: its ops have the Python key, and another backend's.
+inline bool may_have_stream(const OpFacts& facts, c10::DispatchKeySet keys) {
+  return keys.has_backend(c10::BackendComponent::CUDABit) ||
+         (facts.device_argument >= 0 && !keys.has(c10::DispatchKey::Python));
+}
+
+// Empty for an op of a device without streams. `stack` ends with the op's arguments.
+std::optional<c10::Stream> stream_of(const OpFacts& facts, const torch::jit::Stack& stack);
+
+// Of a device that has streams.
+c10::Stream current_stream(c10::Device device);
+
+// "stream 3 of cuda:0", for messages.
+std::string describe_stream(const c10::Stream& stream);
+
+}  // namespace rematch

@@ -1,0 +1,81 @@
+#include "harness/engine/record/outside.h"
+
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "harness/engine/record/wrapped_tensor.h"
+#include "harness/engine/replay/stand_in.h"
+
+namespace rematch {
+namespace {
+
+c10::StorageImpl* storage_of(const c10::TensorImpl& impl) {
+  return impl.has_storage() ? impl.unsafe_storage().unsafeGetStorageImpl() : nullptr;
+}
+
+std::int64_t offset_of(const c10::TensorImpl& impl) {
+  return impl.has_storage() ? impl.storage_offset() : 0;
+}
+
+bool is_exchanged(const OutsideTensor& then, const c10::TensorImpl& impl) {
+  return storage_of(impl) != then.storage._unsafe_get_target() ||
+         offset_of(impl) != then.storage_offset;
+}
+
+bool is_exchanged(const OutsideTensor& then, const at::Tensor& held) {
+  if (then.original._unsafe_get_target() == nullptr) {
+    return is_exchanged(then, *held.unsafeGetTensorImpl());
+  }
+  const auto original = then.original.lock();
+  return original.defined() && is_exchanged(then, *original);
+}
+
+}  // namespace
+
+OutsideTensor outside_tensor(const at::Tensor& tensor, const at::Tensor& held) {
+  using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl>;
+  using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  const bool is_held_itself = held.unsafeGetTensorImpl() == &impl;
+  return {.version = version_of(held),
+          .storage = impl.has_storage() ? impl.unsafe_storage().getWeakStorageImpl()
+                                        : WeakStorage(c10::intrusive_ptr<c10::StorageImpl>()),
+          .storage_offset = offset_of(impl),
+          .original = is_held_itself ? WeakTensor(c10::intrusive_ptr<c10::TensorImpl>())
+                                     : WeakTensor(tensor.getIntrusivePtr())};
+}
+
+void exchange_held(OutsideTensor& outside, const at::Tensor& held) {
+  OutsideTensor exchanged = outside_tensor(held, held);
+  exchanged.value = outside.value;
+  exchanged.hash = outside.hash;
+  exchanged.side_written = outside.side_written;
+  outside = std::move(exchanged);
+}
+
+const char* change_of(const OutsideTensor& then, const at::Tensor& held, OutsideCheck check) {
+  if (is_exchanged(then, held)) return "given other data (set_data, x.data = y)";
+  if (version_of(held) != then.version) return kChangedInPlace;
+  if (check == OutsideCheck::kHashes && hash_of(held) != then.hash) {
+    return "written to where no version tells (through .data or a raw pointer)";
+  }
+  return nullptr;
+}
+
+std::uint64_t hash_of(const at::Tensor& tensor) {
+  if (!tensor.has_storage() || tensor.is_meta() || tensor.numel() == 0) return 0;
+  const at::Tensor content = content_on_cpu(tensor);
+  return std::hash<std::string_view>{}(
+      {static_cast<const char*>(content.const_data_ptr()), content.nbytes()});
+}
+
+std::uint32_t version_of(const at::Tensor& tensor) {
+  return tensor.is_inference() ? 0 : static_cast<std::uint32_t>(tensor._version());
+}
+
+c10::StorageImpl* storage_address(const at::Tensor& tensor) {
+  return storage_of(*tensor_with_data(tensor).unsafeGetTensorImpl());
+}
+
+}  // namespace rematch

@@ -1,0 +1,373 @@
+#include "harness/engine/record/record.h"
+
+#include <ATen/SavedTensorHooks.h>
+#include <ATen/ScalarOps.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "harness/engine/fault.h"
+#include "harness/engine/interception.h"
+#include "harness/engine/record/generator_state.h"
+#include "harness/engine/record/op_stream.h"
+
+namespace rematch {
+namespace {
+
+// Undoes what was appended for an op that did not finish.
+class Rollback {
+ public:
+  explicit Rollback(Record& record)
+      : record_(record),
+        num_arguments_(record.arguments.size()),
+        num_uses_(record.uses.size()),
+        num_copies_(record.copies.size()) {}
+  ~Rollback() {
+    if (done_) return;
+    record_.arguments.resize(num_arguments_);
+    record_.uses.erase(record_.uses.begin() + static_cast<std::ptrdiff_t>(num_uses_),
+                       record_.uses.end());
+    record_.copies.resize(num_copies_);
+  }
+  Rollback(const Rollback&) = delete;
+  Rollback& operator=(const Rollback&) = delete;
+  void commit() { done_ = true; }
+
+ private:
+  Record& record_;
+  std::size_t num_arguments_;
+  std::size_t num_uses_;
+  std::size_t num_copies_;
+  bool done_ = false;
+};
+
+// Looks at the identity after the one looked at last; drops it, here and in `known`, if it is dead.
+template <typename Impl>
+void forget_if_dead(std::vector<c10::weak_intrusive_ptr<Impl>>& identities, std::size_t& next,
+                    PointerMap& known) {
+  if (identities.empty()) return;
+  if (next >= identities.size()) next = 0;
+  if (!identities[next].expired()) {
+    ++next;
+    return;
+  }
+  known.erase(identities[next]._unsafe_get_target());
+  identities[next] = std::move(identities.back());
+  identities.pop_back();
+}
+
+}  // namespace
+
+at::Tensor without_graph(const at::Tensor& tensor) {
+  return without_graph(tensor, tensor.unsafeGetTensorImpl()->version_counter());
+}
+
+at::Tensor without_graph(const at::Tensor& tensor, const c10::VariableVersion& counter) {
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  c10::DispatchKeySet unseen;
+  // A subclass makes its copy in Python; a Python mode would be handed it as an op, detach.
+  const bool is_subclass = impl->key_set().has(c10::DispatchKey::Python);
+  // Sparse tensors and subclasses copy themselves by running ops, which are not the region's.
+  if (is_subclass || !tensor.has_storage()) unseen = unseen.add(c10::DispatchKey::Fake);
+  if (!is_subclass && c10::impl::TorchDispatchModeTLS::stack_len() > 0) {
+    unseen = unseen.add(c10::DispatchKey::Python);
+  }
+  std::optional<c10::impl::ExcludeDispatchKeyGuard> guard;
+  if (!unseen.empty()) guard.emplace(unseen);
+  return at::Tensor(impl->shallow_copy_and_detach(counter, /*allow_tensor_metadata_change=*/true));
+}
+
+void refuse_hooks_of_program(const char* kind, const std::string& name) {
+  if (!at::SavedTensorDefaultHooks::get_hooks().has_value()) return;
+  throw Refused(
+      std::string(kind) + " " + name +
+      " runs inside torch.utils.checkpoint or other saved-tensor hooks, but here the plan "
+      "decides what is kept; turn them off for this model");
+}
+
+std::string describe_tensor(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "undefined";
+  std::ostringstream text;
+  text << tensor.dtype().name() << " " << tensor.sizes();
+  return text.str();
+}
+
+void Record::clear() {
+  ops.clear();
+  arguments.clear();
+  uses.clear();
+  outputs.clear();
+  values.clear();
+  storages.clear();
+  outside_tensors.clear();
+  writes.clear();
+  copies.clear();
+  numbers.clear();
+  waits.clear();
+  generator_states.clear();
+  streams.clear();
+  host_copies.clear();
+}
+
+void Record::copy_to_host(std::int32_t value) {
+  const at::Tensor& kept = values[value].kept;
+  if (host != nullptr && HostCopy::is_possible(kept)) host_copies.emplace_back(value, kept, *host);
+}
+
+// Its copy may be under way, and the value's memory is about to be used for something else.
+void Record::drop_host_copy(std::int32_t value) {
+  if (host_copies.empty()) return;
+  const auto is_its = [value](const HostCopy& copy) { return copy.value() == value; };
+  if (std::erase_if(host_copies, is_its) == 0) return;
+  HostStore::Marks marks = host->mark();
+  HostStore::wait(marks);
+}
+
+at::Tensor Record::outside_argument(std::int32_t value) const {
+  if (values[value].kept.defined()) return values[value].kept;
+  const auto found =
+      std::lower_bound(numbers.begin(), numbers.end(), value,
+                       [](const RecordedNumber& each, std::int32_t id) { return each.value < id; });
+  at::Tensor tensor = c10::scalar_to_tensor(found->number);
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
+const char* Record::change_since_read(std::int32_t value) const {
+  const OutsideTensor& outside = outside_tensors[values[value].outside];
+  return change_of(outside, values[outside.value].kept, outside_check);
+}
+
+// Without checkpointing backward would read what side writes left there meanwhile, too.
+const char* Record::change_since_saved(std::int32_t value) const {
+  const OutsideTensor& outside = outside_tensors[values[value].outside];
+  return change_of(outside, values[outside.value].kept,
+                   outside.side_written ? OutsideCheck::kVersions : outside_check);
+}
+
+const at::Tensor& Record::outside_of(std::int32_t value) const {
+  return values[outside_tensors[values[value].outside].value].kept;
+}
+
+void Recorder::open(Record* record, const std::string* region) {
+  record_ = record;
+  region_ = region;
+}
+
+void Recorder::close() {
+  settle_writes();
+  record_ = nullptr;
+  values_.clear();
+  storages_.clear();
+  tensor_identities_.clear();
+  storage_identities_.clear();
+}
+
+void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::Stack* stack,
+                   std::size_t depth, Keep keep) {
+  settle_writes();
+  Rollback rollback(*record_);
+  RecordedOp op{.facts = &facts,
+                .keys = keys_below_interception(keys),
+                .first_argument = static_cast<std::uint32_t>(record_->arguments.size()),
+                .first_use = static_cast<std::uint32_t>(record_->uses.size()),
+                .first_output = static_cast<std::uint32_t>(record_->outputs.size()),
+                .num_uses = 0,
+                .num_outputs = 0,
+                .generator_state = -1,
+                .stream = may_have_stream(facts, keys) ? note_stream(facts, *stack) : kNoStream,
+                .side_effect = false,
+                .in_place = false,
+                .side_writes = has_side_writes(facts, *stack)};
+  note_arguments(facts, *stack);
+  op.num_uses = static_cast<std::uint16_t>(record_->uses.size() - op.first_use);
+  if (facts.mutates || op.side_writes) check_writes(op, *stack);
+  if (!facts.side_written.empty() && !op.side_writes) copy_side_arguments(op, *stack);
+  VersionCounters counters;
+  if (facts.mutates || op.side_writes) {
+    counters = counters_of_written(op, *stack);
+    copy_what_is_overwritten(op);
+  }
+  std::optional<GeneratorState> generator_state;
+  if (facts.may_draw) generator_state = state_before(facts, *stack);
+
+  const HashedArguments hashed = checks_hashes() ? hash_unwritten(op, *stack) : HashedArguments{};
+
+  call_next(facts.op, keys, stack, depth);
+
+  check_unwritten(op, hashed);
+  if (generator_state.has_value()) {
+    op.generator_state = static_cast<std::int32_t>(record_->generator_states.size());
+    record_->generator_states.push_back(std::move(*generator_state));
+  }
+  if (facts.mutates || op.side_writes) note_writes(op, counters);
+  if (op.side_effect) {
+    keep = Keep::kForever;
+  } else if (op.in_place || facts.returns_alias) {
+    keep = Keep::kNothing;
+  }
+  if (facts.collective == CollectivePart::kWait) {
+    note_wait(op, *stack);
+  } else {
+    note_outputs(op, *stack, keep);
+  }
+  if (facts.collective == CollectivePart::kStart) note_start(op);
+  record_->ops.push_back(op);
+  rollback.commit();
+  forget_some_dead();
+}
+
+std::int16_t Recorder::note_stream(const OpFacts& facts, const torch::jit::Stack& stack) {
+  const std::optional<c10::Stream> stream = stream_of(facts, stack);
+  if (!stream.has_value()) return kNoStream;
+  std::vector<c10::Stream>& known = record_->streams;
+  const auto found = std::find(known.begin(), known.end(), *stream);
+  const auto index = static_cast<std::int16_t>(found - known.begin());
+  if (found == known.end()) known.push_back(*stream);
+  return index;
+}
+
+void Recorder::note_arguments(const OpFacts& facts, const torch::jit::Stack& stack) {
+  using Kind = OpFacts::ArgumentKind;
+  const std::size_t base = stack.size() - facts.arguments.size();
+  for (std::size_t position = 0; position < facts.arguments.size(); ++position) {
+    const c10::IValue& argument = stack[base + position];
+    if (facts.arguments[position] == Kind::kTensor && argument.isTensor() &&
+        argument.toTensor().defined()) {
+      note_use(argument.toTensor(), position, -1);
+      record_->arguments.emplace_back();
+    } else if (facts.arguments[position] == Kind::kTensorList && argument.isTensorList()) {
+      const auto list = argument.toTensorList();
+      for (std::size_t item = 0; item < list.size(); ++item) {
+        note_use(list.get(item), position, static_cast<std::int16_t>(item));
+      }
+      record_->arguments.emplace_back(static_cast<std::int64_t>(list.size()));
+    } else if (facts.arguments[position] == Kind::kOptionalTensorList && argument.isList()) {
+      const auto list = argument.toOptionalTensorList();
+      for (std::size_t item = 0; item < list.size(); ++item) {
+        const std::optional<at::Tensor> tensor = list.get(item);
+        if (tensor.has_value()) note_use(*tensor, position, static_cast<std::int16_t>(item));
+      }
+      record_->arguments.emplace_back(static_cast<std::int64_t>(list.size()));
+    } else {
+      record_->arguments.push_back(argument);
+    }
+  }
+}
+
+void Recorder::note_use(const at::Tensor& tensor, std::size_t argument, std::int16_t item) {
+  if (!tensor.defined()) return;
+  const std::int32_t value = value_of(tensor);
+  const std::int32_t version = record_->storages[record_->values[value].storage].version;
+  record_->uses.push_back({value, version, static_cast<std::uint16_t>(argument), item});
+  if (version == 0) keep_if_filled_by_pointer(value, tensor);
+}
+
+std::int32_t Recorder::saved_value_of(const at::Tensor& tensor) {
+  const std::int32_t value = value_of(tensor);
+  const RecordedValue& known = record_->values[value];
+  if (known.op == kNoOp && !known.kept.defined()) hold_outside(value, tensor);
+  if (record_->storages[known.storage].version == 0) {
+    keep_if_filled_by_pointer(value, tensor);
+  }
+  return value;
+}
+
+// An `empty` that is read or saved before any op wrote to it was filled through a raw pointer (an
+// extension kernel, at::tensor({...})): replay cannot make its content, so it is kept as a
+// constant.
+void Recorder::keep_if_filled_by_pointer(std::int32_t unwritten, const at::Tensor& tensor) {
+  RecordedValue& value = record_->values[unwritten];
+  if (!value.from_empty || value.constant) return;
+  if (!value.kept.defined()) {
+    value.kept = without_graph(tensor);
+    value.kept_version = version_of(tensor);
+  }
+  value.constant = true;
+}
+
+void Recorder::note_outputs(RecordedOp& op, const torch::jit::Stack& stack, Keep keep) {
+  const std::size_t num_returns = op.facts->num_returns;
+  for (std::size_t i = stack.size() - num_returns; i < stack.size(); ++i) {
+    const c10::IValue& result = stack[i];
+    if (result.isTensor()) {
+      note_output(op, result.toTensor(), keep);
+    } else if (result.isTensorList()) {
+      const auto list = result.toTensorList();
+      for (std::size_t item = 0; item < list.size(); ++item) note_output(op, list.get(item), keep);
+    }
+  }
+}
+
+void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) {
+  ++op.num_outputs;
+  if (!tensor.defined()) {
+    record_->outputs.push_back(-1);
+    return;
+  }
+  const std::int32_t known = values_.find(tensor.unsafeGetTensorImpl());
+  if (known >= 0) {  // in place, or an op that returns its argument
+    record_->outputs.push_back(known);
+    return;
+  }
+  const std::size_t storages_before = record_->storages.size();
+  const std::int32_t storage = storage_of(tensor, /*outside=*/false);
+  const bool is_fresh = static_cast<std::size_t>(storage) == storages_before;
+  const auto value = static_cast<std::int32_t>(record_->values.size());
+  record_->values.push_back({.op = static_cast<std::int32_t>(record_->ops.size()),
+                             .storage = storage,
+                             .kept = {},
+                             .outside = is_fresh ? -1 : outside_behind(op, storage),
+                             .from_empty = op.facts->is_empty_factory});
+  if (keep != Keep::kNothing && is_fresh) {
+    record_->values.back().kept = without_graph(tensor);
+    record_->values.back().constant = keep == Keep::kForever;
+    record_->values.back().kept_version = version_of(tensor);
+    if (keep == Keep::kOffload) record_->copy_to_host(value);
+  }
+  values_.set(tensor.unsafeGetTensorImpl(), value);
+  tensor_identities_.emplace_back(tensor.getIntrusivePtr());
+  record_->outputs.push_back(value);
+}
+
+// One with a side effect is never repeated, so nobody waits for it again.
+void Recorder::note_start(const RecordedOp& op) {
+  if (op.side_effect) return;
+  for (std::size_t i = op.first_output; i < record_->outputs.size(); ++i) {
+    const std::int32_t value = record_->outputs[i];
+    if (value < 0) continue;
+    record_->waits.push_back({static_cast<std::int32_t>(record_->ops.size()), value});
+  }
+}
+
+// The op has one tensor and returns it. A backend may fill it by ops that raise its version, at any
+// time before the wait is over: what is kept is whole from here on, at the version that it has.
+void Recorder::note_wait(RecordedOp& op, const torch::jit::Stack& stack) {
+  TORCH_INTERNAL_ASSERT(op.num_uses == 1 && stack.back().isTensor(), "rematch: ", op.facts->name,
+                        " takes and returns one tensor");
+  op.num_outputs = 1;
+  record_->outputs.push_back(-1);  // its argument: nobody reads it as the wait's
+  RecordedUse& use = record_->uses[op.first_use];
+  const std::int32_t storage = record_->values[use.value].storage;
+  bool is_first = true;
+  for (RecordedWait& started : record_->waits) {
+    if (started.wait != kNoOp || record_->values[started.value].storage != storage) continue;
+    started.wait = static_cast<std::int32_t>(record_->ops.size());
+    if (std::exchange(is_first, false)) use.value = started.value;  // later starts need it too
+  }
+  for (RecordedValue& value : record_->values) {
+    if (value.storage != storage || !value.kept.defined()) continue;
+    value.kept_version = version_of(value.kept);
+    if (value.op == kNoOp) note_written(record_->outside_tensors[value.outside], value);
+  }
+}
+
+void Recorder::forget_some_dead() {
+  forget_if_dead(tensor_identities_, next_tensor_, values_);
+  forget_if_dead(storage_identities_, next_storage_, storages_);
+}
+
+}  // namespace rematch

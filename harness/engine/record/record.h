@@ -1,0 +1,271 @@
+// The record of a region: every op that ran below autograd, with what it takes to run it again.
+// A Recorder writes it while the region is open; Replay (replay.h) reads it in backward.
+//
+// Note [Values, storages, versions]
+// A value is one TensorImpl: autograd keeps the impl that the dispatcher returned, so addresses
+// identify tensors while the region is open (weak references keep them from being reused). In-place
+// ops make no new value; they raise the version of the value's storage, and a read is a pair of
+// value and version. Views are values that share a storage.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/MT19937RNGEngine.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
+#include <c10/core/Stream.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "harness/engine/offload/host_copy.h"
+#include "harness/engine/record/op_facts.h"
+#include "harness/engine/record/outside.h"
+#include "harness/engine/record/pointer_map.h"
+#include "harness/engine/recording.h"
+
+namespace rematch {
+
+inline constexpr std::int32_t kNoOp = -1;
+inline constexpr std::int16_t kNoStream = -1;  // the op's device has none
+
+struct RecordedUse {
+  std::int32_t value;
+  std::int32_t version;    // of the value's storage, when it was read
+  std::uint16_t argument;  // position in the schema
+  std::int16_t item;       // in a tensor list; -1: the argument itself
+};
+
+struct RecordedOp {
+  const OpFacts* facts;
+  c10::DispatchKeySet keys;  // below the interception point
+  std::uint32_t first_argument;
+  std::uint32_t first_use;
+  std::uint32_t first_output;
+  std::uint16_t num_uses;
+  std::uint16_t num_outputs;
+  std::int32_t generator_state;  // index, or -1: draws nothing
+  std::int16_t stream;           // index, or kNoStream
+  bool side_effect : 1;          // writes to a tensor from outside: never repeated
+  bool in_place : 1;             // writes to a tensor of the region
+  bool side_writes : 1;          // see Note [Side writes]
+};
+static_assert(sizeof(RecordedOp) == 40, "every step writes thousands of these");
+
+struct RecordedValue {
+  std::int32_t op;  // kNoOp: from outside the region
+  std::int32_t storage;
+  // Outside values but numbers: held for the record's life. Values of saved ops: until their last
+  // use.
+  at::Tensor kept;
+  std::uint32_t kept_version = 0;  // of a saved op's value
+  // The outside tensor that it is, or is a view of, by index; -1: the region's own.
+  std::int32_t outside = -1;
+  bool constant = false;    // kept because replay cannot make it; never given away
+  bool from_empty = false;  // its op leaves the content undefined
+};
+
+struct RecordedStorage {
+  std::int32_t version = 0;            // in-place writes seen
+  std::int32_t last_loud_version = 0;  // after the last write that raised the tensor's version
+  bool outside = false;
+  const void* address = nullptr;  // of the StorageImpl
+};
+
+struct RecordedWrite {
+  std::int32_t op;
+  std::int32_t storage;
+  std::int32_t version;  // of the storage, after the write
+};
+
+// A number of the program, which an op takes as a tensor. Written down: a tensor that the record
+// held for it would take bytes.
+struct RecordedNumber {
+  std::int32_t value;
+  c10::Scalar number;
+};
+
+// The content of an outside tensor at a version that is gone, or may be gone unnoticed.
+struct RecordedCopy {
+  std::int32_t value;
+  std::int32_t version;
+  at::Tensor content;
+};
+
+// Statistics, counters and scales have a few numbers for each channel; what is larger is not copied
+// before it is overwritten, and an op that read it is not recomputed.
+inline constexpr std::size_t kCheapCopyBytes = 64 * 1024;
+
+// A collective and the op that completes it; see Note [A collective and its wait].
+struct RecordedWait {
+  std::int32_t start;         // op
+  std::int32_t value;         // that it returned
+  std::int32_t wait = kNoOp;  // op; kNoOp: not yet
+};
+
+// Where a generator stood. The CPU's is held as the plain Mersenne twister: get_state() would make
+// a tensor of 5,056 bytes for every op that draws.
+struct CpuGeneratorState {
+  at::mt19937 engine;
+  std::optional<float> next_float;
+  std::optional<double> next_double;
+};
+
+struct GeneratorState {
+  at::Generator generator;
+  std::variant<CpuGeneratorState, at::Tensor> state;
+};
+
+struct Record {
+  std::vector<RecordedOp> ops;
+  std::vector<c10::IValue> arguments;  // tensors blanked
+  std::vector<RecordedUse> uses;
+  std::vector<std::int32_t> outputs;  // value per tensor output; -1: undefined
+  std::vector<RecordedValue> values;
+  std::vector<RecordedStorage> storages;
+  std::vector<OutsideTensor> outside_tensors;
+  std::vector<RecordedWrite> writes;
+  std::vector<RecordedCopy> copies;
+  std::vector<RecordedNumber> numbers;  // ascending
+  std::vector<RecordedWait> waits;
+  std::vector<GeneratorState> generator_states;
+  std::vector<c10::Stream> streams;  // that ops ran on; mostly one
+  std::vector<HostCopy> host_copies;
+  HostStore* host = nullptr;  // null: what is to be offloaded is kept on the device
+  OutsideCheck outside_check = OutsideCheck::kVersions;
+
+  // The content that was read, if it was copied.
+  const at::Tensor* copy_of(const RecordedUse& use) const;
+
+  // What an op reads that takes a value from outside the region.
+  at::Tensor outside_argument(std::int32_t value) const;
+
+  // As change_of(), of the outside tensor that a value is or is a view of: for an op that read it,
+  // and for autograd, which saved it.
+  const char* change_since_read(std::int32_t value) const;
+  const char* change_since_saved(std::int32_t value) const;
+  const at::Tensor& outside_of(std::int32_t value) const;
+
+  void copy_to_host(std::int32_t value);
+  void drop_host_copy(std::int32_t value);  // if there is one
+
+  void clear();  // keeps the memory
+};
+
+// How to treat the outputs of the op that is about to run. kForever is for what replay cannot
+// make: results of ops with side effects.
+enum class Keep : std::uint8_t { kNothing, kOutputs, kOffload, kForever };
+
+// Replay does not repeat writes into lists of tensors. A record that nobody replays may have them.
+enum class ListWrites : std::uint8_t { kRefused, kNoted };
+
+// Writes a record while its region is open, on one thread.
+//
+// Note [Identities of the dead]
+// A weak reference keeps a dead tensor's address from being used again, and with it the memory of
+// the TensorImpl. Held to the end of the region, they would keep malloc from recycling what
+// temporaries leave, so every op looks at one identity of each kind and forgets it if it has died.
+class Recorder {
+ public:
+  // Starts an empty record. `region` names it in errors.
+  void open(Record* record, const std::string* region);
+  // Forgets every identity; the record stays with its owner.
+  void close();
+
+  // Runs the op through call_next() and appends it. Throws Refused for what cannot be replayed;
+  // if the op itself throws, the record is as before.
+  void run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::Stack* stack,
+           std::size_t depth, Keep keep);
+
+  void set_list_writes(ListWrites list_writes) { list_writes_ = list_writes; }
+
+  // The value of a tensor: one of the region's own, or an outside one, which is added and held.
+  std::int32_t value_of(const at::Tensor& tensor);
+  // The same, for a tensor that autograd saves.
+  std::int32_t saved_value_of(const at::Tensor& tensor);
+
+ private:
+  std::int16_t note_stream(const OpFacts& facts, const torch::jit::Stack& stack);
+  void note_arguments(const OpFacts& facts, const torch::jit::Stack& stack);
+  void note_use(const at::Tensor& tensor, std::size_t argument, std::int16_t item);
+  void check_writes(RecordedOp& op, const torch::jit::Stack& stack) const;
+  void check_is_known(const RecordedOp& op, const RecordedUse& use, const at::Tensor& tensor) const;
+  void copy_side_arguments(const RecordedOp& op, const torch::jit::Stack& stack);
+  void copy_what_is_overwritten(const RecordedOp& op);
+  void copy_if_cheap(const RecordedUse& read);
+  bool is_outside(const RecordedUse& use) const;
+  using VersionCounters = c10::SmallVector<c10::VariableVersion, 2>;
+  VersionCounters counters_of_written(const RecordedOp& op, const torch::jit::Stack& stack) const;
+  void note_writes(const RecordedOp& op, const VersionCounters& counters);
+  void settle_writes();
+  void note_written(OutsideTensor& outside, const RecordedValue& value) const;
+  void note_outputs(RecordedOp& op, const torch::jit::Stack& stack, Keep keep);
+  void note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep);
+  void note_start(const RecordedOp& op);
+  void note_wait(RecordedOp& op, const torch::jit::Stack& stack);
+  bool checks_hashes() const { return record_->outside_check == OutsideCheck::kHashes; }
+  struct HashedArgument {
+    std::uint16_t position;
+    at::Tensor tensor;
+    std::uint64_t hash;
+  };
+  using HashedArguments = std::vector<HashedArgument>;
+  HashedArguments hash_unwritten(const RecordedOp& op, const torch::jit::Stack& stack) const;
+  void check_unwritten(const RecordedOp& op, const HashedArguments& hashed) const;
+  std::int32_t outside_behind(const RecordedOp& op, std::int32_t storage) const;
+  std::int32_t add_outside(const at::Tensor& tensor);
+  std::int32_t add_number(const at::Tensor& tensor);
+  void hold_outside(std::int32_t value, const at::Tensor& tensor);
+  std::int32_t storage_of(const at::Tensor& tensor, bool outside);
+  void keep_if_filled_by_pointer(std::int32_t unwritten, const at::Tensor& tensor);
+  void forget_some_dead();
+
+  // A write of the op that ran last. Whether it raised its tensor's version is not known yet.
+  struct UnsettledWrite {
+    std::int32_t storage;
+    std::int32_t version;            // of the storage, after it
+    std::int32_t last_loud_version;  // before it
+    c10::VariableVersion counter;
+    std::uint32_t counter_before;
+  };
+
+  Record* record_ = nullptr;
+  const std::string* region_ = nullptr;
+  ListWrites list_writes_ = ListWrites::kRefused;
+  PointerMap values_;
+  PointerMap storages_;
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor_identities_;
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_identities_;
+  std::vector<UnsettledWrite> unsettled_;
+  std::size_t next_tensor_ = 0;  // to be looked at
+  std::size_t next_storage_ = 0;
+};
+
+// The version at which backward reads an outside tensor that was saved at `version`. Autograd does
+// not notice writes that leave the tensor's version as it was, and reads what they left; any other
+// makes the saved tensor stale, and the result lower than the storage's version.
+inline std::int32_t version_for_backward(const RecordedStorage& storage, std::int32_t version) {
+  return storage.last_loud_version <= version ? storage.version : version;
+}
+
+bool is_written(const RecordedOp& op, const RecordedUse& use);
+
+// Whether it is an argument of Note [Side writes], written in this call or not.
+bool is_side_argument(const OpFacts& facts, const RecordedUse& use);
+
+// A tensor on the same storage and version counter, without its graph; or with another counter.
+at::Tensor without_graph(const at::Tensor& tensor);
+at::Tensor without_graph(const at::Tensor& tensor, const c10::VariableVersion& counter);
+
+// Throws Refused if the program has saved-tensor hooks of its own on this thread, as inside
+// torch.utils.checkpoint: the record's would silently take their place. `kind` is "region" or
+// "scope", `name` the one that is open.
+void refuse_hooks_of_program(const char* kind, const std::string& name);
+
+// "float32 [2, 64]", for messages.
+std::string describe_tensor(const at::Tensor& tensor);
+
+}  // namespace rematch

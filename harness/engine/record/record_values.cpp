@@ -1,0 +1,115 @@
+// The Recorder's part that tells tensors and storages apart, and the region's own from outside
+// ones.
+#include <algorithm>
+#include <optional>
+
+#include "harness/engine/fault.h"
+#include "harness/engine/record/record.h"
+#include "harness/engine/record/wrapped_tensor.h"
+#include "harness/engine/recording.h"
+
+namespace rematch {
+namespace {
+
+// Of a tensor that stands for a number of the program: `x + 1e-5`. Such tensors are of the four
+// types that programs have numbers of.
+std::optional<c10::Scalar> number_in(const at::Tensor& tensor) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  if (!impl.is_wrapped_number() || !impl.is_cpu() || impl.numel() != 1 || !impl.has_storage() ||
+      impl.key_set().has(c10::DispatchKey::Python) || tensor.requires_grad()) {
+    return std::nullopt;
+  }
+  switch (tensor.scalar_type()) {
+    case at::kDouble:
+      return c10::Scalar(*tensor.const_data_ptr<double>());
+    case at::kLong:
+      return c10::Scalar(*tensor.const_data_ptr<std::int64_t>());
+    case at::kBool:
+      return c10::Scalar(*tensor.const_data_ptr<bool>());
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+// The outside tensor of which an op's result is a view.
+std::int32_t Recorder::outside_behind(const RecordedOp& op, std::int32_t storage) const {
+  if (!record_->storages[storage].outside) return -1;
+  for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
+    const RecordedValue& argument = record_->values[record_->uses[i].value];
+    if (argument.storage == storage && argument.outside >= 0) return argument.outside;
+  }
+  const auto& all = record_->outside_tensors;
+  const auto found = std::find_if(all.begin(), all.end(), [&](const OutsideTensor& outside) {
+    return record_->values[outside.value].storage == storage;
+  });
+  return static_cast<std::int32_t>(found - all.begin());
+}
+
+std::int32_t Recorder::value_of(const at::Tensor& tensor) {
+  const std::int32_t known = values_.find(tensor.unsafeGetTensorImpl());
+  if (known < 0) return add_outside(tensor);
+  const RecordedValue& value = record_->values[known];
+  if (record_->storages[value.storage].address == storage_address(tensor)) return known;
+  if (value.op == kNoOp) return add_outside(tensor);  // reads before this are seen to be stale
+  throw Refused(
+      "region " + *region_ + ": " + describe_tensor(tensor) + ", a result of " +
+      record_->ops[value.op].facts->name +
+      ", was given other data (set_data, x.data = y, set_) in the region, which cannot be "
+      "recomputed; use copy_, or a separate tensor");
+}
+
+// Parameters and numbers of the program are held as they are. Anything that leads to a graph, or
+// will when an op has written to it, is held without it, or region and graph would keep each other
+// alive; and so is what no op made on a storage of the region's own: who counts the storage's
+// holders can tell the record from the program.
+std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
+  if (number_in(tensor).has_value()) return add_number(tensor);
+  const auto value = static_cast<std::int32_t>(record_->values.size());
+  record_->values.push_back({.op = kNoOp, .storage = storage_of(tensor, /*outside=*/true)});
+  hold_outside(value, tensor);
+  return value;
+}
+
+std::int32_t Recorder::add_number(const at::Tensor& tensor) {
+  const auto value = static_cast<std::int32_t>(record_->values.size());
+  record_->values.push_back({.op = kNoOp, .storage = storage_of(tensor, /*outside=*/true)});
+  record_->numbers.push_back({value, *number_in(tensor)});
+  values_.set(tensor.unsafeGetTensorImpl(), value);
+  tensor_identities_.emplace_back(tensor.getIntrusivePtr());
+  return value;
+}
+
+void Recorder::hold_outside(std::int32_t value, const at::Tensor& tensor) {
+  const std::int32_t storage = record_->values[value].storage;
+  const bool is_parameter = tensor.requires_grad() && tensor.is_leaf() && !tensor.is_view();
+  const bool is_plain = record_->storages[storage].outside &&
+                        (is_parameter || tensor.unsafeGetTensorImpl()->is_wrapped_number());
+  const at::Tensor held = is_plain ? tensor : held_input(without_graph(tensor));
+  const auto outside = static_cast<std::int32_t>(record_->outside_tensors.size());
+  record_->outside_tensors.push_back(outside_tensor(tensor, held));
+  record_->outside_tensors.back().value = value;
+  if (checks_hashes()) record_->outside_tensors.back().hash = hash_of(held);
+  record_->values[value].kept = held;
+  record_->values[value].outside = outside;
+  values_.set(tensor.unsafeGetTensorImpl(), value);
+  if (!is_plain) tensor_identities_.emplace_back(tensor.getIntrusivePtr());
+}
+
+std::int32_t Recorder::storage_of(const at::Tensor& tensor, bool outside) {
+  const void* address = storage_address(tensor);
+  if (address != nullptr) {
+    const std::int32_t known = storages_.find(address);
+    if (known >= 0) return known;
+  }
+  const auto storage = static_cast<std::int32_t>(record_->storages.size());
+  record_->storages.push_back({.outside = outside, .address = address});
+  if (address != nullptr) {
+    storages_.set(address, storage);
+    storage_identities_.push_back(tensor_with_data(tensor).storage().getWeakStorageImpl());
+  }
+  return storage;
+}
+
+}  // namespace rematch

@@ -1,0 +1,225 @@
+// The Recorder's part that deals with what ops write to.
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+
+#include "harness/engine/fault.h"
+#include "harness/engine/record/record.h"
+#include "harness/engine/recording.h"
+#include "harness/engine/replay/stand_in.h"
+
+namespace rematch {
+namespace {
+
+bool contains(const std::vector<std::uint16_t>& positions, std::uint16_t position) {
+  return std::find(positions.begin(), positions.end(), position) != positions.end();
+}
+
+at::Tensor argument_of(const RecordedOp& op, const RecordedUse& use,
+                       const torch::jit::Stack& stack) {
+  const c10::IValue& argument = stack[stack.size() - op.facts->arguments.size() + use.argument];
+  if (use.item < 0) return argument.toTensor();
+  return argument.isTensorList() ? argument.toTensorList().get(use.item)
+                                 : *argument.toOptionalTensorList().get(use.item);
+}
+
+}  // namespace
+
+bool is_written(const RecordedOp& op, const RecordedUse& use) {
+  if (is_side_argument(*op.facts, use)) return op.side_writes;
+  return op.facts->mutates && contains(op.facts->written, use.argument);
+}
+
+bool is_side_argument(const OpFacts& facts, const RecordedUse& use) {
+  return contains(facts.side_written, use.argument);
+}
+
+const at::Tensor* Record::copy_of(const RecordedUse& use) const {
+  const auto found = std::find_if(copies.begin(), copies.end(), [&](const RecordedCopy& copy) {
+    return copy.value == use.value && copy.version == use.version;
+  });
+  return found == copies.end() ? nullptr : &found->content;
+}
+
+void Recorder::check_writes(RecordedOp& op, const torch::jit::Stack& stack) const {
+  const OpFacts& facts = *op.facts;
+  if (facts.mutates_list && list_writes_ == ListWrites::kRefused) {
+    throw Refused(
+        "region " + *region_ + ": " + facts.name +
+        " writes in place into a list of tensors, which cannot be replayed; use it outside "
+        "checkpointed regions, or on one tensor at a time");
+  }
+  std::size_t num_inside = 0;
+  for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
+    const RecordedUse& use = record_->uses[i];
+    if (!is_written(op, use)) continue;
+    if (!is_outside(use)) {
+      check_is_known(op, use, argument_of(op, use, stack));
+      op.in_place = true;
+      ++num_inside;
+      continue;
+    }
+    if (is_side_argument(facts, use)) {
+      op.side_effect |= facts.side_feeds_results;
+      continue;
+    }
+    const at::Tensor tensor = argument_of(op, use, stack);
+    if (tensor.requires_grad() && at::GradMode::is_enabled()) {
+      throw Refused("region " + *region_ + ": " + facts.name + " writes in place into " +
+                    describe_tensor(tensor) +
+                    ", which comes from outside the region and takes part in autograd; recompute "
+                    "would start from the changed value. Write to a copy, or out of place");
+    }
+    op.side_effect = true;
+  }
+  if (op.side_effect && num_inside > 0) {
+    throw Refused(
+        "region " + *region_ + ": " + facts.name +
+        " writes both into a tensor from outside the region and into one of its own; split "
+        "it into two ops");
+  }
+}
+
+// A tensor that came to share storage with one of the region's unseen (x.data): in a
+// recompute it would still share the storage of forward's.
+void Recorder::check_is_known(const RecordedOp& op, const RecordedUse& use,
+                              const at::Tensor& tensor) const {
+  if (record_->values[use.value].op != kNoOp) return;
+  throw Refused("region " + *region_ + ": " + op.facts->name + " writes in place into " +
+                describe_tensor(tensor) +
+                ", which shares the data of a result of the region through .data; use detach()");
+}
+
+// Batch norm in evaluation reads statistics that another pass may write to meanwhile, unseen.
+void Recorder::copy_side_arguments(const RecordedOp& op, const torch::jit::Stack& stack) {
+  if (op.facts->side_feeds_results) return;
+  const std::size_t base = stack.size() - op.facts->arguments.size();
+  for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
+    const RecordedUse& use = record_->uses[i];
+    if (!is_outside(use) || !is_side_argument(*op.facts, use)) continue;
+    record_->copies.push_back(
+        {use.value, use.version, content_of(stack[base + use.argument].toTensor())});
+  }
+}
+
+// An outside tensor that is about to be overwritten, and that an op read which may be recomputed.
+void Recorder::copy_what_is_overwritten(const RecordedOp& op) {
+  for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
+    const RecordedUse write = record_->uses[i];
+    if (!is_outside(write) || !is_written(op, write)) continue;
+    const std::int32_t storage = record_->values[write.value].storage;
+    for (const RecordedOp& reader : record_->ops) {
+      if (reader.side_effect || reader.facts->returns_alias) continue;
+      for (std::size_t j = reader.first_use; j < reader.first_use + reader.num_uses; ++j) {
+        const RecordedUse read = record_->uses[j];
+        if (record_->values[read.value].storage != storage || read.version != write.version ||
+            is_side_argument(*reader.facts, read)) {
+          continue;
+        }
+        copy_if_cheap(read);
+      }
+    }
+  }
+}
+
+void Recorder::copy_if_cheap(const RecordedUse& read) {
+  const RecordedValue& value = record_->values[read.value];
+  const bool is_known = record_->copy_of(read) != nullptr;
+  if (value.op != kNoOp || is_known || !value.kept.has_storage()) return;
+  if (value.kept.nbytes() > kCheapCopyBytes) return;
+  record_->copies.push_back({read.value, read.version, content_of(value.kept)});
+}
+
+bool Recorder::is_outside(const RecordedUse& use) const {
+  return record_->storages[record_->values[use.value].storage].outside;
+}
+
+Recorder::VersionCounters Recorder::counters_of_written(const RecordedOp& op,
+                                                        const torch::jit::Stack& stack) const {
+  VersionCounters counters;
+  for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
+    const RecordedUse& use = record_->uses[i];
+    if (!is_written(op, use)) continue;
+    counters.push_back(argument_of(op, use, stack).unsafeGetTensorImpl()->version_counter());
+  }
+  return counters;
+}
+
+void Recorder::note_writes(const RecordedOp& op, const VersionCounters& counters) {
+  auto counter = counters.begin();
+  for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
+    const RecordedUse& use = record_->uses[i];
+    if (!is_written(op, use)) continue;
+    const std::int32_t written = record_->values[use.value].storage;
+    RecordedStorage& storage = record_->storages[written];
+    ++storage.version;
+    unsettled_.push_back({written, storage.version, storage.last_loud_version, *counter,
+                          counter->enabled() ? counter->current_version() : 0});
+    ++counter;
+    storage.last_loud_version = storage.version;
+    const std::int32_t outside = record_->values[use.value].outside;
+    if (outside >= 0 && is_side_argument(*op.facts, use)) {
+      record_->outside_tensors[outside].side_written = true;
+    }
+    if (!storage.outside) {
+      record_->writes.push_back(
+          {static_cast<std::int32_t>(record_->ops.size()), written, storage.version});
+    }
+    for (std::size_t id = 0; id < record_->values.size(); ++id) {
+      RecordedValue& value = record_->values[id];
+      if (value.storage != written || value.op == kNoOp) continue;
+      record_->drop_host_copy(static_cast<std::int32_t>(id));
+      if (!has_fault(Fault::kStaleValue)) value.kept.reset();  // no longer what its op computed
+    }
+  }
+}
+
+// Versions are raised above the interception point, when the op has returned: by the time of the
+// next op they are what they are going to be.
+void Recorder::settle_writes() {
+  if (unsettled_.empty()) return;
+  for (auto latest = unsettled_.rbegin(); latest != unsettled_.rend(); ++latest) {
+    const UnsettledWrite& write = *latest;
+    const bool is_loud =
+        write.counter.enabled() && write.counter.current_version() != write.counter_before;
+    RecordedStorage& storage = record_->storages[write.storage];
+    if (!is_loud && storage.last_loud_version == write.version) {
+      storage.last_loud_version = write.last_loud_version;
+    }
+    for (OutsideTensor& outside : record_->outside_tensors) {
+      const RecordedValue& value = record_->values[outside.value];
+      if (value.storage == write.storage) note_written(outside, value);
+    }
+  }
+  unsettled_.clear();
+}
+
+void Recorder::note_written(OutsideTensor& outside, const RecordedValue& value) const {
+  outside.version = version_of(value.kept);
+  if (checks_hashes()) outside.hash = hash_of(value.kept);
+}
+
+Recorder::HashedArguments Recorder::hash_unwritten(const RecordedOp& op,
+                                                   const torch::jit::Stack& stack) const {
+  HashedArguments hashed;
+  for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
+    const RecordedUse& use = record_->uses[i];
+    if (is_written(op, use)) continue;
+    const at::Tensor tensor = argument_of(op, use, stack);
+    hashed.push_back({use.argument, tensor, hash_of(tensor)});
+  }
+  return hashed;
+}
+
+// An op whose schema hides what it writes to.
+void Recorder::check_unwritten(const RecordedOp& op, const HashedArguments& hashed) const {
+  for (const HashedArgument& argument : hashed) {
+    if (hash_of(argument.tensor) == argument.hash) continue;
+    throw Refused("region " + *region_ + ": " + op.facts->name + " wrote to its argument " +
+                  op.facts->schema->arguments()[argument.position].name() +
+                  ", which its schema does not mark; a recompute would write to it again. Mark it, "
+                  "as in Tensor(a!)");
+  }
+}
+
+}  // namespace rematch

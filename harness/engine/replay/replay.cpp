@@ -1,0 +1,182 @@
+#include "harness/engine/replay/replay.h"
+
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <optional>
+
+#include "harness/engine/fault.h"
+#include "harness/engine/interception.h"
+#include "harness/engine/record/generator_state.h"
+#include "harness/engine/recording.h"
+#include "harness/engine/replay/stand_in.h"
+
+namespace rematch {
+namespace {
+
+// Where recorded ops run: below autograd, out of sight of modes, with grad mode as in forward.
+struct BelowAutograd {
+  c10::impl::ExcludeDispatchKeyGuard below{c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+                                           c10::DispatchKeySet(c10::DispatchKey::Fake)};
+  at::AutoGradMode grad_mode{true};
+};
+
+}  // namespace
+
+Replay::Replay(Record& record, const std::string& region, const std::vector<WantedValue>& wanted,
+               Extent extent, std::int32_t num_ops, KeptValues kept_values, ReplayBuffers& buffers)
+    : record_(record),
+      region_(region),
+      kept_values_(kept_values),
+      extent_(extent),
+      wanted_(wanted),
+      tensors_(buffers.tensors),
+      planner_(RecordIntegers(record), buffers.tables),
+      stack_(buffers.stack) {
+  stack_.clear();  // an op that threw leaves its arguments
+  tensors_.clear();
+  tensors_.resize(record.values.size());
+  hold_kept_values();
+  for (const WantedValue& value : wanted) planner_.await(value.value);
+  if (extent == Extent::kClosure) {
+    planner_.plan_closure(wanted);
+  } else {
+    planner_.plan_prefix(num_ops);
+  }
+  adopt_kept_values();
+}
+
+// A kept value that was written to after the region ended is not what its op computed: it is
+// forgotten, and planned for like any other.
+void Replay::hold_kept_values() {
+  for (std::size_t id = 0; id < record_.values.size(); ++id) {
+    RecordedValue& value = record_.values[id];
+    if (value.op == kNoOp || !value.kept.defined()) continue;
+    const bool is_stale = !value.constant && version_of(value.kept) != value.kept_version;
+    if (is_stale && !has_fault(Fault::kStaleValue)) {
+      value.kept.reset();
+    } else {
+      planner_.hold(static_cast<std::int32_t>(id));
+    }
+  }
+}
+
+// Kept values that nobody needs are freed at once.
+void Replay::adopt_kept_values() {
+  for (std::size_t id = 0; id < record_.values.size(); ++id) {
+    const auto value = static_cast<std::int32_t>(id);
+    if (!planner_.is_there(value)) continue;
+    RecordedValue& recorded = record_.values[id];
+    const bool give_away = kept_values_ == KeptValues::kTake && !recorded.constant;
+    at::Tensor kept = give_away ? std::move(recorded.kept) : recorded.kept;
+    if (planner_.is_needed(value)) {
+      tensors_[id] = std::move(kept);
+    } else {
+      planner_.let_go(value);
+    }
+  }
+}
+
+void Replay::run_all() { run(planner_.list_planned()); }
+
+void Replay::materialize(const WantedValue& wanted) { run(planner_.list_missing(wanted)); }
+
+void Replay::run(const std::vector<std::int32_t>& ops) {
+  if (ops.empty()) return;
+  const ObservedRegion observed(region_, Phase::kRecompute);
+  BelowAutograd guard;
+  for (const std::int32_t op : ops) {
+    if (planner_.is_planned(op)) execute(op);
+  }
+}
+
+void Replay::execute(std::int32_t op_index) {
+  const RecordedOp& op = record_.ops[op_index];
+  if (!may_run(op_index)) return;
+  if (op.stream != kNoStream) check_stream(op);
+  planner_.start(op_index);
+  stack_.clear();
+  fill_arguments(op, stack_);
+  std::optional<GeneratorStateGuard> generator;
+  if (op.generator_state >= 0 && !has_fault(Fault::kGeneratorNotRestored)) {
+    generator.emplace(record_.generator_states[op.generator_state]);
+  }
+  execute_recorded(op.facts->op, op.keys, &stack_);
+  store_outputs(op, stack_);
+  stack_.clear();
+}
+
+void Replay::fill_arguments(const RecordedOp& op, torch::jit::Stack& stack) {
+  using Kind = OpFacts::ArgumentKind;
+  std::size_t use = op.first_use;
+  const std::size_t end = op.first_use + op.num_uses;
+  for (std::size_t position = 0; position < op.facts->arguments.size(); ++position) {
+    const c10::IValue& recorded = record_.arguments[op.first_argument + position];
+    const bool has_uses = use < end && record_.uses[use].argument == position;
+    const Kind kind = op.facts->arguments[position];
+    if (kind == Kind::kTensor && has_uses) {
+      stack.emplace_back(argument(op, record_.uses[use++]));
+    } else if (kind == Kind::kTensorList && recorded.isInt()) {
+      c10::List<at::Tensor> list;
+      list.resize(static_cast<std::size_t>(recorded.toInt()));
+      for (; use < end && record_.uses[use].argument == position; ++use) {
+        list.set(static_cast<std::size_t>(record_.uses[use].item), argument(op, record_.uses[use]));
+      }
+      stack.emplace_back(std::move(list));
+    } else if (kind == Kind::kOptionalTensorList && recorded.isInt()) {
+      c10::List<std::optional<at::Tensor>> list;
+      list.resize(static_cast<std::size_t>(recorded.toInt()));
+      for (; use < end && record_.uses[use].argument == position; ++use) {
+        list.set(static_cast<std::size_t>(record_.uses[use].item), argument(op, record_.uses[use]));
+      }
+      stack.emplace_back(std::move(list));
+    } else if (kind == Kind::kTensor && recorded.isNone()) {
+      stack.emplace_back();  // an optional tensor that was not given
+    } else {
+      stack.push_back(recorded);
+    }
+  }
+}
+
+at::Tensor Replay::argument(const RecordedOp& op, const RecordedUse& use) {
+  const RecordedValue& value = record_.values[use.value];
+  TORCH_INTERNAL_ASSERT(value.op == kNoOp || planner_.is_there(use.value), "rematch: region ",
+                        region_, ": replay of ", op.facts->name, " lacks an input");
+  at::Tensor tensor = value.op == kNoOp ? record_.outside_argument(use.value) : take(use.value);
+  if (value.outside < 0) return tensor;
+  if (gets_scratch(op, use)) return scratch_like(tensor);
+  const at::Tensor* copy = record_.copies.empty() ? nullptr : record_.copy_of(use);
+  return copy == nullptr ? tensor : *copy;
+}
+
+// See Note [Side writes].
+bool Replay::gets_scratch(const RecordedOp& op, const RecordedUse& use) const {
+  return op.side_writes && is_side_argument(*op.facts, use) &&
+         record_.storages[record_.values[use.value].storage].outside;
+}
+
+void Replay::store_outputs(const RecordedOp& op, torch::jit::Stack& stack) {
+  std::size_t output = op.first_output;
+  for (c10::IValue& result : stack) {
+    if (result.isTensor()) {
+      store_output(record_.outputs[output++], std::move(result).toTensor());
+    } else if (result.isTensorList()) {
+      const auto list = result.toTensorList();
+      for (std::size_t item = 0; item < list.size(); ++item) {
+        store_output(record_.outputs[output++], list.get(item));
+      }
+    }
+  }
+}
+
+void Replay::store_output(std::int32_t value, at::Tensor tensor) {
+  if (value < 0 || record_.values[value].op == kNoOp) return;
+  if (planner_.make(value)) tensors_[value] = std::move(tensor);
+}
+
+at::Tensor Replay::take(std::int32_t value) {
+  if (planner_.read(value)) return std::move(tensors_[value]);
+  return tensors_[value];
+}
+
+}  // namespace rematch

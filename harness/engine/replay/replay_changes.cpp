@@ -1,0 +1,70 @@
+// Replay's part that deals with what changed since forward: outside tensors that it read, the
+// stream.
+#include "harness/engine/record/op_stream.h"
+#include "harness/engine/recording.h"
+#include "harness/engine/replay/replay.h"
+
+namespace rematch {
+
+// An op must read from outside tensors what it read in forward; otherwise it is refused, or
+// left out with all else that nobody needs.
+bool Replay::may_run(std::int32_t op_index) {
+  const RecordedOp& op = record_.ops[op_index];
+  for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
+    const RecordedUse& use = record_.uses[i];
+    if (record_.values[use.value].outside < 0) continue;
+    const char* change = change_since_read(op, use);
+    if (change == nullptr) continue;
+    if (extent_ == Extent::kPrefix) {
+      // A re-run of forward executes ops whose results backward does not ask for.
+      planner_.leave_out_unneeded(op_index, wanted_,
+                                  [this](std::int32_t value) { tensors_[value].reset(); });
+    }
+    if (!planner_.is_planned(op_index)) return false;
+    throw Refused("region " + region_ + ": " + op.facts->name + " read " +
+                  describe_tensor(record_.outside_of(use.value)) + " in forward, and it was " +
+                  change +
+                  " before backward recomputed the op; change parameters and inputs after "
+                  "backward");
+  }
+  return true;
+}
+
+// Nothing makes a stream wait for what forward ran on another. Autograd runs each node of backward
+// on the stream of its forward, so only a program that switches streams in backward gets here, or
+// one that looks at a saved tensor outside of it.
+void Replay::check_stream(const RecordedOp& op) const {
+  const c10::Stream& recorded = record_.streams[static_cast<std::size_t>(op.stream)];
+  const c10::Stream current = current_stream(recorded.device());
+  if (current == recorded) return;
+  throw Refused("region " + region_ + ": " + op.facts->name + " ran on " +
+                describe_stream(recorded) + " in forward, and would be recomputed on " +
+                describe_stream(current) +
+                "; read saved tensors on the stream that forward ran on");
+}
+
+const char* Replay::change_since_read(const RecordedOp& op, const RecordedUse& use) const {
+  if (gets_scratch(op, use)) return nullptr;
+  if (!record_.copies.empty() && record_.copy_of(use) != nullptr) return nullptr;
+  const RecordedValue& value = record_.values[use.value];
+  const char* change = record_.change_since_read(use.value);
+  if (change == nullptr && use.version != record_.storages[value.storage].version) {
+    change = kChangedInPlace;
+  }
+  const bool is_only_written = change == kChangedInPlace;
+  return is_only_written && !reads_content(op, use) ? nullptr : change;
+}
+
+// Views and factories read an argument's sizes; who reads the view is asked for its own sake.
+bool Replay::reads_content(const RecordedOp& op, const RecordedUse& use) const {
+  if (op.facts->makes_alike) return use.argument > 0;
+  if (!op.facts->returns_alias) return true;
+  const std::int32_t storage = record_.values[use.value].storage;
+  for (std::size_t i = op.first_output; i < op.first_output + op.num_outputs; ++i) {
+    const std::int32_t output = record_.outputs[i];
+    if (output >= 0 && record_.values[output].storage != storage) return true;
+  }
+  return false;
+}
+
+}  // namespace rematch

@@ -1,0 +1,153 @@
+#include "harness/run/children/child_point.h"
+
+#include <signal.h>
+
+#include <cstring>
+#include <optional>
+
+#include "harness/run/children/memory_file.h"
+#include "harness/run/children/rank_processes.h"
+#include "harness/run/children/rank_records.h"
+#include "harness/run/passes/passes.h"
+#include "harness/run/training/device.h"
+#include "harness/sweep/interrupt.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
+#include "reports/record/json/record_json.h"
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+std::string last_line(const std::string& text) {
+  const std::size_t end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  const std::size_t begin = text.find_last_of('\n', end);
+  return text.substr(begin == std::string::npos ? 0 : begin + 1, end - begin);
+}
+
+PointRecord empty_record(const PointRequest& request) {
+  PointRecord record;
+  record.identity = request.identity;
+  record.policy = request.policy;
+  record.device = device_kind(request.device);
+  return record;
+}
+
+// A rank of which nothing is known, not even how it ended, is no reason to try again.
+void describe_bad_end(const RanksOutcome& outcome, std::chrono::milliseconds limit, int attempt,
+                      PointRecord& record) {
+  if (outcome.culprit) {
+    describe_end(*outcome.culprit, limit, attempt, record);
+    record.reason = outcome.message + ": " + record.reason;
+    return;
+  }
+  const bool is_late = outcome.end == LaunchResult::End::kTimedOut;
+  record.failure.emplace();
+  record.status = is_late ? PointStatus::kTimeout : PointStatus::kCrash;
+  record.reason = outcome.message;
+}
+
+// A point with a layout: a process for each rank, all from the same request.
+PointRecord measure_on_ranks(const PointRequest& request, const ChildRule& rule,
+                             const SayRetry& say_retry) {
+  std::optional<SpawnedRanks> spawned;
+  if (rule.ranks == nullptr) spawned.emplace(request.identity.world);
+  RankProcesses& ranks = spawned ? *spawned : *rule.ranks;
+  const std::string text = request_to_json(request).dump();
+  for (int attempt = 1;; ++attempt) {
+    const RanksOutcome outcome = ranks.run(text, rule.limit);
+    if (outcome.end == LaunchResult::End::kInterrupted) {
+      throw Interrupted(InterruptGuard::signal().value_or(0));
+    }
+    if (outcome.end == LaunchResult::End::kWell) {
+      std::vector<PointRecord> records;
+      for (const std::string& result : outcome.results) {
+        records.push_back(point_file_from_json(parse_json(result, "a rank's result")).point);
+      }
+      return merge_ranks(std::move(records));
+    }
+    PointRecord record = empty_record(request);
+    describe_bad_end(outcome, rule.limit, attempt, record);
+    const bool again = outcome.culprit && deserves_retry(*outcome.culprit);
+    if (attempt > rule.most_retries || !again) return record;
+    say_retry(record.reason);
+  }
+}
+
+bool has_rank_processes(const PointRequest& request) {
+  return request.identity.world > 1 && !request.identity.pretended_rank &&
+         !device_named(request.device).is_meta();
+}
+
+}  // namespace
+
+PointRecord measure_in_child(const PointRequest& request, const ChildRule& rule,
+                             const SayRetry& say_retry) {
+  if (has_rank_processes(request)) return measure_on_ranks(request, rule, say_retry);
+  const MemoryFile request_file("request");
+  const MemoryFile result_file("result");
+  write_in_place(request_file.path(), request_to_json(request).dump());
+  PointRecord record;
+  for (int attempt = 1;; ++attempt) {
+    const ChildResult result =
+        run_child({own_executable(), "point", request_file.path(), result_file.path()}, rule.limit);
+    if (result.end == ChildEnd::kInterrupted) {
+      throw Interrupted(InterruptGuard::signal().value_or(0));
+    }
+    if (result.end == ChildEnd::kExited && result.code == 0) {
+      return point_file_from_json(read_json_file(result_file.path())).point;
+    }
+    record = empty_record(request);
+    describe_end(result, rule.limit, attempt, record);
+    if (attempt > rule.most_retries || !deserves_retry(result)) return record;
+    say_retry(record.reason);
+  }
+}
+
+bool deserves_retry(const ChildResult& result) {
+  const bool killed = result.end == ChildEnd::kSignalled && result.code == SIGKILL;
+  return result.end == ChildEnd::kTimedOut || (killed && !result.memory_was_short);
+}
+
+void describe_end(const ChildResult& result, std::chrono::milliseconds limit, int attempts,
+                  PointRecord& record) {
+  record.failure.emplace();
+  const std::string said = last_line(result.error_tail);
+  const std::string resident = "; it held " + format_bytes(result.peak_resident) + " at most";
+  const std::string again =
+      attempts == 1 ? "" : " in the last of " + std::to_string(attempts) + " attempts";
+  if (result.end == ChildEnd::kTimedOut) {
+    record.status = PointStatus::kTimeout;
+    record.reason = "no result after " + std::to_string(limit.count()) + " ms" + again + resident +
+                    "; raise --timeout, or use fewer steps";
+    return;
+  }
+  if (result.end == ChildEnd::kSignalled) {
+    record.failure->signal = result.code;
+    const bool ran_out = result.code == SIGKILL && result.memory_was_short;
+    record.status = ran_out ? PointStatus::kOom : PointStatus::kCrash;
+    if (ran_out) {
+      record.reason = "killed, as the system does when memory runs out" + resident;
+    } else if (result.code == SIGKILL) {
+      record.reason = "killed while memory was free" + again + resident;
+    } else {
+      record.reason =
+          "ended by signal " + std::to_string(result.code) + " (" + strsignal(result.code) + ")";
+    }
+  } else {
+    record.failure->exit_code = result.code;
+    record.status = PointStatus::kCrash;
+    record.reason = "exited with code " + std::to_string(result.code) + " and no result";
+  }
+  if (!said.empty()) record.reason += ": " + said;
+}
+
+void answer_request(const std::string& request_file, const std::string& result_file) {
+  const PointRequest request = request_from_json(read_json_file(request_file));
+  PointFile result;
+  result.point = run_passes(request);
+  write_in_place(result_file, point_file_to_json(result).dump());
+}
+
+}  // namespace rematch

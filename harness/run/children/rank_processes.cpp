@@ -1,0 +1,228 @@
+#include "harness/run/children/rank_processes.h"
+
+#include <c10/util/Logging.h>
+
+#include <cstdlib>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "harness/process/process.h"
+#include "harness/ranks/error.h"
+#include "harness/run/children/memory_file.h"
+#include "harness/sweep/interrupt.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
+
+namespace rematch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLookInterval{20};
+// The commands of a job start at about the same time, and take a request when they have resolved
+// their flags.
+constexpr milliseconds kPatienceToCome = std::chrono::minutes(5);
+constexpr milliseconds kPatienceToTake = std::chrono::seconds(30);
+constexpr milliseconds kPatienceToAnswer = std::chrono::seconds(10);  // its processes are gone
+constexpr milliseconds kPatienceToEnd = std::chrono::seconds(2);
+constexpr const char* kEndName = "end";
+
+std::string request_name(int number) { return "request " + std::to_string(number); }
+std::string taken_name(int number) { return "taken " + std::to_string(number) + " by "; }
+std::string outcome_name(int number) { return "outcome " + std::to_string(number) + " of "; }
+
+// What became of the ranks of one launcher.
+struct LocalOutcome {
+  LaunchResult launched;
+  std::vector<std::string> results;
+};
+
+LocalOutcome run_local(Launcher& launcher, const std::string& request, milliseconds limit) {
+  const MemoryFile request_file("request");
+  write_in_place(request_file.path(), request);
+  std::vector<std::unique_ptr<MemoryFile>> files(static_cast<std::size_t>(launcher.world()));
+  for (const int rank : launcher.ranks()) {
+    files[static_cast<std::size_t>(rank)] = std::make_unique<MemoryFile>("result");
+  }
+  LocalOutcome outcome;
+  outcome.launched = launcher.run(
+      [&](int rank) {
+        return std::vector<std::string>{own_executable(), "point", request_file.path(),
+                                        files[static_cast<std::size_t>(rank)]->path()};
+      },
+      limit);
+  for (const int rank : launcher.ranks()) {
+    outcome.results.push_back(read_text_file(files[static_cast<std::size_t>(rank)]->path()));
+  }
+  return outcome;
+}
+
+Json child_to_json(const ChildResult& child) {
+  return {{"end", static_cast<int>(child.end)},
+          {"code", child.code},
+          {"error_tail", child.error_tail},
+          {"peak_resident_bytes", child.peak_resident.count},
+          {"memory_was_short", child.memory_was_short},
+          {"elapsed_ns", child.elapsed.count()}};
+}
+
+ChildResult child_from_json(const JsonField& json) {
+  ChildResult child;
+  child.end =
+      static_cast<ChildEnd>(json.at("end").integer32(0, static_cast<int>(ChildEnd::kInterrupted)));
+  child.code = json.at("code").integer32();
+  child.error_tail = json.at("error_tail").string();
+  child.peak_resident = Bytes{json.at("peak_resident_bytes").count()};
+  child.memory_was_short = json.at("memory_was_short").boolean();
+  child.elapsed = std::chrono::nanoseconds(json.at("elapsed_ns").count());
+  return child;
+}
+
+// Words of a process need not be UTF-8.
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// c10d would tell on stderr of every connection that it tries again.
+void quiet_c10d() {
+  setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
+  c10::initLogging();
+}
+
+const RankPlace& quiet(const RankPlace& place) {
+  quiet_c10d();
+  return place;
+}
+
+// Nothing at `give_up_at`, or after a signal.
+std::optional<std::string> wait_for(Launcher& launcher, const std::string& name,
+                                    Clock::time_point give_up_at) {
+  while (true) {
+    if (auto text = launcher.told(name)) return text;
+    if (InterruptGuard::signal() || Clock::now() >= give_up_at) return std::nullopt;
+    std::this_thread::sleep_for(kLookInterval);
+  }
+}
+
+}  // namespace
+
+RanksOutcome SpawnedRanks::run(const std::string& request, milliseconds limit) {
+  LocalOutcome local = run_local(launcher_, request, limit);
+  RanksOutcome outcome{local.launched.end, local.launched.message, std::nullopt,
+                       std::move(local.results)};
+  if (outcome.end == LaunchResult::End::kWell) return outcome;
+  const int culprit = local.launched.culprit.value_or(0);  // any, if all are equally far
+  outcome.culprit = local.launched.ranks.at(static_cast<std::size_t>(culprit));
+  return outcome;
+}
+
+LeadingCommand::LeadingCommand(const RankPlace& place) : launcher_(quiet(place)) {}
+
+LeadingCommand::~LeadingCommand() {
+  try {
+    end(/*exit_code=*/1);
+  } catch (const std::exception&) {
+    // The store is gone, and so the others know.
+  }
+}
+
+RanksOutcome LeadingCommand::run(const std::string& request, milliseconds limit) {
+  if (!why_lost_.empty()) return lost(why_lost_);
+  const int number = ++num_requests_;
+  launcher_.tell(request_name(number),
+                 text_of({{"request", request}, {"limit_ms", limit.count()}}));
+  const milliseconds patience = number == 1 ? kPatienceToCome : kPatienceToTake;
+  if (const auto absent = wait_for_others(taken_name(number), std::min(limit, patience))) {
+    return lost("rank " + std::to_string(*absent) +
+                (number == 1 ? " was never started" : " is gone") +
+                ": its command did not take request " + std::to_string(number) + " within " +
+                std::to_string(std::min(limit, patience).count()) + " ms");
+  }
+  LocalOutcome local = run_local(launcher_, request, limit);
+  RanksOutcome outcome{local.launched.end, local.launched.message, std::nullopt, {}};
+  if (outcome.end == LaunchResult::End::kInterrupted) return outcome;
+  const auto outcome_of = [&](int rank) {
+    return wait_for(launcher_, outcome_name(number) + std::to_string(rank),
+                    Clock::now() + kPatienceToAnswer);
+  };
+  if (outcome.end != LaunchResult::End::kWell) {
+    const int culprit = local.launched.culprit.value_or(0);
+    if (culprit == 0) {
+      outcome.culprit = local.launched.ranks.front();
+    } else if (const auto text = outcome_of(culprit)) {
+      const Json message = parse_json(*text, "outcome");
+      outcome.culprit = child_from_json(JsonField(message).at("child"));
+    } else {
+      why_lost_ = "rank " + std::to_string(culprit) + " is gone: its command does not answer";
+    }
+    return outcome;
+  }
+  outcome.results = std::move(local.results);
+  for (int rank = 1; rank < launcher_.world(); ++rank) {
+    const auto text = outcome_of(rank);
+    if (!text) return lost("rank " + std::to_string(rank) + " is gone: its result did not come");
+    const Json message = parse_json(*text, "outcome");
+    outcome.results.push_back(JsonField(message).at("result").string());
+  }
+  return outcome;
+}
+
+RanksOutcome LeadingCommand::lost(const std::string& why) {
+  if (InterruptGuard::signal()) return {LaunchResult::End::kInterrupted, "interrupted", {}, {}};
+  why_lost_ = why;
+  return {LaunchResult::End::kFailed, why, std::nullopt, {}};
+}
+
+// The first rank that has not told by then.
+std::optional<int> LeadingCommand::wait_for_others(const std::string& prefix,
+                                                   milliseconds patience) {
+  const Clock::time_point give_up_at = Clock::now() + patience;
+  for (int rank = 1; rank < launcher_.world(); ++rank) {
+    if (!wait_for(launcher_, prefix + std::to_string(rank), give_up_at)) return rank;
+  }
+  return std::nullopt;
+}
+
+// Their ends are waited for because this process serves the store that tells them.
+void LeadingCommand::end(int exit_code) {
+  if (std::exchange(has_ended_, true)) return;
+  launcher_.tell(request_name(num_requests_ + 1), text_of({{"exit_code", exit_code}}));
+  const Clock::time_point give_up_at = Clock::now() + kPatienceToEnd;
+  for (int rank = 1; rank < launcher_.world(); ++rank) {
+    while (!launcher_.told(kEndName + std::to_string(rank)) && Clock::now() < give_up_at) {
+      std::this_thread::sleep_for(kLookInterval);
+    }
+  }
+}
+
+int follow_rank_0(const RankPlace& place) {
+  const InterruptGuard interrupts;
+  Launcher launcher(quiet(place));
+  const std::string rank = std::to_string(place.rank);
+  const auto check_signal = [] {
+    if (const auto signal = InterruptGuard::signal()) {
+      throw Interrupted(*signal, "the command of rank 0 says what is kept");
+    }
+  };
+  for (int number = 1;; ++number) {
+    const auto text = wait_for(launcher, request_name(number), Clock::time_point::max());
+    check_signal();
+    const Json message = parse_json(*text, "request");
+    const JsonField task(message);
+    if (const auto exit_code = task.find("exit_code")) {
+      launcher.tell(kEndName + rank, "");
+      return exit_code->integer32();
+    }
+    launcher.tell(taken_name(number) + rank, "");
+    const LocalOutcome local =
+        run_local(launcher, task.at("request").string(), milliseconds(task.at("limit_ms").count()));
+    check_signal();
+    launcher.tell(outcome_name(number) + rank,
+                  text_of({{"child", child_to_json(local.launched.ranks.front())},
+                           {"result", local.results.front()}}));
+  }
+}
+
+}  // namespace rematch

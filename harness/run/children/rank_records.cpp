@@ -1,0 +1,142 @@
+#include "harness/run/children/rank_records.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "harness/measure/hash.h"
+#include "harness/run/passes/op_counts.h"
+#include "models/preset/parallel.h"
+#include "policies/base/sha256.h"
+#include "policies/trace/collective.h"
+#include "reports/record/json/number_bits.h"
+
+namespace rematch {
+namespace {
+
+// The lower, the more it says of why the point failed.
+int rank_of_reason(PointStatus status) {
+  switch (status) {
+    case PointStatus::kOk:
+      return 9;
+    case PointStatus::kCrash:  // often only because another rank is gone
+      return 2;
+    case PointStatus::kOom:
+      return 0;
+    default:
+      return 1;
+  }
+}
+
+Bytes peak_of(const PointRecord& record) {
+  if (!record.memory || !record.memory->peak_allocated) return {};
+  return *record.memory->peak_allocated;
+}
+
+std::string name_on(std::size_t rank, const std::string& tensor) {
+  return "rank" + std::to_string(rank) + "/" + tensor;
+}
+
+// Bits of rank 0 under their own names, those of the others under names that say whose they are.
+void add_steps(std::size_t rank, const std::vector<StepRecord>& steps, PointRecord& merged) {
+  for (std::size_t step = 0; step < steps.size() && step < merged.steps.size(); ++step) {
+    StepRecord& whole = merged.steps[step];
+    const StepRecord& own = steps[step];
+    for (const auto& [tensor, hash] : own.gradient_hashes) {
+      whole.gradient_hashes[name_on(rank, tensor)] = hash;
+    }
+    whole.gradient_hashes[name_on(rank, "loss")] = own.loss_bits;
+    whole.parameter_hash = sha256_hex(whole.parameter_hash + own.parameter_hash);
+    whole.generator_hash = sha256_hex(whole.generator_hash + own.generator_hash);
+  }
+}
+
+// Of ranks with batches of their own the loss of a step is their mean, as a trainer logs it; ranks
+// that share a batch have one loss. Each rank's own bits stay among the hashes.
+void average_losses(const std::vector<PointRecord>& ranks, PointRecord& merged) {
+  ModelSpec spec;
+  spec.dimensions = merged.identity.dimensions;
+  const auto num_batches = static_cast<std::size_t>(data_ranks(spec));
+  if (num_batches <= 1) return;
+  const std::size_t sharing = ranks.size() / num_batches;  // see Note [Ranks of a layout]
+  for (std::size_t step = 0; step < merged.steps.size(); ++step) {
+    double sum = 0;
+    for (std::size_t rank = 0; rank < ranks.size(); rank += sharing) {
+      if (step >= ranks[rank].steps.size()) return;
+      sum += number_of_bits(ranks[rank].steps[step].loss_bits).value();
+    }
+    StepRecord& whole = merged.steps[step];
+    whole.gradient_hashes[name_on(0, "loss")] = whole.loss_bits;
+    const double mean = sum / static_cast<double>(num_batches);
+    whole.loss_bits = bits_of(mean);
+    whole.loss = std::isfinite(mean) ? std::optional(mean) : std::nullopt;
+  }
+}
+
+}  // namespace
+
+RanksRecord::Counts collectives_in(const OpCounts& ops) {
+  RanksRecord::Counts collectives;
+  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
+    for (const auto& [op, executed] : ops[phase]) {
+      const auto kind = collective_kind(op);
+      if (kind) collectives[phase][std::string(to_string(*kind))] += executed;
+    }
+  }
+  return collectives;
+}
+
+void note_rank(int rank, const RanksRecord::Counts& collective_bytes, PointRecord& record) {
+  if (!record.counts) return;
+  RanksRecord& ranks = record.ranks.emplace();
+  ranks.counted_steps = record.counts->counted_steps;
+  ranks.collectives = collectives_in(record.counts->by_op);
+  ranks.collective_bytes = collective_bytes;
+  RankRecord& own = ranks.ranks.emplace_back();
+  own.rank = ranks.worst_rank = rank;
+  if (!record.memory) return;
+  own.peak_allocated = record.memory->peak_allocated;
+  own.after_forward = record.memory->after_forward;
+}
+
+PointRecord merge_ranks(std::vector<PointRecord> ranks) {
+  const auto worst_end = std::min_element(
+      ranks.begin(), ranks.end(), [](const PointRecord& one, const PointRecord& other) {
+        return rank_of_reason(one.status) < rank_of_reason(other.status);
+      });
+  if (worst_end->status != PointStatus::kOk) {
+    PointRecord failed = std::move(*worst_end);
+    failed.reason = "rank " + std::to_string(worst_end - ranks.begin()) + ": " + failed.reason;
+    return failed;
+  }
+  const auto highest = std::max_element(ranks.begin(), ranks.end(),
+                                        [](const PointRecord& one, const PointRecord& other) {
+                                          return peak_of(one) < peak_of(other);
+                                        });
+  const std::optional<MemoryRecord> memory = highest->memory;
+  const int worst_rank = static_cast<int>(highest - ranks.begin());
+  PointRecord merged = ranks.front();
+  merged.memory = memory;
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+    add_steps(rank, ranks[rank].steps, merged);
+    if (!merged.counts || !ranks[rank].counts) continue;
+    const auto differs = first_difference(merged.counts->by_op, ranks[rank].counts->by_op);
+    if (!differs) continue;
+    merged.status = PointStatus::kInvalid;
+    merged.reason = "rank " + std::to_string(rank) +
+                    " executed other ops: " + std::to_string(differs->other) + " " + differs->op +
+                    " in " + std::string(to_string(differs->phase)) + ", rank 0 " +
+                    std::to_string(differs->one);
+  }
+  average_losses(ranks, merged);
+  if (!merged.ranks) return merged;
+  merged.ranks->ranks.clear();
+  for (const PointRecord& record : ranks) {
+    if (record.ranks) merged.ranks->ranks.push_back(record.ranks->ranks.at(0));
+  }
+  merged.ranks->worst_rank = worst_rank;
+  return merged;
+}
+
+}  // namespace rematch

@@ -1,0 +1,14 @@
+// What a report says of the host memory of a step.
+#pragma once
+
+#include <optional>
+
+#include "harness/run/training/training.h"
+#include "reports/record/point.h"
+
+namespace rematch {
+
+// Of the step since Training::restart_host_counts(). Absent: the plan offloads nothing.
+std::optional<HostRecord> host_record(const Training& training);
+
+}  // namespace rematch

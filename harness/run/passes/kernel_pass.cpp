@@ -1,0 +1,108 @@
+#include "harness/run/passes/kernel_pass.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "harness/measure/cuda_device.h"
+#include "harness/measure/device_clock.h"
+#include "harness/profile/activity_recorder.h"
+#include "harness/profile/kernel_record.h"
+#include "harness/profile/nvtx_marker.h"
+#include "harness/run/training/recorded_step.h"
+#include "kernels/attention/backend.h"
+
+namespace rematch {
+namespace {
+
+class Steps {
+ public:
+  Steps(Training& training, at::Device device, std::int64_t first_step)
+      : training_(training), device_(device), next_step_(first_step) {}
+
+  // Seconds of the fastest of the steps, what they launched included.
+  double run(int num_steps, const std::function<void(int)>& before, StepListener& listener) {
+    double fastest = 0;
+    for (int step = 0; step < num_steps; ++step) {
+      const auto start = now_on(device_);
+      before(step);
+      training_.step(next_step_++, listener);
+      const std::chrono::duration<double> elapsed = now_on(device_) - start;
+      fastest = step == 0 ? elapsed.count() : std::min(fastest, elapsed.count());
+    }
+    return fastest;
+  }
+
+ private:
+  Training& training_;
+  at::Device device_;
+  std::int64_t next_step_;
+};
+
+// Absent, with the reason in the record, where activity cannot be recorded.
+std::unique_ptr<ActivityRecorder> start_to_record(PointRecord& record) {
+  try {
+    return record_activity();
+  } catch (const ActivityError& error) {
+    record.kernels_reason = error.what();
+    return nullptr;
+  }
+}
+
+AttentionKernels attention_kernels_of(const PointIdentity& identity) {
+  return identity.attention_backend == to_string(AttentionBackend::kMath)
+             ? AttentionKernels::kComposed
+             : AttentionKernels::kFused;
+}
+
+// Each of the dry device's kernels takes as long as the next.
+void forget_times(KernelRecord& kernels) {
+  for (auto& phase : kernels.time) phase.clear();
+}
+
+}  // namespace
+
+void kernel_pass(Training& training, at::Device device, std::int64_t first_step, int num_steps,
+                 PointRecord& record) {
+  const int counted_steps = std::max(2, num_steps);
+  Steps steps(training, device, first_step);
+  StepListener nobody;
+  const auto nothing = [](int) {};
+  const double without = steps.run(counted_steps, nothing, nobody);
+  const std::unique_ptr<ActivityRecorder> activity = start_to_record(record);
+  // The first recorded step compiles and loads; the counted steps come after it.
+  steps.run(1, nothing, nobody);
+  if (activity != nullptr) activity->discard();
+
+  NvtxMarker names(nvtx_functions());
+  std::vector<LaunchMarker*> markers = {&names};
+  if (activity != nullptr) markers.push_back(activity.get());
+  OpCallRecorder recorder(markers);
+  RecordedStep listener(recorder);
+  double with = 0;
+  {
+    const OpObserverGuard observe(&recorder);
+    with = steps.run(
+        counted_steps, [&](int step) { recorder.begin_step(step); }, listener);
+  }
+  if (activity == nullptr) return;
+  try {
+    const KernelUse use =
+        attribute(activity->finish(), recorder.calls(), attention_kernels_of(record.identity));
+    record.kernels = kernel_record(use, recorder.counts(counted_steps));
+    if (on_dry_device()) {
+      forget_times(*record.kernels);
+      return;
+    }
+    record.kernels->slowdown_ratio = with / without;
+    if (record.kernels->invalid.empty()) {
+      record.time = TimeRecord{.classes = op_class_times(use, counted_steps)};
+    }
+  } catch (const ActivityError& error) {
+    record.kernels_reason = error.what();
+  }
+}
+
+}  // namespace rematch

@@ -1,0 +1,20 @@
+// The counting pass of a GPU: which kernels the steps really ran, from the device's own records.
+// Apart from the passes that time and weigh, which it would disturb.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "harness/run/training/training.h"
+#include "reports/record/point.h"
+
+namespace rematch {
+
+// Fills the point's kernels and the times of its op classes, or says why there are none: activity
+// that cannot be recorded at all, or does not add up, is no fault of what else was measured. Counts
+// at least two steps, so that one is held against the other.
+void kernel_pass(Training& training, at::Device device, std::int64_t first_step, int num_steps,
+                 PointRecord& record);
+
+}  // namespace rematch

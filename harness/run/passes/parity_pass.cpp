@@ -1,0 +1,93 @@
+#include "harness/run/passes/parity_pass.h"
+
+#include <ATen/ops/pow.h>
+#include <ATen/ops/sum.h>
+
+#include <cmath>
+#include <string>
+
+#include "harness/measure/hash.h"
+#include "harness/run/training/finite_loss.h"
+
+namespace rematch {
+namespace {
+
+// Note [Gradient norm]
+// The square root of the sum of squares of all gradients, each tensor squared and summed in
+// float64, the tensors' sums added in parameter order: the same in Python. Ranks add theirs up, so
+// that a parameter has no gradient only where no rank has any; what they have in common counts as
+// often as there are ranks.
+double squares_of(const at::Tensor& gradient) {
+  return gradient.to(at::kDouble).pow(2).sum().item<double>();
+}
+
+class ParityListener final : public Watching {
+ public:
+  ParityListener(PassPosition& position, const Training& training, Job& job, PointRecord& record)
+      : Watching(position), training_(training), job_(job), record_(record) {}
+
+  void before_step() override {
+    Watching::before_step();
+    step_ = {};
+  }
+  void after_forward(const at::Tensor& loss) override {
+    Watching::after_forward(loss);
+    const auto value = loss.item<float>();
+    step_.loss_bits = bits_of(value);
+    if (std::isfinite(value)) step_.loss = value;
+  }
+  void after_backward() override {
+    Watching::after_backward();
+    std::vector<double> own;
+    for (const NamedTensor& parameter : training_.parameters()) {
+      const at::Tensor& gradient = parameter.tensor.grad();
+      step_.gradient_hashes[parameter.name] = tensor_hash(gradient);
+      own.push_back(gradient.defined() ? squares_of(gradient) : 0);
+    }
+    double squares = 0;
+    const std::vector<double> of_ranks = job_.sum(own);
+    for (std::size_t index = 0; index < of_ranks.size(); ++index) {
+      squares += of_ranks[index];
+      if (record_.steps.empty() && of_ranks[index] == 0) {
+        note_missing_gradient(training_.parameters()[index].name);
+      }
+    }
+    step_.gradient_norm_bits = bits_of(std::sqrt(squares));
+  }
+  void after_optimizer() override {
+    step_.parameter_hash = tensors_hash(training_.parameter_tensors());
+    step_.generator_hash = generator_hash(job_.device());
+    record_.steps.push_back(step_);
+  }
+
+ private:
+  void note_missing_gradient(const std::string& name) {
+    ParityRecord& parity = record_.parity.value();
+    if (parity.every_parameter_has_gradient.value_or(true)) {
+      parity.first_parameter_without_gradient = name;
+    }
+    parity.every_parameter_has_gradient = false;
+  }
+
+  const Training& training_;
+  Job& job_;
+  PointRecord& record_;
+  StepRecord step_;
+};
+
+}  // namespace
+
+void parity_pass(Training& training, Job& job, int num_steps, PassPosition& position,
+                 PointRecord& record) {
+  position = {"parity", -1, {}};
+  record.parity.emplace();
+  record.parity->reference = record.policy;  // nothing else to compare with in this process
+  record.parity->every_parameter_has_gradient = true;
+  ParityListener listener(position, training, job, record);
+  for (int step = 0; step < num_steps; ++step) {
+    const at::Tensor loss = training.step(step, listener);
+    require_finite(loss.item<double>(), step);
+  }
+}
+
+}  // namespace rematch

@@ -1,0 +1,48 @@
+#include "harness/run/prediction/memory_fit.h"
+
+#include <algorithm>
+
+#include "harness/measure/cuda_device.h"
+#include "harness/measure/machine_memory.h"
+#include "harness/run/training/device.h"
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+Bytes predicted_peak(const Variant& variant) {
+  return variant.prediction.memory.peak_allocated.value_or(Bytes{});
+}
+
+}  // namespace
+
+std::optional<AvailableMemory> available_memory_of(const std::string& device) {
+  if (device == "cpu") {
+    const std::optional<Bytes> available = machine_memory().available;
+    if (!available) return std::nullopt;
+    return AvailableMemory{*available, "available on this machine"};
+  }
+  if (!names_cuda(device)) return std::nullopt;
+  const std::optional<CudaDevice> card = cuda_device(device_named(device).index());
+  if (!card) return std::nullopt;
+  return AvailableMemory{card->memory, "all that the " + card->name + " has"};
+}
+
+std::string why_too_large(const Variant& variant, const std::optional<AvailableMemory>& limit) {
+  if (!limit || predicted_peak(variant) <= limit->bytes) return "";
+  return "the predicted peak is " + format_bytes(predicted_peak(variant)) + "; " + limit->what +
+         ": " + format_bytes(limit->bytes);
+}
+
+std::string why_none_fits(const std::vector<Variant>& variants,
+                          const std::optional<AvailableMemory>& limit) {
+  const auto smallest = std::min_element(variants.begin(), variants.end(),
+                                         [](const Variant& left, const Variant& right) {
+                                           return predicted_peak(left) < predicted_peak(right);
+                                         });
+  if (smallest == variants.end()) return "";
+  const std::string why = why_too_large(*smallest, limit);
+  return why.empty() ? "" : describe_variant(*smallest) + ": " + why;
+}
+
+}  // namespace rematch

@@ -1,0 +1,31 @@
+// Whether a point can fit into the memory that there is, before it is begun: its predicted peak is
+// a lower bound of what it needs. Knows no command.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/run/variants.h"
+#include "policies/base/bytes.h"
+
+namespace rematch {
+
+struct AvailableMemory {
+  Bytes bytes;
+  std::string what;  // "available on this machine"
+};
+
+// The memory of a device of this machine: on the CPU what RAM and control groups leave, on CUDA
+// all that the card has. Absent on meta, which holds nothing, and where it is not known.
+std::optional<AvailableMemory> available_memory_of(const std::string& device);
+
+// "the predicted peak is 112 GiB; available on this machine: 20.9 GiB"; empty: it may fit, or
+// the limit is not known. Pure.
+std::string why_too_large(const Variant& variant, const std::optional<AvailableMemory>& limit);
+
+// The same for the smallest of the variants if each of them is too large; else empty. Pure.
+std::string why_none_fits(const std::vector<Variant>& variants,
+                          const std::optional<AvailableMemory>& limit);
+
+}  // namespace rematch

@@ -1,0 +1,193 @@
+#include "harness/run/timing/timed_arms.h"
+
+#include <random>
+#include <utility>
+
+#include "harness/run/children/child_point.h"
+#include "harness/run/timing/time_summary.h"
+#include "policies/base/sha256.h"
+
+namespace rematch {
+namespace {
+
+constexpr int kStartDigits = 16;
+
+int repeats_of(const TimeRecord& time) {
+  return time.device_state ? time.device_state->round_repeats.value_or(0) : 0;
+}
+
+// No other start of this or any command has it.
+std::string name_of_start() {
+  std::random_device bits;
+  std::uniform_int_distribution<int> digit(0, 15);
+  std::string name;
+  for (int place = 0; place < kStartDigits; ++place) name += "0123456789abcdef"[digit(bits)];
+  return name;
+}
+
+std::optional<ControlRecord> control_record(const std::optional<Estimate>& ratio) {
+  if (!ratio) return std::nullopt;
+  ControlRecord control{ratio->value, std::nullopt};
+  if (ratio->interval) control.interval = {{ratio->interval->low, ratio->interval->high}};
+  return control;
+}
+
+}  // namespace
+
+TimedArms::TimedArms(const ComparisonSettings& settings, const std::vector<Variant>& variants,
+                     const PointStore& store, Progress& progress)
+    : settings_(settings),
+      variants_(variants),
+      store_(store),
+      progress_(progress),
+      start_(name_of_start()) {}
+
+void TimedArms::measure(std::vector<PointRecord>& points, std::optional<std::size_t> reference) {
+  reference_ = reference;
+  for (std::size_t index = 0; index < points.size(); ++index) {
+    if (points[index].status == PointStatus::kOk) arms_.push_back({index, false, {}});
+  }
+  if (reference_ && points[*reference_].status == PointStatus::kOk) {
+    arms_.push_back({*reference_, true, {}});
+  }
+  if (arms_.empty()) return;
+  std::size_t reference_arm = 0;
+  for (std::size_t index = 0; index < arms_.size(); ++index) {
+    if (arms_[index].point == reference_ && !arms_[index].control) reference_arm = index;
+  }
+  const int num_rounds = take_turns(
+      arms_, reference_arm, settings_.rounds, [this](int round) { return attempt_on_disk(round); },
+      [&](const Arm& arm, const Turn& turn) { return measure_arm(arm, turn, points); });
+  if (num_rounds < settings_.rounds.most) {
+    progress_.leave_out("the later rounds: each ratio is known to " +
+                        percent(settings_.rounds.precision));
+  }
+}
+
+// A run that was ended in the middle of an attempt leaves arms of two attempts, and two workers
+// that write into one folder leave arms of two starts: those were not measured beside each other.
+std::optional<int> TimedArms::attempt_on_disk(int round) const {
+  std::optional<int> attempt;
+  std::optional<std::vector<std::string>> starts;
+  for (const Arm& arm : arms_) {
+    const std::optional<PointRecord> record = load_round(arm, round);
+    if (!record || !record->time || record->time->starts.empty()) return std::nullopt;
+    const int repeats = repeats_of(*record->time);
+    if (attempt && *attempt != repeats) return std::nullopt;
+    if (starts && *starts != record->time->starts) return std::nullopt;
+    attempt = repeats;
+    starts = record->time->starts;
+  }
+  return attempt;
+}
+
+std::optional<PointRecord> TimedArms::load_round(const Arm& arm, int round) const {
+  return store_.load(round_name(arm, round), PointStore::Figures::kTimes);
+}
+
+PointRecord TimedArms::measure_arm(const Arm& arm, const Turn& turn,
+                                   std::vector<PointRecord>& points) {
+  const Variant& variant = variants_[arm.point];
+  const std::string part = describe_variant(variant) + (arm.control ? " again" : "") +
+                           ", time round " + std::to_string(turn.round + 1) +
+                           (turn.repeat > 0 ? ", measured again" : "");
+  if (turn.repeat > 0 && !turn.from_disk) progress_.add_part();
+  progress_.start(part);
+  PointRecord record;
+  if (turn.from_disk) {
+    record = load_round(arm, turn.round).value();
+  } else {
+    record =
+        measure_in_child(request_for(settings_.variants, variant, Pass::kTime, settings_.num_steps),
+                         settings_.children, [&](const std::string& why) {
+                           progress_.say(part + ": " + why + "; it is measured once more");
+                         });
+    if (record.time) record.time->starts.assign(record.time->samples.size(), start_);
+    if (record.time && record.time->device_state) {
+      record.time->device_state->round_repeats = turn.repeat;
+    }
+    store_.save(round_name(arm, turn.round), record);
+  }
+  const std::string status(to_string(record.status));
+  if (turn.from_disk) {
+    progress_.reuse(part, status);
+  } else {
+    progress_.finish(part, status);
+  }
+  if (record.status != PointStatus::kOk && !arm.control &&
+      points[arm.point].status == PointStatus::kOk) {
+    points[arm.point].status = record.status;
+    points[arm.point].reason = record.reason;
+    points[arm.point].failure = record.failure;
+  }
+  return record;
+}
+
+void TimedArms::add_time(std::size_t index, PointRecord& point) const {
+  const Arm* own = arm_of(index, false);
+  if (own == nullptr) {
+    point.time.reset();
+    return;
+  }
+  TimeRecord time = summarize_rounds(own->rounds);
+  // On a GPU the kernel pass has timed the classes; elsewhere every round has.
+  if (point.time) time.classes = std::move(point.time->classes);
+  point.time = std::move(time);
+  const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
+  if (reference == nullptr || reference->rounds.size() != own->rounds.size()) return;
+  add_ratio(point, *own, *reference);
+  if (own == reference) point.time->control = control_record(control());
+}
+
+// The reference's ratio to itself; absent where a round of either failed.
+std::optional<Estimate> TimedArms::control() const {
+  const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
+  const Arm* again = reference_ ? arm_of(*reference_, true) : nullptr;
+  if (reference == nullptr || again == nullptr) return std::nullopt;
+  if (again->rounds.size() != reference->rounds.size()) return std::nullopt;
+  return paired_ratio(rounds_of(summarize_rounds(again->rounds)),
+                      rounds_of(summarize_rounds(reference->rounds)));
+}
+
+// The arm of a point, if it was timed at all.
+const Arm* TimedArms::arm_of(std::size_t point, bool control) const {
+  for (const Arm& arm : arms_) {
+    if (arm.point == point && arm.control == control && !arm.rounds.empty()) return &arm;
+  }
+  return nullptr;
+}
+
+void TimedArms::add_ratio(PointRecord& point, const Arm& own, const Arm& reference) const {
+  const TimeRecord reference_time = summarize_rounds(reference.rounds);
+  const std::optional<Estimate> same_twice = control();
+  const double floor = same_twice ? floor_of_control(*same_twice) : kSmallestDifference;
+  const std::string& name = variants_[reference.point].policy;
+  point.time->ratio = ratio_to(name, *point.time, reference_time, floor);
+  const RoundRule& rule = settings_.rounds;
+  if (&own == &reference || rule.least == rule.most || !point.time->ratio->interval) return;
+  const auto [low, high] = *point.time->ratio->interval;
+  const double known_to = (high - low) / 2 / point.time->ratio->ratio;
+  if (known_to <= rule.precision || !point.time->quality) return;
+  point.time->quality->reasons.push_back("after " + std::to_string(own.rounds.size()) +
+                                         " rounds the ratio is known to +- " + percent(known_to) +
+                                         ", not " + percent(rule.precision));
+}
+
+std::string TimedArms::round_name(const Arm& arm, int round) const {
+  const Variant& variant = variants_[arm.point];
+  return point_name(variant.identity, variant.policy) + (arm.control ? ".again" : "") + ".round" +
+         std::to_string(round) + "-" + arms_hash();
+}
+
+// Rounds of another set of arms, of other lengths or with other kernels are another comparison's.
+std::string TimedArms::arms_hash() const {
+  std::string text = std::to_string(settings_.num_steps);
+  if (settings_.variants.timed_as == Determinism::kRepeatableBits) text += " repeatable";
+  if (settings_.variants.libtorch_chooses_attention) text += " chosen attention";
+  for (const Arm& arm : arms_) {
+    text.append(" ").append(point_name(variants_[arm.point].identity, variants_[arm.point].policy));
+  }
+  return sha256_hex(text).substr(0, 8);
+}
+
+}  // namespace rematch

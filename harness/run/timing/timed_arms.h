@@ -1,0 +1,54 @@
+// The times of a comparison's points: all that are ok, and the reference once more as the A/A
+// control, in rounds by turns that a killed run finds again on disk. Knows nothing of counts, bytes
+// and bits.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/progress/progress.h"
+#include "harness/run/children/point_store.h"
+#include "harness/run/comparison.h"
+#include "harness/run/timing/turns.h"
+#include "harness/run/variants.h"
+#include "reports/record/point.h"
+#include "reports/statistics/statistics.h"
+
+namespace rematch {
+
+class TimedArms {
+ public:
+  // All must outlive it.
+  TimedArms(const ComparisonSettings& settings, const std::vector<Variant>& variants,
+            const PointStore& store, Progress& progress);
+
+  // `points` in the order of the variants. One whose round does not end ok gets that round's
+  // status. Throws Interrupted after a signal.
+  void measure(std::vector<PointRecord>& points, std::optional<std::size_t> reference);
+
+  // The time of variant `index`, if its rounds ended ok, and its ratio to the reference's; for
+  // the reference, the control's. Op class times of an earlier pass stay.
+  void add_time(std::size_t index, PointRecord& point) const;
+
+ private:
+  std::optional<int> attempt_on_disk(int round) const;
+  std::optional<PointRecord> load_round(const Arm& arm, int round) const;
+  PointRecord measure_arm(const Arm& arm, const Turn& turn, std::vector<PointRecord>& points);
+  std::optional<Estimate> control() const;
+  void add_ratio(PointRecord& point, const Arm& own, const Arm& reference) const;
+  const Arm* arm_of(std::size_t point, bool control) const;
+  std::string round_name(const Arm& arm, int round) const;
+  std::string arms_hash() const;
+
+  const ComparisonSettings& settings_;
+  const std::vector<Variant>& variants_;
+  const PointStore& store_;
+  Progress& progress_;
+  std::string start_;  // the name of this start of the command
+  std::optional<std::size_t> reference_;
+  std::vector<Arm> arms_;
+};
+
+}  // namespace rematch

@@ -1,0 +1,101 @@
+#include "harness/run/training/job.h"
+
+#include <sstream>
+#include <stdexcept>
+
+#include "harness/measure/hash.h"
+#include "harness/process/process.h"
+#include "harness/ranks/collective_log.h"
+#include "harness/ranks/place.h"
+#include "harness/ranks/ranks.h"
+#include "harness/run/training/device.h"
+#include "models/preset/parallel.h"
+#include "reports/record/json/number_bits.h"
+
+namespace rematch {
+namespace {
+
+std::vector<GroupMembers> groups_of(const ModelSpec& spec) {
+  std::vector<GroupMembers> groups;
+  for (const RankGroup& group : rank_groups(spec)) groups.push_back({group.name, group.ranks});
+  return groups;
+}
+
+RankPlace place_in(int world) {
+  const std::optional<RankPlace> place = rank_place_from_environment();
+  if (!place) {
+    throw std::invalid_argument("the request is for " + std::to_string(world) +
+                                " ranks, but the environment names none");
+  }
+  if (place->world != world) {
+    throw std::invalid_argument("the request is for " + std::to_string(world) +
+                                " ranks, but the environment says WORLD_SIZE " +
+                                std::to_string(place->world));
+  }
+  return *place;
+}
+
+// Every bit of each number, as text.
+std::string text_of(const std::vector<double>& values) {
+  std::string text;
+  for (const double value : values) text.append(bits_of(value)).append(" ");
+  return text;
+}
+
+std::vector<double> values_of(const std::string& text) {
+  std::vector<double> values;
+  std::istringstream words(text);
+  for (std::string bits; words >> bits;) values.push_back(number_of_bits(bits).value());
+  return values;
+}
+
+}  // namespace
+
+Job::Job(const PointRequest& request)
+    : world_(request.identity.world),
+      spec_(spec_of(request)),
+      device_(device_named(request.device)) {
+  if (world_ == 1) return;
+  if (const auto pretended = request.identity.pretended_rank) {
+    rank_ = spec_.rank = *pretended;
+    pretended_ = std::make_unique<PretendedRanks>(rank_, groups_of(spec_));
+    return;
+  }
+  if (device_.is_meta()) return;  // any rank is traced without the others
+  const RankPlace place = place_in(world_);
+  rank_ = spec_.rank = place.rank;
+  RanksOptions options;
+  if (device_.is_cuda()) {
+    device_ = c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(place.local_rank));
+    options.transport = RanksOptions::Transport::kNccl;
+  }
+  ranks_ = std::make_unique<Ranks>(place, groups_of(spec_), options);
+  ranks_->agree("plan", request.identity.plan_sha256);
+  ranks_->agree("program", own_executable_sha256());
+}
+
+Job::~Job() = default;
+
+void Job::begin_step(std::int64_t step) {
+  if (ranks_) ranks_->note_step(step + 1);
+}
+
+void Job::compare(CollectiveLog& log) {
+  if (ranks_) log.compare(*ranks_);
+}
+
+std::vector<double> Job::sum(const std::vector<double>& values) {
+  if (!ranks_) return values;
+  std::vector<double> total(values.size(), 0.0);
+  for (const std::string& text : ranks_->values_of_all("sum", text_of(values))) {
+    const std::vector<double> of_rank = values_of(text);
+    if (of_rank.size() != total.size()) {
+      throw std::invalid_argument("ranks sum lists of " + std::to_string(total.size()) + " and " +
+                                  std::to_string(of_rank.size()) + " numbers");
+    }
+    for (std::size_t index = 0; index < total.size(); ++index) total[index] += of_rank[index];
+  }
+  return total;
+}
+
+}  // namespace rematch

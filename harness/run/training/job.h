@@ -1,0 +1,56 @@
+// This process's part in a point that several ranks measure together: its place, its process
+// groups, and what the ranks agree on. In a process that measures alone everything here is free.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/run/children/request.h"
+
+namespace rematch {
+
+class CollectiveLog;
+class Ranks;
+class PretendedRanks;
+
+class Job {
+ public:
+  // Joins the other ranks of the request's layout, or pretends to, and agrees with them on the plan
+  // and on the program. Throws RanksError, and std::invalid_argument where the environment names no
+  // rank of a world of that size.
+  explicit Job(const PointRequest& request);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  bool is_alone() const { return world_ == 1; }
+  bool is_pretended() const { return pretended_ != nullptr; }  // values are none of a model's
+  int rank() const { return rank_; }
+  // The request's model as this rank has it.
+  ModelSpec spec() const { return spec_; }
+  // The request's device; of several GPUs this rank's.
+  c10::Device device() const { return device_; }
+
+  // For the launcher to name the rank that hangs.
+  void begin_step(std::int64_t step);
+  // Throws RanksError, which names ranks and calls, unless every rank's step issued the collectives
+  // that `log` lists.
+  void compare(CollectiveLog& log);
+  // Element by element over all ranks, in their order, so that each has the same bits.
+  std::vector<double> sum(const std::vector<double>& values);
+
+ private:
+  int world_ = 1;
+  int rank_ = 0;
+  ModelSpec spec_;
+  c10::Device device_;
+  std::unique_ptr<Ranks> ranks_;
+  std::unique_ptr<PretendedRanks> pretended_;
+};
+
+}  // namespace rematch

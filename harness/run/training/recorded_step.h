@@ -1,0 +1,37 @@
+// A step whose op calls a recorder writes down: its phases, scopes while forward runs, and what
+// makes the input beforehand.
+#pragma once
+
+#include <functional>
+
+#include "harness/profile/op_call_recorder.h"
+#include "harness/run/training/training.h"
+
+namespace rematch {
+
+class RecordedStep final : public StepListener {
+ public:
+  explicit RecordedStep(OpCallRecorder& recorder) : recorder_(recorder) {}
+  Batch batch(const std::function<Batch()>& make) override {
+    recorder_.begin_batch();
+    Batch batch = make();
+    recorder_.end_batch();
+    return batch;
+  }
+  at::Tensor forward(const std::function<at::Tensor()>& loss) override {
+    recorder_.begin_phase(Phase::kForward);
+    const StepPlace::Listening scopes(recorder_.place());
+    return loss();
+  }
+  void after_forward(const at::Tensor&) override {
+    recorder_.forward_done();
+    recorder_.begin_phase(Phase::kBackward);
+  }
+  void after_backward() override { recorder_.begin_phase(Phase::kOptimizer); }
+  void after_optimizer() override { recorder_.end_phase(); }
+
+ private:
+  OpCallRecorder& recorder_;
+};
+
+}  // namespace rematch

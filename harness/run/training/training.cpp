@@ -1,0 +1,128 @@
+#include "harness/run/training/training.h"
+
+#include <ATen/Context.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <cstdlib>
+
+#include "harness/measure/phase_guard.h"
+#include "harness/trace/backward_as_with_data.h"
+#include "harness/trace/meta_kernels.h"
+#include "models/preset/parallel.h"
+
+namespace rematch {
+namespace {
+
+// LibTorch refuses matmuls in deterministic mode without it: cuBLAS repeats its bits only with a
+// workspace of fixed size. Where it is set each matmul reads it again, so no other mode has it.
+constexpr const char* kWorkspaceVariable = "CUBLAS_WORKSPACE_CONFIG";
+
+void prepare_cuda(at::Device device, Determinism determinism) {
+  const bool repeats = determinism == Determinism::kRepeatableBits;
+  if (repeats) setenv(kWorkspaceVariable, ":4096:8", /*overwrite=*/0);
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(repeats, /*warn_only=*/false);
+  // Else every at::empty() would launch a kernel: nothing here reads memory that nobody wrote.
+  context.setDeterministicFillUninitializedMemory(false);
+  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+}
+
+}  // namespace
+
+Training::Training(const TrainingSettings& settings)
+    : device_(settings.device), begin_step_(settings.begin_step), spec_(settings.model) {
+  if (device_.is_meta()) install_meta_kernels();
+  if (device_.is_cuda()) prepare_cuda(device_, settings.determinism);
+  at::manual_seed(settings.seed);
+  model_ = make_model(settings.model, device_);
+  data_ = make_data(settings.model, settings.data_file, settings.seed, device_);
+  optimizer_ = make_optimizer(settings.optimizer, parameter_tensors());
+}
+
+void Training::use_plan(const Plan& plan, Schedule schedule) {
+  checkpoint_.reset();
+  if (!plan.regions.empty()) checkpoint_.emplace(plan, schedule);
+}
+
+void Training::use_no_plan() { checkpoint_.reset(); }
+
+std::optional<HostMemory> Training::host_memory() const {
+  if (!checkpoint_ || !checkpoint_->offloads()) return std::nullopt;
+  return checkpoint_->host_memory();
+}
+
+void Training::restart_host_counts() const {
+  if (checkpoint_) checkpoint_->restart_host_counts();
+}
+
+void Training::observe_moves(MoveObserver* observer) const {
+  if (checkpoint_) checkpoint_->observe_moves(observer);
+}
+
+Batch Training::batch(std::int64_t index) {
+  const c10::impl::ExcludeDispatchKeyGuard unseen(c10::DispatchKey::Fake);
+  return data_->batch(data_index(spec_, index));
+}
+
+at::Tensor Training::step(std::int64_t index, StepListener& listener) {
+  if (begin_step_) begin_step_(index);
+  const Batch batch = listener.batch([&] { return this->batch(index); });
+  listener.before_step();
+  const at::Tensor loss = forward(batch, listener);
+  listener.after_forward(loss);
+  backward(loss);
+  finish_gradients();
+  listener.after_backward();
+  update();
+  listener.after_optimizer();
+  clear_gradients();
+  return loss;
+}
+
+std::vector<at::Tensor> Training::parameter_tensors() const {
+  std::vector<at::Tensor> tensors;
+  for (const NamedTensor& parameter : model_->parameters()) tensors.push_back(parameter.tensor);
+  return tensors;
+}
+
+std::vector<at::Tensor> Training::frozen_tensors() const {
+  std::vector<at::Tensor> tensors;
+  for (const NamedTensor& weight : model_->frozen()) tensors.push_back(weight.tensor);
+  return tensors;
+}
+
+void Training::clear_gradients() {
+  for (const NamedTensor& parameter : model_->parameters()) parameter.tensor.mutable_grad().reset();
+}
+
+at::Tensor Training::forward(const Batch& batch, StepListener& listener) {
+  std::optional<Recording> recording;
+  if (checkpoint_) recording.emplace(*checkpoint_);
+  at::Tensor loss = listener.forward([&] { return model_->loss(batch); });
+  if (recording) recording->finish();
+  return loss;
+}
+
+void Training::backward(const at::Tensor& loss) {
+  const PhaseGuard phase(Phase::kBackward);  // the first gradient is made before autograd runs
+  if (!device_.is_meta()) {
+    loss.backward();
+    return;
+  }
+  BackwardAsWithData as_with_data;
+  const OpModeGuard guard(&as_with_data);
+  loss.backward();
+}
+
+void Training::finish_gradients() {
+  const PhaseGuard phase(Phase::kOptimizer);
+  model_->finish_gradients();
+}
+
+void Training::update() {
+  const PhaseGuard phase(Phase::kOptimizer);
+  optimizer_->step();
+}
+
+}  // namespace rematch

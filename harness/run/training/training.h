@@ -1,0 +1,99 @@
+// One training process: a model, its data and its optimizer, stepped under a plan. What a pass
+// wants to know of a step it hears as a StepListener; the step itself is the same in all of them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/engine/recording.h"
+#include "harness/run/training/optimizer.h"
+#include "models/model.h"
+#include "policies/plan/plan.h"
+
+namespace rematch {
+
+// The moments of a step, in order. The batch exists before before_step().
+class StepListener {
+ public:
+  virtual ~StepListener() = default;
+  // Makes the batch, which is no part of the step; a listener may put guards around it.
+  virtual Batch batch(const std::function<Batch()>& make) { return make(); }
+  virtual void before_step() {}
+  // Runs forward; a listener may put guards around it. Recording is on.
+  virtual at::Tensor forward(const std::function<at::Tensor()>& loss) { return loss(); }
+  virtual void after_forward(const at::Tensor& /*loss*/) {}  // recording has ended
+  virtual void after_backward() {}
+  virtual void after_optimizer() {}  // gradients are still there
+};
+
+// Whether the same bits must come out of each run. On a GPU that excludes the fastest kernels of
+// some ops; the CPU's repeat their bits anyway.
+enum class Determinism : std::uint8_t { kRepeatableBits, kFastest };
+
+struct TrainingSettings {
+  ModelSpec model;
+  std::string data_file;  // empty: what ships with the project
+  std::uint64_t seed = 0;
+  at::Device device = at::kCPU;
+  OptimizerChoice optimizer;
+  Determinism determinism = Determinism::kRepeatableBits;
+  std::function<void(std::int64_t step)> begin_step;  // told before each step; may be empty
+};
+
+class Training {
+ public:
+  // Builds the model and seeds every generator. Throws what make_model and make_data throw.
+  explicit Training(const TrainingSettings& settings);
+
+  // The plan of the steps that follow; none: no recording at all.
+  void use_plan(const Plan& plan, Schedule schedule);
+  void use_no_plan();
+
+  // Forward, loss, backward, optimizer on the data of step `index`; gradients are gone afterwards.
+  // With a layout, ranks that have data of their own take turns at the source's batches, and sums
+  // of gradients over ranks count as the optimizer's.
+  // Returns the loss with what backward left of its graph: a detach would be an op of the step.
+  at::Tensor step(std::int64_t index, StepListener& listener);
+
+  // This rank's input of step `index`. Making it is no part of the step: no observer sees its ops.
+  Batch batch(std::int64_t index);
+
+  // Runs forward once and hands over the loss with its graph.
+  at::Tensor loss(const Batch& batch) { return model_->loss(batch); }
+
+  const std::vector<NamedTensor>& parameters() const { return model_->parameters(); }
+  std::vector<at::Tensor> parameter_tensors() const;
+  std::vector<at::Tensor> frozen_tensors() const;  // weights that do not learn
+  Optimizer& optimizer() { return *optimizer_; }
+  void clear_gradients();
+  // What ranks sum up of their gradients after backward. Part of step().
+  void finish_gradients();
+
+  // Of the plan in use; absent: it offloads nothing. Peak and copied bytes count from
+  // restart_host_counts() on.
+  std::optional<HostMemory> host_memory() const;
+  void restart_host_counts() const;
+  // As the Checkpoint's, of the plan in use.
+  void observe_moves(MoveObserver* observer) const;
+
+ private:
+  at::Tensor forward(const Batch& batch, StepListener& listener);
+  void backward(const at::Tensor& loss);
+  void update();
+
+  at::Device device_;
+  std::function<void(std::int64_t step)> begin_step_;
+  ModelSpec spec_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<DataSource> data_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::optional<Checkpoint> checkpoint_;
+};
+
+}  // namespace rematch

@@ -1,0 +1,200 @@
+#include "policies/base/file.h"
+#include "policies/base/json.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+namespace rematch {
+namespace {
+
+constexpr std::size_t kReadBytes = 1 << 16;
+constexpr int kTemporaryNames = 100;
+
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags, mode_t mode = 0)
+      : fd_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  bool is_open() const { return fd_ >= 0; }
+  int get() const { return fd_; }
+  // Reports what the destructor must swallow: a full disk can show only here.
+  bool close() {
+    const int result = ::close(fd_);
+    fd_ = -1;
+    return result == 0;
+  }
+
+ private:
+  int fd_;
+};
+
+[[noreturn]] void fail(const std::string& what, const std::string& path, int error) {
+  throw FileError("cannot " + what + " '" + path + "': " + std::strerror(error));
+}
+
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(fd, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// A link's target is replaced, not the link.
+std::string follow_links(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
+                                                         &std::free);
+  return real ? std::string(real.get()) : path;
+}
+
+void write_directly(const std::string& path, std::string_view text) {
+  Descriptor file(path, O_WRONLY);
+  if (!file.is_open() || !write_all(file.get(), text) || !file.close()) fail("write", path, errno);
+}
+
+std::string temporary_name(const std::string& target, int attempt) {
+  return target + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(attempt);
+}
+
+// A file beside the target that no other process uses; gone unless it was renamed.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& target) : target_(target) {
+    for (int attempt = 0; attempt < kTemporaryNames && !file_; ++attempt) {
+      path_ = temporary_name(target, attempt);
+      auto file = std::make_unique<Descriptor>(path_, O_WRONLY | O_CREAT | O_EXCL, mode_t{0666});
+      if (file->is_open()) {
+        file_ = std::move(file);
+      } else if (errno != EEXIST) {
+        fail("write", target, errno);
+      }
+    }
+    if (!file_) fail("write", target, EEXIST);
+  }
+  ~TemporaryFile() {
+    if (!renamed_) ::unlink(path_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  void write(std::string_view text) {
+    if (!write_all(file_->get(), text) || ::fsync(file_->get()) != 0 || !file_->close()) {
+      fail("write", target_, errno);
+    }
+  }
+  void rename_to_target() {
+    if (::rename(path_.c_str(), target_.c_str()) != 0) fail("write", target_, errno);
+    renamed_ = true;
+  }
+
+ private:
+  const std::string& target_;
+  std::string path_;
+  std::unique_ptr<Descriptor> file_;
+  bool renamed_ = false;
+};
+
+// Gives an open file without a name this one. An error number; 0: done.
+int link_open_file(int fd, const std::string& path) {
+  const std::string open_file = "/proc/self/fd/" + std::to_string(fd);
+  const int result =
+      ::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW);
+  return result == 0 ? 0 : errno;
+}
+
+// Has no name until it is whole, so a process that is killed over it leaves nothing behind. Only a
+// target that exists needs another name for the moment before it is replaced. False: the file
+// system or the system cannot do that.
+bool write_without_name(const std::string& target, std::string_view text) {
+  Descriptor file(folder_of(target), O_WRONLY | O_TMPFILE, mode_t{0666});
+  if (!file.is_open()) return false;
+  if (!write_all(file.get(), text) || ::fsync(file.get()) != 0) fail("write", target, errno);
+  int error = link_open_file(file.get(), target);
+  if (error == 0) return true;
+  std::string name;
+  for (int attempt = 0; attempt < kTemporaryNames && error == EEXIST; ++attempt) {
+    name = temporary_name(target, attempt);
+    error = link_open_file(file.get(), name);
+  }
+  if (error != 0) return false;
+  if (::rename(name.c_str(), target.c_str()) == 0) return true;
+  error = errno;
+  ::unlink(name.c_str());
+  fail("write", target, error);
+}
+
+// Makes the rename last. A folder that cannot be synced (some network file systems) is no error:
+// the file itself is complete.
+void sync_folder(const std::string& folder) {
+  const Descriptor file(folder, O_RDONLY | O_DIRECTORY);
+  if (file.is_open()) ::fsync(file.get());
+}
+
+}  // namespace
+
+std::string read_text_file(const std::string& path, Bytes limit) {
+  const Descriptor file(path, O_RDONLY);
+  if (!file.is_open()) fail("read", path, errno);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) fail("read", path, errno);
+  if (S_ISDIR(status.st_mode)) fail("read", path, EISDIR);
+  std::string text;
+  // A hint: pipes have no size, and files may grow.
+  if (status.st_size <= limit.count) text.reserve(static_cast<std::size_t>(status.st_size));
+  std::array<char, kReadBytes> buffer;
+  while (true) {
+    const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail("read", path, errno);
+    if (count == 0) return text;
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+    if (static_cast<std::int64_t>(text.size()) > limit.count) {
+      throw FormatError(path + ": is larger than the limit of " + std::to_string(limit.count) +
+                        " bytes; is it a file of this project?");
+    }
+  }
+}
+
+Json read_json_file(const std::string& path, Bytes limit) {
+  return parse_json(read_text_file(path, limit), path);
+}
+
+void write_file_atomically(const std::string& path, std::string_view text) {
+  struct stat status {};
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  if (exists && S_ISDIR(status.st_mode)) fail("write", path, EISDIR);
+  if (exists && !S_ISREG(status.st_mode)) return write_directly(path, text);
+  const std::string target = exists ? follow_links(path) : path;
+  if (!write_without_name(target, text)) {
+    TemporaryFile temporary(target);
+    temporary.write(text);
+    temporary.rename_to_target();
+  }
+  sync_folder(folder_of(target));
+}
+
+void write_json_file(const std::string& path, const Json& json) {
+  write_file_atomically(path, json.dump(2) + "\n");
+}
+
+}  // namespace rematch

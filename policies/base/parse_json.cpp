@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <vector>
+
+#include "policies/base/file.h"
+#include "policies/base/in_quotes.h"
+#include "policies/base/json.h"
+
+namespace rematch {
+namespace {
+
+// Text of the file may be of any length; a message shows a part of it.
+constexpr std::size_t kLongestReason = 200;
+constexpr std::size_t kLongestKey = 60;
+
+// Held at once: what a reader takes element by element does not add up. A report of 10,000 points
+// has 3 million; each costs up to a hundred bytes until it is a record.
+constexpr std::size_t kMostValues = 20'000'000;
+
+// "line 3, column 14" of a byte position, from 1.
+std::string place(std::string_view text, std::size_t position) {
+  const std::string_view before = text.substr(0, std::min(position, text.size()));
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
+  const std::size_t column = std::max<std::size_t>(before.size() - line_start, 1);
+  return "line " + std::to_string(line) + ", column " + std::to_string(column);
+}
+
+// The library's reason without its error number and its own idea of the place, on one line.
+std::string reason(const std::exception& error) {
+  std::string text = error.what();
+  if (const std::size_t id_end = text.find("] "); id_end != std::string::npos) {
+    text = text.substr(id_end + 2);
+  }
+  if (text.starts_with("parse error")) {
+    if (const std::size_t colon = text.find(": "); colon != std::string::npos) {
+      text = text.substr(colon + 2);
+    }
+  }
+  constexpr std::string_view kOverflow = "number overflow parsing ";
+  if (text.starts_with(kOverflow)) {
+    return "number " + on_one_line(std::string_view(text).substr(kOverflow.size()), kLongestKey) +
+           " is out of range; allowed is what a double holds, up to 1.79e308";
+  }
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return on_one_line(text, kLongestReason);
+}
+
+// Builds the document as the parser reports its parts. The library's own builder lets repeated keys
+// and any depth pass.
+class Builder {
+ public:
+  Builder(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+  Builder(std::string_view text, const std::string& name, std::string_view list,
+          const TakeElement& take)
+      : text_(text), name_(name), list_(list), take_(&take) {}
+
+  Json take() { return std::move(root_); }
+
+  bool null() { return add(nullptr); }
+  bool boolean(bool value) { return add(value); }
+  bool number_integer(Json::number_integer_t value) { return add(value); }
+  bool number_unsigned(Json::number_unsigned_t value) { return add(value); }
+  bool number_float(Json::number_float_t value, const std::string&) { return add(value); }
+  bool string(std::string& value) { return add(std::move(value)); }
+  bool binary(Json::binary_t&) { return false; }
+  bool start_object(std::size_t) { return open(Json::object()); }
+  bool start_array(std::size_t) { return open(Json::array()); }
+  bool end_array() { return close(); }
+  bool end_object() {
+    refuse_repeated_key();
+    return close();
+  }
+  bool key(std::string& key) {
+    key_ = std::move(key);
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string&, const std::exception& error) {
+    throw FormatError(name_ + ": malformed JSON at " + place(text_, position) + ": " +
+                      reason(error));
+  }
+
+ private:
+  bool add(Json value) {
+    insert(std::move(value));
+    offer_element();
+    return true;
+  }
+
+  bool open(Json container) {
+    if (open_.size() >= kDeepestJson) {
+      throw FormatError(name_ + ": nested deeper than " + std::to_string(kDeepestJson) +
+                        " levels; no format of this project is");
+    }
+    if (open_.size() == 1) {
+      in_list_ = take_ != nullptr && root_.is_object() && container.is_array() && key_ == list_;
+      num_elements_ = 0;
+    }
+    open_.push_back(insert(std::move(container)));
+    if (open_.size() == 2) num_values_before_element_ = num_values_;
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    offer_element();
+    return true;
+  }
+
+  // After a value is complete: is it an element of the list?
+  void offer_element() {
+    if (open_.size() != 2 || !in_list_) return;
+    auto& elements = open_.back()->get_ref<Json::array_t&>();
+    if ((*take_)(root_, elements.back(), num_elements_++)) {
+      elements.pop_back();
+      num_values_ = num_values_before_element_;
+    }
+    num_values_before_element_ = num_values_;
+  }
+
+  // The place of the value in the document: stable while it is open, since only the innermost
+  // container grows.
+  Json* insert(Json value) {
+    if (++num_values_ > kMostValues) {
+      throw FormatError(name_ + ": has more than " + std::to_string(kMostValues) +
+                        " values, the most that is read at once; split it, or measure fewer steps");
+    }
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    Json& parent = *open_.back();
+    if (parent.is_array()) {
+      parent.push_back(std::move(value));
+      return &parent.back();
+    }
+    // Past the object's own emplace, whose search for the key is quadratic over all keys.
+    auto& members = parent.get_ref<Json::object_t&>();
+    members.emplace_back(std::move(key_), std::move(value));
+    return &members.back().second;
+  }
+
+  void refuse_repeated_key() {
+    std::vector<std::string_view>& keys = keys_;
+    keys.clear();
+    for (const auto& member : open_.back()->get_ref<const Json::object_t&>()) {
+      keys.push_back(member.first);
+    }
+    std::sort(keys.begin(), keys.end());
+    const auto repeated = std::adjacent_find(keys.begin(), keys.end());
+    if (repeated == keys.end()) return;
+    throw FormatError(name_ + ": key \"" + on_one_line(*repeated, kLongestKey) +
+                      "\" appears twice in one object; keep one of them");
+  }
+
+  std::string_view text_;
+  const std::string& name_;
+  Json root_;
+  std::vector<Json*> open_;
+  std::string key_;
+  std::vector<std::string_view> keys_;  // of one object, here to be allocated once
+  std::string_view list_;
+  const TakeElement* take_ = nullptr;
+  bool in_list_ = false;  // of what is open at depth two
+  std::size_t num_elements_ = 0;
+  std::size_t num_values_ = 0;  // in the document as it is held
+  std::size_t num_values_before_element_ = 0;
+};
+
+Json parse(Builder builder, std::string_view text, const std::string& name) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    throw FormatError(name + ": is empty; JSON is expected");
+  }
+  Json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.take();
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::string& name) {
+  return parse(Builder(text, name), text, name);
+}
+
+Json parse_json_taking(std::string_view text, const std::string& name, std::string_view list,
+                       const TakeElement& take) {
+  return parse(Builder(text, name, list, take), text, name);
+}
+
+}  // namespace rematch

@@ -1,0 +1,168 @@
+#include "policies/predict/device/roofline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "policies/predict/device/collective_time.h"
+
+namespace rematch {
+namespace {
+
+std::int64_t bytes_in_element(std::string_view dtype) {
+  if (dtype == "bool" || dtype == "uint8" || dtype == "int8") return 1;
+  if (dtype == "bfloat16" || dtype == "float16" || dtype == "int16") return 2;
+  if (dtype == "int64" || dtype == "float64") return 8;
+  return 4;
+}
+
+bool is_half(std::string_view dtype) { return dtype == "bfloat16" || dtype == "float16"; }
+
+double rate_of(const DeviceSheet& sheet, std::string_view dtype) {
+  return is_half(dtype) ? sheet.bfloat16_flops_per_second : sheet.float32_flops_per_second;
+}
+
+Profile::Duration in_nanoseconds(double seconds) {
+  constexpr double kNanosecondsInSecond = 1e9;
+  return Profile::Duration(static_cast<std::int64_t>(std::ceil(seconds * kNanosecondsInSecond)));
+}
+
+Profile::Duration time_of(const DeviceSheet& sheet, std::int64_t flops, Bytes moved,
+                          std::string_view dtype) {
+  const double arithmetic = static_cast<double>(flops) / rate_of(sheet, dtype);
+  const double traffic = static_cast<double>(moved.count) / sheet.memory_bytes_per_second;
+  return in_nanoseconds(std::max(arithmetic, traffic));
+}
+
+std::string_view dtype_of(const Trace& trace, const TracedOp& op) {
+  if (op.inputs.empty()) return trace.dtype;
+  return trace.values[static_cast<std::size_t>(op.inputs.front().value)].dtype;
+}
+
+// Nothing for what starts no collective.
+template <class Collective>
+std::optional<Profile::Duration> time_on_link(const DeviceSheet& sheet, const Trace& trace,
+                                              const Collective& collective) {
+  const std::optional<Bytes> sent = sent_bytes(trace, collective);
+  if (!sent) return std::nullopt;
+  return in_nanoseconds(static_cast<double>(sent->count) / sheet.link_bytes_per_second);
+}
+
+Profile::Duration time_of(const DeviceSheet& sheet, const Trace& trace, const TracedOp& op) {
+  if (collective_part(op.name) == CollectivePart::kWait) return {};
+  if (const auto time = time_on_link(sheet, trace, op)) return *time;
+  return time_of(sheet, op.flops, moved_bytes(trace, op), dtype_of(trace, op));
+}
+
+bool computes(std::string_view op) {
+  const CollectivePart part = collective_part(op);
+  return part != CollectivePart::kStart && part != CollectivePart::kWait;
+}
+
+// See roofline_profile().
+std::vector<Profile::Duration> backward_times(const DeviceSheet& sheet, const Trace& trace,
+                                              const std::vector<Profile::Duration>& forward) {
+  struct OfScope {
+    Profile::Duration time{};
+    std::int64_t num_events = 0;
+  };
+  std::map<ScopeId, OfScope> scopes;
+  for (std::size_t op = 0; op < trace.ops.size(); ++op) {
+    if (!computes(trace.ops[op].name)) continue;
+    scopes[trace.ops[op].scope].time += 2 * forward[op];
+  }
+  for (const BackwardEvent& event : trace.backward) {
+    if (event.kind != BackwardEvent::Kind::kOp || !computes(event.op)) continue;
+    ++scopes[event.scope].num_events;
+  }
+  std::vector<Profile::Duration> times;
+  for (const BackwardEvent& event : trace.backward) {
+    if (event.kind != BackwardEvent::Kind::kOp) continue;
+    if (!computes(event.op)) {
+      times.push_back(time_on_link(sheet, trace, event).value_or(Profile::Duration{}));
+      continue;
+    }
+    const OfScope& scope = scopes[event.scope];
+    times.push_back(scope.time / scope.num_events);
+  }
+  return times;
+}
+
+}  // namespace
+
+Bytes value_bytes(const Trace& trace, ValueId id) {
+  const TracedValue& value = trace.values[static_cast<std::size_t>(id)];
+  std::int64_t bytes = bytes_in_element(value.dtype);
+  for (const std::int64_t size : value.shape) bytes *= size;
+  return std::min(Bytes{bytes}, trace.storages[static_cast<std::size_t>(value.storage)].bytes);
+}
+
+Bytes moved_bytes(const Trace& trace, const TracedOp& op) {
+  if (op.is_view) return {};
+  Bytes results;
+  for (const ValueId output : op.outputs) results += value_bytes(trace, output);
+  Bytes moved = results;
+  bool is_table = op.op_class == OpClass::kEmbedding;
+  for (const TracedUse& input : op.inputs) {
+    const Bytes bytes = value_bytes(trace, input.value);
+    moved += is_table && op.writes.empty() ? std::min(bytes, results) : bytes;
+    is_table = false;
+    const StorageId storage = trace.values[static_cast<std::size_t>(input.value)].storage;
+    if (std::count(op.writes.begin(), op.writes.end(), storage) > 0) moved += bytes;
+  }
+  return moved;
+}
+
+// Reads the gradient, the parameter and both moments, and writes all but the gradient; a parameter
+// that is not float32 has a float32 master copy that is read in its place.
+Bytes optimizer_moved_bytes(const Trace& trace) {
+  constexpr std::int64_t kFloat32 = 4;
+  Bytes moved;
+  for (const TracedParameters& kind : trace.parameters) {
+    const std::int64_t own = bytes_in_element(kind.dtype);
+    const std::int64_t master = kind.dtype == "float32" ? 0 : kFloat32;
+    const std::int64_t read = own + (master > 0 ? master : own) + 2 * kFloat32;
+    const std::int64_t written = own + master + 2 * kFloat32;
+    moved += Bytes{kind.count * kind.elements * (read + written)};
+  }
+  return moved;
+}
+
+Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet) {
+  Profile profile;
+  profile.model = trace.model;
+  profile.dimensions = trace.dimensions;
+  profile.dtype = trace.dtype;
+  profile.trace_sha256 = trace_sha256(trace);
+  profile.device = sheet.name;
+  profile.source = ProfileSource::kRoofline;
+  for (const TracedOp& op : trace.ops) profile.forward.push_back(time_of(sheet, trace, op));
+  profile.backward = backward_times(sheet, trace, profile.forward);
+  for (const TracedCollective& sum : trace.gradient_sums) {
+    profile.gradient_sums += time_on_link(sheet, trace, sum).value_or(Profile::Duration{});
+  }
+  profile.optimizer =
+      time_of(sheet, 0, optimizer_moved_bytes(trace), trace.dtype) + profile.gradient_sums;
+  return profile;
+}
+
+RooflineError roofline_error(const Profile& roofline, const Profile& measured) {
+  std::vector<double> ratios;
+  for (std::size_t op = 0; op < roofline.forward.size() && op < measured.forward.size(); ++op) {
+    if (roofline.forward[op].count() == 0) continue;
+    ratios.push_back(static_cast<double>(measured.forward[op].count()) /
+                     static_cast<double>(roofline.forward[op].count()));
+  }
+  RooflineError error;
+  error.step_time_ratio =
+      static_cast<double>(measured.step_time().count()) /
+      static_cast<double>(std::max<std::int64_t>(1, roofline.step_time().count()));
+  if (ratios.empty()) return error;
+  const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
+  std::nth_element(ratios.begin(), middle, ratios.end());
+  error.median_op_ratio = *middle;
+  return error;
+}
+
+}  // namespace rematch

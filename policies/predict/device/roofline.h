@@ -1,0 +1,35 @@
+// A profile that nobody measured: every op takes as long as its arithmetic or its bytes would at
+// the peak rates of a device's data sheet, whichever is longer. Launches and gaps take nothing, so
+// real steps take longer; which plan is faster than which is what it can tell.
+#pragma once
+
+#include "policies/predict/device/device_sheet.h"
+#include "policies/trace/profile.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// A trace has no shapes of backward's ops. Backward of a scope takes twice what its forward does,
+// for the gradients of both factors of its products, and that is spread evenly over its ops but
+// collectives. A collective takes what its bytes (collective_time.h) take on the sheet's link, and
+// nothing runs meanwhile; waits take nothing. The optimizer's time has the sums of gradients.
+Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet);
+
+// Bytes of a value itself, which may be a view of less or, expanded, of more than its storage.
+Bytes value_bytes(const Trace& trace, ValueId id);
+
+// Bytes that a forward op reads and writes: its inputs and results once each; of a table that is
+// looked up in, as much as is found there. 0 for views.
+Bytes moved_bytes(const Trace& trace, const TracedOp& op);
+
+// Bytes that one AdamW step reads and writes, were it one pass over all parameters.
+Bytes optimizer_moved_bytes(const Trace& trace);
+
+// Where a roofline of a trace and a measured profile of it differ.
+struct RooflineError {
+  double step_time_ratio = 0;  // measured over roofline
+  double median_op_ratio = 0;  // the same of forward ops that the roofline gives a time
+};
+RooflineError roofline_error(const Profile& roofline, const Profile& measured);
+
+}  // namespace rematch

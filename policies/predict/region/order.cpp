@@ -1,0 +1,123 @@
+#include "policies/predict/region/order.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "policies/predict/region/region_player.h"
+
+namespace rematch {
+namespace {
+
+// Sinking is for short tails, a down-cast or a reduction. A longer closure is not weighed: in a
+// region of a whole model that would take time quadratic in its ops.
+constexpr std::size_t kMaxSunkOps = 64;
+constexpr std::size_t kMaxWeighedSlots = 256;  // the next to be demanded
+
+// Weighs the pending slots at each demand, and writes down what it ran early.
+class SinkingOrder final : public OrderSearch {
+ public:
+  explicit SinkingOrder(const RegionGraph& graph) : place_(graph.slots.size(), kNowhere) {
+    for (const RegionEvent& event : graph.events) {
+      if (event.kind != BackwardEvent::Kind::kDemand || place_[event.slot] != kNowhere) continue;
+      place_[event.slot] = demanded_later_.size();
+      demanded_later_.push_back(event.slot);
+    }
+  }
+
+  int next_before(int demanded, ReplayState& state) override {
+    if (step_.pack != demanded || !started_) {
+      step_ = {demanded, {}, {}};
+      started_ = true;
+    }
+    const int slot = best(demanded, state);
+    if (slot != kNone) step_.before.push_back(slot);
+    return slot;
+  }
+
+  int next_after(int demanded, ReplayState& state) override {
+    const int slot = best(demanded, state);
+    if (slot != kNone) {
+      step_.after.push_back(slot);
+    } else {
+      started_ = false;
+      if (!step_.before.empty() || !step_.after.empty()) steps_.push_back(std::move(step_));
+    }
+    return slot;
+  }
+
+  std::vector<DemandStep> take_steps() { return std::move(steps_); }
+
+ private:
+  struct Candidate {
+    int slot = kNone;
+    std::size_t place = 0;
+    Bytes gain;
+  };
+
+  int best(int demanded, ReplayState& state) {
+    const std::vector<int> changed = state.take_unweighed();
+    const bool is_windowed = demanded_later_.size() > kMaxWeighedSlots;
+    Candidate best;
+    if (has_none_left_ && !is_windowed) {
+      // A candidate that was not worth its bytes is not now, unless something about it changed.
+      for (int slot : changed) {
+        if (slot != demanded && place_[slot] != kNowhere) weigh(slot, state, best);
+      }
+    } else {
+      std::size_t weighed = 0;
+      for (int slot : demanded_later_) {
+        if (slot == demanded || !state.is_planned_slot(slot)) continue;
+        if (++weighed > kMaxWeighedSlots) break;
+        weigh(slot, state, best);
+      }
+    }
+    has_none_left_ = best.slot == kNone;
+    return best.slot;
+  }
+
+  // Among equal gains, the one that is demanded first.
+  void weigh(int slot, ReplayState& state, Candidate& best) const {
+    if (!state.is_planned_slot(slot)) return;
+    const Bytes gain = state.gain_of(slot, kMaxSunkOps);
+    const bool is_better =
+        gain > best.gain || (best.slot != kNone && gain == best.gain && place_[slot] < best.place);
+    if (is_better) best = {slot, place_[slot], gain};
+  }
+
+  static constexpr std::size_t kNowhere = SIZE_MAX;
+
+  std::vector<int> demanded_later_;  // others would be executed for nothing
+  std::vector<std::size_t> place_;   // by slot, among those
+  bool has_none_left_ = false;
+  DemandStep step_;
+  bool started_ = false;
+  std::vector<DemandStep> steps_;
+};
+
+}  // namespace
+
+void choose_order(const Trace& trace, OpId first_op, OpId end_op, RegionType& type) {
+  choose_order(make_region_graph(trace, {first_op, end_op}), type);
+}
+
+RegionSimulation choose_order(const RegionGraph& graph, RegionType& type, Bytes least) {
+  type.demand_steps.clear();
+  type.whole_on_demand = false;
+  RegionSimulation lazy = play_region(graph, type, ReplayExtent::kLazyClosure);
+  if (graph.events.empty() || lazy.peak <= least) return lazy;
+  SinkingOrder order(graph);
+  const Bytes sunk = play_region(graph, type, ReplayExtent::kLazyClosure, &order).peak;
+  if (std::min(lazy.peak, sunk) > least) {
+    RegionSimulation whole = play_region(graph, type, ReplayExtent::kWholeClosure);
+    if (whole.peak < std::min(lazy.peak, sunk)) {
+      type.whole_on_demand = true;
+      return whole;
+    }
+  }
+  if (sunk >= lazy.peak) return lazy;
+  type.demand_steps = order.take_steps();
+  return play_region(graph, type, ReplayExtent::kLazyClosure);
+}
+
+}  // namespace rematch

@@ -1,0 +1,400 @@
+#include "policies/predict/region/region.h"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "policies/predict/region/region_integers.h"
+#include "policies/replay/demand.h"
+#include "policies/replay/replay_planner.h"
+#include "policies/trace/collective.h"
+#include "policies/trace/op_class.h"
+
+namespace rematch {
+namespace {
+
+ScopeId nth_opening(const Trace& trace, const std::string& path, int nth) {
+  for (ScopeId id = 0; id < static_cast<ScopeId>(trace.scopes.size()); ++id) {
+    if (trace.scopes[id].path == path && nth-- == 0) return id;
+  }
+  throw std::invalid_argument("the plan has a region at scope '" + path +
+                              "', which the trace of model '" + trace.model +
+                              "' does not open; was the plan made for another model?");
+}
+
+bool reads(const TracedOp& op, ValueId value) {
+  return std::any_of(op.inputs.begin(), op.inputs.end(),
+                     [value](const TracedUse& use) { return use.value == value; });
+}
+
+// Ops whose autograd formula saves a floating-point result. Matters only for a value that is packed
+// between two ops, made by the one and read by the other, at a region's edge.
+bool saves_its_result(const TracedOp& op) {
+  static constexpr std::string_view kNames[] = {
+      "aten::exp",        "aten::sigmoid",  "aten::tanh",         "aten::sqrt", "aten::rsqrt",
+      "aten::reciprocal", "aten::_softmax", "aten::_log_softmax", "aten::relu", "aten::cumprod"};
+  return op.op_class == OpClass::kAttentionForward ||
+         std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
+}
+
+// Between two ops packs belong to the one before (its outputs) or the one after (its inputs).
+// Per pack with this at_op, in order: is it the op before's.
+class EdgePacks {
+ public:
+  EdgePacks(const Trace& trace, OpId at_op) : trace_(trace), at_op_(at_op) {}
+
+  bool is_of_op_before(const TracedPack& pack) {
+    if (at_op_ == 0 || trace_.values[pack.value].producer != at_op_ - 1) return false;
+    const bool next_reads =
+        at_op_ < static_cast<OpId>(trace_.ops.size()) && reads(trace_.ops[at_op_], pack.value);
+    if (!next_reads) return true;
+    return saves_its_result(trace_.ops[at_op_ - 1]) && seen_[pack.value]++ == 0;
+  }
+
+ private:
+  const Trace& trace_;
+  OpId at_op_;
+  std::map<ValueId, int> seen_;
+};
+
+class GraphBuilder {
+ public:
+  GraphBuilder(const Trace& trace, OpRange range) : trace_(trace) { graph_.range = range; }
+
+  RegionGraph build(const std::vector<PackEvents>& pack_events) {
+    for (OpId op = graph_.range.first; op < graph_.range.end; ++op) add_op(op);
+    add_slots();
+    note_side_effects();
+    note_constants();
+    note_readers();
+    add_events(pack_events);
+    return std::move(graph_);
+  }
+
+ private:
+  int value(ValueId id) {
+    const auto [found, is_new] = values_.try_emplace(id, static_cast<int>(graph_.values.size()));
+    if (!is_new) return found->second;
+    const TracedValue& traced = trace_.values[id];
+    const bool inside = traced.producer >= graph_.range.first && traced.producer < graph_.range.end;
+    const int index = found->second;
+    graph_.values.push_back({inside ? traced.producer - graph_.range.first : kNone, kNone});
+    const int storage_index = storage(traced.storage);
+    graph_.values[index].storage = storage_index;
+    if (inside) return index;
+    if (traced.producer == kNone && is_made_here(storage_index)) {
+      graph_.values[index].constant = true;  // it came about without an op
+      return index;
+    }
+    graph_.storages[storage_index].outside = true;
+    graph_.storages[storage_index].is_input |= is_activation(id);
+    return index;
+  }
+
+  bool is_made_here(int storage) const {
+    return std::any_of(graph_.values.begin(), graph_.values.end(), [&](const RegionValue& value) {
+      return value.storage == storage && value.producer != kNone;
+    });
+  }
+
+  int storage(StorageId id) {
+    const auto [found, is_new] =
+        storages_.try_emplace(id, static_cast<int>(graph_.storages.size()));
+    if (is_new) {
+      graph_.storages.push_back({.bytes = trace_.storages[id].bytes});
+      graph_.storage_ids.push_back(id);
+    }
+    return found->second;
+  }
+
+  void add_op(OpId id) {
+    const TracedOp& traced = trace_.ops[id];
+    RegionOp op;
+    op.is_view = traced.is_view;
+    for (const TracedUse& use : traced.inputs) op.reads.push_back({value(use.value), use.version});
+    for (ValueId output : traced.outputs) op.outputs.push_back(value(output));
+    for (StorageId written : traced.writes) {
+      op.writes.push_back(storage(written));
+      graph_.storages[op.writes.back()].writes.push_back(id - graph_.range.first);
+    }
+    graph_.ops.push_back(std::move(op));
+    note_collective(traced.name);
+  }
+
+  // See Note [A collective and its wait].
+  void note_collective(std::string_view name) {
+    const CollectivePart part = collective_part(name);
+    const int index = static_cast<int>(graph_.ops.size()) - 1;
+    RegionOp& op = graph_.ops.back();
+    if (part == CollectivePart::kStart) {
+      for (int output : op.outputs) started_.push_back({index, output});
+      for (const RegionUse& read : op.reads) {
+        if (is_written_by(op, read.value)) started_.push_back({index, read.value});
+      }
+    } else if (part == CollectivePart::kWait) {
+      op.returns_input = true;
+      int& waited_for = op.reads.front().value;
+      const int storage = graph_.values[waited_for].storage;
+      const auto is_waited_for = [&](const Started& started) {
+        return graph_.values[started.value].storage == storage;
+      };
+      const auto first = std::find_if(started_.begin(), started_.end(), is_waited_for);
+      if (first != started_.end()) waited_for = first->value;
+      std::erase_if(started_, [&](const Started& started) {
+        if (is_waited_for(started)) graph_.ops[started.op].waits.push_back(index);
+        return is_waited_for(started);
+      });
+    }
+  }
+
+  bool is_written_by(const RegionOp& op, int value) const {
+    return std::find(op.writes.begin(), op.writes.end(), graph_.values[value].storage) !=
+           op.writes.end();
+  }
+
+  void note_side_effects() {
+    for (RegionOp& op : graph_.ops) {
+      for (int written : op.writes) op.side_effect |= graph_.storages[written].outside;
+      if (!op.side_effect) continue;
+      for (int output : op.outputs) graph_.values[output].constant = true;
+    }
+    for (RegionStorage& storage : graph_.storages) {
+      if (storage.outside) storage.writes.clear();
+    }
+  }
+
+  void note_constants() {
+    for (const RegionOp& op : graph_.ops) {
+      for (const RegionUse& read : op.reads) {
+        RegionValue& value = graph_.values[read.value];
+        if (value.producer == kNone || !is_empty_factory(producer_name(value))) continue;
+        value.constant |= graph_.storages[value.storage].writes.empty();
+      }
+    }
+  }
+
+  void note_readers() {
+    for (std::size_t op = 0; op < graph_.ops.size(); ++op) {
+      for (const RegionUse& read : graph_.ops[op].reads) {
+        RegionStorage& storage = graph_.storages[graph_.values[read.value].storage];
+        if (storage.writes.empty()) continue;
+        storage.readers.push_back({static_cast<int>(op), read.version});
+      }
+    }
+  }
+
+  std::string_view producer_name(const RegionValue& value) const {
+    return trace_.ops[graph_.range.first + value.producer].name;
+  }
+
+  void add_slots() {
+    for (PackId pack : packs_of(trace_, graph_.range)) {
+      const TracedPack& traced = trace_.packs[pack];
+      graph_.slots.push_back(
+          {pack, {value(traced.value), traced.version}, traced.at_op - graph_.range.first});
+      graph_.stop = std::max(graph_.stop, graph_.slots.back().at_op);
+    }
+    graph_.stop = stop_behind_writes(
+        graph_.stop, [this](const auto& visit) { each_write(visit); },
+        [this](int storage, std::int32_t version) { return is_saved_at(storage, version); });
+  }
+
+  template <typename Visit>
+  void each_write(const Visit& visit) const {
+    for (std::size_t id = 0; id < graph_.storages.size(); ++id) {
+      const RegionStorage& storage = graph_.storages[id];
+      if (storage.outside) continue;
+      std::int32_t version = 0;
+      for (const int op : storage.writes) visit(op, static_cast<int>(id), ++version);
+    }
+  }
+
+  bool is_saved_at(int storage, std::int32_t version) const {
+    return std::any_of(graph_.slots.begin(), graph_.slots.end(), [&](const RegionSlot& slot) {
+      return graph_.values[slot.use.value].storage == storage && slot.use.version >= version;
+    });
+  }
+
+  void add_events(const std::vector<PackEvents>& pack_events) {
+    std::size_t first = trace_.backward.size();
+    std::size_t end = 0;
+    for (const RegionSlot& slot : graph_.slots) {
+      const PackEvents& events = pack_events[slot.pack];
+      if (events.end == 0) continue;
+      first = std::min(first, events.first);
+      end = std::max(end, events.end);
+    }
+    graph_.other_bytes_before = other_bytes_before(first);
+    for (std::size_t index = first; index < end; ++index) {
+      const BackwardEvent& event = trace_.backward[index];
+      const Bytes above = event.other_bytes - graph_.other_bytes_before;
+      if (event.kind == BackwardEvent::Kind::kOp) {
+        graph_.events.push_back({event.kind, kNone, above});
+      } else if (const int slot = slot_of(event.pack); slot != kNone) {
+        const bool is_demand = event.kind == BackwardEvent::Kind::kDemand;
+        graph_.events.push_back({event.kind, slot, is_demand ? above : Bytes{}});
+      }
+    }
+  }
+
+  // After the last op before an event.
+  Bytes other_bytes_before(std::size_t event) const {
+    if (event >= trace_.backward.size()) return {};
+    while (event-- > 0) {
+      const BackwardEvent& earlier = trace_.backward[event];
+      if (earlier.kind == BackwardEvent::Kind::kOp) return earlier.other_bytes;
+    }
+    return {};
+  }
+
+  int slot_of(PackId pack) const {
+    const auto found =
+        std::lower_bound(graph_.slots.begin(), graph_.slots.end(), pack,
+                         [](const RegionSlot& slot, PackId id) { return slot.pack < id; });
+    if (found == graph_.slots.end() || found->pack != pack) return kNone;
+    return static_cast<int>(found - graph_.slots.begin());
+  }
+
+  // A value that an op of the trace computed, itself or a view of one.
+  bool is_activation(ValueId id) const {
+    while (true) {
+      const OpId producer = trace_.values[id].producer;
+      if (producer == kNone) return false;
+      const TracedOp& op = trace_.ops[producer];
+      if (!op.is_view || op.inputs.empty()) return true;
+      id = op.inputs.front().value;
+    }
+  }
+
+  struct Started {
+    int op = kNone;
+    int value = kNone;  // that it returned; all local
+  };
+
+  const Trace& trace_;
+  RegionGraph graph_;
+  std::unordered_map<ValueId, int> values_;
+  std::unordered_map<StorageId, int> storages_;
+  std::vector<Started> started_;  // collectives that are not waited for
+};
+
+}  // namespace
+
+std::vector<OpRange> region_ranges(const Trace& trace, const Plan& plan) {
+  std::vector<OpRange> ranges;
+  std::map<std::string, int> opened;
+  std::map<std::string, int> closed;
+  for (const PlannedRegion& region : plan.regions) {
+    const ScopeId first = nth_opening(trace, region.first_scope, opened[region.first_scope]++);
+    const ScopeId last = nth_opening(trace, region.last_scope, closed[region.last_scope]++);
+    ranges.push_back({trace.scopes[first].first_op, trace.scopes[last].end_op});
+  }
+  return ranges;
+}
+
+std::vector<PackId> packs_of(const Trace& trace, OpRange range) {
+  std::vector<PackId> packs;
+  const auto begin =
+      std::lower_bound(trace.packs.begin(), trace.packs.end(), range.first,
+                       [](const TracedPack& pack, OpId op) { return pack.at_op < op; });
+  EdgePacks front(trace, range.first);
+  EdgePacks back(trace, range.end);
+  for (auto pack = begin; pack != trace.packs.end() && pack->at_op <= range.end; ++pack) {
+    if (pack->at_op == range.first && front.is_of_op_before(*pack)) continue;
+    if (pack->at_op == range.end && !back.is_of_op_before(*pack)) continue;
+    packs.push_back(static_cast<PackId>(pack - trace.packs.begin()));
+  }
+  return packs;
+}
+
+std::vector<StorageId> input_storages(const RegionGraph& graph) {
+  std::vector<StorageId> inputs;
+  for (std::size_t storage = 0; storage < graph.storages.size(); ++storage) {
+    if (graph.storages[storage].is_input) inputs.push_back(graph.storage_ids[storage]);
+  }
+  std::sort(inputs.begin(), inputs.end());
+  return inputs;
+}
+
+std::vector<PackEvents> index_backward(const Trace& trace) {
+  std::vector<PackEvents> packs(trace.packs.size());
+  for (std::size_t index = 0; index < trace.backward.size(); ++index) {
+    const PackId pack = trace.backward[index].pack;
+    if (pack == kNone) continue;
+    if (packs[pack].end == 0) packs[pack].first = index;
+    packs[pack].end = index + 1;
+  }
+  return packs;
+}
+
+RegionGraph make_region_graph(const Trace& trace, OpRange range) {
+  return make_region_graph(trace, range, index_backward(trace));
+}
+
+RegionGraph make_region_graph(const Trace& trace, OpRange range,
+                              const std::vector<PackEvents>& pack_events) {
+  return GraphBuilder(trace, range).build(pack_events);
+}
+
+bool can_be_recomputed(const RegionGraph& graph, const RegionUse& slot) {
+  const RegionValue& value = graph.values[slot.value];
+  const RegionStorage& storage = graph.storages[value.storage];
+  const auto num_writes = static_cast<std::int32_t>(storage.writes.size());
+  return value.producer != kNone && (storage.outside || slot.version == num_writes);
+}
+
+bool same_behaviour(const RegionGraph& a, const RegionGraph& b) {
+  return a.ops == b.ops && a.values == b.values && a.storages == b.storages &&
+         a.events == b.events && a.stop == b.stop &&
+         std::equal(a.slots.begin(), a.slots.end(), b.slots.begin(), b.slots.end(),
+                    [](const RegionSlot& x, const RegionSlot& y) {
+                      return x.use == y.use && x.at_op == y.at_op;
+                    });
+}
+
+std::vector<bool> kept_values(const RegionGraph& graph, const std::vector<PlannedOp>& ops) {
+  std::vector<bool> kept(graph.values.size(), false);
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    const RegionOp& op = graph.ops[i];
+    if (ops[i].treatment == Treatment::kRecompute || op.is_view || !op.writes.empty()) continue;
+    for (int output : op.outputs) {
+      const RegionStorage& storage = graph.storages[graph.values[output].storage];
+      kept[output] = !storage.outside && storage.writes.empty();
+    }
+  }
+  for (std::size_t i = 0; i < graph.values.size(); ++i) {
+    if (graph.values[i].constant) kept[i] = true;
+  }
+  return kept;
+}
+
+std::vector<StorageId> kept_storages(const RegionGraph& graph, const std::vector<PlannedOp>& ops) {
+  const std::vector<bool> kept = kept_values(graph, ops);
+  std::vector<StorageId> storages;
+  for (std::size_t value = 0; value < kept.size(); ++value) {
+    if (kept[value]) storages.push_back(graph.storage_ids[graph.values[value].storage]);
+  }
+  std::sort(storages.begin(), storages.end());
+  storages.erase(std::unique(storages.begin(), storages.end()), storages.end());
+  return storages;
+}
+
+std::vector<bool> closure_of(const RegionGraph& graph, const std::vector<bool>& kept,
+                             const std::vector<RegionUse>& roots) {
+  ReplayTables tables;
+  ReplayPlanner planner(RegionIntegers(graph), tables);
+  for (std::size_t value = 0; value < kept.size(); ++value) {
+    if (kept[value]) planner.hold(static_cast<int>(value));
+  }
+  planner.plan_closure(roots);
+  std::vector<bool> closure;
+  for (std::size_t op = 0; op < graph.ops.size(); ++op) {
+    closure.push_back(planner.is_planned(static_cast<int>(op)));
+  }
+  return closure;
+}
+
+}  // namespace rematch

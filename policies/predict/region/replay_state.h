@@ -1,0 +1,123 @@
+// One region in one backward pass: the bytes that the replay planner's values take. The engine's
+// Replay is the same with tensors. Inside this folder.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "policies/base/bytes.h"
+#include "policies/predict/region/region.h"
+#include "policies/predict/region/region_integers.h"
+#include "policies/predict/region/slot_gains.h"
+#include "policies/replay/replay_planner.h"
+
+namespace rematch {
+
+class ReplayState {
+ public:
+  // As after forward: kept values are held. The graph must outlive it.
+  ReplayState(const RegionGraph& graph, const std::vector<bool>& kept);
+  ReplayState(const ReplayState&) = delete;
+  ReplayState& operator=(const ReplayState&) = delete;
+
+  // Plans for the slots that are alive: their dependency closure, or all ops below `stop` but what
+  // is kept. Kept values that nobody needs are let go.
+  void plan_closure(const std::vector<int>& slots);
+  void plan_prefix(const std::vector<int>& slots, int stop);
+
+  // Planned ops that have not run, in order: all, or those that a slot lacks. Both lists hold until
+  // the next one.
+  const std::vector<int>& missing() { return planner_.list_planned(); }
+  const std::vector<int>& missing(int slot) {
+    return planner_.list_missing(graph_.slots[slot].use);
+  }
+
+  // Runs an op and lets go of what nobody needs after it.
+  struct Running {
+    Bytes most;         // held while it ran, its inputs included
+    Bytes at_boundary;  // held when it has run: inputs given away, results still all there
+  };
+  Running execute(int op);
+
+  // Backward asks for a slot, is done with it, or drops it without having asked.
+  void take(int slot);
+  void finish(int slot);
+  void drop(int slot);
+
+  bool is_planned_slot(int slot) const { return planned_slots_[slot]; }
+  Bytes held() const { return held_; }
+  // Those of them that forward made: kept values.
+  Bytes held_originals() const { return held_originals_; }
+
+  // Local storages that are held from forward on, and those let go of since the last call.
+  std::vector<int> originals() const;
+  std::vector<int> take_originals_let_go() { return std::exchange(originals_let_go_, {}); }
+
+  // Bytes that go if the ops that the slot lacks run now, less the bytes that stay because of it.
+  // None if it lacks no op, or more than `at_most`, which is the same in every call.
+  Bytes gain_of(int slot, std::size_t at_most);
+  // Slots whose gain may have changed since the last call; at first, all.
+  std::vector<int> take_unweighed() { return gains().take_forgotten(); }
+
+ private:
+  // Sums by small index, all 0 but for those touched since the last clear().
+  class Sums {
+   public:
+    explicit Sums(std::size_t size) : sums_(size, 0), is_touched_(size, false) {}
+    void add(int index, int by) {
+      if (!is_touched_[index]) touched_.push_back(index);
+      is_touched_[index] = true;
+      sums_[index] += by;
+    }
+    int of(int index) const { return sums_[index]; }
+    const std::vector<int>& touched() const { return touched_; }
+    void clear() {
+      for (const int index : touched_) {
+        sums_[index] = 0;
+        is_touched_[index] = false;
+      }
+      touched_.clear();
+    }
+
+   private:
+    std::vector<int> sums_;
+    std::vector<char> is_touched_;
+    std::vector<int> touched_;
+  };
+
+  std::vector<RegionUse> await_slots(const std::vector<int>& slots);
+  void let_go_of_unneeded();
+  void hold(int value);
+  void let_go(int value);
+  void retain(int storage);
+  void release(int storage);
+  void drop_use(int value);
+  void let_go_of_original(int storage);
+  SlotGains& gains();
+  Bytes weigh(int slot, std::size_t at_most);
+  void value_changed(int value) {
+    if (gains_) gains_->value_changed(value);
+  }
+  void storage_changed(int storage) {
+    if (gains_) gains_->storage_changed(storage);
+  }
+
+  const RegionGraph& graph_;
+  ReplayTables tables_;
+  ReplayPlanner<RegionIntegers> planner_;
+  std::vector<int> num_holders_;  // by storage: values held, slots in backward's hands
+  std::vector<bool> planned_slots_;
+  std::vector<bool> taken_;         // by slot: in backward's hands
+  Sums weighed_reads_;              // by value, while a gain is weighed
+  Sums weighed_holders_;            // by storage
+  std::optional<SlotGains> gains_;  // once one was asked for
+  Bytes held_;
+  std::vector<bool> is_original_;  // by storage: forward's instance of it is held
+  Bytes held_originals_;
+  std::vector<int> originals_let_go_;
+};
+
+}  // namespace rematch

@@ -1,0 +1,73 @@
+#include "policies/predict/step/held.h"
+
+#include <set>
+#include <vector>
+
+#include "policies/predict/region/region.h"
+#include "policies/predict/step/offload.h"
+
+namespace rematch {
+namespace {
+
+Bytes bytes_of(const Trace& trace, const std::set<StorageId>& storages) {
+  Bytes bytes;
+  for (StorageId storage : storages) bytes += trace.storages[storage].bytes;
+  return bytes;
+}
+
+std::set<StorageId> without(std::set<StorageId> storages, const std::set<StorageId>& others) {
+  for (StorageId other : others) storages.erase(other);
+  return storages;
+}
+
+std::set<StorageId> ids_of(const RegionGraph& graph, const RegionOffload& offload) {
+  std::set<StorageId> ids;
+  for (const int storage : offload.results) ids.insert(graph.storage_ids[storage]);
+  for (const int storage : offload.inputs) ids.insert(graph.storage_ids[storage]);
+  return ids;
+}
+
+// Storages that no op of the trace allocated.
+std::set<StorageId> alive_anyway(const Trace& trace) {
+  std::set<StorageId> storages;
+  for (const TracedValue& value : trace.values) {
+    if (value.producer == kNone) storages.insert(value.storage);
+  }
+  return storages;
+}
+
+}  // namespace
+
+HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
+  std::set<StorageId> on_host;
+  std::set<StorageId> kept;
+  std::set<StorageId> inputs;
+  std::vector<bool> in_region(trace.packs.size(), false);
+  const std::vector<OpRange> ranges = region_ranges(trace, plan);
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const RegionGraph graph = make_region_graph(trace, ranges[i]);
+    if (graph.slots.empty()) continue;  // nothing refers to the region after forward
+    const RegionType& type = plan.types[plan.regions[i].type];
+    std::set<StorageId> gone;
+    if (i + 1 < ranges.size()) gone = ids_of(graph, offloaded_storages(graph, type));
+    on_host.insert(gone.begin(), gone.end());
+    for (StorageId storage : kept_storages(graph, type.ops)) {
+      if (!gone.contains(storage)) kept.insert(storage);
+    }
+    for (StorageId storage : input_storages(graph)) {
+      if (!gone.contains(storage)) inputs.insert(storage);
+    }
+    for (const RegionSlot& slot : graph.slots) in_region[slot.pack] = true;
+  }
+  std::set<StorageId> unmanaged;
+  for (std::size_t pack = 0; pack < trace.packs.size(); ++pack) {
+    if (!in_region[pack]) unmanaged.insert(trace.values[trace.packs[pack].value].storage);
+  }
+  inputs = without(inputs, kept);
+  unmanaged = without(without(without(unmanaged, kept), inputs), alive_anyway(trace));
+  on_host = without(without(without(on_host, kept), inputs), unmanaged);
+  return {bytes_of(trace, kept), bytes_of(trace, inputs), bytes_of(trace, unmanaged),
+          bytes_of(trace, on_host)};
+}
+
+}  // namespace rematch

@@ -1,0 +1,429 @@
+#include "policies/predict/step/step.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "policies/predict/region/simulator.h"
+#include "policies/predict/step/offload.h"
+#include "policies/predict/step/step_facts.h"
+#include "policies/predict/step/step_range.h"
+#include "policies/trace/collective.h"
+
+namespace rematch {
+
+// One simulation. Bytes are counted above the baseline until they are handed out.
+class StepSimulator::Run {
+ public:
+  Run(Facts& facts, const std::vector<LocatedRegion>& regions, Schedule schedule,
+      std::vector<StepBoundary>* boundaries)
+      : facts_(facts),
+        trace_(facts.trace),
+        schedule_(schedule),
+        boundaries_(boundaries),
+        holders_(facts.trace.storages.size(), 0),
+        region_of_pack_(facts.trace.packs.size(), kNone) {
+    for (const LocatedRegion& region : regions) add_region(region);
+    if (!regions_.empty()) regions_.back().offload = nullptr;  // its backward comes first
+  }
+
+  StepPrediction run() {
+    result_.before = facts_.baseline;
+    if (facts_.profile) result_.time.emplace();
+    if (facts_.profile && facts_.profile->forward_kernels) result_.recomputed_kernels = 0;
+    forward();
+    end_forward();
+    backward();
+    optimizer();
+    if (facts_.profile) add_times();
+    if (peak_op_ != kNone) result_.peak.holders = forward_holders(peak_op_, peak_alive_);
+    return result_;
+  }
+
+ private:
+  // Of what a region offloads. Brought back, it is another instance.
+  enum class Place : std::uint8_t { kDevice, kHost, kBroughtBack };
+  struct SimulatedType {
+    RegionSimulation simulation;
+    RegionOffload offload;
+  };
+  struct Region {
+    const StandingRegion* standing = nullptr;
+    const RegionSimulation* simulation = nullptr;
+    const RegionOffload* offload = nullptr;  // null: nothing
+    Place place = Place::kDevice;
+    Bytes on_host;
+    Region* before = nullptr;  // whose values its backward brings back
+    std::size_t next_step = 0;
+    std::size_t next_event = 0;
+    Bytes recomputed;
+  };
+  // A boundary of backward, as far as it differs from one to the next.
+  struct Moment {
+    Phase phase = Phase::kBackward;
+    const BackwardEvent& event;
+    Bytes recomputed;
+  };
+
+  void add_region(const LocatedRegion& placed) {
+    const StandingRegion& standing = facts_.region(placed.range);
+    const auto key = std::make_pair(standing.graph.get(), placed.type);
+    auto known = simulations_.find(key);
+    if (known == simulations_.end()) {
+      known =
+          simulations_
+              .emplace(key, SimulatedType{simulate_region(*standing.graph, *placed.type, schedule_),
+                                          offloaded_storages(*standing.graph, *placed.type)})
+              .first;
+    }
+    const auto& [simulation, offload] = known->second;
+    const auto index = static_cast<std::int32_t>(regions_.size());
+    for (const PackId pack : standing.packs) region_of_pack_[pack] = index;
+    regions_.push_back({.standing = &standing,
+                        .simulation = &simulation,
+                        .offload = offload.empty() ? nullptr : &offload});
+  }
+
+  void forward() {
+    const auto num_ops = static_cast<OpId>(trace_.ops.size());
+    for (OpId op = 0; op < num_ops; ++op) {
+      close_region(op);
+      open_region(op);
+      hold_packs_before(op);
+      for (auto id = facts_.born.begin(op); id != facts_.born.end(op); ++id) bear(*id);
+      for (auto id = facts_.freed.begin(op); id != facts_.freed.end(op); ++id) let_go(*id);
+      note_forward(op);
+    }
+  }
+
+  void end_forward() {
+    const auto num_ops = static_cast<OpId>(trace_.ops.size());
+    close_region(num_ops);
+    hold_packs_before(num_ops);
+    for (auto id = facts_.freed.begin(num_ops); id != facts_.freed.end(num_ops); ++id) let_go(*id);
+    result_.after_forward = facts_.baseline + alive_;
+    if (boundaries_ != nullptr || peak_op_ != kNone) held_after_forward_ = holders_;
+    if (boundaries_ == nullptr) return;
+    for (std::size_t op = 0; op < boundaries_->size(); ++op) {
+      StepBoundary& boundary = (*boundaries_)[op];
+      boundary.holders = forward_holders(static_cast<OpId>(op), boundary.holders.other);
+    }
+  }
+
+  // A region that starts here holds from now on what it reads, and what it keeps once that is made.
+  void open_region(OpId op) {
+    if (next_region_ >= regions_.size()) return;
+    Region& region = regions_[next_region_];
+    if (region.standing->range.first != op || region.standing->range.end == op) return;
+    ++next_region_;
+    region.before = closed_last_;
+    for (const StorageId input : region.standing->inputs) ++holders_[input];
+    for (const int kept : region.simulation->timeline.kept) {
+      ++holders_[region.standing->storages[kept]];
+    }
+  }
+
+  void close_region(OpId op) {
+    if (next_region_ == num_closed_) return;
+    Region& region = regions_[num_closed_];
+    if (region.standing->range.end != op) return;
+    ++num_closed_;
+    const bool is_idle = region.standing->packs.empty();
+    if (region.offload != nullptr) copy_out(region, is_idle);
+    if (closed_last_ != nullptr) leave_device(*closed_last_);
+    closed_last_ = is_idle ? nullptr : &region;
+    if (is_idle) drop(region);
+  }
+
+  // Nothing refers to a region that saved nothing for backward.
+  void drop(Region& region) {
+    release_inputs(region);
+    for (const int kept : region.simulation->timeline.kept) {
+      let_go(region.standing->storages[kept]);
+    }
+    drop_host_copies(region);
+  }
+
+  // Results were copied while the region ran; nothing gives host memory back meanwhile.
+  void copy_out(Region& region, bool is_idle) {
+    for (const int storage : region.offload->results) take_host_block(region, storage);
+    if (is_idle) return;
+    for (const int storage : region.offload->inputs) take_host_block(region, storage);
+  }
+
+  void take_host_block(Region& region, int storage) {
+    const Bytes bytes = bytes_of(region, storage);
+    region.on_host += bytes;
+    result_.host.copied_out += bytes;
+    host_in_use_ += bytes;
+    result_.host.peak = std::max(result_.host.peak, host_in_use_);
+  }
+
+  void leave_device(Region& region) {
+    if (region.on_host.count == 0 || region.place != Place::kDevice) return;
+    region.place = Place::kHost;
+    for (const int storage : region.offload->results) let_go(region.standing->storages[storage]);
+    for (const int storage : region.offload->inputs) let_go(region.standing->storages[storage]);
+  }
+
+  void bring_back(Region& region) {
+    if (region.place == Place::kHost) {
+      region.place = Place::kBroughtBack;
+      const Bytes bytes = region.offload->bytes(*region.standing->graph);
+      brought_back_ += bytes;
+      result_.host.copied_back += bytes;
+    }
+    drop_host_copies(region);
+  }
+
+  void drop_host_copies(Region& region) { host_in_use_ -= std::exchange(region.on_host, Bytes{}); }
+
+  // What the region kept in forward, wherever it is.
+  void let_go_of_kept(const Region& region, int storage) {
+    if (region.place == Place::kDevice || !region.offload->contains(storage)) {
+      let_go(region.standing->storages[storage]);
+    } else if (region.place == Place::kBroughtBack) {
+      brought_back_ -= bytes_of(region, storage);
+    }
+  }
+
+  static Bytes bytes_of(const Region& region, int storage) {
+    return region.standing->graph->storages[storage].bytes;
+  }
+
+  void hold_packs_before(OpId op) {
+    for (; next_pack_ < trace_.packs.size() && trace_.packs[next_pack_].at_op <= op; ++next_pack_) {
+      const StorageId storage = facts_.pack_storage[next_pack_];
+      if (storage != kNone && region_of_pack_[next_pack_] == kNone) ++holders_[storage];
+    }
+  }
+
+  void bear(StorageId storage) {
+    ++holders_[storage];
+    alive_ += trace_.storages[storage].bytes;
+  }
+
+  void let_go(StorageId storage) {
+    if (--holders_[storage] == 0) alive_ -= trace_.storages[storage].bytes;
+  }
+
+  void release_inputs(const Region& region) {
+    const bool never_left = region.offload == nullptr || region.place == Place::kDevice;
+    for (const StorageId input : region.standing->inputs) {
+      if (never_left || !is_offloaded_input(region, input)) let_go(input);
+    }
+    if (never_left || region.place != Place::kBroughtBack) return;
+    for (const int storage : region.offload->inputs) brought_back_ -= bytes_of(region, storage);
+  }
+
+  static bool is_offloaded_input(const Region& region, StorageId input) {
+    const std::vector<int>& inputs = region.offload->inputs;
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [&](int storage) { return region.standing->storages[storage] == input; });
+  }
+
+  void note_forward(OpId op) {
+    const Bytes total = facts_.baseline + alive_ + facts_.gathered_at(op);
+    const ScopeId scope = facts_.top_scope(trace_.ops[op].scope);
+    // Who holds it can be told when forward is over; until then `other` says how much it is.
+    if (boundaries_ != nullptr) boundaries_->push_back({Phase::kForward, scope, {}});
+    if (boundaries_ != nullptr) boundaries_->back().holders.other = alive_;
+    if (!raises_peak(Phase::kForward, total)) return;
+    peak_op_ = op;
+    peak_alive_ = alive_;
+    result_.peak = {Phase::kForward, scope, {}};
+  }
+
+  // Saved is what was born up to here and is alive when forward ends.
+  StepHolders forward_holders(OpId op, Bytes alive) const {
+    StepHolders holders = standing_holders();
+    for (std::size_t storage = 0; storage < held_after_forward_.size(); ++storage) {
+      const OpId born = facts_.born_at[storage];
+      if (born == kNone || born > op || held_after_forward_[storage] == 0) continue;
+      holders.saved_activations += trace_.storages[storage].bytes;
+    }
+    holders.other += alive - holders.saved_activations + facts_.gathered_at(op);
+    return holders;
+  }
+
+  StepHolders standing_holders() const {
+    StepHolders holders;
+    holders.parameters = trace_.parameter_bytes;
+    holders.optimizer = facts_.optimizer_bytes.state;
+    holders.other = trace_.constant_bytes;
+    return holders;
+  }
+
+  bool raises_peak(Phase phase, Bytes total) {
+    Bytes& of_phase = result_.peak_by_phase[static_cast<int>(phase)];
+    of_phase = std::max(of_phase, total);
+    if (total <= peak_) return false;
+    peak_ = total;
+    return true;
+  }
+
+  void backward() {
+    for (const BackwardEvent& event : trace_.backward) {
+      if (event.kind == BackwardEvent::Kind::kOp) {
+        note_backward({Phase::kBackward, event, recomputed_});
+        continue;
+      }
+      const std::int32_t region = region_of_pack_[event.pack];
+      if (region != kNone) {
+        advance(regions_[region], event);
+      } else if (event.kind == BackwardEvent::Kind::kRelease) {
+        const StorageId storage = facts_.pack_storage[event.pack];
+        if (storage != kNone) let_go(storage);
+      }
+    }
+  }
+
+  // The region's work at one event of its slots.
+  void advance(Region& region, const BackwardEvent& event) {
+    const RegionTimeline& timeline = region.simulation->timeline;
+    if (event.kind == BackwardEvent::Kind::kDemand) {
+      bring_back(region);
+      if (region.before != nullptr) bring_back(*std::exchange(region.before, nullptr));
+    }
+    const RegionTimeline::Event& done = timeline.events[region.next_event++];
+    recomputed_ -= region.recomputed;
+    for (; region.next_step < done.end_step; ++region.next_step) {
+      const RegionTimeline::Step& step = timeline.steps[region.next_step];
+      if (step.let_go != kNone) {
+        let_go_of_kept(region, step.let_go);
+        continue;
+      }
+      ++result_.recomputed_ops;
+      if (facts_.profile) {
+        const OpId op = region.standing->range.first + step.op;
+        result_.time->recompute += facts_.profile->forward[op];
+        if (collective_kind(trace_.ops[op].name)) {
+          result_.time->communication += facts_.profile->forward[op];
+        }
+        if (result_.recomputed_kernels) {
+          *result_.recomputed_kernels += (*facts_.profile->forward_kernels)[op];
+        }
+      }
+      note_backward({Phase::kRecompute, event, recomputed_ + step.recomputed});
+    }
+    region.recomputed = done.recomputed;
+    recomputed_ += region.recomputed;
+    if (timeline.ends && region.next_event == timeline.events.size()) {
+      release_inputs(region);
+      drop_host_copies(region);
+    }
+  }
+
+  void note_backward(const Moment& moment) {
+    const Bytes total = facts_.baseline + saved() + moment.recomputed + moment.event.other_bytes;
+    const bool is_peak = raises_peak(moment.phase, total);
+    if (!is_peak && boundaries_ == nullptr) return;
+    StepHolders holders = standing_holders();
+    holders.gradients = moment.event.gradient_bytes;
+    holders.saved_activations = saved();
+    holders.recompute_transient = moment.recomputed;
+    holders.other += moment.event.other_bytes - moment.event.gradient_bytes;
+    const StepBoundary boundary{moment.phase, facts_.top_scope(moment.event.scope), holders};
+    if (boundaries_ != nullptr) boundaries_->push_back(boundary);
+    if (is_peak) set_peak(boundary);
+  }
+
+  void optimizer() {
+    if (facts_.optimizer_bytes.state.count == 0) return;
+    StepHolders holders = standing_holders();
+    holders.gradients = trace_.gradient_bytes;
+    holders.optimizer += facts_.optimizer_bytes.temporary;
+    holders.saved_activations = saved();
+    holders.recompute_transient = recomputed_;
+    const StepBoundary boundary{Phase::kOptimizer, kNone, holders};
+    if (boundaries_ != nullptr) boundaries_->push_back(boundary);
+    if (raises_peak(Phase::kOptimizer, holders.total())) set_peak(boundary);
+  }
+
+  Bytes saved() const { return alive_ + brought_back_; }
+
+  void set_peak(const StepBoundary& boundary) {
+    result_.peak = boundary;
+    peak_op_ = kNone;
+  }
+
+  void add_times() {
+    result_.time->forward = facts_.profile->forward_time();
+    result_.time->backward = facts_.profile->backward_time();
+    result_.time->optimizer = facts_.profile->optimizer;
+    result_.time->communication += facts_.communication;
+  }
+
+  Facts& facts_;
+  const Trace& trace_;
+  Schedule schedule_;
+  std::vector<StepBoundary>* boundaries_;
+
+  std::map<std::pair<const RegionGraph*, const RegionType*>, SimulatedType> simulations_;
+  std::vector<Region> regions_;
+  std::vector<std::int32_t> holders_;  // by storage that forward made
+  std::vector<std::int32_t> held_after_forward_;
+  std::vector<std::int32_t> region_of_pack_;
+  std::size_t next_region_ = 0;
+  std::size_t next_pack_ = 0;
+  std::size_t num_closed_ = 0;     // regions
+  Region* closed_last_ = nullptr;  // that region, if backward will come to it
+  Bytes alive_;                    // made by forward
+  Bytes brought_back_;             // by all regions, from the host
+  Bytes host_in_use_;
+  Bytes recomputed_;  // by all regions
+  Bytes peak_;
+  OpId peak_op_ = kNone;  // while the peak is in forward
+  Bytes peak_alive_;
+  StepPrediction result_;
+};
+
+StepSimulator::StepSimulator(const Trace& trace, OptimizerModel optimizer)
+    : facts_(std::make_unique<Facts>(trace, optimizer)) {}
+StepSimulator::~StepSimulator() = default;
+
+void StepSimulator::use_profile(const Profile& profile) {
+  if (const auto problem = profile_problem(profile, facts_->trace)) {
+    throw std::invalid_argument(*problem);
+  }
+  facts_->profile = profile;
+  facts_->communication = communication_time(facts_->trace, profile);
+}
+
+void StepSimulator::use_gathered(std::vector<Bytes> gathered) {
+  if (!gathered.empty() && gathered.size() != facts_->trace.ops.size()) {
+    throw std::invalid_argument("there are " + std::to_string(gathered.size()) +
+                                " gathered sizes for " + std::to_string(facts_->trace.ops.size()) +
+                                " ops");
+  }
+  facts_->gathered = std::move(gathered);
+}
+
+StepPrediction StepSimulator::simulate(const Plan& plan, Schedule schedule) {
+  return simulate(place(plan), schedule);
+}
+
+StepPrediction StepSimulator::simulate(const std::vector<LocatedRegion>& regions,
+                                       Schedule schedule) {
+  return Run(*facts_, regions, schedule, nullptr).run();
+}
+
+std::vector<StepBoundary> StepSimulator::boundaries(const Plan& plan, Schedule schedule) {
+  std::vector<StepBoundary> boundaries;
+  Run(*facts_, place(plan), schedule, &boundaries).run();
+  return boundaries;
+}
+
+std::vector<LocatedRegion> StepSimulator::place(const Plan& plan) const {
+  std::vector<LocatedRegion> placed;
+  std::map<std::string, std::size_t> opened;
+  std::map<std::string, std::size_t> closed;
+  for (const PlannedRegion& region : plan.regions) {
+    placed.push_back({facts_->range_of(region, opened, closed), &plan.types.at(region.type)});
+  }
+  return placed;
+}
+
+}  // namespace rematch

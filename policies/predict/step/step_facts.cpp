@@ -1,0 +1,113 @@
+#include "policies/predict/step/step_facts.h"
+
+#include <stdexcept>
+
+namespace rematch {
+namespace {
+
+// The op that makes each storage, unless an earlier one reads it. Tensors that come about without
+// an op may share it later.
+std::vector<OpId> births(const Trace& trace) {
+  std::vector<OpId> born_at(trace.storages.size(), kNone);
+  std::vector<bool> is_seen(trace.storages.size(), false);
+  const auto see = [&](ValueId value, OpId maker) {
+    const StorageId storage = trace.values[value].storage;
+    if (!is_seen[storage]) born_at[storage] = maker;
+    is_seen[storage] = true;
+  };
+  for (OpId op = 0; op < static_cast<OpId>(trace.ops.size()); ++op) {
+    for (const TracedUse& input : trace.ops[op].inputs) see(input.value, kNone);
+    for (const ValueId output : trace.ops[op].outputs) see(output, op);
+  }
+  return born_at;
+}
+
+std::vector<OpId> frees(const Trace& trace) {
+  std::vector<OpId> freed_at;
+  for (const TracedStorage& storage : trace.storages) freed_at.push_back(storage.freed_at);
+  return freed_at;
+}
+
+}  // namespace
+
+ByPosition::ByPosition(const std::vector<std::int32_t>& position_of_id, std::size_t num_positions)
+    : first_(num_positions + 1, 0) {
+  for (const std::int32_t position : position_of_id) {
+    if (position != kNone) ++first_[static_cast<std::size_t>(position) + 1];
+  }
+  for (std::size_t position = 0; position < num_positions; ++position) {
+    first_[position + 1] += first_[position];
+  }
+  ids_.resize(first_.back() + 1);  // one more, so that the end has an address
+  std::vector<std::size_t> next(first_.begin(), first_.end() - 1);
+  for (std::size_t id = 0; id < position_of_id.size(); ++id) {
+    if (position_of_id[id] == kNone) continue;
+    ids_[next[static_cast<std::size_t>(position_of_id[id])]++] = static_cast<std::int32_t>(id);
+  }
+}
+
+StepSimulator::Facts::Facts(const Trace& traced, OptimizerModel optimizer)
+    : trace(traced),
+      optimizer_bytes(rematch::optimizer_bytes(traced, optimizer)),
+      baseline(traced.parameter_bytes + traced.constant_bytes + optimizer_bytes.state),
+      born_at(births(traced)),
+      born(born_at, traced.ops.size()),
+      freed(frees(traced), traced.ops.size() + 1),
+      pack_events_(index_backward(traced)) {
+  for (const TracedPack& pack : trace.packs) {
+    const StorageId storage = trace.values[pack.value].storage;
+    pack_storage.push_back(is_born(storage) ? storage : kNone);
+  }
+  for (std::size_t id = 0; id < trace.scopes.size(); ++id) {
+    const TracedScope& scope = trace.scopes[id];
+    top_scopes_.push_back(scope.parent == kNone ? static_cast<ScopeId>(id)
+                                                : top_scopes_[scope.parent]);
+    scopes_by_path_[scope.path].push_back(static_cast<ScopeId>(id));
+  }
+}
+
+const StandingRegion& StepSimulator::Facts::region(OpRange range) {
+  const auto [found, is_new] = regions_.try_emplace({range.first, range.end});
+  StandingRegion& region = found->second;
+  if (!is_new) return region;
+  RegionGraph graph = make_region_graph(trace, range, pack_events_);
+  region.range = range;
+  region.storages = graph.storage_ids;
+  for (std::size_t local = 0; local < graph.storages.size(); ++local) {
+    const StorageId storage = graph.storage_ids[local];
+    if (graph.storages[local].outside && is_born(storage)) region.inputs.push_back(storage);
+  }
+  for (const RegionSlot& slot : graph.slots) region.packs.push_back(slot.pack);
+  for (const auto& known : graphs_) {
+    if (!same_behaviour(*known, graph)) continue;
+    region.graph = known;
+    return region;
+  }
+  graphs_.push_back(std::make_shared<const RegionGraph>(std::move(graph)));
+  region.graph = graphs_.back();
+  return region;
+}
+
+// The i-th region that starts with a scope starts at its i-th opening.
+OpRange StepSimulator::Facts::range_of(const PlannedRegion& region,
+                                       std::map<std::string, std::size_t>& opened,
+                                       std::map<std::string, std::size_t>& closed) const {
+  const std::vector<ScopeId>& first = openings(region.first_scope);
+  const std::vector<ScopeId>& last = openings(region.last_scope);
+  const std::size_t nth_first = opened[region.first_scope]++;
+  const std::size_t nth_last = closed[region.last_scope]++;
+  if (nth_first >= first.size() || nth_last >= last.size()) {
+    throw std::invalid_argument("the plan has more regions at scope '" + region.first_scope +
+                                "' than the trace of model '" + trace.model +
+                                "' opens; was the plan made for another model?");
+  }
+  return {trace.scopes[first[nth_first]].first_op, trace.scopes[last[nth_last]].end_op};
+}
+
+const std::vector<ScopeId>& StepSimulator::Facts::openings(const std::string& path) const {
+  static const std::vector<ScopeId> kNever;
+  const auto found = scopes_by_path_.find(path);
+  return found == scopes_by_path_.end() ? kNever : found->second;
+}
+
+}  // namespace rematch

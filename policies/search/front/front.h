@@ -1,0 +1,103 @@
+// The front of a model's training step: from a trace and a profile to plans with predicted peak and
+// step time, and answers to what users ask of it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policies/plan/plan.h"
+#include "policies/predict/step/step_range.h"
+#include "policies/search/front/measured_figures.h"
+#include "policies/search/front/plan_judge.h"
+#include "policies/search/front/saves_text.h"
+#include "policies/search/region/span_options.h"
+#include "policies/trace/profile.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+struct FrontPoint {
+  Plan plan;
+  PlanFigures figures;
+  std::chrono::nanoseconds step_time{};  // copies to the host and back included, none hidden
+  // Of these copies: were all of them hidden, the step would take less by so much. Absent: no link
+  // is known, and step_time leaves copies out.
+  std::optional<std::chrono::nanoseconds> copy_time;
+  // No plan of the space is faster within this point's peak, were options divisible and better by
+  // all that the search may have missed. A plan that is not of the space may be.
+  std::chrono::nanoseconds step_time_bound{};
+  std::chrono::nanoseconds step_time_gap() const { return step_time - step_time_bound; }
+  // The step time between the bounds of step_range.h; nothing where nobody counted communication.
+  std::optional<StepRange> range() const;
+  std::string saves;             // for people: "layers 0-5: keep all; 6-7: recompute all"
+  std::vector<LayerRun> layers;  // the same, part by part
+  std::optional<MeasuredFigures> measured;
+};
+
+// A plan that somebody else would use, and a point that is no worse.
+struct Baseline {
+  FrontPoint point;
+  bool is_matched = false;  // some point of the front has no higher peak and is no slower
+};
+
+struct Front {
+  Schedule schedule = Schedule::kOnDemand;
+  std::vector<FrontPoint> points;  // by peak, ascending; step times descend
+  std::size_t knee = 0;
+  std::vector<Baseline> baselines;
+  std::size_t num_plans_found = 0;  // of which the points are a choice
+  // Bounds on a plan of the space that the search has not found.
+  std::chrono::nanoseconds time_gap{};
+  Bytes transient_gap;
+  FrontPoint nothing_recomputed;
+  // Share of the rectangle below (peak of keeping all, step time of recomputing all).
+  double hypervolume = 0;
+  double baseline_hypervolume = 0;  // of all baselines together
+  std::string verdict;              // one line
+  std::optional<FrontMeasurement> measurement;
+  bool is_complete = true;  // false: the search was told to stop, and this is what it had
+};
+
+// The step time that is shown as predicted: by the profile, or calibrated on the anchors where the
+// front was measured. `profiled` is a point's step_time.
+std::chrono::nanoseconds predicted_step(const Front& front, std::chrono::nanoseconds profiled);
+inline std::chrono::nanoseconds predicted_step(const Front& front, const FrontPoint& point) {
+  return predicted_step(front, point.step_time);
+}
+
+// The verdict on checkpointing for this model, with the predicted times.
+std::string verdict_of(const Front& front);
+
+class FrontSearch {
+ public:
+  // Finds all plans worth having. References must outlive it. Throws std::invalid_argument if the
+  // profile is another trace's.
+  FrontSearch(const Trace& trace, const Profile& profile, const SearchSpace& space);
+  ~FrontSearch();
+  FrontSearch(const FrontSearch&) = delete;
+  FrontSearch& operator=(const FrontSearch&) = delete;
+
+  // At most so many points, one more for each baseline that needs it, and those of `answers` that
+  // no other one dominates.
+  Front front(std::size_t max_points, const std::vector<Plan>& baselines,
+              const std::vector<FrontPoint>& answers = {});
+
+  // The answers are no worse than the baselines of the last front().
+  //
+  // Nothing: no plan's peak is that low; lowest() is what there is.
+  std::optional<FrontPoint> fastest_within(Bytes budget);
+  FrontPoint lowest();
+  // The lowest peak for at most so much more time than keeping everything.
+  FrontPoint lowest_within_slowdown(double slowdown_ratio);
+
+  // See FrontPoint::step_time_bound.
+  std::chrono::nanoseconds step_time_bound(Bytes peak) const;
+
+ private:
+  class Plans;
+  std::unique_ptr<Plans> plans_;
+};
+
+}  // namespace rematch

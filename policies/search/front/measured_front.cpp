@@ -1,0 +1,290 @@
+#include "policies/search/front/measured_front.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// A slope needs anchors whose predictions differ by this ratio: each time is known to a few
+// percent.
+constexpr double kLeastSpread = 0.05;
+
+PlanePoint beyond(const std::vector<PlanePoint>& points) {
+  PlanePoint reference;
+  for (const PlanePoint& point : points) {
+    reference.peak_bytes = std::max(reference.peak_bytes, point.peak_bytes + 1);
+    reference.time_ns = std::max(reference.time_ns, point.time_ns + 1);
+  }
+  return reference;
+}
+
+std::int64_t distance_in_time(const std::vector<PlanePoint>& front,
+                              const std::vector<std::size_t>& chosen, std::size_t index) {
+  std::int64_t nearest = INT64_MAX;
+  for (const std::size_t other : chosen) {
+    nearest = std::min(nearest, std::abs(front[index].time_ns - front[other].time_ns));
+  }
+  return nearest;
+}
+
+double area_of(const std::vector<PlanePoint>& front, const std::vector<std::size_t>& chosen,
+               PlanePoint reference) {
+  std::vector<PlanePoint> points;
+  for (const std::size_t index : chosen) points.push_back(front[index]);
+  return hypervolume_ratio(std::move(points), reference);
+}
+
+// The best of those left by Note [Which points are run].
+std::size_t next_choice(const std::vector<PlanePoint>& front,
+                        const std::vector<std::size_t>& chosen, PlanePoint reference) {
+  const double area = area_of(front, chosen, reference);
+  std::size_t best = front.size();
+  std::pair<double, double> most{-1, -1};
+  for (std::size_t index = 0; index < front.size(); ++index) {
+    if (std::find(chosen.begin(), chosen.end(), index) != chosen.end()) continue;
+    std::vector<std::size_t> with = chosen;
+    with.push_back(index);
+    const double gain = area_of(front, with, reference) - area;
+    const auto distance = static_cast<double>(distance_in_time(front, chosen, index));
+    if (std::pair(gain * distance, gain) <= most) continue;
+    most = {gain * distance, gain};
+    best = index;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<std::size_t> choose_anchors(const std::vector<PlanePoint>& front) {
+  if (front.size() <= 3) {
+    std::vector<std::size_t> all;
+    for (std::size_t index = 0; index < front.size(); ++index) all.push_back(index);
+    return all;
+  }
+  const std::size_t last = front.size() - 1;
+  const std::size_t knee = knee_of(front);
+  return {0, knee == 0 || knee == last ? last / 2 : knee, last};
+}
+
+std::vector<std::size_t> choose_measured(const std::vector<PlanePoint>& front, std::size_t count) {
+  std::vector<std::size_t> chosen = choose_anchors(front);
+  const PlanePoint reference = beyond(front);
+  while (chosen.size() < std::min(count, front.size())) {
+    chosen.push_back(next_choice(front, chosen, reference));
+  }
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
+StepCalibration calibrate(const std::vector<double>& predicted_ns,
+                          const std::vector<double>& measured_ns) {
+  const auto count = static_cast<double>(predicted_ns.size());
+  double mean_predicted = 0;
+  double mean_measured = 0;
+  for (std::size_t i = 0; i < predicted_ns.size(); ++i) {
+    mean_predicted += predicted_ns[i] / count;
+    mean_measured += measured_ns[i] / count;
+  }
+  double together = 0;
+  double alone = 0;
+  for (std::size_t i = 0; i < predicted_ns.size(); ++i) {
+    together += (predicted_ns[i] - mean_predicted) * (measured_ns[i] - mean_measured);
+    alone += (predicted_ns[i] - mean_predicted) * (predicted_ns[i] - mean_predicted);
+  }
+  const auto [least, most] = std::minmax_element(predicted_ns.begin(), predicted_ns.end());
+  if (*most - *least < kLeastSpread * *most || together <= 0) {
+    return {0, mean_predicted > 0 ? mean_measured / mean_predicted : 1};
+  }
+  const double slope = together / alone;
+  return {mean_measured - slope * mean_predicted, slope};
+}
+
+std::string family_of(const std::string& policy) { return policy.substr(0, policy.find('(')); }
+
+bool FrontMeasurement::is_behind_in_prediction() const {
+  return std::any_of(families.begin(), families.end(), [&](const MeasuredFamily& family) {
+    return family.predicted > predicted_hypervolume;
+  });
+}
+
+bool FrontMeasurement::is_behind_when_measured() const {
+  return std::any_of(families.begin(), families.end(), [&](const MeasuredFamily& family) {
+    return family.measured_beyond_noise && measured_hypervolume &&
+           *family.measured_beyond_noise > *measured_hypervolume;
+  });
+}
+
+namespace {
+
+PlanePoint predicted_plane(const FrontPoint& point) {
+  return {point.figures.peak.count, point.step_time.count()};
+}
+
+std::optional<PlanePoint> measured_plane(const FrontPoint& point) {
+  if (!point.measured || !point.measured->peak || !point.measured->step_time) return std::nullopt;
+  return PlanePoint{point.measured->peak->count, point.measured->step_time->count()};
+}
+
+std::vector<FrontPoint*> all_points(Front& front) {
+  std::vector<FrontPoint*> all;
+  for (FrontPoint& point : front.points) all.push_back(&point);
+  for (Baseline& baseline : front.baselines) all.push_back(&baseline.point);
+  return all;
+}
+
+// How far the control strays from 1: times closer than that are not told apart.
+double strays(const std::optional<std::array<double, 2>>& control_interval) {
+  if (!control_interval) return 0;
+  return std::max({0.0, 1 - (*control_interval)[0], (*control_interval)[1] - 1});
+}
+
+StepCalibration calibrate_on(const Front& front, const std::vector<std::size_t>& anchors) {
+  std::vector<double> predicted;
+  std::vector<double> measured;
+  for (const std::size_t index : anchors) {
+    const FrontPoint& point = front.points[index];
+    if (!point.measured || !point.measured->step_time) continue;
+    predicted.push_back(static_cast<double>(point.step_time.count()));
+    measured.push_back(static_cast<double>(point.measured->step_time->count()));
+  }
+  return predicted.empty() ? StepCalibration{} : calibrate(predicted, measured);
+}
+
+// A run that serves a baseline and an anchor at once is an anchor in both.
+void mark_anchors(Front& front, const std::vector<std::size_t>& anchors) {
+  for (FrontPoint* point : all_points(front)) {
+    if (!point->measured) continue;
+    const std::string hash = plan_sha256(point->plan);
+    point->measured->is_anchor = std::any_of(
+        anchors.begin(), anchors.end(),
+        [&](std::size_t index) { return plan_sha256(front.points[index].plan) == hash; });
+  }
+}
+
+void add_errors(Front& front, FrontMeasurement& measurement) {
+  std::vector<double> errors;
+  for (FrontPoint* point : all_points(front)) {
+    if (!point->measured || !point->measured->step_time) continue;
+    MeasuredFigures& figures = *point->measured;
+    ++measurement.num_measured;
+    if (figures.peak == point->figures.peak) ++measurement.num_equal_peaks;
+    const StepCalibration line{measurement.offset_ns, measurement.slope};
+    const double calibrated = line.at(static_cast<double>(point->step_time.count()));
+    figures.calibrated_step_time = nanoseconds(std::llround(std::max(calibrated, 0.0)));
+    const auto measured = static_cast<double>(figures.step_time->count());
+    if (!figures.is_anchor && measured > 0) errors.push_back(std::abs(calibrated / measured - 1));
+  }
+  if (errors.empty()) return;
+  std::sort(errors.begin(), errors.end());
+  const std::size_t middle = errors.size() / 2;
+  measurement.median_error_ratio =
+      errors.size() % 2 == 1 ? errors[middle] : (errors[middle - 1] + errors[middle]) / 2;
+  measurement.worst_error_ratio = errors.back();
+}
+
+// The fastest of those that are no larger.
+const FrontPoint* rival_of(const std::vector<FrontPoint*>& all, std::int64_t peak_bytes) {
+  const FrontPoint* fastest = nullptr;
+  for (const FrontPoint* other : all) {
+    const auto plane = measured_plane(*other);
+    if (!plane || plane->peak_bytes > peak_bytes) continue;
+    if (fastest == nullptr || plane->time_ns < fastest->measured->step_time->count()) {
+      fastest = other;
+    }
+  }
+  return fastest;
+}
+
+void mark_losers(Front& front, double noise) {
+  const std::vector<FrontPoint*> all = all_points(front);
+  for (FrontPoint& point : front.points) {
+    const auto own = measured_plane(point);
+    if (!own) continue;
+    const FrontPoint* rival = rival_of(all, own->peak_bytes);
+    const auto time = static_cast<double>(rival->measured->step_time->count());
+    const bool is_lost = time * (1 + noise) < static_cast<double>(own->time_ns);
+    point.measured->lost_to = is_lost ? rival->plan.policy : "";
+  }
+}
+
+std::map<std::string, std::vector<const FrontPoint*>> families_of(const Front& front) {
+  std::map<std::string, std::vector<const FrontPoint*>> families;
+  for (const Baseline& baseline : front.baselines) {
+    families[family_of(baseline.point.plan.policy)].push_back(&baseline.point);
+  }
+  return families;
+}
+
+void add_measured_areas(const Front& front, double noise, FrontMeasurement& measurement) {
+  std::vector<PlanePoint> own;
+  std::vector<PlanePoint> all;
+  for (const FrontPoint& point : front.points) {
+    if (const auto plane = measured_plane(point)) own.push_back(*plane);
+  }
+  all = own;
+  for (const Baseline& baseline : front.baselines) {
+    if (const auto plane = measured_plane(baseline.point)) all.push_back(*plane);
+  }
+  if (own.empty()) return;
+  const PlanePoint reference = beyond(all);
+  measurement.measured_hypervolume = hypervolume_ratio(own, reference);
+  const auto families = families_of(front);
+  for (MeasuredFamily& family : measurement.families) {
+    std::vector<PlanePoint> points;
+    std::vector<PlanePoint> slower;
+    for (const FrontPoint* point : families.at(family.family)) {
+      const auto plane = measured_plane(*point);
+      if (!plane) continue;
+      points.push_back(*plane);
+      slower.push_back(*plane);
+      slower.back().time_ns = std::llround(static_cast<double>(plane->time_ns) * (1 + noise));
+    }
+    if (points.empty()) continue;
+    family.measured = hypervolume_ratio(points, reference);
+    family.measured_beyond_noise = hypervolume_ratio(slower, reference);
+  }
+}
+
+}  // namespace
+
+FrontMeasurement weigh_prediction(const Front& front) {
+  FrontMeasurement measurement;
+  measurement.chosen_by = kChoiceRule;
+  std::vector<PlanePoint> own;
+  for (const FrontPoint& point : front.points) own.push_back(predicted_plane(point));
+  std::vector<PlanePoint> all = own;
+  for (const Baseline& baseline : front.baselines) all.push_back(predicted_plane(baseline.point));
+  const PlanePoint reference = beyond(all);
+  measurement.predicted_hypervolume = hypervolume_ratio(own, reference);
+  for (const auto& [family, points] : families_of(front)) {
+    std::vector<PlanePoint> plane;
+    for (const FrontPoint* point : points) plane.push_back(predicted_plane(*point));
+    measurement.families.push_back({family, hypervolume_ratio(plane, reference), {}, {}});
+  }
+  return measurement;
+}
+
+void weigh_measurement(Front& front, const std::vector<std::size_t>& anchors,
+                       std::optional<std::array<double, 2>> control_interval) {
+  FrontMeasurement measurement = weigh_prediction(front);
+  measurement.anchors = anchors;
+  measurement.control_interval = control_interval;
+  const StepCalibration line = calibrate_on(front, anchors);
+  measurement.offset_ns = line.offset_ns;
+  measurement.slope = line.slope;
+  mark_anchors(front, anchors);
+  add_errors(front, measurement);
+  const double noise = strays(control_interval);
+  mark_losers(front, noise);
+  add_measured_areas(front, noise, measurement);
+  front.measurement = std::move(measurement);
+  if (!front.points.empty()) front.verdict = verdict_of(front);  // of calibrated times
+}
+
+}  // namespace rematch

@@ -1,0 +1,133 @@
+#include "policies/search/front/plan_builder.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "policies/search/region/block_front.h"
+#include "policies/search/region/offload_options.h"
+#include "policies/trace/fresh_bytes.h"
+
+namespace rematch {
+namespace {
+
+std::string_view reason_of(const TracedOp& op, Treatment treatment) {
+  if (treatment == Treatment::kSave) return "in the save set";
+  if (treatment == Treatment::kOffload) return "in the save set, on the host";
+  if (op.is_view) return "view: free";
+  if (!op.writes.empty()) return "writes in place: always executed";
+  return "not in the save set";
+}
+
+}  // namespace
+
+PlanBuilder::PlanBuilder(const Trace& trace, const SpanMap& map, const SpanOptions& options,
+                         const SearchSpace& space)
+    : trace_(trace),
+      map_(map),
+      options_(options),
+      space_(space),
+      trace_sha256_(rematch::trace_sha256(trace)),
+      num_openings_(num_openings(trace)) {}
+
+Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) {
+  Plan plan;
+  plan.policy = std::move(name);
+  plan.model = trace_.model;
+  plan.dimensions = trace_.dimensions;
+  plan.dtype = trace_.dtype;
+  plan.trace_sha256 = trace_sha256_;
+  int first = 0;
+  for (int chosen : mix) {
+    const SpanOption& option = options_.lists[map_.spans[first].kind][chosen];
+    const int last = first + option.figures.num_layers - 1;
+    for (const PickedRegion& region : option.regions) {
+      const OpId start = map_.spans[first].range.first;
+      const OpRange range = {start + region.range.first, start + region.range.end};
+      const Place place = place_of(range, first, last);
+      PlannedRegion planned{trace_.scopes[place.first].path, trace_.scopes[place.last].path, 0, {}};
+      for (int i = first; i <= last; ++i) {
+        planned.layers.push_back(trace_.blocks[map_.spans[i].block].index);
+      }
+      const RegionType& type = type_of(range, region, first, last);
+      const auto same = std::find(plan.types.begin(), plan.types.end(), type);
+      planned.type = static_cast<int>(same - plan.types.begin());
+      if (same == plan.types.end()) plan.types.push_back(type);
+      plan.regions.push_back(std::move(planned));
+    }
+    first = last + 1;
+  }
+  return plan;
+}
+
+// The scopes that start and end with the range: blocks, or scopes side by side in one, outermost
+// ones first. A scope that opens several times is no name for one of its openings.
+PlanBuilder::Place PlanBuilder::place_of(OpRange range, int first, int last) const {
+  const ScopeId first_block = map_.spans[first].scope;
+  const ScopeId last_block = map_.spans[last].scope;
+  if (range.first == map_.spans[first].range.first && range.end == map_.spans[last].range.end) {
+    return {first_block, last_block};
+  }
+  const auto num_scopes = static_cast<ScopeId>(trace_.scopes.size());
+  const auto is_name = [&](ScopeId id) {
+    const TracedScope& scope = trace_.scopes[id];
+    return scope.first_op < scope.end_op && scope.end_op <= range.end &&
+           num_openings_.at(scope.path) == 1;
+  };
+  for (ScopeId start = first_block + 1; start < num_scopes; ++start) {
+    if (trace_.scopes[start].first_op != range.first || !is_name(start)) continue;
+    for (ScopeId end = start; end < num_scopes; ++end) {
+      if (trace_.scopes[end].parent != trace_.scopes[start].parent || !is_name(end)) continue;
+      if (trace_.scopes[end].end_op == range.end) return {start, end};
+    }
+  }
+  throw std::logic_error("a region of the search starts or ends at no scope");
+}
+
+const RegionType& PlanBuilder::type_of(OpRange range, const PickedRegion& region, int first,
+                                       int last) {
+  std::vector<int> kinds;
+  for (int i = first; i <= last; ++i) kinds.push_back(map_.spans[i].kind);
+  const auto [found, is_new] =
+      types_.try_emplace({std::move(kinds), region.range.first, region.range.end, region.saves,
+                          region.offloaded, !region.offload_inputs.empty()});
+  if (is_new) found->second = make_type(range, region, first);
+  return found->second;
+}
+
+RegionType PlanBuilder::make_type(OpRange range, const PickedRegion& region, int first) const {
+  const RegionGraph graph = make_region_graph(trace_, range, map_.pack_events);
+  SaveSetCosts costs;
+  costs.schedule = space_.schedule;
+  costs.early_stop = space_.early_stop;
+  RegionType type = play_saves(graph, costs, region.saves).type;
+  set_offloads(region, type);
+  const bool several = range.end > map_.spans[first].range.end;
+  for (std::size_t i = 0; i < type.ops.size(); ++i) {
+    const OpId op = range.first + static_cast<OpId>(i);
+    const TracedOp& traced = trace_.ops[op];
+    PlannedOp& planned = type.ops[i];
+    planned.name = traced.name;
+    planned.scope = scope_name(op, first, several);
+    planned.bytes = fresh_bytes(trace_, traced);
+    planned.reason = reason_of(traced, planned.treatment);
+  }
+  return type;
+}
+
+// Relative to its block, so that regions of equal layers are equal; in a region of several layers
+// after the layer's place in it.
+std::string PlanBuilder::scope_name(OpId op, int first, bool several) const {
+  int span = first;
+  while (op >= map_.spans[span].range.end) ++span;
+  const std::string& block = trace_.scopes[map_.spans[span].scope].path;
+  const std::string& path = trace_.scopes[trace_.ops[op].scope].path;
+  std::string inside = path.size() > block.size() ? path.substr(block.size() + 1) : "";
+  if (!several) return inside;
+  std::string name = "+";
+  name += std::to_string(span - first);
+  if (!inside.empty()) name += "." + inside;
+  return name;
+}
+
+}  // namespace rematch

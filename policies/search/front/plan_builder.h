@@ -1,0 +1,49 @@
+// A mix of options as an explicit plan. Inside this folder.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "policies/plan/plan.h"
+#include "policies/search/region/span_options.h"
+#include "policies/search/region/spans.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+class PlanBuilder {
+ public:
+  // References must outlive it.
+  PlanBuilder(const Trace& trace, const SpanMap& map, const SpanOptions& options,
+              const SearchSpace& space);
+
+  // `mix`: an option for each span, or for several, in forward order. See LayerMix.
+  Plan build(const std::vector<int>& mix, std::string name);
+
+ private:
+  struct Place {
+    ScopeId first = kNone;
+    ScopeId last = kNone;
+  };
+  Place place_of(OpRange range, int first, int last) const;
+  const RegionType& type_of(OpRange range, const PickedRegion& region, int first, int last);
+  RegionType make_type(OpRange range, const PickedRegion& region, int first) const;
+  std::string scope_name(OpId op, int first, bool several) const;
+
+  const Trace& trace_;
+  const SpanMap& map_;
+  const SpanOptions& options_;
+  SearchSpace space_;
+  std::string trace_sha256_;
+  std::map<std::string_view, int> num_openings_;
+  // Regions of equal content are of one type: that of the kinds they cover, where in them they lie,
+  // what they save and what they offload. To find the order of each takes a few simulations.
+  using TypeKey =
+      std::tuple<std::vector<int>, OpId, OpId, std::vector<int>, std::vector<int>, bool>;
+  std::map<TypeKey, RegionType> types_;
+};
+
+}  // namespace rematch

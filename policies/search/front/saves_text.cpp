@@ -1,0 +1,352 @@
+#include "policies/search/front/saves_text.h"
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <iterator>
+#include <map>
+
+#include "policies/base/joined.h"
+#include "policies/trace/op_class.h"
+
+namespace rematch {
+namespace {
+
+// The words on one layer.
+struct LayerSaves {
+  int layer = 0;
+  std::string list;
+  std::vector<int> types;  // of its regions
+  bool shares_region = false;
+  std::vector<std::string> regions;
+  std::vector<std::string> saves;
+  std::vector<std::string> offloads;
+  bool operator==(const LayerSaves&) const = default;
+};
+
+bool same_treatment(LayerSaves a, LayerSaves b) {
+  a.layer = b.layer = 0;
+  return a == b;
+}
+
+// "attention.core::aten::mm#2": the second of that name in its scope. Without a number if it is the
+// only one.
+template <class Choose>
+std::vector<std::string> ops_of(const RegionType& type, const Choose& choose) {
+  std::map<std::string, int> total;
+  for (const PlannedOp& op : type.ops) ++total[op.scope + "::" + op.name];
+  std::map<std::string, int> seen;
+  std::vector<std::string> saves;
+  for (const PlannedOp& op : type.ops) {
+    const std::string key = op.scope + "::" + op.name;
+    const int nth = ++seen[key];
+    if (!choose(op.treatment)) continue;
+    std::string text = op.scope.empty() ? op.name : key;
+    if (total[key] > 1) text.append("#").append(std::to_string(nth));
+    saves.push_back(std::move(text));
+  }
+  return saves;
+}
+
+std::vector<std::string> saved_ops(const RegionType& type) {
+  return ops_of(type, [](Treatment treatment) { return treatment != Treatment::kRecompute; });
+}
+
+std::vector<std::string> offloaded_by(const RegionType& type) {
+  std::vector<std::string> offloads =
+      ops_of(type, [](Treatment treatment) { return treatment == Treatment::kOffload; });
+  if (!type.offload_inputs.empty()) offloads.insert(offloads.begin(), "inputs");
+  return offloads;
+}
+
+std::string without_prefix(const std::string& path, const std::string& block) {
+  return path.size() > block.size() ? path.substr(block.size() + 1) : "";
+}
+
+enum class Coverage : std::uint8_t { kElsewhere, kInside, kCovers };
+
+Coverage coverage_of(const PlannedRegion& region, const TracedBlock& block,
+                     const std::string& path) {
+  if (region.first_scope.starts_with(path + ".")) return Coverage::kInside;
+  const bool covers =
+      std::find(region.layers.begin(), region.layers.end(), block.index) != region.layers.end() &&
+      region.first_scope.starts_with(block.list + ".") &&
+      region.first_scope.find('.', block.list.size() + 1) == std::string::npos;
+  return covers ? Coverage::kCovers : Coverage::kElsewhere;
+}
+
+// "ffn_norm to ffn"
+std::string name_inside(const PlannedRegion& region, const std::string& path) {
+  std::string name = without_prefix(region.first_scope, path);
+  if (region.first_scope == region.last_scope) return name;
+  return name + " to " + without_prefix(region.last_scope, path);
+}
+
+std::vector<LayerSaves> saves_by_layer(const Plan& plan, const Trace& trace) {
+  std::vector<LayerSaves> all;
+  for (const TracedBlock& block : trace.blocks) {
+    LayerSaves saves{block.index, block.list, {}, false, {}, {}, {}};
+    const std::string& path = trace.scopes[block.scope].path;
+    for (const PlannedRegion& region : plan.regions) {
+      const Coverage coverage = coverage_of(region, block, path);
+      if (coverage == Coverage::kElsewhere) continue;
+      saves.types.push_back(region.type);
+      saves.shares_region |= region.layers.size() > 1;
+      const RegionType& type = plan.types[region.type];
+      for (std::string& op : saved_ops(type)) saves.saves.push_back(op);
+      for (std::string& op : offloaded_by(type)) saves.offloads.push_back(op);
+      if (coverage == Coverage::kInside) {
+        saves.regions.push_back(name_inside(region, path));
+      } else if (region.layers.size() > 1) {
+        saves.regions.push_back(
+            std::string("layers ").append(layer_ranges(region.layers)).append(" as one region"));
+      }
+    }
+    all.push_back(std::move(saves));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<LayerRun> layer_runs(const Plan& plan, const Trace& trace) {
+  const std::vector<LayerSaves> layers = saves_by_layer(plan, trace);
+  std::vector<LayerRun> runs;
+  for (std::size_t first = 0; first < layers.size();) {
+    std::size_t end = first + 1;
+    while (end < layers.size() && same_treatment(layers[first], layers[end])) ++end;
+    std::vector<int> indices;
+    for (std::size_t i = first; i < end; ++i) indices.push_back(layers[i].layer);
+    runs.push_back({layer_ranges(indices), !layers[first].types.empty(), layers[first].regions,
+                    layers[first].saves, layers[first].offloads});
+    first = end;
+  }
+  return runs;
+}
+
+namespace {
+
+// One kept op of a layer: the `nth` of `total` of its name in its scope.
+struct KeptOp {
+  std::string selector;  // "attention::mm"
+  int nth = 0;
+  int total = 0;
+  auto operator<=>(const KeptOp&) const = default;
+};
+
+// The treatment of one layer, wherever its region ends.
+struct Layer {
+  int index = 0;
+  bool is_checkpointed = false;
+  bool keeps_casts = false;  // or copies: nobody's role, so they are not named
+  std::vector<KeptOp> keeps;
+  std::vector<std::string> regions;  // of which the layer has several, or less than all of it
+  int num_in_segment = 1;
+  bool offloads_inputs = false;
+  bool offloads_kept = false;
+};
+
+// "aten::mm" is "mm": the namespace tells a reader nothing.
+std::string short_name(const std::string& op) {
+  const std::size_t end = op.find("::");
+  return end == std::string::npos ? op : op.substr(end + 2);
+}
+
+// In a region over several layers, takes the ops of the layer at `place` alone: their scopes start
+// with its "+place".
+void add_kept(const RegionType& type, bool is_segment, int place, Layer& layer) {
+  std::string prefix = "+";
+  prefix += std::to_string(place);
+  std::map<std::string, int> total;
+  std::vector<KeptOp> found;
+  for (const PlannedOp& op : type.ops) {
+    std::string scope = op.scope;
+    if (is_segment) {
+      const bool is_here = scope == prefix || scope.starts_with(prefix + ".");
+      if (!is_here) continue;
+      scope.erase(0, std::min(scope.size(), prefix.size() + 1));
+    }
+    std::string selector = scope.empty() ? "" : scope + "::";
+    selector += short_name(op.name);
+    const int nth = ++total[selector];
+    if (op.treatment == Treatment::kRecompute) continue;
+    if (op_class_of(op.name.substr(0, op.name.find('.'))) == OpClass::kCopy) {
+      layer.keeps_casts = true;
+    } else {
+      found.push_back({std::move(selector), nth, 0});
+    }
+  }
+  for (KeptOp& op : found) {
+    op.total = total[op.selector];
+    layer.keeps.push_back(std::move(op));
+  }
+}
+
+Layer layer_of(const Plan& plan, const TracedBlock& block, const std::string& path) {
+  Layer layer;
+  layer.index = block.index;
+  for (const PlannedRegion& region : plan.regions) {
+    const Coverage coverage = coverage_of(region, block, path);
+    if (coverage == Coverage::kElsewhere) continue;
+    layer.is_checkpointed = true;
+    const auto& layers = region.layers;
+    const auto place = std::find(layers.begin(), layers.end(), block.index) - layers.begin();
+    const bool is_segment = layers.size() > 1;
+    add_kept(plan.types[region.type], is_segment, static_cast<int>(place), layer);
+    const RegionType& type = plan.types[region.type];
+    layer.offloads_inputs |= !type.offload_inputs.empty();
+    layer.offloads_kept |= std::any_of(type.ops.begin(), type.ops.end(), [](const PlannedOp& op) {
+      return op.treatment == Treatment::kOffload;
+    });
+    if (is_segment) layer.num_in_segment = static_cast<int>(layers.size());
+    if (coverage == Coverage::kInside) layer.regions.push_back(name_inside(region, path));
+  }
+  return layer;
+}
+
+// Ops that the same layers keep, in the order of the first of these layers.
+struct KeptTogether {
+  std::vector<int> layers;
+  std::vector<KeptOp> ops;
+};
+
+std::vector<KeptTogether> kept_together(const std::vector<Layer>& layers) {
+  std::map<KeptOp, std::vector<int>> layers_of;
+  std::vector<KeptOp> in_order;
+  for (const Layer& layer : layers) {
+    for (const KeptOp& op : layer.keeps) {
+      std::vector<int>& of_op = layers_of[op];
+      if (of_op.empty()) in_order.push_back(op);
+      of_op.push_back(layer.index);
+    }
+  }
+  std::vector<KeptTogether> groups;
+  for (const KeptOp& op : in_order) {
+    const std::vector<int>& of_op = layers_of[op];
+    const auto same = std::find_if(groups.begin(), groups.end(),
+                                   [&](const auto& group) { return group.layers == of_op; });
+    if (same != groups.end()) {
+      same->ops.push_back(op);
+    } else {
+      groups.push_back({of_op, {op}});
+    }
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto& a, const auto& b) { return a.layers.size() > b.layers.size(); });
+  return groups;
+}
+
+// "attention::mm#1, ffn::mm": without a number all of that name in that scope.
+std::string words_of(const std::vector<KeptOp>& ops) {
+  std::vector<std::string> words;
+  for (const KeptOp& op : ops) {
+    const bool has_all = std::count_if(ops.begin(), ops.end(), [&](const KeptOp& other) {
+                           return other.selector == op.selector;
+                         }) == op.total;
+    if (!has_all) {
+      words.push_back(std::string(op.selector).append("#").append(std::to_string(op.nth)));
+    } else if (op.nth == 1) {
+      words.push_back(op.selector);
+    }
+  }
+  return joined(words);
+}
+
+// "20-29 also casts"
+void add_casts(const std::vector<Layer>& layers, std::vector<std::string>& parts) {
+  std::vector<int> casts_too;
+  std::vector<int> casts_alone;
+  for (const Layer& layer : layers) {
+    if (!layer.keeps_casts) continue;
+    (layer.keeps.empty() ? casts_alone : casts_too).push_back(layer.index);
+  }
+  if (!casts_too.empty()) parts.push_back(layer_ranges(casts_too) + " also casts");
+  if (!casts_alone.empty()) parts.push_back(layer_ranges(casts_alone) + ": keep casts");
+}
+
+// "0-31: keep attention::mm; 13-31 also ffn::mm#1"
+void add_keeps(const std::vector<Layer>& layers, std::vector<std::string>& parts) {
+  std::vector<int> keeping;
+  for (const KeptTogether& group : kept_together(layers)) {
+    const bool is_more =
+        std::includes(keeping.begin(), keeping.end(), group.layers.begin(), group.layers.end());
+    parts.push_back(layer_ranges(group.layers) + (is_more ? " also " : ": keep ") +
+                    words_of(group.ops));
+    std::vector<int> all;
+    std::set_union(keeping.begin(), keeping.end(), group.layers.begin(), group.layers.end(),
+                   std::back_inserter(all));
+    keeping = std::move(all);
+  }
+}
+
+// "1-31 in segments of 2 to 3"
+void add_segments(const std::vector<Layer>& layers, std::vector<std::string>& parts) {
+  std::vector<int> inside;
+  int least = 0;
+  int most = 0;
+  for (const Layer& layer : layers) {
+    if (layer.num_in_segment == 1) continue;
+    inside.push_back(layer.index);
+    least = least == 0 ? layer.num_in_segment : std::min(least, layer.num_in_segment);
+    most = std::max(most, layer.num_in_segment);
+  }
+  if (inside.empty()) return;
+  std::string words = layer_ranges(inside) + " in segments of " + std::to_string(least);
+  if (most > least) words.append(" to ").append(std::to_string(most));
+  parts.push_back(std::move(words));
+}
+
+// "0-30 offload their inputs", "0-12 offload what they keep"
+void add_offloads(const std::vector<Layer>& layers, std::vector<std::string>& parts) {
+  std::vector<int> inputs;
+  std::vector<int> kept;
+  for (const Layer& layer : layers) {
+    if (layer.offloads_inputs) inputs.push_back(layer.index);
+    if (layer.offloads_kept) kept.push_back(layer.index);
+  }
+  if (!inputs.empty()) parts.push_back(layer_ranges(inputs) + " offload their inputs");
+  if (!kept.empty()) parts.push_back(layer_ranges(kept) + " offload what they keep");
+}
+
+std::string words_of(const std::vector<Layer>& layers) {
+  std::vector<std::string> parts;
+  add_keeps(layers, parts);
+  add_casts(layers, parts);
+  std::map<std::string, std::vector<int>> of_regions;
+  std::vector<int> recomputed;
+  std::vector<int> kept;
+  for (const Layer& layer : layers) {
+    if (!layer.is_checkpointed) kept.push_back(layer.index);
+    if (layer.is_checkpointed && layer.keeps.empty() && !layer.keeps_casts)
+      recomputed.push_back(layer.index);
+    if (!layer.regions.empty()) of_regions[joined(layer.regions)].push_back(layer.index);
+  }
+  if (!recomputed.empty()) parts.push_back(layer_ranges(recomputed) + ": recompute all");
+  if (!kept.empty()) parts.push_back(layer_ranges(kept) + ": keep all");
+  add_segments(layers, parts);
+  add_offloads(layers, parts);
+  for (const auto& [regions, of_layers] : of_regions) {
+    parts.push_back("regions of " + layer_ranges(of_layers) + ": " + regions);
+  }
+  return joined(parts, "; ");
+}
+
+}  // namespace
+
+std::string saves_text(const Plan& plan, const Trace& trace) {
+  std::vector<std::string> lists;
+  std::map<std::string, std::vector<Layer>> by_list;
+  for (const TracedBlock& block : trace.blocks) {
+    std::vector<Layer>& layers = by_list[block.list];
+    if (layers.empty()) lists.push_back(block.list);
+    layers.push_back(layer_of(plan, block, trace.scopes[block.scope].path));
+  }
+  std::string text;
+  for (const std::string& list : lists) {
+    text.append(text.empty() ? "" : "; ").append(lists.size() == 1 ? "layers" : list).append(" ");
+    text += words_of(by_list[list]);
+  }
+  return text;
+}
+
+}  // namespace rematch

@@ -1,0 +1,337 @@
+#include "policies/search/front/simple_rules.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "policies/search/region/save_sets.h"
+#include "policies/search/region/span_pricing.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// All subsets of so many are tried: two matmuls of a feed-forward, attention, four projections.
+constexpr std::size_t kMostSaved = 8;
+
+// How one group of layers is run.
+struct SimpleRule {
+  bool is_checkpointed = false;      // false: autograd keeps what it saves
+  std::vector<std::string> modules;  // scopes directly inside a block; empty: the whole block
+  std::vector<std::string> saves;    // "attention::aten::mm#2", the scope inside the block
+};
+
+struct RuleFigures {
+  SimpleRule rule;
+  std::vector<SpanOption> by_kind;
+};
+
+enum class Comparison { kBetter, kEqual, kNotBetter };
+
+// Better: no worse in every kind, and better in one figure of one.
+Comparison compare(const RuleFigures& a, const RuleFigures& b) {
+  Comparison result = Comparison::kEqual;
+  for (std::size_t kind = 0; kind < a.by_kind.size(); ++kind) {
+    const LayerOption& x = a.by_kind[kind].figures;
+    const LayerOption& y = b.by_kind[kind].figures;
+    if (x.held > y.held || x.transient > y.transient || x.time > y.time) {
+      return Comparison::kNotBetter;
+    }
+    if (x.held < y.held || x.transient < y.transient || x.time < y.time) {
+      result = Comparison::kBetter;
+    }
+  }
+  return result;
+}
+
+nanoseconds total_time(const RuleFigures& rule) {
+  nanoseconds time{};
+  for (const SpanOption& option : rule.by_kind) time += option.figures.time;
+  return time;
+}
+
+class RuleMaker {
+ public:
+  RuleMaker(const Trace& trace, const SpanMap& map, const OpTimes& times, const SearchSpace& space)
+      : trace_(trace), map_(map), times_(times), space_(space), num_openings_(num_openings(trace)) {
+    for (const int span : map.first_of_kind) {
+      pricers_.emplace_back(trace, map, times, span, 1);
+    }
+  }
+
+  SimpleRules run(std::size_t most_paired) {
+    find_candidates();
+    add({});
+    add({true, {}, {}});
+    for (const std::vector<std::string>& modules : choices_of_modules()) add_lists(modules);
+    keep_best(most_paired);
+    SimpleRules rules;
+    rules.num_paired = static_cast<int>(num_paired_);
+    SpanOptions& options = rules.options;
+    options.lists.resize(pricers_.size());
+    options.gaps.resize(pricers_.size());
+    for (std::size_t kind = 0; kind < pricers_.size(); ++kind) {
+      for (const RuleFigures& rule : rules_) options.lists[kind].push_back(rule.by_kind[kind]);
+      if (!is_block(kind)) options.lists[kind].resize(1);
+    }
+    return rules;
+  }
+
+ private:
+  bool is_block(std::size_t kind) const { return span_of(kind).scope != kNone; }
+  const Span& span_of(std::size_t kind) const {
+    return map_.spans[static_cast<std::size_t>(map_.first_of_kind[kind])];
+  }
+
+  // "attention::aten::mm#2": the second of that name in its scope of the block.
+  std::vector<std::string> names_of_ops(std::size_t kind) const {
+    const Span& block = span_of(kind);
+    const std::string& path = trace_.scopes[static_cast<std::size_t>(block.scope)].path;
+    std::map<std::string, int> seen;
+    std::vector<std::string> names;
+    for (OpId id = block.range.first; id < block.range.end; ++id) {
+      const TracedOp& op = trace_.ops[static_cast<std::size_t>(id)];
+      const std::string& scope = trace_.scopes[static_cast<std::size_t>(op.scope)].path;
+      std::string name =
+          (scope.size() > path.size() ? scope.substr(path.size() + 1) : "") + "::" + op.name;
+      const int nth = ++seen[name];
+      names.push_back(std::move(name.append("#").append(std::to_string(nth))));
+    }
+    return names;
+  }
+
+  struct Worth {
+    nanoseconds time{};
+    Bytes bytes;
+    bool is_heavy = false;  // matmul, attention: what people list
+  };
+
+  // Ops that a list may name: no view, no cast, and of use to backward.
+  std::map<std::string, Worth> savable() {
+    std::map<std::string, Worth> found;
+    names_.resize(pricers_.size());
+    for (std::size_t kind = 0; kind < pricers_.size(); ++kind) {
+      if (!is_block(kind)) continue;
+      names_[kind] = names_of_ops(kind);
+      const OpRange whole = pricers_[kind].whole();
+      const RegionGraph& graph = pricers_[kind].graph(whole);
+      const SaveSetCosts costs = pricers_[kind].costs(whole, space_.schedule, space_.early_stop);
+      for (const int op : savable_ops(graph, costs)) {
+        const OpId id = span_of(kind).range.first + op;
+        const TracedOp& traced = trace_.ops[static_cast<std::size_t>(id)];
+        if (traced.is_view || traced.op_class == OpClass::kCopy) continue;
+        Worth& worth = found[names_[kind][static_cast<std::size_t>(op)]];
+        worth.time += times_[static_cast<std::size_t>(id)];
+        worth.is_heavy |=
+            traced.op_class == OpClass::kMatmul || traced.op_class == OpClass::kAttentionForward;
+        for (const ValueId output : traced.outputs) {
+          const TracedValue& value = trace_.values[static_cast<std::size_t>(output)];
+          worth.bytes += trace_.storages[static_cast<std::size_t>(value.storage)].bytes;
+        }
+      }
+    }
+    return found;
+  }
+
+  // "attention::aten::mm" of "attention::aten::mm#2"; without its scope where those are too many.
+  static std::string group_of(const std::string& name, bool has_scope) {
+    const std::string all = name.substr(0, name.rfind('#'));
+    return has_scope ? all : all.substr(all.find("::") + 2);
+  }
+
+  // Matmuls and attention one by one, or of a scope together where those are more than can be
+  // tried; then single ops that take the longest for their bytes.
+  void find_candidates() {
+    const std::map<std::string, Worth> found = savable();
+    std::vector<std::pair<double, std::string>> by_worth;
+    for (const auto& [name, worth] : found) {
+      if (worth.is_heavy) {
+        candidates_.push_back({name});
+      } else {
+        by_worth.emplace_back(
+            -static_cast<double>(worth.time.count()) / static_cast<double>(worth.bytes.count + 1),
+            name);
+      }
+    }
+    for (const bool has_scope : {true, false}) {
+      if (candidates_.size() <= kMostSaved) break;
+      std::map<std::string, std::vector<std::string>> groups;
+      for (const std::vector<std::string>& names : candidates_) {
+        for (const std::string& name : names) groups[group_of(name, has_scope)].push_back(name);
+      }
+      candidates_.clear();
+      for (auto& [group, names] : groups) candidates_.push_back(std::move(names));
+    }
+    std::sort(by_worth.begin(), by_worth.end());
+    for (auto& [worth, name] : by_worth) {
+      if (candidates_.size() >= kMostSaved) break;
+      candidates_.push_back({std::move(name)});
+    }
+  }
+
+  // Scopes directly inside a block that open once, by their names in it.
+  std::map<std::string, OpRange> modules_of(std::size_t kind) const {
+    const Span& block = span_of(kind);
+    const std::string& path = trace_.scopes[static_cast<std::size_t>(block.scope)].path;
+    std::map<std::string, OpRange> modules;
+    for (const TracedScope& scope : trace_.scopes) {
+      if (scope.parent != block.scope || scope.first_op >= scope.end_op) continue;
+      if (num_openings_.at(scope.path) > 1) continue;
+      const OpId start = block.range.first;
+      modules[scope.path.substr(path.size() + 1)] = {scope.first_op - start, scope.end_op - start};
+    }
+    return modules;
+  }
+
+  // The whole block, each module alone, and all modules side by side.
+  std::vector<std::vector<std::string>> choices_of_modules() const {
+    std::set<std::string> all;
+    for (std::size_t kind = 0; kind < pricers_.size(); ++kind) {
+      if (!is_block(kind)) continue;
+      for (const auto& [name, range] : modules_of(kind)) all.insert(name);
+    }
+    std::vector<std::vector<std::string>> choices = {{}};
+    for (const std::string& name : all) choices.push_back({name});
+    if (all.size() > 1) choices.emplace_back(all.begin(), all.end());
+    return choices;
+  }
+
+  bool is_inside(const std::string& op, const std::vector<std::string>& modules) const {
+    if (modules.empty()) return true;
+    return std::any_of(modules.begin(), modules.end(), [&](const std::string& module) {
+      return op.starts_with(module + ".") || op.starts_with(module + "::");
+    });
+  }
+
+  void add_lists(const std::vector<std::string>& modules) {
+    std::vector<std::vector<std::string>> ops;
+    for (const std::vector<std::string>& names : candidates_) {
+      std::vector<std::string> inside;
+      for (const std::string& name : names) {
+        if (is_inside(name, modules)) inside.push_back(name);
+      }
+      if (!inside.empty()) ops.push_back(std::move(inside));
+    }
+    for (std::size_t chosen = 0; chosen < std::size_t{1} << ops.size(); ++chosen) {
+      if (space_.is_stopped()) return;
+      SimpleRule rule{true, modules, {}};
+      for (std::size_t i = 0; i < ops.size(); ++i) {
+        if ((chosen >> i & 1) == 0) continue;
+        rule.saves.insert(rule.saves.end(), ops[i].begin(), ops[i].end());
+      }
+      add(std::move(rule));
+    }
+  }
+
+  std::vector<PickedRegion> regions_of(std::size_t kind, const SimpleRule& rule) {
+    if (!is_block(kind) || !rule.is_checkpointed) return {};
+    std::vector<OpRange> ranges;
+    if (rule.modules.empty()) {
+      ranges.push_back(pricers_[kind].whole());
+    } else {
+      const std::map<std::string, OpRange> modules = modules_of(kind);
+      for (const std::string& name : rule.modules) {
+        if (modules.contains(name)) ranges.push_back(modules.at(name));
+      }
+    }
+    std::sort(ranges.begin(), ranges.end(), [](OpRange a, OpRange b) { return a.first < b.first; });
+    std::vector<PickedRegion> regions;
+    for (const OpRange range : ranges) {
+      if (pricers_[kind].graph(range).slots.empty()) continue;
+      PickedRegion region{range, {}};
+      for (OpId op = range.first; op < range.end; ++op) {
+        const std::string& name = names_[kind][static_cast<std::size_t>(op)];
+        const bool is_saved =
+            std::find(rule.saves.begin(), rule.saves.end(), name) != rule.saves.end();
+        if (is_saved) region.saves.push_back(op - range.first);
+      }
+      regions.push_back(std::move(region));
+    }
+    return regions;
+  }
+
+  // Each kind under plain autograd is priced once: backward is long, and most rules leave some kind
+  // so.
+  LayerOption price(std::size_t kind, const std::vector<PickedRegion>& regions) {
+    const auto priced = [&] {
+      return pricers_[kind].price(regions, space_.schedule, space_.early_stop);
+    };
+    if (!regions.empty()) return priced();
+    unmanaged_.resize(pricers_.size());
+    if (!unmanaged_[kind]) unmanaged_[kind] = priced();
+    return *unmanaged_[kind];
+  }
+
+  void add(SimpleRule rule) {
+    RuleFigures figures{std::move(rule), {}};
+    for (std::size_t kind = 0; kind < pricers_.size(); ++kind) {
+      SpanOption option{{}, regions_of(kind, figures.rule)};
+      option.figures = price(kind, option.regions);
+      figures.by_kind.push_back(std::move(option));
+    }
+    rules_.push_back(std::move(figures));
+  }
+
+  // Between rules of different regions sums say too little of the step's peak: what no rule of its
+  // own regions beats stays, and is paired with others if nothing at all beats it or is its equal
+  // and stands before it. The first two rules are the ends.
+  void keep_best(std::size_t most_paired) {
+    std::vector<std::size_t> paired;
+    std::vector<std::size_t> alone;
+    for (std::size_t i = 2; i < rules_.size(); ++i) {
+      bool is_beaten = false;
+      bool is_beaten_by_its_like = false;
+      for (std::size_t other = 0; other < rules_.size(); ++other) {
+        const Comparison compared = compare(rules_[other], rules_[i]);
+        if (compared == Comparison::kNotBetter) continue;
+        is_beaten |= compared == Comparison::kBetter || other < i;
+        is_beaten_by_its_like |=
+            compared == Comparison::kBetter && rules_[other].rule.modules == rules_[i].rule.modules;
+      }
+      if (!is_beaten_by_its_like) (is_beaten ? alone : paired).push_back(i);
+    }
+    std::stable_sort(paired.begin(), paired.end(), [&](std::size_t a, std::size_t b) {
+      return total_time(rules_[a]) < total_time(rules_[b]);
+    });
+    std::vector<RuleFigures> kept = {rules_[0], rules_[1]};
+    const std::size_t num_paired = std::min(paired.size(), most_paired - kept.size());
+    for (std::size_t i = 0; i < num_paired; ++i) {
+      const std::size_t place =
+          num_paired == paired.size() ? i : i * (paired.size() - 1) / (num_paired - 1);
+      kept.push_back(rules_[paired[place]]);
+      paired[place] = 0;
+    }
+    num_paired_ = kept.size();
+    for (const std::size_t rule : paired) {
+      if (rule != 0) kept.push_back(rules_[rule]);
+    }
+    for (const std::size_t rule : alone) kept.push_back(rules_[rule]);
+    rules_ = std::move(kept);
+  }
+
+  const Trace& trace_;
+  const SpanMap& map_;
+  const OpTimes& times_;
+  const SearchSpace& space_;
+  std::map<std::string_view, int> num_openings_;
+  std::vector<SpanPricer> pricers_;                    // by kind
+  std::vector<std::vector<std::string>> names_;        // by kind: of its ops
+  std::vector<std::vector<std::string>> candidates_;   // kept together
+  std::vector<std::optional<LayerOption>> unmanaged_;  // by kind
+  std::vector<RuleFigures> rules_;
+  std::size_t num_paired_ = 0;
+};
+
+}  // namespace
+
+SimpleRules simple_rules(const Trace& trace, const SpanMap& map, const OpTimes& times,
+                         const SearchSpace& space, std::size_t most_paired) {
+  return RuleMaker(trace, map, times, space).run(most_paired);
+}
+
+}  // namespace rematch

@@ -1,0 +1,320 @@
+#include "policies/search/mix/layer_mix.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "policies/search/mix/mix_jobs.h"
+#include "policies/search/region/thin.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// Bytes and cost of all layers from some layer on.
+struct MixLabel {
+  std::int64_t peak = 0;
+  std::int64_t time = 0;
+  std::int32_t option = 0;
+  std::int32_t rest = 0;  // index into the labels behind the option's layers
+};
+
+// A layer takes less than a millisecond with so many.
+constexpr std::size_t kLabelsOnceStopped = 64;
+
+using MixLabels = std::vector<MixLabel>;  // by peak ascending, times strictly descending
+
+// A job where it stands, and the labels behind it, of which there are some.
+struct PlacedJob {
+  MixJob job;
+  const MixLabels* rest;
+};
+
+// How many labels are weighed at a glance.
+constexpr std::size_t kBlock = 64;
+constexpr std::size_t kMostBuckets = std::size_t{1} << 19;
+
+// Labels that are put before others come by the hundred million, and nearly all are dominated.
+//
+// Note [How labels are sifted]
+// Peaks are cut into buckets of equal width. A first pass over a few good jobs writes down, for
+// each bucket, the shortest time in all buckets below it: a label that takes longer is dominated.
+// So is a run of labels whose lowest peak and shortest time, taken together, are. What passes is
+// sorted, a bucket at a time, and swept once.
+class Sieve {
+ public:
+  Sieve(std::int64_t lowest, std::int64_t highest, std::size_t num_labels) : lowest_(lowest) {
+    const std::size_t wanted = std::min(num_labels, kMostBuckets);
+    while (bucket_of(highest) >= wanted) ++shift_;
+    least_time_.assign(bucket_of(highest) + 2, std::numeric_limits<std::int64_t>::max());
+  }
+
+  // The first pass: a label of a good job; then, once.
+  void add(std::int64_t peak, std::int64_t time) {
+    std::int64_t& least = least_time_[bucket_of(peak) + 1];
+    least = std::min(least, time);
+  }
+  void close() {
+    for (std::size_t i = 1; i < least_time_.size(); ++i) {
+      least_time_[i] = std::min(least_time_[i], least_time_[i - 1]);
+    }
+  }
+
+  bool stops(std::int64_t peak, std::int64_t time) const {
+    return least_time_[bucket_of(peak)] < time;
+  }
+
+  // The undominated of what passed, by peak. Of equal ones the first option's. Once, at the end.
+  void sweep(const MixLabels& passed, MixLabels& result);
+
+ private:
+  std::size_t bucket_of(std::int64_t peak) const {
+    return static_cast<std::size_t>((peak - lowest_) >> shift_);
+  }
+
+  std::int64_t lowest_;
+  int shift_ = 0;
+  std::vector<std::int64_t> least_time_;  // by bucket: of all below it
+};
+
+void Sieve::sweep(const MixLabels& passed, MixLabels& result) {
+  std::fill(least_time_.begin(), least_time_.end(), std::numeric_limits<std::int64_t>::max());
+  for (const MixLabel& label : passed) add(label.peak, label.time);
+  close();
+  std::vector<std::uint32_t> next(least_time_.size() + 1, 0);
+  for (const MixLabel& label : passed) {
+    if (!stops(label.peak, label.time)) ++next[bucket_of(label.peak) + 1];
+  }
+  for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
+  const std::vector<std::uint32_t> begin = next;
+  MixLabels sorted(begin.back());
+  for (const MixLabel& label : passed) {
+    if (!stops(label.peak, label.time)) sorted[next[bucket_of(label.peak)]++] = label;
+  }
+  std::int64_t best = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t bucket = 0; bucket + 1 < begin.size(); ++bucket) {
+    const auto first = sorted.begin() + begin[bucket];
+    const auto end = sorted.begin() + begin[bucket + 1];
+    std::sort(first, end, [](const MixLabel& a, const MixLabel& b) {
+      return std::tie(a.peak, a.time, a.option) < std::tie(b.peak, b.time, b.option);
+    });
+    for (auto label = first; label != end; ++label) {
+      if (label->time >= best) continue;
+      best = label->time;
+      result.push_back(*label);
+    }
+  }
+}
+
+// All labels of one job before `rest`: `take`(peak, label of the rest).
+template <class Take>
+void prepend(const MixJob& job, const MixLabels& rest, const Take& take) {
+  const auto first_above = std::partition_point(
+      rest.begin(), rest.end(),
+      [&](const MixLabel& label) { return label.peak + job.held <= job.transient; });
+  if (first_above != rest.begin()) take(job.transient, first_above - 1);
+  for (auto label = first_above; label != rest.end(); ++label) take(label->peak + job.held, label);
+}
+
+// The same, of labels that the sieve does not stop.
+void sift(const MixJob& job, const MixLabels& rest, const Sieve& sieve, MixLabels& passed) {
+  const auto take = [&](std::int64_t peak, MixLabels::const_iterator label) {
+    const std::int64_t time = label->time + job.time;
+    if (sieve.stops(peak, time)) return;
+    passed.push_back({peak, time, job.option, static_cast<std::int32_t>(label - rest.begin())});
+  };
+  const auto first_above = std::partition_point(
+      rest.begin(), rest.end(),
+      [&](const MixLabel& label) { return label.peak + job.held <= job.transient; });
+  if (first_above != rest.begin()) take(job.transient, first_above - 1);
+  for (auto block = first_above; block != rest.end();) {
+    const auto left = static_cast<std::size_t>(rest.end() - block);
+    const auto end = block + static_cast<std::ptrdiff_t>(std::min(kBlock, left));
+    if (!sieve.stops(block->peak + job.held, (end - 1)->time + job.time)) {
+      for (auto label = block; label != end; ++label) take(label->peak + job.held, label);
+    }
+    block = end;
+  }
+}
+
+class Mixer {
+ public:
+  Mixer(const MixProblem& problem, std::size_t max_labels, const std::function<bool()>& stop)
+      : problem_(problem), max_labels_(std::max<std::size_t>(max_labels, 2)), stop_(stop) {}
+
+  MixFront run() {
+    const int num_layers = static_cast<int>(problem_.list_of_layer.size());
+    labels_.resize(num_layers + 1);
+    // With bytes on the host there is no end: the last region moves nothing.
+    labels_[num_layers][0] = {{problem_.head.count, 0, 0, 0}};
+    for (int layer = num_layers - 1; layer >= 0; --layer) add_layer(layer);
+    MixFront front;
+    front.time_gap = nanoseconds(gap_);
+    for (MixLabel& label : labels_[0][0]) {
+      // The floor counts for the whole step only: what holds before a layer does not add to it.
+      label.peak = std::max(label.peak, problem_.floor.count);
+      if (!front.points.empty() && front.points.back().peak.count == label.peak) {
+        front.points.pop_back();
+      }
+      front.points.push_back({Bytes{label.peak}, nanoseconds(label.time), options_of(label)});
+    }
+    return front;
+  }
+
+ private:
+  // By the bytes that layers before offload.
+  using Labels = std::map<std::int64_t, MixLabels>;
+
+  void add_layer(int layer) {
+    if (stop_ && stop_()) {
+      max_labels_ = std::min(max_labels_, kLabelsOnceStopped);
+      thin_to_limit(labels_[layer + 1]);
+    }
+    const std::vector<MixJob> jobs = jobs_at(problem_, layer);
+    for (const std::int64_t before : offloaded_before(layer)) {
+      const std::vector<PlacedJob> placed = place(layer, before, jobs);
+      if (placed.empty()) continue;
+      MixLabels& all = labels_[layer][before];
+      Sieve sieve = sieve_for(layer, placed);
+      passed_.clear();
+      for (const PlacedJob& each : placed) sift(each.job, *each.rest, sieve, passed_);
+      sieve.sweep(passed_, all);
+      all.shrink_to_fit();
+    }
+    thin_to_limit(labels_[layer]);
+  }
+
+  // All that any option offloads; before the first layer there is nothing.
+  std::set<std::int64_t> offloaded_before(int layer) const {
+    std::set<std::int64_t> before = {0};
+    if (layer == 0) return before;
+    for (const std::vector<LayerOption>& list : problem_.lists) {
+      for (const LayerOption& option : list) before.insert(option.offloaded.count);
+    }
+    return before;
+  }
+
+  std::vector<PlacedJob> place(int layer, std::int64_t before,
+                               const std::vector<MixJob>& jobs) const {
+    std::vector<PlacedJob> placed;
+    for (const MixJob& job : jobs) {
+      const Labels& behind = labels_[layer + job.num_layers];
+      const auto rest = behind.find(offloaded_behind(job, before));
+      if (rest != behind.end()) placed.push_back({beside(job, before), &rest->second});
+    }
+    return placed;
+  }
+
+  // Good jobs are those on the hulls of their list.
+  Sieve sieve_for(int layer, const std::vector<PlacedJob>& jobs) const {
+    std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
+    std::int64_t highest = 0;
+    std::size_t num_labels = 0;
+    for (const auto& [job, rest] : jobs) {
+      lowest = std::min(lowest, std::max(job.transient, rest->front().peak + job.held));
+      highest = std::max({highest, job.transient, rest->back().peak + job.held});
+      num_labels += rest->size();
+    }
+    Sieve sieve(lowest, highest, num_labels);
+    const std::vector<std::size_t> good =
+        hull_options(problem_.lists[problem_.list_of_layer[layer]]);
+    for (const auto& placed : jobs) {
+      const MixJob& job = placed.job;
+      if (!std::binary_search(good.begin(), good.end(), static_cast<std::size_t>(job.option))) {
+        continue;
+      }
+      prepend(job, *placed.rest, [&](std::int64_t peak, MixLabels::const_iterator label) {
+        sieve.add(peak, label->time + job.time);
+      });
+    }
+    sieve.close();
+    return sieve;
+  }
+
+  void thin_to_limit(Labels& all) {
+    std::int64_t most = 0;
+    for (auto& [before, labels] : all) {
+      std::int64_t gap = 0;
+      while (labels.size() > max_labels_ / all.size()) gap += thin(labels, &MixLabel::time);
+      most = std::max(most, gap);
+    }
+    gap_ += most;
+  }
+
+  std::vector<int> options_of(MixLabel label) const {
+    std::vector<int> options;
+    std::int64_t before = 0;
+    for (int layer = 0; layer < static_cast<int>(problem_.list_of_layer.size());) {
+      const MixJob job = make_job(problem_, layer, label.option);
+      options.push_back(label.option);
+      before = offloaded_behind(job, before);
+      layer += job.num_layers;
+      label = labels_[layer].at(before)[label.rest];
+    }
+    return options;
+  }
+
+  const MixProblem& problem_;
+  std::size_t max_labels_;
+  const std::function<bool()>& stop_;
+  std::vector<Labels> labels_;  // by the first layer that they cover
+  MixLabels passed_;
+  std::int64_t gap_ = 0;
+};
+
+}  // namespace
+
+MixFront mix_layers(const MixProblem& problem, std::size_t max_labels,
+                    const std::function<bool()>& stop) {
+  return Mixer(problem, max_labels, stop).run();
+}
+
+std::optional<Bytes> peak_of_mix(const MixProblem& problem, const std::vector<int>& mix) {
+  Bytes held;
+  Bytes peak = problem.floor;
+  int layer = 0;
+  std::int64_t before = 0;
+  for (int option : mix) {
+    const MixJob job = beside(make_job(problem, layer, option), before);
+    before = offloaded_behind(job, before);
+    peak = std::max(peak, held + Bytes{job.transient});
+    held += Bytes{job.held};
+    layer += job.num_layers;
+  }
+  if (before > 0) return std::nullopt;
+  return std::max(peak, held + problem.head);
+}
+
+LayerMix in_readable_order(const MixProblem& problem, const LayerMix& mix) {
+  LayerMix ordered = mix;
+  int first_layer = 0;
+  for (auto run = ordered.options.begin(); run != ordered.options.end();) {
+    const int list = problem.list_of_layer[first_layer];
+    std::vector<MixJob> jobs;
+    auto end = run;
+    int layer = first_layer;
+    while (end != ordered.options.end() && problem.list_of_layer[layer] == list) {
+      const bool reaches_out = !problem.lists[list][*end].covers.empty();
+      if (reaches_out && !jobs.empty()) break;
+      jobs.push_back(make_job(problem, layer, *end++));
+      layer += jobs.back().num_layers;
+      if (reaches_out || layer == static_cast<int>(problem.list_of_layer.size())) break;
+    }
+    order_jobs(problem, first_layer, jobs);
+    std::transform(jobs.begin(), jobs.end(), run, [](const MixJob& job) { return job.option; });
+    run = end;
+    first_layer = layer;
+  }
+  const std::optional<Bytes> peak = peak_of_mix(problem, ordered.options);
+  if (!peak || *peak > mix.peak) return mix;
+  ordered.peak = *peak;
+  return ordered;
+}
+
+}  // namespace rematch

@@ -1,0 +1,203 @@
+#include "policies/search/region/block_cuts.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// The sums over the pieces so far.
+struct CutLabel {
+  Bytes held;
+  Bytes transient;
+  nanoseconds time{};
+  // The fewer of these, the better, if all else is equal.
+  std::int64_t num_recomputed = 0;
+  int num_regions = 0;
+  OpId num_outside = 0;  // ops that lie in no region
+  int last = kNone;      // region chosen last, an index into CutProgram::chosen_
+};
+
+// Drops what another label is as good as in everything, or slower by at most `slack`. Sorted by
+// held bytes, a label stays if its transient is below that of all so far that are no slower: these
+// form a staircase of times to lowest transients.
+void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
+  const auto rank = [](const CutLabel& label) {
+    return std::tie(label.held, label.time, label.transient, label.num_recomputed,
+                    label.num_regions, label.num_outside);
+  };
+  std::sort(labels.begin(), labels.end(),
+            [&](const CutLabel& a, const CutLabel& b) { return rank(a) < rank(b); });
+  std::map<nanoseconds, Bytes> lowest;  // by time, descending transients
+  std::size_t kept = 0;
+  for (const CutLabel& label : labels) {
+    const auto slower = lowest.upper_bound(label.time + slack);
+    if (slower != lowest.begin() && std::prev(slower)->second <= label.transient) continue;
+    auto worse = lowest.lower_bound(label.time);
+    while (worse != lowest.end() && worse->second >= label.transient) worse = lowest.erase(worse);
+    lowest[label.time] = label.transient;
+    labels[kept++] = label;
+  }
+  labels.resize(kept);
+}
+
+// Note [Cuts as a walk along the block]
+// A cut is a walk from the block's first op to its last: a region, or ops that autograd manages up
+// to where the next region starts. What a piece adds depends on those before it only through the
+// storages that they have paid for and that it may hold as well, see Note [Who pays for a storage].
+// So labels at one place compete if they agree in those, and few values cross any place in a block.
+class CutProgram {
+ public:
+  CutProgram(SpanPricer& pricer, const std::vector<RegionCandidate>& candidates)
+      : candidates_(candidates), tally_(pricer) {
+    const OpId end = pricer.whole().end;
+    places_[0];
+    places_[end];
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      places_[candidates[i].range.first].starting.push_back(static_cast<int>(i));
+      places_[candidates[i].range.end];
+    }
+    for (auto& [op, place] : places_) {
+      if (op < end) place.open = input_storages(pricer.graph({op, end}));
+    }
+  }
+
+  // Nothing if stopped.
+  std::vector<SpanOption> run(nanoseconds slack, const std::function<bool()>& stop) {
+    Place& start = places_.begin()->second;
+    const Bytes shared = tally_.shared().held;
+    start.behind_region[tally_.paid()] = {{shared, shared}};
+    for (auto here = places_.begin(); here != std::prev(places_.end()); ++here) {
+      if (stop && stop()) return {};
+      leave_to_autograd(here);
+      open_regions(here->second);
+      here->second = {};
+    }
+    Place& end = places_.rbegin()->second;
+    std::vector<CutLabel> found;
+    for (auto* states : {&end.behind_region, &end.behind_autograd}) {
+      for (auto& [paid, labels] : *states) found.insert(found.end(), labels.begin(), labels.end());
+    }
+    keep_undominated(found, slack);
+    std::vector<SpanOption> options;
+    for (const CutLabel& label : found) options.push_back(to_option(label));
+    return options;
+  }
+
+ private:
+  using Paid = std::vector<StorageId>;
+  using States = std::map<Paid, std::vector<CutLabel>>;
+  struct Place {
+    std::vector<int> starting;  // candidates
+    Paid open;                  // storages made before, that a later piece may hold; ascending
+    States behind_region;       // what lies before is a region, or nothing
+    States behind_autograd;
+  };
+  using Places = std::map<OpId, Place>;
+  struct Chosen {
+    int before;
+    int candidate;
+    int choice;
+  };
+
+  // The labels of `states` with one more piece, at `to`: a region if no op of it is outside of one.
+  // `last` says what a label has chosen last.
+  template <class AddPiece, class Last>
+  void go_on(const States& states, const Paid& open, States& to, OpId num_outside,
+             const AddPiece& add_piece, const Last& last) {
+    for (const auto& [paid, labels] : states) {
+      tally_.set_paid(paid);
+      const PieceFigures piece = add_piece();
+      Paid still_open;
+      std::set_intersection(tally_.paid().begin(), tally_.paid().end(), open.begin(), open.end(),
+                            std::back_inserter(still_open));
+      std::vector<CutLabel>& list = to[std::move(still_open)];
+      for (const CutLabel& label : labels) {
+        list.push_back({label.held + piece.held,
+                        std::max(label.transient, label.held + piece.transient),
+                        label.time + piece.recompute, label.num_recomputed + piece.num_recomputed,
+                        label.num_regions + (num_outside == 0 ? 1 : 0),
+                        label.num_outside + num_outside, last(label)});
+      }
+    }
+  }
+
+  // Up to every later place where a region may start, and to the end.
+  void leave_to_autograd(Places::iterator here) {
+    tidy(here->second.behind_region);
+    for (auto there = std::next(here); there != places_.end(); ++there) {
+      const bool is_end = std::next(there) == places_.end();
+      if (!is_end && there->second.starting.empty()) continue;
+      go_on(
+          here->second.behind_region, there->second.open, there->second.behind_autograd,
+          there->first - here->first,
+          [&] {
+            return tally_.add_unmanaged({here->first, there->first});
+          },
+          [](const CutLabel& label) { return label.last; });
+    }
+  }
+
+  void open_regions(Place& here) {
+    tidy(here.behind_autograd);
+    for (const int index : here.starting) {
+      const RegionCandidate& candidate = candidates_[static_cast<std::size_t>(index)];
+      Place& there = places_.at(candidate.range.end);
+      for (std::size_t choice = 0; choice < candidate.options.size(); ++choice) {
+        const RegionOption& chosen = candidate.options[choice];
+        for (const States* states : {&here.behind_region, &here.behind_autograd}) {
+          go_on(
+              *states, there.open, there.behind_region, 0,
+              [&] { return tally_.add_region(chosen.played); },
+              [&](const CutLabel& label) {
+                chosen_.push_back({label.last, index, static_cast<int>(choice)});
+                return static_cast<int>(chosen_.size()) - 1;
+              });
+        }
+      }
+    }
+  }
+
+  static void tidy(States& states) {
+    for (auto& [paid, labels] : states) keep_undominated(labels, {});
+  }
+
+  SpanOption to_option(const CutLabel& label) const {
+    SpanOption option;
+    option.figures.held = label.held;
+    option.figures.transient = label.transient;
+    option.figures.time = label.time;
+    for (int last = label.last; last != kNone;) {
+      const Chosen& chosen = chosen_[static_cast<std::size_t>(last)];
+      const RegionCandidate& candidate = candidates_[static_cast<std::size_t>(chosen.candidate)];
+      const RegionOption& choice = candidate.options[static_cast<std::size_t>(chosen.choice)];
+      option.regions.push_back({candidate.range, choice.saves});
+      last = chosen.before;
+    }
+    std::reverse(option.regions.begin(), option.regions.end());
+    return option;
+  }
+
+  const std::vector<RegionCandidate>& candidates_;
+  SpanTally tally_;
+  Places places_;
+  std::vector<Chosen> chosen_;
+};
+
+}  // namespace
+
+std::vector<SpanOption> cut_block(SpanPricer& pricer,
+                                  const std::vector<RegionCandidate>& candidates, nanoseconds slack,
+                                  const std::function<bool()>& stop) {
+  std::vector<SpanOption> options = CutProgram(pricer, candidates).run(slack, stop);
+  if (options.empty()) options = CutProgram(pricer, {}).run(slack, {});
+  for (SpanOption& option : options) option.figures.transient -= pricer.born();
+  return options;
+}
+
+}  // namespace rematch

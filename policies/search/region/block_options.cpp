@@ -1,0 +1,241 @@
+#include "policies/search/region/block_options.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "policies/search/region/block_cuts.h"
+#include "policies/search/region/block_front.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// A cut lowers the transient by itself, and there are many.
+constexpr std::size_t kMaxSimulationsInCuts = 100;
+// All subsets of so many values that a region gives to others are tried; no block here gives more.
+constexpr std::size_t kMostExports = 6;
+
+// Runs of scopes side by side in a block, with ops in them, at any depth. Plans name regions by the
+// scopes at their ends, so these are scopes that open once.
+class RunFinder {
+ public:
+  RunFinder(const Trace& trace, const Span& block, bool single_scopes)
+      : trace_(trace),
+        block_(block),
+        single_scopes_(single_scopes),
+        num_openings_(num_openings(trace)) {}
+
+  std::vector<OpRange> run() {
+    add_inside(block_.scope);
+    return std::move(runs_);
+  }
+
+ private:
+  bool is_inside(const TracedScope& scope) const {
+    return scope.first_op >= block_.range.first && scope.end_op <= block_.range.end &&
+           scope.first_op < scope.end_op;
+  }
+
+  void add_inside(ScopeId parent) {
+    std::vector<ScopeId> children;
+    for (ScopeId id = parent + 1; id < static_cast<ScopeId>(trace_.scopes.size()); ++id) {
+      const TracedScope& scope = trace_.scopes[id];
+      if (scope.parent != parent || !is_inside(scope)) continue;
+      children.push_back(id);
+      add_inside(id);
+    }
+    for (std::size_t first = 0; first < children.size(); ++first) {
+      const std::size_t end = single_scopes_ ? first + 1 : children.size();
+      for (std::size_t last = first; last < end; ++last) {
+        add(trace_.scopes[children[first]], trace_.scopes[children[last]]);
+      }
+    }
+  }
+
+  void add(const TracedScope& first, const TracedScope& last) {
+    if (num_openings_[first.path] > 1 || num_openings_[last.path] > 1) return;
+    const OpId start = block_.range.first;
+    const OpRange run = {first.first_op - start, last.end_op - start};
+    if (std::find(runs_.begin(), runs_.end(), run) == runs_.end()) runs_.push_back(run);
+  }
+
+  const Trace& trace_;
+  const Span& block_;
+  bool single_scopes_;
+  std::map<std::string_view, int> num_openings_;
+  std::vector<OpRange> runs_;  // local
+};
+
+// The options of one block, alone.
+class BlockOptionFinder {
+ public:
+  BlockOptionFinder(const Trace& trace, const SpanMap& map, const OpTimes& times, int span,
+                    const SearchSpace& space)
+      : space_(space), trace_(trace), pricer_(trace, map, times, span, 1) {
+    const Span& block = map.spans[span];
+    first_op_ = block.range.first;
+    if (space.cuts) runs_ = RunFinder(trace, block, space.whole_modules).run();
+    std::erase(runs_, pricer_.whole());
+    runs_.push_back(pricer_.whole());
+    const auto first = times.begin() + block.range.first;
+    const nanoseconds time = std::accumulate(first, times.begin() + block.range.end, nanoseconds{});
+    // A third each for the save sets of a region, their transients, and the regions of a cut.
+    slack_ = nanoseconds(
+        static_cast<std::int64_t>(static_cast<double>(time.count()) * space.resolution_ratio / 3));
+  }
+
+  BlockOptions run() {
+    std::vector<RegionCandidate> candidates;
+    for (const OpRange range : runs_) {
+      if (space_.is_stopped()) break;
+      if (!pricer_.graph(range).slots.empty() && may_be_region(range))
+        candidates.push_back(candidate(range));
+    }
+    BlockOptions found;
+    found.options = cut_block(pricer_, candidates, slack_, space_.stop);
+    std::erase_if(candidates, [&](const RegionCandidate& candidate) {
+      return candidate.range != pricer_.whole();
+    });
+    if (!candidates.empty()) found.whole = candidates[0].options;
+    found.as_one_region = cut_block(pricer_, candidates, slack_, space_.stop);
+    std::erase_if(found.as_one_region,
+                  [](const SpanOption& option) { return option.regions.empty(); });
+    add_end(found.options, {});
+    if (may_be_region(pricer_.whole())) add_end(found.options, {{pricer_.whole(), {}}});
+    nanoseconds slowest{};
+    for (const SpanOption& option : found.options) {
+      slowest = std::max(slowest, option.figures.time);
+    }
+    // No way takes less than no time.
+    found.gap = {std::min(largest_time_gap() + slack_, slowest), transient_gap_};
+    return found;
+  }
+
+ private:
+  // Note [Who pays for a storage] makes it free to keep what a later piece of the block holds as
+  // well. Which later pieces there are is not known here, so fronts are made for every set of
+  // values that may be free.
+  RegionCandidate candidate(OpRange range) {
+    RegionCandidate found{range, {}};
+    SaveSetCosts costs = pricer_.costs(range, space_.schedule, space_.early_stop);
+    if (space_.whole_modules) costs.never_saved = draws_before_others(range);
+    const std::vector<int> exports = exports_of(range, costs);
+    if (exports.size() > kMostExports) time_gaps_[range.end].push_back({range.first, kUnknown});
+    const std::size_t num_tried = std::min(exports.size(), kMostExports);
+    SimulatedSets simulated;
+    std::set<std::vector<int>> chosen_sets;
+    for (std::uint32_t chosen = 0; chosen < 1U << num_tried; ++chosen) {
+      SaveSetCosts priced = costs;
+      for (std::size_t i = 0; i < num_tried; ++i) {
+        if ((chosen >> i & 1) != 0) priced.free_storages[exports[i]] = true;
+      }
+      const BlockFront front =
+          find_block_front(pricer_.graph(range), priced, limits(range), &simulated);
+      time_gaps_[range.end].push_back({range.first, front.time_gap});
+      transient_gap_ = std::max(transient_gap_, front.transient_gap);
+      for (const BlockPoint& point : front.points) {
+        if (!chosen_sets.insert(point.saves).second) continue;
+        found.options.push_back({pricer_.played(range, point), point.saves});
+      }
+    }
+    return found;
+  }
+
+  // torch would repeat what the range writes to tensors from outside.
+  bool may_be_region(OpRange range) {
+    const std::vector<RegionOp>& ops = pricer_.graph(range).ops;
+    return !space_.whole_modules ||
+           std::none_of(ops.begin(), ops.end(), [](const RegionOp& op) { return op.side_effect; });
+  }
+
+  // By op of the range: it draws, and so does a later one. See Note [A kept draw moves the
+  // generator for those behind it].
+  std::vector<bool> draws_before_others(OpRange range) const {
+    std::vector<bool> draws(static_cast<std::size_t>(range.end - range.first));
+    bool is_last = true;
+    for (std::size_t op = draws.size(); op-- > 0;) {
+      const OpId id = first_op_ + range.first + static_cast<OpId>(op);
+      if (!trace_.ops[static_cast<std::size_t>(id)].draws_random) continue;
+      draws[op] = !is_last;
+      is_last = false;
+    }
+    return draws;
+  }
+
+  // Local storages that the region can keep and that ops of the block behind it read.
+  std::vector<int> exports_of(OpRange range, const SaveSetCosts& costs) {
+    const RegionGraph& graph = pricer_.graph(range);
+    const std::vector<StorageId> read_behind =
+        input_storages(pricer_.graph({range.end, pricer_.whole().end}));
+    std::set<int> exports;
+    for (const int op : savable_ops(graph, costs)) {
+      for (const int output : graph.ops[static_cast<std::size_t>(op)].outputs) {
+        const int storage = graph.values[static_cast<std::size_t>(output)].storage;
+        const auto place = static_cast<std::size_t>(storage);
+        const bool is_read =
+            std::binary_search(read_behind.begin(), read_behind.end(), graph.storage_ids[place]);
+        if (is_read && !costs.free_storages[place]) exports.insert(storage);
+      }
+    }
+    return {exports.begin(), exports.end()};
+  }
+
+  BlockFrontLimits limits(OpRange range) const {
+    BlockFrontLimits limits;
+    limits.time_slack = slack_;
+    if (range != pricer_.whole()) limits.max_simulations = kMaxSimulationsInCuts;
+    if (space_.reach == Reach::kHull) {
+      limits.hull_only = true;
+      limits.max_simulations = 0;
+    }
+    return limits;
+  }
+
+  // Whatever the resolution, none and full are there.
+  void add_end(std::vector<SpanOption>& options, std::vector<PickedRegion> regions) {
+    if (std::any_of(options.begin(), options.end(),
+                    [&](const SpanOption& option) { return option.regions == regions; })) {
+      return;
+    }
+    const LayerOption figures = pricer_.price(regions, space_.schedule, space_.early_stop);
+    options.push_back({figures, std::move(regions)});
+  }
+
+  // The largest sum of the gaps of one cut's regions.
+  nanoseconds largest_time_gap() const {
+    std::map<OpId, nanoseconds> largest = {{0, {}}};  // by where the cut ends, ascending
+    for (const auto& [end, gaps] : time_gaps_) {
+      nanoseconds most = largest.rbegin()->second;
+      for (const auto& [first, gap] : gaps) {
+        most = std::max(most, std::prev(largest.upper_bound(first))->second + gap);
+      }
+      largest[end] = most;
+    }
+    return largest.rbegin()->second;
+  }
+
+  static constexpr nanoseconds kUnknown = std::chrono::hours(1);
+
+  SearchSpace space_;
+  const Trace& trace_;
+  SpanPricer pricer_;
+  OpId first_op_ = 0;
+  std::vector<OpRange> runs_;
+  std::map<OpId, std::vector<std::pair<OpId, nanoseconds>>> time_gaps_;  // by end: first op, gap
+  nanoseconds slack_{};
+  Bytes transient_gap_;
+};
+
+}  // namespace
+
+BlockOptions block_options(const Trace& trace, const SpanMap& map, const OpTimes& times, int span,
+                           const SearchSpace& space) {
+  return BlockOptionFinder(trace, map, times, span, space).run();
+}
+
+}  // namespace rematch

@@ -1,0 +1,24 @@
+// Ways to run spans as one region that leaves what it holds to the host until its backward. Inside
+// this folder.
+#pragma once
+
+#include <vector>
+
+#include "policies/search/region/span_options.h"
+#include "policies/search/region/spans.h"
+
+namespace rematch {
+
+// Spans of `kinds` side by side, wherever the trace has them, from span `first` for one. Each save
+// set twice, if it leaves anything: its inputs offloaded, and all that can leave. Only what nobody
+// else holds on the device leaves, whatever other spans do. Needs SearchSpace::offload.
+std::vector<SpanOption> offload_options(const Trace& trace, const SpanMap& map,
+                                        const OpTimes& times, int first,
+                                        const std::vector<int>& kinds,
+                                        const std::vector<std::vector<int>>& save_sets,
+                                        const SearchSpace& space);
+
+// What a picked region offloads, in the type of it that saves all that. Ops have their names.
+void set_offloads(const PickedRegion& picked, RegionType& type);
+
+}  // namespace rematch

@@ -1,0 +1,358 @@
+#include "policies/search/region/save_sets.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "policies/search/region/thin.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// Would `value` be held if its producer were saved. Mirrors kept_values().
+bool can_be_kept(const RegionGraph& graph, int value) {
+  const RegionValue& described = graph.values[value];
+  if (described.constant || described.producer == kNone) return false;
+  const RegionOp& op = graph.ops[described.producer];
+  const RegionStorage& storage = graph.storages[described.storage];
+  return !op.is_view && op.writes.empty() && !storage.outside && storage.writes.empty();
+}
+
+class Prices {
+ public:
+  Prices(const RegionGraph& graph, const std::vector<bool>& free_storages)
+      : graph_(graph), free_(free_storages) {}
+
+  // Bytes held by keeping all outputs of an op that can be kept, each storage once.
+  Bytes of_op(int op) const {
+    std::vector<int> storages;
+    for (int output : graph_.ops[op].outputs) {
+      if (can_be_kept(graph_, output)) storages.push_back(graph_.values[output].storage);
+    }
+    return sum(std::move(storages));
+  }
+
+  Bytes of_constants() const {
+    std::vector<int> storages;
+    for (const RegionValue& value : graph_.values) {
+      if (value.constant && !graph_.storages[value.storage].outside) {
+        storages.push_back(value.storage);
+      }
+    }
+    return sum(std::move(storages));
+  }
+
+ private:
+  Bytes sum(std::vector<int> storages) const {
+    std::sort(storages.begin(), storages.end());
+    storages.erase(std::unique(storages.begin(), storages.end()), storages.end());
+    Bytes bytes;
+    for (int storage : storages) {
+      if (free_.empty() || !free_[storage]) bytes += graph_.storages[storage].bytes;
+    }
+    return bytes;
+  }
+
+  const RegionGraph& graph_;
+  const std::vector<bool>& free_;
+};
+
+// The time of an op and of the ops from `first_wait` on that complete the collective it starts:
+// they run because it does.
+std::int64_t time_with_waits(const RegionGraph& graph, const SaveSetCosts& costs, int op,
+                             int first_wait) {
+  std::int64_t time = costs.op_times[op].count();
+  for (const int wait : graph.ops[op].waits) {
+    if (wait >= first_wait) time += costs.op_times[wait].count();
+  }
+  return time;
+}
+
+// A partial choice: what it costs so far, and the last op that it saved.
+struct SaveLabel {
+  std::int64_t bytes = 0;
+  std::int64_t time_ns = 0;
+  int last = kNone;  // index into History
+};
+
+// Saved ops of all labels, as lists that share their tails.
+class History {
+ public:
+  int add(int before, int op) {
+    entries_.push_back({before, op});
+    return static_cast<int>(entries_.size()) - 1;
+  }
+  std::vector<int> ops(int last) const {
+    std::vector<int> found;
+    for (; last != kNone; last = entries_[last].first) found.push_back(entries_[last].second);
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+ private:
+  std::vector<std::pair<int, int>> entries_;  // the one before, op
+};
+
+void keep_undominated(std::vector<SaveLabel>& labels) {
+  std::sort(labels.begin(), labels.end(), [](const SaveLabel& a, const SaveLabel& b) {
+    return std::pair(a.bytes, a.time_ns) < std::pair(b.bytes, b.time_ns);
+  });
+  std::size_t kept = 0;
+  for (const SaveLabel& label : labels) {
+    if (kept == 0 || label.time_ns < labels[kept - 1].time_ns) labels[kept++] = label;
+  }
+  labels.resize(kept);
+}
+
+SaveSets to_sets(const std::vector<SaveLabel>& labels, const History& history, Bytes constants,
+                 std::int64_t gap) {
+  SaveSets result;
+  result.time_gap = nanoseconds(gap);
+  for (const SaveLabel& label : labels) {
+    result.sets.push_back(
+        {constants + Bytes{label.bytes}, nanoseconds(label.time_ns), history.ops(label.last)});
+  }
+  return result;
+}
+
+// Note [Why closure costs need a frontier]
+// On demand an op runs only if something that runs, or backward, reads it and it is not kept, so
+// the cost of a save set is no sum over its ops. Going from the last op to the first, all that
+// earlier ops need to know of the choices made is which of them are wanted: labels with the same
+// wanted ops compete, and there are few such states because few values cross any cut of a block.
+class ClosureProgram {
+ public:
+  ClosureProgram(const RegionGraph& graph, const SaveSetCosts& costs, std::size_t max_labels)
+      : graph_(graph), costs_(costs), max_labels_(max_labels) {}
+
+  SaveSets run() {
+    const Prices prices(graph_, costs_.free_storages);
+    State roots(num_words(), 0);
+    for (int slot : demanded_slots(graph_)) need(graph_.slots[slot].use, roots);
+    states_[roots] = {SaveLabel{}};
+    for (int op = static_cast<int>(graph_.ops.size()) - 1; op >= 0; --op) {
+      decide(op, prices.of_op(op).count);
+    }
+    return to_sets(states_.begin()->second, history_, prices.of_constants(), gap_);
+  }
+
+ private:
+  // Two bits an op: something wants its outputs, and it must run whatever is saved.
+  using State = std::vector<std::uint64_t>;
+  static constexpr int kOpsPerWord = 32;
+  static constexpr std::uint64_t kWanted = 1;
+  static constexpr std::uint64_t kForced = 2;
+
+  std::size_t num_words() const { return graph_.ops.size() / kOpsPerWord + 1; }
+  static int shift(int op) { return 2 * (op % kOpsPerWord); }
+
+  void need(const RegionUse& use, State& state) const {
+    const RegionValue& value = graph_.values[use.value];
+    if (value.producer == kNone || value.constant) return;
+    mark(value.producer, can_be_kept(graph_, use.value) ? kWanted : kForced, state);
+    const std::vector<int>& writes = graph_.storages[value.storage].writes;
+    const auto num_writes = std::min<std::size_t>(use.version, writes.size());
+    for (std::size_t i = 0; i < num_writes; ++i) mark(writes[i], kForced, state);
+  }
+
+  static void mark(int op, std::uint64_t how, State& state) {
+    state[op / kOpsPerWord] |= how << shift(op);
+  }
+
+  void decide(int op, std::int64_t price) {
+    std::map<State, std::vector<SaveLabel>> next;
+    for (auto& [state, labels] : states_) {
+      const std::uint64_t how = (state[op / kOpsPerWord] >> shift(op)) & (kWanted | kForced);
+      State rest = state;
+      rest[op / kOpsPerWord] &= ~((kWanted | kForced) << shift(op));
+      if (how == 0) {
+        append(next[rest], labels);
+        continue;
+      }
+      if (how == kWanted) append(next[rest], saved(labels, op, price));
+      if (how == kWanted && price == 0) continue;  // nothing is better than free
+      for (const RegionUse& read : graph_.ops[op].reads) need(read, rest);
+      const std::int64_t time = time_with_waits(graph_, costs_, op, 0);
+      for (SaveLabel& label : labels) label.time_ns += time;
+      append(next[rest], labels);
+    }
+    states_ = std::move(next);
+    tidy();
+  }
+
+  std::vector<SaveLabel> saved(std::vector<SaveLabel> labels, int op, std::int64_t price) {
+    for (SaveLabel& label : labels) {
+      label.bytes += price;
+      label.last = history_.add(label.last, op);
+    }
+    return labels;
+  }
+
+  static void append(std::vector<SaveLabel>& to, const std::vector<SaveLabel>& labels) {
+    to.insert(to.end(), labels.begin(), labels.end());
+  }
+
+  void tidy() {
+    std::size_t num_labels = 0;
+    for (auto& [state, labels] : states_) {
+      keep_undominated(labels);
+      num_labels += labels.size();
+    }
+    while (num_labels > max_labels_) {
+      const std::size_t before = num_labels;
+      std::int64_t worst = 0;
+      num_labels = 0;
+      for (auto& [state, labels] : states_) {
+        worst = std::max(worst, thin(labels, &SaveLabel::time_ns));
+        num_labels += labels.size();
+      }
+      gap_ += worst;
+      if (num_labels == before) break;  // one or two labels a state: the states are too many
+    }
+  }
+
+  const RegionGraph& graph_;
+  const SaveSetCosts& costs_;
+  std::size_t max_labels_;
+  std::map<State, std::vector<SaveLabel>> states_;
+  History history_;
+  std::int64_t gap_ = 0;
+};
+
+// A whole-region recompute runs everything below the stop but what is kept, so times add up.
+class PrefixProgram {
+ public:
+  PrefixProgram(const RegionGraph& graph, const SaveSetCosts& costs, std::size_t max_labels)
+      : graph_(graph), costs_(costs), max_labels_(max_labels) {}
+
+  SaveSets run() {
+    const Prices prices(graph_, costs_.free_storages);
+    std::vector<SaveLabel> labels = {{0, time_without_saves(), kNone}};
+    std::int64_t gap = 0;
+    for (int op : savable_ops(graph_, costs_)) {
+      std::vector<SaveLabel> with_op = labels;
+      for (SaveLabel& label : with_op) {
+        label.bytes += prices.of_op(op).count;
+        label.time_ns -= time_with_waits(graph_, costs_, op, stop());
+        label.last = history_.add(label.last, op);
+      }
+      labels.insert(labels.end(), with_op.begin(), with_op.end());
+      keep_undominated(labels);
+      while (labels.size() > std::max<std::size_t>(max_labels_, 2))
+        gap += thin(labels, &SaveLabel::time_ns);
+    }
+    return to_sets(labels, history_, prices.of_constants(), gap);
+  }
+
+ private:
+  std::int64_t time_without_saves() const {
+    if (demanded_slots(graph_).empty()) return 0;
+    std::int64_t time = 0;
+    for (int op = 0; op < stop(); ++op) {
+      if (!graph_.ops[op].side_effect && !is_answered_by_constants(op)) {
+        time += time_with_waits(graph_, costs_, op, stop());
+      }
+    }
+    return time;
+  }
+
+  int stop() const { return costs_.early_stop ? graph_.stop : static_cast<int>(graph_.ops.size()); }
+
+  bool is_answered_by_constants(int op) const {
+    const RegionOp& recorded = graph_.ops[op];
+    return !recorded.is_view && recorded.writes.empty() && !recorded.outputs.empty() &&
+           std::all_of(recorded.outputs.begin(), recorded.outputs.end(),
+                       [this](int output) { return graph_.values[output].constant; });
+  }
+
+  const RegionGraph& graph_;
+  const SaveSetCosts& costs_;
+  std::size_t max_labels_;
+  History history_;
+};
+
+// Whether saving spares the op's re-run: all its outputs stay.
+bool is_sparable(const RegionGraph& graph, int op) {
+  const std::vector<int>& outputs = graph.ops[op].outputs;
+  bool some = false;
+  for (int output : outputs) {
+    if (!can_be_kept(graph, output) && !graph.values[output].constant) return false;
+    some |= can_be_kept(graph, output);
+  }
+  return some;
+}
+
+// Ops that recompute may run: all below the stop, or all that demanded slots depend on.
+std::vector<bool> may_run(const RegionGraph& graph, const SaveSetCosts& costs) {
+  const std::vector<int> demanded = demanded_slots(graph);
+  if (costs.schedule == Schedule::kWholeRegion) {
+    std::vector<bool> runs(graph.ops.size(), false);
+    const int stop = costs.early_stop ? graph.stop : static_cast<int>(graph.ops.size());
+    if (!demanded.empty()) std::fill(runs.begin(), runs.begin() + stop, true);
+    return runs;
+  }
+  std::vector<bool> constants(graph.values.size(), false);
+  for (std::size_t value = 0; value < constants.size(); ++value) {
+    constants[value] = graph.values[value].constant;
+  }
+  std::vector<RegionUse> roots;
+  for (int slot : demanded) roots.push_back(graph.slots[slot].use);
+  return closure_of(graph, constants, roots);
+}
+
+}  // namespace
+
+std::vector<int> demanded_slots(const RegionGraph& graph) {
+  std::vector<bool> alive(graph.slots.size(), true);
+  std::vector<bool> demanded(graph.slots.size(), false);
+  for (const RegionEvent& event : graph.events) {
+    if (event.kind == BackwardEvent::Kind::kOp) continue;
+    if (event.kind == BackwardEvent::Kind::kRelease) {
+      alive[event.slot] = false;
+      continue;
+    }
+    const RegionUse& use = graph.slots[event.slot].use;
+    demanded[event.slot] = alive[event.slot] && can_be_recomputed(graph, use);
+  }
+  std::vector<int> slots;
+  for (std::size_t slot = 0; slot < demanded.size(); ++slot) {
+    if (demanded[slot]) slots.push_back(static_cast<int>(slot));
+  }
+  return slots;
+}
+
+std::vector<int> savable_ops(const RegionGraph& graph, const SaveSetCosts& costs) {
+  const std::vector<bool> runs = may_run(graph, costs);
+  std::vector<bool> is_read(graph.values.size(), false);
+  for (std::size_t op = 0; op < graph.ops.size(); ++op) {
+    if (!runs[op]) continue;
+    for (const RegionUse& read : graph.ops[op].reads) is_read[read.value] = true;
+  }
+  for (int slot : demanded_slots(graph)) is_read[graph.slots[slot].use.value] = true;
+  const bool runs_all = costs.schedule == Schedule::kWholeRegion;
+  std::vector<int> ops;
+  for (std::size_t op = 0; op < graph.ops.size(); ++op) {
+    if (!runs[op] || graph.ops[op].side_effect) continue;
+    if (!costs.never_saved.empty() && costs.never_saved[op]) continue;
+    if (runs_all && !is_sparable(graph, static_cast<int>(op))) continue;
+    const std::vector<int>& outputs = graph.ops[op].outputs;
+    if (std::any_of(outputs.begin(), outputs.end(),
+                    [&](int value) { return is_read[value] && can_be_kept(graph, value); })) {
+      ops.push_back(static_cast<int>(op));
+    }
+  }
+  return ops;
+}
+
+SaveSets find_save_sets(const RegionGraph& graph, const SaveSetCosts& costs,
+                        std::size_t max_labels) {
+  if (costs.schedule == Schedule::kWholeRegion) {
+    return PrefixProgram(graph, costs, max_labels).run();
+  }
+  return ClosureProgram(graph, costs, max_labels).run();
+}
+
+}  // namespace rematch

@@ -1,0 +1,197 @@
+#include "policies/search/region/span_options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "policies/search/region/block_options.h"
+#include "policies/search/region/offload_options.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// Larger segments are for the lowest peaks, where nothing is kept.
+constexpr int kMostThatKeep = 4;
+
+class OptionMaker {
+ public:
+  OptionMaker(const Trace& trace, const SpanMap& map, const OpTimes& times,
+              const SearchSpace& space)
+      : trace_(trace), map_(map), times_(times), space_(space) {}
+
+  SpanOptions run() {
+    for (int span : map_.first_of_kind) add_kind(span);
+    const int most = most_in_segment();
+    for (std::size_t first = 0; first < map_.spans.size(); ++first) {
+      for (int size = 2; size <= most && !space_.is_stopped(); ++size) {
+        add_segment(static_cast<int>(first), size);
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // Segments of k of L blocks hold L / k inputs and recompute k blocks at once. Where an input
+  // weighs as much as the rest of a block the lowest peak is at sqrt(L); it weighs less, so that
+  // the lowest peak is at fewer. Twice as many leave room for blocks that keep some of their own.
+  int most_in_segment() const {
+    if (space_.most_in_segment) return *space_.most_in_segment;
+    if (space_.reach == Reach::kHull) return kMostThatKeep;  // the others take longer than all else
+    const auto num_blocks = std::count_if(map_.spans.begin(), map_.spans.end(),
+                                          [](const Span& span) { return span.scope != kNone; });
+    return static_cast<int>(std::ceil(2 * std::sqrt(static_cast<double>(num_blocks))));
+  }
+
+  void add_kind(int span) {
+    if (map_.spans[span].scope == kNone) {
+      SpanPricer pricer(trace_, map_, times_, span, 1);
+      result_.lists.push_back({{pricer.price({}, space_.schedule, space_.early_stop), {}}});
+      result_.gaps.emplace_back();
+      saves_.emplace_back();
+      return;
+    }
+    BlockOptions block = block_options(trace_, map_, times_, span, space_);
+    if (space_.reach == Reach::kHull) {
+      const std::vector<SpanOption> all = std::exchange(block.options, on_hull(block.options));
+      block.gap.time += gap_of_kept(all, block.options);
+    }
+    saves_.push_back(saves_for_segments(block.as_one_region));
+    if (space_.offload) add_offloads(span, block);
+    result_.lists.push_back(std::move(block.options));
+    result_.gaps.push_back(block.gap);
+  }
+
+  void add_offloads(int span, BlockOptions& block) {
+    SpanPricer pricer(trace_, map_, times_, span, 1);
+    if (pricer.graph(pricer.whole()).slots.empty()) {  // a region that nothing refers to
+      std::erase_if(block.options, [](const SpanOption& each) { return !each.regions.empty(); });
+      return;
+    }
+    for (SpanOption& option : block.options) {
+      const LayerOption priced = pricer.price(option.regions, space_.schedule, space_.early_stop);
+      option.figures.transient_beside = priced.transient_beside;
+      option.figures.passes_on = priced.passes_on;
+    }
+    const std::vector<SpanOption> more = offload_options(
+        trace_, map_, times_, span, {map_.spans[span].kind}, offloaded_sets(block.whole), space_);
+    block.options.insert(block.options.end(), more.begin(), more.end());
+  }
+
+  // All, or of many those on the hull, and of many of these some, both ends among them.
+  std::vector<std::vector<int>> offloaded_sets(const std::vector<RegionOption>& whole) const {
+    std::vector<LayerOption> figures;
+    for (const RegionOption& option : whole) {
+      figures.push_back({option.played.kept, option.played.peak, {}, option.played.recompute});
+    }
+    std::vector<std::size_t> chosen(whole.size());
+    std::iota(chosen.begin(), chosen.end(), 0);
+    const std::size_t most = space_.most_offloaded_sets;
+    if (chosen.size() > most) chosen = hull_options(figures);
+    std::vector<std::vector<int>> sets;
+    const std::size_t num_sets = std::min(chosen.size(), most);
+    for (std::size_t i = 0; i < num_sets; ++i) {
+      const std::size_t place = num_sets < 2 ? 0 : i * (chosen.size() - 1) / (num_sets - 1);
+      sets.push_back(whole[chosen[place]].saves);
+    }
+    return sets;
+  }
+
+  static std::vector<SpanOption> on_hull(const std::vector<SpanOption>& options) {
+    std::vector<LayerOption> figures;
+    for (const SpanOption& option : options) figures.push_back(option.figures);
+    std::vector<SpanOption> kept;
+    for (std::size_t index : hull_options(figures)) kept.push_back(options[index]);
+    return kept;
+  }
+
+  // By how much an option of `all` is faster than the kept one that can stand in for it. Both lists
+  // hold the ones that hold and need least.
+  static nanoseconds gap_of_kept(const std::vector<SpanOption>& all,
+                                 const std::vector<SpanOption>& kept) {
+    nanoseconds gap{};
+    for (const SpanOption& option : all) {
+      std::optional<nanoseconds> least;
+      for (const SpanOption& other : kept) {
+        if (other.figures.held > option.figures.held ||
+            other.figures.transient > option.figures.transient) {
+          continue;
+        }
+        least = std::min(least.value_or(other.figures.time), other.figures.time);
+      }
+      if (least) gap = std::max(gap, *least - option.figures.time);
+    }
+    return gap;
+  }
+
+  // Nothing, and what the fastest ways to run a block as one region keep for their bytes: segments
+  // repeat it layer by layer.
+  static std::vector<std::vector<int>> saves_for_segments(
+      const std::vector<SpanOption>& as_one_region) {
+    std::vector<std::vector<int>> saves = {{}};
+    for (const SpanOption& option : on_hull(as_one_region)) {
+      if (!option.regions[0].saves.empty()) saves.push_back(option.regions[0].saves);
+    }
+    return saves;
+  }
+
+  // Blocks side by side, once for each row of kinds.
+  void add_segment(int first, int size) {
+    if (first + size > static_cast<int>(map_.spans.size())) return;
+    std::vector<int> kinds;
+    for (int i = first; i < first + size; ++i) {
+      if (map_.spans[i].scope == kNone) return;
+      kinds.push_back(map_.spans[i].kind);
+    }
+    std::vector<SpanOption>& list = result_.lists[kinds[0]];
+    if (std::any_of(list.begin(), list.end(),
+                    [&](const SpanOption& known) { return known.figures.covers == kinds; })) {
+      return;
+    }
+    SpanPricer pricer(trace_, map_, times_, first, size);
+    const OpRange whole = pricer.whole();
+    if (space_.offload && pricer.graph(whole).slots.empty()) return;
+    for (const std::vector<int>& saves : saves_[kinds[0]]) {
+      if (size > kMostThatKeep && !saves.empty()) continue;
+      SpanOption option{{}, {{whole, repeated(saves, first, size)}}};
+      option.figures = pricer.price(option.regions, space_.schedule, space_.early_stop);
+      option.figures.covers = kinds;
+      list.push_back(std::move(option));
+    }
+    if (!space_.offload) return;
+    const std::vector<SpanOption> more =
+        offload_options(trace_, map_, times_, first, kinds, {{}}, space_);
+    list.insert(list.end(), more.begin(), more.end());
+  }
+
+  std::vector<int> repeated(const std::vector<int>& saves, int first, int size) const {
+    std::vector<int> all;
+    for (int i = first; i < first + size; ++i) {
+      const OpId offset = map_.spans[i].range.first - map_.spans[first].range.first;
+      const OpId num_ops = map_.spans[i].range.end - map_.spans[i].range.first;
+      for (int op : saves) {
+        if (op < num_ops) all.push_back(offset + op);
+      }
+    }
+    return all;
+  }
+
+  const Trace& trace_;
+  const SpanMap& map_;
+  const OpTimes& times_;
+  SearchSpace space_;
+  SpanOptions result_;
+  std::vector<std::vector<std::vector<int>>> saves_;  // by kind
+};
+
+}  // namespace
+
+SpanOptions make_options(const Trace& trace, const SpanMap& map, const OpTimes& times,
+                         const SearchSpace& space) {
+  return OptionMaker(trace, map, times, space).run();
+}
+
+}  // namespace rematch

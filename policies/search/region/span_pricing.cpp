@@ -1,0 +1,174 @@
+#include "policies/search/region/span_pricing.h"
+
+#include <algorithm>
+#include <set>
+
+namespace rematch {
+
+SpanPricer::SpanPricer(const Trace& trace, const SpanMap& map, const OpTimes& times, int first,
+                       int num_spans)
+    : trace_(trace),
+      map_(map),
+      times_(times),
+      first_(first),
+      last_(first + num_spans - 1),
+      range_{map.spans[first_].range.first, map.spans[last_].range.end} {}
+
+const SpanPricer::Piece& SpanPricer::piece(OpRange range) {
+  const auto [found, is_new] = pieces_.try_emplace({range.first, range.end});
+  if (is_new) {
+    found->second.graph = make_region_graph(
+        trace_, {range_.first + range.first, range_.first + range.end}, map_.pack_events);
+    found->second.born_before = born_before(found->second.graph);
+  }
+  return found->second;
+}
+
+// Ops of backward that follow the last event of other packs.
+Bytes SpanPricer::born_before(const RegionGraph& graph) const {
+  std::set<PackId> own;
+  for (const RegionSlot& slot : graph.slots) own.insert(slot.pack);
+  Bytes most;
+  for (const BackwardEvent& event : trace_.backward) {
+    if (event.kind == BackwardEvent::Kind::kOp) {
+      most = std::max(most, event.other_bytes);
+    } else if (own.contains(event.pack)) {
+      return most;
+    } else {
+      most = {};
+    }
+  }
+  return {};
+}
+
+SaveSetCosts SpanPricer::costs(OpRange range, Schedule schedule, bool early_stop) {
+  SaveSetCosts costs;
+  costs.schedule = schedule;
+  costs.early_stop = early_stop;
+  const auto begin = times_.begin() + range_.first;
+  costs.op_times.assign(begin + range.first, begin + range.end);
+  const RegionGraph& graph = piece(range).graph;
+  for (StorageId storage : graph.storage_ids) {
+    costs.free_storages.push_back(map_.owner[storage] > last_);
+  }
+  return costs;
+}
+
+namespace {
+
+// Autograd holds what it saved until it lets go of it. Of that only `counted` storages change what
+// is held; `start` is when backward of the piece begins.
+Bytes peak_of_unmanaged(const RegionGraph& graph, const std::vector<bool>& counted, Bytes start) {
+  std::vector<int> holders(graph.storages.size(), 0);
+  std::vector<bool> alive(graph.slots.size(), true);
+  for (const RegionSlot& slot : graph.slots) ++holders[graph.values[slot.use.value].storage];
+  Bytes held = start;
+  Bytes peak = held + graph.other_bytes_before;
+  for (const RegionEvent& event : graph.events) {
+    if (event.kind == BackwardEvent::Kind::kOp) {
+      peak = std::max(peak, held + graph.other_bytes_before + event.other_bytes);
+    } else if (event.kind == BackwardEvent::Kind::kRelease && alive[event.slot]) {
+      alive[event.slot] = false;
+      const int storage = graph.values[graph.slots[event.slot].use.value].storage;
+      if (--holders[storage] == 0 && counted[storage]) held -= graph.storages[storage].bytes;
+    }
+  }
+  return peak;
+}
+
+}  // namespace
+
+PlayedRegion SpanPricer::played(OpRange range, const BlockPoint& point) {
+  const RegionGraph& graph = piece(range).graph;
+  return {range,           point.transient,
+          point.kept,      kept_storages(graph, ops_saving(graph, point.saves)),
+          point.recompute, point.num_recomputed,
+          point.demanded};
+}
+
+SpanTally::SpanTally(SpanPricer& pricer) : pricer_(&pricer) {
+  const SpanMap& map = pricer.map_;
+  for (StorageId storage = 0; storage < static_cast<StorageId>(map.owner.size()); ++storage) {
+    if (map.is_shared[storage] && pricer.owns(storage)) hold(storage);
+  }
+  shared_.held = shared_.transient = held_here_;
+}
+
+bool SpanTally::hold(StorageId storage) {
+  const int owner = pricer_->map_.owner[storage];
+  if (owner == kNone || owner < pricer_->first_) return false;
+  const auto place = std::lower_bound(paid_.begin(), paid_.end(), storage);
+  if (place != paid_.end() && *place == storage) return false;
+  paid_.insert(place, storage);
+  (pricer_->owns(storage) ? held_here_ : late_) += pricer_->trace_.storages[storage].bytes;
+  return true;
+}
+
+PieceFigures SpanTally::add_unmanaged(OpRange range) {
+  const SpanPricer::Piece& piece = pricer_->piece(range);
+  const RegionGraph& graph = piece.graph;
+  if (graph.slots.empty()) return {};
+  held_here_ = late_ = {};
+  std::vector<bool> counted(graph.storages.size(), false);
+  for (const RegionSlot& slot : graph.slots) {
+    const int storage = graph.values[slot.use.value].storage;
+    if (hold(graph.storage_ids[storage])) counted[storage] = true;
+  }
+  const Bytes start = held_here_ + late_;
+  PieceFigures figures;
+  figures.held = held_here_;
+  figures.transient = std::max(peak_of_unmanaged(graph, counted, start), start + piece.born_before);
+  figures.demanded = figures.transient;
+  return figures;
+}
+
+PieceFigures SpanTally::add_region(const PlayedRegion& region) {
+  const SpanPricer::Piece& piece = pricer_->piece(region.range);
+  held_here_ = late_ = {};
+  for (const StorageId storage : input_storages(piece.graph)) hold(storage);
+  const Bytes inputs = held_here_ + late_;
+  for (const StorageId storage : region.keeps) hold(storage);
+  PieceFigures figures;
+  figures.held = held_here_;
+  figures.demanded = inputs + region.demanded;
+  figures.transient = inputs + std::max(region.peak, region.kept + piece.born_before);
+  figures.recompute = region.recompute;
+  figures.num_recomputed = region.num_recomputed;
+  return figures;
+}
+
+// See Note [The peak of a mix].
+LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions, Schedule schedule,
+                              bool early_stop) {
+  SpanTally tally(*this);
+  LayerOption option;
+  option.held = option.transient = option.transient_beside = tally.shared().held;
+  const auto add = [&](const PieceFigures& piece) {
+    option.transient = std::max(option.transient, option.held + piece.transient);
+    if (option.passes_on) {  // no region so far: the first one's demand brings back what is before
+      option.transient_beside = std::max(option.transient_beside, option.held + piece.demanded);
+    }
+    option.held += piece.held;
+    option.time += piece.recompute;
+  };
+  OpId done = 0;
+  const auto add_unmanaged = [&](OpId end) {
+    if (end != done) add(tally.add_unmanaged({done, end}));
+  };
+  for (const PickedRegion& region : regions) {
+    add_unmanaged(region.range.first);
+    done = region.range.end;
+    if (graph(region.range).slots.empty()) continue;  // nothing refers to it after forward
+    const SaveSetCosts priced = costs(region.range, schedule, early_stop);
+    const BlockPoint point = price_save_set(graph(region.range), priced, region.saves);
+    add(tally.add_region(played(region.range, point)));
+    option.passes_on = false;
+  }
+  add_unmanaged(whole().end);
+  option.transient -= born();
+  option.transient_beside -= born();
+  option.num_layers = last_ - first_ + 1;
+  return option;
+}
+
+}  // namespace rematch

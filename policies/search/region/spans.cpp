@@ -1,0 +1,182 @@
+#include "policies/search/region/spans.h"
+
+#include <algorithm>
+#include <set>
+
+namespace rematch {
+namespace {
+
+// Blocks that lie side by side, in forward order, and the spans between them. One that runs
+// several times is no block here: a plan could not say which of its runs it means.
+std::vector<Span> cut(const Trace& trace) {
+  std::map<std::string_view, int> openings = num_openings(trace);
+  std::vector<int> blocks;
+  for (std::size_t block = 0; block < trace.blocks.size(); ++block) {
+    blocks.push_back(static_cast<int>(block));
+  }
+  const auto scope_of = [&](int block) -> const TracedScope& {
+    return trace.scopes[trace.blocks[block].scope];
+  };
+  std::stable_sort(blocks.begin(), blocks.end(),
+                   [&](int a, int b) { return scope_of(a).first_op < scope_of(b).first_op; });
+  std::vector<Span> spans;
+  OpId done = 0;
+  const auto add = [&](OpId end, int block) {
+    if (end > done) {
+      const ScopeId scope = block == kNone ? kNone : trace.blocks[block].scope;
+      spans.push_back({{done, end}, scope, block, 0, {}});
+    }
+    done = std::max(done, end);
+  };
+  for (int block : blocks) {
+    const TracedScope& scope = scope_of(block);
+    if (scope.first_op < done || openings[scope.path] > 1) continue;  // inside another, or many
+    add(scope.first_op, kNone);
+    add(scope.end_op, block);
+  }
+  add(static_cast<OpId>(trace.ops.size()), kNone);
+  return spans;
+}
+
+// Does the span that made the storage use it again, so that it may hold it.
+bool is_used(const RegionGraph& graph, StorageId id) {
+  const auto is_of = [&](const RegionUse& use) {
+    return graph.storage_ids[graph.values[use.value].storage] == id;
+  };
+  return std::any_of(graph.slots.begin(), graph.slots.end(),
+                     [&](const RegionSlot& slot) { return is_of(slot.use); }) ||
+         std::any_of(graph.ops.begin(), graph.ops.end(), [&](const RegionOp& op) {
+           return std::any_of(op.reads.begin(), op.reads.end(), is_of);
+         });
+}
+
+void find_alone(const Trace& trace, const std::vector<RegionGraph>& graphs,
+                const std::vector<int>& maker, const std::vector<std::set<int>>& readers,
+                SpanMap& map) {
+  for (std::size_t id = 0; id < maker.size(); ++id) {
+    const bool goes = maker[id] != kNone && trace.storages[id].freed_at != kNone;
+    const bool is_read_once = readers[id].size() == 1 &&
+                              !(goes && is_used(graphs[maker[id]], static_cast<StorageId>(id)));
+    map.is_alone.push_back(goes && (readers[id].empty() || is_read_once));
+  }
+}
+
+void find_owners(const Trace& trace, const std::vector<RegionGraph>& graphs, SpanMap& map) {
+  std::vector<int> maker(trace.storages.size(), kNone);
+  std::vector<std::set<int>> readers(trace.storages.size());
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    for (std::size_t storage = 0; storage < graphs[i].storages.size(); ++storage) {
+      const StorageId id = graphs[i].storage_ids[storage];
+      if (graphs[i].storages[storage].is_input) {
+        readers[id].insert(static_cast<int>(i));
+      } else if (!graphs[i].storages[storage].outside) {
+        maker[id] = static_cast<int>(i);
+      }
+    }
+  }
+  map.owner = maker;
+  map.is_shared.resize(trace.storages.size(), false);
+  find_alone(trace, graphs, maker, readers, map);
+  for (std::size_t id = 0; id < map.owner.size(); ++id) {
+    if (readers[id].empty() || maker[id] == kNone) continue;
+    if (readers[id].size() > 1 && map.spans[maker[id]].scope == kNone) {
+      map.is_shared[id] = true;
+    } else {
+      map.owner[id] = *readers[id].begin();
+    }
+  }
+}
+
+class KindFinder {
+ public:
+  KindFinder(const Trace& trace, const OpTimes& times, const std::vector<RegionGraph>& graphs,
+             SpanMap& map)
+      : trace_(trace), times_(times), graphs_(graphs), map_(map) {}
+
+  void run() {
+    for (std::size_t i = 0; i < map_.spans.size(); ++i) {
+      const auto same =
+          std::find_if(map_.first_of_kind.begin(), map_.first_of_kind.end(),
+                       [&](int other) { return is_same(static_cast<std::size_t>(other), i); });
+      map_.spans[i].kind = static_cast<int>(same - map_.first_of_kind.begin());
+      if (same == map_.first_of_kind.end()) map_.first_of_kind.push_back(static_cast<int>(i));
+    }
+  }
+
+ private:
+  bool is_same(std::size_t a, std::size_t b) const {
+    const Span& first = map_.spans[a];
+    const Span& second = map_.spans[b];
+    if ((first.scope == kNone) != (second.scope == kNone) ||
+        !same_behaviour(graphs_[a], graphs_[b])) {
+      return false;
+    }
+    if (first.block != kNone &&
+        trace_.blocks[first.block].list != trace_.blocks[second.block].list) {
+      return false;
+    }
+    for (OpId op = 0; op < first.range.end - first.range.first; ++op) {
+      const OpId x = first.range.first + op;
+      const OpId y = second.range.first + op;
+      if (times_[x] != times_[y] || trace_.ops[x].name != trace_.ops[y].name ||
+          scope_inside(first, x) != scope_inside(second, y)) {
+        return false;
+      }
+    }
+    for (std::size_t storage = 0; storage < graphs_[a].storage_ids.size(); ++storage) {
+      if (owner_from(a, storage) != owner_from(b, storage)) return false;
+    }
+    return true;
+  }
+
+  std::string_view scope_inside(const Span& span, OpId op) const {
+    const ScopeId scope = trace_.ops[op].scope;
+    if (span.scope == kNone || scope == kNone) return {};
+    return std::string_view(trace_.scopes[scope].path)
+        .substr(trace_.scopes[span.scope].path.size());
+  }
+
+  // Where the owner is, seen from the span: itself, before or behind it, or none.
+  int owner_from(std::size_t span, std::size_t storage) const {
+    const int owner = map_.owner[graphs_[span].storage_ids[storage]];
+    if (owner == kNone) return kNone;
+    const int here = static_cast<int>(span);
+    return owner == here ? 0 : owner < here ? 1 : 2;
+  }
+
+  const Trace& trace_;
+  const OpTimes& times_;
+  const std::vector<RegionGraph>& graphs_;
+  SpanMap& map_;
+};
+
+}  // namespace
+
+std::map<std::string_view, int> num_openings(const Trace& trace) {
+  std::map<std::string_view, int> openings;
+  for (const TracedScope& scope : trace.scopes) {
+    if (scope.first_op < scope.end_op) ++openings[scope.path];
+  }
+  return openings;
+}
+
+SpanMap make_spans(const Trace& trace, const OpTimes& times) {
+  SpanMap map;
+  map.spans = cut(trace);
+  map.pack_events = index_backward(trace);
+  std::vector<RegionGraph> graphs;
+  for (Span& span : map.spans) {
+    graphs.push_back(make_region_graph(trace, span.range, map.pack_events));
+    span.born = graphs.back().other_bytes_before;
+  }
+  find_owners(trace, graphs, map);
+  KindFinder(trace, times, graphs, map).run();
+  for (const BackwardEvent& event : trace.backward) {
+    if (event.kind == BackwardEvent::Kind::kOp) {
+      map.most_born = std::max(map.most_born, event.other_bytes);
+    }
+  }
+  return map;
+}
+
+}  // namespace rematch

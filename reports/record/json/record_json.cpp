@@ -1,0 +1,180 @@
+#include "reports/record/json/record_json.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "policies/base/file.h"
+#include "policies/base/json.h"
+#include "policies/base/schema.h"
+#include "reports/record/fields/field_value.h"
+#include "reports/record/fields/report_fields.h"
+#include "reports/record/json/parts_json.h"
+#include "reports/record/point_origins.h"
+
+namespace rematch {
+namespace {
+
+void write_provenance(Json& json, const Provenance& provenance) {
+  write_fields(json, provenance);
+  json["fingerprint"] = fingerprint(provenance.environment);
+}
+
+Provenance read_provenance(const JsonField& field) {
+  Provenance provenance;
+  read_value(field, provenance);
+  return provenance;
+}
+
+Json sources_to_json(const std::vector<ReportSource>& sources) {
+  Json json = Json::array();
+  for (const ReportSource& source : sources) {
+    Json& entry = json.emplace_back(Json::object());
+    write_provenance(entry, source.provenance);
+    entry["points"] = source.points;
+  }
+  return json;
+}
+
+// Every point is one source's.
+std::vector<ReportSource> sources_from_json(const JsonField& field, std::size_t num_points) {
+  std::vector<ReportSource> sources;
+  std::vector<bool> taken(num_points, false);
+  for (const JsonField& source : field.elements()) {
+    ReportSource& entry = sources.emplace_back();
+    entry.provenance = read_provenance(source);
+    for (const JsonField& index : source.at("points").elements()) {
+      const auto last = static_cast<std::int64_t>(num_points) - 1;
+      const auto point = static_cast<std::size_t>(index.integer(0, last));
+      if (taken[point]) index.fail("is a point of two sources");
+      taken[point] = true;
+      entry.points.push_back(point);
+    }
+  }
+  if (std::find(taken.begin(), taken.end(), false) != taken.end()) {
+    field.fail("does not say where every point comes from");
+  }
+  return sources;
+}
+
+// Commands pair points by what they are: of two that are the same, one would go unseen. Only
+// environments that a merge keeps apart have a point each.
+void require_each_once(const Report& report) {
+  const PointOrigins origins(report);
+  std::unordered_map<std::string, std::vector<std::size_t>> known;
+  for (std::size_t index = 0; index < report.points.size(); ++index) {
+    const PointRecord& point = report.points[index];
+    std::vector<std::size_t>& alike = known[point.policy + " " + point.identity.plan_sha256];
+    for (const std::size_t other : alike) {
+      const PointRecord& earlier = report.points[other];
+      if (!(earlier.identity == point.identity) ||
+          origins.fingerprint_of(earlier) != origins.fingerprint_of(point)) {
+        continue;
+      }
+      throw FormatError("points[" + std::to_string(index) + "]: is points[" +
+                        std::to_string(other) + "], " + point.policy +
+                        ", once more; a report has each point once");
+    }
+    alike.push_back(index);
+  }
+}
+
+// Unknown keys of the frame alone: points keep their own.
+template <class AFile>
+std::map<std::string, std::string> unknown_of_frame(const Json& source, const AFile& file,
+                                                    std::initializer_list<const char*> others) {
+  Json written;
+  write_provenance(written, file.provenance);
+  written["schema"] = nullptr;
+  for (const char* name : others) written[name] = nullptr;
+  return unknown_members(source, written);
+}
+
+// The report of a document whose points are read.
+Report with_frame(const Json& json, std::vector<PointRecord> points) {
+  const JsonField field(json);
+  Report report;
+  report.provenance = read_provenance(field);
+  report.points = std::move(points);
+  if (const auto repeats = field.find("reference_repeats")) read_value(*repeats, report.repeats);
+  if (const auto unmeasured = field.find("unmeasured")) read_value(*unmeasured, report.unmeasured);
+  if (const auto planned = field.find("planned")) read_value(*planned, report.planned);
+  if (const auto sources = field.find("sources")) {
+    report.sources = sources_from_json(*sources, report.points.size());
+  }
+  require_each_once(report);
+  report.unknown = unknown_of_frame(
+      json, report, {"points", "planned", "sources", "reference_repeats", "unmeasured"});
+  return report;
+}
+
+}  // namespace
+
+Json repeat_to_json(const RepeatRecord& repeat) { return to_value(repeat); }
+
+Json report_to_json(const Report& report) {
+  Json json = {{"schema", schema_name(kReportSchema)}};
+  write_provenance(json, report.provenance);
+  if (!report.planned.empty()) json["planned"] = to_value(report.planned);
+  if (!report.sources.empty()) json["sources"] = sources_to_json(report.sources);
+  add_members(json, report.unknown);
+  if (!report.unmeasured.empty()) json["unmeasured"] = to_value(report.unmeasured);
+  if (!report.repeats.empty()) json["reference_repeats"] = to_value(report.repeats);
+  json["points"] = Json::array();
+  for (const PointRecord& point : report.points) json["points"].push_back(point_to_json(point));
+  return json;
+}
+
+Report report_from_json(const Json& json) {
+  require_schema(json, kReportSchema.kind);
+  PointReader reader;
+  std::vector<PointRecord> points;
+  for (const JsonField& point : JsonField(json).at("points").elements()) {
+    points.push_back(reader.read(point));
+  }
+  return with_frame(json, std::move(points));
+}
+
+Report report_from_text(std::string_view text, const std::string& name) {
+  PointReader reader;
+  std::vector<PointRecord> points;
+  // A point is read only after it is known to be a report's of this version.
+  const auto take = [&](const Json& so_far, const Json& element, std::size_t index) {
+    if (!so_far.contains("schema")) return false;
+    require_schema(so_far, kReportSchema.kind);
+    points.push_back(reader.read(JsonField(element, "points[" + std::to_string(index) + "]")));
+    return true;
+  };
+  const auto take_named = [&](const Json& so_far, const Json& element, std::size_t index) {
+    try {
+      return take(so_far, element, index);
+    } catch (const FormatError& error) {
+      throw FormatError(name + ": " + error.what());
+    }
+  };
+  const Json json = parse_json_taking(text, name, "points", take_named);
+  try {
+    return points.empty() ? report_from_json(json) : with_frame(json, std::move(points));
+  } catch (const FormatError& error) {
+    throw FormatError(name + ": " + error.what());
+  }
+}
+
+Json point_file_to_json(const PointFile& file) {
+  Json json = {{"schema", schema_name(kPointSchema)}};
+  write_provenance(json, file.provenance);
+  add_members(json, file.unknown);
+  json["point"] = point_to_json(file.point);
+  return json;
+}
+
+PointFile point_file_from_json(const Json& json) {
+  require_schema(json, kPointSchema.kind);
+  const JsonField field(json);
+  PointFile file;
+  file.provenance = read_provenance(field);
+  file.point = point_from_json(field.at("point"));
+  file.unknown = unknown_of_frame(json, file, {"point"});
+  return file;
+}
+
+}  // namespace rematch

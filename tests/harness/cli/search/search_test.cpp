@@ -1,0 +1,428 @@
+// rematch search on stored traces: what no build needs LibTorch for.
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "policies/base/file.h"
+#include "policies/base/json.h"
+#include "policies/search/front/front_json.h"
+#include "policies/trace/profile_json.h"
+#include "policies/trace/trace_json.h"
+#include "tests/harness/cli/command_line.h"
+#include "tests/support/catch.h"
+#include "tests/support/made_up_profile.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch::testing {
+namespace {
+
+std::string stored(const ScratchFolder& scratch, const Trace& trace, const std::string& name) {
+  const std::string file = scratch.file(name);
+  write_json_file(file, trace_to_json(trace));
+  return file;
+}
+
+TEST_CASE("a front that is searched from stored files is complete, and measures nothing") {
+  const ScratchFolder scratch;
+  const Trace trace = toy_llama({.layers = 4, .tokens = 64});
+  const std::string file = stored(scratch, trace, "trace.json");
+  const std::string profile = scratch.file("profile.json");
+  write_json_file(profile, profile_to_json(made_up_profile(trace, 1), trace));
+  const std::string front = scratch.file("front.json");
+  const Outcome outcome = rematch("search --trace " + file + " --profile " + profile +
+                                  " --fail-behind-baselines -o " + front);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  const FrontRecord record = front_from_json(read_json_file(front));
+  CHECK(record.front.is_complete);
+  CHECK_FALSE(record.front.measurement);
+  CHECK(rematch("validate " + front).code == 0);
+}
+
+TEST_CASE("profiles and traces that a search cannot use are refused in one line") {
+  const ScratchFolder scratch;
+  const Trace trace = toy_llama({.layers = 2});
+  const std::string file = stored(scratch, trace, "trace.json");
+  const std::string search = "search --trace " + file;
+
+  const Trace longer = toy_llama({.layers = 2, .tokens = 16});
+  const std::string other = scratch.file("other.json");
+  write_json_file(other, profile_to_json(made_up_profile(longer, 1), longer));
+  check_usage_error(search + " --profile " + other, "make the profile again");
+
+  Trace dynamic = trace;
+  dynamic.ops[2].name = "aten::nonzero";
+  check_usage_error("search --device h100 --trace " + stored(scratch, dynamic, "dynamic.json"),
+                    "op 2 (aten::nonzero): the shape of its result depends on data");
+
+  Trace flat = trace;
+  flat.blocks.clear();
+  check_usage_error("search --device h100 --trace " + stored(scratch, flat, "flat.json"),
+                    "has no blocks, so there is nothing to choose");
+}
+
+TEST_CASE("PyTorch's planners are baselines by name and without, and wrong budgets are refused") {
+  const ScratchFolder scratch;
+  const std::string file = stored(scratch, toy_llama({.layers = 4, .tokens = 64}), "trace.json");
+  const std::string search = "search --json --device h100 --trace " + file;
+  const auto names_of = [&](const std::string& flags) {
+    const Outcome outcome = rematch(search + flags);
+    REQUIRE(outcome.code == 0);
+    std::vector<std::string> names;
+    const Json front = Json::parse(outcome.out);
+    for (const Json& baseline : front["baselines"]) {
+      names.push_back(baseline["policy"].get<std::string>());
+      CHECK(baseline["is_matched"] == true);
+    }
+    return names;
+  };
+  CHECK(names_of(" --baselines 'pytorch_ilp(0.5), full,sac_ilp(1)'") ==
+        std::vector<std::string>{"pytorch_ilp(0.5)", "full", "sac_ilp(1)"});
+  const std::vector<std::string> names = names_of("");
+  CHECK(std::find(names.begin(), names.end(), "pytorch_dp(0.4)") != names.end());
+  check_usage_error(search + " --baselines 'full,pytorch_dp(2)'",
+                    "a memory budget is a share from 0 to 1");
+  check_usage_error(search + " --baselines pytorch_dp",
+                    "pytorch_dp needs a budget from 0 to 1: write pytorch_dp(0.5)");
+  check_usage_error(search + " --baselines 'full,fulll'", "did you mean");
+}
+
+TEST_CASE("more ranks hold less each, and the front says how many there are") {
+  const ScratchFolder scratch;
+  const std::string file = stored(scratch, toy_llama({.layers = 6, .tokens = 64}), "trace.json");
+  const auto lowest = [&](const std::string& flags) {
+    const Outcome outcome = rematch("search --json --device h100 --trace " + file + flags);
+    REQUIRE(outcome.code == 0);
+    return Json::parse(outcome.out);
+  };
+  const Json alone = lowest("");
+  const Json shared = lowest(" --world 8");
+  CHECK(alone.at("world") == 1);
+  CHECK(shared.at("world") == 8);
+  CHECK(shared["points"][0]["predicted_peak_allocated_bytes"] <
+        alone["points"][0]["predicted_peak_allocated_bytes"]);
+  // What the estimate of several ranks leaves out is not there as 0.
+  CHECK(alone["points"][0]["predicted_communication_ns"] == 0);
+  CHECK(alone["points"][0]["predicted_overlapped_step_time_ns"] ==
+        alone["points"][0]["predicted_step_time_ns"]);
+  CHECK(shared["points"][0]["predicted_communication_ns"].is_null());
+  CHECK(shared["points"][0]["predicted_overlapped_step_time_ns"].is_null());
+  // A rank's plans are plans of the model itself.
+  CHECK(shared["points"][0]["plan"]["trace_sha256"] == alone.at("trace_sha256"));
+}
+
+TEST_CASE("a plan is asked for by its model, and what differs from that is named") {
+  const ScratchFolder scratch;
+  Trace trace = toy_llama({.layers = 4, .tokens = 64});
+  trace.model = "llama_small";
+  const std::string file = stored(scratch, trace, "trace.json");
+  const std::string front = scratch.file("front.json");
+  REQUIRE(rematch("search --device h100 --trace " + file + " -o " + front).code == 0);
+  const std::string plan = front + "#0";
+  CHECK(rematch("describe --plan " + plan + " --trace " + file).code == 0);
+  check_usage_error("describe llama_small --dtype bfloat16 --plan " + plan,
+                    "the plan says dtype " + trace.dtype + ", given is bfloat16");
+  check_usage_error("describe wan_small --plan " + plan,
+                    "the plan says model llama_small, given is wan_small");
+  for (const std::string arguments : {"llama_small ", ""}) {
+    check_usage_error("describe " + arguments + plan, "use --plan " + plan);
+  }
+  Trace longer = toy_llama({.layers = 5, .tokens = 64});
+  longer.model = "llama_small";
+  longer.dimensions["layers"] = trace.dimensions["layers"] + 1;
+  check_usage_error("describe --plan " + plan + " --trace " + stored(scratch, longer, "5.json"),
+                    "the plan says layers " + std::to_string(trace.dimensions["layers"]));
+}
+
+TEST_CASE("a file of another kind is named, an empty list of baselines refused") {
+  const ScratchFolder scratch;
+  const std::string file = stored(scratch, toy_llama({.layers = 2}), "trace.json");
+  const std::string other = scratch.file("other.json");
+  write_json_file(other, Json{{"schema", "rematch.report/1.0"}});
+  const std::string search = "search --trace " + file;
+  for (const std::string& arguments :
+       {"describe full --trace " + other, "describe full --plan " + other,
+        "search --device h100 --trace " + other, search + " --profile " + other}) {
+    const Outcome outcome = rematch(arguments);
+    CAPTURE(arguments, outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(is_one_clear_line(outcome));
+    CHECK_THAT(outcome.err, Catch::Contains("other.json"));
+  }
+  check_usage_error(search + " --device h100 --baselines ''", "the list is empty");
+}
+
+TEST_CASE("no slowdown at all is a question too") {
+  const ScratchFolder scratch;
+  const std::string file = stored(scratch, toy_llama({.layers = 4, .tokens = 64}), "trace.json");
+  const std::string search = "search --json --device h100 --trace " + file + " --max-slowdown ";
+  const Outcome outcome = rematch(search + "0%");
+  REQUIRE(outcome.code == 0);
+  const Json front = Json::parse(outcome.out);
+  CHECK(front["answer"]["predicted_step_time_ns"] ==
+        front["nothing_recomputed"]["predicted_step_time_ns"]);
+  check_usage_error(search + "-1%", "is no percentage from 0% to 100%");
+}
+
+// toy_llama has 12,432 float32 parameters in 4 x 9 + 3 tensors (9 in a block: two norms, seven
+// weights). AdamW adds two moments and a step count of 4 bytes for each tensor.
+TEST_CASE("free memory is asked for beside what every plan holds") {
+  const ScratchFolder scratch;
+  const Trace trace = toy_llama();
+  const std::string search =
+      "search --json --device h100 --trace " + stored(scratch, trace, "trace.json");
+  const auto budget = [&](const std::string& flags) {
+    const Outcome outcome = rematch(search + flags);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return Json::parse(outcome.out).at("budget_bytes").get<std::int64_t>();
+  };
+  constexpr std::int64_t kMiB = 1 << 20;
+  const std::int64_t parameters = 12'432 * 4;
+  REQUIRE(trace.parameter_bytes == Bytes{parameters});
+  const std::int64_t held = parameters + trace.constant_bytes.count;
+  const std::int64_t adamw = 2 * parameters + 39 * 4;
+  CHECK(budget(" --budget 1MiB") == kMiB);
+  CHECK(budget(" --free 1MiB") == held + adamw + kMiB);
+  CHECK(budget(" --activation-budget 1MiB") == held + adamw + trace.gradient_bytes.count + kMiB);
+  CHECK(budget(" --free 1MiB --optimizer sgd") == held + kMiB);
+  CHECK(budget(" --free 1MiB --optimizer 'sgd(momentum=0.9)'") == held + parameters + kMiB);
+
+  const std::string front = scratch.file("front.json");
+  REQUIRE(rematch(search + " --optimizer 'adamw(state=bfloat16)' -o " + front).code == 0);
+  CHECK(front_from_json(read_json_file(front)).optimizer == OptimizerModel::kAdamWBfloat16);
+  CHECK(rematch("validate " + front).code == 0);
+}
+
+TEST_CASE("two budgets, a budget without a unit and an unknown optimizer are refused") {
+  const ScratchFolder scratch;
+  const std::string search =
+      "search --device h100 --trace " + stored(scratch, toy_llama(), "trace.json");
+  check_usage_error(search + " --free 16", "--free '16' has no unit; write 16GiB");
+  check_usage_error(search + " --free -1GiB", "'-1GiB' is not a size");
+  check_usage_error(search + " --activation-budget 1GiB --budget 2GiB",
+                    "give --budget or --activation-budget, not both");
+  check_usage_error(search + " --free 1GiB --max-slowdown 5%", "give one of them");
+  check_usage_error(search + " --maximize tokens_per_second --batch 1:2 --free 1GiB",
+                    "--maximize takes --budget, not --free");
+  check_usage_error(search + " --optimizer adamw8bi", "did you mean 'adamw8bit'");
+}
+
+TEST_CASE("a device's memory is the one that doctor found, where there is such a file") {
+  const ScratchFolder scratch;
+  const std::string search =
+      "search --json --device h100 --trace " + stored(scratch, toy_llama(), "trace.json");
+  const std::string file = scratch.file("doctor.json");
+  const auto found = [&](const Json& environment) {
+    write_json_file(file, Json{{"engine", "ok"}, {"environment", environment}});
+  };
+  CHECK(Json::parse(rematch(search).out).at("device_memory_bytes") == 84'943'715'696);
+  found({{"device", "NVIDIA H100 80GB HBM3"}, {"device_memory_bytes", 84'929'347'584}});
+  CHECK(Json::parse(rematch(search + " --doctor " + file).out).at("device_memory_bytes") ==
+        84'929'347'584);
+  found({{"device", "NVIDIA L40S"}, {"device_memory_bytes", 47'000'000'000}});
+  check_usage_error(search + " --doctor " + file, "is of 'NVIDIA L40S', and --device says h100");
+  found({{"device", nullptr}, {"device_memory_bytes", nullptr}});
+  check_usage_error(search + " --doctor " + file, "knows no GPU's memory");
+}
+
+// Two ranks hold half of the parameters and of their state each.
+TEST_CASE("a search that fits nothing says so once, with what would fit, and exits 3") {
+  const ScratchFolder scratch;
+  const std::string search =
+      "search --device h100 --trace " + stored(scratch, toy_llama(), "trace.json");
+  const Outcome all = rematch(search + " --json --points 2");
+  REQUIRE(all.code == 0);
+  const Json front = Json::parse(all.out);
+  const auto peak_of = [](const Json& point) {
+    return point.at("predicted_peak_allocated_bytes").get<std::int64_t>();
+  };
+  std::int64_t lowest = peak_of(front.at("points")[0]);
+  for (const Json& baseline : front.at("baselines")) lowest = std::min(lowest, peak_of(baseline));
+  const Outcome none = rematch(search + " --budget " + std::to_string(lowest - 1) + "B");
+  CAPTURE(none.err);
+  CHECK(none.code == 3);
+  CHECK(none.out.empty());
+  CHECK(none.err.find('\n') == none.err.size() - 1);
+  CHECK_THAT(none.err, Catch::Contains("no plan fits") && Catch::Contains("the lowest peak is") &&
+                           Catch::Contains("what fits: --world 2 ("));
+  // What is said to fit does.
+  CHECK(rematch(search + " --world 2 --budget " + std::to_string(lowest - 1) + "B").code == 0);
+  const Outcome nothing = rematch(search + " --budget 1B");
+  CHECK(nothing.code == 3);
+  CHECK_THAT(nothing.err, Catch::Contains("neither"));
+}
+
+TEST_CASE("a search has the best plan of the simple form beside its front, and alone") {
+  const ScratchFolder scratch;
+  const std::string front = scratch.file("front.json");
+  const std::string trace =
+      " --trace " + stored(scratch, toy_llama({.layers = 6, .tokens = 64}), "trace.json");
+  const std::string search = "search --device h100 -o " + front + trace;
+  const Outcome beside = rematch(search);
+  REQUIRE(beside.code == 0);
+  CHECK_THAT(beside.out, Catch::Contains("\nsimple ") && Catch::Contains("Schedule: on_demand: "));
+  const FrontRecord record = front_from_json(read_json_file(front));
+  REQUIRE(record.simple.has_value());
+  CHECK(record.simple->more_peak >= Bytes{});
+  CHECK(rematch("validate " + front).code == 0);
+  CHECK(rematch("describe --plan " + front + "#simple" + trace).code == 0);
+  const Outcome alone = rematch(search + " --simple --max-slowdown 10%");
+  CAPTURE(alone.out);
+  REQUIRE(alone.code == 0);
+  CHECK_THAT(alone.out, Catch::Contains("To type: layers ") &&
+                            Catch::Contains("front.json#simple") &&
+                            Catch::Contains("whole_region") && !Catch::Contains("baseline"));
+}
+
+TEST_CASE("a roofline is not held against another device's times") {
+  const ScratchFolder scratch;
+  const Trace trace = toy_llama({.layers = 2});
+  const std::string file = stored(scratch, trace, "trace.json");
+  Profile measured = made_up_profile(trace, 1);
+  const std::string against = "profile --trace " + file + " --device h100 --against " +
+                              scratch.file("measured.json") + " -o " + scratch.file("out.json");
+  const auto store = [&] {
+    write_json_file(scratch.file("measured.json"), profile_to_json(measured, trace));
+  };
+  measured.device = "cpu";
+  store();
+  check_usage_error(against, "has times of cpu, and the roofline is of h100");
+  measured.device = "h100";
+  store();
+  CHECK_THAT(rematch(against).err, Catch::Contains("times the roofline"));
+  const Outcome outcome =
+      rematch("search --trace " + file + " --profile " + scratch.file("measured.json"));
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.err, Catch::Contains("measured on h100, against its roofline"));
+  measured.device = "cpu";
+  store();
+  CHECK_THAT(rematch("search --trace " + file + " --profile " + scratch.file("measured.json")).err,
+             !Catch::Contains("roofline"));
+}
+
+TEST_CASE("float32 on a device that has bfloat16 gets a hint, on stderr alone") {
+  const ScratchFolder scratch;
+  Trace trace = toy_llama({.layers = 2});
+  const auto search = [&](const std::string& dtype) {
+    trace.dtype = dtype;
+    return rematch("search --json --device h100 --trace " +
+                   stored(scratch, trace, dtype + ".json"));
+  };
+  const Outcome outcome = search("float32");
+  CHECK_THAT(outcome.err, Catch::Contains("hint: this is float32, and most train in bfloat16"));
+  CHECK_NOTHROW(Json::parse(outcome.out));
+  CHECK(without_progress(search("bfloat16").err).empty());
+}
+
+// A search whose trace comes through a pipe, so that a test holds it where it likes.
+class HeldSearch {
+ public:
+  HeldSearch(const ScratchFolder& scratch, const std::string& name)
+      : front(scratch.file(name + ".json")),
+        pipe_(scratch.file(name + ".pipe")),
+        out_(scratch.file(name + ".out")),
+        err_(scratch.file(name + ".err")) {
+    REQUIRE(mkfifo(pipe_.c_str(), S_IRUSR | S_IWUSR) == 0);
+    child_ = fork();
+    if (child_ != 0) return;
+    if (freopen(out_.c_str(), "w", stdout) == nullptr) _exit(99);
+    if (freopen(err_.c_str(), "w", stderr) == nullptr) _exit(99);
+    execl(binary(), binary(), "search", "--trace", pipe_.c_str(), "--device", "h100", "--points",
+          "3000", "-o", front.c_str(), static_cast<char*>(nullptr));
+    _exit(99);
+  }
+
+  ~HeldSearch() {
+    if (child_ > 0) end_with(SIGKILL, std::chrono::milliseconds(0));
+  }
+  HeldSearch(const HeldSearch&) = delete;
+  HeldSearch& operator=(const HeldSearch&) = delete;
+
+  // Waits until it notes a signal instead of ending with it.
+  bool is_guarded(int signal_number) const {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (std::chrono::steady_clock::now() < give_up) {
+      const std::string status = text_of("/proc/" + std::to_string(child_) + "/status");
+      const std::size_t caught = status.find("SigCgt:");
+      if (caught != std::string::npos &&
+          (std::stoull(status.substr(caught + 7), nullptr, 16) >> (signal_number - 1) & 1) != 0) {
+        return true;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+  }
+
+  void feed(const Trace& trace) const {
+    std::ofstream pipe(pipe_);
+    pipe << trace_to_json(trace).dump();
+  }
+
+  // Its exit code; 128 + signal where the signal itself ended it.
+  Outcome end_with(int signal_number, std::chrono::milliseconds after) {
+    std::this_thread::sleep_for(after);
+    kill(child_, signal_number);
+    int status = 0;
+    waitpid(child_, &status, 0);
+    child_ = 0;
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text_of(out_),
+            text_of(err_)};
+  }
+
+  std::string front;
+
+ private:
+  std::string pipe_;
+  std::string out_;
+  std::string err_;
+  pid_t child_ = 0;
+};
+
+TEST_CASE("Ctrl-C at any time after the start prints and writes the best front so far") {
+  const ScratchFolder scratch;
+  const Trace trace = toy_llama({.layers = 80, .tokens = 64});
+  for (const int wait : {0, 100, 400}) {
+    CAPTURE(wait);
+    HeldSearch search(scratch, "after" + std::to_string(wait));
+    REQUIRE(search.is_guarded(SIGINT));  // before it has read the trace
+    search.feed(trace);
+    const Outcome outcome = search.end_with(SIGINT, std::chrono::milliseconds(wait));
+    CAPTURE(outcome.out, outcome.err);
+    const FrontRecord record = front_from_json(read_json_file(search.front));
+    CHECK(record.front.points.size() >= 2);
+    CHECK_THAT(outcome.out, Catch::Contains("Verdict: "));
+    // A machine that is fast enough has found all of it.
+    const bool is_stopped = wait == 0 || !record.front.is_complete;
+    CHECK(outcome.code == (is_stopped ? 128 + SIGINT : 0));
+    CHECK(record.front.is_complete == !is_stopped);
+    const std::string stopped = "the search was stopped";
+    CHECK((outcome.out.find(stopped) != std::string::npos) == is_stopped);
+    if (!is_stopped) continue;
+    CHECK(without_progress(outcome.err) ==
+          "rematch: interrupted; what was found by then is in " + search.front + "\n");
+  }
+}
+
+TEST_CASE("a search that is killed leaves nothing that is half written") {
+  const ScratchFolder scratch;
+  HeldSearch search(scratch, "killed");
+  REQUIRE(search.is_guarded(SIGINT));
+  search.feed(toy_llama({.layers = 80, .tokens = 64}));
+  CHECK(search.end_with(SIGKILL, std::chrono::milliseconds(300)).code == 128 + SIGKILL);
+  for (const auto& entry : std::filesystem::directory_iterator(scratch.path())) {
+    CAPTURE(entry.path().string());
+    if (entry.path().extension() == ".json") CHECK_NOTHROW(read_json_file(entry.path().string()));
+  }
+}
+
+}  // namespace
+}  // namespace rematch::testing

@@ -1,0 +1,91 @@
+// A machine with less and less memory: the point ends as a result that says in which phase, and
+// what was asked for.
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/sum.h>
+
+#include <map>
+#include <set>
+
+#include "harness/measure/memory.h"
+#include "harness/run/passes/passes.h"
+#include "harness/run/variants.h"
+#include "policies/catalogue/catalogue.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+using Dimensions = std::map<std::string, std::int64_t>;
+
+PointRequest request_for(const std::string& policy, const Dimensions& dimensions) {
+  install_counting_allocators();  // before the first tensor
+  VariantSettings settings;
+  settings.model = std::get<ModelSpec>(make_spec("llama_small", dimensions));
+  settings.policies = std::get<std::vector<Policy>>(parse_policies(policy));
+  const Variant variant = std::get<std::vector<Variant>>(make_variants(settings)).front();
+  PointRequest request;
+  request.pass = Pass::kExact;
+  request.identity = variant.identity;
+  request.policy = variant.policy;
+  request.plan = variant.plan;
+  request.num_steps = 2;
+  return request;
+}
+
+PointRecord run_within(const PointRequest& request, std::optional<Bytes> limit) {
+  limit_cpu_memory(limit);
+  PointRecord record = run_passes(request);
+  limit_cpu_memory(std::nullopt);
+  // After an error autograd's queue of this thread keeps the nodes it has not come to, and what
+  // they hold, until the next backward.
+  at::ones({1}).requires_grad_().sum().backward();
+  return record;
+}
+
+// The phases in which the request fails as memory shrinks from its peak to its parameters.
+std::set<Phase> phases_that_fail(const PointRequest& request) {
+  const PointRecord whole = run_within(request, std::nullopt);
+  REQUIRE(whole.status == PointStatus::kOk);
+  const Bytes before = current_cpu_memory().total;
+  const std::int64_t peak = whole.memory->peak_allocated->count;
+  std::set<Phase> phases;
+  for (std::int64_t share = 1; share < 40; ++share) {
+    const PointRecord record = run_within(request, Bytes{peak - peak * share / 50});
+    CAPTURE(share, record.reason);
+    CHECK(current_cpu_memory().total.count == before.count);  // nothing of the failed step stays
+    REQUIRE(record.status == PointStatus::kOom);
+    CHECK_THAT(record.reason, Catch::Contains("out of memory"));
+    REQUIRE(record.failure.has_value());
+    CHECK(record.failure->requested.value().count > 0);
+    if (!record.failure->phase) continue;  // the model itself does not fit
+    CHECK_THAT(record.reason,
+               Catch::Contains(std::string(to_string(*record.failure->phase)) + ")"));
+    phases.insert(*record.failure->phase);
+  }
+  return phases;
+}
+
+// Many tokens and few parameters: activations are what does not fit.
+const Dimensions kManyTokens = {{"layers", 2}, {"dim", 32},    {"heads", 2},    {"kv_heads", 1},
+                                {"ffn", 512},  {"vocab", 256}, {"tokens", 128}, {"batch", 2}};
+// The other way round: the optimizer's state, born in the first step, does not fit.
+const Dimensions kManyParameters = {{"layers", 2}, {"dim", 64},    {"heads", 2},  {"kv_heads", 1},
+                                    {"ffn", 512},  {"vocab", 512}, {"tokens", 2}, {"batch", 1}};
+
+TEST_CASE("memory that runs out in forward, recompute or backward is a result with its phase") {
+  const std::set<Phase> without = phases_that_fail(request_for("none", kManyTokens));
+  CHECK(without.count(Phase::kForward) == 1);
+  CHECK(without.count(Phase::kRecompute) == 0);
+  const std::set<Phase> with = phases_that_fail(request_for("full", kManyTokens));
+  CHECK(with.count(Phase::kForward) == 1);
+  CHECK(with.count(Phase::kRecompute) == 1);
+  CHECK((with.count(Phase::kBackward) == 1 || without.count(Phase::kBackward) == 1));
+}
+
+TEST_CASE("memory that runs out in the optimizer is a result with its phase") {
+  CHECK(phases_that_fail(request_for("full", kManyParameters)).count(Phase::kOptimizer) == 1);
+}
+
+}  // namespace
+}  // namespace rematch

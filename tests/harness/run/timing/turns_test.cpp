@@ -1,0 +1,226 @@
+// Turns over made-up machines: who runs when, when it ends, and what stopping early does to claims.
+#include "harness/run/timing/turns.h"
+
+#include <functional>
+#include <random>
+
+#include "harness/measure/gpu_monitor.h"
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+// Steps of 1 ms, times a speed for each point and luck for each process.
+class Machine {
+ public:
+  Machine(std::vector<double> speeds, double process_noise)
+      : speeds_(std::move(speeds)), process_noise_(process_noise) {}
+
+  PointRecord measure(const Arm& arm, const Turn& turn) {
+    order.emplace_back(arm.point);
+    turns.push_back(turn);
+    if (turn.from_disk) ++taken_from_disk;
+    PointRecord record;
+    if (failing && failing->first == arm.point && failing->second == turn.round) {
+      record.status = PointStatus::kCrash;
+      return record;
+    }
+    const double luck = std::exp(process_noise_ * normal_(generator_));
+    TimedRound time;
+    std::vector<std::chrono::nanoseconds>& samples = time.samples.emplace_back();
+    for (int step = 0; step < 8; ++step) {
+      const double duration = 1e6 * speeds_.at(arm.point) * luck;
+      samples.emplace_back(static_cast<std::int64_t>(duration * (1 + 1e-3 * normal_(generator_))));
+    }
+    if (monitor) {
+      time.device_state = summarize_readings({GpuReading{}, monitor(arm, turn)});
+      time.device_state->round_repeats = turn.repeat;
+    }
+    record.time = time;
+    return record;
+  }
+
+  std::vector<std::size_t> order;
+  std::vector<Turn> turns;
+  std::function<GpuReading(const Arm& arm, const Turn& turn)> monitor;  // none: no GPU
+  int taken_from_disk = 0;
+  std::optional<std::pair<std::size_t, int>> failing;
+
+ private:
+  std::vector<double> speeds_;
+  double process_noise_;
+  std::mt19937_64 generator_{11};
+  std::normal_distribution<double> normal_;
+};
+
+// Points 0 to n - 1 and, last, point 0 again as the control.
+std::vector<Arm> arms_of(std::size_t num_points) {
+  std::vector<Arm> arms;
+  for (std::size_t point = 0; point < num_points; ++point) arms.push_back({point, false, {}});
+  arms.push_back({0, true, {}});
+  return arms;
+}
+
+int run_turns(
+    std::vector<Arm>& arms, Machine& machine, const RoundRule& rule,
+    const FindOnDisk& find_on_disk = [](int) { return std::nullopt; }) {
+  return take_turns(arms, /*reference=*/0, rule, find_on_disk,
+                    [&](const Arm& arm, const Turn& turn) { return machine.measure(arm, turn); });
+}
+
+TEST_CASE("arms take turns so that none always runs first") {
+  CHECK(order_of_round(0, 3) == std::vector<std::size_t>{0, 1, 2});
+  CHECK(order_of_round(1, 3) == std::vector<std::size_t>{2, 1, 0});
+  std::vector<Arm> arms = arms_of(2);
+  Machine machine({1, 2}, 0);
+  CHECK(run_turns(arms, machine, {.least = 2, .most = 2, .precision = 0.02}) == 2);
+  CHECK(machine.order == std::vector<std::size_t>{0, 1, 0, 0, 1, 0});
+}
+
+TEST_CASE("a steady machine ends at the least number of rounds, an unsteady one at the most") {
+  std::vector<Arm> arms = arms_of(3);
+  Machine steady({1, 1.2, 1.4}, 0.001);
+  CHECK(run_turns(arms, steady, {.least = 4, .most = 8, .precision = 0.02}) == 4);
+  for (const Arm& arm : arms) CHECK(arm.rounds.size() == 4);
+  CHECK(widest_half_interval(arms, 0).value() <= 0.02);
+
+  arms = arms_of(3);
+  Machine unsteady({1, 1.2, 1.4}, 0.2);
+  CHECK(run_turns(arms, unsteady, {.least = 4, .most = 8, .precision = 0.02}) == 8);
+  CHECK(widest_half_interval(arms, 0).value() > 0.02);
+}
+
+TEST_CASE("one arm alone ends when its own step time is known") {
+  std::vector<Arm> arms = {{0, false, {}}};
+  Machine machine({1}, 0.001);
+  CHECK(run_turns(arms, machine, {.least = 3, .most = 9, .precision = 0.02}) == 3);
+}
+
+TEST_CASE("an arm that fails in one round goes without it and keeps nobody waiting") {
+  std::vector<Arm> arms = arms_of(2);
+  Machine machine({1, 2}, 0.001);
+  machine.failing = {1, 0};
+  CHECK(run_turns(arms, machine, {.least = 3, .most = 9, .precision = 0.02}) == 3);
+  CHECK(arms[0].rounds.size() == 3);
+  CHECK(arms[1].rounds.size() == 2);
+}
+
+TEST_CASE("a round is taken from disk whole") {
+  std::vector<Arm> arms = arms_of(2);
+  Machine machine({1, 2}, 0);
+  run_turns(arms, machine, {.least = 3, .most = 3, .precision = 0.02},
+            [](int round) { return round == 1 ? std::optional<int>(0) : std::nullopt; });
+  CHECK(machine.taken_from_disk == 3);
+}
+
+constexpr std::uint64_t kHwThermalSlowdown = 0x40;  // NVML's bits
+constexpr std::uint64_t kSwPowerCap = 0x4;
+
+GpuReading throttled(std::uint64_t mask) {
+  GpuReading reading;
+  reading.throttle_mask = mask;
+  return reading;
+}
+
+// Two points and the control, three rounds: nine turns, and those of attempts that were left.
+constexpr RoundRule kThreeRounds{.least = 3, .most = 3, .precision = 0.02, .most_repeats = 2};
+
+TEST_CASE("a round in which the GPU throttled is measured again as a whole, and marked") {
+  std::vector<Arm> arms = arms_of(2);
+  Machine machine({1, 2}, 0.001);
+  machine.monitor = [](const Arm& arm, const Turn& turn) {
+    return throttled(turn.round == 1 && turn.repeat == 0 && arm.point == 1 ? kHwThermalSlowdown
+                                                                           : kSwPowerCap);
+  };
+  CHECK(run_turns(arms, machine, kThreeRounds) == 3);
+  // Round 1 runs in reversed order: the control, then point 1, which throttles; then all again.
+  CHECK(machine.order == std::vector<std::size_t>{0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0});
+  for (const Arm& arm : arms) {
+    REQUIRE(arm.rounds.size() == 3);
+    CHECK(arm.rounds[1].device_state->round_repeats == 1);
+    const TimeRecord time = summarize_rounds(arm.rounds);
+    CHECK(time.device_state->round_repeats == 1);
+    CHECK(time.quality->verdict == "good");
+    CHECK_THAT(time.quality->reasons.at(0), Catch::StartsWith("1 round was measured again"));
+  }
+}
+
+TEST_CASE("a GPU that stays throttled or shared is measured again so often and no more") {
+  for (const bool shared : {false, true}) {
+    CAPTURE(shared);
+    std::vector<Arm> arms = {{0, false, {}}};
+    Machine machine({1}, 0.001);
+    machine.monitor = [shared](const Arm&, const Turn&) {
+      GpuReading reading = throttled(shared ? kSwPowerCap : kHwThermalSlowdown);
+      reading.other_processes = shared ? 1 : 0;
+      return reading;
+    };
+    CHECK(run_turns(arms, machine, kThreeRounds) == 3);
+    CHECK(machine.turns.size() == 9);
+    CHECK(machine.turns.back().repeat == 2);
+    const TimeRecord time = summarize_rounds(arms[0].rounds);
+    CHECK(time.device_state->round_repeats == 6);
+    CHECK(time.quality->verdict == (shared ? "shared_device" : "throttled"));
+    CHECK_THAT(time.quality->reasons.back(), Catch::StartsWith("6 rounds were measured again"));
+  }
+}
+
+TEST_CASE("a GPU at its power limit, out of memory or without a monitor is measured once") {
+  for (const int device : {0, 1, 2}) {
+    CAPTURE(device);
+    std::vector<Arm> arms = {{0, false, {}}};
+    Machine machine({1}, 0.001);
+    if (device > 0) {
+      machine.monitor = [](const Arm&, const Turn&) { return throttled(kSwPowerCap); };
+    }
+    const auto measure = [&](const Arm& arm, const Turn& turn) {
+      PointRecord record = machine.measure(arm, turn);
+      if (device == 2) record.time->device_state->allocator_retries = 7;
+      return record;
+    };
+    take_turns(
+        arms, 0, kThreeRounds, [](int) { return std::nullopt; }, measure);
+    CHECK(machine.turns.size() == 3);
+  }
+}
+
+// The last attempt on disk stands; an earlier one that was disturbed goes on where it was.
+TEST_CASE("attempts on disk count") {
+  for (const int stored : {0, 1, 2}) {
+    CAPTURE(stored);
+    std::vector<Arm> arms = {{0, false, {}}};
+    Machine machine({1}, 0.001);
+    machine.monitor = [](const Arm&, const Turn&) { return throttled(kHwThermalSlowdown); };
+    run_turns(arms, machine, {.least = 1, .most = 1, .precision = 0.02, .most_repeats = 2},
+              [stored](int) { return stored; });
+    CHECK(machine.taken_from_disk == 1);
+    CHECK(machine.turns.front().repeat == stored);
+    CHECK(machine.turns.size() == static_cast<std::size_t>(3 - stored));
+    CHECK(machine.turns.back().repeat == 2);
+  }
+}
+
+// Stopping when an interval happens to be narrow could make claims bolder than 95 % intervals are.
+TEST_CASE("with early stopping and its A/A control, equal arms differ less than once in a hundred",
+          "[property]") {
+  constexpr int kRuns = 400;
+  int alarms = 0;
+  int stopped_early = 0;
+  Machine machine({1, 1}, 0.01);
+  for (int run = 0; run < kRuns; ++run) {
+    std::vector<Arm> arms = arms_of(2);
+    if (run_turns(arms, machine, {.least = 4, .most = 8, .precision = 0.02}) < 8) ++stopped_early;
+    const TimeRecord reference = summarize_rounds(arms[0].rounds);
+    const TimeRecord control = summarize_rounds(arms[2].rounds);
+    const double floor = floor_of_control(paired_ratio(rounds_of(control), rounds_of(reference)));
+    const TimeRecord candidate = summarize_rounds(arms[1].rounds);
+    const std::string verdict = ratio_to("none", candidate, reference, floor).verdict;
+    alarms += verdict == "faster" || verdict == "slower" ? 1 : 0;
+  }
+  CAPTURE(stopped_early);
+  CHECK(stopped_early > kRuns / 4);  // else this says nothing of stopping
+  CHECK(alarms < kRuns / 100);
+}
+
+}  // namespace
+}  // namespace rematch

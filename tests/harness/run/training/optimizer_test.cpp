@@ -1,0 +1,102 @@
+#include "harness/run/training/optimizer.h"
+
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/linspace.h>
+#include <ATen/ops/ones.h>
+
+#include <cmath>
+
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+at::Tensor leaf(const at::Tensor& values) { return values.clone().requires_grad_(); }
+
+void set_gradient(const at::Tensor& parameter, double value) {
+  parameter.mutable_grad() = at::full(parameter.sizes(), value, parameter.options());
+}
+
+// AdamW as its paper writes it, on one number, in float64.
+class ScalarAdamW {
+ public:
+  double step(double parameter, double gradient) {
+    const AdamWSettings s;
+    ++steps_;
+    parameter *= 1 - s.learning_rate * s.weight_decay;
+    first_ = s.beta1 * first_ + (1 - s.beta1) * gradient;
+    second_ = s.beta2 * second_ + (1 - s.beta2) * gradient * gradient;
+    const double corrected_first = first_ / (1 - std::pow(s.beta1, steps_));
+    const double corrected_second = second_ / (1 - std::pow(s.beta2, steps_));
+    return parameter -
+           s.learning_rate * corrected_first / (std::sqrt(corrected_second) + s.epsilon);
+  }
+
+ private:
+  int steps_ = 0;
+  double first_ = 0;
+  double second_ = 0;
+};
+
+TEST_CASE("AdamW steps as its formula says") {
+  const at::Tensor parameter = leaf(at::ones({3}));
+  const auto optimizer = make_optimizer(OptimizerKind::kAdamW, {parameter});
+  ScalarAdamW expected;
+  double value = 1;
+  for (const double gradient : {0.5, -2.0, 0.1, 0.1}) {
+    set_gradient(parameter, gradient);
+    optimizer->step();
+    value = expected.step(value, gradient);
+    CHECK(parameter[0].item<double>() == Catch::Detail::Approx(value).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("a parameter without gradient stays, and does not hold up the others") {
+  const at::Tensor idle = leaf(at::ones({2}));
+  const at::Tensor busy = leaf(at::ones({2}));
+  const auto optimizer = make_optimizer(OptimizerKind::kAdamW, {idle, busy});
+  set_gradient(busy, 1);
+  optimizer->step();
+  CHECK(idle[0].item<float>() == 1.0F);
+  CHECK(busy[0].item<float>() < 1.0F);
+}
+
+// A step of 1e-3 on 256 is below bfloat16's spacing there (2): without a master it never moves.
+TEST_CASE("bfloat16 parameters move through float32 masters") {
+  const at::Tensor parameter = leaf(at::full({1}, 256, at::kBFloat16));
+  const auto optimizer = make_optimizer(OptimizerKind::kAdamW, {parameter});
+  for (int step = 0; step < 1500; ++step) {
+    set_gradient(parameter, 1);
+    optimizer->step();
+  }
+  CHECK(parameter.scalar_type() == at::kBFloat16);
+  CHECK(parameter[0].item<float>() < 256.0F);
+}
+
+TEST_CASE("no optimizer changes nothing") {
+  const at::Tensor parameter = leaf(at::ones({2}));
+  set_gradient(parameter, 1);
+  make_optimizer(OptimizerKind::kNothing, {parameter})->step();
+  CHECK(parameter[0].item<float>() == 1.0F);
+}
+
+TEST_CASE("optimizers have a canonical spelling that reads back") {
+  for (const char* text : {"adamw", "none", "adamw(learning_rate=3e-04)"}) {
+    const std::optional<OptimizerChoice> choice = optimizer_from_string(text);
+    REQUIRE(choice.has_value());
+    CHECK(to_string(*choice) == to_string(*optimizer_from_string(to_string(*choice))));
+  }
+  CHECK(optimizer_from_string("adamw(learning_rate=0.5)")->settings.learning_rate == 0.5);
+  CHECK(to_string(*optimizer_from_string("adamw(learning_rate=0.001)")) == "adamw");
+  for (const char* text :
+       {"sgd", "adamw()", "adamw(learning_rate=0)", "adamw(learning_rate=-1)",
+        "adamw(learning_rate=1e-3", "adamw(learning_rate=1x)", "adamw(learning_rate=inf)"}) {
+    CAPTURE(text);
+    CHECK_FALSE(optimizer_from_string(text).has_value());
+  }
+}
+
+}  // namespace
+}  // namespace rematch

@@ -1,0 +1,84 @@
+#include "policies/base/json.h"
+
+#include <catch2/catch.hpp>
+
+namespace rematch {
+namespace {
+
+using Catch::Contains;
+using Catch::Equals;
+
+TEST_CASE("a reader takes its own kind and major version, and any minor one") {
+  CHECK_NOTHROW(require_schema(Json{{"schema", "rematch.plan/1.0"}}, "plan"));
+  CHECK_NOTHROW(require_schema(Json{{"schema", "rematch.plan/1.27"}}, "plan"));
+}
+
+TEST_CASE("another kind, another major version or none is refused, and said") {
+  for (const char* schema :
+       {"rematch.plan/2.0", "rematch.plan/10.0", "rematch.trace/1.0", "rematch.plan/1",
+        "rematch.plan/1.", "rematch.plan/1.x", "plan/1.0", ""}) {
+    CAPTURE(schema);
+    CHECK_THROWS_WITH(
+        require_schema(Json{{"schema", schema}}, "plan"),
+        Contains(std::string("'") + "rematch.plan/1.x'") && Contains(Json(schema).dump()));
+  }
+  CHECK_THROWS_WITH(require_schema(Json::object(), "plan"),
+                    "file has no \"schema\" key; this build reads 'rematch.plan/1.x'");
+  CHECK_THROWS_AS(require_schema(Json{{"schema", 1}}, "plan"), FormatError);
+  CHECK_THROWS_AS(require_schema(Json::array(), "plan"), FormatError);
+}
+
+TEST_CASE("a mistake is named by its path") {
+  const Json json = {{"types", {{{"ops", {{{"bytes", -1}, {"name", 7}}}}}}}};
+  const JsonField op = JsonField(json).at("types").at(0).at("ops").at(0);
+  CHECK_THROWS_WITH(op.at("bytes").integer(0, 9),
+                    "types[0].ops[0].bytes: -1 is out of range; allowed are 0 to 9");
+  CHECK_THROWS_WITH(op.at("name").string(), "types[0].ops[0].name: found 7; expected a string");
+  CHECK_THROWS_WITH(op.at("scope"), "types[0].ops[0]: key \"scope\" is missing");
+  CHECK_THROWS_WITH(op.elements(), "types[0].ops[0]: found an object; expected a list");
+  CHECK_FALSE(op.find("scope").has_value());
+}
+
+TEST_CASE("numbers are taken only where they fit") {
+  const Json json = {1.5, 1.0, "1", std::uint64_t{1} << 63, std::int64_t{1} << 40, true};
+  const JsonField list(json);
+  CHECK_THROWS_WITH(list.at(0).integer(), Contains("expected a whole number"));
+  CHECK_THROWS_AS(list.at(1).integer(), FormatError);
+  CHECK_THROWS_AS(list.at(2).number(), FormatError);
+  CHECK_THROWS_WITH(list.at(3).integer(), Contains("9223372036854775808 is out of range"));
+  CHECK_THROWS_WITH(list.at(4).integer32(), Contains("out of range"));
+  CHECK(list.at(4).integer() == std::int64_t{1} << 40);
+  CHECK(list.at(1).number() == 1.0);
+  CHECK_THROWS_AS(list.at(5).integer(), FormatError);
+  CHECK_THROWS_WITH(list.at(6), "has 6 elements; too few");
+}
+
+TEST_CASE("an unknown key of a hand-written file is named with the nearest known one") {
+  const Json json = {{"save", 1}, {"early_stpo", true}};
+  CHECK_THROWS_WITH(JsonField(json).require_known_keys({"save", "early_stop"}),
+                    "unknown key \"early_stpo\"; did you mean 'early_stop'?");
+  CHECK_NOTHROW(JsonField(json).require_known_keys({"save", "early_stop", "early_stpo"}));
+}
+
+TEST_CASE("of a long value the middle is left out, between two names") {
+  std::string names = "layers.0.wq";
+  for (int layer = 1; layer < 10; ++layer) names += ",layers." + std::to_string(layer) + ".wq";
+  const Json json = {{"save", names}};
+  CHECK_THROWS_WITH(JsonField(json).at("save").number(),
+                    Contains("found \"layers.0.wq,layers.1.wq,...,layers.8.wq,layers.9.wq\";"));
+}
+
+TEST_CASE("a message stays on one short line, whatever the file holds") {
+  const Json json = {{"name", std::string(500, 'x') + "\n\xFF"}};
+  try {
+    JsonField(json).at("name").boolean();
+    FAIL("a string was taken for a boolean");
+  } catch (const FormatError& error) {
+    const std::string message = error.what();
+    CHECK(message.size() < 150);
+    CHECK(message.find('\n') == std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace rematch

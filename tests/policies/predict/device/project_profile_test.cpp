@@ -1,0 +1,145 @@
+#include "policies/predict/device/project_profile.h"
+
+#include <numeric>
+
+#include "tests/support/catch.h"
+#include "tests/support/made_up_profile.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch {
+namespace {
+
+using Duration = Profile::Duration;
+
+constexpr std::uint32_t kSeed = 7;
+
+Profile projected(const Profile& measured, const Trace& few, const Trace& many, int layers) {
+  auto result = project_profile(measured, few, many, layers);
+  if (const auto* rejected = std::get_if<Rejected>(&result)) FAIL(rejected->message);
+  return std::get<Profile>(std::move(result));
+}
+
+// Forward's time in one layer.
+Duration time_of_layer(const Profile& profile, const Trace& trace, std::size_t layer) {
+  const auto scope = static_cast<std::size_t>(trace.blocks[layer].scope);
+  return std::accumulate(profile.forward.begin() + trace.scopes[scope].first_op,
+                         profile.forward.begin() + trace.scopes[scope].end_op, Duration{});
+}
+
+TEST_CASE("a profile projected to its own number of layers is itself") {
+  const Trace trace = testing::toy_llama({.layers = 3});
+  Profile measured = testing::made_up_profile(trace, kSeed);
+  const Profile same = projected(measured, trace, trace, 3);
+  measured.measured_layers = 3;
+  CHECK(same == measured);
+}
+
+TEST_CASE("each layer more takes exactly what a middle one took; the first and last keep theirs") {
+  const Trace few = testing::toy_llama({.layers = 3});
+  const Trace many = testing::toy_llama({.layers = 9});
+  const Profile measured = testing::made_up_profile(few, kSeed);
+  const Profile profile = projected(measured, few, many, 3);
+  CHECK_FALSE(profile_problem(profile, many).has_value());
+  CHECK(profile.measured_layers == 3);
+  CHECK(time_of_layer(profile, many, 0) == time_of_layer(measured, few, 0));
+  for (std::size_t layer = 1; layer < 8; ++layer) {
+    CHECK(time_of_layer(profile, many, layer) == time_of_layer(measured, few, 1));
+  }
+  CHECK(time_of_layer(profile, many, 8) == time_of_layer(measured, few, 2));
+  const auto ops_of = [](const Profile& of) { return of.forward_time() - of.forward_between_ops; };
+  CHECK(ops_of(profile) - ops_of(measured) == 6 * time_of_layer(measured, few, 1));
+}
+
+TEST_CASE("backward's ops and the temporaries are projected with their layers") {
+  const Trace few = testing::toy_llama({.layers = 3});
+  const auto layers = [&](int num_layers) {
+    const Trace many = testing::toy_llama({.layers = num_layers});
+    return projected(testing::made_up_profile(few, kSeed), few, many, 3);
+  };
+  const auto backward = [](const Profile& profile) {
+    return std::accumulate(profile.backward.begin(), profile.backward.end(), Duration{});
+  };
+  const Duration slope = backward(layers(5)) - backward(layers(4));
+  CHECK(slope > Duration{});
+  CHECK(backward(layers(12)) - backward(layers(4)) == 8 * slope);
+  const auto temporary = [](const Profile& profile) {
+    Bytes sum;
+    for (const Bytes bytes : *profile.backward_temporary) sum += bytes;
+    return sum.count;
+  };
+  const std::int64_t more = temporary(layers(5)) - temporary(layers(4));
+  CHECK(more > 0);
+  CHECK(temporary(layers(12)) - temporary(layers(4)) == 8 * more);
+}
+
+TEST_CASE("kernels that were counted are projected with their layers") {
+  const Trace few = testing::toy_llama({.layers = 3});
+  const Trace many = testing::toy_llama({.layers = 12});
+  Profile measured = testing::made_up_profile(few, kSeed);
+  CHECK_FALSE(projected(measured, few, many, 3).forward_kernels.has_value());
+  measured.forward_kernels.emplace(few.ops.size(), 2);
+  CHECK(projected(measured, few, many, 3).forward_kernels ==
+        std::vector<std::int32_t>(many.ops.size(), 2));
+}
+
+TEST_CASE("what lies between ops grows as their number, the optimizer as its parameters") {
+  Trace few = testing::toy_llama({.layers = 2});
+  Trace many = testing::toy_llama({.layers = 6});
+  few.parameters = {{100, "float32", 2}};
+  many.parameters = {{100, "float32", 2}, {10, "float32", 40}};
+  Profile measured = testing::made_up_profile(few, kSeed);
+  measured.forward_between_ops = Duration(1'000'000);
+  measured.optimizer = Duration(5000);
+  const Profile profile = projected(measured, few, many, 2);
+  CHECK(profile.optimizer == Duration(15'000));
+  const double growth = static_cast<double>(many.ops.size()) / static_cast<double>(few.ops.size());
+  CHECK(static_cast<double>(profile.forward_between_ops.count()) == Approx(growth * 1e6).margin(1));
+}
+
+// Layers of three kinds in turn: two of them are not all.
+TEST_CASE("a layer like no measured one is refused, by its name") {
+  const Trace few = testing::toy_three_kinds({.layers = 2});
+  const Trace many = testing::toy_three_kinds({.layers = 6});
+  const Profile measured = testing::made_up_profile(few, kSeed);
+  const auto result = project_profile(measured, few, many, 2);
+  REQUIRE(std::holds_alternative<Rejected>(result));
+  CHECK(std::get<Rejected>(result).message ==
+        "blocks.2 does what no measured layer does; measure more than 2, so that every kind of "
+        "layer is there");
+}
+
+TEST_CASE(
+    "a layer of as many ops is like a measured one only if they are the same, in the same shapes") {
+  const Trace few = testing::toy_llama({.layers = 3});
+  const Profile measured = testing::made_up_profile(few, kSeed);
+  Trace many = testing::toy_llama({.layers = 5});
+  const auto scope = static_cast<std::size_t>(many.blocks[2].scope);
+  const auto op = static_cast<std::size_t>(many.scopes[scope].first_op);
+  CHECK(std::holds_alternative<Profile>(project_profile(measured, few, many, 3)));
+  Trace other_op = many;
+  other_op.ops[op].name = "aten::cosh";
+  CHECK(std::holds_alternative<Rejected>(project_profile(measured, few, other_op, 3)));
+  Trace other_shape = many;
+  other_shape.values[static_cast<std::size_t>(many.ops[op].outputs.at(0))].shape = {3, 5};
+  CHECK(std::holds_alternative<Rejected>(project_profile(measured, few, other_shape, 3)));
+}
+
+// Backward of a first layer has no gradient to add to, so a middle layer of its kind is not like
+// it.
+TEST_CASE("layers that differ in backward alone are refused too") {
+  const Trace many = testing::toy_three_kinds({.layers = 6});
+  const auto from = [&](int layers) {
+    const Trace few = testing::toy_three_kinds({.layers = layers});
+    return project_profile(testing::made_up_profile(few, kSeed), few, many, layers);
+  };
+  const auto three = from(3);
+  REQUIRE(std::holds_alternative<Rejected>(three));
+  CHECK_THAT(std::get<Rejected>(three).message,
+             Catch::StartsWith("backward of blocks.3 does what"));
+  const auto four = from(4);
+  REQUIRE(std::holds_alternative<Profile>(four));
+  CHECK_FALSE(profile_problem(std::get<Profile>(four), many).has_value());
+}
+
+}  // namespace
+}  // namespace rematch

@@ -1,0 +1,122 @@
+#include "policies/predict/region/order.h"
+
+#include "policies/predict/region/simulator.h"
+#include "tests/policies/predict/backward_script.h"
+#include "tests/support/catch.h"
+#include "tests/support/trace_builder.h"
+
+// Bytes below are of bool tensors of as many elements.
+namespace rematch {
+namespace {
+
+using testing::backward_op;
+using testing::demand;
+using testing::release;
+using testing::saving;
+using testing::TraceBuilder;
+
+Bytes peak(const Trace& trace, const RegionType& type, Schedule schedule) {
+  return simulate_region(trace, 0, static_cast<OpId>(trace.ops.size()), type, schedule).peak;
+}
+
+std::size_t num_executed(const Trace& trace, const RegionType& type, Schedule schedule) {
+  return simulate_region(trace, 0, static_cast<OpId>(trace.ops.size()), type, schedule)
+      .executed.size();
+}
+
+struct Case {
+  Trace trace;
+  RegionType type;
+};
+
+// Five ops; `source` makes the first value, op 1 reduces it, op 3 makes the wide value that is
+// asked for first. Slot 0 is the reduced value, slot 1 the wide one.
+Case reduction_packed_early(int source_bytes, int reduced_bytes, int wide_bytes,
+                            bool wide_of_source, const std::vector<int>& saved,
+                            std::int64_t gradient_bytes) {
+  TraceBuilder build("case", "bool");
+  const ValueId x = build.outside({1}, "bool", true);
+  const ValueId source = build.call("aten::gelu", {x}, {source_bytes});
+  const ValueId reduced = build.call("aten::sum", {source}, {reduced_bytes});
+  const ValueId out = build.call("aten::silu", {reduced}, {reduced_bytes}, {{0}, {}});
+  const ValueId wide = build.call("aten::gelu", {wide_of_source ? source : x}, {wide_bytes});
+  build.call("aten::mul.Tensor", {wide, out}, {1}, {{0}, {}});
+  Case made{build.finish(), {}};
+  made.trace.backward = {demand(1),
+                         backward_op(gradient_bytes),
+                         release(1),
+                         demand(0, gradient_bytes),
+                         backward_op(gradient_bytes),
+                         release(0)};
+  made.type = saving(made.trace, 0, 5, saved);
+  return made;
+}
+
+// source 100 (kept), reduced 10, wide 40; 50 of gradients after the first backward op.
+// whole_region: 100 kept; op 1: 110, and the source goes: 10; op 2: 20, then 10; op 3: 50; the
+//   gradient: 100. Peak 110.
+// lazy: the wide value beside the kept source: 140; with the gradient: 190.
+// Reducing before the first demand is whole_region's order, without op 2.
+TEST_CASE("a kept source larger than what waits for it is used up before the first demand") {
+  const Case made = reduction_packed_early(100, 10, 40, false, {0}, 50);
+  CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{110});
+  CHECK(peak(made.trace, made.type, Schedule::kOnDemand) == Bytes{190});
+  RegionType ordered = made.type;
+  choose_order(made.trace, 0, 5, ordered);
+  CHECK(ordered.demand_steps == std::vector<DemandStep>{{1, {0}, {}}});
+  CHECK_FALSE(ordered.whole_on_demand);
+  CHECK(peak(made.trace, ordered, Schedule::kOnDemand) == Bytes{110});
+  CHECK(num_executed(made.trace, ordered, Schedule::kOnDemand) == 2);
+  CHECK(num_executed(made.trace, ordered, Schedule::kWholeRegion) == 3);
+}
+
+// source 60 (recomputed), reduced 5, wide 30 of the source; gradients 60.
+// whole_region: 60; 65; op 2: 70, then 65; op 3: 95, and the source goes: 35; the gradient: 95.
+// lazy: 60; wide: 90, and the source stays for the reduction; the gradient: 150.
+// Before the first demand the reduction would hold 65 and free nothing; after it, it frees 60
+// for 5.
+TEST_CASE("an intermediate shared with a later demand is used up after the first") {
+  const Case made = reduction_packed_early(60, 5, 30, true, {}, 60);
+  CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{95});
+  CHECK(peak(made.trace, made.type, Schedule::kOnDemand) == Bytes{150});
+  RegionType ordered = made.type;
+  choose_order(made.trace, 0, 5, ordered);
+  CHECK(ordered.demand_steps == std::vector<DemandStep>{{1, {}, {0}}});
+  CHECK(peak(made.trace, ordered, Schedule::kOnDemand) == Bytes{95});
+}
+
+// source 100 (recomputed), reduced 5, wide 30 of x; gradients 60.
+// whole_region: 100; 105, then 5; op 2: 10, then 5; op 3: 35; the gradient: 95. Peak 105.
+// lazy: 30; the gradient: 90; the source beside it: 160, 165. Sinking sees 5 more held, not less.
+TEST_CASE("a closure with a large temporary is run whole, before gradients are born") {
+  const Case made = reduction_packed_early(100, 5, 30, false, {}, 60);
+  CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{105});
+  CHECK(peak(made.trace, made.type, Schedule::kOnDemand) == Bytes{165});
+  RegionType ordered = made.type;
+  choose_order(made.trace, 0, 5, ordered);
+  CHECK(ordered.whole_on_demand);
+  CHECK(ordered.demand_steps.empty());
+  CHECK(peak(made.trace, ordered, Schedule::kOnDemand) == Bytes{105});
+  CHECK(num_executed(made.trace, ordered, Schedule::kOnDemand) == 3);
+}
+
+// source 5 (kept), reduced 10, wide 1, no gradients.
+// whole_region: 5 kept; op 1: 15. lazy: the wide value: 6; the reduction: 15. Equal, so lazy.
+TEST_CASE("lazy order stays where no other is lower") {
+  const Case made = reduction_packed_early(5, 10, 1, false, {0}, 0);
+  RegionType ordered = made.type;
+  ordered.demand_steps = {{1, {0}, {}}};  // of an earlier choice
+  ordered.whole_on_demand = true;
+  choose_order(made.trace, 0, 5, ordered);
+  CHECK(ordered == made.type);
+}
+
+TEST_CASE("what backward never asks for is not run early") {
+  Case made = reduction_packed_early(100, 10, 40, false, {0}, 50);
+  made.trace.backward = {demand(1), backward_op(50), release(1), release(0)};
+  choose_order(made.trace, 0, 5, made.type);
+  CHECK(made.type.demand_steps.empty());
+}
+
+}  // namespace
+}  // namespace rematch

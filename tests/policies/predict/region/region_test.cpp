@@ -1,0 +1,69 @@
+#include "policies/predict/region/region.h"
+
+#include "tests/support/catch.h"
+#include "tests/support/toy_trace.h"
+#include "tests/support/trace_builder.h"
+
+namespace rematch {
+namespace {
+
+using testing::TraceBuilder;
+
+TEST_CASE("regions of a plan are found in the trace, several openings of a scope counted") {
+  TraceBuilder build("looped");
+  ValueId x = build.outside({2, 2}, "float32", true);
+  for (int pass = 0; pass < 2; ++pass) {
+    const auto scope = build.scope("blocks", 0);
+    x = build.call("aten::silu", {x}, {2, 2}, {{0}, {}});
+  }
+  const Trace trace = build.finish();
+  Plan plan;
+  plan.regions = {{"blocks.0", "blocks.0", 0, {0}}, {"blocks.0", "blocks.0", 0, {0}}};
+  CHECK(region_ranges(trace, plan) == std::vector<OpRange>{{0, 1}, {1, 2}});
+  plan.regions.push_back(plan.regions.front());
+  CHECK_THROWS_WITH(region_ranges(trace, plan),
+                    Catch::Contains("blocks.0") && Catch::Contains("another model"));
+}
+
+// silu | mul | silu: what is packed between two ops belongs to the one that saves it.
+TEST_CASE("a tensor packed at a region's edge belongs to the side whose op saved it") {
+  TraceBuilder build("edges");
+  const ValueId x = build.outside({2, 2}, "float32", true);
+  ValueId y = build.call("aten::exp", {x}, {2, 2}, {{}, {0}});       // pack 0, at 1: an output
+  y = build.call("aten::mul.Tensor", {y, x}, {2, 2}, {{1, 0}, {}});  // packs 1 2, at 1: inputs
+  y = build.op("rematch::attention", {y, y, y}, {{2, 2}, {2}}, {{0}, {0, 1}})[0];  // 3 | 4 5 at 3
+  y = build.call("aten::mul.Tensor", {y, x}, {2, 2}, {{1, 0}, {}});  // packs 6 7, at 3
+  const Trace trace = build.finish();
+  CHECK(packs_of(trace, {0, 1}) == std::vector<PackId>{0});
+  CHECK(packs_of(trace, {1, 2}) == std::vector<PackId>{1, 2});
+  CHECK(packs_of(trace, {2, 3}) == std::vector<PackId>{3, 4, 5});
+  CHECK(packs_of(trace, {3, 4}) == std::vector<PackId>{6, 7});
+  CHECK(packs_of(trace, {0, 4}) == std::vector<PackId>{0, 1, 2, 3, 4, 5, 6, 7});
+}
+
+TEST_CASE("an early stop is before the last pack") {
+  const Trace trace = testing::toy_llama({.layers = 1});
+  const TracedScope& block = trace.scopes[trace.blocks[0].scope];
+  const RegionGraph graph = make_region_graph(trace, {block.first_op, block.end_op});
+  // The block ends: ... mul, t, mm of w2 (packs its inputs), add.
+  CHECK(graph.stop == static_cast<int>(graph.ops.size()) - 2);
+  CHECK(trace.ops[block.first_op + graph.stop].name == "aten::mm");
+}
+
+TEST_CASE("equal layers behave alike, other sizes do not") {
+  const Trace trace = testing::toy_llama({.layers = 3});
+  const Trace wider = testing::toy_llama({.layers = 3, .ffn = 48});
+  const auto graph = [](const Trace& of, int layer) {
+    const TracedScope& block = of.scopes[of.blocks[layer].scope];
+    return make_region_graph(of, {block.first_op, block.end_op});
+  };
+  CHECK(same_behaviour(graph(trace, 0), graph(trace, 1)));
+  CHECK(same_behaviour(graph(trace, 1), graph(trace, 2)));
+  CHECK_FALSE(same_behaviour(graph(trace, 1), graph(wider, 1)));
+  RegionGraph later = graph(trace, 1);
+  later.events.back().other_bytes += Bytes{1};
+  CHECK_FALSE(same_behaviour(later, graph(trace, 1)));
+}
+
+}  // namespace
+}  // namespace rematch

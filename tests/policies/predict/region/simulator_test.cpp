@@ -1,0 +1,352 @@
+#include "policies/predict/region/simulator.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "policies/predict/region/order.h"
+#include "tests/policies/predict/backward_script.h"
+#include "tests/support/catch.h"
+#include "tests/support/random_trace.h"
+#include "tests/support/replay_oracle.h"
+#include "tests/support/seeds.h"
+#include "tests/support/trace_builder.h"
+
+namespace rematch {
+namespace {
+
+using testing::backward_op;
+using testing::demand;
+using testing::release;
+using testing::saving;
+using testing::TraceBuilder;
+
+std::vector<OpId> ops_of(const RegionSimulation& simulation) {
+  std::vector<OpId> ops;
+  for (const ExecutedOp& executed : simulation.executed) ops.push_back(executed.op);
+  return ops;
+}
+
+std::vector<std::int64_t> counts(const std::vector<Bytes>& curve) {
+  std::vector<std::int64_t> numbers;
+  for (Bytes bytes : curve) numbers.push_back(bytes.count);
+  return numbers;
+}
+
+// x (input, 7) -> a (10) -> b (20, kept) -> c (5) -> loss. Packed: x, a, b, c, each by the op that
+// reads it. Demanded in reverse.
+Trace chain() {
+  TraceBuilder build("chain", "bool");
+  const ValueId origin = build.outside({1}, "bool", true);
+  const ValueId x = build.call("aten::gelu", {origin}, {7});
+  const ValueId a = build.call("aten::silu", {x}, {10}, {{0}, {}});
+  const ValueId b = build.call("aten::silu", {a}, {20}, {{0}, {}});
+  const ValueId c = build.call("aten::silu", {b}, {5}, {{0}, {}});
+  build.call("aten::silu", {c}, {1}, {{0}, {}});
+  Trace trace = build.finish();
+  trace.backward = {backward_op(1)};
+  std::int64_t other_bytes = 1;
+  for (PackId pack : {3, 2, 1, 0}) {
+    trace.backward.push_back(demand(pack, other_bytes));
+    trace.backward.push_back(backward_op(3));
+    trace.backward.push_back(release(pack));
+    other_bytes = 3;
+  }
+  return trace;
+}
+
+// The region is ops 1 to 4. Kept: b, 20. Input: x, 7, not in the curve.
+// start: 20, backward holds 1: 21. Demand of c runs op 1 (a: 30 + 1), op 3 (c: 35 + 1; op 2 is
+// answered). Then backward ops with 3 each, and c, b, a go in turn.
+TEST_CASE("whole_region runs all that is not kept at the first demand") {
+  const Trace trace = chain();
+  const RegionType type = saving(trace, 1, 5, {1});
+  const RegionSimulation result = simulate_region(trace, 1, 5, type, Schedule::kWholeRegion);
+  CHECK(result.executed == std::vector<ExecutedOp>{{1, 3}, {3, 3}});
+  CHECK(result.kept == Bytes{20});
+  CHECK(result.inputs == Bytes{7});
+  CHECK(counts(result.curve) == std::vector<std::int64_t>{21, 31, 36, 38, 33, 13, 3});
+  CHECK(result.peak == Bytes{38});
+}
+
+// A rank of several lets go of what it gathered before it runs the next block: the op before left
+// 90, the demand of c finds 2. The start is still beside 90; op 1: 30 + 2, op 3: 35 + 2.
+TEST_CASE("what recompute runs is beside the bytes that the demand finds") {
+  Trace trace = chain();
+  trace.backward[0] = backward_op(90);
+  trace.backward[1] = demand(3, 2);
+  const RegionType type = saving(trace, 1, 5, {1});
+  const RegionSimulation result = simulate_region(trace, 1, 5, type, Schedule::kWholeRegion);
+  CHECK(counts(result.curve) == std::vector<std::int64_t>{110, 32, 37, 38, 33, 13, 3});
+}
+
+// Demand of c runs op 3 on the kept b: 25 + 1. a is made when it is asked for, when only it is
+// left.
+TEST_CASE("on_demand runs what a demand lacks") {
+  const Trace trace = chain();
+  const RegionType type = saving(trace, 1, 5, {1});
+  const RegionSimulation result = simulate_region(trace, 1, 5, type, Schedule::kOnDemand);
+  CHECK(result.executed == std::vector<ExecutedOp>{{3, 3}, {1, 1}});
+  CHECK(counts(result.curve) == std::vector<std::int64_t>{21, 26, 28, 23, 13, 13, 3});
+  CHECK(result.peak == Bytes{28});
+}
+
+TEST_CASE("without early stop whole_region runs the tail, on_demand does not") {
+  const Trace trace = chain();
+  RegionType type = saving(trace, 1, 5, {});
+  CHECK(ops_of(simulate_region(trace, 1, 5, type, Schedule::kWholeRegion)) ==
+        std::vector<OpId>{1, 2, 3});
+  type.early_stop = false;
+  CHECK(ops_of(simulate_region(trace, 1, 5, type, Schedule::kWholeRegion)) ==
+        std::vector<OpId>{1, 2, 3, 4});
+  CHECK(ops_of(simulate_region(trace, 1, 5, type, Schedule::kOnDemand)) ==
+        std::vector<OpId>{1, 2, 3});
+}
+
+// c is dropped unasked: on_demand never makes it. Slot b is dropped too, so at the demand of a only
+// a is alive, and the kept b (20) goes at once: 20, then 0, then a: 10.
+TEST_CASE("a slot that is dropped without being asked for lets go of its value") {
+  Trace trace = chain();
+  trace.backward = {release(3), release(2), demand(1), backward_op(0), release(1), release(0)};
+  const RegionType type = saving(trace, 1, 5, {1});
+  const RegionSimulation result = simulate_region(trace, 1, 5, type, Schedule::kOnDemand);
+  CHECK(ops_of(result) == std::vector<OpId>{1});
+  CHECK(counts(result.curve) == std::vector<std::int64_t>{20, 10, 10});
+}
+
+// After the demand of c, the unasked a is dropped: op 1 is never run.
+TEST_CASE("a slot dropped between demands is not recomputed") {
+  Trace trace = chain();
+  trace.backward = {demand(3), release(3), release(1), demand(2), release(2), release(0)};
+  const RegionType type = saving(trace, 1, 5, {1});
+  CHECK(ops_of(simulate_region(trace, 1, 5, type, Schedule::kOnDemand)) == std::vector<OpId>{3});
+}
+
+// b is kept (20) for its own slot only once c (5) is made; dropping that slot lets it go.
+TEST_CASE("a slot dropped between demands lets go of what was kept for it") {
+  Trace trace = chain();
+  trace.backward = {demand(3),      backward_op(0), release(3), release(2),
+                    backward_op(0), demand(1),      release(1), release(0)};
+  const RegionType type = saving(trace, 1, 5, {1});
+  const RegionSimulation result = simulate_region(trace, 1, 5, type, Schedule::kOnDemand);
+  CHECK(counts(result.curve) == std::vector<std::int64_t>{20, 25, 25, 0, 10});
+}
+
+// y = x + 0; y.add_(1) twice; packed after one and after two writes is two versions; a reader of
+// the first version runs before the second write, though nobody has asked for it yet.
+TEST_CASE("a write waits for planned readers of what it overwrites") {
+  TraceBuilder build("writes", "bool");
+  const ValueId x = build.outside({1}, "bool", true);
+  const ValueId y = build.call("aten::gelu", {x}, {10});    // 0
+  const ValueId early = build.call("aten::sum", {y}, {3});  // 1 reads version 0
+  build.in_place("aten::add_.Tensor", {y, x});              // 2
+  build.call("aten::silu", {early}, {1}, {{0}, {}});        // 3, pack 0: early
+  build.call("aten::silu", {y}, {1}, {{0}, {}});            // 4, pack 1: y
+  Trace trace = build.finish();
+  trace.backward = {demand(1), backward_op(0), release(1), demand(0), release(0)};
+  const RegionType type = saving(trace, 0, 5, {});
+  // y: 10; early, because op 2 is about to overwrite what it reads: 13; op 2 in place: 13.
+  const RegionSimulation result = simulate_region(trace, 0, 5, type, Schedule::kOnDemand);
+  CHECK(ops_of(result) == std::vector<OpId>{0, 1, 2});
+  CHECK(counts(result.curve) == std::vector<std::int64_t>{0, 10, 13, 13, 13});
+}
+
+TEST_CASE("an op that is asked for its result waits for readers of what it overwrites") {
+  TraceBuilder build("side write", "bool");
+  const ValueId x = build.outside({1}, "bool", true);
+  const ValueId y = build.call("aten::gelu", {x}, {10});         // 0
+  const ValueId early = build.call("aten::sum", {y}, {3});       // 1 reads version 0
+  const ValueId late = build.call("my::write_to_it", {y}, {5});  // 2 writes y too
+  build.call("aten::silu", {early}, {1}, {{0}, {}});             // 3, pack 0: early
+  build.call("aten::silu", {late}, {1}, {{0}, {}});              // 4, pack 1: late
+  Trace trace = build.finish();
+  trace.ops[2].writes = {trace.values[static_cast<std::size_t>(y)].storage};
+  trace.backward = {demand(1), backward_op(0), release(1), demand(0), release(0)};
+  const RegionType type = saving(trace, 0, 5, {});
+  // y: 10; early: 13; late: 18, whereupon y goes.
+  const RegionSimulation result = simulate_region(trace, 0, 5, type, Schedule::kOnDemand);
+  CHECK(ops_of(result) == std::vector<OpId>{0, 1, 2});
+  CHECK(counts(result.curve) == std::vector<std::int64_t>{0, 10, 13, 18, 8});
+}
+
+TEST_CASE("an outside tensor that is asked for starts no recompute") {
+  Trace trace = chain();
+  trace.backward = {demand(0), backward_op(2), release(0)};
+  const RegionType type = saving(trace, 1, 5, {1});
+  const RegionSimulation result = simulate_region(trace, 1, 5, type, Schedule::kWholeRegion);
+  CHECK(result.executed.empty());
+  CHECK(result.peak == Bytes{22});
+}
+
+TEST_CASE("writing to a tensor from outside is not repeated, and what it returned is held") {
+  TraceBuilder build("side_effect", "bool");
+  const ValueId counter = build.outside({1}, "bool");
+  const ValueId x = build.outside({1}, "bool", true);
+  const ValueId y = build.call("aten::gelu", {x}, {10});  // 0
+  build.in_place("aten::add_.Tensor", {counter, y});      // 1
+  build.call("aten::silu", {y}, {1}, {{0}, {}});          // 2
+  Trace trace = build.finish();
+  trace.backward = {demand(0), release(0)};
+  const RegionType type = saving(trace, 0, 3, {});
+  for (Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
+    CHECK(ops_of(simulate_region(trace, 0, 3, type, schedule)) == std::vector<OpId>{0});
+  }
+}
+
+// An extension kernel filled it through a pointer: nothing recorded can make its content again.
+TEST_CASE("an empty tensor that is read unwritten is a constant, held to the region's end") {
+  TraceBuilder build("filled", "bool");
+  const ValueId x = build.outside({1}, "bool", true);
+  const ValueId filled = build.call("aten::empty.memory_format", {}, {10});  // 0
+  build.call("aten::mul.Tensor", {x, filled}, {1}, {{1}, {}});               // 1
+  Trace trace = build.finish();
+  trace.backward = {demand(0), backward_op(0), release(0)};
+  const RegionType type = saving(trace, 0, 2, {});
+  for (Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
+    const RegionSimulation result = simulate_region(trace, 0, 2, type, schedule);
+    CHECK(result.kept == Bytes{10});
+    CHECK(result.executed.empty());
+    CHECK(counts(result.curve) == std::vector<std::int64_t>{10, 10});
+  }
+}
+
+// y is asked for; its mul reads the constant, which stays (10) beside y (10) after that last use.
+TEST_CASE("a constant outlives its last use") {
+  TraceBuilder build("filled", "bool");
+  const ValueId x = build.outside({1}, "bool", true);
+  const ValueId filled = build.call("aten::empty.memory_format", {}, {10});  // 0
+  const ValueId y = build.call("aten::mul.Tensor", {x, filled}, {10});       // 1
+  build.call("aten::silu", {y}, {1}, {{0}, {}});                             // 2
+  Trace trace = build.finish();
+  trace.backward = {demand(0), backward_op(0), release(0)};
+  const RegionType type = saving(trace, 0, 3, {});
+  const RegionSimulation result = simulate_region(trace, 0, 3, type, Schedule::kOnDemand);
+  CHECK(counts(result.curve) == std::vector<std::int64_t>{10, 20, 20});
+}
+
+// Attention's output (10) is kept; its log-sum-exp (4) was written in place, so it is not, and the
+// op runs again: both outputs beside the kept one, 24. The old output goes when the new one is
+// there.
+TEST_CASE("an op of which one output is kept makes it twice if another is needed") {
+  TraceBuilder build("partly_kept", "bool");
+  const ValueId x = build.outside({1}, "bool", true);
+  const auto outputs = build.op("rematch::attention", {x}, {{10}, {4}}, {{}, {0}});  // 0, pack 0
+  build.in_place("aten::add_.Scalar", {outputs[1]});                                 // 1
+  build.call("aten::silu", {outputs[1]}, {1}, {{0}, {}});                            // 2, pack 1
+  Trace trace = build.finish();
+  trace.backward = {demand(1), backward_op(0), release(1), demand(0), release(0)};
+  const RegionType type = saving(trace, 0, 3, {0});
+  const RegionSimulation result = simulate_region(trace, 0, 3, type, Schedule::kOnDemand);
+  CHECK(ops_of(result) == std::vector<OpId>{0, 1});
+  CHECK(counts(result.curve) == std::vector<std::int64_t>{10, 24, 14, 14});
+}
+
+// Plain autograd and the engine refuse to hand out what was overwritten since it was saved.
+TEST_CASE("nothing is planned for a tensor that was overwritten after it was saved") {
+  TraceBuilder build("overwritten", "bool");
+  const ValueId x = build.outside({1}, "bool", true);
+  const ValueId y = build.call("aten::gelu", {x}, {10});  // 0
+  build.call("aten::silu", {y}, {1}, {{0}, {}});          // 1, pack 0: y at version 0
+  build.in_place("aten::add_.Tensor", {y, x});            // 2
+  const ValueId z = build.call("aten::gelu", {x}, {5});   // 3
+  build.call("aten::silu", {z}, {1}, {{0}, {}});          // 4, pack 1: z
+  Trace trace = build.finish();
+  trace.backward = {demand(1), release(1), release(0)};
+  const RegionType type = saving(trace, 0, 5, {});
+  CHECK(ops_of(simulate_region(trace, 0, 5, type, Schedule::kOnDemand)) == std::vector<OpId>{3});
+}
+
+struct RandomRegion {
+  Trace trace;
+  OpRange range;
+  RegionType type;
+};
+
+// One to three blocks of a random model with a random save mask; every other seed with backward
+// bytes that grow and shrink by leaps, which the real ones seldom do.
+RandomRegion random_region(std::uint32_t seed) {
+  std::mt19937 dice(seed);
+  const auto below = [&dice](std::size_t limit) { return dice() % limit; };
+  RandomRegion made;
+  testing::RandomTraceOptions options;
+  options.layers = 3;
+  options.ops_per_block = 4 + static_cast<int>(below(14));
+  options.collectives = seed % 3 == 0;
+  made.trace = testing::random_trace(seed, options);
+  for (BackwardEvent& event : made.trace.backward) {
+    if (seed % 2 == 0) break;
+    if (event.kind == BackwardEvent::Kind::kOp || event.kind == BackwardEvent::Kind::kDemand)
+      event.other_bytes = {static_cast<std::int64_t>(below(6) * below(6) * 2000)};
+  }
+  const auto scope = [&](std::size_t block) {
+    return made.trace.scopes[made.trace.blocks[block].scope];
+  };
+  const std::size_t first = below(3);
+  const std::size_t last = first + below(3 - first);
+  made.range = {scope(first).first_op, scope(last).end_op};
+  std::vector<int> saved;
+  const std::size_t percent = below(4) * 25;
+  for (OpId op = made.range.first; op < made.range.end; ++op) {
+    if (below(100) < percent) saved.push_back(op - made.range.first);
+  }
+  made.type = saving(made.trace, made.range.first, made.range.end, saved);
+  made.type.early_stop = below(2) == 0;
+  return made;
+}
+
+void check_against_oracle(const RandomRegion& random, const RegionType& type, Schedule schedule) {
+  const auto simulated =
+      simulate_region(random.trace, random.range.first, random.range.end, type, schedule);
+  const auto expected = testing::replay_oracle(random.trace, random.range, type, schedule);
+  CHECK(ops_of(simulated) == expected.executed);
+  CHECK(counts(simulated.curve) == counts(expected.curve));
+  CHECK(simulated.peak == expected.peak);
+}
+
+TEST_CASE("the simulator agrees with looking up the life of every value", "[property]") {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(300); ++seed) {
+    CAPTURE(seed);
+    RandomRegion random = random_region(seed);
+    check_against_oracle(random, random.type, Schedule::kWholeRegion);
+    check_against_oracle(random, random.type, Schedule::kOnDemand);
+    RegionType whole = random.type;
+    whole.whole_on_demand = true;
+    check_against_oracle(random, whole, Schedule::kOnDemand);
+    choose_order(random.trace, random.range.first, random.range.end, random.type);
+    check_against_oracle(random, random.type, Schedule::kOnDemand);
+    random.type.by_demand = true;
+    check_against_oracle(random, random.type, Schedule::kWholeRegion);
+  }
+}
+
+TEST_CASE("on_demand never executes more ops and never peaks higher", "[property]") {
+  int num_sunk = 0;
+  int num_whole = 0;
+  int num_lower = 0;
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(1000); ++seed) {
+    CAPTURE(seed);
+    RandomRegion random = random_region(seed);
+    const auto [first, end] = random.range;
+    choose_order(random.trace, first, end, random.type);
+    const auto demanded =
+        simulate_region(random.trace, first, end, random.type, Schedule::kOnDemand);
+    const auto whole =
+        simulate_region(random.trace, first, end, random.type, Schedule::kWholeRegion);
+    std::set<OpId> distinct;
+    for (OpId op : ops_of(demanded)) CHECK(distinct.insert(op).second);
+    const std::vector<OpId> all = ops_of(whole);
+    for (OpId op : distinct) CHECK(std::find(all.begin(), all.end(), op) != all.end());
+    CHECK(demanded.peak <= whole.peak);
+    CHECK(demanded.kept == whole.kept);
+    num_sunk += random.type.demand_steps.empty() ? 0 : 1;
+    num_whole += random.type.whole_on_demand ? 1 : 0;
+    num_lower += demanded.peak < whole.peak ? 1 : 0;
+  }
+  // The seeds reach every branch of the choice.
+  CHECK(num_sunk > 5);
+  CHECK(num_whole > 1);
+  CHECK(num_lower > 100);
+}
+
+}  // namespace
+}  // namespace rematch

@@ -1,0 +1,81 @@
+#include "policies/predict/step/held.h"
+
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "tests/support/catch.h"
+#include "tests/support/toy_trace.h"
+#include "tests/support/trace_builder.h"
+
+namespace rematch {
+namespace {
+
+HeldAfterForward held(std::string_view policy, int layers) {
+  const Trace trace = testing::toy_llama({.layers = layers});
+  const auto plan = resolve(std::get<Policy>(parse_policy(policy)), trace, NoEffect::kAllow);
+  return held_after_forward(trace, std::get<Plan>(plan));
+}
+
+// 8 tokens, dim 16, float32.
+constexpr std::int64_t kWidth = 8 * 16 * 4;
+
+TEST_CASE("full holds the input of each block, and what embedding, head and loss save") {
+  const HeldAfterForward two = held("full", 2);
+  const HeldAfterForward five = held("full", 5);
+  CHECK(two.kept == Bytes{0});
+  CHECK(two.inputs == Bytes{2 * kWidth});
+  CHECK(five.inputs == Bytes{5 * kWidth});
+  CHECK(five.unmanaged == two.unmanaged);
+}
+
+// Attention's output and its log-sum-exp, for 2 heads of 8 tokens.
+TEST_CASE("attn_only adds attention's results to full") {
+  const HeldAfterForward full = held("full", 3);
+  const HeldAfterForward attention = held("attn_only", 3);
+  CHECK(attention.kept == Bytes{3 * (kWidth + 2 * 8 * 4)});
+  CHECK(attention.inputs == full.inputs);
+  CHECK(attention.unmanaged == full.unmanaged);
+}
+
+TEST_CASE("what is held is linear in the number of layers left alone") {
+  std::vector<std::int64_t> totals;
+  for (const char* policy : {"full", "first_n(3)", "first_n(2)", "first_n(1)", "none"}) {
+    totals.push_back(held(policy, 4).total().count);
+  }
+  const std::int64_t per_layer = totals[1] - totals[0];
+  CHECK(per_layer > 0);
+  for (std::size_t i = 1; i < totals.size(); ++i) CHECK(totals[i] - totals[i - 1] == per_layer);
+}
+
+TEST_CASE("regions read the residual stream at their borders only") {
+  CHECK(held("segments(2)", 4).inputs == Bytes{2 * kWidth});
+  CHECK(held("root", 4).inputs == Bytes{0});
+}
+
+// The first block's result, 10 bytes, is kept there, read by the second block, and saved by the
+// head: held once. So is the second's input to both blocks, 7 bytes, which the head saves too. The
+// weight's view that the head saves is a parameter's.
+TEST_CASE("a tensor that several hold is counted once") {
+  testing::TraceBuilder build("shared", "bool");
+  const ValueId weight = build.parameter({3});
+  const ValueId x = build.call("aten::gelu", {build.outside({1}, "bool", true)}, {7});
+  ValueId y = x;
+  for (int layer = 0; layer < 2; ++layer) {
+    const auto scope = build.scope("blocks", layer);
+    y = build.call("aten::mm", {y, x}, {layer == 0 ? 10 : 5}, {{0, 1}, {}});
+    if (layer == 0) build.call("aten::mul.Tensor", {y, x}, {1}, {{0, 1}, {}});
+    if (layer == 0) continue;
+    y = build.call("aten::silu", {y}, {5}, {{0}, {}});
+  }
+  const ValueId first_result = build.trace().ops[1].outputs[0];
+  build.call("aten::mul.Tensor", {first_result, x}, {1}, {{0, 1}, {}});
+  build.call("aten::mm", {y, build.view("aten::t", weight, {3})}, {1}, {{1}, {}});
+  const Trace trace = build.finish();
+  const auto plan = resolve(std::get<Policy>(parse_policy("save_mm")), trace);
+  const HeldAfterForward bytes = held_after_forward(trace, std::get<Plan>(plan));
+  CHECK(bytes.kept == Bytes{10 + 5});
+  CHECK(bytes.inputs == Bytes{7});
+  CHECK(bytes.unmanaged == Bytes{0});
+}
+
+}  // namespace
+}  // namespace rematch

@@ -1,0 +1,192 @@
+// The whole-step simulator on made-up traces: sums that can be done by hand, and what must hold for
+// any plan. That it is the engine's step is in step_agreement_test.cpp.
+#include "policies/predict/step/step.h"
+
+#include <stdexcept>
+
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/predict/step/counts.h"
+#include "tests/support/catch.h"
+#include "tests/support/made_up_profile.h"
+#include "tests/support/random_plan.h"
+#include "tests/support/random_trace.h"
+#include "tests/support/schedules.h"
+#include "tests/support/seeds.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch::testing {
+namespace {
+
+Plan plan_of(const char* policy, const Trace& trace) {
+  return std::get<Plan>(resolve(std::get<Policy>(parse_policy(policy)), trace, NoEffect::kAllow));
+}
+
+std::int64_t num_recomputed(const Trace& trace, const Plan& plan, Schedule schedule) {
+  std::int64_t sum = 0;
+  const PredictedCounts counts = predict_counts(trace, plan, schedule);
+  for (const auto& [op, count] : counts.ops(Phase::kRecompute)) sum += count;
+  return sum;
+}
+
+// float32 parameters: two moments as large as they are, and a 4-byte step count each. A bfloat16
+// parameter of 10 elements has three float32 copies; its gradient is cast while it is updated.
+TEST_CASE("an optimizer's bytes follow from the parameters' sizes") {
+  Trace trace;
+  trace.parameters = {{100, "float32", 3}};
+  CHECK(optimizer_bytes(trace, OptimizerModel::kNothing) == OptimizerBytes{});
+  CHECK(optimizer_bytes(trace, OptimizerModel::kAdamW) == OptimizerBytes{Bytes{3 * 804}, {}});
+  trace.parameters = {{10, "bfloat16", 2}, {30, "bfloat16", 1}};
+  CHECK(optimizer_bytes(trace, OptimizerModel::kAdamW) ==
+        OptimizerBytes{Bytes{2 * 124 + 364}, Bytes{120}});
+}
+
+// torch.optim.AdamW of bfloat16 parameters: two bfloat16 moments and a float32 step count each, so
+// 2 * 2 * 10 + 4 bytes. bitsandbytes' 8-bit state: 4096 elements are 16 blocks of 256, two bytes an
+// element and two float32 scales a block; one element more begins a 17th; below 4096 two float32
+// moments. torch.optim.SGD keeps its momentum in the parameter's dtype, and nothing without one.
+TEST_CASE("optimizers that are only predicted hold what their sources say") {
+  Trace trace;
+  trace.parameters = {{10, "bfloat16", 2}, {30, "float32", 1}};
+  const auto state = [&](OptimizerModel optimizer) {
+    CHECK(optimizer_bytes(trace, optimizer).temporary == Bytes{});
+    return optimizer_bytes(trace, optimizer).state.count;
+  };
+  CHECK(state(OptimizerModel::kAdamWBfloat16) == 2 * 44 + 124);
+  CHECK(state(OptimizerModel::kSgd) == 0);
+  CHECK(state(OptimizerModel::kSgdMomentum) == 2 * 20 + 120);
+  trace.parameters = {{4096, "bfloat16", 1}};
+  CHECK(state(OptimizerModel::kAdamW8Bit) == 2 * 4096 + 2 * 16 * 4);
+  trace.parameters = {{4097, "float32", 3}};
+  CHECK(state(OptimizerModel::kAdamW8Bit) == 3 * (2 * 4097 + 2 * 17 * 4));
+  trace.parameters = {{4095, "bfloat16", 1}};
+  CHECK(state(OptimizerModel::kAdamW8Bit) == 2 * 4 * 4095);
+}
+
+// float32, dim 16, ffn 32, vocabulary 64, 4 layers: a table of 64 x 16, in each block two norms of
+// 16, four weights of 16 x 16 and three of 16 x 32, then a norm of 16 and a head of 16 x 64. Muon
+// keeps one momentum of all, 12,432 elements; the 2,064 outside blocks are AdamW's, with a second
+// moment.
+TEST_CASE("muon keeps one momentum in blocks and two moments outside") {
+  const Trace trace = testing::toy_llama();
+  const std::int64_t block = 2 * 16 + 4 * 16 * 16 + 3 * 16 * 32;
+  const std::int64_t outside = 64 * 16 + 16 + 16 * 64;
+  REQUIRE(trace.parameter_bytes == Bytes{4 * (4 * block + outside)});
+  CHECK(optimizer_bytes(trace, OptimizerModel::kMuon) ==
+        OptimizerBytes{Bytes{4 * (4 * block + 2 * outside)}, {}});
+}
+
+TEST_CASE("every optimizer of a prediction has a name that is read back") {
+  for (const std::string_view name : optimizer_model_names()) {
+    CAPTURE(name);
+    REQUIRE(optimizer_model_from_string(name));
+    CHECK(to_string(*optimizer_model_from_string(name)) == name);
+  }
+  CHECK_FALSE(optimizer_model_from_string("adam"));
+  CHECK_FALSE(optimizer_model_from_string("adamw(state=float16)"));
+}
+
+TEST_CASE("forward and backward of a step without checkpointing add up") {
+  const Trace trace = testing::toy_llama();
+  StepSimulator simulator(trace);
+  const StepPrediction none = simulator.simulate(plan_of("none", trace), Schedule::kOnDemand);
+  const Bytes state = optimizer_bytes(trace, OptimizerModel::kAdamW).state;
+  CHECK(none.before == trace.parameter_bytes + trace.constant_bytes + state);
+  CHECK(none.recomputed_ops == 0);
+  CHECK(none.peak.holders.recompute_transient == Bytes{});
+  CHECK(none.peak_by_phase[static_cast<int>(Phase::kRecompute)] == Bytes{});
+  // Nothing is alive when the optimizer runs but what was before, the gradients and the loss.
+  const Bytes at_the_end = none.peak_by_phase[static_cast<int>(Phase::kOptimizer)];
+  const Bytes loss = trace.storages[trace.values[trace.ops.back().outputs.front()].storage].bytes;
+  CHECK(at_the_end - loss <= none.before + trace.gradient_bytes);
+  CHECK(at_the_end >= none.before + trace.gradient_bytes);
+}
+
+TEST_CASE("keeping less holds less after forward, and recomputes more") {
+  const Trace trace = testing::toy_llama();
+  StepSimulator simulator(trace);
+  StepPrediction previous = simulator.simulate(plan_of("full", trace), Schedule::kOnDemand);
+  for (const char* policy : {"attn_only", "save_mm", "none"}) {
+    CAPTURE(policy);
+    const StepPrediction step = simulator.simulate(plan_of(policy, trace), Schedule::kOnDemand);
+    CHECK(step.after_forward > previous.after_forward);
+    CHECK(step.recomputed_ops < previous.recomputed_ops);
+    previous = step;
+  }
+}
+
+TEST_CASE("a step's parts agree with each other and with the counts", "[property]") {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(40); ++seed) {
+    CAPTURE(seed);
+    const Trace trace = testing::random_trace(seed);
+    StepSimulator simulator(trace);
+    const Plan plan = testing::random_plan(trace, seed);
+    for (const Schedule schedule : kSchedules) {
+      CAPTURE(to_string(schedule));
+      const StepPrediction step = simulator.simulate(plan, schedule);
+      CHECK(step.recomputed_ops == num_recomputed(trace, plan, schedule));
+      Bytes highest;
+      for (const StepBoundary& boundary : simulator.boundaries(plan, schedule)) {
+        CHECK(boundary.holders.saved_activations >= Bytes{});
+        CHECK(boundary.holders.recompute_transient >= Bytes{});
+        CHECK(boundary.holders.other >= Bytes{});
+        if (boundary.holders.total() > highest) {
+          highest = boundary.holders.total();
+          CHECK((highest < step.peak_bytes() || boundary == step.peak));
+        }
+      }
+      CHECK(highest == step.peak_bytes());
+    }
+  }
+}
+
+TEST_CASE("with a profile the step's time is its ops' and those that run again", "[property]") {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(20); ++seed) {
+    CAPTURE(seed);
+    const Trace trace = testing::random_trace(seed);
+    const Profile profile = testing::made_up_profile(trace, seed);
+    StepSimulator simulator(trace);
+    simulator.use_profile(profile);
+    const Plan plan = testing::random_plan(trace, seed);
+    for (const Schedule schedule : kSchedules) {
+      const StepTime time = simulator.simulate(plan, schedule).time.value();
+      CHECK(time.total() - time.recompute == profile.step_time());
+      const bool recomputes = num_recomputed(trace, plan, schedule) > 0;
+      CHECK((recomputes || time.recompute.count() == 0));
+    }
+  }
+}
+
+TEST_CASE("kernels of recomputed ops are counted where the profile knows them", "[property]") {
+  bool some = false;
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(20); ++seed) {
+    CAPTURE(seed);
+    const Trace trace = testing::random_trace(seed);
+    Profile profile = testing::made_up_profile(trace, seed);
+    const Plan plan = testing::random_plan(trace, seed);
+    StepSimulator simulator(trace);
+    for (const Schedule schedule : kSchedules) {
+      simulator.use_profile(profile);
+      CHECK_FALSE(simulator.simulate(plan, schedule).recomputed_kernels.has_value());
+      Profile counted = profile;
+      counted.forward_kernels.emplace(trace.ops.size(), 3);
+      simulator.use_profile(counted);
+      const StepPrediction step = simulator.simulate(plan, schedule);
+      CHECK(step.recomputed_kernels == 3 * step.recomputed_ops);
+      some |= step.recomputed_ops > 0;
+    }
+  }
+  CHECK(some);
+}
+
+TEST_CASE("plans and profiles of other models are refused") {
+  const Trace trace = testing::toy_llama({.layers = 2});
+  const Trace other = testing::toy_llama({.layers = 4});
+  StepSimulator simulator(trace);
+  CHECK_THROWS_AS(simulator.simulate(plan_of("full", other), Schedule::kOnDemand),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(simulator.use_profile(testing::made_up_profile(other, 0)), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace rematch::testing

@@ -1,0 +1,232 @@
+#include "policies/search/front/front.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/predict/step/held.h"
+#include "policies/predict/step/step.h"
+#include "policies/search/front/hypervolume.h"
+#include "tests/support/catch.h"
+#include "tests/support/random_trace.h"
+#include "tests/support/seeds.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// What bytes and arithmetic would take on some device; views take nothing.
+Profile profile_of(const Trace& trace) {
+  Profile profile;
+  profile.model = trace.model;
+  profile.dimensions = trace.dimensions;
+  profile.dtype = trace.dtype;
+  profile.trace_sha256 = trace_sha256(trace);
+  for (const TracedOp& op : trace.ops) {
+    std::int64_t bytes = 0;
+    for (const TracedUse& use : op.inputs) {
+      bytes += trace.storages[trace.values[use.value].storage].bytes.count;
+    }
+    for (ValueId output : op.outputs) {
+      bytes += trace.storages[trace.values[output].storage].bytes.count;
+    }
+    const bool is_large = op.op_class == OpClass::kMatmul || op.name == "rematch::attention";
+    profile.forward.emplace_back(op.is_view ? 0 : bytes * (is_large ? 9 : 1) + 50);
+  }
+  for (const BackwardEvent& event : trace.backward) {
+    if (event.kind == BackwardEvent::Kind::kOp) profile.backward.emplace_back(300);
+  }
+  return profile;
+}
+
+Trace small_llama() {
+  testing::ToySizes sizes;
+  sizes.layers = 6;
+  sizes.tokens = 64;
+  return testing::toy_llama(sizes);
+}
+
+std::vector<Plan> baselines(const Trace& trace, const std::string& policies) {
+  const auto parsed = parse_policies(policies);
+  std::vector<Plan> plans;
+  for (const Policy& policy : std::get<std::vector<Policy>>(parsed)) {
+    plans.push_back(std::get<Plan>(resolve(policy, trace, NoEffect::kAllow)));
+  }
+  return plans;
+}
+
+const char* const kKnownPolicies =
+    "none,full,full_nostop,nth_first(2),nth_first(3),nth_last(2),nth_last(3),skip_nth(2),"
+    "skip_nth(3),first_n(1),first_n(2),first_n(3),first_n(4),first_n(5),last_n(2),"
+    "skip_list([2,3]),attn_only,ops_block,save_mm,save_compute,sac_titan,sac_titan_2024,"
+    "segments(2),segments(3)";
+
+TEST_CASE("what runs twice under one name is no layer to choose for") {
+  Trace trace = small_llama();
+  const std::string first = trace.scopes[trace.blocks[0].scope].path;
+  const std::string second = trace.scopes[trace.blocks[1].scope].path;
+  for (TracedScope& scope : trace.scopes) {
+    if (scope.path.starts_with(second)) scope.path.replace(0, second.size(), first);
+  }
+  trace.blocks[1].index = trace.blocks[0].index;
+  StepSimulator simulator(trace);
+  for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+    CAPTURE(to_string(schedule));
+    SearchSpace space;
+    space.schedule = schedule;
+    const Front front = FrontSearch(trace, profile_of(trace), space).front(16, {});
+    REQUIRE(front.points.size() > 4);
+    for (const FrontPoint& point : front.points) {
+      CHECK(simulator.simulate(point.plan, schedule).peak_bytes() == point.figures.peak);
+      for (const PlannedRegion& region : point.plan.regions) {
+        CHECK_FALSE(region.first_scope.starts_with(first));
+      }
+    }
+  }
+}
+
+TEST_CASE("every known policy has a point that is no worse") {
+  const Trace trace = small_llama();
+  const Profile profile = profile_of(trace);
+  for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+    CAPTURE(to_string(schedule));
+    SearchSpace space;
+    space.schedule = schedule;
+    space.resolution_ratio = 0;
+    FrontSearch search(trace, profile, space);
+    const Front front = search.front(16, baselines(trace, kKnownPolicies));
+    for (const Baseline& baseline : front.baselines) {
+      CAPTURE(baseline.point.plan.policy);
+      CHECK(baseline.is_matched);
+    }
+    CHECK(front.hypervolume >= front.baseline_hypervolume);
+    CHECK(front.points.size() >= 8);
+  }
+}
+
+TEST_CASE("points are undominated, above their bound, and what the plan's parts add up to") {
+  const Trace trace = small_llama();
+  const Profile profile = profile_of(trace);
+  FrontSearch search(trace, profile, {});
+  const Front front = search.front(24, {});
+  for (std::size_t i = 0; i < front.points.size(); ++i) {
+    const FrontPoint& point = front.points[i];
+    CAPTURE(i, point.saves);
+    CHECK(point.step_time_bound <= point.step_time);
+    CHECK(point.step_time_bound >= profile.step_time());
+    CHECK(point.figures.peak.count >=
+          trace.parameter_bytes.count + held_after_forward(trace, point.plan).kept.count);
+    if (i == 0) continue;
+    CHECK(front.points[i - 1].figures.peak < point.figures.peak);
+    CHECK(front.points[i - 1].step_time > point.step_time);
+  }
+  CHECK(front.points.back().step_time == profile.step_time());
+  CHECK(front.points.back().figures.num_recomputed == 0);
+}
+
+void check_budgets(const SearchSpace& space) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(6); ++seed) {
+    CAPTURE(seed);
+    testing::RandomTraceOptions options;
+    options.layers = 3;
+    options.ops_per_block = 8;
+    const Trace trace = testing::random_trace(seed, options);
+    const Profile profile = profile_of(trace);
+    FrontSearch search(trace, profile, space);
+    const std::int64_t lowest = search.lowest().figures.peak.count;
+    CHECK_FALSE(search.fastest_within({lowest - 1}).has_value());
+    std::optional<FrontPoint> before;
+    for (int step = 0; step <= 20; ++step) {
+      const Bytes budget = {lowest + lowest * step / 20};
+      const std::optional<FrontPoint> found = search.fastest_within(budget);
+      REQUIRE(found.has_value());
+      CHECK(found->figures.peak <= budget);
+      if (before) {
+        CHECK(found->step_time <= before->step_time);
+        CHECK(found->figures.peak >= before->figures.peak);
+      }
+      before = found;
+    }
+  }
+}
+
+TEST_CASE("no answer exceeds its budget, and with the budget grow peak and speed") {
+  for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+    CAPTURE(to_string(schedule));
+    SearchSpace space;
+    space.schedule = schedule;
+    check_budgets(space);
+  }
+}
+
+// The head decides the peak, so that fewer inputs held make it lower; but no option has them.
+TEST_CASE("answers know the baselines that no option stands for") {
+  const Trace trace = testing::toy_llama({.layers = 6, .tokens = 64, .vocab = 4096});
+  const Profile profile = profile_of(trace);
+  SearchSpace space;
+  space.most_in_segment = 1;
+  FrontSearch search(trace, profile, space);
+  const Bytes alone = search.lowest().figures.peak;
+  const Front front = search.front(4, baselines(trace, "segments(2),segments(3)"));
+  const FrontPoint& best = std::min_element(front.baselines.begin(), front.baselines.end(),
+                                            [](const Baseline& a, const Baseline& b) {
+                                              return a.point.figures.peak < b.point.figures.peak;
+                                            })
+                               ->point;
+  REQUIRE(best.figures.peak < alone);
+  CHECK(search.lowest().figures.peak == best.figures.peak);
+  const std::optional<FrontPoint> found = search.fastest_within(best.figures.peak);
+  REQUIRE(found.has_value());
+  CHECK(found->plan == best.plan);
+  CHECK_FALSE(search.fastest_within({best.figures.peak.count - 1}).has_value());
+}
+
+TEST_CASE("a slowdown of nothing is answered with a plan that recomputes nothing that takes time") {
+  const Trace trace = small_llama();
+  const Profile profile = profile_of(trace);
+  FrontSearch search(trace, profile, {});
+  CHECK(search.lowest_within_slowdown(0).step_time == profile.step_time());
+  const FrontPoint some = search.lowest_within_slowdown(0.05);
+  CHECK(static_cast<double>(some.step_time.count()) <=
+        1.05 * static_cast<double>(profile.step_time().count()));
+  CHECK(some.figures.peak < search.lowest_within_slowdown(0).figures.peak);
+  CHECK(search.lowest_within_slowdown(10).figures.peak == search.lowest().figures.peak);
+}
+
+// Layers that do not learn have nothing to recompute: nothing can be faster than no time.
+TEST_CASE("a model that has one plan has no gap, however coarse the search") {
+  Trace trace = small_llama();
+  Profile profile = profile_of(trace);
+  for (std::size_t op = 0; op < trace.ops.size(); ++op) profile.forward[op] = nanoseconds(1);
+  trace.packs.clear();
+  std::erase_if(trace.backward,
+                [](const BackwardEvent& event) { return event.kind != BackwardEvent::Kind::kOp; });
+  profile.trace_sha256 = trace_sha256(trace);
+  SearchSpace space;
+  space.resolution_ratio = 0.9;
+  FrontSearch search(trace, profile, space);
+  const Front front = search.front(4, {});
+  CHECK(front.time_gap.count() == 0);
+  CHECK(front.points.front().step_time_gap().count() == 0);
+}
+
+// The front of 3 points below (10, 10): 4 to 10 by 8 to 10 is 12; 6 to 10 by 5 to 8 is 12; 9 to 10
+// by 2 to 5 is 3. 27 of 100. (7, 9) is dominated, (12, 1) is beyond the reference.
+TEST_CASE("hypervolume adds up rectangles") {
+  CHECK(hypervolume_ratio({{9, 2}, {4, 8}, {12, 1}, {7, 9}, {6, 5}}, {10, 10}) == Approx(0.27));
+  CHECK(hypervolume_ratio({}, {10, 10}) == 0);
+}
+
+TEST_CASE("spread points are the ends, then what adds most") {
+  const std::vector<PlanePoint> front = {{0, 100}, {1, 50}, {50, 49}, {99, 48}, {100, 0}};
+  CHECK(spread_points(front, 2) == std::vector<std::size_t>{0, 4});
+  CHECK(spread_points(front, 3) == std::vector<std::size_t>{0, 1, 4});
+  CHECK(spread_points(front, 9).size() == 5);
+  CHECK(knee_of(front) == 1);
+}
+
+}  // namespace
+}  // namespace rematch

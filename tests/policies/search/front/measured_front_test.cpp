@@ -1,0 +1,161 @@
+#include "policies/search/front/measured_front.h"
+
+#include <algorithm>
+#include <array>
+#include <variant>
+
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "tests/support/catch.h"
+#include "tests/support/made_up_profile.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+
+Front predicted_front(const std::string& policies) {
+  const Trace trace = testing::toy_llama({.layers = 4, .tokens = 64});
+  const Profile profile = testing::made_up_profile(trace, 1);
+  std::vector<Plan> baselines;
+  const auto parsed = parse_policies(policies);
+  for (const Policy& policy : std::get<std::vector<Policy>>(parsed)) {
+    baselines.push_back(std::get<Plan>(resolve(policy, trace)));
+  }
+  FrontSearch search(trace, profile, {});
+  return search.front(8, baselines);
+}
+
+// A device on which every step takes 1000 ns and twice what the profile says.
+void run_all(Front& front) {
+  const auto run = [](FrontPoint& point) {
+    point.measured.emplace();
+    point.measured->peak = point.figures.peak;
+    point.measured->step_time = nanoseconds(1000) + 2 * point.step_time;
+  };
+  for (FrontPoint& point : front.points) run(point);
+  for (Baseline& baseline : front.baselines) run(baseline.point);
+}
+
+std::vector<std::size_t> anchors_of(const Front& front) {
+  std::vector<PlanePoint> plane;
+  for (const FrontPoint& point : front.points) {
+    plane.push_back({point.figures.peak.count, point.step_time.count()});
+  }
+  return choose_anchors(plane);
+}
+
+TEST_CASE("anchors are both ends and the knee") {
+  CHECK(choose_anchors({{10, 100}, {12, 60}, {20, 30}, {40, 22}, {100, 10}}) ==
+        std::vector<std::size_t>{0, 2, 4});
+  // On a straight line there is no knee: the middle.
+  CHECK(choose_anchors({{10, 50}, {20, 40}, {30, 30}, {40, 20}, {50, 10}}) ==
+        std::vector<std::size_t>{0, 2, 4});
+  CHECK(choose_anchors({{10, 50}, {20, 40}}) == std::vector<std::size_t>{0, 1});
+}
+
+// Two points are left: (40, 22) adds the larger area, (100 - 40) * (30 - 22) = 480, but is
+// known well: 8 from the knee. (12, 60) adds (20 - 12) * (100 - 60) = 320, at 30 from it.
+TEST_CASE("a point is run for the area that it adds and for how little is known of it") {
+  const std::vector<PlanePoint> front = {{10, 100}, {12, 60}, {20, 30}, {40, 22}, {100, 10}};
+  CHECK(choose_measured(front, 3) == std::vector<std::size_t>{0, 2, 4});
+  CHECK(choose_measured(front, 4) == std::vector<std::size_t>{0, 1, 2, 4});
+  CHECK(choose_measured(front, 5) == std::vector<std::size_t>{0, 1, 2, 3, 4});
+  CHECK(choose_measured(front, 99) == std::vector<std::size_t>{0, 1, 2, 3, 4});
+}
+
+TEST_CASE("calibration finds the line, and scales alone where the anchors show none") {
+  const StepCalibration line = calibrate({100, 110, 130}, {205, 225, 265});
+  CHECK(line.slope == Approx(2));
+  CHECK(line.offset_ns == Approx(5));
+  const StepCalibration close = calibrate({1000, 1001, 1002}, {3000, 2900, 3100});
+  CHECK(close.offset_ns == 0);
+  CHECK(close.slope == Approx(3000.0 / 1001));
+  const StepCalibration falling = calibrate({100, 200}, {400, 200});
+  CHECK(falling.offset_ns == 0);
+  CHECK(falling.slope == Approx(2));
+}
+
+TEST_CASE("a device that is the profile scaled leaves no error, and nobody loses") {
+  Front front = predicted_front("full,save_mm,nth_first(2)");
+  run_all(front);
+  weigh_measurement(front, anchors_of(front), std::array<double, 2>{0.99, 1.01});
+  const FrontMeasurement& measurement = *front.measurement;
+  CHECK(measurement.slope == Approx(2));
+  CHECK(measurement.offset_ns == Approx(1000).margin(1));
+  CHECK(measurement.num_measured == static_cast<int>(front.points.size() + 3));
+  CHECK(measurement.num_equal_peaks == measurement.num_measured);
+  REQUIRE(measurement.worst_error_ratio);
+  CHECK(*measurement.worst_error_ratio < 1e-6);
+  CHECK_FALSE(measurement.is_behind_in_prediction());
+  CHECK_FALSE(measurement.is_behind_when_measured());
+  CHECK(measurement.families.size() == 3);
+  for (const FrontPoint& point : front.points) CHECK(point.measured->lost_to.empty());
+}
+
+TEST_CASE("errors are of those that calibration has not seen") {
+  Front front = predicted_front("full,save_mm");
+  run_all(front);
+  const std::vector<std::size_t> anchors = anchors_of(front);
+  std::size_t other = 0;
+  while (std::find(anchors.begin(), anchors.end(), other) != anchors.end()) ++other;
+  MeasuredFigures& slow = *front.points[other].measured;
+  slow.step_time = *slow.step_time * 2;
+  slow.peak = *slow.peak + Bytes{1};
+  weigh_measurement(front, anchors, {});
+  CHECK(*front.measurement->worst_error_ratio == Approx(0.5));  // predicted half of what it took
+  CHECK(front.measurement->num_equal_peaks == front.measurement->num_measured - 1);
+  for (const std::size_t anchor : anchors) CHECK(front.points[anchor].measured->is_anchor);
+  CHECK_FALSE(slow.is_anchor);
+}
+
+TEST_CASE("a point that loses when measured says to whom, beyond noise alone") {
+  Front front = predicted_front("full");
+  run_all(front);
+  MeasuredFigures& loser = *front.points[2].measured;
+  const nanoseconds rival = *front.points[1].measured->step_time;  // whose peak is lower
+  loser.step_time = rival + rival / 20;                            // 5 % slower than it
+  weigh_measurement(front, anchors_of(front), std::array<double, 2>{0.98, 1.01});
+  CHECK(front.points[2].measured->lost_to == front.points[1].plan.policy);
+  weigh_measurement(front, anchors_of(front), std::array<double, 2>{0.98, 1.06});
+  CHECK(front.points[2].measured->lost_to.empty());
+}
+
+TEST_CASE("a front is behind a baseline when measured only by more than the control strays") {
+  Front front = predicted_front("save_mm");
+  run_all(front);
+  FrontPoint& baseline = front.baselines[0].point;
+  // Whatever is asked for: it takes less than any point, and holds least.
+  baseline.measured->peak = Bytes{front.points[0].measured->peak->count - 1};
+  baseline.measured->step_time = *front.points.back().measured->step_time - nanoseconds(1);
+  weigh_measurement(front, anchors_of(front), std::array<double, 2>{1, 1});
+  CHECK(front.measurement->is_behind_when_measured());
+  CHECK(front.measurement->families[0].measured > front.measurement->measured_hypervolume);
+  // Twice the time puts it behind every point.
+  weigh_measurement(front, anchors_of(front), std::array<double, 2>{1, 2});
+  CHECK_FALSE(front.measurement->is_behind_when_measured());
+}
+
+TEST_CASE("a run that failed has a status and no part in the figures") {
+  Front front = predicted_front("full");
+  run_all(front);
+  const std::vector<std::size_t> anchors = anchors_of(front);
+  weigh_measurement(front, anchors, {});
+  const double of_all = front.measurement->measured_hypervolume.value();
+  front.points[1].measured = MeasuredFigures{};
+  front.points[1].measured->status = "oom";
+  front.points[1].measured->reason = "no memory";
+  weigh_measurement(front, anchors, {});
+  CHECK(front.measurement->num_measured == static_cast<int>(front.points.size()));
+  CHECK(front.measurement->measured_hypervolume < of_all);
+  CHECK(front.points[1].measured->lost_to.empty());
+}
+
+TEST_CASE("arguments do not part a family") {
+  CHECK(family_of("nth_first(2)") == "nth_first");
+  CHECK(family_of("none") == "none");
+}
+
+}  // namespace
+}  // namespace rematch

@@ -1,0 +1,245 @@
+// Options against the step simulator: what layer mixing reckons a plan to need is what a step with
+// it needs, for one region a block and for several blocks a region, on one rank and on many.
+#include "policies/search/region/span_options.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "policies/predict/device/roofline.h"
+#include "policies/predict/device/sharding.h"
+#include "policies/predict/step/step.h"
+#include "policies/search/front/plan_builder.h"
+#include "policies/search/mix/mix_problem.h"
+#include "tests/support/catch.h"
+#include "tests/support/made_up_profile.h"
+#include "tests/support/random_trace.h"
+#include "tests/support/seeds.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// Everything that a search knows before it mixes.
+struct Prepared {
+  Prepared(const Trace& trace, const SearchSpace& space)
+      : Prepared(trace, roofline_profile(trace, *find_device_sheet("h100")), space) {}
+  Prepared(const Trace& trace, Profile times, const SearchSpace& space)
+      : original(trace),
+        step(shard_step(trace, space.world)),
+        profile(std::move(times)),
+        map(make_spans(step.trace, profile.forward)),
+        options(make_options(step.trace, map, profile.forward, space)),
+        problem(mix_problem(map, options)),
+        builder(original, map, options, space),
+        simulator(step.trace) {
+    simulator.use_gathered(step.gathered);
+  }
+
+  // The option that makes one region of the blocks at `first`, `size` of them or as many as there
+  // are, and keeps nothing.
+  int bare_region(int first, int size) const {
+    const int num_spans = static_cast<int>(map.spans.size());
+    int end = first;
+    while (end < num_spans && end - first < size && map.spans[end].scope != kNone) ++end;
+    const OpRange all = {0, map.spans[end - 1].range.end - map.spans[first].range.first};
+    std::vector<int> kinds;
+    for (int i = first; i < end; ++i) kinds.push_back(map.spans[i].kind);
+    const auto& list = options.lists[map.spans[first].kind];
+    const auto found = std::find_if(list.begin(), list.end(), [&](const SpanOption& option) {
+      const LayerOption& figures = option.figures;
+      return option.regions == std::vector<PickedRegion>{{all, {}}} &&
+             figures.num_layers == end - first && (end - first == 1 || figures.covers == kinds);
+    });
+    REQUIRE(found != list.end());
+    return static_cast<int>(found - list.begin());
+  }
+
+  std::vector<int> bare_regions(int size) const {
+    std::vector<int> mix;
+    for (int i = 0; i < static_cast<int>(map.spans.size());) {
+      const bool is_block = map.spans[i].scope != kNone;
+      mix.push_back(is_block ? bare_region(i, size) : 0);
+      i += options.lists[map.spans[i].kind][mix.back()].figures.num_layers;
+    }
+    return mix;
+  }
+
+  // All mixes of the options of spans from `mix` on.
+  void for_each_mix(std::vector<int>& mix, std::size_t span,
+                    const std::function<void()>& visit) const {
+    if (span == map.spans.size()) return visit();
+    const std::vector<SpanOption>& list = options.lists[map.spans[span].kind];
+    for (std::size_t chosen = 0; chosen < list.size(); ++chosen) {
+      if (!fits(list[chosen].figures, span)) continue;
+      mix.push_back(static_cast<int>(chosen));
+      for_each_mix(mix, span + list[chosen].figures.num_layers, visit);
+      mix.pop_back();
+    }
+  }
+
+  bool fits(const LayerOption& option, std::size_t span) const {
+    if (option.num_layers == 1) return true;
+    for (std::size_t i = 0; i < option.covers.size(); ++i) {
+      if (span + i >= map.spans.size()) return false;
+      if (map.spans[span + i].kind != option.covers[i]) return false;
+    }
+    return true;
+  }
+
+  const Trace& original;
+  ShardedStep step;
+  Profile profile;
+  SpanMap map;
+  SpanOptions options;
+  MixProblem problem;
+  PlanBuilder builder;
+  StepSimulator simulator;
+};
+
+Bytes peak_of_backward(const StepPrediction& step) {
+  return std::max(step.peak_by_phase[static_cast<int>(Phase::kBackward)],
+                  step.peak_by_phase[static_cast<int>(Phase::kRecompute)]);
+}
+
+nanoseconds time_of_mix(const Prepared& prepared, const std::vector<int>& mix) {
+  nanoseconds time{};
+  int span = 0;
+  for (const int chosen : mix) {
+    const LayerOption& figures =
+        prepared.options.lists[prepared.map.spans[span].kind][chosen].figures;
+    time += figures.time;
+    span += figures.num_layers;
+  }
+  return time;
+}
+
+void check_segments(const Trace& trace) {
+  for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+    for (const int world : {1, 8, 64}) {
+      SearchSpace space;
+      space.schedule = schedule;
+      space.world = world;
+      space.cuts = false;
+      space.most_in_segment = 7;
+      Prepared prepared(trace, space);
+      for (int size = 1; size <= 7; ++size) {
+        CAPTURE(to_string(schedule), world, size);
+        const std::vector<int> mix = prepared.bare_regions(size);
+        const StepPrediction step =
+            prepared.simulator.simulate(prepared.builder.build(mix, "regions"), schedule);
+        const Bytes mixed = peak_of_mix(prepared.problem, mix).value();
+        CHECK(step.before + mixed == peak_of_backward(step));
+      }
+    }
+  }
+}
+
+TEST_CASE("any mix of options of a random model needs what the step needs", "[property]") {
+  std::size_t num_mixes = 0;
+  std::size_t most_regions = 0;
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(60); ++seed) {
+    testing::RandomTraceOptions random;
+    random.layers = 2;
+    random.ops_per_block = 1 + static_cast<int>(seed % 6);
+    random.ops_outside_blocks = static_cast<int>(seed / 2 % 2);
+    random.names_say_saves = true;
+    const Trace trace = testing::random_trace(seed, random);
+    for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+      SearchSpace space;
+      space.schedule = schedule;
+      space.resolution_ratio = 0;
+      Prepared prepared(trace, testing::made_up_profile(trace, seed), space);
+      std::vector<int> mix;
+      prepared.for_each_mix(mix, 0, [&] {
+        CAPTURE(seed, to_string(schedule), mix);
+        const Plan plan = prepared.builder.build(mix, "mix");
+        const StepPrediction step = prepared.simulator.simulate(plan, schedule);
+        CHECK(step.before + peak_of_mix(prepared.problem, mix).value() == peak_of_backward(step));
+        most_regions = std::max(most_regions, plan.regions.size());
+        ++num_mixes;
+      });
+    }
+  }
+  CHECK(num_mixes > 1000);
+  CHECK(most_regions > 2);
+}
+
+// Mixes of which a block offloads; those whose last region does are none.
+struct OffloadedMixes {
+  std::size_t num_mixes = 0;
+  std::size_t num_offloading = 0;
+};
+
+void check_offloaded_mixes(const Trace& trace, const Profile& profile, const SearchSpace& space,
+                           OffloadedMixes& seen) {
+  Prepared prepared(trace, profile, space);
+  prepared.simulator.use_profile(profile);
+  std::vector<int> mix;
+  prepared.for_each_mix(mix, 0, [&] {
+    const std::optional<Bytes> peak = peak_of_mix(prepared.problem, mix);
+    if (!peak) return;
+    const Plan plan = prepared.builder.build(mix, "mix");
+    CAPTURE(to_string(space.schedule), mix);
+    const StepPrediction step = prepared.simulator.simulate(plan, space.schedule);
+    const std::int64_t over = (step.before + *peak - peak_of_backward(step)).count;
+    CAPTURE(over);
+    CHECK(over == 0);
+    const nanoseconds copies = space.offload->time_of(step.host.copied_out, step.host.copied_back);
+    CHECK(step.host.copied_out == step.host.copied_back);
+    CHECK(time_of_mix(prepared, mix) == step.time->recompute + copies);
+    ++seen.num_mixes;
+    if (step.host.copied_out.count > 0) ++seen.num_offloading;
+  });
+}
+
+TEST_CASE("any mix of options that offload needs what the step needs", "[property]") {
+  OffloadedMixes seen;
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(60); ++seed) {
+    CAPTURE(seed);
+    testing::RandomTraceOptions random;
+    random.layers = 3;
+    random.ops_per_block = 1 + static_cast<int>(seed % 4);
+    random.ops_outside_blocks = static_cast<int>(seed / 2 % 2);
+    random.names_say_saves = true;
+    const Trace trace = testing::random_trace(seed, random);
+    for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+      SearchSpace space;
+      space.schedule = schedule;
+      space.resolution_ratio = 0.3;
+      space.offload = HostLink{1e6, 2e6, "made up"};
+      check_offloaded_mixes(trace, testing::made_up_profile(trace, seed), space, seen);
+    }
+  }
+  CHECK(seen.num_mixes > 1000);
+  CHECK(seen.num_offloading > 300);
+}
+
+// As autograd has it: an add needs no op in backward, so that a block's begins with a demand, while
+// the bytes are still the next block's.
+Trace without_adds(Trace trace) {
+  int num_demanded = 0;
+  std::vector<BackwardEvent> kept;
+  for (BackwardEvent& event : trace.backward) {
+    if (event.kind == BackwardEvent::Kind::kDemand) ++num_demanded;
+    if (event.kind == BackwardEvent::Kind::kRelease) --num_demanded;
+    const bool is_needed = num_demanded > 0 || event.kind != BackwardEvent::Kind::kOp;
+    if (is_needed) kept.push_back(std::move(event));
+  }
+  trace.backward = std::move(kept);
+  return trace;
+}
+
+// With many tokens activations decide where the peak is, with few what ranks gather.
+TEST_CASE("a mix of regions of several blocks needs what the step needs, on any number of ranks") {
+  for (const std::int64_t tokens : {32, 256}) {
+    CAPTURE(tokens);
+    check_segments(
+        without_adds(testing::toy_llama({.layers = 7, .tokens = tokens, .dim = 64, .ffn = 256})));
+  }
+}
+
+}  // namespace
+}  // namespace rematch
