@@ -1,5 +1,5 @@
 // The form in which policies are typed, `name` or `name(arguments)`, and calling a factory with
-// such arguments. Private to this folder.
+// such arguments.
 #pragma once
 
 #include <optional>

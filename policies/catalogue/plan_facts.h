@@ -1,4 +1,4 @@
-// The figures behind describe(), before they are put into words. Private to this folder.
+// The figures behind describe(), before they are put into words.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A plan with one region a block, to fill in what each saves. Inside this folder.
+// A plan with one region a block, to fill in what each saves.
 #pragma once
 
 #include <string>

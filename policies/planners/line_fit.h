@@ -1,4 +1,4 @@
-// Two lines that meet, through points, with the least sum of squares. Inside this folder.
+// Two lines that meet, through points, with the least sum of squares.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,7 @@
-"""Which part may include what. The table is the layering; CMake's links enforce it as well."""
+"""Which part may include what. The table is the layering; CMake's links enforce it as well. And which
+headers of a folder are for others: those that its CMakeLists.txt names in rematch_public_headers()."""
 
+import posixpath
 import re
 
 # Outside libraries, by how their headers are spelled. First match wins.
@@ -63,7 +65,48 @@ def run(tree):
             reason = forbidden(tree, name, kind, header)
             if reason:
                 problems.append(f"{name}:{line}: {reason}")
+    problems += unpublished(tree)
     return f"{len(files)} files", problems
+
+
+def unpublished(tree):
+    """Private headers that other folders include, and public ones that none does."""
+    public = public_headers(tree)
+    problems, used = [], set()
+    for name in tree.code():
+        if name.startswith("tests/") and not name.startswith("tests/install/"):
+            continue  # a test may look into what it tests
+        for line, kind, header in tree.includes(name):
+            folder = folder_of(header, public)
+            if kind != '"' or folder is None or folder_of(name, public) == folder:
+                continue
+            used.add(header)
+            if header not in public[folder]:
+                problems.append(f"{name}:{line}: {header} is for {folder} alone: use what that folder "
+                                f"publishes, or name it in rematch_public_headers of {folder}/CMakeLists.txt")
+    for folder, headers in sorted(public.items()):
+        problems += [f"{folder}/CMakeLists.txt:1: no other folder includes {header}: it is not public"
+                     for header in sorted(headers - used) if header in tree.files]
+    return problems
+
+
+def public_headers(tree):
+    """{folder: its public headers} of every folder with a CMakeLists.txt that builds something."""
+    found = {}
+    for name in tree.files:
+        folder, file = posixpath.split(name)
+        if file != "CMakeLists.txt" or name.startswith("tests/"):
+            continue
+        text = "\n".join(tree.lines(name))
+        if re.search(r"^\s*(rematch_add_library|rematch_public_headers|add_library|add_executable)\(", text, re.M):
+            published = re.search(r"^rematch_public_headers\(([^)]*)\)", text, re.M)
+            found[folder] = {f"{folder}/{header}" for header in (published[1].split() if published else [])}
+    return found
+
+
+def folder_of(name, folders):
+    matching = [folder for folder in folders if inside(name, folder)]
+    return max(matching, key=len) if matching else None
 
 
 def forbidden(tree, name, kind, header):
@@ -92,8 +135,7 @@ def forbidden(tree, name, kind, header):
 
 
 def part_of(name):
-    matching = [part for part in PARTS if inside(name, part)]
-    return max(matching, key=len) if matching else None
+    return folder_of(name, PARTS)
 
 
 def inside(name, folder):

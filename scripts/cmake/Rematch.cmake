@@ -138,6 +138,16 @@ function(rematch_use_unity target sources_of_unit)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${REMATCH_UNITY} UNITY_BUILD_BATCH_SIZE ${sources_of_unit})
 endfunction()
 
+# The headers of the current folder that other folders may include: all others are the folder's own.
+# scripts/check layers holds every include, and this list, to it.
+function(rematch_public_headers)
+  foreach(header IN LISTS ARGN)
+    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${header})
+      message(FATAL_ERROR "rematch_public_headers: there is no ${CMAKE_CURRENT_SOURCE_DIR}/${header}")
+    endif()
+  endforeach()
+endfunction()
+
 # rematch_add_library(NAME SOURCES ... DEPENDS ... [OBJECT] [SEPARATE]): target rematch_NAME, alias rematch::NAME.
 # DEPENDS is the whole of what the part may include. OBJECT is for sources whose static
 # initialisers register ops: a static archive would drop them. SEPARATE compiles each source alone.

@@ -101,8 +101,19 @@ class LayersTest(CheckoutTest):
         self.expect_problem("layers", "harness/run/point.cpp:1:", "narrow headers")
 
     def test_the_engine_knows_no_clock(self):
-        self.write("harness/engine/record/record.cpp", "#include <chrono>\n")
-        self.expect_problem("layers", "harness/engine/record/record.cpp:1:", "no clock")
+        self.write("harness/engine/record.cpp", "#include <chrono>\n")
+        self.expect_problem("layers", "harness/engine/record.cpp:1:", "no clock")
+
+    def test_what_a_folder_does_not_publish_is_its_own(self):
+        self.write("policies/plan/CMakeLists.txt",
+                   "rematch_public_headers(count.h)\nrematch_add_library(plan SOURCES count.cpp)\n")
+        self.write("policies/predict/peak.cpp", '#include "policies/plan/count.h"\n')
+        self.expect_clean("layers")
+        self.write("policies/plan/own.h", GOOD_HEADER)
+        self.write("policies/predict/peak.cpp", '#include "policies/plan/count.h"\n#include "policies/plan/own.h"\n')
+        self.expect_problem("layers", "policies/predict/peak.cpp:2:", "own.h is for policies/plan alone")
+        self.write("policies/predict/peak.cpp", "")
+        self.expect_problem("layers", "policies/plan/CMakeLists.txt:1:", "no other folder includes policies/plan/count.h")
 
     def test_an_include_is_written_from_the_root(self):
         self.write("policies/plan/count.cpp", '#include "count.h"\n')

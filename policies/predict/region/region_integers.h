@@ -1,4 +1,4 @@
-// A traced region as the replay planner reads it. Inside this folder.
+// A traced region as the replay planner reads it.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Plays a region's backward events on a ReplayState. Inside this folder.
+// Plays a region's backward events on a ReplayState.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
 // Bytes of a region in backward at every op boundary, and when it frees what forward made:
 // what a simulation of the whole step needs of it. Regions of the same behaviour under the same
-// plan share one. Inside this folder.
+// plan share one.
 #pragma once
 
 #include <cstdint>

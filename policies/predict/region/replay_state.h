@@ -1,5 +1,5 @@
 // One region in one backward pass: the bytes that the replay planner's values take. The engine's
-// Replay is the same with tensors. Inside this folder.
+// Replay is the same with tensors.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Bytes that running a saved tensor's ops early would free, cached until something changes that the
-// answer rests on. Inside this folder.
+// answer rests on.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Shared by all simulations of one trace: where storages are allocated and freed, which
-// scope an op is in, and the graphs of regions, equal ones once. Inside this folder.
+// scope an op is in, and the graphs of regions, equal ones once.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A mix of options as an explicit plan. Inside this folder.
+// A mix of options as an explicit plan.
 #pragma once
 
 #include <map>

@@ -1,5 +1,4 @@
-// The rules that a person can type for a group of layers, priced for every kind of block. Inside
-// this folder.
+// The rules that a person can type for a group of layers, priced for every kind of block.
 #pragma once
 
 #include <cstddef>

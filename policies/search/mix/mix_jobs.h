@@ -1,4 +1,4 @@
-// An option placed on its layers: what layer mixing and its bound reckon with. Inside this folder.
+// An option placed on its layers: what layer mixing and its bound reckon with.
 #pragma once
 
 #include <cstdint>

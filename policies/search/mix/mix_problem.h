@@ -1,4 +1,4 @@
-// The options of a trace's spans as a problem of layer mixing. Inside this folder.
+// The options of a trace's spans as a problem of layer mixing.
 #pragma once
 
 #include "policies/search/mix/layer_mix.h"

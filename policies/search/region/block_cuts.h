@@ -1,5 +1,5 @@
 // Which regions a block is cut into, and what each of them keeps: all ways that no other way beats,
-// by a dynamic program over the places where a region may start or end. Inside this folder.
+// by a dynamic program over the places where a region may start or end.
 #pragma once
 
 #include <functional>

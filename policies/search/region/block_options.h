@@ -1,5 +1,5 @@
 // All ways worth having to run one block alone: left to autograd, as one region, or cut into
-// regions at scopes inside it. Inside this folder.
+// regions at scopes inside it.
 #pragma once
 
 #include <vector>

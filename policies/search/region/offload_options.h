@@ -1,5 +1,4 @@
-// Ways to run spans as one region that leaves what it holds to the host until its backward. Inside
-// this folder.
+// Ways to run spans as one region that leaves what it holds to the host until its backward.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // Held bytes, transient and cost of one span, or several in a row, with given regions in it, byte
-// for byte as the simulator has it. Inside this folder.
+// for byte as the simulator has it.
 #pragma once
 
 #include <map>

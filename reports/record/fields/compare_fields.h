@@ -1,5 +1,5 @@
 // The fields of a compare record's parts. A field is a member in compare.h, a line here, and an
-// entry in reports/schema/compare.schema.json. Private to this folder.
+// entry in reports/schema/compare.schema.json.
 #pragma once
 
 #include "reports/record/compare.h"

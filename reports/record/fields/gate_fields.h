@@ -1,5 +1,5 @@
 // The fields of a gate record's parts. A field is a member in gate.h, a line here, and an entry in
-// reports/schema/gate.schema.json. Private to this folder.
+// reports/schema/gate.schema.json.
 #pragma once
 
 #include "reports/record/fields/compare_fields.h"
