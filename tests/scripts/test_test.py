@@ -30,7 +30,7 @@ class TestCommandTest(unittest.TestCase):
         self.stand_in("scripts/test_python", "exit 0")
         self.stand_in("scripts/drive", "echo \"$*\" > drive_arguments\n"
                                        "echo 'runs: 100 passed, 0 failed, 0 skipped'")
-        self.presets(lite=(10, 0, 0, 1), dev=(20, 0, 1, 3))
+        self.presets(lite_command=(10, 0, 0, 1), lite=(10, 0, 0, 1), dev=(20, 0, 1, 3))
 
     def stand_in(self, name, body):
         path = self.root / name
@@ -55,7 +55,7 @@ class TestCommandTest(unittest.TestCase):
         self.assertEqual((status, lines[-1]), (0, "133 passed, 0 failed, 5 skipped"))
 
     def test_a_failed_test_fails_the_command(self):
-        self.presets(status=8, lite=(10, 2, 0, 0), dev=(20, 0, 0, 0))
+        self.presets(status=8, lite_command=(10, 2, 0, 0), dev=(20, 0, 0, 0))
         status, lines = self.run_test()
         # cmake fails for dev as well here, without a failing test in it: one more failure.
         self.assertEqual((status, lines[-1]), (1, "136 passed, 3 failed, 0 skipped"))
