@@ -247,7 +247,7 @@ TEST_CASE("a prediction for a device says what a rank sends, and between what a 
   const std::string predict =
       "predict --model llama_small --policy none,full --parallel tp=2,fsdp=2 ";
   const auto of = [&](const std::string& flags) {
-    const Outcome outcome = rematch(predict + flags);
+    const Outcome outcome = rematch(predict + flags, "COLUMNS=200 ");  // no phrase is wrapped
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);
     return outcome.out;
