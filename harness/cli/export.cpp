@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/files/output.h"
@@ -7,6 +9,7 @@
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/flags/require.h"
 #include "policies/base/suggest.h"
+#include "policies/export/call_place.h"
 #include "policies/export/system_config.h"
 #include "policies/export/torch_file.h"
 #include "policies/export/torch_regions.h"
@@ -20,9 +23,10 @@ struct ExportFlags {
   explicit ExportFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option("plan", plan, "Plan file, or a point of a front such as front.json#3");
     app.add_option("--to", target,
-                   "Where the plan is to run: torch, a Python file that needs torch alone; or the "
-                   "configuration of transformers, diffusers, torchtitan, torchtune, fastvideo, "
-                   "modalities, axolotl or megatron, where one of its modes does the same");
+                   "Where the plan is to run: torch, a Python file that needs torch alone; or "
+                   "transformers, diffusers, torchtitan, torchtune, fastvideo, modalities, axolotl "
+                   "or megatron: lines of its configuration where one of its modes does the same, "
+                   "else that file with the place to call it");
     app.add_option("--trace", trace, "Stored trace of the plan's model");
     app.add_option("-o,--output", output, "File to write (default: stdout)");
   }
@@ -65,15 +69,35 @@ void require_whole_regions(const Plan& plan, Schedule schedule, const std::strin
   }
 }
 
-// A configuration holds its system's modes alone; torch may do what none of them does.
-std::variant<std::string, Rejected> lines_for(const std::string& target, const Trace& trace,
-                                              const Plan& plan) {
-  auto lines = system_config(target, trace, plan);
-  auto* rejected = std::get_if<Rejected>(&lines);
-  if (rejected == nullptr || plan.regions.empty()) return lines;
+// What goes to the output, and what stderr has to say of it.
+struct Exported {
+  std::string text;
+  std::vector<std::string> hints;
+};
+
+Exported as_file(const ExportFlags& flags, const CallPlace& place, const Trace& trace,
+                 const Plan& plan, const TorchRegions& regions) {
+  return {torch_file(trace, plan, regions, place, module_name(flags.output)), {}};
+}
+
+// A configuration holds its system's modes alone. What none of them does is a file that the
+// system's training script calls, where it has a place for one.
+Exported for_system(const ExportFlags& flags, const Trace& trace, const Plan& plan) {
+  auto lines = system_config(flags.target, trace, plan);
+  if (auto* text = std::get_if<std::string>(&lines)) return {std::move(*text), {}};
+  const std::string why = std::get<Rejected>(lines).message;
+  if (plan.regions.empty()) throw UsageError(why);
+  const CallPlace* place = find_call_place(flags.target);
   const auto regions = torch_regions(trace, plan, Schedule::kWholeRegion);
-  if (std::holds_alternative<TorchRegions>(regions)) rejected->message += "; --to torch can do it";
-  return lines;
+  const auto* rejected = std::get_if<Rejected>(&regions);
+  if (place == nullptr)
+    throw UsageError(why + (rejected == nullptr ? "; --to torch can do it" : ""));
+  if (rejected != nullptr) {
+    throw UsageError(why + "; nor can a file that it calls: " + rejected->message);
+  }
+  Exported exported = as_file(flags, *place, trace, plan, std::get<TorchRegions>(regions));
+  exported.hints = {why + "; so this is a Python file, which begins with where to call it"};
+  return exported;
 }
 
 ExitCode run(const ExportFlags& flags) {
@@ -87,13 +111,16 @@ ExitCode run(const ExportFlags& flags) {
   const auto setting = setting_of_fronts({flags.plan});
   // A plan that stands alone runs under either schedule.
   const Schedule schedule = setting ? setting->schedule : Schedule::kWholeRegion;
+  Exported exported;
   if (flags.target == kTorch) {
-    const TorchRegions regions = require(torch_regions(trace, plan, schedule));
-    write_output(flags.output, torch_file(trace, plan, regions, module_name(flags.output)));
-    return ExitCode::kOk;
+    exported = as_file(flags, *find_call_place(kTorch), trace, plan,
+                       require(torch_regions(trace, plan, schedule)));
+  } else {
+    require_whole_regions(plan, schedule, flags.target);
+    exported = for_system(flags, trace, plan);
   }
-  require_whole_regions(plan, schedule, flags.target);
-  write_output(flags.output, require(lines_for(flags.target, trace, plan)));
+  write_output(flags.output, exported.text);
+  print_hints(exported.hints);
   return ExitCode::kOk;
 }
 
@@ -110,8 +137,9 @@ void add_export(CLI::App& app, Action& action) {
       "  rematch search --trace model.trace.json --device h100 --for torch -o front.json\n"
       "  rematch export front.json#3 --to torch --trace model.trace.json -o checkpointed.py\n"
       "  rematch export model.plan.json --to torchtune --trace model.trace.json\n"
+      "  rematch export front.json#3 --to torchtitan --trace model.trace.json -o checkpointed.py\n"
       "What a target cannot do is refused with the name of the region, or with the first layer or\n"
-      "op that differs from the target's nearest mode.");
+      "op that differs from the target's nearest mode: megatron has modes alone.");
   command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
 }
 

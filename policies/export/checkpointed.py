@@ -1,10 +1,6 @@
 """@TITLE@
 
-Made by `rematch export --to torch`; needs torch alone, from 2.4 on. Call apply() once, after the model is built and on its
-device, and before torch.compile, DDP, FSDP or a trainer wraps it; leave other gradient checkpointing of the model off:
-
-    import @MODULE@
-    @MODULE@.apply(model)
+Made by `rematch export --to @TARGET@`; needs torch alone, from 2.4 on. @CALL@
 
 Loss and gradients keep their bits. A region whose model runs other ops than the plan was made for raises Mismatch."""
 

@@ -106,12 +106,13 @@ std::string in_docstring(std::string text) {
 }  // namespace
 
 std::string torch_file(const Trace& trace, const Plan& plan, const TorchRegions& regions,
-                       const std::string& module_name) {
+                       const CallPlace& place, const std::string& module_name) {
   std::string text(embedded_exports().front().second);
   fill(text, "@TITLE@",
        in_docstring("The plan '" + plan.policy + "' for " + plan.model + ", " + plan.dtype +
                     ", with torch.utils.checkpoint."));
-  fill(text, "@MODULE@", module_name);
+  fill(text, "@TARGET@", std::string(place.target));
+  fill(text, "@CALL@", call_text(place, module_name));
   fill(text, "@KINDS@", kinds_text(regions));
   fill(text, "@MODULES@", modules_text(regions));
   fill(text, "@PREDICTED@", predicted_text(trace, plan));

@@ -97,6 +97,24 @@ TEST_CASE("a plan is exported to a file of Python, or to the lines of a configur
   CHECK_THAT(lines.out, Catch::EndsWith("ac_mode: selective\nac_option: 2\n"));
 }
 
+TEST_CASE("what no mode of a system does is a file that its script calls") {
+  const StoredTrace stored;
+  const std::string file = stored.scratch.file("mine.py");
+  const Outcome outcome = rematch("export " + stored.plan_file("save_mm") +
+                                  " --to axolotl --trace " + stored.file + " -o " + file);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.err, Catch::Contains("no mode of axolotl does what the plan does; the nearest "
+                                          "is huggingface:gradient_checkpointing") &&
+                              Catch::Contains("begins with where to call it"));
+  CHECK_THAT(text_of(file), Catch::Contains("--to axolotl") &&
+                                Catch::Contains("            mine.apply(model)\n") &&
+                                Catch::Contains("\"blocks.3\": 0,"));
+  check_usage_error(
+      "export " + stored.plan_file("save_mm") + " --to megatron --trace " + stored.file,
+      "no mode of megatron does what the plan does; the nearest is");
+}
+
 TEST_CASE("what a target cannot do is refused in one line that names it") {
   const StoredTrace stored;
   const std::string at_trace = " --trace " + stored.file;
@@ -104,6 +122,8 @@ TEST_CASE("what a target cannot do is refused in one line that names it") {
   check_usage_error(segments + " --to torch", "region blocks.0 to blocks.1: it is a run");
   check_usage_error(segments + " --to axolotl",
                     "the nearest is huggingface:gradient_checkpointing: blocks.0 is in another");
+  check_usage_error(segments + " --to axolotl",
+                    "nor can a file that it calls: region blocks.0 to blocks.1: it is a run");
   check_usage_error(segments + " --to torchtun", "did you mean 'torchtune'?");
   check_usage_error(segments + " --to quux", "no target is called 'quux'; known: torch, ");
   check_usage_error("export --to torch" + at_trace, "export takes a plan");

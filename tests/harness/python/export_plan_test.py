@@ -24,7 +24,7 @@ from torch_alone.model_file import Refused, load_exported  # noqa: E402
 from torch_alone.op_times import measure_profile  # noqa: E402
 from torch_alone.trace_file import record_trace  # noqa: E402
 from torch_alone.watched_step import NOT_COUNTED  # noqa: E402
-from zoo import llama  # noqa: E402
+from zoo import llama, wan  # noqa: E402
 
 MLP_POLICY = "mlp.json"  # the feed-forward of every layer is a region
 POLICIES = ("full", "save_mm", "nth_first(2)", MLP_POLICY)
@@ -105,9 +105,9 @@ class ExportedPlanTest(unittest.TestCase):
         predicted = plan.PREDICTED["peak_bytes"]
         self.assertLessEqual(abs(planned["watched"][1] - predicted), PEAK_TOLERANCE * predicted)
 
-    def check_policies(self, model, step):
+    def check_policies(self, model, step, policies=POLICIES):
         self.record(model, step)
-        for policy in POLICIES:
+        for policy in policies:
             with self.subTest(policy=policy):
                 file = self.folder / "plan.json"
                 self.must("plan", "--trace", self.trace_file, "--policy", self.folder / policy if policy == MLP_POLICY else policy,
@@ -122,6 +122,28 @@ class ExportedPlanTest(unittest.TestCase):
             self.skipTest("transformers is not installed")
         torch.manual_seed(0)
         self.check_policies(*llama())
+
+    def test_policies_of_wan(self):
+        if importlib.util.find_spec("diffusers") is None:
+            self.skipTest("diffusers is not installed")
+        torch.manual_seed(0)
+        self.check_policies(*wan(), policies=("full", "save_mm", "nth_first(2)"))
+
+    def test_what_no_mode_of_a_system_does_is_the_file_that_torch_gets(self):
+        model, step = own_model()
+        self.record(model, step)
+        file = self.folder / "plan.json"
+        self.must("plan", "--trace", self.trace_file, "--policy", "save_mm", "-o", file)
+        expected = self.exported(file)
+        for target in ("transformers", "diffusers", "torchtitan", "torchtune", "fastvideo", "modalities", "axolotl"):
+            with self.subTest(target=target):
+                path = self.folder / f"for_{target}.py"
+                self.must("export", file, "--to", target, "--trace", self.trace_file, "-o", path)
+                plan = load_exported(path)
+                self.assertIn(f"for_{target}.apply(", plan.__doc__)
+                self.assertEqual((plan.KINDS, plan.MODULES, plan.PREDICTED),
+                                 (expected.KINDS, expected.MODULES, expected.PREDICTED))
+        self.check_run(model, step, plan)
 
     def test_every_point_of_a_search_for_torch(self):
         model, step = own_model()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policies/export/system_config.h"
 #include "policies/predict/region/region.h"
 #include "tests/policies/export/named_plan.h"
 #include "tests/support/golden.h"
@@ -33,8 +34,30 @@ std::string refusal(const Trace& trace, const Plan& plan, Schedule schedule = kW
 TEST_CASE("the file of a plan with a save list is as approved", "[golden]") {
   const Trace trace = toy_llama({.layers = 2});
   const Plan plan = named_plan("save_mm", trace);
-  testing::check_golden("export/save_mm.py",
-                        torch_file(trace, plan, regions_of(trace, plan), "save_mm"));
+  testing::check_golden("export/save_mm.py", torch_file(trace, plan, regions_of(trace, plan),
+                                                        *find_call_place("torch"), "save_mm"));
+}
+
+TEST_CASE("each system but megatron has a place where a plan's file is called", "[golden]") {
+  const Trace trace = toy_llama({.layers = 2});
+  const Plan plan = named_plan("save_mm", trace);
+  const TorchRegions regions = regions_of(trace, plan);
+  std::string beginnings;
+  std::string code;
+  for (const std::string_view target : config_targets()) {
+    const CallPlace* place = find_call_place(target);
+    if (place == nullptr) {
+      CHECK(target == "megatron");
+      continue;
+    }
+    const std::string file = torch_file(trace, plan, regions, *place, "mine");
+    const std::size_t end = file.find("import functools");
+    REQUIRE(end != std::string::npos);
+    beginnings += "== " + std::string(target) + "\n" + file.substr(0, end);
+    if (code.empty()) code = file.substr(end);
+    CHECK(file.substr(end) == code);
+  }
+  testing::check_golden("export/call_places.txt", beginnings);
 }
 
 TEST_CASE("each module is there once, and equal ones share a kind") {
