@@ -159,6 +159,7 @@ void Recorder::open(Record* record, const std::string* region) {
 
 void Recorder::close() {
   settle_writes();
+  settle_factories();
   record_ = nullptr;
   values_.clear();
   storages_.clear();
@@ -169,6 +170,7 @@ void Recorder::close() {
 void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                    std::size_t depth, Keep keep) {
   settle_writes();
+  settle_factories();
   Rollback rollback(*record_);
   RecordedOp op{.facts = &facts,
                 .keys = keys_below_interception(keys),
@@ -323,10 +325,12 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
                              .outside = is_fresh ? -1 : outside_behind(op, storage),
                              .from_empty = op.facts->is_empty_factory});
   if (keep != Keep::kNothing && is_fresh) {
-    record_->values.back().kept = without_graph(tensor);
-    record_->values.back().constant = keep == Keep::kForever;
-    record_->values.back().kept_version = version_of(tensor);
-    if (keep == Keep::kOffload) record_->copy_to_host(value);
+    const bool is_factory = op.facts->device_argument >= 0;
+    if (is_factory) {
+      unkept_.push_back({value, keep, decltype(UnkeptResult::tensor)(tensor.getIntrusivePtr())});
+    } else {
+      keep_value(value, tensor, keep);
+    }
   }
   values_.set(tensor.unsafeGetTensorImpl(), value);
   tensor_identities_.emplace_back(tensor.getIntrusivePtr());

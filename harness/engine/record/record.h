@@ -164,6 +164,12 @@ enum class ListWrites : std::uint8_t { kRefused, kNoted };
 
 // Writes a record while its region is open, on one thread.
 //
+// Note [A factory may hand on another tensor]
+// torch.empty and its like, of Python and of <torch/torch.h>, make a variable of what the op
+// returned: the tensor itself while nobody else holds it or its version counter, else a copy, which
+// the record would not know. What is to be kept of such an op is kept when it has become a
+// variable.
+//
 // Note [Identities of the dead]
 // A weak reference keeps a dead tensor's address from being used again, and with it the memory of
 // the TensorImpl. Held to the end of the region, they would keep malloc from recycling what
@@ -204,6 +210,8 @@ class Recorder {
   void note_written(OutsideTensor& outside, const RecordedValue& value) const;
   void note_outputs(RecordedOp& op, const torch::jit::Stack& stack, Keep keep);
   void note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep);
+  void keep_value(std::int32_t value, const at::Tensor& tensor, Keep keep);
+  void settle_factories();
   void note_start(const RecordedOp& op);
   void note_wait(RecordedOp& op, const torch::jit::Stack& stack);
   bool checks_hashes() const { return record_->outside_check == OutsideCheck::kHashes; }
@@ -232,6 +240,13 @@ class Recorder {
     std::uint32_t counter_before;
   };
 
+  // See Note [A factory may hand on another tensor].
+  struct UnkeptResult {
+    std::int32_t value;
+    Keep keep;
+    c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor;
+  };
+
   Record* record_ = nullptr;
   const std::string* region_ = nullptr;
   ListWrites list_writes_ = ListWrites::kRefused;
@@ -240,6 +255,7 @@ class Recorder {
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor_identities_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_identities_;
   std::vector<UnsettledWrite> unsettled_;
+  std::vector<UnkeptResult> unkept_;
   std::size_t next_tensor_ = 0;  // to be looked at
   std::size_t next_storage_ = 0;
 };

@@ -1,5 +1,5 @@
 // The Recorder's part that tells tensors and storages apart, and the region's own from outside
-// ones.
+// ones, and that keeps values.
 #include <algorithm>
 #include <optional>
 
@@ -95,6 +95,23 @@ void Recorder::hold_outside(std::int32_t value, const at::Tensor& tensor) {
   record_->values[value].outside = outside;
   values_.set(tensor.unsafeGetTensorImpl(), value);
   if (!is_plain) tensor_identities_.emplace_back(tensor.getIntrusivePtr());
+}
+
+void Recorder::keep_value(std::int32_t value, const at::Tensor& tensor, Keep keep) {
+  RecordedValue& recorded = record_->values[value];
+  recorded.kept = without_graph(tensor);
+  recorded.constant |= keep == Keep::kForever;
+  recorded.kept_version = version_of(tensor);
+  if (keep == Keep::kOffload) record_->copy_to_host(value);
+}
+
+// One that nobody took is gone, and nobody reads it.
+void Recorder::settle_factories() {
+  for (const UnkeptResult& result : unkept_) {
+    const auto tensor = result.tensor.lock();
+    if (tensor.defined()) keep_value(result.value, at::Tensor(tensor), result.keep);
+  }
+  unkept_.clear();
 }
 
 std::int32_t Recorder::storage_of(const at::Tensor& tensor, bool outside) {

@@ -3,6 +3,9 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <utility>
 
 #include "tests/support/hazards/hazard.h"
 
@@ -19,9 +22,21 @@ Hazard changed(const std::string& name, const std::function<at::Tensor(at::Tenso
       [change](const at::Tensor& x, const Parts& p) { return change(at::mm(x, p[0])); }, options);
 }
 
+// What torch.empty_like and others of Python make of an op's result.
+at::Tensor as_variable(at::Tensor made) {
+  return torch::autograd::make_variable(std::move(made), /*requires_grad=*/false);
+}
+
 std::vector<Hazard> chains() {
   return {
       changed("a chain of writes", [](at::Tensor y) { return y.mul_(2).add_(1).relu_().sin(); }),
+      changed("factories as Python calls them, written to and drawn from",
+              [](at::Tensor y) {
+                const at::Tensor z = as_variable(at::empty_like(y));
+                z.copy_(as_variable(at::rand_like(y)));
+                z.slice(1, 0, kDim / 2).mul_(as_variable(at::full({kTokens, 1}, 0.5)));
+                return y * z.sin() + y * as_variable(at::ones_like(y)).mul_(3);
+              }),
       changed("a chain of writes whose stages are read",
               [](at::Tensor y) {
                 const at::Tensor a = y + 1;
