@@ -1,27 +1,14 @@
 #include "harness/measure/memory_probe.h"
 
 #include <ATen/core/function_schema.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 
+#include "harness/engine/record/wrapped_tensor.h"
 #include "harness/measure/phase_guard.h"
 
 namespace rematch {
 namespace {
-
-// Storage that autograd accumulates into a parameter's gradient becomes the gradient's.
-struct TagGradient final : torch::autograd::PostAccumulateGradHook {
-  explicit TagGradient(DeviceMemory* device_memory) : memory(device_memory) {}
-  void operator()(const torch::autograd::Variable& parameter) override {
-    const at::Tensor& gradient = parameter.grad();
-    if (gradient.defined() && gradient.has_storage()) {
-      memory->tag(gradient.storage(), MemoryTag::kGradient);
-    }
-  }
-  DeviceMemory* memory;  // the probe's, which takes its hooks along when it goes
-};
 
 MemoryTag tag_of(Phase phase) {
   switch (phase) {
@@ -47,33 +34,36 @@ std::vector<bool> fresh_results_of(const c10::FunctionSchema& schema) {
 
 }  // namespace
 
+// What autograd leaves in a parameter's gradient is the gradient's.
 MemoryProbe::MemoryProbe(at::Device device, const std::vector<at::Tensor>& parameters)
-    : memory_(device), parameters_(parameters) {
-  for (const at::Tensor& parameter : parameters_) {
-    memory_.tag(parameter.storage(), MemoryTag::kParameter);
-    torch::autograd::impl::set_post_acc_grad_hooks(parameter,
-                                                   std::make_unique<TagGradient>(&memory_));
-  }
-}
-
-MemoryProbe::~MemoryProbe() {
-  for (const at::Tensor& parameter : parameters_) {
-    torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
-  }
+    : memory_(device), gradient_hooks_(parameters, [this](const at::Tensor& parameter) {
+        if (parameter.grad().defined()) assign({parameter.grad()}, MemoryTag::kGradient);
+      }) {
+  assign(parameters, MemoryTag::kParameter);
 }
 
 void MemoryProbe::assign(const std::vector<at::Tensor>& tensors, MemoryTag tag) {
-  for (const at::Tensor& tensor : tensors) memory_.tag(tensor.storage(), tag);
+  for (const at::Tensor& tensor : tensors) {
+    const at::Tensor held = tensor_with_data(tensor);
+    if (held.has_storage()) memory_.tag(held.storage(), tag);
+  }
 }
 
 void MemoryProbe::begin_step() {
   place_.begin_step();
   born_.clear();
   samples_ = {};
+  first_of_forward_ = 0;
+  saved_before_ = {};
   const MemorySample before = memory_.sample();
   samples_.baseline = previous_total_ = before.total;
   samples_.baseline_requested = before.requested;
   memory_.reset_peak();
+}
+
+void MemoryProbe::begin_next_forward() {
+  first_of_forward_ = samples_.boundaries.size();
+  saved_before_ = memory_.sample().at(MemoryTag::kForward);
 }
 
 // Only here is it known which bytes born in forward were temporaries.
@@ -84,10 +74,10 @@ void MemoryProbe::forward_done() {
   for (const Born& born : born_) {
     if (!born.storage.expired()) born_at[born.boundary] += born.bytes;
   }
-  Bytes saved;
-  for (std::size_t index = 0; index < boundaries.size(); ++index) {
+  Bytes saved = saved_before_;
+  for (std::size_t index = first_of_forward_; index < boundaries.size(); ++index) {
     saved += born_at[index];
-    boundaries[index].saved = saved;
+    boundaries[index].saved = std::min(saved, boundaries[index].memory.at(MemoryTag::kForward));
   }
   born_.clear();
   place_.forward_done();

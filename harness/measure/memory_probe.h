@@ -13,6 +13,7 @@
 
 #include "harness/engine/interception.h"
 #include "harness/measure/device_memory.h"
+#include "harness/measure/gradient_hooks.h"
 #include "harness/measure/memory_timeline.h"
 #include "harness/measure/step_place.h"
 
@@ -29,7 +30,6 @@ class MemoryProbe final : public OpObserver {
  public:
   // Watches the gradients of `parameters`, and tags what those hold already.
   MemoryProbe(at::Device device, const std::vector<at::Tensor>& parameters);
-  ~MemoryProbe() override;
   MemoryProbe(const MemoryProbe&) = delete;
   MemoryProbe& operator=(const MemoryProbe&) = delete;
 
@@ -38,6 +38,8 @@ class MemoryProbe final : public OpObserver {
 
   void begin_step();
   void forward_done();
+  // Behind a backward: another forward of the same step, whose end forward_done() tells again.
+  void begin_next_forward();
   MemoryRecord finish_step();
 
   void brought_back(const at::Tensor& value) override;
@@ -61,9 +63,11 @@ class MemoryProbe final : public OpObserver {
   void tag_result(const at::Tensor& result, MemoryTag tag);
 
   DeviceMemory memory_;
-  std::vector<at::Tensor> parameters_;
+  GradientHooks gradient_hooks_;
   StepPlace place_;
   std::vector<Born> born_;
+  std::size_t first_of_forward_ = 0;  // the boundary that the last forward began at
+  Bytes saved_before_;                // by earlier ones
   StepSamples samples_;
   Bytes previous_total_;
   // By schema: which results are fresh memory.

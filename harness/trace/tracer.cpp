@@ -1,8 +1,6 @@
 #include "harness/trace/tracer.h"
 
 #include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <memory>
@@ -16,6 +14,7 @@
 #include "harness/engine/record/record.h"
 #include "harness/engine/record/saved_version.h"
 #include "harness/engine/record/wrapped_tensor.h"
+#include "harness/measure/gradient_hooks.h"
 #include "harness/measure/memory.h"
 #include "harness/trace/backward_as_with_data.h"
 #include "harness/trace/node_scopes.h"
@@ -42,20 +41,13 @@ Bytes bytes_born_in_backward(c10::Device device) {
 }
 
 // Books what autograd leaves in a parameter's gradient as the gradient's.
-class GradientHook final : public torch::autograd::PostAccumulateGradHook {
- public:
-  explicit GradientHook(std::shared_ptr<Bytes> total) : total_(std::move(total)) {}
-  void operator()(const torch::autograd::Variable& parameter) override {
-    if (!parameter.grad().defined()) return;
-    const at::Tensor gradient = tensor_with_data(parameter.grad());
-    if (!gradient.has_storage()) return;
-    *total_ += retag_storage(*gradient.storage().unsafeGetStorageImpl(), MemoryTag::kBackward,
-                             MemoryTag::kGradient);
-  }
-
- private:
-  std::shared_ptr<Bytes> total_;
-};
+void note_gradient(const at::Tensor& parameter, Bytes& total) {
+  if (!parameter.grad().defined()) return;
+  const at::Tensor gradient = tensor_with_data(parameter.grad());
+  if (!gradient.has_storage()) return;
+  total += retag_storage(*gradient.storage().unsafeGetStorageImpl(), MemoryTag::kBackward,
+                         MemoryTag::kGradient);
+}
 
 // Watches one step from the seat that the engine has: the thread's op mode, saved-tensor provider
 // and scope listener.
@@ -67,9 +59,6 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
   }
   ~Tracer() override {
     *self_ = nullptr;  // hooks may outlive the tracer with the graph
-    for (const at::Tensor& parameter : parameters_) {
-      torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
-    }
     if (scope_listener() == this) scope_listener() = outer_listener_;
   }
   Tracer(const Tracer&) = delete;
@@ -81,10 +70,9 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     holds_.look(num_ops());
     recorder_.close();
     for (std::size_t pack = 0; pack < observations_.packs.size(); ++pack) note_last_version(pack);
-    for (const at::Tensor& parameter : parameters_) {
-      torch::autograd::impl::set_post_acc_grad_hooks(
-          parameter, std::make_unique<GradientHook>(gradient_bytes_));
-    }
+    gradient_hooks_.emplace(parameters_, [this](const at::Tensor& parameter) {
+      note_gradient(parameter, gradient_bytes_);
+    });
     in_backward_ = true;
   }
 
@@ -100,7 +88,7 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     for (std::size_t i = base; i < stack->size(); ++i) note_tensors((*stack)[i]);
     const bool is_collective = facts.collective == CollectivePart::kStart;
     std::string group = is_collective ? group_of_collective(*stack) : "";
-    recorder_.set_list_writes(open_scopes_.empty() ? ListWrites::kNoted : ListWrites::kRefused);
+    recorder_.set_list_writes(block_depth_ == 0 ? ListWrites::kNoted : ListWrites::kRefused);
     recorder_.run(facts, keys, stack, depth, Keep::kNothing);
     for (std::size_t i = stack->size() - facts.num_returns; i < stack->size(); ++i) {
       note_tensors((*stack)[i]);
@@ -132,7 +120,7 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     observations_.backward.push_back({.kind = BackwardEvent::Kind::kDemand,
                                       .pack = pack,
                                       .other_bytes = bytes_born_in_backward(device_),
-                                      .gradient_bytes = *gradient_bytes_,
+                                      .gradient_bytes = gradient_bytes_,
                                       .scope = node_scopes_.scope_at_work()});
     handed_out_.push_back(pack);
   }
@@ -160,6 +148,7 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     if (index != kNoIndex) {
       observations_.blocks.push_back(
           {.scope = scope, .list = path.substr(0, path.rfind('.')), .index = index});
+      if (block_depth_ == 0) block_depth_ = open_scopes_.size() + 1;
     }
     open_scopes_.push_back(scope);
     node_scopes_.enter(scope);
@@ -168,13 +157,14 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
 
   void leave() noexcept override {
     observations_.scopes[open_scopes_.back()].end_op = num_ops();
+    if (open_scopes_.size() == block_depth_) block_depth_ = 0;
     open_scopes_.pop_back();
     if (!open_scopes_.empty()) node_scopes_.enter(open_scopes_.back());
     if (outer_listener_ != nullptr) outer_listener_->leave();
   }
 
   Observations take() {
-    observations_.gradient_bytes = *gradient_bytes_;
+    observations_.gradient_bytes = gradient_bytes_;
     observations_.freed_at = holds_.freed_at(observations_.record.storages.size());
     return std::move(observations_);
   }
@@ -197,7 +187,7 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     }
     note_put_away();
     event.other_bytes = bytes_born_in_backward(device_);
-    event.gradient_bytes = *gradient_bytes_;
+    event.gradient_bytes = gradient_bytes_;
     event.scope = node_scopes_.scope_at_work();
     observations_.backward.push_back(std::move(event));
   }
@@ -296,10 +286,12 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
   std::vector<SavedVersion> saved_versions_;  // by pack
   std::vector<PackId> handed_out_;            // in a formula's hands, as far as is known
   std::vector<at::Tensor> parameters_;
-  const std::shared_ptr<Bytes> gradient_bytes_ = std::make_shared<Bytes>();
+  Bytes gradient_bytes_;
+  std::optional<GradientHooks> gradient_hooks_;
   const std::string region_ = "(trace)";
   ScopeListener* outer_listener_;
   std::vector<ScopeId> open_scopes_;
+  std::size_t block_depth_ = 0;  // of open scopes, where the outermost block is one; 0: none is
   bool in_backward_ = false;
   c10::Device device_{c10::kCPU};
 };

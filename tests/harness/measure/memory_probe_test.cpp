@@ -6,6 +6,9 @@
 #include <ATen/ops/sin.h>
 #include <ATen/ops/sum.h>
 
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
 #include "tests/support/catch.h"
 
 #include "harness/measure/phase_guard.h"
@@ -105,6 +108,72 @@ TEST_CASE("meta gives the bytes of the CPU at every op boundary") {
   CHECK(meta.peak_allocated->count - meta.baseline->count ==
         cpu.peak_allocated->count - cpu.baseline->count);
   CHECK(meta.peak_scope == cpu.peak_scope);
+}
+
+// As an optimizer that steps in backward does.
+struct CountedHook final : torch::autograd::PostAccumulateGradHook {
+  explicit CountedHook(int* calls) : num_calls(calls) {}
+  void operator()(const torch::autograd::Variable& parameter) override {
+    ++*num_calls;
+    parameter.mutable_grad().reset();
+  }
+  int* num_calls;
+};
+
+TEST_CASE("a program's own gradient hook is called behind the probe's, and stays when it goes") {
+  install_counting_allocators();
+  const TwoBlocks model(at::kCPU);
+  int num_calls = 0;
+  for (const at::Tensor& weight : model.weights) {
+    torch::autograd::impl::set_post_acc_grad_hooks(weight,
+                                                   std::make_unique<CountedHook>(&num_calls));
+  }
+  {
+    MemoryProbe probe(at::kCPU, model.weights);
+    probe.begin_step();
+    const OpObserverGuard observe(&probe);
+    const at::Tensor loss = model.loss();
+    probe.forward_done();
+    loss.backward();
+    CHECK(num_calls == 2);
+    const MemoryRecord record = probe.finish_step();
+    CHECK(record.timeline->bytes.at(Holder::kGradients).back() == 0);
+  }
+  model.loss().backward();
+  CHECK(num_calls == 4);
+}
+
+TEST_CASE("a hook that the program sets while a probe lives stays") {
+  install_counting_allocators();
+  const TwoBlocks model(at::kCPU);
+  int num_calls = 0;
+  {
+    const MemoryProbe probe(at::kCPU, model.weights);
+    torch::autograd::impl::set_post_acc_grad_hooks(model.weights[0],
+                                                   std::make_unique<CountedHook>(&num_calls));
+  }
+  model.loss().backward();
+  CHECK(num_calls == 1);
+}
+
+TEST_CASE("a second forward of a step begins with what the first one left") {
+  install_counting_allocators();
+  const TwoBlocks model(at::kCPU);
+  MemoryProbe probe(at::kCPU, model.weights);
+  probe.begin_step();
+  const OpObserverGuard observe(&probe);
+  const at::Tensor first = model.loss();
+  probe.forward_done();
+  first.backward();
+  probe.begin_next_forward();
+  const at::Tensor second = model.loss();
+  probe.forward_done();
+  second.backward();
+  const MemoryTimeline line = probe.finish_step().timeline.value();
+  const std::vector<std::int64_t>& saved = line.bytes.at(Holder::kSavedActivations);
+  const std::size_t num_ops = line.op_index.size() / 2;  // of one forward and backward
+  CHECK(saved[3] == 256 + 512);                          // as in one step alone
+  CHECK(saved[num_ops + 3] == saved[3] + 4);             // the first loss, which the caller holds
 }
 
 // The listener there was hears everything too.

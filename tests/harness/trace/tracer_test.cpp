@@ -225,7 +225,9 @@ TEST_CASE("a write into a list of tensors is traced outside blocks and refused i
       network_of("mm", [](const at::Tensor& x, const at::Tensor& w) { return at::mm(x, w); });
   const Network network = plain.make();
   const Trace trace = record_trace([&] {
-    return loss_of(forward_with_scopes(network)) + times_twice_itself(network.input).sum();
+    const at::Tensor loss = loss_of(forward_with_scopes(network));
+    const Scope head("head");  // no block, so no region of a policy
+    return loss + times_twice_itself(network.input).sum();
   });
   const auto found = std::find_if(trace.ops.begin(), trace.ops.end(), [](const TracedOp& op) {
     return op.name == "aten::_foreach_mul_.Scalar";
