@@ -18,12 +18,19 @@ constexpr std::uint8_t kAllocatorPriority = 100;
 
 thread_local MemoryTag thread_tag = MemoryTag::kOther;
 std::atomic<bool> installed{false};
+// Tags that were given before the last forget_memory_tags() count as kOther.
+std::atomic<std::uint32_t> tag_generation{0};
 std::atomic<std::int64_t> cpu_limit{std::numeric_limits<std::int64_t>::max()};
 
 struct Allocation {
   std::int64_t bytes = 0;      // rounded
   std::int64_t requested = 0;  // as asked for
   MemoryTag tag = MemoryTag::kOther;
+  std::uint32_t generation = tag_generation.load(std::memory_order_relaxed);
+
+  MemoryTag valid_tag() const {
+    return generation == tag_generation.load(std::memory_order_relaxed) ? tag : MemoryTag::kOther;
+  }
 };
 
 // Bytes that tensors of one device kind hold.
@@ -45,13 +52,19 @@ class Counters {
     }
   }
   void remove(const Allocation& allocation) {
-    slot(allocation.tag).fetch_sub(allocation.bytes, std::memory_order_relaxed);
+    slot(allocation.valid_tag()).fetch_sub(allocation.bytes, std::memory_order_relaxed);
     requested_.fetch_sub(allocation.requested, std::memory_order_relaxed);
     total_.fetch_sub(allocation.bytes, std::memory_order_relaxed);
   }
   void move(std::int64_t bytes, MemoryTag from, MemoryTag to) {
     slot(from).fetch_sub(bytes, std::memory_order_relaxed);
     slot(to).fetch_add(bytes, std::memory_order_relaxed);
+  }
+
+  void forget_tags() {
+    for (std::size_t tag = 0; tag < by_tag_.size(); ++tag) {
+      slot(MemoryTag::kOther).fetch_add(by_tag_[tag].exchange(0));
+    }
   }
 
   MemorySample sample() const {
@@ -184,8 +197,9 @@ Located locate(const c10::StorageImpl& storage) {
 }
 
 Bytes move_allocation(const Located& located, MemoryTag to) {
-  located.counters->move(located.allocation->bytes, located.allocation->tag, to);
+  located.counters->move(located.allocation->bytes, located.allocation->valid_tag(), to);
   located.allocation->tag = to;
+  located.allocation->generation = tag_generation.load(std::memory_order_relaxed);
   return Bytes{located.allocation->bytes};
 }
 
@@ -222,6 +236,12 @@ void limit_cpu_memory(std::optional<Bytes> limit) {
   cpu_limit.store(limit ? limit->count : std::numeric_limits<std::int64_t>::max());
 }
 
+void forget_memory_tags() {
+  cpu_counters().forget_tags();
+  meta_counters().forget_tags();
+  ++tag_generation;
+}
+
 MemorySample current_cpu_memory() {
   require_installed();
   return cpu_counters().sample();
@@ -249,7 +269,7 @@ void reset_memory_peaks() {
 
 Bytes retag_storage(const c10::StorageImpl& storage, MemoryTag from, MemoryTag to) {
   const Located located = locate(storage);
-  if (located.allocation == nullptr || located.allocation->tag != from) return {};
+  if (located.allocation == nullptr || located.allocation->valid_tag() != from) return {};
   return move_allocation(located, to);
 }
 

@@ -3,12 +3,8 @@
 #include <ATen/Functions.h>
 #include <c10/core/Device.h>
 
-#include <algorithm>
-#include <array>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -17,7 +13,6 @@
 #include "harness/engine/record/wrapped_tensor.h"
 #include "harness/engine/recording.h"
 #include "harness/measure/memory.h"
-#include "harness/measure/op_counter.h"
 #include "harness/python/c_call.h"
 #include "harness/trace/tracer.h"
 #include "models/scope/scope.h"
@@ -61,52 +56,8 @@ void put_head(const Json& head, Trace& trace) {
   }
 }
 
-// Executed ops by phase, and the most bytes that tensors held after one.
-class Watch final : public OpObserver {
- public:
-  explicit Watch(c10::Device device) : device_(device) {
-    if (counting_allocators_installed() && !device.is_cuda()) before_ = allocated_bytes(device_);
-  }
-
-  void executed(const c10::OperatorHandle& op, Phase phase,
-                const torch::jit::Stack& stack) override {
-    counter_.executed(op, phase, stack);
-    if (!before_) return;
-    const std::int64_t bytes = allocated_bytes(device_);
-    const std::lock_guard lock(mutex_);
-    std::int64_t& peak = peaks_[static_cast<std::size_t>(phase)];
-    peak = std::max(peak, bytes);
-  }
-
-  Json to_json() const {
-    const CountsRecord counts = counter_.record(/*counted_steps=*/1);
-    Json json = {{"ops", Json::object()}, {"peak_bytes", Json::object()}};
-    for (std::size_t phase = 0; phase < peaks_.size(); ++phase) {
-      const std::string name(to_string(static_cast<Phase>(phase)));
-      json["ops"][name] = Json::object();
-      for (const auto& [op, count] : counts.by_op[phase]) json["ops"][name][op] = count;
-      json["peak_bytes"][name] = before_ ? Json(peaks_[phase]) : Json();
-    }
-    json["before_bytes"] = before_ ? Json(*before_) : Json();
-    return json;
-  }
-
- private:
-  c10::Device device_;
-  std::optional<std::int64_t> before_;
-  OpCounter counter_;
-  std::mutex mutex_;
-  std::array<std::int64_t, kNumPhases> peaks_{};
-};
-
 }  // namespace
 }  // namespace rematch::c_call
-
-struct RematchWatch {
-  explicit RematchWatch(c10::Device device) : watch(device), observes(&watch) {}
-  rematch::c_call::Watch watch;
-  rematch::OpObserverGuard observes;
-};
 
 using namespace rematch;  // C functions are in no namespace
 using namespace rematch::c_call;
@@ -188,14 +139,5 @@ const char* rematch_finish_trace(RematchTrace* trace, const char* head_json) {
 }
 
 void rematch_free_trace(RematchTrace* trace) { delete trace; }
-
-RematchWatch* rematch_begin_watch(const char* device) {
-  return call_or<RematchWatch*>(nullptr, [&] { return new RematchWatch(c10::Device(device)); });
-}
-
-const char* rematch_end_watch(RematchWatch* watch) {
-  const std::unique_ptr<RematchWatch> owned(watch);
-  return call_or<const char*>(nullptr, [&] { return as_text(owned->watch.to_json()); });
-}
 
 }  // extern "C"

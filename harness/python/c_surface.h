@@ -1,6 +1,7 @@
 // The engine, the tracer and the predictor as C functions, which Python calls through ctypes beside
-// the torch that it has imported. No tensor crosses: the engine sees the ops of the calling thread
-// below autograd. A Python object does where the engine asks what is inside a tensor.
+// the torch that it has imported. The engine sees the ops of the calling thread below autograd, so
+// it is handed no tensor. A watch is told which are the model's weights, and a Python object
+// crosses where the engine asks what is inside a tensor.
 //
 // Functions that can fail say so by -1 or null; rematch_error() then has the reason. A text that is
 // returned lives until the thread's next call.
@@ -53,9 +54,15 @@ REMATCH_PYTHON_EXPORT const char* rematch_finish_trace(RematchTrace* trace, cons
 REMATCH_PYTHON_EXPORT void rematch_free_trace(RematchTrace* trace);
 
 // Counts the ops that are executed from here on, in the whole process, and, where memory is
-// counted, the most bytes after an op. The figures are JSON; ending it frees it.
-REMATCH_PYTHON_EXPORT RematchWatch* rematch_begin_watch(const char* device);
+// counted, what holds the most bytes of `device` after an op. Tensors are TensorImpls
+// (tensor._cdata): the model's parameters, and its weights that do not learn. The figures are JSON;
+// ending it frees it.
+REMATCH_PYTHON_EXPORT RematchWatch* rematch_begin_watch(const char* device, void* const* parameters,
+                                                        int num_parameters, void* const* frozen,
+                                                        int num_frozen);
 REMATCH_PYTHON_EXPORT const char* rematch_end_watch(RematchWatch* watch);
+// What this thread runs is the optimizer's from here on (1), or not any longer (0).
+REMATCH_PYTHON_EXPORT void rematch_set_in_optimizer(int is_in_optimizer);
 
 // A policy's plan for a trace, and what a step under a plan takes.
 REMATCH_PYTHON_EXPORT const char* rematch_resolve(const char* trace_json, const char* policy);

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 import torch
+
+
+@contextlib.contextmanager
+def left_as_it_was(model: torch.nn.Module) -> Iterator[None]:
+    """Around steps of ours: they draw numbers, and a norm's statistics count what they see. Generators and buffers are
+    afterwards what they were."""
+    devices = sorted({parameter.device.index for parameter in model.parameters() if parameter.is_cuda})
+    buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers() if not buffer.is_meta]
+    with torch.random.fork_rng(devices=devices):
+        try:
+            yield
+        finally:
+            for buffer, before in buffers:
+                if not torch.equal(buffer, before):  # a write that changes nothing may spoil a graph of the program
+                    with torch.no_grad():
+                        buffer.copy_(before)
 
 
 def loss_of(model: torch.nn.Module, step: Callable[[], torch.Tensor]) -> torch.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -23,28 +24,27 @@ def auto(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, budget: st
     `step()` runs forward on one fixed batch and returns the loss. The peak counts parameters, gradients, the state of
     `optimizer` and activations; `budget` is "24GiB" or bytes. Op times are measured on the model's own device, or
     those of the data sheet of `device` ("h100"). `blocks` names the lists of layers, as for scopes(), which then takes
-    it too. The checkpoint's `front` is what was searched. Raises RematchError if no plan fits. Generators are left as
-    they were; call it without scopes on the model."""
+    it too. The checkpoint's `front` is what was searched. Raises RematchError if no plan fits. Generators and buffers are
+    left as they were; call it without scopes on the model."""
     limit = bytes_of(budget)
     if name := distributed_parameter(model):
         raise RematchError(f"{name} is a DTensor: each rank would choose a plan of its own, and ranks must run one, or their "
                            "collectives do not meet. Choose before fully_shard; of tensor parallel layers search on one rank "
                            "and broadcast its plan")
-    with torch.random.fork_rng(devices=[]):
-        with announced("tracing a step"):
-            traced = record_trace(model, step, blocks=blocks)
-        predict(traced, resolve(traced, "none"), schedule, optimizer=optimizer)  # refuses names before ops are timed
-        times = {"device": device} if device else {"profile": measure_profile(model, step, traced)}
-        front = search(traced, schedule=schedule, optimizer=optimizer, budget=limit, **times)
-        checkpoint = SearchedCheckpoint(front, _answer_of(front, limit)["plan"], schedule)
-        _say_what_was_chosen(front, limit)
-        with announced("running the plan once"):
-            _run_once(model, step, checkpoint, blocks, predict(traced, checkpoint.plan, schedule))
+    with announced("tracing a step"):
+        traced = record_trace(model, step, blocks=blocks)
+    predict(traced, resolve(traced, "none"), schedule, optimizer=optimizer)  # refuses names before ops are timed
+    times = {"device": device} if device else {"profile": measure_profile(model, step, traced)}
+    front = search(traced, schedule=schedule, optimizer=optimizer, budget=limit, **times)
+    checkpoint = SearchedCheckpoint(front, _answer_of(front, limit)["plan"], schedule)
+    _say_what_was_chosen(front, limit)
+    with announced("running the plan once"):
+        _run_once(model, step, checkpoint, blocks, predict(traced, checkpoint.plan, schedule))
     return checkpoint
 
 
-def _answer_of(front: dict, budget: int) -> dict:
-    answer = front["answer"]
+def _answer_of(front: dict[str, Any], budget: int) -> dict[str, Any]:
+    answer: dict[str, Any] | None = front["answer"]
     if answer is None:
         lowest = front["points"][0]["predicted_peak_allocated_bytes"]
         raise RematchError(f"no plan fits into {size_text(budget)}; the smallest peak is {size_text(lowest)}. "
@@ -52,7 +52,7 @@ def _answer_of(front: dict, budget: int) -> dict:
     return answer
 
 
-def _say_what_was_chosen(front: dict, budget: int) -> None:
+def _say_what_was_chosen(front: dict[str, Any], budget: int) -> None:
     answer, plain = front["answer"], front["nothing_recomputed"]
     source = "measured" if front["time_source"] == "measured" else "of the data sheet"
     say(f"{front['num_plans_found']} plans worth having, by times {source} ({front['device']}); chosen for "
@@ -64,7 +64,7 @@ def _say_what_was_chosen(front: dict, budget: int) -> None:
 
 
 def _run_once(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: Checkpoint,
-              blocks: dict[str, list[torch.nn.Module]] | None, predicted: dict) -> None:
+              blocks: dict[str, list[torch.nn.Module]] | None, predicted: dict[str, Any]) -> None:
     if not checkpoint.plan["regions"]:
         say("nothing needs checkpointing: the step without it fits")
         return

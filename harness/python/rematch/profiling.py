@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
 from rematch._in_torch import refuse_in_recorded_step
 from rematch._library import LIBRARY, RematchError, call
+from rematch._step import left_as_it_was
 
 FORWARD, BACKWARD, END = range(3)
 NUM_WARM_UP_STEPS = 1
 
 
-def profile(model: torch.nn.Module, step: Callable[[], torch.Tensor], trace: dict, *, num_steps: int = 5) -> dict:
+def profile(model: torch.nn.Module, step: Callable[[], torch.Tensor], trace: dict[str, Any], *,
+            num_steps: int = 5) -> dict[str, Any]:
     """Times every op of the traced step, as a dict of schema rematch.profile for `search`.
 
     `step()` is the one that was traced. Steps in which each op is timed take turns with as many that nobody watches,
-    which tell what lies between ops. Gradients are cleared before and after. CPU only: a GPU's times come from its
-    data sheet, search(device="h100"). Call it without scopes on the model, and outside of a recording."""
+    which tell what lies between ops. Gradients are cleared before and after, generators and buffers left as they were.
+    CPU only: a GPU's times come from its data sheet, search(device="h100"). Call it without scopes on the model, and
+    outside of a recording."""
     refuse_in_recorded_step("profile")
     device = next(model.parameters()).device
     if device.type != "cpu":
@@ -28,12 +32,14 @@ def profile(model: torch.nn.Module, step: Callable[[], torch.Tensor], trace: dic
                            "device='h100'")
     handle = call("begin_op_times", json.dumps(trace), 2 * num_steps)
     try:
-        for _ in range(NUM_WARM_UP_STEPS):
-            _unwatched_step(model, step)
-        for _ in range(num_steps):
-            _watched_step(model, step, handle)
-            call("note_step", handle, *_unwatched_step(model, step))
-        return json.loads(call("finish_op_times", handle))
+        with left_as_it_was(model):
+            for _ in range(NUM_WARM_UP_STEPS):
+                _unwatched_step(model, step)
+            for _ in range(num_steps):
+                _watched_step(model, step, handle)
+                call("note_step", handle, *_unwatched_step(model, step))
+        found: dict[str, Any] = json.loads(call("finish_op_times", handle))
+        return found
     finally:
         LIBRARY.rematch_free_op_times(handle)
         model.zero_grad(set_to_none=True)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
-from rematch._library import LIBRARY, call
+from rematch._library import LIBRARY, last_error
 from rematch.planning import Checkpoint, require_checkpoint
 
 NO_INDEX = -1
-_openers: weakref.WeakSet = weakref.WeakSet()  # the hooks that open scopes
+_openers: weakref.WeakSet[Callable[..., None]] = weakref.WeakSet()  # the hooks that open scopes
 
 
 def _unwrapped(model: torch.nn.Module) -> torch.nn.Module:
@@ -52,7 +54,7 @@ class BlockScopes:
         self.blocks = blocks
         self._only = only
         self._opened: set[str] = set()
-        self._handles: list = []
+        self._handles: list[Any] = []
         _refuse_scopes_on(model)
         self._index_of = {id(block): (path, index)
                           for path, modules in blocks.items() for index, block in enumerate(modules)}
@@ -95,15 +97,19 @@ class BlockScopes:
     def _hook(self, module: torch.nn.Module, name: str, index: int) -> None:
         encoded = name.encode()
         entered: list[bool] = []  # a forward that failed before it was entered is not left
+        # Every step calls them for every block, so they find nothing by name.
+        enter_scope, leave_scope, note, forget = (LIBRARY.rematch_enter_scope, LIBRARY.rematch_leave_scope,
+                                                  entered.append, entered.pop)
 
         def enter(*_: object) -> None:
-            call("enter_scope", encoded, index)
-            entered.append(True)
+            if enter_scope(encoded, index) != 0:
+                raise last_error()
+            note(True)
 
         def leave(*_: object) -> None:
             if entered:
-                entered.pop()
-                LIBRARY.rematch_leave_scope()
+                forget()
+                leave_scope()
 
         _openers.add(enter)
         # Inside the hooks of FSDP: behind its gather, before its free.

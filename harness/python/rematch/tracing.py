@@ -7,35 +7,36 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
 from rematch._in_torch import recorded_step, refuse_in_recorded_step
 from rematch._library import LIBRARY, RematchError, call
-from rematch._step import loss_of
+from rematch._step import left_as_it_was, loss_of
 from rematch.scopes import scopes
 
 
 def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, name: str | None = None,
           dimensions: dict[str, int] | None = None,
-          blocks: dict[str, list[torch.nn.Module]] | None = None) -> dict:
+          blocks: dict[str, list[torch.nn.Module]] | None = None) -> dict[str, Any]:
     """Records one training step without checkpointing, as a dict of schema rematch.trace.
 
-    `step()` runs forward and returns the loss; backward is run here. Gradients are cleared before and after. `blocks` is
-    as for scopes(). Call it without scopes on the model, and outside of a recording."""
+    `step()` runs forward and returns the loss; backward is run here. Gradients are cleared before and after, generators and
+    buffers left as they were. `blocks` is as for scopes(). Call it without scopes on the model, and outside of a recording."""
     refuse_in_recorded_step("trace")
     if is_fully_sharded(model):
         warnings.warn("rematch: the model is under fully_shard, whose gathered parameters are not of the trace: predicted "
                       "peaks do not hold; trace it before fully_shard", stacklevel=2)
     model.zero_grad(set_to_none=True)
     try:
-        with scopes(model, blocks=blocks):
+        with left_as_it_was(model), scopes(model, blocks=blocks):
             text = _traced(model, step, {
                 "model": name or type(model).__name__, "dimensions": dimensions or {}, "dtype": _most_common_dtype(model),
                 "constant_bytes": _constant_bytes(model), **_parameters(model)})
     finally:
         model.zero_grad(set_to_none=True)
-    traced = json.loads(text)
+    traced: dict[str, Any] = json.loads(text)
     if not traced["blocks"]:
         raise RematchError(f"step() ran no layer of this {type(model).__name__}; does it call another model?")
     return traced
@@ -57,14 +58,14 @@ def _held(tensor: torch.Tensor) -> torch.Tensor:
     return tensor._local_tensor if hasattr(tensor, "_local_tensor") else tensor
 
 
-def _traced(model: torch.nn.Module, step: Callable[[], torch.Tensor], head: dict) -> bytes:
+def _traced(model: torch.nn.Module, step: Callable[[], torch.Tensor], head: dict[str, Any]) -> bytes:
     handle = call("begin_trace")
     try:
         with recorded_step():
             loss = loss_of(model, step)
         call("end_forward", handle, str(loss.device))
         loss.backward()
-        return call("finish_trace", handle, json.dumps(head))
+        return bytes(call("finish_trace", handle, json.dumps(head)))
     finally:
         LIBRARY.rematch_free_trace(handle)
 
@@ -77,7 +78,7 @@ def _most_common_dtype(model: torch.nn.Module) -> str:
     return Counter(_dtype_name(parameter) for parameter in model.parameters()).most_common(1)[0][0]
 
 
-def _parameters(model: torch.nn.Module) -> dict:
+def _parameters(model: torch.nn.Module) -> dict[str, Any]:
     trained = [_held(parameter) for parameter in model.parameters() if parameter.requires_grad]
     kinds = Counter((parameter.numel(), _dtype_name(parameter)) for parameter in trained)
     return {"parameter_bytes": sum(parameter.numel() * parameter.element_size() for parameter in trained),

@@ -7,33 +7,73 @@ import ctypes
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from rematch._in_torch import refuse_in_recorded_step
-from rematch._library import LIBRARY, RematchError, call
-from rematch._step import loss_of
+from rematch._library import LIBRARY, call, last_error
+from rematch._step import left_as_it_was, loss_of
 from rematch.planning import Checkpoint, size_text
 from rematch.recording import recording
 from rematch.scopes import scopes
 
 
 @contextlib.contextmanager
-def watch(device: str = "cpu") -> Iterator[dict]:
-    """Counts the ops that are executed inside it, on all threads, recomputed ones apart.
+def watch(model: torch.nn.Module | None = None, *, device: str | None = None) -> Iterator[dict[str, Any]]:
+    """Counts the ops that are executed inside it, on all threads, recomputed ones apart, and what tensors hold.
 
-    The dict is filled at the end: `ops` by phase and name; `before_bytes` and `peak_bytes` by phase, which are None
-    without rematch.count_memory()."""
-    figures: dict = {}
-    handle = call("begin_watch", device)
+    The dict is filled at the end: `ops` by phase ("forward", "recompute", "backward", and "optimizer" for step() of
+    torch.optim) and name; `before_bytes`, and `peak_bytes` by phase, at its highest op boundary; what held them,
+    `holders_bytes`, by phase and holder ("parameters", "gradients", "saved_activations", ...), and
+    `holders_at_peak_bytes` at the highest of all. Bytes of the CPU and of meta are None without
+    rematch.count_memory(); on a GPU they are torch's allocator's, whose own peak statistics start anew. `model` says
+    which parameters there are and on which device; without one, or `device`, it is "cpu", and parameters are "other"."""
+    figures: dict[str, Any] = {}
+    handle = call("begin_watch", device or _device_of(model), *_tensors_of(model))
     try:
-        yield figures
+        with _optimizers_named():
+            yield figures
     finally:
         text = LIBRARY.rematch_end_watch(handle)
         if text is not None:
             figures.update(json.loads(text))
     if text is None:
-        raise RematchError(LIBRARY.rematch_error().decode())
+        raise last_error()
+
+
+def _device_of(model: torch.nn.Module | None) -> str:
+    parameter = None if model is None else next(model.parameters(), None)
+    return "cpu" if parameter is None else str(parameter.device)
+
+
+def _tensors_of(model: torch.nn.Module | None) -> list[Any]:
+    """Addresses of what learns and of what does not, each with its number, as rematch_begin_watch takes them."""
+    learning = [] if model is None else [p for p in model.parameters() if p.requires_grad]
+    frozen = [] if model is None else [p for p in model.parameters() if not p.requires_grad]
+    arguments: list[Any] = []
+    for tensors in (learning, frozen):
+        arguments += [(ctypes.c_void_p * len(tensors))(*(tensor._cdata for tensor in tensors)), len(tensors)]
+    return arguments
+
+
+@contextlib.contextmanager
+def _optimizers_named() -> Iterator[None]:
+    """In it, what a step() of torch.optim runs is the optimizer's."""
+    def enter(*_: object) -> None:
+        LIBRARY.rematch_set_in_optimizer(1)
+
+    def leave(*_: object) -> None:
+        LIBRARY.rematch_set_in_optimizer(0)
+
+    handles = [register_optimizer_step_pre_hook(enter), register_optimizer_step_post_hook(leave)]
+    try:
+        yield
+    finally:
+        leave()  # where a step() failed
+        for handle in handles:
+            handle.remove()
 
 
 def _bits(tensor: torch.Tensor | None) -> bytes:
@@ -51,11 +91,12 @@ def _hash_of(model: torch.nn.Module, loss: torch.Tensor) -> str:
     return digest.hexdigest()
 
 
-def _run(model: torch.nn.Module, step: Callable[[], torch.Tensor], around: contextlib.AbstractContextManager) -> dict:
+def _run(model: torch.nn.Module, step: Callable[[], torch.Tensor],
+         around: contextlib.AbstractContextManager[None]) -> dict[str, Any]:
     model.zero_grad(set_to_none=True)
-    torch.manual_seed(0)
     try:
-        with watch() as figures:
+        with left_as_it_was(model), watch(model) as figures:
+            torch.manual_seed(0)
             with around:
                 loss = loss_of(model, step)
             loss.backward()
@@ -67,11 +108,11 @@ def _run(model: torch.nn.Module, step: Callable[[], torch.Tensor], around: conte
         model.zero_grad(set_to_none=True)
 
 
-class Comparison(dict):
+class Comparison(dict[str, Any]):
     """What check() found; prints as a table."""
 
     def __str__(self) -> str:
-        def row(name: str, figures: dict, bits: str) -> str:
+        def row(name: str, figures: dict[str, Any], bits: str) -> str:
             ops = "/".join(str(figures["executed_ops"].get(phase, 0)) for phase in ("forward", "recompute", "backward"))
             peak = figures["peak_bytes"]
             return f"| {name} | {ops} | {'not counted' if peak is None else size_text(peak)} | {bits} |"
@@ -83,7 +124,7 @@ class Comparison(dict):
 
 def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: Checkpoint, *,
           blocks: dict[str, list[torch.nn.Module]] | None = None) -> Comparison:
-    """Runs a step without and one with the checkpoint, from the same seed.
+    """Runs a step without and one with the checkpoint, from the same seed and buffers, which it leaves as they were.
 
     `bits_equal` says whether loss and every gradient have equal bits; `plain` and `checkpointed` have `executed_ops`, their
     number by phase ("forward", "recompute", "backward"), and `peak_bytes`, by which the step rose: None without

@@ -120,5 +120,33 @@ TEST_CASE("resizing and moving storage keeps the books") {
   CHECK(cpu_bytes() == before);
 }
 
+TEST_CASE(
+    "forgotten tags are kOther's, also where what carried them is let go of or tagged again") {
+  install_counting_allocators();
+  const MemorySample before = current_cpu_memory();
+  at::Tensor first;
+  at::Tensor second;
+  {
+    const MemoryTagGuard tag(MemoryTag::kParameter);
+    first = at::empty({64});
+    second = at::empty({64});
+  }
+  const auto risen = [&](MemoryTag tag) {
+    return current_cpu_memory().at(tag).count - before.at(tag).count;
+  };
+  CHECK(risen(MemoryTag::kParameter) == 512);
+  forget_memory_tags();
+  CHECK(current_cpu_memory().at(MemoryTag::kParameter) == Bytes{});
+  CHECK(current_cpu_memory().at(MemoryTag::kOther) == current_cpu_memory().total);
+  first.reset();
+  CHECK(current_cpu_memory().at(MemoryTag::kParameter) == Bytes{});
+  const c10::StorageImpl& storage = *second.storage().unsafeGetStorageImpl();
+  CHECK(retag_storage(storage, MemoryTag::kParameter, MemoryTag::kFrozen) == Bytes{});
+  CHECK(retag_storage(storage, MemoryTag::kOther, MemoryTag::kFrozen) == Bytes{256});
+  CHECK(current_cpu_memory().at(MemoryTag::kFrozen) == Bytes{256});
+  second.reset();
+  CHECK(current_cpu_memory().at(MemoryTag::kFrozen) == Bytes{});
+}
+
 }  // namespace
 }  // namespace rematch

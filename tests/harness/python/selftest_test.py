@@ -1,9 +1,28 @@
 """The package in a process that has just been started: its self-test, and traces where nobody counts memory."""
 
 import json
+import os
+import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import unittest
+
+import rematch
+
+
+class LibraryTest(unittest.TestCase):
+    def test_the_loader_finds_torch_in_the_process_and_nothing_of_python(self):
+        readelf = shutil.which("readelf")
+        if readelf is None:
+            self.skipTest("no readelf here")
+        library = os.environ.get("REMATCH_PYTHON_LIBRARY") or pathlib.Path(rematch.__file__).with_name("librematch_python.so")
+        done = subprocess.run([readelf, "-d", library], capture_output=True, text=True, check=True)
+        needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", done.stdout))
+        self.assertLessEqual({"libtorch_cpu.so", "libc10.so"}, needed)
+        self.assertEqual([name for name in needed if "python" in name or "cuda" in name], [])
+        self.assertNotRegex(done.stdout, "RPATH|RUNPATH")
 
 
 class SelfTestTest(unittest.TestCase):
