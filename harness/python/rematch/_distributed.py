@@ -10,17 +10,19 @@ import copy
 import ctypes
 import sys
 import types
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
 from rematch._library import LIBRARY
 
-_layouts: list = []        # DTensorSpecs, by the number that stands for them in a record
-_number_of: dict = {}      # each once
-_installed: list = []      # what must live as long as the process
+_layouts: list[Any] = []             # DTensorSpecs, by the number that stands for them in a record
+_number_of: dict[Any, int] = {}      # each once
+_installed: list[Any] = []           # what must live as long as the process
 
 
-def install(replaced, is_recorded) -> None:
+def install(replaced: Callable[[str, str, Callable[[Any], Any]], None], is_recorded: Callable[[], bool]) -> None:
     """Once torch.distributed.tensor has been imported. `replaced(module, path, make)` puts make(found) in found's place."""
     if "torch.distributed.tensor" not in sys.modules or _installed:
         return
@@ -31,7 +33,7 @@ def install(replaced, is_recorded) -> None:
              lambda forward: _redistribute(forward, is_recorded))
 
 
-def _dtensor_class():
+def _dtensor_class() -> Any:
     return sys.modules["torch.distributed.tensor"].DTensor
 
 
@@ -47,11 +49,11 @@ def _define_ops() -> torch.library.Library:
     return library
 
 
-def _local_of(op, args: tuple, kwargs: dict) -> torch.Tensor:
+def _local_of(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     return _without_graph(args[0]._local_tensor)
 
 
-def _dtensor_of(local: torch.Tensor, layout: int) -> torch.Tensor:
+def _dtensor_of(local: torch.Tensor, layout: int) -> Any:
     return _dtensor_class()(_without_graph(local), copy.copy(_layouts[layout]), requires_grad=False)
 
 
@@ -63,17 +65,17 @@ def _without_graph(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.view_as(tensor)
 
 
-def _number(spec) -> int:
+def _number(spec: Any) -> int:
     if spec not in _number_of:
         _number_of[copy.copy(spec)] = len(_layouts)
         _layouts.append(copy.copy(spec))
     return _number_of[spec]
 
 
-def _tell_what_is_inside():
+def _tell_what_is_inside() -> Any:
     distributed = _dtensor_class()
 
-    def look_inside(tensor) -> int | None:
+    def look_inside(tensor: Any) -> Any:
         return tensor._local_tensor._cdata if isinstance(tensor, distributed) else None
 
     callback = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(look_inside)
@@ -85,13 +87,13 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     return type(tensor) in (torch.Tensor, torch.nn.Parameter)
 
 
-def _unseen():
+def _unseen() -> Any:
     """Ops are not recorded in it."""
     return torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C._dispatch_key_parse("Fake")))
 
 
-def _from_local(forward, is_recorded):
-    def recorded(ctx, local, mesh, placements, run_check, *size):
+def _from_local(forward: Any, is_recorded: Callable[[], bool]) -> Any:
+    def recorded(ctx: Any, local: Any, mesh: Any, placements: Any, run_check: bool, *size: Any) -> Any:
         # A check writes to the tensor, and ranks outside of the mesh have another one.
         if not is_recorded() or run_check or not _is_plain(local) or not mesh._is_current_rank_part_of_mesh():
             return forward(ctx, local, mesh, placements, run_check, *size)
@@ -101,16 +103,16 @@ def _from_local(forward, is_recorded):
     return recorded
 
 
-def _to_local(forward, is_recorded):
-    def recorded(ctx, distributed, grad_placements):
+def _to_local(forward: Any, is_recorded: Callable[[], bool]) -> Any:
+    def recorded(ctx: Any, distributed: Any, grad_placements: Any) -> Any:
         if not is_recorded() or not _is_plain(distributed._local_tensor):
             return forward(ctx, distributed, grad_placements)
         return forward(ctx, _Opened(distributed), grad_placements)
     return recorded
 
 
-def _redistribute(forward, is_recorded):
-    def recorded(ctx, distributed, *target):
+def _redistribute(forward: Any, is_recorded: Callable[[], bool]) -> Any:
+    def recorded(ctx: Any, distributed: Any, *target: Any) -> Any:
         if not is_recorded() or not _is_plain(distributed._local_tensor):
             return forward(ctx, distributed, *target)
         found = forward(ctx, _Opened(distributed), *target)
@@ -121,6 +123,6 @@ def _redistribute(forward, is_recorded):
 class _Opened(types.SimpleNamespace):
     """A DTensor as torch's functions read it, with the rank's tensor as an op gives it."""
 
-    def __init__(self, distributed):
+    def __init__(self, distributed: Any):
         super().__init__(_local_tensor=torch.ops.rematch.local_of(distributed), _spec=distributed._spec,
                          shape=distributed.shape, stride=distributed.stride, requires_grad=distributed.requires_grad)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from rematch import _distributed
 from rematch._library import LIBRARY, RematchError
@@ -41,7 +42,7 @@ def refuse_in_recorded_step(what: str) -> None:
         raise RematchError(f"rematch.{what} runs steps of its own, and was called in a step that is recorded; call it outside")
 
 
-def _replaced(module_name: str, path: str, make) -> None:
+def _replaced(module_name: str, path: str, make: Callable[[Any], Any]) -> None:
     """Puts make(what is there) in its place, once; not before somebody has imported the module."""
     holder = sys.modules.get(module_name)
     *owners, name = path.split(".")
@@ -54,8 +55,8 @@ def _replaced(module_name: str, path: str, make) -> None:
 
 
 def _refuse_compiled_functions() -> None:
-    def make(callback_from_stance):
-        def refusing(callback):
+    def make(callback_from_stance: Any) -> Any:
+        def refusing(callback: Any) -> Any:
             if callable(callback) and _thread.num_recorded_steps > 0:
                 raise RematchError("a function of torch.compile runs in a step that is recorded, which cannot see its ops; "
                                    "leave the model eager, and call compiled functions outside of rematch.recording")
@@ -66,8 +67,8 @@ def _refuse_compiled_functions() -> None:
 
 
 def _refuse_checkpointed_functions() -> None:
-    def make(begin):
-        def refusing(*arguments, **keywords):
+    def make(begin: Any) -> Any:
+        def refusing(*arguments: Any, **keywords: Any) -> Any:
             if LIBRARY.rematch_is_in_scope():
                 raise RematchError("torch.utils.checkpoint runs inside a layer of a step that is recorded, where the plan "
                                    "decides what is kept; turn it off (model.gradient_checkpointing_disable())")
@@ -81,8 +82,8 @@ def _refuse_checkpointed_functions() -> None:
 def _wait_for_collectives() -> None:
     """DTensor hands a collective's result on as a tensor that waits at its first use, inside an op: the record would
     not see it, so it is waited for where the collective begins."""
-    def make(maybe_wrap_tensor):
-        def waiting(tensor):
+    def make(maybe_wrap_tensor: Any) -> Any:
+        def waiting(tensor: Any) -> Any:
             if _thread.num_recorded_steps > 0:
                 return sys.modules["torch.distributed._functional_collectives"].wait_tensor(tensor)
             return maybe_wrap_tensor(tensor)

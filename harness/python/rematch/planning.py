@@ -6,6 +6,7 @@ import json
 import pathlib
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from rematch._library import LIBRARY, call, call_for_json
 
@@ -19,9 +20,9 @@ class Checkpoint:
     `plan` is a dict of schema rematch.plan, or a file of one; a point of a front is "front.json#3". `schedule` is
     "on_demand", which recomputes what backward asks for, or "whole_region", which runs as torch.utils.checkpoint."""
 
-    def __init__(self, plan: dict | str | pathlib.Path, schedule: str = "on_demand"):
-        self.handle = None
-        self.plan = plan if isinstance(plan, dict) else _read_plan(str(plan))
+    def __init__(self, plan: dict[str, Any] | str | pathlib.Path, schedule: str = "on_demand"):
+        self.handle: int | None = None
+        self.plan: dict[str, Any] = plan if isinstance(plan, dict) else _read_plan(str(plan))
         self.schedule = schedule
         self.handle = call("make_checkpoint", json.dumps(self.plan), schedule)
 
@@ -33,7 +34,7 @@ class Checkpoint:
 class SearchedCheckpoint(Checkpoint):
     """What auto() chose, and `front`, the search that it is from, as a dict of schema rematch.front."""
 
-    def __init__(self, front: dict, plan: dict, schedule: str):
+    def __init__(self, front: dict[str, Any], plan: dict[str, Any], schedule: str):
         super().__init__(plan, schedule)
         self.front = front
 
@@ -45,7 +46,7 @@ def require_checkpoint(checkpoint: object) -> None:
                         "rematch.Checkpoint(plan)")
 
 
-def _read_plan(name: str) -> dict:
+def _read_plan(name: str) -> Any:
     path, _, number = name.partition("#")
     try:
         document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
@@ -59,24 +60,25 @@ def _read_plan(name: str) -> dict:
     return points[int(number)]["plan"]
 
 
-def resolve(trace: dict, policy: str) -> dict:
+def resolve(trace: dict[str, Any], policy: str) -> dict[str, Any]:
     """A named policy's plan for a traced model, as a dict of schema rematch.plan: "full" recomputes every layer, "none"
     no layer, "nth_first(2)" every second, "segments(2)" two layers at a time; "save_mm" keeps results of matmuls, "attn_only"
     those of attention. `rematch list` names all. Raises RematchError for what does not apply to the model."""
     return call_for_json("resolve", trace, policy)
 
 
-def predict(trace: dict, plan: dict, schedule: str = "on_demand", *, optimizer: str = "none") -> dict:
+def predict(trace: dict[str, Any], plan: dict[str, Any], schedule: str = "on_demand", *,
+            optimizer: str = "none") -> dict[str, Any]:
     """A step under a plan, without running it: `before_bytes` and `after_forward_bytes` at its beginning and after forward,
     `peak_bytes` with `peak_phase` and `peak_scope`, the layer, `peak_bytes_by_phase`, `holders_at_peak_bytes`
-    ("parameters", "saved activations", ...), and `recomputed_ops`, their number. Bytes are those at op boundaries,
+    ("parameters", "saved_activations", ...), and `recomputed_ops`, their number. Bytes are those at op boundaries,
     parameters and the state of `optimizer` ("adamw") included. Raises RematchError for a plan of another trace."""
     return call_for_json("predict", trace, plan, schedule, optimizer)
 
 
-def search(trace: dict, *, device: str | None = None, profile: dict | None = None, schedule: str = "on_demand",
-           optimizer: str = "adamw", points: int = 16, budget: str | int | None = None,
-           baselines: Sequence[str] = ("full", "attn_only", "save_mm")) -> dict:
+def search(trace: dict[str, Any], *, device: str | None = None, profile: dict[str, Any] | None = None,
+           schedule: str = "on_demand", optimizer: str = "adamw", points: int = 16, budget: str | int | None = None,
+           baselines: Sequence[str] = ("full", "attn_only", "save_mm")) -> dict[str, Any]:
     """The plans worth having, from the smallest peak to the fastest step, as a dict of schema rematch.front.
 
     Each of its `points`, of which there are at most `points`, has a `plan` for Checkpoint,
@@ -89,14 +91,14 @@ def search(trace: dict, *, device: str | None = None, profile: dict | None = Non
         raise ValueError("search needs one of device='h100' and profile=...")
     if points < 1:
         raise ValueError(f"points is {points}; a front has at least 1")
-    request = {"schedule": schedule, "optimizer": optimizer, "points": points, "baselines": list(baselines)}
+    request: dict[str, Any] = {"schedule": schedule, "optimizer": optimizer, "points": points, "baselines": list(baselines)}
     request |= {"device": device} if profile is None else {"profile": profile}
     if budget is not None:
         request["budget_bytes"] = bytes_of(budget)
     return call_for_json("search", trace, request)
 
 
-def render(front: dict, path: str | pathlib.Path) -> None:
+def render(front: dict[str, Any], path: str | pathlib.Path) -> None:
     """Writes a searched front as one HTML file: plans by peak and step time, what each keeps, and the baselines."""
     path = pathlib.Path(path)
     path.write_bytes(call("render_front", path.name, json.dumps(front)))
