@@ -186,7 +186,7 @@ ExitCode run(const CompareFlags& flags) {
   }
   if (!flags.output.empty()) write_output(flags.output, compare_to_json(record));
   if (flags.json) {
-    print(compare_to_json(record).dump(2) + "\n");
+    print_json(compare_to_json(record));
   } else {
     print(render_compare(record, flags.markdown ? TableFormat::kMarkdown : TableFormat::kText,
                          terminal_columns()));

@@ -59,7 +59,7 @@ ExitCode show(const Plan& plan, const Trace& trace, std::string_view note,
   if (flags.json) {
     Json json = describe_json(plan, trace, note);
     json["warnings"] = warnings;
-    print(json.dump(2) + "\n");
+    print_json(json);
     return ExitCode::kOk;
   }
   if (flags.kept) {

@@ -78,7 +78,7 @@ ExitCode doctor(bool json) {
                       {"devices", std::move(devices)},
                       {"kernel_counting", kernel_counting_state()},
                       {"environment", environment_to_json(environment)}};
-    print(all.dump(2) + "\n");
+    print_json(all);
   } else {
     const std::string unknown = "unknown";
     print(line("rematch", REMATCH_VERSION) +
@@ -101,7 +101,7 @@ ExitCode doctor(bool json) {
 
 ExitCode doctor(bool json) {
   if (json) {
-    print(Json({{"engine", nullptr}, {"devices", Json::object()}}).dump(2) + "\n");
+    print_json(Json({{"engine", nullptr}, {"devices", Json::object()}}));
   } else {
     print(std::string("rematch ") + REMATCH_VERSION +
           ", built without LibTorch: policies, plans and reports; no models\n");

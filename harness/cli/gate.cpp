@@ -15,9 +15,9 @@
 #include "policies/base/schema.h"
 #include "policies/base/suggest.h"
 #include "policies/catalogue/catalogue.h"
+#include "policies/trace/by_phase.h"
 #include "policies/trace/collective.h"
 #include "policies/trace/op_class.h"
-#include "reports/record/by_phase.h"
 #include "reports/render/tables/gate_table.h"
 
 namespace rematch {
@@ -252,7 +252,7 @@ ExitCode run(const CLI::App& command, const GateFlags& flags) {
   const GateRecord& record = std::get<GateRecord>(decision);
   if (!flags.output.empty()) write_output(flags.output, gate_to_json(record));
   if (flags.json) {
-    print(gate_to_json(record).dump(2) + "\n");
+    print_json(gate_to_json(record));
   } else {
     print(render_gate(record, flags.markdown ? TableFormat::kMarkdown : TableFormat::kText,
                       terminal_columns()));

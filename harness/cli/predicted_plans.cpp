@@ -112,7 +112,7 @@ void print_predictions(const std::vector<PredictedPlan>& plans, const PredictedS
   if (as_json) {
     Json predictions = Json::array();
     for (const PredictedPlan& plan : plans) predictions.push_back(to_json(plan, step, setting));
-    print(predictions.dump(2) + "\n");
+    print_json(predictions);
     return;
   }
   std::vector<PredictedStep> steps;

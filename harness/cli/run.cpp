@@ -253,7 +253,7 @@ ExitCode compare_variants(const RunFlags& flags, const std::vector<std::string>&
   if (settings.variants.shard.count > 1) report.planned = planned;
   if (!output.empty()) write_json_file(output, report_to_json(report));
   if (flags.json) {
-    print(report_to_json(report).dump(2) + "\n");
+    print_json(report_to_json(report));
   } else {
     print(render_table(report, TableFormat::kText, terminal_columns()));
     if (!computes_values(settings.variants.device) && names_cuda(settings.variants.device)) {

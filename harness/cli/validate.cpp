@@ -86,7 +86,7 @@ ExitCode run(const ValidateFlags& flags) {
     }
     if (!ok) std::fprintf(stderr, "rematch: %s: %s\n", file.c_str(), finding.problem.c_str());
   }
-  if (flags.json) print(findings.dump(2) + "\n");
+  if (flags.json) print_json(findings);
   return code;
 }
 

@@ -5,12 +5,25 @@
 #include <charconv>
 #include <utility>
 
+#include "policies/base/field_value.h"
 #include "policies/base/file.h"
 #include "policies/base/in_quotes.h"
 #include "policies/base/json.h"
 #include "policies/base/schema.h"
 
 namespace rematch {
+
+template <RecordOf<ClaimHolder> Holder, class Visit>
+void visit_fields(Holder& holder, Visit visit) {
+  visit("plan", holder.plan);
+  visit("host", holder.host);
+  visit("machine", holder.machine);
+  visit("pid", holder.pid);
+  visit("born_ticks", holder.born);
+  visit("task", holder.task);
+  visit("task_start", holder.task_start);
+}
+
 namespace {
 
 constexpr std::string_view kBeat = "beat";
@@ -22,17 +35,10 @@ constexpr std::array<std::pair<ClaimEnd, std::string_view>, 4> kEnds = {
 
 ClaimHolder holder_from(std::string_view line, const std::string& name) {
   const Json json = parse_json(line, name);
-  const JsonField field(json);
   try {
     require_schema(json, kClaimSchema.kind);
     ClaimHolder holder;
-    holder.plan = field.at("plan").string();
-    holder.host = field.at("host").string();
-    holder.machine = field.at("machine").string();
-    holder.pid = field.at("pid").count();
-    holder.born = field.at("born_ticks").count();
-    holder.task = field.at("task").string();
-    holder.task_start = field.at("task_start").integer32(0);
+    read_fields(JsonField(json), holder);
     return holder;
   } catch (const FormatError& error) {
     throw FormatError(name + ": " + error.what());
@@ -54,15 +60,9 @@ void read_line(std::string_view line, ClaimText& claim) {
 }  // namespace
 
 std::string holder_line(const ClaimHolder& holder) {
-  const Json json = {{"schema", schema_name(kClaimSchema)},
-                     {"plan", holder.plan},
-                     {"host", holder.host},
-                     {"machine", holder.machine},
-                     {"pid", holder.pid},
-                     {"born_ticks", holder.born},
-                     {"task", holder.task},
-                     {"task_start", holder.task_start}};
-  return json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace) + "\n";
+  Json json = {{"schema", schema_name(kClaimSchema)}};
+  write_fields(json, holder);
+  return line_of(json) + "\n";
 }
 
 std::string beat_line() { return std::string(kBeat) + "\n"; }

@@ -18,8 +18,7 @@ constexpr std::size_t kLongestProblem = 200;
 std::string quoted(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
-  return on_one_line(value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace),
-                     kLongestQuote);
+  return on_one_line(line_of(value), kLongestQuote);
 }
 
 // Whether `wanted` is `root` or within; its steps from there, innermost first, are added.
@@ -61,6 +60,10 @@ void require_schema(const Json& json, std::string_view kind) {
       !is_number_text(std::string_view(schema).substr(prefix.size()))) {
     throw FormatError("file has schema " + quoted(*found) + "; " + expected);
   }
+}
+
+std::string line_of(const Json& json) {
+  return json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
 }
 
 JsonField::JsonField(const Json& root, std::string root_path)

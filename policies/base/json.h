@@ -20,6 +20,9 @@ namespace rematch {
 // newer minor version passes: it only adds keys, which readers ignore or keep.
 void require_schema(const Json& json, std::string_view kind);
 
+// One line of ASCII. Takes any text: bytes that are no UTF-8 become U+FFFD.
+std::string line_of(const Json& json);
+
 // A place in a JSON document. Every accessor throws FormatError with its path if the document has
 // something else there. Refers to the document, which must outlive it and not change; the path is
 // looked for in it when it is asked for, so that reading what is right costs nothing.

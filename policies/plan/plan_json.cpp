@@ -1,7 +1,9 @@
 #include "policies/plan/plan_json.h"
 
 #include <algorithm>
+#include <array>
 
+#include "policies/base/field_value.h"
 #include "policies/base/json.h"
 #include "policies/base/schema.h"
 #include "policies/base/suggest.h"
@@ -187,6 +189,16 @@ Plan plan_from_json(const Json& json) {
     plan.regions.push_back(region_from_json(region, plan.types.size()));
   }
   return plan;
+}
+
+Json to_value(const Plan& plan) { return plan_to_json(plan); }
+Json to_value(Schedule schedule) { return to_string(schedule); }
+
+void read_value(const JsonField& field, Plan& plan) { plan = plan_from_json(field.json()); }
+
+void read_value(const JsonField& field, Schedule& schedule) {
+  constexpr std::array kAll = {Schedule::kWholeRegion, Schedule::kOnDemand};
+  schedule = read_word(field, kAll, "not a schedule");
 }
 
 Json plan_effect_json(const Plan& plan) {

@@ -13,6 +13,12 @@ Json plan_to_json(const Plan& plan);
 // plan) and unknown keys.
 Plan plan_from_json(const Json& json);
 
+// As members of a record (record_fields.h).
+Json to_value(const Plan& plan);
+Json to_value(Schedule schedule);
+void read_value(const JsonField& field, Plan& plan);
+void read_value(const JsonField& field, Schedule& schedule);
+
 // The text that plan_sha256 hashes: the plan with types of equal effect merged and numbered by
 // first use.
 Json plan_effect_json(const Plan& plan);

@@ -108,10 +108,4 @@ std::string_view to_string(ProfileSource source) {
   return source == ProfileSource::kMeasured ? kMeasured : kRoofline;
 }
 
-std::optional<ProfileSource> profile_source_from_string(std::string_view text) {
-  if (text == kMeasured) return ProfileSource::kMeasured;
-  if (text == kRoofline) return ProfileSource::kRoofline;
-  return std::nullopt;
-}
-
 }  // namespace rematch

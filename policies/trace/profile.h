@@ -71,6 +71,5 @@ std::string ops_sha256(const Trace& trace);
 std::optional<std::string> profile_problem(const Profile& profile, const Trace& trace);
 
 std::string_view to_string(ProfileSource source);
-std::optional<ProfileSource> profile_source_from_string(std::string_view text);
 
 }  // namespace rematch

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "policies/base/field_value.h"
 #include "policies/base/json.h"
 #include "policies/base/schema.h"
 #include "policies/trace/spans.h"
@@ -142,12 +143,14 @@ std::vector<std::size_t> backward_lengths(const SpannedTrace& spanned) {
   return lengths;
 }
 
-ProfileSource source_from_json(const JsonField& field) {
-  if (const auto source = profile_source_from_string(field.string())) return *source;
-  field.fail("unknown source '" + field.string() + "'; known are measured, roofline");
-}
-
 }  // namespace
+
+Json to_value(ProfileSource source) { return to_string(source); }
+
+void read_value(const JsonField& field, ProfileSource& source) {
+  constexpr std::array kSources = {ProfileSource::kMeasured, ProfileSource::kRoofline};
+  source = read_word(field, kSources, "not a source of times");
+}
 
 Json profile_to_json(const Profile& profile, const Trace& trace) {
   if (const auto problem = profile_problem(profile, trace)) throw std::invalid_argument(*problem);
@@ -192,7 +195,7 @@ Profile profile_from_json(const Json& json) {
     profile.trace_sha256 = root.at("trace_sha256").string();
   }
   profile.device = root.at("device").string();
-  profile.source = source_from_json(root.at("source"));
+  read_value(root.at("source"), profile.source);
   profile.num_steps = root.at("num_steps").integer32(0);
   if (const auto layers = root.find("measured_layers"))
     profile.measured_layers = layers->integer32(1);

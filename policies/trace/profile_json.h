@@ -14,4 +14,8 @@ Json profile_to_json(const Profile& profile, const Trace& trace);
 // Throws FormatError, with the JSON path where one place is at fault. Ignores unknown keys.
 Profile profile_from_json(const Json& json);
 
+// As a member of a record (record_fields.h).
+Json to_value(ProfileSource source);
+void read_value(const JsonField& field, ProfileSource& source);
+
 }  // namespace rematch

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "reports/record/fields/field_value.h"
+#include "policies/base/field_value.h"
 #include "reports/record/fields/point_fields.h"
 
 namespace rematch {

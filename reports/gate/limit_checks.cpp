@@ -5,11 +5,11 @@
 
 #include "policies/base/in_quotes.h"
 #include "policies/base/suggest.h"
+#include "policies/trace/by_phase.h"
 #include "policies/trace/collective.h"
 #include "policies/trace/op_class.h"
 #include "reports/gate/check_record.h"
 #include "reports/gate/number_text.h"
-#include "reports/record/by_phase.h"
 #include "reports/render/format.h"
 #include "reports/statistics/statistics.h"
 

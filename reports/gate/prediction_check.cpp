@@ -2,10 +2,10 @@
 
 #include <map>
 
+#include "policies/trace/by_phase.h"
 #include "policies/trace/collective.h"
 #include "policies/trace/op_class.h"
 #include "reports/gate/check_record.h"
-#include "reports/record/by_phase.h"
 
 namespace rematch {
 namespace {

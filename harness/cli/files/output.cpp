@@ -20,7 +20,7 @@ namespace rematch {
 
 void write_output(const std::string& file, const Json& json) {
   if (file.empty()) {
-    print(json.dump(2) + "\n");
+    print_json(json);
   } else {
     write_json_file(file, json);
   }
@@ -33,6 +33,8 @@ void write_output(const std::string& file, const std::string& text) {
     write_file_atomically(file, text);
   }
 }
+
+void print_json(const Json& json) { print(json.dump(2) + "\n"); }
 
 void require_writable(const std::string& file) {
   namespace fs = std::filesystem;

@@ -18,6 +18,7 @@ void write_output(const std::string& file, const std::string& text);
 void require_writable(const std::string& file);
 
 void print(const std::string& text);  // to stdout
+void print_json(const Json& json);    // the same, indented by two spaces
 // A message may quote a user's file, whatever stands in it.
 std::string one_line(std::string text);
 // To stderr, each once and in one line.

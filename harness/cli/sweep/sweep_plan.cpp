@@ -225,7 +225,7 @@ ExitCode make_plan(const SweepPlanFlags& flags) {
                "times; workers take comparisons in the file's order, and skip none\n");
 #endif
   if (flags.json) {
-    print(plan_to_json(plan).dump(2) + "\n");
+    print_json(plan_to_json(plan));
   } else {
     print_plan(flags, sweep, plan);
   }

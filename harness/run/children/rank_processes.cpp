@@ -11,10 +11,28 @@
 #include "harness/ranks/error.h"
 #include "harness/run/children/memory_file.h"
 #include "harness/sweep/interrupt.h"
+#include "policies/base/field_value.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
 
 namespace rematch {
+
+inline Json to_value(ChildEnd end) { return static_cast<int>(end); }
+
+inline void read_value(const JsonField& field, ChildEnd& end) {
+  end = static_cast<ChildEnd>(field.integer32(0, static_cast<int>(ChildEnd::kInterrupted)));
+}
+
+template <RecordOf<ChildResult> Child, class Visit>
+void visit_fields(Child& child, Visit visit) {
+  visit("end", child.end);
+  visit("code", child.code);
+  visit("error_tail", child.error_tail);
+  visit("peak_resident_bytes", child.peak_resident);
+  visit("memory_was_short", child.memory_was_short);
+  visit("elapsed_ns", child.elapsed);
+}
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -57,32 +75,6 @@ LocalOutcome run_local(Launcher& launcher, const std::string& request, milliseco
     outcome.results.push_back(read_text_file(files[static_cast<std::size_t>(rank)]->path()));
   }
   return outcome;
-}
-
-Json child_to_json(const ChildResult& child) {
-  return {{"end", static_cast<int>(child.end)},
-          {"code", child.code},
-          {"error_tail", child.error_tail},
-          {"peak_resident_bytes", child.peak_resident.count},
-          {"memory_was_short", child.memory_was_short},
-          {"elapsed_ns", child.elapsed.count()}};
-}
-
-ChildResult child_from_json(const JsonField& json) {
-  ChildResult child;
-  child.end =
-      static_cast<ChildEnd>(json.at("end").integer32(0, static_cast<int>(ChildEnd::kInterrupted)));
-  child.code = json.at("code").integer32();
-  child.error_tail = json.at("error_tail").string();
-  child.peak_resident = Bytes{json.at("peak_resident_bytes").count()};
-  child.memory_was_short = json.at("memory_was_short").boolean();
-  child.elapsed = std::chrono::nanoseconds(json.at("elapsed_ns").count());
-  return child;
-}
-
-// Words of a process need not be UTF-8.
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 // c10d would tell on stderr of every connection that it tries again.
@@ -132,7 +124,7 @@ RanksOutcome LeadingCommand::run(const std::string& request, milliseconds limit)
   if (!why_lost_.empty()) return lost(why_lost_);
   const int number = ++num_requests_;
   launcher_.tell(request_name(number),
-                 text_of({{"request", request}, {"limit_ms", limit.count()}}));
+                 line_of({{"request", request}, {"limit_ms", limit.count()}}));
   const milliseconds patience = number == 1 ? kPatienceToCome : kPatienceToTake;
   if (const auto absent = wait_for_others(taken_name(number), std::min(limit, patience))) {
     return lost("rank " + std::to_string(*absent) +
@@ -153,7 +145,7 @@ RanksOutcome LeadingCommand::run(const std::string& request, milliseconds limit)
       outcome.culprit = local.launched.ranks.front();
     } else if (const auto text = outcome_of(culprit)) {
       const Json message = parse_json(*text, "outcome");
-      outcome.culprit = child_from_json(JsonField(message).at("child"));
+      read_value(JsonField(message).at("child"), outcome.culprit);
     } else {
       why_lost_ = "rank " + std::to_string(culprit) + " is gone: its command does not answer";
     }
@@ -188,7 +180,7 @@ std::optional<int> LeadingCommand::wait_for_others(const std::string& prefix,
 // Their ends are waited for because this process serves the store that tells them.
 void LeadingCommand::end(int exit_code) {
   if (std::exchange(has_ended_, true)) return;
-  launcher_.tell(request_name(num_requests_ + 1), text_of({{"exit_code", exit_code}}));
+  launcher_.tell(request_name(num_requests_ + 1), line_of({{"exit_code", exit_code}}));
   const Clock::time_point give_up_at = Clock::now() + kPatienceToEnd;
   for (int rank = 1; rank < launcher_.world(); ++rank) {
     while (!launcher_.told(kEndName + std::to_string(rank)) && Clock::now() < give_up_at) {
@@ -220,7 +212,7 @@ int follow_rank_0(const RankPlace& place) {
         run_local(launcher, task.at("request").string(), milliseconds(task.at("limit_ms").count()));
     check_signal();
     launcher.tell(outcome_name(number) + rank,
-                  text_of({{"child", child_to_json(local.launched.ranks.front())},
+                  line_of({{"child", to_value(local.launched.ranks.front())},
                            {"result", local.results.front()}}));
   }
 }

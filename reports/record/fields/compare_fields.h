@@ -2,9 +2,9 @@
 // entry in reports/schema/compare.schema.json.
 #pragma once
 
+#include "policies/base/record_fields.h"
 #include "reports/record/compare.h"
 #include "reports/record/fields/point_fields.h"
-#include "reports/record/fields/record_fields.h"
 
 namespace rematch {
 

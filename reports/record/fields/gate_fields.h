@@ -2,20 +2,21 @@
 // reports/schema/gate.schema.json.
 #pragma once
 
+#include "policies/base/record_fields.h"
 #include "reports/record/fields/compare_fields.h"
-#include "reports/record/fields/record_fields.h"
 #include "reports/record/gate.h"
 
 namespace rematch {
 
 Json to_value(GateVerdict verdict);
-Json to_value(const NoiseRecord& noise);
 void read_value(const JsonField& field, GateVerdict& verdict);
 void read_value(const JsonField& field, NoiseRecord& noise);
 
-// All but "status", which says whether it was measured.
+// "not_measured" where the reference ran once: a reader must not take it for no noise. Measured and
+// null: one of its losses is not finite.
 template <RecordOf<NoiseRecord> Noise, class Visit>
 void visit_fields(Noise& noise, Visit visit) {
+  visit("status", [&] { return noise.reference_runs > 1 ? "measured" : "not_measured"; });
   visit("reference_runs", noise.reference_runs);
   visit({"largest_difference", kWholeIfWhole}, noise.largest_difference);
   visit({"detects", kNullIfEmpty}, noise.detects);

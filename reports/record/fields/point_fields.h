@@ -3,20 +3,17 @@
 #pragma once
 
 #include "policies/base/json_fwd.h"
-#include "reports/record/by_phase.h"
-#include "reports/record/fields/record_fields.h"
+#include "policies/base/record_fields.h"
+#include "policies/plan/plan_json.h"
+#include "policies/trace/by_phase.h"
 #include "reports/record/point.h"
 
 namespace rematch {
 
-Json to_value(Schedule schedule);
 Json to_value(PointStatus status);
-Json to_value(Phase phase);
 Json to_value(const HeldBytes& holders);
 Json to_value(const MemoryTimeline& timeline);
-void read_value(const JsonField& field, Schedule& schedule);
 void read_value(const JsonField& field, PointStatus& status);
-void read_value(const JsonField& field, Phase& phase);
 void read_value(const JsonField& field, HeldBytes& holders);
 void read_value(const JsonField& field, MemoryTimeline& timeline);
 

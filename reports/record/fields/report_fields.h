@@ -3,9 +3,9 @@
 // reports/schema/report.schema.json (environment: point.schema.json). Private to reports.
 #pragma once
 
+#include "policies/base/record_fields.h"
 #include "reports/record/environment.h"
 #include "reports/record/fields/point_fields.h"
-#include "reports/record/fields/record_fields.h"
 #include "reports/record/report.h"
 
 namespace rematch {

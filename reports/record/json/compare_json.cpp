@@ -1,9 +1,9 @@
 #include <algorithm>
 
+#include "policies/base/field_value.h"
 #include "policies/base/json.h"
 #include "policies/base/schema.h"
 #include "reports/record/fields/compare_fields.h"
-#include "reports/record/fields/field_value.h"
 
 namespace rematch {
 namespace {

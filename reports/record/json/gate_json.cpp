@@ -1,9 +1,9 @@
 #include <array>
 #include <limits>
 
+#include "policies/base/field_value.h"
 #include "policies/base/json.h"
 #include "policies/base/schema.h"
-#include "reports/record/fields/field_value.h"
 #include "reports/record/fields/gate_fields.h"
 
 namespace rematch {
@@ -29,14 +29,6 @@ void read_value(const JsonField& field, GateVerdict& verdict) {
     return;
   }
   field.fail("'" + field.string() + "' is not a verdict; allowed are PASS, INCONCLUSIVE, FAIL");
-}
-
-// "not_measured" where the reference ran once: a reader must not take it for no noise. Measured and
-// null: one of its losses is not finite.
-Json to_value(const NoiseRecord& noise) {
-  Json json = {{"status", noise.reference_runs > 1 ? "measured" : "not_measured"}};
-  write_fields(json, noise);
-  return json;
 }
 
 void read_value(const JsonField& field, NoiseRecord& noise) {

@@ -1,5 +1,4 @@
-// Identity and failure of a point as JSON, and the words for schedules, phases and statuses.
-#include <algorithm>
+// Identity of a point as JSON, and the words for its status.
 #include <array>
 
 #include "policies/base/canonical_json.h"
@@ -10,21 +9,9 @@
 namespace rematch {
 namespace {
 
-constexpr std::array kSchedules = {Schedule::kWholeRegion, Schedule::kOnDemand};
 constexpr std::array kStatuses = {PointStatus::kOk,      PointStatus::kOom,
                                   PointStatus::kTimeout, PointStatus::kCrash,
                                   PointStatus::kSkipped, PointStatus::kInvalid};
-
-// `what` as in "not a phase".
-template <class Word, std::size_t Size>
-Word word_from_json(const JsonField& field, const std::array<Word, Size>& words, const char* what) {
-  std::string allowed;
-  for (const Word word : words) {
-    if (to_string(word) == field.string()) return word;
-    allowed += (allowed.empty() ? "" : ", ") + std::string(to_string(word));
-  }
-  field.fail("'" + field.string() + "' is " + what + "; allowed are " + allowed);
-}
 
 }  // namespace
 
@@ -34,18 +21,10 @@ std::string_view to_string(PointStatus status) {
   return kNames.at(static_cast<std::size_t>(status));
 }
 
-Json to_value(Schedule schedule) { return to_string(schedule); }
 Json to_value(PointStatus status) { return to_string(status); }
-Json to_value(Phase phase) { return to_string(phase); }
 
-void read_value(const JsonField& field, Schedule& schedule) {
-  schedule = word_from_json(field, kSchedules, "not a schedule");
-}
 void read_value(const JsonField& field, PointStatus& status) {
-  status = word_from_json(field, kStatuses, "not a status");
-}
-void read_value(const JsonField& field, Phase& phase) {
-  phase = word_from_json(field, kPhases, "not a phase");
+  status = read_word(field, kStatuses, "not a status");
 }
 
 Json identity_to_json(const PointIdentity& identity) { return to_value(identity); }

@@ -159,15 +159,15 @@ TEST_CASE("damaged fronts are refused with the place") {
   const std::vector<Damage> damages = {
       {"/schema", "rematch.front/2.0", "rematch.front/2.0"},
       {"/knee", 99, "knee"},
-      {"/schedule", "later", "known are whole_region, on_demand"},
+      {"/schedule", "later", "'later' is not a schedule; allowed are whole_region, on_demand"},
       {"/optimizer", "adamax", "found 'adamax'; known are none, adamw, adamw(state=bfloat16)"},
       {"/points", Json::array(), "points"},
       {"/points/0/plan_sha256", "00", "is not the hash of the plan beside it"},
-      {"/points/1/predicted_peak_phase", "lunch", "unknown phase 'lunch'"},
+      {"/points/1/predicted_peak_phase", "lunch", "'lunch' is not a phase"},
       {"/complete", "yes", "complete"},
       {"/measurement/anchors/0", 99, "measurement.anchors[0]"},
-      {"/measurement/control_interval", Json{1}, "must have two ends, has 1"},
-      {"/points/0/measured/step_time_interval_ns", Json{1, 2, 3}, "must have two ends, has 3"},
+      {"/measurement/control_interval", Json{1}, "has 1 entries; it must have 2"},
+      {"/points/0/measured/step_time_interval_ns", Json{1, 2, 3}, "has 3 entries; it must have 2"},
       {"/points/0/measured/peak_allocated_bytes", -5, "points[0].measured.peak_allocated_bytes"},
       {"/points/1/predicted_step_time_ns", -1, "points[1].predicted_step_time_ns"}};
   const Json good = front_to_json(measured_sample());

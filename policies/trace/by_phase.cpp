@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "policies/trace/by_phase.h"
 
-#include "reports/record/by_phase.h"
+#include <algorithm>
 
 namespace rematch {
 
@@ -9,6 +9,10 @@ std::optional<Phase> phase_from_string(std::string_view text) {
                                    [text](Phase phase) { return to_string(phase) == text; });
   if (found == kPhases.end()) return std::nullopt;
   return *found;
+}
+
+void read_value(const JsonField& field, Phase& phase) {
+  phase = read_word(field, kPhases, "not a phase");
 }
 
 }  // namespace rematch

@@ -1,4 +1,4 @@
-#include "reports/record/fields/field_value.h"
+#include "policies/base/field_value.h"
 
 #include <cmath>
 
@@ -6,6 +6,9 @@
 
 namespace rematch {
 namespace {
+
+// What a clock in nanoseconds holds: 34 years.
+constexpr std::int64_t kLongestMilliseconds = std::int64_t{1} << 40;
 
 // Whatever a record counts or measures in whole numbers cannot be less than nothing.
 std::int64_t exact_integer(const JsonField& field) { return field.count(); }
@@ -23,6 +26,9 @@ void read_value(const JsonField& field, std::string& value) { value = field.stri
 void read_value(const JsonField& field, Bytes& value) { value = Bytes{exact_integer(field)}; }
 void read_value(const JsonField& field, std::chrono::nanoseconds& value) {
   value = std::chrono::nanoseconds(exact_integer(field));
+}
+void read_value(const JsonField& field, std::chrono::milliseconds& value) {
+  value = std::chrono::milliseconds(field.integer(0, kLongestMilliseconds));
 }
 
 Json to_value(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }

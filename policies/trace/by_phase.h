@@ -9,16 +9,16 @@
 #include <string>
 #include <string_view>
 
+#include "policies/base/field_value.h"
 #include "policies/trace/op_class.h"
 #include "policies/trace/phase.h"
-#include "reports/record/fields/field_value.h"
 
 namespace rematch {
 
-inline constexpr std::array kPhases = {Phase::kForward, Phase::kRecompute, Phase::kBackward,
-                                       Phase::kOptimizer};
-
 std::optional<Phase> phase_from_string(std::string_view text);
+
+inline Json to_value(Phase phase) { return to_string(phase); }
+void read_value(const JsonField& field, Phase& phase);
 
 // Classes that this build does not know are left out; the point keeps them as unknown members.
 template <class T>
@@ -40,8 +40,9 @@ Json to_value(const std::map<OpClass, T>& classes) {
   return json;
 }
 
-template <class Key, class T>
-Json to_value(const std::array<std::map<Key, T>, kNumPhases>& values) {
+template <class Key, class T, std::size_t Size>
+Json to_value(const std::array<std::map<Key, T>, Size>& values) {
+  static_assert(Size == kNumPhases);
   Json json = Json::object();
   for (const Phase phase : kPhases) {
     json[std::string(to_string(phase))] = to_value(values[static_cast<std::size_t>(phase)]);

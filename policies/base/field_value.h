@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -14,8 +15,7 @@
 
 #include "policies/base/bytes.h"
 #include "policies/base/json.h"
-#include "policies/trace/phase.h"
-#include "reports/record/fields/record_fields.h"
+#include "policies/base/record_fields.h"
 
 namespace rematch {
 
@@ -27,6 +27,18 @@ void read_value(const JsonField& field, double& value);
 void read_value(const JsonField& field, std::string& value);
 void read_value(const JsonField& field, Bytes& value);
 void read_value(const JsonField& field, std::chrono::nanoseconds& value);
+void read_value(const JsonField& field, std::chrono::milliseconds& value);
+
+// The one of `words` that the field names. `what`: "not a phase".
+template <class Word, std::size_t Size>
+Word read_word(const JsonField& field, const std::array<Word, Size>& words, const char* what) {
+  std::string allowed;
+  for (const Word word : words) {
+    if (to_string(word) == field.string()) return word;
+    allowed.append(allowed.empty() ? "" : ", ").append(to_string(word));
+  }
+  field.fail("'" + field.string() + "' is " + what + "; allowed are " + allowed);
+}
 
 template <class T>
 void read_value(const JsonField& field, std::vector<T>& values) {
@@ -67,13 +79,15 @@ void read_value(const JsonField& field, std::optional<T>& value) {
 // A record's fields: those that files of this version must have, and those that they may lack.
 template <HasFields Record>
 void read_fields(const JsonField& object, Record& record) {
-  visit_fields(record, [&object](const Field& field, auto& member) {
-    std::optional<JsonField> found = object.find(field.key);
-    if (!found && field.former != nullptr) found = object.find(field.former);
-    if (!found && field.has(kLater)) return;
-    const JsonField value = found ? *found : object.at(field.key);
-    if (field.has(kNullIfEmpty) && value.is_null()) return;
-    read_value(value, member);
+  visit_fields(record, [&object](const Field& field, auto&& member) {
+    if constexpr (!DerivedValue<std::remove_cvref_t<decltype(member)>>) {
+      std::optional<JsonField> found = object.find(field.key);
+      if (!found && field.former != nullptr) found = object.find(field.former);
+      if (!found && field.has(kLater)) return;
+      const JsonField value = found ? *found : object.at(field.key);
+      if (field.has(kNullIfEmpty) && value.is_null()) return;
+      read_value(value, member);
+    }
   });
 }
 
@@ -85,15 +99,18 @@ void read_value(const JsonField& field, Record& record) {
 Json to_value(double value);
 inline Json to_value(Bytes bytes) { return bytes.count; }
 inline Json to_value(std::chrono::nanoseconds time) { return time.count(); }
+inline Json to_value(std::chrono::milliseconds time) { return time.count(); }
+inline Json to_value(std::nullptr_t) { return nullptr; }
 inline Json to_value(const std::string& value) { return value; }
+inline Json to_value(const char* value) { return value; }
 inline Json to_value(bool value) { return value; }
 inline Json to_value(int value) { return value; }
 inline Json to_value(std::int64_t value) { return value; }
 inline Json to_value(std::uint64_t value) { return value; }
 
-// By phase: by_phase.h.
-template <class Key, class T>
-Json to_value(const std::array<std::map<Key, T>, kNumPhases>& values);
+// Maps side by side are kept by phase: policies/trace/by_phase.h.
+template <class Key, class T, std::size_t Size>
+Json to_value(const std::array<std::map<Key, T>, Size>& values);
 
 template <class T, std::size_t Size>
 Json to_value(const std::array<T, Size>& values) {
@@ -152,13 +169,17 @@ void write_fields(Json& json, const Record& record, unsigned without = 0) {
   visit_fields(record, [&](const Field& field, const auto& member) {
     if (field.has(without) || is_omitted(field, member)) return;
     using Member = std::remove_cvref_t<decltype(member)>;
-    if constexpr (requires { fields_to_json(*member); }) {
-      if (without != 0 && member) {
-        json[field.key] = fields_to_json(*member, without);
-        return;
+    if constexpr (DerivedValue<Member>) {
+      json[field.key] = to_value(member());
+    } else {
+      if constexpr (requires { fields_to_json(*member); }) {
+        if (without != 0 && member) {
+          json[field.key] = fields_to_json(*member, without);
+          return;
+        }
       }
+      json[field.key] = member_to_json<Member>(field, member);
     }
-    json[field.key] = member_to_json<Member>(field, member);
   });
 }
 

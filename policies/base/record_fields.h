@@ -1,6 +1,7 @@
 // A record's fields, listed once: visit_fields(record, visit) calls visit(Field, member) for each.
 // Reader, writer, CSV columns, the fingerprint and the comparison of repeated measurements follow
-// from these lists, and a test holds the JSON schemas to them.
+// from these lists, and tests hold the JSON schemas to them. What follows from other members is a
+// function in the place of a member: it is written, and not read.
 #pragma once
 
 #include <concepts>
@@ -36,6 +37,9 @@ struct Field {
 // `Record`, const or not: what its visit_fields() takes.
 template <class T, class Record>
 concept RecordOf = std::same_as<std::remove_const_t<T>, Record>;
+
+template <class T>
+concept DerivedValue = std::invocable<const T&>;
 
 struct IgnoreField {
   void operator()(const Field&, const auto&) const {}

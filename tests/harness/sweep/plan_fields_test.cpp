@@ -1,0 +1,14 @@
+// The schema of sweeps' plans says what the list of fields says.
+#include "harness/sweep/plan_fields.h"
+#include "tests/support/schema_fields.h"
+
+namespace rematch {
+namespace {
+
+TEST_CASE("every field of a sweep's plan is in its schema, and nothing else") {
+  testing::check_fields(ComparisonPlan{}, testing::SchemaPlace("sweep_plan"), "plan",
+                        {"schema", "id"});
+}
+
+}  // namespace
+}  // namespace rematch

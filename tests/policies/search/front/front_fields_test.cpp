@@ -1,0 +1,13 @@
+// The schema of fronts says what the list of fields says.
+#include "policies/search/front/front_fields.h"
+#include "tests/support/schema_fields.h"
+
+namespace rematch {
+namespace {
+
+TEST_CASE("every field of a front is in its schema, and nothing else") {
+  testing::check_fields(FrontRecord{}, testing::SchemaPlace("front"), "front", {"schema"});
+}
+
+}  // namespace
+}  // namespace rematch
