@@ -25,6 +25,7 @@ inline constexpr Schema kProfileSchema{"profile", 1};
 inline constexpr Schema kPolicySchema{"policy"};
 inline constexpr Schema kPlanSchema{"plan"};
 inline constexpr Schema kFrontSchema{"front"};
+inline constexpr Schema kLoadsSchema{"loads"};
 inline constexpr Schema kPointSchema{"point"};
 inline constexpr Schema kReportSchema{"report"};
 inline constexpr Schema kCompareSchema{"compare"};

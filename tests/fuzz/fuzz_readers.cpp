@@ -12,6 +12,7 @@
 #include "policies/plan/policy_json.h"
 #include "policies/plan/selector.h"
 #include "policies/search/front/front_json.h"
+#include "policies/search/front/loads.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "reports/compare/compare.h"
@@ -21,6 +22,7 @@
 #include "reports/render/tables/compare_table.h"
 #include "reports/render/tables/csv.h"
 #include "reports/render/tables/gate_table.h"
+#include "reports/render/tables/load_table.h"
 #include "reports/render/tables/report_table.h"
 #include "reports/schema/validate.h"
 #include "tests/support/mutate_text.h"
@@ -74,6 +76,8 @@ const std::map<std::string, Use>& readers() {
       {"plan", use_plan},
       {"policy", use_policy},
       {"front", [](const Json& json) { front_to_json(front_from_json(json)); }},
+      {"loads",
+       [](const Json& json) { loads_to_text(loads_from_json(json), TableFormat::kText, 100); }},
       {"point", [](const Json& json) { point_file_to_json(point_file_from_json(json)); }},
       {"report", use_report},
       {"compare",

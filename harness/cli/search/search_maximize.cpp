@@ -8,12 +8,14 @@
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/profile_here.h"
 #include "harness/cli/search/search_budget.h"
+#include "harness/cli/search/search_offload.h"
+#include "harness/measure/source_state.h"
 #include "harness/sweep/interrupt.h"
 #include "models/preset/parallel.h"
 #include "policies/base/json.h"
 #include "policies/predict/device/roofline.h"
 #include "policies/search/front/front.h"
-#include "policies/search/front/largest_load.h"
+#include "policies/search/front/loads.h"
 #include "reports/render/format.h"
 #include "reports/render/tables/load_table.h"
 
@@ -46,79 +48,56 @@ std::int64_t tokens_of(const ModelSpec& spec) {
   return spec.at("tokens") * (spec.option("batch") > 0 ? spec.option("batch") : 1);
 }
 
-LoadQuestion question_of(const SearchFlags& flags, Bytes budget) {
+LoadsRecord record_of(const SearchFlags& flags, const SearchSpace& space, Bytes budget) {
   const DimensionRange& range = *flags.model.range();
   const ModelSpec spec = flags.model.spec_at(range.least);
-  return {flags.model.model(),
-          flags.device,
-          budget,
-          static_cast<int>(world_size(spec)),
-          static_cast<int>(data_ranks(spec)),
-          range.name,
-          range.most};
+  LoadsRecord record;
+  record.model = spec.preset;
+  record.dimensions = spec.dimensions;
+  record.dtype = spec.dtype;
+  record.device = flags.device;
+  record.optimizer = space.optimizer;
+  record.schedule = space.schedule;
+  record.world = static_cast<int>(world_size(spec));
+  record.num_batches = static_cast<int>(data_ranks(spec));
+  record.budget = budget;
+  record.dimension = range.name;
+  record.least = range.least;
+  record.most = range.most;
+  if (const std::optional<SourceState> source = source_state()) {
+    record.git_commit = source->commit;
+    record.git_dirty = source->dirty;
+  }
+  return record;
 }
 
 // Nothing if no plan fits.
-std::optional<LoadAnswer> best_plan(const SearchFlags& flags, SearchSpace space, Bytes budget,
-                                    std::int64_t load) {
+std::optional<LoadPlan> best_plan(const SearchFlags& flags, SearchSpace space,
+                                  const LoadsRecord& record, std::int64_t load) {
   const ModelSpec spec = flags.model.spec_at(load);
   const Trace trace = record_trace(spec);
   const Profile profile = roofline_profile(trace, *find_device_sheet(flags.device));
   add_host_link(flags, profile.device, space);
   FrontSearch search(trace, profile, space);
-  std::optional<FrontPoint> fastest = search.fastest_within(budget);
+  std::optional<FrontPoint> fastest = search.fastest_within(record.budget);
   if (!fastest) return std::nullopt;
-  const double seconds = std::chrono::duration<double>(fastest->step_time).count();
-  return LoadAnswer{static_cast<double>(tokens_of(spec)) / seconds, fastest->step_time,
-                    fastest->figures.peak, fastest->figures.num_recomputed,
-                    std::move(fastest->saves)};
-}
-
-using Answers = std::map<std::int64_t, LoadAnswer>;
-
-Json to_json(const SearchFlags& flags, const LoadQuestion& question, const LargestLoad& found,
-             const Answers& answers) {
-  Json tried = Json::array();
-  for (const TriedLoad& load : found.tried) {
-    Json entry = {{"load", load.load},
-                  {"predicted_tokens_per_second", nullptr},
-                  {"predicted_tokens_per_second_all_ranks", nullptr},
-                  {"predicted_step_time_ns", nullptr},
-                  {"predicted_peak_allocated_bytes", nullptr},
-                  {"saves", nullptr}};
-    if (load.tokens_per_second) {
-      const LoadAnswer& answer = answers.at(load.load);
-      entry["predicted_tokens_per_second"] = answer.tokens_per_second;
-      entry["predicted_tokens_per_second_all_ranks"] =
-          answer.tokens_per_second * question.num_batches;
-      entry["predicted_step_time_ns"] = answer.step_time.count();
-      entry["predicted_peak_allocated_bytes"] = answer.peak.count;
-      entry["saves"] = answer.saves;
-    }
-    tried.push_back(std::move(entry));
-  }
-  const auto or_null = [](const std::optional<std::int64_t>& load) {
-    return load ? Json(*load) : Json(nullptr);
-  };
-  return {{"maximized", flags.maximize},
-          {"complete", found.is_complete},
-          {"model", flags.model.model()},
-          {"device", flags.device},
-          {"time_source", "roofline"},
-          {"world", question.world},
-          {"budget_bytes", question.budget.count},
-          {"dimension", question.dimension},
-          {"largest_that_fits", or_null(found.largest)},
-          {"best", or_null(found.best)},
-          {"tried", std::move(tried)}};
+  const double rate = static_cast<double>(tokens_of(spec)) /
+                      std::chrono::duration<double>(fastest->step_time).count();
+  return LoadPlan{load,
+                  rate,
+                  rate * record.num_batches,
+                  fastest->step_time,
+                  fastest->figures.peak,
+                  fastest->figures.num_recomputed,
+                  std::move(fastest->saves)};
 }
 
 // Progress: a load is a search of its own, seconds long on a large model.
 void say_tried(const std::string& dimension, std::int64_t load,
-               const std::optional<LoadAnswer>& answer) {
-  const std::string outcome = !answer ? "no plan fits"
-                                      : format_fixed(answer->tokens_per_second, 0) +
-                                            " tokens/s, peak " + format_bytes(answer->peak);
+               const std::optional<LoadPlan>& plan) {
+  const std::string outcome = !plan ? "no plan fits"
+                                    : format_fixed(*plan->tokens_per_second, 0) +
+                                          " tokens/s, peak " + format_bytes(*plan->peak);
   std::fprintf(stderr, "rematch: %s %lld: %s\n", dimension.c_str(), static_cast<long long>(load),
                outcome.c_str());
 }
@@ -131,7 +110,8 @@ ExitCode maximize(const SearchFlags& flags, const SearchSpace& space,
   const Bytes memory = measured_memory.value_or(find_device_sheet(flags.device)->memory);
   const Bytes budget = flags.budget.empty() ? memory : parse_bytes(flags.budget);
   const DimensionRange range = *flags.model.range();
-  Answers answers;
+  LoadsRecord record = record_of(flags, space, budget);
+  std::map<std::int64_t, LoadPlan> plans;
   const InterruptGuard guard;
   const bool tries_grids = range.name == "tokens";
   if (!tries_grids) flags.model.say_grid(flags.model.spec_at(range.least));
@@ -139,20 +119,19 @@ ExitCode maximize(const SearchFlags& flags, const SearchSpace& space,
       range.least, range.most,
       [&](std::int64_t load) -> std::optional<double> {
         if (tries_grids) flags.model.say_grid(flags.model.spec_at(load));
-        std::optional<LoadAnswer> answer = best_plan(flags, space, budget, load);
-        if (!InterruptGuard::signal()) say_tried(range.name, load, answer);
-        if (!answer) return std::nullopt;
-        const double rate = answer->tokens_per_second;
-        answers.emplace(load, std::move(*answer));
-        return rate;
+        std::optional<LoadPlan> plan = best_plan(flags, space, record, load);
+        if (!InterruptGuard::signal()) say_tried(range.name, load, plan);
+        if (!plan) return std::nullopt;
+        return plans.emplace(load, *std::move(plan)).first->second.tokens_per_second;
       },
       space.stop);
-  const LoadQuestion question = question_of(flags, budget);
-  const Json json = to_json(flags, question, found, answers);
-  if (!flags.output.empty()) write_output(flags.output, json);
-  print(flags.json
-            ? json.dump(2) + "\n"
-            : loads_to_text(question, found, answers, TableFormat::kText, terminal_columns()));
+  add_loads(found, std::move(plans), record);
+  if (!flags.output.empty()) write_output(flags.output, loads_to_json(record));
+  if (flags.json) {
+    print_json(loads_to_json(record));
+  } else {
+    print(loads_to_text(record, TableFormat::kText, terminal_columns()));
+  }
   if (!found.is_complete) {
     throw Interrupted(InterruptGuard::signal().value(), found.largest
                                                             ? "the loads above were tried by then"

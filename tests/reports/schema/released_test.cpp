@@ -14,6 +14,7 @@
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
 #include "policies/search/front/front_json.h"
+#include "policies/search/front/loads.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "reports/compare/compare.h"
@@ -92,6 +93,26 @@ FrontRecord sample_front() {
   return record;
 }
 
+LoadsRecord sample_loads() {
+  LoadsRecord record;
+  record.model = "llama_small";
+  record.dimensions = {{"batch", 1}, {"layers", 8}};
+  record.dtype = "bfloat16";
+  record.device = "h100";
+  record.world = 4;
+  record.num_batches = 2;
+  record.budget = Bytes{1 << 30};
+  record.dimension = "batch";
+  record.least = 1;
+  record.most = 2;
+  record.git_commit = "9c90bfd";
+  record.git_dirty = true;
+  const LoadPlan plan{
+      1, 1250.5, 2501, std::chrono::milliseconds(3), Bytes{1 << 20}, 40, "layers 0-7: keep all"};
+  add_loads({{{1, 1250.5}, {2, std::nullopt}}, 1, 1, true}, {{1, plan}}, record);
+  return record;
+}
+
 Json sample_sweep() {
   return Json::parse(R"({"schema": "rematch.sweep/1.0", "run": ["--device", "cpu", "--steps", "2"],
     "groups": [{"model": "llama_small", "policies": ["none", "full", "attn_only"],
@@ -156,6 +177,10 @@ const std::vector<Format>& formats() {
        {"1.0"},
        [] { return front_to_json(sample_front()); },
        [](const Json& json) { return front_to_json(front_from_json(json)); }},
+      {"loads",
+       {"1.0"},
+       [] { return loads_to_json(sample_loads()); },
+       [](const Json& json) { return loads_to_json(loads_from_json(json)); }},
       // Written by people alone.
       {"sweep",
        {"1.0"},
