@@ -9,15 +9,12 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/help_format.h"
+#include "harness/cli/libtorch/parts.h"
 #include "harness/sweep/interrupt.h"
 #include "policies/base/file.h"
 #include "policies/base/in_quotes.h"
 #include "policies/base/json.h"
 #include "policies/base/suggest.h"
-#ifdef REMATCH_LIBTORCH
-#include "harness/cli/run_setup.h"
-#include "harness/run/children/child_point.h"
-#endif
 
 namespace rematch {
 namespace {
@@ -108,21 +105,11 @@ int run_action(const Action& action) {
 
 int run_main(int argc, char** argv) {
   const std::vector<std::string> command(argv, argv + argc);
-#ifdef REMATCH_LIBTORCH
-  // The hidden subcommand of child processes: no parser, so that they start sooner.
-  if (command.size() == 4 && command[1] == "point") {
-    return run_action([&] {
-      answer_request(command[2], command[3]);
-      return ExitCode::kOk;
-    });
-  }
-#endif
-#ifdef REMATCH_LIBTORCH
+  if (is_child(command)) return run_action([&] { return answer_as_child(command); });
   // They may time ops here.
   if (command.size() > 1 && (command[1] == "profile" || command[1] == "search")) {
-    start_again_with_sleeping_threads(argv);
+    prepare_timing(argv);
   }
-#endif
   CLI::App app("Which activations to keep, for how much memory: activation checkpointing measured.",
                "rematch");
   app.formatter(std::make_shared<HelpFormat>());

@@ -36,6 +36,10 @@ struct PredictedStepOf {
   const Profile* profile = nullptr;  // where times are from; null: there are none
 };
 
+inline PredictedStepOf step_of(const Trace& trace, const std::optional<Profile>& profile) {
+  return {trace.model, trace.dtype, trace.dimensions, profile ? &*profile : nullptr};
+}
+
 // A table, or with `as_json` a list.
 void print_predictions(const std::vector<PredictedPlan>& plans, const PredictedStepOf& step,
                        const FrontSetting& setting, bool as_json);

@@ -5,6 +5,7 @@
 #include "harness/cli/files/output.h"
 #include "harness/cli/files/profile_file.h"
 #include "harness/cli/flags/flag_values.h"
+#include "harness/cli/flags/measure_flags.h"
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/flags/require.h"
 #include "harness/cli/profile_here.h"
@@ -34,13 +35,10 @@ struct ProfileFlags {
                    "one of its kind; at least one of each kind is needed (default: all layers)")
         ->check(CLI::Range(1, kMostLayers));
     app.add_option("--optimizer", optimizer, "adamw, adamw(learning_rate=3e-4) or none");
-    app.add_option("--threads", num_threads,
-                   "Thread count of LibTorch (default: LibTorch's choice)")
-        ->default_str("")
-        ->check(CLI::Range(1, kMostThreads));
+    add_threads(app, num_threads);
     app.add_option("--against", measured_file,
                    "Measured profile of the same trace; prints how far the roofline is off");
-    app.add_flag("--force", force, "Run although the predicted memory exceeds the machine's");
+    add_force(app, force);
     app.add_option("-o,--output", output, "File to write (default: stdout)");
   }
   ModelFlags model;

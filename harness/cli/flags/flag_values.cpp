@@ -17,7 +17,6 @@ namespace rematch {
 namespace {
 
 const std::vector<std::string_view> kSchedules = {"whole_region", "on_demand", "both"};
-const std::vector<std::string_view> kOptimizers = {"adamw", "adamw(learning_rate=1e-3)", "none"};
 constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 30);
 
 // A number and what follows it; nothing if there is no finite number above 0.
@@ -29,24 +28,18 @@ std::optional<std::pair<double, std::string_view>> number_with_unit(const std::s
   return std::pair(number, std::string_view(rest, static_cast<std::size_t>(end - rest)));
 }
 
-#ifdef REMATCH_LIBTORCH
-constexpr int kMostRounds = 1000;
-
-// A whole number that is all of `text`.
-std::optional<int> whole_number(std::string_view text) {
-  int number = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-#endif
-
 }  // namespace
 
 std::vector<Schedule> parse_schedules(const std::string& text) {
   if (text == "both") return {Schedule::kWholeRegion, Schedule::kOnDemand};
   if (const auto schedule = schedule_from_string(text)) return {*schedule};
   throw UsageError("unknown schedule " + in_quotes(text) + did_you_mean(text, kSchedules));
+}
+
+OptimizerModel parse_optimizer_model(const std::string& text) {
+  if (const auto model = optimizer_model_from_string(text)) return *model;
+  throw UsageError("unknown optimizer " + in_quotes(text) +
+                   did_you_mean(text, optimizer_model_names()));
 }
 
 std::chrono::milliseconds parse_duration(const std::string& text) {
@@ -156,24 +149,5 @@ std::vector<std::string> parse_list(const std::string& text) {
   }
   return parts;
 }
-
-#ifdef REMATCH_LIBTORCH
-RoundRule parse_rounds(const std::string& rounds, const std::string& precision) {
-  const std::size_t colon = rounds.find(':');
-  const std::string_view text = rounds;
-  const auto least = whole_number(text.substr(0, colon));
-  const auto most = colon == std::string::npos ? least : whole_number(text.substr(colon + 1));
-  if (!least || !most || *least < 0 || *most < *least || *most > kMostRounds) {
-    throw UsageError("--rounds '" + rounds + "' is neither a number from 0 to " +
-                     std::to_string(kMostRounds) + " nor a range of them such as 4:8");
-  }
-  return {.least = *least, .most = *most, .precision = parse_percent(precision)};
-}
-
-OptimizerChoice parse_optimizer(const std::string& text) {
-  if (const auto choice = optimizer_from_string(text)) return *choice;
-  throw UsageError("unknown optimizer " + in_quotes(text) + did_you_mean(text, kOptimizers));
-}
-#endif
 
 }  // namespace rematch

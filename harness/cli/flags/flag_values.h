@@ -10,10 +10,7 @@
 
 #include "policies/base/bytes.h"
 #include "policies/plan/plan.h"
-#ifdef REMATCH_LIBTORCH
-#include "harness/run/timing/turns.h"
-#include "harness/run/training/optimizer.h"
-#endif
+#include "policies/predict/step/optimizer_bytes.h"
 
 namespace rematch {
 
@@ -42,18 +39,14 @@ double parse_rate(const std::string& text);
 // "200us", "1.5ms", "2s", "50ns". Throws UsageError: the unit is part of the value.
 double parse_nanoseconds(const std::string& text);
 
+// "adamw", "sgd(momentum=0.9)": an optimizer whose state is predicted. Throws UsageError.
+OptimizerModel parse_optimizer_model(const std::string& text);
+
 // A number above 0. Throws UsageError.
 double parse_positive(const std::string& text);
 
 // "a, b(1,2)" is a and b(1,2); nothing for an empty text. Throws UsageError for an empty part and
 // for brackets that do not pair.
 std::vector<std::string> parse_list(const std::string& text);
-
-#ifdef REMATCH_LIBTORCH
-// "4" or "4:8", and the precision that ends the rounds in between. Throws UsageError.
-RoundRule parse_rounds(const std::string& rounds, const std::string& precision);
-
-OptimizerChoice parse_optimizer(const std::string& text);
-#endif
 
 }  // namespace rematch

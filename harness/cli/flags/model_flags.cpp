@@ -11,10 +11,6 @@
 #include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "policies/trace/trace_json.h"
-#ifdef REMATCH_LIBTORCH
-#include "harness/measure/memory.h"
-#include "harness/run/prediction/prediction.h"
-#endif
 
 namespace rematch {
 namespace {
@@ -260,18 +256,6 @@ Trace obtain_trace(const ModelFlags& flags, const std::string& trace_file) {
   const ModelSpec spec = flags.spec();
   flags.say_grid(spec);
   return record_trace(spec);
-}
-
-Trace record_trace(const ModelSpec& spec) {
-#ifdef REMATCH_LIBTORCH
-  install_counting_allocators();
-  return MetaModel(spec, OptimizerKind::kNothing, "", 0).trace();
-#else
-  static_cast<void>(spec);
-  throw UsageError(
-      "this build has no LibTorch, so it cannot record the model's trace; give a "
-      "stored one with --trace FILE, or build preset dev");
-#endif
 }
 
 }  // namespace rematch

@@ -12,11 +12,7 @@ constexpr int kUsualRepeats = 4;
 }  // namespace
 
 RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
-  app.add_option("--policy", policies,
-                 "Policies to compare, separated by commas; see rematch list");
-  app.add_option(
-      "--plan", plan_files,
-      "Plan files, or points of a front such as front.json#3; instead of --policy or beside it");
+  add_policy_flags(app);
   app.add_option("--schedule", schedule, "whole_region, on_demand or both");
   app.add_option(
       "--device", device,
@@ -29,22 +25,11 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option("--allocator", allocator,
                  "Allocator of CUDA: caching, or expandable (segments) (default: as "
                  "PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF says)");
-  app.add_option("--steps", num_steps, "Number of steps of every pass and round")
-      ->check(CLI::Range(1, kMostSteps));
-  app.add_option("--rounds", rounds,
-                 "Number of rounds of timed steps, with a child process for each point in each: "
-                 "N, or MIN:MAX, which ends when --precision is reached; 0: no times");
-  app.add_option("--precision", precision, "Half width of a ratio's interval at which rounds end");
+  add_measure_flags(app);
   app.add_option("--optimizer", optimizer,
                  "adamw, adamw(learning_rate=3e-4), or none for forward and backward alone");
   app.add_option("--data", data_file,
                  "Text file to train on (default: the text that ships with rematch)");
-  app.add_option("--seed", seed, "Seed of data and random number generators")
-      ->check(CLI::Range(0, kMostSteps));
-  app.add_option("--threads", num_threads,
-                 "Thread count of LibTorch (default: LibTorch's choice, shared among ranks)")
-      ->default_str("")
-      ->check(CLI::Range(1, kMostThreads));
   app.add_option("--pretend-rank", pretend_rank,
                  "Measure this rank of --parallel's layout alone, in one process: collectives "
                  "fill their results locally, so counts and bytes are right and values are not")
@@ -56,20 +41,11 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
       ->expected(0, 1)
       ->default_str(std::to_string(kUsualRepeats))
       ->check(CLI::Range(0, kMostRepeats));
-  app.add_option("--timeout", timeout, "Time limit of one child process: 90s, 10min");
-  app.add_option("--retries", num_retries,
-                 "Number of restarts of a child process that timed out, or was killed while "
-                 "memory was free")
-      ->check(CLI::Range(0, kMostRepeats));
   app.add_option("--shard", shard,
                  "Run only a share of the points, counted from 0: 2/8; or slurm: the share of "
                  "this task of a Slurm job array");
   app.add_flag("--deterministic-times", deterministic_times,
                "Time deterministic kernels on CUDA instead of the fastest");
-  app.add_flag("--allow-no-effect", allow_no_effect, "Accept plans that change nothing");
-  app.add_flag("--force", force,
-               "Run points although their predicted memory exceeds the machine's");
-  app.add_flag("--fresh", fresh, "Measure again the points that an interrupted run has finished");
   app.add_option("--snapshot", snapshot,
                  "File for the CUDA allocator's snapshot over one step of one policy, for "
                  "pytorch.org/memory_viz");

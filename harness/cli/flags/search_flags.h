@@ -2,14 +2,14 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <cstdint>
 #include <string>
 
+#include "harness/cli/flags/measure_flags.h"
 #include "harness/cli/flags/model_flags.h"
 
 namespace rematch {
 
-struct SearchFlags {
+struct SearchFlags : MeasureFlags {
   explicit SearchFlags(CLI::App& app);
 
   ModelFlags model;
@@ -29,19 +29,12 @@ struct SearchFlags {
   std::string baselines;
   std::string link_rate;
   std::string output;
-  std::string rounds = "4:8";
-  std::string timeout = "10min";
-  std::int64_t seed = 0;
   int num_points = 16;
   int num_measured = 0;  // 0: nothing is run
-  int num_steps = 10;
-  int num_threads = 0;
   bool hull = false;
   bool offload = false;
   bool simple = false;
   bool json = false;
-  bool fresh = false;
-  bool force = false;
   bool fail_behind_baselines = false;
 };
 

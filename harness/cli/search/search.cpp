@@ -69,14 +69,9 @@ SearchSpace space_of(const SearchFlags& flags) {
   if (schedules.size() != 1) {
     throw UsageError("a search is for one schedule; give --schedule on_demand or whole_region");
   }
-  const auto optimizer = optimizer_model_from_string(flags.optimizer);
-  if (!optimizer) {
-    throw UsageError("unknown optimizer '" + flags.optimizer + "'" +
-                     did_you_mean(flags.optimizer, optimizer_model_names()));
-  }
   SearchSpace space;
   space.schedule = schedules.front();
-  space.optimizer = *optimizer;
+  space.optimizer = parse_optimizer_model(flags.optimizer);
   space.world = flags.model.ranks_of_trace(flags.trace_file).value_or(1);
   // On demand they are few enough for all; under whole_region 80 layers take over 10 s.
   if (space.schedule == Schedule::kOnDemand) space.resolution_ratio = 0;
@@ -348,21 +343,7 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                  "measurement tells most")
       ->default_str("")
       ->check(CLI::Range(kLeastMeasured, kMostPoints));
-  app.add_option("--steps", num_steps, "With --measure: number of steps of every pass and round")
-      ->check(CLI::Range(1, kMostSteps));
-  app.add_option("--rounds", rounds,
-                 "With --measure: number of rounds of timed steps, with a child process for each "
-                 "point in each: N, or MIN:MAX, which ends when every ratio is known to 2%");
-  app.add_option("--threads", num_threads, "Thread count of LibTorch (default: LibTorch's choice)")
-      ->default_str("")
-      ->check(CLI::Range(1, kMostThreads));
-  app.add_option("--seed", seed, "With --measure: seed of data and random number generators")
-      ->check(CLI::Range(0, kMostSteps));
-  app.add_option("--timeout", timeout,
-                 "With --measure: time limit of one child process: 90s, 10min");
-  app.add_flag("--fresh", fresh,
-               "With --measure: run again the points that an interrupted search has finished");
-  app.add_flag("--force", force, "Run although the predicted memory exceeds the machine's");
+  add_measure_flags(app, "With --measure: ");
   app.add_flag("--fail-behind-baselines", fail_behind_baselines,
                "Exit with 3 if a baseline has more hypervolume than the front: predicted, or "
                "measured by more than the A/A interval");

@@ -9,6 +9,7 @@
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/flags/require.h"
+#include "harness/cli/libtorch/parts.h"
 #include "harness/cli/sweep/sweep_verbs.h"
 #include "harness/sweep/predict_comparison.h"
 #include "harness/sweep/sweep_file.h"
@@ -63,8 +64,6 @@ void require_run_words(const std::string& file, const PlannedComparison& compari
   }
 }
 
-#ifdef REMATCH_LIBTORCH
-
 // A trace for each model and shape; seeds and repeated shapes share what is told from it.
 class Predictor {
  public:
@@ -114,22 +113,16 @@ class Predictor {
   std::string trace_shape_;
 };
 
-#endif
-
 void predict(const SweepPlanFlags& flags, const SweepFile& sweep, ComparisonPlan& plan) {
   const DeviceSheet* sheet = find_device_sheet(flags.card);
   if (sheet == nullptr) throw UsageError(unknown_device(flags.card).message);
-#ifdef REMATCH_LIBTORCH
+  if (!has_libtorch()) return;
   const bool allow_no_effect =
       std::find(sweep.run.begin(), sweep.run.end(), "--allow-no-effect") != sweep.run.end();
   Predictor predictor(flags.file, run_length(sweep.run, sheet), allow_no_effect);
   for (PlannedComparison& comparison : plan.comparisons) {
     comparison.predicted = predictor.predict(comparison);
   }
-#else
-  static_cast<void>(sweep);
-  static_cast<void>(plan);
-#endif
 }
 
 // An existing plan stays: workers may be using it.
@@ -219,11 +212,12 @@ ExitCode make_plan(const SweepPlanFlags& flags) {
   predict(flags, sweep, plan);
   plan.id = comparison_plan_id(plan);
   write_plan(flags.folder, plan);
-#ifndef REMATCH_LIBTORCH
-  std::fprintf(stderr,
-               "rematch: note: this build has no LibTorch, so the plan has no predicted peaks and "
-               "times; workers take comparisons in the file's order, and skip none\n");
-#endif
+  if (!has_libtorch()) {
+    std::fprintf(
+        stderr,
+        "rematch: note: this build has no LibTorch, so the plan has no predicted peaks and "
+        "times; workers take comparisons in the file's order, and skip none\n");
+  }
   if (flags.json) {
     print_json(plan_to_json(plan));
   } else {

@@ -13,6 +13,7 @@
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
+#include "harness/cli/libtorch/parts.h"
 #include "harness/cli/sweep/sweep_verbs.h"
 #include "harness/sweep/child_measurer.h"
 #include "harness/sweep/child_process.h"
@@ -20,9 +21,6 @@
 #include "harness/sweep/this_worker.h"
 #include "policies/base/in_quotes.h"
 #include "policies/base/split_at_commas.h"
-#ifdef REMATCH_LIBTORCH
-#include "harness/run/prediction/memory_fit.h"
-#endif
 
 namespace rematch {
 namespace {
@@ -50,23 +48,9 @@ std::string program_of(const SweepRunFlags& flags) {
     throw UsageError("--program " + in_quotes(flags.program) +
                      " is no program that can be started");
   }
-#ifdef REMATCH_LIBTORCH
-  return own_program();
-#else
+  if (has_libtorch()) return own_program();
   throw UsageError(
       "this build has no LibTorch and measures nothing; name one that does with --program FILE");
-#endif
-}
-
-std::optional<MemoryLimit> memory_limit(const std::string& device) {
-#ifdef REMATCH_LIBTORCH
-  if (const auto available = available_memory_of(device)) {
-    return MemoryLimit{available->bytes, available->what + ":"};
-  }
-#else
-  static_cast<void>(device);
-#endif
-  return std::nullopt;
 }
 
 // Times on a CPU are one worker's at a time.

@@ -57,7 +57,7 @@ TEST_CASE("help says a flag's range and what it is where it is not given") {
   for (const char* words :
        {"on_demand or whole_region (default: on_demand)", "or none (default: adamw)",
         "of all that are found (2 to 10000; default: 16)",
-        "(1 to 4096; default: LibTorch's choice)", "--points N",
+        "(1 to 4096; default: LibTorch's choice, shared among ranks)", "--points N",
         "Dimensions (default: the preset's):"}) {
     CHECK_THAT(help, Catch::Contains(words));
   }

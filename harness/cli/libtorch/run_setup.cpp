@@ -1,4 +1,4 @@
-#include "harness/cli/run_setup.h"
+#include "harness/cli/libtorch/run_setup.h"
 
 #include <ATen/core/Tensor.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "harness/cli/dry_device.h"
+#include "harness/cli/libtorch/dry_device.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "harness/cli/files/partial_report.h"
+#include "harness/cli/libtorch/partial_report.h"
 
 #include "policies/base/file.h"
 #include "policies/base/json.h"

@@ -1,0 +1,160 @@
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "harness/cli/flags/flag_values.h"
+#include "harness/cli/flags/require.h"
+#include "harness/cli/libtorch/run_setup.h"
+#include "harness/cli/libtorch/run_values.h"
+#include "harness/cli/profile_here.h"
+#include "harness/cli/search/search_measure.h"
+#include "harness/measure/memory.h"
+#include "harness/run/comparison.h"
+#include "harness/run/prediction/memory_fit.h"
+#include "harness/run/training/device.h"
+#include "models/preset/parallel.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/search/front/measured_front.h"
+
+namespace rematch {
+namespace {
+
+PlanePoint predicted(const FrontPoint& point) {
+  return {point.figures.peak.count, point.step_time.count()};
+}
+
+std::vector<PlanePoint> predicted(const Front& front) {
+  std::vector<PlanePoint> plane;
+  for (const FrontPoint& point : front.points) plane.push_back(predicted(point));
+  return plane;
+}
+
+// Each plan once; a plan without regions is the reference's.
+std::vector<Plan> plans_to_run(const Front& front, const std::vector<std::size_t>& chosen) {
+  std::vector<Plan> plans;
+  std::set<std::string> known;
+  const auto add = [&](const Plan& plan) {
+    if (!plan.regions.empty() && known.insert(plan_sha256(plan)).second) plans.push_back(plan);
+  };
+  for (const std::size_t index : chosen) add(front.points[index].plan);
+  for (const Baseline& baseline : front.baselines) add(baseline.point.plan);
+  return plans;
+}
+
+// On the device that the front's times are of.
+ComparisonSettings settings_of(const SearchFlags& flags, const std::string& device,
+                               const Front& front, const std::vector<std::size_t>& chosen) {
+  ComparisonSettings settings;
+  VariantSettings& variants = settings.variants;
+  run_on(device, "", variants);
+  variants.model = flags.model.spec();
+  variants.attention = require(usable_attention("", variants.device, variants.model.dtype));
+  variants.policies = require(parse_policies(settings.reference));
+  variants.plans = plans_to_run(front, chosen);
+  variants.schedules = {front.schedule};
+  variants.optimizer = parse_optimizer(flags.optimizer);
+  if (flags.num_threads > 0) at::set_num_threads(flags.num_threads);
+  variants.threads = at::get_num_threads();
+  variants.reference = settings.reference;
+  measure_by(flags, settings);
+  if (settings.rounds.most == 0) {
+    throw UsageError(
+        "--rounds 0 measures no times, and a measured front needs them; give 2 or more");
+  }
+  if (variants.device == "cpu" && !flags.force)
+    settings.limit = available_memory_of(variants.device);
+  settings.points_folder = points_folder_of(flags.output);
+  return settings;
+}
+
+MeasuredFigures figures_of(const PointRecord& point) {
+  MeasuredFigures figures;
+  figures.status = to_string(point.status);
+  figures.reason = point.reason;
+  if (point.status != PointStatus::kOk) return figures;
+  if (point.memory) figures.peak = point.memory->peak_allocated;
+  if (point.time) {
+    figures.step_time = point.time->step_median;
+    figures.step_interval = point.time->step_interval;
+  }
+  return figures;
+}
+
+// Adds the measured figures of the points that were run: the chosen ones and every baseline.
+void add_figures(const Report& report, const std::vector<std::size_t>& chosen, Front& front) {
+  std::map<std::string, MeasuredFigures> by_plan;
+  for (const PointRecord& point : report.points) {
+    by_plan[point.identity.plan_sha256] = figures_of(point);
+  }
+  const MeasuredFigures reference = figures_of(report.points.front());
+  const auto add = [&](FrontPoint& point) {
+    point.measured = point.plan.regions.empty() ? reference : by_plan.at(plan_sha256(point.plan));
+  };
+  for (const std::size_t index : chosen) add(front.points[index]);
+  for (Baseline& baseline : front.baselines) add(baseline.point);
+}
+
+// The A/A interval of the point that was the reference.
+std::optional<std::array<double, 2>> control_interval(const Report& report) {
+  for (const PointRecord& point : report.points) {
+    if (point.time && point.time->control) return point.time->control->interval;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void require_measurable(const SearchFlags& flags) {
+  if (!flags.trace_file.empty()) {
+    throw UsageError("--measure runs the model, and --trace is a step of it alone; give --model");
+  }
+  if (!flags.device.empty() && !is_measured_device(flags.device)) {
+    throw UsageError("--measure runs on this machine's cpu or cuda, not on " + flags.device +
+                     "; give --device cpu, or --profile FILE from rematch profile");
+  }
+  if (flags.device.starts_with("cuda")) {
+    throw UsageError(
+        "--measure --device cuda would share the GPU with the profile's own process; give "
+        "--profile FILE from rematch profile --device cuda");
+  }
+  const ModelSpec spec = flags.model.spec();
+  if (world_size(spec) > 1) {
+    throw UsageError("--measure runs one process, and " + layout_text(spec.dimensions) +
+                     " is a prediction for " + std::to_string(world_size(spec)) +
+                     "; leave out one of them");
+  }
+}
+
+ExitCode measure_front(const SearchFlags& flags, const std::vector<std::string>& command,
+                       FrontRecord& record) {
+  prepare_children();
+  const std::vector<PlanePoint> plane = predicted(record.front);
+  const std::vector<std::size_t> chosen =
+      choose_measured(plane, static_cast<std::size_t>(flags.num_measured));
+  const ComparisonSettings settings = settings_of(flags, record.device, record.front, chosen);
+  const bool on_cuda = names_cuda(settings.variants.device);
+  use_allocator(settings.variants.allocator);
+  const std::vector<Variant> variants = require(make_variants(settings.variants));
+  if (!flags.force) {
+    const std::string why = why_none_fits(variants, available_memory_of(settings.variants.device));
+    if (!why.empty()) {
+      throw UsageError("no point can be run; the smallest, " + why +
+                       "; take a smaller model, or start it all the same with --force");
+    }
+  }
+  const Provenance provenance = make_provenance(
+      command, settings.variants.device, settings.variants.allocator, settings.variants.seed);
+  record.device_memory =
+      on_cuda ? provenance.environment.device_memory : provenance.environment.host_memory;
+  const Report report = run_comparison(settings, variants, provenance);
+  add_figures(report, chosen, record.front);
+  weigh_measurement(record.front, choose_anchors(plane), control_interval(report));
+  return exit_code_of(report);
+}
+
+}  // namespace rematch

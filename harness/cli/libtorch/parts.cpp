@@ -1,0 +1,36 @@
+#include "harness/cli/libtorch/parts.h"
+
+#include "harness/cli/flags/model_flags.h"
+#include "harness/cli/libtorch/run_setup.h"
+#include "harness/measure/memory.h"
+#include "harness/run/children/child_point.h"
+#include "harness/run/prediction/memory_fit.h"
+#include "harness/run/prediction/prediction.h"
+
+namespace rematch {
+
+bool has_libtorch() { return true; }
+
+bool is_child(const std::vector<std::string>& command) {
+  return command.size() == 4 && command[1] == "point";
+}
+
+ExitCode answer_as_child(const std::vector<std::string>& command) {
+  answer_request(command[2], command[3]);
+  return ExitCode::kOk;
+}
+
+void prepare_timing(char** arguments) { start_again_with_sleeping_threads(arguments); }
+
+std::optional<MemoryLimit> memory_limit(const std::string& device) {
+  const std::optional<AvailableMemory> available = available_memory_of(device);
+  if (!available) return std::nullopt;
+  return MemoryLimit{available->bytes, available->what + ":"};
+}
+
+Trace record_trace(const ModelSpec& spec) {
+  install_counting_allocators();
+  return MetaModel(spec, OptimizerKind::kNothing, "", 0).trace();
+}
+
+}  // namespace rematch

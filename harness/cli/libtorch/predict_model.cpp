@@ -1,0 +1,119 @@
+#include "harness/cli/files/output.h"
+#include "harness/cli/files/plan_files.h"
+#include "harness/cli/flags/flag_values.h"
+#include "harness/cli/flags/predict_flags.h"
+#include "harness/cli/flags/require.h"
+#include "harness/cli/libtorch/parts.h"
+#include "harness/cli/libtorch/run_values.h"
+#include "harness/cli/predicted_plans.h"
+#include "harness/measure/memory.h"
+#include "harness/run/training/optimizer_memory.h"
+#include "harness/run/variants.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/predict/step/step.h"
+
+namespace rematch {
+namespace {
+
+// Bytes and counts are the engine's on meta, the rest follows from the trace.
+std::vector<PredictedPlan> predicted_plans(const std::vector<Variant>& variants, const Trace& trace,
+                                           const std::optional<Profile>& profile) {
+  std::optional<StepSimulator> simulator;
+  if (profile) simulator.emplace(trace).use_profile(*profile);
+  std::vector<PredictedPlan> plans;
+  for (const Variant& variant : variants) {
+    const Schedule schedule = variant.identity.schedule;
+    PredictedPlan& plan = plans.emplace_back();
+    plan.policy = variant.policy;
+    plan.schedule = schedule;
+    plan.has_regions = !variant.plan.regions.empty();
+    plan.plan_sha256 = variant.identity.plan_sha256;
+    plan.counts = variant.prediction.counts;
+    plan.memory = variant.prediction.memory;
+    plan.traffic = predict_traffic(trace, variant.plan, schedule);
+    if (simulator) plan.range = step_range(*simulator->simulate(variant.plan, schedule).time);
+  }
+  return plans;
+}
+
+// A GPU's allocator sees what kernels hold inside; meta does not.
+void add_temporary(std::vector<Variant>& variants, std::optional<Bytes> temporary) {
+  for (Variant& variant : variants) {
+    MemoryRecord& memory = variant.prediction.memory;
+    memory.peak_transient = temporary;
+    if (!temporary) memory.predicted_peak_note = kTemporariesNotMeasured;
+  }
+}
+
+bool is_run_here(OptimizerModel optimizer) {
+  return optimizer == OptimizerModel::kAdamW || optimizer == OptimizerModel::kNothing;
+}
+
+// Settings that no flag gives are those of the plan's front, and a note says so.
+FrontSetting setting_of(const PredictFlags& flags) {
+  FrontSetting setting;
+  if (const auto of_front = setting_of_fronts(flags.plan_files)) setting = *of_front;
+  if (setting.world > 1) {
+    throw UsageError("'" + flags.plan_files.front() + "' is of a trace, estimated for one of " +
+                     std::to_string(setting.world) + " ranks; give that trace with --trace");
+  }
+  if (flags.optimizer_option->count() != 0) {
+    const auto model = optimizer_model_from_string(flags.optimizer);
+    setting.optimizer = model ? *model
+                        : parse_optimizer(flags.optimizer).kind == OptimizerKind::kAdamW
+                            ? OptimizerModel::kAdamW
+                            : OptimizerModel::kNothing;
+  }
+  if (flags.round_512 && !is_run_here(setting.optimizer)) {
+    throw UsageError(
+        "such an optimizer's bytes are not rounded; leave out --round-512 or --optimizer");
+  }
+  return setting;
+}
+
+VariantSettings variant_settings(const PredictFlags& flags, const FrontSetting& asked) {
+  VariantSettings settings;
+  if (!flags.policies.empty()) settings.policies = require(parse_policies(flags.policies));
+  for (const std::string& file : flags.plan_files) {
+    settings.plans.push_back(require_plan(file));
+  }
+  settings.model = model_for(flags.model, settings.plans);
+  settings.schedules = {asked.schedule};
+  if (flags.schedule_option->count() != 0) settings.schedules = parse_schedules(flags.schedule);
+  settings.optimizer =
+      asked.optimizer == OptimizerModel::kAdamW ? OptimizerKind::kAdamW : OptimizerKind::kNothing;
+  settings.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
+  settings.device = "meta";
+  settings.simulate = false;
+  if (flags.round_512) settings.round = kCudaRounding;
+  return settings;
+}
+
+// Optimizers that do not run on meta are the simulator's.
+void predict_other_optimizer(OptimizerModel optimizer, const Trace& trace,
+                             std::vector<Variant>& variants) {
+  if (is_run_here(optimizer)) return;
+  predict_memory_with(optimizer, trace, variants);
+  if (optimizer != OptimizerModel::kMuon) return;
+  for (Variant& variant : variants) {
+    variant.prediction.memory.predicted_peak_note = "without what muon allocates in its update";
+  }
+}
+
+}  // namespace
+
+ExitCode predict_model(const PredictFlags& flags) {
+  const FrontSetting asked = setting_of(flags);
+  const VariantSettings settings = variant_settings(flags, asked);
+  const Trace trace = record_trace(settings.model);
+  const std::optional<Profile> profile = profile_of(flags, trace);
+  std::vector<Variant> variants = require(make_variants(settings, trace));
+  print_warnings(warnings_of(variants));
+  if (flags.round_512) add_temporary(variants, profile ? most_temporary(*profile) : std::nullopt);
+  predict_other_optimizer(asked.optimizer, trace, variants);
+  print_predictions(predicted_plans(variants, trace, profile), step_of(trace, profile), asked,
+                    flags.json);
+  return ExitCode::kOk;
+}
+
+}  // namespace rematch

@@ -1,0 +1,73 @@
+#include "harness/cli/profile_here.h"
+
+#include <ATen/Parallel.h>
+
+#include "harness/cli/flags/require.h"
+#include "harness/cli/libtorch/run_setup.h"
+#include "harness/cli/libtorch/run_values.h"
+#include "harness/profile/cpu_profile.h"
+#include "harness/profile/cuda_profile.h"
+#include "harness/run/prediction/memory_fit.h"
+#include "harness/run/training/device.h"
+#include "kernels/attention/backend.h"
+#include "models/preset/parallel.h"
+#include "policies/predict/step/step.h"
+#include "reports/render/format.h"
+
+namespace rematch {
+
+void require_measured_device(const std::string& device, const std::string& command) {
+  require(usable_device(device));
+  if (!computes_values(device)) {
+    throw UsageError(command +
+                     ": the dry device has no times; profile --device h100 computes them "
+                     "from the card's data sheet");
+  }
+}
+
+namespace {
+
+// A profile is of steps that keep everything, whose predicted peak is a lower bound.
+void require_memory(const ProfileSettings& settings, const OptimizerChoice& optimizer,
+                    const Trace& trace) {
+  const std::optional<AvailableMemory> limit = available_memory_of(settings.device);
+  if (settings.force || !limit) return;
+  const OptimizerModel model =
+      optimizer.kind == OptimizerKind::kAdamW ? OptimizerModel::kAdamW : OptimizerModel::kNothing;
+  const Bytes peak = StepSimulator(trace, model)
+                         .simulate(std::vector<LocatedRegion>{}, Schedule::kOnDemand)
+                         .peak_bytes();
+  if (peak <= limit->bytes) return;
+  throw UsageError("a measured profile runs steps that keep everything: the predicted peak is " +
+                   format_bytes(peak) + "; " + limit->what + ": " + format_bytes(limit->bytes) +
+                   "; run fewer layers (rematch profile --measure-layers 3), take a data sheet's "
+                   "times (--device h100), or start it all the same with --force");
+}
+
+}  // namespace
+
+Profile profile_here(const ProfileSettings& settings, const Trace& trace) {
+  if (world_size(settings.model) > 1) {
+    throw UsageError("op times are measured in one process, and the model is split over " +
+                     std::to_string(world_size(settings.model)) +
+                     " ranks; leave --parallel out, or take a data sheet's times: --device h100");
+  }
+  TrainingSettings training;
+  training.model = settings.model;
+  training.optimizer = parse_optimizer(settings.optimizer);
+  require_memory(settings, training.optimizer, trace);
+  training.device = device_named(settings.device);
+  training.determinism = Determinism::kFastest;
+  prepare_children();  // CUDA's libraries read the variables when they are first used, here as
+                       // there
+  if (settings.num_threads > 0) at::set_num_threads(settings.num_threads);
+  if (training.device.is_cuda()) {
+    const std::string attention =
+        require(usable_attention("", settings.device, settings.model.dtype));
+    use_attention_backend(attention_backend_from_string(attention).value());
+    return profile_on_cuda(trace, training, settings.num_steps);
+  }
+  return profile_on_cpu(trace, training, settings.num_steps);
+}
+
+}  // namespace rematch

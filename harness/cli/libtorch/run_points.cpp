@@ -1,0 +1,292 @@
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "harness/cli/files/output.h"
+#include "harness/cli/files/plan_files.h"
+#include "harness/cli/flags/flag_values.h"
+#include "harness/cli/flags/require.h"
+#include "harness/cli/flags/run_flags.h"
+#include "harness/cli/libtorch/dry_device.h"
+#include "harness/cli/libtorch/partial_report.h"
+#include "harness/cli/libtorch/parts.h"
+#include "harness/cli/libtorch/run_setup.h"
+#include "harness/cli/libtorch/run_values.h"
+#include "harness/measure/gpu_monitor.h"
+#include "harness/measure/memory.h"
+#include "harness/ranks/error.h"
+#include "harness/ranks/place.h"
+#include "harness/run/children/rank_processes.h"
+#include "harness/run/comparison.h"
+#include "harness/run/training/device.h"
+#include "harness/sweep/shard.h"
+#include "models/preset/parallel.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/trace/profile.h"
+#include "reports/record/json/record_json.h"
+#include "reports/render/tables/launches.h"
+#include "reports/render/tables/report_table.h"
+
+namespace rematch {
+namespace {
+
+// All of the points unless a share is asked for: a script that runs several commands in one task
+// of a job array means each of them whole.
+Shard shard_of(const RunFlags& flags) {
+  if (flags.shard != kSlurmShard) return require(parse_shard(flags.shard));
+  return require(shard_of_slurm([](const char* name) { return std::getenv(name); }));
+}
+
+// The command with the share that it came to: elsewhere the variables say another, or none.
+std::vector<std::string> with_shard(std::vector<std::string> command, const Shard& shard) {
+  const std::string share = std::to_string(shard.index) + "/" + std::to_string(shard.count);
+  for (std::size_t word = 0; word < command.size(); ++word) {
+    if (command[word] == std::string("--shard=") + kSlurmShard) command[word] = "--shard=" + share;
+    if (word > 0 && command[word - 1] == "--shard" && command[word] == kSlurmShard) {
+      command[word] = share;
+    }
+  }
+  return command;
+}
+
+Provenance provenance_of(const RunFlags& flags, const std::vector<std::string>& command,
+                         const std::string& allocator) {
+  Provenance provenance =
+      make_provenance(command, flags.device, allocator, static_cast<std::uint64_t>(flags.seed));
+  provenance.reproduce = shell_line(with_shard(command, shard_of(flags)));
+  return provenance;
+}
+
+// The policies asked for; the reference in front if it is not among them.
+std::vector<Policy> policies_of(const RunFlags& flags) {
+  if (flags.policies.empty() && flags.plan_files.empty()) {
+    throw UsageError("nothing to run: give --policy none,full,... or --plan FILE");
+  }
+  std::vector<Policy> policies;
+  if (!flags.policies.empty()) policies = require(parse_policies(flags.policies));
+  const Policy reference = require(parse_policy(flags.reference));
+  const bool there = std::any_of(policies.begin(), policies.end(), [&](const Policy& policy) {
+    return policy.name == reference.name;
+  });
+  if (!there) policies.insert(policies.begin(), reference);
+  return policies;
+}
+
+// The one point that the file is for is the last, behind the reference.
+void check_snapshot(const RunFlags& flags, const VariantSettings& variants) {
+  if (flags.snapshot.empty()) return;
+  if (device_named(variants.device).type() != c10::DeviceType::CUDA) {
+    throw UsageError("--snapshot is of CUDA's allocator, which device " + variants.device +
+                     " does not have; leave it out, or use --device cuda");
+  }
+  const std::size_t num_policies =
+      flags.policies.empty() ? 0 : require(parse_policies(flags.policies)).size();
+  if (num_policies + flags.plan_files.size() != 1 || variants.schedules.size() != 1 ||
+      variants.shard.count != 1) {
+    throw UsageError(
+        "--snapshot is of one point: give it one policy or plan, one schedule and no "
+        "--shard");
+  }
+}
+
+// Of a command that torchrun or srun started, one of one command for each rank; nothing: this
+// command is alone, and starts all ranks itself. A job of one command is no job.
+std::optional<RankPlace> place_among_commands(const VariantSettings& variants) {
+  const int world = static_cast<int>(world_size(variants.model));
+  if (world == 1 || variants.pretended_rank) return std::nullopt;
+  std::optional<RankPlace> place;
+  try {
+    place = rank_place_from_environment();
+  } catch (const RanksError& error) {
+    throw UsageError(error.what());
+  }
+  if (!place || place->world == 1) return std::nullopt;
+  if (place->world == world) return place;
+  throw UsageError(
+      "this is rank " + std::to_string(place->rank) + " of " + std::to_string(place->world) +
+      " by its environment (WORLD_SIZE or SLURM_NTASKS), and --parallel is a layout of " +
+      std::to_string(world) + " ranks; start " + std::to_string(world) +
+      ", or one without torchrun or srun, which starts them itself");
+}
+
+std::optional<int> pretended_rank_of(const RunFlags& flags, int world) {
+  if (!flags.pretend_rank) return std::nullopt;
+  if (world == 1) {
+    throw UsageError("--pretend-rank is a rank of a layout; say which with --parallel tp=2 or so");
+  }
+  if (*flags.pretend_rank >= world) {
+    throw UsageError("--pretend-rank " + std::to_string(*flags.pretend_rank) +
+                     ": the layout has the ranks 0 to " + std::to_string(world - 1));
+  }
+  return flags.pretend_rank;
+}
+
+// As asked for, or LibTorch's choice, shared among the ranks of this machine.
+void choose_threads(const RunFlags& flags, const std::optional<RankPlace>& place,
+                    VariantSettings& variants) {
+  const int world = static_cast<int>(world_size(variants.model));
+  int processes = variants.pretended_rank ? 1 : world;
+  if (place) processes = place->ranks_sharing_cpus.value_or(world);
+  at::set_num_threads(flags.num_threads > 0 ? flags.num_threads
+                                            : std::max(1, at::get_num_threads() / processes));
+  variants.threads = at::get_num_threads();
+}
+
+ComparisonSettings settings_of(const RunFlags& flags) {
+  ComparisonSettings settings;
+  VariantSettings& variants = settings.variants;
+  run_on(flags.device, flags.allocator, variants);
+  for (const std::string& file : flags.plan_files) {
+    variants.plans.push_back(require_plan(file));
+  }
+  variants.model = model_for(flags.model, variants.plans);
+  variants.attention =
+      require(usable_attention(flags.attention, variants.device, variants.model.dtype));
+  variants.libtorch_chooses_attention =
+      flags.attention.empty() && device_named(variants.device).is_cuda();
+  variants.policies = policies_of(flags);
+  variants.schedules = parse_schedules(flags.schedule);
+  variants.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
+  variants.optimizer = parse_optimizer(flags.optimizer);
+  variants.data_file = flags.data_file;
+  if (!flags.data_file.empty() && !trains_on_text(variants.model.family)) {
+    throw UsageError("--data is the text that a language model trains on; " +
+                     variants.model.preset + " makes its own latents, so leave it out");
+  }
+  if (flags.deterministic_times) variants.timed_as = Determinism::kRepeatableBits;
+  variants.pretended_rank = pretended_rank_of(flags, static_cast<int>(world_size(variants.model)));
+  settings.reference = require(parse_policy(flags.reference)).name;
+  settings.num_repeats = flags.num_repeats;
+  variants.reference = settings.reference;
+  variants.shard = shard_of(flags);
+  measure_by(flags, settings);
+  check_snapshot(flags, variants);
+  settings.snapshot_file = flags.snapshot;
+  return settings;
+}
+
+// Points that cannot fit are skipped on the CPU; CUDA's allocator refuses on its own, and nothing
+// else suffers. Throws UsageError where none fits; a share's are skipped all the same, so that a
+// merged report has them.
+std::optional<AvailableMemory> limit_for(const RunFlags& flags, const ComparisonSettings& settings,
+                                         const std::vector<Variant>& variants) {
+  if (flags.force) return std::nullopt;
+  const std::optional<AvailableMemory> limit = available_memory_of(settings.variants.device);
+  const std::string why = why_none_fits(variants, limit);
+  if (!why.empty() && settings.variants.shard.count == 1) {
+    throw UsageError((variants.size() > 1 ? "no point fits; the smallest, " : "") + why +
+                     "; take a smaller model or another policy, or start it all the same with "
+                     "--force");
+  }
+  if (settings.variants.device != "cpu") return std::nullopt;
+  return limit;
+}
+
+std::vector<PlannedPoint> planned_points(const std::vector<Variant>& variants) {
+  std::vector<PlannedPoint> planned;
+  for (const Variant& variant : variants) {
+    planned.push_back({variant.policy, variant.identity.schedule, point_key(variant.identity)});
+  }
+  return planned;
+}
+
+// What this command is to write; the commands of other ranks write nothing.
+void require_outputs(const RunFlags& flags, ComparisonSettings& settings) {
+  if (!flags.snapshot.empty()) require_writable(flags.snapshot);
+  if (flags.output.empty()) return;
+  require_writable(flags.output);
+  settings.points_folder = points_folder_of(flags.output);
+}
+
+ExitCode compare_variants(const RunFlags& flags, const std::vector<std::string>& command,
+                          ComparisonSettings settings) {
+  require_outputs(flags, settings);
+  use_allocator(settings.variants.allocator);
+  std::vector<Variant> variants;
+  try {
+    variants = require(make_variants(settings.variants));
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());  // data that cannot be used
+  }
+  print_warnings(warnings_of(variants));
+  const std::vector<PlannedPoint> planned = planned_points(variants);
+  std::erase_if(variants, [](const Variant& variant) { return !variant.of_this_shard; });
+  settings.limit = limit_for(flags, settings, variants);
+  settings.how_to_lift_limit = "--force measures it all the same";
+  const Provenance provenance = provenance_of(flags, command, settings.variants.allocator);
+  if (const auto warning = shared_gpu_warning(provenance.environment)) {
+    std::fprintf(stderr, "rematch: %s\n", warning->c_str());
+  }
+  if (names_cuda(settings.variants.device)) {
+    std::fprintf(stderr, "rematch: predicted peaks: %s\n",
+                 std::string(kTemporariesNotMeasured).c_str());
+  }
+  const std::string output = file_of_shard(flags.output, settings.variants.shard);
+  Report report;
+  try {
+    report = run_comparison(settings, variants, provenance);
+  } catch (InterruptedComparison& interrupted) {
+    interrupted.partial.planned = planned;
+    throw Interrupted(interrupted.signal,
+                      interrupted.what_remains + keep_partial(output, interrupted.partial));
+  }
+  // The number of points of all shards, where there are several.
+  if (settings.variants.shard.count > 1) report.planned = planned;
+  if (!output.empty()) write_json_file(output, report_to_json(report));
+  if (flags.json) {
+    print_json(report_to_json(report));
+  } else {
+    print(render_table(report, TableFormat::kText, terminal_columns()));
+    if (!computes_values(settings.variants.device) && names_cuda(settings.variants.device)) {
+      print(render_launches(report, terminal_columns()));
+    }
+  }
+  if (!output.empty()) std::fprintf(stderr, "report: %s\n", output.c_str());
+  if (!flags.snapshot.empty()) {
+    std::fprintf(stderr, "snapshot: %s\n", flags.snapshot.c_str());
+  }
+  return exit_code_of(report);
+}
+
+// Rank 0's command among those of a job: the others end as it does.
+ExitCode lead(const RankPlace& place, const std::function<ExitCode(RankProcesses& ranks)>& work) {
+  LeadingCommand commands(place);
+  ExitCode code = ExitCode::kToolError;
+  try {
+    code = work(commands);
+  } catch (const UsageError&) {
+    commands.end(static_cast<int>(ExitCode::kUsage));
+    throw;
+  } catch (const Interrupted& interrupted) {
+    commands.end(static_cast<int>(ExitCode::kFirstSignal) + interrupted.signal);
+    throw;
+  }
+  commands.end(static_cast<int>(code));
+  return code;
+}
+
+}  // namespace
+
+ExitCode run_points(const RunFlags& flags, const std::vector<std::string>& command) {
+  require_dry_for_card(flags.device, flags.card);
+  if (flags.device == "cuda-dry") continue_on_dry_device(command, flags.card);
+  prepare_children();
+  ComparisonSettings settings = settings_of(flags);
+  const std::optional<RankPlace> place = place_among_commands(settings.variants);
+  choose_threads(flags, place, settings.variants);
+  if (!place) return compare_variants(flags, command, std::move(settings));
+  if (place->rank > 0) return static_cast<ExitCode>(follow_rank_0(*place));
+  return lead(*place, [&](RankProcesses& ranks) {
+    settings.children.ranks = &ranks;
+    return compare_variants(flags, command, settings);
+  });
+}
+
+}  // namespace rematch

@@ -1,0 +1,24 @@
+// Flag values of subcommands that run models.
+#pragma once
+
+#include <string>
+
+#include "harness/cli/flags/measure_flags.h"
+#include "harness/run/comparison.h"
+#include "harness/run/timing/turns.h"
+#include "harness/run/training/optimizer.h"
+
+namespace rematch {
+
+// "4" or "4:8", and the precision that ends the rounds in between. Throws UsageError.
+RoundRule parse_rounds(const std::string& rounds, const std::string& precision);
+
+OptimizerChoice parse_optimizer(const std::string& text);
+
+// What the flags say of steps, rounds, seed and child processes. Throws UsageError.
+void measure_by(const MeasureFlags& flags, ComparisonSettings& settings);
+
+// Device, rounding of sizes, and allocator; empty: as the environment says. Throws UsageError.
+void run_on(const std::string& device, const std::string& allocator, VariantSettings& settings);
+
+}  // namespace rematch

@@ -1,0 +1,60 @@
+#include "harness/cli/files/output.h"
+#include "harness/cli/flags/model_flags.h"
+#include "harness/cli/libtorch/parts.h"
+#include "harness/cli/profile_here.h"
+#include "harness/cli/search/search_measure.h"
+#include "policies/base/json.h"
+
+namespace rematch {
+namespace {
+
+[[noreturn]] void refuse(const std::string& command) {
+  throw UsageError("rematch " + command +
+                   " runs models, and this build has no LibTorch; build preset dev");
+}
+
+}  // namespace
+
+bool has_libtorch() { return false; }
+
+bool is_child(const std::vector<std::string>&) { return false; }
+
+ExitCode answer_as_child(const std::vector<std::string>&) { return ExitCode::kToolError; }
+
+void prepare_timing(char**) {}
+
+ExitCode run_points(const RunFlags&, const std::vector<std::string>&) { refuse("run"); }
+
+ExitCode predict_model(const PredictFlags&) { refuse("predict --model"); }
+
+ExitCode doctor(bool json) {
+  if (json) {
+    print_json(Json({{"engine", nullptr}, {"devices", Json::object()}}));
+  } else {
+    print(std::string("rematch ") + REMATCH_VERSION +
+          ", built without LibTorch: policies, plans and reports; no models\n");
+  }
+  return ExitCode::kOk;
+}
+
+std::optional<MemoryLimit> memory_limit(const std::string&) { return std::nullopt; }
+
+Trace record_trace(const ModelSpec&) {
+  throw UsageError(
+      "this build has no LibTorch, so it cannot record the model's trace; give a "
+      "stored one with --trace FILE, or build preset dev");
+}
+
+void require_measured_device(const std::string&, const std::string& command) { refuse(command); }
+
+Profile profile_here(const ProfileSettings& settings, const Trace&) {
+  refuse("profile --device " + settings.device);
+}
+
+void require_measurable(const SearchFlags&) { refuse("search --measure"); }
+
+ExitCode measure_front(const SearchFlags&, const std::vector<std::string>&, FrontRecord&) {
+  refuse("search --measure");
+}
+
+}  // namespace rematch
