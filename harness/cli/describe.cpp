@@ -1,7 +1,5 @@
 #include "policies/catalogue/describe.h"
 
-#include <sstream>
-
 #include "harness/cli/commands.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/files/plan_files.h"
@@ -11,10 +9,12 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/catalogue/warnings.h"
-#include "reports/render/format.h"
+#include "reports/render/tables/plan_table.h"
 
 namespace rematch {
 namespace {
+
+constexpr std::size_t kAnyWidth = 10'000;
 
 struct DescribeFlags {
   explicit DescribeFlags(CLI::App& app) : model(app, ModelFlags::Name::kPositional) {
@@ -32,28 +32,6 @@ struct DescribeFlags {
   bool json = false;
 };
 
-// Each line of it that is wider than the terminal goes on below.
-std::string wrapped(const std::string& text) {
-  const std::size_t columns = terminal_columns();
-  std::string lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) {
-    if (line.size() <= columns) {
-      lines += line + "\n";
-      continue;
-    }
-    // The last column of a table goes on below.
-    const std::size_t last = line.starts_with(' ') ? line.rfind("  ") : std::string::npos;
-    if (last != std::string::npos) {
-      lines += line.substr(0, line.find_last_not_of(' ', last) + 1) + "\n";
-      line = "      " + line.substr(last + 2);
-    }
-    const std::size_t indent = line.find_first_not_of(' ');
-    lines += indented(line.substr(indent), indent);
-  }
-  return lines;
-}
-
 ExitCode show(const Plan& plan, const Trace& trace, std::string_view note,
               const std::vector<std::string>& warnings, const DescribeFlags& flags) {
   if (flags.json) {
@@ -62,11 +40,9 @@ ExitCode show(const Plan& plan, const Trace& trace, std::string_view note,
     print_json(json);
     return ExitCode::kOk;
   }
-  if (flags.kept) {
-    print(wrapped(describe(plan, trace, note, Detail::kKeptOps)));
-  } else {
-    print(describe(plan, trace, note));
-  }
+  // All ops are a table to be searched, or piped: a line for each.
+  print(flags.kept ? kept_to_text(plan, trace, note, terminal_columns())
+                   : plan_to_text(plan, trace, note, kAnyWidth));
   print_warnings(warnings);
   return ExitCode::kOk;
 }

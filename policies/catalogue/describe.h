@@ -1,8 +1,7 @@
-// A plan in words: which layers are checkpointed and kept, what happens to each op and why, and the
-// bytes and recomputed ops in total.
+// What a plan does, as JSON: which layers are checkpointed and kept, what happens to each op and
+// why, and the bytes and recomputed ops in total. For people: reports/render/tables/plan_table.h.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -12,13 +11,8 @@
 
 namespace rematch {
 
-// kKeptOps: of each kind of region only the ops that it keeps, and totals.
-enum class Detail : std::uint8_t { kAllOps, kKeptOps };
-
-// `note` is the policy's, where the policy is at hand. Both throw std::invalid_argument if the plan
-// was made for another model than the trace.
-std::string describe(const Plan& plan, const Trace& trace, std::string_view note = "",
-                     Detail detail = Detail::kAllOps);
+// `note` is the policy's, where the policy is at hand. Throws std::invalid_argument if the plan was
+// made for another model than the trace.
 Json describe_json(const Plan& plan, const Trace& trace, std::string_view note = "");
 
 // "nth_first(2), 8 layers: checkpoints 0 2 4 6, keeps 1 3 5 7"
