@@ -6,9 +6,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "policies/predict/device/sharding.h"
 #include "policies/search/front/hypervolume.h"
 #include "policies/search/front/plan_builder.h"
+#include "policies/search/front/point_judge.h"
 #include "policies/search/mix/layer_mix.h"
 #include "policies/search/mix/mix_problem.h"
 
@@ -29,21 +29,16 @@ PlanePoint on_plane(const FrontPoint& point) {
 class FrontSearch::Plans {
  public:
   Plans(const Trace& trace, const Profile& profile, const SearchSpace& space)
-      : step_(shard_step(trace, space.world)),
-        trace_(step_.trace),
-        profile_(profile),
+      : profile_(profile),
         space_(space),
+        judge_(trace, profile_, space_),
+        trace_(judge_.trace()),
         map_(make_spans(trace_, profile.forward)),
         options_(make_options(trace_, map_, profile.forward, space)),
         problem_(mix_problem(map_, options_)),
         mixed_(mix_layers(problem_, kMaxMixLabels, space.stop)),
         bound_(mix_lower_bound(relaxed_mix_problem(map_, options_))),
-        builder_(trace, map_, options_, space),
-        judge_(trace_, profile_of_rank(), space.optimizer),
-        before_(trace_.parameter_bytes + trace_.constant_bytes +
-                optimizer_bytes(trace_, space.optimizer).state) {
-    judge_.use_gathered(step_.gathered);
-  }
+        builder_(trace, map_, options_, space) {}
 
   std::size_t size() const { return mixed_.points.size(); }
   const MixFront& mixed() const { return mixed_; }
@@ -85,27 +80,12 @@ class FrontSearch::Plans {
     return found->second;
   }
 
-  // Without words: most points are weighed and not shown.
   FrontPoint judge(Plan plan) {
-    FrontPoint point;
-    point.figures = judge_.judge(plan, space_.schedule);
-    if (space_.world > 1) point.figures.communication.reset();  // the trace is of one rank alone
-    const StepHost& host = point.figures.host;
-    if (space_.offload) {
-      point.copy_time = space_.offload->time_of(host.copied_out, host.copied_back);
-    }
-    point.step_time = profile_.step_time() + point.figures.recompute +
-                      point.copy_time.value_or(std::chrono::nanoseconds{});
+    FrontPoint point = judge_.judge(std::move(plan));
     point.step_time_bound = step_time_bound(point.figures.peak);
-    point.plan = std::move(plan);
     return point;
   }
-
-  FrontPoint in_words(FrontPoint point) const {
-    point.layers = layer_runs(point.plan, trace_);
-    point.saves = saves_text(point.plan, trace_);
-    return point;
-  }
+  FrontPoint in_words(FrontPoint point) const { return judge_.in_words(std::move(point)); }
 
   // The first mix that takes at most `extra` beyond keeping everything.
   std::size_t first_within(std::chrono::nanoseconds extra) const {
@@ -118,7 +98,7 @@ class FrontSearch::Plans {
   // search that was stopped options are missing, and nobody knows how good they are.
   std::chrono::nanoseconds step_time_bound(Bytes peak) const {
     if (space_.is_stopped()) return profile_.step_time();
-    return profile_.step_time() + bound_at(bound_, peak - before_);
+    return profile_.step_time() + bound_at(bound_, peak - judge_.before());
   }
 
   void keep_baseline(const FrontPoint& point) { baselines_.push_back(point); }
@@ -133,7 +113,7 @@ class FrontSearch::Plans {
   // The fastest plan that accept()s, from the fastest mix whose own figures promise `peak` on.
   template <class Accept>
   const FrontPoint* fastest(Bytes peak, const Accept& accept) {
-    const Bytes activations = peak - before_;
+    const Bytes activations = peak - judge_.before();
     auto end = std::partition_point(mixed_.points.begin(), mixed_.points.end(),
                                     [&](const LayerMix& mix) { return mix.peak <= activations; });
     // Mixes add up what layers hold for backward. The judge plays the whole step: forward's
@@ -148,25 +128,16 @@ class FrontSearch::Plans {
   }
 
  private:
-  // The rank's trace has the ops of the one that was profiled, and other bytes.
-  Profile profile_of_rank() const {
-    Profile profile = profile_;
-    if (space_.world > 1) profile.trace_sha256 = trace_sha256(trace_);
-    return profile;
-  }
-
-  ShardedStep step_;  // of one rank
-  const Trace& trace_;
   const Profile& profile_;
   SearchSpace space_;
+  PointJudge judge_;
+  const Trace& trace_;  // of one rank
   SpanMap map_;
   SpanOptions options_;
   MixProblem problem_;
   MixFront mixed_;
   std::vector<BoundCorner> bound_;
   PlanBuilder builder_;
-  PlanJudge judge_;
-  Bytes before_;  // alive before the step
   std::map<std::size_t, FrontPoint> judged_;
   std::vector<FrontPoint> baselines_;
 };

@@ -22,8 +22,8 @@ struct FrontPoint {
   Plan plan;
   PlanFigures figures;
   std::chrono::nanoseconds step_time{};  // copies to the host and back included, none hidden
-  // Of these copies: were all of them hidden, the step would take less by so much. Absent: no link
-  // is known, and step_time leaves copies out.
+  // The copies' part of step_time: all that hiding them could save. Absent: no link is known, and
+  // step_time leaves copies out.
   std::optional<std::chrono::nanoseconds> copy_time;
   // No plan of the space is faster within this point's peak, were options divisible and better by
   // all that the search may have missed. A plan that is not of the space may be.

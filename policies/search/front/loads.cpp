@@ -10,7 +10,7 @@
 namespace rematch {
 namespace {
 
-// Of a load that fits every figure is known, of another none.
+// A load that fits has every figure, any other has none.
 void require_whole(const JsonField& field, const LoadPlan& plan) {
   const bool fits = plan.tokens_per_second.has_value();
   if (fits != plan.tokens_per_second_all_ranks.has_value() || fits != plan.step_time.has_value() ||

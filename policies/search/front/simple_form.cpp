@@ -8,9 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "policies/predict/device/sharding.h"
 #include "policies/search/front/plan_builder.h"
-#include "policies/search/front/plan_judge.h"
+#include "policies/search/front/point_judge.h"
 #include "policies/search/front/simple_rules.h"
 #include "policies/search/mix/mix_problem.h"
 
@@ -72,61 +71,36 @@ OpTimes mean_times(const Trace& trace, const OpTimes& times) {
 class SimpleSearch::Plans {
  public:
   Plans(const Trace& trace, const Profile& profile, const SearchSpace& space)
-      : step_(shard_step(trace, space.world)),
-        trace_(step_.trace),
-        profile_(profile),
+      : profile_(profile),
         space_(space),
+        judge_(trace, profile_, space_),
+        trace_(judge_.trace()),
         times_(mean_times(trace_, profile.forward)),
         map_(make_spans(trace_, times_)),
         rules_(simple_rules(trace_, map_, times_, space, kMostPaired)),
         problem_(mix_problem(map_, rules_.options)),
-        builder_(trace, map_, rules_.options, space),
-        judge_(trace_, profile_of_rank(), space.optimizer),
-        before_(trace_.parameter_bytes + trace_.constant_bytes +
-                optimizer_bytes(trace_, space.optimizer).state) {
-    judge_.use_gathered(step_.gathered);
+        builder_(trace, map_, rules_.options, space) {
     mixes_ = undominated_mixes(paired_mixes());
     uniform_ = uniform_mixes();
   }
 
   const std::vector<SimpleMix>& mixes() const { return mixes_; }
-  Bytes before() const { return before_; }
+  Bytes before() const { return judge_.before(); }
   nanoseconds least_time() const { return profile_.step_time(); }
 
   const FrontPoint& point(const SimpleMix& mix) {
     const auto [found, is_new] =
         judged_.try_emplace({mix.first_rule, mix.second_rule, mix.num_first});
-    if (is_new) found->second = judge(builder_.build(choices(mix), "simple"));
+    if (is_new) found->second = judge_.judge(builder_.build(choices(mix), "simple"));
     return found->second;
   }
 
-  FrontPoint in_words(FrontPoint point) const {
-    point.layers = layer_runs(point.plan, trace_);
-    point.saves = saves_text(point.plan, trace_);
-    return point;
-  }
+  FrontPoint in_words(FrontPoint point) const { return judge_.in_words(std::move(point)); }
 
   // One rule for all layers, every rule; by time, ascending.
   const std::vector<SimpleMix>& uniform() const { return uniform_; }
 
  private:
-  // The rank's trace has the ops of the one that was profiled, and other bytes.
-  Profile profile_of_rank() const {
-    Profile profile = profile_;
-    if (space_.world > 1) profile.trace_sha256 = trace_sha256(trace_);
-    return profile;
-  }
-
-  FrontPoint judge(Plan plan) {
-    FrontPoint point;
-    point.figures = judge_.judge(plan, space_.schedule);
-    if (space_.world > 1) point.figures.communication.reset();  // the trace is of one rank alone
-    point.step_time = profile_.step_time() + point.figures.recompute;
-    point.step_time_bound = profile_.step_time();
-    point.plan = std::move(plan);
-    return point;
-  }
-
   int num_blocks() const {
     return static_cast<int>(std::count_if(map_.spans.begin(), map_.spans.end(),
                                           [](const Span& span) { return span.scope != kNone; }));
@@ -187,17 +161,15 @@ class SimpleSearch::Plans {
     return mixes;
   }
 
-  ShardedStep step_;  // of one rank
-  const Trace& trace_;
   const Profile& profile_;
   SearchSpace space_;
+  PointJudge judge_;
+  const Trace& trace_;  // of one rank
   OpTimes times_;
   SpanMap map_;
   SimpleRules rules_;
   MixProblem problem_;
   PlanBuilder builder_;
-  PlanJudge judge_;
-  Bytes before_;  // alive before the step
   std::vector<SimpleMix> mixes_;
   std::vector<SimpleMix> uniform_;
   std::map<std::tuple<int, int, int>, FrontPoint> judged_;  // by rules and place

@@ -9,7 +9,7 @@
 namespace rematch {
 namespace {
 
-// Of a region.
+// The inputs and ops of a region that may wait on the host.
 struct CanLeave {
   std::vector<RegionInput> inputs;
   std::vector<bool> ops;  // their results, if they are kept

@@ -35,7 +35,7 @@ struct SearchSpace {
   // The link to the host over which blocks and segments may offload what they hold. None: they do
   // not. Copies count with nothing of them hidden.
   std::optional<HostLink> offload;
-  // Of the save sets of a block that lie on the hull, so many may be offloaded.
+  // How many of the save sets on a block's hull may be offloaded.
   std::size_t most_offloaded_sets = 4;
   // Asked between two parts of the work. Once it says true, the rest is left out that a front does
   // not need, and what there is makes the front.
