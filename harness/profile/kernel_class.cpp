@@ -6,7 +6,11 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
+
+#include "policies/trace/op_class.h"
 
 namespace rematch {
 namespace {
@@ -19,10 +23,10 @@ struct Rule {
 };
 
 // Names as CUDA 12 and 13 builds of PyTorch, cuBLAS, cuDNN, FlashAttention and NCCL use them, and
-// our own, which begin with rematch_. nvcc's lambdas do not demangle, so what stands among a
-// kernel's template arguments is matched as well. nvjet is cuBLAS from 12.8 on; triton_tem_ are
-// template kernels, nearly always matmuls; jagged_ are elementwise kernels out of a namespace named
-// fbgemm.
+// those of our own kernels that no op is named after. nvcc's lambdas do not demangle, so what
+// stands among a kernel's template arguments is matched as well. nvjet is cuBLAS from 12.8 on;
+// triton_tem_ are template kernels, nearly always matmuls; jagged_ are elementwise kernels out of a
+// namespace named fbgemm.
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> table = {
       {KernelClass::kCollective,
@@ -41,7 +45,7 @@ const std::vector<Rule>& rules() {
        {"flash_bwd_dq_dk_dv_loop", "FlashAttnBwdSm", "FlashAttentionBackwardSm",
         "sdpa_sm#_flash_bprop", "sdpa_sm#_*_bprop", "fmha_cutlassB_", "fmha_bwd_",
         "attention_kernel_backward_batched_impl"}},
-      {KernelClass::kElementwise, {"jagged_", "rematch_modulate", "rematch_rope", "rematch_silu"}},
+      {KernelClass::kElementwise, {"jagged_"}},
       {KernelClass::kMatmul,
        {"^nvjet_", "sm#_xmma_gemm_", "ampere_*gemm", "turing_*gemm", "volta_*gemm",
         "cutlass_#_tensorop", "cutlass_#_wmma", "cutlass_#_simt", "cutlass3x_sm#", "gemv",
@@ -102,11 +106,34 @@ bool fits(std::string_view name, std::string_view pattern) {
   return false;
 }
 
+// Kernels rematch_NAME_... of op rematch::NAME are of its class, so that a new op is classified
+// once.
+std::optional<KernelClass> class_of_own_kernel(std::string_view name) {
+  constexpr std::string_view kStart = "rematch_";
+  const std::size_t start = name.find(kStart);
+  if (start == std::string_view::npos) return std::nullopt;
+  std::string_view words = name.substr(start + kStart.size());
+  words = words.substr(0, words.find_first_of("<( "));
+  for (; !words.empty(); words = words.substr(0, words.find_last_of('_'))) {
+    switch (op_class_of("rematch::" + std::string(words))) {
+      case OpClass::kElementwise:
+        return KernelClass::kElementwise;
+      case OpClass::kNorm:
+        return KernelClass::kNorm;
+      default:
+        break;
+    }
+    if (words.find('_') == std::string_view::npos) break;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 KernelClass kernel_class_of(std::string_view name) {
   constexpr std::string_view kReturnType = "void ";
   if (name.starts_with(kReturnType)) name.remove_prefix(kReturnType.size());
+  if (const auto own = class_of_own_kernel(name)) return *own;
   for (const Rule& rule : rules()) {
     const bool found =
         std::any_of(rule.patterns.begin(), rule.patterns.end(),
