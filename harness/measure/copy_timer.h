@@ -26,7 +26,7 @@ class CopyTimer final : public MoveObserver {
  public:
   void around(Move move, c10::Stream stream, const std::function<void()>& start) override;
 
-  // Of all moves since the last call. The device must have been synchronized.
+  // Times of all moves since the last call. The device must have been synchronized.
   CopyTimes take();
 
  private:

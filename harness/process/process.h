@@ -43,7 +43,7 @@ bool is_memory_short(const MachineMemory& before, const MachineMemory& after, By
 
 // This program's own file, to start again.
 std::string own_executable();
-// Of that file's content: two machines or processes that have the same one run the same program.
+// Hash of that file: where two machines or processes have the same, they run the same program.
 std::string own_executable_sha256();
 
 }  // namespace rematch

@@ -75,7 +75,7 @@ class Training {
   // What ranks sum up of their gradients after backward. Part of step().
   void finish_gradients();
 
-  // Of the plan in use; absent: it offloads nothing. Peak and copied bytes count from
+  // Host memory of the plan in use; absent: it offloads nothing. Peak and copied bytes count from
   // restart_host_counts() on.
   std::optional<HostMemory> host_memory() const;
   void restart_host_counts() const;

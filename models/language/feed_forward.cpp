@@ -39,7 +39,7 @@ Weight add_experts(Parameters& parameters, const std::string& name, const ModelS
                          .is_partial_over_tp = parameters.tensor_parallel().splits_tokens});
 }
 
-// Of a block, between which tokens are split by ulysses and sp.
+// Tokens on this rank between blocks, where ulysses and sp split them.
 std::int64_t tokens_of_rank(const ModelSpec& spec) {
   const std::int64_t num_ranks =
       rank_axis(spec, "ulysses").size * (spec.option("sp") == 1 ? rank_axis(spec, "tp").size : 1);

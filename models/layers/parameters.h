@@ -107,7 +107,7 @@ class GatheredWeights {
 class Parameters {
  public:
   Parameters(const ModelSpec& spec, at::Device device);
-  // Of a model on one rank.
+  // For a model on one rank.
   Parameters(at::ScalarType dtype, at::Device device) : dtype_(dtype), device_(device) {}
 
   // A leaf that requires grad, unless weights are frozen. On meta it has no data; elsewhere it is

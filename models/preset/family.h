@@ -67,8 +67,9 @@ Checked require_rotary_heads(const ModelSpec& spec);
 // Top-k fits the experts, and rows of every grouped matmul are whole 16-byte pieces.
 Checked require_experts(const ModelSpec& spec);
 
-// Of models/preset/parallel.h: the entry of that name, or null; sets an option, or removes it where
-// the value is off; what of a spec's layout the model cannot do, or does not divide.
+// For layouts (models/preset/parallel.h): the entry of that name, or null; sets an option, or
+// removes it where the value is off; the part of a spec's layout that the model lacks or does not
+// divide.
 const DimensionEntry* find_layout_entry(std::string_view name);
 void set_layout_option(Dimensions& dimensions, const DimensionEntry& entry, std::int64_t value);
 Checked check_layout(const ModelSpec& spec, const std::vector<std::string_view>& known);

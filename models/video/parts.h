@@ -43,7 +43,7 @@ Attention make_attention(Parameters& parameters, const std::string& name, const 
                          double norm_eps, AttendsTo context);
 
 struct Projected {
-  // Of this rank's heads: [B, N, D], [B, L, D]; or with split heads
+  // This rank's heads: [B, N, D], [B, L, D]; or with split heads
   at::Tensor q, k, v;  // [B, N, H, E], [B, L, H, E]
 };
 

@@ -241,7 +241,7 @@ class VideoModel final : public Model {
   // A rank that has a part of the tokens cannot put latents together.
   bool loss_is_on_tokens() const { return Block::kLossOnTokens || ulysses_.is_split(); }
 
-  // Of a token's values: (c, y, x) where tokens are all that there is, Wan's (y, x, c) elsewhere.
+  // The order of a token's values: (c, y, x) where there are tokens alone, else Wan's (y, x, c).
   static std::vector<std::int64_t> head_order() {
     if (Block::kLossOnTokens) return {0, 2, 3, 5, 1, 4, 6};
     return {0, 2, 3, 5, 4, 6, 1};

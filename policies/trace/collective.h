@@ -39,7 +39,7 @@ inline constexpr std::size_t kNumCollectiveKinds = 5;
 std::string_view to_string(CollectiveKind kind);
 std::optional<CollectiveKind> collective_kind_from_string(std::string_view text);
 
-// Of an op that starts a functional collective; nothing for any other, a wait among them.
+// The kind of an op that starts a functional collective; nothing for others, waits among them.
 std::optional<CollectiveKind> collective_kind(std::string_view name);
 
 // Whether an op gathers sharded parameters: an all-gather of nothing but tensors from outside the

@@ -25,7 +25,7 @@ struct Profile {
   std::map<std::string, std::int64_t> dimensions;
   std::string dtype;
   std::string trace_sha256;  // of the trace whose ops these are
-  // Of the ops' names, where the writer cannot work out the trace's hash, which is then empty:
+  // Hash of the ops' names where the writer cannot compute the trace's hash, which is then empty:
   // profile_for_trace() (measured_profile.h) makes such a profile whole.
   std::string ops_sha256;
   std::string device;  // "cpu", "h100"

@@ -53,7 +53,7 @@ Rows saved_tensors(const Trace& trace) {
   return rows;
 }
 
-// Of what each op allocates.
+// A row for each storage that an op allocates: when it is made and freed.
 Rows lifetimes(const Trace& trace) {
   Rows rows;
   std::vector<bool> is_seen(trace.storages.size());

@@ -73,8 +73,8 @@ struct HostRecord {
   std::optional<Bytes> predicted_peak;
   std::optional<Bytes> predicted_copied_out;
   std::optional<Bytes> predicted_copied_back;
-  // Of the copies: beside compute, and with compute waiting for them, as on a CPU all are. Absent:
-  // nothing was copied that takes time, as on the dry device.
+  // Copy time beside compute, and copy time that compute waits for, which on a CPU is all of it.
+  // Absent: nothing was copied that takes time, as on the dry device.
   std::optional<std::chrono::nanoseconds> hidden_time;
   std::optional<std::chrono::nanoseconds> exposed_time;
   bool operator==(const HostRecord&) const = default;

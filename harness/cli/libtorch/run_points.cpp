@@ -96,7 +96,7 @@ void check_snapshot(const RunFlags& flags, const VariantSettings& variants) {
   }
 }
 
-// Of a command that torchrun or srun started, one of one command for each rank; nothing: this
+// The rank of this command where torchrun or srun started one command for each rank. Nothing: this
 // command is alone, and starts all ranks itself. A job of one command is no job.
 std::optional<RankPlace> place_among_commands(const VariantSettings& variants) {
   const int world = static_cast<int>(world_size(variants.model));

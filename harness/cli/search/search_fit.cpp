@@ -36,7 +36,7 @@ std::optional<Bytes> peak_of(const ShardedStep& step, const FrontRecord& record)
   return judge.judge(std::get<Plan>(plan), record.front.schedule).peak;
 }
 
-// Of one of so many ranks. Nothing for a model that a layout of --parallel shards already.
+// The peak on one of so many ranks. Nothing where a layout of --parallel shards the model already.
 std::optional<Bytes> peak_over(int world, const SearchFlags& flags, const Trace& trace,
                                const FrontRecord& record) {
   if (!flags.trace_file.empty()) {

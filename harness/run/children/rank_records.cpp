@@ -52,8 +52,8 @@ void add_steps(std::size_t rank, const std::vector<StepRecord>& steps, PointReco
   }
 }
 
-// Of ranks with batches of their own the loss of a step is their mean, as a trainer logs it; ranks
-// that share a batch have one loss. Each rank's own bits stay among the hashes.
+// Where ranks have batches of their own, a step's loss is the mean of theirs, as a trainer logs it;
+// ranks that share a batch have one loss. Each rank's own bits stay among the hashes.
 void average_losses(const std::vector<PointRecord>& ranks, PointRecord& merged) {
   ModelSpec spec;
   spec.dimensions = merged.identity.dimensions;

@@ -8,7 +8,7 @@
 
 namespace rematch {
 
-// Of the ops that were executed, the collectives by kind.
+// Counts the collectives among the executed ops, by kind.
 RanksRecord::Counts collectives_in(const OpCounts& ops);
 
 // A rank's own part: its counts and peak in `record.ranks`. After the exact passes.

@@ -8,7 +8,7 @@
 
 namespace rematch {
 
-// Of the step since Training::restart_host_counts(). Absent: the plan offloads nothing.
+// Host memory since Training::restart_host_counts(). Absent: the plan offloads nothing.
 std::optional<HostRecord> host_record(const Training& training);
 
 }  // namespace rematch

@@ -15,7 +15,7 @@ namespace rematch {
 template <class Name>
 using CountsByPhase = std::array<std::map<Name, std::int64_t>, kNumPhases>;
 
-// Of so many equal steps.
+// The counts of so many equal steps, from those of one.
 template <class Name>
 CountsByPhase<Name> times(CountsByPhase<Name> counts, int num_steps) {
   for (auto& in_phase : counts) {

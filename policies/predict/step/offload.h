@@ -19,7 +19,7 @@ struct RegionOffload {
   Bytes bytes(const RegionGraph& graph) const;
 };
 
-// Of a region that another one follows. Says nothing of the plan's last, which moves nothing.
+// Storages that a region offloads if another region follows it; the plan's last moves nothing.
 RegionOffload offloaded_storages(const RegionGraph& graph, const RegionType& type);
 
 // The inputs whose device memory could go while the region waits for backward: results of earlier

@@ -43,7 +43,7 @@ class StepSimulator::Run {
   }
 
  private:
-  // Of what a region offloads. Brought back, it is another instance.
+  // Where an offloaded value is. Brought back, it is another instance.
   enum class Place : std::uint8_t { kDevice, kHost, kBroughtBack };
   struct SimulatedType {
     RegionSimulation simulation;
