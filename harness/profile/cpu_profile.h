@@ -2,7 +2,7 @@
 // Steps with and without the timer take turns, so that what lies between ops is known too.
 #pragma once
 
-#include "harness/run/training/training.h"
+#include "harness/training/training.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
 

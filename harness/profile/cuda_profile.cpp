@@ -7,9 +7,9 @@
 #include "harness/profile/activity_recorder.h"
 #include "harness/profile/op_call_recorder.h"
 #include "harness/profile/profiled_training.h"
+#include "harness/profile/recorded_step.h"
 #include "harness/profile/step_ops.h"
 #include "harness/profile/temporary_recorder.h"
-#include "harness/run/training/recorded_step.h"
 
 namespace rematch {
 namespace {

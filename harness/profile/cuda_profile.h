@@ -3,7 +3,7 @@
 // recorded and weighed are different ones, so that none disturbs another.
 #pragma once
 
-#include "harness/run/training/training.h"
+#include "harness/training/training.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
 

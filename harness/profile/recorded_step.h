@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "harness/profile/op_call_recorder.h"
-#include "harness/run/training/training.h"
+#include "harness/training/training.h"
 
 namespace rematch {
 

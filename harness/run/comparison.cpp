@@ -9,7 +9,7 @@
 #include "harness/run/parity.h"
 #include "harness/run/prediction/predicted_point.h"
 #include "harness/run/timing/timed_arms.h"
-#include "harness/run/training/device.h"
+#include "harness/training/device.h"
 #include "policies/base/file.h"
 
 namespace rematch {

@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "harness/measure/memory.h"
-#include "harness/run/training/device.h"
+#include "harness/training/device.h"
 #include "models/preset/parallel.h"
 #include "policies/base/sha256.h"
 #include "policies/catalogue/catalogue.h"

@@ -1,4 +1,4 @@
-#include "harness/run/training/device.h"
+#include "harness/training/device.h"
 
 #include <ATen/Context.h>
 

@@ -1,4 +1,4 @@
-#include "harness/run/training/finite_loss.h"
+#include "harness/training/finite_loss.h"
 
 #include <cmath>
 #include <string>

@@ -1,4 +1,4 @@
-#include "harness/run/training/optimizer.h"
+#include "harness/training/optimizer.h"
 
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_fused_adamw.h>

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "harness/run/training/training.h"
+#include "harness/training/training.h"
 #include "policies/trace/phase.h"
 
 namespace rematch {

@@ -1,4 +1,4 @@
-#include "harness/run/training/training.h"
+#include "harness/training/training.h"
 
 #include <ATen/Context.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>

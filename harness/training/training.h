@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "harness/engine/recording.h"
-#include "harness/run/training/optimizer.h"
+#include "harness/training/optimizer.h"
 #include "models/model.h"
 #include "policies/plan/plan.h"
 

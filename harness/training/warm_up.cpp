@@ -1,4 +1,4 @@
-#include "harness/run/training/warm_up.h"
+#include "harness/training/warm_up.h"
 
 namespace rematch {
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "harness/run/passes/pass_position.h"
-#include "harness/run/training/training.h"
+#include "harness/training/pass_position.h"
+#include "harness/training/training.h"
 
 namespace rematch {
 

@@ -54,6 +54,8 @@ PARTS = {
 FORBIDDEN = [
     ("", r"torch/(torch|all|extension)\.h", "costs ten seconds a file; use the narrow headers"),
     ("harness/engine", r"chrono$|time\.h$|ctime$", "the engine knows no clock"),
+    ("harness/profile", r"harness/run/", "run includes profile; both take a step from harness/training"),
+    ("harness/training", r"harness/(run|profile)/", "both include training"),
 ]
 
 

@@ -67,7 +67,7 @@ def settings_of(report):
 
 
 class AdamW:
-    """harness/run/training/optimizer.cpp, op for op: moments in float32, and a master of every narrower parameter. (The
+    """harness/training/optimizer.cpp, op for op: moments in float32, and a master of every narrower parameter. (The
     step's rates do not change its time.)"""
 
     def __init__(self, parameters):

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "harness/measure/cuda_device.h"
-#include "harness/run/training/device.h"
+#include "harness/training/device.h"
 #include "tests/support/catch.h"
 
 // Tagged [device]: a test of what the host does, which needs no value that a kernel makes. Runs on

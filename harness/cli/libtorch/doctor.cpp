@@ -4,7 +4,7 @@
 #include "harness/measure/environment.h"
 #include "harness/measure/gpu_monitor.h"
 #include "harness/profile/kernel_counting.h"
-#include "harness/run/training/device.h"
+#include "harness/training/device.h"
 #include "policies/base/json.h"
 #include "reports/record/json/parts_json.h"
 #include "reports/render/format.h"

@@ -16,7 +16,7 @@
 #include "harness/measure/memory.h"
 #include "harness/run/comparison.h"
 #include "harness/run/prediction/memory_fit.h"
-#include "harness/run/training/device.h"
+#include "harness/training/device.h"
 #include "models/preset/parallel.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/search/front/measured_front.h"

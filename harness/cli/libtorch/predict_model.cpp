@@ -7,7 +7,7 @@
 #include "harness/cli/libtorch/run_values.h"
 #include "harness/cli/predicted_plans.h"
 #include "harness/measure/memory.h"
-#include "harness/run/training/optimizer_memory.h"
+#include "harness/run/prediction/optimizer_memory.h"
 #include "harness/run/variants.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/predict/step/step.h"

@@ -8,7 +8,7 @@
 #include "harness/profile/cpu_profile.h"
 #include "harness/profile/cuda_profile.h"
 #include "harness/run/prediction/memory_fit.h"
-#include "harness/run/training/device.h"
+#include "harness/training/device.h"
 #include "kernels/attention/backend.h"
 #include "models/preset/parallel.h"
 #include "policies/predict/step/step.h"

@@ -10,7 +10,7 @@
 #include "harness/measure/environment.h"
 #include "harness/measure/source_state.h"
 #include "harness/process/process.h"
-#include "harness/run/training/device.h"
+#include "harness/training/device.h"
 #include "policies/base/file.h"
 #include "policies/base/sha256.h"
 

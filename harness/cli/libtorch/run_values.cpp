@@ -9,7 +9,7 @@
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
 #include "harness/measure/memory.h"
-#include "harness/run/training/device.h"
+#include "harness/training/device.h"
 #include "policies/base/in_quotes.h"
 #include "policies/base/suggest.h"
 

@@ -6,7 +6,7 @@
 #include "harness/cli/flags/measure_flags.h"
 #include "harness/run/comparison.h"
 #include "harness/run/timing/turns.h"
-#include "harness/run/training/optimizer.h"
+#include "harness/training/optimizer.h"
 
 namespace rematch {
 

@@ -1,4 +1,4 @@
-#include "harness/run/training/job.h"
+#include "harness/run/children/job.h"
 
 #include <sstream>
 #include <stdexcept>
@@ -8,7 +8,7 @@
 #include "harness/ranks/collective_log.h"
 #include "harness/ranks/place.h"
 #include "harness/ranks/ranks.h"
-#include "harness/run/training/device.h"
+#include "harness/training/device.h"
 #include "models/preset/parallel.h"
 #include "reports/record/json/number_bits.h"
 

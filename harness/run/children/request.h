@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "harness/run/training/training.h"
+#include "harness/training/training.h"
 #include "models/preset/preset.h"
 #include "policies/base/json_fwd.h"
 #include "policies/plan/plan.h"

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "harness/run/training/training.h"
+#include "harness/training/training.h"
 #include "reports/record/point.h"
 
 namespace rematch {

@@ -11,7 +11,7 @@
 #include "harness/profile/activity_recorder.h"
 #include "harness/profile/kernel_record.h"
 #include "harness/profile/nvtx_marker.h"
-#include "harness/run/training/recorded_step.h"
+#include "harness/profile/recorded_step.h"
 #include "kernels/attention/backend.h"
 
 namespace rematch {

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "harness/run/training/training.h"
+#include "harness/training/training.h"
 #include "reports/record/point.h"
 
 namespace rematch {

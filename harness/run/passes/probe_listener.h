@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "harness/measure/memory_probe.h"
-#include "harness/run/training/training.h"
+#include "harness/training/training.h"
 
 namespace rematch {
 

@@ -1,7 +1,7 @@
 #include "harness/run/passes/snapshot_pass.h"
 
 #include "harness/profile/allocator_snapshot.h"
-#include "harness/run/training/recorded_step.h"
+#include "harness/profile/recorded_step.h"
 #include "policies/base/file.h"
 
 namespace rematch {

@@ -10,8 +10,8 @@
 #include "harness/measure/cuda_device.h"
 #include "harness/measure/op_class_timer.h"
 #include "harness/measure/step_clock.h"
-#include "harness/run/training/finite_loss.h"
-#include "harness/run/training/warm_up.h"
+#include "harness/training/finite_loss.h"
+#include "harness/training/warm_up.h"
 #include "kernels/attention/backend.h"
 #include "reports/statistics/statistics.h"
 

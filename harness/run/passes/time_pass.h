@@ -3,9 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "harness/run/passes/pass_position.h"
-#include "harness/run/training/job.h"
-#include "harness/run/training/training.h"
+#include "harness/run/children/job.h"
+#include "harness/training/pass_position.h"
+#include "harness/training/training.h"
 #include "reports/record/point.h"
 
 namespace rematch {

@@ -4,7 +4,7 @@
 
 #include "harness/measure/cuda_device.h"
 #include "harness/measure/machine_memory.h"
-#include "harness/run/training/device.h"
+#include "harness/training/device.h"
 #include "reports/render/format.h"
 
 namespace rematch {

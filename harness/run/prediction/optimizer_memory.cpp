@@ -1,4 +1,4 @@
-#include "harness/run/training/optimizer_memory.h"
+#include "harness/run/prediction/optimizer_memory.h"
 
 #include <utility>
 

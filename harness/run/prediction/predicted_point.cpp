@@ -6,7 +6,7 @@
 #include "harness/run/children/rank_records.h"
 #include "harness/run/passes/flop_limit.h"
 #include "harness/run/passes/op_counts.h"
-#include "harness/run/training/device.h"
+#include "harness/training/device.h"
 #include "policies/trace/profile.h"
 
 namespace rematch {

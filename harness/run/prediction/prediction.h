@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "harness/run/training/training.h"
+#include "harness/training/training.h"
 #include "policies/trace/trace.h"
 #include "reports/record/point.h"
 

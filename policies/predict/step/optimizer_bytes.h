@@ -35,7 +35,7 @@ struct OptimizerBytes {
 };
 
 // Note [What optimizers hold]
-// - adamw, as harness/run/training/optimizer.h runs it: two float32 moments and a float32 step
+// - adamw, as harness/training/optimizer.h runs it: two float32 moments and a float32 step
 // count for
 //   every parameter, and for a parameter that is not float32 a float32 master copy, with its
 //   gradient cast to float32 while it is updated, one parameter at a time.

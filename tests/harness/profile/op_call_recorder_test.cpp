@@ -8,8 +8,8 @@
 
 #include "harness/profile/kernel_record.h"
 #include "harness/profile/nvtx_marker.h"
+#include "harness/profile/recorded_step.h"
 #include "harness/profile/step_ops.h"
-#include "harness/run/training/recorded_step.h"
 #include "harness/trace/tracer.h"
 #include "models/preset/preset.h"
 #include "policies/catalogue/catalogue.h"

@@ -3,7 +3,7 @@
 
 #include "harness/run/parity.h"
 #include "harness/run/timing/time_summary.h"
-#include "harness/run/training/device.h"
+#include "harness/training/device.h"
 #include "tests/support/catch.h"
 
 namespace rematch {

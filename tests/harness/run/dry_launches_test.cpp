@@ -3,8 +3,8 @@
 #include <string_view>
 #include <utility>
 
-#include "harness/run/training/training.h"
 #include "harness/run/variants.h"
+#include "harness/training/training.h"
 #include "policies/catalogue/catalogue.h"
 #include "tests/support/cuda.h"
 #include "tests/support/dry_cuda/kernel_names.h"

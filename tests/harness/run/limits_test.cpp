@@ -2,7 +2,7 @@
 #include "harness/run/children/out_of_memory.h"
 #include "harness/run/passes/flop_limit.h"
 #include "harness/run/timing/time_summary.h"
-#include "harness/run/training/device.h"
+#include "harness/training/device.h"
 #include "tests/support/catch.h"
 
 namespace rematch {

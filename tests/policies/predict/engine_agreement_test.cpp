@@ -7,8 +7,8 @@
 
 #include "harness/measure/memory.h"
 #include "harness/measure/op_counter.h"
-#include "harness/run/training/training.h"
 #include "harness/trace/tracer.h"
+#include "harness/training/training.h"
 #include "models/preset/preset.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"

@@ -4,7 +4,7 @@
 #include "harness/measure/memory.h"
 #include "harness/measure/phase_guard.h"
 #include "harness/run/prediction/prediction.h"
-#include "harness/run/training/training.h"
+#include "harness/training/training.h"
 #include "models/preset/preset.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
