@@ -48,7 +48,8 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                "Time deterministic kernels on CUDA instead of the fastest");
   app.add_option("--snapshot", snapshot,
                  "File for the CUDA allocator's snapshot over one step of one policy, for "
-                 "pytorch.org/memory_viz");
+                 "pytorch.org/memory_viz; of several ranks one each: x.rank-0-of-2.pickle for "
+                 "x.pickle");
   app.add_option(
       "-o,--output", output,
       "Report to write; points are stored in a folder beside it, and a rerun resumes from them");

@@ -21,6 +21,7 @@
 #include "harness/measure/memory.h"
 #include "harness/ranks/error.h"
 #include "harness/ranks/place.h"
+#include "harness/run/children/child_point.h"
 #include "harness/run/children/rank_processes.h"
 #include "harness/run/comparison.h"
 #include "harness/sweep/shard.h"
@@ -197,9 +198,21 @@ std::vector<PlannedPoint> planned_points(const std::vector<Variant>& variants) {
   return planned;
 }
 
+// One for each rank that measures; none if nobody asked.
+std::vector<std::string> snapshot_files(const RunFlags& flags, const VariantSettings& variants) {
+  if (flags.snapshot.empty()) return {};
+  const int world =
+      variants.pretended_rank ? 1 : static_cast<int>(world_size(variants.model.dimensions));
+  std::vector<std::string> files;
+  for (int rank = 0; rank < world; ++rank) {
+    files.push_back(file_of_rank(flags.snapshot, rank, world));
+  }
+  return files;
+}
+
 // What this command is to write; the commands of other ranks write nothing.
 void require_outputs(const RunFlags& flags, ComparisonSettings& settings) {
-  if (!flags.snapshot.empty()) require_writable(flags.snapshot);
+  for (const std::string& file : snapshot_files(flags, settings.variants)) require_writable(file);
   if (flags.output.empty()) return;
   require_writable(flags.output);
   settings.points_folder = points_folder_of(flags.output);
@@ -249,8 +262,8 @@ ExitCode compare_variants(const RunFlags& flags, const std::vector<std::string>&
     }
   }
   if (!output.empty()) std::fprintf(stderr, "report: %s\n", output.c_str());
-  if (!flags.snapshot.empty()) {
-    std::fprintf(stderr, "snapshot: %s\n", flags.snapshot.c_str());
+  for (const std::string& file : snapshot_files(flags, settings.variants)) {
+    std::fprintf(stderr, "snapshot: %s\n", file.c_str());
   }
   return exit_code_of(report);
 }

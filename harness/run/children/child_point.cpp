@@ -3,8 +3,10 @@
 #include <signal.h>
 
 #include <cstring>
+#include <filesystem>
 #include <optional>
 
+#include "harness/ranks/place.h"
 #include "harness/run/children/memory_file.h"
 #include "harness/run/children/rank_processes.h"
 #include "harness/run/children/rank_records.h"
@@ -75,6 +77,13 @@ PointRecord measure_on_ranks(const PointRequest& request, const ChildRule& rule,
   }
 }
 
+// Every rank has an allocator of its own.
+void use_file_of_rank(PointRequest& request) {
+  const std::optional<RankPlace> place = rank_place_from_environment();
+  if (request.snapshot_file.empty() || !place) return;
+  request.snapshot_file = file_of_rank(request.snapshot_file, place->rank, place->world);
+}
+
 bool has_rank_processes(const PointRequest& request) {
   return request.identity.world > 1 && !request.identity.pretended_rank &&
          !device_named(request.device).is_meta();
@@ -143,8 +152,16 @@ void describe_end(const ChildResult& result, std::chrono::milliseconds limit, in
   if (!said.empty()) record.reason += ": " + said;
 }
 
+std::string file_of_rank(const std::string& file, int rank, int world) {
+  if (world == 1) return file;
+  const std::filesystem::path path(file);
+  const std::string which = ".rank-" + std::to_string(rank) + "-of-" + std::to_string(world);
+  return (path.parent_path() / (path.stem().string() + which + path.extension().string())).string();
+}
+
 void answer_request(const std::string& request_file, const std::string& result_file) {
-  const PointRequest request = request_from_json(read_json_file(request_file));
+  PointRequest request = request_from_json(read_json_file(request_file));
+  if (has_rank_processes(request)) use_file_of_rank(request);
   PointFile result;
   result.point = run_passes(request);
   write_in_place(result_file, point_file_to_json(result).dump());

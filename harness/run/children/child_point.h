@@ -39,6 +39,9 @@ bool deserves_retry(const ChildResult& result);
 void describe_end(const ChildResult& result, std::chrono::milliseconds limit, int attempts,
                   PointRecord& record);
 
+// "full.pickle" becomes "full.rank-1-of-2.pickle"; a rank without others keeps the name.
+std::string file_of_rank(const std::string& file, int rank, int world);
+
 // The other side: reads the request, measures, writes the result. For the hidden subcommand.
 void answer_request(const std::string& request_file, const std::string& result_file);
 

@@ -183,6 +183,29 @@ TEST_CASE("ranks on dry cards launch the collectives that are predicted, beside 
   CHECK(report.at("points").at(2).at("ranks").at("collectives").at("recompute").empty());
 }
 
+// Each has an allocator of its own, and neither writes over the other's file.
+TEST_CASE("two ranks leave a snapshot each") {
+  const ScratchFolder scratch;
+  const std::string run =
+      "run --model llama_small --layers 2 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 16 "
+      "--batch 1 --parallel tp=2 --policy full " +
+      kOnce + "--device cuda-dry --snapshot " + scratch.file("full.pickle");
+  const Outcome outcome = rematch_beside(run);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  for (const char* name : {"full.rank-0-of-2.pickle", "full.rank-1-of-2.pickle"}) {
+    CAPTURE(name);
+    CHECK_THAT(text_of(scratch.file(name)), Catch::Contains("recompute blocks.0 aten::mm"));
+    CHECK_THAT(outcome.err, Catch::Contains("snapshot: " + scratch.file(name)));
+  }
+  CHECK_FALSE(std::filesystem::exists(scratch.file("full.pickle")));
+
+  const Outcome pretended = rematch_beside(run + " --pretend-rank 1");
+  CAPTURE(pretended.err);
+  CHECK(pretended.code == 0);
+  CHECK(std::filesystem::exists(scratch.file("full.pickle")));
+}
+
 TEST_CASE("times of the dry device are refused, with what computes them") {
   const Outcome outcome = rematch("profile " + kTinyLlama + "--device cuda --steps 1");
   CHECK(outcome.code == 2);

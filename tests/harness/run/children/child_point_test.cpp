@@ -24,6 +24,12 @@ TEST_CASE("a child deserves another start if its end says nothing of its point")
   CHECK_FALSE(deserves_retry(ended(ChildEnd::kExited, 1, false)));
 }
 
+TEST_CASE("each of several ranks has a file of its own") {
+  CHECK(file_of_rank("full.pickle", 0, 1) == "full.pickle");
+  CHECK(file_of_rank("full.pickle", 1, 2) == "full.rank-1-of-2.pickle");
+  CHECK(file_of_rank("/a.b/full", 15, 64) == "/a.b/full.rank-15-of-64");
+}
+
 TEST_CASE("what a child's end means for its point") {
   PointRecord record;
   ChildResult result;
