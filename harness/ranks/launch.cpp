@@ -217,9 +217,9 @@ struct Launcher::Job {
       use(texts);
     } catch (const c10::Error& error) {
       throw RanksError("rank " + std::to_string(place.rank) + " lost the store at " +
-                       place.address + ":" + std::to_string(place.port) +
-                       ": the command of rank 0 has ended (" + error.what_without_backtrace() +
-                       ")");
+                       place.address + ":" + std::to_string(place.port) + ": " +
+                       (torchrun_serves() ? "torchrun's agent" : "the command of rank 0") +
+                       " has ended (" + error.what_without_backtrace() + ")");
     }
   }
 };

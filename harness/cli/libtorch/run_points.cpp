@@ -268,6 +268,16 @@ ExitCode compare_variants(const RunFlags& flags, const std::vector<std::string>&
   return exit_code_of(report);
 }
 
+// Another rank's command. Without rank 0's nothing more is measured, and nobody writes a report.
+ExitCode follow(const RankPlace& place) {
+  try {
+    return static_cast<ExitCode>(follow_rank_0(place));
+  } catch (const RanksError& error) {
+    std::fprintf(stderr, "rematch: %s\n", one_line(error.what()).c_str());
+    return ExitCode::kSomePointsFailed;
+  }
+}
+
 // Rank 0's command among those of a job: the others end as it does.
 ExitCode lead(const RankPlace& place, const std::function<ExitCode(RankProcesses& ranks)>& work) {
   LeadingCommand commands(place);
@@ -295,7 +305,7 @@ ExitCode run_points(const RunFlags& flags, const std::vector<std::string>& comma
   const std::optional<RankPlace> place = place_among_commands(settings.variants);
   choose_threads(flags, place, settings.variants);
   if (!place) return compare_variants(flags, command, std::move(settings));
-  if (place->rank > 0) return static_cast<ExitCode>(follow_rank_0(*place));
+  if (place->rank > 0) return follow(*place);
   return lead(*place, [&](RankProcesses& ranks) {
     settings.children.ranks = &ranks;
     return compare_variants(flags, command, settings);

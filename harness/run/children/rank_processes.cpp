@@ -112,16 +112,18 @@ RanksOutcome SpawnedRanks::run(const std::string& request, milliseconds limit) {
 
 LeadingCommand::LeadingCommand(const RankPlace& place) : launcher_(quiet(place)) {}
 
-LeadingCommand::~LeadingCommand() {
-  try {
-    end(/*exit_code=*/1);
-  } catch (const std::exception&) {
-    // The store is gone, and so the others know.
-  }
-}
+LeadingCommand::~LeadingCommand() { end(/*exit_code=*/1); }
 
 RanksOutcome LeadingCommand::run(const std::string& request, milliseconds limit) {
   if (!why_lost_.empty()) return lost(why_lost_);
+  try {
+    return run_on_all(request, limit);
+  } catch (const RanksError& error) {
+    return lost(error.what());  // the store is gone, and with it the others
+  }
+}
+
+RanksOutcome LeadingCommand::run_on_all(const std::string& request, milliseconds limit) {
   const int number = ++num_requests_;
   launcher_.tell(request_name(number),
                  line_of({{"request", request}, {"limit_ms", limit.count()}}));
@@ -180,12 +182,16 @@ std::optional<int> LeadingCommand::wait_for_others(const std::string& prefix,
 // Their ends are waited for because this process serves the store that tells them.
 void LeadingCommand::end(int exit_code) {
   if (std::exchange(has_ended_, true)) return;
-  launcher_.tell(request_name(num_requests_ + 1), line_of({{"exit_code", exit_code}}));
-  const Clock::time_point give_up_at = Clock::now() + kPatienceToEnd;
-  for (int rank = 1; rank < launcher_.world(); ++rank) {
-    while (!launcher_.told(kEndName + std::to_string(rank)) && Clock::now() < give_up_at) {
-      std::this_thread::sleep_for(kLookInterval);
+  try {
+    launcher_.tell(request_name(num_requests_ + 1), line_of({{"exit_code", exit_code}}));
+    const Clock::time_point give_up_at = Clock::now() + kPatienceToEnd;
+    for (int rank = 1; rank < launcher_.world(); ++rank) {
+      while (!launcher_.told(kEndName + std::to_string(rank)) && Clock::now() < give_up_at) {
+        std::this_thread::sleep_for(kLookInterval);
+      }
     }
+  } catch (const RanksError&) {
+    // The store is gone, and so the others know.
   }
 }
 

@@ -41,8 +41,8 @@ class SpawnedRanks final : public RankProcesses {
 };
 
 // Rank 0's command among the commands of a job: it decides what is measured and in which order, and
-// hands each request to the others, who follow_rank_0(). Where another command is gone each later
-// request fails at once.
+// hands each request to the others, who follow_rank_0(). Where another command or the store is gone
+// each later request fails at once.
 class LeadingCommand final : public RankProcesses {
  public:
   // Throws RanksError if the store that the commands meet at cannot be served.
@@ -54,6 +54,7 @@ class LeadingCommand final : public RankProcesses {
   void end(int exit_code);
 
  private:
+  RanksOutcome run_on_all(const std::string& request, std::chrono::milliseconds limit);
   RanksOutcome lost(const std::string& why);
   std::optional<int> wait_for_others(const std::string& prefix, std::chrono::milliseconds patience);
 

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <future>
 #include <string>
@@ -64,15 +65,22 @@ std::string variables_of(Starter starter, int rank, int world, int port) {
          meeting;
 }
 
-// Starts the same command twice, as two ranks; `meanwhile` runs beside them.
+// A program for each of two ranks, and what stands before it.
+struct TwoCommands {
+  std::vector<std::string> programs = {binary(), binary()};
+  int port = free_port();
+  std::string variables;
+};
+
+// Starts the same arguments twice, as two ranks; `meanwhile` runs beside them.
 std::vector<Outcome> start_twice(
     const std::string& arguments, Starter starter, const std::string& mark,
-    const std::function<void()>& meanwhile = [] {}) {
-  const int port = free_port();
+    const std::function<void()>& meanwhile = [] {}, const TwoCommands& two = {}) {
   std::vector<std::future<Outcome>> commands;
   for (int rank = 0; rank < 2; ++rank) {
     commands.push_back(std::async(std::launch::async, [=] {
-      return rematch(arguments, mark + " " + variables_of(starter, rank, 2, port));
+      return run_program(two.programs[static_cast<std::size_t>(rank)], arguments,
+                         mark + " " + two.variables + variables_of(starter, rank, 2, two.port));
     }));
   }
   meanwhile();
@@ -219,6 +227,97 @@ TEST_CASE("a rank that hangs ends a run at --timeout, with its name") {
   CHECK_THAT(only_point(report)["reason"].get<std::string>(),
              Catch::StartsWith("no end after 8000 ms: rank 1 is behind: "));
   CHECK_THAT(outcome.out, Catch::Contains("rank 1 is behind"));
+}
+
+TEST_CASE("a command that was never started is named at --timeout, for every point") {
+  const ScratchFolder scratch;
+  const Outcome outcome = rematch(
+      "run " + kTwoRanks + "--policy none,full --steps 2 --rounds 0 --retries 0 --timeout 2s -o " +
+          scratch.file("report.json"),
+      variables_of(Starter::kTorchrun, 0, 2, free_port()));
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 5);
+  const Json report = read_json_file(scratch.file("report.json"));
+  REQUIRE(report["points"].size() == 2);
+  for (const Json& point : report["points"]) {
+    CHECK(point["status"] == "crash");
+    CHECK_THAT(point["reason"].get<std::string>(),
+               Catch::StartsWith("rank 1 was never started: its command did not take request 1"));
+  }
+}
+
+TEST_CASE("a command of another program is refused by every rank, with both hashes") {
+  const ScratchFolder scratch;
+  TwoCommands two;
+  two.programs[1] = scratch.file("rematch");
+  std::filesystem::copy_file(binary(), two.programs[1]);
+  std::ofstream(two.programs[1], std::ios::app) << "one byte more";
+  const std::vector<Outcome> outcomes = start_twice(
+      "run " + kTwoRanks + "--policy none --steps 2 --rounds 0 -o " + scratch.file("report.json"),
+      Starter::kTorchrun, new_mark(), [] {}, two);
+  CAPTURE(outcomes[0].err, outcomes[1].err);
+  CHECK(outcomes[0].code == 5);
+  CHECK(outcomes[1].code == 5);
+  const Json report = read_json_file(scratch.file("report.json"));
+  CHECK(only_point(report)["status"] == "crash");
+  CHECK_THAT(only_point(report)["reason"].get<std::string>(),
+             Catch::Contains("ranks differ in program: rank 0 has"));
+}
+
+TEST_CASE("where the command of rank 0 is killed, with it the store, the others say so and end") {
+  const std::string mark = new_mark();
+  steady_clock::time_point killed_at;
+  const std::vector<Outcome> outcomes =
+      start_twice("run " + kTwoRanks + "--policy none --steps 100000 --rounds 0 --retries 0",
+                  Starter::kTorchrun, mark, [&] {
+                    while (find_process(mark, "point", "RANK=1") == 0) {
+                      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                    }
+                    CHECK(signal_process(SIGKILL, mark, "run", "RANK=0"));
+                    killed_at = steady_clock::now();
+                  });
+  CHECK(steady_clock::now() - killed_at < kSoon);
+  CHECK(outcomes[1].code == 5);
+  CHECK(is_one_clear_line(outcomes[1]));
+  CHECK_THAT(outcomes[1].err, Catch::StartsWith("rematch: rank 1 lost the store at 127.0.0.1:") &&
+                                  Catch::Contains("the command of rank 0 has ended"));
+}
+
+// A job that waits for its second rank serves the store here, as torchrun's agent does for others.
+TEST_CASE("a store that is gone ends a job in seconds, with a report that says so") {
+  const ScratchFolder scratch;
+  TwoCommands two;
+  two.variables = "TORCHELASTIC_USE_AGENT_STORE=True REMATCH_LAUNCH=of_this_job ";
+  const std::string agent = new_mark();
+  auto serving = std::async(std::launch::async, [&] {
+    return rematch("run " + kTwoRanks + "--policy none --timeout 5min",
+                   agent + " " + variables_of(Starter::kTorchrun, 0, 2, two.port));
+  });
+  const std::string mark = new_mark();
+  steady_clock::time_point killed_at;
+  const std::vector<Outcome> outcomes = start_twice(
+      "run " + kTwoRanks + "--policy none,full --steps 100000 --rounds 0 --retries 0 -o " +
+          scratch.file("report.json"),
+      Starter::kTorchrun, mark,
+      [&] {
+        while (find_process(mark, "point", "RANK=1") == 0) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        }
+        CHECK(signal_process(SIGKILL, agent, "run", "RANK=0"));
+        killed_at = steady_clock::now();
+      },
+      two);
+  CHECK(steady_clock::now() - killed_at < kSoon);
+  serving.get();
+  CAPTURE(outcomes[0].err, outcomes[1].err);
+  CHECK(outcomes[0].code == 5);
+  CHECK(outcomes[1].code == 5);
+  const Json report = read_json_file(scratch.file("report.json"));
+  REQUIRE(report["points"].size() == 2);
+  for (const Json& point : report["points"]) {
+    CHECK(point["status"] == "crash");
+    CHECK_THAT(point["reason"].get<std::string>(), Catch::Contains("the store"));
+  }
 }
 
 TEST_CASE("a job of another size than the layout is refused on every rank, with both numbers") {
