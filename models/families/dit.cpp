@@ -47,11 +47,14 @@ class WanBlock {
 
 WanBlock::WanBlock(Parameters& parameters, const std::string& name, const ModelSpec& spec) {
   const std::int64_t dim = spec.at("dim");
-  modulation_ = parameters.add(name + ".modulation", {1, 6, dim}, uniform_by_fan_in(dim));
+  const Held own_tokens{.is_partial_over_tp = parameters.tensor_parallel().splits_tokens};
+  modulation_ =
+      parameters.add(name + ".modulation", {1, 6, dim}, uniform_by_fan_in(dim), own_tokens);
   self_ = make_attention(parameters, name + ".self_attention", spec, kEps, AttendsTo::kItself);
-  cross_norm_weight_ = parameters.add(name + ".cross_attention_norm.weight", {dim}, near_one());
-  cross_norm_bias_ =
-      parameters.add(name + ".cross_attention_norm.bias", {dim}, uniform_by_fan_in(dim));
+  cross_norm_weight_ =
+      parameters.add(name + ".cross_attention_norm.weight", {dim}, near_one(), own_tokens);
+  cross_norm_bias_ = parameters.add(name + ".cross_attention_norm.bias", {dim},
+                                    uniform_by_fan_in(dim), own_tokens);
   cross_ = make_attention(parameters, name + ".cross_attention", spec, kEps, AttendsTo::kText);
   ffn_ = make_feed_forward(parameters, name + ".ffn", spec);
 }

@@ -73,7 +73,9 @@ class LtxBlock {
 
 LtxBlock::LtxBlock(Parameters& parameters, const std::string& name, const ModelSpec& spec) {
   const std::int64_t dim = spec.at("dim");
-  modulation_ = parameters.add(name + ".modulation", {1, 6, dim}, uniform_by_fan_in(dim));
+  const Held own_tokens{.is_partial_over_tp = parameters.tensor_parallel().splits_tokens};
+  modulation_ =
+      parameters.add(name + ".modulation", {1, 6, dim}, uniform_by_fan_in(dim), own_tokens);
   self_ = make_attention(parameters, name + ".self_attention", spec, kAttentionNormEps,
                          AttendsTo::kItself);
   cross_ = make_attention(parameters, name + ".cross_attention", spec, kAttentionNormEps,

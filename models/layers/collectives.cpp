@@ -1,4 +1,5 @@
-// Shapes: B batch, S tokens of one sequence, H heads, E head dim, n ranks.
+// Shapes: B batch, N all ranks' tokens, S this rank's of one sequence, H heads, E head dim, D dim,
+// n ranks.
 #include "models/layers/collectives.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -18,18 +19,41 @@ using torch::autograd::variable_list;
 at::Tensor reduced(const at::Tensor& x, const RankAxis& axis) {
   return collectives::all_reduce(x.contiguous(), axis.name);
 }
+// Collectives take whole ranks' rows one after another. Of a batch of sequences each rank has
+// tokens of every sequence, and a batch of one is in that order already: no op copies it. A clone,
+// since `contiguous` below autograd is one op whose result may be its argument, so its bytes would
+// be nobody's.
+bool is_batched(const at::Tensor& x) { return x.dim() == 3; }
+at::Tensor batch_first(at::Tensor x, std::int64_t num_ranks) {  // [n B, S, D] -> [B, N, D]
+  const std::int64_t batch = x.size(0) / num_ranks, tokens = x.size(1);
+  x = x.view({num_ranks, batch, tokens, x.size(2)});
+  x = x.permute({1, 0, 2, 3});
+  if (!x.is_contiguous()) x = at::clone(x, at::MemoryFormat::Contiguous);
+  return x.view({batch, num_ranks * tokens, x.size(3)});
+}
+at::Tensor ranks_first(at::Tensor x, std::int64_t num_ranks) {  // [B, N, D] -> [n B, S, D]
+  const std::int64_t batch = x.size(0), tokens = x.size(1) / num_ranks;
+  x = x.view({batch, num_ranks, tokens, x.size(2)});
+  x = x.permute({1, 0, 2, 3});
+  if (!x.is_contiguous()) x = at::clone(x, at::MemoryFormat::Contiguous);
+  return x.view({num_ranks * batch, tokens, x.size(3)});
+}
 at::Tensor gathered(const at::Tensor& x, const RankAxis& axis) {
-  return collectives::all_gather(x.contiguous(), axis.size, axis.name);
+  at::Tensor all = collectives::all_gather(x.contiguous(), axis.size, axis.name);
+  return is_batched(x) ? batch_first(std::move(all), axis.size) : all;
 }
 at::Tensor scattered(const at::Tensor& x, const RankAxis& axis) {
-  return collectives::reduce_scatter(x.contiguous(), axis.size, axis.name);
+  at::Tensor rows = x.contiguous();
+  if (is_batched(x)) rows = ranks_first(std::move(rows), axis.size);
+  return collectives::reduce_scatter(rows, axis.size, axis.name);
 }
 at::Tensor as_it_is(const at::Tensor& x, const RankAxis& /*axis*/) { return x; }
 at::Tensor viewed(const at::Tensor& x, const RankAxis& /*axis*/) { return x.view(x.sizes()); }
 // A copy: a view would hold the rows of all ranks.
 at::Tensor rows_of_rank(const at::Tensor& x, const RankAxis& axis) {
-  const std::int64_t num_rows = x.size(0) / axis.size;
-  const at::Tensor rows = x.narrow(0, axis.position * num_rows, num_rows);
+  const std::int64_t dim = is_batched(x) ? 1 : 0;
+  const std::int64_t num_rows = x.size(dim) / axis.size;
+  const at::Tensor rows = x.narrow(dim, axis.position * num_rows, num_rows);
   return at::clone(rows, at::MemoryFormat::Contiguous);
 }
 

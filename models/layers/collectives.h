@@ -22,7 +22,8 @@ at::Tensor reduce(at::Tensor x, const RankAxis& axis);
 // x itself, a view; its gradient is summed over the ranks. The input of linears split by outputs.
 at::Tensor copy(at::Tensor x, const RankAxis& axis);
 
-// Along dimension 0, rows of rank 0 first:
+// Along the tokens, those of rank 0 first: rows of a matrix, dimension 1 of a batch of sequences
+// [B, S, D].
 // All ranks' rows; the gradient is summed, and each rank keeps its rows.
 at::Tensor gather(at::Tensor x, const RankAxis& axis);
 // Sum over the ranks, of which each keeps its rows; the gradient is gathered.

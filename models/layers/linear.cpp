@@ -52,10 +52,10 @@ at::Tensor apply_and_leave(const Linear& linear, const at::Tensor& x,
                            const TensorParallel& parallel) {
   if (!parallel.axis.is_split()) return apply_linear(linear, x);
   at::Tensor result = at::linear(x.view({-1, x.size(-1)}), linear.weight.value());
-  result = leave(std::move(result), parallel);
   std::vector<std::int64_t> sizes = x.sizes().vec();
   sizes.back() = result.size(-1);
   result = result.view(sizes);
+  result = leave(std::move(result), parallel);
   if (!linear.bias.defined()) return result;
   return at::add(result, linear.bias.value());
 }

@@ -33,7 +33,8 @@ Linear make_linear(Parameters& parameters, const std::string& name, std::int64_t
 at::Tensor apply_linear(const Linear& linear, const at::Tensor& x);
 
 // The same of a linear that is split by inputs: the ranks' results are summed, and the bias is
-// added once, `mm all_reduce wait_tensor add`.
+// added once, `mm view all_reduce wait_tensor add`; where tokens are split, by each rank to its
+// own, behind `reduce_scatter_tensor`.
 at::Tensor apply_and_leave(const Linear& linear, const at::Tensor& x,
                            const TensorParallel& parallel);
 

@@ -28,7 +28,7 @@ const Family& dit_family() {
                   .frames_per_latent = 4,
                   .frames_example = "77, 81",
                   .masks_text = false},
-      {"tp", "ulysses", "fsdp"}};
+      {"tp", "sp", "ulysses", "fsdp"}};
   return family;
 }
 

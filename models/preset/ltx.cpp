@@ -22,7 +22,7 @@ const Family& ltx_family() {
                   .frames_per_latent = 8,
                   .frames_example = "81, 89",
                   .masks_text = true},
-      {"tp", "ulysses", "fsdp"}};
+      {"tp", "sp", "ulysses", "fsdp"}};
   return family;
 }
 

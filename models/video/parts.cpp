@@ -60,8 +60,9 @@ Projected project(const Attention& attention, const at::Tensor& x_BND,
   {
     const Scope scope("qkv");
     const at::Tensor input_BND = enter(x_BND, attention.parallel);
-    const at::Tensor context =
-        context_BLD.is_same(x_BND) ? input_BND : enter(context_BLD, attention.parallel);
+    const at::Tensor context = context_BLD.is_same(x_BND)
+                                   ? input_BND
+                                   : copy(context_BLD, attention.parallel.axis);  // text is whole
     result.q = apply_linear(attention.query, input_BND);
     result.k = apply_linear(attention.key, context);
     result.v = apply_linear(attention.value, context);

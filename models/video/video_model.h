@@ -58,6 +58,9 @@ inline at::Tensor copy_as(const at::Tensor& x, at::IntArrayRef sizes) {
 // extent, flow time [batch] in (0, 1), text [batch, text_tokens, text_dim]; where the family masks
 // text, which of its tokens are words, 1, and which padding, 0 [batch, text_tokens]. All float32.
 //
+// Under ulysses it takes this rank's part of the tokens. Under sp the tokens between blocks are
+// shared out over tp's ranks.
+//
 // A Block has a constructor (parameters, name, spec), forward(x_BND, conditions, table), and static
 // make_table(grid, spec, device), modulation_dtype(model's dtype) and kLossOnTokens: whether the
 // loss compares tokens, or latents put together again.
@@ -73,6 +76,7 @@ class VideoModel final : public Model {
         ulysses_(rank_axis(spec, "ulysses")),
         parameters_(spec, device) {
     const std::int64_t dim = spec.at("dim");
+    if (spec.option("sp") == 1) sequence_ = rank_axis(spec, "tp");
     table_ = rows_of_rank(Block::make_table(grid_, spec, device), ulysses_);
     time_frequencies_ = make_time_frequencies(spec.at("freq_dim"), device);
     patch_ = make("embed.patch", patch_values(), dim);
@@ -133,6 +137,7 @@ class VideoModel final : public Model {
     const GatheredWeights gathered(embed_weights_);
     Embedded embedded;
     embedded.video_BND = embed_video(batch.tensors.at(0), batch.tensors.at(1), batch.tensors.at(2));
+    embedded.video_BND = own_rows(std::move(embedded.video_BND), sequence_);
     embed_time(batch.tensors.at(2), embedded);
     embedded.conditions.text_BLD = embed_text(batch.tensors.at(3));
     if (batch.tensors.size() > 4) {
@@ -187,7 +192,9 @@ class VideoModel final : public Model {
     x = at::silu(x);
     x = apply_linear(time_projection_, x);
     x = x.view({grid_.batch, 6, x.size(1) / 6});
-    embedded.conditions.modulation_B6D = x.to(Block::modulation_dtype(dtype_));
+    x = x.to(Block::modulation_dtype(dtype_));
+    // Every rank modulates its own tokens: the blocks' gradients are summed, once for all of them.
+    embedded.conditions.modulation_B6D = copy(std::move(x), sequence_);
   }
 
   at::Tensor embed_text(const at::Tensor& text) const {
@@ -212,6 +219,7 @@ class VideoModel final : public Model {
   at::Tensor head(at::Tensor x_BND, const at::Tensor& time_BD) const {
     const Scope scope("head");
     const GatheredWeights gathered(head_weights_);
+    x_BND = gather_alike(std::move(x_BND), sequence_);
     at::Tensor table_B2D = head_modulation_.value().to(at::kFloat);
     const at::Tensor time_B1D = time_BD.unsqueeze(1);
     table_B2D = at::add(table_B2D, time_B1D);
@@ -251,7 +259,7 @@ class VideoModel final : public Model {
   std::int64_t patch_extent_;
   at::ScalarType dtype_;
   Ops ops_;
-  RankAxis ulysses_;  // what tokens are split over
+  RankAxis ulysses_, sequence_;  // what tokens are split over: everywhere, between blocks
   Parameters parameters_;
   RotaryTable table_;
   at::Tensor time_frequencies_;

@@ -176,9 +176,14 @@ bool equal_bits(const Gradients& left, const Gradients& right) {
                     [](const at::Tensor& a, const at::Tensor& b) { return a.equal(b); });
 }
 
+// Torchtitan's list and Megatron's among them, and both rules for collectives.
 std::vector<Plan> plans_of(const Trace& trace) {
-  std::vector<Plan> plans = {testing::plan_for("full", trace), testing::plan_for("save_mm", trace),
-                             testing::plan_for("attn_only", trace)};
+  std::vector<Plan> plans;
+  for (const char* policy :
+       {"full", "save_mm", "attn_only", "sac_titan", "recompute_modules([core_attn])",
+        "keep_collectives(full)", "reissue_collectives(sac_titan)"}) {
+    plans.push_back(testing::plan_for(policy, trace));
+  }
   for (std::uint32_t seed = 0; seed < kNumMasks; ++seed) {
     plans.push_back(testing::random_plan(trace, seed));
   }
@@ -263,6 +268,11 @@ REMATCH_LAYOUT_TEST("ulysses and fsdp of wan", 4, {"wan_small", "ulysses=2,fsdp=
 REMATCH_LAYOUT_TEST("ulysses of ltx", 2, {"ltx_small", "ulysses=2", kVideo})
 REMATCH_LAYOUT_TEST("tp of wan", 2, {"wan_small", "tp=2", kVideo})
 REMATCH_LAYOUT_TEST("tp and ulysses of ltx", 4, {"ltx_small", "tp=2,ulysses=2", kVideo})
+REMATCH_LAYOUT_TEST("sp of wan", 2, {"wan_small", "tp=2,sp", kVideo})
+REMATCH_LAYOUT_TEST("sp of one video", 4, {"wan_small", "tp=4,sp", with(kVideo, "batch", 1)})
+REMATCH_LAYOUT_TEST("sp and ulysses of ltx", 4, {"ltx_small", "tp=2,sp,ulysses=2", kVideo})
+REMATCH_LAYOUT_TEST("sp of fused ltx", 4,
+                    {"ltx_small", "tp=2,sp,fsdp=2", with(kVideo, "fused_ops", 1)})
 REMATCH_LAYOUT_TEST("tp of fused wan", 4,
                     {"wan_small", "tp=2,fsdp=2", with(kVideo, "fused_ops", 1)})
 REMATCH_LAYOUT_TEST("tp and ep", 4, {"moe_small", "tp=2,ep=2", kMoe})

@@ -80,6 +80,8 @@ std::vector<LayoutCase> small_cases() {
           {"ltx_small", "ulysses=4", two},
           {"ltx_small", "tp=4,fsdp=2", two},
           {"wan_small", "tp=2,ulysses=2", two},
+          {"wan_small", "tp=2,sp,ulysses=2", two},
+          {"ltx_small", "tp=4,sp,fsdp=2", {{"layers", 2}, {"batch", 1}}},
           {"moe_small", "tp=2,sp,ep=2", two},
           {"ltx_small", "fsdp=3", {{"layers", 2}, {"fused_ops", 1}}}};
 }
@@ -170,6 +172,22 @@ TEST_CASE("sequence parallel layers gather and share out in place of that") {
     const StepOps ops = step_on_meta(spec_of({"llama_small", "tp=4,sp", kLlama}, rank));
     CHECK(collectives_of(ops.forward) == Counts{{kGather, 5}, {kScatter, 4}, {kWait, 9}});
     CHECK(collectives_of(ops.backward) == Counts{{kGather, 5}, {kScatter, 4}, {kWait, 9}});
+  }
+}
+
+// Text is whole on every rank, and norms over all heads see all tokens: those stay sums. One more
+// in backward is of the modulation that all blocks read.
+TEST_CASE("sequence parallel video blocks gather and share out, and sum norms and text") {
+  for (const char* preset : {"wan_small", "ltx_small"}) {
+    for (const std::int64_t batch : {1, 2}) {
+      CAPTURE(preset, batch);
+      const StepOps ops =
+          step_on_meta(spec_of({preset, "tp=2,sp", {{"layers", 2}, {"batch", batch}}}, 1));
+      CHECK(collectives_of(ops.forward) ==
+            Counts{{kGather, 7}, {kScatter, 6}, {kReduce, 8}, {kWait, 21}});
+      CHECK(collectives_of(ops.backward) ==
+            Counts{{kGather, 7}, {kScatter, 6}, {kReduce, 11}, {kWait, 24}});
+    }
   }
 }
 

@@ -127,6 +127,8 @@ TEST_CASE("what a layout does not divide is refused with the numbers") {
   CHECK(refusal("llama_small", "ulysses=2", {{"tokens", 31}}) ==
         "ulysses 2 does not divide tokens 31");
   CHECK(refusal("llama_small", "tp=2,sp", {{"tokens", 31}}) == "tp 2 does not divide tokens 31");
+  CHECK(refusal("wan_small", "tp=2,sp", {{"frames", 1}, {"height", 3}, {"width", 5}}) ==
+        "tp 2 does not divide tokens 15");
   CHECK(refusal("moe_small", "ep=4") == "ep 4 does not divide experts 6");
   CHECK(refusal("moe_small", "balanced_routing", {{"tokens", 10}, {"batch", 1}}) ==
         "balanced_routing: experts 6 do not divide the 20 rows (tokens x top_k) that a rank "
@@ -138,7 +140,7 @@ TEST_CASE("a layout that a model cannot do is refused") {
         "sp needs tp: it splits the tokens over tp's ranks; write tp=2,sp");
   CHECK(refusal("llama_small", "ep=2") ==
         "model 'llama_small' cannot be sharded by ep; did you mean 'tp'?");
-  CHECK(refusal("wan_small", "tp=2,sp").starts_with("model 'wan_small' cannot be sharded by"));
+  CHECK(refusal("wan_small", "ep=2").starts_with("model 'wan_small' cannot be sharded by"));
   CHECK(refusal("llama_small", "tp=2,fsdp=4096") ==
         "layout tp=2,fsdp=4096 has 8192 ranks; allowed are at most 4096");
   CHECK(std::get<Rejected>(make_spec("llama_small", {{"tp", 0}})).message ==

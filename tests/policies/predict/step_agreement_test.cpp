@@ -179,6 +179,8 @@ const std::vector<Case>& cases() {
       {"llama_small", {{"layers", 3}, {"fsdp", 8}, {"fused_ops", 1}}, "bfloat16"},
       {"llama_small", {{"layers", 3}, {"ulysses", 2}}, "bfloat16"},
       {"wan_small", {{"layers", 3}, {"tp", 2}, {"fsdp", 2}}},
+      {"wan_small", {{"layers", 3}, {"tp", 2}, {"sp", 1}}},
+      {"ltx_small", {{"layers", 3}, {"tp", 2}, {"sp", 1}, {"batch", 1}}},
       {"moe_small", {{"layers", 3}, {"ep", 2}, {"fsdp", 2}}},
       {"deepseek_small", {{"layers", 3}, {"tp", 2}, {"ep", 2}}}};
   return all;
