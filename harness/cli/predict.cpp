@@ -1,4 +1,5 @@
 #include "harness/cli/commands.h"
+#include "harness/cli/files/links_file.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/files/plan_files.h"
 #include "harness/cli/files/profile_file.h"
@@ -27,6 +28,12 @@ void require_consistent(const PredictFlags& flags) {
   }
   if (!flags.device.empty() && find_device_sheet(flags.device) == nullptr) {
     throw UsageError(unknown_device(flags.device).message);
+  }
+  if (!flags.links_file.empty()) {
+    if (flags.device.empty()) {
+      throw UsageError("--links replaces the link of a data sheet; give it with --device h100");
+    }
+    require_links(flags.links_file, flags.device);
   }
   if (!flags.trace_file.empty() && flags.round_512) {
     throw UsageError("a trace has bytes as tensors ask for them; leave out --round-512");
@@ -95,6 +102,8 @@ void add_predict(CLI::App& app, Action& action) {
       "  rematch predict --model llama3_8b --policy none,full,attn_only --schedule both\n"
       "  rematch predict --model llama3_8b --dtype bfloat16 --policy none,full --world 8 "
       "--device h100\n"
+      "  rematch predict --model llama3_8b --dtype bf16 --parallel fsdp=8 --policy none,full \\\n"
+      "      --device h100 --links node.links.json\n"
       "  rematch predict --plan front.json#4\n"
       "  rematch predict --trace model.trace.json --policy none,full,save_mm\n"
       "  rematch predict --model llama3_1b --policy none,full --round-512 --profile "

@@ -48,22 +48,25 @@ Json to_json(const PredictedPlan& plan, const PredictedStepOf& step, const Front
   const auto part_of_range = [&](auto part) {
     return plan.range ? Json(std::invoke(part, *plan.range).count()) : Json(nullptr);
   };
-  return {{"policy", plan.policy},
-          {"schedule", to_string(plan.schedule)},
-          {"plan_sha256", plan.plan_sha256},
-          {"world", setting.world * world_size(step.dimensions)},
-          {"optimizer", to_string(setting.optimizer)},
-          {"predicted_ops", std::move(counts)},
-          {"predicted_collectives", traffic_to_json(plan.traffic, &Issued::count)},
-          {"predicted_sent_bytes", traffic_to_json(plan.traffic, &Issued::sent)},
-          {"device", step.profile == nullptr ? Json(nullptr) : Json(step.profile->device)},
-          {"time_source",
-           step.profile == nullptr ? Json(nullptr) : Json(to_string(step.profile->source))},
-          {"predicted_compute_ns", part_of_range(&StepRange::compute)},
-          {"predicted_communication_ns", part_of_range(&StepRange::communication)},
-          {"predicted_step_time_ns", part_of_range(&StepRange::nothing_overlaps)},
-          {"predicted_overlapped_step_time_ns", part_of_range(&StepRange::all_overlaps)},
-          {"predicted_memory", memory_to_json(memory)}};
+  return {
+      {"policy", plan.policy},
+      {"schedule", to_string(plan.schedule)},
+      {"plan_sha256", plan.plan_sha256},
+      {"world", setting.world * world_size(step.dimensions)},
+      {"optimizer", to_string(setting.optimizer)},
+      {"predicted_ops", std::move(counts)},
+      {"predicted_collectives", traffic_to_json(plan.traffic, &Issued::count)},
+      {"predicted_sent_bytes", traffic_to_json(plan.traffic, &Issued::sent)},
+      {"device", step.profile == nullptr ? Json(nullptr) : Json(step.profile->device)},
+      {"time_source",
+       step.profile == nullptr ? Json(nullptr) : Json(to_string(step.profile->source))},
+      {"links", step.profile == nullptr || step.profile->links.empty() ? Json(nullptr)
+                                                                       : Json(step.profile->links)},
+      {"predicted_compute_ns", part_of_range(&StepRange::compute)},
+      {"predicted_communication_ns", part_of_range(&StepRange::communication)},
+      {"predicted_step_time_ns", part_of_range(&StepRange::nothing_overlaps)},
+      {"predicted_overlapped_step_time_ns", part_of_range(&StepRange::all_overlaps)},
+      {"predicted_memory", memory_to_json(memory)}};
 }
 
 std::int64_t count(const PredictedPlan& plan, Phase phase, OpClass op_class) {

@@ -9,6 +9,7 @@
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/flags/require.h"
 #include "harness/cli/profile_here.h"
+#include "harness/cli/profile_links.h"
 #include "policies/base/json.h"
 #include "policies/predict/device/project_profile.h"
 #include "policies/predict/device/roofline.h"
@@ -28,7 +29,8 @@ struct ProfileFlags {
     app.add_option("--device", device,
                    "cpu or cuda: measured here; h100, h200, l40s, a100 or b200: computed from the "
                    "card's data sheet");
-    app.add_option("--steps", num_steps, "Number of steps that medians are taken over")
+    app.add_option("--steps", num_steps,
+                   "Number of steps, or with --links of calls, that medians are taken over")
         ->check(CLI::Range(1, kMostSteps));
     app.add_option("--measure-layers", measured_layers,
                    "Run a model of this many layers, and give every layer the times of a measured "
@@ -36,6 +38,9 @@ struct ProfileFlags {
         ->check(CLI::Range(1, kMostLayers));
     app.add_option("--optimizer", optimizer, "adamw, adamw(learning_rate=3e-4) or none");
     add_threads(app, num_threads);
+    app.add_flag("--links", links,
+                 "Measure links instead of a model's ops: collectives between the ranks of "
+                 "--parallel and copies to the host, by bytes, for --links of predict and search");
     app.add_option("--against", measured_file,
                    "Measured profile of the same trace; prints how far the roofline is off");
     add_force(app, force);
@@ -49,6 +54,7 @@ struct ProfileFlags {
   std::string optimizer = "adamw";
   int num_threads = 0;
   std::string measured_file;
+  bool links = false;
   bool force = false;
   std::string output;
 };
@@ -117,7 +123,23 @@ Profile measured_profile(const ProfileFlags& flags, const Trace& trace) {
   return measured;
 }
 
+ExitCode profile_links(const ProfileFlags& flags) {
+  if (!is_measured_device(flags.device)) {
+    throw UsageError("links are measured, and " + flags.device +
+                     " is a data sheet; give --device cpu or cuda");
+  }
+  if (!flags.trace_file.empty() || !flags.measured_file.empty() || flags.measured_layers > 0) {
+    throw UsageError(
+        "links are those of ranks, whatever they train; leave out --trace, --against and "
+        "--measure-layers");
+  }
+  const auto layout = flags.model.layout_alone();
+  require_measured_device(flags.device, "profile --links --device " + flags.device);
+  return profile_links(LinksSettings{layout, flags.device, flags.num_steps, flags.output});
+}
+
 ExitCode profile(const ProfileFlags& flags) {
+  if (flags.links) return profile_links(flags);
   const bool is_measured = is_measured_device(flags.device);
   if (!is_measured && find_device_sheet(flags.device) == nullptr) {
     throw UsageError(unknown_device(flags.device).message);
@@ -158,7 +180,9 @@ void add_profile(CLI::App& app, Action& action) {
       "  rematch profile --model llama3_1b --tokens 256 --measure-layers 3 -o 1b.profile.json\n"
       "  rematch profile --model llama3_1b --dtype bfloat16 --device cuda -o gpu.profile.json\n"
       "  rematch profile --model llama3_8b --tokens 8192 --device h100 -o h100.profile.json\n"
-      "  rematch profile --trace llama.trace.json --device l40s --against measured.profile.json");
+      "  rematch profile --trace llama.trace.json --device l40s --against measured.profile.json\n"
+      "  rematch profile --links --parallel tp=2 -o cpu.links.json\n"
+      "  rematch profile --links --parallel fsdp=8 --device cuda -o node.links.json");
   command->callback([&action, flags] { action = [flags] { return profile(*flags); }; });
 }
 

@@ -10,6 +10,7 @@
 #include "policies/base/json.h"
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
+#include "policies/predict/device/links_json.h"
 #include "policies/search/front/front_json.h"
 #include "policies/search/front/loads.h"
 #include "policies/trace/profile_json.h"
@@ -38,6 +39,7 @@ void read_as(const std::string& schema, const Json& json) {
   if (is_kind(schema, "policy")) policy_from_json(json);
   if (is_kind(schema, "trace")) trace_from_json(json);
   if (is_kind(schema, "profile")) profile_from_json(json);
+  if (is_kind(schema, "links")) links_from_json(json);
   if (is_kind(schema, "front")) front_from_json(json);
   if (is_kind(schema, "loads")) loads_from_json(json);
   if (is_kind(schema, "compare")) compare_from_json(json);
@@ -101,8 +103,8 @@ void add_validate(CLI::App& app, Action& action) {
   command->add_option("files", flags->files, "JSON files to validate");
   command->add_flag("--json", flags->json, "Print JSON instead of the table");
   command->footer(
-      "Kinds: trace, profile, plan, policy, point, report, front, loads, compare, gate, sweep, "
-      "sweep_plan.\n"
+      "Kinds: trace, profile, links, plan, policy, point, report, front, loads, compare, gate,\n"
+      "sweep, sweep_plan.\n"
       "Prints the path of the first error of each file.\n"
       "Example: rematch validate report.json wan.plan.json\n"
       "Exit codes: 0 all are valid, 2 one is not.");

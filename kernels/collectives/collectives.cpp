@@ -55,6 +55,10 @@ at::Tensor all_to_all(const at::Tensor& x, const std::vector<std::int64_t>& outp
       call("_c10d_functional::all_to_all_single", x, output_rows, input_rows, group).toTensor());
 }
 
+at::Tensor broadcast(const at::Tensor& x, std::int64_t root, const std::string& group) {
+  return waited(call("_c10d_functional::broadcast", x, root, group).toTensor());
+}
+
 std::vector<at::Tensor> all_gather(const std::vector<at::Tensor>& tensors, std::int64_t size,
                                    const std::string& group) {
   return waited(call("_c10d_functional::all_gather_into_tensor_coalesced", tensors, size, group)

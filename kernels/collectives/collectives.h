@@ -22,6 +22,8 @@ at::Tensor reduce_scatter(const at::Tensor& x, std::int64_t size, const std::str
 // Sends input_rows[r] rows to rank r, in order, and gets output_rows[r] of it.
 at::Tensor all_to_all(const at::Tensor& x, const std::vector<std::int64_t>& output_rows,
                       const std::vector<std::int64_t>& input_rows, const std::string& group);
+// A copy of what rank `root` of the group has.
+at::Tensor broadcast(const at::Tensor& x, std::int64_t root, const std::string& group);
 
 // Many tensors by one collective, and a wait for each.
 std::vector<at::Tensor> all_gather(const std::vector<at::Tensor>& tensors, std::int64_t size,

@@ -37,6 +37,8 @@ struct Profile {
   std::vector<Duration> backward;  // by op of backward: the k-th event of kind kOp
   Duration optimizer{};            // with the sums of gradients over ranks that come before it
   Duration gradient_sums{};        // these
+  // Which measured links the times of collectives are from; empty: the source's own.
+  std::string links;
   // Time of a step without checkpointing beyond its ops: autograd, the program between ops.
   Duration forward_between_ops{};
   Duration backward_between_ops{};

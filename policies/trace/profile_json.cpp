@@ -172,6 +172,7 @@ Json profile_to_json(const Profile& profile, const Trace& trace) {
                {"backward", pass_to_json({profile.backward, profile.backward_temporary},
                                          backward_lengths(spanned))}};
   if (profile.measured_layers) json["measured_layers"] = *profile.measured_layers;
+  if (!profile.links.empty()) json["links"] = profile.links;
   if (profile.gradient_sums.count() != 0) json["gradient_sums_ns"] = profile.gradient_sums.count();
   return json;
 }
@@ -201,6 +202,7 @@ Profile profile_from_json(const Json& json) {
     profile.measured_layers = layers->integer32(1);
   profile.optimizer = duration("optimizer_ns");
   if (root.find("gradient_sums_ns")) profile.gradient_sums = duration("gradient_sums_ns");
+  if (const auto links = root.find("links")) profile.links = links->string();
   profile.forward_between_ops = duration("forward_between_ops_ns");
   profile.backward_between_ops = duration("backward_between_ops_ns");
   Figures forward = pass_from_json(root.at("forward"));

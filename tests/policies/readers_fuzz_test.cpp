@@ -9,10 +9,12 @@
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
 #include "policies/plan/selector.h"
+#include "policies/predict/device/links_json.h"
 #include "policies/search/front/front_json.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "tests/support/catch.h"
+#include "tests/support/made_up_links.h"
 #include "tests/support/made_up_profile.h"
 #include "tests/support/mutate_text.h"
 #include "tests/support/random_trace.h"
@@ -54,6 +56,8 @@ std::vector<Format> formats() {
   const Plan plan = std::get<Plan>(resolve(save_mm, toy));
   const auto read_trace = [](const Json& json) { trace_to_json(trace_from_json(json)); };
   return {{"trace", trace_to_json(small_trace(3)), read_trace},
+          {"links", links_to_json(made_up_links()),
+           [](const Json& json) { links_to_json(links_from_json(json)); }},
           {"trace of the toy", trace_to_json(toy), read_trace},
           {"profile", profile_to_json(made_up_profile(small_trace(3), 3), small_trace(3)),
            [](const Json& json) {

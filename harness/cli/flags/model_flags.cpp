@@ -149,6 +149,20 @@ std::map<std::string, std::int64_t> ModelFlags::sharded_dimensions() const {
   return dimensions;
 }
 
+std::map<std::string, std::int64_t> ModelFlags::layout_alone() const {
+  const auto is_of_layout = [](const auto& dimension) {
+    return std::ranges::any_of(layout_entries(), [&](const DimensionEntry& entry) {
+      return entry.name == dimension.first;
+    });
+  };
+  if (!model_.empty() || range_ || !std::ranges::all_of(dimensions_, is_of_layout)) {
+    throw UsageError(
+        "links are those of ranks, whatever model they train; leave out --model and its "
+        "dimensions, and say which ranks with --parallel");
+  }
+  return dimensions_;
+}
+
 std::optional<ModelSpec> ModelFlags::spec_over(int ranks) const {
   if (!layout_text(dimensions_).empty()) return std::nullopt;
   ModelFlags sharded = *this;

@@ -49,6 +49,9 @@ class ModelFlags {
   ModelSpec spec_with_layers(std::int64_t layers) const;
   // The same model with so many tokens; a video's grid is picked anew. Throws UsageError.
   ModelSpec spec_with_tokens(std::int64_t tokens) const;
+  // The layout of --parallel; empty without it. For what is measured of ranks whatever the model:
+  // throws UsageError if flags name one.
+  std::map<std::string, std::int64_t> layout_alone() const;
   // On stderr, where --tokens alone picked the grid of a video model: for whoever makes the first
   // spec of a command.
   void say_grid(const ModelSpec& spec) const;

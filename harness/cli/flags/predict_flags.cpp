@@ -1,8 +1,7 @@
 #include "harness/cli/flags/predict_flags.h"
 
+#include "harness/cli/files/links_file.h"
 #include "harness/cli/files/profile_file.h"
-#include "policies/predict/device/device_sheet.h"
-#include "policies/predict/device/roofline.h"
 
 namespace rematch {
 
@@ -21,6 +20,9 @@ PredictFlags::PredictFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) 
   app.add_option("--device", device,
                  "Also predict how long steps take, from the card's data sheet: h100, h200, "
                  "l40s, a100 or b200");
+  app.add_option("--links", links_file,
+                 "With --device: times of collectives from rematch profile --links, in place of "
+                 "the data sheet's link");
   app.add_option("--profile", profile_file,
                  "The same from a profile's times; with --round-512 also what kernels allocate "
                  "themselves, if it was measured on a GPU");
@@ -30,7 +32,7 @@ PredictFlags::PredictFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) 
 std::optional<Profile> profile_of(const PredictFlags& flags, const Trace& trace) {
   if (!flags.profile_file.empty()) return require_profile(flags.profile_file, trace);
   if (flags.device.empty()) return std::nullopt;
-  return roofline_profile(trace, *find_device_sheet(flags.device));
+  return sheet_profile(trace, flags.device, flags.links_file);
 }
 
 }  // namespace rematch

@@ -22,6 +22,7 @@ struct PredictFlags : PolicyFlags {
   const CLI::Option* optimizer_option = nullptr;  // whether it was given
   bool round_512 = false;
   std::string device;
+  std::string links_file;  // measured links; empty: a data sheet's
   std::string profile_file;
   bool json = false;
 };

@@ -27,6 +27,7 @@ struct SearchFlags : MeasureFlags {
   std::string max_slowdown;
   std::string maximize;
   std::string baselines;
+  std::string links_file;  // measured links; empty: a data sheet's
   std::string link_rate;
   std::string output;
   int num_points = 16;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <optional>
 #include <utility>
 
@@ -15,14 +14,13 @@
 #include "harness/cli/libtorch/dry_device.h"
 #include "harness/cli/libtorch/partial_report.h"
 #include "harness/cli/libtorch/parts.h"
+#include "harness/cli/libtorch/rank_commands.h"
 #include "harness/cli/libtorch/run_setup.h"
 #include "harness/cli/libtorch/run_values.h"
 #include "harness/measure/gpu_monitor.h"
 #include "harness/measure/memory.h"
-#include "harness/ranks/error.h"
 #include "harness/ranks/place.h"
 #include "harness/run/children/child_point.h"
-#include "harness/run/children/rank_processes.h"
 #include "harness/run/comparison.h"
 #include "harness/sweep/shard.h"
 #include "harness/training/device.h"
@@ -95,26 +93,6 @@ void check_snapshot(const RunFlags& flags, const VariantSettings& variants) {
         "--snapshot is of one point: give it one policy or plan, one schedule and no "
         "--shard");
   }
-}
-
-// The rank of this command where torchrun or srun started one command for each rank. Nothing: this
-// command is alone, and starts all ranks itself. A job of one command is no job.
-std::optional<RankPlace> place_among_commands(const VariantSettings& variants) {
-  const int world = static_cast<int>(world_size(variants.model));
-  if (world == 1 || variants.pretended_rank) return std::nullopt;
-  std::optional<RankPlace> place;
-  try {
-    place = rank_place_from_environment();
-  } catch (const RanksError& error) {
-    throw UsageError(error.what());
-  }
-  if (!place || place->world == 1) return std::nullopt;
-  if (place->world == world) return place;
-  throw UsageError(
-      "this is rank " + std::to_string(place->rank) + " of " + std::to_string(place->world) +
-      " by its environment (WORLD_SIZE or SLURM_NTASKS), and --parallel is a layout of " +
-      std::to_string(world) + " ranks; start " + std::to_string(world) +
-      ", or one without torchrun or srun, which starts them itself");
 }
 
 std::optional<int> pretended_rank_of(const RunFlags& flags, int world) {
@@ -268,33 +246,6 @@ ExitCode compare_variants(const RunFlags& flags, const std::vector<std::string>&
   return exit_code_of(report);
 }
 
-// Another rank's command. Without rank 0's nothing more is measured, and nobody writes a report.
-ExitCode follow(const RankPlace& place) {
-  try {
-    return static_cast<ExitCode>(follow_rank_0(place));
-  } catch (const RanksError& error) {
-    std::fprintf(stderr, "rematch: %s\n", one_line(error.what()).c_str());
-    return ExitCode::kSomePointsFailed;
-  }
-}
-
-// Rank 0's command among those of a job: the others end as it does.
-ExitCode lead(const RankPlace& place, const std::function<ExitCode(RankProcesses& ranks)>& work) {
-  LeadingCommand commands(place);
-  ExitCode code = ExitCode::kToolError;
-  try {
-    code = work(commands);
-  } catch (const UsageError&) {
-    commands.end(static_cast<int>(ExitCode::kUsage));
-    throw;
-  } catch (const Interrupted& interrupted) {
-    commands.end(static_cast<int>(ExitCode::kFirstSignal) + interrupted.signal);
-    throw;
-  }
-  commands.end(static_cast<int>(code));
-  return code;
-}
-
 }  // namespace
 
 ExitCode run_points(const RunFlags& flags, const std::vector<std::string>& command) {
@@ -302,12 +253,13 @@ ExitCode run_points(const RunFlags& flags, const std::vector<std::string>& comma
   if (flags.device == "cuda-dry") continue_on_dry_device(command, flags.card);
   prepare_children();
   ComparisonSettings settings = settings_of(flags);
-  const std::optional<RankPlace> place = place_among_commands(settings.variants);
+  const VariantSettings& variants = settings.variants;
+  const std::optional<RankPlace> place =
+      variants.pretended_rank ? std::nullopt
+                              : place_among_commands(static_cast<int>(world_size(variants.model)));
   choose_threads(flags, place, settings.variants);
-  if (!place) return compare_variants(flags, command, std::move(settings));
-  if (place->rank > 0) return follow(*place);
-  return lead(*place, [&](RankProcesses& ranks) {
-    settings.children.ranks = &ranks;
+  return work_on_ranks(place, [&](RankProcesses* ranks) {
+    settings.children.ranks = ranks;
     return compare_variants(flags, command, settings);
   });
 }

@@ -2,6 +2,7 @@
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/libtorch/parts.h"
 #include "harness/cli/profile_here.h"
+#include "harness/cli/profile_links.h"
 #include "harness/cli/search/search_measure.h"
 #include "policies/base/json.h"
 
@@ -50,6 +51,8 @@ void require_measured_device(const std::string&, const std::string& command) { r
 Profile profile_here(const ProfileSettings& settings, const Trace&) {
   refuse("profile --device " + settings.device);
 }
+
+ExitCode profile_links(const LinksSettings&) { refuse("profile --links"); }
 
 void require_measurable(const SearchFlags&) { refuse("search --measure"); }
 

@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/files/links_file.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/files/plan_files.h"
 #include "harness/cli/files/profile_file.h"
@@ -47,7 +48,7 @@ constexpr const char* kKnownPolicies =
 Profile obtain_profile(const SearchFlags& flags, const Trace& trace) {
   if (!flags.profile_file.empty()) return require_profile(flags.profile_file, trace);
   if (is_measured_device(flags.device)) return measure_profile(flags, trace);
-  return roofline_profile(trace, *find_device_sheet(flags.device));
+  return sheet_times(flags, trace);
 }
 
 // Says how far a measured profile is from the data sheet's times, if there is a sheet.
@@ -246,6 +247,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
 ExitCode search(const SearchFlags& flags, const std::vector<std::string>& command) {
   require_times(flags);
   require_offload_flags(flags);
+  require_link_flags(flags);
   const bool is_measured = flags.num_measured != 0;
   if (is_measured) require_measurable(flags);
   if (flags.device.starts_with("cuda"))
@@ -331,12 +333,15 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                "or modules, one save list for all layers or two groups of layers");
   app.add_flag("--hull", hull,
                "Search only options on the convex hull of each block's: faster, with fewer plans");
+  app.add_option("--links", links_file,
+                 "From rematch profile --links: with --device h100 the times of collectives, with "
+                 "--offload the rates of copies, in place of the data sheet's link");
   app.add_flag("--offload", offload,
                "Search plans too that leave to the host what blocks hold for backward: region "
                "inputs, and what regions keep; step times count the copies as if none were hidden");
   app.add_option("--link-rate", link_rate,
-                 "With --offload: rate of copies in each direction, 50GB/s (default: PCIe by the "
-                 "device's data sheet)");
+                 "With --offload: rate of copies in each direction, 50GB/s (default: as --links "
+                 "measured, else PCIe by the device's data sheet)");
   app.add_option("--measure", num_measured,
                  "Number of points of the front to run, as rematch run does, beside the baselines: "
                  "both ends and the knee, which calibrate the step times, then the points whose "
@@ -365,6 +370,8 @@ void add_search(CLI::App& app, Action& action, const std::vector<std::string>& c
       "  rematch search --model wan_small --profile wan.profile.json --measure 8 -o front.json\n"
       "  rematch search --trace model.trace.json --device h100 --for torch -o front.json\n"
       "  rematch search --model llama3_8b --dtype bf16 --device h100 --offload --link-rate 50GB/s\n"
+      "  rematch search --model llama3_8b --dtype bf16 --parallel fsdp=8 --device h100 \\\n"
+      "      --links node.links.json\n"
       "  rematch search --model llama3_8b --dtype bfloat16 --device h100 --world 8 \\\n"
       "      --maximize tokens_per_second --batch 1:64 --budget 70GiB\n"
       "  rematch run --model wan_small --plan front.json#3\n"

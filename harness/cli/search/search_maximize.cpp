@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "harness/cli/files/links_file.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/profile_here.h"
@@ -13,7 +14,6 @@
 #include "harness/sweep/interrupt.h"
 #include "models/preset/parallel.h"
 #include "policies/base/json.h"
-#include "policies/predict/device/roofline.h"
 #include "policies/search/front/front.h"
 #include "policies/search/front/loads.h"
 #include "reports/render/format.h"
@@ -56,6 +56,7 @@ LoadsRecord record_of(const SearchFlags& flags, const SearchSpace& space, Bytes 
   record.dimensions = spec.dimensions;
   record.dtype = spec.dtype;
   record.device = flags.device;
+  if (!flags.links_file.empty()) record.links = read_links(flags.links_file).name;
   record.optimizer = space.optimizer;
   record.schedule = space.schedule;
   record.world = static_cast<int>(world_size(spec));
@@ -76,7 +77,7 @@ std::optional<LoadPlan> best_plan(const SearchFlags& flags, SearchSpace space,
                                   const LoadsRecord& record, std::int64_t load) {
   const ModelSpec spec = flags.model.spec_at(load);
   const Trace trace = record_trace(spec);
-  const Profile profile = roofline_profile(trace, *find_device_sheet(flags.device));
+  const Profile profile = sheet_times(flags, trace);
   add_host_link(flags, profile.device, space);
   FrontSearch search(trace, profile, space);
   std::optional<FrontPoint> fastest = search.fastest_within(record.budget);

@@ -10,11 +10,13 @@
 #include "harness/run/children/memory_file.h"
 #include "harness/run/children/rank_processes.h"
 #include "harness/run/children/rank_records.h"
+#include "harness/run/passes/link_pass.h"
 #include "harness/run/passes/passes.h"
 #include "harness/sweep/interrupt.h"
 #include "harness/training/device.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
+#include "policies/predict/device/links_json.h"
 #include "reports/record/json/record_json.h"
 #include "reports/render/format.h"
 
@@ -160,7 +162,13 @@ std::string file_of_rank(const std::string& file, int rank, int world) {
 }
 
 void answer_request(const std::string& request_file, const std::string& result_file) {
-  PointRequest request = request_from_json(read_json_file(request_file));
+  const Json json = read_json_file(request_file);
+  if (is_links_request(json)) {
+    const LinkProfile links = measure_links(links_request_from_json(json));
+    write_in_place(result_file, links_to_json(links).dump());
+    return;
+  }
+  PointRequest request = request_from_json(json);
   if (has_rank_processes(request)) use_file_of_rank(request);
   PointFile result;
   result.point = run_passes(request);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <stdexcept>
 
 #include "policies/predict/device/collective_time.h"
 
@@ -40,19 +41,36 @@ std::string_view dtype_of(const Trace& trace, const TracedOp& op) {
   return trace.values[static_cast<std::size_t>(op.inputs.front().value)].dtype;
 }
 
+// A device, and what its collectives take.
+struct Rates {
+  const DeviceSheet& sheet;
+  const LinkProfile* links;  // null: the sheet's link
+};
+
+TracedCollective collective_of(const Trace& trace, const TracedOp& op) {
+  return {op.name, op.group, whole_bytes(trace, op)};
+}
+TracedCollective collective_of(const Trace& /*trace*/, const BackwardEvent& event) {
+  return {event.op, event.group, event.collective_bytes};
+}
+TracedCollective collective_of(const Trace& /*trace*/, const TracedCollective& sum) { return sum; }
+
 // Nothing for what starts no collective.
 template <class Collective>
-std::optional<Profile::Duration> time_on_link(const DeviceSheet& sheet, const Trace& trace,
+std::optional<Profile::Duration> time_on_link(const Rates& rates, const Trace& trace,
                                               const Collective& collective) {
   const std::optional<Bytes> sent = sent_bytes(trace, collective);
   if (!sent) return std::nullopt;
-  return in_nanoseconds(static_cast<double>(sent->count) / sheet.link_bytes_per_second);
+  if (rates.links != nullptr) {
+    return measured_time(*rates.links, collective_of(trace, collective));
+  }
+  return in_nanoseconds(static_cast<double>(sent->count) / rates.sheet.link_bytes_per_second);
 }
 
-Profile::Duration time_of(const DeviceSheet& sheet, const Trace& trace, const TracedOp& op) {
+Profile::Duration time_of(const Rates& rates, const Trace& trace, const TracedOp& op) {
   if (collective_part(op.name) == CollectivePart::kWait) return {};
-  if (const auto time = time_on_link(sheet, trace, op)) return *time;
-  return time_of(sheet, op.flops, moved_bytes(trace, op), dtype_of(trace, op));
+  if (const auto time = time_on_link(rates, trace, op)) return *time;
+  return time_of(rates.sheet, op.flops, moved_bytes(trace, op), dtype_of(trace, op));
 }
 
 bool computes(std::string_view op) {
@@ -61,7 +79,7 @@ bool computes(std::string_view op) {
 }
 
 // See roofline_profile().
-std::vector<Profile::Duration> backward_times(const DeviceSheet& sheet, const Trace& trace,
+std::vector<Profile::Duration> backward_times(const Rates& rates, const Trace& trace,
                                               const std::vector<Profile::Duration>& forward) {
   struct OfScope {
     Profile::Duration time{};
@@ -80,13 +98,31 @@ std::vector<Profile::Duration> backward_times(const DeviceSheet& sheet, const Tr
   for (const BackwardEvent& event : trace.backward) {
     if (event.kind != BackwardEvent::Kind::kOp) continue;
     if (!computes(event.op)) {
-      times.push_back(time_on_link(sheet, trace, event).value_or(Profile::Duration{}));
+      times.push_back(time_on_link(rates, trace, event).value_or(Profile::Duration{}));
       continue;
     }
     const OfScope& scope = scopes[event.scope];
     times.push_back(scope.time / scope.num_events);
   }
   return times;
+}
+
+Profile profile_by(const Rates& rates, const Trace& trace) {
+  Profile profile;
+  profile.model = trace.model;
+  profile.dimensions = trace.dimensions;
+  profile.dtype = trace.dtype;
+  profile.trace_sha256 = trace_sha256(trace);
+  profile.device = rates.sheet.name;
+  profile.source = ProfileSource::kRoofline;
+  for (const TracedOp& op : trace.ops) profile.forward.push_back(time_of(rates, trace, op));
+  profile.backward = backward_times(rates, trace, profile.forward);
+  for (const TracedCollective& sum : trace.gradient_sums) {
+    profile.gradient_sums += time_on_link(rates, trace, sum).value_or(Profile::Duration{});
+  }
+  profile.optimizer =
+      time_of(rates.sheet, 0, optimizer_moved_bytes(trace), trace.dtype) + profile.gradient_sums;
+  return profile;
 }
 
 }  // namespace
@@ -130,20 +166,13 @@ Bytes optimizer_moved_bytes(const Trace& trace) {
 }
 
 Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet) {
-  Profile profile;
-  profile.model = trace.model;
-  profile.dimensions = trace.dimensions;
-  profile.dtype = trace.dtype;
-  profile.trace_sha256 = trace_sha256(trace);
-  profile.device = sheet.name;
-  profile.source = ProfileSource::kRoofline;
-  for (const TracedOp& op : trace.ops) profile.forward.push_back(time_of(sheet, trace, op));
-  profile.backward = backward_times(sheet, trace, profile.forward);
-  for (const TracedCollective& sum : trace.gradient_sums) {
-    profile.gradient_sums += time_on_link(sheet, trace, sum).value_or(Profile::Duration{});
-  }
-  profile.optimizer =
-      time_of(sheet, 0, optimizer_moved_bytes(trace), trace.dtype) + profile.gradient_sums;
+  return profile_by({sheet, nullptr}, trace);
+}
+
+Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet, const NamedLinks& links) {
+  if (const auto problem = links_problem(links.links, trace)) throw std::invalid_argument(*problem);
+  Profile profile = profile_by({sheet, &links.links}, trace);
+  profile.links = links.name;
   return profile;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "policies/predict/device/device_sheet.h"
+#include "policies/predict/device/links.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
 
@@ -14,6 +15,14 @@ namespace rematch {
 // collectives. A collective takes what its bytes (collective_time.h) take on the sheet's link, and
 // nothing runs meanwhile; waits take nothing. The optimizer's time has the sums of gradients.
 Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet);
+
+// With the times of collectives that were measured; `name` is the links' in the profile. Throws
+// std::invalid_argument if links_problem() finds one.
+struct NamedLinks {
+  LinkProfile links;
+  std::string name;  // "cpu.links.json: tp=2, measured on cpu over gloo"
+};
+Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet, const NamedLinks& links);
 
 // Bytes of a value itself, which may be a view of less or, expanded, of more than its storage.
 Bytes value_bytes(const Trace& trace, ValueId id);

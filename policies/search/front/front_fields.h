@@ -177,6 +177,7 @@ void visit_fields(Record& record, Visit visit) {
   visit("budget_bytes", record.budget);
   visit("max_slowdown_ratio", record.max_slowdown_ratio);
   visit("answer", record.answer);
+  visit({"links", kLater | kOmitIfEmpty}, record.links);
   visit({"host_link", kLater | kOmitIfEmpty}, record.host_link);
   visit({"simple", kLater}, record.simple);
   visit_fields(record.front, visit);

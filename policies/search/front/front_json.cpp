@@ -95,6 +95,7 @@ FrontRecord make_front_record(const Trace& trace, const Profile& profile,
     record.device_memory = sheet->memory;
   }
   record.time_source = profile.source;
+  record.links = profile.links;
   record.optimizer = optimizer;
   return record;
 }

@@ -44,6 +44,7 @@ struct FrontRecord {
   // is of the whole model, and what a rank holds is an estimate (sharding.h) without communication.
   std::string layout;
   bool is_estimate_of_ranks() const { return world > 1 && layout.empty(); }
+  std::string links;  // measured, that the times of collectives are from; empty: the source's own
   std::optional<HostLink> host_link;  // over which plans may offload; absent: they do not
   std::optional<Bytes> budget;
   std::optional<double> max_slowdown_ratio;

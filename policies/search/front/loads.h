@@ -38,6 +38,7 @@ struct LoadsRecord {
   std::string dtype;
   std::string device;
   ProfileSource time_source = ProfileSource::kRoofline;
+  std::string links;  // measured, that the times of collectives are from; empty: the sheet's link
   OptimizerModel optimizer = OptimizerModel::kAdamW;
   Schedule schedule = Schedule::kOnDemand;
   int world = 1;        // ranks; figures are one rank's

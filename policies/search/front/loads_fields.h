@@ -28,6 +28,7 @@ void visit_fields(Record& record, Visit visit) {
   visit("dtype", record.dtype);
   visit("device", record.device);
   visit("time_source", record.time_source);
+  visit({"links", kLater | kOmitIfEmpty}, record.links);
   visit("optimizer", record.optimizer);
   visit("schedule", record.schedule);
   visit("world", record.world);

@@ -180,7 +180,8 @@ std::string communication_words(const FrontRecord& record) {
     communication.push_back(range->communication);
     overlapped.push_back(range->all_overlaps());
   }
-  return "Of these steps communication takes " + from_to(communication) +
+  const std::string by = record.links.empty() ? "" : " by measured links (" + record.links + ")";
+  return "Of these steps communication takes " + from_to(communication) + by +
          ", as if nothing ran beside it; if all of it hides behind compute, they take " +
          from_to(overlapped) + ", and no overlap makes them shorter";
 }

@@ -53,10 +53,12 @@ std::string loads_to_text(const LoadsRecord& record, TableFormat format, std::si
   std::string summary =
       record.model + " on " + record.device + " within " + format_bytes(record.budget);
   if (record.world > 1) summary += " on each of " + std::to_string(record.world) + " ranks";
-  summary += ": " + fits_words(record) + rate_words(record, highest) + " at " +
-             std::to_string(*record.best) +
-             ". Bytes and times are predicted, times from the data sheet's peak rates" +
-             (record.world > 1 ? ", communication by its link, as if nothing ran beside it." : ".");
+  const std::string link = record.links.empty() ? "its link" : "links (" + record.links + ")";
+  summary +=
+      ": " + fits_words(record) + rate_words(record, highest) + " at " +
+      std::to_string(*record.best) +
+      ". Bytes and times are predicted, times from the data sheet's peak rates" +
+      (record.world > 1 ? ", communication by " + link + ", as if nothing ran beside it." : ".");
   return table::format_grid(grid, format, width) + "\n" +
          table::format_line(summary, format, width);
 }

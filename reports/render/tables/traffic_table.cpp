@@ -53,8 +53,10 @@ void add_times(const std::optional<StepRange>& range, table::Row& row) {
 
 std::string source_words(const Profile& profile) {
   const bool is_roofline = profile.source == ProfileSource::kRoofline;
-  return is_roofline ? "the rates of " + profile.device + "'s data sheet"
-                     : "a profile measured on " + profile.device;
+  std::string words = is_roofline ? "the rates of " + profile.device + "'s data sheet"
+                                  : "a profile measured on " + profile.device;
+  if (!profile.links.empty()) words += ", of collectives by links (" + profile.links + ")";
+  return words;
 }
 
 }  // namespace

@@ -152,6 +152,76 @@ TEST_CASE("a search over --world is one of fsdp, and what it says would fit does
              !Catch::Contains("--world"));
 }
 
+// Of two real ranks; a median of one call each is enough to read.
+TEST_CASE("links are measured between ranks and taken by predict and search, with their name") {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("two.links.json");
+  const Outcome outcome = rematch("profile --links --parallel tp=2 --steps 1 -o " + file);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(outcome.err, Catch::Contains("links of tp=2, measured on cpu over gloo") &&
+                              Catch::Contains("tp, 2 ranks, reduce_scatter: ") &&
+                              Catch::Contains("copies to the host: "));
+  CHECK_THAT(rematch("validate " + file).out, Catch::Contains("ok, rematch.links/1.0"));
+  const Json links = read_json_file(file);
+  REQUIRE(links["groups"].size() == 1);
+  CHECK(links["groups"][0]["collectives"].size() == 5);
+  for (const auto& [kind, curve] : links["groups"][0]["collectives"].items()) {
+    CAPTURE(kind);
+    CHECK(curve.size() > 4);
+    CHECK(curve.back()["bytes"] == 64 << 20);
+  }
+
+  const std::string split = kSplitLlama + "--parallel tp=2 --device h100 --json ";
+  const auto said = "'" + file + "' were measured on cpu, and op times are those of h100";
+  const Outcome predicted = rematch("predict " + split + "--policy none,full --links " + file);
+  CAPTURE(predicted.err);
+  REQUIRE(predicted.code == 0);
+  CHECK_THAT(predicted.err, Catch::Contains(said));
+  const Json by_links = Json::parse(predicted.out);
+  const Json by_sheet = Json::parse(rematch("predict " + split + "--policy none,full").out);
+  for (std::size_t plan = 0; plan < 2; ++plan) {
+    CHECK(by_links[plan]["links"] == file + ": tp=2, measured on cpu over gloo");
+    CHECK(by_sheet[plan]["links"].is_null());
+    CHECK(by_links[plan]["predicted_compute_ns"] == by_sheet[plan]["predicted_compute_ns"]);
+    CHECK(by_links[plan]["predicted_communication_ns"] >
+          by_sheet[plan]["predicted_communication_ns"]);
+  }
+  const Outcome searched = rematch("search " + split + "--links " + file);
+  REQUIRE(searched.code == 0);
+  CHECK(Json::parse(searched.out)["links"] == by_links[0]["links"]);
+  const Outcome offloads =
+      rematch("search " + kSplitLlama + "--device h100 --json --offload --links " + file);
+  REQUIRE(offloads.code == 0);
+  const Json front = Json::parse(offloads.out);
+  CHECK_FALSE(front.contains("links"));
+  CHECK(front["host_link"]["source"] == "links of " + by_links[0]["links"].get<std::string>());
+}
+
+TEST_CASE("links that nobody can measure or use are refused") {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("one.links.json");
+  REQUIRE(rematch("profile --links --steps 1 -o " + file).code == 0);
+  check_usage_error("profile --links --parallel tp=2 --device h100", "h100 is a data sheet");
+  check_usage_error("profile --links --model llama_small --parallel tp=2", "leave out --model");
+  check_usage_error("profile --links --trace x.json", "leave out --trace");
+  check_usage_error("predict " + kSplitLlama + "--parallel tp=2 --policy none --links " + file,
+                    "give it with --device h100");
+  const std::string on_sheet = kSplitLlama + "--device h100 --links " + file + " ";
+  check_usage_error("search " + on_sheet + "--offload --link-rate 5GB/s", "--link-rate");
+  check_usage_error("search " + kSplitLlama + "--device cpu --links " + file,
+                    "these times are measured");
+  check_usage_error("search " + kSplitLlama + "--device h100 --links " + scratch.file("none.json"),
+                    "none.json");
+  const Outcome alone = rematch("search " + on_sheet);
+  CHECK(alone.code == 2);
+  CHECK_THAT(alone.err, Catch::Contains("has no collectives"));
+  const Outcome other = rematch("search " + on_sheet + "--parallel tp=2");
+  CHECK(other.code == 2);
+  CHECK_THAT(other.err,
+             Catch::Contains("collectives over tp=2, and the links are those of one rank"));
+}
+
 TEST_CASE("a layout that does not fit is refused with the numbers") {
   check_usage_error("run " + kTinyLlama + "--parallel tp=3 --policy full", "3");
   check_usage_error("run " + kTinyLlama + "--parallel tensor=2 --policy full", "tensor");

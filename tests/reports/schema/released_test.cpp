@@ -13,6 +13,7 @@
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
+#include "policies/predict/device/links_json.h"
 #include "policies/search/front/front_json.h"
 #include "policies/search/front/loads.h"
 #include "policies/trace/profile_json.h"
@@ -25,6 +26,7 @@
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
 #include "tests/support/in_tree.h"
+#include "tests/support/made_up_links.h"
 #include "tests/support/made_up_profile.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/toy_trace.h"
@@ -138,6 +140,10 @@ const std::vector<Format>& formats() {
        {"1.0", "1.1"},
        [] { return profile_to_json(made_up_profile(small_trace(), 3), small_trace()); },
        [](const Json& json) { return profile_to_json(profile_from_json(json), small_trace()); }},
+      {"links",
+       {"1.0"},
+       [] { return links_to_json(made_up_links()); },
+       [](const Json& json) { return links_to_json(links_from_json(json)); }},
       {"plan",
        {"1.0"},
        [] { return plan_to_json(std::get<Plan>(resolve(save_mm(), toy_llama({.layers = 2})))); },

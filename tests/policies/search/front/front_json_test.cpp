@@ -48,6 +48,9 @@ TEST_CASE("a front is read as it was written") {
   CHECK_FALSE(ranged.points[1].range().has_value());
   unanswered.layout = "tp=2,fsdp=4";
   CHECK(front_from_json(front_to_json(unanswered)).layout == "tp=2,fsdp=4");
+  CHECK_FALSE(front_to_json(unanswered).contains("links"));
+  unanswered.links = "node.links.json: fsdp=8, measured on cpu over gloo";
+  CHECK(front_from_json(front_to_json(unanswered)).links == unanswered.links);
   const Json again = front_to_json(front_from_json(front_to_json(unanswered)));
   CHECK(again == front_to_json(unanswered));
   for (const Json& point : again.at("points")) {

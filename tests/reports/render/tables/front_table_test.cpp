@@ -53,6 +53,11 @@ TEST_CASE("a front's first line is what was searched: model, dtype, load, device
         "Of these steps communication takes 30.0 ms, as if nothing ran beside it; if all of it "
         "hides behind compute, they take 70.0 ms to 100 ms, and no overlap makes them shorter");
   CHECK(times(text_of(record), "Of these steps communication") == 1);
+  record.links = "node.links.json: fsdp=8, measured on cpu over gloo";
+  CHECK_THAT(
+      communication_words(record),
+      Catch::Contains("takes 30.0 ms by measured links (node.links.json: fsdp=8, measured on "
+                      "cpu over gloo), as if"));
   CHECK(text_of(record).starts_with("wan_small, bfloat16, batch 1, 8192 tokens, no optimizer"));
 }
 

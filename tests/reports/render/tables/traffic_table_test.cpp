@@ -45,6 +45,9 @@ TEST_CASE("with times a step stands between two bounds") {
   CAPTURE(text);
   CHECK_THAT(text, Catch::Contains("930 ms") && Catch::Contains("800 ms") &&
                        Catch::Contains("130 ms") && Catch::Contains("h100's data sheet"));
+  profile.links = "cpu.links.json: tp=2, measured on cpu over gloo";
+  CHECK_THAT(traffic_to_text({step}, &profile, kWidth), Catch::Contains("cpu.links.json"));
+  profile.links.clear();
   profile.source = ProfileSource::kMeasured;
   step.traffic = {};
   const std::string alone = traffic_to_text({step}, &profile, kWidth);

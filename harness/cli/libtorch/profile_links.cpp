@@ -1,0 +1,103 @@
+#include "harness/cli/profile_links.h"
+
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "harness/cli/files/output.h"
+#include "harness/cli/libtorch/rank_commands.h"
+#include "harness/cli/libtorch/run_setup.h"
+#include "harness/measure/source_state.h"
+#include "harness/run/children/rank_processes.h"
+#include "harness/run/passes/link_pass.h"
+#include "harness/sweep/interrupt.h"
+#include "models/preset/parallel.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
+#include "policies/predict/device/collective_time.h"
+#include "policies/predict/device/links_json.h"
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+constexpr std::chrono::minutes kLinksLimit{10};
+
+std::string rate_in_words(Bytes bytes, std::chrono::nanoseconds time) {
+  const double rate = static_cast<double>(bytes.count) / static_cast<double>(time.count());
+  return format_fixed(rate, 2) + " GB/s";  // bytes in a nanosecond
+}
+
+// "32.1 us for 1.00 KiB, 64.0 MiB at 1.93 GB/s"
+std::string ends_in_words(const LinkCurve& curve, Bytes sent_at_most) {
+  const LinkPoint& least = curve.front();
+  const LinkPoint& most = curve.back();
+  return format_duration(least.median) + " for " + format_bytes(least.bytes) + ", " +
+         format_bytes(most.bytes) + " at " + rate_in_words(sent_at_most, most.median);
+}
+
+void say(const LinkProfile& links) {
+  std::fprintf(stderr, "rematch: links of %s; medians over %d calls, by the slowest rank\n",
+               links_in_words(links).c_str(), links.num_steps);
+  for (const LinkGroup& group : links.groups) {
+    for (const auto& [kind, curve] : group.collectives) {
+      const Bytes sent = sent_bytes(kind, curve.back().bytes, group.num_ranks);
+      std::fprintf(stderr, "rematch: %s, %lld ranks, %s: %s sent by a rank\n", group.name.c_str(),
+                   static_cast<long long>(group.num_ranks), std::string(to_string(kind)).c_str(),
+                   ends_in_words(curve, sent).c_str());
+    }
+  }
+  for (const auto& [name, curve] :
+       {std::pair("to the host", &links.to_host), std::pair("to the device", &links.to_device)}) {
+    std::fprintf(stderr, "rematch: copies %s: %s\n", name,
+                 ends_in_words(*curve, curve->back().bytes).c_str());
+  }
+}
+
+ExitCode measure(const LinksSettings& settings, RankProcesses& ranks) {
+  const LinksRequest request{settings.layout, settings.device, settings.num_steps};
+  const RanksOutcome outcome = ranks.run(links_request_to_json(request).dump(), kLinksLimit);
+  if (outcome.end == LaunchResult::End::kInterrupted) {
+    throw Interrupted(InterruptGuard::signal().value_or(0));
+  }
+  if (outcome.end != LaunchResult::End::kWell) {
+    std::fprintf(stderr, "rematch: links were not measured: %s\n",
+                 one_line(outcome.message).c_str());
+    return ExitCode::kSomePointsFailed;
+  }
+  std::vector<LinkProfile> of_ranks;
+  for (const std::string& result : outcome.results) {
+    of_ranks.push_back(links_from_json(parse_json(result, "a rank's result")));
+  }
+  LinkProfile links = slowest_of(of_ranks);
+  if (const std::optional<SourceState> source = source_state()) {
+    links.git_commit = source->commit;
+    links.git_dirty = source->dirty;
+  }
+  say(links);
+  write_output(settings.output, links_to_json(links));
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+ExitCode profile_links(const LinksSettings& settings) {
+  const auto world = static_cast<int>(world_size(settings.layout));
+  if (world > kMaxWorld) {
+    throw UsageError("--parallel " + layout_text(settings.layout) + " has " +
+                     std::to_string(world) + " ranks; allowed are at most " +
+                     std::to_string(kMaxWorld));
+  }
+  prepare_children();
+  return work_on_ranks(place_among_commands(world), [&](RankProcesses* ranks) {
+    require_writable(settings.output);
+    const InterruptGuard interrupts;
+    if (ranks != nullptr) return measure(settings, *ranks);
+    SpawnedRanks spawned(world);
+    return measure(settings, spawned);
+  });
+}
+
+}  // namespace rematch

@@ -1,0 +1,65 @@
+#include "harness/cli/libtorch/rank_commands.h"
+
+#include <cstdio>
+#include <string>
+
+#include "harness/cli/files/output.h"
+#include "harness/ranks/error.h"
+#include "harness/run/children/rank_processes.h"
+#include "harness/sweep/interrupt.h"
+
+namespace rematch {
+namespace {
+
+// Rank 0's command among those of a job.
+ExitCode lead(const RankPlace& place, const WorkOnRanks& work) {
+  LeadingCommand commands(place);
+  ExitCode code = ExitCode::kToolError;
+  try {
+    code = work(&commands);
+  } catch (const UsageError&) {
+    commands.end(static_cast<int>(ExitCode::kUsage));
+    throw;
+  } catch (const Interrupted& interrupted) {
+    commands.end(static_cast<int>(ExitCode::kFirstSignal) + interrupted.signal);
+    throw;
+  }
+  commands.end(static_cast<int>(code));
+  return code;
+}
+
+// Without rank 0's command nothing more is measured, and nobody writes a report.
+ExitCode follow(const RankPlace& place) {
+  try {
+    return static_cast<ExitCode>(follow_rank_0(place));
+  } catch (const RanksError& error) {
+    std::fprintf(stderr, "rematch: %s\n", one_line(error.what()).c_str());
+    return ExitCode::kSomePointsFailed;
+  }
+}
+
+}  // namespace
+
+std::optional<RankPlace> place_among_commands(int world) {
+  if (world == 1) return std::nullopt;
+  std::optional<RankPlace> place;
+  try {
+    place = rank_place_from_environment();
+  } catch (const RanksError& error) {
+    throw UsageError(error.what());
+  }
+  if (!place || place->world == 1) return std::nullopt;
+  if (place->world == world) return place;
+  throw UsageError(
+      "this is rank " + std::to_string(place->rank) + " of " + std::to_string(place->world) +
+      " by its environment (WORLD_SIZE or SLURM_NTASKS), and --parallel is a layout of " +
+      std::to_string(world) + " ranks; start " + std::to_string(world) +
+      ", or one without torchrun or srun, which starts them itself");
+}
+
+ExitCode work_on_ranks(const std::optional<RankPlace>& place, const WorkOnRanks& work) {
+  if (!place) return work(nullptr);
+  return place->rank > 0 ? follow(*place) : lead(*place, work);
+}
+
+}  // namespace rematch

@@ -1,0 +1,134 @@
+#include "policies/predict/device/links.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <stdexcept>
+
+namespace rematch {
+namespace {
+
+using std::chrono::nanoseconds;
+
+nanoseconds stretched(nanoseconds time, double ratio) {
+  return nanoseconds(std::llround(static_cast<double>(time.count()) * ratio));
+}
+
+double ratio_of(Bytes part, Bytes whole) {
+  return static_cast<double>(part.count) / static_cast<double>(whole.count);
+}
+
+void take_slower(LinkCurve& curve, const LinkCurve& other) {
+  const bool is_same =
+      std::equal(curve.begin(), curve.end(), other.begin(), other.end(),
+                 [](const LinkPoint& one, const LinkPoint& two) { return one.bytes == two.bytes; });
+  if (!is_same) throw std::invalid_argument("ranks measured links at other bytes");
+  for (std::size_t i = 0; i < curve.size(); ++i) {
+    curve[i].median = std::max(curve[i].median, other[i].median);
+  }
+}
+
+void take_slower(LinkGroup& group, const LinkGroup& other) {
+  if (group.name != other.name || group.collectives.size() != other.collectives.size()) {
+    throw std::invalid_argument("ranks measured links of other groups");
+  }
+  for (auto& [kind, curve] : group.collectives) take_slower(curve, other.collectives.at(kind));
+}
+
+const LinkGroup* find_group(const LinkProfile& links, const std::string& name) {
+  const auto found = std::find_if(links.groups.begin(), links.groups.end(),
+                                  [&](const LinkGroup& group) { return group.name == name; });
+  return found == links.groups.end() ? nullptr : &*found;
+}
+
+// Every kind of collective that the step issues in each group.
+std::set<std::pair<std::string, CollectiveKind>> collectives_in(const Trace& trace) {
+  std::set<std::pair<std::string, CollectiveKind>> found;
+  const auto add = [&](const std::string& op, const std::string& group) {
+    if (const auto kind = collective_kind(op)) found.emplace(group, *kind);
+  };
+  for (const TracedOp& op : trace.ops) add(op.name, op.group);
+  for (const BackwardEvent& event : trace.backward) add(event.op, event.group);
+  for (const TracedCollective& sum : trace.gradient_sums) add(sum.op, sum.group);
+  return found;
+}
+
+std::int64_t ranks_in(const Trace& trace, const std::string& group) {
+  const auto found = trace.dimensions.find(group);
+  return found == trace.dimensions.end() ? 0 : found->second;
+}
+
+double bytes_per_second(const LinkPoint& point) {
+  constexpr double kNanosecondsInSecond = 1e9;
+  return static_cast<double>(point.bytes.count) * kNanosecondsInSecond /
+         static_cast<double>(point.median.count());
+}
+
+}  // namespace
+
+nanoseconds time_at(const LinkCurve& curve, Bytes bytes) {
+  const auto above = std::find_if(curve.begin(), curve.end(),
+                                  [&](const LinkPoint& point) { return point.bytes >= bytes; });
+  if (above == curve.begin()) return above->median;
+  const LinkPoint& below = *(above - 1);
+  if (above == curve.end()) return stretched(below.median, ratio_of(bytes, below.bytes));
+  const double share = ratio_of(bytes - below.bytes, above->bytes - below.bytes);
+  return below.median + stretched(above->median - below.median, share);
+}
+
+LinkProfile slowest_of(const std::vector<LinkProfile>& ranks) {
+  LinkProfile slowest = ranks.at(0);
+  for (const LinkProfile& rank : ranks) {
+    if (rank.groups.size() != slowest.groups.size()) {
+      throw std::invalid_argument("ranks measured links of other groups");
+    }
+    for (std::size_t i = 0; i < rank.groups.size(); ++i) {
+      take_slower(slowest.groups[i], rank.groups[i]);
+    }
+    take_slower(slowest.to_host, rank.to_host);
+    take_slower(slowest.to_device, rank.to_device);
+  }
+  return slowest;
+}
+
+bool has_collectives(const Trace& trace) { return !collectives_in(trace).empty(); }
+
+std::optional<std::string> links_problem(const LinkProfile& links, const Trace& trace) {
+  const auto collectives = collectives_in(trace);
+  if (collectives.empty()) return "the step has no collectives, so measured links change nothing";
+  for (const auto& [name, kind] : collectives) {
+    const std::int64_t num_ranks = ranks_in(trace, name);
+    const LinkGroup* group = find_group(links, name);
+    const std::string wanted = name + "=" + std::to_string(num_ranks);
+    if (group == nullptr || group->num_ranks != num_ranks) {
+      return "the step has collectives over " + wanted + ", and the links are those of " +
+             (links.layout.empty() ? "one rank" : links.layout) +
+             "; measure them with rematch profile --links --parallel " + wanted;
+    }
+    if (!group->collectives.contains(kind)) {
+      return "the step has " + std::string(to_string(kind)) + " over " + wanted +
+             ", which was not measured; measure the links with this build";
+    }
+  }
+  return std::nullopt;
+}
+
+nanoseconds measured_time(const LinkProfile& links, const TracedCollective& collective) {
+  const LinkGroup* group = find_group(links, collective.group);
+  const auto kind = collective_kind(collective.op);
+  if (group == nullptr || !kind || !group->collectives.contains(*kind)) {
+    throw std::invalid_argument("links without " + collective.op + " over " + collective.group);
+  }
+  return time_at(group->collectives.at(*kind), collective.bytes);
+}
+
+HostLink host_link_of(const LinkProfile& links, const std::string& source) {
+  return {bytes_per_second(links.to_host.back()), bytes_per_second(links.to_device.back()), source};
+}
+
+std::string links_in_words(const LinkProfile& links) {
+  if (links.layout.empty()) return "one rank, measured on " + links.device;
+  return links.layout + ", measured on " + links.device + " over " + links.transport;
+}
+
+}  // namespace rematch
