@@ -75,8 +75,8 @@ at::Tensor Frame::unpack(int slot_index) {
   Slot& slot = slots_[slot_index];
   check_not_written_since(slot);
   const RecordedValue& value = record_.values[slot.wanted.value];
-  if (value.outside >= 0) check_outside(slot);
-  if (value.op == kNoOp) return value.kept;
+  if (value.outside.has_value()) check_outside(slot);
+  if (!value.op.has_value()) return value.kept;
   const int graph_task = torch::autograd::get_current_graph_task_id();
   if (open_ || graph_task < 0) return unpack_alone(slot);
   if (!replay_.has_value() || graph_task != replay_task_ || !slot.planned) begin_replay(graph_task);
@@ -125,7 +125,7 @@ void Frame::begin_replay(int graph_task) {
   for (Slot& slot : slots_) {
     const RecordedValue& value = record_.values[slot.wanted.value];
     slot.wanted = as_backward_reads(slot);
-    slot.planned = slot.alive && value.op != kNoOp && !is_stale(slot);
+    slot.planned = slot.alive && value.op.has_value() && !is_stale(slot);
     if (slot.planned) wanted.push_back(slot.wanted);
   }
   const bool as_forward = type_.extent == ReplayExtent::kPrefix;

@@ -72,7 +72,7 @@ class Frame {
   bool open_ = true;
   std::exception_ptr fault_;
   std::optional<Replay> replay_;
-  int replay_task_ = -1;
+  int replay_task_ = 0;  // of autograd, that replay_ is for
   std::weak_ptr<Frame> before_;
   HostStore::Marks copies_out_;   // to be waited for before device memory is let go of
   HostStore::Marks copies_back_;  // before what they bring is used
@@ -84,17 +84,17 @@ class SlotHook final : public torch::autograd::SavedVariableHooks {
   SlotHook(std::shared_ptr<Frame> frame, Recorder* recorder)
       : frame_(std::move(frame)), recorder_(recorder) {}
   ~SlotHook() override {
-    if (slot_ >= 0) frame_->release(slot_);
+    if (slot_) frame_->release(*slot_);
   }
   void call_pack_hook(const at::Tensor& tensor) override {
     slot_ = frame_->pack(*recorder_, tensor);
   }
-  at::Tensor call_unpack_hook() override { return frame_->unpack(slot_); }
+  at::Tensor call_unpack_hook() override { return frame_->unpack(*slot_); }
 
  private:
   std::shared_ptr<Frame> frame_;
   Recorder* recorder_;  // used at pack only, while the region is open
-  int slot_ = -1;
+  std::optional<int> slot_;
 };
 
 }  // namespace rematch

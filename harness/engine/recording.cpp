@@ -56,14 +56,14 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     if (scope_listener() == this) scope_listener() = outer_listener;
   }
 
-  void enter(std::string_view name, int index) override {
+  void enter(std::string_view name, std::optional<int> index) override {
     throw_pending_fault();
     path_lengths.push_back(path.size());
     if (!path.empty()) path += '.';
     path += name;
-    if (index != kNoIndex) {
+    if (index) {
       path += '.';
-      path += std::to_string(index);
+      path += std::to_string(*index);
     }
     if (frame == nullptr && at::GradMode::is_enabled()) {
       try {
@@ -162,7 +162,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
           type.ops[num_ops]->name + ". Was the plan made for another model or other dimensions?"));
     }
     for (const RecordedWait& wait : frame->record().waits) {
-      if (wait.wait != kNoOp) continue;
+      if (wait.wait.has_value()) continue;
       return std::make_exception_ptr(
           Refused("region " + frame->region_name() + ": " +
                   frame->record().ops[static_cast<std::size_t>(wait.start)].facts->name +

@@ -31,10 +31,10 @@ int StepPlace::of_running_node() {
   return current_;
 }
 
-void StepPlace::enter(std::string_view name, int index) {
+void StepPlace::enter(std::string_view name, std::optional<int> index) {
   if (scope_depth_++ == 0) {
     std::string place(name);
-    if (index != kNoIndex) place.append(".").append(std::to_string(index));
+    if (index) place.append(".").append(std::to_string(*index));
     current_ = static_cast<int>(names_.size());
     names_.push_back(std::move(place));
     intervals_.push_back({at::sequence_number::peek(), current_});

@@ -43,7 +43,7 @@ class StepPlace final : private ScopeListener {
     int place = 0;
   };
 
-  void enter(std::string_view name, int index) override;
+  void enter(std::string_view name, std::optional<int> index) override;
   void leave() noexcept override;
   int of_running_node();
 

@@ -83,7 +83,8 @@ std::int64_t rematch_allocated_bytes(const char* device) {
 int rematch_enter_scope(const char* name, int index) {
   return call_or(-1, [&] {
     ScopeListener* const listener = scope_listener();
-    if (listener != nullptr) listener->enter(name, index);
+    const std::optional<int> layer = index < 0 ? std::nullopt : std::optional(index);
+    if (listener != nullptr) listener->enter(name, layer);
     listeners.push_back(listener);
     return 0;
   });

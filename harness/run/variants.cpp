@@ -130,7 +130,7 @@ std::int64_t recomputed_flops(const Trace& trace, const Plan& plan, Schedule sch
     for (const ExecutedOp& executed :
          simulate_region(trace, ranges[region].first, ranges[region].end, type, schedule)
              .executed) {
-      flops += trace.ops[static_cast<std::size_t>(executed.op)].flops;
+      flops += trace.ops[executed.op].flops;
     }
   }
   return flops;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "policies/trace/trace.h"
@@ -16,16 +17,16 @@ class NodeScopes {
 
   // In backward, on the thread that runs the node. Accumulators of gradients have no number of
   // their own: they belong to the node that fed them.
-  ScopeId scope_at_work();
+  std::optional<ScopeId> scope_at_work();
 
  private:
   struct Interval {
     std::uint64_t first_sequence = 0;
-    ScopeId scope = kNone;
+    ScopeId scope;
   };
 
   std::vector<Interval> intervals_;
-  ScopeId last_ = kNone;
+  std::optional<ScopeId> last_;
 };
 
 }  // namespace rematch

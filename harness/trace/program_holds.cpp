@@ -26,18 +26,17 @@ bool ProgramHolds::is_held(StorageId storage) {
   return known.storage && known.storage->use_count() > known.own_references;
 }
 
-std::vector<OpId> ProgramHolds::freed_at(std::size_t num_storages) const {
-  std::vector<OpId> ops(num_storages, kNone);
-  for (std::size_t id = 0; id < entries_.size() && id < num_storages; ++id) {
-    ops[id] = entries_[id].freed_at;
+IdTable<StorageId, std::optional<OpId>> ProgramHolds::freed_at(std::size_t num_storages) const {
+  IdTable<StorageId, std::optional<OpId>> ops(num_storages);
+  for (const StorageId id : ops.ids()) {
+    if (entries_.contains(id)) ops[id] = entries_[id].freed_at;
   }
   return ops;
 }
 
 ProgramHolds::Entry& ProgramHolds::entry(StorageId storage) {
-  const auto index = static_cast<std::size_t>(storage);
-  if (index >= entries_.size()) entries_.resize(index + 1);
-  return entries_[index];
+  if (!entries_.contains(storage)) entries_.resize(static_cast<std::size_t>(storage.index) + 1);
+  return entries_[storage];
 }
 
 }  // namespace rematch

@@ -29,19 +29,19 @@ class ProgramHolds {
   // never watched.
   bool is_held(StorageId storage);
 
-  // By storage, as TracedStorage::freed_at.
-  std::vector<OpId> freed_at(std::size_t num_storages) const;
+  // As TracedStorage::freed_at.
+  IdTable<StorageId, std::optional<OpId>> freed_at(std::size_t num_storages) const;
 
  private:
   struct Entry {
     std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> storage;
     std::uint32_t own_references = 0;
-    OpId freed_at = kNone;
+    std::optional<OpId> freed_at;
   };
 
   Entry& entry(StorageId storage);
 
-  std::vector<Entry> entries_;   // by storage
+  IdTable<StorageId, Entry> entries_;
   std::vector<StorageId> held_;  // by the program, as far as is known
 };
 

@@ -17,13 +17,14 @@ void add_values(const Observations& seen, Trace& trace) {
   for (std::size_t i = 0; i < seen.record.values.size(); ++i) {
     const RecordedValue& value = seen.record.values[i];
     const ObservedValue& observed = seen.values.at(i);
-    trace.values.push_back({.producer = value.op == kNoOp ? kNone : value.op,
-                            .storage = value.storage,
+    const StorageId storage(value.storage);
+    trace.values.push_back({.producer = optional_id<OpId>(value.op),
+                            .storage = storage,
                             .shape = observed.shape,
                             .dtype = observed.dtype,
                             .is_parameter = observed.is_parameter});
-    trace.storages[value.storage].bytes = observed.storage_bytes;
-    trace.storages[value.storage].freed_at = seen.freed_at.at(value.storage);
+    trace.storages[storage].bytes = observed.storage_bytes;
+    trace.storages[storage].freed_at = seen.freed_at[storage];
   }
 }
 
@@ -41,22 +42,23 @@ void add_ops(const Observations& seen, Trace& trace) {
   const Record& record = seen.record;
   for (std::size_t i = 0; i < record.ops.size(); ++i) {
     const RecordedOp& recorded = record.ops[i];
+    const OpId self(i);
     TracedOp op{.name = recorded.facts->name,
                 .op_class = op_class_of(without_overload(recorded.facts->name)),
-                .scope = seen.ops[i].scope,
-                .draws_random = seen.ops[i].draws_random,
-                .group = seen.ops[i].group};
+                .scope = seen.ops[self].scope,
+                .draws_random = seen.ops[self].draws_random,
+                .group = seen.ops[self].group};
     for (std::size_t j = 0; j < recorded.num_uses; ++j) {
       const RecordedUse& use = record.uses[recorded.first_use + j];
-      op.inputs.push_back({.value = use.value, .version = use.version});
+      op.inputs.push_back({.value = ValueId(use.value), .version = use.version});
       if (recorded.side_effect && is_written(recorded, use)) {
-        op.writes.push_back(record.values[use.value].storage);
+        op.writes.emplace_back(record.values[use.value].storage);
       }
     }
     for (std::size_t j = 0; j < recorded.num_outputs; ++j) {
-      const std::int32_t value = record.outputs[recorded.first_output + j];
-      if (value >= 0 && record.values[value].op == static_cast<std::int32_t>(i)) {
-        op.outputs.push_back(value);
+      const OptionalIndex value = record.outputs[recorded.first_output + j];
+      if (value.has_value() && record.values[*value].op == self.index) {
+        op.outputs.emplace_back(*value);
       }
     }
     op.is_view = recorded.facts->returns_alias || shares_storage(trace, op);
@@ -64,7 +66,7 @@ void add_ops(const Observations& seen, Trace& trace) {
     trace.ops.push_back(std::move(op));
   }
   for (const RecordedWrite& write : record.writes) {
-    trace.ops[write.op].writes.push_back(write.storage);
+    trace.ops[OpId(write.op)].writes.emplace_back(write.storage);
   }
 }
 

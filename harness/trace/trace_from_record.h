@@ -3,6 +3,7 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct ObservedValue {
 };
 
 struct ObservedOp {
-  ScopeId scope = kNone;
+  std::optional<ScopeId> scope;
   bool draws_random = false;
   std::string group;  // as TracedOp::group
 };
@@ -27,12 +28,13 @@ struct ObservedOp {
 // One step: the record of its forward (loss included), and beside it what a record does not keep.
 struct Observations {
   Record record;
-  std::vector<ObservedValue> values;  // by value of the record
-  std::vector<ObservedOp> ops;        // by op of the record
-  std::vector<OpId> freed_at;         // by storage of the record, as TracedStorage::freed_at
-  std::vector<TracedScope> scopes;
+  // Ids are the record's indices.
+  IdTable<ValueId, ObservedValue> values;
+  IdTable<OpId, ObservedOp> ops;
+  IdTable<StorageId, std::optional<OpId>> freed_at;  // as TracedStorage::freed_at
+  IdTable<ScopeId, TracedScope> scopes;
   std::vector<TracedBlock> blocks;
-  std::vector<TracedPack> packs;
+  IdTable<PackId, TracedPack> packs;
   std::vector<BackwardEvent> backward;
   Bytes gradient_bytes;
 };

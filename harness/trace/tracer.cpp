@@ -69,7 +69,7 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     device_ = device;
     holds_.look(num_ops());
     recorder_.close();
-    for (std::size_t pack = 0; pack < observations_.packs.size(); ++pack) note_last_version(pack);
+    for (const PackId pack : observations_.packs.ids()) note_last_version(pack);
     gradient_hooks_.emplace(parameters_, [this](const at::Tensor& parameter) {
       note_gradient(parameter, gradient_bytes_);
     });
@@ -93,30 +93,31 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     for (std::size_t i = stack->size() - facts.num_returns; i < stack->size(); ++i) {
       note_tensors((*stack)[i]);
     }
-    observations_.ops.push_back({.scope = open_scopes_.empty() ? kNone : open_scopes_.back(),
-                                 .draws_random = draws,
-                                 .group = std::move(group)});
+    observations_.ops.push_back(
+        {.scope = innermost_scope(), .draws_random = draws, .group = std::move(group)});
     note_kept_by_recorder();
     holds_.look(num_ops() - 1);
   }
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> make() override;
 
-  PackId pack(const at::Tensor& tensor) {
-    if (in_backward_) return kNone;  // the graph of a double backward is not part of the trace
+  // Nothing for what is no part of the trace.
+  std::optional<PackId> pack(const at::Tensor& tensor) {
+    if (in_backward_)
+      return std::nullopt;  // the graph of a double backward is not part of the trace
     note_tensor(tensor);
     const std::int32_t value = recorder_.saved_value_of(tensor);
     const Record& record = observations_.record;
     const std::int32_t storage = record.values[value].storage;
     observations_.packs.push_back(
-        {.value = value, .version = record.storages[storage].version, .at_op = num_ops()});
+        {.value = ValueId(value), .version = record.storages[storage].version, .at_op = num_ops()});
     saved_versions_.emplace_back(tensor);
-    holds_.note_own_reference(storage);
-    return static_cast<PackId>(observations_.packs.size()) - 1;
+    holds_.note_own_reference(StorageId(storage));
+    return observations_.packs.end_id() - 1;
   }
 
   void note_demand(PackId pack) {
-    if (!in_backward_ || pack == kNone) return;
+    if (!in_backward_) return;
     observations_.backward.push_back({.kind = BackwardEvent::Kind::kDemand,
                                       .pack = pack,
                                       .other_bytes = bytes_born_in_backward(device_),
@@ -126,7 +127,6 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
   }
 
   void note_release(PackId pack) {
-    if (pack == kNone) return;
     std::erase(handed_out_, pack);
     holds_.drop_own_reference(storage_of(pack));
     if (in_backward_) {
@@ -134,20 +134,18 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     }
   }
 
-  void enter(std::string_view name, int index) override {
+  void enter(std::string_view name, std::optional<int> index) override {
     std::string path;
     if (!open_scopes_.empty())
       path.append(observations_.scopes[open_scopes_.back()].path).append(1, '.');
     path.append(name);
-    if (index != kNoIndex) path.append(1, '.').append(std::to_string(index));
-    const auto scope = static_cast<ScopeId>(observations_.scopes.size());
-    observations_.scopes.push_back({.path = path,
-                                    .parent = open_scopes_.empty() ? kNone : open_scopes_.back(),
-                                    .first_op = num_ops(),
-                                    .end_op = num_ops()});
-    if (index != kNoIndex) {
+    if (index) path.append(1, '.').append(std::to_string(*index));
+    const ScopeId scope = observations_.scopes.end_id();
+    observations_.scopes.push_back(
+        {.path = path, .parent = innermost_scope(), .first_op = num_ops(), .end_op = num_ops()});
+    if (index) {
       observations_.blocks.push_back(
-          {.scope = scope, .list = path.substr(0, path.rfind('.')), .index = index});
+          {.scope = scope, .list = path.substr(0, path.rfind('.')), .index = *index});
       if (block_depth_ == 0) block_depth_ = open_scopes_.size() + 1;
     }
     open_scopes_.push_back(scope);
@@ -170,7 +168,15 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
   }
 
  private:
-  OpId num_ops() const { return static_cast<OpId>(observations_.record.ops.size()); }
+  OpId num_ops() const { return OpId(observations_.record.ops.size()); }
+
+  std::optional<ScopeId> innermost_scope() const {
+    return open_scopes_.empty() ? std::nullopt : std::optional(open_scopes_.back());
+  }
+
+  const RecordedValue& value_of(PackId pack) const {
+    return observations_.record.values[observations_.packs[pack].value.index];
+  }
 
   void run_in_backward(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                        torch::jit::Stack* stack, std::size_t depth) {
@@ -193,10 +199,9 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
   }
 
   // Backward reads what the storage holds at last, unless autograd knows of a write.
-  void note_last_version(std::size_t pack) {
+  void note_last_version(PackId pack) {
     std::int32_t& version = observations_.packs[pack].version;
-    const RecordedStorage& storage =
-        observations_.record.storages[storage_of(static_cast<PackId>(pack))];
+    const RecordedStorage& storage = observations_.record.storages[storage_of(pack).index];
     if (storage.outside) {
       version = version_for_backward(storage, version);
     } else if (!saved_versions_[pack].is_stale()) {
@@ -204,15 +209,12 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     }
   }
 
-  StorageId storage_of(PackId pack) const {
-    const Record& record = observations_.record;
-    return record.values[observations_.packs[pack].value].storage;
-  }
+  StorageId storage_of(PackId pack) const { return StorageId(value_of(pack).storage); }
 
   // A formula may have dropped what it unpacked before its last op.
   void note_put_away() {
     std::erase_if(handed_out_, [this](PackId pack) {
-      if (observations_.record.values[observations_.packs[pack].value].op == kNoOp) return true;
+      if (!value_of(pack).op.has_value()) return true;
       if (holds_.is_held(storage_of(pack))) return false;
       observations_.backward.push_back({.kind = BackwardEvent::Kind::kPutAway, .pack = pack});
       return true;
@@ -227,19 +229,22 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     if (op.facts->mutates) {
       std::erase_if(kept_by_recorder_, [&](std::int32_t value) {
         if (record.values[value].kept.defined()) return false;
-        holds_.drop_own_reference(record.values[value].storage);
+        holds_.drop_own_reference(StorageId(record.values[value].storage));
         return true;
       });
     }
     const auto note = [&](std::int32_t value) {
-      if (value < 0 || !record.values[value].kept.defined()) return;
+      if (!record.values[value].kept.defined()) return;
       if (record.storages[record.values[value].storage].outside) return;
       if (kept_by_recorder_.insert(value).second) {
-        holds_.note_own_reference(record.values[value].storage);
+        holds_.note_own_reference(StorageId(record.values[value].storage));
       }
     };
     for (std::size_t i = 0; i < op.num_uses; ++i) note(record.uses[op.first_use + i].value);
-    for (std::size_t i = 0; i < op.num_outputs; ++i) note(record.outputs[op.first_output + i]);
+    for (std::size_t i = 0; i < op.num_outputs; ++i) {
+      const OptionalIndex output = record.outputs[op.first_output + i];
+      if (output.has_value()) note(*output);
+    }
   }
 
   void note_tensors(const c10::IValue& argument) {
@@ -259,9 +264,12 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
 
   void note_tensor(const at::Tensor& tensor) {
     if (!tensor.defined()) return;
-    const auto value = static_cast<std::size_t>(recorder_.value_of(tensor));
-    if (value >= observations_.values.size()) observations_.values.resize(value + 1);
-    ObservedValue& seen = observations_.values[value];
+    const std::int32_t value = recorder_.value_of(tensor);
+    const ValueId id(value);
+    if (!observations_.values.contains(id)) {
+      observations_.values.resize(static_cast<std::size_t>(value) + 1);
+    }
+    ObservedValue& seen = observations_.values[id];
     if (!seen.dtype.empty()) return;
     const at::Tensor with_data = tensor_with_data(tensor);  // this rank's part of a DTensor
     seen.shape = with_data.sizes().vec();
@@ -272,8 +280,8 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     const RecordedValue& recorded = observations_.record.values[value];
     if (seen.is_parameter) {
       parameters_.push_back(tensor);
-    } else if (recorded.op != kNoOp && with_data.has_storage()) {
-      holds_.watch(recorded.storage, with_data.storage());
+    } else if (recorded.op.has_value() && with_data.has_storage()) {
+      holds_.watch(StorageId(recorded.storage), with_data.storage());
     }
   }
 
@@ -283,8 +291,8 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
   ProgramHolds holds_;
   std::set<std::int32_t> kept_by_recorder_;  // values, not many
   NodeScopes node_scopes_;
-  std::vector<SavedVersion> saved_versions_;  // by pack
-  std::vector<PackId> handed_out_;            // in a formula's hands, as far as is known
+  IdTable<PackId, SavedVersion> saved_versions_;
+  std::vector<PackId> handed_out_;  // in a formula's hands, as far as is known
   std::vector<at::Tensor> parameters_;
   Bytes gradient_bytes_;
   std::optional<GradientHooks> gradient_hooks_;
@@ -301,20 +309,20 @@ class ObservedSave final : public torch::autograd::SavedVariableHooks {
  public:
   explicit ObservedSave(std::shared_ptr<Tracer*> tracer) : tracer_(std::move(tracer)) {}
   ~ObservedSave() override {
-    if (*tracer_ != nullptr) (*tracer_)->note_release(pack_);
+    if (*tracer_ != nullptr && pack_) (*tracer_)->note_release(*pack_);
   }
   void call_pack_hook(const at::Tensor& tensor) override {
     pack_ = (*tracer_)->pack(tensor);
     saved_ = without_graph(tensor);
   }
   at::Tensor call_unpack_hook() override {
-    if (*tracer_ != nullptr) (*tracer_)->note_demand(pack_);
+    if (*tracer_ != nullptr && pack_) (*tracer_)->note_demand(*pack_);
     return without_graph(saved_);  // a reference of its own, which tells when it is put away
   }
 
  private:
   std::shared_ptr<Tracer*> tracer_;  // null inside once the tracer is gone
-  PackId pack_ = kNone;
+  std::optional<PackId> pack_;
   at::Tensor saved_;
 };
 

@@ -3,17 +3,17 @@
 // Without a listener a scope costs one thread-local read.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 namespace rematch {
 
 // Hears scopes open and close on the thread it is installed on. `index` is the layer index of
-// a block scope (`blocks.3` opens as name "blocks", index 3) and kNoIndex elsewhere.
+// a block scope (`blocks.3` opens as name "blocks", index 3) and absent elsewhere.
 class ScopeListener {
  public:
-  static constexpr int kNoIndex = -1;
   virtual ~ScopeListener() = default;
-  virtual void enter(std::string_view name, int index) = 0;
+  virtual void enter(std::string_view name, std::optional<int> index) = 0;
   // Also called while an exception unwinds the model; must not throw.
   virtual void leave() noexcept = 0;
 };
@@ -28,7 +28,7 @@ inline ScopeListener*& scope_listener() {
 // ops between `blocks.3.attention`.
 class Scope {
  public:
-  explicit Scope(std::string_view name, int index = ScopeListener::kNoIndex)
+  explicit Scope(std::string_view name, std::optional<int> index = std::nullopt)
       : listener_(scope_listener()) {
     if (listener_ != nullptr) listener_->enter(name, index);
   }

@@ -122,14 +122,14 @@ void add_runs(const Trace& trace, const BlockList& list, const BlockChoice& choi
   }
 }
 
-bool is_below(const Trace& trace, ScopeId scope, ScopeId ancestor) {
-  while (scope != kNone && scope != ancestor) scope = trace.scopes[scope].parent;
+bool is_below(const Trace& trace, std::optional<ScopeId> scope, ScopeId ancestor) {
+  while (scope && scope != ancestor) scope = trace.scopes[*scope].parent;
   return scope == ancestor;
 }
 
 bool has_scope_below(const Trace& trace, const TracedBlock& block, const std::string& pattern) {
   const std::size_t prefix = trace.scopes[block.scope].path.size() + 1;
-  for (ScopeId id = block.scope + 1; id < static_cast<ScopeId>(trace.scopes.size()); ++id) {
+  for (const ScopeId id : IdRange(block.scope + 1, trace.scopes.end_id())) {
     const std::string_view path = trace.scopes[id].path;
     if (is_below(trace, id, block.scope) && path.size() > prefix &&
         matches_pattern(pattern, path.substr(prefix))) {
@@ -147,8 +147,8 @@ void add_scopes(const Trace& trace, const TracedBlock& block, const RegionChoice
     return;
   }
   const std::size_t prefix = trace.scopes[block.scope].path.size() + 1;
-  OpId covered = 0;
-  for (ScopeId id = block.scope + 1; id < static_cast<ScopeId>(trace.scopes.size()); ++id) {
+  OpId covered;
+  for (const ScopeId id : IdRange(block.scope + 1, trace.scopes.end_id())) {
     const TracedScope& scope = trace.scopes[id];
     if (!is_below(trace, id, block.scope) || scope.path.size() <= prefix) continue;
     if (scope.first_op < covered) continue;
@@ -164,7 +164,7 @@ void add_scopes(const Trace& trace, const TracedBlock& block, const RegionChoice
 std::string scope_names_below(const Trace& trace, const TracedBlock& block) {
   const std::size_t prefix = trace.scopes[block.scope].path.size() + 1;
   std::string names;
-  for (ScopeId id = block.scope + 1; id < static_cast<ScopeId>(trace.scopes.size()); ++id) {
+  for (const ScopeId id : IdRange(block.scope + 1, trace.scopes.end_id())) {
     if (!is_below(trace, id, block.scope)) continue;
     names += (names.empty() ? "" : ", ") + trace.scopes[id].path.substr(prefix);
   }
@@ -174,17 +174,17 @@ std::string scope_names_below(const Trace& trace, const TracedBlock& block) {
 // All top-level scopes but the loss. Backward needs the loss's saved tensors at once, so
 // recomputing them gains nothing.
 std::vector<PlacedRegion> root_region(const Trace& trace) {
-  ScopeId first = kNone;
-  ScopeId last = kNone;
-  for (ScopeId id = 0; id < static_cast<ScopeId>(trace.scopes.size()); ++id) {
-    if (trace.scopes[id].parent != kNone || trace.scopes[id].path == "loss") continue;
-    if (first == kNone) first = id;
+  std::optional<ScopeId> first;
+  ScopeId last;
+  for (const ScopeId id : trace.scopes.ids()) {
+    if (trace.scopes[id].parent || trace.scopes[id].path == "loss") continue;
+    if (!first) first = id;
     last = id;
   }
-  if (first == kNone) return {};
+  if (!first) return {};
   std::set<int> layers;
   for (const TracedBlock& block : trace.blocks) layers.insert(block.index);
-  return {region_of(trace, first, last, {layers.begin(), layers.end()})};
+  return {region_of(trace, *first, last, {layers.begin(), layers.end()})};
 }
 
 std::variant<std::vector<PlacedRegion>, Rejected> place(const Policy& policy, const Trace& trace) {

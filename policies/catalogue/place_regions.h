@@ -14,7 +14,7 @@ namespace rematch {
 
 struct PlacedRegion {
   PlannedRegion planned;  // its type is not known yet
-  ScopeId first_scope = kNone;
+  ScopeId first_scope;
   OpRange range;
 };
 

@@ -21,13 +21,13 @@ std::string list_of(const Trace& trace, OpRange range) {
 // A saved tensor, named by the op that made it.
 std::string slot_name(const Trace& trace, const RegionType& type, OpRange range, PackId pack) {
   const ValueId value = trace.packs[pack].value;
-  const OpId producer = trace.values[value].producer;
-  if (producer < range.first || producer >= range.end) {
+  const std::optional<OpId> producer = trace.values[value].producer;
+  if (!producer || *producer < range.first || *producer >= range.end) {
     return trace.values[value].is_parameter ? "a parameter" : "a tensor from outside";
   }
-  const PlannedOp& op = type.ops[producer - range.first];
+  const PlannedOp& op = type.ops[*producer - range.first];
   std::string name = op.name;
-  name += " (op " + std::to_string(producer - range.first);
+  name += " (op " + std::to_string(*producer - range.first);
   if (!op.scope.empty()) name += ", " + op.scope;
   return name + ")";
 }

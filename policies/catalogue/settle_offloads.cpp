@@ -13,8 +13,8 @@ class Holders {
   Holders(const Trace& trace, const std::vector<OpRange>& ranges,
           const std::vector<RegionGraph>& graphs, const std::vector<RegionType>& types)
       : trace_(trace), readers_(trace.storages.size(), 0), is_held_(trace.storages.size(), false) {
-    for (std::size_t storage = 0; storage < trace.storages.size(); ++storage) {
-      is_held_[storage] = trace.storages[storage].freed_at == kNone;
+    for (const StorageId storage : trace.storages.ids()) {
+      is_held_[storage] = !trace.storages[storage].freed_at;
     }
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       for (const StorageId input : input_storages(graphs[i])) ++readers_[input];
@@ -39,18 +39,18 @@ class Holders {
   }
 
   void hold_packs_outside(const std::vector<OpRange>& ranges) {
-    std::vector<bool> is_inside(trace_.packs.size(), false);
+    IdTable<PackId, bool> is_inside(trace_.packs.size(), false);
     for (const OpRange range : ranges) {
       for (const PackId pack : packs_of(trace_, range)) is_inside[pack] = true;
     }
-    for (std::size_t pack = 0; pack < trace_.packs.size(); ++pack) {
+    for (const PackId pack : trace_.packs.ids()) {
       if (!is_inside[pack]) is_held_[trace_.values[trace_.packs[pack].value].storage] = true;
     }
   }
 
   const Trace& trace_;
-  std::vector<int> readers_;  // regions, by storage
-  std::vector<bool> is_held_;
+  IdTable<StorageId, int> readers_;  // regions
+  IdTable<StorageId, bool> is_held_;
 };
 
 void save_what_stays(const RegionGraph& graph, const Holders& holders, RegionType& type) {

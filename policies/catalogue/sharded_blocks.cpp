@@ -8,7 +8,7 @@ namespace rematch {
 namespace {
 
 OpRange range_of(const Trace& trace, const TracedBlock& block) {
-  const TracedScope& scope = trace.scopes[static_cast<std::size_t>(block.scope)];
+  const TracedScope& scope = trace.scopes[block.scope];
   return {scope.first_op, scope.end_op};
 }
 
@@ -20,8 +20,8 @@ bool overlap(const std::vector<OpRange>& regions, OpRange range) {
 
 std::vector<OpId> gathers_in(const Trace& trace, OpRange range) {
   std::vector<OpId> gathers;
-  for (OpId op = range.first; op < range.end; ++op) {
-    if (is_parameter_gather(trace, trace.ops[static_cast<std::size_t>(op)])) gathers.push_back(op);
+  for (const OpId op : range.ids()) {
+    if (is_parameter_gather(trace, trace.ops[op])) gathers.push_back(op);
   }
   return gathers;
 }
@@ -43,7 +43,7 @@ std::vector<PlacedRegion> blocks_that_only_gather(const Policy& policy, const Tr
   for (const TracedBlock& block : trace.blocks) {
     const OpRange range = range_of(trace, block);
     if (overlap(ranges, range) || gathers_in(trace, range).empty()) continue;
-    const std::string& path = trace.scopes[static_cast<std::size_t>(block.scope)].path;
+    const std::string& path = trace.scopes[block.scope].path;
     regions.push_back({{path, path, 0, {block.index}}, block.scope, range});
   }
   return regions;

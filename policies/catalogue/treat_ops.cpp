@@ -61,9 +61,9 @@ OpTreater::OpTreater(const Policy& policy, const Trace& trace)
 }
 
 void OpTreater::note_excluded_shapes() {
-  for (std::size_t op = 0; op < trace_.ops.size(); ++op) {
+  for (const OpId op : trace_.ops.ids()) {
     const std::vector<TracedUse>& inputs = trace_.ops[op].inputs;
-    if (alternate_exclude_.any(static_cast<OpId>(op)) && inputs.size() > 1) {
+    if (alternate_exclude_.any(op) && inputs.size() > 1) {
       excluded_shapes_.insert(trace_.values[inputs[1].value].shape);
     }
   }
@@ -100,8 +100,8 @@ OpTreater::Matches OpTreater::match(const std::vector<Selector>& list) const {
     Selector meant = selector;
     const bool by_class = goes_by_another_name(meant);
     if (by_class) meant.op = to_string(OpClass::kAttentionForward);
-    const std::vector<bool> picked = matches(meant, trace_);
-    for (std::size_t op = 0; op < picked.size(); ++op) {
+    const IdTable<OpId, bool> picked = matches(meant, trace_);
+    for (const OpId op : picked.ids()) {
       if (picked[op] && found.by_op[op].selector == nullptr) {
         found.by_op[op] = {&selector, by_class};
       }
@@ -111,14 +111,14 @@ OpTreater::Matches OpTreater::match(const std::vector<Selector>& list) const {
 }
 
 // The innermost block around a scope; null if there is none.
-const TracedBlock* OpTreater::block_of(ScopeId scope) const {
-  while (scope != kNone && block_of_scope_[scope] == nullptr) scope = trace_.scopes[scope].parent;
-  return scope == kNone ? nullptr : block_of_scope_[scope];
+const TracedBlock* OpTreater::block_of(std::optional<ScopeId> scope) const {
+  while (scope && block_of_scope_[*scope] == nullptr) scope = trace_.scopes[*scope].parent;
+  return scope ? block_of_scope_[*scope] : nullptr;
 }
 
-std::string OpTreater::scope_name(ScopeId scope, const PlacedRegion& region) const {
-  if (scope == kNone) return "";
-  const std::string& path = trace_.scopes[scope].path;
+std::string OpTreater::scope_name(std::optional<ScopeId> scope, const PlacedRegion& region) const {
+  if (!scope) return "";
+  const std::string& path = trace_.scopes[*scope].path;
   const TracedBlock* block = block_of(scope);
   if (block == nullptr || block_of(region.first_scope) == nullptr) return path;
   const std::size_t prefix = trace_.scopes[block->scope].path.size();
@@ -134,7 +134,7 @@ std::vector<PlannedOp> OpTreater::treat(const PlacedRegion& region) const {
   const OpRange range = region.range;
   std::vector<PlannedOp> ops;
   int alternated = 0;
-  for (OpId id = range.first; id < range.end; ++id) {
+  for (const OpId id : range.ids()) {
     const TracedOp& traced = trace_.ops[id];
     Decision decision = placed(decide(id, alternated), traced);
     if (traced.draws_random && decision.treatment == Treatment::kRecompute) {
@@ -223,8 +223,8 @@ std::optional<Rejected> OpTreater::check_matches(const std::vector<OpRange>& ran
   const auto look = [&](const Matches& matches, const std::vector<Selector>& list) {
     for (const Selector& selector : list) wanted.push_back(&selector);
     for (OpRange range : ranges) {
-      for (OpId op = range.first; op < range.end && !found; ++op) {
-        found = matches.any(op) && !is_always_executed(trace_.ops[op]);
+      for (const OpId op : range.ids()) {
+        found |= matches.any(op) && !is_always_executed(trace_.ops[op]);
       }
     }
   };
@@ -247,7 +247,7 @@ std::string OpTreater::names_in(const std::vector<OpRange>& ranges,
   std::vector<std::string> names;
   for (const bool of_wanted_class : {true, false}) {
     for (OpRange range : ranges) {
-      for (OpId id = range.first; id < range.end; ++id) {
+      for (const OpId id : range.ids()) {
         const TracedOp& op = trace_.ops[id];
         if (is_always_executed(op) || classes.contains(op.op_class) != of_wanted_class) continue;
         if (std::find(names.begin(), names.end(), op.name) == names.end()) names.push_back(op.name);

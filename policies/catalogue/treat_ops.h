@@ -37,7 +37,7 @@ class OpTreater {
     bool by_class = false;               // it names an op that has another name here
   };
   struct Matches {
-    std::vector<Match> by_op;  // for each op of the trace; empty for an empty list
+    IdTable<OpId, Match> by_op;  // empty for an empty list
     bool any(OpId op) const { return !by_op.empty() && by_op[op].selector != nullptr; }
   };
   struct Decision {
@@ -47,8 +47,8 @@ class OpTreater {
 
   void note_excluded_shapes();
   bool has_excluded_shape(const TracedOp& op) const;
-  const TracedBlock* block_of(ScopeId scope) const;
-  std::string scope_name(ScopeId scope, const PlacedRegion& region) const;
+  const TracedBlock* block_of(std::optional<ScopeId> scope) const;
+  std::string scope_name(std::optional<ScopeId> scope, const PlacedRegion& region) const;
   bool goes_by_another_name(const Selector& selector) const;
   std::string text(const Matches& matches, OpId op) const;
   Matches match(const std::vector<Selector>& list) const;
@@ -62,7 +62,7 @@ class OpTreater {
 
   const Policy& policy_;
   const Trace& trace_;
-  std::vector<const TracedBlock*> block_of_scope_;  // null for a scope that is not a block
+  IdTable<ScopeId, const TracedBlock*> block_of_scope_;  // null for a scope that is not a block
   Matches save_;
   Matches offload_;
   Matches exclude_;

@@ -17,10 +17,10 @@ using Ranges = std::vector<OpRange>;
 
 // Without a region nothing is missed.
 bool picks_in(const Selector& selector, const Trace& trace, const Ranges& ranges) {
-  const std::vector<bool> picked = matches(selector, trace);
+  const IdTable<OpId, bool> picked = matches(selector, trace);
   return ranges.empty() || std::any_of(ranges.begin(), ranges.end(), [&](OpRange range) {
-           const auto end = picked.begin() + range.end;
-           return std::find(picked.begin() + range.first, end, true) != end;
+           const auto end = picked.begin() + range.end.index;
+           return std::find(picked.begin() + range.first.index, end, true) != end;
          });
 }
 
@@ -131,7 +131,7 @@ void warn_of_empty_alternation(const Policy& policy, const Trace& trace, const R
   if (!policy.alternate || any_picks_in(policy.alternate->selectors, trace, ranges)) return;
   std::set<std::string> matmuls;
   for (const OpRange range : ranges) {
-    for (OpId id = range.first; id < range.end; ++id) {
+    for (const OpId id : range.ids()) {
       if (trace.ops[id].op_class == OpClass::kMatmul) matmuls.insert(trace.ops[id].name);
     }
   }
@@ -179,7 +179,7 @@ std::optional<std::string> missing_modules(const Policy& policy, const Trace& tr
   if (missing.empty()) return std::nullopt;
   std::vector<std::string> present;
   for (const Policy::Expectation& module : module_expectations()) {
-    const OpRange whole{0, static_cast<OpId>(trace.ops.size())};
+    const OpRange whole{OpId(), trace.ops.end_id()};
     if (is_met(module, Policy(), trace, {whole})) present.push_back(module.module);
   }
   return policy.name + ": " + trace.model + " has no " + joined(missing, ", no ") +

@@ -32,18 +32,18 @@ std::vector<bool> kept_ops(const Trace& trace, OpRange range, const RegionType& 
   return ops;
 }
 
-std::vector<OpFate> fates(const Trace& trace, const Plan& plan) {
-  std::vector<OpFate> fates(trace.ops.size());
+IdTable<OpId, OpFate> fates(const Trace& trace, const Plan& plan) {
+  IdTable<OpId, OpFate> fates(trace.ops.size());
   const std::vector<OpRange> ranges = region_ranges(trace, plan);
   for (std::size_t index = 0; index < ranges.size(); ++index) {
     const OpRange range = ranges[index];
     const RegionType& type = plan.types[static_cast<std::size_t>(plan.regions[index].type)];
     const std::vector<bool> kept = kept_ops(trace, range, type);
-    for (OpId op = range.first; op < range.end; ++op) {
+    for (const OpId op : range.ids()) {
       const auto local = static_cast<std::size_t>(op - range.first);
       Treatment treatment = type.ops[local].treatment;
       if (treatment == Treatment::kSave && !kept[local]) treatment = Treatment::kRecompute;
-      fates[static_cast<std::size_t>(op)] = {range, treatment};
+      fates[op] = {range, treatment};
     }
   }
   return fates;
@@ -56,7 +56,7 @@ bool all_stop_early(const Plan& plan) {
 
 std::string block_of(const Trace& trace, OpId op) {
   for (const TracedBlock& block : trace.blocks) {
-    const TracedScope& scope = trace.scopes[static_cast<std::size_t>(block.scope)];
+    const TracedScope& scope = trace.scopes[block.scope];
     if (op >= scope.first_op && op < scope.end_op) return scope.path;
   }
   return "";
@@ -75,7 +75,7 @@ std::string words(const Trace& trace, OpId op, const OpFate& planned, const OpFa
            : treatment == Treatment::kRecompute ? " recomputes"
                                                 : " offloads";
   };
-  const TracedOp& traced = trace.ops[static_cast<std::size_t>(op)];
+  const TracedOp& traced = trace.ops[op];
   return "the plan" + std::string(does(planned.treatment)) + " " + traced.name + " (op " +
          std::to_string(op - planned.region->first) + " of " + place + "), and it" +
          does(other.treatment) + " it";
@@ -85,13 +85,13 @@ std::string words(const Trace& trace, OpId op, const OpFate& planned, const OpFa
 
 std::optional<PlanDifference> difference_of(const Trace& trace, const Plan& plan,
                                             const Plan& other) {
-  const std::vector<OpFate> planned = fates(trace, plan);
-  const std::vector<OpFate> others = fates(trace, other);
+  const IdTable<OpId, OpFate> planned = fates(trace, plan);
+  const IdTable<OpId, OpFate> others = fates(trace, other);
   PlanDifference difference;
-  for (std::size_t op = 0; op < planned.size(); ++op) {
+  for (const OpId op : planned.ids()) {
     if (planned[op] == others[op]) continue;
     if (difference.num_ops++ == 0) {
-      difference.first = words(trace, static_cast<OpId>(op), planned[op], others[op]);
+      difference.first = words(trace, op, planned[op], others[op]);
     }
   }
   if (difference.num_ops != 0) return difference;

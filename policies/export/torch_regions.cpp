@@ -34,9 +34,12 @@ Problem problem_of_kind(const RegionType& type, Schedule schedule) {
   return std::nullopt;
 }
 
+const TracedOp& traced_op(const Trace& trace, const RegionGraph& graph, std::size_t op) {
+  return trace.ops[graph.range.first + static_cast<std::int32_t>(op)];
+}
+
 std::string op_words(const Trace& trace, const RegionGraph& graph, std::size_t op) {
-  return trace.ops[static_cast<std::size_t>(graph.range.first) + op].name + " (op " +
-         std::to_string(op) + ")";
+  return traced_op(trace, graph, op).name + " (op " + std::to_string(op) + ")";
 }
 
 // A result is kept by its op, so an op counts as saved if any of its results is kept.
@@ -64,7 +67,7 @@ Problem problem_of_ops(const Trace& trace, const RegionGraph& graph, const Regio
       return op_words(trace, graph, op) +
              " writes to a tensor from outside, which torch's recompute would do again";
     }
-    if (!trace.ops[static_cast<std::size_t>(graph.range.first) + op].draws_random) continue;
+    if (!traced_op(trace, graph, op).draws_random) continue;
     if (saved[op]) {
       kept_draw = kept_draw.value_or(op);
     } else if (kept_draw) {
@@ -81,7 +84,7 @@ TorchRegionKind kind_of(const Trace& trace, const RegionGraph& graph, const Regi
   kind.early_stop = type.early_stop;
   const bool keeps_some = std::find(saved.begin(), saved.end(), true) != saved.end();
   for (std::size_t op = 0; op < graph.ops.size(); ++op) {
-    const TracedOp& traced = trace.ops[static_cast<std::size_t>(graph.range.first) + op];
+    const TracedOp& traced = traced_op(trace, graph, op);
     kind.draws_random |= traced.draws_random;
     if (!keeps_some || traced.name == kIgnoredOp) continue;
     if (saved[op]) kind.saved.push_back(kind.ops.size());

@@ -13,9 +13,6 @@
 
 namespace rematch {
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"  // GCC 12 says that the scoped kNone shadows trace.h's
-
 // Which layers of each block list a policy governs. `indices` and `n` are layer indices from 0.
 struct BlockChoice {
   enum class Kind : std::uint8_t {
@@ -34,8 +31,6 @@ struct BlockChoice {
   std::vector<int> indices;
   bool operator==(const BlockChoice&) const = default;
 };
-
-#pragma GCC diagnostic pop
 
 // How the chosen blocks become regions.
 struct RegionChoice {

@@ -158,17 +158,17 @@ bool is_kind(const Selector& selector, std::optional<OpClass> op_class, const Tr
          op.name.starts_with(selector.op);
 }
 
-// For each scope the outermost scope around it, or itself, that matches; kNone if none does.
+using Instances = IdTable<ScopeId, std::optional<ScopeId>>;
+
+// For each scope the outermost scope around it, or itself, that matches; nothing if none does.
 // A parent stands before its children.
-std::vector<ScopeId> matching_instances(const std::string& pattern, const Trace& trace) {
-  std::vector<ScopeId> instances;
-  instances.reserve(trace.scopes.size());
-  for (const TracedScope& scope : trace.scopes) {
-    const ScopeId around =
-        scope.parent == kNone ? kNone : instances[static_cast<std::size_t>(scope.parent)];
+Instances matching_instances(const std::string& pattern, const Trace& trace) {
+  Instances instances(trace.scopes.size());
+  for (const ScopeId self : trace.scopes.ids()) {
+    const TracedScope& scope = trace.scopes[self];
+    if (scope.parent) instances[self] = instances[*scope.parent];
     const bool matches = pattern.empty() || matches_pattern(pattern, scope.path);
-    const auto self = static_cast<ScopeId>(instances.size());
-    instances.push_back(around != kNone ? around : (matches ? self : kNone));
+    if (!instances[self] && matches) instances[self] = self;
   }
   return instances;
 }
@@ -237,17 +237,16 @@ bool matches_pattern(std::string_view pattern, std::string_view text) {
   return at == pattern.size();
 }
 
-std::vector<bool> matches(const Selector& selector, const Trace& trace) {
-  const std::vector<ScopeId> instances = matching_instances(selector.scope_pattern, trace);
+IdTable<OpId, bool> matches(const Selector& selector, const Trace& trace) {
+  const Instances instances = matching_instances(selector.scope_pattern, trace);
   const std::optional<OpClass> op_class = op_class_from_string(selector.op);
-  std::vector<bool> picked(trace.ops.size(), false);
+  IdTable<OpId, bool> picked(trace.ops.size(), false);
   if (selector.op == kResult) picked = scope_results(trace, instances);
-  std::map<ScopeId, int> seen;  // ops of the kind so far, by instance
-  for (std::size_t id = 0; id < trace.ops.size(); ++id) {
+  std::map<std::optional<ScopeId>, int> seen;  // ops of the kind so far, by instance
+  for (const OpId id : trace.ops.ids()) {
     const TracedOp& op = trace.ops[id];
-    const ScopeId instance =
-        op.scope == kNone ? kNone : instances[static_cast<std::size_t>(op.scope)];
-    const bool in_scope = selector.scope_pattern.empty() || instance != kNone;
+    const std::optional<ScopeId> instance = op.scope ? instances[*op.scope] : std::nullopt;
+    const bool in_scope = selector.scope_pattern.empty() || instance;
     if (selector.op != kResult) picked[id] = in_scope && is_kind(selector, op_class, op);
     if (picked[id] && selector.nth) picked[id] = ++seen[instance] == *selector.nth;
   }

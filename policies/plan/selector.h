@@ -46,6 +46,6 @@ std::string to_string(const Selector& selector);
 bool matches_pattern(std::string_view pattern, std::string_view text);
 
 // For each op of the trace, in order: does the selector pick it.
-std::vector<bool> matches(const Selector& selector, const Trace& trace);
+IdTable<OpId, bool> matches(const Selector& selector, const Trace& trace);
 
 }  // namespace rematch

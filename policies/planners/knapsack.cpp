@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "policies/base/id.h"
+
 namespace rematch {
 namespace {
 
@@ -19,11 +21,11 @@ std::int64_t quantized(double memory) {
 struct Label {
   double memory = 0;
   double runtime = 0;
-  int last = -1;  // index into the list of additions
+  OptionalIndex last;  // index into the list of additions
 };
 
 struct Addition {
-  int before = -1;
+  OptionalIndex before;
   int item = 0;
 };
 
@@ -32,11 +34,11 @@ std::vector<Label> with_item(const std::vector<Label>& labels, const KnapsackIte
                              double budget, std::vector<Addition>& additions) {
   std::vector<Label> merged;
   merged.reserve(2 * labels.size());
-  double best = -1;
+  const auto is_better = [&](const Label& label) {
+    return merged.empty() || label.runtime > merged.back().runtime;
+  };
   const auto keep = [&](const Label& label) {
-    if (label.runtime <= best) return;
-    best = label.runtime;
-    merged.push_back(label);
+    if (is_better(label)) merged.push_back(label);
   };
   const auto added = [&](const Label& label) {
     return Label{label.memory + item.memory, label.runtime + item.runtime, label.last};
@@ -52,7 +54,7 @@ std::vector<Label> with_item(const std::vector<Label>& labels, const KnapsackIte
       continue;
     }
     Label label = added(labels[with++]);
-    if (label.runtime <= best) continue;
+    if (!is_better(label)) continue;
     additions.push_back({label.last, index});
     label.last = static_cast<int>(additions.size()) - 1;
     keep(label);
@@ -156,8 +158,8 @@ std::vector<int> best_knapsack(const std::vector<KnapsackItem>& items, double bu
     });
   }
   std::vector<int> saved;
-  for (int last = labels.back().last; last >= 0; last = additions[last].before) {
-    saved.push_back(additions[last].item);
+  for (OptionalIndex last = labels.back().last; last.has_value(); last = additions[*last].before) {
+    saved.push_back(additions[*last].item);
   }
   std::sort(saved.begin(), saved.end());
   return saved;

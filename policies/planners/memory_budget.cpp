@@ -24,8 +24,8 @@ std::vector<RegionUse> demanded_uses(const RegionGraph& graph) {
   std::vector<RegionUse> uses;
   for (const RegionEvent& event : graph.events) {
     if (event.kind != BackwardEvent::Kind::kDemand) continue;
-    const RegionUse& use = graph.slots[event.slot].use;
-    if (graph.values[use.value].producer != kNone) uses.push_back(use);
+    const RegionUse& use = graph.slots[*event.slot].use;
+    if (graph.values[use.value].producer.has_value()) uses.push_back(use);
   }
   return uses;
 }
@@ -54,7 +54,7 @@ class Block {
   }
 
   const TracedOp& traced(std::size_t op) const {
-    return trace_.ops[static_cast<std::size_t>(graph_.range.first) + op];
+    return trace_.ops[graph_.range.first + static_cast<std::int32_t>(op)];
   }
 
   // By op: what the minimum cut saves if the ops of `banned` must not run again.
@@ -68,7 +68,7 @@ class Block {
     MinCut cut(sink + 1);
     for (int value = 0; value < num_values; ++value) {
       if (!is_made(value)) continue;
-      cut.add_edge(graph_.values[value].producer, before(value), MinCut::kUnlimited);
+      cut.add_edge(*graph_.values[value].producer, before(value), MinCut::kUnlimited);
       cut.add_edge(before(value), after(value), weight(value));
     }
     const auto need = [&](const RegionUse& use, int by) {
@@ -88,14 +88,14 @@ class Block {
     std::vector<bool> saves(graph_.ops.size(), false);
     for (int value = 0; value < num_values; ++value) {
       if (!is_made(value) || !is_before[before(value)] || is_before[after(value)]) continue;
-      saves[graph_.values[value].producer] = true;
+      saves[*graph_.values[value].producer] = true;
     }
     return saves;
   }
 
  private:
   bool is_made(int value) const {
-    return graph_.values[value].producer != kNone && !graph_.values[value].constant;
+    return graph_.values[value].producer.has_value() && !graph_.values[value].constant;
   }
 
   bool can_be_saved(std::size_t op) const {
@@ -106,14 +106,14 @@ class Block {
 
   std::int64_t weight(int value) const {
     const RegionValue& described = graph_.values[value];
-    const RegionOp& op = graph_.ops[described.producer];
+    const RegionOp& op = graph_.ops[*described.producer];
     const RegionStorage& storage = graph_.storages[described.storage];
     if (op.is_view || !op.writes.empty() || !storage.writes.empty() || storage.outside) {
       return MinCut::kUnlimited;
     }
     constexpr double kStep = 1.1;
     constexpr int kFarthest = 100;
-    const int distance = std::clamp(distances_[described.producer], 1, kFarthest);
+    const int distance = std::clamp(distances_[*described.producer], 1, kFarthest);
     return static_cast<std::int64_t>(static_cast<double>(storage.bytes.count) *
                                      std::pow(kStep, distance));
   }
@@ -122,12 +122,12 @@ class Block {
   void find_distances() {
     constexpr int kNever = 1'000'000;
     distances_.assign(graph_.ops.size(), kNever);
-    for (const RegionUse& use : uses_) distances_[graph_.values[use.value].producer] = 1;
+    for (const RegionUse& use : uses_) distances_[*graph_.values[use.value].producer] = 1;
     for (std::size_t op = graph_.ops.size(); op-- > 0;) {
       for (const RegionUse& read : graph_.ops[op].reads) {
-        const int producer = graph_.values[read.value].producer;
-        if (producer == kNone) continue;
-        distances_[producer] = std::min(distances_[producer], distances_[op] + 1);
+        const OptionalIndex producer = graph_.values[read.value].producer;
+        if (!producer.has_value()) continue;
+        distances_[*producer] = std::min(distances_[*producer], distances_[op] + 1);
       }
     }
   }

@@ -18,24 +18,24 @@ std::vector<bool> MinCut::source_side(int source, int sink) {
     }
   }
   std::vector<bool> is_reached;
-  for (int level : levels_) is_reached.push_back(level >= 0);
+  for (const OptionalIndex level : levels_) is_reached.push_back(level.has_value());
   return is_reached;
 }
 
 // Finds levels over edges with capacity left. Returns whether the sink has a level.
 bool MinCut::find_levels(int source, int sink) {
-  levels_.assign(edges_from_.size(), -1);
+  levels_.assign(edges_from_.size(), std::nullopt);
   levels_[source] = 0;
   std::vector<int> reached = {source};
   for (std::size_t i = 0; i < reached.size(); ++i) {
     for (int index : edges_from_[reached[i]]) {
       const Edge& edge = edges_[index];
-      if (edge.left == 0 || levels_[edge.to] >= 0) continue;
-      levels_[edge.to] = levels_[reached[i]] + 1;
+      if (edge.left == 0 || levels_[edge.to].has_value()) continue;
+      levels_[edge.to] = *levels_[reached[i]] + 1;
       reached.push_back(edge.to);
     }
   }
-  return levels_[sink] >= 0;
+  return levels_[sink].has_value();
 }
 
 // One more path, from level to level. What went through it.
@@ -44,7 +44,7 @@ std::int64_t MinCut::push(int node, int sink, std::int64_t most) {
   for (std::size_t& next = next_of_[node]; next < edges_from_[node].size(); ++next) {
     const int index = edges_from_[node][next];
     Edge& edge = edges_[index];
-    if (edge.left == 0 || levels_[edge.to] != levels_[node] + 1) continue;
+    if (edge.left == 0 || levels_[edge.to] != *levels_[node] + 1) continue;
     const std::int64_t pushed = push(edge.to, sink, std::min(most, edge.left));
     if (pushed == 0) continue;
     edge.left -= pushed;

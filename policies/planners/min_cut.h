@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "policies/base/id.h"
+
 namespace rematch {
 
 class MinCut {
@@ -28,8 +30,8 @@ class MinCut {
 
   std::vector<Edge> edges_;  // an edge and its reverse side by side
   std::vector<std::vector<int>> edges_from_;
-  std::vector<int> levels_;           // by node: steps from the source
-  std::vector<std::size_t> next_of_;  // by node: edges before it lead nowhere
+  std::vector<OptionalIndex> levels_;  // by node: steps from the source, if it is reached
+  std::vector<std::size_t> next_of_;   // by node: edges before it lead nowhere
 };
 
 }  // namespace rematch

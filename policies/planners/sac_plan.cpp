@@ -25,7 +25,7 @@ struct Module {
 
 std::vector<Module> modules_of(const Trace& trace, const std::vector<OpRange>& blocks) {
   std::vector<Module> modules;
-  OpId done = 0;
+  OpId done;
   const auto add = [&](OpRange range, bool is_block) {
     if (range.first < range.end) modules.push_back({range, is_block});
     done = range.end;
@@ -34,23 +34,23 @@ std::vector<Module> modules_of(const Trace& trace, const std::vector<OpRange>& b
     add({done, block.first}, false);
     add(block, true);
   }
-  add({done, static_cast<OpId>(trace.ops.size())}, false);
+  add({done, trace.ops.end_id()}, false);
   return modules;
 }
 
 // Bytes as PyTorch's memory tracker has them.
 class Tracker {
  public:
-  explicit Tracker(const Trace& trace) : trace_(trace), maker_(trace.storages.size(), kNone) {
-    for (std::size_t op = 0; op < trace.ops.size(); ++op) {
+  explicit Tracker(const Trace& trace) : trace_(trace), maker_(trace.storages.size()) {
+    for (const OpId op : trace.ops.ids()) {
       for (ValueId output : trace.ops[op].outputs) {
-        StorageId& maker = maker_[trace.values[output].storage];
-        if (maker == kNone) maker = static_cast<OpId>(op);
+        std::optional<OpId>& maker = maker_[trace.values[output].storage];
+        if (!maker) maker = op;
       }
     }
-    for (std::size_t op = 0; op < trace.ops.size(); ++op) {
+    for (const OpId op : trace.ops.ids()) {
       for (const TracedUse& use : trace.ops[op].inputs) {
-        last_read_[trace.values[use.value].storage] = static_cast<OpId>(op);
+        last_read_[trace.values[use.value].storage] = op;
       }
     }
   }
@@ -62,7 +62,7 @@ class Tracker {
     std::set<StorageId> saved_here;
     for (const TracedPack& pack : trace_.packs) {
       const StorageId storage = trace_.values[pack.value].storage;
-      if (maker_[storage] == kNone || maker_[storage] >= range.end) continue;
+      if (!maker_[storage] || maker_[storage] >= range.end) continue;
       if (pack.at_op <= range.end) saved.insert(storage);
       if (pack.at_op <= range.end && maker_[storage] >= range.first) saved_here.insert(storage);
     }
@@ -87,9 +87,8 @@ class Tracker {
     for (const BackwardEvent& event : trace_.backward) {
       if (event.kind != BackwardEvent::Kind::kOp) continue;
       const std::int64_t now = event.other_bytes.count - event.gradient_bytes.count;
-      const bool is_inside = event.scope != kNone &&
-                             trace_.scopes[event.scope].first_op >= range.first &&
-                             trace_.scopes[event.scope].end_op <= range.end;
+      const bool is_inside = event.scope && trace_.scopes[*event.scope].first_op >= range.first &&
+                             trace_.scopes[*event.scope].end_op <= range.end;
       if (is_inside) {
         if (!begun) first = before;
         begun = true;
@@ -103,7 +102,7 @@ class Tracker {
   }
 
   const Trace& trace_;
-  std::vector<OpId> maker_;  // by storage
+  IdTable<StorageId, std::optional<OpId>> maker_;
   std::map<StorageId, OpId> last_read_;
 };
 
@@ -150,7 +149,7 @@ SacOps sac_ops_of(const Trace& trace, const Profile& profile, OpRange range) {
   constexpr std::int64_t kAllocation = 512;  // CUDA's smallest; the estimator rounds up to it
   SacOps ops;
   std::map<StorageId, int> maker;
-  for (OpId id = range.first; id < range.end; ++id) {
+  for (const OpId id : range.ids()) {
     const TracedOp& op = trace.ops[id];
     const int index = id - range.first;
     std::set<StorageId> storages(op.writes.begin(), op.writes.end());

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "policies/base/id.h"
+
 namespace rematch {
 
 // A saved tensor or an argument: a value, and the number of in-place writes that its storage had
@@ -21,8 +23,9 @@ struct ReplayUse {
 
 // A recorded region by index. Ops are in recorded order. A value without a producer comes from
 // outside the region and is always there.
-//   uses(op), outputs(op)       ranges; a use has `value` and `version`, an output may be negative:
-//                               an undefined tensor. What an in-place op returns may be listed
+//   uses(op), outputs(op)       ranges; a use has `value` and `version`, an output is a value, or
+//                               absent: an undefined tensor. What an in-place op returns may be
+//                               listed
 //   is_repeatable(op)           has no side effect outside the region
 //   makes_its_own(op)           neither a view nor in place: with its outputs there, it need not
 //   run each_write(storage, version, visit)     the ops that write to it, up to that version
@@ -39,7 +42,7 @@ concept ReplayGraph = requires(const Graph& graph, std::int32_t id, void (*visit
   { graph.producer(id) } -> std::convertible_to<std::int32_t>;
   { graph.storage(id) } -> std::convertible_to<std::int32_t>;
   { graph.uses(id).begin()->version } -> std::convertible_to<std::int32_t>;
-  { *graph.outputs(id).begin() } -> std::convertible_to<std::int32_t>;
+  { *graph.outputs(id).begin() } -> std::convertible_to<OptionalIndex>;
   { graph.is_repeatable(id) } -> std::same_as<bool>;
   { graph.makes_its_own(id) } -> std::same_as<bool>;
   graph.each_write(id, id, visit);
@@ -187,9 +190,9 @@ template <ReplayGraph Graph>
 bool ReplayPlanner<Graph>::is_answered(std::int32_t op) const {
   if (!graph_.makes_its_own(op)) return false;
   bool any = false;
-  for (const std::int32_t output : graph_.outputs(op)) {
-    if (output < 0) continue;
-    if (!is_there(output)) return false;
+  for (const OptionalIndex output : graph_.outputs(op)) {
+    if (!output.has_value()) continue;
+    if (!is_there(*output)) return false;
     any = true;
   }
   return any;
@@ -265,8 +268,9 @@ void ReplayPlanner<Graph>::leave_out_unneeded(std::int32_t first, const Uses& sa
   for (auto op = static_cast<std::int32_t>(graph_.num_ops()); op-- > first;) {
     if (!is_planned(op)) continue;
     bool needed = is_awaited_op[op];
-    for (const std::int32_t output : graph_.outputs(op)) {
-      needed |= output >= 0 && graph_.producer(output) == op && is_awaited[output];
+    for (const OptionalIndex output : graph_.outputs(op)) {
+      needed |= output.has_value() && graph_.has_producer(*output) &&
+                graph_.producer(*output) == op && is_awaited[*output];
     }
     if (!needed) tables_.planned[op] = kNo;
     for (const auto& use : graph_.uses(op)) {

@@ -33,9 +33,8 @@ std::optional<CollectiveKind> collective_kind(std::string_view name) {
 
 bool is_parameter_gather(const Trace& trace, const TracedOp& op) {
   return collective_kind(op.name) == CollectiveKind::kAllGather && !op.inputs.empty() &&
-         std::all_of(op.inputs.begin(), op.inputs.end(), [&](const TracedUse& use) {
-           return trace.values[static_cast<std::size_t>(use.value)].producer == kNone;
-         });
+         std::all_of(op.inputs.begin(), op.inputs.end(),
+                     [&](const TracedUse& use) { return !trace.values[use.value].producer; });
 }
 
 CollectivePart collective_part(std::string_view name) {

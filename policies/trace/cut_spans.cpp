@@ -8,11 +8,11 @@ namespace {
 
 // Where one span ends and the next begins, in every table.
 struct Cut {
-  OpId op = 0;
-  ValueId value = 0;
-  StorageId storage = 0;
-  ScopeId scope = 0;
-  PackId pack = 0;
+  OpId op;
+  ValueId value;
+  StorageId storage;
+  ScopeId scope;
+  PackId pack;
   bool operator==(const Cut&) const = default;
 };
 
@@ -31,12 +31,9 @@ class Cutter {
   // Scopes cannot be told from op positions: one may open without an op in it.
   Cut cut_at(OpId op, ScopeId scope, const Cut& previous) {
     while (next_op_ < op) take_outputs_of(next_op_++);
-    while (pack_ < num_entries(trace_.packs) &&
-           trace_.packs[static_cast<std::size_t>(pack_)].at_op < op) {
-      ++pack_;
-    }
+    while (trace_.packs.contains(pack_) && trace_.packs[pack_].at_op < op) ++pack_;
     while (seen_value_ < value_) {
-      const TracedValue& value = trace_.values[static_cast<std::size_t>(seen_value_++)];
+      const TracedValue& value = trace_.values[seen_value_++];
       storage_ = std::max(storage_, value.storage + 1);
     }
     return {op, value_, storage_, std::max(scope, previous.scope), pack_};
@@ -46,26 +43,23 @@ class Cutter {
   // Outside values that are first read after these outputs have higher ids, so they go with the
   // span that reads them.
   void take_outputs_of(OpId op) {
-    for (const ValueId output : trace_.ops[static_cast<std::size_t>(op)].outputs) {
+    for (const ValueId output : trace_.ops[op].outputs) {
       value_ = std::max(value_, output + 1);
     }
   }
 
   const Trace& trace_;
-  OpId next_op_ = 0;
-  ValueId value_ = 0;
-  ValueId seen_value_ = 0;
-  StorageId storage_ = 0;
-  PackId pack_ = 0;
+  OpId next_op_;
+  ValueId value_;
+  ValueId seen_value_;
+  StorageId storage_;
+  PackId pack_;
 };
 
 // The first scope behind `scope` that is not inside it. Ids are in the order of opening.
 ScopeId end_of_scope(const Trace& trace, ScopeId scope) {
   ScopeId end = scope + 1;
-  while (end < num_entries(trace.scopes) &&
-         trace.scopes[static_cast<std::size_t>(end)].parent >= scope) {
-    ++end;
-  }
+  while (trace.scopes.contains(end) && trace.scopes[end].parent >= scope) ++end;
   return end;
 }
 
@@ -75,10 +69,10 @@ std::vector<ScopeId> separate_blocks(const Trace& trace) {
   for (const TracedBlock& block : trace.blocks) scopes.push_back(block.scope);
   std::sort(scopes.begin(), scopes.end());
   std::vector<ScopeId> separate;
-  ScopeId free_scope = 0;
-  OpId free_op = 0;
+  ScopeId free_scope;
+  OpId free_op;
   for (const ScopeId scope : scopes) {
-    const TracedScope& traced = trace.scopes[static_cast<std::size_t>(scope)];
+    const TracedScope& traced = trace.scopes[scope];
     if (scope < free_scope || traced.first_op < free_op) continue;
     separate.push_back(scope);
     free_scope = end_of_scope(trace, scope);
@@ -96,35 +90,38 @@ std::vector<SpanBounds> bounds_of_spans(const Trace& trace) {
     previous = end;
   };
   for (const ScopeId scope : separate_blocks(trace)) {
-    const TracedScope& traced = trace.scopes[static_cast<std::size_t>(scope)];
+    const TracedScope& traced = trace.scopes[scope];
     add_until(cutter.cut_at(traced.first_op, scope, previous), "");
     add_until(cutter.cut_at(traced.end_op, end_of_scope(trace, scope), previous), traced.path);
   }
-  add_until({num_entries(trace.ops), num_entries(trace.values), num_entries(trace.storages),
-             num_entries(trace.scopes), num_entries(trace.packs)},
+  add_until({trace.ops.end_id(), trace.values.end_id(), trace.storages.end_id(),
+             trace.scopes.end_id(), trace.packs.end_id()},
             "");
   return all_bounds;
 }
 
 // Turns ids of one table into ids of a span, noting what lies outside.
+template <class AnyId>
 class Relative {
  public:
-  Relative(std::int32_t first, std::int32_t end, std::vector<std::int32_t>& outside)
+  Relative(AnyId first, AnyId end, std::vector<AnyId>& outside)
       : first_(first), end_(end), outside_(outside) {}
 
-  std::int32_t operator()(std::int32_t id) {
-    if (id == kNone) return kNone;
-    if (id >= first_ && id < end_) return id - first_;
-    const auto [entry, is_fresh] = known_.try_emplace(id, outside_id(outside_.size()));
+  AnyId operator()(AnyId id) {
+    if (id >= first_ && id < end_) return AnyId(id - first_);
+    const auto [entry, is_fresh] = known_.try_emplace(id, outside_id<AnyId>(outside_.size()));
     if (is_fresh) outside_.push_back(id);
     return entry->second;
   }
+  std::optional<AnyId> operator()(std::optional<AnyId> id) {
+    return id ? std::optional<AnyId>((*this)(*id)) : std::nullopt;
+  }
 
  private:
-  std::int32_t first_;
-  std::int32_t end_;
-  std::vector<std::int32_t>& outside_;
-  std::unordered_map<std::int32_t, std::int32_t> known_;
+  AnyId first_;
+  AnyId end_;
+  std::vector<AnyId>& outside_;
+  std::unordered_map<AnyId, AnyId> known_;
 };
 
 std::string relative_path(const std::string& path, const std::string& block) {
@@ -136,9 +133,9 @@ std::string relative_path(const std::string& path, const std::string& block) {
   return path;
 }
 
-template <class T>
-std::vector<T> slice(const std::vector<T>& table, std::int32_t first, std::int32_t end) {
-  return {table.begin() + first, table.begin() + end};
+template <class AnyId, class T>
+std::vector<T> slice(const IdTable<AnyId, T>& table, AnyId first, AnyId end) {
+  return {table.begin() + first.index, table.begin() + end.index};
 }
 
 SpanType relative_type(const Trace& trace, const SpanBounds& bounds, TraceSpan& span) {
@@ -168,13 +165,13 @@ SpanType relative_type(const Trace& trace, const SpanBounds& bounds, TraceSpan& 
   for (TracedScope& scope : type.scopes) {
     scope.path = relative_path(scope.path, bounds.path);
     scope.parent = scope_id(scope.parent);
-    scope.first_op -= first.op;
-    scope.end_op -= first.op;
+    scope.first_op = OpId(scope.first_op - first.op);
+    scope.end_op = OpId(scope.end_op - first.op);
   }
   type.packs = slice(trace.packs, first.pack, end.pack);
   for (TracedPack& pack : type.packs) {
     pack.value = value_id(pack.value);
-    pack.at_op -= first.op;
+    pack.at_op = OpId(pack.at_op - first.op);
   }
   return type;
 }
@@ -196,7 +193,7 @@ class BackwardCutter {
 
   void run() {
     for (const BackwardEvent& event : trace_.backward) {
-      if (event.pack != kNone) move_to(event.pack);
+      if (event.pack) move_to(*event.pack);
       events_.push_back(event);
     }
     close();
@@ -216,8 +213,8 @@ class BackwardCutter {
     if (events_.empty()) return;
     const Cut first = at_ ? at_->first : Cut{};
     for (BackwardEvent& event : events_) {
-      event.scope = relative_scope(event.scope, first.scope);
-      if (event.pack != kNone) event.pack -= first.pack;
+      if (event.scope) event.scope = ScopeId(*event.scope - first.scope);
+      if (event.pack) event.pack = PackId(*event.pack - first.pack);
       if (!has_bytes(event)) continue;
       const BackwardEvent absolute = event;
       event.other_bytes -= previous_.other_bytes;

@@ -10,46 +10,47 @@ namespace {
 constexpr std::size_t kMostEntries = 8'000'000;
 
 // Turns ids of a span back into ids of the trace.
+template <class AnyId>
 class Absolute {
  public:
-  Absolute(std::string_view what, std::int32_t first, std::int32_t count,
-           const std::vector<std::int32_t>& outside)
+  Absolute(std::string_view what, AnyId first, std::size_t count, const std::vector<AnyId>& outside)
       : what_(what), first_(first), count_(count), outside_(outside) {}
 
-  std::int32_t operator()(std::int32_t id) const {
-    if (id == kNone) return kNone;
-    if (id >= 0 && id < count_) return first_ + id;
-    if (is_outside(id) && outside_index(id) < outside_.size()) return outside_[outside_index(id)];
-    throw FormatError("a span refers to " + std::string(what_) + " " + std::to_string(id) +
+  AnyId operator()(AnyId id) const {
+    if (!is_outside(id) && static_cast<std::size_t>(id.index) < count_) return first_ + id.index;
+    if (is_outside(id) && outside_place(id) < outside_.size()) return outside_[outside_place(id)];
+    throw FormatError("a span refers to " + std::string(what_) + " " + to_string(id) +
                       ", but its type has " + std::to_string(count_) + " and it lists " +
                       std::to_string(outside_.size()) + " from outside");
+  }
+  std::optional<AnyId> operator()(std::optional<AnyId> id) const {
+    return id ? std::optional<AnyId>((*this)(*id)) : std::nullopt;
   }
 
  private:
   std::string_view what_;
-  std::int32_t first_;
-  std::int32_t count_;
-  const std::vector<std::int32_t>& outside_;
+  AnyId first_;
+  std::size_t count_;
+  const std::vector<AnyId>& outside_;
 };
 
 // Positions that a broken file can push out of range.
-std::int32_t moved(std::string_view what, std::int32_t position, std::int32_t by) {
-  const std::int64_t result = std::int64_t{position} + by;
+template <class AnyId>
+AnyId moved(std::string_view what, AnyId position, AnyId by) {
+  const std::int64_t result = std::int64_t{position.index} + by.index;
   if (result < 0 || result > std::numeric_limits<std::int32_t>::max()) {
     throw FormatError("a span refers to " + std::string(what) + " " + std::to_string(result));
   }
-  return static_cast<std::int32_t>(result);
+  return AnyId(result);
 }
 
 void add_span(const SpanType& type, const TraceSpan& span, Trace& trace) {
-  const OpId first_op = num_entries(trace.ops);
-  const Absolute op_id("op", first_op, num_entries(type.ops), span.outside_ops);
-  const Absolute value_id("value", num_entries(trace.values), num_entries(type.values),
-                          span.outside_values);
-  const Absolute storage_id("storage", num_entries(trace.storages), num_entries(type.storages),
+  const OpId first_op = trace.ops.end_id();
+  const Absolute op_id("op", first_op, type.ops.size(), span.outside_ops);
+  const Absolute value_id("value", trace.values.end_id(), type.values.size(), span.outside_values);
+  const Absolute storage_id("storage", trace.storages.end_id(), type.storages.size(),
                             span.outside_storages);
-  const Absolute scope_id("scope", num_entries(trace.scopes), num_entries(type.scopes),
-                          span.outside_scopes);
+  const Absolute scope_id("scope", trace.scopes.end_id(), type.scopes.size(), span.outside_scopes);
   for (TracedOp op : type.ops) {
     op.scope = scope_id(op.scope);
     for (TracedUse& use : op.inputs) use.value = value_id(use.value);
@@ -113,18 +114,13 @@ void add_change(Bytes& total, Bytes& change) {
   change = total;
 }
 
-ScopeId absolute_scope(ScopeId scope, ScopeId first) {
-  if (scope == kNone) return kNone;
-  return moved("scope", scope > kNone ? scope : scope + 1, first);
-}
-
 void add_backward(const SpannedTrace& spanned, Trace& trace) {
   Bytes other;
   Bytes gradients;
   for (const BackwardRun& run : spanned.backward) {
     for (BackwardEvent event : spanned.backward_types[static_cast<std::size_t>(run.type)]) {
-      event.scope = absolute_scope(event.scope, run.first_scope);
-      if (event.pack != kNone) event.pack = moved("pack", event.pack, run.first_pack);
+      if (event.scope) event.scope = moved("scope", *event.scope, run.first_scope);
+      if (event.pack) event.pack = moved("pack", *event.pack, run.first_pack);
       if (has_bytes(event)) {
         add_change(other, event.other_bytes);
         add_change(gradients, event.gradient_bytes);

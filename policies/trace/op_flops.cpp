@@ -12,7 +12,7 @@ using Shape = std::vector<std::int64_t>;
 const Shape& shape_of(const Trace& trace, const TracedOp& op, std::size_t index) {
   static const Shape kNoShape;
   if (index >= op.inputs.size()) return kNoShape;
-  return trace.values[static_cast<std::size_t>(op.inputs[index].value)].shape;
+  return trace.values[op.inputs[index].value].shape;
 }
 
 // `right_size` is the dimension of the right operand that is not summed over.

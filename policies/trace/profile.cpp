@@ -43,8 +43,8 @@ Problem other_model(const Profile& profile, const Trace& trace) {
   return std::nullopt;
 }
 
-template <class Value>
-bool has_size(const std::optional<std::vector<Value>>& list, std::size_t size) {
+template <class List>
+bool has_size(const std::optional<List>& list, std::size_t size) {
   return !list || list->size() == size;
 }
 
@@ -73,9 +73,8 @@ std::string ops_sha256(const Trace& trace) {
 std::optional<Bytes> most_temporary(const Profile& profile) {
   if (!profile.forward_temporary || !profile.backward_temporary) return std::nullopt;
   Bytes most;
-  for (const auto* pass : {&*profile.forward_temporary, &*profile.backward_temporary}) {
-    for (const Bytes bytes : *pass) most = std::max(most, bytes);
-  }
+  for (const Bytes bytes : *profile.forward_temporary) most = std::max(most, bytes);
+  for (const Bytes bytes : *profile.backward_temporary) most = std::max(most, bytes);
   return most;
 }
 

@@ -33,10 +33,10 @@ struct Profile {
   int num_steps = 0;  // that were measured; 0 for a roofline
   // Times come from a model of so many layers (project_profile.h); nothing: from the whole one.
   std::optional<int> measured_layers;
-  std::vector<Duration> forward;   // by OpId; a recompute of the op takes as long
-  std::vector<Duration> backward;  // by op of backward: the k-th event of kind kOp
-  Duration optimizer{};            // with the sums of gradients over ranks that come before it
-  Duration gradient_sums{};        // these
+  IdTable<OpId, Duration> forward;  // a recompute of the op takes as long
+  std::vector<Duration> backward;   // by op of backward: the k-th event of kind kOp
+  Duration optimizer{};             // with the sums of gradients over ranks that come before it
+  Duration gradient_sums{};         // these
   // Which measured links the times of collectives are from; empty: the source's own.
   std::string links;
   // Time of a step without checkpointing beyond its ops: autograd, the program between ops.
@@ -44,11 +44,11 @@ struct Profile {
   Duration backward_between_ops{};
   // Bytes that a kernel allocates inside, above the op boundary, ordered as the times. Absent where
   // it was not measured.
-  std::optional<std::vector<Bytes>> forward_temporary;
+  std::optional<IdTable<OpId, Bytes>> forward_temporary;
   std::optional<std::vector<Bytes>> backward_temporary;
-  // Kernels that an op of forward launches, by OpId; a recompute of it launches as many. Absent
+  // Kernels that an op of forward launches; a recompute of it launches as many. Absent
   // where the device has none, or nobody counted.
-  std::optional<std::vector<std::int32_t>> forward_kernels;
+  std::optional<IdTable<OpId, std::int32_t>> forward_kernels;
   bool operator==(const Profile&) const = default;
 
   // Figures of one step without checkpointing.

@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// One span of every table of a trace. An id in it is an index into the span, kNone, or
+// One span of every table of a trace. An id in it is counted from the span's first, or is
 // outside_id(k) for the k-th entry of the span's list of outside ids. Op positions (first_op,
 // end_op, at_op) are counted from the span's first op. Paths below the span's own begin with
 // a dot, the span's own is ".".
@@ -23,17 +23,17 @@ struct SpanType {
   bool operator==(const SpanType&) const = default;
 };
 
-constexpr std::int32_t outside_id(std::size_t index) {
-  return -2 - static_cast<std::int32_t>(index);
+template <class AnyId>
+constexpr AnyId outside_id(std::size_t place) {
+  return AnyId(-1 - static_cast<std::int32_t>(place));
 }
-constexpr bool is_outside(std::int32_t id) { return id <= -2; }
-constexpr std::size_t outside_index(std::int32_t id) { return static_cast<std::size_t>(-2 - id); }
-
-// A scope of backward relative to its run may lie before the run's first: -1 is spoken for by
-// kNone, so those before are counted from -2.
-constexpr ScopeId relative_scope(ScopeId scope, ScopeId first) {
-  return scope == kNone || scope >= first ? (scope == kNone ? kNone : scope - first)
-                                          : scope - first - 1;
+template <class AnyId>
+constexpr bool is_outside(AnyId id) {
+  return id.index < 0;
+}
+template <class AnyId>
+constexpr std::size_t outside_place(AnyId id) {
+  return static_cast<std::size_t>(-1 - id.index);
 }
 
 inline bool has_bytes(const BackwardEvent& event) {
@@ -50,12 +50,12 @@ struct TraceSpan {
   std::vector<ScopeId> outside_scopes;
 };
 
-// A span of backward: packs are counted from `first_pack`, scopes from `first_scope` (see
-// relative_scope()), and bytes are the change from the event before.
+// A span of backward: packs are counted from `first_pack`, scopes from `first_scope`, which a
+// scope may lie before, and bytes are the change from the event before.
 struct BackwardRun {
   int type = 0;
-  PackId first_pack = 0;
-  ScopeId first_scope = 0;
+  PackId first_pack;
+  ScopeId first_scope;
 };
 
 struct SpannedTrace {

@@ -8,41 +8,36 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "policies/base/bytes.h"
+#include "policies/base/id.h"
 #include "policies/trace/op_class.h"
 
 namespace rematch {
 
-using OpId = std::int32_t;
-using ValueId = std::int32_t;
-using StorageId = std::int32_t;
-using ScopeId = std::int32_t;
-using PackId = std::int32_t;
-inline constexpr std::int32_t kNone = -1;
-
-// The length of a table, as an id: the id that its next entry gets.
-template <class Table>
-std::int32_t num_entries(const Table& table) {
-  return static_cast<std::int32_t>(table.size());
-}
+using OpId = Id<struct OpTag>;
+using ValueId = Id<struct ValueTag>;
+using StorageId = Id<struct StorageTag>;
+using ScopeId = Id<struct ScopeTag>;
+using PackId = Id<struct PackTag>;
 
 struct TracedStorage {
   Bytes bytes;
   // The program holds what op made it until this op has begun: at the boundary after it, only
-  // autograd, or a region, can still hold it. The number of ops: until forward returns. kNone: to
+  // autograd, or a region, can still hold it. The end of the ops: until forward returns. Absent: to
   // the end of the step, as the loss, and all that comes from outside.
-  OpId freed_at = kNone;
+  std::optional<OpId> freed_at;
   bool operator==(const TracedStorage&) const = default;
 };
 
-// One output of an op, or a tensor from outside that ops read (producer kNone). Views are
+// One output of an op, or a tensor from outside that ops read, which has no producer. Views are
 // values that share a storage.
 struct TracedValue {
-  OpId producer = kNone;
-  StorageId storage = kNone;
+  std::optional<OpId> producer;
+  StorageId storage;
   std::vector<std::int64_t> shape;
   std::string dtype;  // "float32", "bfloat16", "int64", "bool"
   bool is_parameter = false;
@@ -51,7 +46,7 @@ struct TracedValue {
 
 // A read of a value: `version` is the number of in-place writes its storage had seen.
 struct TracedUse {
-  ValueId value = kNone;
+  ValueId value;
   std::int32_t version = 0;
   bool operator==(const TracedUse&) const = default;
 };
@@ -59,7 +54,7 @@ struct TracedUse {
 struct TracedOp {
   std::string name;  // "aten::mm", "aten::add.Tensor": overload after a dot, default omitted
   OpClass op_class = OpClass::kOther;
-  ScopeId scope = kNone;          // innermost scope open at the call; kNone outside all
+  std::optional<ScopeId> scope;   // innermost scope open at the call
   std::vector<TracedUse> inputs;  // tensor arguments in schema order
   std::vector<ValueId> outputs;   // fresh outputs only; what an in-place op returns is an input
   std::vector<StorageId> writes;  // storages it mutates
@@ -73,15 +68,15 @@ struct TracedOp {
 // A scope instance: one opening of a name in forward. Ops [first_op, end_op).
 struct TracedScope {
   std::string path;  // "blocks.3.attention"
-  ScopeId parent = kNone;
-  OpId first_op = 0;
-  OpId end_op = 0;
+  std::optional<ScopeId> parent;
+  OpId first_op;
+  OpId end_op;
   bool operator==(const TracedScope&) const = default;
 };
 
 // A transformer layer: a scope that was opened with a layer index.
 struct TracedBlock {
-  ScopeId scope = kNone;
+  ScopeId scope;
   std::string list;  // "blocks"
   int index = 0;     // its layer index in that list
   bool operator==(const TracedBlock&) const = default;
@@ -90,9 +85,9 @@ struct TracedBlock {
 // A tensor saved for backward. `at_op` is the number of ops that had run when it was packed,
 // which is below its consumer for inputs and above its producer for outputs.
 struct TracedPack {
-  ValueId value = kNone;
+  ValueId value;
   std::int32_t version = 0;
-  OpId at_op = 0;
+  OpId at_op;
   bool operator==(const TracedPack&) const = default;
 };
 
@@ -103,15 +98,15 @@ struct BackwardEvent {
   // release. Without one the release is also that.
   enum class Kind : std::uint8_t { kDemand, kPutAway, kRelease, kOp };
   Kind kind = Kind::kOp;
-  PackId pack = kNone;  // all but kOp
-  std::string op;       // kOp: name
+  std::optional<PackId> pack;  // all but kOp
+  std::string op;              // kOp: name
   // kDemand, kOp: bytes born in backward and alive before the demand, after the op; and those of
   // them that are gradients of parameters.
   Bytes other_bytes;
   Bytes gradient_bytes;
   // kDemand, kOp: the innermost scope that was open in forward when autograd made the node that is
   // at work.
-  ScopeId scope = kNone;
+  std::optional<ScopeId> scope;
   // kOp that starts a collective: its process group, and the larger of all that goes in and comes
   // out.
   std::string group;
@@ -139,12 +134,12 @@ struct Trace {
   std::string model;                               // preset name
   std::map<std::string, std::int64_t> dimensions;  // every dimension that shaped it
   std::string dtype;
-  std::vector<TracedOp> ops;  // forward, in dispatch order, loss included
-  std::vector<TracedValue> values;
-  std::vector<TracedStorage> storages;
-  std::vector<TracedScope> scopes;
+  IdTable<OpId, TracedOp> ops;  // forward, in dispatch order, loss included
+  IdTable<ValueId, TracedValue> values;
+  IdTable<StorageId, TracedStorage> storages;
+  IdTable<ScopeId, TracedScope> scopes;
   std::vector<TracedBlock> blocks;
-  std::vector<TracedPack> packs;
+  IdTable<PackId, TracedPack> packs;
   std::vector<BackwardEvent> backward;
   std::vector<TracedCollective> gradient_sums;
   Bytes parameter_bytes;

@@ -15,8 +15,8 @@ using Rows = std::vector<std::string>;
 
 std::string one_name(const std::string& op) { return with_one_name({{op, 1}}).begin()->first; }
 
-std::string scope_words(const Trace& trace, ScopeId scope) {
-  return scope == kNone ? "no scope" : trace.scopes[static_cast<std::size_t>(scope)].path;
+std::string scope_words(const Trace& trace, std::optional<ScopeId> scope) {
+  return scope ? trace.scopes[*scope].path : "no scope";
 }
 
 Rows sizes(const Trace& trace) {
@@ -44,11 +44,11 @@ Rows ops(const Trace& trace) {
 Rows saved_tensors(const Trace& trace) {
   Rows rows;
   for (const TracedPack& pack : trace.packs) {
-    const OpId producer = trace.values[static_cast<std::size_t>(pack.value)].producer;
-    rows.push_back((producer == kNone ? "a tensor from outside"
-                                      : "the result of op " + std::to_string(producer)) +
+    const std::optional<OpId> producer = trace.values[pack.value].producer;
+    rows.push_back((producer ? "the result of op " + to_string(*producer)
+                             : std::string("a tensor from outside")) +
                    ", version " + std::to_string(pack.version) + ", after " +
-                   std::to_string(pack.at_op) + " ops");
+                   to_string(pack.at_op) + " ops");
   }
   return rows;
 }
@@ -56,18 +56,17 @@ Rows saved_tensors(const Trace& trace) {
 // A row for each storage that an op allocates: when it is made and freed.
 Rows lifetimes(const Trace& trace) {
   Rows rows;
-  std::vector<bool> is_seen(trace.storages.size());
-  for (std::size_t id = 0; id < trace.ops.size(); ++id) {
+  IdTable<StorageId, bool> is_seen(trace.storages.size());
+  for (const OpId id : trace.ops.ids()) {
     for (const ValueId output : trace.ops[id].outputs) {
-      const auto storage =
-          static_cast<std::size_t>(trace.values[static_cast<std::size_t>(output)].storage);
+      const StorageId storage = trace.values[output].storage;
       if (is_seen[storage]) continue;
       is_seen[storage] = true;
       if (trace.ops[id].is_view) continue;
       const TracedStorage& held = trace.storages[storage];
-      rows.push_back(std::to_string(held.bytes.count) + " bytes of op " + std::to_string(id) +
-                     " (" + one_name(trace.ops[id].name) + "), held until " +
-                     (held.freed_at == kNone ? "the end" : "op " + std::to_string(held.freed_at)));
+      rows.push_back(std::to_string(held.bytes.count) + " bytes of op " + to_string(id) + " (" +
+                     one_name(trace.ops[id].name) + "), held until " +
+                     (held.freed_at ? "op " + to_string(*held.freed_at) : "the end"));
     }
   }
   return rows;
@@ -102,7 +101,7 @@ Rows demands(const Trace& trace) {
     const std::string_view does = event.kind == BackwardEvent::Kind::kDemand    ? "asks for"
                                   : event.kind == BackwardEvent::Kind::kRelease ? "lets go of"
                                                                                 : "puts away";
-    rows.push_back(std::string(does) + " saved tensor " + std::to_string(event.pack) + " after " +
+    rows.push_back(std::string(does) + " saved tensor " + to_string(*event.pack) + " after " +
                    std::to_string(num_ops) + " ops of backward");
   }
   return rows;

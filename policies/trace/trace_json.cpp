@@ -14,20 +14,42 @@
 namespace rematch {
 namespace {
 
-// References as the file has them. In memory kNone is -1; there it is null, which frees -1 to be
-// the first outside entry.
-Json id_to_json(std::int32_t id) {
-  if (id == kNone) return nullptr;
-  return id >= 0 ? id : id + 1;
+// References of a span (spans.h). An absent one is null.
+template <class Tag>
+Json id_to_json(Id<Tag> id) {
+  return id.index;
 }
 
-std::int32_t id_from_json(const JsonField& field) {
-  const std::int32_t id = field.integer32(std::numeric_limits<std::int32_t>::min() + 1);
-  return id >= 0 ? id : id - 1;
+template <class Tag>
+Json id_to_json(std::optional<Id<Tag>> id) {
+  return id ? id_to_json(*id) : nullptr;
 }
 
-std::int32_t id_or_none_from_json(const JsonField& field) {
-  return field.is_null() ? kNone : id_from_json(field);
+template <class AnyId>
+AnyId id_from_json(const JsonField& field) {
+  return AnyId(field.integer32(std::numeric_limits<std::int32_t>::min() + 1));
+}
+
+template <class AnyId>
+std::optional<AnyId> optional_id_from_json(const JsonField& field) {
+  if (field.is_null()) return std::nullopt;
+  return id_from_json<AnyId>(field);
+}
+
+// References that only name what is there: of the trace itself, or of packs counted from the first.
+template <class AnyId>
+AnyId nonnegative_id_from_json(const JsonField& field) {
+  return AnyId(field.integer32(0));
+}
+
+// Positions among ops: in a broken file anywhere.
+OpId position_from_json(const JsonField& field) { return OpId(field.integer32()); }
+
+template <class AnyId>
+Json ids_to_json(const std::vector<AnyId>& ids) {
+  Json json = Json::array();
+  for (const AnyId id : ids) json.push_back(id.index);
+  return json;
 }
 
 template <class T, class ToJson>
@@ -54,8 +76,8 @@ Json use_to_json(const TracedUse& use) {
 }
 
 TracedUse use_from_json(const JsonField& field) {
-  if (!field.json().is_array()) return {id_from_json(field), 0};
-  return {id_from_json(field.at(0)), field.at(1).integer32(0)};
+  if (!field.json().is_array()) return {id_from_json<ValueId>(field), 0};
+  return {id_from_json<ValueId>(field.at(0)), field.at(1).integer32(0)};
 }
 
 Json op_to_json(const TracedOp& op) {
@@ -63,8 +85,8 @@ Json op_to_json(const TracedOp& op) {
                {"class", to_string(op.op_class)},
                {"scope", id_to_json(op.scope)},
                {"inputs", list_to_json(op.inputs, use_to_json)},
-               {"outputs", list_to_json(op.outputs, id_to_json)}};
-  if (!op.writes.empty()) json["writes"] = list_to_json(op.writes, id_to_json);
+               {"outputs", ids_to_json(op.outputs)}};
+  if (!op.writes.empty()) json["writes"] = ids_to_json(op.writes);
   if (op.is_view) json["view"] = true;
   if (op.draws_random) json["draws_random"] = true;
   if (op.flops != 0) json["flops"] = op.flops;
@@ -86,11 +108,11 @@ TracedOp op_from_json(const JsonField& field) {
   op.name = field.at("name").string();
   const auto op_class = field.find("class");
   op.op_class = op_class ? class_from_json(*op_class) : op_class_of(op.name);
-  op.scope = id_or_none_from_json(field.at("scope"));
+  op.scope = optional_id_from_json<ScopeId>(field.at("scope"));
   op.inputs = list_from_json<TracedUse>(field.at("inputs"), use_from_json);
-  op.outputs = list_from_json<ValueId>(field.at("outputs"), id_from_json);
+  op.outputs = list_from_json<ValueId>(field.at("outputs"), id_from_json<ValueId>);
   if (const auto writes = field.find("writes")) {
-    op.writes = list_from_json<StorageId>(*writes, id_from_json);
+    op.writes = list_from_json<StorageId>(*writes, id_from_json<StorageId>);
   }
   if (const auto view = field.find("view")) op.is_view = view->boolean();
   if (const auto draws = field.find("draws_random")) op.draws_random = draws->boolean();
@@ -110,8 +132,8 @@ Json value_to_json(const TracedValue& value) {
 
 TracedValue value_from_json(const JsonField& field) {
   TracedValue value;
-  value.producer = id_or_none_from_json(field.at("producer"));
-  value.storage = id_from_json(field.at("storage"));
+  value.producer = optional_id_from_json<OpId>(field.at("producer"));
+  value.storage = id_from_json<StorageId>(field.at("storage"));
   value.shape = list_from_json<std::int64_t>(field.at("shape"),
                                              [](const JsonField& size) { return size.integer(0); });
   value.dtype = field.at("dtype").string();
@@ -122,22 +144,24 @@ TracedValue value_from_json(const JsonField& field) {
 Json scope_to_json(const TracedScope& scope) {
   return {{"path", scope.path},
           {"parent", id_to_json(scope.parent)},
-          {"first_op", scope.first_op},
-          {"end_op", scope.end_op}};
+          {"first_op", id_to_json(scope.first_op)},
+          {"end_op", id_to_json(scope.end_op)}};
 }
 
 TracedScope scope_from_json(const JsonField& field) {
-  return {field.at("path").string(), id_or_none_from_json(field.at("parent")),
-          field.at("first_op").integer32(), field.at("end_op").integer32()};
+  return {field.at("path").string(), optional_id_from_json<ScopeId>(field.at("parent")),
+          position_from_json(field.at("first_op")), position_from_json(field.at("end_op"))};
 }
 
 Json pack_to_json(const TracedPack& pack) {
-  return {{"value", id_to_json(pack.value)}, {"version", pack.version}, {"at_op", pack.at_op}};
+  return {{"value", id_to_json(pack.value)},
+          {"version", pack.version},
+          {"at_op", id_to_json(pack.at_op)}};
 }
 
 TracedPack pack_from_json(const JsonField& field) {
-  return {id_from_json(field.at("value")), field.at("version").integer32(0),
-          field.at("at_op").integer32()};
+  return {id_from_json<ValueId>(field.at("value")), field.at("version").integer32(0),
+          position_from_json(field.at("at_op"))};
 }
 
 Json type_to_json(const SpanType& type) {
@@ -166,7 +190,7 @@ SpanType type_from_json(const JsonField& field) {
                   std::to_string(type.storages.size()) + " storage_bytes");
   }
   for (std::size_t index = 0; index < freed_at.size(); ++index) {
-    type.storages[index].freed_at = id_or_none_from_json(freed_at.at(index));
+    type.storages[index].freed_at = optional_id_from_json<OpId>(freed_at.at(index));
   }
   type.scopes = list_from_json<TracedScope>(field.at("scopes"), scope_from_json);
   type.packs = list_from_json<TracedPack>(field.at("packs"), pack_from_json);
@@ -176,10 +200,13 @@ SpanType type_from_json(const JsonField& field) {
 Json span_to_json(const TraceSpan& span) {
   Json json = {{"type", span.type}};
   if (!span.path.empty()) json["path"] = span.path;
-  if (!span.outside_ops.empty()) json["outside_ops"] = span.outside_ops;
-  if (!span.outside_values.empty()) json["outside_values"] = span.outside_values;
-  if (!span.outside_storages.empty()) json["outside_storages"] = span.outside_storages;
-  if (!span.outside_scopes.empty()) json["outside_scopes"] = span.outside_scopes;
+  const auto add = [&](const char* key, const auto& ids) {
+    if (!ids.empty()) json[key] = ids_to_json(ids);
+  };
+  add("outside_ops", span.outside_ops);
+  add("outside_values", span.outside_values);
+  add("outside_storages", span.outside_storages);
+  add("outside_scopes", span.outside_scopes);
   return json;
 }
 
@@ -188,29 +215,30 @@ int type_index(const JsonField& field, std::size_t num_types) {
   return field.integer32(0, static_cast<std::int32_t>(num_types) - 1);
 }
 
-std::vector<std::int32_t> outside_from_json(const JsonField& span, std::string_view key) {
+template <class AnyId>
+std::vector<AnyId> outside_from_json(const JsonField& span, std::string_view key) {
   const auto field = span.find(key);
   if (!field) return {};
-  return list_from_json<std::int32_t>(*field, [](const JsonField& id) { return id.integer32(0); });
+  return list_from_json<AnyId>(*field, nonnegative_id_from_json<AnyId>);
 }
 
 TraceSpan span_from_json(const JsonField& field, std::size_t num_types) {
   TraceSpan span;
   span.type = type_index(field.at("type"), num_types);
   if (const auto path = field.find("path")) span.path = path->string();
-  span.outside_ops = outside_from_json(field, "outside_ops");
-  span.outside_values = outside_from_json(field, "outside_values");
-  span.outside_storages = outside_from_json(field, "outside_storages");
-  span.outside_scopes = outside_from_json(field, "outside_scopes");
+  span.outside_ops = outside_from_json<OpId>(field, "outside_ops");
+  span.outside_values = outside_from_json<ValueId>(field, "outside_values");
+  span.outside_storages = outside_from_json<StorageId>(field, "outside_storages");
+  span.outside_scopes = outside_from_json<ScopeId>(field, "outside_scopes");
   return span;
 }
 
 Json block_to_json(const TracedBlock& block) {
-  return {{"list", block.list}, {"index", block.index}, {"scope", block.scope}};
+  return {{"list", block.list}, {"index", block.index}, {"scope", id_to_json(block.scope)}};
 }
 
 TracedBlock block_from_json(const JsonField& field) {
-  return {field.at("scope").integer32(0), field.at("list").string(),
+  return {nonnegative_id_from_json<ScopeId>(field.at("scope")), field.at("list").string(),
           field.at("index").integer32(0)};
 }
 
@@ -225,11 +253,11 @@ TracedParameters parameters_from_json(const JsonField& field) {
 }
 
 Json event_to_json(const BackwardEvent& event) {
-  if (event.kind == BackwardEvent::Kind::kRelease) return {{"release", event.pack}};
-  if (event.kind == BackwardEvent::Kind::kPutAway) return {{"put_away", event.pack}};
+  if (event.kind == BackwardEvent::Kind::kRelease) return {{"release", id_to_json(event.pack)}};
+  if (event.kind == BackwardEvent::Kind::kPutAway) return {{"put_away", id_to_json(event.pack)}};
   Json json;
   if (event.kind == BackwardEvent::Kind::kDemand) {
-    json = {{"demand", event.pack}};
+    json = {{"demand", id_to_json(event.pack)}};
   } else {
     json = {{"op", event.op}};
   }
@@ -247,21 +275,21 @@ BackwardEvent event_from_json(const JsonField& field) {
   BackwardEvent event;
   if (const auto release = field.find("release")) {
     event.kind = BackwardEvent::Kind::kRelease;
-    event.pack = release->integer32(0);
+    event.pack = nonnegative_id_from_json<PackId>(*release);
     return event;
   }
   if (const auto put_away = field.find("put_away")) {
     event.kind = BackwardEvent::Kind::kPutAway;
-    event.pack = put_away->integer32(0);
+    event.pack = nonnegative_id_from_json<PackId>(*put_away);
     return event;
   }
   if (const auto demand = field.find("demand")) {
     event.kind = BackwardEvent::Kind::kDemand;
-    event.pack = demand->integer32(0);
+    event.pack = nonnegative_id_from_json<PackId>(*demand);
   } else {
     event.op = field.at("op").string();
   }
-  event.scope = id_or_none_from_json(field.at("scope"));
+  event.scope = optional_id_from_json<ScopeId>(field.at("scope"));
   if (const auto change = field.find("bytes_change")) event.other_bytes = {change->integer()};
   if (const auto change = field.find("gradient_bytes_change")) {
     event.gradient_bytes = {change->integer()};
@@ -303,7 +331,8 @@ SpannedTrace spanned_from_json(const JsonField& root) {
       list_from_json<std::vector<BackwardEvent>>(root.at("backward_types"), events_from_json);
   spanned.backward = list_from_json<BackwardRun>(root.at("backward"), [&](const JsonField& field) {
     return BackwardRun{type_index(field.at("type"), spanned.backward_types.size()),
-                       field.at("first_pack").integer32(0), field.at("first_scope").integer32(0)};
+                       nonnegative_id_from_json<PackId>(field.at("first_pack")),
+                       nonnegative_id_from_json<ScopeId>(field.at("first_scope"))};
   });
   return spanned;
 }
@@ -313,13 +342,13 @@ bool leaves_out_class(const Json& op) { return op.is_object() && !op.contains("c
 // Which ops of the trace have no flops because the writer knew none: those of types in which some
 // op has no class.
 void add_flops(const SpannedTrace& spanned, const JsonField& root, Trace& trace) {
-  std::size_t first = 0;
+  OpId first;
   for (const TraceSpan& span : spanned.spans) {
     const auto type = static_cast<std::size_t>(span.type);
-    const std::size_t end = first + spanned.types[type].ops.size();
+    const OpId end = first + static_cast<std::int32_t>(spanned.types[type].ops.size());
     const Json& ops = root.at("types").at(type).at("ops").json();
     if (std::any_of(ops.begin(), ops.end(), leaves_out_class)) {
-      for (std::size_t id = first; id < end; ++id) {
+      for (const OpId id : IdRange(first, end)) {
         TracedOp& op = trace.ops[id];
         if (op.flops == 0) op.flops = flops_of(trace, op);
       }
@@ -348,8 +377,9 @@ Json trace_to_json(const Trace& trace) {
   json["blocks"] = list_to_json(trace.blocks, block_to_json);
   json["backward_types"] = list_to_json(spanned.backward_types, events_to_json);
   json["backward"] = list_to_json(spanned.backward, [](const BackwardRun& run) {
-    return Json{
-        {"type", run.type}, {"first_pack", run.first_pack}, {"first_scope", run.first_scope}};
+    return Json{{"type", run.type},
+                {"first_pack", id_to_json(run.first_pack)},
+                {"first_scope", id_to_json(run.first_scope)}};
   });
   if (!trace.gradient_sums.empty()) {
     json["gradient_sums"] = list_to_json(trace.gradient_sums, collective_to_json);

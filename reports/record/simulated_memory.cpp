@@ -20,9 +20,7 @@ MemoryRecord memory_of(const StepPrediction& step, const Trace& trace) {
   MemoryRecord memory;
   memory.peak_allocated = step.peak_bytes();
   memory.peak_phase = step.peak.phase;
-  if (step.peak.scope != kNone) {
-    memory.peak_scope = trace.scopes[static_cast<std::size_t>(step.peak.scope)].path;
-  }
+  if (step.peak.scope) memory.peak_scope = trace.scopes[*step.peak.scope].path;
   memory.after_forward = step.after_forward;
   memory.parameter = step.peak.holders.parameters;
   memory.baseline = step.before;

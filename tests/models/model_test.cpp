@@ -115,11 +115,11 @@ class ScopeNames final : public ScopeListener {
  public:
   ScopeNames() { scope_listener() = this; }
   ~ScopeNames() override { scope_listener() = nullptr; }
-  void enter(std::string_view name, int index) override {
+  void enter(std::string_view name, std::optional<int> index) override {
     std::string path;
     if (!open_.empty()) path.append(open_.back()).push_back('.');
     path.append(name);
-    if (index != kNoIndex) path.append(".").append(std::to_string(index));
+    if (index) path.append(".").append(std::to_string(*index));
     if (open_.empty()) outermost.push_back(path);
     open_.push_back(path);
     all.insert(path);

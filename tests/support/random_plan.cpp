@@ -39,9 +39,7 @@ class RandomPlan {
  private:
   int below(int limit) { return static_cast<int>(dice_() % static_cast<std::uint32_t>(limit)); }
 
-  const TracedScope& at(ScopeId scope) const {
-    return trace_.scopes[static_cast<std::size_t>(scope)];
-  }
+  const TracedScope& at(ScopeId scope) const { return trace_.scopes[scope]; }
 
   bool are_neighbours(std::size_t block) const {
     const TracedScope& first = at(trace_.blocks[block].scope);
@@ -51,7 +49,7 @@ class RandomPlan {
 
   // A plan's first region at a path is at that path's first opening, so later ones stay alone.
   bool is_first_opening(ScopeId scope) const {
-    for (ScopeId id = 0; id < scope; ++id) {
+    for (const ScopeId id : IdRange(ScopeId(), scope)) {
       if (at(id).path == at(scope).path) return false;
     }
     return true;
@@ -59,7 +57,7 @@ class RandomPlan {
 
   // Some of the scopes inside the block.
   void add_inner_scopes(ScopeId block) {
-    for (ScopeId id = block + 1; id < static_cast<ScopeId>(trace_.scopes.size()); ++id) {
+    for (const ScopeId id : IdRange(block + 1, trace_.scopes.end_id())) {
       if (at(id).parent != block || !is_first_opening(id)) continue;
       if (at(id).first_op < at(id).end_op && below(3) > 0) add(id, id);
     }
@@ -68,8 +66,8 @@ class RandomPlan {
   void add(ScopeId first, ScopeId last) {
     const OpRange range{at(first).first_op, at(last).end_op};
     RegionType type;
-    for (OpId op = range.first; op < range.end; ++op) {
-      const TracedOp& traced = trace_.ops[static_cast<std::size_t>(op)];
+    for (const OpId op : range.ids()) {
+      const TracedOp& traced = trace_.ops[op];
       PlannedOp planned;
       planned.name = traced.name;
       const bool can_save = !traced.is_view && traced.writes.empty();
@@ -102,7 +100,7 @@ Plan random_offload_plan(const Trace& trace, std::uint32_t seed) {
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     RegionType& type = plan.types[static_cast<std::size_t>(plan.regions[i].type)];
     for (std::size_t op = 0; op < type.ops.size(); ++op) {
-      const TracedOp& traced = trace.ops[static_cast<std::size_t>(ranges[i].first) + op];
+      const TracedOp& traced = trace.ops[ranges[i].first + static_cast<int>(op)];
       const bool can_keep = !traced.is_view && traced.writes.empty();
       const bool is_saved = type.ops[op].treatment == Treatment::kSave;
       if (can_keep && dice() % (is_saved ? 2 : 8) == 0) {

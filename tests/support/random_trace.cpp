@@ -167,8 +167,8 @@ class Span {
 
   bool is_own(ValueId value) {
     const auto& values = build_.trace().values;
-    const StorageId storage = values[static_cast<std::size_t>(value)].storage;
-    return storage != values[static_cast<std::size_t>(pool_.front())].storage;
+    const StorageId storage = values[value].storage;
+    return storage != values[pool_.front()].storage;
   }
 
   void draw() {

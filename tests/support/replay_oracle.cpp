@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "policies/trace/collective.h"
@@ -15,7 +16,8 @@ constexpr int kNever = INT_MAX;
 struct Moment {
   enum class Kind : std::uint8_t { kStart, kExecute, kDemand, kRelease, kBackwardOp };
   Kind kind = Kind::kStart;
-  int id = kNone;  // op or slot
+  OpId op;       // kExecute
+  int slot = 0;  // kDemand, kRelease
   Bytes other;
 };
 
@@ -27,13 +29,13 @@ class Oracle {
         type_(type),
         schedule_(type.by_demand ? Schedule::kOnDemand : schedule),
         packs_(packs_of(trace, region)) {
-    for (OpId op = region_.first; op < region_.end; ++op) waits_.push_back(find_waits(op));
-    for (OpId op = region_.first; op < region_.end; ++op) reads_.push_back(find_reads(op));
+    for (const OpId op : region_.ids()) waits_.push_back(find_waits(op));
+    for (const OpId op : region_.ids()) reads_.push_back(find_reads(op));
   }
 
   OracleReplay run() {
     write_timeline();
-    for (ValueId value = 0; value < static_cast<ValueId>(trace_.values.size()); ++value) {
+    for (const ValueId value : trace_.values.ids()) {
       births_.push_back(birth(value));
       last_wishes_.push_back(last_wish(value));
     }
@@ -41,7 +43,7 @@ class Oracle {
     OracleReplay result;
     for (int now = 0; now < static_cast<int>(timeline_.size()); ++now) {
       const Moment& moment = timeline_[now];
-      if (moment.kind == Moment::Kind::kExecute) result.executed.push_back(moment.id);
+      if (moment.kind == Moment::Kind::kExecute) result.executed.push_back(moment.op);
       if (moment.kind == Moment::Kind::kDemand || moment.kind == Moment::Kind::kRelease) continue;
       result.curve.push_back(alive_at(now) + moment.other);
       result.peak = std::max(result.peak, result.curve.back());
@@ -53,13 +55,13 @@ class Oracle {
   using Kind = Moment::Kind;
 
   bool inside(ValueId value) const {
-    const OpId producer = trace_.values[value].producer;
-    return producer >= region_.first && producer < region_.end;
+    const std::optional<OpId> producer = trace_.values[value].producer;
+    return producer && *producer >= region_.first && *producer < region_.end;
   }
 
   std::vector<OpId> writes_of(StorageId storage) const {
     std::vector<OpId> ops;
-    for (OpId op = region_.first; op < region_.end; ++op) {
+    for (const OpId op : region_.ids()) {
       for (StorageId written : trace_.ops[op].writes) {
         if (written == storage) ops.push_back(op);
       }
@@ -69,7 +71,7 @@ class Oracle {
 
   bool kept(ValueId value) const {
     if (!inside(value)) return false;
-    const OpId producer = trace_.values[value].producer;
+    const OpId producer = *trace_.values[value].producer;
     const TracedOp& op = trace_.ops[producer];
     return type_.ops[producer - region_.first].treatment == Treatment::kSave && !op.is_view &&
            op.writes.empty() && writes_of(trace_.values[value].storage).empty();
@@ -78,7 +80,7 @@ class Oracle {
   // Ops that must run before `value` can be read at `version`.
   std::set<OpId> before_read(ValueId value, int version) const {
     if (!inside(value) || kept(value)) return {};
-    std::set<OpId> ops = {trace_.values[value].producer};
+    std::set<OpId> ops = {*trace_.values[value].producer};
     const std::vector<OpId> writes = writes_of(trace_.values[value].storage);
     for (int i = 0; i < version && i < static_cast<int>(writes.size()); ++i) ops.insert(writes[i]);
     return ops;
@@ -91,7 +93,7 @@ class Oracle {
     std::set<StorageId> filled(trace_.ops[start].writes.begin(), trace_.ops[start].writes.end());
     for (ValueId output : trace_.ops[start].outputs) filled.insert(trace_.values[output].storage);
     std::set<OpId> waits;
-    for (OpId op = start + 1; op < region_.end; ++op) {
+    for (const OpId op : IdRange(start + 1, region_.end)) {
       if (collective_part(trace_.ops[op].name) != CollectivePart::kWait) continue;
       if (filled.erase(trace_.values[trace_.ops[op].inputs[0].value].storage) > 0) waits.insert(op);
     }
@@ -101,7 +103,7 @@ class Oracle {
   // A wait acts on what the collective returned, whichever view it was called on.
   std::vector<TracedUse> find_reads(OpId op) const {
     std::vector<TracedUse> reads = trace_.ops[op].inputs;
-    for (OpId start = region_.first; start < op; ++start) {
+    for (const OpId start : IdRange(region_.first, op)) {
       if (!waits_of(start).contains(op)) continue;
       const StorageId storage = trace_.values[reads[0].value].storage;
       for (ValueId output : trace_.ops[start].outputs) {
@@ -159,7 +161,7 @@ class Oracle {
     }
     if (!type_.early_stop) stop = region_.end;
     std::set<OpId> waits;
-    for (OpId op = region_.first; op < stop; ++op) {
+    for (const OpId op : IdRange(region_.first, stop)) {
       bool answered = !trace_.ops[op].outputs.empty();
       for (ValueId output : trace_.ops[op].outputs) answered = answered && kept(output);
       if (answered) continue;
@@ -173,7 +175,7 @@ class Oracle {
 
   void execute(const std::set<OpId>& ops) {
     for (OpId op : ops) {
-      if (executed_.insert(op).second) timeline_.push_back({Kind::kExecute, op, other_});
+      if (executed_.insert(op).second) timeline_.push_back({Kind::kExecute, op, 0, other_});
     }
   }
 
@@ -217,45 +219,54 @@ class Oracle {
       }
     }
     asked_.insert(slot);
-    timeline_.push_back({Kind::kDemand, slot, other_});
+    timeline_.push_back({Kind::kDemand, {}, slot, other_});
   }
 
   void write_timeline() {
     std::size_t first = trace_.backward.size();
     std::size_t last = 0;
     for (std::size_t i = 0; i < trace_.backward.size(); ++i) {
-      if (slot_of(trace_.backward[i]) == kNone) continue;
+      if (!slot_of(trace_.backward[i])) continue;
       first = std::min(first, i);
       last = i + 1;
     }
     for (std::size_t i = 0; i < last; ++i) {
       const BackwardEvent& event = trace_.backward[i];
-      if (i == first) timeline_.push_back({Kind::kStart, kNone, other_});
+      if (i == first) timeline_.push_back({Kind::kStart, {}, 0, other_});
       if (event.kind == BackwardEvent::Kind::kOp) {
         other_ = event.other_bytes;
-        if (i > first) timeline_.push_back({Kind::kBackwardOp, kNone, other_});
+        if (i > first) timeline_.push_back({Kind::kBackwardOp, {}, 0, other_});
         continue;
       }
-      const int slot = slot_of(event);
-      if (slot == kNone) continue;
+      const std::optional<int> found = slot_of(event);
+      if (!found) continue;
+      const int slot = *found;
       if (event.kind == BackwardEvent::Kind::kDemand) {
         other_ = event.other_bytes;
         demand(slot);
       } else {
         dead_.insert(slot);
-        timeline_.push_back({Kind::kRelease, slot, other_});
+        timeline_.push_back({Kind::kRelease, {}, slot, other_});
       }
     }
   }
 
-  int slot_of(const BackwardEvent& event) const {
+  std::optional<int> slot_of(const BackwardEvent& event) const {
     const auto found = std::find(packs_.begin(), packs_.end(), event.pack);
-    return found == packs_.end() ? kNone : static_cast<int>(found - packs_.begin());
+    if (found == packs_.end()) return std::nullopt;
+    return static_cast<int>(found - packs_.begin());
   }
 
-  int moment_of(Kind kind, int id) const {
+  int moment_of_run(OpId op) const {
     for (int i = 0; i < static_cast<int>(timeline_.size()); ++i) {
-      if (timeline_[i].kind == kind && timeline_[i].id == id) return i;
+      if (timeline_[i].kind == Kind::kExecute && timeline_[i].op == op) return i;
+    }
+    return kNever;
+  }
+
+  int moment_of(Kind kind, int slot) const {
+    for (int i = 0; i < static_cast<int>(timeline_.size()); ++i) {
+      if (timeline_[i].kind == kind && timeline_[i].slot == slot) return i;
     }
     return kNever;
   }
@@ -265,7 +276,7 @@ class Oracle {
     int last = -1;
     for (OpId op : planned_) {
       for (const TracedUse& use : reads_of(op)) {
-        if (use.value == value) last = std::max(last, moment_of(Kind::kExecute, op));
+        if (use.value == value) last = std::max(last, moment_of_run(op));
       }
     }
     for (int slot : planned_slots_) {
@@ -286,7 +297,7 @@ class Oracle {
 
   int birth(ValueId value) const {
     if (!inside(value)) return kNever;
-    return kept(value) ? -1 : moment_of(Kind::kExecute, trace_.values[value].producer);
+    return kept(value) ? -1 : moment_of_run(*trace_.values[value].producer);
   }
 
   bool is_alive(ValueId value, int now) const {
@@ -298,7 +309,7 @@ class Oracle {
 
   Bytes alive_at(int now) const {
     std::set<StorageId> storages;
-    for (ValueId value = 0; value < static_cast<ValueId>(trace_.values.size()); ++value) {
+    for (const ValueId value : trace_.values.ids()) {
       if (is_alive(value, now)) storages.insert(trace_.values[value].storage);
     }
     for (int slot : asked_) {
@@ -311,13 +322,12 @@ class Oracle {
     for (StorageId storage : storages) {
       const bool is_outside =
           std::any_of(trace_.values.begin(), trace_.values.end(), [&](const TracedValue& value) {
-            return value.storage == storage &&
-                   !inside(static_cast<ValueId>(&value - trace_.values.data())) &&
+            return value.storage == storage && !inside(ValueId(&value - trace_.values.data())) &&
                    value.producer < region_.first;
           });
       if (!is_outside) bytes += trace_.storages[storage].bytes;
     }
-    if (timeline_[now].kind == Kind::kExecute) bytes += made_twice(timeline_[now].id, now);
+    if (timeline_[now].kind == Kind::kExecute) bytes += made_twice(timeline_[now].op, now);
     return bytes;
   }
 
@@ -340,8 +350,8 @@ class Oracle {
   std::vector<std::set<OpId>> waits_;
   std::vector<std::vector<TracedUse>> reads_;
   std::vector<Moment> timeline_;
-  std::vector<int> births_;       // of each value
-  std::vector<int> last_wishes_;  // of each value
+  IdTable<ValueId, int> births_;
+  IdTable<ValueId, int> last_wishes_;
   int end_of_region_ = kNever;
   int begin_ = kNever;
   std::set<OpId> planned_;

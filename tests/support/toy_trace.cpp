@@ -172,8 +172,8 @@ class ToyModel {
   ToySizes sizes_;
   Bias bias_;
   TraceBuilder build_;
-  ValueId rotary_ = kNone;
-  ValueId text_ = kNone;
+  ValueId rotary_;
+  ValueId text_;
 };
 
 }  // namespace

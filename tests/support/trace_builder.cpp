@@ -7,8 +7,6 @@
 namespace rematch::testing {
 namespace {
 
-std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
-
 std::int64_t element_bytes(std::string_view dtype) {
   if (dtype == "bool") return 1;
   if (dtype == "bfloat16") return 2;
@@ -28,17 +26,17 @@ class Gradients {
 
   // Born, or added in place to the one that is there.
   void add(ValueId value) {
-    const StorageId storage = trace_.values[at(value)].storage;
+    const StorageId storage = trace_.values[value].storage;
     if (!alive_.emplace(storage, true).second) return;
-    current_ += trace_.storages[at(storage)].bytes;
-    if (trace_.values[at(value)].is_parameter) {
-      of_parameters_ += trace_.storages[at(storage)].bytes;
+    current_ += trace_.storages[storage].bytes;
+    if (trace_.values[value].is_parameter) {
+      of_parameters_ += trace_.storages[storage].bytes;
     }
   }
   // Activations' gradients die when their producer's node is done; parameters' stay.
   void drop(ValueId value) {
-    const StorageId storage = trace_.values[at(value)].storage;
-    if (alive_.erase(storage) > 0) current_ -= trace_.storages[at(storage)].bytes;
+    const StorageId storage = trace_.values[value].storage;
+    if (alive_.erase(storage) > 0) current_ -= trace_.storages[storage].bytes;
   }
   Bytes current() const { return current_; }
   Bytes of_parameters() const { return of_parameters_; }
@@ -77,35 +75,35 @@ TraceBuilder::TraceBuilder(std::string model, std::string dtype) {
   trace_.dtype = std::move(dtype);
 }
 
-TraceBuilder::OpenScope TraceBuilder::scope(std::string_view name, int layer_index) {
+TraceBuilder::OpenScope TraceBuilder::scope(std::string_view name, std::optional<int> layer_index) {
   TracedScope scope;
-  scope.parent = open_.empty() ? kNone : open_.back();
-  if (scope.parent != kNone) scope.path = trace_.scopes[at(scope.parent)].path + ".";
+  if (!open_.empty()) scope.parent = open_.back();
+  if (scope.parent) scope.path = trace_.scopes[*scope.parent].path + ".";
   scope.path += name;
-  if (layer_index != kNoIndex) scope.path.append(".").append(std::to_string(layer_index));
-  scope.first_op = static_cast<OpId>(trace_.ops.size());
-  const auto id = static_cast<ScopeId>(trace_.scopes.size());
-  if (layer_index != kNoIndex) trace_.blocks.push_back({id, std::string(name), layer_index});
+  if (layer_index) scope.path.append(".").append(std::to_string(*layer_index));
+  scope.first_op = trace_.ops.end_id();
+  const ScopeId id = trace_.scopes.end_id();
+  if (layer_index) trace_.blocks.push_back({id, std::string(name), *layer_index});
   trace_.scopes.push_back(std::move(scope));
   open_.push_back(id);
   return OpenScope(*this, id);
 }
 
 void TraceBuilder::close(ScopeId scope) {
-  trace_.scopes[at(scope)].end_op = static_cast<OpId>(trace_.ops.size());
+  trace_.scopes[scope].end_op = trace_.ops.end_id();
   open_.pop_back();
 }
 
 ValueId TraceBuilder::parameter(Shape shape) {
   const ValueId value = outside(std::move(shape), trace_.dtype, /*needs_grad=*/true);
-  trace_.values[at(value)].is_parameter = true;
+  trace_.values[value].is_parameter = true;
   return value;
 }
 
 ValueId TraceBuilder::outside(Shape shape, std::string dtype, bool needs_grad) {
   const StorageId storage = add_storage(shape, dtype);
-  const ValueId value = add_value(kNone, storage, std::move(shape), std::move(dtype));
-  needs_grad_[at(value)] = needs_grad;
+  const ValueId value = add_value(std::nullopt, storage, std::move(shape), std::move(dtype));
+  needs_grad_[value] = needs_grad;
   return value;
 }
 
@@ -120,11 +118,12 @@ std::vector<ValueId> TraceBuilder::op(std::string name, std::vector<ValueId> inp
   for (Shape& output_shape : output_shapes) {
     const StorageId storage = add_storage(output_shape, trace_.dtype);
     outputs.push_back(add_value(node.op, storage, std::move(output_shape), trace_.dtype));
-    needs_grad_[at(outputs.back())] = grad;
+    needs_grad_[outputs.back()] = grad;
   }
-  trace_.ops[at(node.op)].outputs = outputs;
+  trace_.ops[node.op].outputs = outputs;
   if (!grad) return outputs;
-  for (const int position : saves.outputs) pack(node, outputs.at(at(position)));
+  for (const int position : saves.outputs)
+    pack(node, outputs.at(static_cast<std::size_t>(position)));
   nodes_.push_back(std::move(node));
   return outputs;
 }
@@ -136,11 +135,11 @@ ValueId TraceBuilder::call(std::string name, std::vector<ValueId> inputs, Shape 
 
 ValueId TraceBuilder::view(std::string name, ValueId input, Shape shape) {
   const OpId op = add_op(std::move(name), {input});
-  const TracedValue& source = trace_.values[at(input)];
+  const TracedValue& source = trace_.values[input];
   const ValueId value = add_value(op, source.storage, std::move(shape), source.dtype);
-  trace_.ops[at(op)].outputs = {value};
-  trace_.ops[at(op)].is_view = true;
-  needs_grad_[at(value)] = needs_grad(input);
+  trace_.ops[op].outputs = {value};
+  trace_.ops[op].is_view = true;
+  needs_grad_[value] = needs_grad(input);
   if (needs_grad(input)) nodes_.push_back({op, {}});
   return value;
 }
@@ -151,10 +150,10 @@ void TraceBuilder::in_place(std::string name, std::vector<ValueId> inputs, const
   for (const ValueId input : inputs) grad = grad || needs_grad(input);
   if (grad) pack_inputs(node, inputs, saves);
   node.op = add_op(std::move(name), inputs);
-  const StorageId written = trace_.values[at(inputs.at(0))].storage;
-  trace_.ops[at(node.op)].writes = {written};
-  ++versions_[at(written)];
-  needs_grad_[at(inputs[0])] = grad;
+  const StorageId written = trace_.values[inputs.at(0)].storage;
+  trace_.ops[node.op].writes = {written};
+  ++versions_[written];
+  needs_grad_[inputs[0]] = grad;
   if (grad) nodes_.push_back(std::move(node));
 }
 
@@ -162,37 +161,39 @@ void TraceBuilder::wait(ValueId value) { add_op("_c10d_functional::wait_tensor",
 
 void TraceBuilder::last_output_is(std::string dtype) {
   for (const ValueId value : trace_.ops.back().outputs) {
-    TracedValue& output = trace_.values[at(value)];
-    trace_.storages[at(output.storage)].bytes = {num_elements(output.shape) * element_bytes(dtype)};
+    TracedValue& output = trace_.values[value];
+    trace_.storages[output.storage].bytes = {num_elements(output.shape) * element_bytes(dtype)};
     output.dtype = dtype;
-    needs_grad_[at(value)] = false;
+    needs_grad_[value] = false;
   }
 }
 
 void TraceBuilder::last_op_draws() { trace_.ops.back().draws_random = true; }
 
-bool TraceBuilder::was_packed(ValueId value) const {
-  return packed_[at(trace_.values[at(value)].storage)];
-}
+bool TraceBuilder::was_packed(ValueId value) const { return packed_[trace_.values[value].storage]; }
 
-const Shape& TraceBuilder::shape(ValueId value) const { return trace_.values[at(value)].shape; }
+const Shape& TraceBuilder::shape(ValueId value) const { return trace_.values[value].shape; }
 
 // As a program that lets go of everything one op after it was last read.
 void TraceBuilder::free_storages() {
-  const auto num_ops = static_cast<OpId>(trace_.ops.size());
-  std::vector<OpId> last_use(trace_.storages.size(), kNone);
-  std::vector<bool> from_outside(trace_.storages.size(), false);
+  IdTable<StorageId, OpId> last_use(trace_.storages.size());
+  IdTable<StorageId, bool> from_outside(trace_.storages.size(), false);
   for (const TracedValue& value : trace_.values) {
-    if (value.producer == kNone) from_outside[at(value.storage)] = true;
-    last_use[at(value.storage)] = std::max(last_use[at(value.storage)], value.producer);
-  }
-  for (OpId op = 0; op < num_ops; ++op) {
-    for (const TracedUse& use : trace_.ops[at(op)].inputs) {
-      last_use[at(trace_.values[at(use.value)].storage)] = op;
+    OpId& last = last_use[value.storage];
+    if (value.producer) {
+      last = std::max(last, *value.producer);
+    } else {
+      from_outside[value.storage] = true;
     }
   }
-  for (std::size_t id = 0; id < trace_.storages.size(); ++id) {
-    if (!from_outside[id]) trace_.storages[id].freed_at = std::min(last_use[id] + 1, num_ops);
+  for (const OpId op : trace_.ops.ids()) {
+    for (const TracedUse& use : trace_.ops[op].inputs) {
+      last_use[trace_.values[use.value].storage] = op;
+    }
+  }
+  for (const StorageId id : trace_.storages.ids()) {
+    if (from_outside[id]) continue;
+    trace_.storages[id].freed_at = std::min(last_use[id] + 1, trace_.ops.end_id());
   }
 }
 
@@ -202,7 +203,7 @@ Trace TraceBuilder::finish() {
   trace_.backward.push_back(op_event("aten::ones_like", {4}));
   BackwardEvent latest = trace_.backward.back();
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
-    const TracedOp& op = trace_.ops[at(node->op)];
+    const TracedOp& op = trace_.ops[node->op];
     for (const PackId pack : node->packs) {
       trace_.backward.push_back(event_of(BackwardEvent::Kind::kDemand, pack));
       trace_.backward.back().scope = op.scope;
@@ -226,8 +227,8 @@ Trace TraceBuilder::finish() {
   }
   trace_.gradient_bytes = gradients.of_parameters();
   for (const TracedValue& value : trace_.values) {
-    if (value.producer != kNone) continue;
-    const Bytes bytes = trace_.storages[at(value.storage)].bytes;
+    if (value.producer) continue;
+    const Bytes bytes = trace_.storages[value.storage].bytes;
     (value.is_parameter ? trace_.parameter_bytes : trace_.constant_bytes) += bytes;
     if (!value.is_parameter) continue;
     const std::int64_t elements = num_elements(value.shape);
@@ -244,7 +245,8 @@ Trace TraceBuilder::finish() {
   return std::move(trace_);
 }
 
-ValueId TraceBuilder::add_value(OpId producer, StorageId storage, Shape shape, std::string dtype) {
+ValueId TraceBuilder::add_value(std::optional<OpId> producer, StorageId storage, Shape shape,
+                                std::string dtype) {
   TracedValue value;
   value.producer = producer;
   value.storage = storage;
@@ -252,41 +254,41 @@ ValueId TraceBuilder::add_value(OpId producer, StorageId storage, Shape shape, s
   value.dtype = std::move(dtype);
   trace_.values.push_back(std::move(value));
   needs_grad_.push_back(false);
-  return static_cast<ValueId>(trace_.values.size()) - 1;
+  return trace_.values.end_id() - 1;
 }
 
 StorageId TraceBuilder::add_storage(const Shape& shape, std::string_view dtype) {
   trace_.storages.push_back({Bytes{num_elements(shape) * element_bytes(dtype)}});
   versions_.push_back(0);
   packed_.push_back(false);
-  return static_cast<StorageId>(trace_.storages.size()) - 1;
+  return trace_.storages.end_id() - 1;
 }
 
 OpId TraceBuilder::add_op(std::string name, const std::vector<ValueId>& inputs) {
   TracedOp op;
   op.op_class = op_class_of(name.substr(0, name.find('.')));
   op.name = std::move(name);
-  op.scope = open_.empty() ? kNone : open_.back();
+  if (!open_.empty()) op.scope = open_.back();
   for (const ValueId input : inputs) op.inputs.push_back({input, version_of(input)});
   if (op.op_class == OpClass::kMatmul && inputs.size() >= 2 && !shape(inputs.back()).empty()) {
     op.flops = 2 * num_elements(shape(inputs[inputs.size() - 2])) * shape(inputs.back()).back();
   }
   trace_.ops.push_back(std::move(op));
-  return static_cast<OpId>(trace_.ops.size()) - 1;
+  return trace_.ops.end_id() - 1;
 }
 
 void TraceBuilder::pack_inputs(Node& node, const std::vector<ValueId>& inputs, const Saves& saves) {
-  for (const int position : saves.inputs) pack(node, inputs.at(at(position)));
+  for (const int position : saves.inputs) pack(node, inputs.at(static_cast<std::size_t>(position)));
 }
 
 void TraceBuilder::pack(Node& node, ValueId value) {
-  node.packs.push_back(static_cast<PackId>(trace_.packs.size()));
-  trace_.packs.push_back({value, version_of(value), static_cast<OpId>(trace_.ops.size())});
-  packed_[at(trace_.values[at(value)].storage)] = true;
+  node.packs.push_back(trace_.packs.end_id());
+  trace_.packs.push_back({value, version_of(value), trace_.ops.end_id()});
+  packed_[trace_.values[value].storage] = true;
 }
 
 std::int32_t TraceBuilder::version_of(ValueId value) const {
-  return versions_[at(trace_.values[at(value)].storage)];
+  return versions_[trace_.values[value].storage];
 }
 
 }  // namespace rematch::testing

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,12 +34,12 @@ class TraceBuilder {
     TraceBuilder& builder_;
     ScopeId scope_;
   };
-  static constexpr int kNoIndex = -1;
 
   explicit TraceBuilder(std::string model, std::string dtype = "float32");
 
   // A layer index makes the scope a block: scope("blocks", 3) is "blocks.3".
-  [[nodiscard]] OpenScope scope(std::string_view name, int layer_index = kNoIndex);
+  [[nodiscard]] OpenScope scope(std::string_view name,
+                                std::optional<int> layer_index = std::nullopt);
 
   ValueId parameter(Shape shape);
   ValueId outside(Shape shape, std::string dtype = "float32", bool needs_grad = false);
@@ -58,7 +59,7 @@ class TraceBuilder {
   // The last op advances a generator.
   void last_op_draws();
 
-  bool needs_grad(ValueId value) const { return needs_grad_[static_cast<std::size_t>(value)]; }
+  bool needs_grad(ValueId value) const { return needs_grad_[value]; }
   bool was_packed(ValueId value) const;  // any value of its storage was
   const Shape& shape(ValueId value) const;
   Trace& trace() { return trace_; }
@@ -68,13 +69,14 @@ class TraceBuilder {
 
  private:
   struct Node {
-    OpId op = kNone;
+    OpId op;
     std::vector<PackId> packs;
   };
 
   void close(ScopeId scope);
   void free_storages();
-  ValueId add_value(OpId producer, StorageId storage, Shape shape, std::string dtype);
+  ValueId add_value(std::optional<OpId> producer, StorageId storage, Shape shape,
+                    std::string dtype);
   StorageId add_storage(const Shape& shape, std::string_view dtype);
   OpId add_op(std::string name, const std::vector<ValueId>& inputs);
   void pack(Node& node, ValueId value);
@@ -83,10 +85,10 @@ class TraceBuilder {
 
   Trace trace_;
   std::vector<ScopeId> open_;
-  std::vector<bool> needs_grad_;        // by value
-  std::vector<std::int32_t> versions_;  // by storage
-  std::vector<bool> packed_;            // by storage
-  std::vector<Node> nodes_;             // autograd nodes, forward order
+  IdTable<ValueId, bool> needs_grad_;
+  IdTable<StorageId, std::int32_t> versions_;
+  IdTable<StorageId, bool> packed_;
+  std::vector<Node> nodes_;  // autograd nodes, forward order
 };
 
 }  // namespace rematch::testing

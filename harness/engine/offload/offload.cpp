@@ -9,7 +9,7 @@ namespace {
 
 bool is_alone_on_storage(const Record& record, const RecordedValue& value) {
   return std::count_if(record.values.begin(), record.values.end(), [&](const RecordedValue& other) {
-           return other.op == kNoOp && other.storage == value.storage;
+           return !other.op.has_value() && other.storage == value.storage;
          }) == 1;
 }
 
@@ -24,7 +24,8 @@ void Frame::offload_inputs() {
     const std::int32_t id =
         record_.uses[op.first_use + static_cast<std::size_t>(input.argument)].value;
     const RecordedValue& value = record_.values[id];
-    if (value.op != kNoOp || value.kept.requires_grad() || !is_alone_on_storage(record_, value)) {
+    if (value.op.has_value() || value.kept.requires_grad() ||
+        !is_alone_on_storage(record_, value)) {
       continue;
     }
     record_.copy_to_host(id);
@@ -65,8 +66,10 @@ void Frame::bring_back_value(HostCopy& copy) {
     value.kept = copy.restore();
     value.kept_version = version_of(value.kept);
     tell_brought_back(value.kept);
-    if (value.op == kNoOp) exchange_held(record_.outside_tensors[value.outside], value.kept);
-  } else if (value.op == kNoOp) {
+    if (!value.op.has_value()) {
+      exchange_held(record_.outside_tensors[*value.outside], value.kept);
+    }
+  } else if (!value.op.has_value()) {
     fault_ = std::make_exception_ptr(
         Refused("region " + region_name_ + ": " + copy.describe() +
                 ", an input that the plan offloads, was changed in place before backward; change "

@@ -12,8 +12,8 @@ c10::Device device_of(const OpFacts& facts, const torch::jit::Stack& stack, std:
   for (std::size_t i = base; i < stack.size(); ++i) {
     if (stack[i].isTensor() && stack[i].toTensor().defined()) return stack[i].toTensor().device();
   }
-  if (facts.device_argument >= 0) {
-    const c10::IValue& device = stack[base + static_cast<std::size_t>(facts.device_argument)];
+  if (facts.device_argument.has_value()) {
+    const c10::IValue& device = stack[base + static_cast<std::size_t>(*facts.device_argument)];
     if (device.isDevice()) return device.toDevice();
   }
   return c10::Device(c10::kCPU);
@@ -21,8 +21,8 @@ c10::Device device_of(const OpFacts& facts, const torch::jit::Stack& stack, std:
 
 at::Generator generator_of(const OpFacts& facts, const torch::jit::Stack& stack, std::size_t base,
                            c10::Device device) {
-  if (facts.generator_argument >= 0) {
-    const c10::IValue& given = stack[base + static_cast<std::size_t>(facts.generator_argument)];
+  if (facts.generator_argument.has_value()) {
+    const c10::IValue& given = stack[base + static_cast<std::size_t>(*facts.generator_argument)];
     if (given.isGenerator()) return given.toGenerator();
   }
   return at::globalContext().defaultGenerator(device);
@@ -56,9 +56,9 @@ void put_back(const GeneratorState& recorded) {
 
 bool draws_random(const OpFacts& facts, const torch::jit::Stack& stack) {
   if (!facts.may_draw) return false;
-  if (facts.dropout_argument < 0) return true;
+  if (!facts.dropout_argument.has_value()) return true;
   const std::size_t base = stack.size() - facts.arguments.size();
-  const c10::IValue& probability = stack[base + static_cast<std::size_t>(facts.dropout_argument)];
+  const c10::IValue& probability = stack[base + static_cast<std::size_t>(*facts.dropout_argument)];
   return !probability.isDouble() || probability.toDouble() > 0.0;
 }
 

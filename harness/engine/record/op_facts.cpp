@@ -82,7 +82,7 @@ OpFacts read_facts(const c10::OperatorHandle& op) {
       facts.returns_alias = true;
     }
   }
-  facts.may_draw = facts.may_draw || facts.generator_argument >= 0;
+  facts.may_draw = facts.may_draw || facts.generator_argument.has_value();
   add_side_writes(facts);
   return facts;
 }
@@ -103,8 +103,8 @@ const OpFacts& intern(const c10::OperatorHandle& op) {
 bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack) {
   if (facts.side_written.empty()) return false;
   const std::size_t base = stack.size() - facts.arguments.size();
-  if (facts.side_if >= 0) {
-    const c10::IValue& condition = stack[base + static_cast<std::size_t>(facts.side_if)];
+  if (facts.side_if.has_value()) {
+    const c10::IValue& condition = stack[base + static_cast<std::size_t>(*facts.side_if)];
     if (!condition.isBool() || !condition.toBool()) return false;
   }
   return std::any_of(facts.side_written.begin(), facts.side_written.end(),

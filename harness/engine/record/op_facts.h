@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policies/base/bytes.h"
+#include "policies/base/id.h"
 #include "policies/trace/collective.h"
 
 namespace rematch {
@@ -23,7 +24,7 @@ struct OpFacts {
   std::size_t num_returns = 0;
   std::vector<std::uint16_t> written;       // positions of tensor arguments it mutates
   std::vector<std::uint16_t> side_written;  // marked or not: Note [Side writes]
-  std::int32_t side_if = -1;                // a bool argument: they are written only if true
+  OptionalIndex side_if;                    // a bool argument: they are written only if true
   bool side_feeds_results = false;
   bool mutates = false;           // schema is mutable
   bool mutates_list = false;      // mutates a Tensor[]
@@ -32,9 +33,9 @@ struct OpFacts {
   bool is_empty_factory = false;  // its output has no defined content
   bool makes_alike = false;       // of its first argument it reads the sizes, not the content
   CollectivePart collective = CollectivePart::kNothing;
-  std::int32_t dropout_argument = -1;  // attention's "dropout_p": nothing is drawn when it is 0
-  std::int32_t generator_argument = -1;
-  std::int32_t device_argument = -1;
+  OptionalIndex dropout_argument;  // attention's "dropout_p": nothing is drawn when it is 0
+  OptionalIndex generator_argument;
+  OptionalIndex device_argument;
 };
 
 // Does this call do the side writes of the op? `stack` ends with its arguments.

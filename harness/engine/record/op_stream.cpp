@@ -28,9 +28,9 @@ std::optional<c10::Device> cuda_device_of(const c10::IValue& argument) {
 
 // The device that a factory or a copy is told; without an index it is the current one.
 std::optional<c10::Device> named_cuda_device(const OpFacts& facts, const torch::jit::Stack& stack) {
-  if (facts.device_argument < 0) return std::nullopt;
+  if (!facts.device_argument.has_value()) return std::nullopt;
   const std::size_t base = stack.size() - facts.arguments.size();
-  const c10::IValue& argument = stack[base + static_cast<std::size_t>(facts.device_argument)];
+  const c10::IValue& argument = stack[base + static_cast<std::size_t>(*facts.device_argument)];
   if (!argument.isDevice() || !argument.toDevice().is_cuda()) return std::nullopt;
   return argument.toDevice().has_index() ? argument.toDevice() : cuda_guard().getDevice();
 }

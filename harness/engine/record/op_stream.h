@@ -17,7 +17,7 @@ namespace rematch {
 // on none: its ops have the Python key, and another backend's.
 inline bool may_have_stream(const OpFacts& facts, c10::DispatchKeySet keys) {
   return keys.has_backend(c10::BackendComponent::CUDABit) ||
-         (facts.device_argument >= 0 && !keys.has(c10::DispatchKey::Python));
+         (facts.device_argument.has_value() && !keys.has(c10::DispatchKey::Python));
 }
 
 // Empty for an op of a device without streams. `stack` ends with the op's arguments.

@@ -20,7 +20,7 @@
 namespace rematch {
 
 struct OutsideTensor {
-  std::int32_t value = -1;                            // of the record, which holds it
+  std::int32_t value = 0;                             // of the record, which holds it
   std::uint32_t version = 0;                          // in-place version
   c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // weak: its address is not used again
   std::int64_t storage_offset = 0;

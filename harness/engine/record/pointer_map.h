@@ -6,17 +6,19 @@
 #include <cstdint>
 #include <vector>
 
+#include "policies/base/id.h"
+
 namespace rematch {
 
 class PointerMap {
  public:
   PointerMap() : entries_(kInitialCapacity) {}
 
-  // The integer stored for `key`, or -1.
-  std::int32_t find(const void* key) const {
+  // The integer stored for `key`, if there is one.
+  OptionalIndex find(const void* key) const {
     for (std::size_t i = slot_of(key);; i = (i + 1) & mask()) {
       if (entries_[i].key == key) return entries_[i].value;
-      if (entries_[i].key == nullptr) return -1;
+      if (entries_[i].key == nullptr) return std::nullopt;
     }
   }
 
@@ -52,7 +54,7 @@ class PointerMap {
   static constexpr std::size_t kInitialCapacity = 256;  // power of two
   struct Entry {
     const void* key = nullptr;
-    std::int32_t value = -1;
+    std::int32_t value = 0;
   };
 
   std::size_t mask() const { return entries_.size() - 1; }

@@ -137,19 +137,19 @@ at::Tensor Record::outside_argument(std::int32_t value) const {
 }
 
 const char* Record::change_since_read(std::int32_t value) const {
-  const OutsideTensor& outside = outside_tensors[values[value].outside];
+  const OutsideTensor& outside = outside_tensors[*values[value].outside];
   return change_of(outside, values[outside.value].kept, outside_check);
 }
 
 // Without checkpointing backward would read what side writes left there meanwhile, too.
 const char* Record::change_since_saved(std::int32_t value) const {
-  const OutsideTensor& outside = outside_tensors[values[value].outside];
+  const OutsideTensor& outside = outside_tensors[*values[value].outside];
   return change_of(outside, values[outside.value].kept,
                    outside.side_written ? OutsideCheck::kVersions : outside_check);
 }
 
 const at::Tensor& Record::outside_of(std::int32_t value) const {
-  return values[outside_tensors[values[value].outside].value].kept;
+  return values[outside_tensors[*values[value].outside].value].kept;
 }
 
 void Recorder::open(Record* record, const std::string* region) {
@@ -179,8 +179,8 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
                 .first_output = static_cast<std::uint32_t>(record_->outputs.size()),
                 .num_uses = 0,
                 .num_outputs = 0,
-                .generator_state = -1,
-                .stream = may_have_stream(facts, keys) ? note_stream(facts, *stack) : kNoStream,
+                .generator_state = std::nullopt,
+                .stream = may_have_stream(facts, keys) ? note_stream(facts, *stack) : std::nullopt,
                 .side_effect = false,
                 .in_place = false,
                 .side_writes = has_side_writes(facts, *stack)};
@@ -222,9 +222,10 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   forget_some_dead();
 }
 
-std::int16_t Recorder::note_stream(const OpFacts& facts, const torch::jit::Stack& stack) {
+BasicOptionalIndex<std::int16_t> Recorder::note_stream(const OpFacts& facts,
+                                                       const torch::jit::Stack& stack) {
   const std::optional<c10::Stream> stream = stream_of(facts, stack);
-  if (!stream.has_value()) return kNoStream;
+  if (!stream.has_value()) return std::nullopt;
   std::vector<c10::Stream>& known = record_->streams;
   const auto found = std::find(known.begin(), known.end(), *stream);
   const auto index = static_cast<std::int16_t>(found - known.begin());
@@ -239,7 +240,7 @@ void Recorder::note_arguments(const OpFacts& facts, const torch::jit::Stack& sta
     const c10::IValue& argument = stack[base + position];
     if (facts.arguments[position] == Kind::kTensor && argument.isTensor() &&
         argument.toTensor().defined()) {
-      note_use(argument.toTensor(), position, -1);
+      note_use(argument.toTensor(), position, std::nullopt);
       record_->arguments.emplace_back();
     } else if (facts.arguments[position] == Kind::kTensorList && argument.isTensorList()) {
       const auto list = argument.toTensorList();
@@ -260,7 +261,8 @@ void Recorder::note_arguments(const OpFacts& facts, const torch::jit::Stack& sta
   }
 }
 
-void Recorder::note_use(const at::Tensor& tensor, std::size_t argument, std::int16_t item) {
+void Recorder::note_use(const at::Tensor& tensor, std::size_t argument,
+                        BasicOptionalIndex<std::int16_t> item) {
   if (!tensor.defined()) return;
   const std::int32_t value = value_of(tensor);
   const std::int32_t version = record_->storages[record_->values[value].storage].version;
@@ -271,7 +273,7 @@ void Recorder::note_use(const at::Tensor& tensor, std::size_t argument, std::int
 std::int32_t Recorder::saved_value_of(const at::Tensor& tensor) {
   const std::int32_t value = value_of(tensor);
   const RecordedValue& known = record_->values[value];
-  if (known.op == kNoOp && !known.kept.defined()) hold_outside(value, tensor);
+  if (!known.op.has_value() && !known.kept.defined()) hold_outside(value, tensor);
   if (record_->storages[known.storage].version == 0) {
     keep_if_filled_by_pointer(value, tensor);
   }
@@ -307,11 +309,11 @@ void Recorder::note_outputs(RecordedOp& op, const torch::jit::Stack& stack, Keep
 void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) {
   ++op.num_outputs;
   if (!tensor.defined()) {
-    record_->outputs.push_back(-1);
+    record_->outputs.emplace_back();
     return;
   }
-  const std::int32_t known = values_.find(tensor.unsafeGetTensorImpl());
-  if (known >= 0) {  // in place, or an op that returns its argument
+  const OptionalIndex known = values_.find(tensor.unsafeGetTensorImpl());
+  if (known.has_value()) {  // in place, or an op that returns its argument
     record_->outputs.push_back(known);
     return;
   }
@@ -322,7 +324,7 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
   record_->values.push_back({.op = static_cast<std::int32_t>(record_->ops.size()),
                              .storage = storage,
                              .kept = {},
-                             .outside = is_fresh ? -1 : outside_behind(op, storage),
+                             .outside = is_fresh ? std::nullopt : outside_behind(op, storage),
                              .from_empty = op.facts->is_empty_factory});
   if (keep != Keep::kNothing && is_fresh) {
     const bool is_factory = op.facts->device_argument >= 0;
@@ -334,16 +336,16 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
   }
   values_.set(tensor.unsafeGetTensorImpl(), value);
   tensor_identities_.emplace_back(tensor.getIntrusivePtr());
-  record_->outputs.push_back(value);
+  record_->outputs.emplace_back(value);
 }
 
 // One with a side effect is never repeated, so nobody waits for it again.
 void Recorder::note_start(const RecordedOp& op) {
   if (op.side_effect) return;
   for (std::size_t i = op.first_output; i < record_->outputs.size(); ++i) {
-    const std::int32_t value = record_->outputs[i];
-    if (value < 0) continue;
-    record_->waits.push_back({static_cast<std::int32_t>(record_->ops.size()), value});
+    const OptionalIndex value = record_->outputs[i];
+    if (!value.has_value()) continue;
+    record_->waits.push_back({static_cast<std::int32_t>(record_->ops.size()), *value, {}});
   }
 }
 
@@ -353,19 +355,19 @@ void Recorder::note_wait(RecordedOp& op, const torch::jit::Stack& stack) {
   TORCH_INTERNAL_ASSERT(op.num_uses == 1 && stack.back().isTensor(), "rematch: ", op.facts->name,
                         " takes and returns one tensor");
   op.num_outputs = 1;
-  record_->outputs.push_back(-1);  // its argument: nobody reads it as the wait's
+  record_->outputs.emplace_back();  // its argument: nobody reads it as the wait's
   RecordedUse& use = record_->uses[op.first_use];
   const std::int32_t storage = record_->values[use.value].storage;
   bool is_first = true;
   for (RecordedWait& started : record_->waits) {
-    if (started.wait != kNoOp || record_->values[started.value].storage != storage) continue;
+    if (started.wait.has_value() || record_->values[started.value].storage != storage) continue;
     started.wait = static_cast<std::int32_t>(record_->ops.size());
     if (std::exchange(is_first, false)) use.value = started.value;  // later starts need it too
   }
   for (RecordedValue& value : record_->values) {
     if (value.storage != storage || !value.kept.defined()) continue;
     value.kept_version = version_of(value.kept);
-    if (value.op == kNoOp) note_written(record_->outside_tensors[value.outside], value);
+    if (!value.op.has_value()) note_written(record_->outside_tensors[*value.outside], value);
   }
 }
 

@@ -26,17 +26,15 @@
 #include "harness/engine/record/outside.h"
 #include "harness/engine/record/pointer_map.h"
 #include "harness/engine/recording.h"
+#include "policies/base/id.h"
 
 namespace rematch {
 
-inline constexpr std::int32_t kNoOp = -1;
-inline constexpr std::int16_t kNoStream = -1;  // the op's device has none
-
 struct RecordedUse {
   std::int32_t value;
-  std::int32_t version;    // of the value's storage, when it was read
-  std::uint16_t argument;  // position in the schema
-  std::int16_t item;       // in a tensor list; -1: the argument itself
+  std::int32_t version;                   // of the value's storage, when it was read
+  std::uint16_t argument;                 // position in the schema
+  BasicOptionalIndex<std::int16_t> item;  // in a tensor list; absent: the argument itself
 };
 
 struct RecordedOp {
@@ -47,23 +45,23 @@ struct RecordedOp {
   std::uint32_t first_output;
   std::uint16_t num_uses;
   std::uint16_t num_outputs;
-  std::int32_t generator_state;  // index, or -1: draws nothing
-  std::int16_t stream;           // index, or kNoStream
-  bool side_effect : 1;          // writes to a tensor from outside: never repeated
-  bool in_place : 1;             // writes to a tensor of the region
-  bool side_writes : 1;          // see Note [Side writes]
+  OptionalIndex generator_state;            // absent: draws nothing
+  BasicOptionalIndex<std::int16_t> stream;  // absent: the op's device has none
+  bool side_effect : 1;                     // writes to a tensor from outside: never repeated
+  bool in_place : 1;                        // writes to a tensor of the region
+  bool side_writes : 1;                     // see Note [Side writes]
 };
 static_assert(sizeof(RecordedOp) == 40, "every step writes thousands of these");
 
 struct RecordedValue {
-  std::int32_t op;  // kNoOp: from outside the region
+  OptionalIndex op;  // absent: from outside the region
   std::int32_t storage;
   // Outside values but numbers: held for the record's life. Values of saved ops: until their last
   // use.
   at::Tensor kept;
   std::uint32_t kept_version = 0;  // of a saved op's value
-  // The outside tensor that it is, or is a view of, by index; -1: the region's own.
-  std::int32_t outside = -1;
+  // The outside tensor that it is, or is a view of; absent: the region's own.
+  OptionalIndex outside;
   bool constant = false;    // kept because replay cannot make it; never given away
   bool from_empty = false;  // its op leaves the content undefined
 };
@@ -101,9 +99,9 @@ inline constexpr std::size_t kCheapCopyBytes = 64 * 1024;
 
 // A collective and the op that completes it; see Note [A collective and its wait].
 struct RecordedWait {
-  std::int32_t start;         // op
-  std::int32_t value;         // that it returned
-  std::int32_t wait = kNoOp;  // op; kNoOp: not yet
+  std::int32_t start;  // op
+  std::int32_t value;  // that it returned
+  OptionalIndex wait;  // op; absent: not yet
 };
 
 // Where a generator stood. The CPU's is held as the plain Mersenne twister: get_state() would make
@@ -123,7 +121,7 @@ struct Record {
   std::vector<RecordedOp> ops;
   std::vector<c10::IValue> arguments;  // tensors blanked
   std::vector<RecordedUse> uses;
-  std::vector<std::int32_t> outputs;  // value per tensor output; -1: undefined
+  std::vector<OptionalIndex> outputs;  // value per tensor output; absent: undefined
   std::vector<RecordedValue> values;
   std::vector<RecordedStorage> storages;
   std::vector<OutsideTensor> outside_tensors;
@@ -194,9 +192,11 @@ class Recorder {
   std::int32_t saved_value_of(const at::Tensor& tensor);
 
  private:
-  std::int16_t note_stream(const OpFacts& facts, const torch::jit::Stack& stack);
+  BasicOptionalIndex<std::int16_t> note_stream(const OpFacts& facts,
+                                               const torch::jit::Stack& stack);
   void note_arguments(const OpFacts& facts, const torch::jit::Stack& stack);
-  void note_use(const at::Tensor& tensor, std::size_t argument, std::int16_t item);
+  void note_use(const at::Tensor& tensor, std::size_t argument,
+                BasicOptionalIndex<std::int16_t> item);
   void check_writes(RecordedOp& op, const torch::jit::Stack& stack) const;
   void check_is_known(const RecordedOp& op, const RecordedUse& use, const at::Tensor& tensor) const;
   void copy_side_arguments(const RecordedOp& op, const torch::jit::Stack& stack);
@@ -223,7 +223,7 @@ class Recorder {
   using HashedArguments = std::vector<HashedArgument>;
   HashedArguments hash_unwritten(const RecordedOp& op, const torch::jit::Stack& stack) const;
   void check_unwritten(const RecordedOp& op, const HashedArguments& hashed) const;
-  std::int32_t outside_behind(const RecordedOp& op, std::int32_t storage) const;
+  OptionalIndex outside_behind(const RecordedOp& op, std::int32_t storage) const;
   std::int32_t add_outside(const at::Tensor& tensor);
   std::int32_t add_number(const at::Tensor& tensor);
   void hold_outside(std::int32_t value, const at::Tensor& tensor);

@@ -16,14 +16,14 @@ class RecordIntegers {
 
   std::size_t num_ops() const { return record_->ops.size(); }
   std::size_t num_values() const { return record_->values.size(); }
-  bool has_producer(std::int32_t value) const { return record_->values[value].op != kNoOp; }
-  std::int32_t producer(std::int32_t value) const { return record_->values[value].op; }
+  bool has_producer(std::int32_t value) const { return record_->values[value].op.has_value(); }
+  std::int32_t producer(std::int32_t value) const { return *record_->values[value].op; }
   std::int32_t storage(std::int32_t value) const { return record_->values[value].storage; }
   std::span<const RecordedUse> uses(std::int32_t op) const {
     const RecordedOp& recorded = record_->ops[op];
     return {record_->uses.data() + recorded.first_use, recorded.num_uses};
   }
-  std::span<const std::int32_t> outputs(std::int32_t op) const {
+  std::span<const OptionalIndex> outputs(std::int32_t op) const {
     const RecordedOp& recorded = record_->ops[op];
     return {record_->outputs.data() + recorded.first_output, recorded.num_outputs};
   }
@@ -63,7 +63,7 @@ class RecordIntegers {
   template <typename Visit>
   void each_wait(std::int32_t op, Visit&& visit) const {
     for (const RecordedWait& wait : record_->waits) {
-      if (wait.start == op && wait.wait != kNoOp) visit(wait.wait);
+      if (wait.start == op && wait.wait.has_value()) visit(*wait.wait);
     }
   }
 

@@ -34,11 +34,11 @@ std::optional<c10::Scalar> number_in(const at::Tensor& tensor) {
 }  // namespace
 
 // The outside tensor of which an op's result is a view.
-std::int32_t Recorder::outside_behind(const RecordedOp& op, std::int32_t storage) const {
-  if (!record_->storages[storage].outside) return -1;
+OptionalIndex Recorder::outside_behind(const RecordedOp& op, std::int32_t storage) const {
+  if (!record_->storages[storage].outside) return std::nullopt;
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedValue& argument = record_->values[record_->uses[i].value];
-    if (argument.storage == storage && argument.outside >= 0) return argument.outside;
+    if (argument.storage == storage && argument.outside.has_value()) return argument.outside;
   }
   const auto& all = record_->outside_tensors;
   const auto found = std::find_if(all.begin(), all.end(), [&](const OutsideTensor& outside) {
@@ -48,14 +48,14 @@ std::int32_t Recorder::outside_behind(const RecordedOp& op, std::int32_t storage
 }
 
 std::int32_t Recorder::value_of(const at::Tensor& tensor) {
-  const std::int32_t known = values_.find(tensor.unsafeGetTensorImpl());
-  if (known < 0) return add_outside(tensor);
-  const RecordedValue& value = record_->values[known];
-  if (record_->storages[value.storage].address == storage_address(tensor)) return known;
-  if (value.op == kNoOp) return add_outside(tensor);  // reads before this are seen to be stale
+  const OptionalIndex known = values_.find(tensor.unsafeGetTensorImpl());
+  if (!known.has_value()) return add_outside(tensor);
+  const RecordedValue& value = record_->values[*known];
+  if (record_->storages[value.storage].address == storage_address(tensor)) return *known;
+  if (!value.op.has_value()) return add_outside(tensor);  // reads before this are seen to be stale
   throw Refused(
       "region " + *region_ + ": " + describe_tensor(tensor) + ", a result of " +
-      record_->ops[value.op].facts->name +
+      record_->ops[*value.op].facts->name +
       ", was given other data (set_data, x.data = y, set_) in the region, which cannot be "
       "recomputed; use copy_, or a separate tensor");
 }
@@ -67,14 +67,14 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
 std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
   if (number_in(tensor).has_value()) return add_number(tensor);
   const auto value = static_cast<std::int32_t>(record_->values.size());
-  record_->values.push_back({.op = kNoOp, .storage = storage_of(tensor, /*outside=*/true)});
+  record_->values.push_back({.op = std::nullopt, .storage = storage_of(tensor, /*outside=*/true)});
   hold_outside(value, tensor);
   return value;
 }
 
 std::int32_t Recorder::add_number(const at::Tensor& tensor) {
   const auto value = static_cast<std::int32_t>(record_->values.size());
-  record_->values.push_back({.op = kNoOp, .storage = storage_of(tensor, /*outside=*/true)});
+  record_->values.push_back({.op = std::nullopt, .storage = storage_of(tensor, /*outside=*/true)});
   record_->numbers.push_back({value, *number_in(tensor)});
   values_.set(tensor.unsafeGetTensorImpl(), value);
   tensor_identities_.emplace_back(tensor.getIntrusivePtr());
@@ -117,8 +117,8 @@ void Recorder::settle_factories() {
 std::int32_t Recorder::storage_of(const at::Tensor& tensor, bool outside) {
   const void* address = storage_address(tensor);
   if (address != nullptr) {
-    const std::int32_t known = storages_.find(address);
-    if (known >= 0) return known;
+    const OptionalIndex known = storages_.find(address);
+    if (known.has_value()) return *known;
   }
   const auto storage = static_cast<std::int32_t>(record_->storages.size());
   record_->storages.push_back({.outside = outside, .address = address});

@@ -18,9 +18,9 @@ bool contains(const std::vector<std::uint16_t>& positions, std::uint16_t positio
 at::Tensor argument_of(const RecordedOp& op, const RecordedUse& use,
                        const torch::jit::Stack& stack) {
   const c10::IValue& argument = stack[stack.size() - op.facts->arguments.size() + use.argument];
-  if (use.item < 0) return argument.toTensor();
-  return argument.isTensorList() ? argument.toTensorList().get(use.item)
-                                 : *argument.toOptionalTensorList().get(use.item);
+  if (!use.item.has_value()) return argument.toTensor();
+  return argument.isTensorList() ? argument.toTensorList().get(*use.item)
+                                 : *argument.toOptionalTensorList().get(*use.item);
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ void Recorder::check_writes(RecordedOp& op, const torch::jit::Stack& stack) cons
 // recompute it would still share the storage of forward's.
 void Recorder::check_is_known(const RecordedOp& op, const RecordedUse& use,
                               const at::Tensor& tensor) const {
-  if (record_->values[use.value].op != kNoOp) return;
+  if (record_->values[use.value].op.has_value()) return;
   throw Refused("region " + *region_ + ": " + op.facts->name + " writes in place into " +
                 describe_tensor(tensor) +
                 ", which shares the data of a result of the region through .data; use detach()");
@@ -125,7 +125,7 @@ void Recorder::copy_what_is_overwritten(const RecordedOp& op) {
 void Recorder::copy_if_cheap(const RecordedUse& read) {
   const RecordedValue& value = record_->values[read.value];
   const bool is_known = record_->copy_of(read) != nullptr;
-  if (value.op != kNoOp || is_known || !value.kept.has_storage()) return;
+  if (value.op.has_value() || is_known || !value.kept.has_storage()) return;
   if (value.kept.nbytes() > kCheapCopyBytes) return;
   record_->copies.push_back({read.value, read.version, content_of(value.kept)});
 }
@@ -157,9 +157,9 @@ void Recorder::note_writes(const RecordedOp& op, const VersionCounters& counters
                           counter->enabled() ? counter->current_version() : 0});
     ++counter;
     storage.last_loud_version = storage.version;
-    const std::int32_t outside = record_->values[use.value].outside;
-    if (outside >= 0 && is_side_argument(*op.facts, use)) {
-      record_->outside_tensors[outside].side_written = true;
+    const OptionalIndex outside = record_->values[use.value].outside;
+    if (outside.has_value() && is_side_argument(*op.facts, use)) {
+      record_->outside_tensors[*outside].side_written = true;
     }
     if (!storage.outside) {
       record_->writes.push_back(
@@ -167,7 +167,7 @@ void Recorder::note_writes(const RecordedOp& op, const VersionCounters& counters
     }
     for (std::size_t id = 0; id < record_->values.size(); ++id) {
       RecordedValue& value = record_->values[id];
-      if (value.storage != written || value.op == kNoOp) continue;
+      if (value.storage != written || !value.op.has_value()) continue;
       record_->drop_host_copy(static_cast<std::int32_t>(id));
       if (!has_fault(Fault::kStaleValue)) value.kept.reset();  // no longer what its op computed
     }

@@ -51,7 +51,7 @@ Replay::Replay(Record& record, const std::string& region, const std::vector<Want
 void Replay::hold_kept_values() {
   for (std::size_t id = 0; id < record_.values.size(); ++id) {
     RecordedValue& value = record_.values[id];
-    if (value.op == kNoOp || !value.kept.defined()) continue;
+    if (!value.op.has_value() || !value.kept.defined()) continue;
     const bool is_stale = !value.constant && version_of(value.kept) != value.kept_version;
     if (is_stale && !has_fault(Fault::kStaleValue)) {
       value.kept.reset();
@@ -93,13 +93,13 @@ void Replay::run(const std::vector<std::int32_t>& ops) {
 void Replay::execute(std::int32_t op_index) {
   const RecordedOp& op = record_.ops[op_index];
   if (!may_run(op_index)) return;
-  if (op.stream != kNoStream) check_stream(op);
+  if (op.stream.has_value()) check_stream(op);
   planner_.start(op_index);
   stack_.clear();
   fill_arguments(op, stack_);
   std::optional<GeneratorStateGuard> generator;
-  if (op.generator_state >= 0 && !has_fault(Fault::kGeneratorNotRestored)) {
-    generator.emplace(record_.generator_states[op.generator_state]);
+  if (op.generator_state.has_value() && !has_fault(Fault::kGeneratorNotRestored)) {
+    generator.emplace(record_.generator_states[*op.generator_state]);
   }
   execute_recorded(op.facts->op, op.keys, &stack_);
   store_outputs(op, stack_);
@@ -120,14 +120,16 @@ void Replay::fill_arguments(const RecordedOp& op, torch::jit::Stack& stack) {
       c10::List<at::Tensor> list;
       list.resize(static_cast<std::size_t>(recorded.toInt()));
       for (; use < end && record_.uses[use].argument == position; ++use) {
-        list.set(static_cast<std::size_t>(record_.uses[use].item), argument(op, record_.uses[use]));
+        list.set(static_cast<std::size_t>(*record_.uses[use].item),
+                 argument(op, record_.uses[use]));
       }
       stack.emplace_back(std::move(list));
     } else if (kind == Kind::kOptionalTensorList && recorded.isInt()) {
       c10::List<std::optional<at::Tensor>> list;
       list.resize(static_cast<std::size_t>(recorded.toInt()));
       for (; use < end && record_.uses[use].argument == position; ++use) {
-        list.set(static_cast<std::size_t>(record_.uses[use].item), argument(op, record_.uses[use]));
+        list.set(static_cast<std::size_t>(*record_.uses[use].item),
+                 argument(op, record_.uses[use]));
       }
       stack.emplace_back(std::move(list));
     } else if (kind == Kind::kTensor && recorded.isNone()) {
@@ -140,10 +142,10 @@ void Replay::fill_arguments(const RecordedOp& op, torch::jit::Stack& stack) {
 
 at::Tensor Replay::argument(const RecordedOp& op, const RecordedUse& use) {
   const RecordedValue& value = record_.values[use.value];
-  TORCH_INTERNAL_ASSERT(value.op == kNoOp || planner_.is_there(use.value), "rematch: region ",
+  TORCH_INTERNAL_ASSERT(!value.op.has_value() || planner_.is_there(use.value), "rematch: region ",
                         region_, ": replay of ", op.facts->name, " lacks an input");
-  at::Tensor tensor = value.op == kNoOp ? record_.outside_argument(use.value) : take(use.value);
-  if (value.outside < 0) return tensor;
+  at::Tensor tensor = value.op.has_value() ? take(use.value) : record_.outside_argument(use.value);
+  if (!value.outside.has_value()) return tensor;
   if (gets_scratch(op, use)) return scratch_like(tensor);
   const at::Tensor* copy = record_.copies.empty() ? nullptr : record_.copy_of(use);
   return copy == nullptr ? tensor : *copy;
@@ -169,9 +171,9 @@ void Replay::store_outputs(const RecordedOp& op, torch::jit::Stack& stack) {
   }
 }
 
-void Replay::store_output(std::int32_t value, at::Tensor tensor) {
-  if (value < 0 || record_.values[value].op == kNoOp) return;
-  if (planner_.make(value)) tensors_[value] = std::move(tensor);
+void Replay::store_output(OptionalIndex value, at::Tensor tensor) {
+  if (!value.has_value() || !record_.values[*value].op.has_value()) return;
+  if (planner_.make(*value)) tensors_[*value] = std::move(tensor);
 }
 
 at::Tensor Replay::take(std::int32_t value) {

@@ -58,7 +58,7 @@ class Replay {
   const char* change_since_read(const RecordedOp& op, const RecordedUse& use) const;
   bool reads_content(const RecordedOp& op, const RecordedUse& use) const;
   void store_outputs(const RecordedOp& op, torch::jit::Stack& stack);
-  void store_output(std::int32_t value, at::Tensor tensor);
+  void store_output(OptionalIndex value, at::Tensor tensor);
 
   Record& record_;
   const std::string& region_;

@@ -12,7 +12,7 @@ bool Replay::may_run(std::int32_t op_index) {
   const RecordedOp& op = record_.ops[op_index];
   for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
     const RecordedUse& use = record_.uses[i];
-    if (record_.values[use.value].outside < 0) continue;
+    if (!record_.values[use.value].outside.has_value()) continue;
     const char* change = change_since_read(op, use);
     if (change == nullptr) continue;
     if (extent_ == Extent::kPrefix) {
@@ -34,7 +34,7 @@ bool Replay::may_run(std::int32_t op_index) {
 // on the stream of its forward, so only a program that switches streams in backward gets here, or
 // one that looks at a saved tensor outside of it.
 void Replay::check_stream(const RecordedOp& op) const {
-  const c10::Stream& recorded = record_.streams[static_cast<std::size_t>(op.stream)];
+  const c10::Stream& recorded = record_.streams[static_cast<std::size_t>(*op.stream)];
   const c10::Stream current = current_stream(recorded.device());
   if (current == recorded) return;
   throw Refused("region " + region_ + ": " + op.facts->name + " ran on " +
@@ -61,8 +61,8 @@ bool Replay::reads_content(const RecordedOp& op, const RecordedUse& use) const {
   if (!op.facts->returns_alias) return true;
   const std::int32_t storage = record_.values[use.value].storage;
   for (std::size_t i = op.first_output; i < op.first_output + op.num_outputs; ++i) {
-    const std::int32_t output = record_.outputs[i];
-    if (output >= 0 && record_.values[output].storage != storage) return true;
+    const OptionalIndex output = record_.outputs[i];
+    if (output.has_value() && record_.values[*output].storage != storage) return true;
   }
   return false;
 }

@@ -22,7 +22,7 @@ struct Pass {
 std::string op_in_words(const Trace& trace, const TracedOp& op) {
   std::string words = op.name;
   for (const ValueId output : op.outputs) {
-    const TracedValue& value = trace.values[static_cast<std::size_t>(output)];
+    const TracedValue& value = trace.values[output];
     words.append(" ").append(value.dtype);
     for (const std::int64_t size : value.shape) words.append(" ").append(std::to_string(size));
   }
@@ -127,21 +127,21 @@ double num_elements(const Trace& trace) {
 double ratio(double many, double few) { return few > 0 ? many / few : 1; }
 
 // The layer that holds a scope, in words.
-std::string place_of(const Trace& trace, ScopeId scope) {
-  for (; scope != kNone; scope = trace.scopes[static_cast<std::size_t>(scope)].parent) {
+std::string place_of(const Trace& trace, std::optional<ScopeId> scope) {
+  for (; scope; scope = trace.scopes[*scope].parent) {
     const auto is_block = [&](const TracedBlock& block) { return block.scope == scope; };
     if (std::any_of(trace.blocks.begin(), trace.blocks.end(), is_block)) {
-      return trace.scopes[static_cast<std::size_t>(scope)].path;
+      return trace.scopes[*scope].path;
     }
   }
   return "what lies outside the layers";
 }
 
-ScopeId scope_of_backward_op(const Trace& trace, std::size_t op) {
+std::optional<ScopeId> scope_of_backward_op(const Trace& trace, std::size_t op) {
   for (const BackwardEvent& event : trace.backward) {
     if (event.kind == BackwardEvent::Kind::kOp && op-- == 0) return event.scope;
   }
-  return kNone;
+  return std::nullopt;
 }
 
 Rejected no_layer_like(const std::string& place, int measured_layers) {
@@ -159,7 +159,8 @@ std::variant<Profile, Rejected> project_profile(const Profile& measured, const T
   auto forward =
       project_pass({measured.forward, measured.forward_temporary, measured.forward_kernels},
                    forward_pass(few, cut_few), forward_pass(many, cut_many), missing);
-  if (!forward) return no_layer_like(place_of(many, many.ops[missing].scope), measured_layers);
+  if (!forward)
+    return no_layer_like(place_of(many, many.ops[OpId(missing)].scope), measured_layers);
   auto backward = project_pass({measured.backward, measured.backward_temporary, std::nullopt},
                                backward_pass(few, cut_few), backward_pass(many, cut_many), missing);
   if (!backward)

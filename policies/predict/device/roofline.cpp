@@ -38,7 +38,7 @@ Profile::Duration time_of(const DeviceSheet& sheet, std::int64_t flops, Bytes mo
 
 std::string_view dtype_of(const Trace& trace, const TracedOp& op) {
   if (op.inputs.empty()) return trace.dtype;
-  return trace.values[static_cast<std::size_t>(op.inputs.front().value)].dtype;
+  return trace.values[op.inputs.front().value].dtype;
 }
 
 // A device, and what its collectives take.
@@ -80,13 +80,13 @@ bool computes(std::string_view op) {
 
 // See roofline_profile().
 std::vector<Profile::Duration> backward_times(const Rates& rates, const Trace& trace,
-                                              const std::vector<Profile::Duration>& forward) {
+                                              const IdTable<OpId, Profile::Duration>& forward) {
   struct OfScope {
     Profile::Duration time{};
     std::int64_t num_events = 0;
   };
-  std::map<ScopeId, OfScope> scopes;
-  for (std::size_t op = 0; op < trace.ops.size(); ++op) {
+  std::map<std::optional<ScopeId>, OfScope> scopes;
+  for (const OpId op : trace.ops.ids()) {
     if (!computes(trace.ops[op].name)) continue;
     scopes[trace.ops[op].scope].time += 2 * forward[op];
   }
@@ -128,10 +128,10 @@ Profile profile_by(const Rates& rates, const Trace& trace) {
 }  // namespace
 
 Bytes value_bytes(const Trace& trace, ValueId id) {
-  const TracedValue& value = trace.values[static_cast<std::size_t>(id)];
+  const TracedValue& value = trace.values[id];
   std::int64_t bytes = bytes_in_element(value.dtype);
   for (const std::int64_t size : value.shape) bytes *= size;
-  return std::min(Bytes{bytes}, trace.storages[static_cast<std::size_t>(value.storage)].bytes);
+  return std::min(Bytes{bytes}, trace.storages[value.storage].bytes);
 }
 
 Bytes moved_bytes(const Trace& trace, const TracedOp& op) {
@@ -144,7 +144,7 @@ Bytes moved_bytes(const Trace& trace, const TracedOp& op) {
     const Bytes bytes = value_bytes(trace, input.value);
     moved += is_table && op.writes.empty() ? std::min(bytes, results) : bytes;
     is_table = false;
-    const StorageId storage = trace.values[static_cast<std::size_t>(input.value)].storage;
+    const StorageId storage = trace.values[input.value].storage;
     if (std::count(op.writes.begin(), op.writes.end(), storage) > 0) moved += bytes;
   }
   return moved;
@@ -178,7 +178,8 @@ Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet, const Nam
 
 RooflineError roofline_error(const Profile& roofline, const Profile& measured) {
   std::vector<double> ratios;
-  for (std::size_t op = 0; op < roofline.forward.size() && op < measured.forward.size(); ++op) {
+  for (const OpId op : roofline.forward.ids()) {
+    if (!measured.forward.contains(op)) break;
     if (roofline.forward[op].count() == 0) continue;
     ratios.push_back(static_cast<double>(measured.forward[op].count()) /
                      static_cast<double>(roofline.forward[op].count()));

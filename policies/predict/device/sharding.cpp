@@ -9,18 +9,17 @@ namespace {
 
 std::int64_t share_of(std::int64_t whole, int world) { return (whole + world - 1) / world; }
 
-std::vector<ScopeId> top_scopes(const Trace& trace) {
-  std::vector<ScopeId> tops;
-  for (std::size_t id = 0; id < trace.scopes.size(); ++id) {
-    const ScopeId parent = trace.scopes[id].parent;
-    tops.push_back(parent == kNone ? static_cast<ScopeId>(id)
-                                   : tops[static_cast<std::size_t>(parent)]);
+IdTable<ScopeId, ScopeId> top_scopes(const Trace& trace) {
+  IdTable<ScopeId, ScopeId> tops;
+  for (const ScopeId id : trace.scopes.ids()) {
+    const std::optional<ScopeId> parent = trace.scopes[id].parent;
+    tops.push_back(parent ? tops[*parent] : id);
   }
   return tops;
 }
 
-ScopeId top_of(const std::vector<ScopeId>& tops, ScopeId scope) {
-  return scope == kNone ? kNone : tops[static_cast<std::size_t>(scope)];
+std::optional<ScopeId> top_of(const IdTable<ScopeId, ScopeId>& tops, std::optional<ScopeId> scope) {
+  return scope ? std::optional(tops[*scope]) : std::nullopt;
 }
 
 std::int64_t bytes_of_element(const std::string& dtype) { return dtype == "float32" ? 4 : 2; }
@@ -35,8 +34,8 @@ class ShardedBackward {
     if (event.kind != BackwardEvent::Kind::kOp && event.kind != BackwardEvent::Kind::kDemand) {
       return;
     }
-    const ScopeId top = top_of(tops_, event.scope);
-    if (top != kNone && top != at_work_) {
+    const std::optional<ScopeId> top = top_of(tops_, event.scope);
+    if (top && top != at_work_) {
       shared_out_ += Bytes{share_of((last_ - before_scope_).count, world_)};
       before_scope_ = last_;
       at_work_ = top;
@@ -45,14 +44,14 @@ class ShardedBackward {
     const Bytes others = event.other_bytes - event.gradient_bytes;
     event.gradient_bytes = shared_out_ + (last_ - before_scope_);
     event.other_bytes = others + event.gradient_bytes;
-    if (at_work_ != kNone) event.other_bytes += gathered_[static_cast<std::size_t>(at_work_)];
+    if (at_work_) event.other_bytes += gathered_[*at_work_];
   }
 
  private:
   int world_;
-  std::vector<ScopeId> tops_;
-  std::vector<Bytes> gathered_;
-  ScopeId at_work_ = kNone;
+  IdTable<ScopeId, ScopeId> tops_;
+  IdTable<ScopeId, Bytes> gathered_;
+  std::optional<ScopeId> at_work_;
   Bytes last_;          // whole gradients so far
   Bytes before_scope_;  // of them, those of scopes that are done
   Bytes shared_out_;    // this rank's share of those
@@ -60,25 +59,24 @@ class ShardedBackward {
 
 }  // namespace
 
-std::vector<Bytes> parameters_by_top_scope(const Trace& trace) {
-  const std::vector<ScopeId> tops = top_scopes(trace);
-  std::vector<Bytes> bytes(trace.scopes.size());
+IdTable<ScopeId, Bytes> parameters_by_top_scope(const Trace& trace) {
+  const IdTable<ScopeId, ScopeId> tops = top_scopes(trace);
+  IdTable<ScopeId, Bytes> bytes(trace.scopes.size());
   std::set<std::pair<ScopeId, StorageId>> counted;
   for (const TracedOp& op : trace.ops) {
-    const ScopeId top = top_of(tops, op.scope);
-    if (top == kNone) continue;
+    const std::optional<ScopeId> top = top_of(tops, op.scope);
+    if (!top) continue;
     for (const TracedUse& use : op.inputs) {
-      const TracedValue& value = trace.values[static_cast<std::size_t>(use.value)];
-      if (!value.is_parameter || !counted.insert({top, value.storage}).second) continue;
-      bytes[static_cast<std::size_t>(top)] +=
-          trace.storages[static_cast<std::size_t>(value.storage)].bytes;
+      const TracedValue& value = trace.values[use.value];
+      if (!value.is_parameter || !counted.insert({*top, value.storage}).second) continue;
+      bytes[*top] += trace.storages[value.storage].bytes;
     }
   }
   return bytes;
 }
 
 ShardedStep shard_step(const Trace& trace, int world) {
-  ShardedStep step{trace, std::vector<Bytes>(trace.ops.size())};
+  ShardedStep step{trace, IdTable<OpId, Bytes>(trace.ops.size())};
   if (world <= 1) return step;
   Trace& sharded = step.trace;
   sharded.parameter_bytes = {};
@@ -90,11 +88,11 @@ ShardedStep shard_step(const Trace& trace, int world) {
   sharded.gradient_bytes = Bytes{share_of(trace.gradient_bytes.count, world)};
   ShardedBackward backward(trace, world);
   for (BackwardEvent& event : sharded.backward) backward.shard(event);
-  const std::vector<ScopeId> tops = top_scopes(trace);
-  const std::vector<Bytes> gathered = parameters_by_top_scope(trace);
-  for (std::size_t op = 0; op < trace.ops.size(); ++op) {
-    const ScopeId top = top_of(tops, trace.ops[op].scope);
-    if (top != kNone) step.gathered[op] = gathered[static_cast<std::size_t>(top)];
+  const IdTable<ScopeId, ScopeId> tops = top_scopes(trace);
+  const IdTable<ScopeId, Bytes> gathered = parameters_by_top_scope(trace);
+  for (const OpId op : trace.ops.ids()) {
+    const std::optional<ScopeId> top = top_of(tops, trace.ops[op].scope);
+    if (top) step.gathered[op] = gathered[*top];
   }
   return step;
 }

@@ -20,13 +20,13 @@ struct ShardedStep {
   // The ops, scopes and packs of the original; bytes of one rank. Its backward has the gathered
   // parameters among what it makes itself.
   Trace trace;
-  std::vector<Bytes> gathered;  // while each op of forward runs
+  IdTable<OpId, Bytes> gathered;  // while each op of forward runs
 };
 
 // `world` is at least 1; with 1 nothing is gathered, and the trace is the original.
 ShardedStep shard_step(const Trace& trace, int world);
 
 // By scope: parameters that ops inside read, each storage once. Only top-level scopes have any.
-std::vector<Bytes> parameters_by_top_scope(const Trace& trace);
+IdTable<ScopeId, Bytes> parameters_by_top_scope(const Trace& trace);
 
 }  // namespace rematch

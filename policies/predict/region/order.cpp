@@ -19,26 +19,26 @@ class SinkingOrder final : public OrderSearch {
  public:
   explicit SinkingOrder(const RegionGraph& graph) : place_(graph.slots.size(), kNowhere) {
     for (const RegionEvent& event : graph.events) {
-      if (event.kind != BackwardEvent::Kind::kDemand || place_[event.slot] != kNowhere) continue;
-      place_[event.slot] = demanded_later_.size();
-      demanded_later_.push_back(event.slot);
+      if (event.kind != BackwardEvent::Kind::kDemand || place_[*event.slot] != kNowhere) continue;
+      place_[*event.slot] = demanded_later_.size();
+      demanded_later_.push_back(*event.slot);
     }
   }
 
-  int next_before(int demanded, ReplayState& state) override {
+  OptionalIndex next_before(int demanded, ReplayState& state) override {
     if (step_.pack != demanded || !started_) {
       step_ = {demanded, {}, {}};
       started_ = true;
     }
-    const int slot = best(demanded, state);
-    if (slot != kNone) step_.before.push_back(slot);
+    const OptionalIndex slot = best(demanded, state);
+    if (slot.has_value()) step_.before.push_back(*slot);
     return slot;
   }
 
-  int next_after(int demanded, ReplayState& state) override {
-    const int slot = best(demanded, state);
-    if (slot != kNone) {
-      step_.after.push_back(slot);
+  OptionalIndex next_after(int demanded, ReplayState& state) override {
+    const OptionalIndex slot = best(demanded, state);
+    if (slot.has_value()) {
+      step_.after.push_back(*slot);
     } else {
       started_ = false;
       if (!step_.before.empty() || !step_.after.empty()) steps_.push_back(std::move(step_));
@@ -50,12 +50,12 @@ class SinkingOrder final : public OrderSearch {
 
  private:
   struct Candidate {
-    int slot = kNone;
+    OptionalIndex slot;
     std::size_t place = 0;
     Bytes gain;
   };
 
-  int best(int demanded, ReplayState& state) {
+  OptionalIndex best(int demanded, ReplayState& state) {
     const std::vector<int> changed = state.take_unweighed();
     const bool is_windowed = demanded_later_.size() > kMaxWeighedSlots;
     Candidate best;
@@ -72,7 +72,7 @@ class SinkingOrder final : public OrderSearch {
         weigh(slot, state, best);
       }
     }
-    has_none_left_ = best.slot == kNone;
+    has_none_left_ = !best.slot.has_value();
     return best.slot;
   }
 
@@ -80,8 +80,8 @@ class SinkingOrder final : public OrderSearch {
   void weigh(int slot, ReplayState& state, Candidate& best) const {
     if (!state.is_planned_slot(slot)) return;
     const Bytes gain = state.gain_of(slot, kMaxSunkOps);
-    const bool is_better =
-        gain > best.gain || (best.slot != kNone && gain == best.gain && place_[slot] < best.place);
+    const bool is_better = gain > best.gain || (best.slot.has_value() && gain == best.gain &&
+                                                place_[slot] < best.place);
     if (is_better) best = {slot, place_[slot], gain};
   }
 

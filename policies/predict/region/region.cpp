@@ -17,7 +17,7 @@ namespace rematch {
 namespace {
 
 ScopeId nth_opening(const Trace& trace, const std::string& path, int nth) {
-  for (ScopeId id = 0; id < static_cast<ScopeId>(trace.scopes.size()); ++id) {
+  for (const ScopeId id : trace.scopes.ids()) {
     if (trace.scopes[id].path == path && nth-- == 0) return id;
   }
   throw std::invalid_argument("the plan has a region at scope '" + path +
@@ -47,9 +47,8 @@ class EdgePacks {
   EdgePacks(const Trace& trace, OpId at_op) : trace_(trace), at_op_(at_op) {}
 
   bool is_of_op_before(const TracedPack& pack) {
-    if (at_op_ == 0 || trace_.values[pack.value].producer != at_op_ - 1) return false;
-    const bool next_reads =
-        at_op_ < static_cast<OpId>(trace_.ops.size()) && reads(trace_.ops[at_op_], pack.value);
+    if (at_op_ == OpId() || trace_.values[pack.value].producer != at_op_ - 1) return false;
+    const bool next_reads = trace_.ops.contains(at_op_) && reads(trace_.ops[at_op_], pack.value);
     if (!next_reads) return true;
     return saves_its_result(trace_.ops[at_op_ - 1]) && seen_[pack.value]++ == 0;
   }
@@ -64,8 +63,8 @@ class GraphBuilder {
  public:
   GraphBuilder(const Trace& trace, OpRange range) : trace_(trace) { graph_.range = range; }
 
-  RegionGraph build(const std::vector<PackEvents>& pack_events) {
-    for (OpId op = graph_.range.first; op < graph_.range.end; ++op) add_op(op);
+  RegionGraph build(const IdTable<PackId, PackEvents>& pack_events) {
+    for (const OpId op : graph_.range.ids()) add_op(op);
     add_slots();
     note_side_effects();
     note_constants();
@@ -81,11 +80,12 @@ class GraphBuilder {
     const TracedValue& traced = trace_.values[id];
     const bool inside = traced.producer >= graph_.range.first && traced.producer < graph_.range.end;
     const int index = found->second;
-    graph_.values.push_back({inside ? traced.producer - graph_.range.first : kNone, kNone});
+    graph_.values.emplace_back();
+    if (inside) graph_.values[index].producer = *traced.producer - graph_.range.first;
     const int storage_index = storage(traced.storage);
     graph_.values[index].storage = storage_index;
     if (inside) return index;
-    if (traced.producer == kNone && is_made_here(storage_index)) {
+    if (!traced.producer && is_made_here(storage_index)) {
       graph_.values[index].constant = true;  // it came about without an op
       return index;
     }
@@ -96,7 +96,7 @@ class GraphBuilder {
 
   bool is_made_here(int storage) const {
     return std::any_of(graph_.values.begin(), graph_.values.end(), [&](const RegionValue& value) {
-      return value.storage == storage && value.producer != kNone;
+      return value.storage == storage && value.producer.has_value();
     });
   }
 
@@ -170,7 +170,7 @@ class GraphBuilder {
     for (const RegionOp& op : graph_.ops) {
       for (const RegionUse& read : op.reads) {
         RegionValue& value = graph_.values[read.value];
-        if (value.producer == kNone || !is_empty_factory(producer_name(value))) continue;
+        if (!value.producer.has_value() || !is_empty_factory(producer_name(value))) continue;
         value.constant |= graph_.storages[value.storage].writes.empty();
       }
     }
@@ -187,7 +187,7 @@ class GraphBuilder {
   }
 
   std::string_view producer_name(const RegionValue& value) const {
-    return trace_.ops[graph_.range.first + value.producer].name;
+    return trace_.ops[graph_.range.first + *value.producer].name;
   }
 
   void add_slots() {
@@ -218,7 +218,7 @@ class GraphBuilder {
     });
   }
 
-  void add_events(const std::vector<PackEvents>& pack_events) {
+  void add_events(const IdTable<PackId, PackEvents>& pack_events) {
     std::size_t first = trace_.backward.size();
     std::size_t end = 0;
     for (const RegionSlot& slot : graph_.slots) {
@@ -232,8 +232,8 @@ class GraphBuilder {
       const BackwardEvent& event = trace_.backward[index];
       const Bytes above = event.other_bytes - graph_.other_bytes_before;
       if (event.kind == BackwardEvent::Kind::kOp) {
-        graph_.events.push_back({event.kind, kNone, above});
-      } else if (const int slot = slot_of(event.pack); slot != kNone) {
+        graph_.events.push_back({event.kind, std::nullopt, above});
+      } else if (const OptionalIndex slot = slot_of(*event.pack); slot.has_value()) {
         const bool is_demand = event.kind == BackwardEvent::Kind::kDemand;
         graph_.events.push_back({event.kind, slot, is_demand ? above : Bytes{}});
       }
@@ -250,28 +250,28 @@ class GraphBuilder {
     return {};
   }
 
-  int slot_of(PackId pack) const {
+  OptionalIndex slot_of(PackId pack) const {
     const auto found =
         std::lower_bound(graph_.slots.begin(), graph_.slots.end(), pack,
                          [](const RegionSlot& slot, PackId id) { return slot.pack < id; });
-    if (found == graph_.slots.end() || found->pack != pack) return kNone;
+    if (found == graph_.slots.end() || found->pack != pack) return std::nullopt;
     return static_cast<int>(found - graph_.slots.begin());
   }
 
   // A value that an op of the trace computed, itself or a view of one.
   bool is_activation(ValueId id) const {
     while (true) {
-      const OpId producer = trace_.values[id].producer;
-      if (producer == kNone) return false;
-      const TracedOp& op = trace_.ops[producer];
+      const std::optional<OpId> producer = trace_.values[id].producer;
+      if (!producer) return false;
+      const TracedOp& op = trace_.ops[*producer];
       if (!op.is_view || op.inputs.empty()) return true;
       id = op.inputs.front().value;
     }
   }
 
   struct Started {
-    int op = kNone;
-    int value = kNone;  // that it returned; all local
+    int op = 0;
+    int value = 0;  // that it returned; all local
   };
 
   const Trace& trace_;
@@ -305,7 +305,7 @@ std::vector<PackId> packs_of(const Trace& trace, OpRange range) {
   for (auto pack = begin; pack != trace.packs.end() && pack->at_op <= range.end; ++pack) {
     if (pack->at_op == range.first && front.is_of_op_before(*pack)) continue;
     if (pack->at_op == range.end && !back.is_of_op_before(*pack)) continue;
-    packs.push_back(static_cast<PackId>(pack - trace.packs.begin()));
+    packs.push_back(PackId(pack - trace.packs.begin()));
   }
   return packs;
 }
@@ -319,13 +319,14 @@ std::vector<StorageId> input_storages(const RegionGraph& graph) {
   return inputs;
 }
 
-std::vector<PackEvents> index_backward(const Trace& trace) {
-  std::vector<PackEvents> packs(trace.packs.size());
+IdTable<PackId, PackEvents> index_backward(const Trace& trace) {
+  IdTable<PackId, PackEvents> packs(trace.packs.size());
   for (std::size_t index = 0; index < trace.backward.size(); ++index) {
-    const PackId pack = trace.backward[index].pack;
-    if (pack == kNone) continue;
-    if (packs[pack].end == 0) packs[pack].first = index;
-    packs[pack].end = index + 1;
+    const std::optional<PackId> pack = trace.backward[index].pack;
+    if (!pack) continue;
+    PackEvents& events = packs[*pack];
+    if (events.end == 0) events.first = index;
+    events.end = index + 1;
   }
   return packs;
 }
@@ -335,7 +336,7 @@ RegionGraph make_region_graph(const Trace& trace, OpRange range) {
 }
 
 RegionGraph make_region_graph(const Trace& trace, OpRange range,
-                              const std::vector<PackEvents>& pack_events) {
+                              const IdTable<PackId, PackEvents>& pack_events) {
   return GraphBuilder(trace, range).build(pack_events);
 }
 
@@ -343,7 +344,7 @@ bool can_be_recomputed(const RegionGraph& graph, const RegionUse& slot) {
   const RegionValue& value = graph.values[slot.value];
   const RegionStorage& storage = graph.storages[value.storage];
   const auto num_writes = static_cast<std::int32_t>(storage.writes.size());
-  return value.producer != kNone && (storage.outside || slot.version == num_writes);
+  return value.producer.has_value() && (storage.outside || slot.version == num_writes);
 }
 
 bool same_behaviour(const RegionGraph& a, const RegionGraph& b) {

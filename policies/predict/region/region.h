@@ -13,8 +13,9 @@ namespace rematch {
 
 // Ops [first, end) of a trace.
 struct OpRange {
-  OpId first = 0;
-  OpId end = 0;
+  OpId first;
+  OpId end;
+  IdRange<OpId> ids() const { return {first, end}; }
   bool operator==(const OpRange&) const = default;
 };
 
@@ -28,8 +29,8 @@ std::vector<OpRange> region_ranges(const Trace& trace, const Plan& plan);
 std::vector<PackId> packs_of(const Trace& trace, OpRange range);
 
 struct RegionValue {
-  int producer = kNone;  // local op; kNone: comes from outside the region
-  int storage = kNone;   // local
+  OptionalIndex producer;  // local op; absent: comes from outside the region
+  int storage = 0;         // local
   // Held until the region's last slot goes, because nothing can make it again: the result of a side
   // effect, or of an `empty` that a kernel filled through a pointer.
   bool constant = false;
@@ -44,7 +45,7 @@ struct RegionStorage {
   bool is_input = false;
   std::vector<int> writes;  // local ops that write it in place, in order; none if outside
   struct Reader {
-    int op = kNone;  // local
+    int op = 0;  // local
     std::int32_t version = 0;
     bool operator==(const Reader&) const = default;
   };
@@ -53,7 +54,7 @@ struct RegionStorage {
 };
 
 struct RegionUse {
-  int value = kNone;  // local
+  int value = 0;  // local
   std::int32_t version = 0;
   bool operator==(const RegionUse&) const = default;
 };
@@ -71,7 +72,7 @@ struct RegionOp {
 
 // A tensor saved for backward, and the number of region ops that had run when it was.
 struct RegionSlot {
-  PackId pack = kNone;
+  PackId pack;
   RegionUse use;
   int at_op = 0;
 };
@@ -80,7 +81,7 @@ struct RegionSlot {
 // out.
 struct RegionEvent {
   BackwardEvent::Kind kind = BackwardEvent::Kind::kOp;
-  int slot = kNone;  // all but kOp
+  OptionalIndex slot;  // all but kOp
   // kDemand, kOp: above RegionGraph::other_bytes_before. A demand may find other bytes than the op
   // before it left: a rank of several shares out and gathers in between.
   Bytes other_bytes;
@@ -111,11 +112,11 @@ struct PackEvents {
   std::size_t first = 0;
   std::size_t end = 0;  // one past the last
 };
-std::vector<PackEvents> index_backward(const Trace& trace);
+IdTable<PackId, PackEvents> index_backward(const Trace& trace);
 
 RegionGraph make_region_graph(const Trace& trace, OpRange range);
 RegionGraph make_region_graph(const Trace& trace, OpRange range,
-                              const std::vector<PackEvents>& pack_events);
+                              const IdTable<PackId, PackEvents>& pack_events);
 
 // Per local value: is it held from forward to backward. Constants, and the fresh outputs of saved
 // and offloaded ops; never a view's, a mutating op's, or one whose storage the region writes later,

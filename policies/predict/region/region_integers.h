@@ -15,8 +15,8 @@ class RegionIntegers {
 
   std::size_t num_ops() const { return graph_->ops.size(); }
   std::size_t num_values() const { return graph_->values.size(); }
-  bool has_producer(int value) const { return graph_->values[value].producer != kNone; }
-  int producer(int value) const { return graph_->values[value].producer; }
+  bool has_producer(int value) const { return graph_->values[value].producer.has_value(); }
+  int producer(int value) const { return *graph_->values[value].producer; }
   int storage(int value) const { return graph_->values[value].storage; }
   const std::vector<RegionUse>& uses(int op) const { return graph_->ops[op].reads; }
   const std::vector<int>& outputs(int op) const { return graph_->ops[op].outputs; }

@@ -38,15 +38,15 @@ class RegionPlayer {
         case BackwardEvent::Kind::kDemand:
           other_ = event.other_bytes;
           is_demanded_ = true;
-          demand(event.slot);
+          demand(*event.slot);
           end_event();
           break;
         case BackwardEvent::Kind::kPutAway:
-          state_.finish(event.slot);
+          state_.finish(*event.slot);
           end_event();
           break;
         case BackwardEvent::Kind::kRelease:
-          release(event.slot);
+          release(*event.slot);
           end_event();
       }
     }
@@ -58,7 +58,7 @@ class RegionPlayer {
 
  private:
   void demand(int slot) {
-    if (graph_.values[graph_.slots[slot].use.value].producer == kNone) return;  // it is there
+    if (!graph_.values[graph_.slots[slot].use.value].producer.has_value()) return;  // it is there
     demanded_ = slot;
     if (!begun_) begin();
     if (!state_.is_planned_slot(slot)) return;
@@ -91,10 +91,10 @@ class RegionPlayer {
     if (is_slot(slot) && state_.is_planned_slot(slot)) run(state_.missing(slot));
   }
 
-  void run_early(int (OrderSearch::*next)(int, ReplayState&)) {
-    for (int slot = (search_->*next)(demanded_, state_); slot != kNone;
+  void run_early(OptionalIndex (OrderSearch::*next)(int, ReplayState&)) {
+    for (OptionalIndex slot = (search_->*next)(demanded_, state_); slot.has_value();
          slot = (search_->*next)(demanded_, state_)) {
-      materialize(slot);
+      materialize(*slot);
     }
   }
 
@@ -111,12 +111,12 @@ class RegionPlayer {
   // At the boundary what the op's inputs were is gone, and its results are all there.
   void note_boundary(int op, Bytes held) {
     note_let_go();
-    result_.timeline.steps.push_back({kNone, op, held - state_.held_originals()});
+    result_.timeline.steps.push_back({std::nullopt, op, held - state_.held_originals()});
   }
 
   void note_let_go() {
     for (int storage : state_.take_originals_let_go()) {
-      result_.timeline.steps.push_back({storage, kNone, {}});
+      result_.timeline.steps.push_back({storage, 0, {}});
     }
   }
 
@@ -124,7 +124,7 @@ class RegionPlayer {
     note_let_go();
     if (num_alive_ == 0 && !result_.timeline.ends) {
       for (int storage : state_.originals()) {
-        result_.timeline.steps.push_back({storage, kNone, {}});
+        result_.timeline.steps.push_back({storage, 0, {}});
       }
       result_.timeline.ends = true;
     }
@@ -164,7 +164,7 @@ class RegionPlayer {
   std::vector<const DemandStep*> steps_;  // by slot
   std::vector<bool> alive_;               // by slot
   std::size_t num_alive_ = 0;
-  int demanded_ = kNone;
+  int demanded_ = 0;          // latest
   bool is_demanded_ = false;  // any slot, if only one that needs nothing
   bool begun_ = false;
   Bytes other_;  // above other_bytes_before

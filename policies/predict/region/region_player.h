@@ -16,10 +16,10 @@ namespace rematch {
 class OrderSearch {
  public:
   virtual ~OrderSearch() = default;
-  // The slot to run next before (after) the demanded one, or kNone. Asked until it says kNone; a
-  // slot that lacks nothing may be named.
-  virtual int next_before(int demanded, ReplayState& state) = 0;
-  virtual int next_after(int demanded, ReplayState& state) = 0;
+  // The slot to run next before (after) the demanded one. Asked until it names none; a slot that
+  // lacks nothing may be named.
+  virtual OptionalIndex next_before(int demanded, ReplayState& state) = 0;
+  virtual OptionalIndex next_after(int demanded, ReplayState& state) = 0;
 };
 
 // `search`, with kLazyClosure, takes the place of the type's demand steps.

@@ -14,9 +14,9 @@ namespace rematch {
 struct RegionTimeline {
   // An op boundary of recompute, or a storage that forward made and the region lets go of.
   struct Step {
-    int let_go = kNone;  // local storage; kNone: a boundary
-    int op = kNone;      // local, of a boundary
-    Bytes recomputed;    // of a boundary: bytes that the region holds and recompute made
+    OptionalIndex let_go;  // local storage; absent: a boundary
+    int op = 0;            // local, of a boundary
+    Bytes recomputed;      // of a boundary: bytes that the region holds and recompute made
   };
   // The region's slots as backward asks for them and lets go of them, in order.
   struct Event {

@@ -13,8 +13,8 @@ namespace rematch {
 
 // An op that recompute executes, and the saved tensor whose demand made it.
 struct ExecutedOp {
-  OpId op = kNone;
-  PackId demand = kNone;
+  OpId op;
+  PackId demand;
   bool operator==(const ExecutedOp&) const = default;
 };
 

@@ -31,7 +31,7 @@ std::set<StorageId> ids_of(const RegionGraph& graph, const RegionOffload& offloa
 std::set<StorageId> alive_anyway(const Trace& trace) {
   std::set<StorageId> storages;
   for (const TracedValue& value : trace.values) {
-    if (value.producer == kNone) storages.insert(value.storage);
+    if (!value.producer) storages.insert(value.storage);
   }
   return storages;
 }
@@ -42,7 +42,7 @@ HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
   std::set<StorageId> on_host;
   std::set<StorageId> kept;
   std::set<StorageId> inputs;
-  std::vector<bool> in_region(trace.packs.size(), false);
+  IdTable<PackId, bool> in_region(trace.packs.size(), false);
   const std::vector<OpRange> ranges = region_ranges(trace, plan);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const RegionGraph graph = make_region_graph(trace, ranges[i]);
@@ -60,7 +60,7 @@ HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
     for (const RegionSlot& slot : graph.slots) in_region[slot.pack] = true;
   }
   std::set<StorageId> unmanaged;
-  for (std::size_t pack = 0; pack < trace.packs.size(); ++pack) {
+  for (const PackId pack : trace.packs.ids()) {
     if (!in_region[pack]) unmanaged.insert(trace.values[trace.packs[pack].value].storage);
   }
   inputs = without(inputs, kept);

@@ -11,7 +11,7 @@ void add_once(std::vector<int>& storages, int storage) {
 }
 
 bool is_from_outside(const RegionGraph& graph, int value) {
-  return graph.values[value].producer == kNone &&
+  return !graph.values[value].producer.has_value() &&
          graph.storages[graph.values[value].storage].outside;
 }
 
@@ -27,7 +27,7 @@ bool is_alone_on_storage(const RegionGraph& graph, int value) {
 }
 
 bool is_written_from(const Trace& trace, OpId first, StorageId storage) {
-  return std::any_of(trace.ops.begin() + first, trace.ops.end(), [&](const TracedOp& op) {
+  return std::any_of(trace.ops.begin() + first.index, trace.ops.end(), [&](const TracedOp& op) {
     return std::find(op.writes.begin(), op.writes.end(), storage) != op.writes.end();
   });
 }
@@ -72,7 +72,7 @@ std::vector<RegionInput> offloadable_inputs(const Trace& trace, const RegionGrap
   std::vector<RegionInput> inputs;
   std::vector<int> seen;
   for (std::size_t op = 0; op < graph.ops.size(); ++op) {
-    const TracedOp& traced = trace.ops[graph.range.first + static_cast<OpId>(op)];
+    const TracedOp& traced = trace.ops[graph.range.first + static_cast<std::int32_t>(op)];
     for (std::size_t argument = 0; argument < graph.ops[op].reads.size(); ++argument) {
       const int value = graph.ops[op].reads[argument].value;
       if (!is_from_outside(graph, value) ||
@@ -80,8 +80,8 @@ std::vector<RegionInput> offloadable_inputs(const Trace& trace, const RegionGrap
         continue;
       }
       seen.push_back(value);
-      const OpId producer = trace.values[traced.inputs[argument].value].producer;
-      if (producer == kNone || trace.ops[producer].is_view) continue;
+      const std::optional<OpId> producer = trace.values[traced.inputs[argument].value].producer;
+      if (!producer || trace.ops[*producer].is_view) continue;
       if (!is_alone_on_storage(graph, value)) continue;
       const StorageId storage = graph.storage_ids[graph.values[value].storage];
       if (is_written_from(trace, graph.range.first, storage)) continue;

@@ -55,14 +55,12 @@ std::int64_t state_of(const TracedParameters& kind, OptimizerModel optimizer) {
 
 // The share of the parameters' bytes that no block reads: embedding, head, last norm.
 double share_outside_blocks(const Trace& trace) {
-  const std::vector<Bytes> by_scope = parameters_by_top_scope(trace);
-  std::vector<bool> is_block(trace.scopes.size(), false);
-  for (const TracedBlock& block : trace.blocks) {
-    is_block[static_cast<std::size_t>(block.scope)] = true;
-  }
+  const IdTable<ScopeId, Bytes> by_scope = parameters_by_top_scope(trace);
+  IdTable<ScopeId, bool> is_block(trace.scopes.size(), false);
+  for (const TracedBlock& block : trace.blocks) is_block[block.scope] = true;
   Bytes all;
   Bytes outside;
-  for (std::size_t scope = 0; scope < by_scope.size(); ++scope) {
+  for (const ScopeId scope : by_scope.ids()) {
     all += by_scope[scope];
     if (!is_block[scope]) outside += by_scope[scope];
   }

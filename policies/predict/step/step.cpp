@@ -24,7 +24,7 @@ class StepSimulator::Run {
         schedule_(schedule),
         boundaries_(boundaries),
         holders_(facts.trace.storages.size(), 0),
-        region_of_pack_(facts.trace.packs.size(), kNone) {
+        region_of_pack_(facts.trace.packs.size()) {
     for (const LocatedRegion& region : regions) add_region(region);
     if (!regions_.empty()) regions_.back().offload = nullptr;  // its backward comes first
   }
@@ -38,7 +38,7 @@ class StepSimulator::Run {
     backward();
     optimizer();
     if (facts_.profile) add_times();
-    if (peak_op_ != kNone) result_.peak.holders = forward_holders(peak_op_, peak_alive_);
+    if (peak_op_) result_.peak.holders = forward_holders(*peak_op_, peak_alive_);
     return result_;
   }
 
@@ -87,28 +87,27 @@ class StepSimulator::Run {
   }
 
   void forward() {
-    const auto num_ops = static_cast<OpId>(trace_.ops.size());
-    for (OpId op = 0; op < num_ops; ++op) {
+    for (const OpId op : trace_.ops.ids()) {
       close_region(op);
       open_region(op);
       hold_packs_before(op);
-      for (auto id = facts_.born.begin(op); id != facts_.born.end(op); ++id) bear(*id);
-      for (auto id = facts_.freed.begin(op); id != facts_.freed.end(op); ++id) let_go(*id);
+      for (const StorageId storage : facts_.born.at(op)) bear(storage);
+      for (const StorageId storage : facts_.freed.at(op)) let_go(storage);
       note_forward(op);
     }
   }
 
   void end_forward() {
-    const auto num_ops = static_cast<OpId>(trace_.ops.size());
-    close_region(num_ops);
-    hold_packs_before(num_ops);
-    for (auto id = facts_.freed.begin(num_ops); id != facts_.freed.end(num_ops); ++id) let_go(*id);
+    const OpId end = trace_.ops.end_id();
+    close_region(end);
+    hold_packs_before(end);
+    for (const StorageId storage : facts_.freed.at(end)) let_go(storage);
     result_.after_forward = facts_.baseline + alive_;
-    if (boundaries_ != nullptr || peak_op_ != kNone) held_after_forward_ = holders_;
+    if (boundaries_ != nullptr || peak_op_) held_after_forward_ = holders_;
     if (boundaries_ == nullptr) return;
     for (std::size_t op = 0; op < boundaries_->size(); ++op) {
       StepBoundary& boundary = (*boundaries_)[op];
-      boundary.holders = forward_holders(static_cast<OpId>(op), boundary.holders.other);
+      boundary.holders = forward_holders(OpId(op), boundary.holders.other);
     }
   }
 
@@ -194,9 +193,10 @@ class StepSimulator::Run {
   }
 
   void hold_packs_before(OpId op) {
-    for (; next_pack_ < trace_.packs.size() && trace_.packs[next_pack_].at_op <= op; ++next_pack_) {
-      const StorageId storage = facts_.pack_storage[next_pack_];
-      if (storage != kNone && region_of_pack_[next_pack_] == kNone) ++holders_[storage];
+    for (; trace_.packs.contains(next_pack_) && trace_.packs[next_pack_].at_op <= op;
+         ++next_pack_) {
+      const std::optional<StorageId> storage = facts_.pack_storage[next_pack_];
+      if (storage && !region_of_pack_[next_pack_].has_value()) ++holders_[*storage];
     }
   }
 
@@ -226,7 +226,7 @@ class StepSimulator::Run {
 
   void note_forward(OpId op) {
     const Bytes total = facts_.baseline + alive_ + facts_.gathered_at(op);
-    const ScopeId scope = facts_.top_scope(trace_.ops[op].scope);
+    const std::optional<ScopeId> scope = facts_.top_scope(trace_.ops[op].scope);
     // Who holds it can be told when forward is over; until then `other` says how much it is.
     if (boundaries_ != nullptr) boundaries_->push_back({Phase::kForward, scope, {}});
     if (boundaries_ != nullptr) boundaries_->back().holders.other = alive_;
@@ -239,9 +239,9 @@ class StepSimulator::Run {
   // Saved is what was born up to here and is alive when forward ends.
   StepHolders forward_holders(OpId op, Bytes alive) const {
     StepHolders holders = standing_holders();
-    for (std::size_t storage = 0; storage < held_after_forward_.size(); ++storage) {
-      const OpId born = facts_.born_at[storage];
-      if (born == kNone || born > op || held_after_forward_[storage] == 0) continue;
+    for (const StorageId storage : held_after_forward_.ids()) {
+      const std::optional<OpId> born = facts_.born_at[storage];
+      if (!born || *born > op || held_after_forward_[storage] == 0) continue;
       holders.saved_activations += trace_.storages[storage].bytes;
     }
     holders.other += alive - holders.saved_activations + facts_.gathered_at(op);
@@ -270,12 +270,12 @@ class StepSimulator::Run {
         note_backward({Phase::kBackward, event, recomputed_});
         continue;
       }
-      const std::int32_t region = region_of_pack_[event.pack];
-      if (region != kNone) {
-        advance(regions_[region], event);
+      const OptionalIndex region = region_of_pack_[*event.pack];
+      if (region.has_value()) {
+        advance(regions_[*region], event);
       } else if (event.kind == BackwardEvent::Kind::kRelease) {
-        const StorageId storage = facts_.pack_storage[event.pack];
-        if (storage != kNone) let_go(storage);
+        const std::optional<StorageId> storage = facts_.pack_storage[*event.pack];
+        if (storage) let_go(*storage);
       }
     }
   }
@@ -291,8 +291,8 @@ class StepSimulator::Run {
     recomputed_ -= region.recomputed;
     for (; region.next_step < done.end_step; ++region.next_step) {
       const RegionTimeline::Step& step = timeline.steps[region.next_step];
-      if (step.let_go != kNone) {
-        let_go_of_kept(region, step.let_go);
+      if (step.let_go.has_value()) {
+        let_go_of_kept(region, *step.let_go);
         continue;
       }
       ++result_.recomputed_ops;
@@ -337,7 +337,7 @@ class StepSimulator::Run {
     holders.optimizer += facts_.optimizer_bytes.temporary;
     holders.saved_activations = saved();
     holders.recompute_transient = recomputed_;
-    const StepBoundary boundary{Phase::kOptimizer, kNone, holders};
+    const StepBoundary boundary{Phase::kOptimizer, std::nullopt, holders};
     if (boundaries_ != nullptr) boundaries_->push_back(boundary);
     if (raises_peak(Phase::kOptimizer, holders.total())) set_peak(boundary);
   }
@@ -346,7 +346,7 @@ class StepSimulator::Run {
 
   void set_peak(const StepBoundary& boundary) {
     result_.peak = boundary;
-    peak_op_ = kNone;
+    peak_op_.reset();
   }
 
   void add_times() {
@@ -363,11 +363,11 @@ class StepSimulator::Run {
 
   std::map<std::pair<const RegionGraph*, const RegionType*>, SimulatedType> simulations_;
   std::vector<Region> regions_;
-  std::vector<std::int32_t> holders_;  // by storage that forward made
-  std::vector<std::int32_t> held_after_forward_;
-  std::vector<std::int32_t> region_of_pack_;
+  IdTable<StorageId, std::int32_t> holders_;  // of what forward made
+  IdTable<StorageId, std::int32_t> held_after_forward_;
+  IdTable<PackId, OptionalIndex> region_of_pack_;
   std::size_t next_region_ = 0;
-  std::size_t next_pack_ = 0;
+  PackId next_pack_;
   std::size_t num_closed_ = 0;     // regions
   Region* closed_last_ = nullptr;  // that region, if backward will come to it
   Bytes alive_;                    // made by forward
@@ -375,7 +375,7 @@ class StepSimulator::Run {
   Bytes host_in_use_;
   Bytes recomputed_;  // by all regions
   Bytes peak_;
-  OpId peak_op_ = kNone;  // while the peak is in forward
+  std::optional<OpId> peak_op_;  // while the peak is in forward
   Bytes peak_alive_;
   StepPrediction result_;
 };
@@ -392,7 +392,7 @@ void StepSimulator::use_profile(const Profile& profile) {
   facts_->communication = communication_time(facts_->trace, profile);
 }
 
-void StepSimulator::use_gathered(std::vector<Bytes> gathered) {
+void StepSimulator::use_gathered(IdTable<OpId, Bytes> gathered) {
   if (!gathered.empty() && gathered.size() != facts_->trace.ops.size()) {
     throw std::invalid_argument("there are " + std::to_string(gathered.size()) +
                                 " gathered sizes for " + std::to_string(facts_->trace.ops.size()) +

@@ -42,7 +42,7 @@ struct StepHolders {
 // After one op.
 struct StepBoundary {
   Phase phase = Phase::kForward;
-  ScopeId scope = kNone;  // top-level: whose forward it is, or whose node is at work
+  std::optional<ScopeId> scope;  // top-level: whose forward it is, or whose node is at work
   StepHolders holders;
   bool operator==(const StepBoundary&) const = default;
 };
@@ -100,7 +100,7 @@ class StepSimulator {
 
   // By op of forward: held while it runs, beside all else; counted as `other`. Of backward, the
   // trace says it. See sharding.h.
-  void use_gathered(std::vector<Bytes> gathered);
+  void use_gathered(IdTable<OpId, Bytes> gathered);
 
   // Throws std::invalid_argument if the plan was made for another model.
   StepPrediction simulate(const Plan& plan, Schedule schedule);

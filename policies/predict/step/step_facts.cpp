@@ -7,42 +7,40 @@ namespace {
 
 // The op that makes each storage, unless an earlier one reads it. Tensors that come about without
 // an op may share it later.
-std::vector<OpId> births(const Trace& trace) {
-  std::vector<OpId> born_at(trace.storages.size(), kNone);
-  std::vector<bool> is_seen(trace.storages.size(), false);
-  const auto see = [&](ValueId value, OpId maker) {
+IdTable<StorageId, std::optional<OpId>> births(const Trace& trace) {
+  IdTable<StorageId, std::optional<OpId>> born_at(trace.storages.size());
+  IdTable<StorageId, bool> is_seen(trace.storages.size(), false);
+  const auto see = [&](ValueId value, std::optional<OpId> maker) {
     const StorageId storage = trace.values[value].storage;
     if (!is_seen[storage]) born_at[storage] = maker;
     is_seen[storage] = true;
   };
-  for (OpId op = 0; op < static_cast<OpId>(trace.ops.size()); ++op) {
-    for (const TracedUse& input : trace.ops[op].inputs) see(input.value, kNone);
+  for (const OpId op : trace.ops.ids()) {
+    for (const TracedUse& input : trace.ops[op].inputs) see(input.value, std::nullopt);
     for (const ValueId output : trace.ops[op].outputs) see(output, op);
   }
   return born_at;
 }
 
-std::vector<OpId> frees(const Trace& trace) {
-  std::vector<OpId> freed_at;
+IdTable<StorageId, std::optional<OpId>> frees(const Trace& trace) {
+  IdTable<StorageId, std::optional<OpId>> freed_at;
   for (const TracedStorage& storage : trace.storages) freed_at.push_back(storage.freed_at);
   return freed_at;
 }
 
 }  // namespace
 
-ByPosition::ByPosition(const std::vector<std::int32_t>& position_of_id, std::size_t num_positions)
-    : first_(num_positions + 1, 0) {
-  for (const std::int32_t position : position_of_id) {
-    if (position != kNone) ++first_[static_cast<std::size_t>(position) + 1];
+StoragesByOp::StoragesByOp(const IdTable<StorageId, std::optional<OpId>>& op_of_storage,
+                           std::size_t num_ops)
+    : first_(num_ops + 1, 0) {
+  for (const std::optional<OpId> op : op_of_storage) {
+    if (op) ++first_[*op + 1];
   }
-  for (std::size_t position = 0; position < num_positions; ++position) {
-    first_[position + 1] += first_[position];
-  }
-  ids_.resize(first_.back() + 1);  // one more, so that the end has an address
-  std::vector<std::size_t> next(first_.begin(), first_.end() - 1);
-  for (std::size_t id = 0; id < position_of_id.size(); ++id) {
-    if (position_of_id[id] == kNone) continue;
-    ids_[next[static_cast<std::size_t>(position_of_id[id])]++] = static_cast<std::int32_t>(id);
+  for (const OpId op : IdRange(OpId(), OpId(num_ops))) first_[op + 1] += first_[op];
+  storages_.resize(first_.back());
+  IdTable<OpId, std::size_t> next = first_;
+  for (const StorageId storage : op_of_storage.ids()) {
+    if (const std::optional<OpId> op = op_of_storage[storage]) storages_[next[*op]++] = storage;
   }
 }
 
@@ -56,13 +54,12 @@ StepSimulator::Facts::Facts(const Trace& traced, OptimizerModel optimizer)
       pack_events_(index_backward(traced)) {
   for (const TracedPack& pack : trace.packs) {
     const StorageId storage = trace.values[pack.value].storage;
-    pack_storage.push_back(is_born(storage) ? storage : kNone);
+    pack_storage.push_back(is_born(storage) ? std::optional(storage) : std::nullopt);
   }
-  for (std::size_t id = 0; id < trace.scopes.size(); ++id) {
+  for (const ScopeId id : trace.scopes.ids()) {
     const TracedScope& scope = trace.scopes[id];
-    top_scopes_.push_back(scope.parent == kNone ? static_cast<ScopeId>(id)
-                                                : top_scopes_[scope.parent]);
-    scopes_by_path_[scope.path].push_back(static_cast<ScopeId>(id));
+    top_scopes_.push_back(scope.parent ? top_scopes_[*scope.parent] : id);
+    scopes_by_path_[scope.path].push_back(id);
   }
 }
 

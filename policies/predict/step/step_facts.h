@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -23,16 +25,17 @@ struct StandingRegion {
   std::vector<PackId> packs;        // by slot
 };
 
-// Ids in the order of the positions they belong to.
-class ByPosition {
+// Storages by the op that each belongs to, if to any; ascending.
+class StoragesByOp {
  public:
-  ByPosition(const std::vector<std::int32_t>& position_of_id, std::size_t num_positions);
-  const std::int32_t* begin(std::size_t position) const { return &ids_[first_[position]]; }
-  const std::int32_t* end(std::size_t position) const { return begin(position + 1); }
+  StoragesByOp(const IdTable<StorageId, std::optional<OpId>>& op_of_storage, std::size_t num_ops);
+  std::span<const StorageId> at(OpId op) const {
+    return {storages_.data() + first_[op], storages_.data() + first_[op + 1]};
+  }
 
  private:
-  std::vector<std::size_t> first_;
-  std::vector<std::int32_t> ids_;
+  IdTable<OpId, std::size_t> first_;  // and one behind the last
+  std::vector<StorageId> storages_;
 };
 
 class StepSimulator::Facts {
@@ -42,31 +45,29 @@ class StepSimulator::Facts {
   const StandingRegion& region(OpRange range);
   OpRange range_of(const PlannedRegion& region, std::map<std::string, std::size_t>& opened,
                    std::map<std::string, std::size_t>& closed) const;
-  ScopeId top_scope(ScopeId scope) const {
-    return scope == kNone ? kNone : top_scopes_[static_cast<std::size_t>(scope)];
+  std::optional<ScopeId> top_scope(std::optional<ScopeId> scope) const {
+    return scope ? std::optional(top_scopes_[*scope]) : std::nullopt;
   }
-  bool is_born(StorageId storage) const { return born_at[static_cast<std::size_t>(storage)] >= 0; }
+  bool is_born(StorageId storage) const { return born_at[storage].has_value(); }
 
   const Trace& trace;
   OptimizerBytes optimizer_bytes;
   Bytes baseline;
-  std::vector<OpId> born_at;            // by storage; kNone: from outside
-  ByPosition born;                      // storages by op
-  ByPosition freed;                     // storages by op, and behind the last
-  std::vector<StorageId> pack_storage;  // by pack; kNone: from outside
+  IdTable<StorageId, std::optional<OpId>> born_at;  // absent: from outside
+  StoragesByOp born;
+  StoragesByOp freed;                                      // by op, and behind the last
+  IdTable<PackId, std::optional<StorageId>> pack_storage;  // absent: from outside
   std::optional<Profile> profile;
   StepTime::Duration communication{};  // by the profile, recompute left out
-  std::vector<Bytes> gathered;         // by op of forward; empty: nothing is
+  IdTable<OpId, Bytes> gathered;       // of forward; empty: nothing is
 
-  Bytes gathered_at(OpId op) const {
-    return gathered.empty() ? Bytes{} : gathered[static_cast<std::size_t>(op)];
-  }
+  Bytes gathered_at(OpId op) const { return gathered.empty() ? Bytes{} : gathered[op]; }
 
  private:
   const std::vector<ScopeId>& openings(const std::string& path) const;
 
-  std::vector<ScopeId> top_scopes_;
-  std::vector<PackEvents> pack_events_;
+  IdTable<ScopeId, ScopeId> top_scopes_;
+  IdTable<PackId, PackEvents> pack_events_;
   std::unordered_map<std::string, std::vector<ScopeId>> scopes_by_path_;
   std::map<std::pair<OpId, OpId>, StandingRegion> regions_;
   std::vector<std::shared_ptr<const RegionGraph>> graphs_;

@@ -8,7 +8,7 @@ namespace rematch {
 
 Profile::Duration communication_time(const Trace& trace, const Profile& profile) {
   Profile::Duration sum = profile.gradient_sums;
-  for (std::size_t op = 0; op < trace.ops.size(); ++op) {
+  for (const OpId op : trace.ops.ids()) {
     if (collective_kind(trace.ops[op].name)) sum += profile.forward[op];
   }
   std::size_t backward_op = 0;

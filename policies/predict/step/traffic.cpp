@@ -45,7 +45,7 @@ Traffic predict_traffic(const Trace& trace, const Plan& plan, Schedule schedule)
     const RegionType& type = plan.types[plan.regions[i].type];
     for (const ExecutedOp& executed :
          simulate_region(trace, ranges[i].first, ranges[i].end, type, schedule).executed) {
-      const TracedOp& op = trace.ops[static_cast<std::size_t>(executed.op)];
+      const TracedOp& op = trace.ops[executed.op];
       counter.add(Phase::kRecompute, op.name, op);
     }
   }

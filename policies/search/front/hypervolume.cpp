@@ -1,6 +1,7 @@
 #include "policies/search/front/hypervolume.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 namespace rematch {
@@ -27,13 +28,13 @@ std::vector<std::size_t> spread_points(const std::vector<PlanePoint>& front,
   if (!front.empty()) chosen = {0, front.size() - 1};
   while (chosen.size() < std::min(max_points, front.size())) {
     std::size_t best = front.size();
-    double most = -1;
+    std::optional<double> most;
     for (auto left = chosen.begin(), right = std::next(left); right != chosen.end();
          ++left, ++right) {
       for (std::size_t i = *left + 1; i < *right; ++i) {
         const double gain = static_cast<double>(front[*right].peak_bytes - front[i].peak_bytes) *
                             static_cast<double>(front[*left].time_ns - front[i].time_ns);
-        if (gain > most) {
+        if (!most || gain > *most) {
           most = gain;
           best = i;
         }

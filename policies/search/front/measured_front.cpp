@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace rematch {
@@ -45,14 +46,14 @@ std::size_t next_choice(const std::vector<PlanePoint>& front,
                         const std::vector<std::size_t>& chosen, PlanePoint reference) {
   const double area = area_of(front, chosen, reference);
   std::size_t best = front.size();
-  std::pair<double, double> most{-1, -1};
+  std::optional<std::pair<double, double>> most;
   for (std::size_t index = 0; index < front.size(); ++index) {
     if (std::find(chosen.begin(), chosen.end(), index) != chosen.end()) continue;
     std::vector<std::size_t> with = chosen;
     with.push_back(index);
     const double gain = area_of(front, with, reference) - area;
     const auto distance = static_cast<double>(distance_in_time(front, chosen, index));
-    if (std::pair(gain * distance, gain) <= most) continue;
+    if (most && std::pair(gain * distance, gain) <= *most) continue;
     most = {gain * distance, gain};
     best = index;
   }

@@ -47,7 +47,7 @@ Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) {
       const Place place = place_of(range, first, last);
       PlannedRegion planned{trace_.scopes[place.first].path, trace_.scopes[place.last].path, 0, {}};
       for (int i = first; i <= last; ++i) {
-        planned.layers.push_back(trace_.blocks[map_.spans[i].block].index);
+        planned.layers.push_back(trace_.blocks[*map_.spans[i].block].index);
       }
       const RegionType& type = type_of(range, region, first, last);
       const auto same = std::find(plan.types.begin(), plan.types.end(), type);
@@ -63,20 +63,19 @@ Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) {
 // The scopes that start and end with the range: blocks, or scopes side by side in one, outermost
 // ones first. A scope that opens several times is no name for one of its openings.
 PlanBuilder::Place PlanBuilder::place_of(OpRange range, int first, int last) const {
-  const ScopeId first_block = map_.spans[first].scope;
-  const ScopeId last_block = map_.spans[last].scope;
+  const ScopeId first_block = *map_.spans[first].scope;  // spans with regions are blocks
+  const ScopeId last_block = *map_.spans[last].scope;
   if (range.first == map_.spans[first].range.first && range.end == map_.spans[last].range.end) {
     return {first_block, last_block};
   }
-  const auto num_scopes = static_cast<ScopeId>(trace_.scopes.size());
   const auto is_name = [&](ScopeId id) {
     const TracedScope& scope = trace_.scopes[id];
     return scope.first_op < scope.end_op && scope.end_op <= range.end &&
            num_openings_.at(scope.path) == 1;
   };
-  for (ScopeId start = first_block + 1; start < num_scopes; ++start) {
+  for (const ScopeId start : IdRange(first_block + 1, trace_.scopes.end_id())) {
     if (trace_.scopes[start].first_op != range.first || !is_name(start)) continue;
-    for (ScopeId end = start; end < num_scopes; ++end) {
+    for (const ScopeId end : IdRange(start, trace_.scopes.end_id())) {
       if (trace_.scopes[end].parent != trace_.scopes[start].parent || !is_name(end)) continue;
       if (trace_.scopes[end].end_op == range.end) return {start, end};
     }
@@ -104,7 +103,7 @@ RegionType PlanBuilder::make_type(OpRange range, const PickedRegion& region, int
   set_offloads(region, type);
   const bool several = range.end > map_.spans[first].range.end;
   for (std::size_t i = 0; i < type.ops.size(); ++i) {
-    const OpId op = range.first + static_cast<OpId>(i);
+    const OpId op = range.first + static_cast<int>(i);
     const TracedOp& traced = trace_.ops[op];
     PlannedOp& planned = type.ops[i];
     planned.name = traced.name;
@@ -120,8 +119,8 @@ RegionType PlanBuilder::make_type(OpRange range, const PickedRegion& region, int
 std::string PlanBuilder::scope_name(OpId op, int first, bool several) const {
   int span = first;
   while (op >= map_.spans[span].range.end) ++span;
-  const std::string& block = trace_.scopes[map_.spans[span].scope].path;
-  const std::string& path = trace_.scopes[trace_.ops[op].scope].path;
+  const std::string& block = trace_.scopes[*map_.spans[span].scope].path;
+  const std::string& path = trace_.scopes[*trace_.ops[op].scope].path;
   std::string inside = path.size() > block.size() ? path.substr(block.size() + 1) : "";
   if (!several) return inside;
   std::string name = "+";

@@ -25,8 +25,8 @@ class PlanBuilder {
 
  private:
   struct Place {
-    ScopeId first = kNone;
-    ScopeId last = kNone;
+    ScopeId first;
+    ScopeId last;
   };
   Place place_of(OpRange range, int first, int last) const;
   const RegionType& type_of(OpRange range, const PickedRegion& region, int first, int last);
@@ -41,8 +41,7 @@ class PlanBuilder {
   std::map<std::string_view, int> num_openings_;
   // Regions of equal content are of one type: that of the kinds they cover, where in them they lie,
   // what they save and what they offload. To find the order of each takes a few simulations.
-  using TypeKey =
-      std::tuple<std::vector<int>, OpId, OpId, std::vector<int>, std::vector<int>, bool>;
+  using TypeKey = std::tuple<std::vector<int>, int, int, std::vector<int>, std::vector<int>, bool>;
   std::map<TypeKey, RegionType> types_;
 };
 

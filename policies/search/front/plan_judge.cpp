@@ -9,7 +9,7 @@ PlanJudge::PlanJudge(const Trace& trace, const Profile& profile, OptimizerModel 
   simulator_.use_profile(profile);
 }
 
-void PlanJudge::use_gathered(std::vector<Bytes> gathered) {
+void PlanJudge::use_gathered(IdTable<OpId, Bytes> gathered) {
   simulator_.use_gathered(std::move(gathered));
 }
 
@@ -18,9 +18,7 @@ PlanFigures PlanJudge::judge(const Plan& plan, Schedule schedule) {
   PlanFigures figures;
   figures.peak = step.peak_bytes();
   figures.peak_phase = step.peak.phase;
-  if (step.peak.scope != kNone) {
-    figures.peak_place = trace_.scopes[static_cast<std::size_t>(step.peak.scope)].path;
-  }
+  if (step.peak.scope) figures.peak_place = trace_.scopes[*step.peak.scope].path;
   figures.holders = step.peak.holders;
   figures.after_forward = step.after_forward;
   figures.host = step.host;

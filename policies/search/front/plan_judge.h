@@ -37,7 +37,7 @@ class PlanJudge {
   PlanJudge(const Trace& trace, const Profile& profile, OptimizerModel optimizer);
 
   // See StepSimulator.
-  void use_gathered(std::vector<Bytes> gathered);
+  void use_gathered(IdTable<OpId, Bytes> gathered);
 
   // Throws std::invalid_argument if the plan was made for another model.
   PlanFigures judge(const Plan& plan, Schedule schedule);

@@ -47,20 +47,18 @@ std::vector<SimpleMix> undominated_mixes(std::vector<SimpleMix> mixes) {
 OpTimes mean_times(const Trace& trace, const OpTimes& times) {
   std::map<std::vector<std::string_view>, std::vector<OpId>> starts;  // by names of a block's ops
   for (const TracedBlock& block : trace.blocks) {
-    const TracedScope& scope = trace.scopes[static_cast<std::size_t>(block.scope)];
+    const TracedScope& scope = trace.scopes[block.scope];
     std::vector<std::string_view> names = {block.list};
-    for (OpId op = scope.first_op; op < scope.end_op; ++op) {
-      names.push_back(trace.ops[static_cast<std::size_t>(op)].name);
-    }
+    for (const OpId op : IdRange(scope.first_op, scope.end_op)) names.push_back(trace.ops[op].name);
     starts[std::move(names)].push_back(scope.first_op);
   }
   OpTimes mean = times;
   for (const auto& [names, first_ops] : starts) {
-    for (std::size_t op = 0; op + 1 < names.size(); ++op) {
+    for (int op = 0; op + 1 < static_cast<int>(names.size()); ++op) {
       nanoseconds sum{};
-      for (const OpId first : first_ops) sum += times[static_cast<std::size_t>(first) + op];
+      for (const OpId first : first_ops) sum += times[first + op];
       sum /= static_cast<int>(first_ops.size());
-      for (const OpId first : first_ops) mean[static_cast<std::size_t>(first) + op] = sum;
+      for (const OpId first : first_ops) mean[first + op] = sum;
     }
   }
   return mean;
@@ -103,7 +101,7 @@ class SimpleSearch::Plans {
  private:
   int num_blocks() const {
     return static_cast<int>(std::count_if(map_.spans.begin(), map_.spans.end(),
-                                          [](const Span& span) { return span.scope != kNone; }));
+                                          [](const Span& span) { return span.is_block(); }));
   }
 
   int num_rules() const {
@@ -117,9 +115,10 @@ class SimpleSearch::Plans {
     std::vector<int> chosen;
     int block = 0;
     for (const Span& span : map_.spans) {
-      const bool is_block = span.scope != kNone;
-      chosen.push_back(!is_block ? 0 : block < mix.num_first ? mix.first_rule : mix.second_rule);
-      block += is_block ? 1 : 0;
+      chosen.push_back(!span.is_block()        ? 0
+                       : block < mix.num_first ? mix.first_rule
+                                               : mix.second_rule);
+      block += span.is_block() ? 1 : 0;
     }
     return chosen;
   }

@@ -83,7 +83,7 @@ class RuleMaker {
   }
 
  private:
-  bool is_block(std::size_t kind) const { return span_of(kind).scope != kNone; }
+  bool is_block(std::size_t kind) const { return span_of(kind).is_block(); }
   const Span& span_of(std::size_t kind) const {
     return map_.spans[static_cast<std::size_t>(map_.first_of_kind[kind])];
   }
@@ -91,12 +91,12 @@ class RuleMaker {
   // "attention::aten::mm#2": the second of that name in its scope of the block.
   std::vector<std::string> names_of_ops(std::size_t kind) const {
     const Span& block = span_of(kind);
-    const std::string& path = trace_.scopes[static_cast<std::size_t>(block.scope)].path;
+    const std::string& path = trace_.scopes[*block.scope].path;
     std::map<std::string, int> seen;
     std::vector<std::string> names;
-    for (OpId id = block.range.first; id < block.range.end; ++id) {
-      const TracedOp& op = trace_.ops[static_cast<std::size_t>(id)];
-      const std::string& scope = trace_.scopes[static_cast<std::size_t>(op.scope)].path;
+    for (const OpId id : block.range.ids()) {
+      const TracedOp& op = trace_.ops[id];
+      const std::string& scope = trace_.scopes[*op.scope].path;
       std::string name =
           (scope.size() > path.size() ? scope.substr(path.size() + 1) : "") + "::" + op.name;
       const int nth = ++seen[name];
@@ -118,20 +118,20 @@ class RuleMaker {
     for (std::size_t kind = 0; kind < pricers_.size(); ++kind) {
       if (!is_block(kind)) continue;
       names_[kind] = names_of_ops(kind);
-      const OpRange whole = pricers_[kind].whole();
+      const LocalRange whole = pricers_[kind].whole();
       const RegionGraph& graph = pricers_[kind].graph(whole);
       const SaveSetCosts costs = pricers_[kind].costs(whole, space_.schedule, space_.early_stop);
       for (const int op : savable_ops(graph, costs)) {
         const OpId id = span_of(kind).range.first + op;
-        const TracedOp& traced = trace_.ops[static_cast<std::size_t>(id)];
+        const TracedOp& traced = trace_.ops[id];
         if (traced.is_view || traced.op_class == OpClass::kCopy) continue;
         Worth& worth = found[names_[kind][static_cast<std::size_t>(op)]];
-        worth.time += times_[static_cast<std::size_t>(id)];
+        worth.time += times_[id];
         worth.is_heavy |=
             traced.op_class == OpClass::kMatmul || traced.op_class == OpClass::kAttentionForward;
         for (const ValueId output : traced.outputs) {
-          const TracedValue& value = trace_.values[static_cast<std::size_t>(output)];
-          worth.bytes += trace_.storages[static_cast<std::size_t>(value.storage)].bytes;
+          const TracedValue& value = trace_.values[output];
+          worth.bytes += trace_.storages[value.storage].bytes;
         }
       }
     }
@@ -175,10 +175,10 @@ class RuleMaker {
   }
 
   // Scopes directly inside a block that open once, by their names in it.
-  std::map<std::string, OpRange> modules_of(std::size_t kind) const {
+  std::map<std::string, LocalRange> modules_of(std::size_t kind) const {
     const Span& block = span_of(kind);
-    const std::string& path = trace_.scopes[static_cast<std::size_t>(block.scope)].path;
-    std::map<std::string, OpRange> modules;
+    const std::string& path = trace_.scopes[*block.scope].path;
+    std::map<std::string, LocalRange> modules;
     for (const TracedScope& scope : trace_.scopes) {
       if (scope.parent != block.scope || scope.first_op >= scope.end_op) continue;
       if (num_openings_.at(scope.path) > 1) continue;
@@ -230,21 +230,22 @@ class RuleMaker {
 
   std::vector<PickedRegion> regions_of(std::size_t kind, const SimpleRule& rule) {
     if (!is_block(kind) || !rule.is_checkpointed) return {};
-    std::vector<OpRange> ranges;
+    std::vector<LocalRange> ranges;
     if (rule.modules.empty()) {
       ranges.push_back(pricers_[kind].whole());
     } else {
-      const std::map<std::string, OpRange> modules = modules_of(kind);
+      const std::map<std::string, LocalRange> modules = modules_of(kind);
       for (const std::string& name : rule.modules) {
         if (modules.contains(name)) ranges.push_back(modules.at(name));
       }
     }
-    std::sort(ranges.begin(), ranges.end(), [](OpRange a, OpRange b) { return a.first < b.first; });
+    std::sort(ranges.begin(), ranges.end(),
+              [](LocalRange a, LocalRange b) { return a.first < b.first; });
     std::vector<PickedRegion> regions;
-    for (const OpRange range : ranges) {
+    for (const LocalRange range : ranges) {
       if (pricers_[kind].graph(range).slots.empty()) continue;
       PickedRegion region{range, {}};
-      for (OpId op = range.first; op < range.end; ++op) {
+      for (int op = range.first; op < range.end; ++op) {
         const std::string& name = names_[kind][static_cast<std::size_t>(op)];
         const bool is_saved =
             std::find(rule.saves.begin(), rule.saves.end(), name) != rule.saves.end();

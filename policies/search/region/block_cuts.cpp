@@ -19,8 +19,8 @@ struct CutLabel {
   // The fewer of these, the better, if all else is equal.
   std::int64_t num_recomputed = 0;
   int num_regions = 0;
-  OpId num_outside = 0;  // ops that lie in no region
-  int last = kNone;      // region chosen last, an index into CutProgram::chosen_
+  int num_outside = 0;  // ops that lie in no region
+  OptionalIndex last;   // region chosen last, an index into CutProgram::chosen_
 };
 
 // Drops what another label is as good as in everything, or slower by at most `slack`. Sorted by
@@ -55,7 +55,7 @@ class CutProgram {
  public:
   CutProgram(SpanPricer& pricer, const std::vector<RegionCandidate>& candidates)
       : candidates_(candidates), tally_(pricer) {
-    const OpId end = pricer.whole().end;
+    const int end = pricer.whole().end;
     places_[0];
     places_[end];
     for (std::size_t i = 0; i < candidates.size(); ++i) {
@@ -98,9 +98,9 @@ class CutProgram {
     States behind_region;       // what lies before is a region, or nothing
     States behind_autograd;
   };
-  using Places = std::map<OpId, Place>;
+  using Places = std::map<int, Place>;
   struct Chosen {
-    int before;
+    OptionalIndex before;
     int candidate;
     int choice;
   };
@@ -108,7 +108,7 @@ class CutProgram {
   // The labels of `states` with one more piece, at `to`: a region if no op of it is outside of one.
   // `last` says what a label has chosen last.
   template <class AddPiece, class Last>
-  void go_on(const States& states, const Paid& open, States& to, OpId num_outside,
+  void go_on(const States& states, const Paid& open, States& to, int num_outside,
              const AddPiece& add_piece, const Last& last) {
     for (const auto& [paid, labels] : states) {
       tally_.set_paid(paid);
@@ -156,7 +156,7 @@ class CutProgram {
               [&] { return tally_.add_region(chosen.played); },
               [&](const CutLabel& label) {
                 chosen_.push_back({label.last, index, static_cast<int>(choice)});
-                return static_cast<int>(chosen_.size()) - 1;
+                return OptionalIndex(static_cast<int>(chosen_.size()) - 1);
               });
         }
       }
@@ -172,8 +172,8 @@ class CutProgram {
     option.figures.held = label.held;
     option.figures.transient = label.transient;
     option.figures.time = label.time;
-    for (int last = label.last; last != kNone;) {
-      const Chosen& chosen = chosen_[static_cast<std::size_t>(last)];
+    for (OptionalIndex last = label.last; last.has_value();) {
+      const Chosen& chosen = chosen_[static_cast<std::size_t>(*last)];
       const RegionCandidate& candidate = candidates_[static_cast<std::size_t>(chosen.candidate)];
       const RegionOption& choice = candidate.options[static_cast<std::size_t>(chosen.choice)];
       option.regions.push_back({candidate.range, choice.saves});

@@ -18,7 +18,7 @@ struct RegionOption {
 
 // Ops that may become a region, and how.
 struct RegionCandidate {
-  OpRange range;  // local to the span
+  LocalRange range;
   std::vector<RegionOption> options;
 };
 

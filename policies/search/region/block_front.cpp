@@ -185,12 +185,12 @@ Bytes FrontFinder::transient_bound() const {
     if (event.kind == BackwardEvent::Kind::kOp) {
       bound = std::max(bound, held + graph_.other_bytes_before + event.other_bytes);
     } else if (event.kind == BackwardEvent::Kind::kRelease) {
-      if (is_held[event.slot]) hold(event.slot, -1);
-      is_held[event.slot] = is_demanded[event.slot] = false;
-    } else if (is_demanded[event.slot] && costs_.schedule == Schedule::kOnDemand) {
-      if (!is_held[event.slot]) hold(event.slot, 1);
-      is_held[event.slot] = true;
-    } else if (is_demanded[event.slot] && !begun) {
+      if (is_held[*event.slot]) hold(*event.slot, -1);
+      is_held[*event.slot] = is_demanded[*event.slot] = false;
+    } else if (is_demanded[*event.slot] && costs_.schedule == Schedule::kOnDemand) {
+      if (!is_held[*event.slot]) hold(*event.slot, 1);
+      is_held[*event.slot] = true;
+    } else if (is_demanded[*event.slot] && !begun) {
       begun = true;
       for (std::size_t slot = 0; slot < is_demanded.size(); ++slot) {
         is_held[slot] = is_demanded[slot];

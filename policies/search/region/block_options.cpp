@@ -30,8 +30,8 @@ class RunFinder {
         single_scopes_(single_scopes),
         num_openings_(num_openings(trace)) {}
 
-  std::vector<OpRange> run() {
-    add_inside(block_.scope);
+  std::vector<LocalRange> run() {
+    add_inside(*block_.scope);
     return std::move(runs_);
   }
 
@@ -43,7 +43,7 @@ class RunFinder {
 
   void add_inside(ScopeId parent) {
     std::vector<ScopeId> children;
-    for (ScopeId id = parent + 1; id < static_cast<ScopeId>(trace_.scopes.size()); ++id) {
+    for (const ScopeId id : IdRange(parent + 1, trace_.scopes.end_id())) {
       const TracedScope& scope = trace_.scopes[id];
       if (scope.parent != parent || !is_inside(scope)) continue;
       children.push_back(id);
@@ -60,7 +60,7 @@ class RunFinder {
   void add(const TracedScope& first, const TracedScope& last) {
     if (num_openings_[first.path] > 1 || num_openings_[last.path] > 1) return;
     const OpId start = block_.range.first;
-    const OpRange run = {first.first_op - start, last.end_op - start};
+    const LocalRange run = {first.first_op - start, last.end_op - start};
     if (std::find(runs_.begin(), runs_.end(), run) == runs_.end()) runs_.push_back(run);
   }
 
@@ -68,7 +68,7 @@ class RunFinder {
   const Span& block_;
   bool single_scopes_;
   std::map<std::string_view, int> num_openings_;
-  std::vector<OpRange> runs_;  // local
+  std::vector<LocalRange> runs_;
 };
 
 // The options of one block, alone.
@@ -82,8 +82,9 @@ class BlockOptionFinder {
     if (space.cuts) runs_ = RunFinder(trace, block, space.whole_modules).run();
     std::erase(runs_, pricer_.whole());
     runs_.push_back(pricer_.whole());
-    const auto first = times.begin() + block.range.first;
-    const nanoseconds time = std::accumulate(first, times.begin() + block.range.end, nanoseconds{});
+    const auto first = times.begin() + block.range.first.index;
+    const nanoseconds time =
+        std::accumulate(first, times.begin() + block.range.end.index, nanoseconds{});
     // A third each for the save sets of a region, their transients, and the regions of a cut.
     slack_ = nanoseconds(
         static_cast<std::int64_t>(static_cast<double>(time.count()) * space.resolution_ratio / 3));
@@ -91,7 +92,7 @@ class BlockOptionFinder {
 
   BlockOptions run() {
     std::vector<RegionCandidate> candidates;
-    for (const OpRange range : runs_) {
+    for (const LocalRange range : runs_) {
       if (space_.is_stopped()) break;
       if (!pricer_.graph(range).slots.empty() && may_be_region(range))
         candidates.push_back(candidate(range));
@@ -120,7 +121,7 @@ class BlockOptionFinder {
   // Note [Who pays for a storage] makes it free to keep what a later piece of the block holds as
   // well. Which later pieces there are is not known here, so fronts are made for every set of
   // values that may be free.
-  RegionCandidate candidate(OpRange range) {
+  RegionCandidate candidate(LocalRange range) {
     RegionCandidate found{range, {}};
     SaveSetCosts costs = pricer_.costs(range, space_.schedule, space_.early_stop);
     if (space_.whole_modules) costs.never_saved = draws_before_others(range);
@@ -147,7 +148,7 @@ class BlockOptionFinder {
   }
 
   // torch would repeat what the range writes to tensors from outside.
-  bool may_be_region(OpRange range) {
+  bool may_be_region(LocalRange range) {
     const std::vector<RegionOp>& ops = pricer_.graph(range).ops;
     return !space_.whole_modules ||
            std::none_of(ops.begin(), ops.end(), [](const RegionOp& op) { return op.side_effect; });
@@ -155,12 +156,12 @@ class BlockOptionFinder {
 
   // By op of the range: it draws, and so does a later one. See Note [A kept draw moves the
   // generator for those behind it].
-  std::vector<bool> draws_before_others(OpRange range) const {
+  std::vector<bool> draws_before_others(LocalRange range) const {
     std::vector<bool> draws(static_cast<std::size_t>(range.end - range.first));
     bool is_last = true;
     for (std::size_t op = draws.size(); op-- > 0;) {
-      const OpId id = first_op_ + range.first + static_cast<OpId>(op);
-      if (!trace_.ops[static_cast<std::size_t>(id)].draws_random) continue;
+      const OpId id = first_op_ + range.first + static_cast<int>(op);
+      if (!trace_.ops[id].draws_random) continue;
       draws[op] = !is_last;
       is_last = false;
     }
@@ -168,7 +169,7 @@ class BlockOptionFinder {
   }
 
   // Local storages that the region can keep and that ops of the block behind it read.
-  std::vector<int> exports_of(OpRange range, const SaveSetCosts& costs) {
+  std::vector<int> exports_of(LocalRange range, const SaveSetCosts& costs) {
     const RegionGraph& graph = pricer_.graph(range);
     const std::vector<StorageId> read_behind =
         input_storages(pricer_.graph({range.end, pricer_.whole().end}));
@@ -185,7 +186,7 @@ class BlockOptionFinder {
     return {exports.begin(), exports.end()};
   }
 
-  BlockFrontLimits limits(OpRange range) const {
+  BlockFrontLimits limits(LocalRange range) const {
     BlockFrontLimits limits;
     limits.time_slack = slack_;
     if (range != pricer_.whole()) limits.max_simulations = kMaxSimulationsInCuts;
@@ -208,7 +209,7 @@ class BlockOptionFinder {
 
   // The largest sum of the gaps of one cut's regions.
   nanoseconds largest_time_gap() const {
-    std::map<OpId, nanoseconds> largest = {{0, {}}};  // by where the cut ends, ascending
+    std::map<int, nanoseconds> largest = {{0, {}}};  // by where the cut ends, ascending
     for (const auto& [end, gaps] : time_gaps_) {
       nanoseconds most = largest.rbegin()->second;
       for (const auto& [first, gap] : gaps) {
@@ -224,9 +225,9 @@ class BlockOptionFinder {
   SearchSpace space_;
   const Trace& trace_;
   SpanPricer pricer_;
-  OpId first_op_ = 0;
-  std::vector<OpRange> runs_;
-  std::map<OpId, std::vector<std::pair<OpId, nanoseconds>>> time_gaps_;  // by end: first op, gap
+  OpId first_op_;
+  std::vector<LocalRange> runs_;
+  std::map<int, std::vector<std::pair<int, nanoseconds>>> time_gaps_;  // by end: first op, gap
   nanoseconds slack_{};
   Bytes transient_gap_;
 };

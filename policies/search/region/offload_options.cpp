@@ -80,7 +80,7 @@ class OffloadOptions {
     }
     for (std::size_t op = 0; op < graph.ops.size(); ++op) {
       const std::vector<int>& outputs = graph.ops[op].outputs;
-      const std::string& name = trace_.ops[graph.range.first + static_cast<OpId>(op)].name;
+      const std::string& name = trace_.ops[graph.range.first + static_cast<int>(op)].name;
       can_leave.ops.push_back(can_offload(name) && !outputs.empty() &&
                               std::all_of(outputs.begin(), outputs.end(), frees_memory));
     }
@@ -103,7 +103,7 @@ class OffloadOptions {
     RegionType type;
     type.ops = ops_saving(graph, picked.saves);
     for (std::size_t op = 0; op < type.ops.size(); ++op) {
-      type.ops[op].name = trace_.ops[graph.range.first + static_cast<OpId>(op)].name;
+      type.ops[op].name = trace_.ops[graph.range.first + static_cast<int>(op)].name;
     }
     set_offloads(picked, type);
     return offloaded_storages(graph, type).bytes(graph);

@@ -15,8 +15,8 @@ using std::chrono::nanoseconds;
 // Would `value` be held if its producer were saved. Mirrors kept_values().
 bool can_be_kept(const RegionGraph& graph, int value) {
   const RegionValue& described = graph.values[value];
-  if (described.constant || described.producer == kNone) return false;
-  const RegionOp& op = graph.ops[described.producer];
+  if (described.constant || !described.producer.has_value()) return false;
+  const RegionOp& op = graph.ops[*described.producer];
   const RegionStorage& storage = graph.storages[described.storage];
   return !op.is_view && op.writes.empty() && !storage.outside && storage.writes.empty();
 }
@@ -75,25 +75,25 @@ std::int64_t time_with_waits(const RegionGraph& graph, const SaveSetCosts& costs
 struct SaveLabel {
   std::int64_t bytes = 0;
   std::int64_t time_ns = 0;
-  int last = kNone;  // index into History
+  OptionalIndex last;  // index into History
 };
 
 // Saved ops of all labels, as lists that share their tails.
 class History {
  public:
-  int add(int before, int op) {
+  int add(OptionalIndex before, int op) {
     entries_.push_back({before, op});
     return static_cast<int>(entries_.size()) - 1;
   }
-  std::vector<int> ops(int last) const {
+  std::vector<int> ops(OptionalIndex last) const {
     std::vector<int> found;
-    for (; last != kNone; last = entries_[last].first) found.push_back(entries_[last].second);
+    for (; last.has_value(); last = entries_[*last].first) found.push_back(entries_[*last].second);
     std::sort(found.begin(), found.end());
     return found;
   }
 
  private:
-  std::vector<std::pair<int, int>> entries_;  // the one before, op
+  std::vector<std::pair<OptionalIndex, int>> entries_;  // the one before, op
 };
 
 void keep_undominated(std::vector<SaveLabel>& labels) {
@@ -151,8 +151,8 @@ class ClosureProgram {
 
   void need(const RegionUse& use, State& state) const {
     const RegionValue& value = graph_.values[use.value];
-    if (value.producer == kNone || value.constant) return;
-    mark(value.producer, can_be_kept(graph_, use.value) ? kWanted : kForced, state);
+    if (!value.producer.has_value() || value.constant) return;
+    mark(*value.producer, can_be_kept(graph_, use.value) ? kWanted : kForced, state);
     const std::vector<int>& writes = graph_.storages[value.storage].writes;
     const auto num_writes = std::min<std::size_t>(use.version, writes.size());
     for (std::size_t i = 0; i < num_writes; ++i) mark(writes[i], kForced, state);
@@ -230,7 +230,7 @@ class PrefixProgram {
 
   SaveSets run() {
     const Prices prices(graph_, costs_.free_storages);
-    std::vector<SaveLabel> labels = {{0, time_without_saves(), kNone}};
+    std::vector<SaveLabel> labels = {{0, time_without_saves(), std::nullopt}};
     std::int64_t gap = 0;
     for (int op : savable_ops(graph_, costs_)) {
       std::vector<SaveLabel> with_op = labels;
@@ -311,11 +311,11 @@ std::vector<int> demanded_slots(const RegionGraph& graph) {
   for (const RegionEvent& event : graph.events) {
     if (event.kind == BackwardEvent::Kind::kOp) continue;
     if (event.kind == BackwardEvent::Kind::kRelease) {
-      alive[event.slot] = false;
+      alive[*event.slot] = false;
       continue;
     }
-    const RegionUse& use = graph.slots[event.slot].use;
-    demanded[event.slot] = alive[event.slot] && can_be_recomputed(graph, use);
+    const RegionUse& use = graph.slots[*event.slot].use;
+    demanded[*event.slot] = alive[*event.slot] && can_be_recomputed(graph, use);
   }
   std::vector<int> slots;
   for (std::size_t slot = 0; slot < demanded.size(); ++slot) {

@@ -42,12 +42,12 @@ class OptionMaker {
     if (space_.most_in_segment) return *space_.most_in_segment;
     if (space_.reach == Reach::kHull) return kMostThatKeep;  // the others take longer than all else
     const auto num_blocks = std::count_if(map_.spans.begin(), map_.spans.end(),
-                                          [](const Span& span) { return span.scope != kNone; });
+                                          [](const Span& span) { return span.is_block(); });
     return static_cast<int>(std::ceil(2 * std::sqrt(static_cast<double>(num_blocks))));
   }
 
   void add_kind(int span) {
-    if (map_.spans[span].scope == kNone) {
+    if (!map_.spans[span].is_block()) {
       SpanPricer pricer(trace_, map_, times_, span, 1);
       result_.lists.push_back({{pricer.price({}, space_.schedule, space_.early_stop), {}}});
       result_.gaps.emplace_back();
@@ -143,7 +143,7 @@ class OptionMaker {
     if (first + size > static_cast<int>(map_.spans.size())) return;
     std::vector<int> kinds;
     for (int i = first; i < first + size; ++i) {
-      if (map_.spans[i].scope == kNone) return;
+      if (!map_.spans[i].is_block()) return;
       kinds.push_back(map_.spans[i].kind);
     }
     std::vector<SpanOption>& list = result_.lists[kinds[0]];
@@ -152,7 +152,7 @@ class OptionMaker {
       return;
     }
     SpanPricer pricer(trace_, map_, times_, first, size);
-    const OpRange whole = pricer.whole();
+    const LocalRange whole = pricer.whole();
     if (space_.offload && pricer.graph(whole).slots.empty()) return;
     for (const std::vector<int>& saves : saves_[kinds[0]]) {
       if (size > kMostThatKeep && !saves.empty()) continue;
@@ -170,8 +170,8 @@ class OptionMaker {
   std::vector<int> repeated(const std::vector<int>& saves, int first, int size) const {
     std::vector<int> all;
     for (int i = first; i < first + size; ++i) {
-      const OpId offset = map_.spans[i].range.first - map_.spans[first].range.first;
-      const OpId num_ops = map_.spans[i].range.end - map_.spans[i].range.first;
+      const int offset = map_.spans[i].range.first - map_.spans[first].range.first;
+      const int num_ops = map_.spans[i].range.end - map_.spans[i].range.first;
       for (int op : saves) {
         if (op < num_ops) all.push_back(offset + op);
       }

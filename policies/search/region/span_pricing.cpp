@@ -14,7 +14,7 @@ SpanPricer::SpanPricer(const Trace& trace, const SpanMap& map, const OpTimes& ti
       last_(first + num_spans - 1),
       range_{map.spans[first_].range.first, map.spans[last_].range.end} {}
 
-const SpanPricer::Piece& SpanPricer::piece(OpRange range) {
+const SpanPricer::Piece& SpanPricer::piece(LocalRange range) {
   const auto [found, is_new] = pieces_.try_emplace({range.first, range.end});
   if (is_new) {
     found->second.graph = make_region_graph(
@@ -32,7 +32,7 @@ Bytes SpanPricer::born_before(const RegionGraph& graph) const {
   for (const BackwardEvent& event : trace_.backward) {
     if (event.kind == BackwardEvent::Kind::kOp) {
       most = std::max(most, event.other_bytes);
-    } else if (own.contains(event.pack)) {
+    } else if (own.contains(*event.pack)) {
       return most;
     } else {
       most = {};
@@ -41,11 +41,11 @@ Bytes SpanPricer::born_before(const RegionGraph& graph) const {
   return {};
 }
 
-SaveSetCosts SpanPricer::costs(OpRange range, Schedule schedule, bool early_stop) {
+SaveSetCosts SpanPricer::costs(LocalRange range, Schedule schedule, bool early_stop) {
   SaveSetCosts costs;
   costs.schedule = schedule;
   costs.early_stop = early_stop;
-  const auto begin = times_.begin() + range_.first;
+  const auto begin = times_.begin() + range_.first.index;
   costs.op_times.assign(begin + range.first, begin + range.end);
   const RegionGraph& graph = piece(range).graph;
   for (StorageId storage : graph.storage_ids) {
@@ -67,9 +67,9 @@ Bytes peak_of_unmanaged(const RegionGraph& graph, const std::vector<bool>& count
   for (const RegionEvent& event : graph.events) {
     if (event.kind == BackwardEvent::Kind::kOp) {
       peak = std::max(peak, held + graph.other_bytes_before + event.other_bytes);
-    } else if (event.kind == BackwardEvent::Kind::kRelease && alive[event.slot]) {
-      alive[event.slot] = false;
-      const int storage = graph.values[graph.slots[event.slot].use.value].storage;
+    } else if (event.kind == BackwardEvent::Kind::kRelease && alive[*event.slot]) {
+      alive[*event.slot] = false;
+      const int storage = graph.values[graph.slots[*event.slot].use.value].storage;
       if (--holders[storage] == 0 && counted[storage]) held -= graph.storages[storage].bytes;
     }
   }
@@ -78,7 +78,7 @@ Bytes peak_of_unmanaged(const RegionGraph& graph, const std::vector<bool>& count
 
 }  // namespace
 
-PlayedRegion SpanPricer::played(OpRange range, const BlockPoint& point) {
+PlayedRegion SpanPricer::played(LocalRange range, const BlockPoint& point) {
   const RegionGraph& graph = piece(range).graph;
   return {range,           point.transient,
           point.kept,      kept_storages(graph, ops_saving(graph, point.saves)),
@@ -88,15 +88,15 @@ PlayedRegion SpanPricer::played(OpRange range, const BlockPoint& point) {
 
 SpanTally::SpanTally(SpanPricer& pricer) : pricer_(&pricer) {
   const SpanMap& map = pricer.map_;
-  for (StorageId storage = 0; storage < static_cast<StorageId>(map.owner.size()); ++storage) {
+  for (const StorageId storage : map.owner.ids()) {
     if (map.is_shared[storage] && pricer.owns(storage)) hold(storage);
   }
   shared_.held = shared_.transient = held_here_;
 }
 
 bool SpanTally::hold(StorageId storage) {
-  const int owner = pricer_->map_.owner[storage];
-  if (owner == kNone || owner < pricer_->first_) return false;
+  const OptionalIndex owner = pricer_->map_.owner[storage];
+  if (!owner.has_value() || *owner < pricer_->first_) return false;
   const auto place = std::lower_bound(paid_.begin(), paid_.end(), storage);
   if (place != paid_.end() && *place == storage) return false;
   paid_.insert(place, storage);
@@ -104,7 +104,7 @@ bool SpanTally::hold(StorageId storage) {
   return true;
 }
 
-PieceFigures SpanTally::add_unmanaged(OpRange range) {
+PieceFigures SpanTally::add_unmanaged(LocalRange range) {
   const SpanPricer::Piece& piece = pricer_->piece(range);
   const RegionGraph& graph = piece.graph;
   if (graph.slots.empty()) return {};
@@ -151,8 +151,8 @@ LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions, Schedule
     option.held += piece.held;
     option.time += piece.recompute;
   };
-  OpId done = 0;
-  const auto add_unmanaged = [&](OpId end) {
+  int done = 0;
+  const auto add_unmanaged = [&](int end) {
     if (end != done) add(tally.add_unmanaged({done, end}));
   };
   for (const PickedRegion& region : regions) {

@@ -13,9 +13,9 @@
 
 namespace rematch {
 
-// A region and what it keeps. Ops are local to the span.
+// A region and what it keeps.
 struct PickedRegion {
-  OpRange range;
+  LocalRange range;
   std::vector<int> saves;
   // What of that waits on the host, local to the region. Not priced by SpanPricer: it takes all for
   // saved.
@@ -35,7 +35,7 @@ struct PieceFigures {
 
 // The figures of a region, whatever is beside it.
 struct PlayedRegion {
-  OpRange range;                 // local to the span
+  LocalRange range;
   Bytes peak;                    // RegionSimulation::boundary_peak
   Bytes kept;                    // RegionSimulation::kept
   std::vector<StorageId> keeps;  // what `kept` are the bytes of, ascending
@@ -54,11 +54,11 @@ class SpanPricer {
   LayerOption price(const std::vector<PickedRegion>& regions, Schedule schedule, bool early_stop);
 
   // To search the save sets of a region with.
-  const RegionGraph& graph(OpRange range) { return piece(range).graph; }
-  SaveSetCosts costs(OpRange range, Schedule schedule, bool early_stop);
-  PlayedRegion played(OpRange range, const BlockPoint& point);
+  const RegionGraph& graph(LocalRange range) { return piece(range).graph; }
+  SaveSetCosts costs(LocalRange range, Schedule schedule, bool early_stop);
+  PlayedRegion played(LocalRange range, const BlockPoint& point);
 
-  OpRange whole() const { return {0, range_.end - range_.first}; }
+  LocalRange whole() const { return {0, range_.end - range_.first}; }
   // By later spans' backward, when this one's begins. Transients of pieces include it.
   Bytes born() const { return map_.spans[last_].born; }
 
@@ -72,7 +72,7 @@ class SpanPricer {
   bool owns(StorageId storage) const {
     return map_.owner[storage] >= first_ && map_.owner[storage] <= last_;
   }
-  const Piece& piece(OpRange range);
+  const Piece& piece(LocalRange range);
   Bytes born_before(const RegionGraph& graph) const;
 
   const Trace& trace_;
@@ -81,7 +81,7 @@ class SpanPricer {
   int first_;
   int last_;
   OpRange range_;
-  std::map<std::pair<OpId, OpId>, Piece> pieces_;
+  std::map<std::pair<int, int>, Piece> pieces_;
 };
 
 // Note [Who pays for a storage]
@@ -96,7 +96,7 @@ class SpanTally {
 
   const PieceFigures& shared() const { return shared_; }
   // In forward order, disjoint; ops between two pieces hold nothing.
-  PieceFigures add_unmanaged(OpRange range);
+  PieceFigures add_unmanaged(LocalRange range);
   PieceFigures add_region(const PlayedRegion& region);
 
   // All that later pieces need to know of the ones so far; ascending.

@@ -1,6 +1,7 @@
 #include "policies/search/region/spans.h"
 
 #include <algorithm>
+#include <compare>
 #include <set>
 
 namespace rematch {
@@ -20,21 +21,23 @@ std::vector<Span> cut(const Trace& trace) {
   std::stable_sort(blocks.begin(), blocks.end(),
                    [&](int a, int b) { return scope_of(a).first_op < scope_of(b).first_op; });
   std::vector<Span> spans;
-  OpId done = 0;
-  const auto add = [&](OpId end, int block) {
+  OpId done;
+  const auto add = [&](OpId end, OptionalIndex block) {
     if (end > done) {
-      const ScopeId scope = block == kNone ? kNone : trace.blocks[block].scope;
-      spans.push_back({{done, end}, scope, block, 0, {}});
+      Span& span = spans.emplace_back();
+      span.range = {done, end};
+      if (block.has_value()) span.scope = trace.blocks[*block].scope;
+      span.block = block;
     }
     done = std::max(done, end);
   };
   for (int block : blocks) {
     const TracedScope& scope = scope_of(block);
     if (scope.first_op < done || openings[scope.path] > 1) continue;  // inside another, or many
-    add(scope.first_op, kNone);
+    add(scope.first_op, std::nullopt);
     add(scope.end_op, block);
   }
-  add(static_cast<OpId>(trace.ops.size()), kNone);
+  add(trace.ops.end_id(), std::nullopt);
   return spans;
 }
 
@@ -51,19 +54,18 @@ bool is_used(const RegionGraph& graph, StorageId id) {
 }
 
 void find_alone(const Trace& trace, const std::vector<RegionGraph>& graphs,
-                const std::vector<int>& maker, const std::vector<std::set<int>>& readers,
-                SpanMap& map) {
-  for (std::size_t id = 0; id < maker.size(); ++id) {
-    const bool goes = maker[id] != kNone && trace.storages[id].freed_at != kNone;
-    const bool is_read_once = readers[id].size() == 1 &&
-                              !(goes && is_used(graphs[maker[id]], static_cast<StorageId>(id)));
+                const IdTable<StorageId, OptionalIndex>& maker,
+                const IdTable<StorageId, std::set<int>>& readers, SpanMap& map) {
+  for (const StorageId id : maker.ids()) {
+    const bool goes = maker[id].has_value() && trace.storages[id].freed_at;
+    const bool is_read_once = readers[id].size() == 1 && !(goes && is_used(graphs[*maker[id]], id));
     map.is_alone.push_back(goes && (readers[id].empty() || is_read_once));
   }
 }
 
 void find_owners(const Trace& trace, const std::vector<RegionGraph>& graphs, SpanMap& map) {
-  std::vector<int> maker(trace.storages.size(), kNone);
-  std::vector<std::set<int>> readers(trace.storages.size());
+  IdTable<StorageId, OptionalIndex> maker(trace.storages.size());
+  IdTable<StorageId, std::set<int>> readers(trace.storages.size());
   for (std::size_t i = 0; i < graphs.size(); ++i) {
     for (std::size_t storage = 0; storage < graphs[i].storages.size(); ++storage) {
       const StorageId id = graphs[i].storage_ids[storage];
@@ -77,9 +79,9 @@ void find_owners(const Trace& trace, const std::vector<RegionGraph>& graphs, Spa
   map.owner = maker;
   map.is_shared.resize(trace.storages.size(), false);
   find_alone(trace, graphs, maker, readers, map);
-  for (std::size_t id = 0; id < map.owner.size(); ++id) {
-    if (readers[id].empty() || maker[id] == kNone) continue;
-    if (readers[id].size() > 1 && map.spans[maker[id]].scope == kNone) {
+  for (const StorageId id : map.owner.ids()) {
+    if (readers[id].empty() || !maker[id].has_value()) continue;
+    if (readers[id].size() > 1 && !map.spans[*maker[id]].is_block()) {
       map.is_shared[id] = true;
     } else {
       map.owner[id] = *readers[id].begin();
@@ -107,15 +109,13 @@ class KindFinder {
   bool is_same(std::size_t a, std::size_t b) const {
     const Span& first = map_.spans[a];
     const Span& second = map_.spans[b];
-    if ((first.scope == kNone) != (second.scope == kNone) ||
-        !same_behaviour(graphs_[a], graphs_[b])) {
+    if (first.is_block() != second.is_block() || !same_behaviour(graphs_[a], graphs_[b])) {
       return false;
     }
-    if (first.block != kNone &&
-        trace_.blocks[first.block].list != trace_.blocks[second.block].list) {
+    if (first.is_block() && trace_.blocks[*first.block].list != trace_.blocks[*second.block].list) {
       return false;
     }
-    for (OpId op = 0; op < first.range.end - first.range.first; ++op) {
+    for (int op = 0; op < first.range.end - first.range.first; ++op) {
       const OpId x = first.range.first + op;
       const OpId y = second.range.first + op;
       if (times_[x] != times_[y] || trace_.ops[x].name != trace_.ops[y].name ||
@@ -130,18 +130,17 @@ class KindFinder {
   }
 
   std::string_view scope_inside(const Span& span, OpId op) const {
-    const ScopeId scope = trace_.ops[op].scope;
-    if (span.scope == kNone || scope == kNone) return {};
-    return std::string_view(trace_.scopes[scope].path)
-        .substr(trace_.scopes[span.scope].path.size());
+    const std::optional<ScopeId> scope = trace_.ops[op].scope;
+    if (!span.is_block() || !scope) return {};
+    return std::string_view(trace_.scopes[*scope].path)
+        .substr(trace_.scopes[*span.scope].path.size());
   }
 
-  // Where the owner is, seen from the span: itself, before or behind it, or none.
-  int owner_from(std::size_t span, std::size_t storage) const {
-    const int owner = map_.owner[graphs_[span].storage_ids[storage]];
-    if (owner == kNone) return kNone;
-    const int here = static_cast<int>(span);
-    return owner == here ? 0 : owner < here ? 1 : 2;
+  // Where the owner is, seen from the span: before it, itself or behind it, or there is none.
+  std::optional<std::strong_ordering> owner_from(std::size_t span, std::size_t storage) const {
+    const OptionalIndex owner = map_.owner[graphs_[span].storage_ids[storage]];
+    if (!owner.has_value()) return std::nullopt;
+    return *owner <=> static_cast<int>(span);
   }
 
   const Trace& trace_;

@@ -64,13 +64,13 @@ std::vector<NamedChoice> choices() {
 Plan plan_of(const Trace& trace, const NamedChoice& choice, bool early_stop) {
   std::map<int, OpId> first_op;
   for (const TracedBlock& block : trace.blocks) {
-    first_op[block.index] = trace.scopes[static_cast<std::size_t>(block.scope)].first_op;
+    first_op[block.index] = trace.scopes[block.scope].first_op;
   }
   return plan_of_blocks(
       trace,
       [&](int layer, int op) {
         const OpId id = first_op.at(layer) + op;
-        return choice.save(trace.ops[static_cast<std::size_t>(id)].name, layer, op);
+        return choice.save(trace.ops[id].name, layer, op);
       },
       early_stop);
 }

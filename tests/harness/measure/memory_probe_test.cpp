@@ -180,7 +180,7 @@ TEST_CASE("a second forward of a step begins with what the first one left") {
 struct CountingListener final : ScopeListener {
   int entered = 0;
   int left = 0;
-  void enter(std::string_view, int) override { ++entered; }
+  void enter(std::string_view, std::optional<int>) override { ++entered; }
   void leave() noexcept override { ++left; }
 };
 

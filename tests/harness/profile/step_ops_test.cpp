@@ -104,8 +104,8 @@ TEST_CASE("a step that is not the trace's makes no profile, and names the op") {
   recorded.calls[2].op = "aten::nonzero";
   CHECK_THROWS_WITH(recorded.times(),
                     Catch::Contains("op 2 of forward is aten::nonzero on the GPU and " +
-                                    trace.ops[2].name + " in the model's trace"));
-  recorded.calls[2].op = trace.ops[2].name;
+                                    trace.ops.at(2).name + " in the model's trace"));
+  recorded.calls[2].op = trace.ops.at(2).name;
   recorded.calls.pop_back();  // the optimizer's is nobody's business here
   recorded.activity.kernels.pop_back();
   CHECK_NOTHROW(recorded.times());

@@ -235,7 +235,7 @@ TEST_CASE("a write into a list of tensors is traced outside blocks and refused i
   REQUIRE(found != trace.ops.end());
   const TracedOp& clone = *(found - 1);
   REQUIRE(clone.outputs.size() == 1);
-  const StorageId cloned = trace.values[static_cast<std::size_t>(clone.outputs[0])].storage;
+  const StorageId cloned = trace.values[clone.outputs[0]].storage;
   CHECK(found->writes == std::vector<StorageId>{cloned});
   const TracedOp& product = *(found + 1);
   CHECK(product.inputs.back().version == 1);  // reads what was written

@@ -3,6 +3,7 @@
 #include "tests/support/catch.h"
 
 #include "policies/catalogue/catalogue.h"
+#include "tests/support/ids.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"
 
@@ -87,9 +88,9 @@ TEST_CASE("root is one region, from the first top-level scope to the last before
   CHECK(regions[0].planned.first_scope == "embed");
   CHECK(regions[0].planned.last_scope == "head");
   CHECK(regions[0].planned.layers == std::vector<int>{0, 1, 2});
-  CHECK(regions[0].range.first == 0);
+  CHECK(regions[0].range.first == 0_op);
   // The loss is log_softmax and nll_loss.
-  CHECK(regions[0].range.end == static_cast<OpId>(trace.ops.size()) - 2);
+  CHECK(regions[0].range.end == trace.ops.end_id() - 2);
 }
 
 TEST_CASE("scope patterns make one region per matching scope inside chosen blocks") {
@@ -124,7 +125,7 @@ TEST_CASE("of nested scopes that match, the outer one is the region") {
   const auto regions = placed(everything, build.finish());
   REQUIRE(regions.size() == 1);
   CHECK(regions[0].planned.first_scope == "blocks.0.attention");
-  CHECK(regions[0].range == OpRange{0, 2});
+  CHECK(regions[0].range == OpRange{0_op, 2_op});
 }
 
 TEST_CASE("layer indices restart in every block list") {

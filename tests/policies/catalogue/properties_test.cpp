@@ -44,7 +44,7 @@ std::optional<Plan> plan_if_any(const Policy& policy, const Trace& trace) {
 }
 
 void check_treatments(const Policy& policy, const Plan& plan, const Trace& trace) {
-  std::vector<bool> excluded(trace.ops.size(), false);
+  IdTable<OpId, bool> excluded(trace.ops.size(), false);
   for (const Selector& selector : policy.exclude) {
     const std::vector<bool> picked = matches(selector, trace);
     std::transform(picked.begin(), picked.end(), excluded.begin(), excluded.begin(),
@@ -58,7 +58,7 @@ void check_treatments(const Policy& policy, const Plan& plan, const Trace& trace
     RC_ASSERT((region == 0 || ranges[region - 1].end <= range.first));
     RC_ASSERT(type.ops.size() == static_cast<std::size_t>(range.end - range.first));
     RC_ASSERT(type.early_stop == policy.early_stop);
-    for (OpId id = range.first; id < range.end; ++id) {
+    for (const OpId id : range.ids()) {
       const TracedOp& traced = trace.ops[id];
       const PlannedOp& planned = type.ops[id - range.first];
       RC_ASSERT(planned.name == traced.name);

@@ -95,7 +95,7 @@ Trace normed_attention() {
   };
   {
     const auto block = builder.scope("blocks", 0);
-    ValueId normed = kNone;
+    ValueId normed;
     {
       const auto norm = builder.scope("attention_norm");
       normed = builder.call("aten::mul.Tensor", {x, builder.parameter({8})}, {8, 8}, {{0, 1}, {}});
@@ -104,7 +104,7 @@ Trace normed_attention() {
     const ValueId q = rotated(linear(normed));
     const ValueId k = rotated(linear(normed));
     const ValueId v = linear(normed);
-    ValueId out = kNone;
+    ValueId out;
     {
       const auto core = builder.scope("core");
       out = builder.call("rematch::attention", {q, k, v}, {8, 8}, {{0, 1, 2}, {0}});

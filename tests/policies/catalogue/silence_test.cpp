@@ -2,6 +2,7 @@
 // it is refused with what to write, or said. The comments give what happens there.
 #include "policies/catalogue/warnings.h"
 #include "tests/policies/catalogue/decisions.h"
+#include "tests/support/ids.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"
 
@@ -180,7 +181,7 @@ TEST_CASE("a mode whose name promises something else names what was meant") {
 TEST_CASE("a system's generator is spoken of only where the model draws") {
   Trace toy = toy_llama();
   CHECK_FALSE(is_warned("fastvideo:full", toy, "generator"));
-  toy.ops[5].draws_random = true;
+  toy.ops[5_op].draws_random = true;
   CHECK(is_warned("fastvideo:full", toy, "does not restore the generator"));
 }
 

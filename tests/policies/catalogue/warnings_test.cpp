@@ -2,6 +2,7 @@
 #include "policies/catalogue/warnings.h"
 
 #include "tests/policies/catalogue/decisions.h"
+#include "tests/support/ids.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"
 
@@ -88,7 +89,7 @@ TEST_CASE("every other trap of a spelling that stands for a policy is said when 
     CAPTURE(text);
     // A trap may be about draws, biases or experts alone.
     Trace toy = entry.trap_concerns == Policy::Concern::kExperts ? toy_three_kinds() : toy_biased();
-    toy.ops[5].draws_random = true;
+    toy.ops[5_op].draws_random = true;
     const Warnings warnings = plan_warnings(policy_of(text), plan_of("full", toy), toy);
     REQUIRE_FALSE(warnings.empty());
     CHECK(warnings[0] == text + ": " + std::string(entry.trap));
@@ -98,7 +99,7 @@ TEST_CASE("every other trap of a spelling that stands for a policy is said when 
 // Neither biases, experts nor draws; then one of them. veomni's is said by what the plan does.
 TEST_CASE("a trap that cannot apply to the model is not said") {
   Trace draws = toy_llama();
-  draws.ops[5].draws_random = true;
+  draws.ops[5_op].draws_random = true;
   const std::vector<std::pair<const char*, Trace>> rows = {
       {"titan:selective", toy_biased()},
       {"titan:selective", toy_three_kinds()},

@@ -78,9 +78,9 @@ TEST_CASE("saved ops are found by their index among all ops of the module") {
   const TorchRegionKind& kind = found.kinds[0];
   REQUIRE(kind.saved.size() == 1);
   CHECK(kind.ops[kind.saved[0]] == "rematch::attention");
-  const TracedScope& block = trace.scopes[static_cast<std::size_t>(trace.blocks[0].scope)];
-  const auto first = trace.ops.begin() + block.first_op;
-  const auto num_seen = std::count_if(first, trace.ops.begin() + block.end_op,
+  const TracedScope& block = trace.scopes[trace.blocks[0].scope];
+  const auto first = trace.ops.begin() + block.first_op.index;
+  const auto num_seen = std::count_if(first, trace.ops.begin() + block.end_op.index,
                                       [](const TracedOp& op) { return op.name != "aten::detach"; });
   CHECK(kind.ops.size() == static_cast<std::size_t>(num_seen));
 }

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "policies/plan/selector.h"
+#include "tests/support/ids.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/seeds.h"
 #include "tests/support/toy_trace.h"
@@ -18,11 +19,11 @@ const Shape kShape = {2, 2};
 Ops picked(std::string_view text, const Trace& trace) {
   const auto selector = parse_selector(text);
   REQUIRE(std::holds_alternative<Selector>(selector));
-  const std::vector<bool> flags = matches(std::get<Selector>(selector), trace);
+  const IdTable<OpId, bool> flags = matches(std::get<Selector>(selector), trace);
   REQUIRE(flags.size() == trace.ops.size());
   Ops ops;
-  for (std::size_t id = 0; id < flags.size(); ++id) {
-    if (flags[id]) ops.push_back(static_cast<OpId>(id));
+  for (const OpId id : flags.ids()) {
+    if (flags[id]) ops.push_back(id);
   }
   return ops;
 }
@@ -31,7 +32,7 @@ Ops picked(std::string_view text, const Trace& trace) {
 TEST_CASE("a result of a scope is what an op outside it reads, inside it too or not") {
   TraceBuilder build("parts");
   const ValueId x = build.outside(kShape);
-  ValueId inner = kNone, both = kNone, last = kNone;
+  ValueId inner, both, last;
   {
     const auto block = build.scope("blocks", 0);
     {
@@ -44,9 +45,9 @@ TEST_CASE("a result of a scope is what an op outside it reads, inside it too or 
     build.call("aten::add.Tensor", {last, both}, kShape);  // 4
   }
   const Trace trace = build.finish();
-  CHECK(picked("*.part::result", trace) == Ops{1, 2});
-  CHECK(picked("*.part::result#1", trace) == Ops{1});
-  CHECK(picked("*.part::result#2", trace) == Ops{2});
+  CHECK(picked("*.part::result", trace) == Ops{1_op, 2_op});
+  CHECK(picked("*.part::result#1", trace) == Ops{1_op});
+  CHECK(picked("*.part::result#2", trace) == Ops{2_op});
   CHECK(picked("*.part::result#3", trace).empty());
   CHECK(picked("blocks.0::result", trace).empty());
   CHECK(picked("*.elsewhere::result", trace).empty());
@@ -56,7 +57,7 @@ TEST_CASE("through views the op that made the storage is the result, and no view
   TraceBuilder build("views");
   const ValueId x = build.outside(kShape);
   const ValueId early = build.call("aten::mm", {x, x}, kShape);  // 0, outside every scope
-  ValueId seen = kNone, unread = kNone, passed_on = kNone;
+  ValueId seen, unread, passed_on;
   {
     const auto part = build.scope("part");
     const ValueId made = build.call("aten::mm", {x, x}, kShape);  // 1
@@ -67,14 +68,14 @@ TEST_CASE("through views the op that made the storage is the result, and no view
   const ValueId twice = build.view("aten::t", seen, kShape);  // 5
   build.view("aten::t", unread, kShape);                      // 6: a view that nobody reads
   build.call("aten::mm", {twice, passed_on}, kShape);         // 7
-  CHECK(picked("part::result", build.finish()) == Ops{1});
+  CHECK(picked("part::result", build.finish()) == Ops{1_op});
 }
 
 TEST_CASE("a write in place is no result; what it wrote to is its maker's") {
   TraceBuilder build("writes");
   const ValueId x = build.outside(kShape);
   const ValueId early = build.call("aten::mm", {x, x}, kShape);  // 0
-  ValueId written = kNone, to_write = kNone;
+  ValueId written, to_write;
   {
     const auto part = build.scope("part");
     build.in_place("aten::relu_", {early});                 // 1
@@ -84,17 +85,17 @@ TEST_CASE("a write in place is no result; what it wrote to is its maker's") {
   }
   build.in_place("aten::relu_", {to_write});                 // 5: reads what it writes
   build.call("aten::add.Tensor", {early, written}, kShape);  // 6
-  CHECK(picked("part::result", build.finish()) == Ops{2, 4});
+  CHECK(picked("part::result", build.finish()) == Ops{2_op, 4_op});
 }
 
 // The outermost scope that matches is the instance, as for every selector.
 TEST_CASE("each scope of a nest has results of its own") {
   TraceBuilder build("nest");
   const ValueId x = build.outside(kShape);
-  ValueId outer_result = kNone;
+  ValueId outer_result;
   {
     const auto outer = build.scope("outer");
-    ValueId inner_result = kNone;
+    ValueId inner_result;
     {
       const auto inner = build.scope("inner");
       inner_result = build.call("aten::mm", {x, x}, kShape);  // 0
@@ -104,10 +105,10 @@ TEST_CASE("each scope of a nest has results of its own") {
   build.call("aten::mm", {outer_result, x}, kShape);  // 2: outside every scope, so nobody's result
   build.call("aten::mm", {outer_result, x}, kShape);  // 3
   const Trace trace = build.finish();
-  CHECK(picked("*inner::result", trace) == Ops{0});
-  CHECK(picked("outer::result", trace) == Ops{1});
-  CHECK(picked("outer*::result", trace) == Ops{1});
-  CHECK(picked("result", trace) == Ops{1});
+  CHECK(picked("*inner::result", trace) == Ops{0_op});
+  CHECK(picked("outer::result", trace) == Ops{1_op});
+  CHECK(picked("outer*::result", trace) == Ops{1_op});
+  CHECK(picked("result", trace) == Ops{1_op});
 }
 
 // Two outputs are one op, and the n-th is counted anew in each instance.
@@ -125,8 +126,8 @@ TEST_CASE("results are counted by op in each instance, one that reads another's 
     build.call("aten::mm", {x, x}, kShape);  // 5
   }
   const Trace trace = build.finish();
-  CHECK(picked("blocks.*::result", trace) == Ops{1, 3});
-  CHECK(picked("result", trace) == Ops{1, 3});
+  CHECK(picked("blocks.*::result", trace) == Ops{1_op, 3_op});
+  CHECK(picked("result", trace) == Ops{1_op, 3_op});
   CHECK(picked("blocks.*::result#2", trace).empty());
 }
 
@@ -134,7 +135,7 @@ TEST_CASE("both of an op's outputs are one result") {
   TraceBuilder build("outputs");
   const ValueId x = build.outside(kShape);
   std::vector<ValueId> pair;
-  ValueId last = kNone;
+  ValueId last;
   {
     const auto part = build.scope("part");
     pair = build.op("aten::topk", {x}, {kShape, kShape});  // 0
@@ -142,7 +143,7 @@ TEST_CASE("both of an op's outputs are one result") {
   }
   const ValueId sum = build.call("aten::add.Tensor", {pair[0], pair[1]}, kShape);  // 2
   build.call("aten::add.Tensor", {sum, last}, kShape);                             // 3
-  CHECK(picked("part::result#2", build.finish()) == Ops{1});
+  CHECK(picked("part::result#2", build.finish()) == Ops{1_op});
 }
 
 TEST_CASE("the parts of a Llama hand on the last product of each") {
@@ -158,9 +159,9 @@ TEST_CASE("results agree with looking at every pair of ops", "[property]") {
     for (const std::string pattern : {"*.attention", "*.ffn", "blocks.*", "*core"}) {
       CAPTURE(seed, pattern);
       const auto instance = [&](const TracedOp& op) {
-        ScopeId found = kNone;
-        for (ScopeId id = op.scope; id != kNone; id = trace.scopes.at(id).parent) {
-          if (matches_pattern(pattern, trace.scopes.at(id).path)) found = id;
+        std::optional<ScopeId> found;
+        for (auto id = op.scope; id; id = trace.scopes.at(*id).parent) {
+          if (matches_pattern(pattern, trace.scopes.at(*id).path)) found = id;
         }
         return found;
       };
@@ -171,18 +172,18 @@ TEST_CASE("results agree with looking at every pair of ops", "[property]") {
         return false;
       };
       Ops expected;
-      for (std::size_t id = 0; id < trace.ops.size(); ++id) {
+      for (const OpId id : trace.ops.ids()) {
         const TracedOp& op = trace.ops[id];
         bool is_result = false;
         for (const ValueId output : op.outputs) {
           const StorageId storage = trace.values.at(output).storage;
-          for (std::size_t after = id + 1; after < trace.ops.size(); ++after) {
+          for (const OpId after : IdRange(id + 1, trace.ops.end_id())) {
             const TracedOp& reader = trace.ops[after];
             is_result = is_result || (!op.is_view && !reader.is_view && !reads(op, storage) &&
                                       reads(reader, storage) && instance(reader) != instance(op));
           }
         }
-        if (is_result && instance(op) != kNone) expected.push_back(static_cast<OpId>(id));
+        if (is_result && instance(op)) expected.push_back(id);
       }
       REQUIRE(picked(pattern + "::result", trace) == expected);
     }

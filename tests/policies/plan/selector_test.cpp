@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/ids.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/seeds.h"
 #include "tests/support/toy_trace.h"
@@ -22,14 +23,13 @@ std::string rejection(std::string_view text) {
 
 // The ops that a selector picks, as "scope name".
 std::vector<std::string> picked(std::string_view text, const Trace& trace) {
-  const std::vector<bool> flags = matches(parsed(text), trace);
+  const IdTable<OpId, bool> flags = matches(parsed(text), trace);
   REQUIRE(flags.size() == trace.ops.size());
   std::vector<std::string> ops;
-  for (std::size_t index = 0; index < flags.size(); ++index) {
+  for (const OpId index : flags.ids()) {
     if (!flags[index]) continue;
     const TracedOp& op = trace.ops[index];
-    const std::string scope =
-        op.scope == kNone ? "-" : trace.scopes.at(static_cast<std::size_t>(op.scope)).path;
+    const std::string scope = op.scope ? trace.scopes.at(*op.scope).path : "-";
     ops.push_back(scope + " " + op.name);
   }
   return ops;
@@ -232,7 +232,7 @@ TEST_CASE("without a pattern the n-th is counted in each top-level scope") {
 
 TEST_CASE("ops outside every scope are picked by selectors without a pattern alone") {
   Trace trace = toy_llama({.layers = 1});
-  for (TracedOp& op : trace.ops) op.scope = kNone;
+  for (TracedOp& op : trace.ops) op.scope.reset();
   CHECK(num_picked("matmul", trace) == 8);
   CHECK(num_picked("*::matmul", trace) == 0);
   CHECK(num_picked("matmul#8", trace) == 1);
@@ -250,9 +250,9 @@ TEST_CASE("matching agrees with looking at every op by itself", "[property]") {
       CAPTURE(seed, text);
       const Selector selector = parsed(text);
       const auto instance = [&](const TracedOp& op) {
-        ScopeId found = kNone;
-        for (ScopeId id = op.scope; id != kNone;) {
-          const TracedScope& scope = trace.scopes.at(static_cast<std::size_t>(id));
+        std::optional<ScopeId> found;
+        for (auto id = op.scope; id;) {
+          const TracedScope& scope = trace.scopes.at(*id);
           if (selector.scope_pattern.empty() ||
               matches_pattern(selector.scope_pattern, scope.path)) {
             found = id;
@@ -265,14 +265,14 @@ TEST_CASE("matching agrees with looking at every op by itself", "[property]") {
         return to_string(op.op_class) == selector.op || op.name == selector.op ||
                op.name.substr(0, op.name.find('.')) == selector.op;
       };
-      std::vector<bool> expected;
-      for (std::size_t index = 0; index < trace.ops.size(); ++index) {
+      IdTable<OpId, bool> expected;
+      for (const OpId index : trace.ops.ids()) {
         const TracedOp& op = trace.ops[index];
-        const ScopeId own = instance(op);
-        bool picks = is_kind(op) && (own != kNone || selector.scope_pattern.empty());
+        const std::optional<ScopeId> own = instance(op);
+        bool picks = is_kind(op) && (own || selector.scope_pattern.empty());
         if (picks && selector.nth) {
           int nth = 1;
-          for (std::size_t before = 0; before < index; ++before) {
+          for (const OpId before : IdRange(0_op, index)) {
             nth += is_kind(trace.ops[before]) && instance(trace.ops[before]) == own ? 1 : 0;
           }
           picks = nth == *selector.nth;

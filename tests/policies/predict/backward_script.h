@@ -5,6 +5,7 @@
 
 #include "policies/plan/plan.h"
 #include "policies/trace/trace.h"
+#include "tests/support/ids.h"
 
 namespace rematch::testing {
 
@@ -33,7 +34,7 @@ inline BackwardEvent backward_op(std::int64_t other_bytes) {
 // A region type that saves the ops listed, by position in the region.
 inline RegionType saving(const Trace& trace, OpId first, OpId end, const std::vector<int>& saved) {
   RegionType type;
-  for (OpId op = first; op < end; ++op)
+  for (const OpId op : IdRange(first, end))
     type.ops.push_back({trace.ops[op].name, "", {}, {}, "", {}});
   for (PlannedOp& op : type.ops) op.treatment = Treatment::kRecompute;
   for (int op : saved) type.ops[op].treatment = Treatment::kSave;

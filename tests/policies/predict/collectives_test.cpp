@@ -4,6 +4,7 @@
 #include "policies/predict/region/simulator.h"
 #include "policies/predict/step/counts.h"
 #include "tests/support/catch.h"
+#include "tests/support/ids.h"
 #include "tests/support/trace_builder.h"
 
 namespace rematch {
@@ -22,10 +23,10 @@ RegionType recompute_all(const Trace& trace, std::vector<int> saved = {}) {
 }
 
 std::vector<std::string> executed(const Trace& trace, const RegionType& type, Schedule schedule) {
-  const auto num_ops = static_cast<OpId>(trace.ops.size());
+  const auto num_ops = trace.ops.end_id();
   std::vector<std::string> names;
-  for (const ExecutedOp& op : simulate_region(trace, 0, num_ops, type, schedule).executed) {
-    names.push_back(trace.ops[static_cast<std::size_t>(op.op)].name);
+  for (const ExecutedOp& op : simulate_region(trace, 0_op, num_ops, type, schedule).executed) {
+    names.push_back(trace.ops[op.op].name);
   }
   return names;
 }
@@ -40,7 +41,7 @@ TEST_CASE("the closure of a collective's result has its wait") {
   build.wait(all);
   build.call("aten::sin", {all}, {4, 2}, {{0}, {}});
   const Trace trace = build.finish();
-  const RegionGraph graph = make_region_graph(trace, {0, 4});
+  const RegionGraph graph = make_region_graph(trace, {0_op, 4_op});
   CHECK(graph.ops[1].waits == std::vector<int>{2});
   const RegionType nothing = recompute_all(trace);
   CHECK(closure_of(graph, kept_values(graph, nothing.ops), {graph.slots.back().use}) ==
@@ -65,7 +66,7 @@ TEST_CASE("a wait behind the stop is run with the collective before it") {
   build.wait(viewed);
   build.call("aten::neg", {started}, {2, 2});
   const Trace trace = build.finish();
-  const RegionGraph graph = make_region_graph(trace, {0, 6});
+  const RegionGraph graph = make_region_graph(trace, {0_op, 6_op});
   REQUIRE(graph.stop == 2);
   CHECK(graph.ops[1].waits == std::vector<int>{4});
   const RegionType type = recompute_all(trace);
@@ -87,7 +88,7 @@ TEST_CASE("each result of one collective has its wait, and a sum in place has on
   build.wait(sum);
   build.call("aten::sin", {sum}, {4, 2}, {{0}, {}});
   const Trace trace = build.finish();
-  const RegionGraph graph = make_region_graph(trace, {0, 8});
+  const RegionGraph graph = make_region_graph(trace, {0_op, 8_op});
   CHECK(graph.ops[0].waits == std::vector<int>{1, 2});
   CHECK(graph.ops[4].waits.empty());
   CHECK(graph.ops[5].waits == std::vector<int>{6});
@@ -104,7 +105,7 @@ TEST_CASE("a wait for what started before the region completes nothing in it") {
   build.wait(started);
   build.call("aten::mul.Tensor", {scaled, started}, {2, 2}, {{0, 1}, {}});
   const Trace trace = build.finish();
-  const RegionGraph graph = make_region_graph(trace, {1, 4});
+  const RegionGraph graph = make_region_graph(trace, {1_op, 4_op});
   for (const RegionOp& op : graph.ops) CHECK(op.waits.empty());
 }
 

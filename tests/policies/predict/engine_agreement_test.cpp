@@ -49,7 +49,7 @@ Plan plan_with_random_saves(const char* policy, const Trace& trace, std::uint32_
   std::mt19937 dice(seed);
   const std::uint32_t percent = seed % 4 * 20;
   for (std::size_t i = 0; i < type.ops.size(); ++i) {
-    const TracedOp& op = trace.ops[static_cast<std::size_t>(range.first) + i];
+    const TracedOp& op = trace.ops[range.first + static_cast<int>(i)];
     const bool can_save = !op.is_view && op.writes.empty();
     type.ops[i].treatment =
         can_save && dice() % 100 < percent ? Treatment::kSave : Treatment::kRecompute;
@@ -77,7 +77,7 @@ std::vector<std::string> predicted_sequence(const Trace& trace, const Plan& plan
     if (event.kind != BackwardEvent::Kind::kDemand) continue;
     for (const ExecutedOp& op : executed) {
       if (op.demand != event.pack) continue;
-      sequence.push_back(trace.ops[static_cast<std::size_t>(op.op)].name);
+      sequence.push_back(trace.ops[op.op].name);
     }
   }
   return sequence;

@@ -141,9 +141,8 @@ void check_summary(const Engine& engine, StepSimulator& simulator, const Plan& p
   CHECK(step.before == memory.baseline.value());
   CHECK(step.after_forward == memory.after_forward.value());
   CHECK(step.peak.phase == memory.peak_phase.value());
-  const ScopeId scope = step.peak.scope;
-  CHECK((scope == kNone ? "" : engine.trace().scopes[static_cast<std::size_t>(scope)].path) ==
-        memory.peak_scope);
+  const std::optional<ScopeId> scope = step.peak.scope;
+  CHECK((scope ? engine.trace().scopes[*scope].path : "") == memory.peak_scope);
   const StepHolders& holders = step.peak.holders;
   const HeldBytes expected = {{Holder::kParameters, holders.parameters},
                               {Holder::kGradients, holders.gradients},

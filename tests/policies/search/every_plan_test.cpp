@@ -61,8 +61,8 @@ bool is_read(const RegionGraph& graph, int op) {
 std::vector<RegionType> types_of(const Trace& trace, OpRange range, Schedule schedule) {
   const RegionGraph graph = make_region_graph(trace, range);
   std::vector<std::size_t> savable;
-  for (OpId op = range.first; op < range.end; ++op) {
-    const TracedOp& traced = trace.ops[static_cast<std::size_t>(op)];
+  for (const OpId op : range.ids()) {
+    const TracedOp& traced = trace.ops[op];
     if (!traced.is_view && traced.writes.empty() && is_read(graph, op - range.first)) {
       savable.push_back(static_cast<std::size_t>(op - range.first));
     }
@@ -77,7 +77,7 @@ std::vector<RegionType> types_of(const Trace& trace, OpRange range, Schedule sch
 // Scopes with ops directly inside `parent`.
 std::vector<ScopeId> children_of(const Trace& trace, ScopeId parent) {
   std::vector<ScopeId> children;
-  for (std::size_t id = 0; id < trace.scopes.size(); ++id) {
+  for (const ScopeId id : trace.scopes.ids()) {
     const TracedScope& scope = trace.scopes[id];
     if (scope.parent == parent && scope.first_op < scope.end_op) {
       children.push_back(static_cast<ScopeId>(id));
@@ -88,7 +88,7 @@ std::vector<ScopeId> children_of(const Trace& trace, ScopeId parent) {
 
 // How often the trace opens a scope of its name.
 std::size_t num_openings(const Trace& trace, ScopeId scope) {
-  const std::string& path = trace.scopes[static_cast<std::size_t>(scope)].path;
+  const std::string& path = trace.scopes[scope].path;
   return static_cast<std::size_t>(
       std::count_if(trace.scopes.begin(), trace.scopes.end(),
                     [&](const TracedScope& other) { return other.path == path; }));
@@ -106,15 +106,14 @@ void cut(const Trace& trace, const std::vector<ScopeId>& children, std::size_t n
   for (std::size_t last = next; last < children.size(); ++last) {
     if (num_openings(trace, children[last]) > 1) continue;
     std::vector<OpRange> more = regions;
-    more.push_back({trace.scopes[static_cast<std::size_t>(children[next])].first_op,
-                    trace.scopes[static_cast<std::size_t>(children[last])].end_op});
+    more.push_back({trace.scopes[children[next]].first_op, trace.scopes[children[last]].end_op});
     cut(trace, children, last + 1, more, then);
   }
 }
 
 // Each once, though a scope may hold nothing but another.
 std::vector<std::vector<OpRange>> cuts_of(const Trace& trace, ScopeId block) {
-  const TracedScope& whole = trace.scopes[static_cast<std::size_t>(block)];
+  const TracedScope& whole = trace.scopes[block];
   std::vector<std::vector<OpRange>> cuts = {{{whole.first_op, whole.end_op}}};
   cut(trace, children_of(trace, block), 0, {}, [&](const std::vector<OpRange>& regions) {
     if (std::find(cuts.begin(), cuts.end(), regions) == cuts.end()) cuts.push_back(regions);
@@ -124,23 +123,21 @@ std::vector<std::vector<OpRange>> cuts_of(const Trace& trace, ScopeId block) {
 
 // Does no op outside the range read a storage, and none pack it, so that nobody else can hold it.
 bool is_alone_in(const Trace& trace, OpRange range, StorageId storage) {
-  const auto is_of = [&](ValueId value) {
-    return trace.values[static_cast<std::size_t>(value)].storage == storage;
-  };
-  for (OpId op = 0; op < static_cast<OpId>(trace.ops.size()); ++op) {
+  const auto is_of = [&](ValueId value) { return trace.values[value].storage == storage; };
+  for (const OpId op : trace.ops.ids()) {
     if (op >= range.first && op < range.end) continue;
-    const std::vector<TracedUse>& inputs = trace.ops[static_cast<std::size_t>(op)].inputs;
+    const std::vector<TracedUse>& inputs = trace.ops[op].inputs;
     if (std::any_of(inputs.begin(), inputs.end(),
                     [&](const TracedUse& use) { return is_of(use.value); })) {
       return false;
     }
   }
   const std::vector<PackId> inside = packs_of(trace, range);
-  for (PackId pack = 0; pack < static_cast<PackId>(trace.packs.size()); ++pack) {
+  for (const PackId pack : trace.packs.ids()) {
     const bool is_inside = std::find(inside.begin(), inside.end(), pack) != inside.end();
-    if (!is_inside && is_of(trace.packs[static_cast<std::size_t>(pack)].value)) return false;
+    if (!is_inside && is_of(trace.packs[pack].value)) return false;
   }
-  return trace.storages[static_cast<std::size_t>(storage)].freed_at != kNone;
+  return trace.storages[storage].freed_at.has_value();
 }
 
 // The region once more with its inputs offloaded, and with all that it saves as well, so far as
@@ -149,12 +146,11 @@ std::vector<RegionType> offloading(const Trace& trace, OpRange range, const Regi
                                    const std::vector<RegionInput>& inputs) {
   RegionType all = saving;
   for (std::size_t op = 0; op < all.ops.size(); ++op) {
-    const TracedOp& traced = trace.ops[static_cast<std::size_t>(range.first) + op];
+    const TracedOp& traced = trace.ops[range.first + static_cast<int>(op)];
     all.ops[op].name = traced.name;
-    const bool leaves =
-        std::all_of(traced.outputs.begin(), traced.outputs.end(), [&](ValueId output) {
-          return is_alone_in(trace, range, trace.values[static_cast<std::size_t>(output)].storage);
-        });
+    const bool leaves = std::all_of(
+        traced.outputs.begin(), traced.outputs.end(),
+        [&](ValueId output) { return is_alone_in(trace, range, trace.values[output].storage); });
     if (all.ops[op].treatment == Treatment::kSave && leaves) {
       all.ops[op].treatment = Treatment::kOffload;
     }
@@ -181,7 +177,7 @@ std::vector<RegionInput> inputs_that_leave(const Trace& trace, OpRange range) {
 std::vector<RegionInput> inputs_of_all(const Trace& trace) {
   std::optional<std::vector<RegionInput>> common;
   for (const TracedBlock& block : trace.blocks) {
-    const TracedScope& scope = trace.scopes[static_cast<std::size_t>(block.scope)];
+    const TracedScope& scope = trace.scopes[block.scope];
     const auto inputs = inputs_that_leave(trace, {scope.first_op, scope.end_op});
     if (!common) common = inputs;
     std::erase_if(*common, [&](const RegionInput& input) {
@@ -279,7 +275,7 @@ class EveryPlan {
   }
 
   const TracedScope& scope_of(std::size_t layer) const {
-    return trace_.scopes[static_cast<std::size_t>(trace_.blocks[layer].scope)];
+    return trace_.scopes[trace_.blocks[layer].scope];
   }
 
   const Trace& trace_;

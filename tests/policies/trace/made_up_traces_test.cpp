@@ -15,47 +15,42 @@ int count_ops(const Trace& trace, std::string_view name) {
   return count;
 }
 
-const TracedValue& value(const Trace& trace, ValueId id) {
-  return trace.values.at(static_cast<std::size_t>(id));
-}
+const TracedValue& value(const Trace& trace, ValueId id) { return trace.values.at(id); }
 
 // Every op reads what exists, at the version its storage has; packs and demands match up.
 void check_consistent(const Trace& trace) {
-  std::vector<std::int32_t> versions(trace.storages.size(), 0);
-  std::size_t next_pack = 0;
+  IdTable<StorageId, std::int32_t> versions(trace.storages.size(), 0);
+  PackId next_pack;
   const auto check_packs_until = [&](OpId num_ops_run) {
-    for (; next_pack < trace.packs.size() && trace.packs[next_pack].at_op <= num_ops_run;
+    for (; trace.packs.contains(next_pack) && trace.packs[next_pack].at_op <= num_ops_run;
          ++next_pack) {
       const TracedPack& pack = trace.packs[next_pack];
-      REQUIRE(pack.version ==
-              versions.at(static_cast<std::size_t>(value(trace, pack.value).storage)));
+      REQUIRE(pack.version == versions.at(value(trace, pack.value).storage));
       REQUIRE(value(trace, pack.value).producer < num_ops_run);
     }
   };
-  for (OpId id = 0; id < static_cast<OpId>(trace.ops.size()); ++id) {
+  for (const OpId id : trace.ops.ids()) {
     check_packs_until(id);
-    const TracedOp& op = trace.ops[static_cast<std::size_t>(id)];
+    const TracedOp& op = trace.ops[id];
     for (const TracedUse& use : op.inputs) {
       REQUIRE(value(trace, use.value).producer < id);
-      REQUIRE(use.version ==
-              versions.at(static_cast<std::size_t>(value(trace, use.value).storage)));
+      REQUIRE(use.version == versions.at(value(trace, use.value).storage));
     }
-    for (const StorageId written : op.writes) ++versions.at(static_cast<std::size_t>(written));
+    for (const StorageId written : op.writes) ++versions.at(written);
     for (const ValueId output : op.outputs) REQUIRE(value(trace, output).producer == id);
   }
-  check_packs_until(static_cast<OpId>(trace.ops.size()));
-  REQUIRE(next_pack == trace.packs.size());
+  check_packs_until(trace.ops.end_id());
+  REQUIRE(next_pack == trace.packs.end_id());
   for (const TracedPack& pack : trace.packs) {  // nothing is written after it was packed
-    REQUIRE(pack.version ==
-            versions.at(static_cast<std::size_t>(value(trace, pack.value).storage)));
+    REQUIRE(pack.version == versions.at(value(trace, pack.value).storage));
   }
   std::set<PackId> open;
   std::set<PackId> done;
   for (const BackwardEvent& event : trace.backward) {
-    if (event.kind == BackwardEvent::Kind::kDemand) REQUIRE(open.insert(event.pack).second);
+    if (event.kind == BackwardEvent::Kind::kDemand) REQUIRE(open.insert(*event.pack).second);
     if (event.kind == BackwardEvent::Kind::kRelease) {
-      REQUIRE(open.count(event.pack) == 1);
-      REQUIRE(done.insert(event.pack).second);
+      REQUIRE(open.count(*event.pack) == 1);
+      REQUIRE(done.insert(*event.pack).second);
     }
     if (event.kind == BackwardEvent::Kind::kOp) REQUIRE(event.other_bytes.count >= 0);
   }

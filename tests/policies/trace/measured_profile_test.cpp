@@ -46,14 +46,14 @@ TEST_CASE("layers that do the same have the same times") {
   TimedSteps steps = steps_of(trace, {1});
   const Duration times[] = {Duration(3), Duration(30), Duration(5)};
   for (std::size_t layer = 0; layer < 3; ++layer) {
-    const TracedScope& scope = trace.scopes[static_cast<std::size_t>(trace.blocks[layer].scope)];
-    steps.watched[0].forward[static_cast<std::size_t>(scope.first_op)] = times[layer];
+    const TracedScope& scope = trace.scopes[trace.blocks[layer].scope];
+    steps.watched[0].forward[scope.first_op.index] = times[layer];
   }
   const Profile profile = measured_profile(trace, "cpu", steps);
   for (const TracedBlock& block : trace.blocks) {
-    const TracedScope& scope = trace.scopes[static_cast<std::size_t>(block.scope)];
-    CHECK(profile.forward[static_cast<std::size_t>(scope.first_op)] == Duration(5));
-    CHECK(profile.forward[static_cast<std::size_t>(scope.first_op) + 1] == Duration(1));
+    const TracedScope& scope = trace.scopes[block.scope];
+    CHECK(profile.forward[scope.first_op] == Duration(5));
+    CHECK(profile.forward[scope.first_op + 1] == Duration(1));
   }
 }
 
@@ -81,15 +81,15 @@ TEST_CASE("what kernels allocate inside is the most over the steps and over laye
   std::int64_t bytes = 0;
   for (TimedSteps::Temporaries& step : steps.weighed) {
     for (const TracedBlock& block : trace.blocks) {
-      const TracedScope& scope = trace.scopes[static_cast<std::size_t>(block.scope)];
-      step.forward[static_cast<std::size_t>(scope.first_op)] = Bytes{++bytes};
+      const TracedScope& scope = trace.scopes[block.scope];
+      step.forward[scope.first_op.index] = Bytes{++bytes};
     }
   }
   const Profile profile = measured_profile(trace, "cuda", steps);
   for (const TracedBlock& block : trace.blocks) {
-    const TracedScope& scope = trace.scopes[static_cast<std::size_t>(block.scope)];
-    CHECK(profile.forward_temporary->at(static_cast<std::size_t>(scope.first_op)) == Bytes{6});
-    CHECK(profile.forward_temporary->at(static_cast<std::size_t>(scope.first_op) + 1) == Bytes{0});
+    const TracedScope& scope = trace.scopes[block.scope];
+    CHECK(profile.forward_temporary->at(scope.first_op) == Bytes{6});
+    CHECK(profile.forward_temporary->at(scope.first_op + 1) == Bytes{0});
   }
   CHECK(*profile.backward_temporary == std::vector<Bytes>(num_backward_ops(trace), Bytes{9}));
   CHECK_FALSE(profile_problem(profile, trace).has_value());
@@ -105,10 +105,10 @@ TEST_CASE("kernels are the most over the steps and over layers alike, and none w
   CHECK_FALSE(measured_profile(trace, "cuda", steps).forward_kernels.has_value());
   for (TimedSteps::Ops& step : steps.watched) step.kernels.assign(trace.ops.size(), 1);
   const auto op_of = [&](std::size_t layer) {
-    const TracedScope& scope = trace.scopes[static_cast<std::size_t>(trace.blocks.at(layer).scope)];
-    return static_cast<std::size_t>(scope.first_op);
+    const TracedScope& scope = trace.scopes[trace.blocks.at(layer).scope];
+    return scope.first_op;
   };
-  steps.watched[1].kernels[op_of(1)] = 2;
+  steps.watched[1].kernels[op_of(1).index] = 2;
   const Profile profile = measured_profile(trace, "cuda", steps);
   CHECK(profile.forward_kernels.value()[op_of(2)] == 2);
   CHECK(profile.forward_kernels.value()[op_of(2) + 1] == 1);

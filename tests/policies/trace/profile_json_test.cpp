@@ -67,8 +67,7 @@ TEST_CASE("a profile that names its ops is made whole for the trace that has the
   CHECK(whole.device == measured.device);
   // Equal layers get the median of their times.
   const auto first_of = [&](std::size_t layer) {
-    return static_cast<std::size_t>(
-        trace.scopes[static_cast<std::size_t>(trace.blocks[layer].scope)].first_op);
+    return trace.scopes[trace.blocks[layer].scope].first_op;
   };
   CHECK(whole.forward[first_of(0)] == whole.forward[first_of(1)]);
 

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <functional>
 
+#include "tests/support/ids.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"
 
@@ -23,56 +24,63 @@ TEST_CASE("every way to break a trace is noticed and named") {
     std::string message;
   };
   const Broken rows[] = {
-      {[](Trace& t) { t.storages[3].bytes = {-1}; }, "storage 3: has -1 bytes"},
-      {[](Trace& t) { t.storages[3].bytes = {kTooMany}; }, "storage 3: has"},
-      {[](Trace& t) { t.values[4].storage = 9999; }, "value 4: refers to storage 9999"},
-      {[](Trace& t) { t.values[4].storage = kNone; }, "value 4: refers to storage -1"},
-      {[](Trace& t) { t.values[4].producer = 9999; }, "value 4: refers to op 9999"},
+      {[](Trace& t) { t.storages[3_storage].bytes = {-1}; }, "storage 3: has -1 bytes"},
+      {[](Trace& t) { t.storages[3_storage].bytes = {kTooMany}; }, "storage 3: has"},
+      {[](Trace& t) { t.values[4_value].storage = 9999_storage; },
+       "value 4: refers to storage 9999"},
+      {[](Trace& t) { t.values[4_value].storage = StorageId(-1); },
+       "value 4: refers to storage -1"},
+      {[](Trace& t) { t.values[4_value].producer = 9999_op; }, "value 4: refers to op 9999"},
       {[](Trace& t) {
-         t.values[4].shape = {2, -2};
+         t.values[4_value].shape = {2, -2};
        },
        "value 4: has a dimension of -2"},
-      {[](Trace& t) { t.ops[2].name.clear(); }, "op 2: has no name"},
-      {[](Trace& t) { t.ops[2].scope = 9999; }, "op 2 (aten::mean.dim): refers to scope 9999"},
-      {[](Trace& t) { t.ops[2].inputs[0].value = -2; }, "refers to value -2"},
-      {[](Trace& t) { t.ops[2].inputs[0].version = -1; }, "reads version -1"},
-      {[](Trace& t) { t.ops[2].inputs[0].value = t.ops[2].outputs[0]; }, "before it is made"},
-      {[](Trace& t) { t.ops[2].outputs[0] = t.ops[1].outputs[0]; }, "does not own its output"},
-      {[](Trace& t) { t.ops[2].outputs.push_back(t.ops[2].outputs[0]); }, "does not own"},
-      {[](Trace& t) { t.ops[2].outputs[0] = 9999; }, "op 2 (aten::mean.dim): refers to value"},
+      {[](Trace& t) { t.ops[2_op].name.clear(); }, "op 2: has no name"},
+      {[](Trace& t) { t.ops[2_op].scope = 9999_scope; },
+       "op 2 (aten::mean.dim): refers to scope 9999"},
+      {[](Trace& t) { t.ops[2_op].inputs[0].value = ValueId(-2); }, "refers to value -2"},
+      {[](Trace& t) { t.ops[2_op].inputs[0].version = -1; }, "reads version -1"},
+      {[](Trace& t) { t.ops[2_op].inputs[0].value = t.ops[2_op].outputs[0]; }, "before it is made"},
+      {[](Trace& t) { t.ops[2_op].outputs[0] = t.ops[1_op].outputs[0]; },
+       "does not own its output"},
+      {[](Trace& t) { t.ops[2_op].outputs.push_back(t.ops[2_op].outputs[0]); }, "does not own"},
+      {[](Trace& t) { t.ops[2_op].outputs[0] = 9999_value; },
+       "op 2 (aten::mean.dim): refers to value"},
       {[](Trace& t) { t.ops.back().outputs.pop_back(); }, "is no output of its producer"},
-      {[](Trace& t) { t.ops[3].writes[0] = 9999; }, "refers to storage 9999"},
-      {[](Trace& t) { t.ops[2].flops = kTooMany; }, "flops"},
-      {[](Trace& t) { t.scopes[1].path.clear(); }, "scope 1: has no name"},
-      {[](Trace& t) { t.scopes[1].path = ".a"; }, "scope 1 (.a): has no name"},
-      {[](Trace& t) { t.scopes[1].parent = 1; }, "scope 1 (blocks.0): refers to scope 1"},
-      {[](Trace& t) { t.scopes[1].first_op = -1; }, "spans ops -1 to"},
-      {[](Trace& t) { t.scopes[1].end_op = 0; }, "spans ops 1 to 0"},
-      {[](Trace& t) { t.scopes[1].end_op = 9999; }, "to 9999"},
-      {[](Trace& t) { t.blocks[1].scope = kNone; }, "block 1 (blocks): refers to scope -1"},
+      {[](Trace& t) { t.ops[3_op].writes[0] = 9999_storage; }, "refers to storage 9999"},
+      {[](Trace& t) { t.ops[2_op].flops = kTooMany; }, "flops"},
+      {[](Trace& t) { t.scopes[1_scope].path.clear(); }, "scope 1: has no name"},
+      {[](Trace& t) { t.scopes[1_scope].path = ".a"; }, "scope 1 (.a): has no name"},
+      {[](Trace& t) { t.scopes[1_scope].parent = 1_scope; },
+       "scope 1 (blocks.0): refers to scope 1"},
+      {[](Trace& t) { t.scopes[1_scope].first_op = OpId(-1); }, "spans ops -1 to"},
+      {[](Trace& t) { t.scopes[1_scope].end_op = 0_op; }, "spans ops 1 to 0"},
+      {[](Trace& t) { t.scopes[1_scope].end_op = 9999_op; }, "to 9999"},
+      {[](Trace& t) { t.blocks[1].scope = ScopeId(-1); }, "block 1 (blocks): refers to scope -1"},
       {[](Trace& t) { t.blocks[1].index = -3; }, "has layer index -3"},
-      {[](Trace& t) { t.packs[5].value = 9999; }, "pack 5: refers to value 9999"},
-      {[](Trace& t) { t.packs[5].version = -1; }, "pack 5: has version -1"},
-      {[](Trace& t) { t.packs.back().at_op = 0; }, "is packed after 0 ops"},
-      {[](Trace& t) { t.packs[5].at_op = 9999; }, "pack 5: is packed after 9999 ops"},
+      {[](Trace& t) { t.packs[5_pack].value = 9999_value; }, "pack 5: refers to value 9999"},
+      {[](Trace& t) { t.packs[5_pack].version = -1; }, "pack 5: has version -1"},
+      {[](Trace& t) { t.packs.back().at_op = 0_op; }, "is packed after 0 ops"},
+      {[](Trace& t) { t.packs[5_pack].at_op = 9999_op; }, "pack 5: is packed after 9999 ops"},
       {[](Trace& t) { t.backward[0].op.clear(); }, "backward event 0: is no op"},
-      {[](Trace& t) { t.backward[0].pack = 0; }, "backward event 0 (aten::ones_like): is no op"},
+      {[](Trace& t) { t.backward[0].pack = 0_pack; },
+       "backward event 0 (aten::ones_like): is no op"},
       {[](Trace& t) { t.backward[0].other_bytes = {-1}; }, "leaves -1 bytes"},
       {[](Trace& t) { t.backward[0].collective_bytes = {-1}; }, "exchanges -1 bytes"},
       {[](Trace& t) {
          t.gradient_sums = {{"all_reduce", "ep", {-2}}};
        },
        "all_reduce of gradients exchanges -2 bytes"},
-      {[](Trace& t) { t.backward[1].pack = 9999; }, "backward event 1: refers to pack 9999"},
+      {[](Trace& t) { t.backward[1].pack = 9999_pack; }, "backward event 1: refers to pack 9999"},
       {[](Trace& t) { t.backward[1].op.push_back('x'); }, "both a pack's event and an op"},
       {[](Trace& t) { t.backward[0].gradient_bytes = {5}; }, "leaves 5 bytes of gradients among 4"},
-      {[](Trace& t) { t.backward[0].scope = 9999; }, "refers to scope 9999"},
+      {[](Trace& t) { t.backward[0].scope = 9999_scope; }, "refers to scope 9999"},
       {[](Trace& t) { t.parameter_bytes = {-1}; }, "parameters have -1 bytes"},
       {[](Trace& t) { t.constant_bytes = {-2}; }, "constants have -2 bytes"},
       {[](Trace& t) { t.gradient_bytes = {-3}; }, "gradients have -3 bytes"},
       {[](Trace& t) { t.parameters[0].count = -1; }, "there are -1 parameters"},
-      {[](Trace& t) { t.storages.back().freed_at = 9999; }, "is freed at op 9999"},
-      {[](Trace& t) { t.storages.back().freed_at = 0; }, "is freed at op 0 and made by op"},
+      {[](Trace& t) { t.storages.back().freed_at = 9999_op; }, "is freed at op 9999"},
+      {[](Trace& t) { t.storages.back().freed_at = 0_op; }, "is freed at op 0 and made by op"},
   };
   for (const Broken& row : rows) {
     CAPTURE(row.message);
@@ -87,10 +95,10 @@ TEST_CASE("every way to break a trace is noticed and named") {
 TEST_CASE("an op whose shape depends on data is named, in a trace that is valid") {
   Trace trace = testing::toy_llama();
   CHECK(data_dependence(trace) == std::nullopt);
-  trace.ops[2].name = "aten::nonzero";
+  trace.ops[2_op].name = "aten::nonzero";
   CHECK(trace_problem(trace) == std::nullopt);
   CHECK_THAT(data_dependence(trace).value_or(""), Catch::StartsWith("op 2 (aten::nonzero): "));
-  trace.ops[2].name = "aten::repeat_interleave.self_int";  // a number repeats every row alike
+  trace.ops[2_op].name = "aten::repeat_interleave.self_int";  // a number repeats every row alike
   CHECK(data_dependence(trace) == std::nullopt);
 }
 

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "tests/support/catch.h"
+#include "tests/support/ids.h"
 #include "tests/support/toy_trace.h"
 
 namespace rematch {
@@ -32,7 +33,7 @@ TEST_CASE("a trace does not differ from itself, nor by numbers and second names"
 }
 
 TEST_CASE("each part that differs is a line with its first difference") {
-  const auto op = after([](Trace& trace) { trace.ops[3].name = "aten::other"; });
+  const auto op = after([](Trace& trace) { trace.ops[3_op].name = "aten::other"; });
   REQUIRE(!op.empty());
   CHECK_THAT(op[0], Catch::StartsWith("ops: the first that differs is number 3: ") &&
                         Catch::Contains("| aten::other in "));
@@ -44,8 +45,8 @@ TEST_CASE("each part that differs is a line with its first difference") {
   CHECK_THAT(pack[0], Catch::StartsWith("saved tensors: ") && Catch::EndsWith("| nothing"));
   const auto freed = after([](Trace& trace) {
     const ValueId output = trace.ops.back().outputs.back();
-    const StorageId storage = trace.values[static_cast<std::size_t>(output)].storage;
-    trace.storages[static_cast<std::size_t>(storage)].bytes.count += 8;
+    const StorageId storage = trace.values[output].storage;
+    trace.storages[storage].bytes.count += 8;
   });
   REQUIRE(freed.size() == 1);
   CHECK_THAT(freed[0], Catch::StartsWith("lifetimes: "));

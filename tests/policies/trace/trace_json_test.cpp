@@ -11,6 +11,7 @@
 #include "policies/base/json.h"
 #include "policies/trace/op_flops.h"
 #include "policies/trace/spans.h"
+#include "tests/support/ids.h"
 #include "tests/support/in_tree.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/schema_check.h"
@@ -33,22 +34,22 @@ Trace through_text(const Trace& trace) {
 // the format expects as can be.
 Trace shuffled(Trace trace, std::uint32_t seed) {
   std::mt19937 engine(seed);
-  std::vector<ValueId> value_ids(trace.values.size());
-  std::vector<StorageId> storage_ids(trace.storages.size());
-  std::iota(value_ids.begin(), value_ids.end(), 0);
-  std::iota(storage_ids.begin(), storage_ids.end(), 0);
+  IdTable<ValueId, ValueId> value_ids(trace.values.size());
+  IdTable<StorageId, StorageId> storage_ids(trace.storages.size());
+  std::iota(value_ids.begin(), value_ids.end(), ValueId());
+  std::iota(storage_ids.begin(), storage_ids.end(), StorageId());
   std::shuffle(value_ids.begin(), value_ids.end(), engine);
   std::shuffle(storage_ids.begin(), storage_ids.end(), engine);
-  const auto value = [&](ValueId id) { return value_ids[static_cast<std::size_t>(id)]; };
-  const auto storage = [&](StorageId id) { return storage_ids[static_cast<std::size_t>(id)]; };
+  const auto value = [&](ValueId id) { return value_ids[id]; };
+  const auto storage = [&](StorageId id) { return storage_ids[id]; };
   Trace result = trace;
-  for (std::size_t id = 0; id < trace.values.size(); ++id) {
+  for (const ValueId id : trace.values.ids()) {
     TracedValue moved = trace.values[id];
     moved.storage = storage(moved.storage);
-    result.values[static_cast<std::size_t>(value_ids[id])] = moved;
+    result.values[value_ids[id]] = moved;
   }
-  for (std::size_t id = 0; id < trace.storages.size(); ++id) {
-    result.storages[static_cast<std::size_t>(storage_ids[id])] = trace.storages[id];
+  for (const StorageId id : trace.storages.ids()) {
+    result.storages[storage_ids[id]] = trace.storages[id];
   }
   for (TracedOp& op : result.ops) {
     for (TracedUse& use : op.inputs) use.value = value(use.value);
@@ -100,7 +101,7 @@ TEST_CASE("class and flops that a file leaves out are worked out from names and 
   }
   const Trace read = trace_from_json(json);
   REQUIRE(testing::schema_error(json, "trace") == std::nullopt);
-  for (std::size_t id = 0; id < read.ops.size(); ++id) {
+  for (const OpId id : read.ops.ids()) {
     CHECK(read.ops[id].op_class == op_class_of(read.ops[id].name));
     flops += read.ops[id].flops;
   }
@@ -116,10 +117,12 @@ TEST_CASE("class and flops that a file leaves out are worked out from names and 
 TEST_CASE("a product of matrices takes two flops for each multiplied pair") {
   Trace trace;
   trace.values = {{.shape = {4, 3}}, {.shape = {3, 5}}, {.shape = {5}}};
-  TracedOp mm{.name = "aten::mm", .op_class = OpClass::kMatmul, .inputs = {{0, 0}, {1, 0}}};
+  TracedOp mm{
+      .name = "aten::mm", .op_class = OpClass::kMatmul, .inputs = {{0_value, 0}, {1_value, 0}}};
   CHECK(flops_of(trace, mm) == 2 * 4 * 3 * 5);
-  TracedOp addmm{
-      .name = "aten::addmm", .op_class = OpClass::kMatmul, .inputs = {{2, 0}, {0, 0}, {1, 0}}};
+  TracedOp addmm{.name = "aten::addmm",
+                 .op_class = OpClass::kMatmul,
+                 .inputs = {{2_value, 0}, {0_value, 0}, {1_value, 0}}};
   CHECK(flops_of(trace, addmm) == 2 * 4 * 3 * 5);
   mm.inputs.pop_back();
   CHECK(flops_of(trace, mm) == 0);
@@ -140,7 +143,7 @@ TEST_CASE("blocks that lie inside, across or beside each other read back as they
     std::mt19937 engine(seed);
     Trace trace = random_trace(seed);
     for (int count = 0; count < 5; ++count) {
-      const auto scope = static_cast<ScopeId>(engine() % trace.scopes.size());
+      const auto scope = ScopeId(engine() % trace.scopes.size());
       trace.blocks.push_back({scope, "more", count});
     }
     std::shuffle(trace.blocks.begin(), trace.blocks.end(), engine);
@@ -153,7 +156,7 @@ TEST_CASE("traces without blocks, without packs and without anything read back")
   trace.blocks.clear();
   CHECK(through_text(trace) == trace);
   trace.packs.clear();
-  std::erase_if(trace.backward, [](const BackwardEvent& event) { return event.pack != kNone; });
+  std::erase_if(trace.backward, [](const BackwardEvent& event) { return event.pack.has_value(); });
   CHECK(through_text(trace) == trace);
   CHECK(through_text(Trace{}) == Trace{});
 }
@@ -180,8 +183,8 @@ TEST_CASE("equal layers are stored once") {
 TEST_CASE("different layers are different types") {
   Trace trace = toy_llama({.layers = 4});
   const std::size_t before = cut_into_spans(trace).types.size();
-  const TracedScope& layer = trace.scopes.at(static_cast<std::size_t>(trace.blocks.at(2).scope));
-  trace.ops.at(static_cast<std::size_t>(layer.first_op)).draws_random = true;
+  const TracedScope& layer = trace.scopes.at(trace.blocks.at(2).scope);
+  trace.ops.at(layer.first_op).draws_random = true;
   CHECK(cut_into_spans(trace).types.size() == before + 1);
   CHECK(through_text(trace) == trace);
 }
@@ -280,7 +283,7 @@ TEST_CASE("no change of a file crashes the reader", "[property]") {
 
 TEST_CASE("an invalid trace is not written") {
   Trace trace = toy_llama({.layers = 2});
-  trace.ops[5].inputs[0].value = 100000;
+  trace.ops[5_op].inputs[0].value = 100000_value;
   CHECK_THROWS_WITH(trace_to_json(trace), Contains("trace of 'toy_llama' is not valid: op 5"));
 }
 

@@ -17,6 +17,7 @@
 #include "policies/trace/trace_json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/support/catch.h"
+#include "tests/support/ids.h"
 #include "tests/support/made_up_profile.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/toy_trace.h"
@@ -59,7 +60,7 @@ TEST_CASE("profiles and traces that a search cannot use are refused in one line"
   check_usage_error(search + " --profile " + other, "make the profile again");
 
   Trace dynamic = trace;
-  dynamic.ops[2].name = "aten::nonzero";
+  dynamic.ops[2_op].name = "aten::nonzero";
   check_usage_error("search --device h100 --trace " + stored(scratch, dynamic, "dynamic.json"),
                     "op 2 (aten::nonzero): the shape of its result depends on data");
 

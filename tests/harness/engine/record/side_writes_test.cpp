@@ -565,7 +565,7 @@ std::vector<std::string> predicted(const Trace& trace, const Plan& plan, Schedul
     const RegionType& type = plan.types[static_cast<std::size_t>(plan.regions[i].type)];
     for (const ExecutedOp& op :
          simulate_region(trace, ranges[i].first, ranges[i].end, type, schedule).executed) {
-      ops.emplace_back(op.demand, trace.ops[static_cast<std::size_t>(op.op)].name);
+      ops.emplace_back(op.demand, trace.ops[op.op].name);
     }
   }
   std::vector<std::string> names;

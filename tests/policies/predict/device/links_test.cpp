@@ -70,7 +70,7 @@ TEST_CASE("a roofline takes the times of collectives from measured links, and sa
   const Profile by_links = roofline_profile(trace, sheet, {made_up_links(), "made up: tp=2"});
   CHECK(by_sheet.links.empty());
   CHECK(by_links.links == "made up: tp=2");
-  for (std::size_t op = 0; op < trace.ops.size(); ++op) {
+  for (const OpId op : trace.ops.ids()) {
     CAPTURE(trace.ops[op].name);
     const bool is_collective = collective_kind(trace.ops[op].name).has_value();
     CHECK(by_links.forward[op] == (is_collective ? nanoseconds(11'024) : by_sheet.forward[op]));

@@ -21,9 +21,9 @@ Profile projected(const Profile& measured, const Trace& few, const Trace& many, 
 
 // Forward's time in one layer.
 Duration time_of_layer(const Profile& profile, const Trace& trace, std::size_t layer) {
-  const auto scope = static_cast<std::size_t>(trace.blocks[layer].scope);
-  return std::accumulate(profile.forward.begin() + trace.scopes[scope].first_op,
-                         profile.forward.begin() + trace.scopes[scope].end_op, Duration{});
+  const auto scope = trace.blocks[layer].scope;
+  return std::accumulate(profile.forward.begin() + trace.scopes[scope].first_op.index,
+                         profile.forward.begin() + trace.scopes[scope].end_op.index, Duration{});
 }
 
 TEST_CASE("a profile projected to its own number of layers is itself") {
@@ -113,14 +113,14 @@ TEST_CASE(
   const Trace few = testing::toy_llama({.layers = 3});
   const Profile measured = testing::made_up_profile(few, kSeed);
   Trace many = testing::toy_llama({.layers = 5});
-  const auto scope = static_cast<std::size_t>(many.blocks[2].scope);
-  const auto op = static_cast<std::size_t>(many.scopes[scope].first_op);
+  const auto scope = many.blocks[2].scope;
+  const auto op = many.scopes[scope].first_op;
   CHECK(std::holds_alternative<Profile>(project_profile(measured, few, many, 3)));
   Trace other_op = many;
   other_op.ops[op].name = "aten::cosh";
   CHECK(std::holds_alternative<Rejected>(project_profile(measured, few, other_op, 3)));
   Trace other_shape = many;
-  other_shape.values[static_cast<std::size_t>(many.ops[op].outputs.at(0))].shape = {3, 5};
+  other_shape.values[many.ops[op].outputs.at(0)].shape = {3, 5};
   CHECK(std::holds_alternative<Rejected>(project_profile(measured, few, other_shape, 3)));
 }
 

@@ -32,19 +32,19 @@ std::size_t find_op(const Trace& trace, std::string_view name) {
 TEST_CASE("an op takes as long as its arithmetic or its bytes, whichever is longer") {
   Trace trace = testing::toy_llama({.layers = 2, .tokens = 8, .dim = 16});
   const std::size_t mm = find_op(trace, "aten::mm");
-  CHECK(moved_bytes(trace, trace.ops[mm]) == Bytes{2048});
-  trace.ops[mm].flops = 4096;
-  CHECK(roofline_profile(trace, slow_device()).forward[mm].count() == 4096);
-  trace.ops[mm].flops = 100;
-  CHECK(roofline_profile(trace, slow_device()).forward[mm].count() == 2048);
+  CHECK(moved_bytes(trace, trace.ops[OpId(mm)]) == Bytes{2048});
+  trace.ops[OpId(mm)].flops = 4096;
+  CHECK(roofline_profile(trace, slow_device()).forward[OpId(mm)].count() == 4096);
+  trace.ops[OpId(mm)].flops = 100;
+  CHECK(roofline_profile(trace, slow_device()).forward[OpId(mm)].count() == 2048);
 }
 
 TEST_CASE("views take nothing, and of a table what is looked up") {
   const Trace trace = testing::toy_llama({.layers = 2, .tokens = 8, .dim = 16, .vocab = 1000});
   const Profile profile = roofline_profile(trace, slow_device());
-  CHECK(profile.forward[find_op(trace, "aten::t")].count() == 0);
+  CHECK(profile.forward[OpId(find_op(trace, "aten::t"))].count() == 0);
   // 8 rows of 64 bytes read and written, and 8 indices of 8 bytes.
-  CHECK(profile.forward[find_op(trace, "aten::embedding")].count() == 512 + 512 + 64);
+  CHECK(profile.forward[OpId(find_op(trace, "aten::embedding"))].count() == 512 + 512 + 64);
 }
 
 TEST_CASE("backward takes twice forward, scope by scope, and a roofline says what it is") {
@@ -82,18 +82,19 @@ TEST_CASE("a collective takes what its rank sends on the link, and its wait noth
   const Profile profile = roofline_profile(trace, slow_device());
   const std::size_t gather = find_op(trace, "_c10d_functional::all_gather_into_tensor");
   const std::size_t reduce = find_op(trace, "_c10d_functional::all_reduce");
-  CHECK(sent_bytes(trace, trace.ops[gather]) == Bytes{256 * 3 / 4});
-  CHECK(sent_bytes(trace, trace.ops[reduce]) == Bytes{2 * 64 * 3 / 4});
-  CHECK_FALSE(sent_bytes(trace, trace.ops[gather + 1]).has_value());
-  CHECK(profile.forward[gather].count() == 10 * 256 * 3 / 4);  // 10 ns a byte
-  CHECK(profile.forward[reduce].count() == 10 * 2 * 64 * 3 / 4);
-  CHECK(profile.forward[gather + 1].count() == 0);
+  CHECK(sent_bytes(trace, trace.ops[OpId(gather)]) == Bytes{256 * 3 / 4});
+  CHECK(sent_bytes(trace, trace.ops[OpId(reduce)]) == Bytes{2 * 64 * 3 / 4});
+  CHECK_FALSE(sent_bytes(trace, trace.ops[OpId(gather + 1)]).has_value());
+  CHECK(profile.forward[OpId(gather)].count() == 10 * 256 * 3 / 4);  // 10 ns a byte
+  CHECK(profile.forward[OpId(reduce)].count() == 10 * 2 * 64 * 3 / 4);
+  CHECK(profile.forward[OpId(gather + 1)].count() == 0);
 }
 
 TEST_CASE("ranks are those of the group's dimension, or what shapes say") {
   Trace trace = communicating();
-  const TracedOp& gather = trace.ops[find_op(trace, "_c10d_functional::all_gather_into_tensor")];
-  const TracedOp& reduce = trace.ops[find_op(trace, "_c10d_functional::all_reduce")];
+  const TracedOp& gather =
+      trace.ops[OpId(find_op(trace, "_c10d_functional::all_gather_into_tensor"))];
+  const TracedOp& reduce = trace.ops[OpId(find_op(trace, "_c10d_functional::all_reduce"))];
   trace.dimensions.clear();
   CHECK(ranks_of(trace, gather) == 4);
   CHECK_FALSE(ranks_of(trace, reduce).has_value());
@@ -114,7 +115,7 @@ TEST_CASE("a collective of backward takes what it sends itself, the other ops tw
   REQUIRE(on_link > 0);
   const Profile profile = roofline_profile(trace, slow_device());
   std::int64_t computed = 0;
-  for (std::size_t op = 0; op < trace.ops.size(); ++op) {
+  for (const OpId op : trace.ops.ids()) {
     if (!collective_kind(trace.ops[op].name)) computed += 2 * profile.forward[op].count();
   }
   const std::int64_t backward = profile.backward_time().count();
@@ -173,9 +174,8 @@ TEST_CASE("a roofline's error is what was measured over it") {
   const Trace trace = testing::toy_llama({.layers = 2});
   const Profile roofline = roofline_profile(trace, slow_device());
   Profile measured = roofline;
-  for (auto* times : {&measured.forward, &measured.backward}) {
-    for (Profile::Duration& time : *times) time *= 3;
-  }
+  for (Profile::Duration& time : measured.forward) time *= 3;
+  for (Profile::Duration& time : measured.backward) time *= 3;
   measured.optimizer *= 3;
   const RooflineError error = roofline_error(roofline, measured);
   CHECK(error.step_time_ratio == Approx(3));

@@ -69,13 +69,13 @@ TEST_CASE("while a block is at work backward, it alone is whole") {
   const Trace trace = testing::toy_llama();
   const int world = 4;
   const ShardedStep step = shard_step(trace, world);
-  const std::vector<Bytes> gathered = parameters_by_top_scope(trace);
+  const IdTable<ScopeId, Bytes> gathered = parameters_by_top_scope(trace);
   for (std::size_t i = 0; i < trace.backward.size(); ++i) {
     const BackwardEvent& before = trace.backward[i];
     const BackwardEvent& after = step.trace.backward[i];
-    if (before.kind != BackwardEvent::Kind::kOp || before.scope == kNone) continue;
-    ScopeId top = before.scope;
-    while (trace.scopes[top].parent != kNone) top = trace.scopes[top].parent;
+    if (before.kind != BackwardEvent::Kind::kOp || !before.scope) continue;
+    ScopeId top = *before.scope;
+    while (trace.scopes[top].parent) top = *trace.scopes[top].parent;
     CHECK((after.other_bytes - after.gradient_bytes) -
               (before.other_bytes - before.gradient_bytes) ==
           gathered[top]);

@@ -16,12 +16,11 @@ using testing::saving;
 using testing::TraceBuilder;
 
 Bytes peak(const Trace& trace, const RegionType& type, Schedule schedule) {
-  return simulate_region(trace, 0, static_cast<OpId>(trace.ops.size()), type, schedule).peak;
+  return simulate_region(trace, 0_op, trace.ops.end_id(), type, schedule).peak;
 }
 
 std::size_t num_executed(const Trace& trace, const RegionType& type, Schedule schedule) {
-  return simulate_region(trace, 0, static_cast<OpId>(trace.ops.size()), type, schedule)
-      .executed.size();
+  return simulate_region(trace, 0_op, trace.ops.end_id(), type, schedule).executed.size();
 }
 
 struct Case {
@@ -42,13 +41,13 @@ Case reduction_packed_early(int source_bytes, int reduced_bytes, int wide_bytes,
   const ValueId wide = build.call("aten::gelu", {wide_of_source ? source : x}, {wide_bytes});
   build.call("aten::mul.Tensor", {wide, out}, {1}, {{0}, {}});
   Case made{build.finish(), {}};
-  made.trace.backward = {demand(1),
+  made.trace.backward = {demand(1_pack),
                          backward_op(gradient_bytes),
-                         release(1),
-                         demand(0, gradient_bytes),
+                         release(1_pack),
+                         demand(0_pack, gradient_bytes),
                          backward_op(gradient_bytes),
-                         release(0)};
-  made.type = saving(made.trace, 0, 5, saved);
+                         release(0_pack)};
+  made.type = saving(made.trace, 0_op, 5_op, saved);
   return made;
 }
 
@@ -62,7 +61,7 @@ TEST_CASE("a kept source larger than what waits for it is used up before the fir
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{110});
   CHECK(peak(made.trace, made.type, Schedule::kOnDemand) == Bytes{190});
   RegionType ordered = made.type;
-  choose_order(made.trace, 0, 5, ordered);
+  choose_order(made.trace, 0_op, 5_op, ordered);
   CHECK(ordered.demand_steps == std::vector<DemandStep>{{1, {0}, {}}});
   CHECK_FALSE(ordered.whole_on_demand);
   CHECK(peak(made.trace, ordered, Schedule::kOnDemand) == Bytes{110});
@@ -80,7 +79,7 @@ TEST_CASE("an intermediate shared with a later demand is used up after the first
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{95});
   CHECK(peak(made.trace, made.type, Schedule::kOnDemand) == Bytes{150});
   RegionType ordered = made.type;
-  choose_order(made.trace, 0, 5, ordered);
+  choose_order(made.trace, 0_op, 5_op, ordered);
   CHECK(ordered.demand_steps == std::vector<DemandStep>{{1, {}, {0}}});
   CHECK(peak(made.trace, ordered, Schedule::kOnDemand) == Bytes{95});
 }
@@ -93,7 +92,7 @@ TEST_CASE("a closure with a large temporary is run whole, before gradients are b
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{105});
   CHECK(peak(made.trace, made.type, Schedule::kOnDemand) == Bytes{165});
   RegionType ordered = made.type;
-  choose_order(made.trace, 0, 5, ordered);
+  choose_order(made.trace, 0_op, 5_op, ordered);
   CHECK(ordered.whole_on_demand);
   CHECK(ordered.demand_steps.empty());
   CHECK(peak(made.trace, ordered, Schedule::kOnDemand) == Bytes{105});
@@ -107,14 +106,14 @@ TEST_CASE("lazy order stays where no other is lower") {
   RegionType ordered = made.type;
   ordered.demand_steps = {{1, {0}, {}}};  // of an earlier choice
   ordered.whole_on_demand = true;
-  choose_order(made.trace, 0, 5, ordered);
+  choose_order(made.trace, 0_op, 5_op, ordered);
   CHECK(ordered == made.type);
 }
 
 TEST_CASE("what backward never asks for is not run early") {
   Case made = reduction_packed_early(100, 10, 40, false, {0}, 50);
-  made.trace.backward = {demand(1), backward_op(50), release(1), release(0)};
-  choose_order(made.trace, 0, 5, made.type);
+  made.trace.backward = {demand(1_pack), backward_op(50), release(1_pack), release(0_pack)};
+  choose_order(made.trace, 0_op, 5_op, made.type);
   CHECK(made.type.demand_steps.empty());
 }
 

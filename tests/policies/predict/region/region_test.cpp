@@ -1,6 +1,7 @@
 #include "policies/predict/region/region.h"
 
 #include "tests/support/catch.h"
+#include "tests/support/ids.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"
 
@@ -19,7 +20,7 @@ TEST_CASE("regions of a plan are found in the trace, several openings of a scope
   const Trace trace = build.finish();
   Plan plan;
   plan.regions = {{"blocks.0", "blocks.0", 0, {0}}, {"blocks.0", "blocks.0", 0, {0}}};
-  CHECK(region_ranges(trace, plan) == std::vector<OpRange>{{0, 1}, {1, 2}});
+  CHECK(region_ranges(trace, plan) == std::vector<OpRange>{{0_op, 1_op}, {1_op, 2_op}});
   plan.regions.push_back(plan.regions.front());
   CHECK_THROWS_WITH(region_ranges(trace, plan),
                     Catch::Contains("blocks.0") && Catch::Contains("another model"));
@@ -34,11 +35,12 @@ TEST_CASE("a tensor packed at a region's edge belongs to the side whose op saved
   y = build.op("rematch::attention", {y, y, y}, {{2, 2}, {2}}, {{0}, {0, 1}})[0];  // 3 | 4 5 at 3
   y = build.call("aten::mul.Tensor", {y, x}, {2, 2}, {{1, 0}, {}});  // packs 6 7, at 3
   const Trace trace = build.finish();
-  CHECK(packs_of(trace, {0, 1}) == std::vector<PackId>{0});
-  CHECK(packs_of(trace, {1, 2}) == std::vector<PackId>{1, 2});
-  CHECK(packs_of(trace, {2, 3}) == std::vector<PackId>{3, 4, 5});
-  CHECK(packs_of(trace, {3, 4}) == std::vector<PackId>{6, 7});
-  CHECK(packs_of(trace, {0, 4}) == std::vector<PackId>{0, 1, 2, 3, 4, 5, 6, 7});
+  CHECK(packs_of(trace, {0_op, 1_op}) == std::vector<PackId>{0_pack});
+  CHECK(packs_of(trace, {1_op, 2_op}) == std::vector<PackId>{1_pack, 2_pack});
+  CHECK(packs_of(trace, {2_op, 3_op}) == std::vector<PackId>{3_pack, 4_pack, 5_pack});
+  CHECK(packs_of(trace, {3_op, 4_op}) == std::vector<PackId>{6_pack, 7_pack});
+  CHECK(packs_of(trace, {0_op, 4_op}) ==
+        std::vector<PackId>{0_pack, 1_pack, 2_pack, 3_pack, 4_pack, 5_pack, 6_pack, 7_pack});
 }
 
 TEST_CASE("an early stop is before the last pack") {

@@ -46,7 +46,7 @@ Trace chain() {
   Trace trace = build.finish();
   trace.backward = {backward_op(1)};
   std::int64_t other_bytes = 1;
-  for (PackId pack : {3, 2, 1, 0}) {
+  for (const PackId pack : {3_pack, 2_pack, 1_pack, 0_pack}) {
     trace.backward.push_back(demand(pack, other_bytes));
     trace.backward.push_back(backward_op(3));
     trace.backward.push_back(release(pack));
@@ -60,9 +60,9 @@ Trace chain() {
 // answered). Then backward ops with 3 each, and c, b, a go in turn.
 TEST_CASE("whole_region runs all that is not kept at the first demand") {
   const Trace trace = chain();
-  const RegionType type = saving(trace, 1, 5, {1});
-  const RegionSimulation result = simulate_region(trace, 1, 5, type, Schedule::kWholeRegion);
-  CHECK(result.executed == std::vector<ExecutedOp>{{1, 3}, {3, 3}});
+  const RegionType type = saving(trace, 1_op, 5_op, {1});
+  const RegionSimulation result = simulate_region(trace, 1_op, 5_op, type, Schedule::kWholeRegion);
+  CHECK(result.executed == std::vector<ExecutedOp>{{1_op, 3_pack}, {3_op, 3_pack}});
   CHECK(result.kept == Bytes{20});
   CHECK(result.inputs == Bytes{7});
   CHECK(counts(result.curve) == std::vector<std::int64_t>{21, 31, 36, 38, 33, 13, 3});
@@ -74,9 +74,9 @@ TEST_CASE("whole_region runs all that is not kept at the first demand") {
 TEST_CASE("what recompute runs is beside the bytes that the demand finds") {
   Trace trace = chain();
   trace.backward[0] = backward_op(90);
-  trace.backward[1] = demand(3, 2);
-  const RegionType type = saving(trace, 1, 5, {1});
-  const RegionSimulation result = simulate_region(trace, 1, 5, type, Schedule::kWholeRegion);
+  trace.backward[1] = demand(3_pack, 2);
+  const RegionType type = saving(trace, 1_op, 5_op, {1});
+  const RegionSimulation result = simulate_region(trace, 1_op, 5_op, type, Schedule::kWholeRegion);
   CHECK(counts(result.curve) == std::vector<std::int64_t>{110, 32, 37, 38, 33, 13, 3});
 }
 
@@ -84,51 +84,54 @@ TEST_CASE("what recompute runs is beside the bytes that the demand finds") {
 // left.
 TEST_CASE("on_demand runs what a demand lacks") {
   const Trace trace = chain();
-  const RegionType type = saving(trace, 1, 5, {1});
-  const RegionSimulation result = simulate_region(trace, 1, 5, type, Schedule::kOnDemand);
-  CHECK(result.executed == std::vector<ExecutedOp>{{3, 3}, {1, 1}});
+  const RegionType type = saving(trace, 1_op, 5_op, {1});
+  const RegionSimulation result = simulate_region(trace, 1_op, 5_op, type, Schedule::kOnDemand);
+  CHECK(result.executed == std::vector<ExecutedOp>{{3_op, 3_pack}, {1_op, 1_pack}});
   CHECK(counts(result.curve) == std::vector<std::int64_t>{21, 26, 28, 23, 13, 13, 3});
   CHECK(result.peak == Bytes{28});
 }
 
 TEST_CASE("without early stop whole_region runs the tail, on_demand does not") {
   const Trace trace = chain();
-  RegionType type = saving(trace, 1, 5, {});
-  CHECK(ops_of(simulate_region(trace, 1, 5, type, Schedule::kWholeRegion)) ==
-        std::vector<OpId>{1, 2, 3});
+  RegionType type = saving(trace, 1_op, 5_op, {});
+  CHECK(ops_of(simulate_region(trace, 1_op, 5_op, type, Schedule::kWholeRegion)) ==
+        std::vector<OpId>{1_op, 2_op, 3_op});
   type.early_stop = false;
-  CHECK(ops_of(simulate_region(trace, 1, 5, type, Schedule::kWholeRegion)) ==
-        std::vector<OpId>{1, 2, 3, 4});
-  CHECK(ops_of(simulate_region(trace, 1, 5, type, Schedule::kOnDemand)) ==
-        std::vector<OpId>{1, 2, 3});
+  CHECK(ops_of(simulate_region(trace, 1_op, 5_op, type, Schedule::kWholeRegion)) ==
+        std::vector<OpId>{1_op, 2_op, 3_op, 4_op});
+  CHECK(ops_of(simulate_region(trace, 1_op, 5_op, type, Schedule::kOnDemand)) ==
+        std::vector<OpId>{1_op, 2_op, 3_op});
 }
 
 // c is dropped unasked: on_demand never makes it. Slot b is dropped too, so at the demand of a only
 // a is alive, and the kept b (20) goes at once: 20, then 0, then a: 10.
 TEST_CASE("a slot that is dropped without being asked for lets go of its value") {
   Trace trace = chain();
-  trace.backward = {release(3), release(2), demand(1), backward_op(0), release(1), release(0)};
-  const RegionType type = saving(trace, 1, 5, {1});
-  const RegionSimulation result = simulate_region(trace, 1, 5, type, Schedule::kOnDemand);
-  CHECK(ops_of(result) == std::vector<OpId>{1});
+  trace.backward = {release(3_pack), release(2_pack), demand(1_pack),
+                    backward_op(0),  release(1_pack), release(0_pack)};
+  const RegionType type = saving(trace, 1_op, 5_op, {1});
+  const RegionSimulation result = simulate_region(trace, 1_op, 5_op, type, Schedule::kOnDemand);
+  CHECK(ops_of(result) == std::vector<OpId>{1_op});
   CHECK(counts(result.curve) == std::vector<std::int64_t>{20, 10, 10});
 }
 
 // After the demand of c, the unasked a is dropped: op 1 is never run.
 TEST_CASE("a slot dropped between demands is not recomputed") {
   Trace trace = chain();
-  trace.backward = {demand(3), release(3), release(1), demand(2), release(2), release(0)};
-  const RegionType type = saving(trace, 1, 5, {1});
-  CHECK(ops_of(simulate_region(trace, 1, 5, type, Schedule::kOnDemand)) == std::vector<OpId>{3});
+  trace.backward = {demand(3_pack), release(3_pack), release(1_pack),
+                    demand(2_pack), release(2_pack), release(0_pack)};
+  const RegionType type = saving(trace, 1_op, 5_op, {1});
+  CHECK(ops_of(simulate_region(trace, 1_op, 5_op, type, Schedule::kOnDemand)) ==
+        std::vector<OpId>{3_op});
 }
 
 // b is kept (20) for its own slot only once c (5) is made; dropping that slot lets it go.
 TEST_CASE("a slot dropped between demands lets go of what was kept for it") {
   Trace trace = chain();
-  trace.backward = {demand(3),      backward_op(0), release(3), release(2),
-                    backward_op(0), demand(1),      release(1), release(0)};
-  const RegionType type = saving(trace, 1, 5, {1});
-  const RegionSimulation result = simulate_region(trace, 1, 5, type, Schedule::kOnDemand);
+  trace.backward = {demand(3_pack), backward_op(0), release(3_pack), release(2_pack),
+                    backward_op(0), demand(1_pack), release(1_pack), release(0_pack)};
+  const RegionType type = saving(trace, 1_op, 5_op, {1});
+  const RegionSimulation result = simulate_region(trace, 1_op, 5_op, type, Schedule::kOnDemand);
   CHECK(counts(result.curve) == std::vector<std::int64_t>{20, 25, 25, 0, 10});
 }
 
@@ -143,11 +146,12 @@ TEST_CASE("a write waits for planned readers of what it overwrites") {
   build.call("aten::silu", {early}, {1}, {{0}, {}});        // 3, pack 0: early
   build.call("aten::silu", {y}, {1}, {{0}, {}});            // 4, pack 1: y
   Trace trace = build.finish();
-  trace.backward = {demand(1), backward_op(0), release(1), demand(0), release(0)};
-  const RegionType type = saving(trace, 0, 5, {});
+  trace.backward = {demand(1_pack), backward_op(0), release(1_pack), demand(0_pack),
+                    release(0_pack)};
+  const RegionType type = saving(trace, 0_op, 5_op, {});
   // y: 10; early, because op 2 is about to overwrite what it reads: 13; op 2 in place: 13.
-  const RegionSimulation result = simulate_region(trace, 0, 5, type, Schedule::kOnDemand);
-  CHECK(ops_of(result) == std::vector<OpId>{0, 1, 2});
+  const RegionSimulation result = simulate_region(trace, 0_op, 5_op, type, Schedule::kOnDemand);
+  CHECK(ops_of(result) == std::vector<OpId>{0_op, 1_op, 2_op});
   CHECK(counts(result.curve) == std::vector<std::int64_t>{0, 10, 13, 13, 13});
 }
 
@@ -160,20 +164,21 @@ TEST_CASE("an op that is asked for its result waits for readers of what it overw
   build.call("aten::silu", {early}, {1}, {{0}, {}});             // 3, pack 0: early
   build.call("aten::silu", {late}, {1}, {{0}, {}});              // 4, pack 1: late
   Trace trace = build.finish();
-  trace.ops[2].writes = {trace.values[static_cast<std::size_t>(y)].storage};
-  trace.backward = {demand(1), backward_op(0), release(1), demand(0), release(0)};
-  const RegionType type = saving(trace, 0, 5, {});
+  trace.ops[2_op].writes = {trace.values[y].storage};
+  trace.backward = {demand(1_pack), backward_op(0), release(1_pack), demand(0_pack),
+                    release(0_pack)};
+  const RegionType type = saving(trace, 0_op, 5_op, {});
   // y: 10; early: 13; late: 18, whereupon y goes.
-  const RegionSimulation result = simulate_region(trace, 0, 5, type, Schedule::kOnDemand);
-  CHECK(ops_of(result) == std::vector<OpId>{0, 1, 2});
+  const RegionSimulation result = simulate_region(trace, 0_op, 5_op, type, Schedule::kOnDemand);
+  CHECK(ops_of(result) == std::vector<OpId>{0_op, 1_op, 2_op});
   CHECK(counts(result.curve) == std::vector<std::int64_t>{0, 10, 13, 18, 8});
 }
 
 TEST_CASE("an outside tensor that is asked for starts no recompute") {
   Trace trace = chain();
-  trace.backward = {demand(0), backward_op(2), release(0)};
-  const RegionType type = saving(trace, 1, 5, {1});
-  const RegionSimulation result = simulate_region(trace, 1, 5, type, Schedule::kWholeRegion);
+  trace.backward = {demand(0_pack), backward_op(2), release(0_pack)};
+  const RegionType type = saving(trace, 1_op, 5_op, {1});
+  const RegionSimulation result = simulate_region(trace, 1_op, 5_op, type, Schedule::kWholeRegion);
   CHECK(result.executed.empty());
   CHECK(result.peak == Bytes{22});
 }
@@ -186,10 +191,10 @@ TEST_CASE("writing to a tensor from outside is not repeated, and what it returne
   build.in_place("aten::add_.Tensor", {counter, y});      // 1
   build.call("aten::silu", {y}, {1}, {{0}, {}});          // 2
   Trace trace = build.finish();
-  trace.backward = {demand(0), release(0)};
-  const RegionType type = saving(trace, 0, 3, {});
+  trace.backward = {demand(0_pack), release(0_pack)};
+  const RegionType type = saving(trace, 0_op, 3_op, {});
   for (Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
-    CHECK(ops_of(simulate_region(trace, 0, 3, type, schedule)) == std::vector<OpId>{0});
+    CHECK(ops_of(simulate_region(trace, 0_op, 3_op, type, schedule)) == std::vector<OpId>{0_op});
   }
 }
 
@@ -200,10 +205,10 @@ TEST_CASE("an empty tensor that is read unwritten is a constant, held to the reg
   const ValueId filled = build.call("aten::empty.memory_format", {}, {10});  // 0
   build.call("aten::mul.Tensor", {x, filled}, {1}, {{1}, {}});               // 1
   Trace trace = build.finish();
-  trace.backward = {demand(0), backward_op(0), release(0)};
-  const RegionType type = saving(trace, 0, 2, {});
+  trace.backward = {demand(0_pack), backward_op(0), release(0_pack)};
+  const RegionType type = saving(trace, 0_op, 2_op, {});
   for (Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
-    const RegionSimulation result = simulate_region(trace, 0, 2, type, schedule);
+    const RegionSimulation result = simulate_region(trace, 0_op, 2_op, type, schedule);
     CHECK(result.kept == Bytes{10});
     CHECK(result.executed.empty());
     CHECK(counts(result.curve) == std::vector<std::int64_t>{10, 10});
@@ -218,9 +223,9 @@ TEST_CASE("a constant outlives its last use") {
   const ValueId y = build.call("aten::mul.Tensor", {x, filled}, {10});       // 1
   build.call("aten::silu", {y}, {1}, {{0}, {}});                             // 2
   Trace trace = build.finish();
-  trace.backward = {demand(0), backward_op(0), release(0)};
-  const RegionType type = saving(trace, 0, 3, {});
-  const RegionSimulation result = simulate_region(trace, 0, 3, type, Schedule::kOnDemand);
+  trace.backward = {demand(0_pack), backward_op(0), release(0_pack)};
+  const RegionType type = saving(trace, 0_op, 3_op, {});
+  const RegionSimulation result = simulate_region(trace, 0_op, 3_op, type, Schedule::kOnDemand);
   CHECK(counts(result.curve) == std::vector<std::int64_t>{10, 20, 20});
 }
 
@@ -234,10 +239,11 @@ TEST_CASE("an op of which one output is kept makes it twice if another is needed
   build.in_place("aten::add_.Scalar", {outputs[1]});                                 // 1
   build.call("aten::silu", {outputs[1]}, {1}, {{0}, {}});                            // 2, pack 1
   Trace trace = build.finish();
-  trace.backward = {demand(1), backward_op(0), release(1), demand(0), release(0)};
-  const RegionType type = saving(trace, 0, 3, {0});
-  const RegionSimulation result = simulate_region(trace, 0, 3, type, Schedule::kOnDemand);
-  CHECK(ops_of(result) == std::vector<OpId>{0, 1});
+  trace.backward = {demand(1_pack), backward_op(0), release(1_pack), demand(0_pack),
+                    release(0_pack)};
+  const RegionType type = saving(trace, 0_op, 3_op, {0});
+  const RegionSimulation result = simulate_region(trace, 0_op, 3_op, type, Schedule::kOnDemand);
+  CHECK(ops_of(result) == std::vector<OpId>{0_op, 1_op});
   CHECK(counts(result.curve) == std::vector<std::int64_t>{10, 24, 14, 14});
 }
 
@@ -251,9 +257,10 @@ TEST_CASE("nothing is planned for a tensor that was overwritten after it was sav
   const ValueId z = build.call("aten::gelu", {x}, {5});   // 3
   build.call("aten::silu", {z}, {1}, {{0}, {}});          // 4, pack 1: z
   Trace trace = build.finish();
-  trace.backward = {demand(1), release(1), release(0)};
-  const RegionType type = saving(trace, 0, 5, {});
-  CHECK(ops_of(simulate_region(trace, 0, 5, type, Schedule::kOnDemand)) == std::vector<OpId>{3});
+  trace.backward = {demand(1_pack), release(1_pack), release(0_pack)};
+  const RegionType type = saving(trace, 0_op, 5_op, {});
+  CHECK(ops_of(simulate_region(trace, 0_op, 5_op, type, Schedule::kOnDemand)) ==
+        std::vector<OpId>{3_op});
 }
 
 struct RandomRegion {
@@ -286,7 +293,7 @@ RandomRegion random_region(std::uint32_t seed) {
   made.range = {scope(first).first_op, scope(last).end_op};
   std::vector<int> saved;
   const std::size_t percent = below(4) * 25;
-  for (OpId op = made.range.first; op < made.range.end; ++op) {
+  for (const OpId op : made.range.ids()) {
     if (below(100) < percent) saved.push_back(op - made.range.first);
   }
   made.type = saving(made.trace, made.range.first, made.range.end, saved);

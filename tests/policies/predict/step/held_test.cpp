@@ -3,6 +3,7 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "tests/support/catch.h"
+#include "tests/support/ids.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"
 
@@ -66,7 +67,7 @@ TEST_CASE("a tensor that several hold is counted once") {
     if (layer == 0) continue;
     y = build.call("aten::silu", {y}, {5}, {{0}, {}});
   }
-  const ValueId first_result = build.trace().ops[1].outputs[0];
+  const ValueId first_result = build.trace().ops[1_op].outputs[0];
   build.call("aten::mul.Tensor", {first_result, x}, {1}, {{0, 1}, {}});
   build.call("aten::mm", {y, build.view("aten::t", weight, {3})}, {1}, {{1}, {}});
   const Trace trace = build.finish();

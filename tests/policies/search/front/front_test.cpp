@@ -200,7 +200,7 @@ TEST_CASE("a slowdown of nothing is answered with a plan that recomputes nothing
 TEST_CASE("a model that has one plan has no gap, however coarse the search") {
   Trace trace = small_llama();
   Profile profile = profile_of(trace);
-  for (std::size_t op = 0; op < trace.ops.size(); ++op) profile.forward[op] = nanoseconds(1);
+  for (const OpId op : trace.ops.ids()) profile.forward[op] = nanoseconds(1);
   trace.packs.clear();
   std::erase_if(trace.backward,
                 [](const BackwardEvent& event) { return event.kind != BackwardEvent::Kind::kOp; });

@@ -25,7 +25,7 @@ Plan plan_for(const Policy& policy, const Trace& trace) {
 std::vector<std::string> treatments(const Plan& plan, const Trace& trace) {
   std::vector<std::string> by_layer;
   for (const TracedBlock& block : trace.blocks) {
-    const std::string& path = trace.scopes[static_cast<std::size_t>(block.scope)].path;
+    const std::string& path = trace.scopes[block.scope].path;
     std::string text;
     for (const PlannedRegion& region : plan.regions) {
       if (region.first_scope != path && !region.first_scope.starts_with(path + ".")) continue;
@@ -50,8 +50,8 @@ Profile profile_by_bytes(const Trace& trace) {
   for (const TracedOp& op : trace.ops) {
     std::int64_t bytes = 0;
     for (const ValueId output : op.outputs) {
-      const TracedValue& value = trace.values[static_cast<std::size_t>(output)];
-      bytes += trace.storages[static_cast<std::size_t>(value.storage)].bytes.count;
+      const TracedValue& value = trace.values[output];
+      bytes += trace.storages[value.storage].bytes.count;
     }
     const bool is_large = op.op_class == OpClass::kMatmul || op.name == "rematch::attention";
     profile.forward.emplace_back(op.is_view ? 0 : bytes * (is_large ? 9 : 1) + 50);

@@ -7,6 +7,7 @@
 #include "policies/search/mix/layer_mix.h"
 #include "policies/search/region/save_sets.h"
 #include "tests/support/catch.h"
+#include "tests/support/ids.h"
 #include "tests/support/in_tree.h"
 #include "tests/support/trace_builder.h"
 
@@ -39,7 +40,7 @@ class BlockGraph {
 
   std::vector<SaveSet> save_sets() {
     const Trace trace = build_.finish();
-    const RegionGraph graph = make_region_graph(trace, {0, static_cast<OpId>(trace.ops.size())});
+    const RegionGraph graph = make_region_graph(trace, {0_op, trace.ops.end_id()});
     const SaveSets found = find_save_sets(graph, costs_);
     CHECK(found.time_gap.count() == 0);
     return found.sets;
@@ -71,7 +72,7 @@ class BlockGraph {
 
   TraceBuilder build_;
   SaveSetCosts costs_;
-  ValueId x_ = kNone;
+  ValueId x_;
   std::vector<std::vector<ValueId>> outputs_;  // by op
 };
 

@@ -175,7 +175,7 @@ std::chrono::nanoseconds most_time_kept(const std::vector<std::int64_t>& bytes,
     total += costs.op_times.back();
   }
   const Trace trace = build.finish();
-  const RegionGraph graph = make_region_graph(trace, {0, static_cast<OpId>(trace.ops.size())});
+  const RegionGraph graph = make_region_graph(trace, {0_op, trace.ops.end_id()});
   nanoseconds best{};
   for (const BlockPoint& point : find_block_front(graph, costs).points) {
     if (point.saved.count <= capacity) best = std::max(best, total - point.recompute);
@@ -198,7 +198,7 @@ TEST_CASE("what somebody else holds is kept for nothing") {
   const ValueId a = build.call("aten::silu", {x}, {4}, {{}, {0}});
   build.call("aten::silu", {a}, {8}, {{}, {0}});
   const Trace trace = build.finish();
-  const RegionGraph graph = make_region_graph(trace, {0, static_cast<OpId>(trace.ops.size())});
+  const RegionGraph graph = make_region_graph(trace, {0_op, trace.ops.end_id()});
   SaveSetCosts costs;
   costs.op_times = {nanoseconds(10), nanoseconds(100)};
   CHECK(find_save_sets(graph, costs).sets.size() == 4);  // 0, 4, 8 and 12 bytes

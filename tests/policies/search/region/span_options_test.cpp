@@ -43,8 +43,8 @@ struct Prepared {
   int bare_region(int first, int size) const {
     const int num_spans = static_cast<int>(map.spans.size());
     int end = first;
-    while (end < num_spans && end - first < size && map.spans[end].scope != kNone) ++end;
-    const OpRange all = {0, map.spans[end - 1].range.end - map.spans[first].range.first};
+    while (end < num_spans && end - first < size && map.spans[end].is_block()) ++end;
+    const LocalRange all = {0, map.spans[end - 1].range.end - map.spans[first].range.first};
     std::vector<int> kinds;
     for (int i = first; i < end; ++i) kinds.push_back(map.spans[i].kind);
     const auto& list = options.lists[map.spans[first].kind];
@@ -60,8 +60,7 @@ struct Prepared {
   std::vector<int> bare_regions(int size) const {
     std::vector<int> mix;
     for (int i = 0; i < static_cast<int>(map.spans.size());) {
-      const bool is_block = map.spans[i].scope != kNone;
-      mix.push_back(is_block ? bare_region(i, size) : 0);
+      mix.push_back(map.spans[i].is_block() ? bare_region(i, size) : 0);
       i += options.lists[map.spans[i].kind][mix.back()].figures.num_layers;
     }
     return mix;

@@ -51,7 +51,13 @@ int end_of_row(const SpanMap& map, const TypedRegions& regions, int first) {
   return end;
 }
 
-PlayedRegion play(const RegionGraph& graph, const TypedRegion& region, const OpTimes& times,
+// A region by its place in a row of spans.
+struct LocalRegion {
+  LocalRange range;
+  RegionType type;
+};
+
+PlayedRegion play(const RegionGraph& graph, const LocalRegion& region, const OpTimes& times,
                   Schedule schedule) {
   const RegionSimulation simulation = simulate_region(graph, region.type, schedule);
   PlayedRegion played{region.range, simulation.boundary_peak, simulation.kept, {}};
@@ -66,12 +72,12 @@ PlayedRegion play(const RegionGraph& graph, const TypedRegion& region, const OpT
   return played;
 }
 
-std::vector<PieceFigures> pieces_of(SpanPricer& pricer, const TypedRegions& regions,
+std::vector<PieceFigures> pieces_of(SpanPricer& pricer, const std::vector<LocalRegion>& regions,
                                     const OpTimes& times, Schedule schedule) {
   SpanTally tally(pricer);
   std::vector<PieceFigures> pieces = {tally.shared()};
-  OpId done = 0;
-  for (const TypedRegion& region : regions) {
+  int done = 0;
+  for (const LocalRegion& region : regions) {
     if (done < region.range.first)
       pieces.push_back(tally.add_unmanaged({done, region.range.first}));
     done = region.range.end;
@@ -98,7 +104,7 @@ Priced price(const Trace& trace, const SpanMap& map, const OpTimes& times,
   for (int first = 0; first < static_cast<int>(map.spans.size());) {
     const int end = end_of_row(map, regions, first);
     const OpId begin = map.spans[first].range.first;
-    TypedRegions inside;
+    std::vector<LocalRegion> inside;
     for (const TypedRegion& region : regions) {
       if (region.range.first < begin || region.range.end > map.spans[end - 1].range.end) continue;
       inside.push_back({{region.range.first - begin, region.range.end - begin}, region.type});
@@ -123,22 +129,22 @@ bool saves_what_it_reads(const Trace& trace, const SpanMap& map) {
     while (map.spans[index].range.end <= op) ++index;
     return index;
   };
-  std::vector<std::set<int>> savers(trace.storages.size());
+  IdTable<StorageId, std::set<int>> savers(trace.storages.size());
   for (const TracedPack& pack : trace.packs) {
-    const OpId op = std::max(0, pack.at_op - 1);
+    const OpId op(std::max(0, pack.at_op.index - 1));
     savers[trace.values[pack.value].storage].insert(span_of(op));
   }
-  std::vector<int> maker(trace.storages.size(), kNone);
-  for (OpId op = 0; op < static_cast<OpId>(trace.ops.size()); ++op) {
+  IdTable<StorageId, std::optional<int>> maker(trace.storages.size());
+  for (const OpId op : trace.ops.ids()) {
     const int here = span_of(op);
     for (const TracedUse& use : trace.ops[op].inputs) {
       const StorageId storage = trace.values[use.value].storage;
-      const bool is_from_earlier = maker[storage] != kNone && maker[storage] < here;
+      const bool is_from_earlier = maker[storage] && *maker[storage] < here;
       if (is_from_earlier && !savers[storage].contains(here)) return false;
     }
     for (const ValueId output : trace.ops[op].outputs) {
-      int& made_by = maker[trace.values[output].storage];
-      if (made_by == kNone) made_by = here;
+      std::optional<int>& made_by = maker[trace.values[output].storage];
+      if (!made_by) made_by = here;
     }
   }
   return true;

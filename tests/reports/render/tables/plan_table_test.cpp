@@ -63,8 +63,8 @@ TEST_CASE("an order other than lazy is described", "[golden]") {
   using testing::backward_op;
   using testing::demand;
   using testing::release;
-  trace.backward = {demand(1),     backward_op(50), release(1),
-                    demand(0, 50), backward_op(50), release(0)};
+  trace.backward = {demand(1_pack),     backward_op(50), release(1_pack),
+                    demand(0_pack, 50), backward_op(50), release(0_pack)};
   Plan plan = plan_of("save_mm", trace);
   check_golden("early_demand.txt", plan_to_text(plan, trace, "", kAllColumns));
   plan.types[0].demand_steps = {{1, {}, {0}}};

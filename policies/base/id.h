@@ -1,0 +1,132 @@
+// Ids: places in a table, of a type of their own for each table, so that an op's id is no index
+// of values. An id that may be absent is a std::optional<OpId>; an index into a small or hot table
+// that may be absent is an OptionalIndex, which takes no more room than an index.
+#pragma once
+
+#include <compare>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rematch {
+
+// Ids are ordered as what they name, and a distance between two is a count. `Tag` names the table.
+template <class Tag>
+struct Id {
+  std::int32_t index = 0;
+
+  constexpr Id() = default;
+  template <std::integral Integer>
+  constexpr explicit Id(Integer place) : index(static_cast<std::int32_t>(place)) {}
+
+  constexpr auto operator<=>(const Id&) const = default;
+  constexpr Id& operator++() {
+    ++index;
+    return *this;
+  }
+  constexpr Id operator++(int) { return Id(index++); }
+  constexpr Id& operator--() {
+    --index;
+    return *this;
+  }
+  constexpr Id operator--(int) { return Id(index--); }
+
+  friend constexpr Id operator+(Id id, std::int32_t count) { return Id(id.index + count); }
+  friend constexpr Id operator-(Id id, std::int32_t count) { return Id(id.index - count); }
+  friend constexpr std::int32_t operator-(Id end, Id first) { return end.index - first.index; }
+
+  friend std::string to_string(Id id) { return std::to_string(id.index); }
+  template <class Char, class Traits>
+  friend auto& operator<<(std::basic_ostream<Char, Traits>& out, Id id) {
+    return out << id.index;
+  }
+};
+
+// Ids [first, end), to go through.
+template <class IdType>
+class IdRange {
+ public:
+  class Iterator {
+   public:
+    constexpr explicit Iterator(IdType id) : id_(id) {}
+    constexpr IdType operator*() const { return id_; }
+    constexpr Iterator& operator++() {
+      ++id_;
+      return *this;
+    }
+    constexpr bool operator==(const Iterator&) const = default;
+
+   private:
+    IdType id_;
+  };
+
+  constexpr IdRange(IdType first, IdType end) : first_(first), end_(end) {}
+  constexpr Iterator begin() const { return Iterator(first_); }
+  constexpr Iterator end() const { return Iterator(end_); }
+
+ private:
+  IdType first_;
+  IdType end_;
+};
+
+// A vector that only ids of one kind index.
+template <class IdType, class T>
+class IdTable : public std::vector<T> {
+ public:
+  using std::vector<T>::vector;
+  IdTable(std::vector<T> entries) : std::vector<T>(std::move(entries)) {}
+
+  decltype(auto) operator[](IdType id) {
+    return std::vector<T>::operator[](static_cast<std::size_t>(id.index));
+  }
+  decltype(auto) operator[](IdType id) const {
+    return std::vector<T>::operator[](static_cast<std::size_t>(id.index));
+  }
+  using std::vector<T>::at;
+  decltype(auto) at(IdType id) { return at(static_cast<std::size_t>(id.index)); }
+  decltype(auto) at(IdType id) const { return at(static_cast<std::size_t>(id.index)); }
+  bool contains(IdType id) const {
+    return id.index >= 0 && static_cast<std::size_t>(id.index) < this->size();
+  }
+  // The id that the next entry gets: one past the last.
+  IdType end_id() const { return IdType(this->size()); }
+  IdRange<IdType> ids() const { return {IdType(), end_id()}; }
+};
+
+// An index that may be absent, in the bytes of an index.
+template <std::signed_integral Integer>
+class BasicOptionalIndex {
+ public:
+  constexpr BasicOptionalIndex() = default;
+  constexpr BasicOptionalIndex(std::nullopt_t) {}
+  constexpr BasicOptionalIndex(Integer index) : index_(index) {}  // at least 0
+
+  constexpr bool has_value() const { return index_ != kAbsent; }
+  constexpr Integer operator*() const { return index_; }                  // if it has a value
+  constexpr auto operator<=>(const BasicOptionalIndex&) const = default;  // absent first
+
+ private:
+  static constexpr Integer kAbsent = -1;
+  Integer index_ = kAbsent;
+};
+using OptionalIndex = BasicOptionalIndex<std::int32_t>;
+
+template <class IdType>
+constexpr std::optional<IdType> optional_id(OptionalIndex index) {
+  return index.has_value() ? std::optional(IdType(*index)) : std::nullopt;
+}
+
+}  // namespace rematch
+
+template <class Tag>
+struct std::hash<rematch::Id<Tag>> {
+  std::size_t operator()(rematch::Id<Tag> id) const noexcept {
+    return std::hash<std::int32_t>()(id.index);
+  }
+};
