@@ -38,7 +38,7 @@ class StepSimulator::Run {
     backward();
     optimizer();
     if (facts_.profile) add_times();
-    if (peak_op_) result_.peak.holders = forward_holders(*peak_op_, peak_alive_);
+    if (peak_op_) result_.peak = forward_peak(*peak_op_);
     return result_;
   }
 
@@ -195,8 +195,10 @@ class StepSimulator::Run {
   void hold_packs_before(OpId op) {
     for (; trace_.packs.contains(next_pack_) && trace_.packs[next_pack_].at_op <= op;
          ++next_pack_) {
-      const std::optional<StorageId> storage = facts_.pack_storage[next_pack_];
-      if (storage && !region_of_pack_[next_pack_].has_value()) ++holders_[*storage];
+      const OptionalIndex storage = facts_.pack_storage[next_pack_];
+      if (storage.has_value() && !region_of_pack_[next_pack_].has_value()) {
+        ++holders_[StorageId(*storage)];
+      }
     }
   }
 
@@ -226,14 +228,19 @@ class StepSimulator::Run {
 
   void note_forward(OpId op) {
     const Bytes total = facts_.baseline + alive_ + facts_.gathered_at(op);
-    const std::optional<ScopeId> scope = facts_.top_scope(trace_.ops[op].scope);
     // Who holds it can be told when forward is over; until then `other` says how much it is.
-    if (boundaries_ != nullptr) boundaries_->push_back({Phase::kForward, scope, {}});
-    if (boundaries_ != nullptr) boundaries_->back().holders.other = alive_;
+    if (boundaries_ != nullptr) {
+      boundaries_->push_back({Phase::kForward, facts_.top_scope(trace_.ops[op].scope), {}});
+      boundaries_->back().holders.other = alive_;
+    }
     if (!raises_peak(Phase::kForward, total)) return;
     peak_op_ = op;
     peak_alive_ = alive_;
-    result_.peak = {Phase::kForward, scope, {}};
+  }
+
+  StepBoundary forward_peak(OpId op) const {
+    return {Phase::kForward, facts_.top_scope(trace_.ops[op].scope),
+            forward_holders(op, peak_alive_)};
   }
 
   // Saved is what was born up to here and is alive when forward ends.
@@ -274,8 +281,8 @@ class StepSimulator::Run {
       if (region.has_value()) {
         advance(regions_[*region], event);
       } else if (event.kind == BackwardEvent::Kind::kRelease) {
-        const std::optional<StorageId> storage = facts_.pack_storage[*event.pack];
-        if (storage) let_go(*storage);
+        const OptionalIndex storage = facts_.pack_storage[*event.pack];
+        if (storage.has_value()) let_go(StorageId(*storage));
       }
     }
   }

@@ -54,7 +54,7 @@ StepSimulator::Facts::Facts(const Trace& traced, OptimizerModel optimizer)
       pack_events_(index_backward(traced)) {
   for (const TracedPack& pack : trace.packs) {
     const StorageId storage = trace.values[pack.value].storage;
-    pack_storage.push_back(is_born(storage) ? std::optional(storage) : std::nullopt);
+    pack_storage.push_back(is_born(storage) ? OptionalIndex(storage.index) : std::nullopt);
   }
   for (const ScopeId id : trace.scopes.ids()) {
     const TracedScope& scope = trace.scopes[id];

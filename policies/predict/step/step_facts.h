@@ -55,8 +55,8 @@ class StepSimulator::Facts {
   Bytes baseline;
   IdTable<StorageId, std::optional<OpId>> born_at;  // absent: from outside
   StoragesByOp born;
-  StoragesByOp freed;                                      // by op, and behind the last
-  IdTable<PackId, std::optional<StorageId>> pack_storage;  // absent: from outside
+  StoragesByOp freed;                           // by op, and behind the last
+  IdTable<PackId, OptionalIndex> pack_storage;  // a StorageId; absent: from outside
   std::optional<Profile> profile;
   StepTime::Duration communication{};  // by the profile, recompute left out
   IdTable<OpId, Bytes> gathered;       // of forward; empty: nothing is
