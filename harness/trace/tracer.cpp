@@ -34,19 +34,26 @@ class TraceSession::Observers {
 
 namespace {
 
-Bytes bytes_born_in_backward(c10::Device device) {
+// Bytes that backward made and that are alive, and those of them that are gradients of parameters.
+struct BackwardBytes {
+  Bytes all;
+  Bytes gradients;
+};
+
+BackwardBytes bytes_made_in_backward(c10::Device device) {
   if (!counting_allocators_installed()) return {};
   const MemorySample now = device.is_meta() ? current_meta_memory() : current_cpu_memory();
-  return now.at(MemoryTag::kBackward) + now.at(MemoryTag::kGradient);
+  const Bytes gradients = now.at(MemoryTag::kGradient);
+  return {now.at(MemoryTag::kBackward) + gradients, gradients};
 }
 
 // Books what autograd leaves in a parameter's gradient as the gradient's.
-void note_gradient(const at::Tensor& parameter, Bytes& total) {
+void note_gradient(const at::Tensor& parameter) {
   if (!parameter.grad().defined()) return;
   const at::Tensor gradient = tensor_with_data(parameter.grad());
   if (!gradient.has_storage()) return;
-  total += retag_storage(*gradient.storage().unsafeGetStorageImpl(), MemoryTag::kBackward,
-                         MemoryTag::kGradient);
+  retag_storage(*gradient.storage().unsafeGetStorageImpl(), MemoryTag::kBackward,
+                MemoryTag::kGradient);
 }
 
 // Watches one step from the seat that the engine has: the thread's op mode, saved-tensor provider
@@ -70,9 +77,8 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
     holds_.look(num_ops());
     recorder_.close();
     for (const PackId pack : observations_.packs.ids()) note_last_version(pack);
-    gradient_hooks_.emplace(parameters_, [this](const at::Tensor& parameter) {
-      note_gradient(parameter, gradient_bytes_);
-    });
+    gradients_before_ = bytes_made_in_backward(device_).gradients;
+    gradient_hooks_.emplace(parameters_, note_gradient);
     in_backward_ = true;
   }
 
@@ -118,10 +124,11 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
 
   void note_demand(PackId pack) {
     if (!in_backward_) return;
+    const BackwardBytes made = bytes_made();
     observations_.backward.push_back({.kind = BackwardEvent::Kind::kDemand,
                                       .pack = pack,
-                                      .other_bytes = bytes_born_in_backward(device_),
-                                      .gradient_bytes = gradient_bytes_,
+                                      .other_bytes = made.all,
+                                      .gradient_bytes = made.gradients,
                                       .scope = node_scopes_.scope_at_work()});
     handed_out_.push_back(pack);
   }
@@ -162,13 +169,21 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
   }
 
   Observations take() {
-    observations_.gradient_bytes = gradient_bytes_;
+    observations_.gradient_bytes = bytes_made().gradients;
     observations_.freed_at = holds_.freed_at(observations_.record.storages.size());
     return std::move(observations_);
   }
 
  private:
   OpId num_ops() const { return OpId(observations_.record.ops.size()); }
+
+  // Gradients that were there before are not backward's, and a program may drop one as soon as it
+  // is there: an optimizer that runs in backward.
+  BackwardBytes bytes_made() const {
+    BackwardBytes made = bytes_made_in_backward(device_);
+    made.gradients = std::max(Bytes{}, made.gradients - gradients_before_);
+    return made;
+  }
 
   std::optional<ScopeId> innermost_scope() const {
     return open_scopes_.empty() ? std::nullopt : std::optional(open_scopes_.back());
@@ -192,8 +207,9 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
       event.collective_bytes = std::max(event.collective_bytes, bytes_of_tensors(stack->back()));
     }
     note_put_away();
-    event.other_bytes = bytes_born_in_backward(device_);
-    event.gradient_bytes = gradient_bytes_;
+    const BackwardBytes made = bytes_made();
+    event.other_bytes = made.all;
+    event.gradient_bytes = made.gradients;
     event.scope = node_scopes_.scope_at_work();
     observations_.backward.push_back(std::move(event));
   }
@@ -294,7 +310,7 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
   IdTable<PackId, SavedVersion> saved_versions_;
   std::vector<PackId> handed_out_;  // in a formula's hands, as far as is known
   std::vector<at::Tensor> parameters_;
-  Bytes gradient_bytes_;
+  Bytes gradients_before_;
   std::optional<GradientHooks> gradient_hooks_;
   const std::string region_ = "(trace)";
   ScopeListener* outer_listener_;
