@@ -7,7 +7,7 @@
 namespace rematch {
 namespace {
 
-// What a clock in nanoseconds holds: 34 years.
+// The time that a clock in nanoseconds holds: 34 years.
 constexpr std::int64_t kLongestMilliseconds = std::int64_t{1} << 40;
 
 // Whatever a record counts or measures in whole numbers cannot be less than nothing.

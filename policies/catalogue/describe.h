@@ -1,4 +1,4 @@
-// What a plan does, as JSON: which layers are checkpointed and kept, what happens to each op and
+// A plan's effects, as JSON: which layers are checkpointed and kept, what happens to each op and
 // why, and the bytes and recomputed ops in total. For people: reports/render/tables/plan_table.h.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What a policy's offloading comes to once the regions of the model are known: a copy is made only
-// if it frees device memory.
+// The offloading of a policy once the regions of the model are known: a copy is made only if it
+// frees device memory.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Where a training system takes the file of torch_file(): what no mode of its configuration does.
+// The place of torch_file()'s file in a training system: what no mode of its configuration does.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// What a plan says of one op of the trace.
+// The fate of one op of the trace in a plan.
 struct OpFate {
   std::optional<OpRange> region;  // nothing: autograd keeps what it saves
   Treatment treatment = Treatment::kSave;

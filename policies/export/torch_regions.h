@@ -14,7 +14,7 @@
 
 namespace rematch {
 
-// What regions of equal content share.
+// The content that equal regions share.
 struct TorchRegionKind {
   bool early_stop = true;
   bool draws_random = false;       // so that recompute begins with forward's generator state

@@ -69,7 +69,7 @@ enum class CollectiveRule : std::uint8_t {
 };
 
 struct Policy {
-  // What a warning is about; of a model without it the warning is not said.
+  // The models that a warning is about; of any other the warning is not said.
   enum class Concern : std::uint8_t { kEveryModel, kDraws, kBiases, kExperts, kBiasesOrExperts };
 
   // Something that a policy counts on in a model: one of the scopes or one of the ops. Where a

@@ -6,7 +6,7 @@
 namespace rematch {
 namespace {
 
-// Where one span ends and the next begins, in every table.
+// The end of one span and the beginning of the next, in every table.
 struct Cut {
   OpId op;
   ValueId value;

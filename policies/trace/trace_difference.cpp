@@ -89,7 +89,7 @@ Rows backward_ops(const Trace& trace) {
   return rows;
 }
 
-// What backward asks for and lets go of, before which of its ops.
+// The saved tensors that backward asks for and lets go of, and before which of its ops.
 Rows demands(const Trace& trace) {
   Rows rows;
   std::int64_t num_ops = 0;

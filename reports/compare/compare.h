@@ -22,7 +22,7 @@ struct Floor {
 
 struct CompareSettings {
   std::vector<Metric> metrics = {kMetrics.begin(), kMetrics.end()};
-  // Where none is given: kSmallestDifference for times, 0 for what is exact.
+  // The default floor: kSmallestDifference for times, 0 for what is exact.
   std::map<Metric, Floor> floors;
   double false_alarm_ratio = 0.01;
   std::vector<FailOn> fail_on;

@@ -213,7 +213,7 @@ std::string steps_text(std::size_t steps) {
   return std::to_string(steps) + (steps == 1 ? " step" : " steps");
 }
 
-// Where every step that both have is the same.
+// Requires that every step that both have is the same.
 void judge_lengths(MetricRecord& record, std::size_t base, std::size_t candidate) {
   if (base == candidate) return;
   record.note = "equal over the " + steps_text(std::min(base, candidate)) + " that both have";

@@ -13,8 +13,8 @@ CheckRecord check_expectation(const PointRecord& point, const Expectation& expec
 bool is_unknown_op(const std::string& name, const Report& report, const Report* reference);
 CheckRecord refuse_unknown_op(const Expectation& expectation, const Report& report);
 
-// Where two points were measured. Of a report merged from several only the points themselves can
-// say whether they took turns.
+// The place that two points' measurements share, if any. In a report merged from several only the
+// points themselves can say whether they took turns.
 enum class Measured : std::uint8_t { kInOneReport, kInMergedReport, kInOneEnvironment, kApart };
 
 // Against the reference's step time: the ratio that the run measured by turns where both are of one

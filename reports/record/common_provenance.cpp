@@ -11,7 +11,8 @@
 namespace rematch {
 namespace {
 
-// Where the same members have the same values; null, or left out of an object, where they do not.
+// The members whose values are the same on both sides; null, or left out of an object, if they
+// differ.
 Json in_common(const Json& left, const Json& right) {
   if (left == right) return left;
   if (!left.is_object() || !right.is_object()) return nullptr;

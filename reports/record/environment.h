@@ -1,4 +1,4 @@
-// Where and with what a report was measured. Absent means not known on this machine.
+// The machine and software that measured a report. Absent means not known on this machine.
 #pragma once
 
 #include <cstdint>

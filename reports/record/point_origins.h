@@ -1,5 +1,5 @@
-// Where each point of a report was measured: a merged report has points of several commands, and
-// what it says of itself is only what these have in common. Pure.
+// The provenance of each point's measurement in a report: a merged report has points of several
+// commands, and what it says of itself is only what these have in common. Pure.
 #pragma once
 
 #include <cstddef>

@@ -64,7 +64,7 @@ bool follows_from(const std::string& name, const std::string& leader,
   return true;
 }
 
-// Where one dimension follows from others, "tokens" is the one to show.
+// If one dimension follows from others, "tokens" is the one to show.
 bool leads(const SweepAxis& left, const SweepAxis& right) {
   const auto rank = [](const SweepAxis& axis) {
     const int kind = axis.name == kSeedAxis ? 2 : axis.name == "tokens" ? 0 : 1;

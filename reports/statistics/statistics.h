@@ -73,9 +73,9 @@ inline constexpr double kSmallestDifference = 0.01;
 // A control that strays further than this shows a machine on which nothing can be called the same.
 inline constexpr double kWidestSame = 0.05;
 
-// Where the interval lies against 1 give or take `floor`: above it whole, below it whole, inside
-// it whole while `floor` is at most kWidestSame; anything else, and no interval, is unsure. `floor`
-// grows with an A/A control.
+// The position of the interval against 1 give or take `floor`: above it whole, below it whole,
+// inside it whole while `floor` is at most kWidestSame; anything else, and no interval, is unsure.
+// `floor` grows with an A/A control.
 RatioVerdict judge_ratio(const Estimate& ratio, double floor = kSmallestDifference);
 
 // The floor that an A/A control of the same session asks for: how far its interval strays from 1,

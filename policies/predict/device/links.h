@@ -53,8 +53,8 @@ struct LinkProfile {
   bool operator==(const LinkProfile&) const = default;
 };
 
-// Of what each rank measured of the same calls, by the slowest. Throws std::invalid_argument if
-// they did not measure the same.
+// The ranks' measurements of the same calls, each call by its slowest rank. Throws
+// std::invalid_argument if they did not measure the same.
 LinkProfile slowest_of(const std::vector<LinkProfile>& ranks);
 
 bool has_collectives(const Trace& trace);
@@ -63,11 +63,11 @@ bool has_collectives(const Trace& trace);
 // does.
 std::optional<std::string> links_problem(const LinkProfile& links, const Trace& trace);
 
-// Of a collective that links_problem() finds nothing wrong with.
+// The time of a collective that links_problem() finds nothing wrong with.
 std::chrono::nanoseconds measured_time(const LinkProfile& links,
                                        const TracedCollective& collective);
 
-// Of the largest copies that were measured; `source` is for people.
+// The link by the largest copies that were measured; `source` is for people.
 HostLink host_link_of(const LinkProfile& links, const std::string& source);
 
 // "tp=2 measured on cpu over gloo"

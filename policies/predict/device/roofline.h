@@ -34,7 +34,7 @@ Bytes moved_bytes(const Trace& trace, const TracedOp& op);
 // Bytes that one AdamW step reads and writes, were it one pass over all parameters.
 Bytes optimizer_moved_bytes(const Trace& trace);
 
-// Where a roofline of a trace and a measured profile of it differ.
+// The differences between a roofline of a trace and a measured profile of it.
 struct RooflineError {
   double step_time_ratio = 0;  // measured over roofline
   double median_op_ratio = 0;  // the same of forward ops that the roofline gives a time

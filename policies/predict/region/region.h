@@ -19,8 +19,8 @@ struct OpRange {
   bool operator==(const OpRange&) const = default;
 };
 
-// Where the plan's regions lie in the trace, in the plan's order. A scope that opens several times
-// is counted: the i-th region that starts with it starts at its i-th opening. Throws
+// The ranges of the plan's regions in the trace, in the plan's order. A scope that opens several
+// times is counted: the i-th region that starts with it starts at its i-th opening. Throws
 // std::invalid_argument if the trace lacks a scope: the plan was made for another model.
 std::vector<OpRange> region_ranges(const Trace& trace, const Plan& plan);
 
@@ -106,8 +106,8 @@ std::vector<StorageId> input_storages(const RegionGraph& graph);
 // Do two regions behave alike under every schedule, but for a constant amount of other bytes.
 bool same_behaviour(const RegionGraph& a, const RegionGraph& b);
 
-// Where backward first and last names each pack; {0, 0} for packs it never names. Made once, it
-// serves every region of the trace.
+// The first and last event of backward that names each pack; {0, 0} for packs it never names. Made
+// once, it serves every region of the trace.
 struct PackEvents {
   std::size_t first = 0;
   std::size_t end = 0;  // one past the last

@@ -1,5 +1,5 @@
-// What a plan moves to the host, by the storages of a region. See Note [When an offloaded value is
-// where].
+// The values that a plan moves to the host, by the storages of a region. See Note [When an
+// offloaded value is where].
 #pragma once
 
 #include <vector>

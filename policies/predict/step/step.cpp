@@ -43,7 +43,7 @@ class StepSimulator::Run {
   }
 
  private:
-  // Where an offloaded value is. Brought back, it is another instance.
+  // The place of an offloaded value. Brought back, it is another instance.
   enum class Place : std::uint8_t { kDevice, kHost, kBroughtBack };
   struct SimulatedType {
     RegionSimulation simulation;
@@ -179,7 +179,7 @@ class StepSimulator::Run {
 
   void drop_host_copies(Region& region) { host_in_use_ -= std::exchange(region.on_host, Bytes{}); }
 
-  // What the region kept in forward, wherever it is.
+  // Lets go of a storage that the region kept in forward, wherever it is.
   void let_go_of_kept(const Region& region, int storage) {
     if (region.place == Place::kDevice || !region.offload->contains(storage)) {
       let_go(region.standing->storages[storage]);

@@ -30,7 +30,7 @@ inline StepRange step_range(const StepTime& time) {
   return {time.total() - time.communication, time.communication};
 }
 
-// What collectives take of a step that recomputes nothing. The profile is the trace's.
+// The time that collectives take of a step that recomputes nothing. The profile is the trace's.
 Profile::Duration communication_time(const Trace& trace, const Profile& profile);
 
 }  // namespace rematch

@@ -18,7 +18,7 @@ bool has_fused_ops(const Trace& trace) {
   });
 }
 
-// What a point says of the front that it is of, and its measurement of the point.
+// Adds what a point says of its front, and of the front's measurement of the point.
 void complete_point(Json& point, const FrontRecord& record) {
   if (point.is_null()) return;
   point["time_source"] = to_value(record.time_source);

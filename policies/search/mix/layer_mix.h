@@ -40,7 +40,7 @@ struct LayerOption {
 // transients and the gradients are, and no third dimension is needed.
 //
 // Note [What a mix has on the host]
-// What a region offloads is away from the end of the next region's forward to the next region's
+// Data a region offloads is away from the end of the next region's forward to the next region's
 // first demand in backward. So beside the transients of its own layer it counts in those of the
 // layers behind it, as far back as the next region's: in its `transient_beside`, which leaves out
 // what runs before that demand, and in all of the layers without a region that lie between. Labels

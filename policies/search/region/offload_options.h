@@ -17,7 +17,7 @@ std::vector<SpanOption> offload_options(const Trace& trace, const SpanMap& map,
                                         const std::vector<std::vector<int>>& save_sets,
                                         const SearchSpace& space);
 
-// What a picked region offloads, in the type of it that saves all that. Ops have their names.
+// Sets what a picked region offloads in the type of it that saves all that. Ops have their names.
 void set_offloads(const PickedRegion& picked, RegionType& type);
 
 }  // namespace rematch

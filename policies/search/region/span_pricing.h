@@ -17,8 +17,8 @@ namespace rematch {
 struct PickedRegion {
   LocalRange range;
   std::vector<int> saves;
-  // What of that waits on the host, local to the region. Not priced by SpanPricer: it takes all for
-  // saved.
+  // The part of `saves` that waits on the host, local to the region. Not priced by SpanPricer: it
+  // takes all for saved.
   std::vector<int> offloaded = {};
   std::vector<RegionInput> offload_inputs = {};
   bool operator==(const PickedRegion&) const = default;

@@ -136,7 +136,7 @@ class KindFinder {
         .substr(trace_.scopes[*span.scope].path.size());
   }
 
-  // Where the owner is, seen from the span: before it, itself or behind it, or there is none.
+  // The place of the owner, seen from the span: before it, itself or behind it, or there is none.
   std::optional<std::strong_ordering> owner_from(std::size_t span, std::size_t storage) const {
     const OptionalIndex owner = map_.owner[graphs_[span].storage_ids[storage]];
     if (!owner.has_value()) return std::nullopt;

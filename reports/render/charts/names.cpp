@@ -33,7 +33,7 @@ std::optional<Label> place(const Picture& picture, const Name& name,
   return place_label(name.label, name.at, places.clearance, picture.growth, obstacles, places.area);
 }
 
-// Where a letter has no room either, the name joins the nearest one's entry.
+// If a letter has no room either, the name joins the nearest one's entry.
 void add_letters(Picture& picture, const std::vector<Name>& names, std::vector<Box> obstacles,
                  const NamePlaces& places) {
   std::vector<std::pair<Position, std::size_t>> placed;  // letters, and their entries of the legend

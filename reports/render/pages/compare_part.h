@@ -1,4 +1,4 @@
-// What a page shows of a compare record: verdict, ratios that differ, tables, what explains them.
+// The part of a page for a compare record: verdict, ratios that differ, tables, what explains them.
 #pragma once
 
 #include "reports/record/compare.h"

@@ -121,7 +121,7 @@ Figure front_figure(const std::vector<Point>& points, const std::optional<Bytes>
   return figure;
 }
 
-// What was executed, what it costs and what holds the peak is open; the rest is folded.
+// Charts of what was executed, what it costs and what holds the peak are open; the rest is folded.
 void add_charts(const std::vector<Point>& all, std::vector<Figure>& figures) {
   const std::vector<Point> points = most_telling(all, kMostChartRows);
   const std::string rest = left_out_words(points.size(), all.size(), kOrder);

@@ -1,4 +1,4 @@
-// What a page shows of a comparison of a run report: key figures, its front, every policy, charts.
+// The part of a page for a run report's comparison: key figures, its front, every policy, charts.
 #pragma once
 
 #include "reports/record/environment.h"

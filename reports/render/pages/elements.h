@@ -52,8 +52,8 @@ std::string legend(const std::vector<chart::Key>& keys);
 std::string picture(const chart::Picture& picture);  // with its legend
 std::string list(const std::vector<std::string>& lines);
 
-// Where a cell's title stands: above its column, or on a narrow screen beside its value, so
-// that a row wraps instead of scrolling.
+// The place of a cell's title: above its column, or on a narrow screen beside its value, so that a
+// row wraps instead of scrolling.
 enum class CellTitles : std::uint8_t { kAbove, kBesideOnNarrow };
 
 // The words of a row stand in a row below it. A table that is too wide scrolls sideways under its

@@ -1,4 +1,4 @@
-// What a page shows of a searched front: key figures, the front, its points and what they keep.
+// The part of a page for a searched front: key figures, the front, its points and what they keep.
 #pragma once
 
 #include "policies/search/front/front_json.h"

@@ -195,7 +195,7 @@ std::string contents(const std::vector<Section>& sections, bool is_measured) {
          page::grid(grid, page::CellTitles::kBesideOnNarrow) + "</figure></nav>\n";
 }
 
-// What the machine was and how it was set up, folded, and the line that measures again.
+// The machine and its set-up, folded, and the line that measures again.
 std::string provenance(const Provenance& made, const std::string& name) {
   const Environment& machine = made.environment;
   std::string facts;

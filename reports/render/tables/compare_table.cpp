@@ -61,7 +61,7 @@ std::string difference_text(const MetricRecord& metric) {
   return sign + text.data();
 }
 
-// Where rounding would show one value twice, the difference too.
+// Adds the difference if rounding would show one value twice.
 std::string change_text(const MetricRecord& metric) {
   const std::string base = value_text(metric.metric, *metric.base);
   const std::string candidate = value_text(metric.metric, *metric.candidate);

@@ -1,4 +1,4 @@
-// What was measured of a searched front, beside what was predicted: as tables and sentences.
+// The measurements of a searched front, beside the predictions: as tables and sentences.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ table::Grid measured_grid(const Front& front);
 // Hypervolume of the front's own points beside that of each family of baselines.
 table::Grid families_grid(const FrontMeasurement& measurement);
 
-// Where calibrated times are far from the profile's, and what to do; else empty.
+// A warning that calibrated times are far from the profile's, and what to do; else empty.
 std::string calibration_warning(const FrontRecord& record);
 
 // Describes a measured front: equal peaks, errors of the calibrated step times, the A/A interval.

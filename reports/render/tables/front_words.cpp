@@ -44,7 +44,7 @@ std::optional<std::size_t> index_of(const Front& front, const FrontPoint& sought
   return std::nullopt;
 }
 
-// What the leading point is. A file may hold an answer without what was asked.
+// The question that the leading point answers. A file may hold an answer without its question.
 std::string question_of(const FrontRecord& record) {
   if (record.budget) return "The fastest that fits " + format_bytes(*record.budget);
   if (record.max_slowdown_ratio) {

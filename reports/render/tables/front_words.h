@@ -1,5 +1,5 @@
-// What a searched front says in sentences: its setting, the point that leads and why, the knee, how
-// exact the search was. Shared by the terminal's table and the page.
+// A searched front in sentences: its setting, the point that leads and why, the knee, how exact the
+// search was. Shared by the terminal's table and the page.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// What the commands that take a front's points are told.
+// The arguments of the commands that take a front's points.
 struct FrontFiles {
   std::string front;      // where it is stored; empty: nowhere
   std::string own_trace;  // of a user's own model, which Python runs; empty: rematch runs the model
@@ -49,7 +49,7 @@ std::string knee_words(const Front& front);
 // "6 of 56 plans worth having".
 std::string plans_words(const Front& front);
 
-// What the front is exact over, or what better plans may exist.
+// The space that the front is exact over, or the better plans that may exist.
 std::string exactness_words(const FrontRecord& record);
 
 // The link that copies of offloading plans were priced with. Empty: plans do not offload.

@@ -21,7 +21,7 @@ enum class Alignment : std::uint8_t { kLeft, kRight };
 struct Column {
   std::string title;
   Alignment alignment = Alignment::kRight;
-  // Where the table would be too wide, columns move into the detail line: the highest number
+  // If the table would be too wide, columns move into the detail line: the highest number
   // first. 0 stays.
   int yields = 0;
 };

@@ -16,7 +16,7 @@ std::string fits_words(const LoadsRecord& record) {
          "; the highest throughput is ";
 }
 
-// Whose rates they are: of one rank, or of those that share a batch. Empty for one alone.
+// The owner of the rates: one rank, or those that share a batch. Empty for one alone.
 std::string owner_words(const LoadsRecord& record) {
   if (record.world == 1) return "";
   const int sharing = record.world / record.num_batches;

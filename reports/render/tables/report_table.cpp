@@ -116,7 +116,7 @@ void add_utilization(const Comparison& comparison, Grid& grid) {
   }
 }
 
-// Where times were taken with another kernel than counts.
+// The kernel of the times if it is another than that of the counts; else empty.
 std::string timed_attention(const Report& report) {
   for (const PointRecord& point : report.points) {
     if (!point.time || point.time->attention_backend.empty()) continue;

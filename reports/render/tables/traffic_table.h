@@ -1,4 +1,4 @@
-// What predicted steps exchange with other ranks, and how long they take where times are known.
+// The exchanges of predicted steps with other ranks, and how long steps take if times are known.
 #pragma once
 
 #include <cstddef>
