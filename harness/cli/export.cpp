@@ -51,7 +51,7 @@ Trace trace_of(const ExportFlags& flags, const Plan& plan) {
   return trace;
 }
 
-// What Python imports: the output's name without its ending.
+// The module's name in Python: the output's name without its ending.
 std::string module_name(const std::string& output) {
   const std::string stem = std::filesystem::path(output).stem().string();
   return stem.empty() ? "checkpointed" : stem;
@@ -69,7 +69,7 @@ void require_whole_regions(const Plan& plan, Schedule schedule, const std::strin
   }
 }
 
-// What goes to the output, and what stderr has to say of it.
+// The text for the output, and the hints about it for stderr.
 struct Exported {
   std::string text;
   std::vector<std::string> hints;

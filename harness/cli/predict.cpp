@@ -40,7 +40,7 @@ void require_consistent(const PredictFlags& flags) {
   }
 }
 
-// What flags leave open is the front's that a plan is a point of.
+// A setting that flags leave open is that of the front that a plan is a point of.
 FrontSetting setting_for_trace(const PredictFlags& flags) {
   FrontSetting setting;
   if (const auto of_front = setting_of_fronts(flags.plan_files)) setting = *of_front;

@@ -1,4 +1,4 @@
-// What rematch predict prints: plans with executed ops and memory, wherever they were predicted.
+// The output of rematch predict: plans with executed ops and memory, wherever they were predicted.
 #pragma once
 
 #include <cstdint>

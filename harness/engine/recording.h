@@ -90,7 +90,7 @@ class Checkpoint {
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
 
-  // Of all recordings. Peak and copied bytes count from the last restart on.
+  // The host memory of all recordings. Peak and copied bytes count from the last restart on.
   HostMemory host_memory() const;
   bool offloads() const;
   void restart_host_counts() const;

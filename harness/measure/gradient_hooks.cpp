@@ -35,7 +35,7 @@ GradientHooks::GradientHooks(std::vector<at::Tensor> parameters, const Told& tol
   }
 }
 
-// Where the program has set another hook meanwhile, that one stays. Backwards: a parameter may be
+// If the program has set another hook meanwhile, that one stays. Backwards: a parameter may be
 // there twice.
 GradientHooks::~GradientHooks() {
   for (std::size_t index = parameters_.size(); index-- > 0;) {

@@ -93,8 +93,8 @@ Bytes retag_storage(const c10::StorageImpl& storage, MemoryTag from, MemoryTag t
 // The same, whatever tag it carries.
 Bytes retag_storage(const c10::StorageImpl& storage, MemoryTag to);
 
-// What is alive is nobody's from here on, kOther: an earlier measurement told whose it was then.
-// Call it while no other thread allocates.
+// Memory that is alive is nobody's from here on, kOther: an earlier measurement told whose it was
+// then. Call it while no other thread allocates.
 void forget_memory_tags();
 
 // Tags what this thread allocates while it lives. Untagged: kOther.

@@ -34,7 +34,7 @@ std::vector<bool> fresh_results_of(const c10::FunctionSchema& schema) {
 
 }  // namespace
 
-// What autograd leaves in a parameter's gradient is the gradient's.
+// Memory that autograd leaves in a parameter's gradient is the gradient's.
 MemoryProbe::MemoryProbe(at::Device device, const std::vector<at::Tensor>& parameters)
     : memory_(device), gradient_hooks_(parameters, [this](const at::Tensor& parameter) {
         if (parameter.grad().defined()) assign({parameter.grad()}, MemoryTag::kGradient);

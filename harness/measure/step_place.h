@@ -1,4 +1,4 @@
-// Where in the model a step is: the top-level scope that is open in forward, and the one whose
+// The place of a step in the model: the top-level scope that is open in forward, and the one whose
 // autograd node runs in backward. For observers of ops.
 #pragma once
 

@@ -32,8 +32,8 @@ struct ChildResult {
 // Throws std::system_error if it cannot be started.
 ChildResult run_child(const std::vector<std::string>& command, std::chrono::milliseconds limit);
 
-// What a child that has ended left; `before`: the memory of the machine when it began. Of `result`
-// it reads `end`, which whoever ended the child has set, and leaves `elapsed` alone.
+// Takes what a child that has ended left; `before`: the memory of the machine when it began. Reads
+// `end` of `result`, which whoever ended the child has set, and leaves `elapsed` alone.
 void take_end(const Child& child, const MachineMemory& before, ChildResult& result);
 
 // May a child have been killed for want of memory: the system killed some process for that while

@@ -1,5 +1,5 @@
-// What the C functions share: exceptions become rematch_error()'s line, JSON becomes a text that
-// lives until the thread's next call, and what callers pass is read.
+// Code that the C functions share: exceptions become rematch_error()'s line, JSON becomes a text
+// that lives until the thread's next call, and what callers pass is read.
 #pragma once
 
 #include <exception>
@@ -15,13 +15,13 @@
 
 namespace rematch::c_call {
 
-// Of the thread's last call; empty where it did not fail.
+// The error of the thread's last call; empty if it succeeded.
 const std::string& error();
 void clear_error();
 void note_error(const std::exception& thrown);
 void note_unknown_error();
 
-// What `call` returns, or `failed` where it throws.
+// The result of `call`, or `failed` if it throws.
 template <typename Result, typename Call>
 Result call_or(Result failed, const Call& call) {
   try {

@@ -61,7 +61,7 @@ REMATCH_PYTHON_EXPORT RematchWatch* rematch_begin_watch(const char* device, void
                                                         int num_parameters, void* const* frozen,
                                                         int num_frozen);
 REMATCH_PYTHON_EXPORT const char* rematch_end_watch(RematchWatch* watch);
-// What this thread runs is the optimizer's from here on (1), or not any longer (0).
+// Work that this thread runs is the optimizer's from here on (1), or not any longer (0).
 REMATCH_PYTHON_EXPORT void rematch_set_in_optimizer(int is_in_optimizer);
 
 // A policy's plan for a trace, and what a step under a plan takes.

@@ -1,5 +1,5 @@
-// What a program executes between two moments, on all its threads, and what its tensors hold: the
-// memory probe of a step, for programs that do not say where their forward passes end.
+// The ops that a program executes between two moments, on all its threads, and what its tensors
+// hold: the memory probe of a step, for programs that do not say where their forward passes end.
 #pragma once
 
 #include <ATen/core/Tensor.h>

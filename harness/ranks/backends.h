@@ -12,7 +12,7 @@
 
 namespace rematch {
 
-// What a backend needs to find the other ranks of its group.
+// The data that a backend needs to find the other ranks of its group.
 struct GroupPlace {
   std::string name;
   int rank = 0;  // in the group

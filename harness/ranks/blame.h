@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// What is known of a rank at the moment when the job is given up.
+// The known state of a rank at the moment when the job is given up.
 struct RankState {
   int rank = 0;
   bool was_started = true;

@@ -48,7 +48,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Of a rank that has fewer lines than another one.
+// The line at `index`; "no more collectives" for a rank that has fewer lines than another one.
 std::string line_or_end(const std::vector<std::string>& lines, std::size_t index) {
   return index < lines.size() ? lines[index] : "no more collectives";
 }

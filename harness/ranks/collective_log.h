@@ -51,7 +51,7 @@ class CollectiveLog final : public OpObserver {
   // Since the log was made. Not while a step runs.
   const Totals& totals() const { return totals_; }
   const std::map<std::string, Totals>& totals_of_groups() const { return totals_of_groups_; }
-  // Of the step: "forward: all_reduce in 'tp' of float32 [4, 8] ...".
+  // The step's lines: "forward: all_reduce in 'tp' of float32 [4, 8] ...".
   const std::vector<std::string>& lines() const { return lines_; }
 
   void about_to_run(const c10::OperatorHandle& op, Phase phase,

@@ -1,4 +1,4 @@
-// What goes wrong between ranks: one line that names the rank.
+// An error between ranks: one line that names the rank.
 #pragma once
 
 #include <stdexcept>

@@ -49,8 +49,8 @@ class Launcher {
   using CommandOfRank = std::function<std::vector<std::string>(int rank)>;
   LaunchResult run(const CommandOfRank& command, std::chrono::milliseconds limit);
 
-  // What the launchers of a job tell each other outside of runs: a text, once for each name. Throw
-  // RanksError where their store is gone.
+  // Exchange a text, once for each name, between the launchers of a job, outside of runs. Throw
+  // RanksError if their store is gone.
   void tell(const std::string& name, const std::string& text);
   std::optional<std::string> told(const std::string& name);  // nothing: nobody has yet
 

@@ -1,4 +1,4 @@
-// What the launchers of one job know of each other's ranks, through the job's store.
+// The knowledge that the launchers of one job have of each other's ranks, through the job's store.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -13,7 +13,7 @@ namespace rematch {
 
 class LaunchExchange {
  public:
-  // Of the ranks of a job of `world`, in keys of their own in the store.
+  // Covers the ranks of a job of `world`, in keys of their own in the store.
   LaunchExchange(c10::intrusive_ptr<c10d::Store> store, int world);
 
   // Tells the states of the ranks here and takes those of all, every so often, and at once where

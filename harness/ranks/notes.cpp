@@ -49,7 +49,7 @@ class NotesInSlot final : public RankNotes {
   Slot& slot_;
 };
 
-// Of the launcher's file, which stays mapped as long as the process lives; null without one.
+// The slot in the launcher's file, which stays mapped while the process lives; null without one.
 Slot* find_slot() {
   const char* text = std::getenv(kVariable);
   int file = -1;

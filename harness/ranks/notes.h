@@ -1,6 +1,6 @@
-// What the ranks of one machine tell their launcher while they run, through shared memory: how far
-// each is, and which failed by itself. A note costs a rank one write to memory, and what is noted
-// outlives it.
+// Notes that the ranks of one machine write for their launcher while they run, through shared
+// memory: how far each is, and which failed by itself. A note costs a rank one write to memory, and
+// what is noted outlives it.
 #pragma once
 
 #include <chrono>

@@ -63,7 +63,7 @@ class Ranks {
   std::vector<std::string> values_of_all(const std::string& name, const std::string& value);
   // Throws on every rank, with the same line, if the values are not all equal.
   void agree(const std::string& name, const std::string& value);
-  // What `make` gives on rank 0, where alone it is called.
+  // The result of `make` on rank 0, where alone it is called.
   std::string from_rank_0(const std::string& name, const std::function<std::string()>& make);
 
   // How far this rank is, for the launcher to name the one that hangs. Costs one write to memory.

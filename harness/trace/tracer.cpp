@@ -71,7 +71,7 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  // Whose memory backward is told of is the loss's device: an op need not have a tensor argument.
+  // Backward is told of memory of the loss's device: an op need not have a tensor argument.
   void end_forward(c10::Device device) {
     device_ = device;
     holds_.look(num_ops());

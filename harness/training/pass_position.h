@@ -1,4 +1,4 @@
-// Where a pass over a point is, for the reason of one that fails.
+// The position of a pass over a point, for the reason of one that fails.
 #pragma once
 
 #include <cstdint>

@@ -72,7 +72,7 @@ class Training {
   std::vector<at::Tensor> frozen_tensors() const;  // weights that do not learn
   Optimizer& optimizer() { return *optimizer_; }
   void clear_gradients();
-  // What ranks sum up of their gradients after backward. Part of step().
+  // Sums over ranks those gradients that need it, after backward. Part of step().
   void finish_gradients();
 
   // Host memory of the plan in use; absent: it offloads nothing. Peak and copied bytes count from

@@ -80,7 +80,7 @@ void all_reduce_in_place(const std::vector<at::Tensor>& tensors, Reduction reduc
 
 namespace {
 
-// What LibTorch's C++ lacks on meta: outputs as the real ops allocate them.
+// Ops that LibTorch's C++ lacks on meta: outputs as the real ops allocate them.
 
 using Tensors = std::vector<at::Tensor>;
 

@@ -20,7 +20,7 @@ class ExpertExchange {
 
   bool is_split() const { return axis_.is_split(); }
 
-  // What this rank's experts work on.
+  // The rows that this rank's experts work on.
   struct Rows {
     at::Tensor x_MD;                           // by expert
     at::Tensor row_ends_L;                     // int32: where the rows of each expert end

@@ -57,7 +57,7 @@ class LanguageBlock {
         ffn_norm_(add_norm(parameters, name + ".ffn_norm.weight", spec)),
         ffn_(Parts::make_ffn(parameters, name, spec, layer)) {}
 
-  // Where tokens are split, each rank norms its own.
+  // If tokens are split, each rank norms its own.
   static Weight add_norm(Parameters& parameters, const std::string& name, const ModelSpec& spec) {
     return parameters.add(name, {spec.at("dim")}, near_one(),
                           {.is_partial_over_tp = parameters.tensor_parallel().splits_tokens});

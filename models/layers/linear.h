@@ -11,7 +11,7 @@
 
 namespace rematch {
 
-// What a rank of a tensor-parallel layout holds of a linear: all, its share of the outputs
+// The part of a linear that a rank of a tensor-parallel layout holds: all, its share of the outputs
 // (column-parallel), or its share of the inputs (row-parallel). In the last case the ranks' results
 // are to be summed: leave() in layers/collectives.h. kShared is all of one whose outputs this
 // rank's share of the heads alone reads, so that its gradients are partial. Without tp all are one.

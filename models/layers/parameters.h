@@ -69,7 +69,7 @@ class Weight {
   std::shared_ptr<Holder> holder_;
 };
 
-// What a rank holds of a parameter, and of which of its gradients.
+// The part that a rank holds of a parameter, and of which of its gradients.
 struct Held {
   // A part along a dimension, of as many as the axis has ranks.
   std::int64_t dimension = 0;

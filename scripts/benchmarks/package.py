@@ -13,7 +13,7 @@ POLICIES = ["full", "attn_only", "save_mm"]
 SCHEDULES = ["whole_region", "on_demand"]
 WAYS = ["torch", *SCHEDULES]
 MODELS = ["dispatch-bound", "dim 128"]
-# Of a step over the same step without checkpointing, where nothing but dispatch is left to see.
+# Limits of a step over the same step without checkpointing, where only dispatch is left to see.
 LIMITS = {"full": 1.3, "attn_only": 1.35, "save_mm": 1.35}
 TURN_NANOSECONDS = 60e6
 

@@ -1,4 +1,4 @@
-# What every target of this project shares: language, warnings, sanitizers, the
+# Settings that every target of this project shares: language, warnings, sanitizers, the
 # precompiled header of the parts on LibTorch, and how tests are found.
 include(GNUInstallDirs)
 

@@ -43,7 +43,7 @@ def inner_policy(rng, layers):
                        "segments(1)"))
 
 
-# What stands in the brackets of the entries that take text.
+# The words in the brackets of the entries that take text.
 ARGUMENTS = {
     "sac_titan_excluding": words_of("attention.output", "self_attention.output", "moe.router.gate",
                                     "ffn", "head", brackets="[{}]"),

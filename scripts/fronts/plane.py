@@ -2,7 +2,7 @@
 
 import dataclasses
 
-# What ops that are next to free add up to is no difference between two plans.
+# The sum of ops that are next to free is no difference between two plans.
 SAME_TIME = 1e-4
 
 

@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_alone.op_facts import op_name, tensors_in
 
-# Where a compiler fuses all else, recompute is dear by these.
+# Op classes that are dear to recompute where a compiler fuses all else.
 DEAR_CLASSES = ("matmul", "attention_forward")
 SMALL_UNITS = 1000
 

@@ -42,7 +42,7 @@ def saving(ops):
     return functools.partial(create_selective_checkpoint_contexts, ops)
 
 
-# Of each layer that is checkpointed.
+# Save lists of each layer that is checkpointed.
 LISTS = {"attention": saving(ATTENTION), "matmuls": saving(MATMULS), "both": saving(ATTENTION + MATMULS),
          "every second matmul": every_second_matmul}
 

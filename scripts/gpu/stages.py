@@ -10,15 +10,15 @@ from pathlib import Path
 
 MIB = 1 << 20
 
-# What the prediction may be off by where kernels' own temporaries are not in it.
+# The allowed error of the prediction where kernels' own temporaries are not in it.
 PEAK_RATIO = 0.001
 PEAK_BYTES = 2 * MIB
-# What counting kernels may cost a step.
+# The slowdown of a step that counting kernels may cost.
 MOST_SLOWDOWN = 1.10
 
-# What Catch says of tests that did not run: with a device here, none has a reason to.
+# Catch's words for tests that did not run: with a device here, none has a reason to.
 SKIPPED_TESTS = re.compile(r": skipped|No test cases matched|No tests ran")
-# What doctor says of a device that cannot be used, or on which kernels cannot be counted.
+# Doctor's words for a device that cannot be used, or on which kernels cannot be counted.
 UNUSABLE = re.compile(r"^(device cuda|kernels) +(?!ok$| )")
 
 SMALL_MODELS = ["llama_small", "wan_small", "moe_small", "ltx_small", "deepseek_small"]
@@ -217,7 +217,7 @@ def judge_steps(report):
     return findings, problems
 
 
-# What a dry device knows as well as a GPU.
+# Fields that a dry device knows as well as a GPU.
 SAME_ON_DRY = ("peak_requested_bytes", "workspace_bytes")
 
 

@@ -23,7 +23,7 @@ LOOKS = [
     Look("390-dark", 390, 844, "dark", 2),
 ]
 
-# What is folded is looked at as well, in a second pass.
+# Folded content is looked at as well, in a second pass.
 UNFOLD = "for (const folded of document.querySelectorAll('details')) folded.open = true"
 
 # Returns a list of sentences. What a part that scrolls sideways has beyond its edge is reachable.

@@ -1,4 +1,4 @@
-// Where a command's data goes: stdout, or a file that is replaced as a whole.
+// The destination of a command's data: stdout, or a file that is replaced as a whole.
 #pragma once
 
 #include <cstddef>

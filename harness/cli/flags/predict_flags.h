@@ -27,7 +27,7 @@ struct PredictFlags : PolicyFlags {
   bool json = false;
 };
 
-// Where times are from; nothing if no flag says.
+// The source of times; nothing if no flag names one.
 std::optional<Profile> profile_of(const PredictFlags& flags, const Trace& trace);
 
 }  // namespace rematch

@@ -29,7 +29,7 @@ ExitCode run_points(const RunFlags& flags, const std::vector<std::string>& comma
 ExitCode predict_model(const PredictFlags& flags);
 ExitCode doctor(bool json);
 
-// What the device has; nothing if that is not known here.
+// The memory that the device has; nothing if that is not known here.
 std::optional<MemoryLimit> memory_limit(const std::string& device);
 
 }  // namespace rematch

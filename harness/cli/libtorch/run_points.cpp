@@ -188,7 +188,7 @@ std::vector<std::string> snapshot_files(const RunFlags& flags, const VariantSett
   return files;
 }
 
-// What this command is to write; the commands of other ranks write nothing.
+// The outputs that this command is to write; the commands of other ranks write nothing.
 void require_outputs(const RunFlags& flags, ComparisonSettings& settings) {
   for (const std::string& file : snapshot_files(flags, settings.variants)) require_writable(file);
   if (flags.output.empty()) return;

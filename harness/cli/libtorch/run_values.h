@@ -15,7 +15,7 @@ RoundRule parse_rounds(const std::string& rounds, const std::string& precision);
 
 OptimizerChoice parse_optimizer(const std::string& text);
 
-// What the flags say of steps, rounds, seed and child processes. Throws UsageError.
+// Sets steps, rounds, seed and child processes as the flags say. Throws UsageError.
 void measure_by(const MeasureFlags& flags, ComparisonSettings& settings);
 
 // Device, rounding of sizes, and allocator; empty: as the environment says. Throws UsageError.

@@ -25,7 +25,7 @@ std::string fits_with(const std::string& flag, Bytes peak, int world) {
   return flag + " (" + format_bytes(peak) + (world > 1 ? " a rank)" : ")");
 }
 
-// Where everything is recomputed.
+// The peak if everything is recomputed.
 std::optional<Bytes> peak_of(const ShardedStep& step, const FrontRecord& record) {
   const auto plan = resolve(std::get<Policy>(parse_policy("full")), step.trace, NoEffect::kAllow);
   if (!std::holds_alternative<Plan>(plan)) return std::nullopt;

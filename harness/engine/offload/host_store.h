@@ -44,7 +44,7 @@ class HostBlock {
   std::size_t bytes_;
 };
 
-// Of one Checkpoint; for any thread.
+// The store of one Checkpoint; for any thread.
 class HostStore {
  public:
   HostStore() = default;

@@ -28,10 +28,10 @@ class Mover {
   // All copies that were started so far; null if they are done.
   using Mark = std::shared_ptr<void>;
   virtual Mark mark() = 0;
-  // What the device's current stream is given from here on runs behind those copies.
+  // Makes work that the device's current stream is given from here on run behind those copies.
   virtual void wait(const Mark& mark) = 0;
 
-  // Of copies and waits from here on; null: nobody. Not while a step runs.
+  // The observer of copies and waits from here on; null: nobody. Not while a step runs.
   void observe(MoveObserver* observer) { observer_ = observer; }
 
  protected:

@@ -58,7 +58,7 @@ void Frame::bring_back_values() {
   copies_back_ = record_.host->mark();
 }
 
-// What was written to since is recomputed, as any kept value is; an input cannot be.
+// A value that was written to since is recomputed, as any kept value is; an input cannot be.
 void Frame::bring_back_value(HostCopy& copy) {
   RecordedValue& value = record_.values[copy.value()];
   if (value.kept.defined()) return;  // it never left

@@ -23,7 +23,7 @@ inline bool may_have_stream(const OpFacts& facts, c10::DispatchKeySet keys) {
 // Empty for an op of a device without streams. `stack` ends with the op's arguments.
 std::optional<c10::Stream> stream_of(const OpFacts& facts, const torch::jit::Stack& stack);
 
-// Of a device that has streams.
+// The current stream of a device that has streams.
 c10::Stream current_stream(c10::Device device);
 
 // "stream 3 of cuda:0", for messages.

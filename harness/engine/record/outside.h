@@ -24,7 +24,7 @@ struct OutsideTensor {
   std::uint32_t version = 0;                          // in-place version
   c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // weak: its address is not used again
   std::int64_t storage_offset = 0;
-  // Where the record holds a copy without graph: the user's, if it is still alive.
+  // The user's tensor, if still alive, where the record holds a copy of it without graph.
   c10::weak_intrusive_ptr<c10::TensorImpl> original;
   std::uint64_t hash = 0;     // of the content, under OutsideCheck::kHashes
   bool side_written = false;  // by an op of the region: see Note [Side writes]
@@ -33,7 +33,7 @@ struct OutsideTensor {
 // `held` is what the record holds: the tensor itself, or a copy without its graph.
 OutsideTensor outside_tensor(const at::Tensor& tensor, const at::Tensor& held);
 
-// What the record holds instead: another storage with the same content.
+// Notes that the record now holds `held` instead: another storage with the same content.
 void exchange_held(OutsideTensor& outside, const at::Tensor& held);
 
 inline constexpr const char* kChangedInPlace = "changed in place";
@@ -48,7 +48,8 @@ std::uint64_t hash_of(const at::Tensor& tensor);
 // The tensor's in-place version; 0 for inference tensors, which have none.
 std::uint32_t version_of(const at::Tensor& tensor);
 
-// Of a wrapper the one with the data (wrapped_tensor.h). Null for tensors without storage.
+// The storage of a tensor; of a wrapper, that of the one with the data (wrapped_tensor.h). Null for
+// tensors without storage.
 c10::StorageImpl* storage_address(const at::Tensor& tensor);
 
 }  // namespace rematch

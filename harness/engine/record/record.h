@@ -104,8 +104,8 @@ struct RecordedWait {
   OptionalIndex wait;  // op; absent: not yet
 };
 
-// Where a generator stood. The CPU's is held as the plain Mersenne twister: get_state() would make
-// a tensor of 5,056 bytes for every op that draws.
+// The state that a generator was in. The CPU's is held as the plain Mersenne twister: get_state()
+// would make a tensor of 5,056 bytes for every op that draws.
 struct CpuGeneratorState {
   at::mt19937 engine;
   std::optional<float> next_float;
@@ -138,7 +138,7 @@ struct Record {
   // The content that was read, if it was copied.
   const at::Tensor* copy_of(const RecordedUse& use) const;
 
-  // What an op reads that takes a value from outside the region.
+  // The tensor that an op reads if it takes a value from outside the region.
   at::Tensor outside_argument(std::int32_t value) const;
 
   // As change_of(), of the outside tensor that a value is or is a view of: for an op that read it,

@@ -11,7 +11,7 @@
 namespace rematch {
 namespace {
 
-// Of a tensor that stands for a number of the program: `x + 1e-5`. Such tensors are of the four
+// The number of the program that a tensor stands for: `x + 1e-5`. Such tensors are of the four
 // types that programs have numbers of.
 std::optional<c10::Scalar> number_in(const at::Tensor& tensor) {
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();

@@ -14,7 +14,7 @@
 namespace rematch {
 namespace {
 
-// Where recorded ops run: below autograd, out of sight of modes, with grad mode as in forward.
+// The context of recorded ops: below autograd, out of sight of modes, with grad mode as in forward.
 struct BelowAutograd {
   c10::impl::ExcludeDispatchKeyGuard below{c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                            c10::DispatchKeySet(c10::DispatchKey::Fake)};

@@ -51,7 +51,7 @@ std::string request_name(int number) { return "request " + std::to_string(number
 std::string taken_name(int number) { return "taken " + std::to_string(number) + " by "; }
 std::string outcome_name(int number) { return "outcome " + std::to_string(number) + " of "; }
 
-// What became of the ranks of one launcher.
+// The outcome of the ranks of one launcher.
 struct LocalOutcome {
   LaunchResult launched;
   std::vector<std::string> results;

@@ -13,7 +13,7 @@
 
 namespace rematch {
 
-// What became of one request on all ranks.
+// The outcome of one request on all ranks.
 struct RanksOutcome {
   LaunchResult::End end = LaunchResult::End::kWell;
   std::string message;  // of a bad end: names the rank

@@ -52,7 +52,7 @@ void add_steps(std::size_t rank, const std::vector<StepRecord>& steps, PointReco
   }
 }
 
-// Where ranks have batches of their own, a step's loss is the mean of theirs, as a trainer logs it;
+// If ranks have batches of their own, a step's loss is the mean of theirs, as a trainer logs it;
 // ranks that share a batch have one loss. Each rank's own bits stay among the hashes.
 void average_losses(const std::vector<PointRecord>& ranks, PointRecord& merged) {
   ModelSpec spec;

@@ -1,4 +1,4 @@
-// What a report says of the host memory of a step.
+// The report's record of the host memory of a step.
 #pragma once
 
 #include <optional>
