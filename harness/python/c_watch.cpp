@@ -71,9 +71,10 @@ extern "C" {
 RematchWatch* rematch_begin_watch(const char* device, void* const* parameters, int num_parameters,
                                   void* const* frozen, int num_frozen) {
   return call_or<RematchWatch*>(nullptr, [&] {
-    return new RematchWatch{ProgramWatch(c10::Device(device),
-                                         tensors_at(parameters, num_parameters),
-                                         tensors_at(frozen, num_frozen))};
+    auto begun = std::make_unique<RematchWatch>();
+    begun->watch.watch_memory(c10::Device(device), tensors_at(parameters, num_parameters),
+                              tensors_at(frozen, num_frozen));
+    return begun.release();
   });
 }
 

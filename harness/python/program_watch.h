@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -19,10 +20,12 @@ namespace rematch {
 
 class ProgramWatch final : public OpObserver {
  public:
-  // Memory is that of `device`, where it is counted: on an accelerator, and on the CPU and meta
-  // after install_counting_allocators(). `frozen` are the model's weights that do not learn.
-  ProgramWatch(c10::Device device, const std::vector<at::Tensor>& parameters,
-               const std::vector<at::Tensor>& frozen);
+  // Starts to watch memory, whose tags begin anew: call it when this is the process's observer, for
+  // the tags may be another watch's until then. Memory is that of `device`, where it is counted: on
+  // an accelerator, and on the CPU and meta after install_counting_allocators(). `frozen` are the
+  // model's weights that do not learn.
+  void watch_memory(c10::Device device, const std::vector<at::Tensor>& parameters,
+                    const std::vector<at::Tensor>& frozen);
 
   void about_to_run(const c10::OperatorHandle& op, Phase phase,
                     const torch::jit::Stack& stack) override;
@@ -37,6 +40,7 @@ class ProgramWatch final : public OpObserver {
   std::mutex mutex_;
   OpCounter counter_;
   std::optional<MemoryProbe> probe_;
+  std::atomic<bool> probes_ = false;  // the probe is ready: ops of other threads may be observed
   bool in_forward_ = true;
 };
 

@@ -583,6 +583,23 @@ class WatchTest(Case):
         self.assertEqual(figures["holders_at_peak_bytes"]["parameters"], 0)
         self.assertEqual(figures["ops"]["optimizer"], {})
 
+    def test_a_second_one_is_refused_and_leaves_the_first_its_holders(self):
+        def held_in_a_step(before_backward):
+            with rematch.watch(self.model) as figures:
+                loss = self.model(self.x)
+                before_backward()
+                loss.backward()
+            self.model.zero_grad(set_to_none=True)
+            return figures
+
+        def begin_a_second():
+            with self.assertRaisesRegex(rematch.RematchError, "already active"), rematch.watch():
+                self.fail("a second watch began")
+
+        alone = held_in_a_step(lambda: None)
+        self.assertGreater(alone["holders_bytes"]["backward"]["saved_activations"], 0)
+        self.assertEqual(held_in_a_step(begin_a_second), alone)
+
     def test_a_step_that_fails_leaves_no_optimizer_behind(self):
         optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3)
 
