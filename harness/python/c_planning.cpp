@@ -80,7 +80,7 @@ FrontRecord searched(const Trace& trace, const Json& request) {
   if (request.contains("budget_bytes")) {
     record.budget = Bytes{request.at("budget_bytes").get<std::int64_t>()};
   }
-  FrontSearch search(trace, profile, space);
+  FrontSearch search(trace, profile, space, resolve_none(trace));
   if (record.budget) record.answer = search.fastest_within(*record.budget);
   std::vector<FrontPoint> shown;
   if (record.answer) shown.push_back(*record.answer);

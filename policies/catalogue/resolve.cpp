@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/place_regions.h"
 #include "policies/catalogue/settle_offloads.h"
 #include "policies/catalogue/sharded_blocks.h"
@@ -202,6 +203,10 @@ std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace, N
     if (auto rejected = check_effect(policy, plan, regions, trace)) return *rejected;
   }
   return plan;
+}
+
+Plan resolve_none(const Trace& trace) {
+  return std::get<Plan>(resolve(std::get<Policy>(parse_policy("none")), trace, NoEffect::kAllow));
 }
 
 }  // namespace rematch

@@ -19,4 +19,8 @@ enum class NoEffect : std::uint8_t { kReject, kAllow };
 std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace,
                                      NoEffect no_effect = NoEffect::kReject);
 
+// The plan of the policy `none`. It has regions where blocks gather their parameters: see Note
+// [Gathers without checkpointing].
+Plan resolve_none(const Trace& trace);
+
 }  // namespace rematch

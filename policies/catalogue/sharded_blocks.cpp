@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "policies/trace/collective.h"
+#include "policies/trace/parameter_gathers.h"
 
 namespace rematch {
 namespace {
@@ -16,14 +16,6 @@ bool overlap(const std::vector<OpRange>& regions, OpRange range) {
   return std::any_of(regions.begin(), regions.end(), [range](OpRange region) {
     return region.first < range.end && range.first < region.end;
   });
-}
-
-std::vector<OpId> gathers_in(const Trace& trace, OpRange range) {
-  std::vector<OpId> gathers;
-  for (const OpId op : range.ids()) {
-    if (is_parameter_gather(trace, trace.ops[op])) gathers.push_back(op);
-  }
-  return gathers;
 }
 
 }  // namespace
@@ -42,7 +34,7 @@ std::vector<PlacedRegion> blocks_that_only_gather(const Policy& policy, const Tr
   for (const PlacedRegion& region : placed) ranges.push_back(region.range);
   for (const TracedBlock& block : trace.blocks) {
     const OpRange range = range_of(trace, block);
-    if (overlap(ranges, range) || gathers_in(trace, range).empty()) continue;
+    if (overlap(ranges, range) || parameter_gathers(trace, block).empty()) continue;
     const std::string& path = trace.scopes[block.scope].path;
     regions.push_back({{path, path, 0, {block.index}}, block.scope, range});
   }
@@ -54,7 +46,7 @@ bool holds_gathers(const Policy& policy, const Trace& trace, const std::vector<O
   return std::any_of(trace.blocks.begin(), trace.blocks.end(), [&](const TracedBlock& block) {
     const OpRange range = range_of(trace, block);
     if (!overlap(regions, range)) return false;
-    const std::vector<OpId> gathers = gathers_in(trace, range);
+    const std::vector<OpId> gathers = parameter_gathers(trace, block);
     return std::any_of(gathers.begin(), gathers.end(), [&](OpId op) {
       return !overlap(regions, {op, op + 1});
     });

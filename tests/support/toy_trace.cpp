@@ -184,4 +184,23 @@ Trace toy_three_kinds(const ToySizes& sizes) { return ToyModel(sizes, Bias::kWit
 
 Trace toy_biased(const ToySizes& sizes) { return ToyModel(sizes, Bias::kWith).run(); }
 
+Trace toy_sharded(int layers) {
+  TraceBuilder build("sharded");
+  ValueId x = build.outside({4, 4}, "float32", true);
+  for (int layer = 0; layer < layers; ++layer) {
+    const auto scope = build.scope("blocks", layer);
+    const ValueId shard = build.parameter({8});
+    const ValueId flat =
+        build.call("_c10d_functional::all_gather_into_tensor_coalesced", {shard}, {16});
+    build.wait(flat);
+    const ValueId weight = build.view("aten::view", flat, {4, 4});
+    {
+      const auto ffn = build.scope("ffn");
+      x = build.call("aten::mm", {x, weight}, {4, 4}, {{0, 1}, {}});
+      x = build.call("aten::silu", {x}, {4, 4}, {{0}, {}});
+    }
+  }
+  return build.finish();
+}
+
 }  // namespace rematch::testing

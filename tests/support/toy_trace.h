@@ -30,4 +30,8 @@ Trace toy_three_kinds(const ToySizes& sizes = {});
 // about selectors that match nothing.
 Trace toy_biased(const ToySizes& sizes = {});
 
+// Blocks, each of which gathers its sharded parameter, 64 bytes, before it uses it: in a matmul
+// that a gate follows, both in scope "ffn".
+Trace toy_sharded(int layers = 4);
+
 }  // namespace rematch::testing

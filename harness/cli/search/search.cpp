@@ -226,7 +226,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   record.budget = asked.budget;
   take_free_memory(flags, space, trace, record);
   record.max_slowdown_ratio = asked.max_slowdown_ratio;
-  FrontSearch found(trace, profile, space);
+  FrontSearch found(trace, profile, space, resolve_none(trace));
   if (flags.baselines.empty()) baselines = known_baselines(trace, profile);
   if (space.whole_modules) baselines = runnable_by_torch(trace, std::move(baselines));
   // Before the baselines are known: none of them is to stand among the front's own points.

@@ -14,6 +14,7 @@
 #include "harness/sweep/interrupt.h"
 #include "models/preset/parallel.h"
 #include "policies/base/json.h"
+#include "policies/catalogue/resolve.h"
 #include "policies/search/front/front.h"
 #include "policies/search/front/loads.h"
 #include "reports/render/format.h"
@@ -79,7 +80,7 @@ std::optional<LoadPlan> best_plan(const SearchFlags& flags, SearchSpace space,
   const Trace trace = record_trace(spec);
   const Profile profile = sheet_times(flags, trace);
   add_host_link(flags, profile.device, space);
-  FrontSearch search(trace, profile, space);
+  FrontSearch search(trace, profile, space, resolve_none(trace));
   std::optional<FrontPoint> fastest = search.fastest_within(record.budget);
   if (!fastest) return std::nullopt;
   const double rate = static_cast<double>(tokens_of(spec)) /

@@ -12,9 +12,9 @@ FrontPoint best_simple(SimpleSearch& search, const FrontRecord& record) {
   const Front& front = record.front;
   std::optional<FrontPoint> found;
   if (record.max_slowdown_ratio) {
-    const auto none = static_cast<double>(front.nothing_recomputed.step_time.count());
+    const auto least = static_cast<double>(front.nothing_recomputed.step_time.count());
     found = search.lowest_within(std::chrono::nanoseconds(
-        static_cast<std::int64_t>(none * (1 + *record.max_slowdown_ratio))));
+        static_cast<std::int64_t>(least * (1 + *record.max_slowdown_ratio))));
   } else {
     const Bytes knee = front.points[front.knee].figures.peak;
     found = search.fastest_within(limit_of(record).value_or(knee));
@@ -40,8 +40,8 @@ std::optional<SimplePoint> find_simple(const Trace& trace, const Profile& profil
   SimplePoint simple{best_simple(search, record), {}, {}};
   FrontPoint& point = simple.point;
   point.step_time_bound = exact.step_time_bound(point.figures.peak);
-  const auto none = static_cast<double>(record.front.nothing_recomputed.step_time.count());
-  const double slowdown = static_cast<double>(point.step_time.count()) / none - 1;
+  const auto least = static_cast<double>(record.front.nothing_recomputed.step_time.count());
+  const double slowdown = static_cast<double>(point.step_time.count()) / least - 1;
   const FrontPoint lower = exact.lowest_within_slowdown(std::max(slowdown, 0.0));
   simple.more_peak = std::max(point.figures.peak - lower.figures.peak, Bytes{});
   if (const auto faster = exact.fastest_within(point.figures.peak)) {

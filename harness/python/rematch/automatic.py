@@ -53,7 +53,7 @@ def _answer_of(front: dict[str, Any], budget: int) -> dict[str, Any]:
 
 
 def _say_what_was_chosen(front: dict[str, Any], budget: int) -> None:
-    answer, plain = front["answer"], front["nothing_recomputed"]
+    answer, plain = front["answer"], front.get("none", front["nothing_recomputed"])
     source = "measured" if front["time_source"] == "measured" else "of the data sheet"
     say(f"{front['num_plans_found']} plans worth having, by times {source} ({front['device']}); chosen for "
         f"{size_text(budget)}: {answer['saves']}")

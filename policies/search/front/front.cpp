@@ -11,9 +11,13 @@
 #include "policies/search/front/point_judge.h"
 #include "policies/search/mix/layer_mix.h"
 #include "policies/search/mix/mix_problem.h"
+#include "policies/trace/parameter_gathers.h"
 
 namespace rematch {
 namespace {
+
+// The catalogue's name of the plan that runs no gather of parameters again either.
+constexpr const char* kNameOfHolding = "no_reshard(none)";
 
 bool is_no_worse(const FrontPoint& a, const FrontPoint& b) {
   return a.figures.peak <= b.figures.peak && a.step_time <= b.step_time;
@@ -28,7 +32,8 @@ PlanePoint on_plane(const FrontPoint& point) {
 // Every mix, judged when it is asked for.
 class FrontSearch::Plans {
  public:
-  Plans(const Trace& trace, const Profile& profile, const SearchSpace& space)
+  Plans(const Trace& trace, const Profile& profile, const SearchSpace& space,
+        std::optional<Plan> none)
       : profile_(profile),
         space_(space),
         judge_(trace, profile_, space_),
@@ -38,7 +43,8 @@ class FrontSearch::Plans {
         problem_(mix_problem(map_, options_)),
         mixed_(mix_layers(problem_, kMaxMixLabels, space.stop)),
         bound_(mix_lower_bound(relaxed_mix_problem(map_, options_))),
-        builder_(trace, map_, options_, space) {}
+        builder_(trace, map_, options_, space),
+        none_(std::move(none)) {}
 
   std::size_t size() const { return mixed_.points.size(); }
   const MixFront& mixed() const { return mixed_; }
@@ -106,8 +112,13 @@ class FrontSearch::Plans {
   const std::vector<FrontPoint>& baselines() const { return baselines_; }
 
   FrontPoint nothing_recomputed() {
-    Plan plan = builder_.build({}, "none");
-    return judge(std::move(plan));
+    return judge(builder_.build({}, is_none_without_regions() ? "none" : kNameOfHolding));
+  }
+
+  // Nothing if it is nothing_recomputed().
+  std::optional<FrontPoint> none() {
+    if (is_none_without_regions()) return std::nullopt;
+    return judge(*none_);
   }
 
   // The fastest plan that accept()s, from the fastest mix whose own figures promise `peak` on.
@@ -128,6 +139,8 @@ class FrontSearch::Plans {
   }
 
  private:
+  bool is_none_without_regions() const { return !none_ || none_->regions.empty(); }
+
   const Profile& profile_;
   SearchSpace space_;
   PointJudge judge_;
@@ -138,13 +151,19 @@ class FrontSearch::Plans {
   MixFront mixed_;
   std::vector<BoundCorner> bound_;
   PlanBuilder builder_;
+  std::optional<Plan> none_;
   std::map<std::size_t, FrontPoint> judged_;
   std::vector<FrontPoint> baselines_;
 };
 
-FrontSearch::FrontSearch(const Trace& trace, const Profile& profile, const SearchSpace& space) {
+FrontSearch::FrontSearch(const Trace& trace, const Profile& profile, const SearchSpace& space,
+                         std::optional<Plan> none) {
   if (const auto problem = profile_problem(profile, trace)) throw std::invalid_argument(*problem);
-  plans_ = std::make_unique<Plans>(trace, profile, space);
+  if (!none && blocks_gather_parameters(trace)) {
+    throw std::invalid_argument("blocks of " + trace.model +
+                                " gather their parameters, so the plan of `none` is to be given");
+  }
+  plans_ = std::make_unique<Plans>(trace, profile, space, std::move(none));
 }
 
 FrontSearch::~FrontSearch() = default;
@@ -187,15 +206,15 @@ std::chrono::nanoseconds predicted_step(const Front& front, std::chrono::nanosec
 
 std::string verdict_of(const Front& front) {
   const FrontPoint& lowest = front.points.front();
-  const FrontPoint& nothing = front.nothing_recomputed;
-  if (lowest.figures.peak >= nothing.figures.peak) {
-    return "checkpointing cannot lower this peak: " + describe_peak(nothing);
+  const FrontPoint& none = front.reference();
+  if (lowest.figures.peak >= none.figures.peak) {
+    return "checkpointing cannot lower this peak: " + describe_peak(none);
   }
   const auto share = [](double part, double whole) {
     return std::to_string(std::lround(100 * part / whole)) + " %";
   };
-  const auto bytes = static_cast<double>(nothing.figures.peak.count);
-  const auto time = static_cast<double>(predicted_step(front, nothing).count());
+  const auto bytes = static_cast<double>(none.figures.peak.count);
+  const auto time = static_cast<double>(predicted_step(front, none).count());
   const auto slowest = static_cast<double>(predicted_step(front, lowest).count());
   return "checkpointing lowers the peak by up to " +
          share(bytes - static_cast<double>(lowest.figures.peak.count), bytes) +
@@ -211,6 +230,7 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
   front.time_gap = plans_->time_gap();
   front.transient_gap = plans_->transient_gap();
   front.nothing_recomputed = plans_->nothing_recomputed();
+  front.none = plans_->none();
   front.points.push_back(front.nothing_recomputed);
   std::vector<PlanePoint> plane;
   for (const LayerMix& mix : plans_->mixed().points) {
@@ -252,6 +272,7 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
     baseline.point = plans_->in_words(std::move(baseline.point));
   }
   front.nothing_recomputed = plans_->in_words(std::move(front.nothing_recomputed));
+  if (front.none) front.none = plans_->in_words(*std::move(front.none));
   std::vector<PlanePoint> own;
   std::vector<PlanePoint> others;
   for (const FrontPoint& point : front.points) own.push_back(on_plane(point));

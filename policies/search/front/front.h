@@ -51,7 +51,12 @@ struct Front {
   // Bounds on a plan of the space that the search has not found.
   std::chrono::nanoseconds time_gap{};
   Bytes transient_gap;
-  FrontPoint nothing_recomputed;
+  FrontPoint nothing_recomputed;  // the plan without regions: gathered parameters are held too
+  // The plan of the policy `none` where it is another one: it has blocks gather their parameters
+  // again in backward.
+  std::optional<FrontPoint> none;
+  // What "vs none" compares with.
+  const FrontPoint& reference() const { return none ? *none : nothing_recomputed; }
   // Share of the rectangle below (peak of keeping all, step time of recomputing all).
   double hypervolume = 0;
   double baseline_hypervolume = 0;  // of all baselines together
@@ -72,9 +77,12 @@ std::string verdict_of(const Front& front);
 
 class FrontSearch {
  public:
-  // Finds all plans worth having. References must outlive it. Throws std::invalid_argument if the
-  // profile is another trace's.
-  FrontSearch(const Trace& trace, const Profile& profile, const SearchSpace& space);
+  // Finds all plans worth having. `none` is the plan of the policy of that name, as the catalogue
+  // resolves it; without it the plan without regions is. References must outlive it. Throws
+  // std::invalid_argument if the profile is another trace's, and if blocks gather their parameters
+  // and `none` is missing: there it is another plan.
+  FrontSearch(const Trace& trace, const Profile& profile, const SearchSpace& space,
+              std::optional<Plan> none = std::nullopt);
   ~FrontSearch();
   FrontSearch(const FrontSearch&) = delete;
   FrontSearch& operator=(const FrontSearch&) = delete;

@@ -155,6 +155,7 @@ void visit_fields(AFront& front, Visit visit) {
   visit("baseline_hypervolume_ratio", front.baseline_hypervolume);
   visit({"measurement", kLater}, front.measurement);
   visit("nothing_recomputed", front.nothing_recomputed);
+  visit({"none", kLater | kOmitIfEmpty}, front.none);
   visit("points", front.points);
   visit("baselines", front.baselines);
 }

@@ -38,6 +38,7 @@ void require_plans_of_hashes(const JsonField& root, const FrontRecord& record) {
   if (record.answer) require_its_hash(root.at("answer"), *record.answer);
   if (record.simple) require_its_hash(root.at("simple"), record.simple->point);
   require_its_hash(root.at("nothing_recomputed"), front.nothing_recomputed);
+  if (front.none) require_its_hash(root.at("none"), *front.none);
   for (std::size_t index = 0; index < front.points.size(); ++index) {
     require_its_hash(root.at("points").at(index), front.points[index]);
   }
@@ -103,8 +104,8 @@ FrontRecord make_front_record(const Trace& trace, const Profile& profile,
 Json front_to_json(const FrontRecord& record) {
   Json json = {{"schema", schema_name(kFrontSchema)}};
   write_fields(json, record);
-  for (const char* key : {"answer", "simple", "nothing_recomputed"}) {
-    complete_point(json[key], record);
+  for (const char* key : {"answer", "simple", "nothing_recomputed", "none"}) {
+    if (json.contains(key)) complete_point(json[key], record);
   }
   for (const char* key : {"points", "baselines"}) {
     for (Json& point : json[key]) complete_point(point, record);

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "policies/base/joined.h"
+#include "policies/search/front/gathered_parameters.h"
 #include "policies/trace/op_class.h"
 
 namespace rematch {
@@ -139,6 +140,8 @@ struct Layer {
   int index = 0;
   bool is_checkpointed = false;
   bool keeps_casts = false;  // or copies: nobody's role, so they are not named
+  bool holds_gathers = false;
+  bool drops_gathers_alone = false;  // and keeps all else, which is not listed
   std::vector<KeptOp> keeps;
   std::vector<std::string> regions;  // of which the layer has several, or less than all of it
   int num_in_segment = 1;
@@ -153,13 +156,17 @@ std::string short_name(const std::string& op) {
 }
 
 // In a region over several layers, takes the ops of the layer at `place` alone: their scopes start
-// with its "+place".
-void add_kept(const RegionType& type, bool is_segment, int place, Layer& layer) {
+// with its "+place". `is_gather` of an index: that op gathers parameters, which have words of their
+// own.
+template <class IsGather>
+void add_kept(const RegionType& type, bool is_segment, int place, const IsGather& is_gather,
+              Layer& layer) {
   std::string prefix = "+";
   prefix += std::to_string(place);
   std::map<std::string, int> total;
   std::vector<KeptOp> found;
-  for (const PlannedOp& op : type.ops) {
+  for (std::size_t index = 0; index < type.ops.size(); ++index) {
+    const PlannedOp& op = type.ops[index];
     std::string scope = op.scope;
     if (is_segment) {
       const bool is_here = scope == prefix || scope.starts_with(prefix + ".");
@@ -169,7 +176,7 @@ void add_kept(const RegionType& type, bool is_segment, int place, Layer& layer) 
     std::string selector = scope.empty() ? "" : scope + "::";
     selector += short_name(op.name);
     const int nth = ++total[selector];
-    if (op.treatment == Treatment::kRecompute) continue;
+    if (op.treatment == Treatment::kRecompute || is_gather(index)) continue;
     if (op_class_of(op.name.substr(0, op.name.find('.'))) == OpClass::kCopy) {
       layer.keeps_casts = true;
     } else {
@@ -182,17 +189,23 @@ void add_kept(const RegionType& type, bool is_segment, int place, Layer& layer) 
   }
 }
 
-Layer layer_of(const Plan& plan, const TracedBlock& block, const std::string& path) {
+Layer layer_of(const Plan& plan, const TracedBlock& block, const std::string& path,
+               GatheredParameters& gathered) {
   Layer layer;
   layer.index = block.index;
-  for (const PlannedRegion& region : plan.regions) {
+  layer.holds_gathers = gathered.are_held(block);
+  layer.drops_gathers_alone = gathered.are_all_that_is_dropped(block);
+  for (std::size_t index = 0; index < plan.regions.size(); ++index) {
+    const PlannedRegion& region = plan.regions[index];
     const Coverage coverage = coverage_of(region, block, path);
     if (coverage == Coverage::kElsewhere) continue;
     layer.is_checkpointed = true;
     const auto& layers = region.layers;
     const auto place = std::find(layers.begin(), layers.end(), block.index) - layers.begin();
     const bool is_segment = layers.size() > 1;
-    add_kept(plan.types[region.type], is_segment, static_cast<int>(place), layer);
+    add_kept(
+        plan.types[region.type], is_segment, static_cast<int>(place),
+        [&](std::size_t op) { return gathered.is_gather(index, op); }, layer);
     const RegionType& type = plan.types[region.type];
     layer.offloads_inputs |= !type.offload_inputs.empty();
     layer.offloads_kept |= std::any_of(type.ops.begin(), type.ops.end(), [](const PlannedOp& op) {
@@ -200,6 +213,12 @@ Layer layer_of(const Plan& plan, const TracedBlock& block, const std::string& pa
     });
     if (is_segment) layer.num_in_segment = static_cast<int>(layers.size());
     if (coverage == Coverage::kInside) layer.regions.push_back(name_inside(region, path));
+  }
+  if (layer.drops_gathers_alone) {
+    layer.keeps.clear();
+    layer.keeps_casts = false;
+  } else if (layer.is_checkpointed && layer.holds_gathers) {
+    layer.keeps.insert(layer.keeps.begin(), {"gathered parameters", 1, 1});
   }
   return layer;
 }
@@ -315,14 +334,26 @@ std::string words_of(const std::vector<Layer>& layers) {
   std::map<std::string, std::vector<int>> of_regions;
   std::vector<int> recomputed;
   std::vector<int> kept;
+  std::vector<int> kept_with_gathers;
+  std::vector<int> kept_without;
   for (const Layer& layer : layers) {
-    if (!layer.is_checkpointed) kept.push_back(layer.index);
-    if (layer.is_checkpointed && layer.keeps.empty() && !layer.keeps_casts)
+    if (!layer.is_checkpointed) {
+      (layer.holds_gathers ? kept_with_gathers : kept).push_back(layer.index);
+    } else if (layer.drops_gathers_alone) {
+      kept_without.push_back(layer.index);
+    } else if (layer.keeps.empty() && !layer.keeps_casts) {
       recomputed.push_back(layer.index);
+    }
     if (!layer.regions.empty()) of_regions[joined(layer.regions)].push_back(layer.index);
   }
   if (!recomputed.empty()) parts.push_back(layer_ranges(recomputed) + ": recompute all");
   if (!kept.empty()) parts.push_back(layer_ranges(kept) + ": keep all");
+  if (!kept_with_gathers.empty()) {
+    parts.push_back(layer_ranges(kept_with_gathers) + ": keep all, gathered parameters too");
+  }
+  if (!kept_without.empty()) {
+    parts.push_back(layer_ranges(kept_without) + ": keep all but gathered parameters");
+  }
   add_segments(layers, parts);
   add_offloads(layers, parts);
   for (const auto& [regions, of_layers] : of_regions) {
@@ -336,10 +367,11 @@ std::string words_of(const std::vector<Layer>& layers) {
 std::string saves_text(const Plan& plan, const Trace& trace) {
   std::vector<std::string> lists;
   std::map<std::string, std::vector<Layer>> by_list;
+  GatheredParameters gathered(plan, trace);
   for (const TracedBlock& block : trace.blocks) {
     std::vector<Layer>& layers = by_list[block.list];
     if (layers.empty()) lists.push_back(block.list);
-    layers.push_back(layer_of(plan, block, trace.scopes[block.scope].path));
+    layers.push_back(layer_of(plan, block, trace.scopes[block.scope].path, gathered));
   }
   std::string text;
   for (const std::string& list : lists) {

@@ -21,8 +21,9 @@ struct LayerRun {
 std::vector<LayerRun> layer_runs(const Plan& plan, const Trace& trace);
 
 // "layers 0-31: keep attention.core::attention; 13-31 also ffn::mm#1; 0-31 in segments of 4": an op
-// without a number stands for all of its name in its scope, and casts are not named. The file has
-// every layer by itself.
+// without a number stands for all of its name in its scope, and casts are not named. Parameters
+// that layers gather and hold are said in words: "0-31: keep all, gathered parameters too". The
+// file has every layer by itself.
 std::string saves_text(const Plan& plan, const Trace& trace);
 
 }  // namespace rematch

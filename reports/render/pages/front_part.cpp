@@ -32,22 +32,21 @@ std::vector<std::size_t> telling_points(const Front& front) {
 
 std::vector<Tile> front_tiles(const FrontRecord& record) {
   const Front& front = record.front;
-  const FrontPoint& nothing = front.nothing_recomputed;
+  const FrontPoint& none = front.reference();
   const auto step_of = [&](const FrontPoint& point) { return predicted_step(front, point); };
   const auto tile_of = [&](const std::string& name, std::size_t index) {
     const FrontPoint& point = front.points[index];
     std::string words = "Point " + std::to_string(index);
     if (point.figures.num_recomputed == 0) {
       words += ", nothing recomputed";
-    } else if (nothing.figures.peak.count != 0 && nothing.step_time.count() != 0) {
-      words += ", " + format_change(nothing.figures.peak.count, point.figures.peak.count) +
-               " for " + format_change(step_of(nothing).count(), step_of(point).count()) +
-               " step time";
+    } else if (none.figures.peak.count != 0 && none.step_time.count() != 0) {
+      words += ", " + format_change(none.figures.peak.count, point.figures.peak.count) + " for " +
+               format_change(step_of(none).count(), step_of(point).count()) + " step time";
     }
     return Tile{name, format_bytes(point.figures.peak), words};
   };
-  std::vector<Tile> tiles = {{"without checkpointing", format_bytes(nothing.figures.peak),
-                              format_duration(step_of(nothing)) + " a step"},
+  std::vector<Tile> tiles = {{"without checkpointing", format_bytes(none.figures.peak),
+                              format_duration(step_of(none)) + " a step"},
                              tile_of("lowest peak", 0),
                              tile_of("knee", front.knee)};
   if (record.device_memory) {

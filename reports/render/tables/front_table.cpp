@@ -56,7 +56,7 @@ std::string host_words(const FrontRecord& record, const FrontPoint& point) {
 // Rows that the device has no memory for say so first.
 table::Row point_row(const FrontRecord& record, const std::string& name, const FrontPoint& point,
                      std::vector<std::string> details) {
-  const FrontPoint& nothing = record.front.nothing_recomputed;
+  const FrontPoint& none = record.front.reference();
   const PlanFigures& figures = point.figures;
   const nanoseconds step = predicted_step(record.front, point);
   if (record.device_memory && figures.peak > *record.device_memory) {
@@ -67,8 +67,8 @@ table::Row point_row(const FrontRecord& record, const std::string& name, const F
   std::string phase(to_string(figures.peak_phase));
   if (!figures.peak_place.empty()) phase += " " + figures.peak_place;
   return {{name, format_bytes(figures.peak), phase,
-           format_change(nothing.figures.peak.count, figures.peak.count), format_duration(step),
-           format_change(predicted_step(record.front, nothing).count(), step.count()),
+           format_change(none.figures.peak.count, figures.peak.count), format_duration(step),
+           format_change(predicted_step(record.front, none).count(), step.count()),
            format_change(predicted_step(record.front, point.step_time_bound).count(), step.count()),
            std::to_string(figures.num_recomputed)},
           joined(details, "; ")};

@@ -49,7 +49,7 @@ std::string question_of(const FrontRecord& record) {
   if (record.budget) return "The fastest that fits " + format_bytes(*record.budget);
   if (record.max_slowdown_ratio) {
     return "The lowest peak for at most " + format_percent(*record.max_slowdown_ratio) +
-           " more step time";
+           " more step time" + (record.front.none ? " than the fastest of all" : "");
   }
   return record.answer ? "The answer" : "The fastest that fits " + memory_of(record);
 }
@@ -115,7 +115,7 @@ std::string lead_words(const FrontRecord& record) {
   const FrontPoint& point = is_asked ? *record.answer : record.front.points[*index];
   return question_of(record) + (index ? ", point " + std::to_string(*index) : "") + ": " +
          figures_of(record.front, point) + " (" +
-         format_change(predicted_step(record.front, record.front.nothing_recomputed).count(),
+         format_change(predicted_step(record.front, record.front.reference()).count(),
                        predicted_step(record.front, point).count()) +
          "): " + short_saves(point);
 }

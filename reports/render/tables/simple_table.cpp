@@ -52,8 +52,7 @@ std::string simple_to_text(const FrontRecord& record, std::size_t width, const F
   };
   const SimplePoint& simple = *record.simple;
   table::Grid grid = points_grid(record, {});
-  const FrontPoint& nothing = record.front.nothing_recomputed;
-  grid.rows.push_back(point_row(record, "none", nothing, {}));
+  grid.rows.push_back(point_row(record, "none", record.front.reference(), {}));
   grid.rows.push_back(simple_row(record));
   if (const auto lead = lead_point(record)) {
     grid.rows.push_back(

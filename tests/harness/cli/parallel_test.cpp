@@ -91,6 +91,46 @@ TEST_CASE("sharded parameters are gathered again in backward, even where nothing
   CHECK(peak("none") < peak("no_reshard(none)"));
 }
 
+std::int64_t recomputed_in_step(const Json& point) {
+  std::int64_t ops = 0;
+  for (const Json& count : point["counts"]["recompute"]) ops += count.get<std::int64_t>();
+  return ops / point["counted_steps"].get<std::int64_t>();
+}
+
+// A tiny model's two blocks gather in forward, and again in backward.
+TEST_CASE("none is one plan for predict, for run, and for search under fsdp") {
+  const ScratchFolder scratch;
+  const std::string front_file = scratch.file("front.json");
+  const std::string arguments = kTinyLlama + "--parallel fsdp=2 ";
+  const std::string policies = "none,no_reshard\\(none\\)";
+  REQUIRE(rematch("search " + arguments + "--device h100 --points 4 --baselines " + policies +
+                  " -o " + front_file)
+              .code == 0);
+  const Json front = Json::parse(text_of(front_file));
+  const Json predicted = Json::parse(
+      rematch("predict " + arguments + "--json --device h100 --policy " + policies).out);
+  const Json run =
+      report_of(arguments + "--pretend-rank 1 --schedule on_demand --policy " + policies);
+  const auto check_same = [&](const Json& searched, std::size_t index) {
+    const Json& step = predicted[index];
+    const Json& ran = run["points"][index];
+    CAPTURE(step["policy"]);
+    CHECK(searched["policy"] == step["policy"]);
+    CHECK(searched["plan_sha256"] == step["plan_sha256"]);
+    CHECK(searched["plan_sha256"] == ran["plan_sha256"]);
+    const Json& peak = searched["predicted_peak_allocated_bytes"];
+    CHECK(peak == step["predicted_memory"]["peak_allocated_bytes"]);
+    CHECK(peak == ran["memory"]["peak_allocated_bytes"]);
+    CHECK(searched["predicted_recomputed_ops"] == recomputed_in_step(ran));
+  };
+  check_same(front["none"], 0);
+  check_same(front["baselines"][0], 0);
+  check_same(front["nothing_recomputed"], 1);
+  check_same(front["points"].back(), 1);
+  check_same(front["baselines"][1], 1);
+  CHECK(issued(point_of(run, "none"), "recompute", "all_gather") == 4);  // a block, a step
+}
+
 TEST_CASE("a pretended rank executes and holds what the real ranks do") {
   const std::string arguments = kSplitLlama + "--parallel tp=2,fsdp=2 --policy full ";
   const Json real = report_of(arguments);

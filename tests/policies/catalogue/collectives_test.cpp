@@ -3,6 +3,7 @@
 
 #include "policies/catalogue/warnings.h"
 #include "tests/policies/catalogue/decisions.h"
+#include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"
 
 namespace rematch::testing {
@@ -27,25 +28,6 @@ Trace sequence_parallel() {
     const ValueId part = build.call(kScatter, {product}, {4, 4});
     build.wait(part);
     x = build.call("aten::add.Tensor", {x, part}, {4, 4});
-  }
-  return build.finish();
-}
-
-// Blocks that gather their sharded parameter before they use it.
-Trace sharded() {
-  TraceBuilder build("sharded");
-  ValueId x = build.outside({4, 4}, "float32", true);
-  for (int layer = 0; layer < 4; ++layer) {
-    const auto scope = build.scope("blocks", layer);
-    const ValueId shard = build.parameter({8});
-    const ValueId flat = build.call(kGatherAll, {shard}, {16});
-    build.wait(flat);
-    const ValueId weight = build.view("aten::view", flat, {4, 4});
-    {
-      const auto ffn = build.scope("ffn");
-      x = build.call("aten::mm", {x, weight}, {4, 4}, {{0, 1}, {}});
-      x = build.call("aten::silu", {x}, {4, 4}, {{0}, {}});
-    }
   }
   return build.finish();
 }
@@ -99,7 +81,7 @@ TEST_CASE("a collective without a wait is never issued again") {
 }
 
 TEST_CASE("gathered parameters are dropped after forward under every policy but no_reshard") {
-  const Trace trace = sharded();
+  const Trace trace = toy_sharded();
   for (const char* policy : {"full", "attn_only", "save_mm", "keep_collectives(save_mm)"}) {
     CAPTURE(policy);
     auto plan = resolve(policy_of(policy), trace, NoEffect::kAllow);
@@ -117,7 +99,7 @@ TEST_CASE("gathered parameters are dropped after forward under every policy but 
 }
 
 TEST_CASE("a block without checkpointing is a region that gathers again and keeps all else") {
-  const Trace trace = sharded();
+  const Trace trace = toy_sharded();
   const Plan none = plan_of("none", trace);
   REQUIRE(none.regions.size() == 4);
   REQUIRE(none.types.size() == 1);
@@ -128,7 +110,7 @@ TEST_CASE("a block without checkpointing is a region that gathers again and keep
 }
 
 TEST_CASE("blocks that a policy leaves out gather again, in forward order") {
-  const Plan plan = plan_of("nth_last(2)", sharded());
+  const Plan plan = plan_of("nth_last(2)", toy_sharded());
   REQUIRE(plan.regions.size() == 4);
   REQUIRE(plan.types.size() == 2);
   for (std::size_t layer = 0; layer < 4; ++layer) {
@@ -141,7 +123,7 @@ TEST_CASE("blocks that a policy leaves out gather again, in forward order") {
 }
 
 TEST_CASE("a policy whose regions are parts of blocks says that gathers are held") {
-  const Trace trace = sharded();
+  const Trace trace = toy_sharded();
   const Policy policy = policy_of("recompute_modules([mlp])");
   const auto plan = resolve(policy, trace);
   REQUIRE(std::holds_alternative<Plan>(plan));

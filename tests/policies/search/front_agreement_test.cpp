@@ -2,6 +2,7 @@
 // recomputed ops are what the engine does on meta, to the byte.
 #include "harness/measure/memory.h"
 #include "harness/run/prediction/prediction.h"
+#include "policies/catalogue/resolve.h"
 #include "policies/predict/device/roofline.h"
 #include "policies/search/front/front.h"
 #include "tests/support/catch.h"
@@ -42,10 +43,13 @@ TEST_CASE("every point of a front peaks where and as high as the engine does", "
       SearchSpace space;
       space.schedule = schedule;
       space.reach = Reach::kHull;
-      FrontSearch search(trace, profile, space);
+      FrontSearch search(trace, profile, space, resolve_none(trace));
       const Front front = search.front(testing::num_seeds(6), {});
       CHECK(front.points.size() >= 4);
-      for (const FrontPoint& point : front.points) {
+      CHECK(front.none.has_value() == which.dimensions.contains("fsdp"));
+      std::vector<FrontPoint> points = front.points;
+      points.push_back(front.reference());
+      for (const FrontPoint& point : points) {
         CAPTURE(point.saves);
         const Prediction engine = model.predict(point.plan, schedule);
         CHECK(engine.memory.peak_allocated.value() == point.figures.peak);

@@ -87,6 +87,25 @@ TEST_CASE("points that offload say what is on the host, and what copies take") {
   CHECK_THROWS_WITH(front_from_json(broken), Catch::Contains("no rate above 0"));
 }
 
+TEST_CASE("a front has none beside the plan without regions where that is another one") {
+  CHECK_FALSE(front_to_json(sample()).contains("none"));
+  const Trace trace = testing::toy_sharded();
+  const Profile profile = testing::made_up_profile(trace, 1);
+  FrontSearch search(trace, profile, {}, resolve_none(trace));
+  FrontRecord record = make_front_record(trace, profile, OptimizerModel::kAdamW);
+  record.front = search.front(6, {});
+  const Json json = front_to_json(record);
+  CHECK(json.at("none").at("policy") == "none");
+  CHECK(json.at("none").at("time_source") == "measured");
+  CHECK(json.at("nothing_recomputed").at("policy") == "no_reshard(none)");
+  const FrontRecord read = front_from_json(json);
+  CHECK(front_to_json(read) == json);
+  CHECK(read.front.reference().plan == record.front.none->plan);
+  Json broken = json;
+  broken["none"]["plan_sha256"] = json.at("nothing_recomputed").at("plan_sha256");
+  CHECK_THROWS_WITH(front_from_json(broken), Catch::Contains("is not the hash of the plan"));
+}
+
 TEST_CASE("points say how many kernels they launch again, if the profile knows") {
   const Json unknown = front_to_json(sample());
   for (const Json& point : unknown.at("points")) {

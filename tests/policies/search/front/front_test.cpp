@@ -213,6 +213,52 @@ TEST_CASE("a model that has one plan has no gap, however coarse the search") {
   CHECK(front.points.front().step_time_gap().count() == 0);
 }
 
+// Each block gathers 64 bytes. At the peak, in the backward of the last, `none` has gathered that
+// one.
+TEST_CASE(
+    "where blocks gather their parameters, none is the policy's plan and not what holds them") {
+  const Trace trace = testing::toy_sharded();
+  const Profile profile = profile_of(trace);
+  const Plan none = resolve_none(trace);
+  const Plan holding = baselines(trace, "no_reshard(none)").front();
+  StepSimulator simulator(trace);
+  for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+    CAPTURE(to_string(schedule));
+    SearchSpace space;
+    space.schedule = schedule;
+    space.resolution_ratio = 0;
+    CHECK_THROWS_WITH(FrontSearch(trace, profile, space), Catch::Contains("gather their param"));
+    FrontSearch search(trace, profile, space, none);
+    const Front front = search.front(16, baselines(trace, "none,full,no_reshard(none)"));
+    REQUIRE(front.none.has_value());
+    CHECK(front.reference().plan == none);
+    CHECK(front.none->figures.peak == simulator.simulate(none, schedule).peak_bytes());
+    CHECK(front.none->step_time > profile.step_time());
+    CHECK(front.none->saves == "layers 0-3: keep all but gathered parameters");
+    const FrontPoint& nothing = front.nothing_recomputed;
+    CHECK(nothing.plan.policy == holding.policy);
+    CHECK(plan_sha256(nothing.plan) == plan_sha256(holding));
+    CHECK(nothing.figures.peak == simulator.simulate(holding, schedule).peak_bytes());
+    CHECK((nothing.figures.peak - front.none->figures.peak).count == 3 * 64);
+    CHECK(nothing.saves == "layers 0-3: keep all, gathered parameters too");
+    CHECK(front.points.back().plan == nothing.plan);
+    for (const FrontPoint& point : front.points) {
+      CHECK((point.plan.policy != "none" || point.plan == none));
+    }
+    for (const Baseline& baseline : front.baselines) CHECK(baseline.is_matched);
+  }
+}
+
+TEST_CASE("where no block gathers parameters, none is the plan without regions") {
+  const Trace trace = small_llama();
+  const Profile profile = profile_of(trace);
+  FrontSearch search(trace, profile, {}, resolve_none(trace));
+  const Front front = search.front(4, {});
+  CHECK_FALSE(front.none.has_value());
+  CHECK(front.reference().plan.policy == "none");
+  CHECK(plan_sha256(front.reference().plan) == plan_sha256(resolve_none(trace)));
+}
+
 // The front of 3 points below (10, 10): 4 to 10 by 8 to 10 is 12; 6 to 10 by 5 to 8 is 12; 9 to 10
 // by 2 to 5 is 3. 27 of 100. (7, 9) is dominated, (12, 1) is beyond the reference.
 TEST_CASE("hypervolume adds up rectangles") {

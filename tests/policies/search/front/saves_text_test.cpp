@@ -49,6 +49,25 @@ TEST_CASE("known policies in words") {
   CHECK(words_of("nth_first(2)") == "layers 0, 2: recompute all; 1, 3: keep all");
 }
 
+TEST_CASE("gathered parameters are said in words, held or not") {
+  const Trace trace = testing::toy_sharded();
+  const auto words = [&](const std::string& policy) {
+    return saves_text(plan_of(policy, trace), trace);
+  };
+  CHECK(words("none") == "layers 0-3: keep all but gathered parameters");
+  CHECK(words("no_reshard(none)") == "layers 0-3: keep all, gathered parameters too");
+  CHECK(words("full") == "layers 0-3: recompute all");
+  CHECK(words("no_reshard(full)") == "layers 0-3: keep gathered parameters");
+  CHECK(words("nth_last(2)") ==
+        "layers 1, 3: recompute all; 0, 2: keep all but gathered parameters");
+  CHECK(words("no_reshard(nth_last(2))") ==
+        "layers 1, 3: keep gathered parameters; 0, 2: keep all, gathered parameters too");
+  CHECK(words("recompute_modules([mlp])") ==
+        "layers 0-3: keep gathered parameters; regions of 0-3: ffn");
+  CHECK(words("no_reshard(segments(2))") ==
+        "layers 0-3: keep gathered parameters; 0-3 in segments of 2");
+}
+
 TEST_CASE("what all layers keep is said once, and what some keep more with those layers") {
   const Trace trace = testing::toy_llama();
   Plan plan = own_types(trace);
