@@ -4,15 +4,12 @@
 #include <cstdio>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
-#include "harness/cli/files/report_files.h"
 #include "harness/cli/flags/flag_values.h"
-#include "policies/base/in_quotes.h"
-#include "policies/base/joined.h"
 #include "policies/base/json.h"
-#include "policies/base/schema.h"
-#include "policies/base/suggest.h"
-#include "reports/compare/environment_difference.h"
+#include "policies/base/text.h"
+#include "reports/compare/differences.h"
 #include "reports/render/tables/compare_table.h"
 #include "reports/render/tables/grid.h"
 

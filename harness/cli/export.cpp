@@ -4,15 +4,13 @@
 #include <vector>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
-#include "harness/cli/files/plan_files.h"
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/flags/require.h"
-#include "policies/base/suggest.h"
-#include "policies/export/call_place.h"
+#include "policies/base/text.h"
 #include "policies/export/system_config.h"
 #include "policies/export/torch_file.h"
-#include "policies/export/torch_regions.h"
 
 namespace rematch {
 namespace {

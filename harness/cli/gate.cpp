@@ -7,17 +7,16 @@
 #include <set>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
-#include "harness/cli/files/report_files.h"
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/gate_curves.h"
 #include "policies/base/json.h"
-#include "policies/base/schema.h"
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
-#include "policies/trace/by_phase.h"
 #include "policies/trace/collective.h"
 #include "policies/trace/op_class.h"
+#include "policies/trace/phase.h"
 #include "reports/render/tables/gate_table.h"
 
 namespace rematch {

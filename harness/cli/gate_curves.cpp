@@ -5,8 +5,8 @@
 
 #include "harness/cli/exit_code.h"
 #include "policies/base/file.h"
-#include "policies/base/in_quotes.h"
 #include "policies/base/json_fwd.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {

@@ -12,9 +12,8 @@
 #include "harness/cli/libtorch/parts.h"
 #include "harness/sweep/interrupt.h"
 #include "policies/base/file.h"
-#include "policies/base/in_quotes.h"
 #include "policies/base/json.h"
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {

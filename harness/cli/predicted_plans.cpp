@@ -13,7 +13,6 @@
 #include "reports/record/json/parts_json.h"
 #include "reports/record/simulated_memory.h"
 #include "reports/render/tables/prediction_table.h"
-#include "reports/render/tables/traffic_table.h"
 
 namespace rematch {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "harness/cli/files/plan_files.h"
+#include "harness/cli/files/input_files.h"
 #include "policies/plan/plan.h"
+#include "policies/predict/step/counts.h"
 #include "policies/predict/step/step_range.h"
-#include "policies/predict/step/traffic.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
 #include "reports/record/point.h"

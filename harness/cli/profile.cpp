@@ -2,14 +2,13 @@
 #include <optional>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
-#include "harness/cli/files/profile_file.h"
 #include "harness/cli/flags/flag_values.h"
-#include "harness/cli/flags/measure_flags.h"
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/flags/require.h"
+#include "harness/cli/flags/shared_flags.h"
 #include "harness/cli/profile_here.h"
-#include "harness/cli/profile_links.h"
 #include "policies/base/json.h"
 #include "policies/predict/device/project_profile.h"
 #include "policies/predict/device/roofline.h"

@@ -4,13 +4,12 @@
 #include <string_view>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
-#include "harness/cli/files/plan_files.h"
-#include "harness/cli/files/report_files.h"
 #include "harness/cli/flags/require.h"
 #include "policies/base/file.h"
-#include "policies/base/joined.h"
 #include "policies/base/json.h"
+#include "policies/base/text.h"
 #include "policies/search/front/front_json.h"
 #include "reports/record/json/record_json.h"
 #include "reports/render/charts/chart.h"

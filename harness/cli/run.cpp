@@ -1,5 +1,5 @@
 #include "harness/cli/commands.h"
-#include "harness/cli/flags/run_flags.h"
+#include "harness/cli/flags/shared_flags.h"
 #include "harness/cli/libtorch/parts.h"
 
 namespace rematch {

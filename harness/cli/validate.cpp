@@ -10,7 +10,7 @@
 #include "policies/base/json.h"
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
-#include "policies/predict/device/links_json.h"
+#include "policies/predict/device/links.h"
 #include "policies/search/front/front_json.h"
 #include "policies/search/front/loads.h"
 #include "policies/trace/profile_json.h"

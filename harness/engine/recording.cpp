@@ -12,7 +12,7 @@
 #include "harness/engine/prepared_plan.h"
 #include "harness/engine/record/op_stream.h"
 #include "models/scope/scope.h"
-#include "policies/trace/same_op.h"
+#include "policies/trace/trace_op.h"
 
 namespace rematch {
 namespace {

@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "harness/measure/cuda_device.h"
-#include "harness/measure/cupti_version.h"
+#include "harness/measure/gpu_monitor.h"
 
 namespace rematch {
 namespace {

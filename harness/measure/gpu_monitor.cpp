@@ -1,12 +1,48 @@
 #include "harness/measure/gpu_monitor.h"
 
+#include <dlfcn.h>
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
 #include <fstream>
 #include <sstream>
+#include <type_traits>
 
 namespace rematch {
+
+std::optional<NvmlFunctions> load_nvml(const char* library) {
+  void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return std::nullopt;
+  const auto find = [handle](const char* name, auto& function) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
+  };
+  NvmlFunctions functions;
+  find("nvmlInit_v2", functions.initialize);
+  find("nvmlShutdown", functions.shut_down);
+  find("nvmlSystemGetDriverVersion", functions.driver_version);
+  find("nvmlDeviceGetHandleByPciBusId_v2", functions.device_of_pci_bus_id);
+  find("nvmlDeviceGetClockInfo", functions.clock);
+  find("nvmlDeviceGetMaxClockInfo", functions.most_clock);
+  find("nvmlDeviceGetCurrentClocksThrottleReasons", functions.throttle_reasons);
+  find("nvmlDeviceGetTemperature", functions.temperature);
+  find("nvmlDeviceGetComputeRunningProcesses_v3", functions.processes);
+  find("nvmlDeviceGetEnforcedPowerLimit", functions.power_limit);
+  find("nvmlDeviceGetPowerManagementDefaultLimit", functions.default_power_limit);
+  find("nvmlDeviceGetCurrPcieLinkGeneration", functions.pcie_generation);
+  find("nvmlDeviceGetCurrPcieLinkWidth", functions.pcie_width);
+  find("nvmlDeviceGetMaxPcieLinkGeneration", functions.most_pcie_generation);
+  find("nvmlDeviceGetMaxPcieLinkWidth", functions.most_pcie_width);
+  find("nvmlDeviceGetEccMode", functions.ecc_mode);
+  find("nvmlDeviceGetPersistenceMode", functions.persistence_mode);
+  find("nvmlDeviceGetMigMode", functions.mig_mode);
+  find("nvmlDeviceGetNvLinkState", functions.nvlink_state);
+  if (functions.initialize == nullptr || functions.device_of_pci_bus_id == nullptr) {
+    return std::nullopt;
+  }
+  return functions;
+}
+
 namespace {
 
 constexpr std::uint64_t kGpuIdle = 0x1;
@@ -226,6 +262,18 @@ std::vector<std::string> throttle_reason_names(std::uint64_t mask) {
     if ((rest >> bit & 1) != 0) names.push_back("bit_" + std::to_string(bit));
   }
   return names;
+}
+
+std::optional<std::string> cupti_version(const char* library) {
+  void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return std::nullopt;
+  const auto get_version =
+      reinterpret_cast<int (*)(std::uint32_t*)>(dlsym(handle, "cuptiGetVersion"));
+  std::uint32_t version = 0;
+  if (get_version == nullptr || get_version(&version) != 0) return std::nullopt;
+  // 130001 is 13.0, update 1.
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
 }
 
 }  // namespace rematch

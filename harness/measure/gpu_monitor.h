@@ -9,11 +9,54 @@
 #include <utility>
 #include <vector>
 
-#include "harness/measure/nvml.h"
 #include "reports/record/environment.h"
 #include "reports/record/point.h"
 
 namespace rematch {
+
+// The part of NVIDIA's management library that is used, as a table: filled from the driver's
+// library where there is one, or by tests. Declared here because no package of LibTorch or CUDA
+// brings its header; names, numbers and structs are NVML's published interface.
+
+struct NvmlDevice;  // opaque
+
+// nvmlProcessInfo_v2_t
+struct NvmlProcess {
+  unsigned pid = 0;
+  unsigned long long used_bytes = 0;
+  unsigned gpu_instance = 0;
+  unsigned compute_instance = 0;
+};
+
+inline constexpr int kNvmlSuccess = 0;
+inline constexpr int kNvmlInsufficientSize = 7;
+enum NvmlClock : int { kNvmlSmClock = 1, kNvmlMemoryClock = 2 };
+
+struct NvmlFunctions {
+  using Number = int (*)(NvmlDevice*, unsigned*);
+  int (*initialize)() = nullptr;
+  int (*shut_down)() = nullptr;
+  int (*driver_version)(char*, unsigned) = nullptr;
+  int (*device_of_pci_bus_id)(const char*, NvmlDevice**) = nullptr;
+  int (*clock)(NvmlDevice*, int, unsigned*) = nullptr;
+  int (*most_clock)(NvmlDevice*, int, unsigned*) = nullptr;
+  int (*throttle_reasons)(NvmlDevice*, unsigned long long*) = nullptr;
+  int (*temperature)(NvmlDevice*, int, unsigned*) = nullptr;
+  int (*processes)(NvmlDevice*, unsigned*, NvmlProcess*) = nullptr;
+  Number power_limit = nullptr;          // milliwatts, as enforced
+  Number default_power_limit = nullptr;  // milliwatts
+  Number pcie_generation = nullptr;
+  Number pcie_width = nullptr;
+  Number most_pcie_generation = nullptr;
+  Number most_pcie_width = nullptr;
+  int (*ecc_mode)(NvmlDevice*, int*, int*) = nullptr;
+  int (*persistence_mode)(NvmlDevice*, int*) = nullptr;
+  int (*mig_mode)(NvmlDevice*, unsigned*, unsigned*) = nullptr;
+  int (*nvlink_state)(NvmlDevice*, unsigned, int*) = nullptr;
+};
+
+// Nothing without a driver. What an old driver lacks stays null, and is asked for by nobody.
+std::optional<NvmlFunctions> load_nvml(const char* library = "libnvidia-ml.so.1");
 
 // The GPU at one moment.
 struct GpuReading {
@@ -67,5 +110,14 @@ DeviceStateRecord summarize_readings(const std::vector<GpuReading>& readings);
 
 // "sw_power_cap", by NVML's bits; being idle between two steps is no reason.
 std::vector<std::string> throttle_reason_names(std::uint64_t mask);
+
+// Which CUPTI kernels would be counted with. Asks the library for its version and for nothing else,
+// so it needs no driver and disturbs no measurement.
+
+// The library of the version that this code is written for; LibTorch ships it.
+inline constexpr const char* kCuptiLibrary = "libcupti.so.13";
+
+// "13.0.1", the last number being the update; nothing where the library is not there.
+std::optional<std::string> cupti_version(const char* library = kCuptiLibrary);
 
 }  // namespace rematch

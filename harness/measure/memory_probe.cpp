@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "harness/engine/record/wrapped_tensor.h"
-#include "harness/measure/phase_guard.h"
+#include "harness/measure/step_place.h"
 
 namespace rematch {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <ATen/core/function_schema.h>
 
-#include "harness/measure/phase_guard.h"
+#include "harness/measure/step_place.h"
 
 namespace rematch {
 

@@ -12,7 +12,7 @@
 #include "harness/process/child.h"
 #include "harness/sweep/interrupt.h"
 #include "policies/base/file.h"
-#include "policies/base/sha256.h"
+#include "policies/base/hashing.h"
 
 namespace rematch {
 namespace {

@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -45,5 +47,50 @@ struct Activity {
   std::vector<LaunchLink> links;
   std::int64_t dropped = 0;  // records that were lost for want of buffers
 };
+
+// Who marks, on the thread that launches, which op call its launches belong to, and in which region
+// and phase it is.
+
+class LaunchMarker {
+ public:
+  virtual ~LaunchMarker() = default;
+  // `op_call` is 1 + the index of the call, or kBatchOfStep; `name` is for people: "forward
+  // blocks.3 aten::mm". Calls nest, per thread; each begin() is followed by an end() unless an op
+  // throws.
+  virtual void begin(std::uint64_t op_call, const std::string& name) = 0;
+  virtual void end() = 0;
+
+  // Around the calls of a region's forward, or of a stretch of its recompute, on their thread:
+  // "recompute region blocks.3". They nest with the calls.
+  virtual void begin_region(const std::string& /*name*/) {}
+  virtual void end_region() noexcept {}
+
+  // Around all calls of a step's phase, on whatever threads they are. begin_phase() ends the phase
+  // before.
+  virtual void begin_phase(const std::string& /*name*/) {}
+  virtual void end_phase() noexcept {}
+};
+
+// Records what a CUDA device does while it lives: by CUPTI in programs that are linked with CUDA,
+// and not at all in others (no_activity.cpp). Costs time and device memory, so times and peaks are
+// measured without it.
+
+// Activity cannot be recorded, or no longer be trusted. The message says what to do.
+struct ActivityError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class ActivityRecorder : public LaunchMarker {
+ public:
+  // Forgets what was recorded so far. Synchronize the device first, and mark nothing meanwhile.
+  virtual void discard() = 0;
+
+  // Stops and hands over the records, lost ones counted. Call once, after synchronizing the
+  // device: a kernel that is still running has no end. Throws ActivityError.
+  virtual Activity finish() = 0;
+};
+
+// Starts to record; one recorder at a time in a process. Throws ActivityError.
+std::unique_ptr<ActivityRecorder> record_activity();
 
 }  // namespace rematch

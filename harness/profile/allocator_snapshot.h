@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/profile/launch_marker.h"
+#include "harness/profile/activity.h"
 
 namespace rematch {
 

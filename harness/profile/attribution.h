@@ -14,6 +14,7 @@
 #include "harness/profile/kernel_class.h"
 #include "policies/trace/op_class.h"
 #include "policies/trace/phase.h"
+#include "reports/record/point.h"
 
 namespace rematch {
 
@@ -74,5 +75,15 @@ KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls,
 // what the op counter saw in the same steps.
 std::optional<std::string> disagreement(
     const KernelUse& use, const std::array<std::map<OpClass, std::int64_t>, kNumPhases>& executed);
+
+// A point's kernel figures from what its steps' activity was attributed to. Pure.
+
+// `executed` is what the op counter saw in the same steps: where the two disagree, the record says
+// that it is not to be used.
+KernelRecord kernel_record(const KernelUse& use, const CountsRecord& executed);
+
+// Kernel times of a step, by phase and by class of the op that launched them.
+std::array<std::map<OpClass, std::chrono::nanoseconds>, kNumPhases> op_class_times(
+    const KernelUse& use, int counted_steps);
 
 }  // namespace rematch

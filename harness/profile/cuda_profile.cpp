@@ -3,13 +3,12 @@
 #include <memory>
 #include <vector>
 
-#include "harness/measure/device_clock.h"
-#include "harness/profile/activity_recorder.h"
+#include "harness/measure/clocks.h"
+#include "harness/profile/activity.h"
 #include "harness/profile/op_call_recorder.h"
 #include "harness/profile/profiled_training.h"
 #include "harness/profile/recorded_step.h"
 #include "harness/profile/step_ops.h"
-#include "harness/profile/temporary_recorder.h"
 
 namespace rematch {
 namespace {

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cupti.h>
-
 #include <string>
 
-#include "harness/measure/cupti_version.h"
+#include "harness/measure/gpu_monitor.h"
+#include "harness/profile/activity.h"
 
 namespace rematch {
 
@@ -36,5 +36,17 @@ CuptiFunctions load_cupti(const std::string& library = kCuptiLibrary);
 // Throws CuptiError unless the library writes the records that this was compiled for: it writes
 // those of its own version, whatever the caller expects.
 void require_cupti_version(const CuptiFunctions& functions);
+
+// Reads the activity records in one of CUPTI's buffers. Pure but for CUPTI's own function that
+// walks the buffer.
+
+// Which of the external ids are ours: others may be pushed by libraries.
+inline constexpr CUpti_ExternalCorrelationKind kOpCallId = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
+
+// Appends the kernels, transfers and links among the first `valid_bytes` of `buffer`; other records
+// (the launching calls themselves) say nothing that these do not. Throws CuptiError if the buffer
+// cannot be walked to its end.
+void read_records(const CuptiFunctions& functions, std::uint8_t* buffer, std::size_t valid_bytes,
+                  Activity& activity);
 
 }  // namespace rematch

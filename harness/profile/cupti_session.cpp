@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "harness/profile/cupti_functions.h"
-#include "harness/profile/cupti_records.h"
 
 namespace rematch {
 namespace {

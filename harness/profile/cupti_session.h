@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "harness/profile/activity_recorder.h"
+#include "harness/profile/activity.h"
 
 namespace rematch {
 

@@ -1,6 +1,6 @@
 #include "harness/profile/kernel_counting.h"
 
-#include "harness/profile/activity_recorder.h"
+#include "harness/profile/activity.h"
 
 namespace rematch {
 

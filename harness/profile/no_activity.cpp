@@ -1,4 +1,4 @@
-#include "harness/profile/activity_recorder.h"
+#include "harness/profile/activity.h"
 #include "harness/profile/nvtx_marker.h"
 
 namespace rematch {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "harness/profile/launch_marker.h"
+#include "harness/profile/activity.h"
 
 namespace rematch {
 

@@ -1,6 +1,10 @@
 #include "harness/profile/op_call_recorder.h"
 
-#include "harness/measure/phase_guard.h"
+#include <algorithm>
+
+#include "harness/engine/record/op_facts.h"
+#include "harness/measure/step_place.h"
+#include "harness/profile/step_ops.h"
 
 namespace rematch {
 namespace {
@@ -69,6 +73,31 @@ void OpCallRecorder::region_left() noexcept {
   for (auto marker = markers_.rbegin(); marker != markers_.rend(); ++marker) {
     (*marker)->end_region();
   }
+}
+
+void TemporaryRecorder::about_to_run(const c10::OperatorHandle&, Phase, const torch::jit::Stack&) {
+  if (list_ == nullptr) return;
+  memory_.reset_peak();
+  before_ = memory_.sample().total;
+}
+
+void TemporaryRecorder::executed(const c10::OperatorHandle& op, Phase, const torch::jit::Stack&) {
+  if (list_ == nullptr) return;
+  const Bytes standing = std::max(before_, memory_.sample().total);
+  list_->push_back({&facts_of(op).name, std::max(Bytes{}, memory_.peak() - standing)});
+}
+
+std::vector<Bytes> bytes_of(const std::vector<OpTemporary>& weighed,
+                            const std::vector<const std::string*>& traced, const std::string& phase,
+                            const std::string& device) {
+  std::vector<const std::string*> ran;
+  std::vector<Bytes> bytes;
+  for (const OpTemporary& op : weighed) {
+    ran.push_back(op.name);
+    bytes.push_back(op.bytes);
+  }
+  require_same_ops(ran, traced, phase, device);
+  return bytes;
 }
 
 }  // namespace rematch

@@ -1,7 +1,7 @@
 #include "harness/profile/profiled_training.h"
 
 #include "harness/sweep/interrupt.h"
-#include "harness/training/warm_up.h"
+#include "harness/training/training.h"
 
 namespace rematch {
 

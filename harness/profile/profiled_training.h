@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "harness/measure/step_clock.h"
-#include "harness/progress/step_progress.h"
+#include "harness/measure/clocks.h"
+#include "harness/progress/progress.h"
 #include "harness/training/training.h"
 #include "policies/trace/measured_profile.h"
 
@@ -16,7 +16,7 @@ class ProfiledTraining {
   // `num_steps` after warm-up, for the progress that is shown.
   ProfiledTraining(const TrainingSettings& settings, std::int64_t num_steps);
 
-  // kWarmUpSteps of harness/training/warm_up.h.
+  // kWarmUpSteps of harness/training/training.h.
   void warm_up();
   // The step that is next. Throws Interrupted, before it, if an InterruptGuard saw a signal.
   void step(StepListener& listener);

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "policies/trace/same_op.h"
+#include "policies/trace/trace_op.h"
 
 namespace rematch {
 namespace {

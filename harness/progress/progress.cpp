@@ -1,11 +1,11 @@
 #include "harness/progress/progress.h"
 
 #include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 namespace rematch {
 namespace {
@@ -79,6 +79,82 @@ std::string describe_duration(std::chrono::seconds duration) {
   const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(duration);
   const std::string seconds = std::to_string((duration - minutes).count()) + " s";
   return minutes.count() == 0 ? seconds : std::to_string(minutes.count()) + " min " + seconds;
+}
+
+namespace {
+
+constexpr std::chrono::nanoseconds kSilentStart = std::chrono::seconds(2);
+constexpr std::chrono::nanoseconds kRedraw = std::chrono::milliseconds(500);
+
+}  // namespace
+
+std::optional<std::string> elapsed_progress_words(const std::string& what, const std::string& hint,
+                                                  std::chrono::nanoseconds elapsed) {
+  if (elapsed < kSilentStart) return std::nullopt;
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(elapsed);
+  return what + " for " + describe_duration(whole) + "; " + hint;
+}
+
+ElapsedProgress::ElapsedProgress(std::string what, std::string hint)
+    : what_(std::move(what)),
+      hint_(std::move(hint)),
+      is_terminal_(stderr_is_terminal()),
+      next_(kSilentStart) {}
+
+void ElapsedProgress::poll() {
+  const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - begin_;
+  if (elapsed < next_) return;
+  const std::optional<std::string> words = elapsed_progress_words(what_, hint_, elapsed);
+  if (!words) return;
+  if (is_terminal_) {
+    std::fprintf(stderr, "\r\033[Krematch: %s", words->c_str());
+    is_drawn_ = true;
+    next_ = elapsed + kRedraw;
+  } else {
+    std::fprintf(stderr, "rematch: %s\n", words->c_str());
+    next_ = 2 * elapsed;
+  }
+}
+
+void ElapsedProgress::clear() {
+  if (is_drawn_) std::fputs("\r\033[K", stderr);
+  is_drawn_ = false;
+}
+
+namespace {
+
+constexpr std::chrono::nanoseconds kSilent = std::chrono::seconds(2);
+
+}  // namespace
+
+std::optional<std::string> step_progress_words(const std::string& what, std::int64_t done,
+                                               std::int64_t total,
+                                               std::chrono::nanoseconds elapsed) {
+  if (elapsed < kSilent || done < 1 || done >= total) return std::nullopt;
+  const auto left = std::chrono::ceil<std::chrono::seconds>(elapsed * (total - done) / done);
+  return what + ": step " + std::to_string(done) + " of " + std::to_string(total) + ", about " +
+         describe_duration(left) + " left";
+}
+
+StepProgress::StepProgress(std::string what, std::int64_t total)
+    : what_(std::move(what)), total_(total), is_terminal_(stderr_is_terminal()) {}
+
+StepProgress::~StepProgress() {
+  if (is_drawn_) std::fputs("\r\033[K", stderr);
+}
+
+void StepProgress::step_done() {
+  ++done_;
+  const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - begin_;
+  const std::optional<std::string> words = step_progress_words(what_, done_, total_, elapsed);
+  if (!words) return;
+  if (is_terminal_) {
+    std::fprintf(stderr, "\r\033[K%s %s", progress_bar(done_, total_).c_str(), words->c_str());
+    is_drawn_ = true;
+  } else if (elapsed >= next_line_) {
+    std::fprintf(stderr, "rematch: %s\n", words->c_str());
+    next_line_ = 2 * elapsed;
+  }
 }
 
 }  // namespace rematch

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace rematch {
@@ -45,5 +46,62 @@ std::string progress_bar(std::int64_t done, std::int64_t total);
 
 // "2 min 5 s", "40 s".
 std::string describe_duration(std::chrono::seconds duration);
+
+// Progress of a computation whose end cannot be foretold, such as a search.
+
+// "searching for 4 s; Ctrl-C shows the best so far"; nothing in the first two seconds. Pure.
+std::optional<std::string> elapsed_progress_words(const std::string& what, const std::string& hint,
+                                                  std::chrono::nanoseconds elapsed);
+
+class ElapsedProgress {
+ public:
+  // `what` as in "searching", `hint` what the user can do meanwhile.
+  ElapsedProgress(std::string what, std::string hint);
+  ~ElapsedProgress() { clear(); }
+  ElapsedProgress(const ElapsedProgress&) = delete;
+  ElapsedProgress& operator=(const ElapsedProgress&) = delete;
+
+  // Called by the computation as often as it likes. Draws on a terminal twice a second; writes a
+  // line elsewhere each time the elapsed time has doubled.
+  void poll();
+  // Leaves the terminal's line clean for other output. A later poll() draws again.
+  void clear();
+
+ private:
+  std::string what_;
+  std::string hint_;
+  bool is_terminal_;
+  bool is_drawn_ = false;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::nanoseconds next_;
+};
+
+// Progress of steps that run one after the other in this process, once they take longer than
+// anybody waits without a sign: on stderr, a bar with words on a terminal, words elsewhere.
+
+// "profile: step 3 of 22, about 40 s left"; nothing in the first two seconds, before a step is
+// done, and when all are. Pure.
+std::optional<std::string> step_progress_words(const std::string& what, std::int64_t done,
+                                               std::int64_t total,
+                                               std::chrono::nanoseconds elapsed);
+
+class StepProgress {
+ public:
+  StepProgress(std::string what, std::int64_t total);
+  ~StepProgress();  // leaves the terminal's line clean
+  StepProgress(const StepProgress&) = delete;
+  StepProgress& operator=(const StepProgress&) = delete;
+
+  void step_done();
+
+ private:
+  std::string what_;
+  std::int64_t total_;
+  std::int64_t done_ = 0;
+  bool is_terminal_;
+  bool is_drawn_ = false;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::nanoseconds next_line_{};  // where there is no terminal: a line each time it doubles
+};
 
 }  // namespace rematch

@@ -9,7 +9,6 @@
 
 #include "policies/base/json_fwd.h"
 #include "policies/plan/plan.h"
-#include "policies/plan/rejected.h"
 #include "policies/predict/step/optimizer_bytes.h"
 #include "policies/trace/trace.h"
 

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "harness/progress/elapsed_progress.h"
+#include "harness/progress/progress.h"
 #include "harness/python/c_call.h"
 #include "harness/python/c_surface.h"
 #include "harness/python/op_measurement.h"

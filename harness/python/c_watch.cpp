@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/measure/phase_guard.h"
+#include "harness/measure/step_place.h"
 #include "harness/python/c_call.h"
 #include "harness/python/c_surface.h"
 #include "harness/python/program_watch.h"

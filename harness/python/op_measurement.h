@@ -10,7 +10,7 @@
 
 #include "harness/engine/interception.h"
 #include "harness/profile/op_timer.h"
-#include "harness/progress/step_progress.h"
+#include "harness/progress/progress.h"
 #include "policies/trace/measured_profile.h"
 #include "policies/trace/trace.h"
 

@@ -1,7 +1,7 @@
 #include "harness/python/program_watch.h"
 
 #include "harness/measure/memory.h"
-#include "harness/measure/phase_guard.h"
+#include "harness/measure/step_place.h"
 
 namespace rematch {
 namespace {

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "harness/engine/record/op_facts.h"
-#include "harness/measure/phase_guard.h"
+#include "harness/measure/step_place.h"
 #include "policies/trace/collective.h"
 
 namespace rematch {

@@ -13,10 +13,9 @@
 
 #include "harness/measure/machine_memory.h"
 #include "harness/process/child.h"
-#include "harness/ranks/blame.h"
-#include "harness/ranks/error.h"
 #include "harness/ranks/launch_exchange.h"
 #include "harness/ranks/notes.h"
+#include "harness/ranks/place.h"
 #include "harness/sweep/interrupt.h"
 
 namespace rematch {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "harness/ranks/backends.h"
-#include "harness/ranks/error.h"
+#include "harness/ranks/place.h"
 
 namespace rematch {
 namespace {

@@ -1,5 +1,5 @@
 #include "harness/ranks/backends.h"
-#include "harness/ranks/error.h"
+#include "harness/ranks/place.h"
 
 namespace rematch {
 

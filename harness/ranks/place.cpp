@@ -5,8 +5,6 @@
 #include <limits>
 #include <string_view>
 
-#include "harness/ranks/error.h"
-
 namespace rematch {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -34,5 +35,11 @@ std::optional<RankPlace> rank_place_from_environment();  // of this process
 
 // The variables that the function above reads, "NAME=value".
 std::vector<std::string> environment_of(const RankPlace& place);
+
+// An error between ranks: one line that names the rank.
+
+struct RanksError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 }  // namespace rematch

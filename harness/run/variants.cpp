@@ -7,7 +7,7 @@
 #include "harness/measure/memory.h"
 #include "harness/training/device.h"
 #include "models/preset/parallel.h"
-#include "policies/base/sha256.h"
+#include "policies/base/hashing.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/predict/region/simulator.h"

@@ -10,10 +10,9 @@
 #include <fstream>
 
 #include "harness/sweep/child_process.h"
-#include "harness/sweep/host_turn.h"
 #include "harness/sweep/this_worker.h"
 #include "policies/base/file.h"
-#include "policies/base/in_quotes.h"
+#include "policies/base/text.h"
 #include "reports/render/format.h"
 
 namespace rematch {

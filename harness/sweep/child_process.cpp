@@ -4,17 +4,21 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <string_view>
 #include <system_error>
 #include <thread>
+
+#include "policies/base/file.h"
 
 namespace rematch {
 namespace {
@@ -141,6 +145,37 @@ void ChildProcess::stop() {
   while (!wait_for(kLongestWait)) {
     if (std::chrono::steady_clock::now() >= kill_at) kill(-pid_, SIGKILL);
   }
+}
+
+namespace {
+
+constexpr mode_t kForAll = 0666;
+
+class HostLock {
+ public:
+  // Opened as it is before it is made: in a folder of everybody's, the system refuses O_CREAT on a
+  // file of another user.
+  explicit HostLock(const std::string& file) : fd_(::open(file.c_str(), O_RDWR | O_CLOEXEC)) {
+    if (fd_ < 0) fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kForAll);
+    if (fd_ < 0) throw FileError("cannot open '" + file + "': " + std::strerror(errno));
+    ::fchmod(fd_, kForAll);  // whatever the mask; refused for another user's, which has it
+  }
+  ~HostLock() { ::close(fd_); }
+  HostLock(const HostLock&) = delete;
+  HostLock& operator=(const HostLock&) = delete;
+
+  bool try_lock() const { return ::flock(fd_, LOCK_EX | LOCK_NB) == 0; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+std::shared_ptr<void> take_host_turn(const std::string& file) {
+  auto lock = std::make_shared<HostLock>(file);
+  if (!lock->try_lock()) return nullptr;
+  return lock;
 }
 
 }  // namespace rematch

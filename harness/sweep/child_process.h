@@ -3,8 +3,8 @@
 #pragma once
 
 #include <sys/types.h>
-
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,5 +34,12 @@ class ChildProcess {
   bool has_ended_ = false;
   int status_ = 0;
 };
+
+// Who of the workers on one machine measures times on its CPU: one at a time, since two would
+// disturb each other.
+
+// Held until it is dropped or its process ends, however that ends. Null: another process has it.
+// The file lies in the memory of this host, so the lock is nobody else's. Throws FileError.
+std::shared_ptr<void> take_host_turn(const std::string& file = "/dev/shm/rematch.timing.lock");
 
 }  // namespace rematch

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "policies/base/file.h"
-#include "policies/base/in_quotes.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 

@@ -2,10 +2,8 @@
 
 #include <set>
 
-#include "harness/sweep/plan_fields.h"
+#include "policies/base/hashing.h"
 #include "policies/base/json.h"
-#include "policies/base/schema.h"
-#include "policies/base/sha256.h"
 
 namespace rematch {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "harness/sweep/comparison_plan.h"
-#include "policies/plan/rejected.h"
+#include "policies/plan/plan.h"
 #include "policies/predict/device/device_sheet.h"
 #include "policies/trace/trace.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <variant>
 
-#include "policies/plan/rejected.h"
+#include "policies/plan/plan.h"
 
 namespace rematch {
 

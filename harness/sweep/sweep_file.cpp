@@ -8,10 +8,9 @@
 #include <variant>
 
 #include "harness/sweep/sweep_group.h"
-#include "policies/base/in_quotes.h"
+#include "policies/base/hashing.h"
 #include "policies/base/json.h"
-#include "policies/base/schema.h"
-#include "policies/base/sha256.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {

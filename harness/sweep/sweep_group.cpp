@@ -5,9 +5,8 @@
 #include <variant>
 
 #include "models/preset/preset.h"
-#include "policies/base/in_quotes.h"
-#include "policies/base/schema.h"
-#include "policies/base/suggest.h"
+#include "policies/base/json.h"
+#include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
 
 namespace rematch {

@@ -1,5 +1,12 @@
 #include "harness/trace/program_holds.h"
 
+#include <ATen/SequenceNumber.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+
 namespace rematch {
 
 void ProgramHolds::watch(StorageId storage, const c10::Storage& tensors_storage) {
@@ -37,6 +44,22 @@ IdTable<StorageId, std::optional<OpId>> ProgramHolds::freed_at(std::size_t num_s
 ProgramHolds::Entry& ProgramHolds::entry(StorageId storage) {
   if (!entries_.contains(storage)) entries_.resize(static_cast<std::size_t>(storage.index) + 1);
   return entries_[storage];
+}
+
+void NodeScopes::enter(ScopeId scope) {
+  intervals_.push_back({at::sequence_number::peek(), scope});
+}
+
+std::optional<ScopeId> NodeScopes::scope_at_work() {
+  const std::shared_ptr<torch::autograd::Node> node = torch::autograd::get_current_node();
+  if (node == nullptr || node->sequence_nr() == UINT64_MAX) return last_;
+  const auto after = std::upper_bound(intervals_.begin(), intervals_.end(), node->sequence_nr(),
+                                      [](std::uint64_t sequence, const Interval& interval) {
+                                        return sequence < interval.first_sequence;
+                                      });
+  last_.reset();
+  if (after != intervals_.begin()) last_ = std::prev(after)->scope;
+  return last_;
 }
 
 }  // namespace rematch

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "policies/trace/op_flops.h"
+#include "policies/trace/trace_op.h"
 
 namespace rematch {
 namespace {

@@ -17,7 +17,6 @@
 #include "harness/measure/gradient_hooks.h"
 #include "harness/measure/memory.h"
 #include "harness/trace/backward_as_with_data.h"
-#include "harness/trace/node_scopes.h"
 #include "harness/trace/program_holds.h"
 #include "harness/trace/trace_from_record.h"
 #include "models/scope/scope.h"

@@ -10,8 +10,7 @@
 #include "harness/measure/cuda_device.h"
 #include "harness/measure/gpu_monitor.h"
 #include "kernels/attention/backend.h"
-#include "policies/base/joined.h"
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {

@@ -4,9 +4,11 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <cmath>
 #include <cstdlib>
+#include <string>
 
-#include "harness/measure/phase_guard.h"
+#include "harness/measure/step_place.h"
 #include "harness/trace/backward_as_with_data.h"
 #include "harness/trace/meta_kernels.h"
 #include "models/preset/parallel.h"
@@ -123,6 +125,19 @@ void Training::finish_gradients() {
 void Training::update() {
   const PhaseGuard phase(Phase::kOptimizer);
   optimizer_->step();
+}
+
+void require_finite(double loss, std::int64_t step) {
+  if (std::isfinite(loss)) return;
+  throw LossNotFinite("the loss of step " + std::to_string(step) + " is " +
+                      (std::isnan(loss) ? "not a number" : "infinite") +
+                      "; lower the learning rate or check the data");
+}
+
+void warm_up(Training& training, std::int64_t first_step, int num_steps, PassPosition& position) {
+  position = {"warm-up", -1, {}};
+  Watching listener(position);
+  for (int step = 0; step < num_steps; ++step) training.step(first_step + step, listener);
 }
 
 }  // namespace rematch

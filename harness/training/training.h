@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "harness/training/optimizer.h"
 #include "models/model.h"
 #include "policies/plan/plan.h"
+#include "policies/trace/phase.h"
 
 namespace rematch {
 
@@ -95,5 +97,51 @@ class Training {
   std::unique_ptr<Optimizer> optimizer_;
   std::optional<Checkpoint> checkpoint_;
 };
+
+// A loss that is not finite: whatever it was compared with, the point is of no use.
+
+struct LossNotFinite : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Throws LossNotFinite that names the step.
+void require_finite(double loss, std::int64_t step);
+
+// The position of a pass over a point, for the reason of one that fails.
+
+struct PassPosition {
+  std::string pass = "building the model";
+  std::int64_t step = -1;
+  std::optional<Phase> phase;
+
+  // "memory pass, step 0, backward"; before the first step the pass alone.
+  std::string describe() const {
+    if (step < 0 || !phase) return pass;
+    return pass + " pass, step " + std::to_string(step) + ", " + std::string(to_string(*phase));
+  }
+};
+
+// Keeps `position` up to date, whatever else a pass listens for.
+class Watching : public StepListener {
+ public:
+  explicit Watching(PassPosition& position) : position_(position) {}
+  void before_step() override {
+    ++position_.step;
+    position_.phase = Phase::kForward;
+  }
+  void after_forward(const at::Tensor&) override { position_.phase = Phase::kBackward; }
+  void after_backward() override { position_.phase = Phase::kOptimizer; }
+
+ private:
+  PassPosition& position_;
+};
+
+// Steps before any figure.
+
+// The optimizer's state is born in the first step, and the second is the first to allocate as all
+// later ones do.
+inline constexpr int kWarmUpSteps = 2;
+
+void warm_up(Training& training, std::int64_t first_step, int num_steps, PassPosition& position);
 
 }  // namespace rematch

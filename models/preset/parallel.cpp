@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "models/preset/family.h"
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {

@@ -1,7 +1,7 @@
 #include "models/preset/preset.h"
 
 #include "models/preset/family.h"
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 

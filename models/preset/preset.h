@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "models/preset/families.h"
-#include "policies/plan/rejected.h"
+#include "policies/plan/plan.h"
 
 namespace rematch {
 

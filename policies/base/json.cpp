@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "policies/base/in_quotes.h"
-#include "policies/base/schema.h"
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {
@@ -182,6 +180,15 @@ void JsonField::fail(const std::string& problem) const {
 
 void JsonField::fail_type(std::string_view expected) const {
   fail("found " + quoted(*value_) + "; expected " + std::string(expected));
+}
+
+std::string schema_prefix(std::string_view kind) {
+  return std::string("rematch.").append(kind).append("/").append(std::to_string(Schema::kMajor)) +
+         ".";
+}
+
+std::string schema_name(const Schema& schema) {
+  return schema_prefix(schema.kind) + std::to_string(schema.minor);
 }
 
 }  // namespace rematch

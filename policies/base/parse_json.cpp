@@ -2,8 +2,8 @@
 #include <vector>
 
 #include "policies/base/file.h"
-#include "policies/base/in_quotes.h"
 #include "policies/base/json.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {

@@ -5,9 +5,7 @@
 #include <system_error>
 #include <vector>
 
-#include "policies/base/in_quotes.h"
-#include "policies/base/joined.h"
-#include "policies/base/split_at_commas.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {

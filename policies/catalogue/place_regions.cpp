@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "policies/base/joined.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "policies/plan/plan.h"
 #include "policies/plan/policy.h"
-#include "policies/plan/rejected.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {

@@ -4,9 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "policies/base/in_quotes.h"
-#include "policies/base/split_at_commas.h"
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
 
 namespace rematch {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "policies/catalogue/call.h"
+#include "policies/plan/plan.h"
 #include "policies/plan/policy.h"
-#include "policies/plan/rejected.h"
 
 namespace rematch {
 

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <utility>
 
-#include "policies/base/joined.h"
+#include "policies/base/text.h"
 #include "policies/trace/collective.h"
-#include "policies/trace/fresh_bytes.h"
+#include "policies/trace/trace_op.h"
 
 namespace rematch {
 namespace {

@@ -10,7 +10,6 @@
 #include "policies/catalogue/place_regions.h"
 #include "policies/plan/plan.h"
 #include "policies/plan/policy.h"
-#include "policies/plan/rejected.h"
 #include "policies/predict/region/region.h"
 #include "policies/trace/trace.h"
 

@@ -4,7 +4,7 @@
 #include <set>
 #include <variant>
 
-#include "policies/base/joined.h"
+#include "policies/base/text.h"
 #include "policies/catalogue/families/families.h"
 #include "policies/catalogue/place_regions.h"
 #include "policies/catalogue/settle_offloads.h"

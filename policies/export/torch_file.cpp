@@ -1,16 +1,178 @@
 #include "policies/export/torch_file.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "policies/export/embedded.h"
+#include "policies/predict/region/region.h"
 #include "policies/predict/step/counts.h"
 #include "policies/predict/step/step.h"
-#include "policies/trace/same_op.h"
+#include "policies/trace/trace_op.h"
 
 namespace rematch {
+namespace {
+
+// Selective checkpointing asks its policy about every op but this one, whose number differs between
+// forward and recompute.
+constexpr std::string_view kIgnoredOp = "aten::detach";
+
+using Problem = std::optional<std::string>;
+
+std::string name_of(const PlannedRegion& region) {
+  return region.first_scope == region.last_scope ? region.first_scope
+                                                 : region.first_scope + " to " + region.last_scope;
+}
+
+Problem problem_of_kind(const RegionType& type, Schedule schedule) {
+  if (type.by_demand) return "its policy recomputes only what backward asks for";
+  if (schedule == Schedule::kOnDemand && !type.whole_on_demand) {
+    return "its plan was made for schedule on_demand, and torch recomputes whole regions; search "
+           "with --for torch";
+  }
+  if (!type.offload_inputs.empty()) return "it keeps its inputs on the host";
+  for (const PlannedOp& op : type.ops) {
+    if (op.treatment == Treatment::kOffload) return "it offloads " + op.name;
+  }
+  return std::nullopt;
+}
+
+const TracedOp& traced_op(const Trace& trace, const RegionGraph& graph, std::size_t op) {
+  return trace.ops[graph.range.first + static_cast<std::int32_t>(op)];
+}
+
+std::string op_words(const Trace& trace, const RegionGraph& graph, std::size_t op) {
+  return traced_op(trace, graph, op).name + " (op " + std::to_string(op) + ")";
+}
+
+// A result is kept by its op, so an op counts as saved if any of its results is kept.
+std::vector<bool> saved_ops(const RegionGraph& graph, const RegionType& type) {
+  const std::vector<bool> kept = kept_values(graph, type.ops);
+  std::vector<bool> saved(graph.ops.size());
+  for (std::size_t op = 0; op < graph.ops.size(); ++op) {
+    if (type.ops[op].treatment != Treatment::kSave) continue;
+    const std::vector<int>& outputs = graph.ops[op].outputs;
+    saved[op] = std::any_of(outputs.begin(), outputs.end(),
+                            [&](int value) { return kept[static_cast<std::size_t>(value)]; });
+  }
+  return saved;
+}
+
+// Note [A kept draw moves the generator for those behind it]
+// torch's recompute begins with the generator state that forward began with. A draw whose result
+// is kept does not run again and does not advance it, so a later one draws other numbers.
+Problem problem_of_ops(const Trace& trace, const RegionGraph& graph, const RegionType& type,
+                       const std::vector<bool>& saved) {
+  const auto end = type.early_stop ? static_cast<std::size_t>(graph.stop) : graph.ops.size();
+  std::optional<std::size_t> kept_draw;
+  for (std::size_t op = 0; op < end; ++op) {
+    if (graph.ops[op].side_effect) {
+      return op_words(trace, graph, op) +
+             " writes to a tensor from outside, which torch's recompute would do again";
+    }
+    if (!traced_op(trace, graph, op).draws_random) continue;
+    if (saved[op]) {
+      kept_draw = kept_draw.value_or(op);
+    } else if (kept_draw) {
+      return op_words(trace, graph, op) + " draws after " + op_words(trace, graph, *kept_draw) +
+             ", which is kept, and would draw other numbers in torch's recompute";
+    }
+  }
+  return std::nullopt;
+}
+
+TorchRegionKind kind_of(const Trace& trace, const RegionGraph& graph, const RegionType& type,
+                        const std::vector<bool>& saved) {
+  TorchRegionKind kind;
+  kind.early_stop = type.early_stop;
+  const bool keeps_some = std::find(saved.begin(), saved.end(), true) != saved.end();
+  for (std::size_t op = 0; op < graph.ops.size(); ++op) {
+    const TracedOp& traced = traced_op(trace, graph, op);
+    kind.draws_random |= traced.draws_random;
+    if (!keeps_some || traced.name == kIgnoredOp) continue;
+    if (saved[op]) kind.saved.push_back(kind.ops.size());
+    kind.ops.push_back(traced.name);
+  }
+  return kind;
+}
+
+int num_openings(const Trace& trace, const std::string& path) {
+  return static_cast<int>(
+      std::count_if(trace.scopes.begin(), trace.scopes.end(), [&](const TracedScope& scope) {
+        return scope.path == path && scope.first_op < scope.end_op;
+      }));
+}
+
+class RegionExport {
+ public:
+  RegionExport(const Trace& trace, const Plan& plan, Schedule schedule)
+      : trace_(trace), plan_(plan), schedule_(schedule), ranges_(region_ranges(trace, plan)) {}
+
+  std::variant<TorchRegions, Rejected> run() {
+    for (std::size_t index = 0; index < plan_.regions.size(); ++index) {
+      if (const Problem problem = add(index)) {
+        return Rejected{"region " + name_of(plan_.regions[index]) + ": " + *problem};
+      }
+    }
+    for (const TorchRegion& region : found_.regions) {
+      if (num_openings(trace_, region.module) == calls_[region.module]) continue;
+      return Rejected{"region " + region.module +
+                      ": the module is called several times in a step, and torch would "
+                      "checkpoint every call"};
+    }
+    return std::move(found_);
+  }
+
+ private:
+  Problem add(std::size_t index) {
+    const PlannedRegion& region = plan_.regions[index];
+    const RegionType& type = plan_.types[static_cast<std::size_t>(region.type)];
+    if (region.first_scope != region.last_scope) {
+      return "it is a run of modules, and torch checkpoints whole modules; search with --for torch";
+    }
+    if (Problem problem = problem_of_kind(type, schedule_)) return problem;
+    const RegionGraph graph = make_region_graph(trace_, ranges_[index]);
+    const std::vector<bool> saved = saved_ops(graph, type);
+    if (Problem problem = problem_of_ops(trace_, graph, type, saved)) return problem;
+    const int kind = index_of(kind_of(trace_, graph, type, saved));
+    if (calls_[region.first_scope]++ == 0) {
+      found_.regions.push_back({region.first_scope, kind});
+      return std::nullopt;
+    }
+    const auto known =
+        std::find_if(found_.regions.begin(), found_.regions.end(),
+                     [&](const TorchRegion& other) { return other.module == region.first_scope; });
+    if (known->kind == kind) return std::nullopt;
+    return "the module is called several times in a step, and the plan treats the calls "
+           "differently";
+  }
+
+  int index_of(TorchRegionKind kind) {
+    const auto known = std::find(found_.kinds.begin(), found_.kinds.end(), kind);
+    const auto index = static_cast<int>(known - found_.kinds.begin());
+    if (known == found_.kinds.end()) found_.kinds.push_back(std::move(kind));
+    return index;
+  }
+
+  const Trace& trace_;
+  const Plan& plan_;
+  Schedule schedule_;
+  std::vector<OpRange> ranges_;
+  TorchRegions found_;
+  std::map<std::string, int> calls_;
+};
+
+}  // namespace
+
+std::variant<TorchRegions, Rejected> torch_regions(const Trace& trace, const Plan& plan,
+                                                   Schedule schedule) {
+  return RegionExport(trace, plan, schedule).run();
+}
+
 namespace {
 
 constexpr std::size_t kLineLength = 118;

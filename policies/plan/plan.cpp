@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "policies/base/canonical_json.h"
+#include "policies/base/hashing.h"
 #include "policies/base/json.h"
 #include "policies/plan/plan_json.h"
 #include "policies/trace/collective.h"

@@ -107,4 +107,12 @@ std::optional<Schedule> schedule_from_string(std::string_view text);
 // Layer indices as people read them, in the order given: "0-3, 6, 8-9".
 std::string layer_ranges(const std::vector<int>& layers);
 
+// An input that cannot be used, as a value.
+
+// Expected of a user's input, so returned and never thrown; `message` is one line that names the
+// value, the allowed range and what to do.
+struct Rejected {
+  std::string message;
+};
+
 }  // namespace rematch

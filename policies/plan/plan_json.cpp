@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "policies/base/field_value.h"
 #include "policies/base/json.h"
-#include "policies/base/schema.h"
-#include "policies/base/suggest.h"
+#include "policies/base/record_fields.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {

@@ -4,10 +4,8 @@
 #include <array>
 
 #include "policies/base/file.h"
-#include "policies/base/in_quotes.h"
 #include "policies/base/json.h"
-#include "policies/base/schema.h"
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {

@@ -20,8 +20,8 @@
 #include <variant>
 
 #include "policies/base/json_fwd.h"
+#include "policies/plan/plan.h"
 #include "policies/plan/policy.h"
-#include "policies/plan/rejected.h"
 
 namespace rematch {
 

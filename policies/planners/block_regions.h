@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "policies/plan/plan.h"
-#include "policies/plan/rejected.h"
 #include "policies/predict/region/region.h"
 #include "policies/trace/trace.h"
 

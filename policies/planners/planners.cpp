@@ -6,8 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "policies/base/in_quotes.h"
-#include "policies/base/split_at_commas.h"
+#include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/planners/memory_budget.h"

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "policies/plan/plan.h"
-#include "policies/plan/rejected.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
 

@@ -6,7 +6,6 @@
 #include <variant>
 
 #include "policies/plan/plan.h"
-#include "policies/plan/rejected.h"
 #include "policies/planners/sac_modules.h"
 #include "policies/planners/sac_ops.h"
 #include "policies/predict/region/region.h"

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "policies/trace/typed_spans.h"
+#include "policies/trace/spans.h"
 
 namespace rematch {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "policies/base/sha256.h"
+#include "policies/base/hashing.h"
 
 namespace rematch {
 namespace {

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "policies/base/field_value.h"
 #include "policies/base/json.h"
-#include "policies/base/schema.h"
+#include "policies/base/record_fields.h"
 #include "policies/trace/spans.h"
 
 namespace rematch {

@@ -3,6 +3,7 @@
 // Joining gives back exactly the trace that was cut, with or without blocks.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -71,5 +72,18 @@ SpannedTrace cut_into_spans(const Trace& trace);
 // Fills ops, values, storages, scopes, packs and backward of `trace`. Throws FormatError if an id
 // is in no table, or if there is more than any step can be (a file that repeats a large type).
 void join_spans(const SpannedTrace& spanned, Trace& trace);
+
+// The ops of a pass by the spans that a trace is cut into (spans.h). Spans of one type
+// do the same.
+
+// Ops [first, first + length) of forward, or of the ops of backward.
+struct TypedSpan {
+  int type = 0;
+  std::size_t first = 0;
+  std::size_t length = 0;
+};
+
+std::vector<TypedSpan> forward_spans(const SpannedTrace& spanned);
+std::vector<TypedSpan> backward_spans(const SpannedTrace& spanned);
 
 }  // namespace rematch

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "policies/base/schema.h"
+#include "policies/base/json.h"
 
 namespace rematch {
 namespace {

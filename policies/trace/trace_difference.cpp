@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "policies/trace/same_op.h"
+#include "policies/trace/trace_op.h"
 
 namespace rematch {
 namespace {

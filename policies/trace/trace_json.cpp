@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "policies/base/canonical_json.h"
+#include "policies/base/hashing.h"
 #include "policies/base/json.h"
-#include "policies/base/schema.h"
-#include "policies/base/suggest.h"
-#include "policies/trace/op_flops.h"
+#include "policies/base/text.h"
 #include "policies/trace/spans.h"
 #include "policies/trace/trace_check.h"
+#include "policies/trace/trace_op.h"
 
 namespace rematch {
 namespace {

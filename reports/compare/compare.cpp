@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "reports/compare/environment_difference.h"
+#include "reports/compare/differences.h"
 #include "reports/compare/explain.h"
-#include "reports/compare/identity_difference.h"
 #include "reports/compare/match_points.h"
 #include "reports/compare/metrics.h"
-#include "reports/compare/other_differences.h"
 #include "reports/render/format.h"
 #include "reports/statistics/statistics.h"
 #include "reports/statistics/student_t.h"

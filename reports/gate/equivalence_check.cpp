@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "reports/gate/check_record.h"
-#include "reports/gate/number_text.h"
 #include "reports/statistics/student_t.h"
 
 namespace rematch {

@@ -6,15 +6,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "reports/compare/environment_difference.h"
-#include "reports/gate/bitwise_check.h"
+#include "reports/compare/differences.h"
 #include "reports/gate/check_record.h"
-#include "reports/gate/envelope_check.h"
 #include "reports/gate/equivalence_check.h"
 #include "reports/gate/limit_checks.h"
 #include "reports/gate/loss_arms.h"
 #include "reports/gate/loss_checks.h"
-#include "reports/gate/parity_check.h"
 #include "reports/gate/prediction_check.h"
 
 namespace rematch {

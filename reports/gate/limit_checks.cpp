@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <set>
 
-#include "policies/base/in_quotes.h"
-#include "policies/base/suggest.h"
-#include "policies/trace/by_phase.h"
+#include "policies/base/text.h"
 #include "policies/trace/collective.h"
 #include "policies/trace/op_class.h"
+#include "policies/trace/phase.h"
 #include "reports/gate/check_record.h"
-#include "reports/gate/number_text.h"
 #include "reports/render/format.h"
 #include "reports/statistics/statistics.h"
 

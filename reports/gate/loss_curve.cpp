@@ -4,11 +4,10 @@
 #include <charconv>
 #include <cmath>
 
-#include "policies/base/in_quotes.h"
+#include "policies/base/hashing.h"
+#include "policies/base/json.h"
 #include "policies/base/json_fwd.h"
-#include "policies/base/schema.h"
-#include "policies/base/sha256.h"
-#include "policies/base/split_at_commas.h"
+#include "policies/base/text.h"
 #include "reports/gate/loss_rows.h"
 
 namespace rematch {

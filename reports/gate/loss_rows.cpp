@@ -5,10 +5,8 @@
 #include <optional>
 
 #include "policies/base/file.h"
-#include "policies/base/in_quotes.h"
 #include "policies/base/json.h"
-#include "policies/base/split_at_commas.h"
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {

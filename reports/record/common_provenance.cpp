@@ -4,8 +4,8 @@
 #include <optional>
 #include <set>
 
-#include "policies/base/joined.h"
 #include "policies/base/json.h"
+#include "policies/base/text.h"
 #include "reports/record/json/parts_json.h"
 
 namespace rematch {

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "policies/plan/rejected.h"
+#include "policies/plan/plan.h"
 #include "reports/record/report.h"
 
 namespace rematch {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "policies/base/joined.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 

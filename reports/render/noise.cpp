@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "policies/base/joined.h"
+#include "policies/base/text.h"
 #include "reports/render/format.h"
 
 namespace rematch {

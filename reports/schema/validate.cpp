@@ -10,9 +10,8 @@
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
-#include "policies/base/in_quotes.h"
 #include "policies/base/json.h"
-#include "policies/base/schema.h"
+#include "policies/base/text.h"
 #include "reports/schema/embedded.h"
 #include "reports/schema/expected.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/measure/step_clock.h"
+#include "harness/measure/clocks.h"
 #include "kernels/fused/linear_cross_entropy.h"
 #include "kernels/fused/modulate.h"
 #include "kernels/fused/rms_norm.h"

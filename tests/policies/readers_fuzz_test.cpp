@@ -9,7 +9,7 @@
 #include "policies/plan/plan_json.h"
 #include "policies/plan/policy_json.h"
 #include "policies/plan/selector.h"
-#include "policies/predict/device/links_json.h"
+#include "policies/predict/device/links.h"
 #include "policies/search/front/front_json.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"

@@ -16,7 +16,6 @@
 #include "harness/run/prediction/prediction.h"
 #include "policies/catalogue/plan_facts.h"
 #include "policies/plan/plan.h"
-#include "policies/plan/rejected.h"
 
 namespace rematch::testing {
 

@@ -8,10 +8,8 @@
 #include <utility>
 
 #include "harness/cli/exit_code.h"
-#include "policies/base/in_quotes.h"
-#include "policies/base/schema.h"
-#include "policies/base/split_at_commas.h"
-#include "policies/base/suggest.h"
+#include "policies/base/json.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "harness/cli/exit_code.h"
 #include "policies/base/json_fwd.h"
-#include "policies/plan/rejected.h"
+#include "policies/plan/plan.h"
 
 namespace rematch {
 

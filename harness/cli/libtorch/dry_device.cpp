@@ -10,8 +10,7 @@
 #include "harness/cli/flags/require.h"
 #include "harness/measure/cuda_device.h"
 #include "harness/process/process.h"
-#include "policies/base/in_quotes.h"
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {

@@ -1,6 +1,6 @@
 // The parts of commands that need LibTorch. CMake compiles one of two sets of sources: the others
 // of this folder, or without_libtorch.cpp, which refuses in one line. So are those of
-// profile_here.h, profile_links.h, search_measure.h and record_trace().
+// profile_here.h, search_measure.h and record_trace().
 #pragma once
 
 #include <optional>

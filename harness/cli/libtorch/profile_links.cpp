@@ -1,4 +1,4 @@
-#include "harness/cli/profile_links.h"
+#include "harness/cli/profile_here.h"
 
 #include <chrono>
 #include <cstdio>
@@ -17,7 +17,7 @@
 #include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "policies/predict/device/collective_time.h"
-#include "policies/predict/device/links_json.h"
+#include "policies/predict/device/links.h"
 #include "reports/render/format.h"
 
 namespace rematch {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "harness/cli/files/output.h"
-#include "harness/ranks/error.h"
+#include "harness/ranks/place.h"
 #include "harness/run/children/rank_processes.h"
 #include "harness/sweep/interrupt.h"
 

@@ -6,13 +6,12 @@
 #include <optional>
 #include <utility>
 
+#include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
-#include "harness/cli/files/plan_files.h"
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
-#include "harness/cli/flags/run_flags.h"
+#include "harness/cli/flags/shared_flags.h"
 #include "harness/cli/libtorch/dry_device.h"
-#include "harness/cli/libtorch/partial_report.h"
 #include "harness/cli/libtorch/parts.h"
 #include "harness/cli/libtorch/rank_commands.h"
 #include "harness/cli/libtorch/run_setup.h"

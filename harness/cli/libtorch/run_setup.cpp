@@ -1,8 +1,8 @@
 #include "harness/cli/libtorch/run_setup.h"
 
 #include <ATen/core/Tensor.h>
-#include <unistd.h>
 
+#include <unistd.h>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -12,7 +12,9 @@
 #include "harness/process/process.h"
 #include "harness/training/device.h"
 #include "policies/base/file.h"
-#include "policies/base/sha256.h"
+#include "policies/base/hashing.h"
+#include "policies/base/json.h"
+#include "reports/record/json/record_json.h"
 
 namespace rematch {
 namespace {
@@ -92,6 +94,34 @@ ExitCode exit_code_of(const Report& report) {
     if (!equal) return ExitCode::kGateFailed;
   }
   return code;
+}
+
+namespace {
+
+std::size_t num_points_in(const std::string& file) {
+  try {
+    return report_from_text(read_text_file(file), file).points.size();
+  } catch (const FileError&) {
+    return 0;
+  } catch (const FormatError&) {
+    return 0;
+  }
+}
+
+}  // namespace
+
+std::string keep_partial(const std::string& output, const Report& partial) {
+  if (output.empty() || partial.points.empty()) return "";
+  if (num_points_in(output) >= partial.points.size()) {
+    return "; " + output + " is of an earlier run, and stays";
+  }
+  try {
+    write_json_file(output, report_to_json(partial));
+  } catch (const FileError& error) {
+    return std::string("; ") + error.what();
+  }
+  return "; " + output + " is the report of " + std::to_string(partial.points.size()) + " of " +
+         std::to_string(partial.planned.size()) + " points";
 }
 
 }  // namespace rematch

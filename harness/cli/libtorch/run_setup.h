@@ -31,4 +31,11 @@ std::string points_folder_of(const std::string& output);
 // Ok, some points failed, or bits differ from the reference's.
 ExitCode exit_code_of(const Report& report);
 
+// The report of an interrupted run.
+
+// Writes it where the whole report would be, so that it can be merged and compared; a report of as
+// many points that is there stays. `output` empty: nothing is written. Returns what is to be said
+// of it behind a line, empty for nothing.
+std::string keep_partial(const std::string& output, const Report& partial);
+
 }  // namespace rematch

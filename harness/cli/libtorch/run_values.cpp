@@ -10,8 +10,7 @@
 #include "harness/cli/flags/require.h"
 #include "harness/measure/memory.h"
 #include "harness/training/device.h"
-#include "policies/base/in_quotes.h"
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "harness/cli/flags/measure_flags.h"
+#include "harness/cli/flags/shared_flags.h"
 #include "harness/run/comparison.h"
 #include "harness/run/timing/turns.h"
 #include "harness/training/optimizer.h"

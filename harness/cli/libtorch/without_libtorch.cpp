@@ -2,7 +2,6 @@
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/libtorch/parts.h"
 #include "harness/cli/profile_here.h"
-#include "harness/cli/profile_links.h"
 #include "harness/cli/search/search_measure.h"
 #include "policies/base/json.h"
 

@@ -6,7 +6,7 @@
 
 #include "harness/cli/exit_code.h"
 #include "models/preset/parallel.h"
-#include "policies/base/joined.h"
+#include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/predict/device/device_sheet.h"

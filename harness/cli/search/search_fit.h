@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "harness/cli/flags/search_flags.h"
+#include "harness/cli/flags/shared_flags.h"
 #include "policies/base/bytes.h"
 #include "policies/search/front/front_json.h"
 #include "policies/trace/trace.h"

@@ -4,12 +4,11 @@
 #include <map>
 #include <string>
 
-#include "harness/cli/files/links_file.h"
+#include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/profile_here.h"
-#include "harness/cli/search/search_budget.h"
-#include "harness/cli/search/search_offload.h"
+#include "harness/cli/search/search_limits.h"
 #include "harness/measure/source_state.h"
 #include "harness/sweep/interrupt.h"
 #include "models/preset/parallel.h"

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "harness/cli/exit_code.h"
-#include "harness/cli/flags/search_flags.h"
+#include "harness/cli/flags/shared_flags.h"
 #include "policies/base/bytes.h"
 #include "policies/search/region/span_options.h"
 

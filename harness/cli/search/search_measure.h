@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "harness/cli/exit_code.h"
-#include "harness/cli/flags/search_flags.h"
+#include "harness/cli/flags/shared_flags.h"
 #include "policies/search/front/front_json.h"
 #include "policies/trace/profile.h"
 

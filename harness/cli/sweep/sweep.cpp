@@ -4,8 +4,8 @@
 #include "harness/cli/flags/require.h"
 #include "harness/cli/sweep/sweep_verbs.h"
 #include "harness/sweep/this_worker.h"
-#include "policies/base/in_quotes.h"
 #include "policies/base/json.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 

@@ -13,8 +13,7 @@
 #include "harness/cli/flags/require.h"
 #include "harness/cli/sweep/sweep_verbs.h"
 #include "harness/sweep/job_script.h"
-#include "policies/base/in_quotes.h"
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 #include "reports/render/format.h"
 
 namespace rematch {

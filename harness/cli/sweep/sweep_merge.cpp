@@ -3,13 +3,13 @@
 #include <filesystem>
 #include <memory>
 
+#include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
-#include "harness/cli/files/report_files.h"
 #include "harness/cli/flags/require.h"
 #include "harness/cli/sweep/sweep_verbs.h"
 #include "harness/sweep/claims.h"
 #include "harness/sweep/this_worker.h"
-#include "policies/base/in_quotes.h"
+#include "policies/base/text.h"
 #include "reports/record/merge_reports.h"
 #include "reports/record/report_text.h"
 

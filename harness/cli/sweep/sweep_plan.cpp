@@ -14,9 +14,8 @@
 #include "harness/sweep/predict_comparison.h"
 #include "harness/sweep/sweep_file.h"
 #include "policies/base/file.h"
-#include "policies/base/in_quotes.h"
 #include "policies/base/json.h"
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 #include "reports/render/format.h"
 
 namespace rematch {

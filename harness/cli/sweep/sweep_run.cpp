@@ -19,8 +19,7 @@
 #include "harness/sweep/child_process.h"
 #include "harness/sweep/sweep_file.h"
 #include "harness/sweep/this_worker.h"
-#include "policies/base/in_quotes.h"
-#include "policies/base/split_at_commas.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "harness/ranks/place.h"
-#include "harness/run/children/memory_file.h"
+#include "harness/run/children/out_of_memory.h"
 #include "harness/run/children/rank_processes.h"
 #include "harness/run/children/rank_records.h"
 #include "harness/run/passes/link_pass.h"
@@ -16,7 +16,7 @@
 #include "harness/training/device.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
-#include "policies/predict/device/links_json.h"
+#include "policies/predict/device/links.h"
 #include "reports/record/json/record_json.h"
 #include "reports/render/format.h"
 

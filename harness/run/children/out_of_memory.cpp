@@ -1,10 +1,17 @@
 #include "harness/run/children/out_of_memory.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstring>
+#include <fstream>
 #include <iterator>
 #include <utility>
+
+#include "policies/base/file.h"
 
 namespace rematch {
 namespace {
@@ -39,6 +46,19 @@ bool speaks_of_memory(std::string_view message) {
   return std::any_of(std::begin(kOutOfMemory), std::end(kOutOfMemory), [&](std::string_view words) {
     return message.find(words) != std::string_view::npos;
   });
+}
+
+MemoryFile::MemoryFile(const char* name) : fd_(memfd_create(name, 0)) {
+  if (fd_ < 0) throw FileError(std::string("cannot make a file in memory: ") + strerror(errno));
+}
+
+MemoryFile::~MemoryFile() { close(fd_); }
+
+void write_in_place(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) throw FileError("cannot write '" + path + "': " + strerror(errno));
 }
 
 }  // namespace rematch

@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "harness/process/process.h"
-#include "harness/ranks/error.h"
-#include "harness/run/children/memory_file.h"
+#include "harness/ranks/place.h"
+#include "harness/run/children/out_of_memory.h"
 #include "harness/sweep/interrupt.h"
-#include "policies/base/field_value.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
+#include "policies/base/record_fields.h"
 
 namespace rematch {
 

@@ -8,7 +8,7 @@
 #include "harness/measure/hash.h"
 #include "harness/run/passes/op_counts.h"
 #include "models/preset/parallel.h"
-#include "policies/base/sha256.h"
+#include "policies/base/hashing.h"
 #include "policies/trace/collective.h"
 #include "reports/record/json/number_bits.h"
 

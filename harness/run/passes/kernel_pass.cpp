@@ -6,13 +6,15 @@
 #include <memory>
 #include <vector>
 
+#include "harness/measure/clocks.h"
 #include "harness/measure/cuda_device.h"
-#include "harness/measure/device_clock.h"
-#include "harness/profile/activity_recorder.h"
-#include "harness/profile/kernel_record.h"
+#include "harness/profile/activity.h"
+#include "harness/profile/allocator_snapshot.h"
+#include "harness/profile/attribution.h"
 #include "harness/profile/nvtx_marker.h"
 #include "harness/profile/recorded_step.h"
 #include "kernels/attention/backend.h"
+#include "policies/base/file.h"
 
 namespace rematch {
 namespace {
@@ -103,6 +105,21 @@ void kernel_pass(Training& training, at::Device device, std::int64_t first_step,
   } catch (const ActivityError& error) {
     record.kernels_reason = error.what();
   }
+}
+
+void snapshot_pass(Training& training, std::int64_t step, const std::string& file,
+                   PassPosition& position) {
+  position = {"snapshot", -1, {}};
+  AllocationMarker names;
+  OpCallRecorder recorder({&names});
+  RecordedStep listener(recorder);
+  record_allocations();
+  {
+    const OpObserverGuard observe(&recorder);
+    recorder.begin_step(0);
+    training.step(step, listener);
+  }
+  write_file_atomically(file, take_allocator_snapshot());
 }
 
 }  // namespace rematch

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "harness/engine/offload/mover.h"
+#include "harness/measure/clocks.h"
 #include "harness/measure/cuda_device.h"
-#include "harness/measure/device_clock.h"
 #include "harness/process/process.h"
 #include "harness/ranks/place.h"
 #include "harness/ranks/ranks.h"

@@ -1,6 +1,6 @@
 #include "harness/run/passes/op_counts.h"
 
-#include "policies/trace/same_op.h"
+#include "policies/trace/trace_op.h"
 
 namespace rematch {
 namespace {
@@ -25,6 +25,13 @@ std::optional<CountDifference> first_difference(const OpCounts& one, const OpCou
     }
   }
   return std::nullopt;
+}
+
+std::optional<HostRecord> host_record(const Training& training) {
+  const std::optional<HostMemory> host = training.host_memory();
+  if (!host) return std::nullopt;
+  return HostRecord{
+      .peak = host->peak, .copied_out = host->copied_out, .copied_back = host->copied_back};
 }
 
 }  // namespace rematch

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "harness/measure/hash.h"
-#include "harness/training/finite_loss.h"
+#include "harness/training/training.h"
 
 namespace rematch {
 namespace {

@@ -5,7 +5,6 @@
 #include <ATen/core/Tensor.h>
 
 #include "harness/run/children/job.h"
-#include "harness/training/pass_position.h"
 #include "harness/training/training.h"
 #include "reports/record/point.h"
 

@@ -7,11 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "harness/measure/clocks.h"
 #include "harness/measure/cuda_device.h"
-#include "harness/measure/op_class_timer.h"
-#include "harness/measure/step_clock.h"
-#include "harness/training/finite_loss.h"
-#include "harness/training/warm_up.h"
+#include "harness/training/training.h"
 #include "kernels/attention/backend.h"
 #include "reports/statistics/statistics.h"
 
@@ -107,6 +105,47 @@ void time_pass(Training& training, const Job& job, int num_steps, PassPosition& 
   time_steps(training, job, num_steps, position, record);
   // On a GPU a call is over when its kernels are launched; the kernel pass times those.
   if (!job.device().is_cuda()) time_classes(training, kWarmUpSteps + num_steps, position, record);
+}
+
+namespace {
+
+std::chrono::nanoseconds median_of(const std::vector<double>& nanoseconds) {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(median(nanoseconds)));
+}
+
+// The timer goes when a step throws, too.
+class Observed {
+ public:
+  Observed(const Training& training, MoveObserver& observer) : training_(training) {
+    training_.observe_moves(&observer);
+  }
+  ~Observed() { training_.observe_moves(nullptr); }
+  Observed(const Observed&) = delete;
+  Observed& operator=(const Observed&) = delete;
+
+ private:
+  const Training& training_;
+};
+
+}  // namespace
+
+void copy_time_pass(Training& training, at::Device device, std::int64_t first_step, int num_steps,
+                    PassPosition& position, HostRecord& host) {
+  position = {"copy time", -1, {}};
+  Watching listener(position);
+  CopyTimer timer;
+  const Observed observed(training, timer);
+  std::vector<double> hidden;
+  std::vector<double> exposed;
+  for (int step = 0; step < num_steps; ++step) {
+    training.step(first_step + step, listener);
+    synchronize(device);
+    const CopyTimes times = timer.take();
+    hidden.push_back(static_cast<double>(times.hidden().count()));
+    exposed.push_back(static_cast<double>(times.exposed().count()));
+  }
+  host.hidden_time = median_of(hidden);
+  host.exposed_time = median_of(exposed);
 }
 
 }  // namespace rematch

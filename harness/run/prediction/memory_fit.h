@@ -8,6 +8,8 @@
 
 #include "harness/run/variants.h"
 #include "policies/base/bytes.h"
+#include "policies/predict/step/optimizer_bytes.h"
+#include "policies/trace/trace.h"
 
 namespace rematch {
 
@@ -27,5 +29,12 @@ std::string why_too_large(const Variant& variant, const std::optional<AvailableM
 // The same for the smallest of the variants if each of them is too large; else empty. Pure.
 std::string why_none_fits(const std::vector<Variant>& variants,
                           const std::optional<AvailableMemory>& limit);
+
+// Predicted memory of a step with an optimizer that does not run here, on meta or anywhere else.
+
+// Puts the step simulator's figures with this optimizer in place of those of the step on meta.
+// `trace` is that of the variants' model.
+void predict_memory_with(OptimizerModel optimizer, const Trace& trace,
+                         std::vector<Variant>& variants);
 
 }  // namespace rematch

@@ -2,7 +2,7 @@
 
 #include "harness/measure/memory.h"
 #include "harness/measure/op_counter.h"
-#include "harness/run/passes/host_record.h"
+#include "harness/run/passes/op_counts.h"
 #include "harness/run/passes/probe_listener.h"
 #include "harness/trace/observed_collectives.h"
 #include "harness/trace/trace_from_record.h"

@@ -5,7 +5,7 @@
 
 #include "harness/run/children/child_point.h"
 #include "harness/run/timing/time_summary.h"
-#include "policies/base/sha256.h"
+#include "policies/base/hashing.h"
 
 namespace rematch {
 namespace {

@@ -9,9 +9,7 @@
 // NeMo Automodel.
 #include <algorithm>
 
-#include "policies/base/in_quotes.h"
-#include "policies/base/joined.h"
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 #include "policies/catalogue/families/families.h"
 
 namespace rematch {

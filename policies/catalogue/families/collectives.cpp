@@ -8,8 +8,7 @@
 // reshard_after_forward decides over them, whatever a policy lists.
 #include <string>
 
-#include "policies/base/in_quotes.h"
-#include "policies/base/joined.h"
+#include "policies/base/text.h"
 #include "policies/catalogue/families/families.h"
 
 namespace rematch {

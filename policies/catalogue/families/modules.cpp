@@ -1,9 +1,7 @@
 // Policies that name what they do not treat as the rest: modules to recompute, or ops to keep.
 #include <algorithm>
 
-#include "policies/base/in_quotes.h"
-#include "policies/base/joined.h"
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 #include "policies/catalogue/families/families.h"
 
 namespace rematch {

@@ -8,9 +8,7 @@
 #include <array>
 #include <optional>
 
-#include "policies/base/in_quotes.h"
-#include "policies/base/joined.h"
-#include "policies/base/split_at_commas.h"
+#include "policies/base/text.h"
 #include "policies/catalogue/families/families.h"
 
 namespace rematch {

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "policies/base/joined.h"
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "policies/base/bytes.h"
-#include "policies/plan/rejected.h"
+#include "policies/plan/plan.h"
 
 namespace rematch {
 

@@ -1,9 +1,10 @@
 // How long collectives between ranks and copies to the host took, measured by bytes: what
-// predictions take in place of the link in a device's data sheet. Its JSON is in links_json.h; who
-// measures is harness/run/passes/link_pass.h. Knows nothing of what hides a collective.
+// predictions take in place of the link in a device's data sheet. harness/run/passes/link_pass.h
+// measures them. Knows nothing of what hides a collective.
 #pragma once
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,11 +12,28 @@
 #include <vector>
 
 #include "policies/base/bytes.h"
-#include "policies/predict/device/host_link.h"
+#include "policies/base/json_fwd.h"
 #include "policies/trace/collective.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
+
+// The link between a device and the host's memory, as far as a prediction needs to know it: bytes a
+// second in each direction. Knows nothing of what hides a copy.
+
+struct HostLink {
+  double to_host_bytes_per_second = 0;
+  double to_device_bytes_per_second = 0;
+  std::string source;  // "--link-rate 50GB/s", "data sheet of h100"
+
+  // How long copies take with nothing beside them.
+  std::chrono::nanoseconds time_of(Bytes out, Bytes back) const {
+    constexpr double kNanosecondsInSecond = 1e9;
+    const double seconds = static_cast<double>(out.count) / to_host_bytes_per_second +
+                           static_cast<double>(back.count) / to_device_bytes_per_second;
+    return std::chrono::nanoseconds(std::llround(seconds * kNanosecondsInSecond));
+  }
+};
 
 struct LinkPoint {
   Bytes bytes;
@@ -72,5 +90,12 @@ HostLink host_link_of(const LinkProfile& links, const std::string& source);
 
 // "tp=2 measured on cpu over gloo"
 std::string links_in_words(const LinkProfile& links);
+
+// Link profiles as files, "rematch.links/1.0". Lossless.
+
+Json links_to_json(const LinkProfile& links);
+
+// Throws FormatError with the JSON path. Ignores unknown keys.
+LinkProfile links_from_json(const Json& json);
 
 }  // namespace rematch

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "policies/trace/typed_spans.h"
+#include "policies/trace/spans.h"
 
 namespace rematch {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "policies/predict/region/region_player.h"
+#include "policies/predict/region/simulator.h"
 
 namespace rematch {
 namespace {

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "policies/predict/region/region_integers.h"
 #include "policies/replay/demand.h"
 #include "policies/replay/replay_planner.h"
 #include "policies/trace/collective.h"

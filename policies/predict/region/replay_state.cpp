@@ -1,6 +1,7 @@
 #include "policies/predict/region/replay_state.h"
 
 namespace rematch {
+
 ReplayState::ReplayState(const RegionGraph& graph, const std::vector<bool>& kept)
     : graph_(graph),
       planner_(RegionIntegers(graph), tables_),

@@ -1,8 +1,9 @@
 #include "policies/predict/region/simulator.h"
 
-#include "policies/predict/region/region_player.h"
+#include <algorithm>
 
 namespace rematch {
+
 RegionSimulation simulate_region(const Trace& trace, OpId first_op, OpId end_op,
                                  const RegionType& type, Schedule schedule) {
   return simulate_region(make_region_graph(trace, {first_op, end_op}), type, schedule);
@@ -11,6 +12,187 @@ RegionSimulation simulate_region(const Trace& trace, OpId first_op, OpId end_op,
 RegionSimulation simulate_region(const RegionGraph& graph, const RegionType& type,
                                  Schedule schedule) {
   return play_region(graph, type, replay_extent(type, schedule));
+}
+
+namespace {
+
+class RegionPlayer {
+ public:
+  RegionPlayer(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
+               OrderSearch* search)
+      : graph_(graph),
+        extent_(extent),
+        search_(search),
+        stop_(type.early_stop ? graph.stop : static_cast<int>(graph.ops.size())),
+        state_(graph, kept_values(graph, type.ops)),
+        steps_(graph.slots.size(), nullptr),
+        alive_(graph.slots.size(), true) {
+    for (const DemandStep& step : type.demand_steps) {
+      if (is_slot(step.pack)) steps_[step.pack] = &step;
+    }
+  }
+
+  RegionSimulation play() {
+    result_.kept = state_.held();
+    result_.timeline.kept = state_.originals();
+    num_alive_ = graph_.slots.size();
+    for (const RegionStorage& storage : graph_.storages) {
+      if (storage.is_input) result_.inputs += storage.bytes;
+    }
+    sample(state_.held());
+    for (const RegionEvent& event : graph_.events) {
+      switch (event.kind) {
+        case BackwardEvent::Kind::kOp:
+          other_ = event.other_bytes;
+          sample(state_.held());
+          break;
+        case BackwardEvent::Kind::kDemand:
+          other_ = event.other_bytes;
+          is_demanded_ = true;
+          demand(*event.slot);
+          end_event();
+          break;
+        case BackwardEvent::Kind::kPutAway:
+          state_.finish(*event.slot);
+          end_event();
+          break;
+        case BackwardEvent::Kind::kRelease:
+          release(*event.slot);
+          end_event();
+      }
+    }
+    if (!result_.curve.empty()) {
+      result_.peak = *std::max_element(result_.curve.begin(), result_.curve.end());
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void demand(int slot) {
+    if (!graph_.values[graph_.slots[slot].use.value].producer.has_value()) return;  // it is there
+    demanded_ = slot;
+    if (!begun_) begin();
+    if (!state_.is_planned_slot(slot)) return;
+    if (extent_ == ReplayExtent::kLazyClosure && search_ == nullptr) {
+      materialize_in_order(slot, steps_[slot], [this](int each) { materialize(each); });
+    } else if (extent_ == ReplayExtent::kLazyClosure) {
+      run_early(&OrderSearch::next_before);
+      materialize(slot);
+      run_early(&OrderSearch::next_after);
+    }
+    state_.take(slot);
+  }
+
+  void begin() {
+    begun_ = true;
+    std::vector<int> slots;
+    for (std::size_t slot = 0; slot < graph_.slots.size(); ++slot) {
+      const RegionUse& use = graph_.slots[slot].use;
+      if (alive_[slot] && can_be_recomputed(graph_, use)) slots.push_back(static_cast<int>(slot));
+    }
+    if (extent_ == ReplayExtent::kPrefix) {
+      state_.plan_prefix(slots, stop_);
+    } else {
+      state_.plan_closure(slots);
+    }
+    if (extent_ != ReplayExtent::kLazyClosure) run(state_.missing());
+  }
+
+  void materialize(int slot) {
+    if (is_slot(slot) && state_.is_planned_slot(slot)) run(state_.missing(slot));
+  }
+
+  void run_early(OptionalIndex (OrderSearch::*next)(int, ReplayState&)) {
+    for (OptionalIndex slot = (search_->*next)(demanded_, state_); slot.has_value();
+         slot = (search_->*next)(demanded_, state_)) {
+      materialize(*slot);
+    }
+  }
+
+  void run(const std::vector<int>& ops) {
+    for (int op : ops) {
+      result_.executed.push_back({graph_.range.first + op, graph_.slots[demanded_].pack});
+      const ReplayState::Running running = state_.execute(op);
+      result_.curve.push_back(with_others(running.most));
+      note_peak(running.at_boundary);
+      note_boundary(op, running.at_boundary);
+    }
+  }
+
+  // At the boundary what the op's inputs were is gone, and its results are all there.
+  void note_boundary(int op, Bytes held) {
+    note_let_go();
+    result_.timeline.steps.push_back({std::nullopt, op, held - state_.held_originals()});
+  }
+
+  void note_let_go() {
+    for (int storage : state_.take_originals_let_go()) {
+      result_.timeline.steps.push_back({storage, 0, {}});
+    }
+  }
+
+  void end_event() {
+    note_let_go();
+    if (num_alive_ == 0 && !result_.timeline.ends) {
+      for (int storage : state_.originals()) {
+        result_.timeline.steps.push_back({storage, 0, {}});
+      }
+      result_.timeline.ends = true;
+    }
+    const Bytes recomputed =
+        result_.timeline.ends ? Bytes{} : state_.held() - state_.held_originals();
+    result_.timeline.events.push_back({result_.timeline.steps.size(), recomputed});
+  }
+
+  void release(int slot) {
+    if (!alive_[slot]) return;
+    alive_[slot] = false;
+    --num_alive_;
+    state_.finish(slot);
+    state_.drop(slot);
+  }
+
+  void sample(Bytes held) {
+    result_.curve.push_back(with_others(held));
+    note_peak(held);
+  }
+
+  void note_peak(Bytes held) {
+    const Bytes bytes = with_others(held);
+    result_.boundary_peak = std::max(result_.boundary_peak, bytes);
+    if (is_demanded_) result_.demanded_peak = std::max(result_.demanded_peak, bytes);
+  }
+
+  bool is_slot(int slot) const { return slot < static_cast<int>(graph_.slots.size()); }
+
+  Bytes with_others(Bytes held) const { return held + graph_.other_bytes_before + other_; }
+
+  const RegionGraph& graph_;
+  ReplayExtent extent_;
+  OrderSearch* search_;
+  int stop_;
+  ReplayState state_;
+  std::vector<const DemandStep*> steps_;  // by slot
+  std::vector<bool> alive_;               // by slot
+  std::size_t num_alive_ = 0;
+  int demanded_ = 0;          // latest
+  bool is_demanded_ = false;  // any slot, if only one that needs nothing
+  bool begun_ = false;
+  Bytes other_;  // above other_bytes_before
+  RegionSimulation result_;
+};
+
+}  // namespace
+
+RegionSimulation play_region(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
+                             OrderSearch* search) {
+  if (graph.events.empty()) {
+    RegionSimulation idle = RegionPlayer(graph, type, extent, search).play();
+    idle.curve.clear();
+    idle.peak = idle.boundary_peak = {};
+    return idle;
+  }
+  return RegionPlayer(graph, type, extent, search).play();
 }
 
 }  // namespace rematch

@@ -2,14 +2,40 @@
 // Knows no time, and nothing of what kernels allocate inside.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
+#include "policies/base/bytes.h"
 #include "policies/plan/plan.h"
 #include "policies/predict/region/region.h"
-#include "policies/predict/region/region_timeline.h"
+#include "policies/predict/region/replay_state.h"
+#include "policies/replay/demand.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
+
+// Bytes of a region in backward at every op boundary, and when it frees what forward made:
+// what a simulation of the whole step needs of it. Regions of the same behaviour under the same
+// plan share one.
+
+struct RegionTimeline {
+  // An op boundary of recompute, or a storage that forward made and the region lets go of.
+  struct Step {
+    OptionalIndex let_go;  // local storage; absent: a boundary
+    int op = 0;            // local, of a boundary
+    Bytes recomputed;      // of a boundary: bytes that the region holds and recompute made
+  };
+  // The region's slots as backward asks for them and lets go of them, in order.
+  struct Event {
+    std::size_t end_step = 0;  // its steps end here and begin where those before it end
+    Bytes recomputed;          // held when it is over
+  };
+
+  std::vector<int> kept;  // local storages that the region holds from forward on
+  std::vector<Step> steps;
+  std::vector<Event> events;
+  bool ends = false;  // with the last event nothing refers to the region any more
+};
 
 // An op that recompute executes, and the saved tensor whose demand made it.
 struct ExecutedOp {
@@ -37,5 +63,22 @@ RegionSimulation simulate_region(const Trace& trace, OpId first_op, OpId end_op,
                                  const RegionType& type, Schedule schedule);
 RegionSimulation simulate_region(const RegionGraph& graph, const RegionType& type,
                                  Schedule schedule);
+
+// Plays a region's backward events on a ReplayState.
+
+// Tries out which pending slots a demand materialises early: a search for the demand steps of a
+// plan.
+class OrderSearch {
+ public:
+  virtual ~OrderSearch() = default;
+  // The slot to run next before (after) the demanded one. Asked until it names none; a slot that
+  // lacks nothing may be named.
+  virtual OptionalIndex next_before(int demanded, ReplayState& state) = 0;
+  virtual OptionalIndex next_after(int demanded, ReplayState& state) = 0;
+};
+
+// `search`, with kLazyClosure, takes the place of the type's demand steps.
+RegionSimulation play_region(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
+                             OrderSearch* search = nullptr);
 
 }  // namespace rematch

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 
-#include "policies/base/joined.h"
 #include "policies/base/json.h"
-#include "policies/base/schema.h"
+#include "policies/base/text.h"
 #include "policies/predict/device/device_sheet.h"
-#include "policies/search/front/front_fields.h"
 
 namespace rematch {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,10 +14,41 @@
 #include "policies/base/json_fwd.h"
 #include "policies/plan/plan.h"
 #include "policies/predict/step/optimizer_bytes.h"
-#include "policies/search/front/largest_load.h"
+#include "policies/search/front/front_json.h"
 #include "policies/trace/profile.h"
 
 namespace rematch {
+
+// Which batch size (or number of tokens) a device is best used with: the largest that some plan
+// fits into a budget, and the one whose fastest plan makes the most tokens a second. Knows neither
+// models nor traces: asks for every load that it wants to know of.
+
+// The load under the fastest plan within the budget; nothing if no plan fits.
+using TokensPerSecond = std::function<std::optional<double>(std::int64_t load)>;
+
+struct TriedLoad {
+  std::int64_t load = 0;
+  std::optional<double> tokens_per_second;
+};
+
+struct LargestLoad {
+  std::vector<TriedLoad> tried;         // by load, each once
+  std::optional<std::int64_t> largest;  // that fits; nothing: not even the least does
+  std::optional<std::int64_t> best;     // most tokens a second; the smaller of equals
+  bool is_complete = true;  // false: stopped, and these are the largest and the best of `tried`
+};
+
+// Note [Which loads are tried]
+// A load that does not fit is taken for a bound: larger ones are not asked for. The largest that
+// fits is found by halving. For the best, loads are tried evenly spaced between the least and that
+// one, then between the neighbours of the best so far, until its neighbours are next to it. With
+// kLoadsAtOnce or fewer that fit, every one is tried; with more, a best one that lies between two
+// tried ones that are worse on both sides may be missed.
+inline constexpr std::int64_t kLoadsAtOnce = 16;
+// Once `is_stopped` says true no more loads are asked for, and the answer to the last is not used.
+LargestLoad find_largest_load(
+    std::int64_t least, std::int64_t most, const TokensPerSecond& ask,
+    const std::function<bool()>& is_stopped = [] { return false; });
 
 // The fastest plan of a load within the budget; absent: none fits.
 struct LoadPlan {
@@ -62,5 +94,45 @@ Json loads_to_json(const LoadsRecord& record);
 
 // Throws FormatError with the JSON path. Ignores unknown keys.
 LoadsRecord loads_from_json(const Json& json);
+
+// The fields of a file of loads, in their order. A field is a member in loads.h, a line here, and
+// an entry in reports/schema/loads.schema.json. Private to this folder and to the test that holds
+// the schema to it.
+
+template <RecordOf<LoadPlan> Plan, class Visit>
+void visit_fields(Plan& plan, Visit visit) {
+  visit("load", plan.load);
+  visit("predicted_tokens_per_second", plan.tokens_per_second);
+  visit("predicted_tokens_per_second_all_ranks", plan.tokens_per_second_all_ranks);
+  visit("predicted_step_time_ns", plan.step_time);
+  visit("predicted_peak_allocated_bytes", plan.peak);
+  visit("predicted_recomputed_ops", plan.num_recomputed);
+  visit({"saves", kNullIfEmpty}, plan.saves);
+}
+
+template <RecordOf<LoadsRecord> Record, class Visit>
+void visit_fields(Record& record, Visit visit) {
+  visit("maximized", record.maximized);
+  visit("complete", record.is_complete);
+  visit("model", record.model);
+  visit("dimensions", record.dimensions);
+  visit("dtype", record.dtype);
+  visit("device", record.device);
+  visit("time_source", record.time_source);
+  visit({"links", kLater | kOmitIfEmpty}, record.links);
+  visit("optimizer", record.optimizer);
+  visit("schedule", record.schedule);
+  visit("world", record.world);
+  visit("num_batches", record.num_batches);
+  visit("budget_bytes", record.budget);
+  visit("dimension", record.dimension);
+  visit("least", record.least);
+  visit("most", record.most);
+  visit("largest_that_fits", record.largest);
+  visit("best", record.best);
+  visit("git_commit", record.git_commit);
+  visit("git_dirty", record.git_dirty);
+  visit("tried", record.tried);
+}
 
 }  // namespace rematch

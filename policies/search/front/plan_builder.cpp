@@ -6,7 +6,7 @@
 
 #include "policies/search/region/block_front.h"
 #include "policies/search/region/offload_options.h"
-#include "policies/trace/fresh_bytes.h"
+#include "policies/trace/trace_op.h"
 
 namespace rematch {
 namespace {

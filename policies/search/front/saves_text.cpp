@@ -6,7 +6,7 @@
 #include <iterator>
 #include <map>
 
-#include "policies/base/joined.h"
+#include "policies/base/text.h"
 #include "policies/search/front/gathered_parameters.h"
 #include "policies/trace/op_class.h"
 

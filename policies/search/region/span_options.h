@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "policies/plan/plan.h"
-#include "policies/predict/device/host_link.h"
+#include "policies/predict/device/links.h"
 #include "policies/predict/step/optimizer_bytes.h"
 #include "policies/search/mix/layer_mix.h"
 #include "policies/search/region/span_pricing.h"

@@ -5,7 +5,7 @@
 #include "policies/base/json_fwd.h"
 #include "policies/base/record_fields.h"
 #include "policies/plan/plan_json.h"
-#include "policies/trace/by_phase.h"
+#include "policies/trace/phase.h"
 #include "reports/record/point.h"
 
 namespace rematch {

@@ -1,8 +1,7 @@
 #include <algorithm>
 
-#include "policies/base/field_value.h"
 #include "policies/base/json.h"
-#include "policies/base/schema.h"
+#include "policies/base/record_fields.h"
 #include "reports/record/fields/compare_fields.h"
 
 namespace rematch {

@@ -1,6 +1,6 @@
-#include "policies/base/canonical_json.h"
-#include "policies/base/field_value.h"
+#include "policies/base/hashing.h"
 #include "policies/base/json.h"
+#include "policies/base/record_fields.h"
 #include "reports/record/fields/report_fields.h"
 #include "reports/record/json/parts_json.h"
 

@@ -1,7 +1,7 @@
 // Identity of a point as JSON, and the words for its status.
 #include <array>
 
-#include "policies/base/canonical_json.h"
+#include "policies/base/hashing.h"
 #include "policies/base/json.h"
 #include "reports/record/fields/point_fields.h"
 #include "reports/record/json/parts_json.h"

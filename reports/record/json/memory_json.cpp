@@ -1,5 +1,5 @@
-#include "policies/base/field_value.h"
 #include "policies/base/json.h"
+#include "policies/base/record_fields.h"
 #include "reports/record/fields/point_fields.h"
 #include "reports/record/json/parts_json.h"
 

@@ -1,8 +1,8 @@
 #include <array>
 
-#include "policies/base/canonical_json.h"
-#include "policies/base/field_value.h"
+#include "policies/base/hashing.h"
 #include "policies/base/json.h"
+#include "policies/base/record_fields.h"
 #include "reports/record/fields/point_fields.h"
 #include "reports/record/json/parts_json.h"
 

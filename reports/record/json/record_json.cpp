@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "policies/base/field_value.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
-#include "policies/base/schema.h"
+#include "policies/base/record_fields.h"
 #include "reports/record/fields/report_fields.h"
 #include "reports/record/json/parts_json.h"
 #include "reports/record/point_origins.h"

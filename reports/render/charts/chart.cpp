@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "policies/base/joined.h"
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/tables/compare_table.h"
 #include "reports/render/tables/front_table.h"

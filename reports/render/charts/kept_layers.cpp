@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "policies/base/joined.h"
+#include "policies/base/text.h"
 #include "policies/trace/op_class.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/format.h"

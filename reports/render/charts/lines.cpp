@@ -7,10 +7,10 @@
 namespace rematch::chart {
 namespace {
 
-constexpr double kGap = 24;          // between panels
-constexpr double kHead = 34;         // two lines of words above a panel
-constexpr double kTitleHeight = 24;  // of the y axis
-constexpr double kRight = 8;
+constexpr double kPanelGap = 24;         // between panels
+constexpr double kHead = 34;             // two lines of words above a panel
+constexpr double kAxisTitleHeight = 24;  // of the y axis
+constexpr double kPanelRight = 8;
 constexpr double kBottom = 40;  // the x axis
 constexpr double kStripHeight = 5;
 constexpr double kStripGap = 3;
@@ -20,7 +20,8 @@ constexpr std::size_t kMostMarkers = 60;
 double foot_of(const Panel& panel) { return panel.strip.empty() ? 0 : kStripHeight + kStripGap; }
 
 double height_of(const Panel& panel) {
-  return (panel.name.empty() ? 0 : kHead) + kTitleHeight + panel.height + foot_of(panel) + kBottom;
+  return (panel.name.empty() ? 0 : kHead) + kAxisTitleHeight + panel.height + foot_of(panel) +
+         kBottom;
 }
 
 // The positions that areas and curves of a panel reach.
@@ -60,7 +61,7 @@ Axis x_axis_of(const Panel& panel) {
   return axis;
 }
 
-struct Plot {
+struct LinePlot {
   Box area;
   Axis x;
   Axis y;
@@ -85,7 +86,7 @@ void draw_head(Picture& picture, const Panel& panel, const Box& frame) {
                     Paint::kMuted});
 }
 
-void draw_areas(Picture& picture, const Panel& panel, const Plot& plot) {
+void draw_areas(Picture& picture, const Panel& panel, const LinePlot& plot) {
   for (const Area& area : panel.areas) {
     Path path{{}, area.stroke, area.fill, 1, false, area.hint};
     for (const Position& corner : area.corners) path.corners.push_back(plot(corner));
@@ -93,7 +94,7 @@ void draw_areas(Picture& picture, const Panel& panel, const Plot& plot) {
   }
 }
 
-void draw_curve(Picture& picture, const Curve& curve, const Plot& plot) {
+void draw_curve(Picture& picture, const Curve& curve, const LinePlot& plot) {
   Path path{{}, curve.paint, Paint::kClear, 2, false, curve.hint};
   const auto flush = [&] {
     if (path.corners.size() > 1) picture.add(path);
@@ -122,7 +123,7 @@ void draw_curve(Picture& picture, const Curve& curve, const Plot& plot) {
   for (Marker& marker : markers) picture.add(std::move(marker));
 }
 
-void draw_strip(Picture& picture, const Panel& panel, const Plot& plot) {
+void draw_strip(Picture& picture, const Panel& panel, const LinePlot& plot) {
   const double top = plot.area.bottom + kStripGap;
   for (const Stretch& part : panel.strip) {
     picture.add(Rectangle{
@@ -130,7 +131,7 @@ void draw_strip(Picture& picture, const Panel& panel, const Plot& plot) {
   }
 }
 
-void draw_peak(Picture& picture, const Peak& peak, const Plot& plot) {
+void draw_peak(Picture& picture, const Peak& peak, const LinePlot& plot) {
   const Position at = plot(peak.at);
   picture.add(
       Path{{at, {at.x, plot.area.bottom}}, Paint::kInk, Paint::kClear, 1, /*is_dashed=*/true});
@@ -142,9 +143,9 @@ void draw_panel(Picture& picture, const Panel& panel, Box frame, double labels_w
     draw_head(picture, panel, frame);
     frame.top += kHead;
   }
-  Plot plot{{}, x_axis_of(panel), y_axis_of(panel)};
-  const double top = frame.top + kTitleHeight;
-  plot.area = {frame.left + labels_width, top, frame.right - kRight, top + panel.height};
+  LinePlot plot{{}, x_axis_of(panel), y_axis_of(panel)};
+  const double top = frame.top + kAxisTitleHeight;
+  plot.area = {frame.left + labels_width, top, frame.right - kPanelRight, top + panel.height};
   picture.add(
       Label{{frame.left, top - 12}, plot.y.titled(panel.y_title), Anchor::kStart, Paint::kMuted});
   draw_y_axis(picture, plot.y, plot.area);
@@ -167,7 +168,7 @@ void draw_panel(Picture& picture, const Panel& panel, Box frame, double labels_w
 
 Picture draw(const Lines& chart) {
   const int num_columns = std::min(chart.num_columns, static_cast<int>(chart.panels.size()));
-  Picture picture{chart.title, num_columns * (kColumnWidth + kGap) - kGap};
+  Picture picture{chart.title, num_columns * (kColumnWidth + kPanelGap) - kPanelGap};
   picture.legend = chart.legend;
   double labels_width = 0;
   for (const Panel& panel : chart.panels) {
@@ -176,13 +177,13 @@ Picture draw(const Lines& chart) {
   double top = 0;
   int column = 0;
   for (const Panel& panel : chart.panels) {
-    const double left = column * (kColumnWidth + kGap);
+    const double left = column * (kColumnWidth + kPanelGap);
     const Box frame{left, top, left + kColumnWidth, top + height_of(panel)};
     draw_panel(picture, panel, frame, labels_width);
     picture.height = std::max(picture.height, frame.bottom);
     if (++column < num_columns) continue;
     column = 0;
-    top = picture.height + (panel.name.empty() ? 0 : kGap);
+    top = picture.height + (panel.name.empty() ? 0 : kPanelGap);
   }
   return picture;
 }

@@ -1,5 +1,7 @@
 #include "reports/render/pages/elements.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "reports/render/format.h"
@@ -196,6 +198,41 @@ std::string part(const Part& part, const std::string& anchor) {
   if (!tiles.empty()) tiles = "<div class=\"tiles\">\n" + tiles + "</div>\n";
   return tiles + paragraph("verdict", capitalized(part.verdict)) + paragraph("facts", part.facts) +
          links(part.figures, anchor) + figures(part.figures, anchor);
+}
+
+Figure chart_figure(const chart::Rows& chart, Fold fold, const std::string& more_words) {
+  return {chart.title, chart.words + more_words, picture(draw(chart)), fold, FigureWidth::kColumn};
+}
+
+namespace {
+
+std::string heat_cell(const HeatCell& cell) {
+  const int strength = std::min(std::abs(cell.level), kStrongestHeat);
+  const std::string tint = strength == 0 ? ""
+                                         : (cell.level < 0 ? " class=\"g" : " class=\"w") +
+                                               std::to_string(strength) + "\"";
+  return "<td" + tint + ">" + escape_markup(cell.text) + "</td>";
+}
+
+std::string heat_column(const HeatColumn& column) {
+  const std::string title = escape_markup(column.title);
+  if (column.anchor.empty()) return "<th>" + title + "</th>";
+  return "<th><a href=\"#" + column.anchor + "\">" + title + "</a></th>";
+}
+
+}  // namespace
+
+std::string heat_map(const HeatMap& map) {
+  std::string text = "<div class=\"scroll\" tabindex=\"0\"><table class=\"heat\"><thead><tr><th>" +
+                     escape_markup(capitalized(map.corner)) + "</th>";
+  for (const HeatColumn& column : map.columns) text += heat_column(column);
+  text += "</tr></thead>\n<tbody>\n";
+  for (const HeatRow& row : map.rows) {
+    text += "<tr><td class=\"name\">" + escape_markup(row.name) + "</td>";
+    for (const HeatCell& cell : row.cells) text += heat_cell(cell);
+    text += "</tr>\n";
+  }
+  return text + "</tbody></table></div>\n";
 }
 
 }  // namespace rematch::page

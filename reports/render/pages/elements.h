@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/render/charts/rows.h"
 #include "reports/render/charts/svg.h"
 #include "reports/render/tables/grid.h"
 
@@ -67,5 +68,40 @@ std::string some_open(const std::vector<std::string>& parts, std::size_t most_op
 // Tiles, words, a link to each figure, and the figures. Narrow figures that follow each other stand
 // in columns, folded ones last. Anchors of figures start with `anchor`.
 std::string part(const Part& part, const std::string& anchor);
+
+// A chart of rows as a figure of a page.
+
+// More rows than a chart can be read with; tables have all.
+inline constexpr std::size_t kMostChartRows = 40;
+
+// As wide as a column, with the chart's title and words, and `more_words` after them.
+Figure chart_figure(const chart::Rows& chart, Fold fold, const std::string& more_words = "");
+
+// A table whose cells are tinted by how good they are; their figures stay text.
+
+struct HeatCell {
+  std::string text;
+  int level = 0;  // -5, best, to 5, worst; 0 has no tint
+};
+
+struct HeatColumn {
+  std::string title;
+  std::string anchor;  // the title links to it; empty: no link
+};
+
+struct HeatRow {
+  std::string name;
+  std::vector<HeatCell> cells;  // one for each column
+};
+
+struct HeatMap {
+  std::string corner;  // what the columns are: "tokens"
+  std::vector<HeatColumn> columns;
+  std::vector<HeatRow> rows;
+};
+
+inline constexpr int kStrongestHeat = 5;
+
+std::string heat_map(const HeatMap& map);
 
 }  // namespace rematch::page

@@ -5,8 +5,7 @@
 #include "policies/search/front/hypervolume.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/format.h"
-#include "reports/render/pages/chart_figure.h"
-#include "reports/render/tables/front_measured.h"
+#include "reports/render/pages/elements.h"
 #include "reports/render/tables/front_table.h"
 #include "reports/render/tables/front_words.h"
 

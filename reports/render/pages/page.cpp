@@ -5,10 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "policies/base/joined.h"
+#include "policies/base/text.h"
 #include "reports/render/format.h"
 #include "reports/render/markup.h"
-#include "reports/render/pages/compare_part.h"
 #include "reports/render/pages/comparison_part.h"
 #include "reports/render/pages/front_part.h"
 #include "reports/render/pages/sweep_part.h"

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "reports/render/pages/elements.h"
-#include "reports/render/pages/heat_map.h"
 #include "reports/render/sweep.h"
 
 namespace rematch::page {

@@ -15,4 +15,9 @@ namespace rematch::page {
 Part sweep_part(const SweepModel& model, const std::string& anchor,
                 std::vector<std::string> anchors);
 
+// The fronts of a sweep's comparisons side by side, on shared axes of ratios to the reference.
+
+// No figure where no comparison has both peak and step time.
+void add_sweep_fronts(const SweepModel& model, std::vector<Figure>& figures);
+
 }  // namespace rematch::page

@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "policies/base/joined.h"
+#include "policies/base/text.h"
 #include "reports/render/format.h"
 #include "reports/render/noise.h"
 

@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "policies/base/joined.h"
 #include "policies/base/json.h"
+#include "policies/base/text.h"
 #include "reports/record/fields/point_fields.h"
 #include "reports/record/holder.h"
 #include "reports/render/charts/point.h"

@@ -1,5 +1,5 @@
 // A searched front as lines and tables for a terminal or a pull request. Its sentences are in
-// front_words.h, its measurements in front_measured.h.
+// front_words.h.
 #pragma once
 
 #include <cstddef>
@@ -23,5 +23,19 @@ std::vector<std::size_t> every_point(const Front& front);
 // One row of these tables; `details` stand below it.
 table::Row point_row(const FrontRecord& record, const std::string& name, const FrontPoint& point,
                      std::vector<std::string> details);
+
+// The measurements of a searched front, beside the predictions: as tables and sentences.
+
+// Points and baselines that were run: predicted against measured.
+table::Grid measured_grid(const Front& front);
+
+// Hypervolume of the front's own points beside that of each family of baselines.
+table::Grid families_grid(const FrontMeasurement& measurement);
+
+// A warning that calibrated times are far from the profile's, and what to do; else empty.
+std::string calibration_warning(const FrontRecord& record);
+
+// Describes a measured front: equal peaks, errors of the calibrated step times, the A/A interval.
+std::string measurement_words(const FrontMeasurement& measurement);
 
 }  // namespace rematch

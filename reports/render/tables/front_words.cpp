@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "policies/base/joined.h"
+#include "policies/base/text.h"
 #include "reports/render/format.h"
 
 namespace rematch {

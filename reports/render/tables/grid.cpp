@@ -144,4 +144,12 @@ std::string markdown_text(std::string_view text) {
   return safe;
 }
 
+std::string bytes_cell(const std::optional<Bytes>& bytes) {
+  return bytes ? format_bytes(*bytes) : kNotMeasured;
+}
+
+std::string duration_cell(const std::optional<std::chrono::nanoseconds>& time) {
+  return time ? format_duration(*time) : kNotMeasured;
+}
+
 }  // namespace rematch::table

@@ -2,11 +2,15 @@
 // nothing of what the cells say.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "policies/base/bytes.h"
 
 namespace rematch {
 
@@ -48,6 +52,10 @@ std::string format_line(const std::string& text, TableFormat format, std::size_t
 // Names come from files, and Markdown passes HTML on: in the result no tag, entity, link or line
 // break of `text` is left, only its words.
 std::string markdown_text(std::string_view text);
+
+// Cells of measured quantities: what was not measured is a dash in every table.
+std::string bytes_cell(const std::optional<Bytes>& bytes);
+std::string duration_cell(const std::optional<std::chrono::nanoseconds>& time);
 
 }  // namespace table
 }  // namespace rematch

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "reports/render/format.h"
-#include "reports/render/tables/cells.h"
 #include "reports/render/tables/grid.h"
 
 namespace rematch {

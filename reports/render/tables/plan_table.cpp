@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "policies/catalogue/describe.h"
+#include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/plan_facts.h"
 #include "policies/trace/op_class.h"
 #include "reports/render/format.h"

@@ -1,5 +1,5 @@
 // A plan as people read it: which layers are checkpointed and kept, what happens to each op and
-// why, and the bytes and recomputed ops in total. As JSON: policies/catalogue/describe.h.
+// why, and the bytes and recomputed ops in total. As JSON: policies/catalogue/catalogue.h.
 #pragma once
 
 #include <cstddef>

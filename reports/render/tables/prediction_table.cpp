@@ -1,8 +1,10 @@
 #include "reports/render/tables/prediction_table.h"
 
-#include "policies/base/joined.h"
+#include <set>
+
+#include "policies/base/text.h"
 #include "reports/render/format.h"
-#include "reports/render/tables/cells.h"
+#include "reports/render/tables/grid.h"
 #include "reports/render/verdict.h"
 
 namespace rematch {
@@ -59,6 +61,94 @@ std::string predictions_to_text(const std::string& words, const std::vector<Pred
          table::format_grid(grid, TableFormat::kText, width) +
          table::format_line("attention, matmul: ops of forward + ops executed again in recompute",
                             TableFormat::kText, width);
+}
+
+namespace {
+
+using table::Alignment;
+using table::Grid;
+
+std::set<CollectiveKind> kinds_in(const std::vector<PredictedStep>& steps) {
+  std::set<CollectiveKind> kinds;
+  for (const PredictedStep& step : steps) {
+    for (const auto& in_phase : step.traffic) {
+      for (const auto& [kind, issued] : in_phase) kinds.insert(kind);
+    }
+  }
+  return kinds;
+}
+
+std::int64_t count_of(const Traffic& traffic, Phase phase, CollectiveKind kind) {
+  const auto& in_phase = traffic[static_cast<std::size_t>(phase)];
+  const auto found = in_phase.find(kind);
+  return found == in_phase.end() ? 0 : found->second.count;
+}
+
+// As ranks of a run are counted: sums of gradients stand with backward.
+std::string issued_cell(const Traffic& traffic, CollectiveKind kind) {
+  const auto of = [&](Phase phase) { return count_of(traffic, phase, kind); };
+  return std::to_string(of(Phase::kForward)) + "/" + std::to_string(of(Phase::kRecompute)) + "/" +
+         std::to_string(of(Phase::kBackward) + of(Phase::kOptimizer));
+}
+
+Bytes sent_in(const Traffic& traffic) {
+  Bytes sent;
+  for (const auto& in_phase : traffic) {
+    for (const auto& [kind, issued] : in_phase) sent += issued.sent;
+  }
+  return sent;
+}
+
+void add_times(const std::optional<StepRange>& range, table::Row& row) {
+  for (const auto part : {&StepRange::nothing_overlaps, &StepRange::all_overlaps}) {
+    row.cells.push_back(range ? format_duration((*range.*part)()) : table::kNotMeasured);
+  }
+  row.cells.push_back(range ? format_duration(range->compute) : table::kNotMeasured);
+  row.cells.push_back(range ? format_duration(range->communication) : table::kNotMeasured);
+}
+
+std::string source_words(const Profile& profile) {
+  const bool is_roofline = profile.source == ProfileSource::kRoofline;
+  std::string words = is_roofline ? "the rates of " + profile.device + "'s data sheet"
+                                  : "a profile measured on " + profile.device;
+  if (!profile.links.empty()) words += ", of collectives by links (" + profile.links + ")";
+  return words;
+}
+
+}  // namespace
+
+std::string traffic_to_text(const std::vector<PredictedStep>& steps, const Profile* profile,
+                            std::size_t width) {
+  const std::set<CollectiveKind> kinds = kinds_in(steps);
+  if (kinds.empty() && profile == nullptr) return "";
+  Grid grid{{{"plan", Alignment::kLeft}, {"schedule", Alignment::kLeft}}};
+  for (const CollectiveKind kind : kinds) grid.columns.push_back({std::string(to_string(kind))});
+  if (!kinds.empty()) grid.columns.push_back({"sent"});
+  if (profile != nullptr) {
+    for (const char* title : {"step", "if all overlaps", "compute", "communication"}) {
+      grid.columns.push_back({title});
+    }
+  }
+  for (const PredictedStep& step : steps) {
+    table::Row row{{step.policy, step.schedule.empty() ? table::kNotMeasured : step.schedule}, ""};
+    for (const CollectiveKind kind : kinds) row.cells.push_back(issued_cell(step.traffic, kind));
+    if (!kinds.empty()) row.cells.push_back(format_bytes(sent_in(step.traffic)));
+    if (profile != nullptr) add_times(step.range, row);
+    grid.rows.push_back(std::move(row));
+  }
+  std::string words;
+  if (!kinds.empty()) {
+    words =
+        "collectives: issued by a rank in forward/recompute/backward, and the bytes that it "
+        "sends in them";
+  }
+  if (profile != nullptr) {
+    words += std::string(words.empty() ? "" : "; ") + "times by " + source_words(*profile) +
+             ": the step if nothing overlaps, and the bound that no overlap of communication with "
+             "compute beats";
+  }
+  return "\n" + table::format_grid(grid, TableFormat::kText, width) +
+         table::format_line(words, TableFormat::kText, width);
 }
 
 }  // namespace rematch

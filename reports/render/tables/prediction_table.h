@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "policies/predict/step/counts.h"
 #include "policies/predict/step/step_range.h"
-#include "policies/predict/step/traffic.h"
+#include "policies/trace/profile.h"
 #include "reports/record/point.h"
 #include "reports/render/tables/grid.h"
 
@@ -31,5 +32,13 @@ struct PredictedStep {
 // stand above the table: which model, optimizer and rank.
 std::string predictions_to_text(const std::string& words, const std::vector<PredictedStep>& steps,
                                 std::size_t width);
+
+// The exchanges of predicted steps with other ranks, and how long steps take if times are known.
+
+// A table with a row for each step, and a line that says what its columns are. `profile` is where
+// the steps' times are from; null: they have none. Empty if they have neither collectives nor
+// times.
+std::string traffic_to_text(const std::vector<PredictedStep>& steps, const Profile* profile,
+                            std::size_t width);
 
 }  // namespace rematch

@@ -5,11 +5,10 @@
 #include <cstddef>
 #include <optional>
 
-#include "policies/base/joined.h"
+#include "policies/base/text.h"
 #include "reports/render/format.h"
 #include "reports/render/noise.h"
-#include "reports/render/tables/cells.h"
-#include "reports/render/tables/host_table.h"
+#include "reports/render/tables/grid.h"
 #include "reports/render/tables/ranks_table.h"
 
 namespace rematch {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "policies/base/canonical_json.h"
+#include "policies/base/hashing.h"
 #include "reports/record/json/record_json.h"
 #include "tests/reports/sample_report.h"
 

@@ -8,10 +8,9 @@
 
 #include <optional>
 
-#include "harness/engine/offload/move_observer.h"
+#include "harness/engine/offload/mover.h"
 #include "harness/engine/recording.h"
-#include "harness/measure/copy_timer.h"
-#include "harness/measure/device_clock.h"
+#include "harness/measure/clocks.h"
 #include "harness/trace/tracer.h"
 #include "models/scope/scope.h"
 #include "tests/support/cuda.h"

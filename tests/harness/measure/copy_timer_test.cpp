@@ -1,4 +1,4 @@
-#include "harness/measure/copy_timer.h"
+#include "harness/measure/clocks.h"
 
 #include <thread>
 

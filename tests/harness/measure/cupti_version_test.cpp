@@ -1,4 +1,4 @@
-#include "harness/measure/cupti_version.h"
+#include "harness/measure/gpu_monitor.h"
 
 #include "tests/support/catch.h"
 

@@ -11,7 +11,7 @@
 
 #include "tests/support/catch.h"
 
-#include "harness/measure/phase_guard.h"
+#include "harness/measure/step_place.h"
 
 namespace rematch {
 namespace {

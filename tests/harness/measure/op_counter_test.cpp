@@ -8,7 +8,7 @@
 #include <thread>
 #include "tests/support/catch.h"
 
-#include "harness/measure/phase_guard.h"
+#include "harness/measure/step_place.h"
 
 namespace rematch {
 namespace {

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "harness/profile/cupti_functions.h"
-#include "harness/profile/cupti_records.h"
 #include "tests/support/catch.h"
 
 namespace rematch {

@@ -1,4 +1,4 @@
-#include "harness/profile/kernel_record.h"
+#include "harness/profile/attribution.h"
 
 #include "tests/support/catch.h"
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "harness/profile/kernel_record.h"
+#include "harness/profile/attribution.h"
 #include "harness/profile/nvtx_marker.h"
 #include "harness/profile/recorded_step.h"
 #include "harness/profile/step_ops.h"

@@ -1,5 +1,5 @@
 // What ops allocate inside, on the CPU's counting allocator, which sees it as a GPU's does.
-#include "harness/profile/temporary_recorder.h"
+#include "harness/profile/op_call_recorder.h"
 
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>

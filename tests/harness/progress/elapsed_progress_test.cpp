@@ -1,4 +1,4 @@
-#include "harness/progress/elapsed_progress.h"
+#include "harness/progress/progress.h"
 
 #include "tests/support/catch.h"
 

@@ -1,6 +1,5 @@
-#include "harness/progress/step_progress.h"
-
 #include "harness/progress/progress.h"
+
 #include "tests/support/catch.h"
 
 namespace rematch {

@@ -1,4 +1,4 @@
-#include "harness/ranks/blame.h"
+#include "harness/ranks/launch_exchange.h"
 
 #include "tests/support/catch.h"
 

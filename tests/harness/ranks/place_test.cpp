@@ -2,7 +2,6 @@
 
 #include <map>
 
-#include "harness/ranks/error.h"
 #include "tests/support/catch.h"
 
 namespace rematch {

@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "harness/measure/device_clock.h"
-#include "harness/profile/activity_recorder.h"
+#include "harness/measure/clocks.h"
+#include "harness/profile/activity.h"
 #include "harness/run/parity.h"
 #include "harness/run/passes/passes.h"
 #include "harness/run/variants.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "policies/trace/same_op.h"
+#include "policies/trace/trace_op.h"
 #include "tests/support/cuda.h"
 #include "tests/support/policy_matrix.h"
 #include "tests/support/seeds.h"

@@ -4,9 +4,8 @@
 
 #include <set>
 
-#include "harness/measure/device_clock.h"
-#include "harness/measure/step_clock.h"
-#include "harness/profile/activity_recorder.h"
+#include "harness/measure/clocks.h"
+#include "harness/profile/activity.h"
 #include "harness/run/prediction/predicted_point.h"
 #include "policies/base/json.h"
 #include "tests/harness/run/dry_points.h"

@@ -1,5 +1,5 @@
 // The schema of sweeps' plans says what the list of fields says.
-#include "harness/sweep/plan_fields.h"
+#include "harness/sweep/comparison_plan.h"
 #include "tests/support/schema_fields.h"
 
 namespace rematch {

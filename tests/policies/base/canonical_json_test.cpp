@@ -1,4 +1,4 @@
-#include "policies/base/canonical_json.h"
+#include "policies/base/hashing.h"
 
 #include <bit>
 #include <catch2/catch.hpp>
@@ -7,7 +7,6 @@
 
 #include "policies/base/file.h"
 #include "policies/base/json.h"
-#include "policies/base/sha256.h"
 
 namespace rematch {
 namespace {

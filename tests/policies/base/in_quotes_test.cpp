@@ -1,4 +1,4 @@
-#include "policies/base/in_quotes.h"
+#include "policies/base/text.h"
 
 #include "tests/support/catch.h"
 

@@ -1,4 +1,4 @@
-#include "policies/base/joined.h"
+#include "policies/base/text.h"
 
 #include <set>
 #include <string>

@@ -1,4 +1,4 @@
-#include "policies/base/suggest.h"
+#include "policies/base/text.h"
 
 #include <catch2/catch.hpp>
 

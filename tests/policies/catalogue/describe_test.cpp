@@ -1,11 +1,10 @@
-#include "policies/catalogue/describe.h"
+#include "policies/catalogue/catalogue.h"
 
 #include <fstream>
 #include <iterator>
 
 #include "policies/base/file.h"
 #include "policies/base/json.h"
-#include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/policy_json.h"
 #include "tests/support/catch.h"

@@ -1,6 +1,6 @@
 // Policies whose regions are parts of a block: split ones and modules.
 #include "policies/base/json.h"
-#include "policies/catalogue/describe.h"
+#include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/predict/region/simulator.h"
 #include "policies/predict/step/held.h"

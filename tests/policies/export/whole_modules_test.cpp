@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "policies/export/torch_regions.h"
+#include "policies/export/torch_file.h"
 #include "policies/predict/device/roofline.h"
 #include "policies/search/front/front.h"
 #include "tests/support/catch.h"

@@ -1,8 +1,7 @@
-#include "policies/plan/scope_results.h"
+#include "policies/plan/selector.h"
 
 #include <catch2/catch.hpp>
 
-#include "policies/plan/selector.h"
 #include "tests/support/ids.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/seeds.h"

@@ -3,7 +3,6 @@
 #include <variant>
 
 #include "policies/planners/memory_budget.h"
-#include "policies/planners/min_cut.h"
 #include "policies/planners/planners.h"
 #include "policies/planners/sac_plan.h"
 #include "policies/predict/step/held.h"

@@ -2,7 +2,7 @@
 // for every policy of the catalogue on every family of small models, and for random plans.
 #include "harness/engine/interception.h"
 #include "harness/measure/memory.h"
-#include "harness/measure/phase_guard.h"
+#include "harness/measure/step_place.h"
 #include "harness/run/prediction/prediction.h"
 #include "harness/training/training.h"
 #include "models/preset/preset.h"

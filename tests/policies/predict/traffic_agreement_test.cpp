@@ -7,7 +7,7 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/predict/device/collective_time.h"
-#include "policies/predict/step/traffic.h"
+#include "policies/predict/step/counts.h"
 #include "tests/support/catch.h"
 
 namespace rematch {

@@ -1,4 +1,4 @@
-#include "policies/trace/same_op.h"
+#include "policies/trace/trace_op.h"
 
 #include "tests/support/catch.h"
 

@@ -9,8 +9,8 @@
 
 #include "policies/base/file.h"
 #include "policies/base/json.h"
-#include "policies/trace/op_flops.h"
 #include "policies/trace/spans.h"
+#include "policies/trace/trace_op.h"
 #include "tests/support/ids.h"
 #include "tests/support/in_tree.h"
 #include "tests/support/random_trace.h"

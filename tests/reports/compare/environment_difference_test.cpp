@@ -1,4 +1,4 @@
-#include "reports/compare/environment_difference.h"
+#include "reports/compare/differences.h"
 
 #include <functional>
 

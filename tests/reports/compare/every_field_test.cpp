@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-#include "policies/base/canonical_json.h"
+#include "policies/base/hashing.h"
 #include "policies/base/json.h"
 #include "reports/record/json/record_json.h"
 #include "reports/render/tables/compare_table.h"

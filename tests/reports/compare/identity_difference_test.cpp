@@ -1,4 +1,4 @@
-#include "reports/compare/identity_difference.h"
+#include "reports/compare/differences.h"
 
 #include "policies/base/json.h"
 #include "reports/render/tables/compare_table.h"

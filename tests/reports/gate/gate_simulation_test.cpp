@@ -7,8 +7,8 @@
 #include <random>
 #include <string>
 
-#include "reports/gate/envelope_check.h"
 #include "reports/gate/equivalence_check.h"
+#include "reports/gate/loss_checks.h"
 #include "tests/support/catch.h"
 
 namespace rematch {

@@ -3,8 +3,6 @@
 #include <cmath>
 
 #include "policies/base/json.h"
-#include "reports/gate/bitwise_check.h"
-#include "reports/gate/envelope_check.h"
 #include "reports/gate/equivalence_check.h"
 #include "tests/reports/gate/sample_arms.h"
 #include "tests/support/catch.h"

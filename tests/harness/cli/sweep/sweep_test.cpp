@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "harness/sweep/claim_text.h"
+#include "policies/base/hashing.h"
 #include "policies/base/json.h"
-#include "policies/base/sha256.h"
 #include "reports/record/json/record_json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/reports/sample_report.h"

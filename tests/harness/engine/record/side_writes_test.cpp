@@ -1,6 +1,6 @@
 // Ops that write into arguments beside computing results: which they are, and that recompute leaves
 // buffers alone.
-#include "harness/engine/record/side_writes.h"
+#include "harness/engine/record/op_facts.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
@@ -14,7 +14,6 @@
 #include <set>
 
 #include "harness/engine/interception.h"
-#include "harness/engine/record/op_facts.h"
 #include "policies/predict/region/simulator.h"
 #include "tests/support/catch.h"
 #include "tests/support/networks.h"

@@ -2,7 +2,6 @@
 
 #include "policies/base/file.h"
 #include "policies/base/json.h"
-#include "policies/predict/device/links_json.h"
 #include "policies/predict/device/roofline.h"
 #include "tests/support/catch.h"
 #include "tests/support/made_up_links.h"

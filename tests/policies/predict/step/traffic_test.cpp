@@ -1,4 +1,4 @@
-#include "policies/predict/step/traffic.h"
+#include "policies/predict/step/counts.h"
 
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"

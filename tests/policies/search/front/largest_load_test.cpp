@@ -1,4 +1,4 @@
-#include "policies/search/front/largest_load.h"
+#include "policies/search/front/loads.h"
 
 #include <cmath>
 #include <set>

@@ -1,7 +1,6 @@
 #include "policies/search/front/loads.h"
 
 #include "policies/base/json.h"
-#include "policies/search/front/loads_fields.h"
 #include "tests/support/schema_fields.h"
 
 namespace rematch {

@@ -5,8 +5,8 @@
 #include <set>
 #include <string>
 
-#include "policies/base/canonical_json.h"
 #include "policies/base/file.h"
+#include "policies/base/hashing.h"
 #include "policies/base/json.h"
 #include "reports/record/json/parts_json.h"
 #include "reports/schema/validate.h"

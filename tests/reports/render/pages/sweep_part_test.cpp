@@ -5,7 +5,7 @@
 #include <set>
 
 #include "reports/render/charts/front_panels.h"
-#include "reports/render/pages/heat_map.h"
+#include "reports/render/pages/elements.h"
 #include "reports/render/pages/page.h"
 #include "tests/reports/sample_sweep.h"
 #include "tests/support/catch.h"

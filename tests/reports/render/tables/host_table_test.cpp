@@ -1,4 +1,4 @@
-#include "reports/render/tables/host_table.h"
+#include "reports/render/tables/ranks_table.h"
 
 #include "policies/base/json.h"
 #include "reports/record/json/record_json.h"

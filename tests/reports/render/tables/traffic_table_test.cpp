@@ -1,4 +1,4 @@
-#include "reports/render/tables/traffic_table.h"
+#include "reports/render/tables/prediction_table.h"
 
 #include "tests/support/catch.h"
 

@@ -1,0 +1,233 @@
+#include "harness/cli/files/input_files.h"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <exception>
+#include <filesystem>
+#include <future>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "harness/cli/files/output.h"
+#include "harness/cli/flags/require.h"
+#include "policies/base/file.h"
+#include "policies/base/json.h"
+#include "policies/plan/plan_json.h"
+#include "policies/predict/device/links.h"
+#include "policies/search/front/front_json.h"
+#include "policies/trace/measured_profile.h"
+#include "policies/trace/profile_json.h"
+#include "reports/record/json/record_json.h"
+
+namespace rematch {
+
+void require_links(const std::string& path, const std::string& device) {
+  const LinkProfile links = read_links(path).links;
+  const DeviceSheet* sheet = sheet_of_card(links.device);
+  if (device.empty() || links.device == device || (sheet != nullptr && sheet->name == device)) {
+    return;
+  }
+  print_warnings({"the links of '" + path + "' were measured on " + links.device +
+                  ", and op times are those of " + device + ": step times mix both"});
+}
+
+NamedLinks read_links(const std::string& path) {
+  const Json json = require_json_file(path);
+  LinkProfile links = require_readable(path, [&] { return links_from_json(json); });
+  std::string name = path + ": " + links_in_words(links);
+  return {std::move(links), std::move(name)};
+}
+
+Profile sheet_profile(const Trace& trace, const std::string& device, const std::string& path) {
+  const DeviceSheet& sheet = *find_device_sheet(device);
+  if (path.empty()) return roofline_profile(trace, sheet);
+  const NamedLinks links = read_links(path);
+  if (const auto problem = links_problem(links.links, trace)) {
+    throw UsageError("'" + path + "' cannot be used: " + *problem);
+  }
+  return roofline_profile(trace, sheet, links);
+}
+
+Profile require_profile(const std::string& path, const Trace& trace) {
+  const Json json = require_json_file(path);
+  Profile profile =
+      profile_for_trace(require_readable(path, [&] { return profile_from_json(json); }), trace);
+  if (const auto problem = profile_problem(profile, trace)) throw UsageError(*problem);
+  return profile;
+}
+
+Report read_report(const std::string& path) {
+  try {
+    return report_from_text(read_text_file(path), path);
+  } catch (const FileError& error) {
+    throw UsageError(error.what());
+  }
+}
+
+std::pair<Report, Report> read_two_reports(const std::string& first, const std::string& second) {
+  auto other = std::async(std::launch::async, [&second] { return read_report(second); });
+  Report report = read_report(first);
+  return {std::move(report), other.get()};
+}
+
+std::vector<Report> read_reports(const std::vector<std::string>& paths) {
+  constexpr std::size_t kMostReaders = 8;
+  std::vector<Report> reports(paths.size());
+  std::vector<std::exception_ptr> errors(paths.size());
+  std::atomic<std::size_t> next{0};
+  const auto read_some = [&] {
+    for (std::size_t index = next++; index < paths.size(); index = next++) {
+      try {
+        reports[index] = read_report(paths[index]);
+      } catch (...) {
+        errors[index] = std::current_exception();
+      }
+    }
+  };
+  const std::size_t num_cores = std::max(1U, std::thread::hardware_concurrency());
+  std::vector<std::future<void>> readers;
+  for (std::size_t reader = 1; reader < std::min({num_cores, kMostReaders, paths.size()});
+       ++reader) {
+    readers.push_back(std::async(std::launch::async, read_some));
+  }
+  read_some();
+  for (std::future<void>& reader : readers) reader.get();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return reports;
+}
+
+namespace {
+
+constexpr const char* kSimple = "simple";
+
+bool is_of_kind(const Json& json, const std::string& kind) {
+  return json.is_object() && json.contains("schema") && json["schema"].is_string() &&
+         json["schema"].get<std::string>().starts_with("rematch." + kind + "/");
+}
+
+Plan point_of(const Json& json, const std::string& file, const std::string& number) {
+  FrontRecord record = front_from_json(json);
+  if (number == kSimple && record.simple) return std::move(record.simple->point.plan);
+  std::vector<FrontPoint> points = std::move(record.front.points);
+  const std::string range = "its points are 0 to " + std::to_string(points.size() - 1);
+  if (number.empty()) {
+    throw UsageError("'" + file + "' is a front; say which point of it: " + file + "#0; " + range);
+  }
+  std::size_t index = 0;
+  const char* end = number.data() + number.size();
+  const auto [rest, error] = std::from_chars(number.data(), end, index);
+  if (error != std::errc() || rest != end || index >= points.size()) {
+    throw UsageError("'" + file + "' has no point " + number + "; " + range);
+  }
+  return std::move(points[index].plan);
+}
+
+void require_preset(const std::string& model) {
+  if (is_preset(model)) return;
+  throw UsageError("the plan is of " + model +
+                   ", a model of your own: give the --trace that it was made for; package rematch "
+                   "and a file of rematch export run it in Python");
+}
+
+}  // namespace
+
+bool is_preset(const std::string& model) {
+  return std::any_of(presets().begin(), presets().end(),
+                     [&](const PresetEntry& preset) { return preset.name == model; });
+}
+
+Plan require_plan(const std::string& name) {
+  const std::size_t hash = name.rfind('#');
+  const std::string file = name.substr(0, hash);
+  const std::string number = hash == std::string::npos ? "" : name.substr(hash + 1);
+  const Json json = require_json_file(file);
+  return require_readable(file, [&] {
+    if (is_of_kind(json, "front")) return point_of(json, file, number);
+    if (!number.empty()) {
+      throw UsageError("'" + file + "' is a plan, not a front: it has no points; leave out #" +
+                       number);
+    }
+    return plan_from_json(json);
+  });
+}
+
+std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& names) {
+  std::optional<FrontSetting> setting;
+  for (const std::string& name : names) {
+    const std::string file = name.substr(0, name.rfind('#'));
+    const Json json = require_json_file(file);
+    if (!is_of_kind(json, "front")) continue;
+    const FrontRecord front = require_readable(file, [&] { return front_from_json(json); });
+    const bool is_simple = name.ends_with(std::string("#") + kSimple);
+    const FrontSetting found{front.layout.empty() ? front.world : 1, front.optimizer,
+                             is_simple ? Schedule::kWholeRegion : front.front.schedule};
+    if (setting && *setting != found) {
+      throw UsageError("'" + file + "' is a front of " + std::to_string(found.world) +
+                       " ranks, optimizer " + std::string(to_string(found.optimizer)) +
+                       " and schedule " + std::string(to_string(found.schedule)) +
+                       ", another one given differs; predict them one by one");
+    }
+    setting = found;
+  }
+  return setting;
+}
+
+bool names_plan(const std::string& text) {
+  const std::string file = text.substr(0, text.rfind('#'));
+  std::error_code ignored;
+  if (!file.ends_with(".json") || !std::filesystem::is_regular_file(file, ignored)) return false;
+  const Json json = require_json_file(file);
+  return is_of_kind(json, "front") || is_of_kind(json, "plan");
+}
+
+ModelSpec model_for(const ModelFlags& flags, const std::vector<Plan>& plans) {
+  if (!flags.model().empty() || plans.empty()) {
+    ModelSpec spec = flags.spec();
+    flags.say_grid(spec);
+    return spec;
+  }
+  const Plan& plan = plans.front();
+  require_preset(plan.model);
+  return flags.spec_on(plan.model, plan.dimensions, plan.dtype);
+}
+
+void require_same_model(const Plan& plan, const std::string& model,
+                        const std::map<std::string, std::int64_t>& dimensions,
+                        const std::string& dtype) {
+  std::string differences;
+  const auto hold = [&](const std::string& what, const std::string& said,
+                        const std::string& given) {
+    if (said == given) return;
+    differences.append(differences.empty() ? "" : "; ");
+    differences.append("the plan says ").append(what).append(" ").append(said);
+    differences.append(", given is ").append(given);
+  };
+  hold("model", plan.model, model);
+  hold("dtype", plan.dtype, dtype);
+  std::set<std::string> names;
+  for (const auto& [name, value] : plan.dimensions) names.insert(name);
+  for (const auto& [name, value] : dimensions) names.insert(name);
+  const auto value_of = [](const std::map<std::string, std::int64_t>& values,
+                           const std::string& name) {
+    const auto found = values.find(name);
+    return found == values.end() ? std::string("none") : std::to_string(found->second);
+  };
+  for (const std::string& name : names) {
+    hold(name, value_of(plan.dimensions, name), value_of(dimensions, name));
+  }
+  if (differences.empty()) return;
+  throw UsageError(differences + "; leave the model and its flags out, and the plan's are taken");
+}
+
+void require_same_trace(const Plan& plan, const std::string& name, const Trace& trace) {
+  if (plan.trace_sha256 == trace_sha256(trace)) return;
+  throw UsageError("the plan of " + name + " was made for another trace than this one of " +
+                   trace.model + "; make the plan again");
+}
+
+}  // namespace rematch

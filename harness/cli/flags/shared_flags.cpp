@@ -1,0 +1,147 @@
+#include "harness/cli/flags/shared_flags.h"
+
+#include <cctype>
+
+#include "harness/cli/files/input_files.h"
+#include "harness/cli/flags/flag_values.h"
+#include "models/preset/parallel.h"
+
+namespace rematch {
+namespace {
+
+constexpr int kMostRetries = 1000;
+
+std::string after(const std::string& when, std::string help) {
+  if (!when.empty()) help[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(help[0])));
+  return when + help;
+}
+
+}  // namespace
+
+void PolicyFlags::add_policy_flags(CLI::App& app) {
+  app.add_option("--policy", policies,
+                 "Policies to compare, separated by commas; see rematch list");
+  app.add_option(
+      "--plan", plan_files,
+      "Plan files, or points of a front such as front.json#3; instead of --policy or beside it");
+  app.add_flag("--allow-no-effect", allow_no_effect, "Accept plans that change nothing");
+}
+
+void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
+  app.add_option("--steps", num_steps, after(when, "Number of steps of every pass and round"))
+      ->check(CLI::Range(1, kMostSteps));
+  app.add_option("--rounds", rounds,
+                 after(when,
+                       "Number of rounds of timed steps, with a child process for each point "
+                       "in each: N, or MIN:MAX, which ends when --precision is reached; "
+                       "0: no times"));
+  app.add_option("--precision", precision,
+                 after(when, "Half width of a ratio's interval at which rounds end"));
+  app.add_option("--seed", seed, after(when, "Seed of data and random number generators"))
+      ->check(CLI::Range(0, kMostSteps));
+  add_threads(app, num_threads);
+  app.add_option("--timeout", timeout, after(when, "Time limit of one child process: 90s, 10min"));
+  app.add_option("--retries", num_retries,
+                 after(when,
+                       "Number of restarts of a child process that timed out, or was killed "
+                       "while memory was free"))
+      ->check(CLI::Range(0, kMostRetries));
+  app.add_flag("--fresh", fresh,
+               after(when, "Measure again the points that an interrupted run has finished"));
+  add_force(app, force);
+}
+
+void add_threads(CLI::App& app, int& num_threads) {
+  app.add_option("--threads", num_threads,
+                 "Thread count of LibTorch (default: LibTorch's choice, shared among ranks)")
+      ->default_str("")
+      ->check(CLI::Range(1, kMostThreads));
+}
+
+void add_force(CLI::App& app, bool& force) {
+  app.add_flag("--force", force, "Run although the predicted memory exceeds the machine's");
+}
+
+namespace {
+
+constexpr int kMostRepeats = 1000;
+constexpr int kUsualRepeats = 4;
+
+}  // namespace
+
+RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
+  add_policy_flags(app);
+  app.add_option("--schedule", schedule, "whole_region, on_demand or both");
+  app.add_option(
+      "--device", device,
+      "cpu, meta, cuda, cuda:1, or cuda-dry: kernel launches and memory of CUDA without a GPU");
+  app.add_option("--card", card,
+                 "Card that cuda-dry stands for: h100, h200, l40s or a100 (default: h100)");
+  app.add_option("--attention", attention,
+                 "Attention backend: flash, cudnn, efficient or math (default: the first that "
+                 "device and dtype have; for times on CUDA, LibTorch's choice)");
+  app.add_option("--allocator", allocator,
+                 "Allocator of CUDA: caching, or expandable (segments) (default: as "
+                 "PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF says)");
+  add_measure_flags(app);
+  app.add_option("--optimizer", optimizer,
+                 "adamw, adamw(learning_rate=3e-4), or none for forward and backward alone");
+  app.add_option("--data", data_file,
+                 "Text file to train on (default: the text that ships with rematch)");
+  app.add_option("--pretend-rank", pretend_rank,
+                 "Measure this rank of --parallel's layout alone, in one process: collectives "
+                 "fill their results locally, so counts and bytes are right and values are not")
+      ->check(CLI::Range(0, static_cast<int>(kMaxWorld) - 1));
+  app.add_option("--reference", reference, "Policy that the others are compared with");
+  app.add_option("--repeat-reference", num_repeats,
+                 "Number of further runs of the reference, 4 if no number is given; rematch gate "
+                 "takes the noise from them (default: 0)")
+      ->expected(0, 1)
+      ->default_str(std::to_string(kUsualRepeats))
+      ->check(CLI::Range(0, kMostRepeats));
+  app.add_option("--shard", shard,
+                 "Run only a share of the points, counted from 0: 2/8; or slurm: the share of "
+                 "this task of a Slurm job array");
+  app.add_flag("--deterministic-times", deterministic_times,
+               "Time deterministic kernels on CUDA instead of the fastest");
+  app.add_option("--snapshot", snapshot,
+                 "File for the CUDA allocator's snapshot over one step of one policy, for "
+                 "pytorch.org/memory_viz; of several ranks one each: x.rank-0-of-2.pickle for "
+                 "x.pickle");
+  app.add_option(
+      "-o,--output", output,
+      "Report to write; points are stored in a folder beside it, and a rerun resumes from them");
+  app.add_flag("--json", json, "Print the report instead of the table");
+}
+
+PredictFlags::PredictFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
+  app.add_option("--trace", trace_file, "Stored trace to use instead of --model");
+  add_policy_flags(app);
+  schedule_option = app.add_option("--schedule", schedule,
+                                   "whole_region, on_demand or both (default: the schedule of "
+                                   "the front that --plan names, else on_demand)");
+  optimizer_option =
+      app.add_option("--optimizer", optimizer,
+                     "adamw, adamw(state=bfloat16), adamw8bit, muon, sgd, sgd(momentum=0.9) or "
+                     "none (default: the optimizer of the front that --plan names, else adamw)");
+  model.add_world(app);
+  app.add_flag("--round-512", round_512, "Round sizes as CUDA's caching allocator does");
+  app.add_option("--device", device,
+                 "Also predict how long steps take, from the card's data sheet: h100, h200, "
+                 "l40s, a100 or b200");
+  app.add_option("--links", links_file,
+                 "With --device: times of collectives from rematch profile --links, in place of "
+                 "the data sheet's link");
+  app.add_option("--profile", profile_file,
+                 "The same from a profile's times; with --round-512 also what kernels allocate "
+                 "themselves, if it was measured on a GPU");
+  app.add_flag("--json", json, "Print JSON instead of the table");
+}
+
+std::optional<Profile> profile_of(const PredictFlags& flags, const Trace& trace) {
+  if (!flags.profile_file.empty()) return require_profile(flags.profile_file, trace);
+  if (flags.device.empty()) return std::nullopt;
+  return sheet_profile(trace, flags.device, flags.links_file);
+}
+
+}  // namespace rematch

@@ -1,0 +1,124 @@
+// Groups of flags that several commands share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/cli/flags/model_flags.h"
+#include "policies/trace/profile.h"
+
+namespace rematch {
+
+// Flags that several subcommands share, as typed: which plans, for run and predict; how points are
+// measured, for run and search --measure. A sweep hands its words on to run.
+
+struct PolicyFlags {
+  std::string policies;
+  std::vector<std::string> plan_files;
+  bool allow_no_effect = false;
+
+  void add_policy_flags(CLI::App& app);
+};
+
+struct MeasureFlags {
+  int num_steps = 10;
+  std::string rounds = "4:8";
+  std::string precision = "2%";
+  std::int64_t seed = 0;
+  int num_threads = 0;  // 0: LibTorch's choice
+  std::string timeout = "10min";
+  int num_retries = 1;
+  bool fresh = false;
+  bool force = false;
+
+  // `when` stands before what each flag does: "With --measure: ".
+  void add_measure_flags(CLI::App& app, const std::string& when = "");
+};
+
+void add_threads(CLI::App& app, int& num_threads);
+void add_force(CLI::App& app, bool& force);
+
+// The flags of `run`, as typed.
+
+// --shard slurm: the share of this task of a job array.
+inline constexpr const char* kSlurmShard = "slurm";
+
+struct RunFlags : PolicyFlags, MeasureFlags {
+  explicit RunFlags(CLI::App& app);
+
+  ModelFlags model;
+  std::string schedule = "on_demand";
+  std::string device = "cpu";
+  std::string card;
+  std::string attention;
+  std::string allocator;
+  std::string optimizer = "adamw";
+  std::string data_file;
+  std::optional<int> pretend_rank;
+  std::string reference = "none";
+  int num_repeats = 0;
+  std::string shard = "0/1";
+  bool deterministic_times = false;
+  std::string snapshot;
+  std::string output;
+  bool json = false;
+};
+
+// The flags of `predict`, as typed.
+
+struct PredictFlags : PolicyFlags {
+  explicit PredictFlags(CLI::App& app);
+
+  ModelFlags model;
+  std::string trace_file;
+  std::string schedule = "on_demand";
+  const CLI::Option* schedule_option = nullptr;  // whether it was given
+  std::string optimizer = "adamw";
+  const CLI::Option* optimizer_option = nullptr;  // whether it was given
+  bool round_512 = false;
+  std::string device;
+  std::string links_file;  // measured links; empty: a data sheet's
+  std::string profile_file;
+  bool json = false;
+};
+
+// The source of times; nothing if no flag names one.
+std::optional<Profile> profile_of(const PredictFlags& flags, const Trace& trace);
+
+// The flags of rematch search, for its parts.
+
+struct SearchFlags : MeasureFlags {
+  explicit SearchFlags(CLI::App& app);
+
+  ModelFlags model;
+  std::string trace_file;
+  std::string profile_file;
+  std::string device;
+  std::string doctor_file;
+  std::string schedule = "on_demand";
+  const CLI::Option* schedule_option = nullptr;  // whether it was given
+  std::string target;                            // of --for; empty: rematch's engine
+  std::string optimizer = "adamw";
+  std::string budget;
+  std::string free;               // beside parameters and optimizer state
+  std::string activation_budget;  // beside those and gradients
+  std::string max_slowdown;
+  std::string maximize;
+  std::string baselines;
+  std::string links_file;  // measured links; empty: a data sheet's
+  std::string link_rate;
+  std::string output;
+  int num_points = 16;
+  int num_measured = 0;  // 0: nothing is run
+  bool hull = false;
+  bool offload = false;
+  bool simple = false;
+  bool json = false;
+  bool fail_behind_baselines = false;
+};
+
+}  // namespace rematch

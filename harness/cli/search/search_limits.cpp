@@ -1,0 +1,151 @@
+#include "harness/cli/search/search_limits.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <utility>
+
+#include "harness/cli/exit_code.h"
+#include "harness/cli/files/input_files.h"
+#include "harness/cli/flags/flag_values.h"
+#include "harness/cli/flags/require.h"
+#include "policies/base/json.h"
+#include "policies/base/text.h"
+#include "policies/predict/device/device_sheet.h"
+#include "policies/predict/device/sharding.h"
+#include "policies/predict/step/optimizer_bytes.h"
+#include "reports/render/format.h"
+
+namespace rematch {
+namespace {
+
+// parse_bytes() takes a bare number as bytes; a budget that means GiB and says so nowhere is not to
+// be answered with a few bytes.
+void require_unit(const std::string& flag, const std::string& text) {
+  if (text.empty() || std::isdigit(static_cast<unsigned char>(text.back())) == 0) return;
+  throw UsageError(flag + " '" + text + "' has no unit; write " + text + "GiB, " + text +
+                   "MiB or " + text + "B");
+}
+
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return text;
+}
+
+}  // namespace
+
+void require_one_budget(const SearchFlags& flags) {
+  const std::pair<const char*, const std::string&> given[] = {
+      {"--budget", flags.budget},
+      {"--free", flags.free},
+      {"--activation-budget", flags.activation_budget}};
+  std::string first;
+  for (const auto& [name, text] : given) {
+    if (text.empty()) continue;
+    require_unit(name, text);
+    static_cast<void>(parse_bytes(text));
+    if (!first.empty()) throw UsageError("give " + first + " or " + name + ", not both");
+    first = name;
+  }
+  if (!first.empty() && !flags.max_slowdown.empty()) {
+    throw UsageError(first +
+                     " asks for the fastest plan and --max-slowdown for the smallest; give "
+                     "one of them");
+  }
+  if (!flags.maximize.empty() && !first.empty() && flags.budget.empty()) {
+    throw UsageError("--maximize takes --budget, not " + first +
+                     ": each load would need its own budget");
+  }
+}
+
+void take_free_memory(const SearchFlags& flags, const SearchSpace& space, const Trace& trace,
+                      FrontRecord& record) {
+  const bool is_free = !flags.free.empty();
+  if (!is_free && flags.activation_budget.empty()) return;
+  const Bytes asked = parse_bytes(is_free ? flags.free : flags.activation_budget);
+  const Trace rank = shard_step(trace, space.world).trace;
+  Bytes held =
+      rank.parameter_bytes + rank.constant_bytes + optimizer_bytes(rank, space.optimizer).state;
+  if (!is_free) held += rank.gradient_bytes;
+  record.budget = held + asked;
+  std::fprintf(stderr,
+               "rematch: %s beside %s of parameters%s and optimizer state: a budget of %s\n",
+               format_bytes(asked).c_str(), format_bytes(held).c_str(),
+               is_free ? "" : ", gradients", format_bytes(*record.budget).c_str());
+}
+
+std::optional<Bytes> memory_by_doctor(const SearchFlags& flags) {
+  if (flags.doctor_file.empty()) return std::nullopt;
+  const Json json = require_json_file(flags.doctor_file);
+  const Json::json_pointer name_at("/environment/device");
+  const Json::json_pointer memory_at("/environment/device_memory_bytes");
+  const bool has_gpu = json.is_object() && json.contains(name_at) && json.contains(memory_at) &&
+                       json[name_at].is_string() && json[memory_at].is_number_integer() &&
+                       json[memory_at].get<std::int64_t>() > 0;
+  if (!has_gpu) {
+    throw UsageError("'" + flags.doctor_file +
+                     "' knows no GPU's memory; write it with rematch doctor --json on the machine "
+                     "that has the GPU");
+  }
+  const std::string name = json[name_at].get<std::string>();
+  const bool is_sheet = find_device_sheet(flags.device) != nullptr;
+  if (is_sheet && lower_case(name).find(flags.device) == std::string::npos) {
+    throw UsageError("'" + flags.doctor_file + "' is of " + in_quotes(name) +
+                     ", and --device says " + flags.device);
+  }
+  return Bytes{json[memory_at].get<std::int64_t>()};
+}
+
+void require_offload_flags(const SearchFlags& flags) {
+  if (!flags.link_rate.empty()) parse_rate(flags.link_rate);
+  if (!flags.link_rate.empty() && !flags.offload) {
+    throw UsageError("--link-rate is the rate of offloaded copies; give it with --offload");
+  }
+  if (flags.offload && !flags.target.empty()) {
+    throw UsageError(
+        "torch.utils.checkpoint moves nothing to the host; leave out --offload or --for");
+  }
+}
+
+void require_link_flags(const SearchFlags& flags) {
+  if (flags.links_file.empty()) return;
+  if (!flags.link_rate.empty()) {
+    throw UsageError("--links has the rates of copies too; leave out --links or --link-rate");
+  }
+  const bool is_sheet = find_device_sheet(flags.device) != nullptr;
+  if (!is_sheet && !flags.offload) {
+    throw UsageError(
+        "--links replaces the link of a data sheet, and these times are measured; give it with "
+        "--device h100, or with --offload for the rates of copies");
+  }
+  require_links(flags.links_file, is_sheet ? flags.device : "");
+}
+
+Profile sheet_times(const SearchFlags& flags, const Trace& trace) {
+  const bool for_copies_alone = flags.offload && !has_collectives(trace);
+  return sheet_profile(trace, flags.device, for_copies_alone ? "" : flags.links_file);
+}
+
+void add_host_link(const SearchFlags& flags, const std::string& device, SearchSpace& space) {
+  if (!flags.offload) return;
+  if (!flags.links_file.empty()) {
+    const NamedLinks links = read_links(flags.links_file);
+    space.offload = host_link_of(links.links, "links of " + links.name);
+    return;
+  }
+  if (!flags.link_rate.empty()) {
+    const double rate = parse_rate(flags.link_rate);
+    space.offload = HostLink{rate, rate, "--link-rate " + flags.link_rate};
+    return;
+  }
+  const DeviceSheet* sheet = find_device_sheet(device);
+  if (sheet == nullptr) {
+    throw UsageError("no data sheet tells the rate of copies between " + device +
+                     " and the host; give --link-rate 25GB/s");
+  }
+  const double rate = sheet->pcie_bytes_per_second;
+  space.offload = HostLink{rate, rate, "data sheet of " + device};
+}
+
+}  // namespace rematch

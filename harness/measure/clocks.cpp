@@ -1,0 +1,125 @@
+#include "harness/measure/clocks.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "harness/measure/step_place.h"
+
+namespace rematch {
+
+void synchronize(c10::Device device) {
+  if (!device.is_cuda()) return;
+  c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
+}
+
+std::chrono::steady_clock::time_point now_on(c10::Device device) {
+  synchronize(device);
+  return std::chrono::steady_clock::now();
+}
+
+void StepClock::begin() {
+  marks_.clear();
+  events_.clear();
+  start_ = now_on(device_);
+  mark();
+}
+
+void StepClock::part_done() { mark(); }
+
+void StepClock::end() {
+  mark();
+  whole_ = now_on(device_) - start_;
+}
+
+std::vector<StepClock::Nanoseconds> StepClock::parts() const {
+  std::vector<Nanoseconds> parts;
+  for (std::size_t index = 1; index < marks_.size(); ++index) {
+    parts.emplace_back(marks_[index] - marks_[index - 1]);
+  }
+  for (std::size_t index = 1; index < events_.size(); ++index) {
+    const std::chrono::duration<double, std::milli> elapsed(
+        events_[index - 1].elapsedTime(events_[index]));
+    parts.push_back(std::chrono::duration_cast<Nanoseconds>(elapsed));
+  }
+  return parts;
+}
+
+void StepClock::mark() {
+  if (!device_.is_cuda()) {
+    marks_.push_back(Clock::now());
+    return;
+  }
+  events_.emplace_back(device_.type(), c10::EventFlag::BACKEND_DEFAULT);  // with a time stamp
+  events_.back().record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Kernels' own ops are not observed, so a thread is never inside two.
+thread_local Clock::time_point start_of_op;
+
+}  // namespace
+
+void OpClassTimer::about_to_run(const c10::OperatorHandle&, Phase, const torch::jit::Stack&) {
+  start_of_op = Clock::now();
+}
+
+void OpClassTimer::executed(const c10::OperatorHandle& op, Phase phase, const torch::jit::Stack&) {
+  const std::chrono::nanoseconds spent = Clock::now() - start_of_op;
+  const auto slot = static_cast<std::size_t>(PhaseGuard::effective(phase));
+  const OpClass op_class = op_class_of(op.operator_name().name);
+  const std::lock_guard lock(mutex_);
+  times_[slot][op_class] += spent;
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+c10::Event timed_event(c10::Stream stream) {
+  c10::Event event(stream.device_type(), c10::EventFlag::BACKEND_DEFAULT);  // with a time stamp
+  event.record(stream);
+  return event;
+}
+
+}  // namespace
+
+// A join ends with the copies that it waits for, so longer waits are gaps of the host's making.
+std::chrono::nanoseconds CopyTimes::exposed() const { return std::min(copying, waiting); }
+std::chrono::nanoseconds CopyTimes::hidden() const { return copying - exposed(); }
+
+void CopyTimer::around(Move move, c10::Stream stream, const std::function<void()>& start) {
+  if (stream.device().is_cuda()) {
+    c10::Event begin = timed_event(stream);
+    start();
+    c10::Event end = timed_event(stream);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    pairs_.push_back({move, std::move(begin), std::move(end)});
+    return;
+  }
+  const Clock::time_point begin = Clock::now();
+  start();
+  const std::chrono::nanoseconds spent = Clock::now() - begin;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  times_.copying += spent;
+  times_.waiting += spent;
+}
+
+CopyTimes CopyTimer::take() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const Pair& pair : std::exchange(pairs_, {})) {
+    const std::chrono::duration<double, std::milli> elapsed(pair.begin.elapsedTime(pair.end));
+    add(pair.move, std::chrono::duration_cast<std::chrono::nanoseconds>(elapsed));
+  }
+  return std::exchange(times_, {});
+}
+
+void CopyTimer::add(Move move, std::chrono::nanoseconds time) {
+  (move == Move::kCopy ? times_.copying : times_.waiting) += time;
+}
+
+}  // namespace rematch
