@@ -14,9 +14,9 @@
 #include "policies/base/json.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
+#include "policies/trace/by_phase.h"
 #include "policies/trace/collective.h"
 #include "policies/trace/op_class.h"
-#include "policies/trace/phase.h"
 #include "reports/render/tables/gate_table.h"
 
 namespace rematch {

@@ -5,9 +5,9 @@
 #include <charconv>
 #include <utility>
 
+#include "policies/base/field_value.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
-#include "policies/base/record_fields.h"
 #include "policies/base/text.h"
 
 namespace rematch {

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "policies/base/field_value.h"
 #include "policies/base/hashing.h"
 #include "policies/base/json.h"
 

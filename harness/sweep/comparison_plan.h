@@ -1,5 +1,6 @@
 // A sweep's plan: every comparison that its file asks for, in the file's order, with what is
-// predicted of it. One file and version give one plan, byte for byte.
+// predicted of it. One file and version give one plan, byte for byte. A field is a member, a line
+// in the list below its struct, and an entry in reports/schema/sweep_plan.schema.json.
 #pragma once
 
 #include <chrono>
@@ -39,24 +40,6 @@ struct PlannedComparison {
   std::string path;  // in the sweep file: "groups[0]"; not in the plan
 };
 
-struct ComparisonPlan {
-  std::string id;  // SHA-256 of all the rest
-  std::string tool_version;
-  std::string device;  // that all of them run on
-  std::chrono::milliseconds stale_after = std::chrono::seconds(180);
-  std::vector<PlannedComparison> comparisons;
-};
-
-// With its id.
-Json plan_to_json(const ComparisonPlan& plan);
-std::string comparison_plan_id(const ComparisonPlan& plan);
-// Throws FormatError: another version, or content that its id does not fit.
-ComparisonPlan comparison_plan_from_json(const Json& json);
-
-// The fields of a sweep's plan, in their order. A field is a member in comparison_plan.h, a line
-// here, and an entry in reports/schema/sweep_plan.schema.json. Private to this folder and to the
-// test that holds the schema to it.
-
 template <RecordOf<PlannedComparison> Comparison, class Visit>
 void visit_fields(Comparison& comparison, Visit visit) {
   visit("id", comparison.id);
@@ -74,6 +57,14 @@ void visit_fields(Comparison& comparison, Visit visit) {
   visit("predicted_time_ms", comparison.predicted.time);
 }
 
+struct ComparisonPlan {
+  std::string id;  // SHA-256 of all the rest
+  std::string tool_version;
+  std::string device;  // that all of them run on
+  std::chrono::milliseconds stale_after = std::chrono::seconds(180);
+  std::vector<PlannedComparison> comparisons;
+};
+
 // All but the plan's id, which is the hash of these.
 template <RecordOf<ComparisonPlan> Plan, class Visit>
 void visit_fields(Plan& plan, Visit visit) {
@@ -82,5 +73,11 @@ void visit_fields(Plan& plan, Visit visit) {
   visit("stale_after_ms", plan.stale_after);
   visit("comparisons", plan.comparisons);
 }
+
+// With its id.
+Json plan_to_json(const ComparisonPlan& plan);
+std::string comparison_plan_id(const ComparisonPlan& plan);
+// Throws FormatError: another version, or content that its id does not fit.
+ComparisonPlan comparison_plan_from_json(const Json& json);
 
 }  // namespace rematch

@@ -4,31 +4,20 @@
 // function in the place of a member: it is written, and not read.
 #pragma once
 
-#include <array>
-#include <chrono>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
 #include <type_traits>
-#include <utility>
-#include <vector>
-
-#include "policies/base/bytes.h"
-#include "policies/base/json.h"
 
 namespace rematch {
 
 enum FieldTrait : unsigned {
   kLater = 1U << 0,             // files of this version may lack it; the member stays as it is
   kNullIfEmpty = 1U << 1,       // an empty text or map is null
-  kOmitIfEmpty = 1U << 2,       // an empty text or map, or an absent value, is not written
+  kOmitIfEmpty = 1U << 2,       // an empty text or list, an absent value, false or 0 is not written
   kWholeIfWhole = 1U << 3,      // a number without a fraction is an integer
   kNotRepeated = 1U << 4,       // differs between two measurements of one point on one machine
   kNotInFingerprint = 1U << 5,  // may differ between environments whose times can be compared
   kColumn = 1U << 6,            // a column of CSV, named as the key where no other name is given
+  kNotNegative = 1U << 7,       // an id, or ids, of a table: none is below 0
 };
 
 struct Field {
@@ -61,184 +50,5 @@ template <class T>
 concept HasFields = requires(T& record) {
   visit_fields(record, IgnoreField());
 };
-
-// Records and their members as JSON and back, on top of JsonField: a value that is absent or not
-// finite is null. Readers throw FormatError with the member's path.
-
-void read_value(const JsonField& field, bool& value);
-void read_value(const JsonField& field, int& value);
-void read_value(const JsonField& field, std::int64_t& value);
-void read_value(const JsonField& field, std::uint64_t& value);  // below 2^63
-void read_value(const JsonField& field, double& value);
-void read_value(const JsonField& field, std::string& value);
-void read_value(const JsonField& field, Bytes& value);
-void read_value(const JsonField& field, std::chrono::nanoseconds& value);
-void read_value(const JsonField& field, std::chrono::milliseconds& value);
-
-// The one of `words` that the field names. `what`: "not a phase".
-template <class Word, std::size_t Size>
-Word read_word(const JsonField& field, const std::array<Word, Size>& words, const char* what) {
-  std::string allowed;
-  for (const Word word : words) {
-    if (to_string(word) == field.string()) return word;
-    allowed.append(allowed.empty() ? "" : ", ").append(to_string(word));
-  }
-  field.fail("'" + field.string() + "' is " + what + "; allowed are " + allowed);
-}
-
-template <class T>
-void read_value(const JsonField& field, std::vector<T>& values) {
-  values.clear();
-  values.reserve(field.size());
-  for (const JsonField& element : field.elements()) {
-    T value{};
-    read_value(element, value);
-    values.push_back(std::move(value));
-  }
-}
-
-template <class T, std::size_t Size>
-void read_value(const JsonField& field, std::array<T, Size>& values) {
-  if (field.size() != Size) {
-    field.fail("has " + std::to_string(field.size()) + " entries; it must have " +
-               std::to_string(Size));
-  }
-  for (std::size_t index = 0; index < Size; ++index) read_value(field.at(index), values[index]);
-}
-
-template <class T>
-void read_value(const JsonField& field, std::map<std::string, T>& values) {
-  values.clear();
-  for (const auto& [name, member] : field.members()) {
-    T value{};
-    read_value(member, value);
-    values.emplace(*name, std::move(value));
-  }
-}
-
-template <class T>
-void read_value(const JsonField& field, std::optional<T>& value) {
-  value.reset();
-  if (!field.is_null()) read_value(field, value.emplace());
-}
-
-// A record's fields: those that files of this version must have, and those that they may lack.
-template <HasFields Record>
-void read_fields(const JsonField& object, Record& record) {
-  visit_fields(record, [&object](const Field& field, auto&& member) {
-    if constexpr (!DerivedValue<std::remove_cvref_t<decltype(member)>>) {
-      std::optional<JsonField> found = object.find(field.key);
-      if (!found && field.former != nullptr) found = object.find(field.former);
-      if (!found && field.has(kLater)) return;
-      const JsonField value = found ? *found : object.at(field.key);
-      if (field.has(kNullIfEmpty) && value.is_null()) return;
-      read_value(value, member);
-    }
-  });
-}
-
-template <HasFields Record>
-void read_value(const JsonField& field, Record& record) {
-  read_fields(field, record);
-}
-
-Json to_value(double value);
-inline Json to_value(Bytes bytes) { return bytes.count; }
-inline Json to_value(std::chrono::nanoseconds time) { return time.count(); }
-inline Json to_value(std::chrono::milliseconds time) { return time.count(); }
-inline Json to_value(std::nullptr_t) { return nullptr; }
-inline Json to_value(const std::string& value) { return value; }
-inline Json to_value(const char* value) { return value; }
-inline Json to_value(bool value) { return value; }
-inline Json to_value(int value) { return value; }
-inline Json to_value(std::int64_t value) { return value; }
-inline Json to_value(std::uint64_t value) { return value; }
-
-// Maps side by side are kept by phase: policies/trace/phase.h.
-template <class Key, class T, std::size_t Size>
-Json to_value(const std::array<std::map<Key, T>, Size>& values);
-
-template <class T, std::size_t Size>
-Json to_value(const std::array<T, Size>& values) {
-  Json json = Json::array();
-  for (const T& value : values) json.push_back(to_value(value));
-  return json;
-}
-
-template <class T>
-Json to_value(const std::vector<T>& values) {
-  Json json = Json::array();
-  for (const T& value : values) json.push_back(to_value(value));
-  return json;
-}
-
-template <class T>
-Json to_value(const std::map<std::string, T>& values) {
-  Json json = Json::object();
-  for (const auto& [name, value] : values) json[name] = to_value(value);
-  return json;
-}
-
-template <class T>
-Json to_value(const std::optional<T>& value) {
-  return value ? to_value(*value) : Json(nullptr);
-}
-
-// An integer where it is one that every reader of JSON holds exactly.
-Json number_to_json(std::optional<double> number);
-
-template <class Member>
-Json member_to_json(const Field& field, const Member& member) {
-  if constexpr (requires { member.empty(); }) {
-    if (field.has(kNullIfEmpty) && member.empty()) return nullptr;
-  }
-  if constexpr (std::convertible_to<Member, std::optional<double>>) {
-    if (field.has(kWholeIfWhole)) return number_to_json(member);
-  }
-  return to_value(member);
-}
-
-template <class Member>
-bool is_omitted(const Field& field, const Member& member) {
-  if (!field.has(kOmitIfEmpty)) return false;
-  if constexpr (requires { member.empty(); }) return member.empty();
-  if constexpr (requires { member.has_value(); }) return !member.has_value();
-  return false;
-}
-
-template <HasFields Record>
-Json fields_to_json(const Record& record, unsigned without = 0);
-
-// Adds the fields that have none of the traits `without`; of records inside it too.
-template <HasFields Record>
-void write_fields(Json& json, const Record& record, unsigned without = 0) {
-  visit_fields(record, [&](const Field& field, const auto& member) {
-    if (field.has(without) || is_omitted(field, member)) return;
-    using Member = std::remove_cvref_t<decltype(member)>;
-    if constexpr (DerivedValue<Member>) {
-      json[field.key] = to_value(member());
-    } else {
-      if constexpr (requires { fields_to_json(*member); }) {
-        if (without != 0 && member) {
-          json[field.key] = fields_to_json(*member, without);
-          return;
-        }
-      }
-      json[field.key] = member_to_json<Member>(field, member);
-    }
-  });
-}
-
-template <HasFields Record>
-Json fields_to_json(const Record& record, unsigned without) {
-  Json json = Json::object();
-  write_fields(json, record, without);
-  return json;
-}
-
-template <HasFields Record>
-Json to_value(const Record& record) {
-  return fields_to_json(record);
-}
 
 }  // namespace rematch

@@ -32,43 +32,8 @@ std::vector<BlockList> block_lists(const Trace& trace) {
   return lists;
 }
 
-bool has_n(BlockChoice::Kind kind) {
-  switch (kind) {
-    case BlockChoice::Kind::kNthFirst:
-    case BlockChoice::Kind::kNthLast:
-    case BlockChoice::Kind::kSkipNth:
-    case BlockChoice::Kind::kFirst:
-    case BlockChoice::Kind::kLast:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool chooses(const BlockChoice& choice, int layer, int num_layers) {
-  const bool listed =
-      std::find(choice.indices.begin(), choice.indices.end(), layer) != choice.indices.end();
-  switch (choice.kind) {
-    case BlockChoice::Kind::kNone:
-      return false;
-    case BlockChoice::Kind::kAll:
-      return true;
-    case BlockChoice::Kind::kNthFirst:
-      return layer % choice.n == 0;
-    case BlockChoice::Kind::kNthLast:
-      return (layer + 1) % choice.n == 0;
-    case BlockChoice::Kind::kSkipNth:
-      return layer % choice.n != 0;
-    case BlockChoice::Kind::kFirst:
-      return layer < choice.n;
-    case BlockChoice::Kind::kLast:
-      return layer >= num_layers - choice.n;
-    case BlockChoice::Kind::kOnly:
-      return listed;
-    case BlockChoice::Kind::kExcept:
-      return !listed;
-  }
-  return false;
+  return rule_of(choice.kind).chooses(choice, layer, num_layers);
 }
 
 std::string layers_of(const std::string& model, int num_layers) {
@@ -79,8 +44,9 @@ std::string layers_of(const std::string& model, int num_layers) {
 std::optional<Rejected> check_range(const Policy& policy, const Trace& trace, int num_layers) {
   const std::string model = layers_of(trace.model, num_layers);
   const bool segments = policy.regions.kind == RegionChoice::Kind::kSegments;
-  for (const auto& [used, n] : {std::pair(has_n(policy.blocks.kind), policy.blocks.n),
-                                std::pair(segments, policy.regions.n)}) {
+  const bool has_n = rule_of(policy.blocks.kind).argument == ChoiceArgument::kCount;
+  for (const auto& [used, n] :
+       {std::pair(has_n, policy.blocks.n), std::pair(segments, policy.regions.n)}) {
     if (used && (n < 1 || n > num_layers)) {
       return Rejected{policy.name + ": N is " + std::to_string(n) + ", but " + model +
                       "; use 1 to " + std::to_string(num_layers)};

@@ -3,47 +3,11 @@
 #include <algorithm>
 #include <array>
 
-#include "policies/base/json.h"
-#include "policies/base/record_fields.h"
 #include "policies/base/text.h"
+#include "policies/plan/plan_fields.h"
 
 namespace rematch {
 namespace {
-
-Json op_to_json(const PlannedOp& op) {
-  Json json = {{"name", op.name},
-               {"scope", op.scope},
-               {"bytes", op.bytes.count},
-               {"treatment", to_string(op.treatment)},
-               {"reason", op.reason}};
-  if (op.dead_save) json["dead_save"] = true;
-  return json;
-}
-
-Json step_to_json(const DemandStep& step) {
-  return {{"pack", step.pack}, {"before", step.before}, {"after", step.after}};
-}
-
-Json type_to_json(const RegionType& type) {
-  Json json = {{"early_stop", type.early_stop}, {"whole_on_demand", type.whole_on_demand}};
-  if (type.by_demand) json["by_demand"] = true;
-  for (const RegionInput& input : type.offload_inputs) {
-    json["offload_inputs"].push_back({{"op", input.op}, {"argument", input.argument}});
-  }
-  json["demand_steps"] = Json::array();
-  for (const DemandStep& step : type.demand_steps)
-    json["demand_steps"].push_back(step_to_json(step));
-  json["ops"] = Json::array();
-  for (const PlannedOp& op : type.ops) json["ops"].push_back(op_to_json(op));
-  return json;
-}
-
-Json region_to_json(const PlannedRegion& region) {
-  return {{"first_scope", region.first_scope},
-          {"last_scope", region.last_scope},
-          {"type", region.type},
-          {"layers", region.layers}};
-}
 
 // Which layers each type governs, one entry per type: "0-3, 6".
 Json layers_for_people(const Plan& plan) {
@@ -61,70 +25,6 @@ Json layers_for_people(const Plan& plan) {
     rows.push_back({{"type", type}, {"layers", layer_ranges(layers)}, {"regions", num_regions}});
   }
   return rows;
-}
-
-Treatment treatment_from_json(const JsonField& field) {
-  const std::string& text = field.string();
-  if (const auto treatment = treatment_from_string(text)) return *treatment;
-  field.fail("unknown treatment '" + text + "'" +
-             did_you_mean(text, std::vector<std::string_view>{"save", "recompute", "offload"}));
-}
-
-PlannedOp op_from_json(const JsonField& field) {
-  PlannedOp op;
-  op.name = field.at("name").string();
-  op.scope = field.at("scope").string();
-  op.bytes = {field.at("bytes").count()};
-  op.treatment = treatment_from_json(field.at("treatment"));
-  op.reason = field.at("reason").string();
-  if (const auto dead = field.find("dead_save")) op.dead_save = dead->boolean();
-  return op;
-}
-
-std::vector<int> indices_from_json(const JsonField& field) {
-  std::vector<int> indices;
-  for (const JsonField& element : field.elements()) indices.push_back(element.integer32(0));
-  return indices;
-}
-
-DemandStep step_from_json(const JsonField& field) {
-  return {field.at("pack").integer32(0), indices_from_json(field.at("before")),
-          indices_from_json(field.at("after"))};
-}
-
-RegionInput input_from_json(const JsonField& field, std::size_t num_ops) {
-  const JsonField op = field.at("op");
-  if (num_ops == 0) op.fail("refers to an op, but \"ops\" is empty");
-  return {op.integer32(0, static_cast<std::int32_t>(num_ops) - 1),
-          field.at("argument").integer32(0)};
-}
-
-RegionType type_from_json(const JsonField& field) {
-  RegionType type;
-  type.early_stop = field.at("early_stop").boolean();
-  type.whole_on_demand = field.at("whole_on_demand").boolean();
-  if (const auto by_demand = field.find("by_demand")) type.by_demand = by_demand->boolean();
-  for (const JsonField& step : field.at("demand_steps").elements()) {
-    type.demand_steps.push_back(step_from_json(step));
-  }
-  for (const JsonField& op : field.at("ops").elements()) type.ops.push_back(op_from_json(op));
-  if (const auto inputs = field.find("offload_inputs")) {
-    for (const JsonField& input : inputs->elements()) {
-      type.offload_inputs.push_back(input_from_json(input, type.ops.size()));
-    }
-  }
-  return type;
-}
-
-PlannedRegion region_from_json(const JsonField& field, std::size_t num_types) {
-  PlannedRegion region;
-  region.first_scope = field.at("first_scope").string();
-  region.last_scope = field.at("last_scope").string();
-  const JsonField type = field.at("type");
-  if (num_types == 0) type.fail("refers to a type, but \"types\" is empty");
-  region.type = type.integer32(0, static_cast<std::int32_t>(num_types) - 1);
-  region.layers = indices_from_json(field.at("layers"));
-  return region;
 }
 
 // The type without what does not change what runs.
@@ -150,21 +50,36 @@ Plan effect_of(const Plan& plan) {
   return effect;
 }
 
+void require_index(const JsonField& field, std::size_t size, const char* empty) {
+  if (size == 0) field.fail(empty);
+  field.integer32(0, static_cast<std::int32_t>(size) - 1);
+}
+
 }  // namespace
 
+Json to_value(Treatment treatment) { return to_string(treatment); }
+
+void read_value(const JsonField& field, Treatment& treatment) {
+  const std::string& text = field.string();
+  const std::optional<Treatment> found = treatment_from_string(text);
+  if (!found) {
+    field.fail("unknown treatment '" + text + "'" +
+               did_you_mean(text, std::vector<std::string_view>{"save", "recompute", "offload"}));
+  }
+  treatment = *found;
+}
+
+void read_value(const JsonField& field, RegionType& type) {
+  read_fields(field, type);
+  if (type.offload_inputs.empty()) return;
+  for (const JsonField& input : field.at("offload_inputs").elements()) {
+    require_index(input.at("op"), type.ops.size(), "refers to an op, but \"ops\" is empty");
+  }
+}
+
 Json plan_to_json(const Plan& plan) {
-  Json json = {{"schema", schema_name(kPlanSchema)},
-               {"policy", plan.policy},
-               {"model", plan.model},
-               {"dimensions", plan.dimensions},
-               {"dtype", plan.dtype},
-               {"trace_sha256", plan.trace_sha256},
-               {"layers", layers_for_people(plan)}};
-  json["types"] = Json::array();
-  for (const RegionType& type : plan.types) json["types"].push_back(type_to_json(type));
-  json["regions"] = Json::array();
-  for (const PlannedRegion& region : plan.regions)
-    json["regions"].push_back(region_to_json(region));
+  Json json = {{"schema", schema_name(kPlanSchema)}, {"layers", layers_for_people(plan)}};
+  write_fields(json, plan);
   return json;
 }
 
@@ -172,20 +87,9 @@ Plan plan_from_json(const Json& json) {
   require_schema(json, kPlanSchema.kind);
   const JsonField root(json);
   Plan plan;
-  plan.policy = root.at("policy").string();
-  plan.model = root.at("model").string();
-  const JsonField dimensions = root.at("dimensions");
-  dimensions.require_object();
-  for (const auto& [name, value] : dimensions.json().items()) {
-    plan.dimensions[name] = dimensions.at(name).integer(-kLargestInteger, kLargestInteger);
-  }
-  plan.dtype = root.at("dtype").string();
-  plan.trace_sha256 = root.at("trace_sha256").string();
-  for (const JsonField& type : root.at("types").elements()) {
-    plan.types.push_back(type_from_json(type));
-  }
+  read_fields(root, plan);
   for (const JsonField& region : root.at("regions").elements()) {
-    plan.regions.push_back(region_from_json(region, plan.types.size()));
+    require_index(region.at("type"), plan.types.size(), "refers to a type, but \"types\" is empty");
   }
   return plan;
 }

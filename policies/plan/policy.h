@@ -9,28 +9,10 @@
 #include <vector>
 
 #include "policies/base/bytes.h"
+#include "policies/plan/block_choice.h"
 #include "policies/plan/selector.h"
 
 namespace rematch {
-
-// Which layers of each block list a policy governs. `indices` and `n` are layer indices from 0.
-struct BlockChoice {
-  enum class Kind : std::uint8_t {
-    kNone,
-    kAll,
-    kNthFirst,  // i % n == 0            (FastVideo block_skip, diffusers)
-    kNthLast,   // (i + 1) % n == 0      (torchtune, modalities, torchtitan's retired layer mode)
-    kSkipNth,   // i % n != 0            (all but every n-th)
-    kFirst,     // i < n                 (Megatron block)
-    kLast,      // i >= L - n
-    kOnly,      // i in indices
-    kExcept,    // i not in indices
-  };
-  Kind kind = Kind::kAll;
-  int n = 0;
-  std::vector<int> indices;
-  bool operator==(const BlockChoice&) const = default;
-};
 
 // How the chosen blocks become regions.
 struct RegionChoice {

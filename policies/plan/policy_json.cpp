@@ -10,95 +10,81 @@
 namespace rematch {
 namespace {
 
-enum class Argument : std::uint8_t { kNone, kCount, kList };
-
 // How a choice is spelled: a word, or an object with one key.
 template <class Kind>
 struct Spelling {
   Kind kind;
   std::string_view name;
-  Argument argument;
+  ChoiceArgument argument;
 };
 
-constexpr std::array<Spelling<BlockChoice::Kind>, 9> kBlocks = {{
-    {BlockChoice::Kind::kNone, "none", Argument::kNone},
-    {BlockChoice::Kind::kAll, "all", Argument::kNone},
-    {BlockChoice::Kind::kNthFirst, "nth_first", Argument::kCount},
-    {BlockChoice::Kind::kNthLast, "nth_last", Argument::kCount},
-    {BlockChoice::Kind::kSkipNth, "skip_nth", Argument::kCount},
-    {BlockChoice::Kind::kFirst, "first", Argument::kCount},
-    {BlockChoice::Kind::kLast, "last", Argument::kCount},
-    {BlockChoice::Kind::kOnly, "only", Argument::kList},
-    {BlockChoice::Kind::kExcept, "except", Argument::kList},
-}};
-
 constexpr std::array<Spelling<RegionChoice::Kind>, 4> kRegions = {{
-    {RegionChoice::Kind::kBlock, "block", Argument::kNone},
-    {RegionChoice::Kind::kRoot, "root", Argument::kNone},
-    {RegionChoice::Kind::kSegments, "segments", Argument::kCount},
-    {RegionChoice::Kind::kScopes, "scopes", Argument::kList},
+    {RegionChoice::Kind::kBlock, "block", ChoiceArgument::kNone},
+    {RegionChoice::Kind::kRoot, "root", ChoiceArgument::kNone},
+    {RegionChoice::Kind::kSegments, "segments", ChoiceArgument::kCount},
+    {RegionChoice::Kind::kScopes, "scopes", ChoiceArgument::kList},
 }};
 
 constexpr std::array<Spelling<CollectiveRule>, 3> kCollectives = {{
-    {CollectiveRule::kAsListed, "as_listed", Argument::kNone},
-    {CollectiveRule::kKeep, "keep", Argument::kNone},
-    {CollectiveRule::kReissue, "reissue", Argument::kNone},
+    {CollectiveRule::kAsListed, "as_listed", ChoiceArgument::kNone},
+    {CollectiveRule::kKeep, "keep", ChoiceArgument::kNone},
+    {CollectiveRule::kReissue, "reissue", ChoiceArgument::kNone},
 }};
 
-template <class Kind, std::size_t N>
-const Spelling<Kind>& spelling_of(const std::array<Spelling<Kind>, N>& spellings, Kind kind) {
+// `spellings`: a table whose rows have a kind, a name and an argument.
+template <class Kind>
+const auto& spelling_of(const auto& spellings, Kind kind) {
   return *std::find_if(spellings.begin(), spellings.end(),
                        [&](const auto& spelling) { return spelling.kind == kind; });
 }
 
-template <class Kind, class List, std::size_t N>
-Json choice_to_json(const std::array<Spelling<Kind>, N>& spellings, Kind kind, int n,
-                    const List& list) {
-  const Spelling<Kind>& spelling = spelling_of(spellings, kind);
-  if (spelling.argument == Argument::kNone) return spelling.name;
+template <class Kind, class List>
+Json choice_to_json(const auto& spellings, Kind kind, int n, const List& list) {
+  const auto& spelling = spelling_of(spellings, kind);
+  if (spelling.argument == ChoiceArgument::kNone) return spelling.name;
   Json json = Json::object();
-  json[std::string(spelling.name)] = spelling.argument == Argument::kCount ? Json(n) : Json(list);
+  json[std::string(spelling.name)] =
+      spelling.argument == ChoiceArgument::kCount ? Json(n) : Json(list);
   return json;
 }
 
 // The spelling in the file, and where its argument is.
-template <class Kind>
+template <class Row>
 struct FoundChoice {
-  const Spelling<Kind>& spelling;
+  const Row& spelling;
   JsonField argument;
 };
 
-template <class Kind, std::size_t N>
-FoundChoice<Kind> find_choice(const std::array<Spelling<Kind>, N>& spellings,
-                              const JsonField& field) {
+template <class Spellings, class Row = typename Spellings::value_type>
+FoundChoice<Row> find_choice(const Spellings& spellings, const JsonField& field) {
   const bool is_word = field.json().is_string();
   if (!is_word && (!field.json().is_object() || field.json().size() != 1)) {
     field.fail("expected a word or an object with one key, such as {\"" +
                std::string(spellings.back().name) + "\": ...}");
   }
   const std::string name = is_word ? field.string() : field.json().begin().key();
-  for (const Spelling<Kind>& spelling : spellings) {
+  for (const Row& spelling : spellings) {
     if (spelling.name != name) continue;
-    if (is_word && spelling.argument != Argument::kNone) {
+    if (is_word && spelling.argument != ChoiceArgument::kNone) {
       field.fail("\"" + name + "\" needs an argument: write {\"" + name +
-                 "\": " + (spelling.argument == Argument::kCount ? "2}" : "[...]}"));
+                 "\": " + (spelling.argument == ChoiceArgument::kCount ? "2}" : "[...]}"));
     }
-    if (!is_word && spelling.argument == Argument::kNone) {
+    if (!is_word && spelling.argument == ChoiceArgument::kNone) {
       field.fail("\"" + name + "\" takes no argument: write \"" + name + "\"");
     }
     return {spelling, is_word ? field : field.at(name)};
   }
   std::vector<std::string_view> known;
-  for (const Spelling<Kind>& spelling : spellings) known.push_back(spelling.name);
+  for (const Row& spelling : spellings) known.push_back(spelling.name);
   field.fail("unknown choice \"" + name + "\"" + did_you_mean(name, known));
 }
 
 BlockChoice blocks_from_json(const JsonField& field) {
-  const auto found = find_choice(kBlocks, field);
+  const auto found = find_choice(block_rules(), field);
   BlockChoice choice;
   choice.kind = found.spelling.kind;
-  if (found.spelling.argument == Argument::kCount) choice.n = found.argument.integer32(1);
-  if (found.spelling.argument == Argument::kList) {
+  if (found.spelling.argument == ChoiceArgument::kCount) choice.n = found.argument.integer32(1);
+  if (found.spelling.argument == ChoiceArgument::kList) {
     for (const JsonField& index : found.argument.elements()) {
       choice.indices.push_back(index.integer32(0));
     }
@@ -110,8 +96,8 @@ RegionChoice regions_from_json(const JsonField& field) {
   const auto found = find_choice(kRegions, field);
   RegionChoice choice;
   choice.kind = found.spelling.kind;
-  if (found.spelling.argument == Argument::kCount) choice.n = found.argument.integer32(1);
-  if (found.spelling.argument == Argument::kList) {
+  if (found.spelling.argument == ChoiceArgument::kCount) choice.n = found.argument.integer32(1);
+  if (found.spelling.argument == ChoiceArgument::kList) {
     choice.patterns = found.argument.strings();
     if (choice.patterns.empty())
       found.argument.fail("names no scope; for whole blocks write \"block\"");
@@ -188,7 +174,7 @@ void refuse_contradictions(const JsonField& root, const Policy& policy) {
 Json policy_to_json(const Policy& policy) {
   Json json = {{"schema", schema_name(kPolicySchema)}, {"name", policy.name}};
   json["blocks"] =
-      choice_to_json(kBlocks, policy.blocks.kind, policy.blocks.n, policy.blocks.indices);
+      choice_to_json(block_rules(), policy.blocks.kind, policy.blocks.n, policy.blocks.indices);
   json["regions"] =
       choice_to_json(kRegions, policy.regions.kind, policy.regions.n, policy.regions.patterns);
   if (!policy.regions.only_with.empty()) json["split_only_with"] = policy.regions.only_with;

@@ -6,10 +6,11 @@
 #include <cstddef>
 #include <initializer_list>
 
+#include "policies/base/field_value.h"
 #include "policies/base/json.h"
-#include "policies/base/record_fields.h"
-#include "reports/record/fields/point_fields.h"
+#include "policies/trace/by_phase.h"
 #include "reports/record/json/parts_json.h"
+#include "reports/record/point.h"
 
 namespace rematch {
 namespace {

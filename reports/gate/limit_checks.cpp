@@ -4,9 +4,9 @@
 #include <set>
 
 #include "policies/base/text.h"
+#include "policies/trace/by_phase.h"
 #include "policies/trace/collective.h"
 #include "policies/trace/op_class.h"
-#include "policies/trace/phase.h"
 #include "reports/gate/check_record.h"
 #include "reports/render/format.h"
 #include "reports/statistics/statistics.h"

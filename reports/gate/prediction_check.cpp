@@ -2,9 +2,9 @@
 
 #include <map>
 
+#include "policies/trace/by_phase.h"
 #include "policies/trace/collective.h"
 #include "policies/trace/op_class.h"
-#include "policies/trace/phase.h"
 #include "reports/gate/check_record.h"
 
 namespace rematch {

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "policies/base/json_fwd.h"
+#include "policies/base/record_fields.h"
+#include "policies/plan/plan_json.h"
 #include "reports/record/point.h"
 
 namespace rematch {
@@ -27,6 +29,17 @@ struct SourceRecord {
   std::string reproduce;
 };
 
+template <RecordOf<SourceRecord> Source, class Visit>
+void visit_fields(Source& source, Visit visit) {
+  visit("file", source.file);
+  visit("device", source.device);
+  visit("fingerprint", source.fingerprint);
+  visit("tool_version", source.tool_version);
+  visit("git_commit", source.git_commit);
+  visit("git_dirty", source.git_dirty);
+  visit("reproduce", source.reproduce);
+}
+
 // A part of the environment or of a point's identity that is not the same on both sides.
 struct NamedDifference {
   std::string name;  // "libtorch_version", "seed"
@@ -34,6 +47,13 @@ struct NamedDifference {
   std::string candidate;
   bool operator==(const NamedDifference&) const = default;
 };
+
+template <RecordOf<NamedDifference> Difference, class Visit>
+void visit_fields(Difference& difference, Visit visit) {
+  visit("name", difference.name);
+  visit("base", difference.base);
+  visit("candidate", difference.candidate);
+}
 
 enum class Metric : std::uint8_t {
   kStepTime,
@@ -58,6 +78,9 @@ std::string_view to_string(Metric metric);
 std::string_view short_name(Metric metric);
 std::optional<Metric> metric_from_string(std::string_view name);  // either
 
+Json to_value(Metric metric);
+void read_value(const JsonField& field, Metric& metric);
+
 // Times are faster, slower, same or unsure. Everything else is exact: lower, higher, same, or
 // different where the sum is the same and what it consists of is not. Losses are unsure where the
 // candidate has fewer steps than the base and those that it has are the same.
@@ -74,6 +97,9 @@ enum class CompareVerdict : std::uint8_t {
 std::string_view to_string(CompareVerdict verdict);
 std::optional<CompareVerdict> compare_verdict_from_string(std::string_view text);
 
+Json to_value(CompareVerdict verdict);
+void read_value(const JsonField& field, CompareVerdict& verdict);
+
 struct MetricRecord {
   Metric metric = Metric::kStepTime;
   std::optional<double> base;  // of one step; the loss: of the last step that both have
@@ -86,6 +112,18 @@ struct MetricRecord {
   std::string note;  // what else there is to say, in a line; empty: nothing
 };
 
+template <RecordOf<MetricRecord> AMetric, class Visit>
+void visit_fields(AMetric& metric, Visit visit) {
+  visit("metric", metric.metric);
+  visit({"base", kWholeIfWhole}, metric.base);
+  visit({"candidate", kWholeIfWhole}, metric.candidate);
+  visit("ratio", metric.ratio);
+  visit("interval", metric.interval);
+  visit("adjusted_p_value", metric.adjusted_p_value);
+  visit("verdict", metric.verdict);
+  visit({"note", kNullIfEmpty}, metric.note);
+}
+
 // One part of a difference.
 struct ContributionRecord {
   std::string name;  // "attention_forward in recompute", "saved_activations"
@@ -94,12 +132,28 @@ struct ContributionRecord {
   double share_ratio = 0;  // of the metric's whole difference; the parts' shares need not sum to 1
 };
 
+template <RecordOf<ContributionRecord> Contribution, class Visit>
+void visit_fields(Contribution& contribution, Visit visit) {
+  visit("name", contribution.name);
+  visit("base", contribution.base);
+  visit("candidate", contribution.candidate);
+  visit("share_ratio", contribution.share_ratio);
+}
+
 struct ExplanationRecord {
   Metric metric = Metric::kStepTime;
   std::string by;                         // "phase and kernel class", "holder at the peak"
   std::vector<ContributionRecord> parts;  // largest first
   std::string sentence;                   // "95 % of the +12.3 % is attention_forward in recompute"
 };
+
+template <RecordOf<ExplanationRecord> Explanation, class Visit>
+void visit_fields(Explanation& explanation, Visit visit) {
+  visit("metric", explanation.metric);
+  visit("by", explanation.by);
+  visit("sentence", explanation.sentence);
+  visit("parts", explanation.parts);
+}
 
 // A point that both reports have.
 struct ComparedRow {
@@ -123,6 +177,25 @@ struct ComparedRow {
   std::vector<std::string> other_differences;
 };
 
+template <RecordOf<ComparedRow> Row, class Visit>
+void visit_fields(Row& row, Visit visit) {
+  visit("model", row.model);
+  visit("dimensions", row.dimensions);
+  visit("policy", row.policy);
+  visit("schedule", row.schedule);
+  visit("device", row.device);
+  visit({"dtype", kLater}, row.dtype);
+  visit({"ops", kLater}, row.ops);
+  visit({"threads", kLater}, row.threads);
+  visit({"world", kLater}, row.world);
+  visit("base_key", row.base_key);
+  visit("candidate_key", row.candidate_key);
+  visit("plan_differs", row.plan_differs);
+  visit("metrics", row.metrics);
+  visit("explanations", row.explanations);
+  visit({"other_differences", kLater}, row.other_differences);
+}
+
 // A point that only one report has, or that did not finish in one or both.
 struct UncomparedPoint {
   std::string key;
@@ -137,12 +210,34 @@ struct UncomparedPoint {
   std::vector<NamedDifference> identity_differences;
 };
 
+template <RecordOf<UncomparedPoint> Point, class Visit>
+void visit_fields(Point& point, Visit visit) {
+  visit("key", point.key);
+  visit("model", point.model);
+  visit("policy", point.policy);
+  visit("schedule", point.schedule);
+  visit("base_status", point.base_status);
+  visit("candidate_status", point.candidate_status);
+  visit({"reason", kNullIfEmpty}, point.reason);
+  visit({"identity_differences", kLater}, point.identity_differences);
+}
+
 // How large a difference must be to count: both floors passed.
 struct FloorRecord {
   Metric metric = Metric::kStepTime;
   double relative_ratio = 0;
   double absolute = 0;  // in the metric's unit
 };
+
+template <RecordOf<FloorRecord> Floor, class Visit>
+void visit_fields(Floor& floor, Visit visit) {
+  visit("metric", floor.metric);
+  visit("relative_ratio", floor.relative_ratio);
+  visit({"absolute", kWholeIfWhole}, floor.absolute);
+}
+
+Json to_value(const std::map<Metric, std::map<CompareVerdict, int>>& summary);
+void read_value(const JsonField& field, std::map<Metric, std::map<CompareVerdict, int>>& summary);
 
 struct CompareRecord {
   SourceRecord base;
@@ -160,6 +255,23 @@ struct CompareRecord {
   std::vector<std::string> fail_on;    // asked for: "slower"
   std::vector<std::string> failed_on;  // and found
 };
+
+template <RecordOf<CompareRecord> Record, class Visit>
+void visit_fields(Record& record, Visit visit) {
+  visit("base", record.base);
+  visit("candidate", record.candidate);
+  visit("environment_differences", record.environment_differences);
+  visit("false_alarm_ratio", record.false_alarm_ratio);
+  visit("floors", record.floors);
+  visit("verdict", record.verdict);
+  visit("fail_on", record.fail_on);
+  visit("failed_on", record.failed_on);
+  visit("summary", record.summary);
+  visit("rows", record.rows);
+  visit("missing", record.missing);
+  visit("extra", record.extra);
+  visit("failed", record.failed);
+}
 
 Json compare_to_json(const CompareRecord& record);
 CompareRecord compare_from_json(const Json& json);  // throws FormatError

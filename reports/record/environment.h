@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "policies/base/bytes.h"
+#include "policies/base/record_fields.h"
 
 namespace rematch {
 
@@ -55,6 +56,52 @@ struct Environment {
   std::map<std::string, std::string> variables;  // allow-listed: "OMP_NUM_THREADS"
   bool operator==(const Environment&) const = default;
 };
+
+template <RecordOf<Environment> AnEnvironment, class Visit>
+void visit_fields(AnEnvironment& environment, Visit visit) {
+  visit("device", environment.device);
+  visit({"device_uuid", kNotInFingerprint}, environment.device_uuid);
+  visit("compute_capability", environment.compute_capability);
+  visit("device_memory_bytes", environment.device_memory);
+  visit("cpu_model", environment.cpu_model);
+  visit("cpu_cores", environment.cpu_cores);
+  visit("cpu_capability", environment.cpu_capability);
+  visit("threads", environment.threads);
+  visit("host_memory_bytes", environment.host_memory);
+  visit("libtorch_version", environment.libtorch_version);
+  visit("libtorch_build", environment.libtorch_build);
+  visit("math_mode", environment.math_mode);
+  visit("compiler", environment.compiler);
+  visit("build_type", environment.build_type);
+  visit("os", environment.os);
+  visit("kernel", environment.kernel);
+  visit("allocator", environment.allocator);
+  visit("driver", environment.driver);
+  visit("cuda_runtime", environment.cuda_runtime);
+  visit("cudnn", environment.cudnn);
+  visit("pcie_generation", environment.pcie_generation);
+  visit("pcie_width", environment.pcie_width);
+  visit("topology", environment.topology);
+  visit("cpu_governor", environment.cpu_governor);
+  visit({"sm_clock_mhz", kNotInFingerprint}, environment.sm_clock_mhz);
+  visit({"memory_clock_mhz", kNotInFingerprint}, environment.memory_clock_mhz);
+  visit({"hostname", kNotInFingerprint}, environment.hostname);
+  visit({"variables", kNotInFingerprint}, environment.variables);
+  visit({"cuda_driver", kLater}, environment.cuda_driver);
+  visit({"multiprocessors", kLater}, environment.multiprocessors);
+  visit({"power_limit_mw", kLater}, environment.power_limit_mw);
+  visit({"sm_clock_most_mhz", kLater}, environment.sm_clock_most_mhz);
+  visit({"ecc", kLater}, environment.ecc);
+  visit({"mig", kLater}, environment.mig);
+  visit({"pcie_current_generation", kLater | kNotInFingerprint},
+        environment.pcie_current_generation);
+  visit({"pcie_current_width", kLater | kNotInFingerprint}, environment.pcie_current_width);
+  visit({"other_processes", kLater | kNotInFingerprint}, environment.other_processes);
+  visit({"pci_bus_id", kLater | kNotInFingerprint}, environment.pci_bus_id);
+  visit({"persistence_mode", kLater | kNotInFingerprint}, environment.persistence_mode);
+  visit({"default_power_limit_mw", kLater | kNotInFingerprint}, environment.default_power_limit_mw);
+  visit({"cupti", kLater | kNotInFingerprint}, environment.cupti);
+}
 
 // SHA-256, in hex, of what must be equal for two reports' times to be compared: everything but
 // the host name, what says which card it is or how it is kept, what the device did at the moment,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policies/base/json_fwd.h"
+#include "policies/base/record_fields.h"
 #include "reports/record/compare.h"
 
 namespace rematch {
@@ -16,12 +17,27 @@ namespace rematch {
 enum class GateVerdict : std::uint8_t { kPass, kInconclusive, kFail };  // the worst counts
 std::string_view to_string(GateVerdict verdict);                        // "PASS"
 
+Json to_value(GateVerdict verdict);
+void read_value(const JsonField& field, GateVerdict& verdict);
+
 // How much the reference itself varies, and so what a check can see.
 struct NoiseRecord {
   int reference_runs = 1;                    // one: noise is not measured
   std::optional<double> largest_difference;  // of the loss, between any two of them at any step
   std::string detects;                       // what the check can and cannot see; empty: not known
 };
+
+// "not_measured" where the reference ran once: a reader must not take it for no noise. Measured and
+// null: one of its losses is not finite.
+template <RecordOf<NoiseRecord> Noise, class Visit>
+void visit_fields(Noise& noise, Visit visit) {
+  visit("status", [&] { return noise.reference_runs > 1 ? "measured" : "not_measured"; });
+  visit("reference_runs", noise.reference_runs);
+  visit({"largest_difference", kWholeIfWhole}, noise.largest_difference);
+  visit({"detects", kNullIfEmpty}, noise.detects);
+}
+
+void read_value(const JsonField& field, NoiseRecord& noise);
 
 struct CheckRecord {
   std::string check;  // "loss_bitwise", "peak_allocated_bytes", "counts.attention_forward"
@@ -35,6 +51,19 @@ struct CheckRecord {
   std::optional<NoiseRecord> noise;         // of checks on the loss
 };
 
+template <RecordOf<CheckRecord> Check, class Visit>
+void visit_fields(Check& check, Visit visit) {
+  visit("check", check.check);
+  visit({"tier", kNullIfEmpty}, check.tier);
+  visit("verdict", check.verdict);
+  visit("reason", check.reason);
+  visit({"measured", kWholeIfWhole}, check.measured);
+  visit({"limit", kWholeIfWhole}, check.limit);
+  visit("first_different_step", check.first_different_step);
+  visit({"first_different_tensor", kNullIfEmpty}, check.first_different_tensor);
+  visit("noise", check.noise);
+}
+
 struct GatedPoint {
   std::string key;
   std::string model;
@@ -47,6 +76,19 @@ struct GatedPoint {
   std::vector<CheckRecord> checks;
 };
 
+template <RecordOf<GatedPoint> Point, class Visit>
+void visit_fields(Point& point, Visit visit) {
+  visit("key", point.key);
+  visit("model", point.model);
+  visit("policy", point.policy);
+  visit("schedule", point.schedule);
+  visit("device", point.device);
+  visit({"reference_policy", kNullIfEmpty}, point.reference_policy);
+  visit({"reference_key", kNullIfEmpty}, point.reference_key);
+  visit("verdict", point.verdict);
+  visit("checks", point.checks);
+}
+
 // Loss curves that were gated in the place of a report.
 struct CurvesRecord {
   std::vector<std::string> losses;  // files
@@ -57,6 +99,16 @@ struct CurvesRecord {
   std::vector<CheckRecord> checks;
 };
 
+template <RecordOf<CurvesRecord> Curves, class Visit>
+void visit_fields(Curves& curves, Visit visit) {
+  visit("losses", curves.losses);
+  visit("reference_losses", curves.reference_losses);
+  visit("compared_steps", curves.compared_steps);
+  visit("first_step", curves.first_step);
+  visit("last_step", curves.last_step);
+  visit("checks", curves.checks);
+}
+
 struct GateRecord {
   SourceRecord report;  // of curves: the first file, and its hash as the fingerprint
   std::optional<SourceRecord> reference;
@@ -65,6 +117,16 @@ struct GateRecord {
   std::vector<GatedPoint> points;
   std::optional<CurvesRecord> curves;
 };
+
+template <RecordOf<GateRecord> Record, class Visit>
+void visit_fields(Record& record, Visit visit) {
+  visit("report", record.report);
+  visit("reference", record.reference);
+  visit("environment_differences", record.environment_differences);
+  visit("verdict", record.verdict);
+  visit("points", record.points);
+  visit({"curves", kLater}, record.curves);
+}
 
 Json gate_to_json(const GateRecord& record);
 GateRecord gate_from_json(const Json& json);  // throws FormatError

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "policies/base/record_fields.h"
 #include "reports/record/environment.h"
 #include "reports/record/point.h"
 
@@ -27,6 +28,20 @@ struct Provenance {
   std::string execution = "eager";
 };
 
+// All but the environment's fingerprint, which files hold beside it.
+template <RecordOf<Provenance> AProvenance, class Visit>
+void visit_fields(AProvenance& provenance, Visit visit) {
+  visit("environment", provenance.environment);
+  visit("command", provenance.command);
+  visit("seed", provenance.seed);
+  visit("tool_version", provenance.tool_version);
+  visit({"program_sha256", kLater}, provenance.program_sha256);
+  visit("git_commit", provenance.git_commit);
+  visit("git_dirty", provenance.git_dirty);
+  visit("reproduce", provenance.reproduce);
+  visit("execution", provenance.execution);
+}
+
 struct PointFile {
   Provenance provenance;
   PointRecord point;
@@ -43,6 +58,15 @@ struct RepeatRecord {
   bool operator==(const RepeatRecord&) const = default;
 };
 
+template <RecordOf<RepeatRecord> Repeat, class Visit>
+void visit_fields(Repeat& repeat, Visit visit) {
+  visit("key", repeat.key);
+  visit("policy", repeat.policy);
+  visit("status", repeat.status);
+  visit({"reason", kNullIfEmpty}, repeat.reason);
+  visit("steps", repeat.steps);
+}
+
 // A point that a run of several shards is to measure.
 struct PlannedPoint {
   std::string policy;
@@ -50,6 +74,13 @@ struct PlannedPoint {
   std::string key;
   bool operator==(const PlannedPoint&) const = default;
 };
+
+template <RecordOf<PlannedPoint> Planned, class Visit>
+void visit_fields(Planned& planned, Visit visit) {
+  visit("policy", planned.policy);
+  visit("schedule", planned.schedule);
+  visit("key", planned.key);
+}
 
 // A comparison of a sweep that left no points, and why.
 struct UnmeasuredComparison {
@@ -62,6 +93,17 @@ struct UnmeasuredComparison {
   std::string reason;   // empty where it is missing
   bool operator==(const UnmeasuredComparison&) const = default;
 };
+
+template <RecordOf<UnmeasuredComparison> Comparison, class Visit>
+void visit_fields(Comparison& comparison, Visit visit) {
+  visit("model", comparison.model);
+  visit("dimensions", comparison.dimensions);
+  visit("dtype", comparison.dtype);
+  visit("seed", comparison.seed);
+  visit("policies", comparison.policies);
+  visit("outcome", comparison.outcome);
+  visit({"reason", kNullIfEmpty}, comparison.reason);
+}
 
 // One command's part in a merged report.
 struct ReportSource {

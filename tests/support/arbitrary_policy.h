@@ -46,15 +46,11 @@ inline rc::Gen<std::vector<Selector>> arbitrary_selectors() {
 
 inline rc::Gen<BlockChoice> arbitrary_blocks() {
   return rc::gen::exec([] {
-    using Kind = BlockChoice::Kind;
+    const BlockRule& rule = block_rules()[*rc::gen::inRange<std::size_t>(0, block_rules().size())];
     BlockChoice blocks;
-    blocks.kind =
-        *rc::gen::element(Kind::kAll, Kind::kNone, Kind::kNthFirst, Kind::kNthLast, Kind::kSkipNth,
-                          Kind::kFirst, Kind::kLast, Kind::kOnly, Kind::kExcept);
-    if (blocks.kind >= Kind::kNthFirst && blocks.kind <= Kind::kLast) {
-      blocks.n = *rc::gen::inRange(1, 7);
-    }
-    if (blocks.kind >= Kind::kOnly) {
+    blocks.kind = rule.kind;
+    if (rule.argument == ChoiceArgument::kCount) blocks.n = *rc::gen::inRange(1, 7);
+    if (rule.argument == ChoiceArgument::kList) {
       blocks.indices = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 6));
     }
     return blocks;

@@ -81,12 +81,13 @@ struct RecordIn<std::vector<T>> {
 
 using Names = std::set<std::string>;
 
-// `others`: keys of the record that are no fields of it.
+// `others`: keys of the record that are no fields of it; `optional_others`: those that it may lack.
 template <class Record>
 void check_fields(const Record& record, const SchemaPlace& schema, const std::string& path,
-                  const Names& others = {}) {
+                  const Names& others = {}, const Names& optional_others = {}) {
   CAPTURE(path);
   Names keys = others;
+  keys.insert(optional_others.begin(), optional_others.end());
   Names required = others;
   visit_fields(record, [&](const Field& field, const auto& member) {
     keys.insert(field.key);

@@ -11,9 +11,9 @@
 #include "harness/ranks/place.h"
 #include "harness/run/children/out_of_memory.h"
 #include "harness/sweep/interrupt.h"
+#include "policies/base/field_value.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
-#include "policies/base/record_fields.h"
 
 namespace rematch {
 

@@ -1,32 +1,52 @@
 #include "harness/run/children/request.h"
 
-#include <algorithm>
 #include <array>
 
 #include "harness/run/variants.h"
-#include "policies/base/json.h"
+#include "policies/base/field_value.h"
 #include "policies/plan/plan_json.h"
-#include "reports/record/json/parts_json.h"
 
 namespace rematch {
-namespace {
 
-// In the order of the enumerators.
-constexpr std::array<std::string_view, 3> kPasses = {"exact", "parity", "time"};
+Json to_value(Pass pass) { return to_string(pass); }
 
-Pass read_pass(const std::string& name) {
-  const auto* found = std::find(kPasses.begin(), kPasses.end(), name);
-  if (found == kPasses.end()) throw FormatError("unknown pass '" + name + "'");
-  return static_cast<Pass>(found - kPasses.begin());
+void read_value(const JsonField& field, Pass& pass) {
+  pass = read_word(field, std::array{Pass::kExact, Pass::kParity, Pass::kTime}, "not a pass");
 }
 
-ModelFamily read_family(const std::string& name) {
-  const std::optional<ModelFamily> family = family_from_string(name);
-  if (!family) throw FormatError("unknown model family '" + name + "'");
-  return *family;
+Json to_value(ModelFamily family) { return to_string(family); }
+
+void read_value(const JsonField& field, ModelFamily& family) {
+  const std::optional<ModelFamily> found = family_from_string(field.string());
+  if (!found) field.fail("unknown model family '" + field.string() + "'");
+  family = *found;
 }
 
-}  // namespace
+Json to_value(Determinism determinism) { return determinism == Determinism::kRepeatableBits; }
+
+void read_value(const JsonField& field, Determinism& determinism) {
+  determinism = field.boolean() ? Determinism::kRepeatableBits : Determinism::kFastest;
+}
+
+template <RecordOf<PointRequest> Request, class Visit>
+void visit_fields(Request& request, Visit visit) {
+  visit("pass", request.pass);
+  visit("identity", request.identity);
+  visit("policy", request.policy);
+  visit("device", request.device);
+  visit("family", request.family);
+  visit("data_file", request.data_file);
+  visit("plan", request.plan);
+  visit("num_steps", request.num_steps);
+  visit("snapshot_file", request.snapshot_file);
+  visit("repeatable_bits", request.timed_as);
+  visit("libtorch_chooses_attention", request.libtorch_chooses_attention);
+}
+
+std::string_view to_string(Pass pass) {
+  constexpr std::array<std::string_view, 3> kNames = {"exact", "parity", "time"};
+  return kNames.at(static_cast<std::size_t>(pass));
+}
 
 PointRequest request_for(const VariantSettings& settings, const Variant& variant, Pass pass,
                          int num_steps) {
@@ -53,35 +73,11 @@ ModelSpec spec_of(const PointRequest& request) {
   return spec;
 }
 
-Json request_to_json(const PointRequest& request) {
-  return {{"pass", kPasses.at(static_cast<std::size_t>(request.pass))},
-          {"identity", identity_to_json(request.identity)},
-          {"policy", request.policy},
-          {"device", request.device},
-          {"family", to_string(request.family)},
-          {"data_file", request.data_file},
-          {"plan", plan_to_json(request.plan)},
-          {"libtorch_chooses_attention", request.libtorch_chooses_attention},
-          {"num_steps", request.num_steps},
-          {"snapshot_file", request.snapshot_file},
-          {"repeatable_bits", request.timed_as == Determinism::kRepeatableBits}};
-}
+Json request_to_json(const PointRequest& request) { return fields_to_json(request); }
 
 PointRequest request_from_json(const Json& json) {
-  const JsonField root(json);
   PointRequest request;
-  request.pass = read_pass(root.at("pass").string());
-  request.identity = identity_from_json(root.at("identity"));
-  request.policy = root.at("policy").string();
-  request.device = root.at("device").string();
-  request.family = read_family(root.at("family").string());
-  request.data_file = root.at("data_file").string();
-  request.plan = plan_from_json(root.at("plan").json());
-  request.num_steps = root.at("num_steps").integer32(1);
-  request.snapshot_file = root.at("snapshot_file").string();
-  request.timed_as =
-      root.at("repeatable_bits").boolean() ? Determinism::kRepeatableBits : Determinism::kFastest;
-  request.libtorch_chooses_attention = root.at("libtorch_chooses_attention").boolean();
+  read_fields(JsonField(json), request);
   return request;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "harness/training/training.h"
 #include "models/preset/preset.h"
@@ -21,6 +22,7 @@ enum class Pass : std::uint8_t {
   kParity,  // the first of them alone: bits of each step
   kTime,    // no observer, no hook, LibTorch's own allocator
 };
+std::string_view to_string(Pass pass);
 
 struct PointRequest {
   Pass pass = Pass::kExact;

@@ -5,6 +5,7 @@
 #include "policies/base/json.h"
 #include "policies/base/text.h"
 #include "policies/predict/device/device_sheet.h"
+#include "policies/search/front/front_fields.h"
 
 namespace rematch {
 namespace {

@@ -5,7 +5,9 @@
 #include <map>
 #include <utility>
 
+#include "policies/base/field_value.h"
 #include "policies/base/json.h"
+#include "policies/search/front/front_fields.h"
 
 namespace rematch {
 namespace {

@@ -1,5 +1,7 @@
 // Which load of a range a device is best used with, as a record and a file, "rematch.loads/1.0":
-// what was asked, the fastest plan of every load that was tried, and the answers. Lossless.
+// what was asked, the fastest plan of every load that was tried, and the answers. Lossless. A field
+// is a member, a line in the list below its struct, and an entry in
+// reports/schema/loads.schema.json.
 #pragma once
 
 #include <chrono>
@@ -12,6 +14,7 @@
 
 #include "policies/base/bytes.h"
 #include "policies/base/json_fwd.h"
+#include "policies/base/record_fields.h"
 #include "policies/plan/plan.h"
 #include "policies/predict/step/optimizer_bytes.h"
 #include "policies/search/front/front_json.h"
@@ -62,6 +65,17 @@ struct LoadPlan {
   std::string saves;
 };
 
+template <RecordOf<LoadPlan> Plan, class Visit>
+void visit_fields(Plan& plan, Visit visit) {
+  visit("load", plan.load);
+  visit("predicted_tokens_per_second", plan.tokens_per_second);
+  visit("predicted_tokens_per_second_all_ranks", plan.tokens_per_second_all_ranks);
+  visit("predicted_step_time_ns", plan.step_time);
+  visit("predicted_peak_allocated_bytes", plan.peak);
+  visit("predicted_recomputed_ops", plan.num_recomputed);
+  visit({"saves", kNullIfEmpty}, plan.saves);
+}
+
 struct LoadsRecord {
   std::string maximized = "tokens_per_second";
   bool is_complete = true;  // false: stopped, and the answers are those of `tried`
@@ -85,30 +99,6 @@ struct LoadsRecord {
   std::optional<bool> git_dirty;
   std::vector<LoadPlan> tried;  // by load
 };
-
-// Puts what was found into the record. `plans`: of the loads that fit.
-void add_loads(const LargestLoad& found, std::map<std::int64_t, LoadPlan> plans,
-               LoadsRecord& record);
-
-Json loads_to_json(const LoadsRecord& record);
-
-// Throws FormatError with the JSON path. Ignores unknown keys.
-LoadsRecord loads_from_json(const Json& json);
-
-// The fields of a file of loads, in their order. A field is a member in loads.h, a line here, and
-// an entry in reports/schema/loads.schema.json. Private to this folder and to the test that holds
-// the schema to it.
-
-template <RecordOf<LoadPlan> Plan, class Visit>
-void visit_fields(Plan& plan, Visit visit) {
-  visit("load", plan.load);
-  visit("predicted_tokens_per_second", plan.tokens_per_second);
-  visit("predicted_tokens_per_second_all_ranks", plan.tokens_per_second_all_ranks);
-  visit("predicted_step_time_ns", plan.step_time);
-  visit("predicted_peak_allocated_bytes", plan.peak);
-  visit("predicted_recomputed_ops", plan.num_recomputed);
-  visit({"saves", kNullIfEmpty}, plan.saves);
-}
 
 template <RecordOf<LoadsRecord> Record, class Visit>
 void visit_fields(Record& record, Visit visit) {
@@ -134,5 +124,14 @@ void visit_fields(Record& record, Visit visit) {
   visit("git_dirty", record.git_dirty);
   visit("tried", record.tried);
 }
+
+// Puts what was found into the record. `plans`: of the loads that fit.
+void add_loads(const LargestLoad& found, std::map<std::int64_t, LoadPlan> plans,
+               LoadsRecord& record);
+
+Json loads_to_json(const LoadsRecord& record);
+
+// Throws FormatError with the JSON path. Ignores unknown keys.
+LoadsRecord loads_from_json(const Json& json);
 
 }  // namespace rematch

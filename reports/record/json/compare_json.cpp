@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "policies/base/field_value.h"
 #include "policies/base/json.h"
-#include "policies/base/record_fields.h"
-#include "reports/record/fields/compare_fields.h"
+#include "reports/record/compare.h"
 
 namespace rematch {
 namespace {

@@ -1,7 +1,7 @@
+#include "policies/base/field_value.h"
 #include "policies/base/hashing.h"
 #include "policies/base/json.h"
-#include "policies/base/record_fields.h"
-#include "reports/record/fields/report_fields.h"
+#include "reports/record/environment.h"
 #include "reports/record/json/parts_json.h"
 
 namespace rematch {

@@ -1,9 +1,9 @@
 #include <array>
 #include <limits>
 
+#include "policies/base/field_value.h"
 #include "policies/base/json.h"
-#include "policies/base/record_fields.h"
-#include "reports/record/fields/gate_fields.h"
+#include "reports/record/gate.h"
 
 namespace rematch {
 namespace {

@@ -1,10 +1,12 @@
 // Identity of a point as JSON, and the words for its status.
 #include <array>
 
+#include "policies/base/field_value.h"
 #include "policies/base/hashing.h"
 #include "policies/base/json.h"
-#include "reports/record/fields/point_fields.h"
+#include "policies/trace/by_phase.h"
 #include "reports/record/json/parts_json.h"
+#include "reports/record/point.h"
 
 namespace rematch {
 namespace {

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "policies/base/field_value.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
-#include "policies/base/record_fields.h"
-#include "reports/record/fields/report_fields.h"
+#include "policies/trace/by_phase.h"
 #include "reports/record/json/parts_json.h"
 #include "reports/record/point_origins.h"
+#include "reports/record/report.h"
 
 namespace rematch {
 namespace {

@@ -1,9 +1,10 @@
 #include <cmath>
 
+#include "policies/base/field_value.h"
 #include "policies/base/json.h"
-#include "policies/base/record_fields.h"
-#include "reports/record/fields/point_fields.h"
+#include "policies/trace/by_phase.h"
 #include "reports/record/json/number_bits.h"
+#include "reports/record/point.h"
 
 namespace rematch {
 namespace {

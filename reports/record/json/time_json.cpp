@@ -1,8 +1,9 @@
 #include <cmath>
 
+#include "policies/base/field_value.h"
 #include "policies/base/json.h"
-#include "policies/base/record_fields.h"
-#include "reports/record/fields/point_fields.h"
+#include "policies/trace/by_phase.h"
+#include "reports/record/point.h"
 #include "reports/statistics/statistics.h"
 
 namespace rematch {

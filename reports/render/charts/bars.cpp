@@ -2,7 +2,7 @@
 #include <functional>
 #include <map>
 
-#include "policies/trace/phase.h"
+#include "policies/trace/by_phase.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/format.h"
 #include "reports/render/tables/compare_table.h"

@@ -7,8 +7,8 @@
 
 #include "policies/base/json.h"
 #include "policies/base/text.h"
-#include "reports/record/fields/point_fields.h"
 #include "reports/record/holder.h"
+#include "reports/record/point.h"
 #include "reports/render/charts/point.h"
 #include "reports/render/comparison.h"
 #include "reports/render/tables/compare_table.h"

@@ -1,8 +1,10 @@
 // The schemas of reports, compare and gate say what the lists of fields say.
 #include <string>
 
-#include "reports/record/fields/gate_fields.h"
-#include "reports/record/fields/report_fields.h"
+#include "policies/base/field_value.h"
+#include "policies/trace/by_phase.h"
+#include "reports/record/gate.h"
+#include "reports/record/report.h"
 #include "tests/support/schema_fields.h"
 
 namespace rematch {

@@ -1,5 +1,5 @@
 // The schema of fronts says what the list of fields says.
-#include "policies/search/front/front_json.h"
+#include "policies/search/front/front_fields.h"
 #include "tests/support/schema_fields.h"
 
 namespace rematch {

@@ -1,4 +1,4 @@
-#include "policies/trace/phase.h"
+#include "policies/trace/by_phase.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "policies/base/record_fields.h"
+#include "policies/base/field_value.h"
 
 #include <cmath>
 
@@ -14,6 +14,11 @@ constexpr std::int64_t kLongestMilliseconds = std::int64_t{1} << 40;
 std::int64_t exact_integer(const JsonField& field) { return field.count(); }
 
 }  // namespace
+
+void require_not_negative(const JsonField& field) {
+  if (!field.json().is_array()) return static_cast<void>(field.integer32(0));
+  for (const JsonField& element : field.elements()) require_not_negative(element);
+}
 
 void read_value(const JsonField& field, bool& value) { value = field.boolean(); }
 void read_value(const JsonField& field, int& value) { value = field.integer32(0); }

@@ -1,0 +1,68 @@
+// The fields of a plan's file, in their order. A field is a member in plan.h, a line here, and an
+// entry in reports/schema/plan.schema.json. Private to this folder and to the test that holds the
+// schema to it.
+#pragma once
+
+#include "policies/base/field_value.h"
+#include "policies/plan/plan.h"
+
+namespace rematch {
+
+Json to_value(Treatment treatment);
+void read_value(const JsonField& field, Treatment& treatment);
+void read_value(const JsonField& field, RegionType& type);
+
+template <RecordOf<PlannedOp> Op, class Visit>
+void visit_fields(Op& op, Visit visit) {
+  visit("name", op.name);
+  visit("scope", op.scope);
+  visit("bytes", op.bytes);
+  visit("treatment", op.treatment);
+  visit("reason", op.reason);
+  visit({"dead_save", kLater | kOmitIfEmpty}, op.dead_save);
+}
+
+template <RecordOf<DemandStep> Step, class Visit>
+void visit_fields(Step& step, Visit visit) {
+  visit("pack", step.pack);
+  visit("before", step.before);
+  visit("after", step.after);
+}
+
+template <RecordOf<RegionInput> Input, class Visit>
+void visit_fields(Input& input, Visit visit) {
+  visit("op", input.op);
+  visit("argument", input.argument);
+}
+
+template <RecordOf<RegionType> Type, class Visit>
+void visit_fields(Type& type, Visit visit) {
+  visit("early_stop", type.early_stop);
+  visit("whole_on_demand", type.whole_on_demand);
+  visit({"by_demand", kLater | kOmitIfEmpty}, type.by_demand);
+  visit("demand_steps", type.demand_steps);
+  visit("ops", type.ops);
+  visit({"offload_inputs", kLater | kOmitIfEmpty}, type.offload_inputs);
+}
+
+template <RecordOf<PlannedRegion> Region, class Visit>
+void visit_fields(Region& region, Visit visit) {
+  visit("first_scope", region.first_scope);
+  visit("last_scope", region.last_scope);
+  visit("type", region.type);
+  visit("layers", region.layers);
+}
+
+// All but "layers", which is written for people and not read.
+template <RecordOf<Plan> APlan, class Visit>
+void visit_fields(APlan& plan, Visit visit) {
+  visit("policy", plan.policy);
+  visit("model", plan.model);
+  visit("dimensions", plan.dimensions);
+  visit("dtype", plan.dtype);
+  visit("trace_sha256", plan.trace_sha256);
+  visit("types", plan.types);
+  visit("regions", plan.regions);
+}
+
+}  // namespace rematch

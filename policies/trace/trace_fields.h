@@ -1,0 +1,142 @@
+// The fields of a trace's file, in their order. A field is a member in trace.h or spans.h, a line
+// here, and an entry in reports/schema/trace.schema.json. Private to this folder and to the test
+// that holds the schema to it.
+#pragma once
+
+#include "policies/base/field_value.h"
+#include "policies/trace/spans.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// References of a span (spans.h): below 0 where they lead outside.
+template <class Tag>
+Json to_value(Id<Tag> id) {
+  return id.index;
+}
+template <class Tag>
+void read_value(const JsonField& field, Id<Tag>& id) {
+  id = Id<Tag>(field.integer32(std::numeric_limits<std::int32_t>::min() + 1));
+}
+
+Json to_value(OpClass op_class);
+Json to_value(const TracedUse& use);
+Json to_value(const SpanType& type);
+Json to_value(const BackwardEvent& event);
+void read_value(const JsonField& field, OpClass& op_class);
+void read_value(const JsonField& field, TracedUse& use);
+void read_value(const JsonField& field, TracedOp& op);
+void read_value(const JsonField& field, SpanType& type);
+void read_value(const JsonField& field, BackwardEvent& event);
+
+template <RecordOf<TracedOp> Op, class Visit>
+void visit_fields(Op& op, Visit visit) {
+  visit("name", op.name);
+  visit({"class", kLater}, op.op_class);  // absent: the one of its name
+  visit("scope", op.scope);
+  visit("inputs", op.inputs);
+  visit("outputs", op.outputs);
+  visit({"writes", kLater | kOmitIfEmpty}, op.writes);
+  visit({"view", kLater | kOmitIfEmpty}, op.is_view);
+  visit({"draws_random", kLater | kOmitIfEmpty}, op.draws_random);
+  visit({"flops", kLater | kOmitIfEmpty}, op.flops);
+  visit({"group", kLater | kOmitIfEmpty}, op.group);
+}
+
+template <RecordOf<TracedValue> Value, class Visit>
+void visit_fields(Value& value, Visit visit) {
+  visit("producer", value.producer);
+  visit("storage", value.storage);
+  visit("shape", value.shape);
+  visit("dtype", value.dtype);
+  visit({"parameter", kLater | kOmitIfEmpty}, value.is_parameter);
+}
+
+template <RecordOf<TracedScope> Scope, class Visit>
+void visit_fields(Scope& scope, Visit visit) {
+  visit("path", scope.path);
+  visit("parent", scope.parent);
+  visit("first_op", scope.first_op);
+  visit("end_op", scope.end_op);
+}
+
+template <RecordOf<TracedPack> Pack, class Visit>
+void visit_fields(Pack& pack, Visit visit) {
+  visit("value", pack.value);
+  visit("version", pack.version);
+  visit("at_op", pack.at_op);
+}
+
+// All but its storages, which a file holds by column: "storage_bytes", "storage_freed_at".
+template <RecordOf<SpanType> Type, class Visit>
+void visit_fields(Type& type, Visit visit) {
+  visit("ops", type.ops);
+  visit("values", type.values);
+  visit("scopes", type.scopes);
+  visit("packs", type.packs);
+}
+
+template <RecordOf<TraceSpan> Span, class Visit>
+void visit_fields(Span& span, Visit visit) {
+  constexpr unsigned kOutside = kLater | kOmitIfEmpty | kNotNegative;
+  visit("type", span.type);
+  visit({"path", kLater | kOmitIfEmpty}, span.path);
+  visit({"outside_ops", kOutside}, span.outside_ops);
+  visit({"outside_values", kOutside}, span.outside_values);
+  visit({"outside_storages", kOutside}, span.outside_storages);
+  visit({"outside_scopes", kOutside}, span.outside_scopes);
+}
+
+template <RecordOf<BackwardRun> Run, class Visit>
+void visit_fields(Run& run, Visit visit) {
+  visit("type", run.type);
+  visit({"first_pack", kNotNegative}, run.first_pack);
+  visit({"first_scope", kNotNegative}, run.first_scope);
+}
+
+template <RecordOf<SpannedTrace> Spanned, class Visit>
+void visit_fields(Spanned& spanned, Visit visit) {
+  Field spans{"spans"};
+  spans.former = "segments";
+  visit("types", spanned.types);
+  visit(spans, spanned.spans);
+  visit("backward_types", spanned.backward_types);
+  visit("backward", spanned.backward);
+}
+
+template <RecordOf<TracedBlock> Block, class Visit>
+void visit_fields(Block& block, Visit visit) {
+  visit("list", block.list);
+  visit("index", block.index);
+  visit({"scope", kNotNegative}, block.scope);
+}
+
+template <RecordOf<TracedParameters> Parameters, class Visit>
+void visit_fields(Parameters& parameters, Visit visit) {
+  visit("elements", parameters.elements);
+  visit("dtype", parameters.dtype);
+  visit("count", parameters.count);
+}
+
+template <RecordOf<TracedCollective> Collective, class Visit>
+void visit_fields(Collective& collective, Visit visit) {
+  visit("op", collective.op);
+  visit("group", collective.group);
+  visit("collective_bytes", collective.bytes);
+}
+
+// All but what a file holds in spans.
+template <RecordOf<Trace> ATrace, class Visit>
+void visit_fields(ATrace& trace, Visit visit) {
+  visit("model", trace.model);
+  visit("dimensions", trace.dimensions);
+  visit("dtype", trace.dtype);
+  visit("parameter_bytes", trace.parameter_bytes);
+  visit("parameters", trace.parameters);
+  visit("constant_bytes", trace.constant_bytes);
+  visit("gradient_bytes", trace.gradient_bytes);
+  visit("blocks", trace.blocks);
+  visit({"gradient_sums", kLater | kOmitIfEmpty}, trace.gradient_sums);
+}
+
+}  // namespace rematch

@@ -1,0 +1,107 @@
+// What a point's steps executed: ops, kernels, and collectives between ranks.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policies/base/bytes.h"
+#include "policies/base/record_fields.h"
+#include "policies/trace/op_class.h"
+#include "policies/trace/phase.h"
+
+namespace rematch {
+
+// Executed ops of all counted steps together, by phase.
+using ClassCounts = std::array<std::map<OpClass, std::int64_t>, kNumPhases>;
+using OpCounts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
+
+struct CountsRecord {
+  int counted_steps = 0;
+  ClassCounts by_class;  // JSON "counts": class names
+  OpCounts by_op;        // JSON "ops": dispatcher names with overload, "aten::mm"
+  bool operator==(const CountsRecord&) const = default;
+};
+
+// The kernels that the device ran in the counted steps, by its activity records. Names are kernel
+// classes: "matmul", "attention_forward".
+struct KernelRecord {
+  using Nanoseconds = std::chrono::nanoseconds;
+  int counted_steps = 0;
+  std::array<std::map<std::string, std::int64_t>, kNumPhases> count;
+  std::array<std::map<std::string, Nanoseconds>, kNumPhases> time;
+  // By the kernels' own names, without template arguments.
+  std::array<std::map<std::string, std::int64_t>, kNumPhases> launches;
+  std::int64_t dropped_records = 0;
+  std::int64_t unattributed_kernels = 0;  // that no op launched
+  std::int64_t badly_stamped_records = 0;
+  double unknown_time_ratio = 0;  // time of kernels of no known class, over all
+  std::vector<std::string> unknown_names;
+  std::optional<double> slowdown_ratio;  // a step while counting over one without
+  std::string note;                      // what is to be known of usable figures; empty: nothing
+  std::string invalid;                   // why the figures are not to be used; empty: they are
+  bool is_usable() const { return invalid.empty() && counted_steps > 0; }
+  bool operator==(const KernelRecord&) const = default;
+};
+
+template <RecordOf<KernelRecord> Kernels, class Visit>
+void visit_fields(Kernels& kernels, Visit visit) {
+  visit("counted_steps", kernels.counted_steps);
+  visit("kernel_count", kernels.count);
+  visit("kernel_time_ns", kernels.time);
+  visit({"launches", kLater}, kernels.launches);
+  visit("dropped_records", kernels.dropped_records);
+  visit("unattributed_kernels", kernels.unattributed_kernels);
+  visit("badly_stamped_records", kernels.badly_stamped_records);
+  visit("unknown_time_ratio", kernels.unknown_time_ratio);
+  visit("unknown_names", kernels.unknown_names);
+  visit("slowdown_ratio", kernels.slowdown_ratio);
+  visit({"note", kLater | kNullIfEmpty}, kernels.note);
+  visit({"invalid", kNullIfEmpty}, kernels.invalid);
+}
+
+// One of the ranks that a point ran on.
+struct RankRecord {
+  int rank = 0;
+  std::optional<Bytes> peak_allocated;
+  std::optional<Bytes> after_forward;
+  bool operator==(const RankRecord&) const = default;
+};
+
+template <RecordOf<RankRecord> Rank, class Visit>
+void visit_fields(Rank& rank, Visit visit) {
+  visit("rank", rank.rank);
+  visit("peak_allocated_bytes", rank.peak_allocated);
+  visit("after_forward_bytes", rank.after_forward);
+}
+
+// A point that ran on several ranks, or as one of several; the point's other figures are the worst
+// rank's, and bits are compared on every rank. Collectives are those of each rank in the counted
+// steps, by what they do: "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast".
+// A collective's bytes are the larger of what goes into it and what comes out on the rank.
+struct RanksRecord {
+  using Counts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
+  int counted_steps = 0;
+  Counts collectives;
+  Counts collective_bytes;
+  std::optional<Counts> predicted_collectives;  // of as many steps
+  std::vector<RankRecord> ranks;                // those that ran
+  int worst_rank = 0;                           // of the highest peak
+  bool operator==(const RanksRecord&) const = default;
+};
+
+template <RecordOf<RanksRecord> Ranks, class Visit>
+void visit_fields(Ranks& ranks, Visit visit) {
+  visit("counted_steps", ranks.counted_steps);
+  visit("collectives", ranks.collectives);
+  visit("collective_bytes", ranks.collective_bytes);
+  visit("predicted_collectives", ranks.predicted_collectives);
+  visit("ranks", ranks.ranks);
+  visit("worst_rank", ranks.worst_rank);
+}
+
+}  // namespace rematch

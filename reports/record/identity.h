@@ -1,0 +1,58 @@
+// The inputs of a point, and the key that follows from them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "policies/base/json_fwd.h"
+#include "policies/base/record_fields.h"
+#include "policies/plan/plan.h"
+#include "policies/plan/plan_json.h"
+
+namespace rematch {
+
+// Every input that can change a count, a byte or a bit; nothing else. The point's key is its hash.
+struct PointIdentity {
+  std::string model;                               // preset name
+  std::map<std::string, std::int64_t> dimensions;  // all of them, defaults included
+  std::string data;                                // what was trained on: "builtin", "sha256:<hex>"
+  std::uint64_t seed = 0;                          // below 2^53: JSON numbers are doubles to others
+  std::string plan_sha256;
+  Schedule schedule = Schedule::kOnDemand;
+  std::string ops = "eager";                // or "fused"
+  std::string attention_backend = "flash";  // or "cudnn", "efficient", "math"
+  std::string dtype;                        // "float32"
+  std::string optimizer;                    // "adamw", "none"
+  bool deterministic = true;
+  std::string allocator;  // "cpu_counting", "meta_counting", "cuda_caching"
+  int threads = 1;
+  int world = 1;
+  std::optional<int> pretended_rank;  // that one process stood for, alone; absent: all ranks ran
+  bool operator==(const PointIdentity&) const = default;
+};
+
+template <RecordOf<PointIdentity> Identity, class Visit>
+void visit_fields(Identity& identity, Visit visit) {
+  visit("model", identity.model);
+  visit("dimensions", identity.dimensions);
+  visit({"dtype", kColumn}, identity.dtype);
+  visit({"ops", kColumn}, identity.ops);
+  visit({"attention_backend", kColumn}, identity.attention_backend);
+  visit({"optimizer", kColumn}, identity.optimizer);
+  visit({"data", kColumn}, identity.data);
+  visit({"seed", kColumn}, identity.seed);
+  visit({"threads", kColumn}, identity.threads);
+  visit({"world", kColumn}, identity.world);
+  visit({"pretended_rank", kLater | kOmitIfEmpty}, identity.pretended_rank);
+  visit("plan_sha256", identity.plan_sha256);
+  visit("schedule", identity.schedule);
+  visit("deterministic", identity.deterministic);
+  visit("allocator", identity.allocator);
+}
+
+// SHA-256, in hex, of the identity's canonical JSON.
+std::string point_key(const PointIdentity& identity);
+
+}  // namespace rematch

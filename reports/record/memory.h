@@ -1,0 +1,120 @@
+// Memory of a point's step, on the device and on the host.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policies/base/bytes.h"
+#include "policies/base/json_fwd.h"
+#include "policies/base/record_fields.h"
+#include "policies/trace/phase.h"
+#include "reports/record/holder.h"
+
+namespace rematch {
+
+Json to_value(const HeldBytes& holders);
+void read_value(const JsonField& field, HeldBytes& holders);
+
+// Bytes by holder over one step, a sample for each op boundary (or fewer). Columns have one entry
+// a sample: `bytes[holder][sample]`.
+struct MemoryTimeline {
+  std::vector<std::int64_t> op_index;  // ops executed before the sample
+  std::vector<Phase> phase;
+  std::map<Holder, std::vector<std::int64_t>> bytes;
+  bool operator==(const MemoryTimeline&) const = default;
+};
+
+Json to_value(const MemoryTimeline& timeline);
+void read_value(const JsonField& field, MemoryTimeline& timeline);
+
+// Host memory that holds what a plan offloads, in one step.
+struct HostRecord {
+  Bytes peak;
+  Bytes copied_out;   // from the device
+  Bytes copied_back;  // to it
+  std::optional<Bytes> predicted_peak;
+  std::optional<Bytes> predicted_copied_out;
+  std::optional<Bytes> predicted_copied_back;
+  // Copy time beside compute, and copy time that compute waits for, which on a CPU is all of it.
+  // Absent: nothing was copied that takes time, as on the dry device.
+  std::optional<std::chrono::nanoseconds> hidden_time;
+  std::optional<std::chrono::nanoseconds> exposed_time;
+  bool operator==(const HostRecord&) const = default;
+};
+
+template <RecordOf<HostRecord> Host, class Visit>
+void visit_fields(Host& host, Visit visit) {
+  visit("peak_bytes", host.peak);
+  visit("copied_out_bytes", host.copied_out);
+  visit("copied_back_bytes", host.copied_back);
+  visit("predicted_peak_bytes", host.predicted_peak);
+  visit("predicted_copied_out_bytes", host.predicted_copied_out);
+  visit("predicted_copied_back_bytes", host.predicted_copied_back);
+  visit({"hidden_time_ns", kNotRepeated}, host.hidden_time);
+  visit({"exposed_time_ns", kNotRepeated}, host.exposed_time);
+}
+
+// Bytes at op boundaries, parameters included unless the name says otherwise. After a failure it
+// holds what was reached.
+struct MemoryRecord {
+  std::optional<Bytes> peak_allocated;
+  std::optional<Bytes> peak_requested;    // as tensors asked for it, before any rounding
+  std::optional<Bytes> peak_transient;    // most that kernels allocated inside, above the boundary
+  std::optional<Bytes> peak_reserved;     // CUDA's caching allocator
+  std::optional<Bytes> peak_device_used;  // CUDA, the whole device
+  std::optional<Phase> peak_phase;
+  std::string peak_scope;              // "blocks.3", "head", "loss"; empty: none or unknown
+  std::optional<Bytes> after_forward;  // when backward starts
+  std::optional<Bytes> parameter;
+  std::optional<Bytes> baseline;  // between two steps: parameters, optimizer state, data
+  std::optional<Bytes> baseline_requested;
+  // CUDA: what libraries hold of the allocator's memory between two steps, as cuBLAS its
+  // workspaces.
+  std::optional<Bytes> workspace;
+  HeldBytes holders_at_peak;  // sums to peak_allocated; empty: not measured
+  // Peaks of parts of the step: "forward", "loss", "recompute", "backward", "optimizer", and
+  // "backward.<scope>" for one block.
+  std::map<std::string, Bytes> peak_by_phase;
+  // The holders of each, but not for single blocks. They sum to the phase's peak.
+  std::map<std::string, HeldBytes> holders_by_phase;
+  std::optional<Bytes> dead_save;  // saved by the plan, read by nothing
+  std::optional<Bytes> predicted_peak_allocated;
+  std::optional<Bytes> predicted_peak_requested;  // without workspaces
+  std::optional<Bytes> predicted_after_forward;
+  std::optional<HostRecord> host;   // absent: the plan offloads nothing
+  std::string predicted_peak_note;  // what the predicted peak leaves out; empty: nothing
+  std::optional<MemoryTimeline> timeline;
+  bool operator==(const MemoryRecord&) const = default;
+};
+
+template <RecordOf<MemoryRecord> Memory, class Visit>
+void visit_fields(Memory& memory, Visit visit) {
+  visit({"peak_allocated_bytes", kColumn}, memory.peak_allocated);
+  visit({"predicted_peak_allocated_bytes", kColumn}, memory.predicted_peak_allocated);
+  visit({"peak_transient_bytes", kNotRepeated | kColumn}, memory.peak_transient);
+  visit({"peak_reserved_bytes", kNotRepeated | kColumn}, memory.peak_reserved);
+  visit({"peak_phase", kColumn}, memory.peak_phase);
+  visit({"peak_scope", kNullIfEmpty | kColumn}, memory.peak_scope);
+  visit({"after_forward_bytes", kColumn}, memory.after_forward);
+  visit({"parameter_bytes", kColumn}, memory.parameter);
+  visit({"peak_requested_bytes", kLater}, memory.peak_requested);
+  visit({"peak_device_used_bytes", kNotRepeated}, memory.peak_device_used);
+  visit("baseline_bytes", memory.baseline);
+  visit({"baseline_requested_bytes", kLater}, memory.baseline_requested);
+  visit({"workspace_bytes", kLater}, memory.workspace);
+  visit("holders_at_peak", memory.holders_at_peak);
+  visit("peak_by_phase_bytes", memory.peak_by_phase);
+  visit({"holders_by_phase", kLater | kNullIfEmpty}, memory.holders_by_phase);
+  visit("dead_save_bytes", memory.dead_save);
+  visit({"predicted_peak_requested_bytes", kLater}, memory.predicted_peak_requested);
+  visit("predicted_after_forward_bytes", memory.predicted_after_forward);
+  visit({"host", kLater | kOmitIfEmpty}, memory.host);
+  visit({"predicted_peak_note", kLater | kOmitIfEmpty}, memory.predicted_peak_note);
+  visit({"timeline", kNotRepeated}, memory.timeline);
+}
+
+}  // namespace rematch

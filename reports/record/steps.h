@@ -1,0 +1,87 @@
+// Bits of a point's steps, and how they compare with the reference's and with the plan.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "policies/base/json_fwd.h"
+#include "policies/base/record_fields.h"
+
+namespace rematch {
+
+// One training step. Bits are hex strings, so equality does not depend on printing.
+struct StepRecord {
+  std::optional<double> loss;      // absent: not finite; loss_bits says which
+  std::string loss_bits;           // "0x40490fdb"
+  std::string gradient_norm_bits;  // empty strings: not recorded
+  std::string parameter_hash;      // parameters and buffers after the step
+  std::string generator_hash;
+  std::map<std::string, std::string> gradient_hashes;  // by parameter; empty: not recorded
+  bool operator==(const StepRecord&) const = default;
+};
+
+template <RecordOf<StepRecord> Step, class Visit>
+void visit_fields(Step& step, Visit visit) {
+  visit("loss", step.loss);
+  visit("loss_bits", step.loss_bits);
+  visit({"gradient_norm_bits", kNullIfEmpty}, step.gradient_norm_bits);
+  visit({"parameter_hash", kNullIfEmpty}, step.parameter_hash);
+  visit({"generator_hash", kNullIfEmpty}, step.generator_hash);
+  visit("gradient_hashes", step.gradient_hashes);
+}
+
+// Holds the loss to its bits.
+void read_value(const JsonField& field, StepRecord& step);
+
+// This point against the reference, step by step. Absent: could not be compared.
+struct ParityRecord {
+  std::string reference;         // policy: "none"
+  std::string reference_reason;  // why it is not the one asked for; empty: it is
+  int compared_steps = 0;
+  std::optional<bool> loss_bits_equal;
+  std::optional<bool> gradient_bits_equal;
+  std::optional<bool> parameter_hash_equal;
+  std::optional<bool> generator_hash_equal;
+  std::optional<int> first_different_step;           // from 0
+  std::string first_different_tensor;                // "loss", "blocks.0.attention.wq.weight"
+  std::optional<bool> every_parameter_has_gradient;  // non-zero, in the first step
+  std::string first_parameter_without_gradient;
+  bool operator==(const ParityRecord&) const = default;
+};
+
+template <RecordOf<ParityRecord> Parity, class Visit>
+void visit_fields(Parity& parity, Visit visit) {
+  visit({"reference", kColumn, "parity_reference"}, parity.reference);
+  visit({"reference_reason", kNullIfEmpty}, parity.reference_reason);
+  visit("compared_steps", parity.compared_steps);
+  visit({"loss_bits_equal", kColumn}, parity.loss_bits_equal);
+  visit({"gradient_bits_equal", kColumn}, parity.gradient_bits_equal);
+  visit("parameter_hash_equal", parity.parameter_hash_equal);
+  visit("generator_hash_equal", parity.generator_hash_equal);
+  visit("first_different_step", parity.first_different_step);
+  visit({"first_different_tensor", kNullIfEmpty}, parity.first_different_tensor);
+  visit("every_parameter_has_gradient", parity.every_parameter_has_gradient);
+  visit({"first_parameter_without_gradient", kNullIfEmpty},
+        parity.first_parameter_without_gradient);
+}
+
+// Does the plan do what its policy says, and did the run do what the plan says.
+struct EffectRecord {
+  std::string same_as;    // "none", "full": the plan equals that one's; empty: neither
+  bool intended = false;  // the policy's name or arguments say so
+  std::optional<bool> counts_equal_prediction;
+  std::string detail;  // the first difference, in a line
+  bool operator==(const EffectRecord&) const = default;
+};
+
+template <RecordOf<EffectRecord> Effect, class Visit>
+void visit_fields(Effect& effect, Visit visit) {
+  visit({"same_as", kNullIfEmpty}, effect.same_as);
+  visit("intended", effect.intended);
+  visit({"counts_equal_prediction", kColumn}, effect.counts_equal_prediction);
+  visit({"detail", kNullIfEmpty}, effect.detail);
+}
+
+}  // namespace rematch

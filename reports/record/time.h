@@ -1,0 +1,142 @@
+// Time of a point's step, and how far it can be trusted.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policies/base/json_fwd.h"
+#include "policies/base/record_fields.h"
+#include "policies/trace/op_class.h"
+#include "policies/trace/phase.h"
+
+namespace rematch {
+
+// Step time of this point over the reference's, paired by round. `verdict` is faster, slower, same
+// or unsure.
+struct StepRatioRecord {
+  std::string reference;  // policy: "none"
+  double ratio = 1;
+  std::optional<std::array<double, 2>> interval;  // 95 %; absent with one round
+  std::string verdict;
+  bool operator==(const StepRatioRecord&) const = default;
+};
+
+template <RecordOf<StepRatioRecord> Ratio, class Visit>
+void visit_fields(Ratio& ratio, Visit visit) {
+  visit({"reference", kColumn, "step_reference"}, ratio.reference);
+  visit({"ratio", kColumn, "step_ratio"}, ratio.ratio);
+  visit({"interval", kColumn, "step_ratio_*"}, ratio.interval);
+  visit({"verdict", kColumn, "step_verdict"}, ratio.verdict);
+}
+
+// The A/A control: the reference was timed once more by turns, and this is the one time over the
+// other. How far it strays from 1 is what no ratio to the reference can be told from.
+struct ControlRecord {
+  double ratio = 1;
+  std::optional<std::array<double, 2>> interval;  // 95 %; absent with one round
+  bool operator==(const ControlRecord&) const = default;
+};
+
+template <RecordOf<ControlRecord> Control, class Visit>
+void visit_fields(Control& control, Visit visit) {
+  visit("ratio", control.ratio);
+  visit("interval", control.interval);
+}
+
+// How far the samples can be trusted: verdict is good, few_rounds, noisy, drifting; or what was
+// wrong with the device: throttled, shared_device, thrashing.
+struct TimeQuality {
+  std::string verdict;
+  std::optional<double> noise_ratio;  // spread within a round over the median
+  std::optional<double> drift_ratio;  // last third over first third, less one
+  std::vector<std::string> reasons;   // one line each
+  std::optional<int> num_outliers;    // samples far above their round; kept among the samples
+  bool operator==(const TimeQuality&) const = default;
+};
+
+template <RecordOf<TimeQuality> Quality, class Visit>
+void visit_fields(Quality& quality, Visit visit) {
+  visit({"verdict", kColumn, "time_quality"}, quality.verdict);
+  visit("noise_ratio", quality.noise_ratio);
+  visit("drift_ratio", quality.drift_ratio);
+  visit("reasons", quality.reasons);
+  visit({"num_outliers", kLater}, quality.num_outliers);
+}
+
+// The GPU while its steps were timed, read between steps: over all rounds.
+struct DeviceStateRecord {
+  std::optional<int> sm_clock_median_mhz;
+  std::optional<int> sm_clock_least_mhz;
+  std::optional<int> memory_clock_least_mhz;
+  std::optional<int> temperature_most_celsius;
+  std::vector<std::string> throttle_reasons;  // what ever held the clocks down: "sw_power_cap"
+  std::optional<int> other_processes;         // most at once
+  // Times the allocator found no memory, gave its cache back and tried again.
+  std::optional<std::int64_t> allocator_retries;
+  // Attempts at a round that were left and measured again, because the GPU was throttled or shared.
+  std::optional<int> round_repeats;
+  bool operator==(const DeviceStateRecord&) const = default;
+};
+
+template <RecordOf<DeviceStateRecord> State, class Visit>
+void visit_fields(State& state, Visit visit) {
+  visit("sm_clock_median_mhz", state.sm_clock_median_mhz);
+  visit("sm_clock_least_mhz", state.sm_clock_least_mhz);
+  visit("memory_clock_least_mhz", state.memory_clock_least_mhz);
+  visit("temperature_most_celsius", state.temperature_most_celsius);
+  visit("throttle_reasons", state.throttle_reasons);
+  visit("other_processes", state.other_processes);
+  visit("allocator_retries", state.allocator_retries);
+  Field repeats{"round_repeats", kLater};
+  repeats.former = "block_repeats";
+  visit(repeats, state.round_repeats);
+}
+
+struct TimeRecord {
+  using Nanoseconds = std::chrono::nanoseconds;
+  std::vector<std::vector<Nanoseconds>> samples;  // [round][step]: every one, in order
+  // For each round, which start of the command timed it. Rounds of two points were timed side by
+  // side only if they are of one start. Empty: not recorded.
+  std::vector<std::string> starts;
+  std::optional<Nanoseconds> step_median;
+  std::optional<std::array<Nanoseconds, 2>> step_interval;  // of the median, 95 %
+  std::optional<Nanoseconds> step_mad;                      // median absolute deviation
+  std::map<std::string, Nanoseconds> phases;                // median a step: "forward", "backward"
+  std::array<std::map<OpClass, Nanoseconds>, kNumPhases> classes;  // a step, by its own pass
+  std::optional<StepRatioRecord> ratio;
+  std::optional<ControlRecord> control;  // of the reference alone
+  std::optional<TimeQuality> quality;
+  std::optional<DeviceStateRecord> device_state;  // absent: no GPU, or its driver says nothing
+  // Timed with the kernels that repeat their bits, or with the fastest; absent: they are the same.
+  std::optional<bool> repeatable_bits;
+  std::string attention_backend;  // on CUDA, where it need not be the identity's; empty: it is
+  bool operator==(const TimeRecord&) const = default;
+};
+
+template <RecordOf<TimeRecord> Time, class Visit>
+void visit_fields(Time& time, Visit visit) {
+  visit({"step_median_ns", kColumn}, time.step_median);
+  visit({"step_interval_ns", kColumn, "step_interval_*_ns"}, time.step_interval);
+  visit("step_mad_ns", time.step_mad);
+  visit("samples_ns", time.samples);
+  visit({"starts", kLater}, time.starts);
+  visit("phases_ns", time.phases);
+  visit("classes_ns", time.classes);
+  visit("step_ratio", time.ratio);
+  visit({"control", kLater}, time.control);
+  visit("quality", time.quality);
+  visit({"device_state", kLater}, time.device_state);
+  visit({"repeatable_bits", kLater}, time.repeatable_bits);
+  visit({"attention_backend", kLater | kNullIfEmpty}, time.attention_backend);
+}
+
+// These hold what is read to what else the record says.
+void read_value(const JsonField& field, TimeQuality& quality);
+void read_value(const JsonField& field, TimeRecord& time);
+
+}  // namespace rematch

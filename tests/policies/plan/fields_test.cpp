@@ -1,0 +1,46 @@
+// The schemas of traces, profiles and plans say what the lists of fields say.
+#include "policies/plan/block_choice.h"
+#include "policies/plan/plan_fields.h"
+#include "policies/plan/plan_json.h"
+#include "policies/trace/profile_fields.h"
+#include "policies/trace/trace_fields.h"
+#include "tests/support/schema_fields.h"
+
+namespace rematch {
+namespace {
+
+using testing::check_fields;
+using testing::SchemaPlace;
+
+TEST_CASE("every field of a trace is in its schema, and nothing else") {
+  const SchemaPlace trace("trace");
+  check_fields(Trace{}, trace, "trace", {"schema", "types", "backward_types", "backward"},
+               {"recorded", "spans", "segments"});
+  check_fields(SpanType{}, trace.at("/properties/types/items"), "types",
+               {"storage_bytes", "storage_freed_at"});
+  check_fields(TraceSpan{}, trace.at("/properties/spans/items"), "spans");
+  check_fields(BackwardRun{}, trace.at("/properties/backward/items"), "backward");
+}
+
+TEST_CASE("every field of a profile is in its schema, and nothing else") {
+  const SchemaPlace profile("profile");
+  check_fields(Profile{}, profile, "profile", {"schema", "forward", "backward"});
+  check_fields(OpFigures{}, profile.at("/definitions/pass/properties/types/items"), "types");
+}
+
+TEST_CASE("every field of a plan is in its schema, and nothing else") {
+  check_fields(Plan{}, SchemaPlace("plan"), "plan", {"schema"}, {"layers"});
+}
+
+TEST_CASE("every choice of blocks is in the schema of policies, and nothing else") {
+  const SchemaPlace blocks = SchemaPlace("policy").at("/properties/blocks");
+  std::set<std::string> words, with_argument;
+  for (const BlockRule& rule : block_rules()) {
+    (rule.argument == ChoiceArgument::kNone ? words : with_argument).emplace(rule.name);
+  }
+  CHECK(blocks.at("/oneOf/0").names("enum") == words);
+  CHECK(blocks.at("/oneOf/1").names("properties") == with_argument);
+}
+
+}  // namespace
+}  // namespace rematch
