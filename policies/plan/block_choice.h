@@ -1,10 +1,10 @@
-// Which layers of each block list a policy governs. A choice is an enumerator here, a line of the
-// table in block_choice.cpp, which spells it and decides, and an entry in
-// reports/schema/policy.schema.json.
+// Which layers of each block list a policy governs. A choice is an enumerator and a line of the
+// table here, which spells it and decides, and an entry in reports/schema/policy.schema.json.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -36,10 +36,40 @@ struct BlockRule {
   BlockChoice::Kind kind;
   std::string_view name;  // in JSON
   ChoiceArgument argument;
-  bool (*chooses)(const BlockChoice& choice, int layer, int num_layers);
+  // c: the choice; i: a layer; num: how many there are.
+  bool (*chooses)(const BlockChoice& c, int i, int num);
 };
 
-std::span<const BlockRule> block_rules();
-const BlockRule& rule_of(BlockChoice::Kind kind);
+inline bool is_listed(const BlockChoice& choice, int layer) {
+  return std::find(choice.indices.begin(), choice.indices.end(), layer) != choice.indices.end();
+}
+
+// clang-format off
+inline constexpr std::array kBlockRules = [] {
+  using Choice = BlockChoice;
+  using Kind = BlockChoice::Kind;
+  using Takes = ChoiceArgument;
+  return std::array{
+    BlockRule{Kind::kNone, "none", Takes::kNone, [](const Choice&, int, int) { return false; }},
+    BlockRule{Kind::kAll, "all", Takes::kNone, [](const Choice&, int, int) { return true; }},
+    // FastVideo block_skip, diffusers
+    BlockRule{Kind::kNthFirst, "nth_first", Takes::kCount, [](const Choice& c, int i, int) { return i % c.n == 0; }},
+    // torchtune, modalities, torchtitan's retired layer mode
+    BlockRule{Kind::kNthLast, "nth_last", Takes::kCount, [](const Choice& c, int i, int) { return (i + 1) % c.n == 0; }},
+    // all but every n-th
+    BlockRule{Kind::kSkipNth, "skip_nth", Takes::kCount, [](const Choice& c, int i, int) { return i % c.n != 0; }},
+    // Megatron block
+    BlockRule{Kind::kFirst, "first", Takes::kCount, [](const Choice& c, int i, int) { return i < c.n; }},
+    BlockRule{Kind::kLast, "last", Takes::kCount, [](const Choice& c, int i, int num) { return i >= num - c.n; }},
+    BlockRule{Kind::kOnly, "only", Takes::kList, [](const Choice& c, int i, int) { return is_listed(c, i); }},
+    BlockRule{Kind::kExcept, "except", Takes::kList, [](const Choice& c, int i, int) { return !is_listed(c, i); }},
+  };
+}();
+// clang-format on
+
+inline const BlockRule& rule_of(BlockChoice::Kind kind) {
+  return *std::find_if(kBlockRules.begin(), kBlockRules.end(),
+                       [kind](const BlockRule& rule) { return rule.kind == kind; });
+}
 
 }  // namespace rematch

@@ -80,7 +80,7 @@ FoundChoice<Row> find_choice(const Spellings& spellings, const JsonField& field)
 }
 
 BlockChoice blocks_from_json(const JsonField& field) {
-  const auto found = find_choice(block_rules(), field);
+  const auto found = find_choice(kBlockRules, field);
   BlockChoice choice;
   choice.kind = found.spelling.kind;
   if (found.spelling.argument == ChoiceArgument::kCount) choice.n = found.argument.integer32(1);
@@ -174,7 +174,7 @@ void refuse_contradictions(const JsonField& root, const Policy& policy) {
 Json policy_to_json(const Policy& policy) {
   Json json = {{"schema", schema_name(kPolicySchema)}, {"name", policy.name}};
   json["blocks"] =
-      choice_to_json(block_rules(), policy.blocks.kind, policy.blocks.n, policy.blocks.indices);
+      choice_to_json(kBlockRules, policy.blocks.kind, policy.blocks.n, policy.blocks.indices);
   json["regions"] =
       choice_to_json(kRegions, policy.regions.kind, policy.regions.n, policy.regions.patterns);
   if (!policy.regions.only_with.empty()) json["split_only_with"] = policy.regions.only_with;

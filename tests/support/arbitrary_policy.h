@@ -46,7 +46,7 @@ inline rc::Gen<std::vector<Selector>> arbitrary_selectors() {
 
 inline rc::Gen<BlockChoice> arbitrary_blocks() {
   return rc::gen::exec([] {
-    const BlockRule& rule = block_rules()[*rc::gen::inRange<std::size_t>(0, block_rules().size())];
+    const BlockRule& rule = kBlockRules[*rc::gen::inRange<std::size_t>(0, kBlockRules.size())];
     BlockChoice blocks;
     blocks.kind = rule.kind;
     if (rule.argument == ChoiceArgument::kCount) blocks.n = *rc::gen::inRange(1, 7);

@@ -35,7 +35,7 @@ TEST_CASE("every field of a plan is in its schema, and nothing else") {
 TEST_CASE("every choice of blocks is in the schema of policies, and nothing else") {
   const SchemaPlace blocks = SchemaPlace("policy").at("/properties/blocks");
   std::set<std::string> words, with_argument;
-  for (const BlockRule& rule : block_rules()) {
+  for (const BlockRule& rule : kBlockRules) {
     (rule.argument == ChoiceArgument::kNone ? words : with_argument).emplace(rule.name);
   }
   CHECK(blocks.at("/oneOf/0").names("enum") == words);
