@@ -100,6 +100,14 @@ void read_value(const JsonField& field, Record& record) {
   read_fields(field, record);
 }
 
+// For files that people write: refuses a key that is no field of the record, nor one of `others`.
+template <HasFields Record, class... Others>
+void require_known_keys(const JsonField& object, const Record& record, Others... others) {
+  std::vector<std::string_view> known = {others...};
+  visit_fields(record, [&](const Field& field, const auto&) { known.emplace_back(field.key); });
+  object.require_known_keys(known);
+}
+
 Json to_value(double value);
 inline Json to_value(Bytes bytes) { return bytes.count; }
 inline Json to_value(std::chrono::nanoseconds time) { return time.count(); }

@@ -106,13 +106,12 @@ std::vector<std::pair<const std::string*, JsonField>> JsonField::members() const
   return members;
 }
 
-void JsonField::require_known_keys(std::initializer_list<std::string_view> known) const {
+void JsonField::require_known_keys(const std::vector<std::string_view>& known) const {
   require_object();
   for (const auto& [key, value] : value_->items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const std::string shown = on_one_line(key, kLongestQuote);
-    fail("unknown key \"" + shown + "\"" +
-         did_you_mean(shown, std::vector<std::string_view>(known)));
+    fail("unknown key \"" + shown + "\"" + did_you_mean(shown, known));
   }
 }
 

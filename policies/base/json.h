@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -48,7 +47,7 @@ class JsonField {
   std::vector<std::pair<const std::string*, JsonField>> members() const;
   // For files that people write: an unknown key is a typing mistake, so it is refused, with the
   // nearest known one. Machine-written formats let unknown keys pass.
-  void require_known_keys(std::initializer_list<std::string_view> known) const;
+  void require_known_keys(const std::vector<std::string_view>& known) const;
 
   // For arrays.
   std::size_t size() const;

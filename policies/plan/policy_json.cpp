@@ -4,8 +4,8 @@
 #include <array>
 
 #include "policies/base/file.h"
-#include "policies/base/json.h"
 #include "policies/base/text.h"
+#include "policies/plan/policy_fields.h"
 
 namespace rematch {
 namespace {
@@ -79,81 +79,67 @@ FoundChoice<Row> find_choice(const Spellings& spellings, const JsonField& field)
   field.fail("unknown choice \"" + name + "\"" + did_you_mean(name, known));
 }
 
-BlockChoice blocks_from_json(const JsonField& field) {
+}  // namespace
+
+Json to_value(const BlockChoice& blocks) {
+  return choice_to_json(kBlockRules, blocks.kind, blocks.n, blocks.indices);
+}
+
+void read_value(const JsonField& field, BlockChoice& blocks) {
   const auto found = find_choice(kBlockRules, field);
-  BlockChoice choice;
-  choice.kind = found.spelling.kind;
-  if (found.spelling.argument == ChoiceArgument::kCount) choice.n = found.argument.integer32(1);
-  if (found.spelling.argument == ChoiceArgument::kList) {
-    for (const JsonField& index : found.argument.elements()) {
-      choice.indices.push_back(index.integer32(0));
-    }
-  }
-  return choice;
+  blocks.kind = found.spelling.kind;
+  if (found.spelling.argument == ChoiceArgument::kCount) blocks.n = found.argument.integer32(1);
+  if (found.spelling.argument == ChoiceArgument::kList) read_value(found.argument, blocks.indices);
 }
 
-RegionChoice regions_from_json(const JsonField& field) {
+Json to_value(const RegionChoice& regions) {
+  return choice_to_json(kRegions, regions.kind, regions.n, regions.patterns);
+}
+
+void read_value(const JsonField& field, RegionChoice& regions) {
   const auto found = find_choice(kRegions, field);
-  RegionChoice choice;
-  choice.kind = found.spelling.kind;
-  if (found.spelling.argument == ChoiceArgument::kCount) choice.n = found.argument.integer32(1);
-  if (found.spelling.argument == ChoiceArgument::kList) {
-    choice.patterns = found.argument.strings();
-    if (choice.patterns.empty())
-      found.argument.fail("names no scope; for whole blocks write \"block\"");
+  regions.kind = found.spelling.kind;
+  if (found.spelling.argument == ChoiceArgument::kCount) regions.n = found.argument.integer32(1);
+  if (found.spelling.argument != ChoiceArgument::kList) return;
+  regions.patterns = found.argument.strings();
+  if (regions.patterns.empty()) {
+    found.argument.fail("names no scope; for whole blocks write \"block\"");
   }
-  return choice;
 }
 
-Json selectors_to_json(const std::vector<Selector>& selectors) {
-  Json json = Json::array();
-  for (const Selector& selector : selectors) json.push_back(to_string(selector));
-  return json;
+Json to_value(CollectiveRule rule) { return spelling_of(kCollectives, rule).name; }
+
+void read_value(const JsonField& field, CollectiveRule& rule) {
+  rule = find_choice(kCollectives, field).spelling.kind;
 }
 
-std::vector<Selector> selectors_from_json(const std::optional<JsonField>& field) {
-  std::vector<Selector> selectors;
-  if (!field) return selectors;
-  for (const JsonField& element : field->elements()) {
-    auto parsed = parse_selector(element.string());
-    if (const auto* rejected = std::get_if<Rejected>(&parsed)) element.fail(rejected->message);
-    selectors.push_back(std::get<Selector>(std::move(parsed)));
+Json to_value(const Selector& selector) { return to_string(selector); }
+
+void read_value(const JsonField& field, Selector& selector) {
+  auto parsed = parse_selector(field.string());
+  if (const auto* rejected = std::get_if<Rejected>(&parsed)) field.fail(rejected->message);
+  selector = std::get<Selector>(std::move(parsed));
+}
+
+Json to_value(Alternation::Keep keep) { return keep == Alternation::Keep::kOdd ? "odd" : "even"; }
+
+void read_value(const JsonField& field, Alternation::Keep& keep) {
+  const std::string& text = field.string();
+  if (text != "odd" && text != "even") {
+    field.fail("\"" + text + "\" is out of range; allowed are \"odd\" and \"even\"");
   }
-  return selectors;
+  keep = text == "odd" ? Alternation::Keep::kOdd : Alternation::Keep::kEven;
 }
 
-Json alternation_to_json(const Alternation& alternate) {
-  Json json = {{"selectors", selectors_to_json(alternate.selectors)},
-               {"exclude", selectors_to_json(alternate.exclude)},
-               {"keep", alternate.keep == Alternation::Keep::kOdd ? "odd" : "even"}};
-  if (alternate.exclude_same_shapes) json["exclude_same_shapes"] = true;
-  return json;
-}
-
-Alternation alternation_from_json(const JsonField& field) {
-  field.require_known_keys({"selectors", "exclude", "exclude_same_shapes", "keep"});
-  Alternation alternate;
-  alternate.selectors = selectors_from_json(field.at("selectors"));
+void read_value(const JsonField& field, Alternation& alternate) {
+  require_known_keys(field, alternate);
+  read_fields(field, alternate);
   if (alternate.selectors.empty()) field.at("selectors").fail("names no op to alternate");
-  alternate.exclude = selectors_from_json(field.find("exclude"));
-  if (const auto keep = field.find("keep")) {
-    if (keep->string() != "odd" && keep->string() != "even") {
-      keep->fail("\"" + keep->string() + "\" is out of range; allowed are \"odd\" and \"even\"");
-    }
-    if (keep->string() == "even") alternate.keep = Alternation::Keep::kEven;
-  }
-  if (const auto same = field.find("exclude_same_shapes")) {
-    alternate.exclude_same_shapes = same->boolean();
-  }
-  return alternate;
 }
+
+namespace {
 
 bool is_control(char letter) { return static_cast<unsigned char>(letter) < ' '; }
-
-bool flag_from_json(const JsonField& root, std::string_view key, bool otherwise) {
-  const auto field = root.find(key);
-  return field ? field->boolean() : otherwise;
-}
 
 // Lists that the other lists make meaningless are mistakes, not preferences.
 void refuse_contradictions(const JsonField& root, const Policy& policy) {
@@ -172,76 +158,26 @@ void refuse_contradictions(const JsonField& root, const Policy& policy) {
 }  // namespace
 
 Json policy_to_json(const Policy& policy) {
-  Json json = {{"schema", schema_name(kPolicySchema)}, {"name", policy.name}};
-  json["blocks"] =
-      choice_to_json(kBlockRules, policy.blocks.kind, policy.blocks.n, policy.blocks.indices);
-  json["regions"] =
-      choice_to_json(kRegions, policy.regions.kind, policy.regions.n, policy.regions.patterns);
-  if (!policy.regions.only_with.empty()) json["split_only_with"] = policy.regions.only_with;
-  json["save"] = selectors_to_json(policy.save);
-  if (!policy.offload.empty()) json["offload"] = selectors_to_json(policy.offload);
-  if (!policy.exclude.empty()) json["exclude"] = selectors_to_json(policy.exclude);
-  if (policy.alternate) json["alternate"] = alternation_to_json(*policy.alternate);
-  if (policy.inverse) json["inverse"] = true;
-  if (!policy.recompute.empty()) json["recompute"] = selectors_to_json(policy.recompute);
-  if (policy.exact_names) json["exact_names"] = true;
-  if (policy.collectives != CollectiveRule::kAsListed) {
-    json["collectives"] = spelling_of(kCollectives, policy.collectives).name;
-  }
-  if (!policy.reshard_after_forward) json["reshard_after_forward"] = false;
-  if (policy.offload_saved) json["offload_saved"] = true;
-  if (policy.offload_inputs) json["offload_inputs"] = true;
-  if (policy.offload_at_least.count > 0) {
-    json["offload_at_least_bytes"] = policy.offload_at_least.count;
-  }
-  json["early_stop"] = policy.early_stop;
-  if (policy.no_effect_is_intended) json["no_effect_is_intended"] = true;
+  Json json = {{"schema", schema_name(kPolicySchema)}};
+  write_fields(json, policy);
+  if (policy.reshard_after_forward) json.erase("reshard_after_forward");
   return json;
 }
 
 Policy policy_from_json(const Json& json) {
   require_schema(json, kPolicySchema.kind);
   const JsonField root(json);
-  root.require_known_keys({"schema", "name", "blocks", "regions", "split_only_with", "save",
-                           "offload", "exclude", "alternate", "inverse", "recompute", "exact_names",
-                           "collectives", "reshard_after_forward", "offload_saved",
-                           "offload_inputs", "offload_at_least_bytes", "early_stop",
-                           "no_effect_is_intended"});
   Policy policy;
-  policy.name = root.at("name").string();
+  require_known_keys(root, policy, "schema");
+  read_fields(root, policy);
   if (policy.name.empty()) root.at("name").fail("is empty; reports name the policy by it");
   if (std::any_of(policy.name.begin(), policy.name.end(), is_control)) {
     root.at("name").fail(in_quotes(policy.name) +
                          " has control characters, and stands in lines and tables; leave them out");
   }
-  if (const auto blocks = root.find("blocks")) policy.blocks = blocks_from_json(*blocks);
-  if (const auto regions = root.find("regions")) policy.regions = regions_from_json(*regions);
-  if (const auto only_with = root.find("split_only_with")) {
-    policy.regions.only_with = only_with->string();
-    if (policy.regions.kind != RegionChoice::Kind::kScopes) {
-      only_with->fail("has a meaning only where \"regions\" names scopes");
-    }
+  if (root.find("split_only_with") && policy.regions.kind != RegionChoice::Kind::kScopes) {
+    root.at("split_only_with").fail("has a meaning only where \"regions\" names scopes");
   }
-  policy.save = selectors_from_json(root.find("save"));
-  policy.offload = selectors_from_json(root.find("offload"));
-  policy.exclude = selectors_from_json(root.find("exclude"));
-  if (const auto alternate = root.find("alternate")) {
-    policy.alternate = alternation_from_json(*alternate);
-  }
-  policy.inverse = flag_from_json(root, "inverse", false);
-  policy.recompute = selectors_from_json(root.find("recompute"));
-  policy.exact_names = flag_from_json(root, "exact_names", false);
-  if (const auto collectives = root.find("collectives")) {
-    policy.collectives = find_choice(kCollectives, *collectives).spelling.kind;
-  }
-  policy.reshard_after_forward = flag_from_json(root, "reshard_after_forward", true);
-  policy.offload_saved = flag_from_json(root, "offload_saved", false);
-  policy.offload_inputs = flag_from_json(root, "offload_inputs", false);
-  if (const auto least = root.find("offload_at_least_bytes")) {
-    policy.offload_at_least = {least->count()};
-  }
-  policy.early_stop = flag_from_json(root, "early_stop", true);
-  policy.no_effect_is_intended = flag_from_json(root, "no_effect_is_intended", false);
   refuse_contradictions(root, policy);
   return policy;
 }

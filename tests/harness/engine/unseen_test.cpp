@@ -78,7 +78,7 @@ TEST_CASE("hashes refuse nothing that did not change") {
   }
 }
 
-// What LibTorch's own ops do with a list of their own (side_writes.h), an op of another library may
+// What LibTorch's own ops do with a list of their own (op_facts.h), an op of another library may
 // do unknown to the engine.
 at::Tensor counts_its_calls(const at::Tensor& x, const at::Tensor& calls) {
   const_cast<at::Tensor&>(calls).mutable_data_ptr<float>()[0] += 1.0F;

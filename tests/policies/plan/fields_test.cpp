@@ -2,6 +2,7 @@
 #include "policies/plan/block_choice.h"
 #include "policies/plan/plan_fields.h"
 #include "policies/plan/plan_json.h"
+#include "policies/plan/policy_fields.h"
 #include "policies/trace/profile_fields.h"
 #include "policies/trace/trace_fields.h"
 #include "tests/support/schema_fields.h"
@@ -30,6 +31,11 @@ TEST_CASE("every field of a profile is in its schema, and nothing else") {
 
 TEST_CASE("every field of a plan is in its schema, and nothing else") {
   check_fields(Plan{}, SchemaPlace("plan"), "plan", {"schema"}, {"layers"});
+}
+
+TEST_CASE("every field of a policy is in its schema, and nothing else") {
+  const SchemaPlace policy("policy");
+  check_fields(Policy{}, policy, "policy", {"schema"});
 }
 
 TEST_CASE("every choice of blocks is in the schema of policies, and nothing else") {

@@ -1,0 +1,55 @@
+// The fields of a policy's file, in their order. A field is a member in policy.h, a line here, and
+// an entry in reports/schema/policy.schema.json. Private to this folder and to the test that holds
+// the schema to it.
+#pragma once
+
+#include "policies/base/field_value.h"
+#include "policies/plan/policy.h"
+
+namespace rematch {
+
+Json to_value(const BlockChoice& blocks);
+Json to_value(const RegionChoice& regions);
+Json to_value(const Selector& selector);
+Json to_value(CollectiveRule rule);
+Json to_value(Alternation::Keep keep);
+void read_value(const JsonField& field, BlockChoice& blocks);
+void read_value(const JsonField& field, RegionChoice& regions);
+void read_value(const JsonField& field, Selector& selector);
+void read_value(const JsonField& field, CollectiveRule& rule);
+void read_value(const JsonField& field, Alternation::Keep& keep);
+void read_value(const JsonField& field, Alternation& alternate);
+
+template <RecordOf<Alternation> Alternate, class Visit>
+void visit_fields(Alternate& alternate, Visit visit) {
+  visit("selectors", alternate.selectors);
+  visit({"exclude", kLater}, alternate.exclude);
+  visit({"keep", kLater}, alternate.keep);
+  visit({"exclude_same_shapes", kLater | kOmitIfEmpty}, alternate.exclude_same_shapes);
+}
+
+// All but the name is optional, since people write these files.
+template <RecordOf<Policy> APolicy, class Visit>
+void visit_fields(APolicy& policy, Visit visit) {
+  constexpr unsigned kIfSaid = kLater | kOmitIfEmpty;
+  visit("name", policy.name);
+  visit({"blocks", kLater}, policy.blocks);
+  visit({"regions", kLater}, policy.regions);
+  visit({"split_only_with", kIfSaid}, policy.regions.only_with);
+  visit({"save", kLater}, policy.save);
+  visit({"offload", kIfSaid}, policy.offload);
+  visit({"exclude", kIfSaid}, policy.exclude);
+  visit({"alternate", kIfSaid}, policy.alternate);
+  visit({"inverse", kIfSaid}, policy.inverse);
+  visit({"recompute", kIfSaid}, policy.recompute);
+  visit({"exact_names", kIfSaid}, policy.exact_names);
+  visit({"collectives", kIfSaid}, policy.collectives);
+  visit({"reshard_after_forward", kLater}, policy.reshard_after_forward);
+  visit({"offload_saved", kIfSaid}, policy.offload_saved);
+  visit({"offload_inputs", kIfSaid}, policy.offload_inputs);
+  visit({"offload_at_least_bytes", kIfSaid}, policy.offload_at_least);
+  visit({"early_stop", kLater}, policy.early_stop);
+  visit({"no_effect_is_intended", kIfSaid}, policy.no_effect_is_intended);
+}
+
+}  // namespace rematch
