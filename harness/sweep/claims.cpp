@@ -7,29 +7,7 @@
 #include "policies/base/text.h"
 
 namespace rematch {
-
-// Note [How workers agree]
-//  1. A comparison has generations 1, 2, ...; claims/ID.gN is made once, by a link or with O_EXCL,
-//     so one worker has it.
-//  2. Its worker appends a line every beat, and its end: done, released, failed, skipped.
-//  3. Another worker judges the newest claim N that it sees. It may take N+1 where N was released,
-//     or said nothing more for the stale time of the observer's own clock, or its process is gone
-//     on this very machine, or is an earlier start of this very task.
-//  4. It makes N+1 for the N that it judged, never for the newest there is by then: else two
-//     workers that judged N make N+1 and N+2, and the second takes what the first has begun.
-//  5. Each generation measures in a folder of its own, so a worker that was thought dead and wakes
-//     up spoils nothing; it sees N+1 at its next beat, and leaves.
-//  6. reports/ID.json is linked; the first one stays. Who takes a claim looks for it once more.
-//  7. Nothing is locked, removed or replaced, and no clock is compared with another host's.
-//  8. What did not fit into one worker's card is skipped, and another worker may take it whose card
-//     is larger.
-//  9. A comparison whose workers vanish ten times is given up: it is what kills them.
-// 10. What failed stays so, but for workers that are told to try it again: each of them tries once
-//     what had failed before it came.
-
 namespace {
-
-constexpr std::string_view kReportEnding = ".json";
 
 std::optional<ClaimState> state_at(ClaimEnd end) {
   switch (end) {
@@ -198,8 +176,6 @@ int Claims::num_lost_starts(const std::string& comparison, int newest) {
   return num_lost;
 }
 
-std::string report_name(const std::string& comparison) {
-  return std::string(comparison).append(kReportEnding);
-}
+std::string report_name(const std::string& comparison) { return comparison + ".json"; }
 
 }  // namespace rematch

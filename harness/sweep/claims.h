@@ -1,5 +1,5 @@
-// Which worker measures which comparison: see Note [How workers agree] in claims.cpp. Deciding code
-// over small interfaces; tests interleave its steps with those of others.
+// Which worker measures which comparison: the protocol is in README.md. Deciding code over small
+// interfaces; tests interleave its steps with those of others.
 #pragma once
 
 #include <chrono>

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <array>
 #include <csignal>
 #include <utility>
 
@@ -9,8 +10,7 @@ namespace rematch {
 namespace {
 
 volatile std::sig_atomic_t noted_signal = 0;
-struct sigaction previous_interrupt;
-struct sigaction previous_terminate;
+std::array<struct sigaction, NSIG> previous_actions;  // by signal
 
 extern "C" void note_signal(int signal_number) {
   if (noted_signal == 0) noted_signal = signal_number;
@@ -18,18 +18,22 @@ extern "C" void note_signal(int signal_number) {
 
 }  // namespace
 
-InterruptGuard::InterruptGuard() {
+InterruptGuard::InterruptGuard() : InterruptGuard({SIGINT, SIGTERM}) {}
+
+InterruptGuard::InterruptGuard(std::initializer_list<int> signals) : signals_(signals) {
   noted_signal = 0;
   struct sigaction action {};
   action.sa_handler = &note_signal;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, &previous_interrupt);
-  sigaction(SIGTERM, &action, &previous_terminate);
+  for (const int number : signals_) {
+    sigaction(number, &action, &previous_actions[static_cast<std::size_t>(number)]);
+  }
 }
 
 InterruptGuard::~InterruptGuard() {
-  sigaction(SIGINT, &previous_interrupt, nullptr);
-  sigaction(SIGTERM, &previous_terminate, nullptr);
+  for (const int number : signals_) {
+    sigaction(number, &previous_actions[static_cast<std::size_t>(number)], nullptr);
+  }
 }
 
 std::optional<int> InterruptGuard::signal() {

@@ -1,9 +1,11 @@
 // SIGINT and SIGTERM as something to ask for, so that long work ends between two of its steps.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace rematch {
 
@@ -17,6 +19,12 @@ class InterruptGuard {
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
   static std::optional<int> signal();  // the first one noted
+
+ protected:
+  explicit InterruptGuard(std::initializer_list<int> signals);
+
+ private:
+  std::vector<int> signals_;
 };
 
 // Ends what the user interrupted: carries the signal up to main, which says what remains of the

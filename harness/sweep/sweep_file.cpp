@@ -68,10 +68,6 @@ std::variant<ModelSpec, Rejected> spec_of(const std::string& model, const AxisVa
 
 std::vector<std::string> arguments_of(const PlannedComparison& comparison, const AxisValues& values,
                                       const std::vector<std::string>& run) {
-  std::string policies;
-  for (const std::string& policy : comparison.policies) {
-    policies.append(policies.empty() ? "" : ",").append(policy);
-  }
   std::vector<std::string> words = {"--model", comparison.spec.preset};
   for (const auto& [name, value] : values) {
     std::string flag = "--" + name;
@@ -79,8 +75,8 @@ std::vector<std::string> arguments_of(const PlannedComparison& comparison, const
     words.push_back(std::move(flag));
     words.push_back(text_of(value));
   }
-  words.insert(words.end(), {"--policy", policies, "--schedule", comparison.schedule, "--seed",
-                             std::to_string(comparison.seed)});
+  words.insert(words.end(), {"--policy", joined(comparison.policies, ","), "--schedule",
+                             comparison.schedule, "--seed", std::to_string(comparison.seed)});
   if (comparison.num_repeats > 0) {
     words.insert(words.end(), {"--repeat-reference", std::to_string(comparison.num_repeats)});
   }
@@ -100,7 +96,7 @@ std::string identity_of(const PlannedComparison& comparison) {
 
 class Expansion {
  public:
-  Expansion(const JsonField& document, SweepFile& sweep) : document_(document), sweep_(sweep) {
+  explicit Expansion(SweepFile& sweep) : sweep_(sweep) {
     const std::string reference = flag_among(sweep.run, "--reference");
     reference_ = reference.empty() ? "none" : reference;
   }
@@ -189,7 +185,6 @@ class Expansion {
     }
   }
 
-  const JsonField& document_;
   SweepFile& sweep_;
   std::string reference_;
   std::map<std::string, std::size_t> by_identity_;
@@ -204,7 +199,7 @@ SweepFile sweep_from_json(const Json& json) {
   document.require_known_keys({"schema", "description", "run", "groups"});
   SweepFile sweep;
   if (const auto run = document.find("run")) sweep.run = words_of(*run);
-  Expansion expansion(document, sweep);
+  Expansion expansion(sweep);
   const JsonField groups = document.at("groups");
   for (const JsonField& group : groups.elements()) expansion.add(group);
   if (sweep.comparisons.empty()) groups.fail("asks for no comparison");

@@ -66,10 +66,16 @@ bool exists(const std::string& path) {
   return false;
 }
 
-void write_once(ClaimDescriptor& file, const std::string& path, std::string_view text) {
+// `what` is for the message.
+void write_to(const ClaimDescriptor& file, const char* what, const std::string& path,
+              std::string_view text) {
   const ssize_t count = ::write(file.get(), text.data(), text.size());
-  if (count < 0) refuse("write", path, errno);
-  if (static_cast<std::size_t>(count) != text.size()) refuse("write", path, ENOSPC);
+  if (count < 0) refuse(what, path, errno);
+  if (static_cast<std::size_t>(count) != text.size()) refuse(what, path, ENOSPC);
+}
+
+void write_once(ClaimDescriptor& file, const std::string& path, std::string_view text) {
+  write_to(file, "write", path, text);
   if (!file.close()) refuse("write", path, errno);
 }
 
@@ -79,9 +85,7 @@ std::optional<bool> link_named_claim(const std::string& folder, const std::strin
                                      std::string_view text) {
   ClaimDescriptor file(folder, O_WRONLY | O_TMPFILE);
   if (!file.is_open()) return std::nullopt;
-  const ssize_t count = ::write(file.get(), text.data(), text.size());
-  if (count < 0) refuse("make", path, errno);
-  if (static_cast<std::size_t>(count) != text.size()) refuse("make", path, ENOSPC);
+  write_to(file, "make", path, text);
   const std::string open_file = "/proc/self/fd/" + std::to_string(file.get());
   if (::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) {
     return true;

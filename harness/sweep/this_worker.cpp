@@ -1,6 +1,5 @@
 #include "harness/sweep/this_worker.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,19 +9,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <thread>
 
 namespace rematch {
 namespace {
-
-volatile std::sig_atomic_t told_signal = 0;
-constexpr std::array<int, 3> kWorkerSignals = {SIGINT, SIGTERM, SIGUSR1};
-std::array<struct sigaction, kWorkerSignals.size()> previous_actions;
-
-extern "C" void note_worker_signal(int signal_number) {
-  if (told_signal == 0) told_signal = signal_number;
-}
 
 std::string variable(const char* name) {
   const char* text = std::getenv(name);
@@ -102,30 +94,12 @@ std::chrono::nanoseconds monotonic_now() {
   return std::chrono::steady_clock::now().time_since_epoch();
 }
 
-WorkerSignals::WorkerSignals() {
-  told_signal = 0;
-  struct sigaction action {};
-  action.sa_handler = &note_worker_signal;
-  sigemptyset(&action.sa_mask);
-  for (std::size_t index = 0; index < kWorkerSignals.size(); ++index) {
-    sigaction(kWorkerSignals[index], &action, &previous_actions[index]);
-  }
-}
-
-WorkerSignals::~WorkerSignals() {
-  for (std::size_t index = 0; index < kWorkerSignals.size(); ++index) {
-    sigaction(kWorkerSignals[index], &previous_actions[index], nullptr);
-  }
-}
+WorkerSignals::WorkerSignals() : InterruptGuard({SIGINT, SIGTERM, SIGUSR1}) {}
 
 Told WorkerSignals::told() {
-  if (told_signal == 0) return Told::kNothing;
-  return told_signal == SIGUSR1 ? Told::kTimeIsUp : Told::kStop;
-}
-
-std::optional<int> WorkerSignals::signal() {
-  if (told_signal == 0) return std::nullopt;
-  return told_signal;
+  const std::optional<int> noted = signal();
+  if (!noted) return Told::kNothing;
+  return *noted == SIGUSR1 ? Told::kTimeIsUp : Told::kStop;
 }
 
 void sleep_until_told(std::chrono::milliseconds length) {

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
 #include <string>
 
 #include "harness/sweep/claims.h"
+#include "harness/sweep/interrupt.h"
 #include "harness/sweep/work_loop.h"
 
 namespace rematch {
@@ -20,17 +20,12 @@ bool is_process_gone(const ClaimHolder& holder);
 // The system's monotonic clock.
 std::chrono::nanoseconds monotonic_now();
 
-// While it lives, SIGINT, SIGTERM and SIGUSR1 are noted and do not end the process: the first two
-// say stop, the last that the time is up. One at a time.
-class WorkerSignals {
+// SIGUSR1 is noted as well: it says that the time is up, the others say stop.
+class WorkerSignals : public InterruptGuard {
  public:
   WorkerSignals();
-  ~WorkerSignals();
-  WorkerSignals(const WorkerSignals&) = delete;
-  WorkerSignals& operator=(const WorkerSignals&) = delete;
 
   static Told told();
-  static std::optional<int> signal();  // the first one noted
 };
 
 // Shorter when a signal comes.
