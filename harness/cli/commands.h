@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,19 @@
 namespace rematch {
 
 using Action = std::function<ExitCode()>;
+
+// Adds a subcommand that `run` does with the flags of its command line, which Flags' constructor
+// adds.
+template <class Flags>
+std::shared_ptr<Flags> add_command(CLI::App& app, Action& action, const std::string& name,
+                                   const std::string& description, ExitCode (*run)(const Flags&),
+                                   const std::string& footer) {
+  CLI::App* command = app.add_subcommand(name, description);
+  auto flags = std::make_shared<Flags>(*command);
+  command->footer(footer);
+  command->callback([&action, flags, run] { action = [flags, run] { return run(*flags); }; });
+  return flags;
+}
 
 void add_list(CLI::App& app, Action& action);
 void add_describe(CLI::App& app, Action& action);

@@ -158,13 +158,11 @@ CompareSettings settings_of(const CompareFlags& flags) {
 
 ExitCode exit_code_of(const CompareRecord& record) {
   if (!record.failed_on.empty()) {
-    std::fprintf(stderr, "rematch: fails on %s\n", joined(record.failed_on).c_str());
-    return ExitCode::kGateFailed;
+    return end_with(ExitCode::kGateFailed, "fails on " + joined(record.failed_on));
   }
   const std::vector<std::string> open = undecided(record);
   if (open.empty()) return ExitCode::kOk;
-  std::fprintf(stderr, "rematch: inconclusive, since not decided: %s\n", joined(open).c_str());
-  return ExitCode::kInconclusive;
+  return end_with(ExitCode::kInconclusive, "inconclusive, since not decided: " + joined(open));
 }
 
 ExitCode run(const CompareFlags& flags) {
@@ -175,39 +173,35 @@ ExitCode run(const CompareFlags& flags) {
   const CompareRecord record =
       compare_reports(base, flags.base, candidate, flags.candidate, settings);
   if (!record.environment_differences.empty() && !flags.allow_mixed) {
-    std::fprintf(stderr,
-                 "rematch: measured in different environments: %s; compare reports of one machine "
-                 "and version, or give --allow-mixed\n",
-                 describe(record.environment_differences).c_str());
-    return ExitCode::kFingerprintMismatch;
+    return end_with(
+        ExitCode::kFingerprintMismatch,
+        "measured in different environments: " + describe(record.environment_differences) +
+            "; compare reports of one machine and version, or give --allow-mixed");
   }
-  if (!flags.output.empty()) write_output(flags.output, compare_to_json(record));
-  if (flags.json) {
-    print_json(compare_to_json(record));
-  } else {
-    print(render_compare(record, flags.markdown ? TableFormat::kMarkdown : TableFormat::kText,
-                         terminal_columns()));
-  }
+  show(flags.output, flags.json, compare_to_json(record), [&] {
+    return render_compare(record, flags.markdown ? TableFormat::kMarkdown : TableFormat::kText,
+                          terminal_columns());
+  });
   return exit_code_of(record);
 }
 
 }  // namespace
 
 void add_compare(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "compare", "Two reports to a verdict: time with its noise, bytes, counts and losses exactly");
-  auto flags = std::make_shared<CompareFlags>(*command);
-  command->footer(
+  add_command<CompareFlags>(
+      app, action, "compare",
+      "Two reports to a verdict: time with its noise, bytes, counts and losses exactly", run,
       "Metrics:\n" + table::format_line(joined(metric_names()), TableFormat::kText, 100) +
-      "Examples:\n"
-      "  rematch compare base.json candidate.json\n"
-      "  rematch compare base.json candidate.json --fail-on slower,peak,counts\n"
-      "  rematch compare base.json candidate.json --metric step_time,peak_allocated \\\n"
-      "      --threshold step_time=3%+500us,peak_allocated=1MiB --markdown\n"
-      "Exit codes: 0 compared, and nothing that --fail-on names, 2 a file or flag cannot be used,\n"
-      "3 found what --fail-on names, 4 inconclusive: noise, a figure or a point that is missing\n"
-      "leaves open what it names, or no point is in both reports, 6 different environments.");
-  command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
+          "Examples:\n"
+          "  rematch compare base.json candidate.json\n"
+          "  rematch compare base.json candidate.json --fail-on slower,peak,counts\n"
+          "  rematch compare base.json candidate.json --metric step_time,peak_allocated \\\n"
+          "      --threshold step_time=3%+500us,peak_allocated=1MiB --markdown\n"
+          "Exit codes: 0 compared, and nothing that --fail-on names, 2 a file or flag cannot be "
+          "used,\n"
+          "3 found what --fail-on names, 4 inconclusive: noise, a figure or a point that is "
+          "missing\n"
+          "leaves open what it names, or no point is in both reports, 6 different environments.");
 }
 
 }  // namespace rematch

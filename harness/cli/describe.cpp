@@ -31,8 +31,8 @@ struct DescribeFlags {
   bool json = false;
 };
 
-ExitCode show(const Plan& plan, const Trace& trace, std::string_view note,
-              const std::vector<std::string>& warnings, const DescribeFlags& flags) {
+ExitCode show_plan(const Plan& plan, const Trace& trace, std::string_view note,
+                   const std::vector<std::string>& warnings, const DescribeFlags& flags) {
   if (flags.json) {
     Json json = describe_json(plan, trace, note);
     json["warnings"] = warnings;
@@ -73,7 +73,7 @@ ExitCode describe_plan(const DescribeFlags& flags) {
   const Plan plan = require_plan(flags.plan_file);
   const Trace trace = trace_of(flags, plan);
   require_same_trace(plan, flags.plan_file, trace);
-  return show(plan, trace, note_of(plan), {}, flags);
+  return show_plan(plan, trace, note_of(plan), {}, flags);
 }
 
 ExitCode run(const DescribeFlags& flags) {
@@ -94,23 +94,21 @@ ExitCode run(const DescribeFlags& flags) {
   const Policy policy = require(parse_policy(one_argument ? flags.model.model() : flags.policy));
   const Trace trace = obtain_trace(flags.model, flags.trace);
   const Plan plan = require(resolve(policy, trace, NoEffect::kAllow));
-  return show(plan, trace, policy.note, plan_warnings(policy, plan, trace), flags);
+  return show_plan(plan, trace, policy.note, plan_warnings(policy, plan, trace), flags);
 }
 
 }  // namespace
 
 void add_describe(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "describe", "What a policy does to a model: layers, ops, treatments, reasons, bytes");
-  auto flags = std::make_shared<DescribeFlags>(*command);
-  command->footer(
+  add_command<DescribeFlags>(
+      app, action, "describe",
+      "What a policy does to a model: layers, ops, treatments, reasons, bytes", run,
       "Examples:\n"
       "  rematch describe llama_small 'nth_first(2)'\n"
       "  rematch describe deepseek_v3_16b titan:selective --dtype bf16 --kept\n"
       "  rematch describe wan_1_3b attn_only --video 77x480x832 --json\n"
       "  rematch describe save_mm --trace llama.trace.json\n"
       "  rematch describe --plan front.json#3");
-  command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
 }
 
 }  // namespace rematch

@@ -125,12 +125,11 @@ ExitCode run(const ExportFlags& flags) {
 }  // namespace
 
 void add_export(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("export",
-                         "A plan for a trainer without rematch: a Python file, or lines "
-                         "of the trainer's configuration");
-  auto flags = std::make_shared<ExportFlags>(*command);
-  command->footer(
+  add_command<ExportFlags>(
+      app, action, "export",
+      "A plan for a trainer without rematch: a Python file, or lines "
+      "of the trainer's configuration",
+      run,
       "Examples:\n"
       "  rematch search --trace model.trace.json --device h100 --for torch -o front.json\n"
       "  rematch export front.json#3 --to torch --trace model.trace.json -o checkpointed.py\n"
@@ -138,7 +137,6 @@ void add_export(CLI::App& app, Action& action) {
       "  rematch export front.json#3 --to torchtitan --trace model.trace.json -o checkpointed.py\n"
       "What a target cannot do is refused with the name of the region, or with the first layer or\n"
       "op that differs from the target's nearest mode: megatron has modes alone.");
-  command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
 }
 
 }  // namespace rematch

@@ -238,34 +238,29 @@ ExitCode exit_code_of(GateVerdict verdict) {
   return kCodes.at(static_cast<std::size_t>(verdict));
 }
 
-ExitCode run(const CLI::App& command, const GateFlags& flags) {
+ExitCode run(const GateFlags& flags) {
   const GateSettings settings = settings_of(flags);
-  require_curve_flags(command, flags.curves, settings);
+  require_curve_flags(flags.curves, settings);
   require_use(flags, settings);
   require_writable(flags.output);
   const auto decision = decide(flags, settings);
   if (const auto* apart = std::get_if<NoCommonSteps>(&decision)) {
-    std::fprintf(stderr, "rematch: %s\n", one_line(apart->message).c_str());
-    return ExitCode::kFingerprintMismatch;
+    return end_with(ExitCode::kFingerprintMismatch, apart->message);
   }
   const GateRecord& record = std::get<GateRecord>(decision);
-  if (!flags.output.empty()) write_output(flags.output, gate_to_json(record));
-  if (flags.json) {
-    print_json(gate_to_json(record));
-  } else {
-    print(render_gate(record, flags.markdown ? TableFormat::kMarkdown : TableFormat::kText,
-                      terminal_columns()));
-  }
+  show(flags.output, flags.json, gate_to_json(record), [&] {
+    return render_gate(record, flags.markdown ? TableFormat::kMarkdown : TableFormat::kText,
+                       terminal_columns());
+  });
   return exit_code_of(record.verdict);
 }
 
 }  // namespace
 
 void add_gate(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "gate", "PASS, FAIL or INCONCLUSIVE for CI: loss parity, peak, slowdown, executed ops");
-  auto flags = std::make_shared<GateFlags>(*command);
-  command->footer(
+  add_command<GateFlags>(
+      app, action, "gate",
+      "PASS, FAIL or INCONCLUSIVE for CI: loss parity, peak, slowdown, executed ops", run,
       "Tiers of --loss: bitwise compares the bits of loss, gradient norm, parameters and\n"
       "generators at every step; envelope allows a difference from the nearest run of the "
       "reference\n"
@@ -286,8 +281,6 @@ void add_gate(CLI::App& app, Action& action) {
       "      --max-loss-difference 0.02\n"
       "Exit codes: 0 PASS, 2 a file or flag cannot be used, 3 FAIL, 4 INCONCLUSIVE, 6 loss curves\n"
       "without a step in common.");
-  command->callback(
-      [&action, command, flags] { action = [command, flags] { return run(*command, *flags); }; });
 }
 
 }  // namespace rematch

@@ -53,7 +53,7 @@ void require_window(const GateSettings& settings, const RunLosses& base) {
 
 }  // namespace
 
-CurveFlags::CurveFlags(CLI::App& app) {
+CurveFlags::CurveFlags(CLI::App& app) : command(&app) {
   app.add_option("--losses", losses,
                  "Loss curves of any trainer to judge in place of a report, one file for each run: "
                  "CSV with a header, or JSON lines, with step and loss in each row");
@@ -65,17 +65,17 @@ CurveFlags::CurveFlags(CLI::App& app) {
                  "Column or key of the loss; Value in TensorBoard's CSV");
 }
 
-void require_curve_flags(const CLI::App& command, const CurveFlags& flags,
-                         const GateSettings& settings) {
+void require_curve_flags(const CurveFlags& flags, const GateSettings& settings) {
   if (!flags.are_given()) {
     for (const char* flag : {"--reference-losses", "--step-column", "--loss-column"}) {
-      if (command.count(flag) > 0) throw UsageError(std::string(flag) + " needs --losses FILE");
+      if (flags.command->count(flag) > 0)
+        throw UsageError(std::string(flag) + " needs --losses FILE");
     }
     return;
   }
   for (const char* flag : {"report", "--reference", "--reference-policy", "--policy",
                            "--max-peak-bytes", "--max-slowdown", "--expect", "--allow-mixed"}) {
-    if (command.count(flag) == 0) continue;
+    if (flags.command->count(flag) == 0) continue;
     throw UsageError(std::string(flag[0] == '-' ? "" : "a ") + flag +
                      " does not go with --losses, which gates loss curves alone");
   }

@@ -11,18 +11,18 @@
 namespace rematch {
 
 struct CurveFlags {
-  explicit CurveFlags(CLI::App& app);
+  explicit CurveFlags(CLI::App& app);  // of the command that they belong to
   bool are_given() const { return !losses.empty(); }
 
   std::vector<std::string> losses;
   std::vector<std::string> references;
   LossColumns columns;
+  const CLI::App* command;
 };
 
-// Throws UsageError for flags of `command` that need a report, for files without the other side,
+// Throws UsageError for flags of the command that need a report, for files without the other side,
 // and for a file that appears twice.
-void require_curve_flags(const CLI::App& command, const CurveFlags& flags,
-                         const GateSettings& settings);
+void require_curve_flags(const CurveFlags& flags, const GateSettings& settings);
 
 // Throws UsageError and FormatError.
 std::variant<GateRecord, NoCommonSteps> gate_curve_files(const CurveFlags& flags,

@@ -29,8 +29,7 @@ constexpr const char* kFooter =
     "5 finished but some points failed, 6 fingerprints differ, 128+n ended by signal n.";
 
 int fail(ExitCode code, const std::string& message) {
-  std::fprintf(stderr, "rematch: %s\n", one_line(message).c_str());
-  return static_cast<int>(code);
+  return static_cast<int>(end_with(code, message));
 }
 
 // "sweep plan"
@@ -95,8 +94,7 @@ int run_action(const Action& action) {
   } catch (const FileError& error) {
     return fail(ExitCode::kToolError, error.what());
   } catch (const Interrupted& error) {
-    std::fprintf(stderr, "rematch: interrupted; %s\n", error.what_remains.c_str());
-    return static_cast<int>(ExitCode::kFirstSignal) + error.signal;
+    return fail(ExitCode::kFirstSignal, "interrupted; " + error.what_remains) + error.signal;
   } catch (const std::exception& error) {
     return fail(ExitCode::kToolError, error.what());
   }
@@ -116,22 +114,15 @@ int run_main(int argc, char** argv) {
   app.option_defaults()->always_capture_default();
   app.set_version_flag("--version", std::string("rematch ") + REMATCH_VERSION);
   Action action;
-  add_list(app, action);
-  add_describe(app, action);
-  add_trace(app, action);
-  add_plan(app, action);
-  add_predict(app, action);
-  add_profile(app, action);
+  for (const auto add : {add_list, add_describe, add_trace, add_plan, add_predict, add_profile}) {
+    add(app, action);
+  }
   add_search(app, action, command);
   add_run(app, action, command);
-  add_export(app, action);
-  add_sweep(app, action);
-  add_compare(app, action);
-  add_gate(app, action);
-  add_merge(app, action);
-  add_render(app, action);
-  add_validate(app, action);
-  add_doctor(app, action);
+  for (const auto add : {add_export, add_sweep, add_compare, add_gate, add_merge, add_render,
+                         add_validate, add_doctor}) {
+    add(app, action);
+  }
   if (const std::optional<int> code = parse(app, argc, argv)) return *code;
   return run_action(action);
 }

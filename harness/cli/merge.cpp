@@ -14,6 +14,12 @@ namespace rematch {
 namespace {
 
 struct MergeFlags {
+  explicit MergeFlags(CLI::App& app) {
+    app.add_option("reports", files, "Reports and point files to merge");
+    app.add_option("-o,--output", output, "Report to write (default: stdout)");
+    app.add_flag("--allow-mixed", allow_mixed,
+                 "Accept reports of different environments, kept apart in \"sources\"");
+  }
   std::vector<std::string> files;
   std::string output;
   bool allow_mixed = false;
@@ -34,25 +40,15 @@ Report read_report_or_point(const std::string& file) {
   }
 }
 
-void say(const std::string& line) { std::fprintf(stderr, "rematch: %s\n", line.c_str()); }
-
 ExitCode exit_code_of(const MergedReport& merged) {
-  constexpr std::size_t kMostLines = 20;
   for (const std::string& note : merged.notes) say(note);
-  const std::vector<PlannedPoint>& missing = merged.missing;
-  for (std::size_t index = 0; index < std::min(missing.size(), kMostLines); ++index) {
-    say("missing: " + missing[index].policy + ", " +
-        std::string(to_string(missing[index].schedule)) + ", key " +
-        missing[index].key.substr(0, 12));
+  std::vector<std::string> missing;
+  for (const PlannedPoint& point : merged.missing) {
+    missing.push_back(point.policy + ", " + std::string(to_string(point.schedule)) + ", key " +
+                      point.key.substr(0, 12));
   }
-  if (missing.size() > kMostLines) {
-    say("missing: " + std::to_string(missing.size() - kMostLines) + " points more");
-  }
-  if (!missing.empty()) {
-    say(std::to_string(missing.size()) + " of " + std::to_string(merged.report.planned.size()) +
-        " points are missing; run their shards and merge again");
-    return ExitCode::kSomePointsFailed;
-  }
+  say_missing(missing, merged.report.planned.size(), "points", "run their shards and merge again");
+  if (!missing.empty()) return ExitCode::kSomePointsFailed;
   for (const PointRecord& point : merged.report.points) {
     if (point.status != PointStatus::kOk) return ExitCode::kSomePointsFailed;
   }
@@ -62,14 +58,13 @@ ExitCode exit_code_of(const MergedReport& merged) {
 ExitCode run(const MergeFlags& flags) {
   if (flags.files.empty())
     throw UsageError("no report given: rematch merge a.json b.json -o out.json");
-  if (!flags.output.empty()) require_writable(flags.output);
+  require_writable(flags.output);
   std::vector<Report> reports;
   for (const std::string& file : flags.files) reports.push_back(read_report_or_point(file));
   auto result = merge_reports(std::move(reports), flags.allow_mixed ? MixedEnvironments::kKeepApart
                                                                     : MixedEnvironments::kRefuse);
   if (const auto* differ = std::get_if<FingerprintsDiffer>(&result)) {
-    say(differ->message);
-    return ExitCode::kFingerprintMismatch;
+    return end_with(ExitCode::kFingerprintMismatch, differ->message);
   }
   if (const auto* rejected = std::get_if<Rejected>(&result)) throw UsageError(rejected->message);
   const auto& merged = std::get<MergedReport>(result);
@@ -80,19 +75,13 @@ ExitCode run(const MergeFlags& flags) {
 }  // namespace
 
 void add_merge(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "merge", "Puts the reports of a run's shards together; the same bytes in any order");
-  auto flags = std::make_shared<MergeFlags>();
-  command->add_option("reports", flags->files, "Reports and point files to merge");
-  command->add_option("-o,--output", flags->output, "Report to write (default: stdout)");
-  command->add_flag("--allow-mixed", flags->allow_mixed,
-                    "Accept reports of different environments, kept apart in \"sources\"");
-  command->footer(
+  add_command<MergeFlags>(
+      app, action, "merge",
+      "Puts the reports of a run's shards together; the same bytes in any order", run,
       "Examples:\n"
       "  rematch merge mine.shard-*.json -o mine.json\n"
       "  rematch merge h100.json l40s.json --allow-mixed -o both.json\n"
       "Exit code 5: points of the run are missing, or did not end ok; 6: mixed environments.");
-  command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
 }
 
 }  // namespace rematch

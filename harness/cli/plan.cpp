@@ -25,29 +25,26 @@ struct PlanFlags {
   bool allow_no_effect = false;
 };
 
+ExitCode run(const PlanFlags& flags) {
+  if (flags.policy.empty()) throw UsageError("no policy given; rematch list shows them");
+  require_writable(flags.output);
+  const Policy policy = require(parse_policy(flags.policy));
+  const Trace trace = obtain_trace(flags.model, flags.trace);
+  const NoEffect no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
+  const Plan plan = require(resolve(policy, trace, no_effect));
+  print_warnings(plan_warnings(policy, plan, trace));
+  write_output(flags.output, plan_to_json(plan));
+  return ExitCode::kOk;
+}
+
 }  // namespace
 
 void add_plan(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("plan", "Resolves a policy against a model: the treatment of every op");
-  auto flags = std::make_shared<PlanFlags>(*command);
-  command->footer(
+  add_command<PlanFlags>(
+      app, action, "plan", "Resolves a policy against a model: the treatment of every op", run,
       "Examples:\n"
       "  rematch plan --model wan_small --policy 'nth_first(2)' -o wan.plan.json\n"
       "  rematch plan --trace llama.trace.json --policy save_mm");
-  command->callback([&action, flags] {
-    action = [flags] {
-      if (flags->policy.empty()) throw UsageError("no policy given; rematch list shows them");
-      require_writable(flags->output);
-      const Policy policy = require(parse_policy(flags->policy));
-      const Trace trace = obtain_trace(flags->model, flags->trace);
-      const NoEffect no_effect = flags->allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
-      const Plan plan = require(resolve(policy, trace, no_effect));
-      print_warnings(plan_warnings(policy, plan, trace));
-      write_output(flags->output, plan_to_json(plan));
-      return ExitCode::kOk;
-    };
-  });
 }
 
 }  // namespace rematch

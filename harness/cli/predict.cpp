@@ -92,10 +92,9 @@ ExitCode predict(const PredictFlags& flags) {
 }  // namespace
 
 void add_predict(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "predict", "Peak bytes, who holds them, and executed ops of a step, without running it");
-  auto flags = std::make_shared<PredictFlags>(*command);
-  command->footer(
+  add_command<PredictFlags>(
+      app, action, "predict",
+      "Peak bytes, who holds them, and executed ops of a step, without running it", predict,
       "Examples:\n"
       "  rematch predict --model llama3_8b --policy none,full,attn_only --schedule both\n"
       "  rematch predict --model llama3_8b --dtype bfloat16 --policy none,full --world 8 "
@@ -107,7 +106,6 @@ void add_predict(CLI::App& app, Action& action) {
       "  rematch predict --model llama3_1b --policy none,full --round-512 --profile "
       "gpu.profile.json\n"
       "  rematch predict --model wan_1_3b --video 77x480x832 --policy 'nth_first(2)' --json");
-  command->callback([&action, flags] { action = [flags] { return predict(*flags); }; });
 }
 
 }  // namespace rematch

@@ -8,7 +8,7 @@
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/flags/require.h"
 #include "harness/cli/flags/shared_flags.h"
-#include "harness/cli/profile_here.h"
+#include "harness/cli/libtorch/parts.h"
 #include "policies/base/json.h"
 #include "policies/predict/device/project_profile.h"
 #include "policies/predict/device/roofline.h"
@@ -66,30 +66,27 @@ std::string measured_in_words(const Profile& profile) {
   return words + ", medians over " + std::to_string(profile.num_steps) + " steps";
 }
 
-void say(const Profile& profile) {
+void say_times(const Profile& profile) {
   const bool is_roofline = profile.source == ProfileSource::kRoofline;
-  std::fprintf(
-      stderr, "rematch: %s, %s: step %s = forward %s + backward %s + optimizer %s; %s\n",
-      profile.model.c_str(), profile.device.c_str(), format_duration(profile.step_time()).c_str(),
-      format_duration(profile.forward_time()).c_str(),
-      format_duration(profile.backward_time()).c_str(), format_duration(profile.optimizer).c_str(),
-      is_roofline ? "roofline: the data sheet's peak rates, a lower bound"
-                  : measured_in_words(profile).c_str());
+  say(profile.model + ", " + profile.device + ": step " + format_duration(profile.step_time()) +
+      " = forward " + format_duration(profile.forward_time()) + " + backward " +
+      format_duration(profile.backward_time()) + " + optimizer " +
+      format_duration(profile.optimizer) + "; " +
+      (is_roofline ? "roofline: the data sheet's peak rates, a lower bound"
+                   : measured_in_words(profile)));
   if (const auto most = most_temporary(profile)) {
-    std::fprintf(stderr, "rematch: kernels allocate at most %s inside, above the op boundary\n",
-                 format_bytes(*most).c_str());
+    say("kernels allocate at most " + format_bytes(*most) + " inside, above the op boundary");
   } else if (profile.device != "cpu") {
-    std::fprintf(stderr, "rematch: %s\n", std::string(kTemporariesNotMeasured).c_str());
+    say(std::string(kTemporariesNotMeasured));
   }
 }
 
 void say_error(const Profile& roofline, const Profile& measured) {
   const RooflineError error = roofline_error(roofline, measured);
-  std::fprintf(stderr,
-               "rematch: measured on %s: the step takes %s times the roofline, an op of forward in "
-               "the median %s times\n",
-               measured.device.c_str(), format_fixed(error.step_time_ratio, 2).c_str(),
-               format_fixed(error.median_op_ratio, 2).c_str());
+  say("measured on " + measured.device + ": the step takes " +
+      format_fixed(error.step_time_ratio, 2) +
+      " times the roofline, an op of forward in the median " +
+      format_fixed(error.median_op_ratio, 2) + " times");
 }
 
 Profile measure(const ProfileFlags& flags, const Trace& trace) {
@@ -161,7 +158,7 @@ ExitCode profile(const ProfileFlags& flags) {
   std::optional<Profile> measured;
   if (!flags.measured_file.empty()) measured = measured_profile(flags, trace);
   const Profile made = make_profile(flags, trace);
-  say(made);
+  say_times(made);
   if (measured) say_error(made, *measured);
   write_output(flags.output, profile_to_json(made, trace));
   return ExitCode::kOk;
@@ -170,10 +167,9 @@ ExitCode profile(const ProfileFlags& flags) {
 }  // namespace
 
 void add_profile(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "profile", "Adds times to a model's trace: every op measured here, or by a data sheet");
-  auto flags = std::make_shared<ProfileFlags>(*command);
-  command->footer(
+  add_command<ProfileFlags>(
+      app, action, "profile",
+      "Adds times to a model's trace: every op measured here, or by a data sheet", profile,
       "Examples:\n"
       "  rematch profile --model llama_small --steps 20 -o llama.profile.json\n"
       "  rematch profile --model llama3_1b --tokens 256 --measure-layers 3 -o 1b.profile.json\n"
@@ -182,7 +178,6 @@ void add_profile(CLI::App& app, Action& action) {
       "  rematch profile --trace llama.trace.json --device l40s --against measured.profile.json\n"
       "  rematch profile --links --parallel tp=2 -o cpu.links.json\n"
       "  rematch profile --links --parallel fsdp=8 --device cuda -o node.links.json");
-  command->callback([&action, flags] { action = [flags] { return profile(*flags); }; });
 }
 
 }  // namespace rematch

@@ -23,6 +23,18 @@ namespace rematch {
 namespace {
 
 struct RenderFlags {
+  explicit RenderFlags(CLI::App& app) {
+    app.add_option("reports", files,
+                   "Reports, fronts of rematch search, and records of rematch compare");
+    app.add_option("-o,--output", output, "File to write (default: stdout)");
+    app.add_option("--svg", chart,
+                   "One chart as SVG: " + joined(chart::chart_names()) +
+                       "; of a compare record a metric: step_time, ...");
+    app.add_flag("--markdown", markdown, "Write the tables as Markdown instead of a page");
+    app.add_flag("--csv", csv,
+                 "Write CSV: a line for each point, or for each compared metric; column names have "
+                 "the units");
+  }
   std::vector<std::string> files;
   std::string output;
   std::string chart;
@@ -151,21 +163,9 @@ ExitCode run(const RenderFlags& flags) {
 }  // namespace
 
 void add_render(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "render", "Reports as one HTML page with charts, or as SVG, markdown or CSV");
-  auto flags = std::make_shared<RenderFlags>();
-  command->add_option("reports", flags->files,
-                      "Reports, fronts of rematch search, and records of rematch compare");
-  command->add_option("-o,--output", flags->output, "File to write (default: stdout)");
-  command->add_option("--svg", flags->chart,
-                      "One chart as SVG: " + joined(chart::chart_names()) +
-                          "; of a compare record a metric: step_time, ...");
-  command->add_flag("--markdown", flags->markdown,
-                    "Write the tables as Markdown instead of a page");
-  command->add_flag(
-      "--csv", flags->csv,
-      "Write CSV: a line for each point, or for each compared metric; column names have the units");
-  command->footer(
+  add_command<RenderFlags>(
+      app, action, "render", "Reports as one HTML page with charts, or as SVG, markdown or CSV",
+      run,
       "The page is one file: it loads nothing, needs no script, and follows the reader's light or\n"
       "dark surroundings. Of a sweep it shows each policy against the axes, and what failed and "
       "why.\n"
@@ -178,7 +178,6 @@ void add_render(CLI::App& app, Action& action) {
       "  rematch render compared.json --svg peak_allocated -o peaks.svg\n"
       "  rematch render report.json --markdown >>pull_request.md\n"
       "  rematch render report.json --csv | column -s, -t");
-  command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
 }
 
 }  // namespace rematch

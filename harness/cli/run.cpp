@@ -5,10 +5,9 @@
 namespace rematch {
 
 void add_run(CLI::App& app, Action& action, const std::vector<std::string>& command) {
-  CLI::App* run_command = app.add_subcommand(
-      "run", "Trains under each policy and compares: executed ops, peak bytes, time, bits");
-  auto flags = std::make_shared<RunFlags>(*run_command);
-  run_command->footer(
+  const auto flags = add_command<RunFlags>(
+      app, action, "run",
+      "Trains under each policy and compares: executed ops, peak bytes, time, bits", run_points,
       "Examples:\n"
       "  rematch run --model llama_small --policy none,full,attn_only --steps 10 -o report.json\n"
       "  rematch run --model wan_small --policy 'skip_nth(2),save_mm' --schedule both\n"
@@ -21,9 +20,7 @@ void add_run(CLI::App& app, Action& action, const std::vector<std::string>& comm
       "  rematch run --model llama_small --parallel tp=2,sp --policy none,full,attn_only\n"
       "  rematch run --model llama_small --parallel tp=8,fsdp=8 --pretend-rank 16 --policy full\n"
       "With -o, rerun the command to resume an interrupted run.");
-  run_command->callback([&action, flags, command] {
-    action = [flags, command] { return run_points(*flags, command); };
-  });
+  flags->command = command;
 }
 
 }  // namespace rematch

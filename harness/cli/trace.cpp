@@ -31,7 +31,8 @@ ExitCode check(const TraceFlags& flags) {
   return ExitCode::kOk;
 }
 
-ExitCode record(const TraceFlags& flags) {
+ExitCode run(const TraceFlags& flags) {
+  if (!flags.compared.empty()) return check(flags);
   require_writable(flags.output);
   write_output(flags.output, trace_to_json(obtain_trace(flags.model, "")));
   return ExitCode::kOk;
@@ -40,17 +41,13 @@ ExitCode record(const TraceFlags& flags) {
 }  // namespace
 
 void add_trace(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "trace", "Records what one step of a model does: ops, values, bytes, what backward demands");
-  auto flags = std::make_shared<TraceFlags>(*command);
-  command->footer(
+  add_command<TraceFlags>(
+      app, action, "trace",
+      "Records what one step of a model does: ops, values, bytes, what backward demands", run,
       "Examples:\n"
       "  rematch trace --model llama3_8b --tokens 4096 -o llama.trace.json\n"
       "  rematch trace --check recorded_here.json recorded_there.json    # exit code 3: they "
       "differ");
-  command->callback([&action, flags] {
-    action = [flags] { return flags->compared.empty() ? record(*flags) : check(*flags); };
-  });
 }
 
 }  // namespace rematch

@@ -1,7 +1,5 @@
 #include "reports/schema/validate.h"
 
-#include <cstdio>
-
 #include "harness/cli/commands.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/require.h"
@@ -23,6 +21,10 @@ namespace rematch {
 namespace {
 
 struct ValidateFlags {
+  explicit ValidateFlags(CLI::App& app) {
+    app.add_option("files", files, "JSON files to validate");
+    app.add_flag("--json", json, "Print JSON instead of the table");
+  }
   std::vector<std::string> files;
   bool json = false;
 };
@@ -88,7 +90,7 @@ ExitCode run(const ValidateFlags& flags) {
     } else if (ok) {
       print(file + ": ok, " + finding.schema + "\n");
     }
-    if (!ok) std::fprintf(stderr, "rematch: %s: %s\n", file.c_str(), finding.problem.c_str());
+    if (!ok) say(file + ": " + finding.problem);
   }
   if (flags.json) print_json(findings);
   return code;
@@ -97,18 +99,13 @@ ExitCode run(const ValidateFlags& flags) {
 }  // namespace
 
 void add_validate(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("validate", "Checks files against the schema of their kind");
-  auto flags = std::make_shared<ValidateFlags>();
-  command->add_option("files", flags->files, "JSON files to validate");
-  command->add_flag("--json", flags->json, "Print JSON instead of the table");
-  command->footer(
+  add_command<ValidateFlags>(
+      app, action, "validate", "Checks files against the schema of their kind", run,
       "Kinds: trace, profile, links, plan, policy, point, report, front, loads, compare, gate,\n"
       "sweep, sweep_plan.\n"
       "Prints the path of the first error of each file.\n"
       "Example: rematch validate report.json wan.plan.json\n"
       "Exit codes: 0 all are valid, 2 one is not.");
-  command->callback([&action, flags] { action = [flags] { return run(*flags); }; });
 }
 
 }  // namespace rematch

@@ -19,11 +19,7 @@
 namespace rematch {
 
 void write_output(const std::string& file, const Json& json) {
-  if (file.empty()) {
-    print_json(json);
-  } else {
-    write_json_file(file, json);
-  }
+  write_output(file, json.dump(2) + "\n");
 }
 
 void write_output(const std::string& file, const std::string& text) {
@@ -35,6 +31,16 @@ void write_output(const std::string& file, const std::string& text) {
 }
 
 void print_json(const Json& json) { print(json.dump(2) + "\n"); }
+
+void show(const std::string& file, bool as_json, const Json& record,
+          const std::function<std::string()>& table) {
+  if (!file.empty()) write_json_file(file, record);
+  if (as_json) {
+    print_json(record);
+  } else {
+    print(table());
+  }
+}
 
 void require_writable(const std::string& file) {
   namespace fs = std::filesystem;
@@ -87,16 +93,36 @@ std::string one_line(std::string text) {
   return text;
 }
 
+void say(const std::string& line) { std::fprintf(stderr, "rematch: %s\n", one_line(line).c_str()); }
+
+ExitCode end_with(ExitCode code, const std::string& line) {
+  say(line);
+  return code;
+}
+
+void say_missing(const std::vector<std::string>& missing, std::size_t total,
+                 const std::string& what, const std::string& advice) {
+  constexpr std::size_t kMostLines = 20;
+  for (std::size_t index = 0; index < std::min(missing.size(), kMostLines); ++index) {
+    say("missing: " + missing[index]);
+  }
+  if (missing.size() > kMostLines) {
+    say("missing: " + std::to_string(missing.size() - kMostLines) + " " + what + " more");
+  }
+  if (missing.empty()) return;
+  say(std::to_string(missing.size()) + " of " + std::to_string(total) + " " + what +
+      " are missing; " + advice);
+}
+
 void print_warnings(const std::vector<std::string>& warnings) {
   std::set<std::string> said;
   for (const std::string& warning : warnings) {
-    if (!said.insert(warning).second) continue;
-    std::fprintf(stderr, "rematch: warning: %s\n", one_line(warning).c_str());
+    if (said.insert(warning).second) say("warning: " + warning);
   }
 }
 
 void print_hints(const std::vector<std::string>& hints) {
-  for (const std::string& hint : hints) std::fprintf(stderr, "rematch: hint: %s\n", hint.c_str());
+  for (const std::string& hint : hints) say("hint: " + hint);
 }
 
 }  // namespace rematch

@@ -1,11 +1,11 @@
 #include "harness/cli/flags/model_flags.h"
 
 #include <charconv>
-#include <cstdio>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "harness/cli/files/output.h"
 #include "harness/cli/flags/require.h"
 #include "models/preset/parallel.h"
 #include "policies/base/file.h"
@@ -253,11 +253,10 @@ void ModelFlags::say_grid(const ModelSpec& spec) const {
   const auto extent = [&spec](const char* name) {
     return std::to_string(spec.dimensions.at(name));
   };
-  const std::string note = "--tokens " + extent("tokens") + " is a token grid of " +
-                           extent("frames") + " x " + extent("height") + " x " + extent("width") +
-                           " (frames x height x width); --video or --frames, --height and --width "
-                           "choose another";
-  std::fprintf(stderr, "rematch: note: %s\n", note.c_str());
+  say("note: --tokens " + extent("tokens") + " is a token grid of " + extent("frames") + " x " +
+      extent("height") + " x " + extent("width") +
+      " (frames x height x width); --video or --frames, --height and --width "
+      "choose another");
 }
 
 Trace obtain_trace(const ModelFlags& flags, const std::string& trace_file) {

@@ -5,11 +5,15 @@
 #include "harness/cli/files/input_files.h"
 #include "harness/cli/flags/flag_values.h"
 #include "models/preset/parallel.h"
+#include "policies/search/front/measured_front.h"
 
 namespace rematch {
 namespace {
 
 constexpr int kMostRetries = 1000;
+constexpr int kMostPoints = 10'000;
+constexpr int kMostRepeats = 1000;
+constexpr int kUsualRepeats = 4;
 
 std::string after(const std::string& when, std::string help) {
   if (!when.empty()) help[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(help[0])));
@@ -61,13 +65,6 @@ void add_threads(CLI::App& app, int& num_threads) {
 void add_force(CLI::App& app, bool& force) {
   app.add_flag("--force", force, "Run although the predicted memory exceeds the machine's");
 }
-
-namespace {
-
-constexpr int kMostRepeats = 1000;
-constexpr int kUsualRepeats = 4;
-
-}  // namespace
 
 RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   add_policy_flags(app);
@@ -136,6 +133,77 @@ PredictFlags::PredictFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) 
                  "The same from a profile's times; with --round-512 also what kernels allocate "
                  "themselves, if it was measured on a GPU");
   app.add_flag("--json", json, "Print JSON instead of the table");
+}
+
+SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
+  app.add_option("--trace", trace_file, "Stored trace to use instead of --model");
+  app.add_option("--profile", profile_file,
+                 "Profile with the times of the ops, from rematch profile");
+  app.add_option("--device", device,
+                 "Without --profile: cpu or cuda: times are measured here; h100, h200, l40s, a100 "
+                 "or b200: times are computed from the card's data sheet");
+  app.add_option("--doctor", doctor_file,
+                 "Output of rematch doctor --json on the GPU's machine; its measured memory "
+                 "replaces the data sheet's");
+  schedule_option = app.add_option("--schedule", schedule, "on_demand or whole_region");
+  app.add_option("--for", target,
+                 "torch: only plans that rematch export --to torch can write: whole modules as "
+                 "regions, schedule whole_region");
+  app.add_option("--optimizer", optimizer,
+                 "Optimizer whose state is part of every peak: adamw, adamw(state=bfloat16), "
+                 "adamw8bit, muon, sgd, sgd(momentum=0.9) or none");
+  model.add_world(app);
+  app.add_option("--budget", budget, "Print the fastest plan whose peak is at most this: 24GiB");
+  app.add_option("--free", free,
+                 "Print the fastest plan that fits into this beside parameters and optimizer "
+                 "state: 16GiB; gradients are part of it");
+  app.add_option("--activation-budget", activation_budget,
+                 "Print the fastest plan that fits into this beside parameters, gradients and "
+                 "optimizer state: 16GiB");
+  app.add_option(
+      "--max-slowdown", max_slowdown,
+      "Print the plan with the lowest peak at no more than this over the fastest step time: 5%");
+  app.add_option("--maximize", maximize,
+                 "tokens_per_second: find the load of a range, --batch 1:64 or --tokens "
+                 "1024:16384, that maximizes it within --budget, or else the device's memory, "
+                 "and the largest load that fits");
+  app.add_option("--points", num_points, "Number of points to print, of all that are found")
+      ->check(CLI::Range(2, kMostPoints));
+  app.add_option("--baselines", baselines,
+                 "Policies that the front is compared with, separated by commas; also PyTorch's "
+                 "planners: pytorch_dp(0.5), pytorch_ilp(0.5), sac_ilp(0.8) (default: known "
+                 "policies of every kind, and the planners)")
+      ->check([](const std::string& list) {
+        return std::string(list.empty() ? "the list is empty; name policies, or leave the flag out "
+                                          "for the known ones"
+                                        : "");
+      });
+  app.add_flag("--simple", simple,
+               "Print only the best plan of the form that every trainer can express: whole blocks "
+               "or modules, one save list for all layers or two groups of layers");
+  app.add_flag("--hull", hull,
+               "Search only options on the convex hull of each block's: faster, with fewer plans");
+  app.add_option("--links", links_file,
+                 "From rematch profile --links: with --device h100 the times of collectives, with "
+                 "--offload the rates of copies, in place of the data sheet's link");
+  app.add_flag("--offload", offload,
+               "Search plans too that leave to the host what blocks hold for backward: region "
+               "inputs, and what regions keep; step times count the copies as if none were hidden");
+  app.add_option("--link-rate", link_rate,
+                 "With --offload: rate of copies in each direction, 50GB/s (default: as --links "
+                 "measured, else PCIe by the device's data sheet)");
+  app.add_option("--measure", num_measured,
+                 "Number of points of the front to run, as rematch run does, beside the baselines: "
+                 "both ends and the knee, which calibrate the step times, then the points whose "
+                 "measurement tells most")
+      ->default_str("")
+      ->check(CLI::Range(kLeastMeasured, kMostPoints));
+  add_measure_flags(app, "With --measure: ");
+  app.add_flag("--fail-behind-baselines", fail_behind_baselines,
+               "Exit with 3 if a baseline has more hypervolume than the front: predicted, or "
+               "measured by more than the A/A interval");
+  app.add_option("-o,--output", output, "Front to write");
+  app.add_flag("--json", json, "Print the front instead of the table");
 }
 
 std::optional<Profile> profile_of(const PredictFlags& flags, const Trace& trace) {

@@ -66,6 +66,7 @@ struct RunFlags : PolicyFlags, MeasureFlags {
   std::string snapshot;
   std::string output;
   bool json = false;
+  std::vector<std::string> command;  // argv: it goes into the report
 };
 
 // The flags of `predict`, as typed.
@@ -119,6 +120,7 @@ struct SearchFlags : MeasureFlags {
   bool simple = false;
   bool json = false;
   bool fail_behind_baselines = false;
+  std::vector<std::string> command;  // argv: it goes into the reports of runs
 };
 
 }  // namespace rematch

@@ -9,10 +9,8 @@
 
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
+#include "harness/cli/libtorch/parts.h"
 #include "harness/cli/libtorch/run_setup.h"
-#include "harness/cli/libtorch/run_values.h"
-#include "harness/cli/profile_here.h"
-#include "harness/cli/search/search_measure.h"
 #include "harness/measure/memory.h"
 #include "harness/run/comparison.h"
 #include "harness/run/prediction/memory_fit.h"
@@ -130,8 +128,7 @@ void require_measurable(const SearchFlags& flags) {
   }
 }
 
-ExitCode measure_front(const SearchFlags& flags, const std::vector<std::string>& command,
-                       FrontRecord& record) {
+ExitCode measure_front(const SearchFlags& flags, FrontRecord& record) {
   prepare_children();
   const std::vector<PlanePoint> plane = predicted(record.front);
   const std::vector<std::size_t> chosen =
@@ -148,7 +145,7 @@ ExitCode measure_front(const SearchFlags& flags, const std::vector<std::string>&
     }
   }
   const Provenance provenance = make_provenance(
-      command, settings.variants.device, settings.variants.allocator, settings.variants.seed);
+      flags.command, settings.variants.device, settings.variants.allocator, settings.variants.seed);
   record.device_memory =
       on_cuda ? provenance.environment.device_memory : provenance.environment.host_memory;
   const Report report = run_comparison(settings, variants, provenance);

@@ -1,19 +1,25 @@
 // The parts of commands that need LibTorch. CMake compiles one of two sets of sources: the others
-// of this folder, or without_libtorch.cpp, which refuses in one line. So are those of
-// profile_here.h, search_measure.h and record_trace().
+// of this folder, or without_libtorch.cpp, which refuses in one line. So is record_trace().
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/cli/exit_code.h"
 #include "harness/sweep/child_measurer.h"
+#include "models/preset/preset.h"
+#include "policies/trace/profile.h"
+#include "policies/trace/trace.h"
 
 namespace rematch {
 
 struct PredictFlags;
 struct RunFlags;
+struct SearchFlags;
+struct FrontRecord;
 
 bool has_libtorch();
 
@@ -25,11 +31,59 @@ ExitCode answer_as_child(const std::vector<std::string>& command);
 // Before anything else of a command that times ops in this very process. `arguments` is argv.
 void prepare_timing(char** arguments);
 
-ExitCode run_points(const RunFlags& flags, const std::vector<std::string>& command);
+ExitCode run_points(const RunFlags& flags);
 ExitCode predict_model(const PredictFlags& flags);
 ExitCode doctor(bool json);
 
 // The memory that the device has; nothing if that is not known here.
 std::optional<MemoryLimit> memory_limit(const std::string& device);
+
+// rematch search --measure: runs chosen points of a front and its baselines as rematch run does.
+
+// Throws UsageError where what the flags say cannot be measured here: no LibTorch, times of another
+// device, a trace without its model.
+void require_measurable(const SearchFlags& flags);
+
+// Fills the measured figures of `record`'s front. Ok, or some points failed, or bits differ from
+// the reference's. Throws Interrupted, which says what is kept of the runs.
+ExitCode measure_front(const SearchFlags& flags, FrontRecord& record);
+
+// A profile measured on this machine: what `profile` and `search` run where no data sheet is named.
+
+// Devices that are measured, not computed: "cpu", "cuda".
+inline bool is_measured_device(const std::string& device) {
+  return device == "cpu" || device == "cuda" || device == "cuda-dry" || device.starts_with("cuda:");
+}
+
+// UsageError in one line unless `device` can be measured here: this build, its driver, a device.
+// `command` is what the user typed: "profile --device cuda".
+void require_measured_device(const std::string& device, const std::string& command);
+
+struct ProfileSettings {
+  ModelSpec model;
+  std::string device;
+  std::string optimizer;
+  int num_threads = 0;  // 0: LibTorch's own choice
+  int num_steps = 0;
+  bool force = false;  // also what the machine has no memory for
+};
+
+// `trace` is the model's. Throws UsageError, before anything runs, if a step that keeps everything
+// does not fit into the memory that there is.
+Profile profile_here(const ProfileSettings& settings, const Trace& trace);
+
+// rematch profile --links: starts ranks that measure collectives and copies.
+
+struct LinksSettings {
+  std::map<std::string, std::int64_t> layout;
+  std::string device;
+  int num_steps = 0;
+  std::string output;  // empty: stdout
+};
+
+// Kilobytes to megabytes of each kind, in seconds. Says in lines on stderr what was measured.
+// Throws UsageError for a device or a layout that cannot be measured here; kSomePointsFailed if a
+// rank fails, with its name.
+ExitCode profile_links(const LinksSettings& settings);
 
 }  // namespace rematch

@@ -4,7 +4,7 @@
 #include "harness/cli/flags/require.h"
 #include "harness/cli/flags/shared_flags.h"
 #include "harness/cli/libtorch/parts.h"
-#include "harness/cli/libtorch/run_values.h"
+#include "harness/cli/libtorch/run_setup.h"
 #include "harness/cli/predicted_plans.h"
 #include "harness/measure/memory.h"
 #include "harness/run/prediction/memory_fit.h"

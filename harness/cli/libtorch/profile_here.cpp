@@ -1,10 +1,9 @@
-#include "harness/cli/profile_here.h"
+#include "harness/cli/libtorch/parts.h"
 
 #include <ATen/Parallel.h>
 
 #include "harness/cli/flags/require.h"
 #include "harness/cli/libtorch/run_setup.h"
-#include "harness/cli/libtorch/run_values.h"
 #include "harness/profile/cpu_profile.h"
 #include "harness/profile/cuda_profile.h"
 #include "harness/run/prediction/memory_fit.h"

@@ -1,7 +1,6 @@
-#include "harness/cli/profile_here.h"
+#include "harness/cli/libtorch/parts.h"
 
 #include <chrono>
-#include <cstdio>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -38,21 +37,19 @@ std::string ends_in_words(const LinkCurve& curve, Bytes sent_at_most) {
          format_bytes(most.bytes) + " at " + rate_in_words(sent_at_most, most.median);
 }
 
-void say(const LinkProfile& links) {
-  std::fprintf(stderr, "rematch: links of %s; medians over %d calls, by the slowest rank\n",
-               links_in_words(links).c_str(), links.num_steps);
+void say_links(const LinkProfile& links) {
+  say("links of " + links_in_words(links) + "; medians over " + std::to_string(links.num_steps) +
+      " calls, by the slowest rank");
   for (const LinkGroup& group : links.groups) {
     for (const auto& [kind, curve] : group.collectives) {
       const Bytes sent = sent_bytes(kind, curve.back().bytes, group.num_ranks);
-      std::fprintf(stderr, "rematch: %s, %lld ranks, %s: %s sent by a rank\n", group.name.c_str(),
-                   static_cast<long long>(group.num_ranks), std::string(to_string(kind)).c_str(),
-                   ends_in_words(curve, sent).c_str());
+      say(group.name + ", " + std::to_string(group.num_ranks) + " ranks, " +
+          std::string(to_string(kind)) + ": " + ends_in_words(curve, sent) + " sent by a rank");
     }
   }
   for (const auto& [name, curve] :
        {std::pair("to the host", &links.to_host), std::pair("to the device", &links.to_device)}) {
-    std::fprintf(stderr, "rematch: copies %s: %s\n", name,
-                 ends_in_words(*curve, curve->back().bytes).c_str());
+    say(std::string("copies ") + name + ": " + ends_in_words(*curve, curve->back().bytes));
   }
 }
 
@@ -63,9 +60,7 @@ ExitCode measure(const LinksSettings& settings, RankProcesses& ranks) {
     throw Interrupted(InterruptGuard::signal().value_or(0));
   }
   if (outcome.end != LaunchResult::End::kWell) {
-    std::fprintf(stderr, "rematch: links were not measured: %s\n",
-                 one_line(outcome.message).c_str());
-    return ExitCode::kSomePointsFailed;
+    return end_with(ExitCode::kSomePointsFailed, "links were not measured: " + outcome.message);
   }
   std::vector<LinkProfile> of_ranks;
   for (const std::string& result : outcome.results) {
@@ -76,7 +71,7 @@ ExitCode measure(const LinksSettings& settings, RankProcesses& ranks) {
     links.git_commit = source->commit;
     links.git_dirty = source->dirty;
   }
-  say(links);
+  say_links(links);
   write_output(settings.output, links_to_json(links));
   return ExitCode::kOk;
 }

@@ -1,6 +1,5 @@
 #include "harness/cli/libtorch/rank_commands.h"
 
-#include <cstdio>
 #include <string>
 
 #include "harness/cli/files/output.h"
@@ -33,8 +32,7 @@ ExitCode follow(const RankPlace& place) {
   try {
     return static_cast<ExitCode>(follow_rank_0(place));
   } catch (const RanksError& error) {
-    std::fprintf(stderr, "rematch: %s\n", one_line(error.what()).c_str());
-    return ExitCode::kSomePointsFailed;
+    return end_with(ExitCode::kSomePointsFailed, error.what());
   }
 }
 

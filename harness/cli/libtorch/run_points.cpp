@@ -1,8 +1,10 @@
 #include <ATen/Parallel.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -11,13 +13,13 @@
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
 #include "harness/cli/flags/shared_flags.h"
-#include "harness/cli/libtorch/dry_device.h"
 #include "harness/cli/libtorch/parts.h"
 #include "harness/cli/libtorch/rank_commands.h"
 #include "harness/cli/libtorch/run_setup.h"
-#include "harness/cli/libtorch/run_values.h"
+#include "harness/measure/cuda_device.h"
 #include "harness/measure/gpu_monitor.h"
 #include "harness/measure/memory.h"
+#include "harness/process/process.h"
 #include "harness/ranks/place.h"
 #include "harness/run/children/child_point.h"
 #include "harness/run/comparison.h"
@@ -26,6 +28,7 @@
 #include "models/preset/parallel.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
+#include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/trace/profile.h"
 #include "reports/record/json/record_json.h"
@@ -34,6 +37,47 @@
 
 namespace rematch {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kCardVariable = "DRY_CUDA_CARD";
+constexpr const char* kNumCardsVariable = "DRY_CUDA_DEVICES";
+constexpr const char* kCardsOfNode = "8";  // one for each rank of --parallel
+const std::vector<std::string_view> kCards = {"h100", "h200", "l40s", "a100"};
+
+// Beside this program, as the build lays it out.
+fs::path dry_program() { return fs::path(own_executable()).parent_path() / "dry" / "rematch"; }
+
+void require_card(const std::string& card) {
+  if (std::find(kCards.begin(), kCards.end(), card) != kCards.end()) return;
+  throw UsageError("unknown card " + in_quotes(card) + did_you_mean(card, kCards));
+}
+
+// --device cuda-dry: the command goes on as the program of the same parts that is linked to the dry
+// CUDA device. Returns if this is that program already, and does not return otherwise. `card`: h100
+// where it is empty. Throws UsageError: an unknown card, or a build without the dry device.
+void continue_on_dry_device(const std::vector<std::string>& command, const std::string& card) {
+  if (!card.empty()) require_card(card);
+  if (on_dry_device()) return;
+  const std::string program = dry_program().string();
+  if (!fs::exists(program)) {
+    throw UsageError(
+        "device 'cuda-dry' cannot be used: this build has no dry device; run scripts/setup dry and "
+        "build preset dev again");
+  }
+  if (!card.empty()) setenv(kCardVariable, card.c_str(), /*overwrite=*/1);
+  setenv(kNumCardsVariable, kCardsOfNode, /*overwrite=*/0);
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  execv(program.c_str(), arguments.data());
+  throw UsageError("device 'cuda-dry' cannot be used: " + program + " does not start");
+}
+
+void require_dry_for_card(const std::string& device, const std::string& card) {
+  if (card.empty() || device == "cuda-dry") return;
+  throw UsageError("--card is a choice of device cuda-dry; on " + device + " leave it out");
+}
 
 // All of the points unless a share is asked for: a script that runs several commands in one task
 // of a job array means each of them whole.
@@ -54,11 +98,10 @@ std::vector<std::string> with_shard(std::vector<std::string> command, const Shar
   return command;
 }
 
-Provenance provenance_of(const RunFlags& flags, const std::vector<std::string>& command,
-                         const std::string& allocator) {
-  Provenance provenance =
-      make_provenance(command, flags.device, allocator, static_cast<std::uint64_t>(flags.seed));
-  provenance.reproduce = shell_line(with_shard(command, shard_of(flags)));
+Provenance provenance_of(const RunFlags& flags, const std::string& allocator) {
+  Provenance provenance = make_provenance(flags.command, flags.device, allocator,
+                                          static_cast<std::uint64_t>(flags.seed));
+  provenance.reproduce = shell_line(with_shard(flags.command, shard_of(flags)));
   return provenance;
 }
 
@@ -195,8 +238,7 @@ void require_outputs(const RunFlags& flags, ComparisonSettings& settings) {
   settings.points_folder = points_folder_of(flags.output);
 }
 
-ExitCode compare_variants(const RunFlags& flags, const std::vector<std::string>& command,
-                          ComparisonSettings settings) {
+ExitCode compare_variants(const RunFlags& flags, ComparisonSettings settings) {
   require_outputs(flags, settings);
   use_allocator(settings.variants.allocator);
   std::vector<Variant> variants;
@@ -210,13 +252,10 @@ ExitCode compare_variants(const RunFlags& flags, const std::vector<std::string>&
   std::erase_if(variants, [](const Variant& variant) { return !variant.of_this_shard; });
   settings.limit = limit_for(flags, settings, variants);
   settings.how_to_lift_limit = "--force measures it all the same";
-  const Provenance provenance = provenance_of(flags, command, settings.variants.allocator);
-  if (const auto warning = shared_gpu_warning(provenance.environment)) {
-    std::fprintf(stderr, "rematch: %s\n", warning->c_str());
-  }
+  const Provenance provenance = provenance_of(flags, settings.variants.allocator);
+  if (const auto warning = shared_gpu_warning(provenance.environment)) say(*warning);
   if (names_cuda(settings.variants.device)) {
-    std::fprintf(stderr, "rematch: predicted peaks: %s\n",
-                 std::string(kTemporariesNotMeasured).c_str());
+    say("predicted peaks: " + std::string(kTemporariesNotMeasured));
   }
   const std::string output = file_of_shard(flags.output, settings.variants.shard);
   Report report;
@@ -229,15 +268,12 @@ ExitCode compare_variants(const RunFlags& flags, const std::vector<std::string>&
   }
   // The number of points of all shards, where there are several.
   if (settings.variants.shard.count > 1) report.planned = planned;
-  if (!output.empty()) write_json_file(output, report_to_json(report));
-  if (flags.json) {
-    print_json(report_to_json(report));
-  } else {
-    print(render_table(report, TableFormat::kText, terminal_columns()));
-    if (!computes_values(settings.variants.device) && names_cuda(settings.variants.device)) {
-      print(render_launches(report, terminal_columns()));
-    }
-  }
+  show(output, flags.json, report_to_json(report), [&] {
+    const bool is_dry =
+        !computes_values(settings.variants.device) && names_cuda(settings.variants.device);
+    return render_table(report, TableFormat::kText, terminal_columns()) +
+           (is_dry ? render_launches(report, terminal_columns()) : "");
+  });
   if (!output.empty()) std::fprintf(stderr, "report: %s\n", output.c_str());
   for (const std::string& file : snapshot_files(flags, settings.variants)) {
     std::fprintf(stderr, "snapshot: %s\n", file.c_str());
@@ -247,9 +283,9 @@ ExitCode compare_variants(const RunFlags& flags, const std::vector<std::string>&
 
 }  // namespace
 
-ExitCode run_points(const RunFlags& flags, const std::vector<std::string>& command) {
+ExitCode run_points(const RunFlags& flags) {
   require_dry_for_card(flags.device, flags.card);
-  if (flags.device == "cuda-dry") continue_on_dry_device(command, flags.card);
+  if (flags.device == "cuda-dry") continue_on_dry_device(flags.command, flags.card);
   prepare_children();
   ComparisonSettings settings = settings_of(flags);
   const VariantSettings& variants = settings.variants;
@@ -259,7 +295,7 @@ ExitCode run_points(const RunFlags& flags, const std::vector<std::string>& comma
   choose_threads(flags, place, settings.variants);
   return work_on_ranks(place, [&](RankProcesses* ranks) {
     settings.children.ranks = ranks;
-    return compare_variants(flags, command, settings);
+    return compare_variants(flags, settings);
   });
 }
 

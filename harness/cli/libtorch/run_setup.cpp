@@ -3,57 +3,87 @@
 #include <ATen/core/Tensor.h>
 
 #include <unistd.h>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 
+#include "harness/cli/flags/flag_values.h"
+#include "harness/cli/flags/require.h"
 #include "harness/measure/environment.h"
+#include "harness/measure/memory.h"
 #include "harness/measure/source_state.h"
 #include "harness/process/process.h"
+#include "harness/run/timing/turns.h"
+#include "harness/sweep/job_script.h"
 #include "harness/training/device.h"
 #include "policies/base/file.h"
 #include "policies/base/hashing.h"
 #include "policies/base/json.h"
+#include "policies/base/text.h"
 #include "reports/record/json/record_json.h"
 
 namespace rematch {
 namespace {
 
-// Children inherit it. Threads that spin while they wait make a step several times as long on a
-// machine that does something else besides (seen: 0.35 s became 1 to 10 s).
-void let_idle_threads_sleep() { setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0); }
+const std::vector<std::string_view> kOptimizers = {"adamw", "adamw(learning_rate=1e-3)", "none"};
+constexpr int kMostRounds = 1000;
+
+// A whole number that is all of `text`.
+std::optional<int> whole_number(std::string_view text) {
+  int number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// "4" or "4:8", and the precision that ends the rounds in between. Throws UsageError.
+RoundRule parse_rounds(const std::string& rounds, const std::string& precision) {
+  const std::size_t colon = rounds.find(':');
+  const std::string_view text = rounds;
+  const auto least = whole_number(text.substr(0, colon));
+  const auto most = colon == std::string::npos ? least : whole_number(text.substr(colon + 1));
+  if (!least || !most || *least < 0 || *most < *least || *most > kMostRounds) {
+    throw UsageError("--rounds '" + rounds + "' is neither a number from 0 to " +
+                     std::to_string(kMostRounds) + " nor a range of them such as 4:8");
+  }
+  return {.least = *least, .most = *most, .precision = parse_percent(precision)};
+}
 
 }  // namespace
 
-void prepare_children() { let_idle_threads_sleep(); }
+OptimizerChoice parse_optimizer(const std::string& text) {
+  if (const auto choice = optimizer_from_string(text)) return *choice;
+  throw UsageError("unknown optimizer " + in_quotes(text) + did_you_mean(text, kOptimizers));
+}
+
+void measure_by(const MeasureFlags& flags, ComparisonSettings& settings) {
+  settings.variants.seed = static_cast<std::uint64_t>(flags.seed);
+  settings.num_steps = flags.num_steps;
+  settings.rounds = parse_rounds(flags.rounds, flags.precision);
+  settings.children = {parse_duration(flags.timeout), flags.num_retries, nullptr};
+  settings.fresh = flags.fresh;
+}
+
+void run_on(const std::string& device, const std::string& allocator, VariantSettings& settings) {
+  settings.device = require(usable_device(device));
+  settings.allocator = require(allocator_of(settings.device, allocator, allocator_configuration()));
+  if (names_cuda(settings.device)) settings.round = kCudaRounding;
+}
+
+void prepare_children() { setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0); }
 
 void start_again_with_sleeping_threads(char** arguments) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
-  let_idle_threads_sleep();
+  prepare_children();
   execv(own_executable().c_str(), arguments);  // where it fails, threads spin and times are longer
 }
 
 std::string shell_line(const std::vector<std::string>& command) {
   std::string line = "rematch";
   for (std::size_t index = 1; index < command.size(); ++index) {
-    const std::string& word = command[index];
-    const bool plain = word.find_first_not_of(
-                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                           "0123456789_-+=./,:") == std::string::npos;
-    line.append(" ");
-    if (plain && !word.empty()) {
-      line.append(word);
-      continue;
-    }
-    line.append("'");
-    for (const char letter : word) {
-      if (letter == '\'') {
-        line.append("'\\''");
-      } else {
-        line.push_back(letter);
-      }
-    }
-    line.append("'");
+    line.append(" ").append(shell_word(command[index]));
   }
   return line;
 }

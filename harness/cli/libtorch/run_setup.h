@@ -1,5 +1,5 @@
-// Shared by all subcommands that run points: the environment of child processes, where a
-// report comes from, and the exit code for its points.
+// Shared by all subcommands that run points: values of their flags, the environment of child
+// processes, where a report comes from, and the exit code for its points.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,25 @@
 #include <vector>
 
 #include "harness/cli/exit_code.h"
+#include "harness/cli/flags/shared_flags.h"
+#include "harness/run/comparison.h"
+#include "harness/training/optimizer.h"
 #include "reports/record/report.h"
 
 namespace rematch {
 
-// Variables that children inherit; before anything of LibTorch runs.
+// Throws UsageError.
+OptimizerChoice parse_optimizer(const std::string& text);
+
+// Sets steps, rounds, seed and child processes as the flags say. Throws UsageError.
+void measure_by(const MeasureFlags& flags, ComparisonSettings& settings);
+
+// Device, rounding of sizes, and allocator; empty: as the environment says. Throws UsageError.
+void run_on(const std::string& device, const std::string& allocator, VariantSettings& settings);
+
+// Variables that children inherit; before anything of LibTorch runs. Threads that spin while they
+// wait make a step several times as long on a machine that does something else besides (seen: 0.35
+// s became 1 to 10 s).
 void prepare_children();
 
 // For what is measured in this very process. OpenMP reads how idle threads wait when it is loaded,

@@ -1,8 +1,6 @@
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/libtorch/parts.h"
-#include "harness/cli/profile_here.h"
-#include "harness/cli/search/search_measure.h"
 #include "policies/base/json.h"
 
 namespace rematch {
@@ -23,7 +21,7 @@ ExitCode answer_as_child(const std::vector<std::string>&) { return ExitCode::kTo
 
 void prepare_timing(char**) {}
 
-ExitCode run_points(const RunFlags&, const std::vector<std::string>&) { refuse("run"); }
+ExitCode run_points(const RunFlags&) { refuse("run"); }
 
 ExitCode predict_model(const PredictFlags&) { refuse("predict --model"); }
 
@@ -55,8 +53,6 @@ ExitCode profile_links(const LinksSettings&) { refuse("profile --links"); }
 
 void require_measurable(const SearchFlags&) { refuse("search --measure"); }
 
-ExitCode measure_front(const SearchFlags&, const std::vector<std::string>&, FrontRecord&) {
-  refuse("search --measure");
-}
+ExitCode measure_front(const SearchFlags&, FrontRecord&) { refuse("search --measure"); }
 
 }  // namespace rematch

@@ -6,12 +6,8 @@
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
 #include "harness/cli/flags/shared_flags.h"
-#include "harness/cli/profile_here.h"
-#include "harness/cli/search/search_answers.h"
-#include "harness/cli/search/search_fit.h"
-#include "harness/cli/search/search_limits.h"
-#include "harness/cli/search/search_maximize.h"
-#include "harness/cli/search/search_measure.h"
+#include "harness/cli/libtorch/parts.h"
+#include "harness/cli/search/search_parts.h"
 #include "harness/measure/source_state.h"
 #include "harness/progress/progress.h"
 #include "harness/sweep/interrupt.h"
@@ -34,7 +30,6 @@
 namespace rematch {
 namespace {
 
-constexpr int kMostPoints = 10'000;
 constexpr const char* kKnownPolicies =
     "none,full,nth_first(2),nth_first(3),nth_first(4),first_n(1),first_n(2),first_n(4),first_n(8),"
     "first_n(16),segments(2),segments(3),segments(4),segments(6),segments(8),attn_only,save_mm,"
@@ -42,8 +37,21 @@ constexpr const char* kKnownPolicies =
 
 Profile obtain_profile(const SearchFlags& flags, const Trace& trace) {
   if (!flags.profile_file.empty()) return require_profile(flags.profile_file, trace);
-  if (is_measured_device(flags.device)) return measure_profile(flags, trace);
-  return sheet_times(flags, trace);
+  if (!is_measured_device(flags.device)) return sheet_times(flags, trace);
+  require_measured_device(flags.device, "search --device " + flags.device);
+  return profile_here({flags.model.spec(), flags.device, flags.optimizer, flags.num_threads,
+                       flags.num_steps, flags.force},
+                      trace);
+}
+
+void require_times_of_this_device(const Profile& profile) {
+  if (is_measured_device(profile.device) && profile.source == ProfileSource::kMeasured) {
+    return require_measured_device(profile.device, "search --measure");
+  }
+  throw UsageError("the profile has times of " + profile.device + " (" +
+                   std::string(to_string(profile.source)) +
+                   "), and --measure runs on this machine's cpu or cuda; make one with rematch "
+                   "profile --device cpu");
 }
 
 // Says how far a measured profile is from the data sheet's times, if there is a sheet.
@@ -51,11 +59,9 @@ void say_roofline_error(const Trace& trace, const Profile& profile) {
   const DeviceSheet* sheet = find_device_sheet(profile.device);
   if (sheet == nullptr || profile.source != ProfileSource::kMeasured) return;
   const RooflineError error = roofline_error(roofline_profile(trace, *sheet), profile);
-  std::fprintf(stderr,
-               "rematch: the profile, measured on %s, against its roofline: the step takes %s "
-               "times as long, an op of forward in the median %s times\n",
-               profile.device.c_str(), format_fixed(error.step_time_ratio, 2).c_str(),
-               format_fixed(error.median_op_ratio, 2).c_str());
+  say("the profile, measured on " + profile.device + ", against its roofline: the step takes " +
+      format_fixed(error.step_time_ratio, 2) + " times as long, an op of forward in the median " +
+      format_fixed(error.median_op_ratio, 2) + " times");
 }
 
 SearchSpace space_of(const SearchFlags& flags) {
@@ -131,8 +137,8 @@ ExitCode verdict_of(const SearchFlags& flags, const Front& front) {
                       : weighed.is_behind_when_measured() ? "when measured, beyond the A/A interval"
                                                           : nullptr;
   if (where == nullptr) return ExitCode::kOk;
-  std::fprintf(stderr, "rematch: a baseline has more hypervolume than the front %s\n", where);
-  return ExitCode::kGateFailed;
+  return end_with(ExitCode::kGateFailed,
+                  std::string("a baseline has more hypervolume than the front ") + where);
 }
 
 void print_front(const SearchFlags& flags, const FrontRecord& record) {
@@ -158,12 +164,11 @@ void print_front(const SearchFlags& flags, const FrontRecord& record) {
 }
 
 // Until all is measured the file holds the predicted front, marked as not complete.
-ExitCode measure(const SearchFlags& flags, const std::vector<std::string>& command,
-                 FrontRecord& record) {
+ExitCode measure(const SearchFlags& flags, FrontRecord& record) {
   record.front.is_complete = false;
   write_front(flags, record);
   try {
-    const ExitCode code = measure_front(flags, command, record);
+    const ExitCode code = measure_front(flags, record);
     record.front.is_complete = true;
     return code;
   } catch (const Interrupted& error) {
@@ -239,7 +244,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   return {std::move(record), ""};
 }
 
-ExitCode search(const SearchFlags& flags, const std::vector<std::string>& command) {
+ExitCode search(const SearchFlags& flags) {
   require_times(flags);
   require_offload_flags(flags);
   require_link_flags(flags);
@@ -266,11 +271,10 @@ ExitCode search(const SearchFlags& flags, const std::vector<std::string>& comman
   if (!fits_nothing.empty()) {
     write_front(flags, record);
     if (flags.json) print_front(flags, record);
-    std::fprintf(stderr, "rematch: %s\n", fits_nothing.c_str());
-    return ExitCode::kGateFailed;
+    return end_with(ExitCode::kGateFailed, fits_nothing);
   }
   if (is_measured) guard.reset();  // the runs have their own
-  const ExitCode measured = is_measured ? measure(flags, command, record) : ExitCode::kOk;
+  const ExitCode measured = is_measured ? measure(flags, record) : ExitCode::kOk;
   write_front(flags, record);
   print_front(flags, record);
   print_hints(search_hints(flags, record));
@@ -280,82 +284,10 @@ ExitCode search(const SearchFlags& flags, const std::vector<std::string>& comman
 
 }  // namespace
 
-SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
-  app.add_option("--trace", trace_file, "Stored trace to use instead of --model");
-  app.add_option("--profile", profile_file,
-                 "Profile with the times of the ops, from rematch profile");
-  app.add_option("--device", device,
-                 "Without --profile: cpu or cuda: times are measured here; h100, h200, l40s, a100 "
-                 "or b200: times are computed from the card's data sheet");
-  app.add_option("--doctor", doctor_file,
-                 "Output of rematch doctor --json on the GPU's machine; its measured memory "
-                 "replaces the data sheet's");
-  schedule_option = app.add_option("--schedule", schedule, "on_demand or whole_region");
-  app.add_option("--for", target,
-                 "torch: only plans that rematch export --to torch can write: whole modules as "
-                 "regions, schedule whole_region");
-  app.add_option("--optimizer", optimizer,
-                 "Optimizer whose state is part of every peak: adamw, adamw(state=bfloat16), "
-                 "adamw8bit, muon, sgd, sgd(momentum=0.9) or none");
-  model.add_world(app);
-  app.add_option("--budget", budget, "Print the fastest plan whose peak is at most this: 24GiB");
-  app.add_option("--free", free,
-                 "Print the fastest plan that fits into this beside parameters and optimizer "
-                 "state: 16GiB; gradients are part of it");
-  app.add_option("--activation-budget", activation_budget,
-                 "Print the fastest plan that fits into this beside parameters, gradients and "
-                 "optimizer state: 16GiB");
-  app.add_option(
-      "--max-slowdown", max_slowdown,
-      "Print the plan with the lowest peak at no more than this over the fastest step time: 5%");
-  app.add_option("--maximize", maximize,
-                 "tokens_per_second: find the load of a range, --batch 1:64 or --tokens "
-                 "1024:16384, that maximizes it within --budget, or else the device's memory, "
-                 "and the largest load that fits");
-  app.add_option("--points", num_points, "Number of points to print, of all that are found")
-      ->check(CLI::Range(2, kMostPoints));
-  app.add_option("--baselines", baselines,
-                 "Policies that the front is compared with, separated by commas; also PyTorch's "
-                 "planners: pytorch_dp(0.5), pytorch_ilp(0.5), sac_ilp(0.8) (default: known "
-                 "policies of every kind, and the planners)")
-      ->check([](const std::string& list) {
-        return std::string(list.empty() ? "the list is empty; name policies, or leave the flag out "
-                                          "for the known ones"
-                                        : "");
-      });
-  app.add_flag("--simple", simple,
-               "Print only the best plan of the form that every trainer can express: whole blocks "
-               "or modules, one save list for all layers or two groups of layers");
-  app.add_flag("--hull", hull,
-               "Search only options on the convex hull of each block's: faster, with fewer plans");
-  app.add_option("--links", links_file,
-                 "From rematch profile --links: with --device h100 the times of collectives, with "
-                 "--offload the rates of copies, in place of the data sheet's link");
-  app.add_flag("--offload", offload,
-               "Search plans too that leave to the host what blocks hold for backward: region "
-               "inputs, and what regions keep; step times count the copies as if none were hidden");
-  app.add_option("--link-rate", link_rate,
-                 "With --offload: rate of copies in each direction, 50GB/s (default: as --links "
-                 "measured, else PCIe by the device's data sheet)");
-  app.add_option("--measure", num_measured,
-                 "Number of points of the front to run, as rematch run does, beside the baselines: "
-                 "both ends and the knee, which calibrate the step times, then the points whose "
-                 "measurement tells most")
-      ->default_str("")
-      ->check(CLI::Range(kLeastMeasured, kMostPoints));
-  add_measure_flags(app, "With --measure: ");
-  app.add_flag("--fail-behind-baselines", fail_behind_baselines,
-               "Exit with 3 if a baseline has more hypervolume than the front: predicted, or "
-               "measured by more than the A/A interval");
-  app.add_option("-o,--output", output, "Front to write");
-  app.add_flag("--json", json, "Print the front instead of the table");
-}
-
 void add_search(CLI::App& app, Action& action, const std::vector<std::string>& command) {
-  CLI::App* search_command = app.add_subcommand(
-      "search", "Every plan worth having between keeping everything and nothing");
-  auto flags = std::make_shared<SearchFlags>(*search_command);
-  search_command->footer(
+  const auto flags = add_command<SearchFlags>(
+      app, action, "search", "Every plan worth having between keeping everything and nothing",
+      search,
       "Examples:\n"
       "  rematch search --model llama3_8b --tokens 8k --dtype bf16 --device h100 --world 8\n"
       "  rematch search --model wan_small --profile wan.profile.json --budget 24MiB -o front.json\n"
@@ -372,8 +304,7 @@ void add_search(CLI::App& app, Action& action, const std::vector<std::string>& c
       "  rematch run --model wan_small --plan front.json#3\n"
       "Ctrl-C prints and writes the best front so far, marked as not complete; runs of --measure\n"
       "that have ended are kept beside the front of -o; rerun the command to resume.");
-  search_command->callback(
-      [&action, flags, command] { action = [flags, command] { return search(*flags, command); }; });
+  flags->command = command;
 }
 
 }  // namespace rematch

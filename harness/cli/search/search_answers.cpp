@@ -1,4 +1,4 @@
-#include "harness/cli/search/search_answers.h"
+#include "harness/cli/search/search_parts.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,7 +6,6 @@
 #include <variant>
 
 #include "harness/cli/exit_code.h"
-#include "harness/cli/search/search_fit.h"
 #include "policies/export/torch_file.h"
 #include "policies/predict/device/device_sheet.h"
 #include "policies/search/front/simple_form.h"

@@ -1,4 +1,4 @@
-#include "harness/cli/search/search_fit.h"
+#include "harness/cli/search/search_parts.h"
 
 #include <utility>
 #include <variant>

@@ -1,12 +1,12 @@
-#include "harness/cli/search/search_limits.h"
+#include "harness/cli/search/search_parts.h"
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <utility>
 
 #include "harness/cli/exit_code.h"
 #include "harness/cli/files/input_files.h"
+#include "harness/cli/files/output.h"
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
 #include "policies/base/json.h"
@@ -69,10 +69,9 @@ void take_free_memory(const SearchFlags& flags, const SearchSpace& space, const 
       rank.parameter_bytes + rank.constant_bytes + optimizer_bytes(rank, space.optimizer).state;
   if (!is_free) held += rank.gradient_bytes;
   record.budget = held + asked;
-  std::fprintf(stderr,
-               "rematch: %s beside %s of parameters%s and optimizer state: a budget of %s\n",
-               format_bytes(asked).c_str(), format_bytes(held).c_str(),
-               is_free ? "" : ", gradients", format_bytes(*record.budget).c_str());
+  say(format_bytes(asked) + " beside " + format_bytes(held) + " of parameters" +
+      (is_free ? "" : ", gradients") + " and optimizer state: a budget of " +
+      format_bytes(*record.budget));
 }
 
 std::optional<Bytes> memory_by_doctor(const SearchFlags& flags) {

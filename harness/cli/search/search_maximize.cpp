@@ -1,14 +1,12 @@
-#include "harness/cli/search/search_maximize.h"
+#include "harness/cli/search/search_parts.h"
 
-#include <cstdio>
 #include <map>
 #include <string>
 
 #include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/flag_values.h"
-#include "harness/cli/profile_here.h"
-#include "harness/cli/search/search_limits.h"
+#include "harness/cli/libtorch/parts.h"
 #include "harness/measure/source_state.h"
 #include "harness/sweep/interrupt.h"
 #include "models/preset/parallel.h"
@@ -99,8 +97,7 @@ void say_tried(const std::string& dimension, std::int64_t load,
   const std::string outcome = !plan ? "no plan fits"
                                     : format_fixed(*plan->tokens_per_second, 0) +
                                           " tokens/s, peak " + format_bytes(*plan->peak);
-  std::fprintf(stderr, "rematch: %s %lld: %s\n", dimension.c_str(), static_cast<long long>(load),
-               outcome.c_str());
+  say(dimension + " " + std::to_string(load) + ": " + outcome);
 }
 
 }  // namespace
@@ -127,22 +124,17 @@ ExitCode maximize(const SearchFlags& flags, const SearchSpace& space,
       },
       space.stop);
   add_loads(found, std::move(plans), record);
-  if (!flags.output.empty()) write_output(flags.output, loads_to_json(record));
-  if (flags.json) {
-    print_json(loads_to_json(record));
-  } else {
-    print(loads_to_text(record, TableFormat::kText, terminal_columns()));
-  }
+  show(flags.output, flags.json, loads_to_json(record),
+       [&] { return loads_to_text(record, TableFormat::kText, terminal_columns()); });
   if (!found.is_complete) {
     throw Interrupted(InterruptGuard::signal().value(), found.largest
                                                             ? "the loads above were tried by then"
                                                             : "no load was known to fit by then");
   }
   if (found.largest) return ExitCode::kOk;
-  std::fprintf(stderr, "rematch: not even %s %lld fits %s; give more memory, or a smaller %s\n",
-               range.name.c_str(), static_cast<long long>(range.least),
-               format_bytes(budget).c_str(), range.name.c_str());
-  return ExitCode::kGateFailed;
+  return end_with(ExitCode::kGateFailed,
+                  "not even " + range.name + " " + std::to_string(range.least) + " fits " +
+                      format_bytes(budget) + "; give more memory, or a smaller " + range.name);
 }
 
 }  // namespace rematch

@@ -25,6 +25,25 @@ constexpr int kMostWorkers = 100'000;
 constexpr int kMostCpus = 4096;
 
 struct SweepEmitFlags {
+  explicit SweepEmitFlags(CLI::App& app) {
+    app.add_option("folder", folder, "Folder of the sweep")->required();
+    app.add_option("--engine", engine, "slurm or local");
+    app.add_option("--workers", num_workers, "Number of workers: tasks of the job array")
+        ->check(CLI::Range(1, kMostWorkers));
+    app.add_option("--time", time,
+                   "With slurm: time limit of a task, 45min; the task is requeued when it is up");
+    app.add_option("--gres", gres,
+                   "With slurm: resources of a task, gpu:h100:1, or none (default: gpu:1 on CUDA)");
+    app.add_option("--cpus", num_cpus, "With slurm: number of cores of a task")
+        ->check(CLI::Range(1, kMostCpus));
+    app.add_option("--slurm", slurm,
+                   "With slurm: further options of sbatch, partition=gpu,account=me");
+    app.add_option("--prefix", prefix,
+                   "Command that starts the program: 'apptainer exec --nv image.sif', 'srun "
+                   "--kill-on-bad-exit=0'");
+    app.add_option("--program", program,
+                   "Path of rematch on the workers (default: this program's path)");
+  }
   std::string folder;
   std::string engine = "local";
   int num_workers = 1;
@@ -173,29 +192,8 @@ ExitCode emit(const SweepEmitFlags& flags) {
 }  // namespace
 
 void add_sweep_emit(CLI::App& sweep, Action& action) {
-  CLI::App* command =
-      sweep.add_subcommand("emit", "A script that starts workers: a Slurm job array, or local");
-  auto flags = std::make_shared<SweepEmitFlags>();
-  command->add_option("folder", flags->folder, "Folder of the sweep")->required();
-  command->add_option("--engine", flags->engine, "slurm or local");
-  command->add_option("--workers", flags->num_workers, "Number of workers: tasks of the job array")
-      ->check(CLI::Range(1, kMostWorkers));
-  command->add_option(
-      "--time", flags->time,
-      "With slurm: time limit of a task, 45min; the task is requeued when it is up");
-  command->add_option(
-      "--gres", flags->gres,
-      "With slurm: resources of a task, gpu:h100:1, or none (default: gpu:1 on CUDA)");
-  command->add_option("--cpus", flags->num_cpus, "With slurm: number of cores of a task")
-      ->check(CLI::Range(1, kMostCpus));
-  command->add_option("--slurm", flags->slurm,
-                      "With slurm: further options of sbatch, partition=gpu,account=me");
-  command->add_option("--prefix", flags->prefix,
-                      "Command that starts the program: 'apptainer exec --nv image.sif', 'srun "
-                      "--kill-on-bad-exit=0'");
-  command->add_option("--program", flags->program,
-                      "Path of rematch on the workers (default: this program's path)");
-  command->footer(
+  add_command<SweepEmitFlags>(
+      sweep, action, "emit", "A script that starts workers: a Slurm job array, or local", emit,
       "Examples:\n"
       "  rematch sweep emit results/wan --engine slurm --workers 16 --gres gpu:h100:1 --time "
       "45min \\\n"
@@ -206,7 +204,6 @@ void add_sweep_emit(CLI::App& sweep, Action& action) {
       "      > job.sh                                          # whole nodes of 8 cards\n"
       "Where scontrol can be asked, times and sizes that the cluster would leave pending are\n"
       "refused.");
-  command->callback([&action, flags] { action = [flags] { return emit(*flags); }; });
 }
 
 }  // namespace rematch

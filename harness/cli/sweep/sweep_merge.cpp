@@ -16,17 +16,17 @@
 namespace rematch {
 namespace {
 
-constexpr std::size_t kMostMissing = 20;
-
 struct SweepMergeFlags {
+  explicit SweepMergeFlags(CLI::App& app) {
+    app.add_option("folder", folder, "Folder of the sweep")->required();
+    app.add_option("-o,--output", output, "Report to write (default: stdout)");
+    app.add_flag("--allow-mixed", allow_mixed,
+                 "Accept cards and machines of several kinds, kept apart in \"sources\"");
+  }
   std::string folder;
   std::string output;
   bool allow_mixed = false;
 };
-
-void say_line(const std::string& line) {
-  std::fprintf(stderr, "rematch: %s\n", one_line(line).c_str());
-}
 
 // A report of this comparison, and of no other that was put in its place.
 void require_report_of(const PlannedComparison& comparison, const Report& report,
@@ -70,25 +70,9 @@ std::string why_missing(const Judgement& judged) {
   }
 }
 
-void say_missing(const ComparisonPlan& plan, const std::vector<std::size_t>& missing,
-                 const Claims& claims) {
-  for (std::size_t line = 0; line < std::min(missing.size(), kMostMissing); ++line) {
-    const PlannedComparison& comparison = plan.comparisons[missing[line]];
-    say_line("missing: " + comparison_words(comparison) + ": " +
-             why_missing(claims.of(comparison.id)));
-  }
-  if (missing.size() > kMostMissing) {
-    say_line("missing: " + std::to_string(missing.size() - kMostMissing) + " comparisons more");
-  }
-  if (!missing.empty()) {
-    say_line(std::to_string(missing.size()) + " of " + std::to_string(plan.comparisons.size()) +
-             " comparisons are missing; rematch sweep status says more");
-  }
-}
-
 ExitCode merge(const SweepMergeFlags& flags) {
   const ComparisonPlan plan = require_comparison_plan(flags.folder);
-  if (!flags.output.empty()) require_writable(flags.output);
+  require_writable(flags.output);
   DiskSweepFolder folder(flags.folder);
   Claims claims = observed_claims(plan, folder);
   claims.look();
@@ -105,7 +89,12 @@ ExitCode merge(const SweepMergeFlags& flags) {
   for (std::size_t index = 0; index < measured.size(); ++index) {
     require_report_of(plan.comparisons[measured[index]], reports[index], files[index]);
   }
-  say_missing(plan, missing, claims);
+  std::vector<std::string> lines;
+  for (const std::size_t index : missing) {
+    const PlannedComparison& comparison = plan.comparisons[index];
+    lines.push_back(comparison_words(comparison) + ": " + why_missing(claims.of(comparison.id)));
+  }
+  say_missing(lines, plan.comparisons.size(), "comparisons", "rematch sweep status says more");
   if (reports.empty()) return ExitCode::kSomePointsFailed;
   // In the plan's order, points of a comparison as its report has them.
   auto result =
@@ -113,12 +102,11 @@ ExitCode merge(const SweepMergeFlags& flags) {
                     flags.allow_mixed ? MixedEnvironments::kKeepApart : MixedEnvironments::kRefuse,
                     PointOrder::kGiven);
   if (const auto* differ = std::get_if<FingerprintsDiffer>(&result)) {
-    say_line(differ->message);
-    return ExitCode::kFingerprintMismatch;
+    return end_with(ExitCode::kFingerprintMismatch, differ->message);
   }
   if (const auto* rejected = std::get_if<Rejected>(&result)) throw UsageError(rejected->message);
   auto& merged = std::get<MergedReport>(result);
-  for (const std::string& note : merged.notes) say_line(note);
+  for (const std::string& note : merged.notes) say(note);
   for (const std::size_t index : missing) {
     const PlannedComparison& comparison = plan.comparisons[index];
     merged.report.unmeasured.push_back(unmeasured_of(comparison, claims.of(comparison.id)));
@@ -134,19 +122,12 @@ ExitCode merge(const SweepMergeFlags& flags) {
 }  // namespace
 
 void add_sweep_merge(CLI::App& sweep, Action& action) {
-  CLI::App* command =
-      sweep.add_subcommand("merge", "All reports of a sweep as one, in the plan's order");
-  auto flags = std::make_shared<SweepMergeFlags>();
-  command->add_option("folder", flags->folder, "Folder of the sweep")->required();
-  command->add_option("-o,--output", flags->output, "Report to write (default: stdout)");
-  command->add_flag("--allow-mixed", flags->allow_mixed,
-                    "Accept cards and machines of several kinds, kept apart in \"sources\"");
-  command->footer(
+  add_command<SweepMergeFlags>(
+      sweep, action, "merge", "All reports of a sweep as one, in the plan's order", merge,
       "Example: rematch sweep merge results/wan -o wan.json\n"
       "At any time, also while workers are at it: what is missing is named.\n"
       "Exit codes: 0 all is there and ok, 5 comparisons are missing or points failed, 6 mixed "
       "environments.");
-  command->callback([&action, flags] { action = [flags] { return merge(*flags); }; });
 }
 
 }  // namespace rematch

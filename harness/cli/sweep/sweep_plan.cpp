@@ -24,6 +24,16 @@ namespace {
 constexpr std::size_t kMostLines = 20;
 
 struct SweepPlanFlags {
+  explicit SweepPlanFlags(CLI::App& app) {
+    app.add_option("file", file, "Sweep file, rematch.sweep/1.0")->required();
+    app.add_option("folder", folder, "Folder of the sweep; all workers must see it")->required();
+    app.add_option("--card", card, "Card from whose data sheet the times are predicted");
+    app.add_option("--memory", memory,
+                   "Name the comparisons that do not fit into this: 80GiB (default: none)");
+    app.add_option("--stale", stale_after,
+                   "Time after which all workers take a silent worker for dead");
+    app.add_flag("--json", json, "Print the plan as well");
+  }
   std::string file;
   std::string folder;
   std::string card = "h100";
@@ -212,10 +222,8 @@ ExitCode make_plan(const SweepPlanFlags& flags) {
   plan.id = comparison_plan_id(plan);
   write_plan(flags.folder, plan);
   if (!has_libtorch()) {
-    std::fprintf(
-        stderr,
-        "rematch: note: this build has no LibTorch, so the plan has no predicted peaks and "
-        "times; workers take comparisons in the file's order, and skip none\n");
+    say("note: this build has no LibTorch, so the plan has no predicted peaks and times; workers "
+        "take comparisons in the file's order, and skip none");
   }
   if (flags.json) {
     print_json(plan_to_json(plan));
@@ -228,24 +236,13 @@ ExitCode make_plan(const SweepPlanFlags& flags) {
 }  // namespace
 
 void add_sweep_plan(CLI::App& sweep, Action& action) {
-  CLI::App* command = sweep.add_subcommand(
-      "plan", "Expands a sweep file into comparisons, in a folder for workers");
-  auto flags = std::make_shared<SweepPlanFlags>();
-  command->add_option("file", flags->file, "Sweep file, rematch.sweep/1.0")->required();
-  command->add_option("folder", flags->folder, "Folder of the sweep; all workers must see it")
-      ->required();
-  command->add_option("--card", flags->card, "Card from whose data sheet the times are predicted");
-  command->add_option("--memory", flags->memory,
-                      "Name the comparisons that do not fit into this: 80GiB (default: none)");
-  command->add_option("--stale", flags->stale_after,
-                      "Time after which all workers take a silent worker for dead");
-  command->add_flag("--json", flags->json, "Print the plan as well");
-  command->footer(
+  add_command<SweepPlanFlags>(
+      sweep, action, "plan", "Expands a sweep file into comparisons, in a folder for workers",
+      make_plan,
       "Examples:\n"
       "  rematch sweep plan sweep.json results/wan\n"
       "  rematch sweep plan sweep.json results/wan --card l40s --memory 48GiB\n"
       "The same file and version of this tool make the same plan, byte for byte.");
-  command->callback([&action, flags] { action = [flags] { return make_plan(*flags); }; });
 }
 
 }  // namespace rematch

@@ -27,6 +27,16 @@ namespace {
 namespace fs = std::filesystem;
 
 struct SweepRunFlags {
+  explicit SweepRunFlags(CLI::App& app) {
+    app.add_option("folder", folder, "Folder of the sweep")->required();
+    app.add_option("--for", time,
+                   "Time limit: 40min; no comparison is begun that is predicted to take longer, "
+                   "and a running one is stopped when it is up (default: none)");
+    app.add_option("--gpus", gpus, "all: start a worker for each visible card of this machine");
+    app.add_flag("--retry-failed", retry_failed,
+                 "Try each comparison that had failed before once more");
+    app.add_option("--program", program, "Program that measures (default: this one)");
+  }
   std::string folder;
   std::string time;
   std::string gpus;
@@ -174,22 +184,16 @@ ExitCode run_workers(const SweepRunFlags& flags) {
   return static_cast<ExitCode>(worst_code(codes));
 }
 
+ExitCode run(const SweepRunFlags& flags) {
+  return flags.gpus.empty() ? run_worker(flags) : run_workers(flags);
+}
+
 }  // namespace
 
 void add_sweep_run(CLI::App& sweep, Action& action) {
-  CLI::App* command = sweep.add_subcommand(
-      "run", "A worker: measures one comparison after another until none is left for it");
-  auto flags = std::make_shared<SweepRunFlags>();
-  command->add_option("folder", flags->folder, "Folder of the sweep")->required();
-  command->add_option("--for", flags->time,
-                      "Time limit: 40min; no comparison is begun that is predicted to take longer, "
-                      "and a running one is stopped when it is up (default: none)");
-  command->add_option("--gpus", flags->gpus,
-                      "all: start a worker for each visible card of this machine");
-  command->add_flag("--retry-failed", flags->retry_failed,
-                    "Try each comparison that had failed before once more");
-  command->add_option("--program", flags->program, "Program that measures (default: this one)");
-  command->footer(
+  add_command<SweepRunFlags>(
+      sweep, action, "run",
+      "A worker: measures one comparison after another until none is left for it", run,
       "Examples:\n"
       "  rematch sweep run results/wan\n"
       "  rematch sweep run results/wan --for 40min\n"
@@ -199,9 +203,6 @@ void add_sweep_run(CLI::App& sweep, Action& action) {
       "folder;\n"
       "kill and start them as you like. On a CPU they take turns, so that times are undisturbed.\n"
       "Exit codes: 0 nothing left, 5 some failed, 75 the time is up, 143 told to stop.");
-  command->callback([&action, flags] {
-    action = [flags] { return flags->gpus.empty() ? run_worker(*flags) : run_workers(*flags); };
-  });
 }
 
 }  // namespace rematch

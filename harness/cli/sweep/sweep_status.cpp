@@ -19,6 +19,11 @@ namespace rematch {
 namespace {
 
 struct SweepStatusFlags {
+  explicit SweepStatusFlags(CLI::App& app) {
+    app.add_option("folder", folder, "Folder of the sweep")->required();
+    app.add_flag("--watch", watch, "Refresh every two seconds until the sweep is over");
+    app.add_flag("--json", json, "Print JSON instead of the table");
+  }
   std::string folder;
   bool json = false;
   bool watch = false;
@@ -195,19 +200,14 @@ ExitCode status(const SweepStatusFlags& flags) {
 }  // namespace
 
 void add_sweep_status(CLI::App& sweep, Action& action) {
-  CLI::App* command = sweep.add_subcommand(
-      "status", "How far a sweep is: done, failed, skipped, held by which host, stale, free");
-  auto flags = std::make_shared<SweepStatusFlags>();
-  command->add_option("folder", flags->folder, "Folder of the sweep")->required();
-  command->add_flag("--watch", flags->watch, "Refresh every two seconds until the sweep is over");
-  command->add_flag("--json", flags->json, "Print JSON instead of the table");
-  command->footer(
+  add_command<SweepStatusFlags>(
+      sweep, action, "status",
+      "How far a sweep is: done, failed, skipped, held by which host, stale, free", status,
       "Examples:\n"
       "  rematch sweep status results/wan --watch\n"
       "  rematch sweep status results/wan --json\n"
       "How long a claim has been silent is told by this host's clock; workers judge by their own "
       "watching.");
-  command->callback([&action, flags] { action = [flags] { return status(*flags); }; });
 }
 
 }  // namespace rematch

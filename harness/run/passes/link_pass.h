@@ -1,6 +1,6 @@
 // Measures, on one rank of a layout, how long collectives over each of its groups and copies to the
 // host take, by bytes. All ranks call it with the same request; who starts them and takes the
-// slowest is harness/cli/profile_here.h.
+// slowest is harness/cli/libtorch/parts.h.
 #pragma once
 
 #include <cstdint>
