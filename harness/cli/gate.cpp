@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <set>
 
@@ -105,12 +104,13 @@ void require_op_name(const std::string& name) {
 Expectation parse_expectation(const std::string& text) {
   const std::size_t equals = text.rfind('=');
   Expectation expectation;
-  const char* end = text.data() + text.size();
-  const char* start = equals == std::string::npos ? end : text.data() + equals + 1;
-  const auto [rest, error] = std::from_chars(start, end, expectation.executed);
-  if (error != std::errc() || rest != end || expectation.executed < 0) {
+  const auto count = equals == std::string::npos
+                         ? std::nullopt
+                         : whole_number(std::string_view(text).substr(equals + 1));
+  if (!count || *count < 0) {
     throw UsageError("--expect '" + text + "' is no NAME=COUNT such as attention_forward=600");
   }
+  expectation.executed = *count;
   expectation.name = text.substr(0, equals);
   require_op_name(expectation.name);
   return expectation;

@@ -77,10 +77,9 @@ ExitCode predict_trace(const PredictFlags& flags) {
         "the estimate of a trace's ranks counts no communication, so it has no step time; leave "
         "out the times or --world, or give --model");
   }
-  const PredictedStepOf step = step_of(trace, profile);
   print_predictions(
-      predict_from_trace(trace, plans_for_trace(flags, trace), schedules, setting, step.profile),
-      step, setting, flags.json);
+      predict_from_trace(trace, plans_for_trace(flags, trace), schedules, setting, profile), trace,
+      profile, setting, flags.json);
   return ExitCode::kOk;
 }
 

@@ -33,7 +33,8 @@ Json traffic_to_json(const Traffic& traffic, Member member) {
   return json;
 }
 
-Json to_json(const PredictedPlan& plan, const PredictedStepOf& step, const FrontSetting& setting) {
+Json to_json(const PredictedPlan& plan, const Trace& trace, const std::optional<Profile>& profile,
+             const FrontSetting& setting) {
   Json counts = Json::object();
   for (int phase = 0; phase < kNumPhases; ++phase) {
     Json ops = Json::object();
@@ -47,25 +48,22 @@ Json to_json(const PredictedPlan& plan, const PredictedStepOf& step, const Front
   const auto part_of_range = [&](auto part) {
     return plan.range ? Json(std::invoke(part, *plan.range).count()) : Json(nullptr);
   };
-  return {
-      {"policy", plan.policy},
-      {"schedule", to_string(plan.schedule)},
-      {"plan_sha256", plan.plan_sha256},
-      {"world", setting.world * world_size(step.dimensions)},
-      {"optimizer", to_string(setting.optimizer)},
-      {"predicted_ops", std::move(counts)},
-      {"predicted_collectives", traffic_to_json(plan.traffic, &Issued::count)},
-      {"predicted_sent_bytes", traffic_to_json(plan.traffic, &Issued::sent)},
-      {"device", step.profile == nullptr ? Json(nullptr) : Json(step.profile->device)},
-      {"time_source",
-       step.profile == nullptr ? Json(nullptr) : Json(to_string(step.profile->source))},
-      {"links", step.profile == nullptr || step.profile->links.empty() ? Json(nullptr)
-                                                                       : Json(step.profile->links)},
-      {"predicted_compute_ns", part_of_range(&StepRange::compute)},
-      {"predicted_communication_ns", part_of_range(&StepRange::communication)},
-      {"predicted_step_time_ns", part_of_range(&StepRange::nothing_overlaps)},
-      {"predicted_overlapped_step_time_ns", part_of_range(&StepRange::all_overlaps)},
-      {"predicted_memory", memory_to_json(memory)}};
+  return {{"policy", plan.policy},
+          {"schedule", to_string(plan.schedule)},
+          {"plan_sha256", plan.plan_sha256},
+          {"world", setting.world * world_size(trace.dimensions)},
+          {"optimizer", to_string(setting.optimizer)},
+          {"predicted_ops", std::move(counts)},
+          {"predicted_collectives", traffic_to_json(plan.traffic, &Issued::count)},
+          {"predicted_sent_bytes", traffic_to_json(plan.traffic, &Issued::sent)},
+          {"device", profile ? Json(profile->device) : Json(nullptr)},
+          {"time_source", profile ? Json(to_string(profile->source)) : Json(nullptr)},
+          {"links", profile && !profile->links.empty() ? Json(profile->links) : Json(nullptr)},
+          {"predicted_compute_ns", part_of_range(&StepRange::compute)},
+          {"predicted_communication_ns", part_of_range(&StepRange::communication)},
+          {"predicted_step_time_ns", part_of_range(&StepRange::nothing_overlaps)},
+          {"predicted_overlapped_step_time_ns", part_of_range(&StepRange::all_overlaps)},
+          {"predicted_memory", memory_to_json(memory)}};
 }
 
 std::int64_t count(const PredictedPlan& plan, Phase phase, OpClass op_class) {
@@ -89,16 +87,16 @@ PredictedStep step_of(const PredictedPlan& plan) {
 }
 
 // "llama3_8b, bfloat16, batch 1, 8192 tokens, adamw; each of 8 ranks: fsdp=8"
-std::string setting_words(const PredictedStepOf& step, const FrontSetting& setting) {
-  std::string words = step.model + ", " + step.dtype;
+std::string setting_words(const Trace& trace, const FrontSetting& setting) {
+  std::string words = trace.model + ", " + trace.dtype;
   for (const char* name : {"batch", "tokens"}) {
-    const auto found = step.dimensions.find(name);
-    if (found == step.dimensions.end()) continue;
+    const auto found = trace.dimensions.find(name);
+    if (found == trace.dimensions.end()) continue;
     words.append(", ").append(name).append(" ").append(std::to_string(found->second));
   }
   words.append(", optimizer ").append(to_string(setting.optimizer));
-  if (const std::string layout = layout_text(step.dimensions); !layout.empty()) {
-    words += "; each of " + std::to_string(world_size(step.dimensions)) + " ranks: " + layout;
+  if (const std::string layout = layout_text(trace.dimensions); !layout.empty()) {
+    words += "; each of " + std::to_string(world_size(trace.dimensions)) + " ranks: " + layout;
   }
   if (setting.world > 1) {
     words += "; one of " + std::to_string(setting.world) +
@@ -109,28 +107,32 @@ std::string setting_words(const PredictedStepOf& step, const FrontSetting& setti
 
 }  // namespace
 
-void print_predictions(const std::vector<PredictedPlan>& plans, const PredictedStepOf& step,
-                       const FrontSetting& setting, bool as_json) {
+void print_predictions(const std::vector<PredictedPlan>& plans, const Trace& trace,
+                       const std::optional<Profile>& profile, const FrontSetting& setting,
+                       bool as_json) {
   if (as_json) {
     Json predictions = Json::array();
-    for (const PredictedPlan& plan : plans) predictions.push_back(to_json(plan, step, setting));
+    for (const PredictedPlan& plan : plans) {
+      predictions.push_back(to_json(plan, trace, profile, setting));
+    }
     print_json(predictions);
     return;
   }
   std::vector<PredictedStep> steps;
   for (const PredictedPlan& plan : plans) steps.push_back(step_of(plan));
   const std::size_t columns = terminal_columns();
-  print(predictions_to_text(setting_words(step, setting), steps, columns) +
-        traffic_to_text(steps, step.profile, columns));
+  print(predictions_to_text(setting_words(trace, setting), steps, columns) +
+        traffic_to_text(steps, profile ? &*profile : nullptr, columns));
 }
 
 std::vector<PredictedPlan> predict_from_trace(const Trace& trace, const std::vector<Plan>& plans,
                                               const std::vector<Schedule>& schedules,
-                                              const FrontSetting& setting, const Profile* profile) {
+                                              const FrontSetting& setting,
+                                              const std::optional<Profile>& profile) {
   ShardedStep sharded = shard_step(trace, setting.world);
   StepSimulator simulator(sharded.trace, setting.optimizer);
   simulator.use_gathered(std::move(sharded.gathered));
-  if (profile != nullptr) simulator.use_profile(*profile);
+  if (profile) simulator.use_profile(*profile);
   std::vector<PredictedPlan> predicted;
   for (const Plan& plan : plans) {
     for (const Schedule schedule : schedules) {

@@ -28,26 +28,15 @@ struct PredictedPlan {
   std::optional<StepRange> range;  // with times
 };
 
-// Which step it is, for the line above the table.
-struct PredictedStepOf {
-  std::string model;
-  std::string dtype;
-  std::map<std::string, std::int64_t> dimensions;
-  const Profile* profile = nullptr;  // where times are from; null: there are none
-};
+// A table, or with `as_json` a list. `profile`: where times are from; nothing: there are none.
+void print_predictions(const std::vector<PredictedPlan>& plans, const Trace& trace,
+                       const std::optional<Profile>& profile, const FrontSetting& setting,
+                       bool as_json);
 
-inline PredictedStepOf step_of(const Trace& trace, const std::optional<Profile>& profile) {
-  return {trace.model, trace.dtype, trace.dimensions, profile ? &*profile : nullptr};
-}
-
-// A table, or with `as_json` a list.
-void print_predictions(const std::vector<PredictedPlan>& plans, const PredictedStepOf& step,
-                       const FrontSetting& setting, bool as_json);
-
-// By StepSimulator, from a trace alone. The plans are the trace's. Times are `profile`'s, the
-// trace's own; null: none.
+// By StepSimulator, from a trace alone. The plans are the trace's, and so are the profile's times.
 std::vector<PredictedPlan> predict_from_trace(const Trace& trace, const std::vector<Plan>& plans,
                                               const std::vector<Schedule>& schedules,
-                                              const FrontSetting& setting, const Profile* profile);
+                                              const FrontSetting& setting,
+                                              const std::optional<Profile>& profile);
 
 }  // namespace rematch

@@ -61,12 +61,11 @@ bool begins_as_report(const std::string& file) {
 Inputs read_inputs(const std::vector<std::string>& files) {
   Inputs inputs;
   for (const std::string& file : files) {
-    try {
-      if (begins_as_report(file)) {
-        inputs.reports.push_back({file, read_report(file)});
-        continue;
-      }
-      const Json json = require_json_file(file);
+    if (begins_as_report(file)) {
+      inputs.reports.push_back({file, require_readable(file, [&] { return read_report(file); })});
+      continue;
+    }
+    require_json_file(file, [&](const Json& json) {
       const std::string schema = JsonField(json).at("schema").string();
       if (schema.starts_with("rematch.compare/")) {
         inputs.compares.push_back({file, compare_from_json(json)});
@@ -75,10 +74,7 @@ Inputs read_inputs(const std::vector<std::string>& files) {
       } else {
         inputs.reports.push_back({file, report_from_json(json)});
       }
-    } catch (const FormatError& error) {
-      const std::string message = error.what();
-      throw UsageError(message.find(file) == std::string::npos ? file + ": " + message : message);
-    }
+    });
   }
   return inputs;
 }
@@ -152,11 +148,7 @@ ExitCode run(const RenderFlags& flags) {
   if (formats > 1) throw UsageError("give one of --svg, --markdown and --csv, or none for HTML");
   require_writable(flags.output);
   const std::string text = as_asked(flags, read_inputs(flags.files));
-  if (flags.output.empty()) {
-    print(text);
-  } else {
-    write_file_atomically(flags.output, text);
-  }
+  write_output(flags.output, text);
   return ExitCode::kOk;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <exception>
 #include <filesystem>
 #include <future>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "harness/cli/files/output.h"
+#include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
@@ -35,8 +35,7 @@ void require_links(const std::string& path, const std::string& device) {
 }
 
 NamedLinks read_links(const std::string& path) {
-  const Json json = require_json_file(path);
-  LinkProfile links = require_readable(path, [&] { return links_from_json(json); });
+  LinkProfile links = require_json_file(path, links_from_json);
   std::string name = path + ": " + links_in_words(links);
   return {std::move(links), std::move(name)};
 }
@@ -52,9 +51,7 @@ Profile sheet_profile(const Trace& trace, const std::string& device, const std::
 }
 
 Profile require_profile(const std::string& path, const Trace& trace) {
-  const Json json = require_json_file(path);
-  Profile profile =
-      profile_for_trace(require_readable(path, [&] { return profile_from_json(json); }), trace);
+  Profile profile = profile_for_trace(require_json_file(path, profile_from_json), trace);
   if (const auto problem = profile_problem(profile, trace)) throw UsageError(*problem);
   return profile;
 }
@@ -118,13 +115,11 @@ Plan point_of(const Json& json, const std::string& file, const std::string& numb
   if (number.empty()) {
     throw UsageError("'" + file + "' is a front; say which point of it: " + file + "#0; " + range);
   }
-  std::size_t index = 0;
-  const char* end = number.data() + number.size();
-  const auto [rest, error] = std::from_chars(number.data(), end, index);
-  if (error != std::errc() || rest != end || index >= points.size()) {
+  const auto index = whole_number(number);
+  if (!index || *index < 0 || *index >= std::ssize(points)) {
     throw UsageError("'" + file + "' has no point " + number + "; " + range);
   }
-  return std::move(points[index].plan);
+  return std::move(points[static_cast<std::size_t>(*index)].plan);
 }
 
 void require_preset(const std::string& model) {
@@ -145,8 +140,7 @@ Plan require_plan(const std::string& name) {
   const std::size_t hash = name.rfind('#');
   const std::string file = name.substr(0, hash);
   const std::string number = hash == std::string::npos ? "" : name.substr(hash + 1);
-  const Json json = require_json_file(file);
-  return require_readable(file, [&] {
+  return require_json_file(file, [&](const Json& json) {
     if (is_of_kind(json, "front")) return point_of(json, file, number);
     if (!number.empty()) {
       throw UsageError("'" + file + "' is a plan, not a front: it has no points; leave out #" +

@@ -26,7 +26,25 @@ std::optional<std::pair<double, std::string_view>> number_with_unit(const std::s
   return std::pair(number, std::string_view(rest, static_cast<std::size_t>(end - rest)));
 }
 
+// A size or a time in the first of `units`; nothing unless it is a number and one of them.
+template <std::size_t size>
+std::optional<double> in_units(const std::string& text,
+                               const std::pair<std::string_view, double> (&units)[size]) {
+  const auto number = number_with_unit(text);
+  for (const auto& [unit, factor] : units) {
+    if (number && number->second == unit) return number->first * factor;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
+}
 
 std::vector<Schedule> parse_schedules(const std::string& text) {
   if (text == "both") return {Schedule::kWholeRegion, Schedule::kOnDemand};
@@ -93,12 +111,8 @@ Bytes parse_bytes(const std::string& text) {
                                                             {"GB", 1e9},
                                                             {"TiB", 1024.0 * 1024 * 1024 * 1024},
                                                             {"TB", 1e12}};
-  if (const auto number = number_with_unit(text)) {
-    for (const auto& [unit, bytes] : kUnits) {
-      if (number->second != unit || number->first * bytes > double{kLargestInteger}) continue;
-      return Bytes{std::llround(number->first * bytes)};
-    }
-  }
+  const auto bytes = in_units(text, kUnits);
+  if (bytes && *bytes <= double{kLargestInteger}) return Bytes{std::llround(*bytes)};
   throw UsageError(in_quotes(text) +
                    " is not a size; give a number above 0 and a unit: 24GiB, 512MiB, " +
                    "100MB, 4096B");
@@ -119,11 +133,7 @@ double parse_rate(const std::string& text) {
 double parse_nanoseconds(const std::string& text) {
   constexpr std::pair<std::string_view, double> kUnits[] = {
       {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-  if (const auto number = number_with_unit(text)) {
-    for (const auto& [unit, nanoseconds] : kUnits) {
-      if (number->second == unit) return number->first * nanoseconds;
-    }
-  }
+  if (const auto nanoseconds = in_units(text, kUnits)) return *nanoseconds;
   throw UsageError(in_quotes(text) +
                    " is not a time; give a number above 0 and a unit: 200us, 1.5ms, 2s");
 }

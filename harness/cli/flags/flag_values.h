@@ -4,8 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policies/base/bytes.h"
@@ -20,6 +21,9 @@ inline constexpr int kMostThreads = 4096;
 
 // "whole_region", "on_demand" or "both". Throws UsageError.
 std::vector<Schedule> parse_schedules(const std::string& text);
+
+// A whole number that is all of `text`; nothing if it is none.
+std::optional<std::int64_t> whole_number(std::string_view text);
 
 // "90s", "10min", "500ms", "1h". Throws UsageError: the unit is part of the value.
 std::chrono::milliseconds parse_duration(const std::string& text);

@@ -1,11 +1,11 @@
 #include "harness/cli/flags/model_flags.h"
 
-#include <charconv>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "harness/cli/files/output.h"
+#include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
 #include "models/preset/parallel.h"
 #include "policies/base/file.h"
@@ -37,11 +37,9 @@ std::optional<std::int64_t> number_of(std::string_view text) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   const bool is_short = text.ends_with('k') || text.ends_with('K');
   if (is_short) text.remove_suffix(1);
-  std::int64_t number = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
-  if (!is_short) return number;
-  return number > 0 && number < kMost ? std::optional(number * kThousand) : std::nullopt;
+  const auto number = whole_number(text);
+  if (!number || !is_short) return number;
+  return *number > 0 && *number < kMost ? std::optional(*number * kThousand) : std::nullopt;
 }
 
 // Throws UsageError where both say how a model is sharded: --world, and a layout among dimensions.
@@ -261,8 +259,7 @@ void ModelFlags::say_grid(const ModelSpec& spec) const {
 
 Trace obtain_trace(const ModelFlags& flags, const std::string& trace_file) {
   if (!trace_file.empty()) {
-    const Json json = require_json_file(trace_file);
-    Trace trace = require_readable(trace_file, [&] { return trace_from_json(json); });
+    Trace trace = require_json_file(trace_file, trace_from_json);
     require_one_sharding(flags.ranks_of_trace(trace_file).value_or(1), trace.dimensions);
     return trace;
   }

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "harness/cli/exit_code.h"
-#include "policies/base/json_fwd.h"
+#include "policies/base/json.h"
 #include "policies/plan/plan.h"
 
 namespace rematch {
@@ -32,5 +32,12 @@ auto require_readable(const std::string& path, const Read& read) {
 
 // A JSON file that the command line names. Throws UsageError if it cannot be read.
 Json require_json_file(const std::string& path);
+
+// What `read` makes of it.
+template <class Read>
+auto require_json_file(const std::string& path, const Read& read) {
+  const Json json = require_json_file(path);
+  return require_readable(path, [&] { return read(json); });
+}
 
 }  // namespace rematch

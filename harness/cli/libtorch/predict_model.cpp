@@ -111,8 +111,7 @@ ExitCode predict_model(const PredictFlags& flags) {
   print_warnings(warnings_of(variants));
   if (flags.round_512) add_temporary(variants, profile ? most_temporary(*profile) : std::nullopt);
   predict_other_optimizer(asked.optimizer, trace, variants);
-  print_predictions(predicted_plans(variants, trace, profile), step_of(trace, profile), asked,
-                    flags.json);
+  print_predictions(predicted_plans(variants, trace, profile), trace, profile, asked, flags.json);
   return ExitCode::kOk;
 }
 

@@ -3,7 +3,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <unistd.h>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -30,14 +29,6 @@ namespace {
 const std::vector<std::string_view> kOptimizers = {"adamw", "adamw(learning_rate=1e-3)", "none"};
 constexpr int kMostRounds = 1000;
 
-// A whole number that is all of `text`.
-std::optional<int> whole_number(std::string_view text) {
-  int number = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 // "4" or "4:8", and the precision that ends the rounds in between. Throws UsageError.
 RoundRule parse_rounds(const std::string& rounds, const std::string& precision) {
   const std::size_t colon = rounds.find(':');
@@ -48,7 +39,9 @@ RoundRule parse_rounds(const std::string& rounds, const std::string& precision) 
     throw UsageError("--rounds '" + rounds + "' is neither a number from 0 to " +
                      std::to_string(kMostRounds) + " nor a range of them such as 4:8");
   }
-  return {.least = *least, .most = *most, .precision = parse_percent(precision)};
+  return {.least = static_cast<int>(*least),
+          .most = static_cast<int>(*most),
+          .precision = parse_percent(precision)};
 }
 
 }  // namespace

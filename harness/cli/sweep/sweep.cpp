@@ -17,14 +17,15 @@ ComparisonPlan require_comparison_plan(const std::string& folder) {
     throw UsageError("there is no plan in " + in_quotes(folder) +
                      "; make one with rematch sweep plan FILE DIR");
   }
-  const Json json = require_json_file(file);
-  ComparisonPlan plan = require_readable(file, [&] { return comparison_plan_from_json(json); });
+  ComparisonPlan plan = require_json_file(file, comparison_plan_from_json);
   if (plan.tool_version != REMATCH_VERSION) {
     throw UsageError(file + ": made by rematch " + plan.tool_version + ", and this is " +
                      REMATCH_VERSION + "; make a new plan in another folder");
   }
   return plan;
 }
+
+std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
 std::string comparison_words(const PlannedComparison& comparison) {
   std::string text = comparison.id;

@@ -1,7 +1,4 @@
-#include <unistd.h>
-
 #include <array>
-#include <climits>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -151,17 +148,10 @@ std::string absolute(const std::string& path) {
   return text;
 }
 
-std::string emitted_program(const SweepEmitFlags& flags) {
-  if (!flags.program.empty()) return flags.program;
-  std::array<char, PATH_MAX> path{};
-  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
-  return length < 0 ? "rematch" : std::string(path.data(), static_cast<std::size_t>(length));
-}
-
 ExitCode emit(const SweepEmitFlags& flags) {
   const ComparisonPlan plan = require_comparison_plan(flags.folder);
   JobScript job;
-  job.program = emitted_program(flags);
+  job.program = flags.program.empty() ? own_program() : flags.program;
   job.folder = absolute(flags.folder);
   job.name = fs::path(job.folder).filename().string();
   job.num_workers = flags.num_workers;

@@ -206,12 +206,9 @@ void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const Compa
 }
 
 ExitCode make_plan(const SweepPlanFlags& flags) {
-  const Json json = require_json_file(flags.file);
-  SweepFile sweep = require_readable(flags.file, [&] { return sweep_from_json(json); });
-  for (const PlannedComparison& comparison : sweep.comparisons) {
-    require_run_words(flags.file, comparison);
-    break;  // words that they do not share are the sweep's own
-  }
+  SweepFile sweep = require_json_file(flags.file, sweep_from_json);
+  // Words that comparisons do not share are the sweep's own.
+  if (!sweep.comparisons.empty()) require_run_words(flags.file, sweep.comparisons.front());
   ComparisonPlan plan;
   plan.tool_version = REMATCH_VERSION;
   const std::string device = flag_among(sweep.run, "--device");

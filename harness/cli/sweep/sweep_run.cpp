@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -43,12 +41,6 @@ struct SweepRunFlags {
   std::string program;
   bool retry_failed = false;
 };
-
-std::string own_program() {
-  std::array<char, PATH_MAX> path{};
-  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
-  return length < 0 ? "" : std::string(path.data(), static_cast<std::size_t>(length));
-}
 
 // Who measures: this binary, or another that has LibTorch.
 std::string program_of(const SweepRunFlags& flags) {

@@ -21,6 +21,9 @@ ComparisonPlan require_comparison_plan(const std::string& folder);
 
 std::string plan_file_in(const std::string& folder);
 
+// The path of this very program.
+std::string own_program();
+
 // "0f20eefb7109 --model llama_small --dim 32 --seed 0"
 std::string comparison_words(const PlannedComparison& comparison);
 
