@@ -4,7 +4,6 @@
 #include <cstddef>
 
 #include "reports/compare/differences.h"
-#include "reports/compare/explain.h"
 #include "reports/compare/match_points.h"
 #include "reports/compare/metrics.h"
 #include "reports/render/format.h"

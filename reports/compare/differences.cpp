@@ -9,6 +9,7 @@
 #include "policies/base/field_value.h"
 #include "policies/base/json.h"
 #include "policies/trace/by_phase.h"
+#include "reports/record/amount_of.h"
 #include "reports/record/json/parts_json.h"
 #include "reports/record/point.h"
 
@@ -215,12 +216,11 @@ bool same_per_step(const ClassCounts& base, int base_steps, const ClassCounts& c
   for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
     std::map<OpClass, std::int64_t> all = base[phase];
     all.insert(candidate[phase].begin(), candidate[phase].end());
-    for (const auto& entry : all) {
-      const auto executed = [&](const ClassCounts& counts) {
-        const auto found = counts[phase].find(entry.first);
-        return found == counts[phase].end() ? 0 : found->second;
-      };
-      if (executed(base) * candidate_steps != executed(candidate) * base_steps) return false;
+    for (const auto& [op_class, unused] : all) {
+      if (amount_of(base[phase], op_class) * candidate_steps !=
+          amount_of(candidate[phase], op_class) * base_steps) {
+        return false;
+      }
     }
   }
   return true;

@@ -1,11 +1,11 @@
-#include "reports/compare/explain.h"
+#include "reports/compare/metrics.h"
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
 
-#include "reports/compare/metrics.h"
+#include "reports/record/amount_of.h"
 #include "reports/render/format.h"
 
 namespace rematch {
@@ -24,78 +24,44 @@ struct Breakdown {
   double scale = 1;  // from parts to the metric's unit
 };
 
-std::string name_of(OpClass op_class, std::size_t phase) {
-  return std::string(to_string(op_class)) + " in " +
-         std::string(to_string(static_cast<Phase>(phase)));
-}
+std::int64_t number_of(std::int64_t count) { return count; }
+std::int64_t number_of(Bytes bytes) { return bytes.count; }
+std::int64_t number_of(std::chrono::nanoseconds time) { return time.count(); }
 
-Parts class_times(const TimeRecord& time) {
+template <class Key, class Amount>
+Parts parts_of(const std::map<Key, Amount>& amounts) {
   Parts parts;
-  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
-    for (const auto& [op_class, spent] : time.classes.at(phase)) {
-      parts[name_of(op_class, phase)] = spent.count();
-    }
-  }
+  for (const auto& [key, amount] : amounts) parts[name_text(key)] = number_of(amount);
   return parts;
 }
 
-Parts phase_times(const TimeRecord& time) {
+// "norm in forward", or with a noun "norm kernels in forward".
+template <class Key, class Amount>
+Parts parts_of(const std::array<std::map<Key, Amount>, kNumPhases>& amounts,
+               const std::string& noun = "", std::optional<Phase> only = std::nullopt) {
   Parts parts;
-  for (const auto& [phase, spent] : time.phases) parts[phase] = spent.count();
-  return parts;
-}
-
-Parts holders(const MemoryRecord& memory) {
-  Parts parts;
-  for (const auto& [holder, bytes] : memory.holders_at_peak) {
-    parts[std::string(to_string(holder))] = bytes.count;
-  }
-  return parts;
-}
-
-Parts class_counts(const CountsRecord& counts, Metric metric) {
-  Parts parts;
-  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
-    const bool is_recompute = static_cast<Phase>(phase) == Phase::kRecompute;
-    if (metric == Metric::kRecomputedOps && !is_recompute) continue;
-    for (const auto& [op_class, executed] : counts.by_class.at(phase)) {
-      parts[name_of(op_class, phase)] = executed;
+  for (const Phase phase : kPhases) {
+    if (only && phase != *only) continue;
+    const std::string place = noun + " in " + std::string(to_string(phase));
+    for (const auto& [key, amount] : amounts.at(static_cast<std::size_t>(phase))) {
+      parts[name_text(key) + place] = number_of(amount);
     }
   }
   return parts;
 }
 
 Parts kernel_times(const KernelRecord& kernels) {
-  Parts parts;
-  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
-    for (const auto& [kernel_class, spent] : kernels.time.at(phase)) {
-      parts[kernel_class + " kernels in " + std::string(to_string(static_cast<Phase>(phase)))] =
-          spent.count() / kernels.counted_steps;
-    }
-  }
+  Parts parts = parts_of(kernels.time, " kernels");
+  for (auto& [name, spent] : parts) spent /= kernels.counted_steps;
   return parts;
 }
 
-Parts kernel_counts(const KernelRecord& kernels) {
-  Parts parts;
-  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
-    for (const auto& [kernel_class, count] : kernels.count.at(phase)) {
-      parts[kernel_class + " in " + std::string(to_string(static_cast<Phase>(phase)))] = count;
-    }
-  }
-  return parts;
-}
-
-Parts collectives(const RanksRecord& ranks, Metric metric) {
-  const RanksRecord::Counts& counts =
-      metric == Metric::kCollectives ? ranks.collectives : ranks.collective_bytes;
-  Parts parts;
-  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
-    for (const auto& [kind, count] : counts.at(phase)) {
-      parts[kind + " in " + std::string(to_string(static_cast<Phase>(phase)))] = count;
-    }
-  }
-  return parts;
+// Totals are comparable, and shares exact, where both counted as many steps.
+template <class Counts, class PartsOf>
+std::optional<Breakdown> break_down_counts(const std::string& by, const Counts& base,
+                                           const Counts& candidate, PartsOf parts) {
+  if (candidate.counted_steps != base.counted_steps) return std::nullopt;
+  return Breakdown{by, parts(base), parts(candidate), 1.0 / base.counted_steps};
 }
 
 // The time of a step beyond its kernels. Absent where kernels of several streams overlap.
@@ -109,7 +75,9 @@ std::optional<std::int64_t> time_without_kernels(double step_ns, const Parts& ke
 // Absent where no kernel takes another time: then it is the host's time that differs.
 std::optional<Breakdown> break_down_kernels(const MetricRecord& metric, const PointRecord& base,
                                             const PointRecord& candidate) {
-  if (!kernel_count(base) || !kernel_count(candidate)) return std::nullopt;
+  for (const PointRecord* point : {&base, &candidate}) {
+    if (!point->kernels || !point->kernels->is_usable()) return std::nullopt;
+  }
   Breakdown kernels{"phase and kernel class", kernel_times(*base.kernels),
                     kernel_times(*candidate.kernels)};
   if (kernels.base == kernels.candidate) return std::nullopt;
@@ -126,9 +94,10 @@ std::optional<Breakdown> break_down_time(const MetricRecord& metric, const Point
                                          const PointRecord& candidate) {
   if (auto kernels = break_down_kernels(metric, base, candidate)) return kernels;
   if (!base.time || !candidate.time) return std::nullopt;
-  Breakdown classes{"phase and op class", class_times(*base.time), class_times(*candidate.time)};
+  Breakdown classes{"phase and op class", parts_of(base.time->classes),
+                    parts_of(candidate.time->classes)};
   if (!classes.base.empty() && !classes.candidate.empty()) return classes;
-  Breakdown phases{"phase", phase_times(*base.time), phase_times(*candidate.time)};
+  Breakdown phases{"phase", parts_of(base.time->phases), parts_of(candidate.time->phases)};
   if (phases.base.empty() || phases.candidate.empty()) return std::nullopt;
   return phases;
 }
@@ -139,31 +108,27 @@ std::optional<Breakdown> break_down(const MetricRecord& metric, const PointRecor
     case Metric::kStepTime:
       return break_down_time(metric, base, candidate);
     case Metric::kPeakAllocated: {
-      Breakdown bytes{"holder at the peak", holders(*base.memory), holders(*candidate.memory)};
+      Breakdown bytes{"holder at the peak", parts_of(base.memory->holders_at_peak),
+                      parts_of(candidate.memory->holders_at_peak)};
       if (bytes.base.empty() || bytes.candidate.empty()) return std::nullopt;
       return bytes;
     }
     case Metric::kExecutedOps:
-    case Metric::kRecomputedOps: {
-      // Totals are comparable, and shares exact, where both counted as many steps.
-      const int steps = base.counts->counted_steps;
-      if (candidate.counts->counted_steps != steps) return std::nullopt;
-      return Breakdown{"phase and op class", class_counts(*base.counts, metric.metric),
-                       class_counts(*candidate.counts, metric.metric), 1.0 / steps};
-    }
-    case Metric::kKernelCount: {
-      const int steps = base.kernels->counted_steps;
-      if (candidate.kernels->counted_steps != steps) return std::nullopt;
-      return Breakdown{"phase and kernel class", kernel_counts(*base.kernels),
-                       kernel_counts(*candidate.kernels), 1.0 / steps};
-    }
+      return break_down_counts("phase and op class", *base.counts, *candidate.counts,
+                               [](const auto& counts) { return parts_of(counts.by_class); });
+    case Metric::kRecomputedOps:
+      return break_down_counts(
+          "phase and op class", *base.counts, *candidate.counts,
+          [](const auto& counts) { return parts_of(counts.by_class, "", Phase::kRecompute); });
+    case Metric::kKernelCount:
+      return break_down_counts("phase and kernel class", *base.kernels, *candidate.kernels,
+                               [](const auto& kernels) { return parts_of(kernels.count); });
     case Metric::kCollectives:
-    case Metric::kCollectiveBytes: {
-      const int steps = base.ranks->counted_steps;
-      if (candidate.ranks->counted_steps != steps) return std::nullopt;
-      return Breakdown{"phase and kind of collective", collectives(*base.ranks, metric.metric),
-                       collectives(*candidate.ranks, metric.metric), 1.0 / steps};
-    }
+      return break_down_counts("phase and kind of collective", *base.ranks, *candidate.ranks,
+                               [](const auto& ranks) { return parts_of(ranks.collectives); });
+    case Metric::kCollectiveBytes:
+      return break_down_counts("phase and kind of collective", *base.ranks, *candidate.ranks,
+                               [](const auto& ranks) { return parts_of(ranks.collective_bytes); });
     case Metric::kPeakReserved:
     case Metric::kRecomputedFlops:
     case Metric::kLoss:
@@ -181,14 +146,10 @@ std::vector<ContributionRecord> contributions(const Breakdown& breakdown, double
   std::set<std::string> names;
   for (const auto& [name, value] : breakdown.base) names.insert(name);
   for (const auto& [name, value] : breakdown.candidate) names.insert(name);
-  const auto value_in = [](const Parts& parts, const std::string& name) {
-    const auto found = parts.find(name);
-    return found == parts.end() ? 0 : found->second;
-  };
   std::vector<ContributionRecord> parts;
   for (const std::string& name : names) {
-    ContributionRecord part{name, value_in(breakdown.base, name),
-                            value_in(breakdown.candidate, name)};
+    ContributionRecord part{name, amount_of(breakdown.base, name),
+                            amount_of(breakdown.candidate, name)};
     if (part.base == part.candidate) continue;
     part.share_ratio = (static_cast<double>(part.candidate) - static_cast<double>(part.base)) *
                        breakdown.scale / difference;

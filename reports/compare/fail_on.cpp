@@ -24,9 +24,9 @@ bool has_verdict(const CompareRecord& record, Metric metric,
 
 std::string not_told_from_noise(const MetricRecord& time) {
   if (!time.adjusted_p_value) return "step time has one round on a side, so no spread";
-  const auto [low, high] = time.interval.value_or(std::array{0.0, 0.0});
-  return "step time, " + format_fixed(time.ratio.value_or(0), 2) + " [" + format_fixed(low, 2) +
-         " " + format_fixed(high, 2) + "] of the base's, is not told from noise";
+  return "step time, " + format_fixed(time.ratio.value_or(0), 2) + " " +
+         format_interval(time.interval.value_or(std::array{0.0, 0.0}), 2) +
+         " of the base's, is not told from noise";
 }
 
 // Empty: compared, or known on neither side.

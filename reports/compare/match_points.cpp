@@ -5,7 +5,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "policies/base/json.h"
 #include "reports/record/point_origins.h"
 
 namespace rematch {
@@ -13,34 +12,12 @@ namespace {
 
 enum class By : std::uint8_t { kKeyAndEnvironment, kKey, kAllButPlan };
 
-// Cheaper than the key's canonical JSON and as exact: lengths keep the parts apart.
 std::string label_of(const PointRecord& point, const PointOrigins& origins, By by) {
-  const PointIdentity& identity = point.identity;
-  std::string label;
-  const auto add = [&label](std::string_view part) {
-    label.append(std::to_string(part.size())).append(":").append(part);
-  };
-  add(point.policy);
-  add(identity.model);
-  for (const auto& [name, value] : identity.dimensions) {
-    add(name);
-    add(std::to_string(value));
-  }
-  add(identity.data);
-  add(std::to_string(identity.seed));
-  if (by != By::kAllButPlan) add(identity.plan_sha256);
-  if (by == By::kKeyAndEnvironment) add(origins.fingerprint_of(point));
-  for (const std::string_view part :
-       {to_string(identity.schedule), std::string_view(identity.ops),
-        std::string_view(identity.attention_backend), std::string_view(identity.dtype),
-        std::string_view(identity.optimizer), std::string_view(identity.allocator)}) {
-    add(part);
-  }
-  add(identity.deterministic ? "deterministic" : "");
-  add(std::to_string(identity.threads));
-  add(std::to_string(identity.world));
-  if (identity.pretended_rank) add(std::to_string(*identity.pretended_rank));
-  return label;
+  const bool is_of_any_plan = by == By::kAllButPlan;
+  std::string label =
+      is_of_any_plan ? label_of(point.identity, {"plan_sha256"}) : label_of(point.identity, {});
+  if (by == By::kKeyAndEnvironment) label += origins.fingerprint_of(point);
+  return label + point.policy;
 }
 
 // The points of one report that have no partner so far.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "reports/compare/step_bits.h"
+#include "reports/record/amount_of.h"
 #include "reports/statistics/statistics.h"
 #include "reports/statistics/student_t.h"
 
@@ -21,41 +22,54 @@ std::optional<double> number(const std::optional<std::int64_t>& count) {
   return static_cast<double>(*count);
 }
 
-// The sum of all phases. Absent: no step was counted.
-std::optional<double> per_step(
-    const std::array<std::map<std::string, std::int64_t>, kNumPhases>& counts, int num_steps) {
-  if (num_steps <= 0) return std::nullopt;
-  std::int64_t sum = 0;
-  for (const auto& in_phase : counts) {
-    for (const auto& [name, count] : in_phase) sum += count;
+// The counts that a metric sums up: how often each op, or kernel class, ran in each phase.
+struct Mix {
+  const char* of;  // "ops"
+  const OpCounts& counts;
+  int num_steps;  // above 0
+  std::optional<Phase> only = std::nullopt;
+};
+
+template <class Counts>
+std::optional<Mix> mix_of(const char* of, const std::optional<Counts>& record,
+                          OpCounts Counts::*counts, std::optional<Phase> only = std::nullopt) {
+  if (!record || record->counted_steps <= 0) return std::nullopt;
+  return Mix{of, (*record).*counts, record->counted_steps, only};
+}
+
+// Absent: the metric is no count, or no step was counted.
+std::optional<Mix> mix_of(Metric metric, const PointRecord& point) {
+  switch (metric) {
+    case Metric::kExecutedOps:
+      return mix_of("ops", point.counts, &CountsRecord::by_op);
+    case Metric::kRecomputedOps:
+      return mix_of("ops", point.counts, &CountsRecord::by_op, Phase::kRecompute);
+    case Metric::kKernelCount:
+      if (!point.kernels || !point.kernels->is_usable()) return std::nullopt;
+      return mix_of("kernels", point.kernels, &KernelRecord::count);
+    case Metric::kCollectives:
+      return mix_of("collectives", point.ranks, &RanksRecord::collectives);
+    case Metric::kCollectiveBytes:
+      return mix_of("bytes", point.ranks, &RanksRecord::collective_bytes);
+    default:
+      return std::nullopt;
   }
-  return static_cast<double>(sum) / num_steps;
+}
+
+double per_step(const Mix& mix) {
+  std::int64_t sum = 0;
+  for (const Phase phase : kPhases) {
+    if (mix.only && phase != *mix.only) continue;
+    for (const auto& [name, count] : mix.counts[static_cast<std::size_t>(phase)]) sum += count;
+  }
+  return static_cast<double>(sum) / mix.num_steps;
 }
 
 std::optional<double> value_of(Metric metric, const PointRecord& point) {
-  switch (metric) {
-    case Metric::kPeakAllocated:
-      return point.memory ? number(point.memory->peak_allocated) : std::nullopt;
-    case Metric::kPeakReserved:
-      return point.memory ? number(point.memory->peak_reserved) : std::nullopt;
-    case Metric::kExecutedOps:
-      return executed_ops(point, std::nullopt);
-    case Metric::kRecomputedOps:
-      return executed_ops(point, Phase::kRecompute);
-    case Metric::kKernelCount:
-      return kernel_count(point);
-    case Metric::kRecomputedFlops:
-      return number(point.recomputed_step_flops);
-    case Metric::kCollectives:
-      return point.ranks ? per_step(point.ranks->collectives, point.ranks->counted_steps)
-                         : std::nullopt;
-    case Metric::kCollectiveBytes:
-      return point.ranks ? per_step(point.ranks->collective_bytes, point.ranks->counted_steps)
-                         : std::nullopt;
-    case Metric::kStepTime:
-    case Metric::kLoss:
-      break;
-  }
+  if (const auto mix = mix_of(metric, point)) return per_step(*mix);
+  if (metric == Metric::kPeakAllocated && point.memory) return number(point.memory->peak_allocated);
+  if (metric == Metric::kPeakReserved && point.memory) return number(point.memory->peak_reserved);
+  if (metric == Metric::kRecomputedFlops) return number(point.recomputed_step_flops);
   return std::nullopt;
 }
 
@@ -64,89 +78,44 @@ std::optional<double> ratio_of(const MetricRecord& record) {
   return *record.candidate / *record.base;
 }
 
-// The counts that a metric sums up: how often each op, or kernel class, ran in each phase.
-struct Mix {
-  const char* of = "";  // "ops"
-  const std::array<std::map<std::string, std::int64_t>, kNumPhases>& counts;
-  int num_steps = 1;
-};
-
-Mix mix_of(Metric metric, const PointRecord& point) {
-  if (metric == Metric::kKernelCount) {
-    return {"kernels", point.kernels->count, point.kernels->counted_steps};
-  }
-  if (metric == Metric::kCollectives) {
-    return {"collectives", point.ranks->collectives, point.ranks->counted_steps};
-  }
-  if (metric == Metric::kCollectiveBytes) {
-    return {"bytes", point.ranks->collective_bytes, point.ranks->counted_steps};
-  }
-  return {"ops", point.counts->by_op, point.counts->counted_steps};
-}
-
-double per_step(const Mix& mix, std::size_t phase, const std::string& name) {
-  const auto found = mix.counts.at(phase).find(name);
-  if (found == mix.counts.at(phase).end()) return 0;
-  return static_cast<double>(found->second) / mix.num_steps;
-}
-
-// The first that one side runs more often, where the sums are equal.
-std::string first_other(const Mix& base, const Mix& candidate, std::optional<Phase> only) {
-  for (std::size_t index = 0; index < kNumPhases; ++index) {
-    const auto phase = static_cast<Phase>(index);
+// "aten::mm in recompute", the first that one side runs more often in a step; empty: none.
+template <class Key>
+std::string first_other(const std::array<std::map<Key, std::int64_t>, kNumPhases>& base,
+                        int base_steps,
+                        const std::array<std::map<Key, std::int64_t>, kNumPhases>& candidate,
+                        int candidate_steps, std::optional<Phase> only) {
+  for (const Phase phase : kPhases) {
     if (only && phase != *only) continue;
-    std::map<std::string, std::int64_t> all = base.counts.at(index);
-    all.insert(candidate.counts.at(index).begin(), candidate.counts.at(index).end());
-    for (const auto& [name, unused] : all) {
-      if (per_step(base, index, name) == per_step(candidate, index, name)) continue;
-      return std::string("as many ") + base.of + ", but others: " + name + " in " +
-             std::string(to_string(phase));
+    std::map<Key, std::int64_t> all = base[static_cast<std::size_t>(phase)];
+    all.insert(candidate[static_cast<std::size_t>(phase)].begin(),
+               candidate[static_cast<std::size_t>(phase)].end());
+    for (const auto& [key, unused] : all) {
+      if (static_cast<double>(amount_of(base, phase, key)) / base_steps ==
+          static_cast<double>(amount_of(candidate, phase, key)) / candidate_steps) {
+        continue;
+      }
+      return name_text(key) + " in " + std::string(to_string(phase));
     }
   }
   return "";
-}
-
-// By class, of which a report keeps counts beside those of single ops.
-std::string first_other_class(const PointRecord& base, const PointRecord& candidate,
-                              std::optional<Phase> only) {
-  for (std::size_t index = 0; index < kNumPhases; ++index) {
-    const auto phase = static_cast<Phase>(index);
-    if (only && phase != *only) continue;
-    std::map<OpClass, std::int64_t> all = base.counts->by_class.at(index);
-    all.insert(candidate.counts->by_class.at(index).begin(),
-               candidate.counts->by_class.at(index).end());
-    for (const auto& [op_class, unused] : all) {
-      const auto executed = [index, wanted = op_class](const CountsRecord& counts) {
-        const auto found = counts.by_class.at(index).find(wanted);
-        const std::int64_t total = found == counts.by_class.at(index).end() ? 0 : found->second;
-        return static_cast<double>(total) / counts.counted_steps;
-      };
-      if (executed(*base.counts) == executed(*candidate.counts)) continue;
-      return "the same ops, but other counts of class " + std::string(to_string(op_class)) +
-             " in " + std::string(to_string(phase));
-    }
-  }
-  return "";
-}
-
-bool counts_ops(Metric metric) {
-  return metric == Metric::kExecutedOps || metric == Metric::kRecomputedOps;
-}
-
-bool is_count(Metric metric) {
-  return counts_ops(metric) || metric == Metric::kKernelCount || metric == Metric::kCollectives ||
-         metric == Metric::kCollectiveBytes;
 }
 
 void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecord& candidate) {
   if (record.verdict != CompareVerdict::kSame || record.base != record.candidate) return;
-  const bool recomputed = record.metric == Metric::kRecomputedOps;
-  const std::optional<Phase> only = recomputed ? std::optional(Phase::kRecompute) : std::nullopt;
-  record.note = first_other(mix_of(record.metric, base), mix_of(record.metric, candidate), only);
-  if (record.note.empty() && counts_ops(record.metric)) {
-    record.note = first_other_class(base, candidate, only);
+  const std::optional<Mix> own = mix_of(record.metric, base);
+  const std::optional<Mix> other = mix_of(record.metric, candidate);
+  if (!own || !other) return;
+  std::string found =
+      first_other(own->counts, own->num_steps, other->counts, other->num_steps, own->only);
+  if (!found.empty()) {
+    record.note = std::string("as many ") + own->of + ", but others: " + found;
+  } else if (record.metric == Metric::kExecutedOps || record.metric == Metric::kRecomputedOps) {
+    // A report keeps counts by class beside those of single ops.
+    found = first_other(base.counts->by_class, own->num_steps, candidate.counts->by_class,
+                        other->num_steps, own->only);
+    if (!found.empty()) record.note = "the same ops, but other counts of class " + found;
   }
-  if (!record.note.empty()) record.verdict = CompareVerdict::kDifferent;
+  if (!found.empty()) record.verdict = CompareVerdict::kDifferent;
 }
 
 // The peak of several ranks is the highest: which rank's it is, and whether the others have theirs.
@@ -295,26 +264,6 @@ double log_margin(const Floor& floor, double base) {
 
 }  // namespace
 
-std::optional<double> executed_ops(const PointRecord& point, std::optional<Phase> phase) {
-  if (!point.counts || point.counts->counted_steps <= 0) return std::nullopt;
-  std::int64_t sum = 0;
-  for (std::size_t index = 0; index < kNumPhases; ++index) {
-    if (phase && static_cast<Phase>(index) != *phase) continue;
-    for (const auto& [op, executed] : point.counts->by_op.at(index)) sum += executed;
-  }
-  return static_cast<double>(sum) / point.counts->counted_steps;
-}
-
-std::optional<double> kernel_count(const PointRecord& point) {
-  const auto& kernels = point.kernels;
-  if (!kernels || !kernels->is_usable()) return std::nullopt;
-  std::int64_t sum = 0;
-  for (const auto& by_class : kernels->count) {
-    for (const auto& [kernel_class, count] : by_class) sum += count;
-  }
-  return static_cast<double>(sum) / kernels->counted_steps;
-}
-
 MetricRecord compare_exact(Metric metric, const PointRecord& base, const PointRecord& candidate,
                            const Floor& floor) {
   MetricRecord record;
@@ -327,7 +276,7 @@ MetricRecord compare_exact(Metric metric, const PointRecord& base, const PointRe
   record.candidate = value_of(metric, candidate);
   record.ratio = ratio_of(record);
   judge_exact(record, floor);
-  if (is_count(metric)) compare_mix(record, base, candidate);
+  compare_mix(record, base, candidate);
   if (metric == Metric::kPeakAllocated) compare_rank_peaks(record, base, candidate);
   return record;
 }

@@ -1,4 +1,5 @@
-// One metric of one point in two reports: what it is on each side, and by which rule they differ.
+// One metric of one point in two reports: what it is on each side, by which rule they differ, and
+// which part of a step the difference comes from.
 #pragma once
 
 #include "reports/compare/compare.h"
@@ -28,10 +29,11 @@ void judge_time(MetricRecord& record, const Floor& floor, double false_alarm_rat
 // told apart, a time that is surely not higher is no matter. Only times are ever unsure.
 bool may_be_slower(const MetricRecord& record, const Floor& floor);
 
-// Executed ops of a step in a phase, or in all. Absent: not counted.
-std::optional<double> executed_ops(const PointRecord& point, std::optional<Phase> phase);
-
-// The kernels of a step. Absent: not counted, or the count is not to be used.
-std::optional<double> kernel_count(const PointRecord& point);
+// The shares that parts of a step have in a difference, by the finest parts that both points
+// recorded: time by phase and kernel class, else op class, else by phase alone; bytes by holder at
+// the peak; ops by phase and op class; kernels by phase and class. Absent where there is no
+// difference or none of these.
+std::optional<ExplanationRecord> explain(const MetricRecord& metric, const PointRecord& base,
+                                         const PointRecord& candidate);
 
 }  // namespace rematch

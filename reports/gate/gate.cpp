@@ -8,11 +8,9 @@
 
 #include "reports/compare/differences.h"
 #include "reports/gate/check_record.h"
-#include "reports/gate/equivalence_check.h"
 #include "reports/gate/limit_checks.h"
 #include "reports/gate/loss_arms.h"
 #include "reports/gate/loss_checks.h"
-#include "reports/gate/prediction_check.h"
 
 namespace rematch {
 namespace {

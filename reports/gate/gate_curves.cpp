@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "reports/gate/check_record.h"
-#include "reports/gate/equivalence_check.h"
 #include "reports/gate/loss_arms.h"
 #include "reports/gate/loss_checks.h"
 

@@ -8,6 +8,7 @@
 #include "policies/trace/collective.h"
 #include "policies/trace/op_class.h"
 #include "reports/gate/check_record.h"
+#include "reports/record/amount_of.h"
 #include "reports/render/format.h"
 #include "reports/statistics/statistics.h"
 
@@ -45,13 +46,11 @@ std::int64_t executed(const CountsRecord& counts, const std::string& name) {
     if (phase && each != *phase) continue;
     const auto index = static_cast<std::size_t>(each);
     if (op_class) {
-      const auto found = counts.by_class.at(index).find(*op_class);
-      if (found != counts.by_class.at(index).end()) sum += found->second;
+      sum += amount_of(counts.by_class.at(index), *op_class);
     } else if (kind) {
       sum += executed_of_kind(counts.by_op.at(index), *kind);
     } else {
-      const auto found = counts.by_op.at(index).find(op);
-      if (found != counts.by_op.at(index).end()) sum += found->second;
+      sum += amount_of(counts.by_op.at(index), op);
     }
   }
   return sum;
@@ -112,6 +111,38 @@ std::optional<Estimate> slowdown(const PointRecord& point, const PointRecord& re
                          below.size() == reference.time->samples.size() &&
                          above.size() == below.size();
   return has_pairs ? paired_ratio(above, below) : ratio_of_medians(above, below);
+}
+
+// "executed 9 matmul in recompute, and the plan says 8"; empty: none.
+template <class Name, class Counts>
+std::string first_unplanned(const char* verb, const std::vector<Name>& names,
+                            const Counts& measured, const Counts& predicted) {
+  for (const Phase phase : kPhases) {
+    for (const Name& name : names) {
+      const std::int64_t own = amount_of(measured, phase, name);
+      const std::int64_t wanted = amount_of(predicted, phase, name);
+      if (own == wanted) continue;
+      return std::string(verb) + " " + std::to_string(own) + " " + name_text(name) + " in " +
+             std::string(to_string(phase)) + ", and the plan says " + std::to_string(wanted);
+    }
+  }
+  return "";
+}
+
+std::vector<OpClass> op_classes() {
+  std::vector<OpClass> classes;
+  for (int number = 0; number < kNumOpClasses; ++number) {
+    classes.push_back(static_cast<OpClass>(number));
+  }
+  return classes;
+}
+
+std::vector<std::string> collective_kinds() {
+  std::vector<std::string> kinds;
+  for (std::size_t number = 0; number < kNumCollectiveKinds; ++number) {
+    kinds.emplace_back(to_string(static_cast<CollectiveKind>(number)));
+  }
+  return kinds;
 }
 
 }  // namespace
@@ -193,6 +224,24 @@ CheckRecord check_slowdown(const PointRecord& point, const PointRecord& referenc
   check.measured = ratio->value;
   check.limit = limit;
   return check;
+}
+
+std::optional<CheckRecord> check_prediction(const PointRecord& point) {
+  if (point.status != PointStatus::kOk) return std::nullopt;
+  std::string problem;
+  if (point.counts && point.predicted_counts) {
+    problem =
+        first_unplanned("executed", op_classes(), point.counts->by_class, *point.predicted_counts);
+  }
+  if (problem.empty() && point.ranks && point.ranks->predicted_collectives) {
+    problem = first_unplanned("issued", collective_kinds(), point.ranks->collectives,
+                              *point.ranks->predicted_collectives);
+  }
+  if (problem.empty() && point.effect && point.effect->counts_equal_prediction == false) {
+    problem = "executed other ops than predicted: " + point.effect->detail;
+  }
+  if (problem.empty()) return std::nullopt;
+  return decided("predicted_counts", GateVerdict::kFail, problem);
 }
 
 }  // namespace rematch

@@ -1,4 +1,5 @@
-// The gate's plain limits: peak bytes, executed ops, slowdown. Pure.
+// The gate's plain limits: peak bytes, executed ops, slowdown; and what a plan says of its ops.
+// Pure.
 #pragma once
 
 #include "reports/gate/gate.h"
@@ -21,5 +22,9 @@ enum class Measured : std::uint8_t { kInOneReport, kInMergedReport, kInOneEnviro
 // report, else that of medians.
 CheckRecord check_slowdown(const PointRecord& point, const PointRecord& reference, double limit,
                            Measured measured);
+
+// Did the point execute what its plan says? A point that ended ok did; what says otherwise was
+// measured by a broken build, or edited. Nothing: it did, or there is nothing to hold it to.
+std::optional<CheckRecord> check_prediction(const PointRecord& point);
 
 }  // namespace rematch

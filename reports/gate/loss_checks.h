@@ -1,5 +1,4 @@
-// Is the loss the same, apart from the gate's tiers: a plain threshold, and what fails in every
-// tier. Pure.
+// Is the loss the same: a plain threshold, what fails in every tier, and the three tiers. Pure.
 #pragma once
 
 #include <cstddef>
@@ -51,6 +50,15 @@ double envelope_factor(std::size_t candidate_runs);
 // in 0.5 % with three reference runs under noise that lasts and grows, in 0.65 % with four under a
 // random walk. Simulated in tests/reports/gate.
 CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference);
+
+// Tier T2 of the gate: mean losses that differ by less than a margin, for long runs, other devices
+// and other numbers of ranks. Pure.
+
+// Two one-sided tests at 5 % on the runs' mean losses over the last `window_steps` (half of the
+// steps if absent), four runs an arm at least. The margin is the user's or four standard
+// deviations of a run, whichever is wider.
+CheckRecord check_equivalence(const LossArm& candidate, const LossArm& reference,
+                              std::optional<double> margin, std::optional<int> window_steps);
 
 // Adds a point's own parity, judged where it was measured, to what its recorded steps say.
 // Pure.

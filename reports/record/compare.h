@@ -115,11 +115,11 @@ struct MetricRecord {
 template <RecordOf<MetricRecord> AMetric, class Visit>
 void visit_fields(AMetric& metric, Visit visit) {
   visit("metric", metric.metric);
-  visit({"base", kWholeIfWhole}, metric.base);
-  visit({"candidate", kWholeIfWhole}, metric.candidate);
-  visit("ratio", metric.ratio);
-  visit("interval", metric.interval);
-  visit("adjusted_p_value", metric.adjusted_p_value);
+  visit({"base", kWholeIfWhole | kColumn}, metric.base);
+  visit({"candidate", kWholeIfWhole | kColumn}, metric.candidate);
+  visit({"ratio", kColumn}, metric.ratio);
+  visit({"interval", kColumn, "interval_*_ratio"}, metric.interval);
+  visit({"adjusted_p_value", kColumn}, metric.adjusted_p_value);
   visit("verdict", metric.verdict);
   visit({"note", kNullIfEmpty}, metric.note);
 }
@@ -184,10 +184,10 @@ void visit_fields(Row& row, Visit visit) {
   visit("policy", row.policy);
   visit("schedule", row.schedule);
   visit("device", row.device);
-  visit({"dtype", kLater}, row.dtype);
-  visit({"ops", kLater}, row.ops);
-  visit({"threads", kLater}, row.threads);
-  visit({"world", kLater}, row.world);
+  visit({"dtype", kLater | kColumn}, row.dtype);
+  visit({"ops", kLater | kColumn}, row.ops);
+  visit({"threads", kLater | kColumn}, row.threads);
+  visit({"world", kLater | kColumn}, row.world);
   visit("base_key", row.base_key);
   visit("candidate_key", row.candidate_key);
   visit("plan_differs", row.plan_differs);

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "policies/base/json_fwd.h"
 #include "policies/base/record_fields.h"
@@ -54,5 +56,8 @@ void visit_fields(Identity& identity, Visit visit) {
 
 // SHA-256, in hex, of the identity's canonical JSON.
 std::string point_key(const PointIdentity& identity);
+
+// Equal where all fields are but those named in `but`. Cheaper than the key.
+std::string label_of(const PointIdentity& identity, std::initializer_list<std::string_view> but);
 
 }  // namespace rematch

@@ -87,6 +87,12 @@ std::string format_change(std::int64_t before, std::int64_t now) {
   return format_change(static_cast<double>(now - before) / static_cast<double>(before));
 }
 
+std::string format_interval(const std::array<double, 2>& interval, int decimals,
+                            const char* separator) {
+  return "[" + format_fixed(interval[0], decimals) + separator +
+         format_fixed(interval[1], decimals) + "]";
+}
+
 std::string format_part(std::size_t part, std::size_t all) {
   return std::to_string(part) + " of " + std::to_string(all);
 }

@@ -1,6 +1,7 @@
 // Quantities as people read them: ASCII, a unit with every number, enough digits and no more.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -21,8 +22,23 @@ std::string format_change(double fraction);
 // From `before` to `now`; "-": before is 0.
 std::string format_change(std::int64_t before, std::int64_t now);
 std::string format_fixed(double value, int decimals);
+// "[0.98 1.02]"
+std::string format_interval(const std::array<double, 2>& interval, int decimals,
+                            const char* separator = " ");
 
 std::string format_part(std::size_t part, std::size_t all);  // "3 of 24"
+
+// How many of all hold.
+struct Share {
+  std::size_t part = 0;
+  std::size_t all = 0;
+
+  void count(bool holds) {
+    part += holds ? 1 : 0;
+    ++all;
+  }
+  std::string words() const { return format_part(part, all); }
+};
 
 // With a capital first letter.
 std::string capitalized(std::string words);

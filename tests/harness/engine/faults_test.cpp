@@ -9,7 +9,6 @@
 
 #include "harness/engine/fault.h"
 #include "harness/measure/hash.h"
-#include "reports/gate/equivalence_check.h"
 #include "reports/gate/loss_checks.h"
 #include "tests/support/catch.h"
 #include "tests/support/networks.h"

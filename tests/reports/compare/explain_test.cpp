@@ -1,4 +1,4 @@
-#include "reports/compare/explain.h"
+#include "reports/compare/metrics.h"
 
 #include <stdexcept>
 

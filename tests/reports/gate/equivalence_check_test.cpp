@@ -1,4 +1,4 @@
-#include "reports/gate/equivalence_check.h"
+#include "reports/gate/loss_checks.h"
 
 #include "tests/reports/gate/sample_arms.h"
 #include "tests/support/catch.h"

@@ -1,7 +1,6 @@
 #include "reports/gate/gate_curves.h"
 
 #include "policies/base/json.h"
-#include "reports/gate/equivalence_check.h"
 #include "reports/gate/loss_checks.h"
 #include "reports/render/tables/gate_table.h"
 #include "reports/schema/validate.h"

@@ -7,7 +7,6 @@
 #include <random>
 #include <string>
 
-#include "reports/gate/equivalence_check.h"
 #include "reports/gate/loss_checks.h"
 #include "tests/support/catch.h"
 

@@ -1,6 +1,5 @@
 #include "reports/gate/limit_checks.h"
 
-#include "reports/gate/prediction_check.h"
 #include "tests/reports/gate/sample_arms.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"

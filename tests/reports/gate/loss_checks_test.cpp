@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "policies/base/json.h"
-#include "reports/gate/equivalence_check.h"
 #include "tests/reports/gate/sample_arms.h"
 #include "tests/support/catch.h"
 

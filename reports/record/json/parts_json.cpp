@@ -1,0 +1,166 @@
+// Machines, memory, times and steps as JSON, and what a reader refuses in them.
+#include <cmath>
+
+#include "policies/base/field_value.h"
+#include "policies/base/hashing.h"
+#include "policies/base/json.h"
+#include "policies/trace/by_phase.h"
+#include "reports/record/environment.h"
+#include "reports/record/json/number_bits.h"
+#include "reports/record/json/parts_json.h"
+#include "reports/record/point.h"
+#include "reports/statistics/statistics.h"
+
+namespace rematch {
+namespace {
+
+void require_as_many(const JsonField& column, std::size_t wanted) {
+  if (column.size() == wanted) return;
+  column.fail("has " + std::to_string(column.size()) + " entries; op_index has " +
+              std::to_string(wanted));
+}
+
+// The verdict in reports of 1.0 that say "block" for a round.
+constexpr const char* kOldFewRounds = "few_blocks";
+
+// No step takes no time: such a sample would be left out of some statistics and halve others.
+void require_times(const JsonField& field,
+                   const std::vector<std::vector<std::chrono::nanoseconds>>& all) {
+  for (std::size_t round = 0; round < all.size(); ++round) {
+    for (std::size_t step = 0; step < all[round].size(); ++step) {
+      if (all[round][step].count() <= 0) field.at(round).at(step).fail("is no time of a step");
+    }
+  }
+}
+
+// Tables show the median, and what decides is made from the samples.
+void require_median_of_samples(const JsonField& field, const TimeRecord& time) {
+  if (!time.step_median) return;
+  std::vector<double> medians;
+  for (const auto& samples : time.samples) {
+    if (samples.empty()) return;
+    std::vector<double> round;
+    for (const auto sample : samples) round.push_back(static_cast<double>(sample.count()));
+    medians.push_back(median(std::move(round)));
+  }
+  if (medians.empty()) return;
+  const double step = median(std::move(medians));
+  if (std::abs(step - static_cast<double>(time.step_median->count())) <= 1) return;
+  field.at("step_median_ns").fail("is not the median of \"samples_ns\"; was the file edited?");
+}
+
+void require_start_of_each_round(const JsonField& field, const TimeRecord& time) {
+  if (time.starts.empty() || time.starts.size() == time.samples.size()) return;
+  field.at("starts").fail("has " + std::to_string(time.starts.size()) +
+                          " entries; samples_ns has " + std::to_string(time.samples.size()) +
+                          " rounds");
+}
+
+// A loss appears twice: equality goes by its bits, tolerances and tables by the number.
+void require_same_loss(const JsonField& field, const StepRecord& step) {
+  const std::optional<double> value = number_of_bits(step.loss_bits);
+  if (!value) field.at("loss_bits").fail("are not the bits of a float32 or float64");
+  const bool is_same = std::isfinite(*value) ? step.loss == *value : !step.loss;
+  if (!is_same) field.at("loss").fail("is not what \"loss_bits\" says; was the file edited?");
+}
+
+}  // namespace
+
+Json environment_to_json(const Environment& environment) { return to_value(environment); }
+
+Environment environment_from_json(const JsonField& field) {
+  Environment environment;
+  read_value(field, environment);
+  return environment;
+}
+
+// Fields that a report of this version may lack are left out where they are not known, so that
+// such a report's fingerprint stays what it is.
+std::string fingerprint(const Environment& environment) {
+  Json json = Json::object();
+  visit_fields(environment, [&json](const Field& field, const auto& member) {
+    if (field.has(kNotInFingerprint)) return;
+    Json value = to_value(member);
+    if (!field.has(kLater) || !value.is_null()) json[field.key] = std::move(value);
+  });
+  json["device_uuid"] = nullptr;  // as in reports that cover it and do not know it
+  return canonical_sha256(json);
+}
+
+bool is_in_fingerprint(std::string_view member) {
+  const Environment environment;
+  bool is_in = false;
+  visit_fields(environment, [&](const Field& field, const auto&) {
+    is_in = is_in || (field.key == member && !field.has(kNotInFingerprint));
+  });
+  return is_in;
+}
+
+Json to_value(const HeldBytes& holders) {
+  Json json = Json::object();
+  for (const auto& [holder, bytes] : holders) json[std::string(to_string(holder))] = bytes.count;
+  return json;
+}
+
+// Holders that this build does not know are left out; the point keeps them as unknown members.
+void read_value(const JsonField& field, HeldBytes& holders) {
+  std::map<std::string, Bytes> named;
+  read_value(field, named);
+  for (const auto& [name, bytes] : named) {
+    if (const auto holder = holder_from_string(name)) holders[*holder] = bytes;
+  }
+}
+
+Json to_value(const MemoryTimeline& timeline) {
+  Json phases = Json::array();
+  for (const Phase phase : kPhases) phases.push_back(to_string(phase));
+  Json phase_of_sample = Json::array();
+  for (const Phase phase : timeline.phase) phase_of_sample.push_back(static_cast<int>(phase));
+  Json held = Json::object();
+  for (const auto& [holder, bytes] : timeline.bytes) held[std::string(to_string(holder))] = bytes;
+  return {{"op_index", timeline.op_index},
+          {"phases", std::move(phases)},
+          {"phase", std::move(phase_of_sample)},
+          {"held_bytes", std::move(held)}};
+}
+
+void read_value(const JsonField& field, MemoryTimeline& timeline) {
+  read_value(field.at("op_index"), timeline.op_index);
+  const std::size_t samples = timeline.op_index.size();
+  std::vector<std::string> names;
+  read_value(field.at("phases"), names);
+  require_as_many(field.at("phase"), samples);
+  for (const JsonField& sample : field.at("phase").elements()) {
+    const std::int64_t index = sample.integer(0, static_cast<std::int64_t>(names.size()) - 1);
+    const auto phase = phase_from_string(names[static_cast<std::size_t>(index)]);
+    if (!phase) sample.fail("means '" + names[static_cast<std::size_t>(index)] + "', no phase");
+    timeline.phase.push_back(*phase);
+  }
+  std::map<std::string, std::vector<std::int64_t>> held;
+  read_value(field.at("held_bytes"), held);
+  for (auto& [name, bytes] : held) {
+    require_as_many(field.at("held_bytes").at(name), samples);
+    if (const auto holder = holder_from_string(name)) timeline.bytes[*holder] = std::move(bytes);
+  }
+}
+
+Json memory_to_json(const MemoryRecord& memory) { return to_value(memory); }
+
+void read_value(const JsonField& field, TimeQuality& quality) {
+  read_fields(field, quality);
+  if (quality.verdict == kOldFewRounds) quality.verdict = "few_rounds";
+}
+
+void read_value(const JsonField& field, TimeRecord& time) {
+  read_fields(field, time);
+  require_times(field.at("samples_ns"), time.samples);
+  require_median_of_samples(field, time);
+  require_start_of_each_round(field, time);
+}
+
+void read_value(const JsonField& field, StepRecord& step) {
+  read_fields(field, step);
+  require_same_loss(field, step);
+}
+
+}  // namespace rematch
