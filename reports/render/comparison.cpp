@@ -7,31 +7,6 @@
 namespace rematch {
 namespace {
 
-// Equal for points that are the same but for what a policy and a schedule decide. Lengths keep the
-// parts apart.
-std::string label_of(const PointRecord& point) {
-  const PointIdentity& identity = point.identity;
-  std::string label;
-  const auto add = [&label](std::string_view part) {
-    label.append(std::to_string(part.size())).append(":").append(part);
-  };
-  for (const std::string* part :
-       {&point.device, &identity.model, &identity.data, &identity.ops, &identity.attention_backend,
-        &identity.dtype, &identity.optimizer, &identity.allocator}) {
-    add(*part);
-  }
-  for (const auto& [name, size] : identity.dimensions) {
-    add(name);
-    add(std::to_string(size));
-  }
-  add(std::to_string(identity.seed));
-  add(identity.deterministic ? "deterministic" : "");
-  add(std::to_string(identity.threads));
-  add(std::to_string(identity.world));
-  if (identity.pretended_rank) add(std::to_string(*identity.pretended_rank));
-  return label;
-}
-
 enum class AnySchedule : std::uint8_t { kNo, kYes };
 
 const PointRecord* find_policy(const Comparison& comparison, const std::string& policy,
@@ -78,7 +53,8 @@ std::vector<Comparison> compare_policies(const Report& report) {
   std::vector<Comparison> comparisons;
   std::unordered_map<std::string, std::size_t> groups;
   for (const PointRecord& point : report.points) {
-    const auto [group, is_new] = groups.try_emplace(label_of(point), comparisons.size());
+    const auto [group, is_new] = groups.try_emplace(
+        label_of(point.identity, {"plan_sha256", "schedule"}) + point.device, comparisons.size());
     if (is_new) comparisons.push_back({title_of(point), {}});
     ComparedPoint compared;
     compared.point = &point;
@@ -94,6 +70,16 @@ std::vector<Comparison> compare_policies(const Report& report) {
     }
   }
   return comparisons;
+}
+
+std::optional<Bytes> measured_peak(const PointRecord& record) {
+  if (record.status != PointStatus::kOk || !record.memory) return std::nullopt;
+  return record.memory->peak_allocated;
+}
+
+std::optional<std::chrono::nanoseconds> measured_step(const PointRecord& record) {
+  if (record.status != PointStatus::kOk || !record.time) return std::nullopt;
+  return record.time->step_median;
 }
 
 }  // namespace rematch

@@ -2,6 +2,8 @@
 // against each other, and each knows the reference it is held against.
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,5 +30,9 @@ struct Comparison {
 std::string name_of(const PointRecord& point);
 
 std::vector<Comparison> compare_policies(const Report& report);
+
+// Figures of a finished point.
+std::optional<Bytes> measured_peak(const PointRecord& record);
+std::optional<std::chrono::nanoseconds> measured_step(const PointRecord& record);
 
 }  // namespace rematch

@@ -96,14 +96,14 @@ std::vector<SweepAxis> axes_among(const std::vector<Settings>& all) {
   return axes;
 }
 
-std::string words_at(const std::vector<SweepAxis>& axes, const Settings& settings) {
+std::string words_at(const SweepModel& model, const Settings& settings) {
   std::string words;
-  for (const SweepAxis& axis : axes) {
+  for (const SweepAxis& axis : model.axes) {
     const auto value = settings.find(axis.name);
     if (value == settings.end()) continue;
     words += (words.empty() ? "" : ", ") + axis.name + " " + value->second;
   }
-  return words;
+  return words.empty() ? model.heading : words;
 }
 
 // The part that all titles of comparisons share.
@@ -120,17 +120,12 @@ std::string common_words(const std::vector<Settings>& all) {
   return words;
 }
 
-std::optional<Bytes> finished_peak(const PointRecord& point) {
-  if (point.status != PointStatus::kOk || !point.memory) return std::nullopt;
-  return point.memory->peak_allocated;
-}
-
 const PointRecord* reference_among(const Comparison& comparison) {
   for (const ComparedPoint& compared : comparison.points) {
-    if (compared.none != nullptr && finished_peak(*compared.none)) return compared.none;
+    if (compared.none != nullptr && measured_peak(*compared.none)) return compared.none;
   }
   for (const ComparedPoint& compared : comparison.points) {
-    if (compared.full != nullptr && finished_peak(*compared.full)) return compared.full;
+    if (compared.full != nullptr && measured_peak(*compared.full)) return compared.full;
   }
   return nullptr;
 }
@@ -143,10 +138,10 @@ std::optional<double> over(double value, double reference) {
 SweepCell cell_of(const ComparedPoint& compared, const PointRecord* reference) {
   SweepCell cell{&compared, {}, {}, true};
   const PointRecord& point = *compared.point;
-  const auto peak = finished_peak(point);
+  const auto peak = measured_peak(point);
   if (reference == nullptr || !peak) return cell;
   cell.peak_ratio =
-      over(static_cast<double>(peak->count), static_cast<double>(finished_peak(*reference)->count));
+      over(static_cast<double>(peak->count), static_cast<double>(measured_peak(*reference)->count));
   if (!point.time || !reference->time) return cell;
   const auto& ratio = point.time->ratio;
   if (ratio && ratio->reference == reference->policy) {
@@ -157,10 +152,6 @@ SweepCell cell_of(const ComparedPoint& compared, const PointRecord* reference) {
                            static_cast<double>(reference->time->step_median->count()));
   }
   return cell;
-}
-
-std::string heading_of(const PointRecord& point) {
-  return point.identity.model + " on " + point.device;
 }
 
 // Policies by the order in which they are first met; with their schedules where one has several.
@@ -218,7 +209,7 @@ std::vector<SweepModel> sweep_models(const Report& report,
   std::map<std::string, std::string> heading_of_model;
   for (const Comparison& comparison : comparisons) {
     const PointRecord& point = *comparison.points.front().point;
-    const std::string heading = heading_of(point);
+    const std::string heading = point.identity.model + " on " + point.device;
     heading_of_model.try_emplace(point.identity.model, heading);
     find(heading).shapes.push_back({&comparison, {}, reference_among(comparison), {}});
   }
@@ -240,14 +231,11 @@ bool is_sweep(const std::vector<SweepModel>& models) {
 }
 
 std::string shape_words(const SweepModel& model, const SweepShape& shape) {
-  const std::string words =
-      words_at(model.axes, settings_of(shape.comparison->points.front().point->identity));
-  return words.empty() ? model.heading : words;
+  return words_at(model, settings_of(shape.comparison->points.front().point->identity));
 }
 
 std::string shape_words(const SweepModel& model, const UnmeasuredComparison& comparison) {
-  const std::string words = words_at(model.axes, settings_of(comparison));
-  return words.empty() ? model.heading : words;
+  return words_at(model, settings_of(comparison));
 }
 
 }  // namespace rematch

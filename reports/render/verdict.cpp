@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "reports/record/amount_of.h"
 #include "reports/render/format.h"
 #include "reports/render/noise.h"
 
@@ -17,11 +18,6 @@ constexpr double kMostOfThePeak = 0.8;
 
 double share(Bytes part, Bytes whole) {
   return whole.count == 0 ? 0 : static_cast<double>(part.count) / static_cast<double>(whole.count);
-}
-
-Bytes held_by(const MemoryRecord& memory, Holder holder) {
-  const auto found = memory.holders_at_peak.find(holder);
-  return found == memory.holders_at_peak.end() ? Bytes{} : found->second;
 }
 
 const MemoryRecord* measured_memory(const PointRecord* point) {
@@ -66,8 +62,7 @@ bool recomputes_as_much(const PointRecord& point, const PointRecord& full) {
   const auto& theirs = full.counts->by_class[kRecompute];
   if (theirs.empty()) return false;
   return std::all_of(theirs.begin(), theirs.end(), [&mine](const auto& entry) {
-    const auto found = mine.find(entry.first);
-    return entry.second <= (found == mine.end() ? 0 : found->second);
+    return entry.second <= amount_of(mine, entry.first);
   });
 }
 
@@ -149,8 +144,8 @@ Verdict judge_peak(const PointRecord& point, const MemoryRecord& mine, const Mem
 Bytes out_of_reach(const MemoryRecord& memory) {
   const Bytes peak = memory.peak_allocated.value_or(Bytes{});
   if (memory.peak_phase == Phase::kOptimizer) return peak;
-  return peak - held_by(memory, Holder::kSavedActivations) -
-         held_by(memory, Holder::kRecomputeTransient);
+  return peak - amount_of(memory.holders_at_peak, Holder::kSavedActivations) -
+         amount_of(memory.holders_at_peak, Holder::kRecomputeTransient);
 }
 
 std::string describe_place(const MemoryRecord& memory) {

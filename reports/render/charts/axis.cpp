@@ -196,13 +196,10 @@ void draw_x_axis(Picture& picture, Axis& axis, const Box& area, GridLines lines)
     // The outermost labels stay inside the picture.
     const double half = text_width(tick.text) * picture.growth / 2;
     const double middle = std::clamp(x, half, std::max(half, picture.width - half));
-    const Label label{{middle, area.bottom + kLabelsBelow * picture.growth},
-                      tick.text,
-                      Anchor::kMiddle,
-                      Paint::kMuted};
     if (middle - half < free_from) continue;
     free_from = middle + half + kLeastSpace;
-    picture.add(label);
+    picture.add_words({middle, area.bottom + kLabelsBelow * picture.growth}, tick.text,
+                      Anchor::kMiddle);
   }
 }
 
@@ -220,6 +217,15 @@ void draw_y_axis(Picture& picture, Axis& axis, const Box& area) {
     free_below = box.top;
     picture.add(label);
   }
+}
+
+void draw_axes(Picture& picture, Plot& plot, double left, const std::string& y_title,
+               const std::string& x_title, GridLines lines, double foot) {
+  const Box& area = plot.area;
+  picture.add_words({left, area.top - 12}, plot.y.titled(y_title));
+  draw_y_axis(picture, plot.y, area);
+  draw_x_axis(picture, plot.x, {area.left, area.top, area.right, area.bottom + foot}, lines);
+  picture.add_words({area.right, area.bottom + foot + kTitleBelow}, x_title, Anchor::kEnd);
 }
 
 }  // namespace rematch::chart

@@ -74,6 +74,20 @@ enum class GridLines : std::uint8_t { kNone, kDrawn };
 void draw_x_axis(Picture& picture, Axis& axis, const Box& area, GridLines lines);
 void draw_y_axis(Picture& picture, Axis& axis, const Box& area);
 
+// The area of a plot and its axes, which draw_x_axis() and draw_y_axis() place along it.
+struct Plot {
+  Box area;
+  Axis x;
+  Axis y;
+
+  Position operator()(const Position& value) const { return {x(value.x), y(value.y)}; }
+};
+
+// The axes of a plot in a column, with their titles in grey, that of the y axis above it from
+// `left` on. Labels of the x axis begin `foot` below the area.
+void draw_axes(Picture& picture, Plot& plot, double left, const std::string& y_title,
+               const std::string& x_title, GridLines lines, double foot = 0);
+
 // From the bottom of a plot to the baseline of its x labels, and of the axis' title below them.
 inline constexpr double kLabelsBelow = 17;
 inline constexpr double kTitleBelow = 35;

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "policies/trace/by_phase.h"
+#include "reports/record/amount_of.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/format.h"
 #include "reports/render/tables/compare_table.h"
@@ -55,12 +56,6 @@ void add_bars(Rows& chart, const std::vector<Point>& points, const std::vector<L
   for (std::size_t index = 0; index < looks.size(); ++index) {
     if (is_used[index]) chart.legend.push_back(key_of(looks[index]));
   }
-}
-
-double count_of(const CountsRecord& counts, Phase phase, OpClass op_class) {
-  const auto& by_class = counts.by_class[static_cast<std::size_t>(phase)];
-  const auto found = by_class.find(op_class);
-  return found == by_class.end() ? 0 : static_cast<double>(found->second);
 }
 
 // " in 8 steps", where all points counted as many.
@@ -149,10 +144,7 @@ void add_ratio(Rows& chart, Row row, double ratio,
                const std::optional<std::array<double, 2>>& interval, const std::string& verdict,
                int decimals) {
   row.value = format_fixed(ratio, decimals);
-  if (interval) {
-    row.value += " [" + format_fixed((*interval)[0], decimals) + ", " +
-                 format_fixed((*interval)[1], decimals) + "]";
-  }
+  if (interval) row.value += " " + format_interval(*interval, decimals, ", ");
   const Paint paint = verdict == "slower" || verdict == "higher"  ? Paint::kOrange
                       : verdict == "faster" || verdict == "lower" ? Paint::kBlue
                                                                   : Paint::kGrey;
@@ -190,8 +182,11 @@ Rows op_counts(const std::vector<Point>& points, OpClass op_class) {
                     : "Counted as executed: a policy that recomputes everything doubles them.";
   const auto counts_of = [op_class](const PointRecord& record) -> Parts {
     if (!record.counts) return std::nullopt;
-    return std::vector{count_of(*record.counts, Phase::kForward, op_class),
-                       count_of(*record.counts, Phase::kRecompute, op_class)};
+    std::vector<double> counts;
+    for (const Phase phase : {Phase::kForward, Phase::kRecompute}) {
+      counts.push_back(static_cast<double>(amount_of(record.counts->by_class, phase, op_class)));
+    }
+    return counts;
   };
   add_bars(chart, points, {{"forward", Paint::kBlue}, {"recompute", Paint::kOrange}}, counts_of,
            count_text);
@@ -211,9 +206,8 @@ Rows peak_holders(const std::vector<Point>& points) {
     if (!record.memory || !record.memory->peak_allocated) return std::nullopt;
     std::vector<double> bytes(holder_looks().size());
     for (std::size_t look = 0; look < kStackedHolders.size(); ++look) {
-      const auto found = record.memory->holders_at_peak.find(kStackedHolders.at(look));
-      if (found == record.memory->holders_at_peak.end()) continue;
-      bytes[look] = static_cast<double>(found->second.count);
+      bytes[look] = static_cast<double>(
+          amount_of(record.memory->holders_at_peak, kStackedHolders.at(look)).count);
     }
     if (record.memory->holders_at_peak.empty()) {
       bytes.back() = static_cast<double>(record.memory->peak_allocated->count);
@@ -235,9 +229,7 @@ Rows phase_times(const std::vector<Point>& points) {
     if (!record.time || !record.time->step_median) return std::nullopt;
     std::vector<double> times;
     for (const Look& look : phase_looks()) {
-      const auto found = record.time->phases.find(look.words);
-      times.push_back(
-          found == record.time->phases.end() ? 0 : static_cast<double>(found->second.count()));
+      times.push_back(static_cast<double>(amount_of(record.time->phases, look.words).count()));
     }
     return times;
   };

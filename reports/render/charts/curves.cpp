@@ -176,19 +176,8 @@ std::vector<std::size_t> drawn_samples(const MemoryTimeline& timeline) {
   return chosen;
 }
 
-Paint phase_paint(Phase phase) {
-  switch (phase) {
-    case Phase::kForward:
-      return Paint::kBlue;
-    case Phase::kRecompute:
-      return Paint::kOrange;
-    case Phase::kBackward:
-      return Paint::kTeal;
-    case Phase::kOptimizer:
-      break;
-  }
-  return Paint::kGrey;
-}
+constexpr std::array<Paint, kNumPhases> kPhasePaints = {Paint::kBlue, Paint::kOrange, Paint::kTeal,
+                                                        Paint::kGrey};
 
 std::vector<Stretch> phases_of(const MemoryTimeline& timeline,
                                const std::vector<std::size_t>& samples) {
@@ -198,7 +187,8 @@ std::vector<Stretch> phases_of(const MemoryTimeline& timeline,
     const std::string phase(to_string(timeline.phase[sample]));
     if (!strip.empty()) strip.back().to = x;
     if (strip.empty() || strip.back().hint != phase) {
-      strip.push_back({x, x, phase_paint(timeline.phase[sample]), phase});
+      const auto index = static_cast<std::size_t>(timeline.phase[sample]);
+      strip.push_back({x, x, kPhasePaints.at(index), phase});
     }
   }
   return strip;

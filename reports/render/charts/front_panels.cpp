@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "reports/render/charts/lines.h"
 #include "reports/render/charts/names.h"
 #include "reports/render/charts/rows.h"
 
 namespace rematch::chart {
 namespace {
 
-constexpr double kPanelHead = 34;     // two lines of words
 constexpr double kAxisTitle = 22;     // of the y axis
 constexpr double kPanelHeight = 150;  // of the plot
 constexpr double kPanelRight = 12;
@@ -22,14 +22,7 @@ Axis ratio_axis_of(Range range) {
   return make_axis(Quantity::kRatio, range.low / margin, range.high * margin, 4);
 }
 
-struct PanelPlot {
-  Box area;
-  Axis x;
-  Axis y;
-  Position operator()(const Position& value) const { return {x(value.x), y(value.y)}; }
-};
-
-void draw_steps(Picture& picture, const FrontPanel& panel, const PanelPlot& plot) {
+void draw_steps(Picture& picture, const FrontPanel& panel, const Plot& plot) {
   std::vector<Position> corners;
   for (const FrontSpot& spot : panel.spots) {
     if (spot.is_on_front) corners.push_back(spot.at);
@@ -44,7 +37,7 @@ void draw_steps(Picture& picture, const FrontPanel& panel, const PanelPlot& plot
 }
 
 // Names of the front first.
-std::vector<Name> names_of(const std::vector<const FrontSpot*>& spots, const PanelPlot& plot) {
+std::vector<Name> names_of(const std::vector<const FrontSpot*>& spots, const Plot& plot) {
   std::vector<Name> names;
   for (const FrontSpot* spot : spots) {
     Label label{{}, spot->name, Anchor::kStart, spot->is_on_front ? Paint::kInk : Paint::kMuted};
@@ -56,21 +49,12 @@ std::vector<Name> names_of(const std::vector<const FrontSpot*>& spots, const Pan
 
 Picture draw_front_panel(const FrontPanels& chart, const FrontPanel& panel) {
   Picture picture{chart.title + ": " + panel.name, kColumnWidth};
-  Label name{{0, 13}, fit_text(panel.name, kColumnWidth / 1.15), Anchor::kStart, Paint::kInk};
-  name.is_bold = true;
-  picture.add(name);
-  picture.add(Label{{0, 30}, fit_text(panel.words, kColumnWidth), Anchor::kStart, Paint::kMuted});
-  PanelPlot plot{{}, ratio_axis_of(chart.peaks), ratio_axis_of(chart.steps)};
-  const double top = kPanelHead + kAxisTitle;
+  draw_head(picture, Panel{panel.name, "", panel.words}, {0, 0, kColumnWidth, kHead});
+  Plot plot{{}, ratio_axis_of(chart.peaks), ratio_axis_of(chart.steps)};
+  const double top = kHead + kAxisTitle;
   plot.area = {y_labels_width(plot.y), top, kColumnWidth - kPanelRight, top + kPanelHeight};
-  picture.add(
-      Label{{0, top - 12}, "Step time over the reference's", Anchor::kStart, Paint::kMuted});
-  draw_y_axis(picture, plot.y, plot.area);
-  draw_x_axis(picture, plot.x, plot.area, GridLines::kDrawn);
-  picture.add(Label{{plot.area.right, plot.area.bottom + kTitleBelow},
-                    "Peak over the reference's",
-                    Anchor::kEnd,
-                    Paint::kMuted});
+  draw_axes(picture, plot, 0, "Step time over the reference's", "Peak over the reference's",
+            GridLines::kDrawn);
   picture.height = plot.area.bottom + kPanelBottom;
   draw_steps(picture, panel, plot);
   std::vector<const FrontSpot*> spots;

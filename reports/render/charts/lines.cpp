@@ -8,7 +8,6 @@ namespace rematch::chart {
 namespace {
 
 constexpr double kPanelGap = 24;         // between panels
-constexpr double kHead = 34;             // two lines of words above a panel
 constexpr double kAxisTitleHeight = 24;  // of the y axis
 constexpr double kPanelRight = 8;
 constexpr double kBottom = 40;  // the x axis
@@ -61,32 +60,7 @@ Axis x_axis_of(const Panel& panel) {
   return axis;
 }
 
-struct LinePlot {
-  Box area;
-  Axis x;
-  Axis y;
-
-  Position operator()(const Position& value) const { return {x(value.x), y(value.y)}; }
-};
-
-void draw_head(Picture& picture, const Panel& panel, const Box& frame) {
-  Label name{{frame.left, frame.top + 13}, "", Anchor::kStart, Paint::kInk};
-  name.is_bold = true;
-  name.hint = panel.hint;
-  const double note = panel.note.empty() ? 0 : text_width(panel.note) + 8;
-  name.text = fit_text(panel.name, (frame.width() - note) / 1.15);
-  picture.add(name);
-  if (note > 0) {
-    picture.add(
-        Label{{extent(name).right + 8, name.at.y}, panel.note, Anchor::kStart, Paint::kMuted});
-  }
-  picture.add(Label{{frame.left, frame.top + 30},
-                    fit_text(panel.words, frame.width()),
-                    Anchor::kStart,
-                    Paint::kMuted});
-}
-
-void draw_areas(Picture& picture, const Panel& panel, const LinePlot& plot) {
+void draw_areas(Picture& picture, const Panel& panel, const Plot& plot) {
   for (const Area& area : panel.areas) {
     Path path{{}, area.stroke, area.fill, 1, false, area.hint};
     for (const Position& corner : area.corners) path.corners.push_back(plot(corner));
@@ -94,7 +68,7 @@ void draw_areas(Picture& picture, const Panel& panel, const LinePlot& plot) {
   }
 }
 
-void draw_curve(Picture& picture, const Curve& curve, const LinePlot& plot) {
+void draw_curve(Picture& picture, const Curve& curve, const Plot& plot) {
   Path path{{}, curve.paint, Paint::kClear, 2, false, curve.hint};
   const auto flush = [&] {
     if (path.corners.size() > 1) picture.add(path);
@@ -123,7 +97,7 @@ void draw_curve(Picture& picture, const Curve& curve, const LinePlot& plot) {
   for (Marker& marker : markers) picture.add(std::move(marker));
 }
 
-void draw_strip(Picture& picture, const Panel& panel, const LinePlot& plot) {
+void draw_strip(Picture& picture, const Panel& panel, const Plot& plot) {
   const double top = plot.area.bottom + kStripGap;
   for (const Stretch& part : panel.strip) {
     picture.add(Rectangle{
@@ -131,7 +105,7 @@ void draw_strip(Picture& picture, const Panel& panel, const LinePlot& plot) {
   }
 }
 
-void draw_peak(Picture& picture, const Peak& peak, const LinePlot& plot) {
+void draw_peak(Picture& picture, const Peak& peak, const Plot& plot) {
   const Position at = plot(peak.at);
   picture.add(
       Path{{at, {at.x, plot.area.bottom}}, Paint::kInk, Paint::kClear, 1, /*is_dashed=*/true});
@@ -143,19 +117,11 @@ void draw_panel(Picture& picture, const Panel& panel, Box frame, double labels_w
     draw_head(picture, panel, frame);
     frame.top += kHead;
   }
-  LinePlot plot{{}, x_axis_of(panel), y_axis_of(panel)};
+  Plot plot{{}, x_axis_of(panel), y_axis_of(panel)};
   const double top = frame.top + kAxisTitleHeight;
   plot.area = {frame.left + labels_width, top, frame.right - kPanelRight, top + panel.height};
-  picture.add(
-      Label{{frame.left, top - 12}, plot.y.titled(panel.y_title), Anchor::kStart, Paint::kMuted});
-  draw_y_axis(picture, plot.y, plot.area);
-  Box above_labels = plot.area;
-  above_labels.bottom += foot_of(panel);
-  draw_x_axis(picture, plot.x, above_labels, GridLines::kNone);
-  picture.add(Label{{plot.area.right, above_labels.bottom + kTitleBelow},
-                    panel.x_title,
-                    Anchor::kEnd,
-                    Paint::kMuted});
+  draw_axes(picture, plot, frame.left, panel.y_title, panel.x_title, GridLines::kNone,
+            foot_of(panel));
   draw_areas(picture, panel, plot);
   for (auto curve = panel.curves.rbegin(); curve != panel.curves.rend(); ++curve) {
     draw_curve(picture, *curve, plot);
@@ -165,6 +131,19 @@ void draw_panel(Picture& picture, const Panel& panel, Box frame, double labels_w
 }
 
 }  // namespace
+
+void draw_head(Picture& picture, const Panel& panel, const Box& frame) {
+  Label name{{frame.left, frame.top + 13}, "", Anchor::kStart, Paint::kInk};
+  name.is_bold = true;
+  name.hint = panel.hint;
+  const double note = panel.note.empty() ? 0 : text_width(panel.note) + 8;
+  name.text = fit_text(panel.name, (frame.width() - note) / 1.15);
+  picture.add(name);
+  if (note > 0) {
+    picture.add_words({extent(name).right + 8, name.at.y}, panel.note);
+  }
+  picture.add_words({frame.left, frame.top + 30}, fit_text(panel.words, frame.width()));
+}
 
 Picture draw(const Lines& chart) {
   const int num_columns = std::min(chart.num_columns, static_cast<int>(chart.panels.size()));

@@ -69,6 +69,10 @@ struct Lines {
   bool is_empty() const { return panels.empty(); }
 };
 
+// Two lines above a panel: its name and note, and its words.
+void draw_head(Picture& picture, const Panel& panel, const Box& frame);
+inline constexpr double kHead = 34;  // their height
+
 // The panels, one beside the other in as many columns. Panels of one column share their x
 // positions.
 Picture draw(const Lines& chart);

@@ -24,14 +24,6 @@ constexpr double kNearLimit = 1.6;
 // A share of the plot's width.
 constexpr double kLongestName = 0.45;
 
-struct Plot {
-  Box area;
-  Axis x;
-  Axis y;
-
-  Position operator()(const Position& value) const { return {x(value.x), y(value.y)}; }
-};
-
 Range peaks_of(const Plane& chart) {
   Range peaks;
   for (const Spot& spot : chart.spots) {

@@ -116,14 +116,4 @@ std::vector<Point> most_telling(const std::vector<Point>& points, std::size_t li
   return chosen;
 }
 
-std::optional<Bytes> measured_peak(const PointRecord& record) {
-  if (record.status != PointStatus::kOk || !record.memory) return std::nullopt;
-  return record.memory->peak_allocated;
-}
-
-std::optional<std::chrono::nanoseconds> measured_step(const PointRecord& record) {
-  if (record.status != PointStatus::kOk || !record.time) return std::nullopt;
-  return record.time->step_median;
-}
-
 }  // namespace rematch::chart

@@ -36,8 +36,4 @@ int rank_of(const Point& point);
 // At most `limit` points, those of lowest rank, in the order of `points`.
 std::vector<Point> most_telling(const std::vector<Point>& points, std::size_t limit);
 
-// Figures of a finished point.
-std::optional<Bytes> measured_peak(const PointRecord& record);
-std::optional<std::chrono::nanoseconds> measured_step(const PointRecord& record);
-
 }  // namespace rematch::chart

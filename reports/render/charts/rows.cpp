@@ -55,8 +55,7 @@ void draw_words(Picture& picture, const Row& row, double top) {
   } while (extent(name).right > room + kGap && room > kGap);
   picture.add(name);
   if (!row.note.empty()) {
-    picture.add(
-        Label{{extent(name).right + kGap, baseline}, row.note, Anchor::kStart, Paint::kMuted});
+    picture.add_words({extent(name).right + kGap, baseline}, row.note);
   }
   picture.add(Label{{picture.width, baseline}, row.value, Anchor::kEnd, Paint::kInk});
 }
@@ -111,7 +110,7 @@ Picture draw(const Rows& chart) {
   const double inset = is_ratio ? kInset : 0;
   draw_x_axis(picture, axis, {inset, kTitleHeight, picture.width - inset, bottom},
               GridLines::kNone);
-  picture.add(Label{{0, 12}, axis.titled(chart.axis_title), Anchor::kStart, Paint::kMuted});
+  picture.add_words({0, 12}, axis.titled(chart.axis_title));
   const std::optional<double> reference = is_ratio ? 1 : chart.reference;
   double top = kTitleHeight;
   for (const Row& row : chart.rows) {

@@ -196,6 +196,10 @@ void add_legend(const Picture& picture, Picture& whole) {
 // alternatives.
 void Picture::add(Shape shape) { shapes.push_back(std::move(shape)); }
 
+void Picture::add_words(Position at, std::string text, Anchor anchor) {
+  add(Label{at, std::move(text), anchor, Paint::kMuted});
+}
+
 void Picture::add_line(Position from, Position to, Paint stroke, double line_width) {
   add(Path{{from, to}, stroke, Paint::kClear, line_width});
 }

@@ -123,6 +123,7 @@ struct Picture {
   double growth = 1;
 
   void add(Shape shape);
+  void add_words(Position at, std::string text, Anchor anchor = Anchor::kStart);  // in grey
   void add_line(Position from, Position to, Paint stroke, double width = 1);
 };
 

@@ -1,4 +1,4 @@
-#include "reports/render/pages/comparison_part.h"
+#include "reports/render/pages/parts.h"
 
 #include <algorithm>
 #include <iterator>
@@ -8,15 +8,12 @@
 #include "reports/render/charts/chart.h"
 #include "reports/render/format.h"
 #include "reports/render/noise.h"
-#include "reports/render/pages/elements.h"
 #include "reports/render/tables/compare_table.h"
 #include "reports/render/tables/report_table.h"
 
 namespace rematch::page {
 namespace {
 
-using chart::measured_peak;
-using chart::measured_step;
 using chart::Point;
 
 constexpr std::size_t kMostPanels = 24;
@@ -67,40 +64,32 @@ std::vector<Tile> peak_tiles(const std::vector<Point>& points) {
 
 // How many of all points hold what they promise.
 std::vector<Tile> proof_tiles(const std::vector<Point>& points) {
-  std::size_t num_with_parity = 0;
-  std::size_t num_equal = 0;
-  std::size_t num_predicted = 0;
-  std::size_t num_as_predicted = 0;
+  Share equal;
+  Share as_predicted;
   for (const Point& point : points) {
     const auto& parity = point.record().parity;
     if (parity && parity->loss_bits_equal && parity->gradient_bits_equal) {
-      ++num_with_parity;
-      if (point.compared->verdict.kind != VerdictKind::kDifferent) ++num_equal;
+      equal.count(point.compared->verdict.kind != VerdictKind::kDifferent);
     }
     const auto& effect = point.record().effect;
     if (effect && effect->counts_equal_prediction) {
-      ++num_predicted;
-      if (*effect->counts_equal_prediction) ++num_as_predicted;
+      as_predicted.count(*effect->counts_equal_prediction);
     }
   }
-  return {{"loss and gradients", format_part(num_equal, num_with_parity),
-           "Compared points have the reference's bits"},
-          {"executed ops", format_part(num_as_predicted, num_predicted),
-           "Checked points ran exactly the ops of their plan"}};
+  return {
+      {"loss and gradients", equal.words(), "Compared points have the reference's bits"},
+      {"executed ops", as_predicted.words(), "Checked points ran exactly the ops of their plan"}};
 }
 
 std::string prediction_words(const std::vector<Point>& points) {
-  std::size_t num_predicted = 0;
-  std::size_t num_equal = 0;
+  Share equal;
   for (const Point& point : points) {
     const auto peak = measured_peak(point.record());
     if (!peak || !point.record().memory->predicted_peak_allocated) continue;
-    ++num_predicted;
-    if (*point.record().memory->predicted_peak_allocated == *peak) ++num_equal;
+    equal.count(*point.record().memory->predicted_peak_allocated == *peak);
   }
-  if (num_predicted == 0) return "";
-  return " The predicted peak equals the measured one for " +
-         format_part(num_equal, num_predicted) + " points.";
+  if (equal.all == 0) return "";
+  return " The predicted peak equals the measured one for " + equal.words() + " points.";
 }
 
 Figure front_figure(const std::vector<Point>& points, const std::optional<Bytes>& limit,
@@ -142,14 +131,6 @@ void add_charts(const std::vector<Point>& all, std::vector<Figure>& figures) {
   for (const chart::Rows& chart : class_times(points)) add(chart, Fold::kFolded);
 }
 
-std::string panels(const chart::Lines& chart, std::size_t from, std::size_t to) {
-  std::string text;
-  for (std::size_t index = from; index < std::min(to, chart.panels.size()); ++index) {
-    text += to_svg(draw(chart::Lines{chart.panels[index].name, "", {chart.panels[index]}}));
-  }
-  return "<div class=\"columns\">\n" + text + "</div>\n";
-}
-
 // Points with a timeline, the most telling ones first.
 std::vector<Point> with_timelines(const std::vector<Point>& points) {
   std::vector<Point> chosen;
@@ -167,14 +148,12 @@ void add_memory(const std::vector<Point>& all, std::vector<Figure>& figures) {
   points.resize(std::min(points.size(), kMostPanels));
   const chart::Lines chart = chart::memory_timelines(points);
   if (chart.is_empty()) return;
-  Figure figure{chart.title, chart.words + left_out_words(points.size(), num_all, kOrder)};
-  figure.content = page::legend(chart.legend) + panels(chart, 0, kMostOpenPanels);
-  if (const std::size_t num_panels = chart.panels.size(); num_panels > kMostOpenPanels) {
-    figure.content += "<details><summary>" + std::to_string(num_panels - kMostOpenPanels) +
-                      " more points</summary>\n" + panels(chart, kMostOpenPanels, num_panels) +
-                      "</details>\n";
+  std::vector<std::string> panels;
+  for (const chart::Panel& panel : chart.panels) {
+    panels.push_back(to_svg(draw(chart::Lines{panel.name, "", {panel}})));
   }
-  figures.push_back(std::move(figure));
+  figures.push_back({chart.title, chart.words + left_out_words(points.size(), num_all, kOrder),
+                     page::legend(chart.legend) + some_open(panels, kMostOpenPanels, "points")});
 }
 
 }  // namespace
@@ -229,29 +208,12 @@ std::string add_ratios(const CompareRecord& record, std::vector<Figure>& figures
   return same.empty() ? "" : same + ".";
 }
 
-// Without the columns that no row has anything in: those that only a GPU has.
-table::Grid without_empty_columns(const table::Grid& grid) {
-  table::Grid kept{{}, grid.detail_title, grid.rows};
-  for (table::Row& row : kept.rows) row.cells.clear();
-  for (std::size_t column = 0; column < grid.columns.size(); ++column) {
-    if (std::all_of(grid.rows.begin(), grid.rows.end(), [&](const table::Row& row) {
-          return row.cells[column] == table::kNotMeasured;
-        })) {
-      continue;
-    }
-    kept.columns.push_back(grid.columns[column]);
-    for (std::size_t row = 0; row < grid.rows.size(); ++row) {
-      kept.rows[row].cells.push_back(grid.rows[row].cells[column]);
-    }
-  }
-  return kept;
-}
-
 void add_tables(const CompareRecord& record, std::vector<Figure>& figures) {
-  const CompareGrids compared = compare_grids(record);
-  for (const auto& [title, grid] : compared.grids) {
+  CompareGrids compared = compare_grids(record);
+  for (auto& [title, grid] : compared.grids) {
+    table::drop_empty_columns(grid);  // those that only a GPU has
     figures.push_back({title, "Step time: candidate over base with its 95 % interval.",
-                       page::grid(without_empty_columns(grid)), fold_of(grid.rows.size())});
+                       page::grid(grid), fold_of(grid.rows.size())});
   }
   if (compared.left_out_words.empty()) return;
   if (compared.grids.empty()) figures.push_back({"Rows"});

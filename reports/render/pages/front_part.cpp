@@ -1,11 +1,10 @@
-#include "reports/render/pages/front_part.h"
+#include "reports/render/pages/parts.h"
 
 #include <algorithm>
 
 #include "policies/search/front/hypervolume.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/format.h"
-#include "reports/render/pages/elements.h"
 #include "reports/render/tables/front_table.h"
 #include "reports/render/tables/front_words.h"
 

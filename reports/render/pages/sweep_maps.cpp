@@ -1,4 +1,4 @@
-#include "reports/render/pages/sweep_maps.h"
+#include "reports/render/pages/parts.h"
 
 #include <algorithm>
 #include <array>
@@ -128,46 +128,50 @@ std::string one_map(const SweepModel& model, const MapPlaces& places,
   return "<div>" + caption + heat_map(map) + "</div>\n";
 }
 
-Figure map_figure(const SweepModel& model, const std::string& title, const std::string& words,
-                  const std::vector<MapPlaces>& maps, const std::vector<std::string>& anchors,
-                  HeatCell (*cell_of)(const Cells&)) {
-  std::vector<std::string> parts;
-  for (const MapPlaces& places : maps) parts.push_back(one_map(model, places, anchors, cell_of));
-  const bool is_narrow = maps.size() == 1 && num_columns(model) <= kMostNarrowColumns;
-  return {title, words, some_open(parts, kMostOpenMaps, "of these"), Fold::kOpen,
-          is_narrow ? FigureWidth::kColumn : FigureWidth::kWhole};
-}
+// A figure of a map for each combination of the axes but the first.
+struct MapFigure {
+  const char* title;
+  const char* words;
+  const char* words_of_seeds;
+  HeatCell (*cell_of)(const Cells&);
+};
+
+constexpr std::array<MapFigure, 3> kFigures = {
+    {{"Peak",
+      "Share of the reference's peak; blue is lower, orange higher. The reference is none, and "
+      "full where none did not finish.",
+      " Of several seeds the highest.", peak_cell},
+     {"Step time",
+      "Over the reference's; blue is faster, orange slower. A question mark: not told from noise.",
+      " Of several seeds the median.", step_time_cell},
+     {"Verdict",
+      "Lowers: a lower peak than the reference's. As full: full does so for no more ops. At floor: "
+      "no policy can lower it. Different: other bits.",
+      " Of several seeds the worst.", judged_cell}}};
 
 }  // namespace
 
 HeatCell verdict_cell(const ComparedPoint& compared) {
-  switch (compared.verdict.kind) {
-    case VerdictKind::kFailed:
-      return {std::string(to_string(compared.point->status)), kStrongestHeat};
-    case VerdictKind::kDifferent:
-      return {"different", kStrongestHeat};
-    case VerdictKind::kMiscounted:
-      return {"miscounted", kStrongestHeat};
-    case VerdictKind::kReference:
-      return {"reference", 0};
-    case VerdictKind::kNoReference:
-      return {"alone", 0};
-    case VerdictKind::kFits:
-      return {"fits", -5};
-    case VerdictKind::kNoEffect:
-      return {"no effect", 0};
-    case VerdictKind::kLowersPeak:
-      return {"lowers", -3};
-    case VerdictKind::kNothingAgainstFull:
-      return {"as full", 1};
-    case VerdictKind::kSavesNothing:
-      return {"no saving", 2};
-    case VerdictKind::kCannotLower:
-      return {"at floor", 0};
-    case VerdictKind::kRaisesPeak:
-      return {"raises", 4};
-  }
-  return {table::kNotMeasured, 0};
+  struct Cell {
+    VerdictKind kind;
+    const char* text;
+    int level;
+  };
+  static constexpr std::array<Cell, 11> kCells = {
+      {{VerdictKind::kDifferent, "different", kStrongestHeat},
+       {VerdictKind::kMiscounted, "miscounted", kStrongestHeat},
+       {VerdictKind::kReference, "reference", 0},
+       {VerdictKind::kNoReference, "alone", 0},
+       {VerdictKind::kFits, "fits", -5},
+       {VerdictKind::kNoEffect, "no effect", 0},
+       {VerdictKind::kLowersPeak, "lowers", -3},
+       {VerdictKind::kNothingAgainstFull, "as full", 1},
+       {VerdictKind::kSavesNothing, "no saving", 2},
+       {VerdictKind::kCannotLower, "at floor", 0},
+       {VerdictKind::kRaisesPeak, "raises", 4}}};
+  const auto* cell = std::ranges::find(kCells, compared.verdict.kind, &Cell::kind);
+  if (cell != kCells.end()) return {cell->text, cell->level};
+  return {std::string(to_string(compared.point->status)), kStrongestHeat};  // kFailed
 }
 
 void add_sweep_maps(const SweepModel& model, const std::vector<std::string>& anchors,
@@ -176,25 +180,18 @@ void add_sweep_maps(const SweepModel& model, const std::vector<std::string>& anc
   const std::string by = has_columns(model) ? " by " + model.axes.front().name : "";
   const bool has_seeds = std::any_of(model.axes.begin(), model.axes.end(),
                                      [](const SweepAxis& axis) { return axis.name == kSeedAxis; });
+  const bool is_narrow = maps.size() == 1 && num_columns(model) <= kMostNarrowColumns;
+  const FigureWidth width = is_narrow ? FigureWidth::kColumn : FigureWidth::kWhole;
   const bool joins_seeds = has_seeds && model.axes.front().name != kSeedAxis;
-  figures.push_back(map_figure(
-      model, "Peak" + by,
-      std::string("Share of the reference's peak; blue is lower, orange higher. The reference is "
-                  "none, and full where none did not finish.") +
-          (joins_seeds ? " Of several seeds the highest." : ""),
-      maps, anchors, peak_cell));
-  figures.push_back(map_figure(
-      model, "Step time" + by,
-      std::string("Over the reference's; blue is faster, orange slower. A question mark: not told "
-                  "from noise.") +
-          (joins_seeds ? " Of several seeds the median." : ""),
-      maps, anchors, step_time_cell));
-  figures.push_back(map_figure(
-      model, "Verdict" + by,
-      std::string("Lowers: a lower peak than the reference's. As full: full does so for no more "
-                  "ops. At floor: no policy can lower it. Different: other bits.") +
-          (joins_seeds ? " Of several seeds the worst." : ""),
-      maps, anchors, judged_cell));
+  for (const MapFigure& figure : kFigures) {
+    std::vector<std::string> parts;
+    for (const MapPlaces& places : maps) {
+      parts.push_back(one_map(model, places, anchors, figure.cell_of));
+    }
+    figures.push_back({figure.title + by,
+                       std::string(figure.words) + (joins_seeds ? figure.words_of_seeds : ""),
+                       some_open(parts, kMostOpenMaps, "of these"), Fold::kOpen, width});
+  }
 }
 
 }  // namespace rematch::page

@@ -1,4 +1,4 @@
-#include "reports/render/pages/sweep_part.h"
+#include "reports/render/pages/parts.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,6 @@
 #include "reports/render/charts/point.h"
 #include "reports/render/format.h"
 #include "reports/render/markup.h"
-#include "reports/render/pages/sweep_maps.h"
 #include "reports/render/tables/report_table.h"
 
 namespace rematch::page {
@@ -18,6 +17,8 @@ namespace {
 
 constexpr std::size_t kMostFailureRows = 200;
 constexpr std::size_t kMostPlaces = 4;  // of a failure, by name
+constexpr std::size_t kMostOpenFronts = 6;
+constexpr std::size_t kMostFronts = 24;
 
 struct BestSaving {
   double peak_ratio = 1;
@@ -39,20 +40,17 @@ BestSaving best_saving(const SweepModel& model) {
 }
 
 std::vector<Tile> sweep_tiles(const SweepModel& model) {
-  std::size_t num_points = 0;
-  std::size_t num_finished = 0;
+  Share finished;
   for (const SweepShape& shape : model.shapes) {
     for (const ComparedPoint& compared : shape.comparison->points) {
-      ++num_points;
-      if (compared.point->status == PointStatus::kOk) ++num_finished;
+      finished.count(compared.point->status == PointStatus::kOk);
     }
   }
   const std::size_t num_planned = model.shapes.size() + model.unmeasured.size();
   std::vector<Tile> tiles = {
       {"comparisons", format_part(model.shapes.size(), num_planned), "Left a report"}};
-  if (num_points > 0) {
-    tiles.push_back(
-        {"points", format_part(num_finished, num_points), "Finished, of those that were begun"});
+  if (finished.all > 0) {
+    tiles.push_back({"points", finished.words(), "Finished, of those that were begun"});
   }
   const BestSaving best = best_saving(model);
   if (best.shape == nullptr) return tiles;
@@ -110,23 +108,21 @@ table::Grid policy_grid(const SweepModel& model) {
     }
   }
   for (std::size_t policy = 0; policy < model.policies.size(); ++policy) {
-    std::size_t num_points = 0;
-    std::size_t num_finished = 0;
+    Share finished;
     Spread peaks;
     Spread steps;
     std::map<std::string, std::size_t> verdicts;
     for (const SweepShape& shape : model.shapes) {
       const SweepCell& cell = shape.cells[policy];
       if (cell.compared == nullptr) continue;
-      ++num_points;
-      if (cell.compared->point->status == PointStatus::kOk) ++num_finished;
+      finished.count(cell.compared->point->status == PointStatus::kOk);
       if (cell.peak_ratio) peaks.values.push_back(*cell.peak_ratio);
       if (cell.step_ratio) steps.values.push_back(*cell.step_ratio);
       ++verdicts[verdict_cell(*cell.compared).text];
     }
-    grid.rows.push_back({{model.policies[policy], format_part(num_finished, num_points),
-                          peaks.text(percent_text), steps.text(ratio_text),
-                          format_part(num_on_front[policy], num_points), counted(verdicts)}});
+    grid.rows.push_back({{model.policies[policy], finished.words(), peaks.text(percent_text),
+                          steps.text(ratio_text), format_part(num_on_front[policy], finished.all),
+                          counted(verdicts)}});
   }
   return grid;
 }
@@ -192,39 +188,11 @@ void add_comparisons(const SweepModel& model, const std::vector<std::string>& an
                      text, Fold::kFolded});
 }
 
-}  // namespace
-
-Part sweep_part(const SweepModel& model, const std::string& anchor,
-                std::vector<std::string> anchors) {
-  const bool has_own_parts = !anchors.empty();
-  for (std::size_t index = anchors.size(); index < model.shapes.size(); ++index) {
-    anchors.push_back(anchor + "-of-" + std::to_string(index));
-  }
-  Part part;
-  part.tiles = sweep_tiles(model);
-  if (!model.shapes.empty()) {
-    part.figures.push_back({"Policies over all shapes",
-                            "The median over the comparisons, and the range of them.",
-                            grid(policy_grid(model))});
-    add_sweep_maps(model, anchors, part.figures);
-    add_sweep_fronts(model, part.figures);
-  }
-  add_failures(model, part.figures);
-  if (!has_own_parts && !model.shapes.empty()) add_comparisons(model, anchors, part.figures);
-  return part;
-}
-
-namespace {
-
-constexpr std::size_t kMostOpenFronts = 6;
-constexpr std::size_t kMostFronts = 24;
-
 chart::FrontPanel front_panel(const SweepModel& model, const SweepShape& shape) {
   chart::FrontPanel panel{shape_words(model, shape), "", {}};
   if (shape.reference != nullptr) {
-    const auto step = chart::measured_step(*shape.reference);
-    panel.words = shape.reference->policy + ": " +
-                  format_bytes(*chart::measured_peak(*shape.reference)) +
+    const auto step = measured_step(*shape.reference);
+    panel.words = shape.reference->policy + ": " + format_bytes(*measured_peak(*shape.reference)) +
                   (step ? ", " + format_duration(*step) : "");
   }
   for (const chart::Point& point : chart::points_of(*shape.comparison)) {
@@ -249,8 +217,8 @@ std::vector<std::size_t> spread_indices(std::size_t num_all, std::size_t most) {
   return chosen;
 }
 
-}  // namespace
-
+// The fronts of a sweep's comparisons, on shared axes of ratios to the reference. No figure where
+// no comparison has both peak and step time.
 void add_sweep_fronts(const SweepModel& model, std::vector<Figure>& figures) {
   chart::FrontPanels chart{"Front", {}, {}, {}, {}};
   for (const SweepShape& shape : model.shapes) {
@@ -280,6 +248,28 @@ void add_sweep_fronts(const SweepModel& model, std::vector<Figure>& figures) {
     words += " Shown: " + format_part(pictures.size(), num_all) + " comparisons, evenly chosen.";
   }
   figures.push_back({"Fronts side by side", words, some_open(pictures, kMostOpenFronts, "fronts")});
+}
+
+}  // namespace
+
+Part sweep_part(const SweepModel& model, const std::string& anchor,
+                std::vector<std::string> anchors) {
+  const bool has_own_parts = !anchors.empty();
+  for (std::size_t index = anchors.size(); index < model.shapes.size(); ++index) {
+    anchors.push_back(anchor + "-of-" + std::to_string(index));
+  }
+  Part part;
+  part.tiles = sweep_tiles(model);
+  if (!model.shapes.empty()) {
+    part.figures.push_back({"Policies over all shapes",
+                            "The median over the comparisons, and the range of them.",
+                            grid(policy_grid(model))});
+    add_sweep_maps(model, anchors, part.figures);
+    add_sweep_fronts(model, part.figures);
+  }
+  add_failures(model, part.figures);
+  if (!has_own_parts && !model.shapes.empty()) add_comparisons(model, anchors, part.figures);
+  return part;
 }
 
 }  // namespace rematch::page

@@ -26,11 +26,7 @@ std::string cell_of(const MetricRecord& metric) {
   if (metric.metric == Metric::kStepTime) {
     if (!metric.ratio) return kNotMeasured;
     if (is_too_noisy(metric.interval)) return kTooNoisy;
-    std::string interval;
-    if (metric.interval) {
-      interval = " [" + format_fixed((*metric.interval)[0], 3) + " " +
-                 format_fixed((*metric.interval)[1], 3) + "]";
-    }
+    const std::string interval = metric.interval ? " " + format_interval(*metric.interval, 3) : "";
     return format_fixed(*metric.ratio, 3) + interval + " " + verdict;
   }
   if (metric.verdict == CompareVerdict::kNotMeasured) return kNotMeasured;
@@ -88,15 +84,6 @@ std::string title_of(const ComparedRow& row) {
   return row.model + " on " + row.device + ": " + joined(dimensions);
 }
 
-std::string others_of(const ComparedRow& row) {
-  const std::size_t shown = std::min(row.other_differences.size(), kMostOthers);
-  const std::vector<std::string> names(
-      row.other_differences.begin(),
-      row.other_differences.begin() + static_cast<std::ptrdiff_t>(shown));
-  const std::size_t left = row.other_differences.size() - shown;
-  return "differs in " + joined(names) + (left > 0 ? " and " + std::to_string(left) + " more" : "");
-}
-
 bool is_compared_time(const MetricRecord& metric) {
   return metric.metric == Metric::kStepTime && metric.base && metric.candidate;
 }
@@ -116,7 +103,9 @@ std::string detail_of(const ComparedRow& row) {
   for (const ExplanationRecord& explanation : row.explanations) {
     parts.push_back(words_of(explanation.metric) + ": " + explanation.sentence);
   }
-  if (!row.other_differences.empty()) parts.push_back(others_of(row));
+  if (!row.other_differences.empty()) {
+    parts.push_back("differs in " + listed(row.other_differences, kMostOthers));
+  }
   return joined(parts, "; ");
 }
 

@@ -7,6 +7,7 @@
 
 #include "policies/base/json.h"
 #include "policies/base/text.h"
+#include "reports/record/amount_of.h"
 #include "reports/record/holder.h"
 #include "reports/record/point.h"
 #include "reports/render/charts/point.h"
@@ -136,11 +137,7 @@ void add_counts(Line& line, const PointRecord& point) {
                                         {Phase::kRecompute, OpClass::kMatmul},
                                         {Phase::kBackward, OpClass::kMatmul}}) {
     std::optional<std::int64_t> count;
-    if (point.counts) {
-      const auto& classes = point.counts->by_class[static_cast<std::size_t>(phase)];
-      const auto found = classes.find(op_class);
-      count = found == classes.end() ? 0 : found->second;
-    }
+    if (point.counts) count = amount_of(point.counts->by_class, phase, op_class);
     line.add(std::string(to_string(phase)) + "_" + std::string(to_string(op_class)) + "_count",
              count);
   }
@@ -175,7 +172,6 @@ Line line_of(const std::string& report, const Provenance& made, const PointRecor
 // `metric` is null for a point that could not be compared.
 Line line_of(const NamedCompare& source, const ComparedRow& row, const MetricRecord* metric,
              const Names& dimensions, const std::string& verdict, const std::string& note) {
-  const MetricRecord measured = metric == nullptr ? MetricRecord{} : *metric;
   Line line;
   line.add("comparison", source.name);
   line.add("base_report", source.record.base.file);
@@ -185,19 +181,11 @@ Line line_of(const NamedCompare& source, const ComparedRow& row, const MetricRec
   line.add("model", row.model);
   line.add("device", row.device);
   add_dimensions(line, row.dimensions, dimensions);
-  line.add("dtype", row.dtype);
-  line.add("ops", row.ops);
-  line.add("threads", row.threads);
-  line.add("world", row.world);
+  add_fields(line, &row);
   line.add("policy", row.policy);
   line.add("schedule", to_string(row.schedule));
-  line.add("metric", metric == nullptr ? "" : to_string(measured.metric));
-  line.add("base", measured.base);
-  line.add("candidate", measured.candidate);
-  line.add("ratio", measured.ratio);
-  line.add("interval_low_ratio", end_of(measured.interval, 0));
-  line.add("interval_high_ratio", end_of(measured.interval, 1));
-  line.add("adjusted_p_value", measured.adjusted_p_value);
+  line.add("metric", metric == nullptr ? "" : to_string(metric->metric));
+  add_fields(line, metric);
   line.add("verdict", verdict);
   line.add("note", note);
   return line;

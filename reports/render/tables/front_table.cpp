@@ -16,7 +16,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 using table::Alignment;
+using table::duration_cell;
 using table::Grid;
+using table::kNotMeasured;
 
 Grid empty_grid(const std::string& name, const FrontRecord& record) {
   const bool is_roofline = record.time_source == ProfileSource::kRoofline;
@@ -134,12 +136,6 @@ std::string front_to_text(const FrontRecord& record, TableFormat format, std::si
 }
 
 namespace {
-
-using std::chrono::nanoseconds;
-using table::Alignment;
-using table::duration_cell;
-using table::Grid;
-using table::kNotMeasured;
 
 std::string note_of(const MeasuredFigures& figures) {
   if (figures.status != "ok") return figures.status + ": " + figures.reason;

@@ -18,13 +18,15 @@ std::string detail_of(const CheckRecord& check) {
   return detail;
 }
 
-void add_rows(Grid& grid, const GatedPoint& point) {
-  for (const CheckRecord& check : point.checks) {
-    grid.rows.push_back(
-        {{point.policy, std::string(to_string(point.schedule)),
-          point.reference_policy.empty() ? kNotMeasured : point.reference_policy, check.check,
-          check.tier.empty() ? kNotMeasured : check.tier, std::string(to_string(check.verdict))},
-         detail_of(check)});
+// A row for each check, the check's own cells after those of `first`.
+void add_rows(Grid& grid, const std::vector<std::string>& first,
+              const std::vector<CheckRecord>& checks) {
+  for (const CheckRecord& check : checks) {
+    table::Row& row = grid.rows.emplace_back(table::Row{first, detail_of(check)});
+    for (const std::string& cell : {check.check, check.tier.empty() ? kNotMeasured : check.tier,
+                                    std::string(to_string(check.verdict))}) {
+      row.cells.push_back(cell);
+    }
   }
 }
 
@@ -37,11 +39,7 @@ std::string render_curves(const CurvesRecord& curves, GateVerdict verdict, Table
   Grid grid{
       {{"check", Alignment::kLeft}, {"tier", Alignment::kLeft}, {"verdict", Alignment::kLeft}},
       "reason"};
-  for (const CheckRecord& check : curves.checks) {
-    grid.rows.push_back({{check.check, check.tier.empty() ? kNotMeasured : check.tier,
-                          std::string(to_string(check.verdict))},
-                         detail_of(check)});
-  }
+  add_rows(grid, {}, curves.checks);
   return table::format_grid(grid, format, width) + "\n" +
          table::format_line(std::string(to_string(verdict)) + ": " + count_of(curves.losses) +
                                 " against " + count_of(curves.reference_losses) + " over " +
@@ -66,7 +64,12 @@ std::string render_gate(const GateRecord& record, TableFormat format, std::size_
   std::size_t passing = 0;
   for (const GatedPoint& point : record.points) {
     passing += point.verdict == GateVerdict::kPass ? 1 : 0;
-    if (all || point.verdict != GateVerdict::kPass) add_rows(grid, point);
+    if (!all && point.verdict == GateVerdict::kPass) continue;
+    const std::string& reference = point.reference_policy;
+    add_rows(grid,
+             {point.policy, std::string(to_string(point.schedule)),
+              reference.empty() ? kNotMeasured : reference},
+             point.checks);
   }
   std::string text = grid.rows.empty() ? "" : table::format_grid(grid, format, width) + "\n";
   if (record.points.empty()) {

@@ -111,6 +111,19 @@ std::string markdown_table(const Grid& grid) {
 
 }  // namespace
 
+void drop_empty_columns(Grid& grid, std::string_view title) {
+  for (std::size_t column = grid.columns.size(); column-- > 0;) {
+    if (!title.empty() && grid.columns[column].title != title) continue;
+    if (std::any_of(grid.rows.begin(), grid.rows.end(),
+                    [&](const Row& row) { return row.cells[column] != kNotMeasured; })) {
+      continue;
+    }
+    const auto place = static_cast<std::ptrdiff_t>(column);
+    grid.columns.erase(grid.columns.begin() + place);
+    for (Row& row : grid.rows) row.cells.erase(row.cells.begin() + place);
+  }
+}
+
 std::string format_grid(const Grid& grid, TableFormat format, std::size_t width) {
   return format == TableFormat::kText ? text_table(grid, width) : markdown_table(grid);
 }

@@ -43,6 +43,9 @@ struct Grid {
   std::vector<Row> rows = {};
 };
 
+// Drops the column of this title, or any column where there is none, if no row has anything in it.
+void drop_empty_columns(Grid& grid, std::string_view title = "");
+
 // Newline at the end. Text fits `width` unless a single cell does not.
 std::string format_grid(const Grid& grid, TableFormat format, std::size_t width);
 

@@ -31,11 +31,11 @@ bool has_several_schedules(const std::vector<const PointRecord*>& points) {
 
 Grid memory_grid(const std::vector<const PointRecord*>& points) {
   const bool names_schedule = has_several_schedules(points);
-  Grid grid{{{"peak of", Alignment::kLeft, 0},
-             {"requested", Alignment::kRight, 0},
-             {"allocated", Alignment::kRight, 0},
-             {"reserved", Alignment::kRight, 0},
-             {"workspaces", Alignment::kRight, 0},
+  Grid grid{{{"peak of", Alignment::kLeft},
+             {"requested"},
+             {"allocated"},
+             {"reserved"},
+             {"workspaces"},
              {"predicted", Alignment::kRight, 1}}};
   for (const PointRecord* point : points) {
     const MemoryRecord memory = point->memory.value_or(MemoryRecord{});
@@ -68,9 +68,9 @@ Launches launches_of(const std::vector<const PointRecord*>& points) {
 // Most launches first.
 Grid launches_grid(const std::vector<const PointRecord*>& points) {
   const bool names_schedule = has_several_schedules(points);
-  Grid grid{{{"kernel", Alignment::kLeft, 0}}};
+  Grid grid{{{"kernel", Alignment::kLeft}}};
   for (const PointRecord* point : points) {
-    grid.columns.push_back({name_of(*point, names_schedule), Alignment::kRight, 0});
+    grid.columns.push_back({name_of(*point, names_schedule)});
   }
   const Launches launches = launches_of(points);
   std::vector<Launches::const_iterator> sorted;

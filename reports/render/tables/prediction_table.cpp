@@ -3,6 +3,7 @@
 #include <set>
 
 #include "policies/base/text.h"
+#include "reports/record/amount_of.h"
 #include "reports/render/format.h"
 #include "reports/render/tables/grid.h"
 #include "reports/render/verdict.h"
@@ -65,9 +66,6 @@ std::string predictions_to_text(const std::string& words, const std::vector<Pred
 
 namespace {
 
-using table::Alignment;
-using table::Grid;
-
 std::set<CollectiveKind> kinds_in(const std::vector<PredictedStep>& steps) {
   std::set<CollectiveKind> kinds;
   for (const PredictedStep& step : steps) {
@@ -78,15 +76,9 @@ std::set<CollectiveKind> kinds_in(const std::vector<PredictedStep>& steps) {
   return kinds;
 }
 
-std::int64_t count_of(const Traffic& traffic, Phase phase, CollectiveKind kind) {
-  const auto& in_phase = traffic[static_cast<std::size_t>(phase)];
-  const auto found = in_phase.find(kind);
-  return found == in_phase.end() ? 0 : found->second.count;
-}
-
 // As ranks of a run are counted: sums of gradients stand with backward.
 std::string issued_cell(const Traffic& traffic, CollectiveKind kind) {
-  const auto of = [&](Phase phase) { return count_of(traffic, phase, kind); };
+  const auto of = [&](Phase phase) { return amount_of(traffic, phase, kind).count; };
   return std::to_string(of(Phase::kForward)) + "/" + std::to_string(of(Phase::kRecompute)) + "/" +
          std::to_string(of(Phase::kBackward) + of(Phase::kOptimizer));
 }
@@ -101,10 +93,10 @@ Bytes sent_in(const Traffic& traffic) {
 
 void add_times(const std::optional<StepRange>& range, table::Row& row) {
   for (const auto part : {&StepRange::nothing_overlaps, &StepRange::all_overlaps}) {
-    row.cells.push_back(range ? format_duration((*range.*part)()) : table::kNotMeasured);
+    row.cells.push_back(range ? format_duration((*range.*part)()) : kNotMeasured);
   }
-  row.cells.push_back(range ? format_duration(range->compute) : table::kNotMeasured);
-  row.cells.push_back(range ? format_duration(range->communication) : table::kNotMeasured);
+  row.cells.push_back(range ? format_duration(range->compute) : kNotMeasured);
+  row.cells.push_back(range ? format_duration(range->communication) : kNotMeasured);
 }
 
 std::string source_words(const Profile& profile) {
@@ -130,7 +122,7 @@ std::string traffic_to_text(const std::vector<PredictedStep>& steps, const Profi
     }
   }
   for (const PredictedStep& step : steps) {
-    table::Row row{{step.policy, step.schedule.empty() ? table::kNotMeasured : step.schedule}, ""};
+    table::Row row{{step.policy, step.schedule.empty() ? kNotMeasured : step.schedule}, ""};
     for (const CollectiveKind kind : kinds) row.cells.push_back(issued_cell(step.traffic, kind));
     if (!kinds.empty()) row.cells.push_back(format_bytes(sent_in(step.traffic)));
     if (profile != nullptr) add_times(step.range, row);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/record/amount_of.h"
 #include "reports/render/format.h"
 #include "reports/render/tables/grid.h"
 
@@ -15,12 +16,6 @@ namespace {
 using table::Alignment;
 using table::bytes_cell;
 using table::Grid;
-
-std::int64_t of_kind(const RanksRecord::Counts& counts, Phase phase, const std::string& kind) {
-  const auto& in_phase = counts[static_cast<std::size_t>(phase)];
-  const auto found = in_phase.find(kind);
-  return found == in_phase.end() ? 0 : found->second;
-}
 
 std::set<std::string> kinds_in(const Comparison& comparison) {
   std::set<std::string> kinds;
@@ -37,7 +32,7 @@ std::string executed_cell(const RanksRecord& ranks, const std::string& kind) {
   const auto in_step = [&](std::int64_t issued) {
     return format_per_step(issued, ranks.counted_steps);
   };
-  const auto of = [&](Phase phase) { return of_kind(ranks.collectives, phase, kind); };
+  const auto of = [&](Phase phase) { return amount_of(ranks.collectives, phase, kind); };
   return in_step(of(Phase::kForward)) + "/" + in_step(of(Phase::kRecompute)) + "/" +
          in_step(of(Phase::kBackward) + of(Phase::kOptimizer));
 }

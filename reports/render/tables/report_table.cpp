@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "policies/base/text.h"
+#include "reports/record/amount_of.h"
 #include "reports/render/format.h"
 #include "reports/render/noise.h"
 #include "reports/render/tables/grid.h"
@@ -21,19 +22,15 @@ using table::Grid;
 using table::kNotMeasured;
 
 constexpr std::size_t kMostNames = 8;  // of points in a sentence
-
-std::int64_t count_of(const CountsRecord& counts, Phase phase, OpClass op_class) {
-  const auto& by_class = counts.by_class.at(static_cast<std::size_t>(phase));
-  const auto found = by_class.find(op_class);
-  return found == by_class.end() ? 0 : found->second;
-}
+constexpr const char* kUtilization = "MFU";
 
 // "60/60/60": executed in a step's forward, recompute and backward. Attention is another class in
 // backward than in forward and recompute.
 std::string executed_cell(const PointRecord& point, OpClass ahead, OpClass backward) {
   if (!point.counts) return kNotMeasured;
   const auto per_step = [&](Phase phase, OpClass op_class) {
-    return format_per_step(count_of(*point.counts, phase, op_class), point.counts->counted_steps);
+    return format_per_step(amount_of(point.counts->by_class, phase, op_class),
+                           point.counts->counted_steps);
   };
   return per_step(Phase::kForward, ahead) + "/" + per_step(Phase::kRecompute, ahead) + "/" +
          per_step(Phase::kBackward, backward);
@@ -47,14 +44,9 @@ std::string phase_cell(const MemoryRecord& memory) {
 
 // The peak compared with none's.
 std::string change_cell(const ComparedPoint& compared) {
-  for (const PointRecord* point : {compared.none, compared.point}) {
-    if (point == nullptr || point->status != PointStatus::kOk || !point->memory ||
-        !point->memory->peak_allocated) {
-      return kNotMeasured;
-    }
-  }
-  return format_change(compared.none->memory->peak_allocated->count,
-                       compared.point->memory->peak_allocated->count);
+  const auto peak = measured_peak(*compared.point);
+  const auto none = compared.none == nullptr ? std::nullopt : measured_peak(*compared.none);
+  return peak && none ? format_change(none->count, peak->count) : kNotMeasured;
 }
 
 // A ratio to the reference; of the reference itself its time.
@@ -63,10 +55,8 @@ std::string step_cell(const PointRecord& point) {
   if (point.time->ratio && point.policy != point.time->ratio->reference) {
     const StepRatioRecord& ratio = *point.time->ratio;
     if (is_too_noisy(ratio.interval)) return kTooNoisy;
-    std::string cell = format_fixed(ratio.ratio, 2) + " [";
-    cell += ratio.interval ? format_fixed((*ratio.interval)[0], 2) + " " +
-                                 format_fixed((*ratio.interval)[1], 2) + "]"
-                           : "?]";
+    const std::string cell = format_fixed(ratio.ratio, 2) + " " +
+                             (ratio.interval ? format_interval(*ratio.interval, 2) : "[?]");
     return ratio.reference == "none" ? cell : cell + " of " + ratio.reference;
   }
   return duration_cell(point.time->step_median);
@@ -83,15 +73,21 @@ std::string parity_cell(const PointRecord& point) {
   return parity.loss_bits_equal && parity.gradient_bits_equal ? "equal" : kNotMeasured;
 }
 
+bool has_utilization(const PointRecord& point) { return point.model_flops_utilization.has_value(); }
+
 table::Row row_of(const ComparedPoint& compared) {
   const PointRecord& point = *compared.point;
   const MemoryRecord memory = point.memory.value_or(MemoryRecord{});
-  table::Row row{{point.policy, std::string(to_string(point.identity.schedule)),
-                  executed_cell(point, OpClass::kAttentionForward, OpClass::kAttentionBackward),
-                  executed_cell(point, OpClass::kMatmul, OpClass::kMatmul),
-                  bytes_cell(memory.peak_allocated), phase_cell(memory), change_cell(compared),
-                  bytes_cell(memory.after_forward), step_cell(point), parity_cell(point)},
-                 compared.verdict.text};
+  table::Row row{
+      {point.policy, std::string(to_string(point.identity.schedule)),
+       executed_cell(point, OpClass::kAttentionForward, OpClass::kAttentionBackward),
+       executed_cell(point, OpClass::kMatmul, OpClass::kMatmul), bytes_cell(memory.peak_allocated),
+       phase_cell(memory), change_cell(compared), bytes_cell(memory.after_forward),
+       step_cell(point),
+       has_utilization(point) ? format_fixed(100 * *point.model_flops_utilization, 1) + " %"
+                              : kNotMeasured,
+       parity_cell(point)},
+      compared.verdict.text};
   if (point.parity && !point.parity->reference_reason.empty()) {
     row.detail +=
         "; compared with " + point.parity->reference + ": " + point.parity->reference_reason;
@@ -100,19 +96,6 @@ table::Row row_of(const ComparedPoint& compared) {
   row.is_alarming = kind == VerdictKind::kFailed || kind == VerdictKind::kDifferent ||
                     kind == VerdictKind::kMiscounted;
   return row;
-}
-
-bool has_utilization(const PointRecord& point) { return point.model_flops_utilization.has_value(); }
-
-// Beside the step time, where a point has any.
-void add_utilization(const Comparison& comparison, Grid& grid) {
-  const auto beside = [](auto& cells) { return cells.end() - 1; };
-  grid.columns.insert(beside(grid.columns), {"MFU"});
-  for (std::size_t index = 0; index < grid.rows.size(); ++index) {
-    const auto& ratio = comparison.points[index].point->model_flops_utilization;
-    std::vector<std::string>& cells = grid.rows[index].cells;
-    cells.insert(beside(cells), ratio ? format_fixed(100 * *ratio, 1) + " %" : kNotMeasured);
-  }
 }
 
 // The kernel of the times if it is another than that of the counts; else empty.
@@ -167,12 +150,10 @@ Grid comparison_grid(const Comparison& comparison) {
              {"vs none"},
              {"after forward", Alignment::kRight, 3},
              {"step / none"},
+             {kUtilization},
              {"parity", Alignment::kLeft, 1}}};
   for (const ComparedPoint& compared : comparison.points) grid.rows.push_back(row_of(compared));
-  const bool has_any =
-      std::any_of(comparison.points.begin(), comparison.points.end(),
-                  [](const ComparedPoint& compared) { return has_utilization(*compared.point); });
-  if (has_any) add_utilization(comparison, grid);
+  table::drop_empty_columns(grid, kUtilization);
   return grid;
 }
 

@@ -1,5 +1,5 @@
 // Pages of sweeps.
-#include "reports/render/pages/sweep_part.h"
+#include "reports/render/pages/parts.h"
 
 #include <regex>
 #include <set>
