@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "reports/render/charts/builders.h"
 #include "reports/render/format.h"
@@ -22,9 +23,10 @@ std::optional<std::array<double, 2>> interval_of(
                     static_cast<double>((*interval)[1].count())};
 }
 
+// Adds the key if any spot is one of those that it explains.
 template <class Holds>
-bool any(const std::vector<Spot>& spots, Holds&& holds) {
-  return std::any_of(spots.begin(), spots.end(), holds);
+void add_key(std::vector<Key>& legend, const std::vector<Spot>& spots, Holds holds, Key key) {
+  if (std::any_of(spots.begin(), spots.end(), holds)) legend.push_back(std::move(key));
 }
 
 Spot spot_of(const Point& point) {
@@ -51,23 +53,22 @@ Spot spot_of(const Point& point) {
 
 std::vector<Key> measured_legend(const std::vector<Spot>& spots) {
   std::vector<Key> legend = {{"On the front", MarkerKind::kCircle, Paint::kBlue}};
-  if (any(spots, [](const Spot& spot) { return spot.paint == Paint::kGrey; })) {
-    legend.push_back({"Dominated", MarkerKind::kCircle, Paint::kGrey});
-  }
-  if (any(spots, [](const Spot& spot) { return spot.paint == Paint::kTeal; })) {
-    legend.push_back({"Unsure: as fast within noise", MarkerKind::kCircle, Paint::kTeal});
-  }
-  const auto has = [&spots](MarkerKind kind) {
-    return any(spots, [kind](const Spot& spot) { return spot.kind == kind; });
+  const auto has_paint = [](Paint paint) {
+    return [paint](const Spot& spot) { return spot.paint == paint; };
   };
-  if (has(MarkerKind::kCircle) && has(MarkerKind::kSquare)) {
+  add_key(legend, spots, has_paint(Paint::kGrey), {"Dominated", MarkerKind::kCircle, Paint::kGrey});
+  add_key(legend, spots, has_paint(Paint::kTeal),
+          {"Unsure: as fast within noise", MarkerKind::kCircle, Paint::kTeal});
+  const bool has_both = std::any_of(spots.begin(), spots.end(), [&](const Spot& spot) {
+    return spot.kind != spots.front().kind;
+  });
+  if (has_both) {
     legend.push_back({"on_demand", MarkerKind::kCircle, Paint::kClear, Paint::kMuted});
     legend.push_back({"whole_region", MarkerKind::kSquare, Paint::kClear, Paint::kMuted});
   }
-  if (any(spots, [](const Spot& spot) { return spot.predicted.has_value(); })) {
-    legend.push_back({"Predicted, joined to the measured peak", MarkerKind::kCircle,
-                      Paint::kSurface, Paint::kGrey});
-  }
+  add_key(legend, spots, [](const Spot& spot) { return spot.predicted.has_value(); },
+          {"Predicted, joined to the measured peak", MarkerKind::kCircle, Paint::kSurface,
+           Paint::kGrey});
   return legend;
 }
 
@@ -112,26 +113,23 @@ Spot spot_of(const Front& front, const FrontPoint& point, const std::string& nam
 }
 
 std::vector<Key> searched_legend(const FrontRecord& record, const std::vector<Spot>& spots) {
-  const bool has_runs = any(spots, [](const Spot& spot) { return spot.measured.has_value(); });
+  const auto is_run = [](const Spot& spot) { return spot.measured.has_value(); };
+  const auto is_baseline = [](const Spot& spot) { return spot.kind == MarkerKind::kSquare; };
+  const bool has_runs = std::any_of(spots.begin(), spots.end(), is_run);
   const std::string source = std::string(to_string(record.time_source)) + " op times";
   std::vector<Key> legend = {
       {has_runs ? "Predicted, joined to its measurement" : "Predicted from " + source,
        MarkerKind::kCircle, Paint::kSurface, Paint::kBlue}};
-  if (has_runs) {
-    legend.push_back({"Measured, with its 95 % interval", MarkerKind::kCircle, Paint::kBlue});
-  }
-  if (any(spots, [](const Spot& spot) { return spot.is_crossed; })) {
-    legend.push_back({"Loses to another point when measured", MarkerKind::kCross, Paint::kClear,
-                      Paint::kOrange});
-  }
-  const auto is_baseline = [](const Spot& spot) { return spot.kind == MarkerKind::kSquare; };
-  if (any(spots, is_baseline)) {
-    legend.push_back({has_runs ? "Baseline, predicted" : "Baseline", MarkerKind::kSquare,
-                      Paint::kSurface, Paint::kDarkGrey});
-  }
-  if (any(spots, [&](const Spot& spot) { return is_baseline(spot) && spot.measured; })) {
-    legend.push_back({"Baseline, measured", MarkerKind::kSquare, Paint::kDarkGrey});
-  }
+  add_key(legend, spots, is_run,
+          {"Measured, with its 95 % interval", MarkerKind::kCircle, Paint::kBlue});
+  add_key(
+      legend, spots, [](const Spot& spot) { return spot.is_crossed; },
+      {"Loses to another point when measured", MarkerKind::kCross, Paint::kClear, Paint::kOrange});
+  add_key(legend, spots, is_baseline,
+          {has_runs ? "Baseline, predicted" : "Baseline", MarkerKind::kSquare, Paint::kSurface,
+           Paint::kDarkGrey});
+  add_key(legend, spots, [&](const Spot& spot) { return is_baseline(spot) && is_run(spot); },
+          {"Baseline, measured", MarkerKind::kSquare, Paint::kDarkGrey});
   return legend;
 }
 
