@@ -53,7 +53,21 @@ void visit_fields(Region& region, Visit visit) {
   visit("layers", region.layers);
 }
 
-// All but "layers", which is written for people and not read.
+// For people, and not read: which layers a type governs, "0-3, 6", in how many regions.
+struct LayersOfType {
+  int type = 0;
+  std::string layers;
+  int num_regions = 0;
+};
+std::vector<LayersOfType> layers_by_type(const Plan& plan);
+
+template <RecordOf<LayersOfType> Layers, class Visit>
+void visit_fields(Layers& layers, Visit visit) {
+  visit("type", layers.type);
+  visit("layers", layers.layers);
+  visit("regions", layers.num_regions);
+}
+
 template <RecordOf<Plan> APlan, class Visit>
 void visit_fields(APlan& plan, Visit visit) {
   visit("policy", plan.policy);
@@ -61,6 +75,7 @@ void visit_fields(APlan& plan, Visit visit) {
   visit("dimensions", plan.dimensions);
   visit("dtype", plan.dtype);
   visit("trace_sha256", plan.trace_sha256);
+  visit({"layers", kLater}, [&] { return layers_by_type(plan); });
   visit("types", plan.types);
   visit("regions", plan.regions);
 }

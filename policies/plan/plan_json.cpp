@@ -9,24 +9,6 @@
 namespace rematch {
 namespace {
 
-// Which layers each type governs, one entry per type: "0-3, 6".
-Json layers_for_people(const Plan& plan) {
-  Json rows = Json::array();
-  for (std::size_t type = 0; type < plan.types.size(); ++type) {
-    std::vector<int> layers;
-    int num_regions = 0;
-    for (const PlannedRegion& region : plan.regions) {
-      if (region.type != static_cast<int>(type)) continue;
-      ++num_regions;
-      for (const int layer : region.layers) {
-        if (layers.empty() || layers.back() != layer) layers.push_back(layer);
-      }
-    }
-    rows.push_back({{"type", type}, {"layers", layer_ranges(layers)}, {"regions", num_regions}});
-  }
-  return rows;
-}
-
 // The type without what does not change what runs.
 RegionType effect_of(RegionType type) {
   for (PlannedOp& op : type.ops) {
@@ -57,6 +39,23 @@ void require_index(const JsonField& field, std::size_t size, const char* empty) 
 
 }  // namespace
 
+std::vector<LayersOfType> layers_by_type(const Plan& plan) {
+  std::vector<LayersOfType> rows;
+  for (int type = 0; type < static_cast<int>(plan.types.size()); ++type) {
+    std::vector<int> layers;
+    int num_regions = 0;
+    for (const PlannedRegion& region : plan.regions) {
+      if (region.type != type) continue;
+      ++num_regions;
+      for (const int layer : region.layers) {
+        if (layers.empty() || layers.back() != layer) layers.push_back(layer);
+      }
+    }
+    rows.push_back({type, layer_ranges(layers), num_regions});
+  }
+  return rows;
+}
+
 Json to_value(Treatment treatment) { return to_string(treatment); }
 
 void read_value(const JsonField& field, Treatment& treatment) {
@@ -78,7 +77,7 @@ void read_value(const JsonField& field, RegionType& type) {
 }
 
 Json plan_to_json(const Plan& plan) {
-  Json json = {{"schema", schema_name(kPlanSchema)}, {"layers", layers_for_people(plan)}};
+  Json json = {{"schema", schema_name(kPlanSchema)}};
   write_fields(json, plan);
   return json;
 }
