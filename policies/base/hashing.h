@@ -20,9 +20,7 @@ std::string canonical_json(const Json& json);
 // SHA-256 of that, in hex.
 std::string canonical_sha256(const Json& json);
 
-// SHA-256, for the keys of points and the hashes of traces and plans.
-
-// 64 lower-case hex digits.
+// SHA-256: 64 lower-case hex digits.
 std::string sha256_hex(std::string_view bytes);
 
 }  // namespace rematch

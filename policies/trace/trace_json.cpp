@@ -74,12 +74,9 @@ Json to_value(const BackwardEvent& event) {
   using Kind = BackwardEvent::Kind;
   if (event.kind == Kind::kRelease) return {{"release", to_value(event.pack)}};
   if (event.kind == Kind::kPutAway) return {{"put_away", to_value(event.pack)}};
-  Json json = {{"scope", to_value(event.scope)}};
-  if (event.kind == Kind::kDemand) {
-    json["demand"] = to_value(event.pack);
-  } else {
-    json["op"] = event.op;
-  }
+  Json json =
+      event.kind == Kind::kDemand ? Json{{"demand", to_value(event.pack)}} : Json{{"op", event.op}};
+  json["scope"] = to_value(event.scope);
   if (event.other_bytes.count != 0) json["bytes_change"] = event.other_bytes.count;
   if (event.gradient_bytes.count != 0) {
     json["gradient_bytes_change"] = event.gradient_bytes.count;
