@@ -10,6 +10,7 @@
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/help_format.h"
 #include "harness/cli/libtorch/parts.h"
+#include "harness/process/leave.h"
 #include "harness/sweep/interrupt.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
@@ -131,9 +132,11 @@ int run_main(int argc, char** argv) {
 }  // namespace rematch
 
 int main(int argc, char** argv) {
+  int code = 0;
   try {
-    return rematch::run_main(argc, argv);
+    code = rematch::run_main(argc, argv);
   } catch (const std::exception& error) {
-    return rematch::fail(rematch::ExitCode::kToolError, error.what());
+    code = rematch::fail(rematch::ExitCode::kToolError, error.what());
   }
+  rematch::leave(code);
 }

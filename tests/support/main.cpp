@@ -1,11 +1,14 @@
 // The main function of every test binary, for either Catch2.
+#include "harness/process/leave.h"
+
 #if __has_include(<catch2/catch_session.hpp>)
 #include <catch2/catch_session.hpp>
-
-int main(int argument_count, char** arguments) {
-  return Catch::Session().run(argument_count, arguments);
-}
 #else
-#define CATCH_CONFIG_MAIN
+#define CATCH_CONFIG_RUNNER
 #include <catch2/catch.hpp>
 #endif
+
+int main(int argument_count, char** arguments) {
+  const int result = Catch::Session().run(argument_count, arguments);
+  rematch::leave(result);
+}
