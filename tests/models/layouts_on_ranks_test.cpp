@@ -22,6 +22,7 @@
 #include "tests/support/model_step.h"
 #include "tests/support/random_plan.h"
 #include "tests/support/rank_processes.h"
+#include "tests/support/seeds.h"
 
 using namespace rematch;
 
@@ -29,7 +30,6 @@ namespace {
 
 constexpr double kLossTolerance = 1e-6;
 constexpr double kGradientTolerance = 1e-5;
-constexpr std::uint32_t kNumMasks = 40;
 
 struct Gradients {
   at::Tensor loss;
@@ -184,7 +184,7 @@ std::vector<Plan> plans_of(const Trace& trace) {
         "keep_collectives(full)", "reissue_collectives(sac_titan)"}) {
     plans.push_back(testing::plan_for(policy, trace));
   }
-  for (std::uint32_t seed = 0; seed < kNumMasks; ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(8); ++seed) {
     plans.push_back(testing::random_plan(trace, seed));
   }
   return plans;
