@@ -18,7 +18,7 @@ namespace {
 
 // Every op of one hazard in so many, and a few ops of every other, in usual runs.
 constexpr std::size_t kOneIn = 20;
-constexpr int kFew = 3;
+constexpr int kFew = 2;
 
 struct OpFailed : std::runtime_error {
   OpFailed() : std::runtime_error("an op failed") {}

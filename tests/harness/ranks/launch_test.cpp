@@ -98,7 +98,7 @@ TEST_CASE("the last words of the rank that ended first are in the message") {
 // With growing limits, because nobody knows how long ranks take to start; each run ends at its own.
 LaunchResult run_until_told(int world, const std::string& test_case, const std::string& telling) {
   LaunchResult result;
-  for (milliseconds limit = seconds(4); limit <= kLongForRanks; limit *= 4) {
+  for (milliseconds limit = seconds(2); limit <= kLongForRanks; limit *= 4) {
     result = launch_test_case(world, test_case, limit);
     CHECK(result.end == End::kTimedOut);
     if (result.message.find(telling) != std::string::npos) break;

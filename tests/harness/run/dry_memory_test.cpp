@@ -8,6 +8,7 @@
 #include "harness/run/prediction/predicted_point.h"
 #include "tests/harness/run/dry_points.h"
 #include "tests/support/dry_cuda/kernel_names.h"
+#include "tests/support/seeds.h"
 
 namespace rematch::testing {
 namespace {
@@ -69,6 +70,13 @@ TEST_CASE("memory that a library or the runtime does not get is out of memory as
   CHECK(record.status == PointStatus::kCrash);
 }
 
+// At full size in width and tokens; two layers are as many kinds of layer as the whole model has,
+// and the host draws their parameters in a tenth of the time.
+Dimensions full_size(Dimensions dimensions) {
+  if (!is_deep()) dimensions["layers"] = 2;
+  return dimensions;
+}
+
 // What kernels allocate inside is in no prediction, so it is held to the bytes between ops. cuBLAS
 // has a workspace of 32 MiB for each thread that multiplies: the caller's and autograd's.
 TEST_CASE(
@@ -83,11 +91,11 @@ TEST_CASE(
   for (const Case& which : {Case{"wan_1_3b", {{"tokens", 31200}, {"batch", 1}}, "adamw"},
                             Case{"llama3_8b", {{"tokens", 8192}, {"batch", 1}}, "none"}}) {
     for (const char* policy : {"none", "full", "attn_only"}) {
-      Point point =
-          point_of(which.model, which.dimensions, policy, "cuda", [&](VariantSettings& settings) {
-            settings.model.dtype = "bfloat16";
-            settings.optimizer = optimizer_from_string(which.optimizer).value();
-          });
+      Point point = point_of(which.model, full_size(which.dimensions), policy, "cuda",
+                             [&](VariantSettings& settings) {
+                               settings.model.dtype = "bfloat16";
+                               settings.optimizer = optimizer_from_string(which.optimizer).value();
+                             });
       c10::getDeviceAllocator(at::kCUDA)->emptyCache();
       PointRecord record = run(point, Pass::kExact, 1);
       CAPTURE(which.model, policy, record.reason);

@@ -348,7 +348,7 @@ TEST_CASE("no plan of a small model is better than the search's", "[property]") 
     SearchSpace space;
     space.schedule = schedule;
     space.resolution_ratio = 0;
-    check_against_every_plan(space, 600);
+    check_against_every_plan(space, 300);
   }
 }
 
@@ -384,7 +384,7 @@ TEST_CASE("no plan of a small model is better than a coarse search's by more tha
     SearchSpace space;
     space.reach = reach;
     space.resolution_ratio = 0.2;
-    check_against_every_plan(space, 600);
+    check_against_every_plan(space, 300);
   }
 }
 
@@ -397,7 +397,7 @@ TEST_CASE("no plan of a small model that offloads is better than the search's", 
     space.resolution_ratio = 0;
     space.offload = HostLink{2e9, 4e9, "made up"};
     space.most_offloaded_sets = 1000;
-    check_against_every_plan(space, 600);
+    check_against_every_plan(space, 300);
   }
 }
 

@@ -8,12 +8,13 @@
 #include "policies/catalogue/resolve.h"
 #include "tests/support/networks.h"
 #include "tests/support/random_plan.h"
+#include "tests/support/seeds.h"
 
 namespace rematch::testing::hazards {
 namespace {
 
-constexpr std::uint32_t kMasks = 4;
-constexpr std::uint32_t kRandomPlans = 6;
+constexpr std::uint32_t kMasks = 2;
+constexpr std::uint32_t kRandomPlans = 3;
 
 std::optional<Plan> resolved(const Policy& policy, const Trace& trace) {
   auto result = resolve(policy, trace, NoEffect::kAllow);
@@ -98,7 +99,7 @@ std::vector<PlanFamily> by_mask() {
       mask(
           "save every third", [](int, int op) { return op % 3 == 1; }, false),
   };
-  for (std::uint32_t seed = 0; seed < kMasks; ++seed) {
+  for (std::uint32_t seed = 0; seed < num_seeds(kMasks); ++seed) {
     families.push_back(mask(
         "mask " + std::to_string(seed),
         [seed](int layer, int op) {
@@ -107,7 +108,7 @@ std::vector<PlanFamily> by_mask() {
         },
         seed % 2 == 0));
   }
-  for (std::uint32_t seed = 0; seed < kRandomPlans; ++seed) {
+  for (std::uint32_t seed = 0; seed < num_seeds(kRandomPlans); ++seed) {
     families.push_back({"random plan " + std::to_string(seed),
                         [seed](const Trace& trace) { return random_plan(trace, seed); }});
   }
