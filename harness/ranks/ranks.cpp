@@ -7,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <limits>
 #include <set>
@@ -39,6 +40,10 @@ std::string members_of(const GroupMembers& group) {
   return text;
 }
 
+// Gloo may write to the connection of a rank that has failed. That is to be an error of the
+// collective, as in Python, which ignores the signal too: else this rank seems to have ended first.
+void ignore_closed_connections() { std::signal(SIGPIPE, SIG_IGN); }
+
 }  // namespace
 
 struct Ranks::Groups {
@@ -68,6 +73,7 @@ Ranks::Ranks(const RankPlace& place, const std::vector<GroupMembers>& groups,
       exceptions_before_(std::uncaught_exceptions()),
       groups_(std::make_unique<Groups>()) {
   using BackendType = c10d::ProcessGroup::BackendType;
+  ignore_closed_connections();
   c10::initLogging();  // obeys TORCH_CPP_LOG_LEVEL, which the launcher sets
   for (const GroupMembers& group : groups) rank_in_group(group, place.rank, place.world);
   join();

@@ -48,8 +48,8 @@ struct RanksOptions {
 // ranks meet at is gone.
 class Ranks {
  public:
-  // Waits for all ranks, then makes and registers the groups. Throws RanksError also for groups
-  // without this rank, with one twice or out of range.
+  // Waits for all ranks, then makes and registers the groups; the process ignores SIGPIPE from then
+  // on. Throws RanksError also for groups without this rank, with one twice or out of range.
   Ranks(const RankPlace& place, const std::vector<GroupMembers>& groups,
         const RanksOptions& options = {});
   // Waits for the others, so that no group ends while another rank uses it; not while an exception

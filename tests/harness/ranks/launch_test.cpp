@@ -6,6 +6,8 @@
 #include <unistd.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -79,6 +81,21 @@ TEST_CASE("a rank that fails by itself is named though the others fail for it") 
   CHECK(result.end == End::kFailed);
   CHECK_THAT(result.message, StartsWith("rank 1 failed first"));
   CHECK_THAT(result.ranks[1].error_tail, Contains("no more ink"));
+}
+
+// As Gloo may, to the connection of a rank that is gone.
+TEST_CASE("rank: writes to nobody", "[.rank]") {
+  const Ranks ranks = this_rank({});
+  std::array<int, 2> ends{};
+  REQUIRE(pipe(ends.data()) == 0);
+  close(ends[0]);
+  CHECK(write(ends[1], "x", 1) == -1);
+  CHECK(errno == EPIPE);
+  close(ends[1]);
+}
+
+TEST_CASE("a connection that is closed does not end a rank by a signal") {
+  CHECK(failure_of_ranks(1, "rank: writes to nobody") == "");
 }
 
 TEST_CASE("rank: exits in step 2", "[.rank]") {
