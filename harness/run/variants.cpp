@@ -54,8 +54,8 @@ PointIdentity shared_identity(const VariantSettings& settings) {
 }
 
 std::variant<NamedPlan, Rejected> resolved(const Policy& policy, const Trace& trace,
-                                           NoEffect no_effect) {
-  std::variant<Plan, Rejected> plan = resolve(policy, trace, no_effect);
+                                           const Resolver& resolver, NoEffect no_effect) {
+  std::variant<Plan, Rejected> plan = resolver.resolve(policy, no_effect);
   if (auto* rejected = std::get_if<Rejected>(&plan)) return *rejected;
   std::vector<std::string> warnings = plan_warnings(policy, std::get<Plan>(plan), trace);
   return NamedPlan{std::get<Plan>(std::move(plan)), policy.no_effect_is_intended,
@@ -79,15 +79,15 @@ bool is_among(const std::vector<NamedPlan>& plans, const Plan& plan) {
 
 std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const VariantSettings& settings,
                                                            const Trace& trace,
-                                                           const std::string& trace_hash) {
+                                                           const Resolver& resolver) {
   std::vector<NamedPlan> plans;
   for (const Policy& policy : settings.policies) {
-    auto plan = resolved(policy, trace, settings.no_effect);
+    auto plan = resolved(policy, trace, resolver, settings.no_effect);
     if (auto* rejected = std::get_if<Rejected>(&plan)) return *rejected;
     plans.push_back(std::get<NamedPlan>(std::move(plan)));
   }
   for (const Plan& plan : settings.plans) {
-    if (plan.trace_sha256 != trace_hash) return made_for_another_model(plan, trace);
+    if (plan.trace_sha256 != resolver.trace_sha256()) return made_for_another_model(plan, trace);
     if (!is_among(plans, plan)) plans.push_back({plan, /*no_effect_is_intended=*/true, {}});
   }
   return plans;
@@ -99,10 +99,10 @@ struct Extremes {
   std::string full;
 };
 
-std::string hash_of_named(std::string_view name, const Trace& trace) {
+std::string hash_of_named(std::string_view name, const Resolver& resolver) {
   const auto policy = parse_policy(name);
   if (!std::holds_alternative<Policy>(policy)) return "";
-  const auto plan = resolve(std::get<Policy>(policy), trace, NoEffect::kAllow);
+  const auto plan = resolver.resolve(std::get<Policy>(policy), NoEffect::kAllow);
   return std::holds_alternative<Plan>(plan) ? plan_sha256(std::get<Plan>(plan)) : "";
 }
 
@@ -159,13 +159,14 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings
 
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,
                                                            const Trace& trace) {
-  auto plans = resolve_all(settings, trace, trace_sha256(trace));
+  const Resolver resolver(trace);
+  auto plans = resolve_all(settings, trace, resolver);
   if (auto* rejected = std::get_if<Rejected>(&plans)) return *rejected;
 
   install_counting_allocators(settings.round);
   MetaModel model(settings.model, settings.optimizer, settings.data_file, settings.seed);
   const PointIdentity shared = shared_identity(settings);
-  const Extremes extremes{hash_of_named(kNoneName, trace), hash_of_named(kFullName, trace)};
+  const Extremes extremes{hash_of_named(kNoneName, resolver), hash_of_named(kFullName, resolver)};
   std::vector<Variant> variants;
   std::size_t num_split = 0;
   for (const NamedPlan& named : std::get<std::vector<NamedPlan>>(plans)) {

@@ -110,6 +110,7 @@ class TypeMaker {
   std::vector<Known> known_;
 };
 
+// Without the hash of its trace.
 Plan make_plan(const Policy& policy, const Trace& trace, const OpTreater& treater,
                const std::vector<PlacedRegion>& regions) {
   Plan plan;
@@ -117,7 +118,6 @@ Plan make_plan(const Policy& policy, const Trace& trace, const OpTreater& treate
   plan.model = trace.model;
   plan.dimensions = trace.dimensions;
   plan.dtype = trace.dtype;
-  plan.trace_sha256 = trace_sha256(trace);
   const Policy rest = gather_again();
   const OpTreater rest_treater(rest, trace);
   TypeMaker types(policy, trace, treater);
@@ -187,22 +187,30 @@ std::optional<Rejected> check_effect(const Policy& policy, const Plan& plan,
 
 }  // namespace
 
-std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace, NoEffect no_effect) {
-  const auto placed = place_regions(policy, trace);
+Resolver::Resolver(const Trace& trace)
+    : trace_(trace), trace_sha256_(rematch::trace_sha256(trace)) {}
+
+std::variant<Plan, Rejected> Resolver::resolve(const Policy& policy, NoEffect no_effect) const {
+  const auto placed = place_regions(policy, trace_);
   if (const auto* rejected = std::get_if<Rejected>(&placed)) return *rejected;
   const auto& regions = std::get<std::vector<PlacedRegion>>(placed);
-  const OpTreater treater(policy, trace);
+  const OpTreater treater(policy, trace_);
   std::vector<OpRange> ranges;
   for (const PlacedRegion& region : regions) ranges.push_back(region.range);
   if (auto rejected = treater.check_matches(ranges)) {
     // The user named modules, not the ops that the catalogue lists for them.
-    return Rejected{missing_modules(policy, trace, ranges).value_or(rejected->message)};
+    return Rejected{missing_modules(policy, trace_, ranges).value_or(rejected->message)};
   }
-  Plan plan = make_plan(policy, trace, treater, regions);
+  Plan plan = make_plan(policy, trace_, treater, regions);
+  plan.trace_sha256 = trace_sha256_;
   if (no_effect == NoEffect::kReject) {
-    if (auto rejected = check_effect(policy, plan, regions, trace)) return *rejected;
+    if (auto rejected = check_effect(policy, plan, regions, trace_)) return *rejected;
   }
   return plan;
+}
+
+std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace, NoEffect no_effect) {
+  return Resolver(trace).resolve(policy, no_effect);
 }
 
 Plan resolve_none(const Trace& trace) {

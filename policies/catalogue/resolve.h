@@ -1,6 +1,7 @@
 // Resolves a policy against a trace into a plan.
 #pragma once
 
+#include <string>
 #include <variant>
 
 #include "policies/plan/plan.h"
@@ -17,6 +18,20 @@ enum class NoEffect : std::uint8_t { kReject, kAllow };
 // `full`'s though the policy does not say so (unless allowed).
 std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace,
                                      NoEffect no_effect = NoEffect::kReject);
+
+// The same for many policies of one trace: hashes it once, which takes longer than all the rest.
+// Refers to the trace.
+class Resolver {
+ public:
+  explicit Resolver(const Trace& trace);
+  std::variant<Plan, Rejected> resolve(const Policy& policy,
+                                       NoEffect no_effect = NoEffect::kReject) const;
+  const std::string& trace_sha256() const { return trace_sha256_; }
+
+ private:
+  const Trace& trace_;
+  std::string trace_sha256_;
+};
 
 // The plan of the policy `none`. It has regions where blocks gather their parameters: see Note
 // [Gathers without checkpointing].

@@ -10,7 +10,6 @@
 #include "harness/measure/op_counter.h"
 #include "harness/run/passes/probe_listener.h"
 #include "policies/catalogue/catalogue.h"
-#include "policies/catalogue/resolve.h"
 #include "reports/render/verdict.h"
 
 namespace rematch::testing {
@@ -157,7 +156,8 @@ PolicyMatrix::PolicyMatrix(const MatrixModel& model, at::Device device)
     : model_(model),
       device_(device),
       meta_((install_counting_allocators(), spec_of(model)), OptimizerKind::kNothing, "", 0),
-      trace_(meta_.trace()) {}
+      trace_(meta_.trace()),
+      resolver_(trace_) {}
 
 PolicyMatrix::~PolicyMatrix() = default;
 
@@ -188,7 +188,7 @@ const Plan* PolicyMatrix::plan_of(const std::string& policy) const {
     if (auto* rejected = std::get_if<Rejected>(&parsed)) {
       found = resolved_.emplace(policy, std::move(*rejected)).first;
     } else {
-      found = resolved_.emplace(policy, resolve(std::get<Policy>(parsed), trace_)).first;
+      found = resolved_.emplace(policy, resolver_.resolve(std::get<Policy>(parsed))).first;
     }
   }
   return std::get_if<Plan>(&found->second);

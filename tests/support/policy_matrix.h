@@ -15,6 +15,7 @@
 
 #include "harness/run/prediction/prediction.h"
 #include "policies/catalogue/plan_facts.h"
+#include "policies/catalogue/resolve.h"
 #include "policies/plan/plan.h"
 
 namespace rematch::testing {
@@ -78,6 +79,7 @@ class PolicyMatrix {
   at::Device device_;
   MetaModel meta_;
   Trace trace_;
+  Resolver resolver_;
   std::unique_ptr<Prediction> none_;
   std::unique_ptr<WithData> with_data_;
   mutable std::map<std::string, std::variant<Plan, Rejected>> resolved_;
