@@ -212,7 +212,7 @@ TEST_CASE("a rank that hangs ends a run at --timeout, with its name") {
   const std::string mark = new_mark();
   auto command = std::async(std::launch::async, [&] {
     return rematch("run " + kTwoRanks +
-                       "--policy none --steps 100000 --rounds 0 --retries 0 --timeout 8s -o " +
+                       "--policy none --steps 100000 --rounds 0 --retries 0 --timeout 5s -o " +
                        scratch.file("report.json"),
                    mark + " ");
   });
@@ -225,7 +225,7 @@ TEST_CASE("a rank that hangs ends a run at --timeout, with its name") {
   const Json report = read_json_file(scratch.file("report.json"));
   CHECK(only_point(report)["status"] == "timeout");
   CHECK_THAT(only_point(report)["reason"].get<std::string>(),
-             Catch::StartsWith("no end after 8000 ms: rank 1 is behind: "));
+             Catch::StartsWith("no end after 5000 ms: rank 1 is behind: "));
   CHECK_THAT(outcome.out, Catch::Contains("rank 1 is behind"));
 }
 
