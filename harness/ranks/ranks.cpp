@@ -178,6 +178,8 @@ void Ranks::wait_for_all(const std::string& name, const std::string& prefix) {
                          ": it hangs, or was never started");
       }
       if (groups_->store->check({"failed/" + number})) {
+        // It may have come, and failed for what it was told, since it was looked for.
+        if (groups_->store->check({prefix + number})) break;
         groups_->notes->lost_others();
         throw RanksError("rank " + number + " failed before '" + name +
                          "'; its own message says why");
