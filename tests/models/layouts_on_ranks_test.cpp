@@ -184,7 +184,7 @@ std::vector<Plan> plans_of(const Trace& trace) {
         "keep_collectives(full)", "reissue_collectives(sac_titan)"}) {
     plans.push_back(testing::plan_for(policy, trace));
   }
-  for (std::uint32_t seed = 0; seed < testing::num_seeds(8); ++seed) {
+  for (std::uint32_t seed = 0; seed < testing::num_seeds(4); ++seed) {
     plans.push_back(testing::random_plan(trace, seed));
   }
   return plans;
