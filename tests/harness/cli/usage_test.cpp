@@ -240,7 +240,7 @@ TEST_CASE("a GPU that is not there is said before anything is measured") {
       rematch("profile --model llama_small --device cuda", "CUDA_VISIBLE_DEVICES= ");
   CHECK(outcome.code == 2);
   CHECK(is_one_clear_line(outcome));
-  CHECK_THAT(outcome.err, Catch::Contains("cuda") && Catch::Contains("build") ||
+  CHECK_THAT(outcome.err, (Catch::Contains("cuda") && Catch::Contains("build")) ||
                               Catch::Contains("device 'cuda' cannot be used: "));
   check_usage_error("profile --trace t.json --device cuda", "--trace cannot be measured");
 }
