@@ -8,7 +8,6 @@
 #include "harness/cli/flags/require.h"
 #include "policies/base/json.h"
 #include "reports/record/json/record_json.h"
-#include "reports/record/report_text.h"
 
 namespace rematch {
 namespace {

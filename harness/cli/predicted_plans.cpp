@@ -5,12 +5,13 @@
 
 #include "harness/cli/files/output.h"
 #include "models/preset/parallel.h"
+#include "policies/base/field_value.h"
 #include "policies/base/json.h"
 #include "policies/plan/plan.h"
 #include "policies/predict/device/sharding.h"
 #include "policies/predict/step/counts.h"
 #include "policies/predict/step/step.h"
-#include "reports/record/json/parts_json.h"
+#include "policies/trace/by_phase.h"
 #include "reports/record/simulated_memory.h"
 #include "reports/render/tables/prediction_table.h"
 
@@ -63,7 +64,7 @@ Json to_json(const PredictedPlan& plan, const Trace& trace, const std::optional<
           {"predicted_communication_ns", part_of_range(&StepRange::communication)},
           {"predicted_step_time_ns", part_of_range(&StepRange::nothing_overlaps)},
           {"predicted_overlapped_step_time_ns", part_of_range(&StepRange::all_overlaps)},
-          {"predicted_memory", memory_to_json(memory)}};
+          {"predicted_memory", to_value(memory)}};
 }
 
 std::int64_t count(const PredictedPlan& plan, Phase phase, OpClass op_class) {

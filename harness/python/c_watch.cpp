@@ -11,7 +11,7 @@
 #include "harness/python/c_call.h"
 #include "harness/python/c_surface.h"
 #include "harness/python/program_watch.h"
-#include "reports/record/holder.h"
+#include "reports/record/memory.h"
 
 struct RematchWatch {
   rematch::ProgramWatch watch;

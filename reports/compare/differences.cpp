@@ -10,7 +10,6 @@
 #include "policies/base/json.h"
 #include "policies/trace/by_phase.h"
 #include "reports/record/amount_of.h"
-#include "reports/record/json/parts_json.h"
 #include "reports/record/point.h"
 
 namespace rematch {
@@ -51,8 +50,8 @@ bool same(const std::string& name, const Json& base, const Json& candidate) {
 
 std::vector<NamedDifference> environment_differences(const Provenance& base,
                                                      const Provenance& candidate) {
-  const Json left = environment_to_json(base.environment);
-  const Json right = environment_to_json(candidate.environment);
+  const Json left = to_value(base.environment);
+  const Json right = to_value(candidate.environment);
   std::vector<NamedDifference> differences;
   for (const auto& [name, value] : left.items()) {
     if (!is_compared(name) || same(name, value, right.at(name))) continue;

@@ -3,8 +3,6 @@
 #include <cmath>
 #include <map>
 
-#include "reports/record/json/number_bits.h"
-
 namespace rematch {
 
 namespace {

@@ -1,12 +1,11 @@
-#include "reports/record/common_provenance.h"
-
 #include <algorithm>
 #include <optional>
 #include <set>
 
+#include "policies/base/field_value.h"
 #include "policies/base/json.h"
 #include "policies/base/text.h"
-#include "reports/record/json/parts_json.h"
+#include "reports/record/merge_reports.h"
 
 namespace rematch {
 namespace {
@@ -24,12 +23,14 @@ Json in_common(const Json& left, const Json& right) {
 }
 
 Environment environment_in_common(const std::map<std::string, Provenance>& provenances) {
-  Json common = environment_to_json(provenances.begin()->second.environment);
+  Json common = to_value(provenances.begin()->second.environment);
   for (const auto& [text, provenance] : provenances) {
-    const Json other = environment_to_json(provenance.environment);
+    const Json other = to_value(provenance.environment);
     for (auto& [name, value] : common.items()) value = in_common(value, other.at(name));
   }
-  return environment_from_json(JsonField(common));
+  Environment environment;
+  read_value(JsonField(common), environment);
+  return environment;
 }
 
 template <class T>

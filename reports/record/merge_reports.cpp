@@ -8,10 +8,10 @@
 #include <tuple>
 #include <utility>
 
+#include "policies/base/field_value.h"
 #include "policies/base/json.h"
-#include "reports/record/common_provenance.h"
-#include "reports/record/json/parts_json.h"
-#include "reports/record/json/record_json.h"
+#include "policies/trace/by_phase.h"
+#include "reports/record/json/point_json.h"
 
 namespace rematch {
 namespace {
@@ -24,12 +24,6 @@ struct Entry {
   std::size_t place = 0;   // in the order that is asked for
   std::string text;        // the point's JSON; made where several are compared
 };
-
-Json provenance_json(const Provenance& provenance) {
-  Report frame;
-  frame.provenance = provenance;
-  return report_to_json(frame);
-}
 
 // The first key, of what repeats exactly, in which two measurements of one point differ.
 std::optional<std::string> difference(const PointRecord& left, const PointRecord& right) {
@@ -76,21 +70,29 @@ class Merge {
     return common;
   }
 
-  // Shards of one run have one list, whose order people chose; lists that differ are united.
-  void collect_planned() {
-    std::vector<PlannedPoint>& planned = merged_.report.planned;
-    bool one_list = true;
+  // Shards of one run have one list, whose order people chose; lists that differ are united, sorted
+  // by `order`, with one of those that are the same.
+  template <class T, class Order, class IsSame>
+  std::vector<T> united(std::vector<T> Report::*list, Order order, IsSame is_same) const {
+    std::vector<T> all;
+    bool is_one_list = true;
     for (const Report& report : reports_) {
-      if (report.planned.empty() || report.planned == planned) continue;
-      one_list = one_list && planned.empty();
-      planned.insert(planned.end(), report.planned.begin(), report.planned.end());
+      const std::vector<T>& own = report.*list;
+      if (own.empty() || own == all) continue;
+      is_one_list = is_one_list && all.empty();
+      all.insert(all.end(), own.begin(), own.end());
     }
+    if (is_one_list) return all;
+    std::sort(all.begin(), all.end(),
+              [&](const T& left, const T& right) { return order(left) < order(right); });
+    all.erase(std::unique(all.begin(), all.end(), is_same), all.end());
+    return all;
+  }
+
+  void collect_planned() {
     const auto order = [](const PlannedPoint& point) { return std::tie(point.policy, point.key); };
-    if (!one_list) {
-      std::sort(planned.begin(), planned.end(),
-                [&](const auto& left, const auto& right) { return order(left) < order(right); });
-      planned.erase(std::unique(planned.begin(), planned.end()), planned.end());
-    }
+    const std::vector<PlannedPoint>& planned = merged_.report.planned =
+        united(&Report::planned, order, std::equal_to<>());
     for (std::size_t place = 0; place < planned.size(); ++place) {
       places_.emplace(std::pair(planned[place].key, planned[place].policy), place);
     }
@@ -105,7 +107,7 @@ class Merge {
       std::map<std::string, std::ptrdiff_t> of_this_one;
       one_list = one_list && report.repeats == reports_.front().repeats;
       for (const RepeatRecord& repeat : report.repeats) {
-        const std::string text = repeat_to_json(repeat).dump();
+        const std::string text = to_value(repeat).dump();
         auto& [record, count] = kept.try_emplace(text, repeat, 0).first->second;
         count = std::max(count, ++of_this_one[text]);
       }
@@ -119,34 +121,23 @@ class Merge {
     }
   }
 
-  // Comparisons that one sweep lacks and another has are measured. One list keeps its order.
+  // Comparisons that one sweep lacks and another has are measured.
   void collect_unmeasured() {
     const auto which = [](const auto& one) {
       return std::tie(one.model, one.dimensions, one.dtype, one.seed);
     };
-    using Which = decltype(which(UnmeasuredComparison()));
-    std::set<Which> measured;
-    for (const Report& report : reports_) {
-      for (const PointRecord& point : report.points) measured.insert(which(point.identity));
-    }
-    std::vector<UnmeasuredComparison>& all = merged_.report.unmeasured;
-    bool one_list = true;
-    for (const Report& report : reports_) {
-      if (report.unmeasured.empty() || report.unmeasured == all) continue;
-      one_list = one_list && all.empty();
-      all.insert(all.end(), report.unmeasured.begin(), report.unmeasured.end());
-    }
-    std::erase_if(all, [&](const auto& one) { return measured.count(which(one)) != 0; });
-    if (one_list) return;
     const auto order = [&](const UnmeasuredComparison& one) {
       return std::tuple_cat(which(one), std::tie(one.outcome, one.reason, one.policies));
     };
-    std::sort(all.begin(), all.end(),
-              [&](const auto& left, const auto& right) { return order(left) < order(right); });
-    const auto twice = std::unique(
-        all.begin(), all.end(),
-        [&](const auto& left, const auto& right) { return which(left) == which(right); });
-    all.erase(twice, all.end());
+    std::set<decltype(which(UnmeasuredComparison()))> measured;
+    for (const Report& report : reports_) {
+      for (const PointRecord& point : report.points) measured.insert(which(point.identity));
+    }
+    merged_.report.unmeasured =
+        united(&Report::unmeasured, order,
+               [&](const auto& left, const auto& right) { return which(left) == which(right); });
+    std::erase_if(merged_.report.unmeasured,
+                  [&](const auto& one) { return measured.count(which(one)) != 0; });
   }
 
   void collect(Report& report) {
@@ -158,7 +149,7 @@ class Merge {
     }
     const std::size_t first_place = entries_.size();
     for (const ReportSource& source : report.sources) {
-      const std::string text = provenance_json(source.provenance).dump();
+      const std::string text = to_value(source.provenance).dump();
       const std::string machine = fingerprint(source.provenance.environment);
       provenances_.emplace(text, source.provenance);
       for (const std::size_t index : source.points) {
@@ -177,13 +168,13 @@ class Merge {
       fingerprints.insert(fingerprint(provenance.environment));
     }
     if (fingerprints.size() < 2 || mixed_ == MixedEnvironments::kKeepApart) return std::nullopt;
-    const Json first = environment_to_json(provenances_.begin()->second.environment);
+    const Json first = to_value(provenances_.begin()->second.environment);
     std::string names;
     for (const auto& [name, value] : first.items()) {
       if (!is_in_fingerprint(name)) continue;
       const bool differs =
           std::any_of(provenances_.begin(), provenances_.end(), [&, key = name](const auto& other) {
-            return environment_to_json(other.second.environment).at(key) != first.at(key);
+            return to_value(other.second.environment).at(key) != first.at(key);
           });
       if (differs) names.append(names.empty() ? "" : ", ").append(name);
     }

@@ -2,6 +2,7 @@
 // in whatever order they come, and merging merged reports is merging their parts. Pure.
 #pragma once
 
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -33,5 +34,10 @@ struct MergedReport {
 // one that did. Rejected: none given, or two that differ there.
 std::variant<MergedReport, Rejected, FingerprintsDiffer> merge_reports(
     std::vector<Report> reports, MixedEnvironments mixed, PointOrder order = PointOrder::kPlanned);
+
+// The common part of several commands' provenances, by whatever tells them apart; one at least.
+// Members that differ are absent, but for the seed, which is the lowest, and the lines that make
+// the figures again, which are joined by "&&".
+Provenance provenance_in_common(const std::map<std::string, Provenance>& provenances);
 
 }  // namespace rematch

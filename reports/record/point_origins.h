@@ -12,7 +12,17 @@ namespace rematch {
 
 class PointOrigins {
  public:
-  explicit PointOrigins(const Report& report);  // which must outlive it, unchanged
+  explicit PointOrigins(const Report& report)  // which must outlive it, unchanged
+      : report_(report), origins_(report.points.size(), {&report.provenance, 0}) {
+    fingerprints_.push_back(fingerprint(report.provenance.environment));
+    for (const ReportSource& source : report.sources) {
+      const std::size_t number = fingerprints_.size();
+      fingerprints_.push_back(fingerprint(source.provenance.environment));
+      for (const std::size_t point : source.points) {
+        origins_.at(point) = {&source.provenance, number};
+      }
+    }
+  }
 
   // `point` is one of the report's.
   const Provenance& of(const PointRecord& point) const { return *origins_[index_of(point)].from; }

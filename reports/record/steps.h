@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "policies/base/json_fwd.h"
 #include "policies/base/record_fields.h"
@@ -34,6 +35,10 @@ void visit_fields(Step& step, Visit visit) {
 
 // Holds the loss to its bits.
 void read_value(const JsonField& field, StepRecord& step);
+
+// The number that recorded bits stand for: "0x3fc00000" is 1.5. Eight hex digits are a float32's,
+// sixteen a float64's. Absent: any other text. Infinities and not-a-numbers come back as they are.
+std::optional<double> number_of_bits(std::string_view bits);
 
 // This point against the reference, step by step. Absent: could not be compared.
 struct ParityRecord {

@@ -5,8 +5,9 @@
 #include "harness/measure/gpu_monitor.h"
 #include "harness/profile/kernel_counting.h"
 #include "harness/training/device.h"
+#include "policies/base/field_value.h"
 #include "policies/base/json.h"
-#include "reports/record/json/parts_json.h"
+#include "reports/record/environment.h"
 #include "reports/render/format.h"
 
 namespace rematch {
@@ -75,7 +76,7 @@ ExitCode doctor(bool json) {
     const Json all = {{"engine", engine},
                       {"devices", std::move(devices)},
                       {"kernel_counting", kernel_counting_state()},
-                      {"environment", environment_to_json(environment)}};
+                      {"environment", to_value(environment)}};
     print_json(all);
   } else {
     const std::string unknown = "unknown";

@@ -10,8 +10,8 @@
 #include "harness/sweep/claims.h"
 #include "harness/sweep/this_worker.h"
 #include "policies/base/text.h"
+#include "reports/record/json/record_json.h"
 #include "reports/record/merge_reports.h"
-#include "reports/record/report_text.h"
 
 namespace rematch {
 namespace {

@@ -10,7 +10,7 @@
 #include "harness/ranks/ranks.h"
 #include "harness/training/device.h"
 #include "models/preset/parallel.h"
-#include "reports/record/json/number_bits.h"
+#include "reports/record/point.h"
 
 namespace rematch {
 namespace {

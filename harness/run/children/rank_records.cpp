@@ -10,7 +10,7 @@
 #include "models/preset/parallel.h"
 #include "policies/base/hashing.h"
 #include "policies/trace/collective.h"
-#include "reports/record/json/number_bits.h"
+#include "reports/record/point.h"
 
 namespace rematch {
 namespace {

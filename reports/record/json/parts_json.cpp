@@ -1,18 +1,46 @@
-// Machines, memory, times and steps as JSON, and what a reader refuses in them.
+// Identities, machines, memory, times and steps as JSON, and what a reader refuses in them.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
 #include <cmath>
+#include <concepts>
+#include <system_error>
 
 #include "policies/base/field_value.h"
 #include "policies/base/hashing.h"
 #include "policies/base/json.h"
 #include "policies/trace/by_phase.h"
 #include "reports/record/environment.h"
-#include "reports/record/json/number_bits.h"
-#include "reports/record/json/parts_json.h"
 #include "reports/record/point.h"
 #include "reports/statistics/statistics.h"
 
 namespace rematch {
 namespace {
+
+constexpr std::array kStatuses = {PointStatus::kOk,      PointStatus::kOom,
+                                  PointStatus::kTimeout, PointStatus::kCrash,
+                                  PointStatus::kSkipped, PointStatus::kInvalid};
+
+// Lengths keep the parts of a label apart.
+void add_part(std::string& label, std::string_view part) {
+  label.append(std::to_string(part.size())).append(":").append(part);
+}
+void add_part(std::string& label, Schedule schedule) { add_part(label, to_string(schedule)); }
+template <std::integral Number>
+void add_part(std::string& label, Number number) {
+  add_part(label, std::to_string(number));
+}
+void add_part(std::string& label, const std::optional<int>& number) {
+  add_part(label, number ? std::to_string(*number) : "");
+}
+void add_part(std::string& label, const std::map<std::string, std::int64_t>& sizes) {
+  add_part(label, sizes.size());
+  for (const auto& [name, size] : sizes) {
+    add_part(label, name);
+    add_part(label, size);
+  }
+}
 
 void require_as_many(const JsonField& column, std::size_t wanted) {
   if (column.size() == wanted) return;
@@ -66,12 +94,29 @@ void require_same_loss(const JsonField& field, const StepRecord& step) {
 
 }  // namespace
 
-Json environment_to_json(const Environment& environment) { return to_value(environment); }
+std::string_view to_string(PointStatus status) {
+  constexpr std::array<std::string_view, kStatuses.size()> kNames = {"ok",    "oom",     "timeout",
+                                                                     "crash", "skipped", "invalid"};
+  return kNames.at(static_cast<std::size_t>(status));
+}
 
-Environment environment_from_json(const JsonField& field) {
-  Environment environment;
-  read_value(field, environment);
-  return environment;
+Json to_value(PointStatus status) { return to_string(status); }
+
+void read_value(const JsonField& field, PointStatus& status) {
+  status = read_word(field, kStatuses, "not a status");
+}
+
+std::string point_key(const PointIdentity& identity) {
+  return canonical_sha256(to_value(identity));
+}
+
+std::string label_of(const PointIdentity& identity, std::initializer_list<std::string_view> but) {
+  std::string label;
+  label.reserve(256);  // of most points
+  visit_fields(identity, [&](const Field& field, const auto& member) {
+    if (std::find(but.begin(), but.end(), field.key) == but.end()) add_part(label, member);
+  });
+  return label;
 }
 
 // Fields that a report of this version may lack are left out where they are not known, so that
@@ -94,6 +139,20 @@ bool is_in_fingerprint(std::string_view member) {
     is_in = is_in || (field.key == member && !field.has(kNotInFingerprint));
   });
   return is_in;
+}
+
+std::string_view to_string(Holder holder) {
+  constexpr std::array<std::string_view, kHolders.size()> kNames = {
+      "parameters",        "gradients",           "optimizer", "frozen_parameters",
+      "saved_activations", "recompute_transient", "other"};
+  return kNames.at(static_cast<std::size_t>(holder));
+}
+
+std::optional<Holder> holder_from_string(std::string_view text) {
+  const auto* found = std::find_if(kHolders.begin(), kHolders.end(),
+                                   [text](Holder holder) { return to_string(holder) == text; });
+  if (found == kHolders.end()) return std::nullopt;
+  return *found;
 }
 
 Json to_value(const HeldBytes& holders) {
@@ -144,8 +203,6 @@ void read_value(const JsonField& field, MemoryTimeline& timeline) {
   }
 }
 
-Json memory_to_json(const MemoryRecord& memory) { return to_value(memory); }
-
 void read_value(const JsonField& field, TimeQuality& quality) {
   read_fields(field, quality);
   if (quality.verdict == kOldFewRounds) quality.verdict = "few_rounds";
@@ -161,6 +218,21 @@ void read_value(const JsonField& field, TimeRecord& time) {
 void read_value(const JsonField& field, StepRecord& step) {
   read_fields(field, step);
   require_same_loss(field, step);
+}
+
+std::optional<double> number_of_bits(std::string_view bits) {
+  constexpr std::string_view kPrefix = "0x";
+  constexpr std::size_t kFloatDigits = 8;
+  constexpr std::size_t kDoubleDigits = 16;
+  if (!bits.starts_with(kPrefix)) return std::nullopt;
+  const std::string_view digits = bits.substr(kPrefix.size());
+  if (digits.size() != kFloatDigits && digits.size() != kDoubleDigits) return std::nullopt;
+  std::uint64_t word = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [rest, error] = std::from_chars(digits.data(), end, word, /*base=*/16);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  if (digits.size() == kDoubleDigits) return std::bit_cast<double>(word);
+  return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(word)));
 }
 
 }  // namespace rematch

@@ -1,11 +1,12 @@
+#include "reports/record/json/point_json.h"
+
+#include <algorithm>
 #include <array>
 
 #include "policies/base/field_value.h"
 #include "policies/base/hashing.h"
 #include "policies/base/json.h"
 #include "policies/trace/by_phase.h"
-#include "reports/record/json/parts_json.h"
-#include "reports/record/point.h"
 
 namespace rematch {
 namespace {
@@ -38,6 +39,49 @@ void read_counts(const JsonField& field, std::optional<CountsRecord>& counts) {
   read_value(by_class, record.by_class);
   read_value(field.at("counted_steps"), record.counted_steps);
   read_value(field.at("ops"), record.by_op);
+}
+
+using Pointer = Json::json_pointer;
+
+void collect(const Json& source, const Json& written, const Pointer& at,
+             std::map<std::string, std::string>& unknown) {
+  if (source.is_object() && written.is_object()) {
+    for (const auto& [name, member] : source.items()) {
+      const auto found = written.find(name);
+      if (found == written.end()) {
+        unknown.emplace((at / name).to_string(), member.dump());
+      } else {
+        collect(member, *found, at / name, unknown);
+      }
+    }
+  } else if (source.is_array() && written.is_array()) {
+    for (std::size_t index = 0; index < std::min(source.size(), written.size()); ++index) {
+      collect(source[index], written[index], at / index, unknown);
+    }
+  }
+}
+
+// Objects, their keys and lists, without any value that is neither. Lengths keep keys apart from
+// each other and from brackets.
+void append_structure(const Json& json, std::string& structure) {
+  if (json.is_object()) {
+    structure += '{';
+    for (const auto& [name, member] : json.get_ref<const Json::object_t&>()) {
+      structure.append(std::to_string(name.size())).append(":").append(name);
+      append_structure(member, structure);
+    }
+    structure += '}';
+  } else if (json.is_array()) {
+    structure += '[';
+    for (const Json& element : json) append_structure(element, structure);
+    structure += ']';
+  }
+}
+
+std::string structure_of(const Json& json) {
+  std::string structure;
+  append_structure(json, structure);
+  return structure;
 }
 
 }  // namespace
@@ -75,6 +119,18 @@ PointRecord PointReader::read(const JsonField& field) {
   return point;
 }
 
-PointRecord point_from_json(const JsonField& field) { return PointReader().read(field); }
+std::map<std::string, std::string> unknown_members(const Json& source, const Json& written) {
+  std::map<std::string, std::string> unknown;
+  collect(source, written, Pointer(), unknown);
+  return unknown;
+}
+
+void add_members(Json& json, const std::map<std::string, std::string>& members) {
+  for (const auto& [path, member] : members) {
+    const Pointer pointer(path);
+    const Pointer parent = pointer.parent_pointer();
+    if (json.contains(parent) && json.at(parent).is_object()) json[pointer] = Json::parse(member);
+  }
+}
 
 }  // namespace rematch

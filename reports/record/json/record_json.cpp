@@ -1,13 +1,16 @@
 #include "reports/record/json/record_json.h"
 
 #include <algorithm>
+#include <future>
+#include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "policies/base/field_value.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "policies/trace/by_phase.h"
-#include "reports/record/json/parts_json.h"
+#include "reports/record/json/point_json.h"
 #include "reports/record/point_origins.h"
 #include "reports/record/report.h"
 
@@ -17,12 +20,6 @@ namespace {
 void write_provenance(Json& json, const Provenance& provenance) {
   write_fields(json, provenance);
   json["fingerprint"] = fingerprint(provenance.environment);
-}
-
-Provenance read_provenance(const JsonField& field) {
-  Provenance provenance;
-  read_value(field, provenance);
-  return provenance;
 }
 
 Json sources_to_json(const std::vector<ReportSource>& sources) {
@@ -41,7 +38,7 @@ std::vector<ReportSource> sources_from_json(const JsonField& field, std::size_t 
   std::vector<bool> taken(num_points, false);
   for (const JsonField& source : field.elements()) {
     ReportSource& entry = sources.emplace_back();
-    entry.provenance = read_provenance(source);
+    read_value(source, entry.provenance);
     for (const JsonField& index : source.at("points").elements()) {
       const auto last = static_cast<std::int64_t>(num_points) - 1;
       const auto point = static_cast<std::size_t>(index.integer(0, last));
@@ -79,11 +76,11 @@ void require_each_once(const Report& report) {
 }
 
 // Unknown keys of the frame alone: points keep their own.
-template <class AFile>
-std::map<std::string, std::string> unknown_of_frame(const Json& source, const AFile& file,
+std::map<std::string, std::string> unknown_of_frame(const Json& source,
+                                                    const Provenance& provenance,
                                                     std::initializer_list<const char*> others) {
   Json written;
-  write_provenance(written, file.provenance);
+  write_provenance(written, provenance);
   written["schema"] = nullptr;
   for (const char* name : others) written[name] = nullptr;
   return unknown_members(source, written);
@@ -93,7 +90,7 @@ std::map<std::string, std::string> unknown_of_frame(const Json& source, const AF
 Report with_frame(const Json& json, std::vector<PointRecord> points) {
   const JsonField field(json);
   Report report;
-  report.provenance = read_provenance(field);
+  read_value(field, report.provenance);
   report.points = std::move(points);
   if (const auto repeats = field.find("reference_repeats")) read_value(*repeats, report.repeats);
   if (const auto unmeasured = field.find("unmeasured")) read_value(*unmeasured, report.unmeasured);
@@ -103,15 +100,12 @@ Report with_frame(const Json& json, std::vector<PointRecord> points) {
   }
   require_each_once(report);
   report.unknown = unknown_of_frame(
-      json, report, {"points", "planned", "sources", "reference_repeats", "unmeasured"});
+      json, report.provenance, {"points", "planned", "sources", "reference_repeats", "unmeasured"});
   return report;
 }
 
-}  // namespace
-
-Json repeat_to_json(const RepeatRecord& repeat) { return to_value(repeat); }
-
-Json report_to_json(const Report& report) {
+// All but the points, for which an empty list stands last.
+Json frame_to_json(const Report& report) {
   Json json = {{"schema", schema_name(kReportSchema)}};
   write_provenance(json, report.provenance);
   if (!report.planned.empty()) json["planned"] = to_value(report.planned);
@@ -120,8 +114,70 @@ Json report_to_json(const Report& report) {
   if (!report.unmeasured.empty()) json["unmeasured"] = to_value(report.unmeasured);
   if (!report.repeats.empty()) json["reference_repeats"] = to_value(report.repeats);
   json["points"] = Json::array();
+  return json;
+}
+
+constexpr int kIndent = 2;
+constexpr std::size_t kLeastPointsOfAThread = 64;
+constexpr std::size_t kMostTextThreads = 8;
+
+// Indented as an element of a member. A newline inside a string is escaped, so each one is a line's
+// end.
+void add_element(const Json& element, std::string& text) {
+  constexpr std::string_view kMargin = "\n    ";
+  text.append(kMargin);
+  const std::string lines = element.dump(kIndent);
+  for (std::size_t from = 0; from < lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', from), lines.size());
+    text.append(lines, from, end - from);
+    if (end < lines.size()) text.append(kMargin);
+    from = end + 1;
+  }
+}
+
+std::string points_text(const std::vector<PointRecord>& points, std::size_t from, std::size_t to) {
+  std::string text;
+  for (std::size_t index = from; index < to; ++index) {
+    if (index > 0) text.push_back(',');
+    add_element(point_to_json(points[index]), text);
+  }
+  return text;
+}
+
+// In parts, each by its own thread.
+std::string all_points_text(const std::vector<PointRecord>& points) {
+  const std::size_t num_cores = std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t num_parts = std::clamp<std::size_t>(points.size() / kLeastPointsOfAThread, 1,
+                                                        std::min(num_cores, kMostTextThreads));
+  const auto start_of = [&](std::size_t part) { return part * points.size() / num_parts; };
+  std::vector<std::future<std::string>> parts;
+  for (std::size_t part = 1; part < num_parts; ++part) {
+    parts.push_back(std::async(std::launch::async, [&points, &start_of, part] {
+      return points_text(points, start_of(part), start_of(part + 1));
+    }));
+  }
+  std::string text = points_text(points, 0, start_of(1));
+  for (std::future<std::string>& part : parts) text += part.get();
+  return text;
+}
+
+}  // namespace
+
+Json report_to_json(const Report& report) {
+  Json json = frame_to_json(report);
   for (const PointRecord& point : report.points) json["points"].push_back(point_to_json(point));
   return json;
+}
+
+std::string report_to_text(const Report& report) {
+  std::string text = frame_to_json(report).dump(kIndent);
+  if (!report.points.empty()) {
+    // The points are the last member.
+    constexpr std::string_view kNoPoints = "[]\n}";
+    text.resize(text.size() - kNoPoints.size());
+    text.append("[").append(all_points_text(report.points)).append("\n  ]\n}");
+  }
+  return text + "\n";
 }
 
 Report report_from_json(const Json& json) {
@@ -171,9 +227,9 @@ PointFile point_file_from_json(const Json& json) {
   require_schema(json, kPointSchema.kind);
   const JsonField field(json);
   PointFile file;
-  file.provenance = read_provenance(field);
-  file.point = point_from_json(field.at("point"));
-  file.unknown = unknown_of_frame(json, file, {"point"});
+  read_value(field, file.provenance);
+  file.point = PointReader().read(field.at("point"));
+  file.unknown = unknown_of_frame(json, file.provenance, {"point"});
   return file;
 }
 

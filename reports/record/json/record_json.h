@@ -11,6 +11,9 @@
 namespace rematch {
 
 Json report_to_json(const Report& report);
+// The same bytes as report_to_json(report).dump(2) and a newline, without a tree of all its points:
+// those of a sweep are made into text on several cores at once.
+std::string report_to_text(const Report& report);
 Report report_from_json(const Json& json);
 // From a file's text, point by point: a report of 10,000 points has no tree as a whole. `name`
 // stands before every message.

@@ -8,7 +8,6 @@
 #include "policies/base/json.h"
 #include "policies/base/text.h"
 #include "reports/record/amount_of.h"
-#include "reports/record/holder.h"
 #include "reports/record/point.h"
 #include "reports/render/charts/point.h"
 #include "reports/render/comparison.h"

@@ -12,7 +12,7 @@
 #include "policies/predict/device/roofline.h"
 #include "policies/predict/region/order.h"
 #include "policies/predict/step/step.h"
-#include "reports/record/holder.h"
+#include "reports/record/memory.h"
 #include "tests/support/catch.h"
 #include "tests/support/policy_matrix.h"
 #include "tests/support/random_plan.h"

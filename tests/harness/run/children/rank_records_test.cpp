@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "harness/measure/hash.h"
-#include "reports/record/json/number_bits.h"
+#include "reports/record/point.h"
 #include "tests/support/catch.h"
 
 namespace rematch {

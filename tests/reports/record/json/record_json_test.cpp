@@ -1,14 +1,14 @@
 #include "reports/record/json/record_json.h"
-#include "reports/record/report_text.h"
 
 #include <limits>
 #include <set>
 #include <string>
 
+#include "policies/base/field_value.h"
 #include "policies/base/file.h"
 #include "policies/base/hashing.h"
 #include "policies/base/json.h"
-#include "reports/record/json/parts_json.h"
+#include "reports/record/json/point_json.h"
 #include "reports/schema/validate.h"
 #include "tests/reports/sample_report.h"
 #include "tests/support/catch.h"
@@ -269,7 +269,7 @@ TEST_CASE("the key depends on every part of the identity and on no measured figu
   measured.memory->peak_allocated = Bytes{1};
   CHECK(point_to_json(measured)["key"] == key);
 
-  const Json json = identity_to_json(identity);
+  const Json json = to_value(identity);
   CHECK(json.size() == 14);
   for (const auto& [name, member] : json.items()) {
     CAPTURE(name);
@@ -279,7 +279,9 @@ TEST_CASE("the key depends on every part of the identity and on no measured figu
                   : member.is_object() ? Json{{"layers", 9}}
                   : name == "schedule" ? Json("whole_region")
                                        : Json(member.get<std::string>() + "x");
-    CHECK(point_key(identity_from_json(JsonField(other))) != key);
+    PointIdentity changed;
+    read_value(JsonField(other), changed);
+    CHECK(point_key(changed) != key);
   }
 }
 
@@ -307,7 +309,7 @@ TEST_CASE("the fingerprint leaves out what says which card it is, and nothing th
   const std::set<std::string> numbers = {"cpu_cores",        "threads",         "pcie_generation",
                                          "pcie_width",       "multiprocessors", "power_limit_mw",
                                          "sm_clock_most_mhz"};
-  const Json json = environment_to_json(environment);
+  const Json json = to_value(environment);
   for (const auto& [name, member] : json.items()) {
     if (of_the_moment.count(name) != 0) continue;
     CAPTURE(name);
@@ -316,7 +318,9 @@ TEST_CASE("the fingerprint leaves out what says which card it is, and nothing th
     other[name] = "other";
     if (is_number) other[name] = 77;
     if (name == "ecc" || name == "mig") other[name] = true;
-    CHECK(fingerprint(environment_from_json(JsonField(other))) != same);
+    Environment changed;
+    read_value(JsonField(other), changed);
+    CHECK(fingerprint(changed) != same);
   }
 }
 

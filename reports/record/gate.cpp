@@ -1,9 +1,10 @@
+#include "reports/record/gate.h"
+
 #include <array>
 #include <limits>
 
 #include "policies/base/field_value.h"
 #include "policies/base/json.h"
-#include "reports/record/gate.h"
 
 namespace rematch {
 namespace {
