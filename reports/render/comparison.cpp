@@ -1,8 +1,12 @@
 #include "reports/render/comparison.h"
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 #include <string_view>
 #include <unordered_map>
+
+#include "reports/render/format.h"
 
 namespace rematch {
 namespace {
@@ -43,10 +47,89 @@ std::string title_of(const PointRecord& point) {
          std::to_string(identity.threads);
 }
 
+// No higher peak, and less time by intervals that do not meet. A ratio of paired rounds decides
+// where `point` was held against `other`.
+bool surely_beats(const ComparedPoint& other, const ComparedPoint& point) {
+  if (*measured_peak(*other.point) > *measured_peak(*point.point)) return false;
+  const TimeRecord& slower = *point.point->time;
+  const TimeRecord& faster = *other.point->time;
+  if (slower.ratio && slower.ratio->reference == other.point->policy &&
+      !slower.ratio->verdict.empty()) {
+    return slower.ratio->verdict == "slower";
+  }
+  if (!faster.step_interval || !slower.step_interval) {
+    return *faster.step_median < *slower.step_median;
+  }
+  return (*faster.step_interval)[1] < (*slower.step_interval)[0];
+}
+
+// By peak, then by time: a point is on the front if it is faster than every one before it. Equal
+// ones are on it together.
+void mark_front(std::vector<ComparedPoint>& points) {
+  const auto figures = [](const ComparedPoint* point) {
+    return std::pair(*measured_peak(*point->point), *measured_step(*point->point));
+  };
+  std::vector<ComparedPoint*> measured;
+  for (ComparedPoint& point : points) {
+    if (measured_peak(*point.point) && measured_step(*point.point)) measured.push_back(&point);
+  }
+  std::stable_sort(
+      measured.begin(), measured.end(),
+      [&](const ComparedPoint* a, const ComparedPoint* b) { return figures(a) < figures(b); });
+  const ComparedPoint* last = nullptr;
+  for (ComparedPoint* point : measured) {
+    point->is_on_front = last == nullptr || figures(point) == figures(last) ||
+                         figures(point).second < figures(last).second;
+    if (point->is_on_front) last = point;
+  }
+  for (ComparedPoint* point : measured) {
+    point->is_dominated = !point->is_on_front && std::any_of(measured.begin(), measured.end(),
+                                                             [&](const ComparedPoint* other) {
+                                                               return surely_beats(*other, *point);
+                                                             });
+  }
+}
+
+std::string recomputed_ops(const CountsRecord& counts) {
+  std::string text;
+  for (const auto& [op_class, count] :
+       counts.by_class[static_cast<std::size_t>(Phase::kRecompute)]) {
+    if (op_class == OpClass::kView || count == 0) continue;
+    text += (text.empty() ? "recomputes in a step: " : ", ") +
+            format_per_step(count, counts.counted_steps) + " " + std::string(to_string(op_class));
+  }
+  return text.empty() ? "recomputes nothing" : text;
+}
+
 }  // namespace
 
 std::string name_of(const PointRecord& point) {
   return point.policy + " " + std::string(to_string(point.identity.schedule));
+}
+
+std::string ComparedPoint::name() const {
+  return schedule.empty() ? point->policy : point->policy + " " + schedule;
+}
+
+std::string ComparedPoint::hint() const {
+  std::string text = point->policy + ", " + std::string(to_string(point->identity.schedule)) +
+                     "\nplan " + point->identity.plan_sha256.substr(0, 12);
+  if (point->counts) text += "\n" + recomputed_ops(*point->counts);
+  if (const auto& memory = point->memory; memory && memory->peak_allocated) {
+    text += "\npeak " + format_bytes(*memory->peak_allocated);
+    if (memory->peak_phase) text += " in " + describe_place(*memory);
+    if (memory->predicted_peak_allocated) {
+      text += ", predicted " + format_bytes(*memory->predicted_peak_allocated);
+    }
+  }
+  if (const auto& time = point->time; time && time->step_median) {
+    text += "\nstep " + format_duration(*time->step_median);
+    if (time->step_interval) {
+      text += ", 95 % interval " + format_duration((*time->step_interval)[0]) + " to " +
+              format_duration((*time->step_interval)[1]);
+    }
+  }
+  return text + "\n" + verdict.text;
 }
 
 std::vector<Comparison> compare_policies(const Report& report) {
@@ -62,14 +145,36 @@ std::vector<Comparison> compare_policies(const Report& report) {
     comparisons[group->second].points.push_back(std::move(compared));
   }
   for (Comparison& comparison : comparisons) {
+    std::map<std::string, int> num_spelled;
+    for (const ComparedPoint& compared : comparison.points) ++num_spelled[compared.point->policy];
     for (ComparedPoint& compared : comparison.points) {
       const Schedule schedule = compared.point->identity.schedule;
       compared.none = find_policy(comparison, "none", schedule, AnySchedule::kYes);
       compared.full = find_policy(comparison, "full", schedule, AnySchedule::kNo);
       compared.verdict = judge_point(*compared.point, compared.none, compared.full);
+      if (num_spelled[compared.point->policy] > 1) compared.schedule = to_string(schedule);
     }
+    mark_front(comparison.points);
   }
   return comparisons;
+}
+
+int rank_of(const ComparedPoint& compared) {
+  return compared.is_baseline() ? 0 : compared.is_on_front ? 1 : 2;
+}
+
+std::vector<ComparedPoint> most_telling(const std::vector<ComparedPoint>& points,
+                                        std::size_t limit) {
+  std::vector<std::size_t> order(points.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&points](std::size_t a, std::size_t b) {
+    return rank_of(points[a]) < rank_of(points[b]);
+  });
+  order.resize(std::min(limit, order.size()));
+  std::sort(order.begin(), order.end());
+  std::vector<ComparedPoint> chosen;
+  for (const std::size_t index : order) chosen.push_back(points[index]);
+  return chosen;
 }
 
 std::optional<Bytes> measured_peak(const PointRecord& record) {

@@ -1,9 +1,11 @@
 #include "reports/schema/validate.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <utility>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>
@@ -13,7 +15,6 @@
 #include "policies/base/json.h"
 #include "policies/base/text.h"
 #include "reports/schema/embedded.h"
-#include "reports/schema/expected.h"
 
 namespace rematch {
 namespace {
@@ -31,6 +32,145 @@ Document parsed_schema(std::string_view kind) {
   const std::optional<std::string_view> text = schema_text(kind);
   if (!text) throw std::logic_error("no schema '" + std::string(kind) + "' is built in");
   return Document::parse(*text);
+}
+
+constexpr int kMostReferences = 20;  // one to another; the committed schemas have two
+
+struct Place {
+  std::string kind;  // whose definitions a reference without a file means
+  Document node;
+};
+
+// "#/definitions/status" or "point.schema.json#/definitions/status".
+Place follow(const Place& place) {
+  const std::string reference = place.node.at("$ref").get<std::string>();
+  const std::size_t hash = std::min(reference.find('#'), reference.size());
+  const std::string file = reference.substr(0, hash);
+  Place target{file.empty() ? place.kind : file.substr(0, file.find('.')), {}};
+  const Document root = parsed_schema(target.kind);
+  const std::string pointer = reference.substr(std::min(hash + 1, reference.size()));
+  target.node = root.at(Document::json_pointer(pointer));
+  return target;
+}
+
+Place resolved(Place place) {
+  for (int hop = 0; hop < kMostReferences && place.node.is_object() && place.node.contains("$ref");
+       ++hop) {
+    place = follow(place);
+  }
+  return place;
+}
+
+// The schema of an object's member, or of a list's elements.
+std::optional<Document> next_node(const Document& node, const std::string& step) {
+  if (!node.is_object()) return std::nullopt;
+  if (node.contains("properties") && node["properties"].contains(step)) {
+    return node["properties"][step];
+  }
+  for (const char* rest : {"items", "additionalProperties"}) {
+    if (node.contains(rest) && node[rest].is_object()) return node[rest];
+  }
+  return std::nullopt;
+}
+
+std::optional<Place> next_place(const Place& place, const std::string& step) {
+  if (const auto node = next_node(place.node, step)) return resolved({place.kind, *node});
+  for (const char* choice : {"anyOf", "oneOf", "allOf"}) {
+    if (!place.node.is_object() || !place.node.contains(choice)) continue;
+    for (const Document& alternative : place.node[choice]) {
+      const Place other = resolved({place.kind, alternative});
+      if (const auto node = next_node(other.node, step)) {
+        return resolved({other.kind, *node});
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::string type_words(const std::string& type) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kWords = {
+      {{"string", "a string"},
+       {"integer", "a whole number"},
+       {"number", "a number"},
+       {"boolean", "true or false"},
+       {"object", "an object"},
+       {"array", "a list"},
+       {"null", "null"}}};
+  for (const auto& [name, words] : kWords) {
+    if (name == type) return std::string(words);
+  }
+  return type;
+}
+
+std::string alternatives(const Document& values) {
+  std::string text;
+  for (const Document& value : values) {
+    text += text.empty() ? "" : ", ";
+    text += value.is_string() ? value.get<std::string>() : value.dump();
+  }
+  return text;
+}
+
+std::string types_of(const Document& node) {
+  const Document& type = node.at("type");
+  if (!type.is_array()) return type_words(type.get<std::string>());
+  std::string text;
+  for (const Document& name : type) {
+    text += (text.empty() ? "" : " or ") + type_words(name.get<std::string>());
+  }
+  return text;
+}
+
+// "from 0 to 4", "at least 1".
+std::string range_words(const Document& node, const char* least, const char* most) {
+  if (node.contains(least) && node.contains(most)) {
+    return node[least] == node[most] ? node[least].dump()
+                                     : "from " + node[least].dump() + " to " + node[most].dump();
+  }
+  if (node.contains(least)) return "at least " + node[least].dump();
+  return "at most " + node[most].dump();
+}
+
+bool has_either(const Document& node, const char* left, const char* right) {
+  return node.contains(left) || node.contains(right);
+}
+
+// The demand of `kind`'s schema on the value at `path`, references followed; absent if none. A path
+// steps from a value to one of its members or, by an index, elements.
+std::optional<Document> schema_at(std::string_view kind, const std::vector<std::string>& path) {
+  Place place = resolved({std::string(kind), parsed_schema(kind)});
+  for (const std::string& step : path) {
+    std::optional<Place> next = next_place(place, step);
+    if (!next) return std::nullopt;
+    place = *std::move(next);
+  }
+  return place.node;
+}
+
+// The library says only which keyword was not met: its words, as a reader would say it;
+// `description` itself where there is no such saying.
+std::string expected_words(const std::string& description, const Document& node) {
+  const auto says = [&](std::string_view part) {
+    return description.find(part) != std::string::npos;
+  };
+  if (!node.is_object()) return description;
+  if (says("'type' constraint") && node.contains("type")) return "expected " + types_of(node);
+  if (says("any enum values") && node.contains("enum")) {
+    return "expected one of " + alternatives(node["enum"]);
+  }
+  if (says("'pattern' constraint") && node.contains("pattern")) {
+    return "expected text of the form " + node["pattern"].get<std::string>();
+  }
+  if (says("Expected number") && has_either(node, "minimum", "maximum")) {
+    return "expected a number " + range_words(node, "minimum", "maximum");
+  }
+  if (says("String should be") && has_either(node, "minLength", "maxLength")) {
+    return "expected characters: " + range_words(node, "minLength", "maxLength");
+  }
+  if (says("Array should contain") && has_either(node, "minItems", "maxItems")) {
+    return "expected elements: " + range_words(node, "minItems", "maxItems");
+  }
+  return description;
 }
 
 // A schema may refer to another by its file name; both are built in.
@@ -63,30 +203,29 @@ std::string quoted(const Document& value) {
                      kLongestQuote);
 }
 
-// Turns valijson's <root>[points][0][key] into points[0].key; `value` follows the path.
-std::string readable_path(const Error& error, const Document*& value) {
-  std::string path;
+// The steps of valijson's <root>[points][0][key].
+std::vector<std::string> steps_of(const Error& error) {
+  std::vector<std::string> steps;
   for (std::size_t depth = 1; depth < error.context.size(); ++depth) {
     const std::string& step = error.context[depth];
-    const std::string name = step.substr(1, step.size() - 2);
+    steps.push_back(step.substr(1, step.size() - 2));
+  }
+  return steps;
+}
+
+// "points[0].key"; `value` follows the steps.
+std::string readable_path(const std::vector<std::string>& steps, const Document*& value) {
+  std::string path;
+  for (const std::string& step : steps) {
     if (value->is_array()) {
-      path += step;
-      value = &value->at(std::stoul(name));
+      path += "[" + step + "]";
+      value = &value->at(std::stoul(step));
     } else {
-      path.append(path.empty() ? "" : ".").append(name);
-      value = &value->at(name);
+      path.append(path.empty() ? "" : ".").append(step);
+      value = &value->at(step);
     }
   }
   return on_one_line(path, kLongestPath);
-}
-
-SchemaPath steps_of(const Error& error) {
-  SchemaPath path;
-  for (std::size_t depth = 1; depth < error.context.size(); ++depth) {
-    const std::string& step = error.context[depth];
-    path.push_back(step.substr(1, step.size() - 2));
-  }
-  return path;
 }
 
 // The library's "Missing required property 'key'." names what is not there.
@@ -98,10 +237,11 @@ std::optional<std::string> missing_key(const std::string& description) {
 
 std::string one_line(std::string_view kind, const Error& error, const Document& document) {
   const Document* value = &document;
-  const std::string path = readable_path(error, value);
+  const std::vector<std::string> steps = steps_of(error);
+  const std::string path = readable_path(steps, value);
   std::string line = path.empty() ? "" : path + ": ";
   if (const auto key = missing_key(error.description)) return line + "key " + *key + " is missing";
-  const auto schema = schema_at(kind, steps_of(error), parsed_schema);
+  const auto schema = schema_at(kind, steps);
   const std::string wanted =
       schema ? expected_words(error.description, *schema) : error.description;
   return line + on_one_line("found " + quoted(*value) + "; " + wanted, kLongestProblem);

@@ -26,19 +26,25 @@ std::string count_text(double value) { return format_fixed(value, 0); }
 std::string bytes_text(double value) { return format_bytes({whole(value)}); }
 std::string time_text(double value) { return format_duration(nanoseconds(whole(value))); }
 
-Row row_of(const Point& point) {
-  return {point.policy, point.schedule, "", point.hint(), point.is_baseline, {}, {}};
+Row row_of(const ComparedPoint& compared) {
+  return {compared.point->policy,
+          compared.schedule,
+          "",
+          compared.hint(),
+          compared.is_baseline(),
+          {},
+          {}};
 }
 
 // A row for each point, and a legend of the looks that any of them shows.
-void add_bars(Rows& chart, const std::vector<Point>& points, const std::vector<Look>& looks,
+void add_bars(Rows& chart, const std::vector<ComparedPoint>& points, const std::vector<Look>& looks,
               const std::function<Parts(const PointRecord&)>& parts_of,
               std::string (*text_of)(double)) {
   std::vector<bool> is_used(looks.size(), false);
-  for (const Point& point : points) {
-    Row row = row_of(point);
+  for (const ComparedPoint& compared : points) {
+    Row row = row_of(compared);
     double total = 0;
-    const Parts parts = parts_of(point.record());
+    const Parts parts = parts_of(*compared.point);
     for (std::size_t index = 0; parts && index < looks.size(); ++index) {
       const double value = (*parts)[index];
       total += value;
@@ -47,7 +53,7 @@ void add_bars(Rows& chart, const std::vector<Point>& points, const std::vector<L
           {value, looks[index].fill, std::string(looks[index].words) + ": " + text_of(value)});
     }
     if (parts) row.value = text_of(total);
-    if (const PointStatus status = point.record().status; status != PointStatus::kOk) {
+    if (const PointStatus status = compared.point->status; status != PointStatus::kOk) {
       row.value += (parts ? ", " : "") + std::string(to_string(status));
     }
     if (row.value.empty()) row.value = "-";
@@ -59,11 +65,11 @@ void add_bars(Rows& chart, const std::vector<Point>& points, const std::vector<L
 }
 
 // " in 8 steps", where all points counted as many.
-std::string over_steps(const std::vector<Point>& points) {
+std::string over_steps(const std::vector<ComparedPoint>& points) {
   int steps = 0;
-  for (const Point& point : points) {
-    if (!point.record().counts) continue;
-    const int mine = point.record().counts->counted_steps;
+  for (const ComparedPoint& compared : points) {
+    if (!compared.point->counts) continue;
+    const int mine = compared.point->counts->counted_steps;
     if (steps != 0 && steps != mine) return "";
     steps = mine;
   }
@@ -174,7 +180,7 @@ const std::vector<Look>& holder_looks() {
   return kLooks;
 }
 
-Rows op_counts(const std::vector<Point>& points, OpClass op_class) {
+Rows op_counts(const std::vector<ComparedPoint>& points, OpClass op_class) {
   const std::string words = as_words(to_string(op_class));
   Rows chart{"Executed " + words + " ops", "", capitalized(words) + " ops" + over_steps(points)};
   chart.words = op_class == OpClass::kMatmul
@@ -190,15 +196,15 @@ Rows op_counts(const std::vector<Point>& points, OpClass op_class) {
   };
   add_bars(chart, points, {{"forward", Paint::kBlue}, {"recompute", Paint::kOrange}}, counts_of,
            count_text);
-  for (const Point& point : points) {
-    const Parts counts = counts_of(point.record());
-    if (point.policy == "none" && counts) chart.reference = (*counts)[0] + (*counts)[1];
+  for (const ComparedPoint& compared : points) {
+    const Parts counts = counts_of(*compared.point);
+    if (compared.point->policy == "none" && counts) chart.reference = (*counts)[0] + (*counts)[1];
   }
   if (chart.reference) chart.legend.push_back({"none's count", MarkerKind::kSquare, Paint::kInk});
   return chart;
 }
 
-Rows peak_holders(const std::vector<Point>& points) {
+Rows peak_holders(const std::vector<ComparedPoint>& points) {
   Rows chart{"What holds the peak",
              "A policy decides about the blue and orange bytes; the grey ones stay.",
              "Peak allocated", Quantity::kBytes};
@@ -216,13 +222,13 @@ Rows peak_holders(const std::vector<Point>& points) {
   };
   add_bars(chart, points, holder_looks(), holders_of, bytes_text);
   for (std::size_t index = 0; index < points.size(); ++index) {
-    const auto& memory = points[index].record().memory;
+    const auto& memory = points[index].point->memory;
     if (memory) chart.rows[index].hint += peaks_of_phases(*memory);
   }
   return chart;
 }
 
-Rows phase_times(const std::vector<Point>& points) {
+Rows phase_times(const std::vector<ComparedPoint>& points) {
   Rows chart{"Step time by phase", "Recompute runs inside backward, when backward asks for it.",
              "Median time of a step", Quantity::kDuration};
   const auto phases_of = [](const PointRecord& record) -> Parts {
@@ -235,16 +241,16 @@ Rows phase_times(const std::vector<Point>& points) {
   };
   add_bars(chart, points, phase_looks(), phases_of, time_text);
   for (std::size_t index = 0; index < points.size(); ++index) {
-    const auto step = measured_step(points[index].record());  // no sum of phases' medians
+    const auto step = measured_step(*points[index].point);  // no sum of phases' medians
     if (step) chart.rows[index].value = format_duration(*step);
   }
   return chart;
 }
 
-std::vector<Rows> class_times(const std::vector<Point>& points) {
-  const bool is_on_gpu = std::any_of(points.begin(), points.end(), [](const Point& point) {
-    return has_kernel_times(point.record());
-  });
+std::vector<Rows> class_times(const std::vector<ComparedPoint>& points) {
+  const bool is_on_gpu =
+      std::any_of(points.begin(), points.end(),
+                  [](const ComparedPoint& compared) { return has_kernel_times(*compared.point); });
   std::vector<Rows> charts;
   double longest = 0;
   for (const Phase phase : kPhases) {
@@ -266,14 +272,14 @@ std::vector<Rows> class_times(const std::vector<Point>& points) {
   return charts;
 }
 
-Rows step_ratios(const std::vector<Point>& points) {
+Rows step_ratios(const std::vector<ComparedPoint>& points) {
   Rows chart{"Step time over the reference's", kIntervalWords, "", Quantity::kRatio};
-  for (const Point& point : points) {
-    const auto& time = point.record().time;
-    if (!time || !time->ratio || point.policy == time->ratio->reference) continue;
+  for (const ComparedPoint& compared : points) {
+    const auto& time = compared.point->time;
+    if (!time || !time->ratio || compared.point->policy == time->ratio->reference) continue;
     const StepRatioRecord& ratio = *time->ratio;
     chart.axis_title = "Step time / " + ratio.reference + ", 95 % interval";
-    add_ratio(chart, row_of(point), ratio.ratio, ratio.interval, ratio.verdict, 2);
+    add_ratio(chart, row_of(compared), ratio.ratio, ratio.interval, ratio.verdict, 2);
   }
   return chart;
 }

@@ -11,7 +11,7 @@ namespace rematch::chart {
 namespace {
 
 using Drawn = std::variant<Picture, Rejected>;
-using Points = std::vector<Point>;
+using Points = std::vector<ComparedPoint>;
 
 template <class Chart>
 Drawn drawn(const Chart& chart, const std::string& why_empty) {
@@ -63,7 +63,7 @@ Drawn draw_chart(const std::string& name, const Comparison& comparison,
                  const Environment& environment) {
   for (const NamedChart& chart : charts_of(memory_limit(comparison, environment))) {
     if (chart.name != name) continue;
-    return chart.draw(points_of(comparison),
+    return chart.draw(comparison.points,
                       "the report has no " + chart.source +
                           "; measure it with rematch run, or draw another chart");
   }

@@ -28,18 +28,18 @@ bool has_same_bits(const std::vector<StepRecord>& a, const std::vector<StepRecor
 }
 
 // In the order in which they first appear.
-std::vector<Losses> losses_of(const std::vector<Point>& points) {
+std::vector<Losses> losses_of(const std::vector<ComparedPoint>& points) {
   std::vector<Losses> all;
-  for (const Point& point : points) {
-    const std::vector<StepRecord>& steps = point.record().steps;
+  for (const ComparedPoint& compared : points) {
+    const std::vector<StepRecord>& steps = compared.point->steps;
     if (steps.empty()) continue;
     const auto same = std::find_if(all.begin(), all.end(), [&](const Losses& other) {
       return has_same_bits(*other.steps, steps);
     });
     if (same == all.end()) {
-      all.push_back({{point.name()}, &steps});
+      all.push_back({{compared.name()}, &steps});
     } else {
-      same->names.push_back(point.name());
+      same->names.push_back(compared.name());
     }
   }
   return all;
@@ -48,11 +48,11 @@ std::vector<Losses> losses_of(const std::vector<Point>& points) {
 // Between the lowest and the highest loss of the reference's runs at each step; nothing where one
 // of them is not finite.
 struct Band {
-  const Point& point;
+  const ComparedPoint& compared;
   std::vector<std::optional<Range>> steps;
   double widest = 0;
 
-  std::size_t num_runs() const { return point.compared->repeats.size() + 1; }
+  std::size_t num_runs() const { return compared.repeats.size() + 1; }
 };
 
 std::optional<Range> range_at(const ComparedPoint& compared, std::size_t step) {
@@ -70,13 +70,13 @@ std::optional<Range> range_at(const ComparedPoint& compared, std::size_t step) {
 }
 
 // The band of the first point that ran repeatedly.
-std::optional<Band> band_of(const std::vector<Point>& points) {
-  for (const Point& point : points) {
-    const std::size_t num_steps = point.record().steps.size();
-    if (point.compared->repeats.empty() || num_steps == 0) continue;
-    Band band{point, {}, 0};
+std::optional<Band> band_of(const std::vector<ComparedPoint>& points) {
+  for (const ComparedPoint& compared : points) {
+    const std::size_t num_steps = compared.point->steps.size();
+    if (compared.repeats.empty() || num_steps == 0) continue;
+    Band band{compared, {}, 0};
     for (std::size_t step = 0; step < num_steps; ++step) {
-      band.steps.push_back(range_at(*point.compared, step));
+      band.steps.push_back(range_at(compared, step));
       if (band.steps.back()) band.widest = std::max(band.widest, band.steps.back()->span());
     }
     return band;
@@ -85,7 +85,7 @@ std::optional<Band> band_of(const std::vector<Point>& points) {
 }
 
 std::string words_of(const Band& band) {
-  const std::string runs = std::to_string(band.num_runs()) + " runs of " + band.point.name();
+  const std::string runs = std::to_string(band.num_runs()) + " runs of " + band.compared.name();
   if (band.widest == 0) return runs + ", which do not differ";
   std::array<char, 32> widest{};
   std::snprintf(widest.data(), widest.size(), "%.2g", band.widest);
@@ -201,16 +201,16 @@ std::string peak_words(const MemoryRecord& memory) {
   return memory.peak_phase ? words + " in " + describe_place(memory) : words;
 }
 
-const MemoryTimeline* timeline_of(const Point& point) {
-  const auto& memory = point.record().memory;
+const MemoryTimeline* timeline_of(const ComparedPoint& compared) {
+  const auto& memory = compared.point->memory;
   const bool has_timeline = memory && memory->timeline && !memory->timeline->op_index.empty() &&
                             !memory->timeline->bytes.empty();
   return has_timeline ? &*memory->timeline : nullptr;
 }
 
-Panel memory_panel(const Point& point, const MemoryTimeline& timeline) {
-  const MemoryRecord& memory = *point.record().memory;
-  Panel panel{point.policy, point.schedule, peak_words(memory), point.hint()};
+Panel memory_panel(const ComparedPoint& compared, const MemoryTimeline& timeline) {
+  const MemoryRecord& memory = *compared.point->memory;
+  Panel panel{compared.point->policy, compared.schedule, peak_words(memory), compared.hint()};
   panel.x_title = "Ops executed";
   panel.quantity = Quantity::kBytes;
   const std::vector<std::size_t> samples = drawn_samples(timeline);
@@ -239,7 +239,7 @@ Panel memory_panel(const Point& point, const MemoryTimeline& timeline) {
 
 }  // namespace
 
-Lines losses(const std::vector<Point>& points) {
+Lines losses(const std::vector<ComparedPoint>& points) {
   Lines chart{"Loss", "Policies with the same bits share one curve."};
   const std::vector<Losses> all = losses_of(points);
   if (all.empty()) return chart;
@@ -260,29 +260,30 @@ Lines losses(const std::vector<Point>& points) {
   chart.panels.back().height = 190;
   // On the axis of the losses a band of a thousandth cannot be seen.
   if (!band || (all.size() == 1 && band->widest == 0)) return chart;
-  chart.panels.push_back(loss_panel(all, band, &band->point.record().steps));
-  chart.panels.back().y_title = "Loss less that of " + band->point.name() + "'s first run";
+  chart.panels.push_back(loss_panel(all, band, &band->compared.point->steps));
+  chart.panels.back().y_title = "Loss less that of " + band->compared.name() + "'s first run";
   return chart;
 }
 
-Lines memory_timelines(const std::vector<Point>& points) {
+Lines memory_timelines(const std::vector<ComparedPoint>& points) {
   Lines chart{"Memory over one step, by holder",
               "Bytes at op boundaries, all on one scale. The strip below tells the phase: forward "
               "blue, backward green, recompute orange, optimizer grey."};
   chart.num_columns = 3;
   for (std::size_t layer = 0; layer < kStackedHolders.size(); ++layer) {
-    const bool is_drawn = std::any_of(points.begin(), points.end(), [layer](const Point& point) {
-      const MemoryTimeline* timeline = timeline_of(point);
-      return timeline != nullptr && timeline->bytes.contains(kStackedHolders.at(layer));
-    });
+    const bool is_drawn =
+        std::any_of(points.begin(), points.end(), [layer](const ComparedPoint& compared) {
+          const MemoryTimeline* timeline = timeline_of(compared);
+          return timeline != nullptr && timeline->bytes.contains(kStackedHolders.at(layer));
+        });
     if (is_drawn) chart.legend.push_back(key_of(holder_looks()[layer]));
   }
   chart.legend.push_back({"Peak", MarkerKind::kCircle, Paint::kInk});
   double highest = 0;
-  for (const Point& point : points) {
-    const MemoryTimeline* timeline = timeline_of(point);
+  for (const ComparedPoint& compared : points) {
+    const MemoryTimeline* timeline = timeline_of(compared);
     if (timeline == nullptr) continue;
-    chart.panels.push_back(memory_panel(point, *timeline));
+    chart.panels.push_back(memory_panel(compared, *timeline));
     highest = std::max(highest, chart.panels.back().peak->at.y);
   }
   for (Panel& panel : chart.panels) panel.at_least = highest;

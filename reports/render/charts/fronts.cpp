@@ -29,10 +29,10 @@ void add_key(std::vector<Key>& legend, const std::vector<Spot>& spots, Holds hol
   if (std::any_of(spots.begin(), spots.end(), holds)) legend.push_back(std::move(key));
 }
 
-Spot spot_of(const Point& point) {
+Spot spot_of(const ComparedPoint& compared) {
   // Closer than this the predicted marker would lie under the measured one.
   constexpr double kVisible = 0.002;
-  const PointRecord& record = point.record();
+  const PointRecord& record = *compared.point;
   Spot spot;
   spot.measured = place(*measured_peak(record), *measured_step(record));
   spot.interval = interval_of(record.time->step_interval);
@@ -42,12 +42,14 @@ Spot spot_of(const Point& point) {
   }
   spot.kind =
       record.identity.schedule == Schedule::kOnDemand ? MarkerKind::kCircle : MarkerKind::kSquare;
-  spot.paint = point.is_on_front ? Paint::kBlue : point.is_dominated ? Paint::kGrey : Paint::kTeal;
-  spot.name = point.policy;
-  spot.rank = rank_of(point);
+  spot.paint = compared.is_on_front    ? Paint::kBlue
+               : compared.is_dominated ? Paint::kGrey
+                                       : Paint::kTeal;
+  spot.name = record.policy;
+  spot.rank = rank_of(compared);
   spot.name_paint = spot.rank < 2 ? Paint::kInk : Paint::kMuted;
-  spot.is_bold = point.is_baseline;
-  spot.hint = point.hint();
+  spot.is_bold = compared.is_baseline();
+  spot.hint = compared.hint();
   return spot;
 }
 
@@ -135,12 +137,13 @@ std::vector<Key> searched_legend(const FrontRecord& record, const std::vector<Sp
 
 }  // namespace
 
-Plane measured_front(const std::vector<Point>& points, const std::optional<Bytes>& device_limit) {
+Plane measured_front(const std::vector<ComparedPoint>& points,
+                     const std::optional<Bytes>& device_limit) {
   Plane plane{"Step time against peak memory"};
-  for (const Point& point : points) {
-    if (!measured_peak(point.record()) || !measured_step(point.record())) continue;
-    plane.spots.push_back(spot_of(point));
-    if (point.is_on_front) plane.front.push_back(*plane.spots.back().measured);
+  for (const ComparedPoint& compared : points) {
+    if (!measured_peak(*compared.point) || !measured_step(*compared.point)) continue;
+    plane.spots.push_back(spot_of(compared));
+    if (compared.is_on_front) plane.front.push_back(*plane.spots.back().measured);
   }
   if (device_limit) plane.limit = {"Device limit", *device_limit};
   plane.legend = measured_legend(plane.spots);

@@ -14,18 +14,16 @@
 namespace rematch::page {
 namespace {
 
-using chart::Point;
-
 constexpr std::size_t kMostPanels = 24;
 constexpr std::size_t kMostOpenPanels = 3;  // a row of a wide screen
 constexpr const char* kOrder = "baselines and the front first";
 
-const Point* lowest_peak(const std::vector<Point>& points) {
-  const Point* lowest = nullptr;
-  for (const Point& point : points) {
-    const auto peak = measured_peak(point.record());
-    if (!peak || point.compared->verdict.kind == VerdictKind::kDifferent) continue;
-    if (lowest == nullptr || *peak < *measured_peak(lowest->record())) lowest = &point;
+const ComparedPoint* lowest_peak(const std::vector<ComparedPoint>& points) {
+  const ComparedPoint* lowest = nullptr;
+  for (const ComparedPoint& compared : points) {
+    const auto peak = measured_peak(*compared.point);
+    if (!peak || compared.verdict.kind == VerdictKind::kDifferent) continue;
+    if (lowest == nullptr || *peak < *measured_peak(*lowest->point)) lowest = &compared;
   }
   return lowest;
 }
@@ -40,9 +38,9 @@ std::string price_of(const PointRecord& record) {
   return ", " + format_fixed(ratio.ratio, 2) + " of " + ratio.reference + "'s step time";
 }
 
-std::vector<Tile> peak_tiles(const std::vector<Point>& points) {
+std::vector<Tile> peak_tiles(const std::vector<ComparedPoint>& points) {
   std::vector<Tile> tiles;
-  const PointRecord* none = points.front().compared->none;
+  const PointRecord* none = points.front().none;
   std::optional<Bytes> none_peak;
   if (none != nullptr) none_peak = measured_peak(*none);
   if (none_peak) {
@@ -50,28 +48,28 @@ std::vector<Tile> peak_tiles(const std::vector<Point>& points) {
     tiles.push_back({"without checkpointing", format_bytes(*none_peak),
                      step ? format_duration(*step) + " a step" : "Step time not measured"});
   }
-  if (const Point* lowest = lowest_peak(points)) {
-    const Bytes peak = *measured_peak(lowest->record());
+  if (const ComparedPoint* lowest = lowest_peak(points)) {
+    const Bytes peak = *measured_peak(*lowest->point);
     std::string change;
     if (none_peak.value_or(Bytes{}) > Bytes{}) {
       change = ", " + format_change(none_peak->count, peak.count);
     }
     tiles.push_back(
-        {"lowest peak", format_bytes(peak), lowest->name() + change + price_of(lowest->record())});
+        {"lowest peak", format_bytes(peak), lowest->name() + change + price_of(*lowest->point)});
   }
   return tiles;
 }
 
 // How many of all points hold what they promise.
-std::vector<Tile> proof_tiles(const std::vector<Point>& points) {
+std::vector<Tile> proof_tiles(const std::vector<ComparedPoint>& points) {
   Share equal;
   Share as_predicted;
-  for (const Point& point : points) {
-    const auto& parity = point.record().parity;
+  for (const ComparedPoint& compared : points) {
+    const auto& parity = compared.point->parity;
     if (parity && parity->loss_bits_equal && parity->gradient_bits_equal) {
-      equal.count(point.compared->verdict.kind != VerdictKind::kDifferent);
+      equal.count(compared.verdict.kind != VerdictKind::kDifferent);
     }
-    const auto& effect = point.record().effect;
+    const auto& effect = compared.point->effect;
     if (effect && effect->counts_equal_prediction) {
       as_predicted.count(*effect->counts_equal_prediction);
     }
@@ -81,18 +79,18 @@ std::vector<Tile> proof_tiles(const std::vector<Point>& points) {
       {"executed ops", as_predicted.words(), "Checked points ran exactly the ops of their plan"}};
 }
 
-std::string prediction_words(const std::vector<Point>& points) {
+std::string prediction_words(const std::vector<ComparedPoint>& points) {
   Share equal;
-  for (const Point& point : points) {
-    const auto peak = measured_peak(point.record());
-    if (!peak || !point.record().memory->predicted_peak_allocated) continue;
-    equal.count(*point.record().memory->predicted_peak_allocated == *peak);
+  for (const ComparedPoint& compared : points) {
+    const auto peak = measured_peak(*compared.point);
+    if (!peak || !compared.point->memory->predicted_peak_allocated) continue;
+    equal.count(*compared.point->memory->predicted_peak_allocated == *peak);
   }
   if (equal.all == 0) return "";
   return " The predicted peak equals the measured one for " + equal.words() + " points.";
 }
 
-Figure front_figure(const std::vector<Point>& points, const std::optional<Bytes>& limit,
+Figure front_figure(const std::vector<ComparedPoint>& points, const std::optional<Bytes>& limit,
                     const std::string& failures) {
   Figure figure{"The front: step time against peak memory"};
   const chart::Plane plane = chart::measured_front(points, limit);
@@ -112,38 +110,39 @@ Figure front_figure(const std::vector<Point>& points, const std::optional<Bytes>
 }
 
 // Charts of what was executed, what it costs and what holds the peak are open; the rest is folded.
-void add_charts(const std::vector<Point>& all, std::vector<Figure>& figures) {
-  const std::vector<Point> points = most_telling(all, kMostChartRows);
+void add_charts(const std::vector<ComparedPoint>& all, std::vector<Figure>& figures) {
+  const std::vector<ComparedPoint> points = most_telling(all, kMostChartRows);
   const std::string rest = left_out_words(points.size(), all.size(), kOrder);
   const auto add = [&](const chart::Rows& chart, Fold fold) {
     if (!chart.is_empty()) figures.push_back(chart_figure(chart, fold, rest));
   };
   const Fold fold = fold_of(points.size());
-  add(op_counts(points, OpClass::kAttentionForward), fold);
-  add(step_ratios(points), fold);
-  add(peak_holders(points), fold);
-  add(op_counts(points, OpClass::kMatmul), Fold::kFolded);
-  add(phase_times(points), Fold::kFolded);
+  add(chart::op_counts(points, OpClass::kAttentionForward), fold);
+  add(chart::step_ratios(points), fold);
+  add(chart::peak_holders(points), fold);
+  add(chart::op_counts(points, OpClass::kMatmul), Fold::kFolded);
+  add(chart::phase_times(points), Fold::kFolded);
   if (const chart::Lines chart = chart::losses(all); !chart.is_empty()) {
     figures.push_back(
         {chart.title, chart.words, picture(draw(chart)), Fold::kFolded, FigureWidth::kColumn});
   }
-  for (const chart::Rows& chart : class_times(points)) add(chart, Fold::kFolded);
+  for (const chart::Rows& chart : chart::class_times(points)) add(chart, Fold::kFolded);
 }
 
 // Points with a timeline, the most telling ones first.
-std::vector<Point> with_timelines(const std::vector<Point>& points) {
-  std::vector<Point> chosen;
-  std::copy_if(points.begin(), points.end(), std::back_inserter(chosen), [](const Point& point) {
-    return point.record().memory && point.record().memory->timeline;
-  });
+std::vector<ComparedPoint> with_timelines(const std::vector<ComparedPoint>& points) {
+  std::vector<ComparedPoint> chosen;
+  std::copy_if(points.begin(), points.end(), std::back_inserter(chosen),
+               [](const ComparedPoint& compared) {
+                 return compared.point->memory && compared.point->memory->timeline;
+               });
   std::stable_sort(chosen.begin(), chosen.end(),
-                   [](const Point& a, const Point& b) { return rank_of(a) < rank_of(b); });
+                   [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });
   return chosen;
 }
 
-void add_memory(const std::vector<Point>& all, std::vector<Figure>& figures) {
-  std::vector<Point> points = with_timelines(all);
+void add_memory(const std::vector<ComparedPoint>& all, std::vector<Figure>& figures) {
+  std::vector<ComparedPoint> points = with_timelines(all);
   const std::size_t num_all = points.size();
   points.resize(std::min(points.size(), kMostPanels));
   const chart::Lines chart = chart::memory_timelines(points);
@@ -159,7 +158,7 @@ void add_memory(const std::vector<Point>& all, std::vector<Figure>& figures) {
 }  // namespace
 
 Part comparison_part(const Comparison& comparison, const Environment& environment) {
-  const std::vector<Point> points = chart::points_of(comparison);
+  const std::vector<ComparedPoint>& points = comparison.points;
   Part part;
   part.tiles = peak_tiles(points);
   for (Tile& tile : proof_tiles(points)) part.tiles.push_back(std::move(tile));

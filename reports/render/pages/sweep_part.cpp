@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "reports/render/charts/front_panels.h"
-#include "reports/render/charts/point.h"
 #include "reports/render/format.h"
 #include "reports/render/markup.h"
 #include "reports/render/tables/report_table.h"
@@ -97,18 +96,9 @@ table::Grid policy_grid(const SweepModel& model) {
                     {"step over reference"},
                     {"on the front"},
                     {"verdicts", table::Alignment::kLeft}}};
-  std::vector<std::size_t> num_on_front(model.policies.size(), 0);
-  for (const SweepShape& shape : model.shapes) {
-    for (const chart::Point& point : chart::points_of(*shape.comparison)) {
-      for (std::size_t policy = 0; policy < shape.cells.size(); ++policy) {
-        if (shape.cells[policy].compared == point.compared && point.is_on_front) {
-          ++num_on_front[policy];
-        }
-      }
-    }
-  }
   for (std::size_t policy = 0; policy < model.policies.size(); ++policy) {
     Share finished;
+    std::size_t num_on_front = 0;
     Spread peaks;
     Spread steps;
     std::map<std::string, std::size_t> verdicts;
@@ -116,13 +106,14 @@ table::Grid policy_grid(const SweepModel& model) {
       const SweepCell& cell = shape.cells[policy];
       if (cell.compared == nullptr) continue;
       finished.count(cell.compared->point->status == PointStatus::kOk);
+      num_on_front += cell.compared->is_on_front ? 1 : 0;
       if (cell.peak_ratio) peaks.values.push_back(*cell.peak_ratio);
       if (cell.step_ratio) steps.values.push_back(*cell.step_ratio);
       ++verdicts[verdict_cell(*cell.compared).text];
     }
-    grid.rows.push_back({{model.policies[policy], finished.words(), peaks.text(percent_text),
-                          steps.text(ratio_text), format_part(num_on_front[policy], finished.all),
-                          counted(verdicts)}});
+    grid.rows.push_back(
+        {{model.policies[policy], finished.words(), peaks.text(percent_text),
+          steps.text(ratio_text), format_part(num_on_front, finished.all), counted(verdicts)}});
   }
   return grid;
 }
@@ -195,15 +186,14 @@ chart::FrontPanel front_panel(const SweepModel& model, const SweepShape& shape) 
     panel.words = shape.reference->policy + ": " + format_bytes(*measured_peak(*shape.reference)) +
                   (step ? ", " + format_duration(*step) : "");
   }
-  for (const chart::Point& point : chart::points_of(*shape.comparison)) {
-    const auto cell =
-        std::find_if(shape.cells.begin(), shape.cells.end(),
-                     [&](const SweepCell& one) { return one.compared == point.compared; });
+  for (const ComparedPoint& compared : shape.comparison->points) {
+    const auto cell = std::find_if(shape.cells.begin(), shape.cells.end(),
+                                   [&](const SweepCell& one) { return one.compared == &compared; });
     if (cell == shape.cells.end() || !cell->peak_ratio || !cell->step_ratio) continue;
     panel.spots.push_back({{*cell->peak_ratio, *cell->step_ratio},
                            model.policies[static_cast<std::size_t>(cell - shape.cells.begin())],
-                           point.hint(),
-                           point.is_on_front});
+                           compared.hint(),
+                           compared.is_on_front});
   }
   return panel;
 }

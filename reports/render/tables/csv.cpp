@@ -9,7 +9,6 @@
 #include "policies/base/text.h"
 #include "reports/record/amount_of.h"
 #include "reports/record/point.h"
-#include "reports/render/charts/point.h"
 #include "reports/render/comparison.h"
 #include "reports/render/tables/compare_table.h"
 
@@ -142,8 +141,9 @@ void add_counts(Line& line, const PointRecord& point) {
   }
 }
 
-Line line_of(const std::string& report, const Provenance& made, const PointRecord& point,
-             const Names& dimensions, bool is_on_front, const std::string& verdict) {
+Line line_of(const std::string& report, const Provenance& made, const ComparedPoint& compared,
+             const Names& dimensions) {
+  const PointRecord& point = *compared.point;
   Line line;
   line.add("report", report);
   line.add("git_commit", made.git_commit);
@@ -158,8 +158,8 @@ Line line_of(const std::string& report, const Provenance& made, const PointRecor
   line.add("reason", point.reason);
   line.add("key", point_key(point.identity));
   line.add("plan_sha256", point.identity.plan_sha256);
-  line.add("on_front", is_on_front);
-  line.add("verdict", verdict);
+  line.add("on_front", compared.is_on_front);
+  line.add("verdict", compared.verdict.text);
   add_memory(line, point);
   add_time(line, point);
   add_counts(line, point);
@@ -252,13 +252,12 @@ std::string render_csv(const std::vector<NamedReport>& reports) {
       collect(point.identity.dimensions, dimensions);
     }
   }
-  std::string text = line_of("", {}, {}, dimensions, false, "").names();
+  const PointRecord no_point;
+  std::string text = line_of("", {}, {.point = &no_point}, dimensions).names();
   for (const NamedReport& source : reports) {
     for (const Comparison& comparison : compare_policies(source.report)) {
-      for (const chart::Point& point : chart::points_of(comparison)) {
-        text += line_of(source.name, source.report.provenance, point.record(), dimensions,
-                        point.is_on_front, point.compared->verdict.text)
-                    .cells();
+      for (const ComparedPoint& compared : comparison.points) {
+        text += line_of(source.name, source.report.provenance, compared, dimensions).cells();
       }
     }
   }

@@ -62,7 +62,7 @@ std::string flaw(const Picture& picture) {
 std::vector<Picture> every_chart(const Report& report) {
   std::vector<Picture> pictures;
   for (const Comparison& comparison : compare_policies(report)) {
-    const std::vector<Point> points = points_of(comparison);
+    const std::vector<ComparedPoint>& points = comparison.points;
     pictures.push_back(
         draw(measured_front(points, memory_limit(comparison, report.provenance.environment))));
     std::vector<Rows> charts = class_times(points);
@@ -90,10 +90,6 @@ std::vector<Kind> shapes_of(const Picture& picture, Holds&& holds) {
 
 bool has_label(const Picture& picture, const std::string& text) {
   return !shapes_of<Label>(picture, [&](const Label& label) { return label.text == text; }).empty();
-}
-
-std::vector<Point> points_of_first(const std::vector<Comparison>& comparisons) {
-  return points_of(comparisons.front());
 }
 
 TEST_CASE("charts of any figures are finite, inside their pictures, and legible", "[property]") {
@@ -124,7 +120,7 @@ TEST_CASE("a step's classes are the device's kernels where there are any, else t
   Report report{testing::sample_provenance(), {testing::sample_point("none")}, {}};
   const auto charts_of = [](const Report& drawn) {
     const std::vector<Comparison> comparisons = compare_policies(drawn);
-    return class_times(points_of_first(comparisons));
+    return class_times(comparisons.front().points);
   };
   const std::vector<Rows> of_kernels = charts_of(report);
   REQUIRE(of_kernels.size() == 1);
@@ -197,7 +193,7 @@ TEST_CASE("an interval of a step time that leaves the others behind does not set
   }
   const auto draw_report = [&report] {
     const auto comparisons = compare_policies(report);
-    return draw(measured_front(points_of_first(comparisons), std::nullopt));
+    return draw(measured_front(comparisons.front().points, std::nullopt));
   };
   CHECK(num_arrows(draw_report()) == 0);
   report.points[1].time->step_interval = {{microseconds(100), microseconds(25000)}};
@@ -226,7 +222,8 @@ TEST_CASE("the front is what nothing dominates") {
   add("none", 100, 11);
   const auto comparisons = compare_policies(report);
   std::vector<bool> on_front;
-  for (const Point& point : points_of_first(comparisons)) on_front.push_back(point.is_on_front);
+  for (const ComparedPoint& point : comparisons.front().points)
+    on_front.push_back(point.is_on_front);
   CHECK(on_front == std::vector<bool>{true, true, false, true, false});
 }
 
@@ -244,7 +241,7 @@ TEST_CASE("a point is dominated only beyond the noise of its time") {
   add("none", 11, 10, 13);
   add("root", 20, 18, 22);
   const auto comparisons = compare_policies(report);
-  const std::vector<Point> points = points_of_first(comparisons);
+  const std::vector<ComparedPoint> points = comparisons.front().points;
   CHECK(points[0].is_on_front);
   CHECK_FALSE(points[1].is_on_front);
   CHECK_FALSE(points[1].is_dominated);
@@ -259,11 +256,11 @@ TEST_CASE("a point is dominated only beyond the noise of its time") {
 TEST_CASE("of many points, baselines and the front are kept") {
   const Report report = testing::large_report(200);
   const auto comparisons = compare_policies(report);
-  const std::vector<Point> all = points_of_first(comparisons);
-  const std::vector<Point> chosen = most_telling(all, 60);
+  const std::vector<ComparedPoint> all = comparisons.front().points;
+  const std::vector<ComparedPoint> chosen = most_telling(all, 60);
   CHECK(chosen.size() == 60);
-  CHECK(chosen.front().policy == "none");
-  const auto is_on_front = [](const Point& point) { return point.is_on_front; };
+  CHECK(chosen.front().point->policy == "none");
+  const auto is_on_front = [](const ComparedPoint& point) { return point.is_on_front; };
   CHECK(std::count_if(chosen.begin(), chosen.end(), is_on_front) ==
         std::count_if(all.begin(), all.end(), is_on_front));
 }
@@ -272,15 +269,15 @@ TEST_CASE("of many points, baselines and the front are kept") {
 TEST_CASE("no name of a front is cut, or left out on a narrow screen") {
   const Report report = telling_report();
   for (const Comparison& comparison : compare_policies(report)) {
-    const std::vector<Point> points = points_of(comparison);
+    const std::vector<ComparedPoint> points = comparison.points;
     const Picture picture = draw(measured_front(points, std::nullopt));
-    for (const Point& point : points) {
-      if (!measured_peak(point.record()) || !measured_step(point.record())) continue;
+    for (const ComparedPoint& point : points) {
+      if (!measured_peak(*point.point) || !measured_step(*point.point)) continue;
       CAPTURE(point.name());
       const bool is_in_legend = std::any_of(
           picture.legend.begin(), picture.legend.end(),
-          [&](const Key& key) { return key.text.find(point.policy) != std::string::npos; });
-      CHECK((is_in_legend || has_label(picture, point.policy)));
+          [&](const Key& key) { return key.text.find(point.point->policy) != std::string::npos; });
+      CHECK((is_in_legend || has_label(picture, point.point->policy)));
     }
   }
 }
@@ -317,7 +314,7 @@ TEST_CASE("every point of a front is named beside its marker or in the legend") 
 TEST_CASE("bits, not values, make two losses one curve") {
   const Report report = telling_report();
   const auto kept = compare_policies(report);
-  const Lines chart = losses(points_of_first(kept));
+  const Lines chart = losses(kept.front().points);
   CHECK(chart.panels.at(0).curves.size() == 2);
   CHECK(chart.legend.at(0).text == "none and 8 others with the same bits");
   CHECK(chart.legend.at(1).text == "save_mm");
@@ -331,7 +328,7 @@ TEST_CASE(
   report.repeats.back().status = PointStatus::kCrash;
   report.repeats.back().steps[0].loss = 99;
   const auto kept = compare_policies(report);
-  const auto drawn = [&] { return losses(points_of_first(kept)); };
+  const auto drawn = [&] { return losses(kept.front().points); };
   CHECK(drawn().legend.back().text == "4 runs of none, which differ by 0.07 at most");
   const std::vector<Area> areas = drawn().panels.at(0).areas;
   REQUIRE(areas.size() == 1);
@@ -341,7 +338,7 @@ TEST_CASE(
   CHECK(drawn().panels.at(0).areas.size() == 2);  // before the gap and behind it
   report.repeats.clear();
   const auto without = compare_policies(report);
-  CHECK(losses(points_of_first(without)).panels.at(0).areas.empty());
+  CHECK(losses(without.front().points).panels.at(0).areas.empty());
 }
 
 // The band is 0.07 wide and the losses fall from 5.7: the second panel's axis is that of the band.
@@ -349,7 +346,7 @@ TEST_CASE("losses that differ have a second panel of the difference to the refer
   Report report = telling_report();
   const auto drawn = [&report] {
     const auto kept = compare_policies(report);
-    return losses(points_of_first(kept));
+    return losses(kept.front().points);
   };
   const Picture two = draw(drawn());
   const auto bands =
@@ -359,7 +356,8 @@ TEST_CASE("losses that differ have a second panel of the difference to the refer
   CHECK(has_label(two, "Loss less that of none's first run"));
 
   // Equal bits everywhere, and a reference that repeats itself: there is nothing to see.
-  std::erase_if(report.points, [](const PointRecord& point) { return point.policy == "save_mm"; });
+  std::erase_if(report.points,
+                [](const PointRecord& point) { return point.policy == "save_mm"; });
   for (RepeatRecord& repeat : report.repeats) repeat.steps = report.points.front().steps;
   CHECK(drawn().panels.size() == 1);
   CHECK(drawn().panels.front().areas.size() == 1);
@@ -380,15 +378,14 @@ TEST_CASE("losses are held against the run that was repeated, not another of its
   }
   report.points.insert(report.points.begin(), other);
   const auto kept = compare_policies(report);
-  const std::vector<double> axes =
-      numbers_on_axis(draw(losses(points_of_first(kept))), Anchor::kEnd);
+  const std::vector<double> axes = numbers_on_axis(draw(losses(kept.front().points)), Anchor::kEnd);
   CHECK(*std::min_element(axes.begin(), axes.end()) > -40);
 }
 
 TEST_CASE("panels of memory share their axis and mark their peaks") {
   const Report report = telling_report();
   const auto kept = compare_policies(report);
-  const Lines chart = memory_timelines(points_of_first(kept));
+  const Lines chart = memory_timelines(kept.front().points);
   REQUIRE(chart.panels.size() == 10);  // all but the one that ran out of memory
   double highest = 0;
   for (const Panel& panel : chart.panels) {
@@ -404,7 +401,7 @@ TEST_CASE("a name that has room is not cut, in bold either") {
   for (const char* policy : {"none", "full"}) {
     const Report report{testing::sample_provenance(), {testing::sample_point(policy)}, {}, {}};
     const auto kept = compare_policies(report);
-    CHECK(has_label(draw(peak_holders(points_of_first(kept))), policy));
+    CHECK(has_label(draw(peak_holders(kept.front().points)), policy));
   }
 }
 
