@@ -21,10 +21,6 @@ Phase phase_of_thread() {
   return torch::autograd::get_current_graph_task_id() >= 0 ? Phase::kBackward : Phase::kForward;
 }
 
-void redispatch(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  op.redispatchBoxed(keys, stack);
-}
-
 // An op of a tensor subclass runs in Python, whose fallback wants what the dispatcher's topmost key
 // noted of the thread: such an op is called anew. A mode that was on in forward is not called.
 void redispatch_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
@@ -37,17 +33,17 @@ void redispatch_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys
 }
 
 template <class PhaseOfOp, class Run>
-void run_observed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
+void run_observed(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
                   PhaseOfOp phase_of_op, Run run) {
   OpObserver* const current = observer.load(std::memory_order_relaxed);
   if (current == nullptr) {
-    run(op, keys, stack);
+    run();
     return;
   }
   const Phase phase = phase_of_op();
-  current->about_to_run(op, phase, *stack);
-  run(op, keys, stack);
-  current->executed(op, phase, *stack);
+  current->about_to_run(op, phase, stack);
+  run();
+  current->executed(op, phase, stack);
 }
 
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
@@ -129,7 +125,8 @@ void call_next(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
     modes[depth - 1]->run(op, keys, stack, depth - 1);
     return;
   }
-  run_observed(op, keys & kBelowFake, stack, &phase_of_thread, &redispatch);
+  const c10::DispatchKeySet below = keys & kBelowFake;
+  run_observed(op, *stack, &phase_of_thread, [&] { op.redispatchBoxed(below, stack); });
 }
 
 OpModeGuard::OpModeGuard(OpMode* mode) : key_on_((install_interception(), c10::DispatchKey::Fake)) {
@@ -170,7 +167,8 @@ void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                       torch::jit::Stack* stack) {
   try {
     run_observed(
-        op, keys, stack, [] { return Phase::kRecompute; }, &redispatch_recorded);
+        op, *stack, [] { return Phase::kRecompute; },
+        [&] { redispatch_recorded(op, keys, stack); });
   } catch (...) {
     recompute_failed.store(true);
     throw;

@@ -83,6 +83,8 @@ OpFacts read_facts(const c10::OperatorHandle& op) {
   }
   facts.may_draw = facts.may_draw || facts.generator_argument.has_value();
   add_side_writes(facts);
+  facts.has_effects = facts.mutates || !facts.side_written.empty() || facts.may_draw ||
+                      facts.collective != CollectivePart::kNothing;
   return facts;
 }
 

@@ -4,7 +4,6 @@
 #include <string_view>
 #include <utility>
 
-#include "harness/engine/record/wrapped_tensor.h"
 #include "harness/engine/replay/stand_in.h"
 
 namespace rematch {
@@ -72,10 +71,6 @@ std::uint64_t hash_of(const at::Tensor& tensor) {
 
 std::uint32_t version_of(const at::Tensor& tensor) {
   return tensor.is_inference() ? 0 : static_cast<std::uint32_t>(tensor._version());
-}
-
-c10::StorageImpl* storage_address(const at::Tensor& tensor) {
-  return storage_of(*tensor_with_data(tensor).unsafeGetTensorImpl());
 }
 
 }  // namespace rematch

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 
+#include "harness/engine/record/wrapped_tensor.h"
 #include "harness/engine/recording.h"
 
 namespace rematch {
@@ -50,6 +51,8 @@ std::uint32_t version_of(const at::Tensor& tensor);
 
 // The storage of a tensor; of a wrapper, that of the one with the data (wrapped_tensor.h). Null for
 // tensors without storage.
-c10::StorageImpl* storage_address(const at::Tensor& tensor);
+inline c10::StorageImpl* storage_address(const at::Tensor& tensor) {
+  return impl_with_data(tensor).unsafe_storage().unsafeGetStorageImpl();
+}
 
 }  // namespace rematch

@@ -169,8 +169,8 @@ void Recorder::close() {
 
 void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                    std::size_t depth, Keep keep) {
-  settle_writes();
-  settle_factories();
+  if (!unsettled_.empty()) settle_writes();
+  if (!unkept_.empty()) settle_factories();
   Rollback rollback(*record_);
   RecordedOp op{.facts = &facts,
                 .keys = keys_below_interception(keys),
@@ -183,19 +183,36 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
                 .stream = may_have_stream(facts, keys) ? note_stream(facts, *stack) : std::nullopt,
                 .side_effect = false,
                 .in_place = false,
-                .side_writes = has_side_writes(facts, *stack)};
+                .side_writes = false};
   note_arguments(facts, *stack);
   op.num_uses = static_cast<std::uint16_t>(record_->uses.size() - op.first_use);
-  if (facts.mutates || op.side_writes) check_writes(op, *stack);
+  if (facts.has_effects || checks_hashes()) {
+    run_with_effects(op, keys, stack, depth, keep);
+  } else {
+    call_next(facts.op, keys, stack, depth);
+    note_outputs(op, *stack, facts.returns_alias ? Keep::kNothing : keep);
+  }
+  record_->ops.push_back(op);
+  rollback.commit();
+  forget_some_dead();
+}
+
+// An op that may write, draw or communicate, and any op whose arguments are hashed. Few ops come
+// here, so the usual ones pay for none of it.
+void Recorder::run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
+                                std::size_t depth, Keep keep) {
+  const OpFacts& facts = *op.facts;
+  op.side_writes = has_side_writes(facts, *stack);
+  const bool writes = facts.mutates || op.side_writes;
+  if (writes) check_writes(op, *stack);
   if (!facts.side_written.empty() && !op.side_writes) copy_side_arguments(op, *stack);
   VersionCounters counters;
-  if (facts.mutates || op.side_writes) {
+  if (writes) {
     counters = counters_of_written(op, *stack);
     copy_what_is_overwritten(op);
   }
   std::optional<GeneratorState> generator_state;
   if (facts.may_draw) generator_state = state_before(facts, *stack);
-
   const HashedArguments hashed = checks_hashes() ? hash_unwritten(op, *stack) : HashedArguments{};
 
   call_next(facts.op, keys, stack, depth);
@@ -205,7 +222,7 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
     op.generator_state = static_cast<std::int32_t>(record_->generator_states.size());
     record_->generator_states.push_back(std::move(*generator_state));
   }
-  if (facts.mutates || op.side_writes) note_writes(op, counters);
+  if (writes) note_writes(op, counters);
   if (op.side_effect) {
     keep = Keep::kForever;
   } else if (op.in_place || facts.returns_alias) {
@@ -217,9 +234,6 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
     note_outputs(op, *stack, keep);
   }
   if (facts.collective == CollectivePart::kStart) note_start(op);
-  record_->ops.push_back(op);
-  rollback.commit();
-  forget_some_dead();
 }
 
 BasicOptionalIndex<std::int16_t> Recorder::note_stream(const OpFacts& facts,

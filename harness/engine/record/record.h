@@ -192,6 +192,8 @@ class Recorder {
   std::int32_t saved_value_of(const at::Tensor& tensor);
 
  private:
+  void run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
+                        std::size_t depth, Keep keep);
   BasicOptionalIndex<std::int16_t> note_stream(const OpFacts& facts,
                                                const torch::jit::Stack& stack);
   void note_arguments(const OpFacts& facts, const torch::jit::Stack& stack);

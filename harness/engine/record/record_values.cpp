@@ -124,7 +124,7 @@ std::int32_t Recorder::storage_of(const at::Tensor& tensor, bool outside) {
   record_->storages.push_back({.outside = outside, .address = address});
   if (address != nullptr) {
     storages_.set(address, storage);
-    storage_identities_.push_back(tensor_with_data(tensor).storage().getWeakStorageImpl());
+    storage_identities_.push_back(impl_with_data(tensor).unsafe_storage().getWeakStorageImpl());
   }
   return storage;
 }
