@@ -34,7 +34,7 @@ struct OpFacts {
   bool is_empty_factory = false;  // its output has no defined content
   bool makes_alike = false;       // of its first argument it reads the sizes, not the content
   CollectivePart collective = CollectivePart::kNothing;
-  bool has_effects = false;  // may write, marked or not, draw, or is part of a collective
+  bool has_effects = false;        // may write, marked or not, draw, or is part of a collective
   OptionalIndex dropout_argument;  // attention's "dropout_p": nothing is drawn when it is 0
   OptionalIndex generator_argument;
   OptionalIndex device_argument;

@@ -17,8 +17,8 @@ void set_look_inside(LookInside look_inside);
 // The one inside a tensor of a Python subclass, borrowed; null: it is no wrapper.
 c10::TensorImpl* look_inside(c10::TensorImpl& subclass);
 
-// The tensor whose storage holds the data, borrowed: the one inside a wrapper, else `tensor` itself.
-// Inline, since every recorded op asks some times.
+// The tensor whose storage holds the data, borrowed: the one inside a wrapper, else `tensor`
+// itself. Inline, since every recorded op asks some times.
 inline c10::TensorImpl& impl_with_data(const at::Tensor& tensor) {
   c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   if (!impl.key_set().has(c10::DispatchKey::Python)) return impl;

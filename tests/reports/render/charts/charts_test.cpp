@@ -356,8 +356,7 @@ TEST_CASE("losses that differ have a second panel of the difference to the refer
   CHECK(has_label(two, "Loss less that of none's first run"));
 
   // Equal bits everywhere, and a reference that repeats itself: there is nothing to see.
-  std::erase_if(report.points,
-                [](const PointRecord& point) { return point.policy == "save_mm"; });
+  std::erase_if(report.points, [](const PointRecord& point) { return point.policy == "save_mm"; });
   for (RepeatRecord& repeat : report.repeats) repeat.steps = report.points.front().steps;
   CHECK(drawn().panels.size() == 1);
   CHECK(drawn().panels.front().areas.size() == 1);
