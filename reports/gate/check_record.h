@@ -4,21 +4,32 @@
 #include <array>
 #include <cstdio>
 #include <string>
+#include <utility>
 
+#include "reports/gate/loss_arms.h"
 #include "reports/record/gate.h"
 
 namespace rematch {
 
-struct LossArm;
+inline CheckRecord decided(std::string check, GateVerdict verdict, std::string reason) {
+  return {.check = std::move(check), .verdict = verdict, .reason = std::move(reason)};
+}
 
-CheckRecord decided(std::string check, GateVerdict verdict, std::string reason);
+inline CheckRecord& decide(CheckRecord& check, GateVerdict verdict, std::string reason) {
+  check.verdict = verdict;
+  check.reason = std::move(reason);
+  return check;
+}
 
 // A check on the loss, not decided yet: with what the reference's runs differ by.
-CheckRecord loss_check(std::string check, std::string tier, const LossArm& reference);
-CheckRecord& decide(CheckRecord& check, GateVerdict verdict, std::string reason);
+inline CheckRecord loss_check(std::string check, std::string tier, const LossArm& reference) {
+  return {.check = std::move(check),
+          .tier = std::move(tier),
+          .noise = NoiseRecord{.reference_runs = static_cast<int>(reference.runs.size()),
+                               .largest_difference = largest_difference(reference.runs)}};
+}
 
 // A number in a reason: four digits, however small it is.
-
 inline std::string number_text(double value) {
   std::array<char, 40> text{};
   std::snprintf(text.data(), text.size(), "%.4g", value);

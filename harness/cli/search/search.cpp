@@ -25,7 +25,6 @@
 #include "policies/trace/trace_check.h"
 #include "reports/render/format.h"
 #include "reports/render/tables/front_table.h"
-#include "reports/render/tables/simple_table.h"
 
 namespace rematch {
 namespace {

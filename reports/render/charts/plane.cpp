@@ -5,8 +5,9 @@
 #include <tuple>
 #include <utility>
 
-#include "reports/render/charts/axis.h"
+#include "reports/render/charts/lines.h"
 #include "reports/render/charts/names.h"
+#include "reports/render/charts/rows.h"
 #include "reports/render/format.h"
 
 namespace rematch::chart {
@@ -93,17 +94,22 @@ void draw_limit(Picture& picture, const Limit& limit, const Range& peaks, const 
                    words});
 }
 
-// Along a step time, then down at a peak.
-void draw_front(Picture& picture, std::vector<Position> corners, const Plot& plot) {
+void draw_steps(Picture& picture, const std::vector<Position>& corners) {
+  picture.add(Path{corners, Paint::kBlue, Paint::kClear, 1, /*is_dashed=*/true});
+}
+
+// The steps of a front, each along a step time, then down at a peak.
+std::vector<std::array<Position, 3>> steps_through(std::vector<Position> corners,
+                                                   const Plot& plot) {
   std::sort(corners.begin(), corners.end(),
             [](const Position& a, const Position& b) { return a.x < b.x; });
+  std::vector<std::array<Position, 3>> steps;
   for (std::size_t next = 1; next < corners.size(); ++next) {
     const Position from = plot(corners[next - 1]);
     const Position to = plot(corners[next]);
-    const Position turn{to.x, from.y};
-    picture.add(Path{{from, turn}, Paint::kBlue, Paint::kClear, 1, /*is_dashed=*/true});
-    picture.add(Path{{turn, to}, Paint::kBlue, Paint::kClear, 1, /*is_dashed=*/true});
+    steps.push_back({from, {to.x, from.y}, to});
   }
+  return steps;
 }
 
 void draw_spots(Picture& picture, const std::vector<const Spot*>& spots, const Plot& plot) {
@@ -165,7 +171,10 @@ Picture draw(const Plane& chart) {
   }
   const Plot plot = draw_frame(picture, room, steps_of(chart));
   if (chart.limit) draw_limit(picture, *chart.limit, peaks, plot);
-  draw_front(picture, chart.front, plot);
+  for (const auto& [from, turn, to] : steps_through(chart.front, plot)) {
+    draw_steps(picture, {from, turn});
+    draw_steps(picture, {turn, to});
+  }
   std::vector<const Spot*> spots;
   for (const Spot& spot : chart.spots) spots.push_back(&spot);
   std::stable_sort(spots.begin(), spots.end(),
@@ -175,6 +184,69 @@ Picture draw(const Plane& chart) {
   draw_spots(picture, spots, plot);
   add_names(picture, names, {plot.area, kClearance, kLongestName * plot.area.width()});
   return picture;
+}
+
+namespace {
+
+constexpr double kSmallSpotRadius = 4;
+
+Axis ratio_axis_of(Range range) {
+  range.include(1);
+  const double margin = std::pow(range.high / range.low, 0.05) * 1.01;
+  return make_axis(Quantity::kRatio, range.low / margin, range.high * margin, 4);
+}
+
+// Spots and their names, those of the front first.
+void draw_small_spots(Picture& picture, const FrontPanel& panel, const Plot& plot) {
+  constexpr double kLongestSpotName = 120;
+  std::vector<const FrontSpot*> spots;
+  for (const FrontSpot& spot : panel.spots) spots.push_back(&spot);
+  std::stable_partition(spots.begin(), spots.end(),
+                        [](const FrontSpot* spot) { return spot->is_on_front; });
+  for (auto spot = spots.rbegin(); spot != spots.rend(); ++spot) {
+    const Paint paint = (*spot)->is_on_front ? Paint::kBlue : Paint::kGrey;
+    picture.add(Marker{MarkerKind::kCircle, plot((*spot)->at), kSmallSpotRadius, paint,
+                       Paint::kSurface, (*spot)->hint});
+  }
+  std::vector<Name> names;
+  for (const FrontSpot* spot : spots) {
+    Label label{{}, spot->name, Anchor::kStart, spot->is_on_front ? Paint::kInk : Paint::kMuted};
+    label.has_halo = true;
+    names.push_back({label, plot(spot->at)});
+  }
+  add_names(picture, names, {plot.area, kSmallSpotRadius + 3, kLongestSpotName});
+}
+
+Picture draw_front_panel(const FrontPanels& chart, const FrontPanel& panel) {
+  constexpr double kAxisTitle = 22;  // of the y axis
+  constexpr double kPlotHeight = 150;
+  constexpr double kMarginRight = 12;
+  constexpr double kMarginBottom = 40;
+  Picture picture{chart.title + ": " + panel.name, kColumnWidth};
+  draw_head(picture, Panel{panel.name, "", panel.words}, {0, 0, kColumnWidth, kHead});
+  Plot plot{{}, ratio_axis_of(chart.peaks), ratio_axis_of(chart.steps)};
+  const double top = kHead + kAxisTitle;
+  plot.area = {y_labels_width(plot.y), top, kColumnWidth - kMarginRight, top + kPlotHeight};
+  draw_axes(picture, plot, 0, "Step time over the reference's", "Peak over the reference's",
+            GridLines::kDrawn);
+  picture.height = plot.area.bottom + kMarginBottom;
+  std::vector<Position> front;
+  for (const FrontSpot& spot : panel.spots) {
+    if (spot.is_on_front) front.push_back(spot.at);
+  }
+  for (const auto& [from, turn, to] : steps_through(front, plot)) {
+    draw_steps(picture, {from, turn, to});
+  }
+  draw_small_spots(picture, panel, plot);
+  return picture;
+}
+
+}  // namespace
+
+std::vector<Picture> draw(const FrontPanels& chart) {
+  std::vector<Picture> pictures;
+  for (const FrontPanel& panel : chart.panels) pictures.push_back(draw_front_panel(chart, panel));
+  return pictures;
 }
 
 }  // namespace rematch::chart

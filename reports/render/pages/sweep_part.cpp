@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "reports/render/charts/front_panels.h"
+#include "reports/render/charts/plane.h"
 #include "reports/render/format.h"
 #include "reports/render/markup.h"
 #include "reports/render/tables/report_table.h"
@@ -210,7 +210,7 @@ std::vector<std::size_t> spread_indices(std::size_t num_all, std::size_t most) {
 // The fronts of a sweep's comparisons, on shared axes of ratios to the reference. No figure where
 // no comparison has both peak and step time.
 void add_sweep_fronts(const SweepModel& model, std::vector<Figure>& figures) {
-  chart::FrontPanels chart{"Front", {}, {}, {}, {}};
+  chart::FrontPanels chart{"Front", {}, {}, {}};
   for (const SweepShape& shape : model.shapes) {
     chart::FrontPanel panel = front_panel(model, shape);
     if (panel.spots.empty()) continue;

@@ -9,7 +9,6 @@
 #include "reports/render/noise.h"
 #include "reports/render/tables/front_words.h"
 #include "reports/render/tables/grid.h"
-#include "reports/render/tables/simple_table.h"
 
 namespace rematch {
 namespace {

@@ -24,6 +24,17 @@ std::vector<std::size_t> every_point(const Front& front);
 table::Row point_row(const FrontRecord& record, const std::string& name, const FrontPoint& point,
                      std::vector<std::string> details);
 
+// The plan of a front that a person can type, beside the front's own answer.
+
+// "whole_region: torch.utils.checkpoint's, which every PyTorch trainer has".
+std::string schedule_words(Schedule schedule);
+
+// The row beside the points of a front, with its distance to it: "simple". The record has one.
+table::Row simple_row(const FrontRecord& record);
+
+// Setting, answer and simple plan alone: what search --simple prints.
+std::string simple_to_text(const FrontRecord& record, std::size_t width, const FrontFiles& files);
+
 // The measurements of a searched front, beside the predictions: as tables and sentences.
 
 // Points and baselines that were run: predicted against measured.

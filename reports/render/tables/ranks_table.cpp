@@ -63,7 +63,7 @@ std::string peaks_cell(const PointRecord& point) {
 
 }  // namespace
 
-Grid ranks_grid(const Comparison& comparison) {
+ExplainedGrid ranks_grid(const Comparison& comparison) {
   const std::set<std::string> kinds = kinds_in(comparison);
   Grid grid{{{"policy", Alignment::kLeft}, {"schedule", Alignment::kLeft}}};
   for (const std::string& kind : kinds) grid.columns.push_back({kind});
@@ -78,17 +78,10 @@ Grid ranks_grid(const Comparison& comparison) {
     row.cells.push_back(peaks_cell(point));
     grid.rows.push_back(std::move(row));
   }
-  return grid;
-}
-
-std::string ranks_words(const Comparison& comparison) {
-  const auto has_ranks = [](const ComparedPoint& compared) {
-    return compared.point->ranks.has_value();
-  };
-  if (std::none_of(comparison.points.begin(), comparison.points.end(), has_ranks)) return "";
-  return "Collectives: issued per step by each rank in forward/recompute/backward, the sums of "
-         "gradients that follow backward among its own. Moved: their bytes per step, of each the "
-         "larger of what goes in and what comes out on a rank.";
+  return {grid,
+          "Collectives: issued per step by each rank in forward/recompute/backward, the sums of "
+          "gradients that follow backward among its own. Moved: their bytes per step, of each the "
+          "larger of what goes in and what comes out on a rank."};
 }
 
 namespace {
@@ -108,13 +101,12 @@ bool has_times(const Comparison& comparison) {
 
 }  // namespace
 
-table::Grid host_grid(const Comparison& comparison) {
-  using table::Alignment;
-  table::Grid grid{{{"policy", Alignment::kLeft},
-                    {"schedule", Alignment::kLeft},
-                    {"host peak"},
-                    {"copied out"},
-                    {"copied back"}}};
+ExplainedGrid host_grid(const Comparison& comparison) {
+  Grid grid{{{"policy", Alignment::kLeft},
+             {"schedule", Alignment::kLeft},
+             {"host peak"},
+             {"copied out"},
+             {"copied back"}}};
   const bool times = has_times(comparison);
   if (times) {
     grid.columns.push_back({"hidden"});
@@ -124,31 +116,23 @@ table::Grid host_grid(const Comparison& comparison) {
     const HostRecord* host = host_of(compared);
     if (host == nullptr) continue;
     const PointRecord& point = *compared.point;
-    table::Row row{{point.policy, std::string(to_string(point.identity.schedule)),
-                    table::bytes_cell(host->peak), table::bytes_cell(host->copied_out),
-                    table::bytes_cell(host->copied_back)},
-                   ""};
+    table::Row row{
+        {point.policy, std::string(to_string(point.identity.schedule)), bytes_cell(host->peak),
+         bytes_cell(host->copied_out), bytes_cell(host->copied_back)},
+        ""};
     if (times) {
       row.cells.push_back(table::duration_cell(host->hidden_time));
       row.cells.push_back(table::duration_cell(host->exposed_time));
     }
     grid.rows.push_back(std::move(row));
   }
-  return grid;
-}
-
-std::string host_words(const Comparison& comparison) {
-  const bool any = std::any_of(comparison.points.begin(), comparison.points.end(),
-                               [](const ComparedPoint& each) { return host_of(each) != nullptr; });
-  if (!any) return "";
   std::string words =
       "Host peak: most bytes of host memory that offloaded tensors take at once. Copied out, "
-      "copied "
-      "back: per step, from the device and to it.";
-  if (has_times(comparison)) {
+      "copied back: per step, from the device and to it.";
+  if (times) {
     words += " Hidden, exposed: time of these copies beside compute, and with compute waiting.";
   }
-  return words;
+  return {grid, words};
 }
 
 }  // namespace rematch

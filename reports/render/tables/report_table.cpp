@@ -194,15 +194,13 @@ std::string render_table(const Report& report, TableFormat format, std::size_t w
     text += is_text ? table::format_line(comparison.title, format, width)
                     : "**" + table::markdown_text(comparison.title) + "**\n";
     text += "\n" + table::format_grid(comparison_grid(comparison), format, width) + "\n";
-    if (const Grid ranks = ranks_grid(comparison); !ranks.rows.empty()) {
-      text += table::format_grid(ranks, format, width) + "\n";
+    std::string remarks;
+    for (const auto& [grid, words] : {ranks_grid(comparison), host_grid(comparison)}) {
+      if (grid.rows.empty()) continue;
+      text += table::format_grid(grid, format, width) + "\n";
+      remarks += paragraph(words);
     }
-    if (const Grid host = host_grid(comparison); !host.rows.empty()) {
-      text += table::format_grid(host, format, width) + "\n";
-    }
-    const std::string remarks =
-        paragraph(ranks_words(comparison)) + paragraph(host_words(comparison)) +
-        paragraph(noise_words(comparison)) + paragraph(failure_words(comparison));
+    remarks += paragraph(noise_words(comparison)) + paragraph(failure_words(comparison));
     text += remarks + (is_text && !remarks.empty() ? "\n" : "");
   }
   if (report.points.empty()) text += "The report has no points.\n\n";

@@ -1,8 +1,5 @@
-#include "reports/render/tables/simple_table.h"
-
 #include "reports/render/format.h"
 #include "reports/render/tables/front_table.h"
-#include "reports/render/tables/front_words.h"
 
 namespace rematch {
 namespace {

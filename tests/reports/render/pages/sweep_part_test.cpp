@@ -4,7 +4,7 @@
 #include <regex>
 #include <set>
 
-#include "reports/render/charts/front_panels.h"
+#include "reports/render/charts/plane.h"
 #include "reports/render/pages/elements.h"
 #include "reports/render/pages/page.h"
 #include "tests/reports/sample_sweep.h"

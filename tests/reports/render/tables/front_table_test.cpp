@@ -5,7 +5,6 @@
 
 #include "policies/search/front/measured_front.h"
 #include "reports/render/tables/front_words.h"
-#include "reports/render/tables/simple_table.h"
 #include "tests/reports/render/sample_front.h"
 #include "tests/support/catch.h"
 

@@ -23,7 +23,7 @@ Report report_on_ranks() {
 std::vector<std::string> cells_of(const PointRecord& point) {
   Report report{sample_provenance(), {}, {}};
   report.points = {point};
-  const table::Grid grid = ranks_grid(compare_policies(report).at(0));
+  const table::Grid grid = ranks_grid(compare_policies(report).at(0)).grid;
   REQUIRE(grid.rows.size() == 1);
   return grid.rows[0].cells;
 }
@@ -51,8 +51,8 @@ TEST_CASE("a report without ranks has no such table") {
   Report report{sample_provenance(), {}, {}};
   report.points = {sample_point("none")};
   const Comparison comparison = compare_policies(report).at(0);
-  CHECK(ranks_grid(comparison).rows.empty());
-  CHECK(ranks_words(comparison).empty());
+  CHECK(ranks_grid(comparison).grid.rows.empty());
+  CHECK_THAT(render_table(report, TableFormat::kText, 100), !Catch::Contains("Collectives"));
 }
 
 TEST_CASE("ranks are written and read back") {

@@ -1,6 +1,4 @@
 // The plan that a person can type, for a made-up front.
-#include "reports/render/tables/simple_table.h"
-
 #include "reports/render/tables/front_table.h"
 #include "tests/reports/render/sample_front.h"
 #include "tests/support/catch.h"

@@ -1,4 +1,4 @@
-#include "reports/render/charts/front_panels.h"
+#include "reports/render/charts/plane.h"
 
 #include <random>
 
@@ -24,7 +24,7 @@ FrontPanels random_panels(std::uint32_t seed) {
   const auto ratio = [&random] {
     return std::exp(std::uniform_real_distribution(-2.0, 2.0)(random));
   };
-  FrontPanels chart{"Front", {}, {}, {}, {}};
+  FrontPanels chart{"Front", {}, {}, {}};
   for (int index = 0; index < 4; ++index) {
     FrontPanel panel{"tokens " + std::to_string(index), "none: 10 MiB, 3 ms", {}};
     for (std::uint32_t spot = 0; spot < 1 + random() % 12; ++spot) {
@@ -43,8 +43,7 @@ TEST_CASE("panels of fronts have the same axes, whatever each of them holds") {
       "Front",
       {{"small", "", {{{0.5, 1.1}, "a", "", true}}}, {"large", "", {{{0.9, 3.0}, "b", "", true}}}},
       {0.5, 0.9},
-      {1.1, 3.0},
-      {}};
+      {1.1, 3.0}};
   const std::vector<Picture> pictures = draw(chart);
   REQUIRE(pictures.size() == 2);
   CHECK(tick_labels(pictures[0]) == tick_labels(pictures[1]));
