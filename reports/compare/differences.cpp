@@ -208,29 +208,13 @@ bool differs(const ComparedRow& row, std::initializer_list<Metric> metrics) {
   });
 }
 
-// Two runs of different lengths have the same ops in a step if their totals are in proportion. A
-// class that never ran may stand there with 0 or not at all.
-bool same_per_step(const ClassCounts& base, int base_steps, const ClassCounts& candidate,
-                   int candidate_steps) {
-  for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
-    std::map<OpClass, std::int64_t> all = base[phase];
-    all.insert(candidate[phase].begin(), candidate[phase].end());
-    for (const auto& [op_class, unused] : all) {
-      if (amount_of(base[phase], op_class) * candidate_steps !=
-          amount_of(candidate[phase], op_class) * base_steps) {
-        return false;
-      }
-    }
-  }
-  return true;
-}
-
+// Two runs of different lengths have the same ops in a step if their totals are in proportion.
 void add_predicted_counts(Names& found, const PointRecord& base, const PointRecord& candidate) {
   const auto& own = base.predicted_counts;
   const auto& other = candidate.predicted_counts;
   const bool are_counted = own && other && base.counts && candidate.counts;
-  const bool is_same = are_counted ? same_per_step(*own, base.counts->counted_steps, *other,
-                                                   candidate.counts->counted_steps)
+  const bool is_same = are_counted ? !first_difference(*own, base.counts->counted_steps, *other,
+                                                       candidate.counts->counted_steps)
                                    : own == other;
   if (!is_same) found.names.emplace_back("predicted_counts");
 }

@@ -78,26 +78,10 @@ std::optional<double> ratio_of(const MetricRecord& record) {
   return *record.candidate / *record.base;
 }
 
-// "aten::mm in recompute", the first that one side runs more often in a step; empty: none.
+// "aten::mm in recompute".
 template <class Key>
-std::string first_other(const std::array<std::map<Key, std::int64_t>, kNumPhases>& base,
-                        int base_steps,
-                        const std::array<std::map<Key, std::int64_t>, kNumPhases>& candidate,
-                        int candidate_steps, std::optional<Phase> only) {
-  for (const Phase phase : kPhases) {
-    if (only && phase != *only) continue;
-    std::map<Key, std::int64_t> all = base[static_cast<std::size_t>(phase)];
-    all.insert(candidate[static_cast<std::size_t>(phase)].begin(),
-               candidate[static_cast<std::size_t>(phase)].end());
-    for (const auto& [key, unused] : all) {
-      if (static_cast<double>(amount_of(base, phase, key)) / base_steps ==
-          static_cast<double>(amount_of(candidate, phase, key)) / candidate_steps) {
-        continue;
-      }
-      return name_text(key) + " in " + std::string(to_string(phase));
-    }
-  }
-  return "";
+std::string place_words(const std::pair<Phase, Key>& place) {
+  return name_text(place.second) + " in " + std::string(to_string(place.first));
 }
 
 void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecord& candidate) {
@@ -105,17 +89,20 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
   const std::optional<Mix> own = mix_of(record.metric, base);
   const std::optional<Mix> other = mix_of(record.metric, candidate);
   if (!own || !other) return;
-  std::string found =
-      first_other(own->counts, own->num_steps, other->counts, other->num_steps, own->only);
-  if (!found.empty()) {
-    record.note = std::string("as many ") + own->of + ", but others: " + found;
-  } else if (record.metric == Metric::kExecutedOps || record.metric == Metric::kRecomputedOps) {
-    // A report keeps counts by class beside those of single ops.
-    found = first_other(base.counts->by_class, own->num_steps, candidate.counts->by_class,
-                        other->num_steps, own->only);
-    if (!found.empty()) record.note = "the same ops, but other counts of class " + found;
+  if (const auto found = first_difference(own->counts, own->num_steps, other->counts,
+                                          other->num_steps, own->only)) {
+    record.verdict = CompareVerdict::kDifferent;
+    record.note = std::string("as many ") + own->of + ", but others: " + place_words(*found);
+    return;
   }
-  if (!found.empty()) record.verdict = CompareVerdict::kDifferent;
+  if (record.metric != Metric::kExecutedOps && record.metric != Metric::kRecomputedOps) return;
+  // A report keeps counts by class beside those of single ops.
+  if (const auto found =
+          first_difference(base.counts->by_class, own->num_steps, candidate.counts->by_class,
+                           other->num_steps, own->only)) {
+    record.verdict = CompareVerdict::kDifferent;
+    record.note = "the same ops, but other counts of class " + place_words(*found);
+  }
 }
 
 // The peak of several ranks is the highest: which rank's it is, and whether the others have theirs.

@@ -1,9 +1,13 @@
 // Counts, bytes and times by name: records leave out what is 0.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <map>
+#include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "policies/trace/phase.h"
 
@@ -22,6 +26,28 @@ template <class ByPhase>
 auto amount_of(const ByPhase& by_phase, Phase phase,
                const typename ByPhase::value_type::key_type& name) {
   return amount_of(by_phase[static_cast<std::size_t>(phase)], name);
+}
+
+// The first phase and name whose amounts in a step differ, each of totals over so many steps, as
+// far as `only` one phase is asked for. A name that is left out has none.
+template <class Key, class Amount>
+std::optional<std::pair<Phase, Key>> first_difference(
+    const std::array<std::map<Key, Amount>, kNumPhases>& base, int base_steps,
+    const std::array<std::map<Key, Amount>, kNumPhases>& candidate, int candidate_steps,
+    std::optional<Phase> only = std::nullopt) {
+  for (const Phase phase : kPhases) {
+    if (only && phase != *only) continue;
+    std::map<Key, Amount> all = base[static_cast<std::size_t>(phase)];
+    const std::map<Key, Amount>& others = candidate[static_cast<std::size_t>(phase)];
+    all.insert(others.begin(), others.end());
+    for (const auto& [key, unused] : all) {
+      if (static_cast<double>(amount_of(base, phase, key)) * candidate_steps !=
+          static_cast<double>(amount_of(others, key)) * base_steps) {
+        return std::pair(phase, key);
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 // "matmul", of a text or of an enumeration.
