@@ -30,8 +30,8 @@ struct Findings {
   std::vector<std::string> names;             // of points whose times are not to be trusted
   std::map<std::string, int> num_by_quality;  // "noisy"
   double worst_spread = 0;                    // of steps within a process, over their median
-  int num_ratios = 0;
-  int num_unsure = 0;
+  std::size_t num_ratios = 0;
+  std::size_t num_unsure = 0;
   std::int64_t num_outliers = 0;
 };
 
@@ -69,15 +69,11 @@ std::string control_words(const Comparison& comparison) {
   return words;
 }
 
-std::string share_of(int part, int all, const char* what) {
-  return format_part(part, all) + " " + what;
-}
-
 // "2 of 6 ratios are unsure: time again with more rounds. "
 std::string ratio_words(const Findings& findings) {
   if (findings.num_unsure == 0) return "";
-  const std::string words = share_of(findings.num_unsure, findings.num_ratios, "step times") +
-                            " are unsure beside the reference's";
+  const std::string words = format_part(findings.num_unsure, findings.num_ratios) +
+                            " step times are unsure beside the reference's";
   return findings.names.empty() ? words + ": " + kFindings.front().advice + ". " : words + ". ";
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <span>
 
 #include "policies/trace/by_phase.h"
 #include "reports/record/amount_of.h"
@@ -37,7 +38,7 @@ Row row_of(const ComparedPoint& compared) {
 }
 
 // A row for each point, and a legend of the looks that any of them shows.
-void add_bars(Rows& chart, const std::vector<ComparedPoint>& points, const std::vector<Look>& looks,
+void add_bars(Rows& chart, const std::vector<ComparedPoint>& points, std::span<const Look> looks,
               const std::function<Parts(const PointRecord&)>& parts_of,
               std::string (*text_of)(double)) {
   std::vector<bool> is_used(looks.size(), false);
@@ -89,33 +90,25 @@ std::string peaks_of_phases(const MemoryRecord& memory) {
   return lines;
 }
 
-const std::vector<Look>& phase_looks() {
-  // A timed step does not tell recompute from the backward that asks for it.
-  static const std::vector<Look> kLooks = {{"forward", Paint::kBlue},
-                                           {"loss", Paint::kPurple},
-                                           {"recompute", Paint::kOrange},
-                                           {"backward", Paint::kTeal},
-                                           {"optimizer", Paint::kGrey}};
-  return kLooks;
-}
+// A timed step does not tell recompute from the backward that asks for it.
+constexpr std::array kPhaseLooks = {
+    Look{"forward", Paint::kBlue}, Look{"loss", Paint::kPurple}, Look{"recompute", Paint::kOrange},
+    Look{"backward", Paint::kTeal}, Look{"optimizer", Paint::kGrey}};
 
-const std::vector<Look>& class_looks() {
-  static const std::vector<Look> kLooks = {
-      {"matmul", Paint::kBlue},      {"attention", Paint::kOrange}, {"norm", Paint::kPurple},
-      {"elementwise", Paint::kTeal}, {"reduction", Paint::kYellow}, {"copy", Paint::kPink},
-      {"other", Paint::kGrey}};
-  return kLooks;
-}
+constexpr std::array kClassLooks = {
+    Look{"matmul", Paint::kBlue},      Look{"attention", Paint::kOrange},
+    Look{"norm", Paint::kPurple},      Look{"elementwise", Paint::kTeal},
+    Look{"reduction", Paint::kYellow}, Look{"copy", Paint::kPink},
+    Look{"other", Paint::kGrey}};
 
 // Several classes of ops or kernels share a look, and those of a newer version are "other".
 std::size_t look_of(std::string_view name) {
   if (name.starts_with("attention")) name = "attention";
   if (name == "memory") name = "copy";
   if (name == "softmax_loss") name = "reduction";
-  const std::vector<Look>& looks = class_looks();
-  const auto found = std::find_if(looks.begin(), looks.end() - 1,
-                                  [&name](const Look& look) { return look.words == name; });
-  return static_cast<std::size_t>(found - looks.begin());
+  const auto* found = std::find_if(kClassLooks.begin(), kClassLooks.end() - 1,
+                                   [&name](const Look& look) { return look.words == name; });
+  return static_cast<std::size_t>(found - kClassLooks.begin());
 }
 
 bool has_kernel_times(const PointRecord& record) {
@@ -124,7 +117,7 @@ bool has_kernel_times(const PointRecord& record) {
 
 Parts kernel_times(const PointRecord& record, std::size_t phase) {
   if (!has_kernel_times(record)) return std::nullopt;
-  std::vector<double> times(class_looks().size());
+  std::vector<double> times(kClassLooks.size());
   for (const auto& [kernel_class, time] : record.kernels->time[phase]) {
     times[look_of(kernel_class)] +=
         static_cast<double>(time.count()) / record.kernels->counted_steps;
@@ -138,7 +131,7 @@ Parts op_times(const PointRecord& record, std::size_t phase) {
                                   [](const auto& classes) { return classes.empty(); })) {
     return std::nullopt;
   }
-  std::vector<double> times(class_looks().size());
+  std::vector<double> times(kClassLooks.size());
   for (const auto& [op_class, time] : record.time->classes[phase]) {
     times[look_of(to_string(op_class))] += static_cast<double>(time.count());
   }
@@ -171,15 +164,6 @@ constexpr const char* kIntervalWords =
 
 Key key_of(const Look& look) { return {capitalized(look.words), MarkerKind::kSquare, look.fill}; }
 
-const std::vector<Look>& holder_looks() {
-  static const std::vector<Look> kLooks = {
-      {"frozen parameters", Paint::kGrid}, {"parameters", Paint::kDarkGrey},
-      {"optimizer", Paint::kGrey},         {"gradients", Paint::kLightGrey},
-      {"saved activations", Paint::kBlue}, {"recomputed", Paint::kOrange},
-      {"temporaries", Paint::kTeal},       {"unknown holders", Paint::kAxis}};
-  return kLooks;
-}
-
 Rows op_counts(const std::vector<ComparedPoint>& points, OpClass op_class) {
   const std::string words = as_words(to_string(op_class));
   Rows chart{"Executed " + words + " ops", "", capitalized(words) + " ops" + over_steps(points)};
@@ -194,8 +178,8 @@ Rows op_counts(const std::vector<ComparedPoint>& points, OpClass op_class) {
     }
     return counts;
   };
-  add_bars(chart, points, {{"forward", Paint::kBlue}, {"recompute", Paint::kOrange}}, counts_of,
-           count_text);
+  constexpr std::array kLooks = {Look{"forward", Paint::kBlue}, Look{"recompute", Paint::kOrange}};
+  add_bars(chart, points, kLooks, counts_of, count_text);
   for (const ComparedPoint& compared : points) {
     const Parts counts = counts_of(*compared.point);
     if (compared.point->policy == "none" && counts) chart.reference = (*counts)[0] + (*counts)[1];
@@ -210,7 +194,7 @@ Rows peak_holders(const std::vector<ComparedPoint>& points) {
              "Peak allocated", Quantity::kBytes};
   const auto holders_of = [](const PointRecord& record) -> Parts {
     if (!record.memory || !record.memory->peak_allocated) return std::nullopt;
-    std::vector<double> bytes(holder_looks().size());
+    std::vector<double> bytes(kHolderLooks.size());
     for (std::size_t look = 0; look < kStackedHolders.size(); ++look) {
       bytes[look] = static_cast<double>(
           amount_of(record.memory->holders_at_peak, kStackedHolders.at(look)).count);
@@ -220,7 +204,7 @@ Rows peak_holders(const std::vector<ComparedPoint>& points) {
     }
     return bytes;
   };
-  add_bars(chart, points, holder_looks(), holders_of, bytes_text);
+  add_bars(chart, points, kHolderLooks, holders_of, bytes_text);
   for (std::size_t index = 0; index < points.size(); ++index) {
     const auto& memory = points[index].point->memory;
     if (memory) chart.rows[index].hint += peaks_of_phases(*memory);
@@ -234,12 +218,12 @@ Rows phase_times(const std::vector<ComparedPoint>& points) {
   const auto phases_of = [](const PointRecord& record) -> Parts {
     if (!record.time || !record.time->step_median) return std::nullopt;
     std::vector<double> times;
-    for (const Look& look : phase_looks()) {
+    for (const Look& look : kPhaseLooks) {
       times.push_back(static_cast<double>(amount_of(record.time->phases, look.words).count()));
     }
     return times;
   };
-  add_bars(chart, points, phase_looks(), phases_of, time_text);
+  add_bars(chart, points, kPhaseLooks, phases_of, time_text);
   for (std::size_t index = 0; index < points.size(); ++index) {
     const auto step = measured_step(*points[index].point);  // no sum of phases' medians
     if (step) chart.rows[index].value = format_duration(*step);
@@ -263,7 +247,7 @@ std::vector<Rows> class_times(const std::vector<ComparedPoint>& points) {
       const auto slot = static_cast<std::size_t>(phase);
       return is_on_gpu ? kernel_times(record, slot) : op_times(record, slot);
     };
-    add_bars(chart, points, class_looks(), times_of, time_text);
+    add_bars(chart, points, kClassLooks, times_of, time_text);
     if (chart.is_empty()) continue;
     for (const Row& row : chart.rows) longest = std::max(longest, row.total());
     charts.push_back(std::move(chart));

@@ -3,6 +3,7 @@
 // panels.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -72,7 +73,11 @@ Key key_of(const Look& look);
 
 // How holders look, in a stack's order from the bottom, and at last bytes whose holder is unknown.
 // Bytes that a policy decides about are coloured, the rest are grey.
-const std::vector<Look>& holder_looks();
+inline constexpr std::array kHolderLooks = {
+    Look{"frozen parameters", Paint::kGrid}, Look{"parameters", Paint::kDarkGrey},
+    Look{"optimizer", Paint::kGrey},         Look{"gradients", Paint::kLightGrey},
+    Look{"saved activations", Paint::kBlue}, Look{"recomputed", Paint::kOrange},
+    Look{"temporaries", Paint::kTeal},       Look{"unknown holders", Paint::kAxis}};
 inline constexpr std::array kStackedHolders = {
     Holder::kFrozenParameters, Holder::kParameters,         Holder::kOptimizer, Holder::kGradients,
     Holder::kSavedActivations, Holder::kRecomputeTransient, Holder::kOther};

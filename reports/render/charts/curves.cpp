@@ -220,7 +220,7 @@ Panel memory_panel(const ComparedPoint& compared, const MemoryTimeline& timeline
   // From the top layer down, each as a whole area: a layer covers what is above it.
   for (std::size_t layer = kStackedHolders.size(); layer-- > 0;) {
     if (!timeline.bytes.contains(kStackedHolders.at(layer))) continue;
-    const Look& look = holder_looks()[layer];
+    const Look& look = kHolderLooks.at(layer);
     Area area{{at(samples.front(), 0)}, look.fill, Paint::kClear, look.words};
     for (const std::size_t sample : samples) {
       area.corners.push_back(at(sample, stacked(timeline, layer + 1, sample)));
@@ -276,7 +276,7 @@ Lines memory_timelines(const std::vector<ComparedPoint>& points) {
           const MemoryTimeline* timeline = timeline_of(compared);
           return timeline != nullptr && timeline->bytes.contains(kStackedHolders.at(layer));
         });
-    if (is_drawn) chart.legend.push_back(key_of(holder_looks()[layer]));
+    if (is_drawn) chart.legend.push_back(key_of(kHolderLooks.at(layer)));
   }
   chart.legend.push_back({"Peak", MarkerKind::kCircle, Paint::kInk});
   double highest = 0;
