@@ -45,8 +45,8 @@ constexpr std::size_t kMostBuckets = std::size_t{1} << 19;
 // Note [How labels are sifted]
 // Peaks are cut into buckets of equal width. A first pass over a few good jobs writes down, for
 // each bucket, the shortest time in all buckets below it: a label that takes longer is dominated.
-// So is a run of labels whose lowest peak and shortest time, taken together, are. What passes is
-// sorted, a bucket at a time, and swept once.
+// So is a run of labels whose lowest peak and shortest time, taken together, are. What passes of
+// each job is sorted already, and is merged with what passes of the others.
 class Sieve {
  public:
   Sieve(std::int64_t lowest, std::int64_t highest, std::size_t num_labels) : lowest_(lowest) {
@@ -70,9 +70,6 @@ class Sieve {
     return least_time_[bucket_of(peak)] < time;
   }
 
-  // The undominated of what passed, by peak. Of equal ones the first option's. Once, at the end.
-  void sweep(const MixLabels& passed, MixLabels& result);
-
  private:
   std::size_t bucket_of(std::int64_t peak) const {
     return static_cast<std::size_t>((peak - lowest_) >> shift_);
@@ -83,34 +80,53 @@ class Sieve {
   std::vector<std::int64_t> least_time_;  // by bucket: of all below it
 };
 
-void Sieve::sweep(const MixLabels& passed, MixLabels& result) {
-  std::fill(least_time_.begin(), least_time_.end(), std::numeric_limits<std::int64_t>::max());
-  for (const MixLabel& label : passed) add(label.peak, label.time);
-  close();
-  std::vector<std::uint32_t> next(least_time_.size() + 1, 0);
-  for (const MixLabel& label : passed) {
-    if (!stops(label.peak, label.time)) ++next[bucket_of(label.peak) + 1];
+// Runs of labels, one behind another, each by peak ascending and times strictly descending.
+class Runs {
+ public:
+  void clear() {
+    labels_.clear();
+    begins_.clear();
   }
-  for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
-  const std::vector<std::uint32_t> begin = next;
-  MixLabels sorted(begin.back());
-  for (const MixLabel& label : passed) {
-    if (!stops(label.peak, label.time)) sorted[next[bucket_of(label.peak)]++] = label;
+  void begin_run() { begins_.push_back(labels_.size()); }
+  void push_back(const MixLabel& label) { labels_.push_back(label); }
+
+  // The undominated of all, as one run. Of equal ones that of the earlier run. Leaves none here.
+  MixLabels merge() {
+    for (; begins_.size() > 1; labels_.swap(merged_), begins_.swap(merged_begins_)) {
+      merged_.clear();
+      merged_.reserve(labels_.size());
+      merged_begins_.clear();
+      begins_.push_back(labels_.size());
+      for (std::size_t run = 0; run + 1 < begins_.size(); run += 2) {
+        merged_begins_.push_back(merged_.size());
+        merge_two(begins_[run], begins_[run + 1], begins_[std::min(run + 2, begins_.size() - 1)]);
+      }
+    }
+    return {labels_.begin(), labels_.end()};
   }
-  std::int64_t best = std::numeric_limits<std::int64_t>::max();
-  for (std::size_t bucket = 0; bucket + 1 < begin.size(); ++bucket) {
-    const auto first = sorted.begin() + begin[bucket];
-    const auto end = sorted.begin() + begin[bucket + 1];
-    std::sort(first, end, [](const MixLabel& a, const MixLabel& b) {
-      return std::tie(a.peak, a.time, a.option) < std::tie(b.peak, b.time, b.option);
-    });
-    for (auto label = first; label != end; ++label) {
-      if (label->time >= best) continue;
-      best = label->time;
-      result.push_back(*label);
+
+ private:
+  void merge_two(std::size_t begin, std::size_t middle, std::size_t end) {
+    std::size_t left = begin;
+    std::size_t right = middle;
+    std::int64_t best = std::numeric_limits<std::int64_t>::max();
+    while (left != middle || right != end) {
+      const bool takes_left =
+          right == end ||
+          (left != middle && std::tie(labels_[left].peak, labels_[left].time) <=
+                                 std::tie(labels_[right].peak, labels_[right].time));
+      const MixLabel& label = labels_[takes_left ? left++ : right++];
+      if (label.time >= best) continue;
+      best = label.time;
+      merged_.push_back(label);
     }
   }
-}
+
+  MixLabels labels_;
+  std::vector<std::size_t> begins_;
+  MixLabels merged_;
+  std::vector<std::size_t> merged_begins_;
+};
 
 // All labels of one job before `rest`: `take`(peak, label of the rest).
 template <class Take>
@@ -123,7 +139,8 @@ void prepend(const MixJob& job, const MixLabels& rest, const Take& take) {
 }
 
 // The same, of labels that the sieve does not stop.
-void sift(const MixJob& job, const MixLabels& rest, const Sieve& sieve, MixLabels& passed) {
+void sift(const MixJob& job, const MixLabels& rest, const Sieve& sieve, Runs& passed) {
+  passed.begin_run();
   const auto take = [&](std::int64_t peak, MixLabels::const_iterator label) {
     const std::int64_t time = label->time + job.time;
     if (sieve.stops(peak, time)) return;
@@ -180,12 +197,10 @@ class Mixer {
     for (const std::int64_t before : offloaded_before(layer)) {
       const std::vector<PlacedJob> placed = place(layer, before, jobs);
       if (placed.empty()) continue;
-      MixLabels& all = labels_[layer][before];
-      Sieve sieve = sieve_for(layer, placed);
+      const Sieve sieve = sieve_for(layer, placed);
       passed_.clear();
       for (const PlacedJob& each : placed) sift(each.job, *each.rest, sieve, passed_);
-      sieve.sweep(passed_, all);
-      all.shrink_to_fit();
+      labels_[layer][before] = passed_.merge();
     }
     thin_to_limit(labels_[layer]);
   }
@@ -211,24 +226,29 @@ class Mixer {
     return placed;
   }
 
-  // Good jobs are those on the hulls of their list.
+  // Good jobs are those on the hulls of their list. Where they have most of the labels, a first
+  // pass over them spares nothing.
   Sieve sieve_for(int layer, const std::vector<PlacedJob>& jobs) const {
+    const std::vector<std::size_t> good =
+        hull_options(problem_.lists[problem_.list_of_layer[layer]]);
+    const auto is_good = [&](const MixJob& job) {
+      return std::binary_search(good.begin(), good.end(), static_cast<std::size_t>(job.option));
+    };
     std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
     std::int64_t highest = 0;
     std::size_t num_labels = 0;
+    std::size_t num_good = 0;
     for (const auto& [job, rest] : jobs) {
       lowest = std::min(lowest, std::max(job.transient, rest->front().peak + job.held));
       highest = std::max({highest, job.transient, rest->back().peak + job.held});
       num_labels += rest->size();
+      if (is_good(job)) num_good += rest->size();
     }
+    if (2 * num_good > num_labels) return Sieve(lowest, highest, 1);
     Sieve sieve(lowest, highest, num_labels);
-    const std::vector<std::size_t> good =
-        hull_options(problem_.lists[problem_.list_of_layer[layer]]);
     for (const auto& placed : jobs) {
       const MixJob& job = placed.job;
-      if (!std::binary_search(good.begin(), good.end(), static_cast<std::size_t>(job.option))) {
-        continue;
-      }
+      if (!is_good(job)) continue;
       prepend(job, *placed.rest, [&](std::int64_t peak, MixLabels::const_iterator label) {
         sieve.add(peak, label->time + job.time);
       });
@@ -264,7 +284,7 @@ class Mixer {
   std::size_t max_labels_;
   const std::function<bool()>& stop_;
   std::vector<Labels> labels_;  // by the first layer that they cover
-  MixLabels passed_;
+  Runs passed_;
   std::int64_t gap_ = 0;
 };
 
