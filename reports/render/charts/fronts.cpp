@@ -11,7 +11,7 @@
 #include "policies/trace/op_class.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/format.h"
-#include "reports/render/tables/front_words.h"
+#include "reports/render/tables/front_table.h"
 
 namespace rematch::chart {
 namespace {

@@ -6,7 +6,6 @@
 #include "reports/render/charts/builders.h"
 #include "reports/render/format.h"
 #include "reports/render/tables/front_table.h"
-#include "reports/render/tables/front_words.h"
 
 namespace rematch::page {
 namespace {

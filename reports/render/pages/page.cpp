@@ -10,7 +10,7 @@
 #include "reports/render/markup.h"
 #include "reports/render/pages/parts.h"
 #include "reports/render/styles.h"
-#include "reports/render/tables/front_words.h"
+#include "reports/render/tables/front_table.h"
 #include "reports/render/tables/report_table.h"
 
 namespace rematch {

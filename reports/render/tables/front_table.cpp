@@ -7,7 +7,6 @@
 #include "policies/base/text.h"
 #include "reports/render/format.h"
 #include "reports/render/noise.h"
-#include "reports/render/tables/front_words.h"
 #include "reports/render/tables/grid.h"
 
 namespace rematch {

@@ -1,4 +1,4 @@
-#include "reports/render/tables/front_words.h"
+#include "reports/render/tables/front_table.h"
 
 #include <algorithm>
 #include <cmath>

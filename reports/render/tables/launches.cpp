@@ -18,31 +18,33 @@ using table::Grid;
 using table::kNotMeasured;
 using table::Row;
 
-std::string name_of(const PointRecord& point, bool names_schedule) {
-  if (!names_schedule) return point.policy;
-  return point.policy + ", " + std::string(to_string(point.identity.schedule));
-}
-
-bool has_several_schedules(const std::vector<const PointRecord*>& points) {
-  return std::any_of(points.begin(), points.end(), [&](const PointRecord* point) {
+// With the schedules where points have several.
+std::vector<std::string> names_of(const std::vector<const PointRecord*>& points) {
+  const bool has_several = std::any_of(points.begin(), points.end(), [&](const PointRecord* point) {
     return point->identity.schedule != points.front()->identity.schedule;
   });
+  std::vector<std::string> names;
+  for (const PointRecord* point : points) {
+    const std::string schedule(to_string(point->identity.schedule));
+    names.push_back(has_several ? point->policy + ", " + schedule : point->policy);
+  }
+  return names;
 }
 
-Grid memory_grid(const std::vector<const PointRecord*>& points) {
-  const bool names_schedule = has_several_schedules(points);
+Grid memory_grid(const std::vector<const PointRecord*>& points,
+                 const std::vector<std::string>& names) {
   Grid grid{{{"peak of", Alignment::kLeft},
              {"requested"},
              {"allocated"},
              {"reserved"},
              {"workspaces"},
              {"predicted", Alignment::kRight, 1}}};
-  for (const PointRecord* point : points) {
-    const MemoryRecord memory = point->memory.value_or(MemoryRecord{});
+  for (std::size_t index = 0; index < points.size(); ++index) {
+    const MemoryRecord memory = points[index]->memory.value_or(MemoryRecord{});
     grid.rows.push_back(
-        {{name_of(*point, names_schedule), bytes_cell(memory.peak_requested),
-          bytes_cell(memory.peak_allocated), bytes_cell(memory.peak_reserved),
-          bytes_cell(memory.workspace), bytes_cell(memory.predicted_peak_requested)},
+        {{names[index], bytes_cell(memory.peak_requested), bytes_cell(memory.peak_allocated),
+          bytes_cell(memory.peak_reserved), bytes_cell(memory.workspace),
+          bytes_cell(memory.predicted_peak_requested)},
          ""});
   }
   return grid;
@@ -66,12 +68,10 @@ Launches launches_of(const std::vector<const PointRecord*>& points) {
 }
 
 // Most launches first.
-Grid launches_grid(const std::vector<const PointRecord*>& points) {
-  const bool names_schedule = has_several_schedules(points);
+Grid launches_grid(const std::vector<const PointRecord*>& points,
+                   const std::vector<std::string>& names) {
   Grid grid{{{"kernel", Alignment::kLeft}}};
-  for (const PointRecord* point : points) {
-    grid.columns.push_back({name_of(*point, names_schedule)});
-  }
+  for (const std::string& name : names) grid.columns.push_back({name});
   const Launches launches = launches_of(points);
   std::vector<Launches::const_iterator> sorted;
   for (auto entry = launches.begin(); entry != launches.end(); ++entry) sorted.push_back(entry);
@@ -98,10 +98,12 @@ std::string render_launches(const Report& report, std::size_t width) {
     if (point.kernels) counted_steps = point.kernels->counted_steps;
   }
   if (counted_steps == 0) return "";
-  std::string text = "\n" + format_grid(memory_grid(points), TableFormat::kText, width) + "\n";
+  const std::vector<std::string> names = names_of(points);
+  std::string text =
+      "\n" + format_grid(memory_grid(points, names), TableFormat::kText, width) + "\n";
   text += format_line("Kernels launched in " + std::to_string(counted_steps) + " steps:",
                       TableFormat::kText, width);
-  return text + format_grid(launches_grid(points), TableFormat::kText, width);
+  return text + format_grid(launches_grid(points, names), TableFormat::kText, width);
 }
 
 }  // namespace rematch

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "policies/search/front/measured_front.h"
-#include "reports/render/tables/front_words.h"
 #include "tests/reports/render/sample_front.h"
 #include "tests/support/catch.h"
 
