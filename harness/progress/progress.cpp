@@ -12,6 +12,20 @@ namespace {
 
 constexpr std::int64_t kBarWidth = 24;
 constexpr const char* kClearLine = "\r\033[K";
+constexpr std::chrono::nanoseconds kSilentStart = std::chrono::seconds(2);
+
+// One that wants to be drawn on: TERM is not "dumb".
+bool stderr_is_terminal() {
+  const char* term = std::getenv("TERM");
+  return isatty(STDERR_FILENO) == 1 && (term == nullptr || std::string_view(term) != "dumb");
+}
+
+// "2 min 5 s", "40 s".
+std::string describe_duration(std::chrono::seconds duration) {
+  const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(duration);
+  const std::string seconds = std::to_string((duration - minutes).count()) + " s";
+  return minutes.count() == 0 ? seconds : std::to_string(minutes.count()) + " min " + seconds;
+}
 
 }  // namespace
 
@@ -61,11 +75,6 @@ void Progress::draw(const std::string& part) const {
                finished_, num_parts_, left.c_str(), part.c_str());
 }
 
-bool stderr_is_terminal() {
-  const char* term = std::getenv("TERM");
-  return isatty(STDERR_FILENO) == 1 && (term == nullptr || std::string_view(term) != "dumb");
-}
-
 std::string progress_bar(std::int64_t done, std::int64_t total) {
   const std::int64_t filled = total == 0 ? kBarWidth : kBarWidth * done / total;
   std::string bar(kBarWidth + 2, '.');
@@ -75,18 +84,29 @@ std::string progress_bar(std::int64_t done, std::int64_t total) {
   return bar;
 }
 
-std::string describe_duration(std::chrono::seconds duration) {
-  const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(duration);
-  const std::string seconds = std::to_string((duration - minutes).count()) + " s";
-  return minutes.count() == 0 ? seconds : std::to_string(minutes.count()) + " min " + seconds;
+LateWords::LateWords(std::chrono::nanoseconds redraw_every)
+    : redraw_every_(redraw_every), is_terminal_(stderr_is_terminal()), next_(kSilentStart) {}
+
+std::optional<std::chrono::nanoseconds> LateWords::due() const {
+  const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - begin_;
+  return elapsed < next_ ? std::nullopt : std::optional(elapsed);
 }
 
-namespace {
+void LateWords::show(const std::string& words, const std::string& drawn_before) {
+  const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - begin_;
+  if (is_terminal_) {
+    std::fprintf(stderr, "%s%s %s", kClearLine, drawn_before.c_str(), words.c_str());
+  } else {
+    std::fprintf(stderr, "rematch: %s\n", words.c_str());
+  }
+  is_drawn_ = is_terminal_;
+  next_ = is_terminal_ ? elapsed + redraw_every_ : 2 * elapsed;
+}
 
-constexpr std::chrono::nanoseconds kSilentStart = std::chrono::seconds(2);
-constexpr std::chrono::nanoseconds kRedraw = std::chrono::milliseconds(500);
-
-}  // namespace
+void LateWords::clear() {
+  if (is_drawn_) std::fputs(kClearLine, stderr);
+  is_drawn_ = false;
+}
 
 std::optional<std::string> elapsed_progress_words(const std::string& what, const std::string& hint,
                                                   std::chrono::nanoseconds elapsed) {
@@ -95,66 +115,28 @@ std::optional<std::string> elapsed_progress_words(const std::string& what, const
   return what + " for " + describe_duration(whole) + "; " + hint;
 }
 
-ElapsedProgress::ElapsedProgress(std::string what, std::string hint)
-    : what_(std::move(what)),
-      hint_(std::move(hint)),
-      is_terminal_(stderr_is_terminal()),
-      next_(kSilentStart) {}
-
 void ElapsedProgress::poll() {
-  const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - begin_;
-  if (elapsed < next_) return;
-  const std::optional<std::string> words = elapsed_progress_words(what_, hint_, elapsed);
-  if (!words) return;
-  if (is_terminal_) {
-    std::fprintf(stderr, "\r\033[Krematch: %s", words->c_str());
-    is_drawn_ = true;
-    next_ = elapsed + kRedraw;
-  } else {
-    std::fprintf(stderr, "rematch: %s\n", words->c_str());
-    next_ = 2 * elapsed;
-  }
+  const auto elapsed = words_.due();
+  if (!elapsed) return;
+  const auto words = elapsed_progress_words(what_, hint_, *elapsed);
+  if (words) words_.show(*words, "rematch:");
 }
-
-void ElapsedProgress::clear() {
-  if (is_drawn_) std::fputs("\r\033[K", stderr);
-  is_drawn_ = false;
-}
-
-namespace {
-
-constexpr std::chrono::nanoseconds kSilent = std::chrono::seconds(2);
-
-}  // namespace
 
 std::optional<std::string> step_progress_words(const std::string& what, std::int64_t done,
                                                std::int64_t total,
                                                std::chrono::nanoseconds elapsed) {
-  if (elapsed < kSilent || done < 1 || done >= total) return std::nullopt;
+  if (elapsed < kSilentStart || done < 1 || done >= total) return std::nullopt;
   const auto left = std::chrono::ceil<std::chrono::seconds>(elapsed * (total - done) / done);
   return what + ": step " + std::to_string(done) + " of " + std::to_string(total) + ", about " +
          describe_duration(left) + " left";
 }
 
-StepProgress::StepProgress(std::string what, std::int64_t total)
-    : what_(std::move(what)), total_(total), is_terminal_(stderr_is_terminal()) {}
-
-StepProgress::~StepProgress() {
-  if (is_drawn_) std::fputs("\r\033[K", stderr);
-}
-
 void StepProgress::step_done() {
   ++done_;
-  const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - begin_;
-  const std::optional<std::string> words = step_progress_words(what_, done_, total_, elapsed);
-  if (!words) return;
-  if (is_terminal_) {
-    std::fprintf(stderr, "\r\033[K%s %s", progress_bar(done_, total_).c_str(), words->c_str());
-    is_drawn_ = true;
-  } else if (elapsed >= next_line_) {
-    std::fprintf(stderr, "rematch: %s\n", words->c_str());
-    next_line_ = 2 * elapsed;
-  }
+  const auto elapsed = words_.due();
+  if (!elapsed) return;
+  const auto words = step_progress_words(what_, done_, total_, *elapsed);
+  if (words) words_.show(*words, progress_bar(done_, total_));
 }
 
 }  // namespace rematch

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace rematch {
 
@@ -38,14 +39,33 @@ class Progress {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-// Is stderr a terminal that wants to be drawn on: TERM is not "dumb".
-bool stderr_is_terminal();
-
 // "[######..................]"; `total` of 0 is all done. Pure.
 std::string progress_bar(std::int64_t done, std::int64_t total);
 
-// "2 min 5 s", "40 s".
-std::string describe_duration(std::chrono::seconds duration);
+// Words on stderr about what takes longer than anybody waits without a sign: none in the first two
+// seconds, then drawn over each other on a terminal, and elsewhere a line each time the elapsed
+// time has doubled.
+class LateWords {
+ public:
+  explicit LateWords(std::chrono::nanoseconds redraw_every);
+  ~LateWords() { clear(); }
+  LateWords(const LateWords&) = delete;
+  LateWords& operator=(const LateWords&) = delete;
+
+  // The time that has passed, if it is time for words.
+  std::optional<std::chrono::nanoseconds> due() const;
+  // `drawn_before`: what stands before the words on a terminal.
+  void show(const std::string& words, const std::string& drawn_before);
+  // Leaves the terminal's line clean.
+  void clear();
+
+ private:
+  std::chrono::nanoseconds redraw_every_;
+  bool is_terminal_;
+  bool is_drawn_ = false;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::nanoseconds next_;
+};
 
 // Progress of a computation whose end cannot be foretold, such as a search.
 
@@ -56,28 +76,22 @@ std::optional<std::string> elapsed_progress_words(const std::string& what, const
 class ElapsedProgress {
  public:
   // `what` as in "searching", `hint` what the user can do meanwhile.
-  ElapsedProgress(std::string what, std::string hint);
-  ~ElapsedProgress() { clear(); }
-  ElapsedProgress(const ElapsedProgress&) = delete;
-  ElapsedProgress& operator=(const ElapsedProgress&) = delete;
+  ElapsedProgress(std::string what, std::string hint)
+      : what_(std::move(what)), hint_(std::move(hint)) {}
 
-  // Called by the computation as often as it likes. Draws on a terminal twice a second; writes a
-  // line elsewhere each time the elapsed time has doubled.
+  // Called by the computation as often as it likes.
   void poll();
   // Leaves the terminal's line clean for other output. A later poll() draws again.
-  void clear();
+  void clear() { words_.clear(); }
 
  private:
   std::string what_;
   std::string hint_;
-  bool is_terminal_;
-  bool is_drawn_ = false;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::chrono::nanoseconds next_;
+  LateWords words_{/*redraw_every=*/std::chrono::milliseconds(500)};
 };
 
-// Progress of steps that run one after the other in this process, once they take longer than
-// anybody waits without a sign: on stderr, a bar with words on a terminal, words elsewhere.
+// Progress of steps that run one after the other in this process: a bar before the words on a
+// terminal.
 
 // "profile: step 3 of 22, about 40 s left"; nothing in the first two seconds, before a step is
 // done, and when all are. Pure.
@@ -87,10 +101,7 @@ std::optional<std::string> step_progress_words(const std::string& what, std::int
 
 class StepProgress {
  public:
-  StepProgress(std::string what, std::int64_t total);
-  ~StepProgress();  // leaves the terminal's line clean
-  StepProgress(const StepProgress&) = delete;
-  StepProgress& operator=(const StepProgress&) = delete;
+  StepProgress(std::string what, std::int64_t total) : what_(std::move(what)), total_(total) {}
 
   void step_done();
 
@@ -98,10 +109,7 @@ class StepProgress {
   std::string what_;
   std::int64_t total_;
   std::int64_t done_ = 0;
-  bool is_terminal_;
-  bool is_drawn_ = false;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::chrono::nanoseconds next_line_{};  // where there is no terminal: a line each time it doubles
+  LateWords words_{/*redraw_every=*/std::chrono::nanoseconds(0)};
 };
 
 }  // namespace rematch
