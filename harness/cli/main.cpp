@@ -3,6 +3,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -75,7 +76,12 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
     return fail(ExitCode::kUsage, describe_leftover(app));
   } catch (const CLI::ParseError& error) {
     const bool asked_for_help = error.get_exit_code() == 0;
-    if (asked_for_help) return app.exit(error);
+    if (asked_for_help) {
+      std::ostringstream text;
+      app.exit(error, text);
+      print(text.str());
+      return static_cast<int>(ExitCode::kOk);
+    }
     return fail(ExitCode::kUsage, std::string(error.what()) + "; see --help");
   }
   if (app.get_subcommands().empty()) {

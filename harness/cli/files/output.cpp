@@ -61,8 +61,10 @@ void require_writable(const std::string& file) {
 }
 
 void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);  // what goes to stderr next stands below it
+  const std::size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
+  // What goes to stderr next stands below it.
+  if (written == text.size() && std::fflush(stdout) == 0) return;
+  throw FileError("cannot write to stdout: " + std::string(std::strerror(errno)));
 }
 
 std::size_t terminal_columns() {

@@ -19,7 +19,7 @@ void write_output(const std::string& file, const std::string& text);
 // minutes.
 void require_writable(const std::string& file);
 
-void print(const std::string& text);  // to stdout
+void print(const std::string& text);  // to stdout; throws FileError
 void print_json(const Json& json);    // the same, indented by two spaces
 // A record into `file`, unless that is empty, and on stdout as JSON or as a table.
 void show(const std::string& file, bool as_json, const Json& record,

@@ -196,6 +196,16 @@ TEST_CASE("an output that cannot be written is refused before anything runs") {
   check_usage_error("plan --policy full --model wan_small -o /tmp", "it is a folder");
 }
 
+TEST_CASE("output that stdout does not take is an error") {
+  for (const char* arguments : {"list", "list --json", "--help", "--version"}) {
+    CAPTURE(arguments);
+    const Outcome outcome =
+        run_program("sh", "-c '" + std::string(binary()) + " " + arguments + " >/dev/full'");
+    CHECK(outcome.code == 1);
+    CHECK(outcome.err == "rematch: cannot write to stdout: No space left on device\n");
+  }
+}
+
 TEST_CASE("policies that are not there, or not well spelled") {
   check_usage_error("plan --model wan_small --policy fulll", "did you mean 'full'");
   check_usage_error("plan --model wan_small --policy 'nth_last(0)'", "0");
