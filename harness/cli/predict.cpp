@@ -6,13 +6,15 @@
 #include "harness/cli/flags/require.h"
 #include "harness/cli/flags/shared_flags.h"
 #include "harness/cli/libtorch/parts.h"
-#include "harness/cli/predicted_plans.h"
+#include "harness/cli/predicted_steps.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/predict/device/device_sheet.h"
 #include "policies/predict/device/roofline.h"
+#include "policies/predict/device/sharding.h"
 #include "policies/predict/step/step.h"
+#include "reports/record/simulated_memory.h"
 
 namespace rematch {
 namespace {
@@ -53,8 +55,9 @@ std::vector<Plan> plans_for_trace(const PredictFlags& flags, const Trace& trace)
   std::vector<Plan> plans;
   if (!flags.policies.empty()) {
     const NoEffect no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
+    const Resolver resolver(trace);
     for (const Policy& policy : require(parse_policies(flags.policies))) {
-      plans.push_back(require(resolve(policy, trace, no_effect)));
+      plans.push_back(require(resolver.resolve(policy, no_effect)));
       print_warnings(plan_warnings(policy, plans.back(), trace));
     }
   }
@@ -63,6 +66,34 @@ std::vector<Plan> plans_for_trace(const PredictFlags& flags, const Trace& trace)
     require_same_trace(plans.back(), file, trace);
   }
   return plans;
+}
+
+// The plans are the trace's, and so are the profile's times.
+std::vector<PredictedStep> predict_from_trace(const Trace& trace, const std::vector<Plan>& plans,
+                                              const std::vector<Schedule>& schedules,
+                                              const FrontSetting& setting,
+                                              const std::optional<Profile>& profile) {
+  ShardedStep sharded = shard_step(trace, setting.world);
+  StepSimulator simulator(sharded.trace, setting.optimizer);
+  simulator.use_gathered(std::move(sharded.gathered));
+  if (profile) simulator.use_profile(*profile);
+  std::vector<PredictedStep> predicted;
+  for (const Plan& plan : plans) {
+    for (const Schedule schedule : schedules) {
+      const StepPrediction step = simulator.simulate(plan, schedule);
+      predicted.push_back(
+          {.policy = plan.policy,
+           .schedule = schedule,
+           .has_regions = !plan.regions.empty(),
+           .plan_sha256 = plan_sha256(plan),
+           .counts = counts_of(predict_counts(trace, plan, schedule)),
+           .memory = memory_of(step, sharded.trace),
+           .traffic = predict_traffic(trace, plan, schedule),
+           .range = step.time ? std::optional(step_range(*step.time)) : std::nullopt});
+      if (plan.regions.empty()) break;
+    }
+  }
+  return predicted;
 }
 
 ExitCode predict_trace(const PredictFlags& flags) {

@@ -5,7 +5,7 @@
 #include "harness/cli/flags/shared_flags.h"
 #include "harness/cli/libtorch/parts.h"
 #include "harness/cli/libtorch/run_setup.h"
-#include "harness/cli/predicted_plans.h"
+#include "harness/cli/predicted_steps.h"
 #include "harness/measure/memory.h"
 #include "harness/run/prediction/memory_fit.h"
 #include "harness/run/variants.h"
@@ -16,24 +16,24 @@ namespace rematch {
 namespace {
 
 // Bytes and counts are the engine's on meta, the rest follows from the trace.
-std::vector<PredictedPlan> predicted_plans(const std::vector<Variant>& variants, const Trace& trace,
+std::vector<PredictedStep> predicted_steps(const std::vector<Variant>& variants, const Trace& trace,
                                            const std::optional<Profile>& profile) {
   std::optional<StepSimulator> simulator;
   if (profile) simulator.emplace(trace).use_profile(*profile);
-  std::vector<PredictedPlan> plans;
+  std::vector<PredictedStep> steps;
   for (const Variant& variant : variants) {
     const Schedule schedule = variant.identity.schedule;
-    PredictedPlan& plan = plans.emplace_back();
-    plan.policy = variant.policy;
-    plan.schedule = schedule;
-    plan.has_regions = !variant.plan.regions.empty();
-    plan.plan_sha256 = variant.identity.plan_sha256;
-    plan.counts = variant.prediction.counts;
-    plan.memory = variant.prediction.memory;
-    plan.traffic = predict_traffic(trace, variant.plan, schedule);
-    if (simulator) plan.range = step_range(*simulator->simulate(variant.plan, schedule).time);
+    PredictedStep& step = steps.emplace_back();
+    step.policy = variant.policy;
+    step.schedule = schedule;
+    step.has_regions = !variant.plan.regions.empty();
+    step.plan_sha256 = variant.identity.plan_sha256;
+    step.counts = variant.prediction.counts;
+    step.memory = variant.prediction.memory;
+    step.traffic = predict_traffic(trace, variant.plan, schedule);
+    if (simulator) step.range = step_range(*simulator->simulate(variant.plan, schedule).time);
   }
-  return plans;
+  return steps;
 }
 
 // A GPU's allocator sees what kernels hold inside; meta does not.
@@ -111,7 +111,7 @@ ExitCode predict_model(const PredictFlags& flags) {
   print_warnings(warnings_of(variants));
   if (flags.round_512) add_temporary(variants, profile ? most_temporary(*profile) : std::nullopt);
   predict_other_optimizer(asked.optimizer, trace, variants);
-  print_predictions(predicted_plans(variants, trace, profile), trace, profile, asked, flags.json);
+  print_predictions(predicted_steps(variants, trace, profile), trace, profile, asked, flags.json);
   return ExitCode::kOk;
 }
 

@@ -16,8 +16,13 @@ using table::bytes_cell;
 using table::Grid;
 using table::kNotMeasured;
 
-std::string forward_and_again(std::int64_t forward, std::int64_t again) {
-  std::string text = std::to_string(forward);
+std::string schedule_cell(const PredictedStep& step) {
+  return step.has_regions ? std::string(to_string(step.schedule)) : kNotMeasured;
+}
+
+std::string forward_and_again(const PredictedStep& step, OpClass op_class) {
+  std::string text = std::to_string(amount_of(step.counts.by_class, Phase::kForward, op_class));
+  const std::int64_t again = amount_of(step.counts.by_class, Phase::kRecompute, op_class);
   if (again != 0) text.append(" + ").append(std::to_string(again));
   return text;
 }
@@ -36,11 +41,11 @@ table::Row row_of(const PredictedStep& step) {
                       format_bytes(memory.host->copied_back));
   }
   if (is_bound) details.push_back(memory.predicted_peak_note);
-  return {{step.policy, step.schedule.empty() ? kNotMeasured : step.schedule,
+  return {{step.policy, schedule_cell(step),
            (is_bound ? "at least " : "") + bytes_cell(memory.peak_allocated),
            describe_place(memory), describe_holders(memory), bytes_cell(memory.after_forward),
-           forward_and_again(step.attention, step.attention_again),
-           forward_and_again(step.matmul, step.matmul_again)},
+           forward_and_again(step, OpClass::kAttentionForward),
+           forward_and_again(step, OpClass::kMatmul)},
           joined(details, "; ")};
 }
 
@@ -122,7 +127,7 @@ std::string traffic_to_text(const std::vector<PredictedStep>& steps, const Profi
     }
   }
   for (const PredictedStep& step : steps) {
-    table::Row row{{step.policy, step.schedule.empty() ? kNotMeasured : step.schedule}, ""};
+    table::Row row{{step.policy, schedule_cell(step)}, ""};
     for (const CollectiveKind kind : kinds) row.cells.push_back(issued_cell(step.traffic, kind));
     if (!kinds.empty()) row.cells.push_back(format_bytes(sent_in(step.traffic)));
     if (profile != nullptr) add_times(step.range, row);

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "policies/plan/plan.h"
 #include "policies/predict/step/counts.h"
 #include "policies/predict/step/step_range.h"
 #include "policies/trace/profile.h"
@@ -17,13 +17,11 @@ namespace rematch {
 
 struct PredictedStep {
   std::string policy;
-  std::string schedule;  // empty: the plan has no region, so it has none
+  Schedule schedule = Schedule::kOnDemand;
+  bool has_regions = false;  // without one there is no schedule to speak of
+  std::string plan_sha256;
+  CountsRecord counts;  // of one step
   MemoryRecord memory;
-  // Executed in forward, and again in recompute.
-  std::int64_t attention = 0;
-  std::int64_t attention_again = 0;
-  std::int64_t matmul = 0;
-  std::int64_t matmul_again = 0;
   Traffic traffic;
   std::optional<StepRange> range;  // with times
 };

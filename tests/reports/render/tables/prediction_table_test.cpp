@@ -12,22 +12,22 @@ constexpr std::size_t kWidth = 100;
 PredictedStep step_of(std::int64_t peak_gib) {
   PredictedStep step;
   step.policy = "full";
-  step.schedule = "on_demand";
+  step.has_regions = true;
   step.memory.peak_allocated = Bytes{peak_gib * kGiB};
   step.memory.after_forward = Bytes{2 * kGiB};
   step.memory.peak_phase = Phase::kOptimizer;
   step.memory.holders_at_peak = {{Holder::kParameters, Bytes{peak_gib * kGiB}}};
-  step.attention = 32;
-  step.attention_again = 31;
-  step.matmul = 225;
+  step.counts.by_class[static_cast<int>(Phase::kForward)] = {{OpClass::kAttentionForward, 32},
+                                                             {OpClass::kMatmul, 225}};
+  step.counts.by_class[static_cast<int>(Phase::kRecompute)] = {{OpClass::kAttentionForward, 31}};
   return step;
 }
 
 TEST_CASE("predictions are a table that fits a screen, under a line of what was asked") {
   PredictedStep none = step_of(9);
   none.policy = "none";
-  none.schedule = "";
-  none.attention_again = 0;
+  none.has_regions = false;
+  none.counts.by_class[static_cast<int>(Phase::kRecompute)].clear();
   const std::string text = predictions_to_text("llama3_8b, AdamW", {none, step_of(3)}, kWidth);
   CAPTURE(text);
   CHECK(text.starts_with("llama3_8b, AdamW\n"));

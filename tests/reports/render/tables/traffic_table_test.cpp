@@ -12,7 +12,7 @@ constexpr std::size_t kWidth = 100;
 PredictedStep step_of(const char* policy, std::int64_t gathers_again) {
   PredictedStep step;
   step.policy = policy;
-  step.schedule = "on_demand";
+  step.has_regions = true;
   const Bytes each{std::int64_t{1} << 30};
   const auto in = [&](Phase phase) -> auto& { return step.traffic[static_cast<int>(phase)]; };
   in(Phase::kForward)[CollectiveKind::kAllGather] = {33, each};

@@ -1,0 +1,89 @@
+#include "harness/cli/predicted_steps.h"
+
+#include <functional>
+#include <utility>
+
+#include "harness/cli/files/output.h"
+#include "models/preset/parallel.h"
+#include "policies/base/field_value.h"
+#include "policies/base/json.h"
+#include "policies/trace/by_phase.h"
+
+namespace rematch {
+namespace {
+
+template <class Member>
+Json traffic_to_json(const Traffic& traffic, Member member) {
+  Json json = Json::object();
+  for (const Phase phase : kPhases) {
+    Json& kinds = json[std::string(to_string(phase))] = Json::object();
+    for (const auto& [kind, issued] : traffic[static_cast<std::size_t>(phase)]) {
+      kinds[std::string(to_string(kind))] = to_value(issued.*member);
+    }
+  }
+  return json;
+}
+
+Json to_json(const PredictedStep& step, const Trace& trace, const std::optional<Profile>& profile,
+             const FrontSetting& setting) {
+  MemoryRecord memory = step.memory;
+  memory.timeline.reset();
+  const auto part_of_range = [&](auto part) {
+    return step.range ? Json(std::invoke(part, *step.range).count()) : Json(nullptr);
+  };
+  return {{"policy", step.policy},
+          {"schedule", to_string(step.schedule)},
+          {"plan_sha256", step.plan_sha256},
+          {"world", setting.world * world_size(trace.dimensions)},
+          {"optimizer", to_string(setting.optimizer)},
+          {"predicted_ops", to_value(step.counts.by_op)},
+          {"predicted_collectives", traffic_to_json(step.traffic, &Issued::count)},
+          {"predicted_sent_bytes", traffic_to_json(step.traffic, &Issued::sent)},
+          {"device", profile ? Json(profile->device) : Json(nullptr)},
+          {"time_source", profile ? Json(to_string(profile->source)) : Json(nullptr)},
+          {"links", profile && !profile->links.empty() ? Json(profile->links) : Json(nullptr)},
+          {"predicted_compute_ns", part_of_range(&StepRange::compute)},
+          {"predicted_communication_ns", part_of_range(&StepRange::communication)},
+          {"predicted_step_time_ns", part_of_range(&StepRange::nothing_overlaps)},
+          {"predicted_overlapped_step_time_ns", part_of_range(&StepRange::all_overlaps)},
+          {"predicted_memory", to_value(memory)}};
+}
+
+// "llama3_8b, bfloat16, batch 1, 8192 tokens, adamw; each of 8 ranks: fsdp=8"
+std::string setting_words(const Trace& trace, const FrontSetting& setting) {
+  std::string words = trace.model + ", " + trace.dtype;
+  for (const char* name : {"batch", "tokens"}) {
+    const auto found = trace.dimensions.find(name);
+    if (found == trace.dimensions.end()) continue;
+    words.append(", ").append(name).append(" ").append(std::to_string(found->second));
+  }
+  words.append(", optimizer ").append(to_string(setting.optimizer));
+  if (const std::string layout = layout_text(trace.dimensions); !layout.empty()) {
+    words += "; each of " + std::to_string(world_size(trace.dimensions)) + " ranks: " + layout;
+  }
+  if (setting.world > 1) {
+    words += "; one of " + std::to_string(setting.world) +
+             " ranks, estimated: gathered parameters among `other`, communication not counted";
+  }
+  return words;
+}
+
+}  // namespace
+
+void print_predictions(const std::vector<PredictedStep>& steps, const Trace& trace,
+                       const std::optional<Profile>& profile, const FrontSetting& setting,
+                       bool as_json) {
+  if (as_json) {
+    Json predictions = Json::array();
+    for (const PredictedStep& step : steps) {
+      predictions.push_back(to_json(step, trace, profile, setting));
+    }
+    print_json(predictions);
+    return;
+  }
+  const std::size_t columns = terminal_columns();
+  print(predictions_to_text(setting_words(trace, setting), steps, columns) +
+        traffic_to_text(steps, profile ? &*profile : nullptr, columns));
+}
+
+}  // namespace rematch
