@@ -7,6 +7,7 @@
 #include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/flag_values.h"
+#include "harness/cli/flags/shared_flags.h"
 #include "policies/base/json.h"
 #include "policies/base/text.h"
 #include "reports/compare/differences.h"
@@ -16,7 +17,7 @@
 namespace rematch {
 namespace {
 
-struct CompareFlags {
+struct CompareFlags : RecordFlags {
   explicit CompareFlags(CLI::App& app) {
     app.add_option("base", base, "Report to compare with")->required();
     app.add_option("candidate", candidate, "Report to judge")->required();
@@ -33,10 +34,7 @@ struct CompareFlags {
                    "failed; with 4 if the reports cannot tell (default: none of them)");
     app.add_flag("--allow-mixed", allow_mixed,
                  "Compare reports of different environments; the verdict names the differences");
-    app.add_flag("--json", json, schema_name(kCompareSchema) + " on stdout instead of the table");
-    app.add_flag("--markdown", markdown, "Print the table as Markdown, for a pull request");
-    app.add_option("-o,--output", output,
-                   "Also write " + schema_name(kCompareSchema) + " to this file");
+    add_record_flags(app, schema_name(kCompareSchema));
   }
   std::string base;
   std::string candidate;
@@ -45,9 +43,6 @@ struct CompareFlags {
   std::string false_alarms = "1%";
   std::string fail_on;
   bool allow_mixed = false;
-  bool json = false;
-  bool markdown = false;
-  std::string output;
 };
 
 std::vector<std::string_view> metric_names() {
@@ -166,7 +161,7 @@ ExitCode exit_code_of(const CompareRecord& record) {
 }
 
 ExitCode run(const CompareFlags& flags) {
-  if (flags.json && flags.markdown) throw UsageError("give --json or --markdown, not both");
+  flags.require_one_format();
   const CompareSettings settings = settings_of(flags);
   require_writable(flags.output);
   const auto [base, candidate] = read_two_reports(flags.base, flags.candidate);
@@ -178,9 +173,8 @@ ExitCode run(const CompareFlags& flags) {
         "measured in different environments: " + describe(record.environment_differences) +
             "; compare reports of one machine and version, or give --allow-mixed");
   }
-  show(flags.output, flags.json, compare_to_json(record), [&] {
-    return render_compare(record, flags.markdown ? TableFormat::kMarkdown : TableFormat::kText,
-                          terminal_columns());
+  flags.show_record(compare_to_json(record), [&](TableFormat format) {
+    return render_compare(record, format, terminal_columns());
   });
   return exit_code_of(record);
 }

@@ -9,6 +9,7 @@
 #include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/flag_values.h"
+#include "harness/cli/flags/shared_flags.h"
 #include "harness/cli/gate_curves.h"
 #include "policies/base/json.h"
 #include "policies/base/text.h"
@@ -23,7 +24,7 @@ namespace {
 
 const std::vector<std::string_view> kTiers = {"bitwise", "envelope", "equivalence"};
 
-struct GateFlags {
+struct GateFlags : RecordFlags {
   explicit GateFlags(CLI::App& app) : curves(app) {
     app.add_option("report", report, "Report to judge; or give --losses");
     app.add_option("--reference", reference, "Report to compare with; may be the same file");
@@ -53,10 +54,7 @@ struct GateFlags {
         "--expect", expect,
         "Executed ops of all steps that are required: attention_forward=600, recompute.matmul=0");
     app.add_flag("--allow-mixed", allow_mixed, "Decide although the environments differ");
-    app.add_flag("--json", json, schema_name(kGateSchema) + " on stdout instead of the table");
-    app.add_flag("--markdown", markdown, "Print the table as Markdown, for a pull request");
-    app.add_option("-o,--output", output,
-                   "Also write " + schema_name(kGateSchema) + " to this file");
+    add_record_flags(app, schema_name(kGateSchema));
   }
   CurveFlags curves;
   std::string report;
@@ -71,9 +69,6 @@ struct GateFlags {
   std::string max_slowdown;
   std::vector<std::string> expect;
   bool allow_mixed = false;
-  bool json = false;
-  bool markdown = false;
-  std::string output;
 };
 
 LossTier parse_tier(const std::string& text) {
@@ -146,7 +141,7 @@ void require_use(const GateFlags& flags, const GateSettings& settings) {
   if (!equivalence && (settings.equivalence_margin || settings.window_steps)) {
     throw UsageError("--margin and --window are of --loss equivalence");
   }
-  if (flags.json && flags.markdown) throw UsageError("give --json or --markdown, not both");
+  flags.require_one_format();
   if (flags.curves.are_given()) return;
   if (flags.report.empty()) {
     throw UsageError("give a REPORT to judge, or loss curves with --losses; see --help");
@@ -192,18 +187,12 @@ std::vector<std::string> require_policies(const std::string& flag,
   return policies;
 }
 
-// One point may have fewer steps than another; a window beyond all of them is a slip.
-void require_window(const GateSettings& settings, const std::vector<const Report*>& reports) {
+std::size_t most_steps(const std::vector<const Report*>& reports) {
   std::size_t most = 0;
   for (const Report* report : reports) {
     for (const PointRecord& point : report->points) most = std::max(most, point.steps.size());
   }
-  if (!settings.window_steps || most == 0 || *settings.window_steps <= static_cast<int>(most)) {
-    return;
-  }
-  throw UsageError("--window " + std::to_string(*settings.window_steps) +
-                   " is out of range; the runs have " + std::to_string(most) +
-                   " steps, so allowed is 1 to " + std::to_string(most));
+  return most;
 }
 
 GateRecord gate_with(const GateFlags& flags, GateSettings settings, const Report& report,
@@ -215,7 +204,9 @@ GateRecord gate_with(const GateFlags& flags, GateSettings settings, const Report
     settings.reference_policy =
         require_policies("--reference-policy", {*settings.reference_policy}, {reference}).at(0);
   }
-  require_window(settings, reports);
+  // One point may have fewer steps than another; a window beyond all of them is a slip.
+  const std::size_t most = most_steps(reports);
+  if (most > 0) require_window(settings, "the runs have", most);
   return gate_report(report, flags.report, reference, flags.reference, settings);
 }
 
@@ -248,9 +239,8 @@ ExitCode run(const GateFlags& flags) {
     return end_with(ExitCode::kFingerprintMismatch, apart->message);
   }
   const GateRecord& record = std::get<GateRecord>(decision);
-  show(flags.output, flags.json, gate_to_json(record), [&] {
-    return render_gate(record, flags.markdown ? TableFormat::kMarkdown : TableFormat::kText,
-                       terminal_columns());
+  flags.show_record(gate_to_json(record), [&](TableFormat format) {
+    return render_gate(record, format, terminal_columns());
   });
   return exit_code_of(record.verdict);
 }

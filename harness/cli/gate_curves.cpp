@@ -42,15 +42,6 @@ std::vector<RunLosses> read_curves(const std::vector<std::string>& files,
   return curves;
 }
 
-// The first reference says which steps are compared.
-void require_window(const GateSettings& settings, const RunLosses& base) {
-  const auto steps = static_cast<int>(base.points.size());
-  if (!settings.window_steps || *settings.window_steps <= steps) return;
-  throw UsageError("--window " + std::to_string(*settings.window_steps) + " is out of range; " +
-                   base.file + " has " + std::to_string(steps) + " steps, so allowed is 1 to " +
-                   std::to_string(steps));
-}
-
 }  // namespace
 
 CurveFlags::CurveFlags(CLI::App& app) : command(&app) {
@@ -90,11 +81,20 @@ void require_curve_flags(const CurveFlags& flags, const GateSettings& settings) 
   require_each_once(flags);
 }
 
+void require_window(const GateSettings& settings, const std::string& who_has,
+                    std::size_t num_steps) {
+  const std::string steps = std::to_string(num_steps);
+  if (!settings.window_steps || *settings.window_steps <= static_cast<int>(num_steps)) return;
+  throw UsageError("--window " + std::to_string(*settings.window_steps) + " is out of range; " +
+                   who_has + " " + steps + " steps, so allowed is 1 to " + steps);
+}
+
 std::variant<GateRecord, NoCommonSteps> gate_curve_files(const CurveFlags& flags,
                                                          const GateSettings& settings) {
   const std::vector<RunLosses> candidates = read_curves(flags.losses, flags.columns);
   const std::vector<RunLosses> references = read_curves(flags.references, flags.columns);
-  require_window(settings, references.front());
+  // The first reference says which steps are compared.
+  require_window(settings, references.front().file + " has", references.front().points.size());
   return gate_curves(candidates, references, settings);
 }
 

@@ -24,6 +24,10 @@ struct CurveFlags {
 // and for a file that appears twice.
 void require_curve_flags(const CurveFlags& flags, const GateSettings& settings);
 
+// Throws UsageError unless the window is within the steps that `who_has`: "the runs have".
+void require_window(const GateSettings& settings, const std::string& who_has,
+                    std::size_t num_steps);
+
 // Throws UsageError and FormatError.
 std::variant<GateRecord, NoCommonSteps> gate_curve_files(const CurveFlags& flags,
                                                          const GateSettings& settings);

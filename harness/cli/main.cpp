@@ -10,6 +10,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/help_format.h"
+#include "harness/cli/flags/shared_flags.h"
 #include "harness/cli/libtorch/parts.h"
 #include "harness/process/leave.h"
 #include "harness/sweep/interrupt.h"
@@ -49,19 +50,16 @@ std::string describe_leftover(const CLI::App& app) {
   const std::vector<std::string> left = scope.remaining();
   const std::string word = left.empty() ? "" : left.front();
   const bool is_flag = word.size() > 1 && word.front() == '-';
-  std::vector<std::string> known;
   if (is_flag) {
-    for (const CLI::Option* option : scope.get_options()) {
-      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-    }
     const std::string flag = word.substr(0, word.find('='));
-    return "unknown flag " + in_quotes(flag) + did_you_mean(flag, known);
+    return "unknown flag " + in_quotes(flag) + did_you_mean(flag, flags_of(scope));
   }
   if (scope.get_parent() != nullptr &&
       scope.get_subcommands([](const CLI::App*) { return true; }).empty()) {
     return in_quotes(word) + " is one argument too many for " + name_of(scope) + "; see rematch " +
            name_of(scope) + " --help";
   }
+  std::vector<std::string> known;
   for (const CLI::App* command : scope.get_subcommands([](const CLI::App*) { return true; })) {
     known.push_back(command->get_name());
   }

@@ -1,8 +1,5 @@
 #include "reports/record/merge_reports.h"
 
-#include <cstdio>
-#include <memory>
-
 #include "harness/cli/commands.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/require.h"
@@ -25,8 +22,7 @@ struct MergeFlags {
 };
 
 Report read_report_or_point(const std::string& file) {
-  const Json json = require_json_file(file);
-  try {
+  return require_json_file(file, [](const Json& json) {
     const std::string& schema = JsonField(json).at("schema").string();
     if (!schema.starts_with("rematch.point/")) return report_from_json(json);
     PointFile point = point_file_from_json(json);
@@ -34,9 +30,7 @@ Report read_report_or_point(const std::string& file) {
     report.provenance = std::move(point.provenance);
     report.points.push_back(std::move(point.point));
     return report;
-  } catch (const FormatError& error) {
-    throw UsageError(file + ": " + error.what());
-  }
+  });
 }
 
 ExitCode exit_code_of(const MergedReport& merged) {

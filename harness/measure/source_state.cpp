@@ -1,7 +1,7 @@
 #include "harness/measure/source_state.h"
 
+#include <array>
 #include <cstdio>
-#include <memory>
 
 namespace rematch {
 namespace {
@@ -29,18 +29,21 @@ std::optional<SourceState> source_state() {
   return SourceState{*commit, change.has_value()};
 }
 
-std::optional<std::string> first_line_of(const std::string& command) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "r"), &pclose);
+std::optional<std::string> output_of(const std::string& command) {
+  std::FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return std::nullopt;
-  std::string line;
-  for (int letter = std::fgetc(pipe.get()); letter != EOF && letter != '\n';
-       letter = std::fgetc(pipe.get())) {
-    line += static_cast<char>(letter);
+  std::string text;
+  std::array<char, 4096> buffer{};
+  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+    text.append(buffer.data(), count);
   }
-  while (std::fgetc(pipe.get()) != EOF) {
-  }
-  if (line.empty()) return std::nullopt;
-  return line;
+  return pclose(pipe) == 0 ? std::optional(text) : std::nullopt;
+}
+
+std::optional<std::string> first_line_of(const std::string& command) {
+  const std::optional<std::string> text = output_of(command);
+  if (!text || text->empty() || text->front() == '\n') return std::nullopt;
+  return text->substr(0, text->find('\n'));
 }
 
 }  // namespace rematch

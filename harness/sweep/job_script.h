@@ -16,7 +16,7 @@ struct JobScript {
   // Slurm's alone:
   std::chrono::minutes time{};       // limit of one task
   std::string gres;                  // "gpu:h100:1"; empty: none is asked for
-  int num_cpus = 1;                  // of a task
+  int num_cpus = 8;                  // of a task
   std::vector<std::string> options;  // "partition=gpu"
   std::string prefix;                // stands before the program: a container, srun
 };

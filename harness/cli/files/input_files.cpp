@@ -64,12 +64,6 @@ Report read_report(const std::string& path) {
   }
 }
 
-std::pair<Report, Report> read_two_reports(const std::string& first, const std::string& second) {
-  auto other = std::async(std::launch::async, [&second] { return read_report(second); });
-  Report report = read_report(first);
-  return {std::move(report), other.get()};
-}
-
 std::vector<Report> read_reports(const std::vector<std::string>& paths) {
   constexpr std::size_t kMostReaders = 8;
   std::vector<Report> reports(paths.size());
@@ -96,6 +90,11 @@ std::vector<Report> read_reports(const std::vector<std::string>& paths) {
     if (error) std::rethrow_exception(error);
   }
   return reports;
+}
+
+std::pair<Report, Report> read_two_reports(const std::string& first, const std::string& second) {
+  std::vector<Report> reports = read_reports({first, second});
+  return {std::move(reports[0]), std::move(reports[1])};
 }
 
 namespace {

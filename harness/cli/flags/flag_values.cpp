@@ -17,33 +17,48 @@ namespace {
 const std::vector<std::string_view> kSchedules = {"whole_region", "on_demand", "both"};
 constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 30);
 
-// A number and what follows it; nothing if there is no finite number above 0.
-std::optional<std::pair<double, std::string_view>> number_with_unit(const std::string& text) {
-  double number = 0;
+template <class Number>
+struct NumberWithUnit {
+  Number number{};
+  std::string_view unit;  // all that follows the number
+};
+
+// Nothing if `text` does not begin with a number.
+template <class Number>
+std::optional<NumberWithUnit<Number>> number_with_unit(std::string_view text) {
+  Number number{};
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || !std::isfinite(number) || !(number > 0)) return std::nullopt;
-  return std::pair(number, std::string_view(rest, static_cast<std::size_t>(end - rest)));
+  if (error != std::errc()) return std::nullopt;
+  return NumberWithUnit<Number>{number,
+                                std::string_view(rest, static_cast<std::size_t>(end - rest))};
 }
 
-// A size or a time in the first of `units`; nothing unless it is a number and one of them.
+// A size or a time in the first of `units`; nothing unless it is a finite number above 0 and one of
+// them.
 template <std::size_t size>
-std::optional<double> in_units(const std::string& text,
+std::optional<double> in_units(std::string_view text,
                                const std::pair<std::string_view, double> (&units)[size]) {
-  const auto number = number_with_unit(text);
+  const auto read = number_with_unit<double>(text);
+  if (!read || !std::isfinite(read->number) || !(read->number > 0)) return std::nullopt;
   for (const auto& [unit, factor] : units) {
-    if (number && number->second == unit) return number->first * factor;
+    if (read->unit == unit) return read->number * factor;
   }
   return std::nullopt;
+}
+
+// Nothing: it is no percentage from 0% to 100%.
+std::optional<double> percent_of(std::string_view text) {
+  const auto read = number_with_unit<double>(text);
+  const bool is_percentage = read && read->unit == "%" && read->number >= 0 && read->number <= 100;
+  return is_percentage ? std::optional(read->number / 100) : std::nullopt;
 }
 
 }  // namespace
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
+  const auto read = number_with_unit<std::int64_t>(text);
+  return read && read->unit.empty() ? std::optional(read->number) : std::nullopt;
 }
 
 std::vector<Schedule> parse_schedules(const std::string& text) {
@@ -61,34 +76,16 @@ OptimizerModel parse_optimizer_model(const std::string& text) {
 std::chrono::milliseconds parse_duration(const std::string& text) {
   constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {
       {"ms", 1}, {"s", 1000}, {"min", 60'000}, {"h", 3'600'000}};
-  std::int64_t count = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, count);
-  const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
-  for (const auto& [name, milliseconds] : kUnits) {
-    if (error != std::errc() || unit != name || count <= 0) continue;
-    if (count > kLongest.count() / milliseconds) break;
-    return std::chrono::milliseconds(count * milliseconds);
+  const auto read = number_with_unit<std::int64_t>(text);
+  for (const auto& [unit, milliseconds] : kUnits) {
+    if (!read || read->unit != unit || read->number <= 0) continue;
+    if (read->number > kLongest.count() / milliseconds) break;
+    return std::chrono::milliseconds(read->number * milliseconds);
   }
   throw UsageError(in_quotes(text) +
                    " is not a duration; give a number from 1 and a unit, at most 30 " +
                    "days: 500ms, 90s, 10min, 1h");
 }
-
-namespace {
-
-// Nothing: it is no percentage from 0% to 100%.
-std::optional<double> percent_of(const std::string& text) {
-  double percent = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, percent);
-  if (error != std::errc() || std::string_view(rest, static_cast<std::size_t>(end - rest)) != "%") {
-    return std::nullopt;
-  }
-  return percent >= 0 && percent <= 100 ? std::optional(percent / 100) : std::nullopt;
-}
-
-}  // namespace
 
 double parse_percent(const std::string& text) {
   if (const auto ratio = percent_of(text); ratio && *ratio > 0) return *ratio;
@@ -139,8 +136,8 @@ double parse_nanoseconds(const std::string& text) {
 }
 
 double parse_positive(const std::string& text) {
-  const auto number = number_with_unit(text);
-  if (number && number->second.empty()) return number->first;
+  constexpr std::pair<std::string_view, double> kNoUnit[] = {{"", 1}};
+  if (const auto number = in_units(text, kNoUnit)) return *number;
   throw UsageError(in_quotes(text) + " is no number above 0");
 }
 

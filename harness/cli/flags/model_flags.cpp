@@ -179,7 +179,19 @@ ModelSpec ModelFlags::spec() const {
                      std::to_string(range_->most) +
                      " is a range; only rematch search --maximize tries several values");
   }
-  return spec_with(sharded_dimensions());
+  std::map<std::string, std::int64_t> overrides = sharded_dimensions();
+  if (model_.empty()) throw UsageError("no model given; rematch list shows them");
+  if (ops_ != "eager" && ops_ != "fused") {
+    throw UsageError("unknown ops '" + ops_ + "'; allowed are eager, fused");
+  }
+  if (ops_ == "fused") overrides[std::string(kFusedOpsOption)] = 1;
+  if (!video_.empty()) {
+    const ModelFamily family = require<ModelSpec>(make_spec(model_, {}, dtype_)).family;
+    const auto grid =
+        require<std::map<std::string, std::int64_t>>(video_dimensions(video_, family));
+    overrides.insert(grid.begin(), grid.end());
+  }
+  return require<ModelSpec>(make_spec(model_, overrides, dtype_));
 }
 
 ModelSpec ModelFlags::spec_on(const std::string& model,
@@ -201,10 +213,11 @@ std::optional<ModelSpec> ModelFlags::spec_of_fused_ops() const {
   return fused.spec();
 }
 
-ModelSpec ModelFlags::spec_at(std::int64_t value) const {
-  std::map<std::string, std::int64_t> overrides = sharded_dimensions();
-  overrides[range_.value().name] = value;
-  return spec_with(std::move(overrides));
+ModelSpec ModelFlags::spec_with(const std::string& dimension, std::int64_t value) const {
+  ModelFlags changed = *this;
+  changed.range_.reset();
+  changed.dimensions_[dimension] = value;
+  return changed.spec();
 }
 
 ModelSpec ModelFlags::spec_with_layers(std::int64_t layers) const {
@@ -213,32 +226,14 @@ ModelSpec ModelFlags::spec_with_layers(std::int64_t layers) const {
     throw UsageError("--measure-layers " + std::to_string(layers) + " is not fewer than the " +
                      std::to_string(all) + " layers of " + model_ + "; leave it out");
   }
-  std::map<std::string, std::int64_t> overrides = sharded_dimensions();
-  overrides["layers"] = layers;
-  return spec_with(std::move(overrides));
+  return spec_with("layers", layers);
 }
 
 ModelSpec ModelFlags::spec_with_tokens(std::int64_t tokens) const {
   ModelFlags fewer = *this;
   fewer.video_.clear();
   for (const char* name : {"frames", "height", "width"}) fewer.dimensions_.erase(name);
-  fewer.dimensions_["tokens"] = tokens;
-  return fewer.spec();
-}
-
-ModelSpec ModelFlags::spec_with(std::map<std::string, std::int64_t> overrides) const {
-  if (model_.empty()) throw UsageError("no model given; rematch list shows them");
-  if (ops_ != "eager" && ops_ != "fused") {
-    throw UsageError("unknown ops '" + ops_ + "'; allowed are eager, fused");
-  }
-  if (ops_ == "fused") overrides[std::string(kFusedOpsOption)] = 1;
-  if (!video_.empty()) {
-    const ModelFamily family = require<ModelSpec>(make_spec(model_, {}, dtype_)).family;
-    const auto grid =
-        require<std::map<std::string, std::int64_t>>(video_dimensions(video_, family));
-    overrides.insert(grid.begin(), grid.end());
-  }
-  return require<ModelSpec>(make_spec(model_, overrides, dtype_));
+  return fewer.spec_with("tokens", tokens);
 }
 
 // How long a block takes does not depend on the grid, but its rotary table does, and so do bits.

@@ -39,7 +39,7 @@ class ModelFlags {
   std::optional<ModelSpec> spec_of_fused_ops() const;
   // The range given to --batch or --tokens; nothing if each was a number or not given.
   const std::optional<DimensionRange>& range() const { return range_; }
-  ModelSpec spec_at(std::int64_t value) const;  // of the range's dimension
+  ModelSpec spec_at(std::int64_t value) const { return spec_with(range_.value().name, value); }
   // The same model over so many ranks of fsdp; nothing beside a layout of --parallel.
   std::optional<ModelSpec> spec_over(int ranks) const;
   // The ranks of --world that a stored trace is estimated for; nothing without the flag, and for a
@@ -69,7 +69,7 @@ class ModelFlags {
   void add_dimension(CLI::App& app, const DimensionEntry& entry);
   void read_number_or_range(const std::string& name, const std::string& text);
   std::map<std::string, std::int64_t> sharded_dimensions() const;
-  ModelSpec spec_with(std::map<std::string, std::int64_t> overrides) const;
+  ModelSpec spec_with(const std::string& dimension, std::int64_t value) const;
 };
 
 // From `trace_file`, or if that is empty recorded for the flags' model, its grid said. Throws

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "harness/cli/exit_code.h"
+#include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "policies/plan/plan.h"
 
@@ -31,7 +32,13 @@ auto require_readable(const std::string& path, const Read& read) {
 }
 
 // A JSON file that the command line names. Throws UsageError if it cannot be read.
-Json require_json_file(const std::string& path);
+inline Json require_json_file(const std::string& path) {
+  try {
+    return read_json_file(path);
+  } catch (const FileError& error) {
+    throw UsageError(error.what());
+  }
+}
 
 // What `read` makes of it.
 template <class Read>

@@ -3,8 +3,10 @@
 #include <cctype>
 
 #include "harness/cli/files/input_files.h"
+#include "harness/cli/files/output.h"
 #include "harness/cli/flags/flag_values.h"
 #include "models/preset/parallel.h"
+#include "policies/base/json.h"
 #include "policies/search/front/measured_front.h"
 
 namespace rematch {
@@ -21,6 +23,22 @@ std::string after(const std::string& when, std::string help) {
 }
 
 }  // namespace
+
+void RecordFlags::add_record_flags(CLI::App& app, const std::string& schema) {
+  app.add_flag("--json", json, schema + " on stdout instead of the table");
+  app.add_flag("--markdown", markdown, "Print the table as Markdown, for a pull request");
+  app.add_option("-o,--output", output, "Also write " + schema + " to this file");
+}
+
+void RecordFlags::require_one_format() const {
+  if (json && markdown) throw UsageError("give --json or --markdown, not both");
+}
+
+void RecordFlags::show_record(const Json& record,
+                              const std::function<std::string(TableFormat)>& table) const {
+  show(output, json, record,
+       [&] { return table(markdown ? TableFormat::kMarkdown : TableFormat::kText); });
+}
 
 void PolicyFlags::add_policy_flags(CLI::App& app) {
   app.add_option("--policy", policies,
@@ -53,6 +71,14 @@ void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
   app.add_flag("--fresh", fresh,
                after(when, "Measure again the points that an interrupted run has finished"));
   add_force(app, force);
+}
+
+std::vector<std::string> flags_of(const CLI::App& command) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  return flags;
 }
 
 void add_threads(CLI::App& app, int& num_threads) {

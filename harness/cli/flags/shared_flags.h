@@ -4,14 +4,29 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/cli/flags/model_flags.h"
+#include "policies/base/json_fwd.h"
 #include "policies/trace/profile.h"
+#include "reports/render/tables/grid.h"
 
 namespace rematch {
+
+// A command that makes a record: as JSON or as a table on stdout, and in a file.
+struct RecordFlags {
+  bool json = false;
+  bool markdown = false;
+  std::string output;
+
+  void add_record_flags(CLI::App& app, const std::string& schema);
+  // Throws UsageError for two formats of stdout.
+  void require_one_format() const;
+  void show_record(const Json& record, const std::function<std::string(TableFormat)>& table) const;
+};
 
 // Flags that several subcommands share, as typed: which plans, for run and predict; how points are
 // measured, for run and search --measure. A sweep hands its words on to run.
@@ -38,6 +53,9 @@ struct MeasureFlags {
   // `when` stands before what each flag does: "With --measure: ".
   void add_measure_flags(CLI::App& app, const std::string& when = "");
 };
+
+// "--steps", of every flag that the command has.
+std::vector<std::string> flags_of(const CLI::App& command);
 
 void add_threads(CLI::App& app, int& num_threads);
 void add_force(CLI::App& app, bool& force);

@@ -88,10 +88,7 @@ Provenance make_provenance(const std::vector<std::string>& command, const std::s
   provenance.environment.allocator = allocator;
   provenance.command = command;
   provenance.seed = seed;
-  if (const std::optional<SourceState> source = source_state()) {
-    provenance.git_commit = source->commit;
-    provenance.git_dirty = source->dirty;
-  }
+  note_source_state(provenance);
   provenance.tool_version = REMATCH_VERSION;
   provenance.program_sha256 = sha256_hex(read_text_file(own_executable()));
   provenance.reproduce = shell_line(command);

@@ -84,9 +84,10 @@ SearchSpace space_of(const SearchFlags& flags) {
 // Those that the model can have. Of an interrupted search, those that there was time for.
 std::vector<Plan> known_baselines(const Trace& trace, const Profile& profile) {
   std::vector<Plan> plans;
+  const Resolver resolver(trace);
   for (const Policy& policy : require(parse_policies(kKnownPolicies))) {
     if (InterruptGuard::signal()) return plans;
-    auto plan = resolve(policy, trace, NoEffect::kAllow);
+    auto plan = resolver.resolve(policy, NoEffect::kAllow);
     if (auto* resolved = std::get_if<Plan>(&plan)) plans.push_back(std::move(*resolved));
   }
   if (InterruptGuard::signal()) return plans;
@@ -217,10 +218,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   record.world = space.world * static_cast<int>(world_size(trace.dimensions));
   record.layout = layout_text(trace.dimensions);
   record.host_link = space.offload;
-  if (const std::optional<SourceState> source = source_state()) {
-    record.git_commit = source->commit;
-    record.git_dirty = source->dirty;
-  }
+  note_source_state(record);
   if (asked.device_memory) record.device_memory = asked.device_memory;
   record.budget = asked.budget;
   take_free_memory(flags, space, trace, record);

@@ -63,10 +63,7 @@ LoadsRecord record_of(const SearchFlags& flags, const SearchSpace& space, Bytes 
   record.dimension = range.name;
   record.least = range.least;
   record.most = range.most;
-  if (const std::optional<SourceState> source = source_state()) {
-    record.git_commit = source->commit;
-    record.git_dirty = source->dirty;
-  }
+  note_source_state(record);
   return record;
 }
 

@@ -1,5 +1,5 @@
 // The parts of rematch search around the search itself: what it may use, what follows the front,
-// what would fit where nothing does, and --maximize.
+// advice, and --maximize.
 #pragma once
 
 #include <optional>
@@ -48,17 +48,16 @@ Profile sheet_times(const SearchFlags& flags, const Trace& trace);
 // where there is neither. Does nothing without --offload.
 void add_host_link(const SearchFlags& flags, const std::string& device, SearchSpace& space);
 
-// A search that no plan fits: what would fit, found by trying. Everything recomputed is the
-// measure, so that what is said to fit does.
-
-// The peak of a step, or of a rank's, if everything is recomputed; nothing if the model has no
-// blocks.
-std::optional<Bytes> recomputed_peak(const Trace& trace, const FrontRecord& record);
+// Advice, found by trying: what would fit where no plan does, and other dtypes and ops. Everything
+// recomputed is the measure, so that what is said to fit does.
 
 // One line: "no plan fits h100's 79.1 GiB, the lowest peak is 121 GiB; what fits: --world 2 (65.0
 // GiB a rank)".
 std::string no_plan_fits(const SearchFlags& flags, const Trace& trace, const FrontRecord& record,
                          Bytes limit, Bytes lowest);
+
+// Each claims only what a prediction made here says, or what the flags leave at their default.
+std::vector<std::string> search_hints(const SearchFlags& flags, const FrontRecord& record);
 
 // The plan of a search that every trainer can express, beside its front.
 
@@ -81,11 +80,6 @@ void keep_to_torch(SearchSpace& space);
 
 // A baseline can be the answer, so those that torch cannot run are none of such a search.
 std::vector<Plan> runnable_by_torch(const Trace& trace, std::vector<Plan> baselines);
-
-// Hints after a search: another dtype, other ops.
-
-// Each claims only what a prediction made here says, or what the flags leave at their default.
-std::vector<std::string> search_hints(const SearchFlags& flags, const FrontRecord& record);
 
 // --maximize: which batch size, or number of tokens, makes the most tokens a second within a
 // budget, and under which plan.

@@ -1,7 +1,4 @@
-#include <array>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <sstream>
 
@@ -9,6 +6,8 @@
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
 #include "harness/cli/sweep/sweep_verbs.h"
+#include "harness/measure/source_state.h"
+#include "harness/process/process.h"
 #include "harness/sweep/job_script.h"
 #include "policies/base/text.h"
 #include "reports/render/format.h"
@@ -25,45 +24,28 @@ struct SweepEmitFlags {
   explicit SweepEmitFlags(CLI::App& app) {
     app.add_option("folder", folder, "Folder of the sweep")->required();
     app.add_option("--engine", engine, "slurm or local");
-    app.add_option("--workers", num_workers, "Number of workers: tasks of the job array")
+    app.add_option("--workers", job.num_workers, "Number of workers: tasks of the job array")
         ->check(CLI::Range(1, kMostWorkers));
     app.add_option("--time", time,
                    "With slurm: time limit of a task, 45min; the task is requeued when it is up");
-    app.add_option("--gres", gres,
+    app.add_option("--gres", job.gres,
                    "With slurm: resources of a task, gpu:h100:1, or none (default: gpu:1 on CUDA)");
-    app.add_option("--cpus", num_cpus, "With slurm: number of cores of a task")
+    app.add_option("--cpus", job.num_cpus, "With slurm: number of cores of a task")
         ->check(CLI::Range(1, kMostCpus));
     app.add_option("--slurm", slurm,
                    "With slurm: further options of sbatch, partition=gpu,account=me");
-    app.add_option("--prefix", prefix,
+    app.add_option("--prefix", job.prefix,
                    "Command that starts the program: 'apptainer exec --nv image.sif', 'srun "
                    "--kill-on-bad-exit=0'");
-    app.add_option("--program", program,
+    app.add_option("--program", job.program,
                    "Path of rematch on the workers (default: this program's path)");
   }
   std::string folder;
   std::string engine = "local";
-  int num_workers = 1;
   std::string time = "60min";
-  std::string gres;
-  int num_cpus = 8;
   std::string slurm;
-  std::string prefix;
-  std::string program;
+  JobScript job;  // the rest of the flags
 };
-
-// The output of a command; nothing if it does not exist or fails.
-std::optional<std::string> output_of(const std::string& command) {
-  const auto close = [](FILE* stream) { pclose(stream); };
-  std::unique_ptr<FILE, decltype(close)> stream(popen((command + " 2>/dev/null").c_str(), "r"),
-                                                close);
-  if (!stream) return std::nullopt;
-  std::string text;
-  std::array<char, 4096> buffer{};
-  while (std::fgets(buffer.data(), buffer.size(), stream.get()) != nullptr) text += buffer.data();
-  if (pclose(stream.release()) != 0) return std::nullopt;
-  return text;
-}
 
 // The value in "MaxArraySize            = 1001" and in "... MaxTime=01:00:00 ...".
 std::string value_in(const std::string& text, const std::string& name) {
@@ -78,7 +60,7 @@ std::string value_in(const std::string& text, const std::string& name) {
 
 // A larger index is refused by sbatch.
 void require_array_fits(int num_workers) {
-  const auto config = output_of("scontrol show config");
+  const auto config = output_of("scontrol show config 2>/dev/null");
   if (!config) return;
   std::istringstream size(value_in(*config, "MaxArraySize"));
   int most = 0;
@@ -98,7 +80,7 @@ std::string partition_among(const std::vector<std::string>& options) {
 // A job with a longer limit is taken and then waits for ever.
 void require_limit_fits(const std::vector<std::string>& options, std::chrono::minutes limit) {
   const std::string asked = partition_among(options);
-  const auto all = output_of("scontrol -o show partition");
+  const auto all = output_of("scontrol -o show partition 2>/dev/null");
   if (!all) return;
   std::istringstream lines(*all);
   bool is_there = false;
@@ -150,14 +132,11 @@ std::string absolute(const std::string& path) {
 
 ExitCode emit(const SweepEmitFlags& flags) {
   const ComparisonPlan plan = require_comparison_plan(flags.folder);
-  JobScript job;
-  job.program = flags.program.empty() ? own_program() : flags.program;
+  JobScript job = flags.job;
+  if (job.program.empty()) job.program = own_executable();
   job.folder = absolute(flags.folder);
   job.name = fs::path(job.folder).filename().string();
-  job.num_workers = flags.num_workers;
-  job.num_cpus = flags.num_cpus;
-  job.prefix = flags.prefix;
-  job.gres = flags.gres.empty() && plan.device == "cuda" ? "gpu:1" : flags.gres;
+  if (job.gres.empty() && plan.device == "cuda") job.gres = "gpu:1";
   if (job.gres == "none") job.gres.clear();
   if (flags.engine == "local") {
     print(local_script(job));
