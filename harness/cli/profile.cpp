@@ -119,7 +119,7 @@ Profile measured_profile(const ProfileFlags& flags, const Trace& trace) {
   return measured;
 }
 
-ExitCode profile_links(const ProfileFlags& flags) {
+ExitCode measure_links(const ProfileFlags& flags) {
   if (!is_measured_device(flags.device)) {
     throw UsageError("links are measured, and " + flags.device +
                      " is a data sheet; give --device cpu or cuda");
@@ -131,11 +131,11 @@ ExitCode profile_links(const ProfileFlags& flags) {
   }
   const auto layout = flags.model.layout_alone();
   require_measured_device(flags.device, "profile --links --device " + flags.device);
-  return profile_links(LinksSettings{layout, flags.device, flags.num_steps, flags.output});
+  return profile_links(layout, flags.device, flags.num_steps, flags.output);
 }
 
 ExitCode profile(const ProfileFlags& flags) {
-  if (flags.links) return profile_links(flags);
+  if (flags.links) return measure_links(flags);
   const bool is_measured = is_measured_device(flags.device);
   if (!is_measured && find_device_sheet(flags.device) == nullptr) {
     throw UsageError(unknown_device(flags.device).message);

@@ -16,6 +16,12 @@ struct MachineMemory {
   std::optional<std::int64_t> oom_kills;  // of any process, since the system started
 };
 
+// The memory of a device for what is about to run.
+struct AvailableMemory {
+  Bytes bytes;
+  std::string what;  // "available on this machine"
+};
+
 // `root` is where proc and sys lie; empty: of this machine. What cannot be read is absent.
 MachineMemory machine_memory(const std::string& root = "");
 

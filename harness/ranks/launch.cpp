@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "harness/measure/machine_memory.h"
-#include "harness/process/child.h"
 #include "harness/ranks/launch_exchange.h"
 #include "harness/ranks/notes.h"
 #include "harness/ranks/place.h"

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "harness/sweep/child_process.h"
+#include "harness/process/process.h"
 #include "harness/sweep/this_worker.h"
 #include "policies/base/file.h"
 #include "policies/base/text.h"
@@ -24,6 +24,8 @@ constexpr int kMostAttempts = 2;  // where it is not the model that failed
 constexpr int kMostWaits = 60;    // for a disk that is full, of a beat each
 constexpr int kUsageCode = 2;     // the same arguments are refused again
 constexpr int kOkCode = 0;
+// A run needs two seconds for its own children; schedulers kill after five to thirty.
+constexpr std::chrono::seconds kGraceToStop{4};
 constexpr std::size_t kLongestReason = 400;
 
 // Those of `rematch run` that leave a report.
@@ -85,8 +87,8 @@ MeasureEnd ChildMeasurer::measure(std::size_t item, HeldClaim& claim) {
   const std::optional<Bytes>& least = comparison.predicted.least_peak;
   if (settings_.memory && least && *least > settings_.memory->bytes) {
     const std::string why = "the least predicted peak is " + format_bytes(*least) + "; " +
-                            settings_.memory->what + " " + format_bytes(settings_.memory->bytes);
-    insist(claim, [&] { claim.end(ClaimEnd::kSkipped, why); });
+                            settings_.memory->what + ": " + format_bytes(settings_.memory->bytes);
+    insist(claim, [&] { claim.end(ClaimState::kSkipped, why); });
     settings_.say(comparison.id + ": skipped: " + why);
     return MeasureEnd::kSkipped;
   }
@@ -104,7 +106,7 @@ MeasureEnd ChildMeasurer::measure_again_and_again(const PlannedComparison& compa
     const Attempt ended = run_child(comparison, claim);
     if (ended.end != Attempt::End::kExited) {
       try {
-        claim.end(ClaimEnd::kReleased);
+        claim.end(ClaimState::kFree);
       } catch (const FileError&) {  // then it is seen to be silent
       }
       return ended.end == Attempt::End::kStopped ? MeasureEnd::kStopped : MeasureEnd::kSuperseded;
@@ -121,7 +123,7 @@ MeasureEnd ChildMeasurer::measure_again_and_again(const PlannedComparison& compa
     }
     if (code != kUsageCode && attempt++ < kMostAttempts) continue;
     const std::string why = describe_end(ended.status) + (line.empty() ? "" : ": " + line);
-    insist(claim, [&] { claim.end(ClaimEnd::kFailed, why); });
+    insist(claim, [&] { claim.end(ClaimState::kFailed, why); });
     settings_.say(comparison.id + ": failed: " + why);
     return MeasureEnd::kFailed;
   }
@@ -153,8 +155,7 @@ void ChildMeasurer::prepare_folder(const HeldClaim& claim) const {
 }
 
 bool ChildMeasurer::is_told() const {
-  return WorkerSignals::told() != Told::kNothing ||
-         (settings_.end && monotonic_now() >= *settings_.end);
+  return told_by_signal() != Told::kNothing || (settings_.end && monotonic_now() >= *settings_.end);
 }
 
 ChildMeasurer::Attempt ChildMeasurer::run_child(const PlannedComparison& comparison,
@@ -163,20 +164,20 @@ ChildMeasurer::Attempt ChildMeasurer::run_child(const PlannedComparison& compari
   command.insert(command.end(), comparison.arguments.begin(), comparison.arguments.end());
   command.insert(command.end(), {"-o", work_folder(claim) + "/report.json"});
   // Temporary files of a killed child stay in the sweep's folder, and nowhere else.
-  ChildProcess child(command, work_folder(claim) + "/stderr.txt", {"TMPDIR=" + work_folder(claim)});
+  Child child(command, {"TMPDIR=" + work_folder(claim)}, work_folder(claim) + "/stderr.txt");
   auto next_beat = monotonic_now() + settings_.beat_every;
-  while (!child.wait_for(
+  while (!child.poll_once(
       std::chrono::duration_cast<std::chrono::milliseconds>(next_beat - monotonic_now()) +
       std::chrono::milliseconds(1))) {
     if (is_told()) {
-      child.stop();
+      child.stop(kGraceToStop);
       return {Attempt::End::kStopped, 0};
     }
     if (monotonic_now() < next_beat) continue;
     next_beat = monotonic_now() + settings_.beat_every;
     claim.beat();
     if (!claim.is_superseded()) continue;
-    child.stop();
+    child.stop(kGraceToStop);
     return {Attempt::End::kSuperseded, 0};
   }
   // Told while it ended: a run that was stopped says so by its code, and its points are kept.

@@ -7,23 +7,18 @@
 #include <optional>
 #include <string>
 
+#include "harness/measure/machine_memory.h"
 #include "harness/sweep/comparison_plan.h"
 #include "harness/sweep/work_loop.h"
 
 namespace rematch {
-
-// The card's memory, or this machine's.
-struct MemoryLimit {
-  Bytes bytes;
-  std::string what;  // "this machine has"
-};
 
 struct ChildSettings {
   std::string folder;   // of the sweep
   std::string program;  // started as `program run ...`
   std::chrono::milliseconds beat_every{};
   std::optional<std::chrono::nanoseconds> end;  // of the monotonic clock
-  std::optional<MemoryLimit> memory;            // absent: nothing is skipped
+  std::optional<AvailableMemory> memory;        // absent: nothing is skipped
   bool one_at_a_time = false;                   // on this machine: times on its CPU
   std::function<void(const std::string& line)> say;
 };

@@ -26,11 +26,11 @@ void visit_fields(Holder& holder, Visit visit) {
 namespace {
 
 constexpr std::string_view kBeat = "beat";
-constexpr std::array<std::pair<ClaimEnd, std::string_view>, 4> kEnds = {
-    {{ClaimEnd::kDone, "done"},
-     {ClaimEnd::kReleased, "released"},
-     {ClaimEnd::kFailed, "failed"},
-     {ClaimEnd::kSkipped, "skipped"}}};
+constexpr std::array<std::pair<ClaimState, std::string_view>, 4> kEnds = {
+    {{ClaimState::kDone, "done"},
+     {ClaimState::kFree, "released"},
+     {ClaimState::kFailed, "failed"},
+     {ClaimState::kSkipped, "skipped"}}};
 
 ClaimHolder holder_from(std::string_view line, const std::string& name) {
   const Json json = parse_json(line, name);
@@ -47,7 +47,7 @@ ClaimHolder holder_from(std::string_view line, const std::string& name) {
 // A line behind the first one. What is none of them is left out of account: a disk that was full
 // for a while may have kept a part of a line, in front of the next one.
 void read_line(std::string_view line, ClaimText& claim) {
-  if (claim.end != ClaimEnd::kOpen) return;
+  if (claim.end) return;
   if (line == kBeat) ++claim.num_beats;
   for (const auto& [end, word] : kEnds) {
     if (line != word && !line.starts_with(std::string(word) + " ")) continue;
@@ -66,7 +66,7 @@ std::string holder_line(const ClaimHolder& holder) {
 
 std::string beat_line() { return std::string(kBeat) + "\n"; }
 
-std::string end_line(ClaimEnd end, const std::string& reason) {
+std::string end_line(ClaimState end, const std::string& reason) {
   constexpr std::size_t kLongestReason = 1000;
   for (const auto& [known, word] : kEnds) {
     if (known != end) continue;

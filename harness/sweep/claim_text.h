@@ -20,19 +20,27 @@ struct ClaimHolder {
   bool operator==(const ClaimHolder&) const = default;
 };
 
-enum class ClaimEnd : std::uint8_t { kOpen, kDone, kReleased, kFailed, kSkipped };
+enum class ClaimState : std::uint8_t {
+  kFree,     // nobody's, or given back
+  kHeld,     // seen to beat
+  kUnsure,   // silent, but not looked at for long enough
+  kStale,    // silent for too long, or its process is gone
+  kDone,     // its report is there
+  kFailed,   // it has an end that is no report
+  kSkipped,  // it did not fit where it was tried
+};
 
 struct ClaimText {
   std::optional<ClaimHolder> holder;  // absent: its line is not whole yet
   int num_beats = 0;
-  ClaimEnd end = ClaimEnd::kOpen;
-  std::string reason;  // of what failed or was skipped
+  std::optional<ClaimState> end;  // free, done, failed or skipped; absent: it has not ended
+  std::string reason;             // of what failed or was skipped
 };
 
 // Whole lines; "\n" at the end of each.
 std::string holder_line(const ClaimHolder& holder);
 std::string beat_line();
-std::string end_line(ClaimEnd end, const std::string& reason);
+std::string end_line(ClaimState end, const std::string& reason);
 
 // A line without its newline is not there yet. Throws FormatError, with `name` in front, where the
 // first one is no claim's.

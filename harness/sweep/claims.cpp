@@ -7,26 +7,6 @@
 #include "policies/base/text.h"
 
 namespace rematch {
-namespace {
-
-std::optional<ClaimState> state_at(ClaimEnd end) {
-  switch (end) {
-    case ClaimEnd::kDone:
-      return ClaimState::kDone;
-    case ClaimEnd::kReleased:
-      return ClaimState::kFree;
-    case ClaimEnd::kFailed:
-      return ClaimState::kFailed;
-    case ClaimEnd::kSkipped:
-      return ClaimState::kSkipped;
-    case ClaimEnd::kOpen:
-      break;
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 bool HeldClaim::beat() {
   try {
     folder_->append_to_claim(name(), beat_line());
@@ -47,12 +27,12 @@ bool HeldClaim::is_superseded() const {
 void HeldClaim::finish(const std::string& report_path) {
   folder_->link_report(report_path, report_name(comparison_));
   try {
-    end(ClaimEnd::kDone);
+    end(ClaimState::kDone);
   } catch (const FileError&) {  // the report says it
   }
 }
 
-void HeldClaim::end(ClaimEnd end, const std::string& reason) {
+void HeldClaim::end(ClaimState end, const std::string& reason) {
   folder_->append_to_claim(name(), end_line(end, reason));
 }
 
@@ -112,7 +92,7 @@ Judgement Claims::judge(const std::string& comparison, int newest) {
 
 ClaimState Claims::state_of(const std::string& name, const std::string& text,
                             const ClaimText& claim) {
-  if (const auto ended = state_at(claim.end)) return *ended;
+  if (claim.end) return *claim.end;
   if (claim.holder && (is_own_earlier_start(*claim.holder) || observer_.is_gone(*claim.holder))) {
     return ClaimState::kStale;
   }
@@ -141,8 +121,8 @@ std::optional<HeldClaim> Claims::take(const std::string& comparison) {
   if (!claim) return std::nullopt;
   const int num_lost = num_lost_starts(comparison, judged.generation);
   if (num_lost < rule_.most_lost_starts) return claim;
-  claim->end(ClaimEnd::kFailed, "given up after " + std::to_string(num_lost) +
-                                    " starts whose workers vanished; it may be what ends them");
+  claim->end(ClaimState::kFailed, "given up after " + std::to_string(num_lost) +
+                                      " starts whose workers vanished; it may be what ends them");
   return std::nullopt;
 }
 
@@ -160,7 +140,7 @@ std::optional<HeldClaim> Claims::make_next(const std::string& comparison, Judgem
   }
   HeldClaim claim(folder_, comparison, generation);
   if (!folder_.has_report(report_name(comparison))) return claim;
-  claim.end(ClaimEnd::kDone);
+  claim.end(ClaimState::kDone);
   judged.state = ClaimState::kDone;
   return std::nullopt;
 }
@@ -171,7 +151,7 @@ int Claims::num_lost_starts(const std::string& comparison, int newest) {
   for (int generation = 1; generation <= newest; ++generation) {
     const std::string name = claim_name(comparison, generation);
     const auto text = folder_.read_claim(name);
-    if (!text || parse_claim(*text, "claims/" + name).end == ClaimEnd::kOpen) ++num_lost;
+    if (!text || parse_claim(*text, "claims/" + name).end == std::nullopt) ++num_lost;
   }
   return num_lost;
 }

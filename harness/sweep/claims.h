@@ -16,16 +16,6 @@
 
 namespace rematch {
 
-enum class ClaimState : std::uint8_t {
-  kFree,     // nobody's, or given back
-  kHeld,     // seen to beat
-  kUnsure,   // silent, but not looked at for long enough
-  kStale,    // silent for too long, or its process is gone
-  kDone,     // its report is there
-  kFailed,   // it has an end that is no report
-  kSkipped,  // it did not fit where it was tried
-};
-
 struct Judgement {
   ClaimState state = ClaimState::kFree;
   int generation = 0;  // of the newest claim when it was judged; 0: there was none
@@ -67,8 +57,8 @@ class HeldClaim {
   // The finished report of this generation becomes the comparison's, unless there is one. Throws
   // FileError; it may be tried again.
   void finish(const std::string& report_path);
-  // The same for an end without a report: released, failed, skipped.
-  void end(ClaimEnd end, const std::string& reason = {});
+  // The same for an end without a report: free, failed, skipped.
+  void end(ClaimState end, const std::string& reason = {});
 
  private:
   friend class Claims;

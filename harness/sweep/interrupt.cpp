@@ -18,8 +18,6 @@ extern "C" void note_signal(int signal_number) {
 
 }  // namespace
 
-InterruptGuard::InterruptGuard() : InterruptGuard({SIGINT, SIGTERM}) {}
-
 InterruptGuard::InterruptGuard(std::initializer_list<int> signals) : signals_(signals) {
   noted_signal = 0;
   struct sigaction action {};

@@ -1,6 +1,7 @@
 // SIGINT and SIGTERM as something to ask for, so that long work ends between two of its steps.
 #pragma once
 
+#include <csignal>
 #include <initializer_list>
 #include <optional>
 #include <stdexcept>
@@ -9,19 +10,16 @@
 
 namespace rematch {
 
-// While it lives, SIGINT and SIGTERM do not end the process but are noted; who works asks. One at a
+// While it lives, these signals do not end the process but are noted; who works asks. One at a
 // time.
 class InterruptGuard {
  public:
-  InterruptGuard();
+  explicit InterruptGuard(std::initializer_list<int> signals = {SIGINT, SIGTERM});
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
   static std::optional<int> signal();  // the first one noted
-
- protected:
-  explicit InterruptGuard(std::initializer_list<int> signals);
 
  private:
   std::vector<int> signals_;

@@ -6,7 +6,6 @@
 
 #include "harness/sweep/sweep_file.h"
 #include "policies/catalogue/catalogue.h"
-#include "policies/catalogue/resolve.h"
 #include "policies/predict/device/roofline.h"
 #include "policies/predict/step/step.h"
 
@@ -51,40 +50,39 @@ std::vector<Schedule> schedules_of(const std::string& text) {
 
 }  // namespace
 
-RunLength run_length(const std::vector<std::string>& words, const DeviceSheet* sheet) {
-  RunLength length;
-  length.num_steps = std::max(1, first_number(flag_among(words, "--steps"), 0, length.num_steps));
+RunWords run_words(const std::vector<std::string>& words, const DeviceSheet* sheet) {
+  RunWords run;
+  run.num_steps = std::max(1, first_number(flag_among(words, "--steps"), 0, run.num_steps));
   const std::string rounds = flag_among(words, "--rounds");
   const std::size_t colon = rounds.find(':');
-  length.num_rounds =
-      first_number(rounds, colon == std::string::npos ? 0 : colon + 1, length.num_rounds);
-  length.has_optimizer = flag_among(words, "--optimizer") != "none";
-  length.on_cuda = flag_among(words, "--device").starts_with("cuda");
-  length.sheet = length.on_cuda ? sheet : nullptr;
-  return length;
+  run.num_rounds = first_number(rounds, colon == std::string::npos ? 0 : colon + 1, run.num_rounds);
+  run.has_optimizer = flag_among(words, "--optimizer") != "none";
+  run.on_cuda = flag_among(words, "--device").starts_with("cuda");
+  run.sheet = run.on_cuda ? sheet : nullptr;
+  const bool allows = std::find(words.begin(), words.end(), "--allow-no-effect") != words.end();
+  if (allows) run.no_effect = NoEffect::kAllow;
+  return run;
 }
 
 std::variant<ComparisonPrediction, Rejected> predict_comparison(const PlannedComparison& comparison,
                                                                 const Trace& trace,
-                                                                const RunLength& length,
-                                                                bool allow_no_effect) {
+                                                                const RunWords& run) {
   StepSimulator simulator(trace,
-                          length.has_optimizer ? OptimizerModel::kAdamW : OptimizerModel::kNothing);
-  const Profile profile =
-      roofline_profile(trace, length.sheet != nullptr ? *length.sheet : kSomeCpu);
+                          run.has_optimizer ? OptimizerModel::kAdamW : OptimizerModel::kNothing);
+  const Profile profile = roofline_profile(trace, run.sheet != nullptr ? *run.sheet : kSomeCpu);
   simulator.use_profile(profile);
-  const double start = length.on_cuda ? kCudaStartSeconds : kCpuStartSeconds;
-  const int num_children = kExactPasses + length.num_rounds;
+  const double start = run.on_cuda ? kCudaStartSeconds : kCpuStartSeconds;
+  const int num_children = kExactPasses + run.num_rounds;
   ComparisonPrediction predicted;
   double seconds = 0;
   const auto add_arm = [&](const StepPrediction& step, int children) {
-    seconds += children * (start + (length.num_steps + kWarmUpSteps) * seconds_of(step, trace));
+    seconds += children * (start + (run.num_steps + kWarmUpSteps) * seconds_of(step, trace));
   };
+  const Resolver resolver(trace);
   for (const std::string& name : comparison.policies) {
     const auto policy = parse_policy(name);
     if (const auto* rejected = std::get_if<Rejected>(&policy)) return *rejected;
-    const auto plan = resolve(std::get<Policy>(policy), trace,
-                              allow_no_effect ? NoEffect::kAllow : NoEffect::kReject);
+    const auto plan = resolver.resolve(std::get<Policy>(policy), run.no_effect);
     if (const auto* rejected = std::get_if<Rejected>(&plan)) return *rejected;
     for (const Schedule schedule : schedules_of(comparison.schedule)) {
       const StepPrediction step = simulator.simulate(std::get<Plan>(plan), schedule);
@@ -95,7 +93,7 @@ std::variant<ComparisonPrediction, Rejected> predict_comparison(const PlannedCom
       // The reference's steps once more, and the arm that it is timed against itself with.
       if (name == comparison.policies.front() &&
           schedule == schedules_of(comparison.schedule).front()) {
-        add_arm(step, length.num_rounds + comparison.num_repeats);
+        add_arm(step, run.num_rounds + comparison.num_repeats);
       }
       if (std::get<Plan>(plan).regions.empty()) break;
     }

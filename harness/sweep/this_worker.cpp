@@ -1,17 +1,24 @@
 #include "harness/sweep/this_worker.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
 #include <thread>
+
+#include "policies/base/file.h"
 
 namespace rematch {
 namespace {
@@ -64,6 +71,26 @@ std::optional<ProcessState> process_state(std::int64_t pid) {
   return fields ? std::optional(process) : std::nullopt;
 }
 
+class HostLock {
+ public:
+  // Opened as it is before it is made: in a folder of everybody's, the system refuses O_CREAT on a
+  // file of another user.
+  explicit HostLock(const std::string& file) : fd_(::open(file.c_str(), O_RDWR | O_CLOEXEC)) {
+    constexpr mode_t kForAll = 0666;
+    if (fd_ < 0) fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kForAll);
+    if (fd_ < 0) throw FileError("cannot open '" + file + "': " + std::strerror(errno));
+    ::fchmod(fd_, kForAll);  // whatever the mask; refused for another user's, which has it
+  }
+  ~HostLock() { ::close(fd_); }
+  HostLock(const HostLock&) = delete;
+  HostLock& operator=(const HostLock&) = delete;
+
+  bool try_lock() const { return ::flock(fd_, LOCK_EX | LOCK_NB) == 0; }
+
+ private:
+  int fd_;
+};
+
 }  // namespace
 
 ClaimHolder this_worker(const std::string& plan) {
@@ -94,10 +121,8 @@ std::chrono::nanoseconds monotonic_now() {
   return std::chrono::steady_clock::now().time_since_epoch();
 }
 
-WorkerSignals::WorkerSignals() : InterruptGuard({SIGINT, SIGTERM, SIGUSR1}) {}
-
-Told WorkerSignals::told() {
-  const std::optional<int> noted = signal();
+Told told_by_signal() {
+  const std::optional<int> noted = InterruptGuard::signal();
   if (!noted) return Told::kNothing;
   return *noted == SIGUSR1 ? Told::kTimeIsUp : Told::kStop;
 }
@@ -105,9 +130,14 @@ Told WorkerSignals::told() {
 void sleep_until_told(std::chrono::milliseconds length) {
   constexpr std::chrono::milliseconds kSlice{50};
   const auto end = monotonic_now() + length;
-  while (WorkerSignals::told() == Told::kNothing && monotonic_now() < end) {
+  while (told_by_signal() == Told::kNothing && monotonic_now() < end) {
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kSlice, end - monotonic_now()));
   }
+}
+
+std::shared_ptr<void> take_host_turn(const std::string& file) {
+  auto lock = std::make_shared<HostLock>(file);
+  return lock->try_lock() ? lock : nullptr;
 }
 
 }  // namespace rematch

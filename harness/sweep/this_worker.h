@@ -3,6 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
+#include <initializer_list>
+#include <memory>
 #include <string>
 
 #include "harness/sweep/claims.h"
@@ -20,15 +23,16 @@ bool is_process_gone(const ClaimHolder& holder);
 // The system's monotonic clock.
 std::chrono::nanoseconds monotonic_now();
 
-// SIGUSR1 is noted as well: it says that the time is up, the others say stop.
-class WorkerSignals : public InterruptGuard {
- public:
-  WorkerSignals();
-
-  static Told told();
-};
+// The signals to be noted while it works: SIGUSR1 says that the time is up, the others say stop.
+inline constexpr std::initializer_list<int> kWorkerSignals = {SIGINT, SIGTERM, SIGUSR1};
+Told told_by_signal();
 
 // Shorter when a signal comes.
 void sleep_until_told(std::chrono::milliseconds length);
+
+// The right to measure times on this machine's CPU: two workers would disturb each other. Held
+// until it is dropped or its process ends, however that ends. Null: another process has it. The
+// file lies in the memory of this host, so the lock is nobody else's. Throws FileError.
+std::shared_ptr<void> take_host_turn(const std::string& file = "/dev/shm/rematch.timing.lock");
 
 }  // namespace rematch

@@ -22,10 +22,8 @@ ExitCode answer_as_child(const std::vector<std::string>& command) {
 
 void prepare_timing(char** arguments) { start_again_with_sleeping_threads(arguments); }
 
-std::optional<MemoryLimit> memory_limit(const std::string& device) {
-  const std::optional<AvailableMemory> available = available_memory_of(device);
-  if (!available) return std::nullopt;
-  return MemoryLimit{available->bytes, available->what + ":"};
+std::optional<AvailableMemory> memory_limit(const std::string& device) {
+  return available_memory_of(device);
 }
 
 Trace record_trace(const ModelSpec& spec) {

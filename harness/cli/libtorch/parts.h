@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "harness/cli/exit_code.h"
-#include "harness/sweep/child_measurer.h"
+#include "harness/measure/machine_memory.h"
 #include "models/preset/preset.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
@@ -36,7 +36,7 @@ ExitCode predict_model(const PredictFlags& flags);
 ExitCode doctor(bool json);
 
 // The memory that the device has; nothing if that is not known here.
-std::optional<MemoryLimit> memory_limit(const std::string& device);
+std::optional<AvailableMemory> memory_limit(const std::string& device);
 
 // rematch search --measure: runs chosen points of a front and its baselines as rematch run does.
 
@@ -74,16 +74,10 @@ Profile profile_here(const ProfileSettings& settings, const Trace& trace);
 
 // rematch profile --links: starts ranks that measure collectives and copies.
 
-struct LinksSettings {
-  std::map<std::string, std::int64_t> layout;
-  std::string device;
-  int num_steps = 0;
-  std::string output;  // empty: stdout
-};
-
 // Kilobytes to megabytes of each kind, in seconds. Says in lines on stderr what was measured.
 // Throws UsageError for a device or a layout that cannot be measured here; kSomePointsFailed if a
-// rank fails, with its name.
-ExitCode profile_links(const LinksSettings& settings);
+// rank fails, with its name. `output` empty: to stdout.
+ExitCode profile_links(const std::map<std::string, std::int64_t>& layout, const std::string& device,
+                       int num_steps, const std::string& output);
 
 }  // namespace rematch

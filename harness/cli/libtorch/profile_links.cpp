@@ -1,7 +1,6 @@
 #include "harness/cli/libtorch/parts.h"
 
 #include <chrono>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -53,8 +52,7 @@ void say_links(const LinkProfile& links) {
   }
 }
 
-ExitCode measure(const LinksSettings& settings, RankProcesses& ranks) {
-  const LinksRequest request{settings.layout, settings.device, settings.num_steps};
+ExitCode measure(const LinksRequest& request, const std::string& output, RankProcesses& ranks) {
   const RanksOutcome outcome = ranks.run(links_request_to_json(request).dump(), kLinksLimit);
   if (outcome.end == LaunchResult::End::kInterrupted) {
     throw Interrupted(InterruptGuard::signal().value_or(0));
@@ -67,31 +65,29 @@ ExitCode measure(const LinksSettings& settings, RankProcesses& ranks) {
     of_ranks.push_back(links_from_json(parse_json(result, "a rank's result")));
   }
   LinkProfile links = slowest_of(of_ranks);
-  if (const std::optional<SourceState> source = source_state()) {
-    links.git_commit = source->commit;
-    links.git_dirty = source->dirty;
-  }
+  note_source_state(links);
   say_links(links);
-  write_output(settings.output, links_to_json(links));
+  write_output(output, links_to_json(links));
   return ExitCode::kOk;
 }
 
 }  // namespace
 
-ExitCode profile_links(const LinksSettings& settings) {
-  const auto world = static_cast<int>(world_size(settings.layout));
+ExitCode profile_links(const std::map<std::string, std::int64_t>& layout, const std::string& device,
+                       int num_steps, const std::string& output) {
+  const auto world = static_cast<int>(world_size(layout));
   if (world > kMaxWorld) {
-    throw UsageError("--parallel " + layout_text(settings.layout) + " has " +
-                     std::to_string(world) + " ranks; allowed are at most " +
-                     std::to_string(kMaxWorld));
+    throw UsageError("--parallel " + layout_text(layout) + " has " + std::to_string(world) +
+                     " ranks; allowed are at most " + std::to_string(kMaxWorld));
   }
   prepare_children();
+  const LinksRequest request{layout, device, num_steps};
   return work_on_ranks(place_among_commands(world), [&](RankProcesses* ranks) {
-    require_writable(settings.output);
+    require_writable(output);
     const InterruptGuard interrupts;
-    if (ranks != nullptr) return measure(settings, *ranks);
+    if (ranks != nullptr) return measure(request, output, *ranks);
     SpawnedRanks spawned(world);
-    return measure(settings, spawned);
+    return measure(request, output, spawned);
   });
 }
 

@@ -35,7 +35,7 @@ ExitCode doctor(bool json) {
   return ExitCode::kOk;
 }
 
-std::optional<MemoryLimit> memory_limit(const std::string&) { return std::nullopt; }
+std::optional<AvailableMemory> memory_limit(const std::string&) { return std::nullopt; }
 
 Trace record_trace(const ModelSpec&) {
   throw UsageError(
@@ -49,7 +49,10 @@ Profile profile_here(const ProfileSettings& settings, const Trace&) {
   refuse("profile --device " + settings.device);
 }
 
-ExitCode profile_links(const LinksSettings&) { refuse("profile --links"); }
+ExitCode profile_links(const std::map<std::string, std::int64_t>&, const std::string&, int,
+                       const std::string&) {
+  refuse("profile --links");
+}
 
 void require_measurable(const SearchFlags&) { refuse("search --measure"); }
 

@@ -25,8 +25,6 @@ ComparisonPlan require_comparison_plan(const std::string& folder) {
   return plan;
 }
 
-std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
-
 std::string comparison_words(const PlannedComparison& comparison) {
   std::string text = comparison.id;
   for (const std::string& word : comparison.arguments) {
@@ -36,7 +34,7 @@ std::string comparison_words(const PlannedComparison& comparison) {
   return text + " --seed " + std::to_string(comparison.seed);
 }
 
-Claims observed_claims(const ComparisonPlan& plan, SweepFolder& folder) {
+Claims claims_of(const ComparisonPlan& plan, SweepFolder& folder) {
   std::vector<std::string> ids;
   for (const PlannedComparison& comparison : plan.comparisons) ids.push_back(comparison.id);
   return {folder,

@@ -74,7 +74,7 @@ ExitCode merge(const SweepMergeFlags& flags) {
   const ComparisonPlan plan = require_comparison_plan(flags.folder);
   require_writable(flags.output);
   DiskSweepFolder folder(flags.folder);
-  Claims claims = observed_claims(plan, folder);
+  Claims claims = claims_of(plan, folder);
   claims.look();
   std::vector<std::string> files;
   std::vector<std::size_t> measured;

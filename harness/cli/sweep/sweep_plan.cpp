@@ -4,11 +4,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/flags/require.h"
+#include "harness/cli/flags/shared_flags.h"
 #include "harness/cli/libtorch/parts.h"
 #include "harness/cli/sweep/sweep_verbs.h"
 #include "harness/sweep/predict_comparison.h"
@@ -48,11 +50,7 @@ std::string unknown_among(const CLI::App& run) {
   const auto flag = std::find_if(left.begin(), left.end(),
                                  [](const std::string& word) { return word.starts_with("--"); });
   if (flag == left.end()) return in_quotes(left.empty() ? "" : left.front()) + " is no flag";
-  std::vector<std::string> known;
-  for (const CLI::Option* option : run.get_options()) {
-    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  }
-  return "rematch run has no flag " + in_quotes(*flag) + did_you_mean(*flag, known);
+  return "rematch run has no flag " + in_quotes(*flag) + did_you_mean(*flag, flags_of(run));
 }
 
 // By the parser of `rematch run` itself, so that what it takes is what is refused here.
@@ -73,64 +71,39 @@ void require_run_words(const std::string& file, const PlannedComparison& compari
   }
 }
 
-// A trace for each model and shape; seeds and repeated shapes share what is told from it.
-class Predictor {
- public:
-  Predictor(std::string file, RunLength length, bool allow_no_effect)
-      : file_(std::move(file)), length_(length), allow_no_effect_(allow_no_effect) {}
-
-  ComparisonPrediction predict(const PlannedComparison& comparison) {
-    const auto [known, is_new] = known_.try_emplace(key_of(comparison));
-    if (!is_new) return known->second;
-    auto predicted =
-        predict_comparison(comparison, trace_of(comparison.spec), length_, allow_no_effect_);
-    if (const auto* rejected = std::get_if<Rejected>(&predicted)) {
-      throw UsageError(file_ + ": " + comparison.path + ": " + comparison.spec.preset + ": " +
-                       rejected->message);
-    }
-    known->second = std::get<ComparisonPrediction>(predicted);
-    return known->second;
-  }
-
- private:
-  static std::string shape_of(const ModelSpec& spec) {
-    std::string key = spec.preset + " " + spec.dtype;
-    for (const auto& [name, size] : spec.dimensions) {
-      key.append(" ").append(name).append(" ").append(std::to_string(size));
-    }
-    return key;
-  }
-  static std::string key_of(const PlannedComparison& comparison) {
-    std::string key = shape_of(comparison.spec) + " " + comparison.schedule + " " +
-                      std::to_string(comparison.num_repeats);
-    for (const std::string& policy : comparison.policies) key.append(" ").append(policy);
-    return key;
-  }
-  // The last one is kept: neighbours in the file's order share it.
-  const Trace& trace_of(const ModelSpec& spec) {
-    const std::string shape = shape_of(spec);
-    if (!trace_ || shape != trace_shape_) trace_ = record_trace(spec);
-    trace_shape_ = shape;
-    return *trace_;
-  }
-
-  std::string file_;
-  RunLength length_;
-  bool allow_no_effect_;
-  std::map<std::string, ComparisonPrediction> known_;
-  std::optional<Trace> trace_;
-  std::string trace_shape_;
-};
+// What tells one comparison's prediction from another's: its command without the seed.
+std::string key_of(const PlannedComparison& comparison) {
+  std::vector<std::string> words = comparison.arguments;
+  const auto seed = std::find(words.begin(), words.end(), "--seed");
+  words.erase(seed, seed + 2);
+  return joined(words, "\n");
+}
 
 void predict(const SweepPlanFlags& flags, const SweepFile& sweep, ComparisonPlan& plan) {
   const DeviceSheet* sheet = find_device_sheet(flags.card);
   if (sheet == nullptr) throw UsageError(unknown_device(flags.card).message);
   if (!has_libtorch()) return;
-  const bool allow_no_effect =
-      std::find(sweep.run.begin(), sweep.run.end(), "--allow-no-effect") != sweep.run.end();
-  Predictor predictor(flags.file, run_length(sweep.run, sheet), allow_no_effect);
+  const RunWords run = run_words(sweep.run, sheet);
+  std::map<std::string, ComparisonPrediction> known;
+  // The last one is kept: neighbours in the file's order share it.
+  std::optional<Trace> trace;
+  ModelSpec traced;
+  const auto shape = [](const ModelSpec& spec) {
+    return std::tie(spec.preset, spec.dtype, spec.dimensions);
+  };
   for (PlannedComparison& comparison : plan.comparisons) {
-    comparison.predicted = predictor.predict(comparison);
+    const auto [same, is_new] = known.try_emplace(key_of(comparison));
+    if (is_new) {
+      if (!trace || shape(traced) != shape(comparison.spec)) trace = record_trace(comparison.spec);
+      traced = comparison.spec;
+      auto predicted = predict_comparison(comparison, *trace, run);
+      if (const auto* rejected = std::get_if<Rejected>(&predicted)) {
+        throw UsageError(flags.file + ": " + comparison.path + ": " + comparison.spec.preset +
+                         ": " + rejected->message);
+      }
+      same->second = std::get<ComparisonPrediction>(predicted);
+    }
+    comparison.predicted = same->second;
   }
 }
 

@@ -6,15 +6,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
+#include <list>
 
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
 #include "harness/cli/libtorch/parts.h"
 #include "harness/cli/sweep/sweep_verbs.h"
+#include "harness/process/process.h"
 #include "harness/sweep/child_measurer.h"
-#include "harness/sweep/child_process.h"
 #include "harness/sweep/sweep_file.h"
 #include "harness/sweep/this_worker.h"
 #include "policies/base/text.h"
@@ -49,7 +49,7 @@ std::string program_of(const SweepRunFlags& flags) {
     throw UsageError("--program " + in_quotes(flags.program) +
                      " is no program that can be started");
   }
-  if (has_libtorch()) return own_program();
+  if (has_libtorch()) return own_executable();
   throw UsageError(
       "this build has no LibTorch and measures nothing; name one that does with --program FILE");
 }
@@ -80,7 +80,7 @@ std::string describe(const WorkEnd& end) {
 int code_of(const WorkEnd& end) {
   constexpr int kTimeIsUpCode = 75;  // try again: EX_TEMPFAIL of sysexits.h
   if (end.why == WorkEnd::Why::kTimeIsUp) return kTimeIsUpCode;
-  if (end.why == WorkEnd::Why::kStopped) return 128 + WorkerSignals::signal().value_or(SIGTERM);
+  if (end.why == WorkEnd::Why::kStopped) return 128 + InterruptGuard::signal().value_or(SIGTERM);
   return static_cast<int>(end.num_failures > 0 ? ExitCode::kSomePointsFailed : ExitCode::kOk);
 }
 
@@ -96,25 +96,23 @@ ExitCode run_worker(const SweepRunFlags& flags) {
   settings.say = [](const std::string& line) {
     std::fprintf(stderr, "sweep: %s\n", one_line(line).c_str());
   };
-  std::vector<std::string> ids;
   std::vector<WorkItem> items;
   for (const PlannedComparison& comparison : plan.comparisons) {
-    ids.push_back(comparison.id);
     const auto& least = comparison.predicted.least_peak;
     const bool fits = !settings.memory || !least || *least <= settings.memory->bytes;
     items.push_back({comparison.id, comparison.predicted.time, fits});
   }
-  const WorkerSignals signals;
+  const InterruptGuard signals(kWorkerSignals);
   DiskSweepFolder folder(settings.folder);
-  const ClaimRule rule{plan.stale_after};
-  settings.beat_every = rule.beat_every();
-  Claims claims(folder, ids, this_worker(plan.id), {monotonic_now, is_process_gone}, rule);
+  settings.beat_every = ClaimRule{plan.stale_after}.beat_every();
+  Claims claims = claims_of(plan, folder);
   const WorkLimits limits{
-      settings.end, std::min<std::chrono::milliseconds>(std::chrono::seconds(1), rule.beat_every()),
+      settings.end,
+      std::min<std::chrono::milliseconds>(std::chrono::seconds(1), settings.beat_every),
       flags.retry_failed};
   ChildMeasurer measurer(plan, std::move(settings));
   const WorkEnd end =
-      work(items, claims, measurer, {monotonic_now, sleep_until_told, WorkerSignals::told}, limits);
+      work(items, claims, measurer, {monotonic_now, sleep_until_told, told_by_signal}, limits);
   std::fprintf(stderr, "sweep: %s\n", describe(end).c_str());
   return static_cast<ExitCode>(code_of(end));
 }
@@ -151,26 +149,25 @@ ExitCode run_workers(const SweepRunFlags& flags) {
   const std::vector<std::string> cards = visible_cards();
   if (cards.empty()) throw UsageError("--gpus all: no card is visible here");
   require_comparison_plan(flags.folder);
-  std::vector<std::string> command = {own_program(), "sweep", "run", flags.folder};
+  std::vector<std::string> command = {own_executable(), "sweep", "run", flags.folder};
   if (!flags.time.empty()) command.insert(command.end(), {"--for", flags.time});
   if (!flags.program.empty()) command.insert(command.end(), {"--program", flags.program});
   if (flags.retry_failed) command.emplace_back("--retry-failed");
-  const WorkerSignals signals;
-  std::vector<std::unique_ptr<ChildProcess>> workers;
+  const InterruptGuard signals(kWorkerSignals);
+  std::list<Child> workers;
   for (const std::string& card : cards) {
-    workers.push_back(std::make_unique<ChildProcess>(
-        command, "", std::vector<std::string>{"CUDA_VISIBLE_DEVICES=" + card}));
+    workers.emplace_back(command, std::vector<std::string>{"CUDA_VISIBLE_DEVICES=" + card}, "");
   }
   std::vector<int> codes;
   bool is_passed_on = false;
-  for (const auto& worker : workers) {
-    while (!worker->wait_for(std::chrono::milliseconds(200))) {
-      const auto signal = WorkerSignals::signal();
+  for (Child& worker : workers) {
+    while (!worker.poll_once(std::chrono::milliseconds(200))) {
+      const auto signal = InterruptGuard::signal();
       if (!signal || is_passed_on) continue;
-      for (const auto& each : workers) each->send(*signal);
+      for (const Child& each : workers) each.send(*signal);
       is_passed_on = true;
     }
-    const int status = worker->status();
+    const int status = worker.status();
     codes.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
   }
   return static_cast<ExitCode>(worst_code(codes));

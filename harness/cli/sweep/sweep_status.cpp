@@ -5,8 +5,6 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <map>
-#include <memory>
 
 #include "harness/cli/files/output.h"
 #include "harness/cli/sweep/sweep_verbs.h"
@@ -47,7 +45,6 @@ const char* word_of(ClaimState state) {
 // One comparison as people are told of it.
 struct Row {
   const PlannedComparison* comparison = nullptr;
-  ClaimState state = ClaimState::kFree;
   Judgement judged;
   std::chrono::milliseconds held{0};  // by beats
 };
@@ -67,13 +64,13 @@ std::vector<Row> rows_of(const SweepStatusFlags& flags, const ComparisonPlan& pl
   const ClaimRule rule{plan.stale_after};
   std::vector<Row> rows;
   for (const PlannedComparison& comparison : plan.comparisons) {
-    Row row{&comparison, ClaimState::kFree, claims.of(comparison.id), {}};
-    row.state = row.judged.state;
-    if (row.state == ClaimState::kUnsure) {
+    Row row{&comparison, claims.of(comparison.id), {}};
+    ClaimState& state = row.judged.state;
+    if (state == ClaimState::kUnsure) {
       const std::string file =
           flags.folder + "/claims/" + claim_name(comparison.id, row.judged.generation);
       const bool is_silent = silence_of(file) > rule.stale_after;
-      row.state = is_silent ? ClaimState::kStale : ClaimState::kHeld;
+      state = is_silent ? ClaimState::kStale : ClaimState::kHeld;
     }
     row.held = row.judged.num_beats * rule.beat_every();
     rows.push_back(std::move(row));
@@ -92,23 +89,22 @@ std::chrono::milliseconds time_left(const std::vector<Row>& rows) {
   constexpr std::chrono::milliseconds kNone{0};
   std::chrono::milliseconds left{0};
   for (const Row& row : rows) {
-    if (is_over(row.state)) continue;
-    const auto behind = row.state == ClaimState::kHeld ? row.held : kNone;
+    if (is_over(row.judged.state)) continue;
+    const auto behind = row.judged.state == ClaimState::kHeld ? row.held : kNone;
     left += std::max(kNone, row.comparison->predicted.time.value_or(kNone) - behind);
   }
   return left;
 }
 
-std::int64_t num_at_work(const std::vector<Row>& rows) {
-  return std::count_if(rows.begin(), rows.end(),
-                       [](const Row& row) { return row.state == ClaimState::kHeld; });
+std::int64_t num_in(ClaimState state, const std::vector<Row>& rows) {
+  return std::ranges::count(rows, state, [](const Row& row) { return row.judged.state; });
 }
 
 // The longest that is not over bounds it from below.
 std::chrono::milliseconds time_left_for(const std::vector<Row>& rows, std::int64_t num_workers) {
   std::chrono::milliseconds longest{0};
   for (const Row& row : rows) {
-    if (!is_over(row.state) && row.state != ClaimState::kHeld) {
+    if (!is_over(row.judged.state) && row.judged.state != ClaimState::kHeld) {
       longest = std::max(longest, row.comparison->predicted.time.value_or(longest));
     }
   }
@@ -116,15 +112,14 @@ std::chrono::milliseconds time_left_for(const std::vector<Row>& rows, std::int64
 }
 
 Json to_json(const ComparisonPlan& plan, const std::vector<Row>& rows) {
-  std::map<std::string, int> counts;
   Json comparisons = Json::array();
   for (const Row& row : rows) {
-    ++counts[word_of(row.state)];
-    const bool is_held = row.state == ClaimState::kHeld || row.state == ClaimState::kStale;
+    const bool is_held =
+        row.judged.state == ClaimState::kHeld || row.judged.state == ClaimState::kStale;
     const auto& holder = row.judged.holder;
     comparisons.push_back({{"id", row.comparison->id},
                            {"model", row.comparison->spec.preset},
-                           {"state", word_of(row.state)},
+                           {"state", word_of(row.judged.state)},
                            {"generation", row.judged.generation},
                            {"host", is_held && holder ? Json(holder->host) : Json(nullptr)},
                            {"pid", is_held && holder ? Json(holder->pid) : Json(nullptr)},
@@ -132,28 +127,26 @@ Json to_json(const ComparisonPlan& plan, const std::vector<Row>& rows) {
                            {"reason", row.judged.reason}});
   }
   Json words = Json::object();
-  for (const auto& [state, word] : kStates) words[word] = counts[word];
+  for (const auto& [state, word] : kStates) words[word] = num_in(state, rows);
+  const std::int64_t num_workers = num_in(ClaimState::kHeld, rows);
   return {{"plan", plan.id},
           {"counts", std::move(words)},
           {"predicted_time_left_ms", time_left(rows).count()},
           {"predicted_time_left_of_workers_ms",
-           num_at_work(rows) > 0 ? Json(time_left_for(rows, num_at_work(rows)).count())
-                                 : Json(nullptr)},
+           num_workers > 0 ? Json(time_left_for(rows, num_workers).count()) : Json(nullptr)},
           {"comparisons", std::move(comparisons)}};
 }
 
 std::string to_text(const std::vector<Row>& rows) {
-  std::map<std::string, int> counts;
-  for (const Row& row : rows) ++counts[word_of(row.state)];
   std::string text = std::to_string(rows.size()) + " comparisons:";
   for (const auto& [state, word] : kStates) {
-    text.append(" ").append(std::to_string(counts[word])).append(" ").append(word).append(",");
+    text += " " + std::to_string(num_in(state, rows)) + " " + word + ",";
   }
   text.back() = '\n';
   const auto left = time_left(rows);
   if (left.count() > 0) {
     text += "about " + format_duration(left) + " left for one worker";
-    if (const std::int64_t num_workers = num_at_work(rows); num_workers > 1) {
+    if (const std::int64_t num_workers = num_in(ClaimState::kHeld, rows); num_workers > 1) {
       text += ", " + format_duration(time_left_for(rows, num_workers)) + " for the " +
               std::to_string(num_workers) + " at work";
     }
@@ -161,15 +154,15 @@ std::string to_text(const std::vector<Row>& rows) {
   }
   for (const Row& row : rows) {
     const auto& holder = row.judged.holder;
-    if (row.state == ClaimState::kHeld || row.state == ClaimState::kStale) {
-      text += "  " + row.comparison->id + " " + word_of(row.state) + " by " +
+    if (row.judged.state == ClaimState::kHeld || row.judged.state == ClaimState::kStale) {
+      text += "  " + row.comparison->id + " " + word_of(row.judged.state) + " by " +
               (holder ? holder->host + ", process " + std::to_string(holder->pid) : "somebody") +
               ", start " + std::to_string(row.judged.generation);
       if (row.held.count() > 0) text += ", for at least " + format_duration(row.held);
       text += "\n";
     }
-    if (row.state == ClaimState::kFailed || row.state == ClaimState::kSkipped) {
-      text += "  " + comparison_words(*row.comparison) + ": " + word_of(row.state) + ": " +
+    if (row.judged.state == ClaimState::kFailed || row.judged.state == ClaimState::kSkipped) {
+      text += "  " + comparison_words(*row.comparison) + ": " + word_of(row.judged.state) + ": " +
               row.judged.reason + "\n";
     }
   }
@@ -179,21 +172,20 @@ std::string to_text(const std::vector<Row>& rows) {
 ExitCode status(const SweepStatusFlags& flags) {
   const ComparisonPlan plan = require_comparison_plan(flags.folder);
   DiskSweepFolder folder(flags.folder);
-  Claims claims = observed_claims(plan, folder);
-  const WorkerSignals signals;
+  Claims claims = claims_of(plan, folder);
+  const InterruptGuard signals(kWorkerSignals);
   const bool is_terminal = isatty(STDOUT_FILENO) != 0;
   constexpr std::chrono::milliseconds kRefresh{2000};
   while (true) {
     claims.look();
     const std::vector<Row> rows = rows_of(flags, plan, claims);
-    const bool all_over =
-        std::all_of(rows.begin(), rows.end(), [](const Row& row) { return is_over(row.state); });
+    const bool all_over = std::all_of(rows.begin(), rows.end(),
+                                      [](const Row& row) { return is_over(row.judged.state); });
     if (flags.watch && is_terminal) print("\x1b[H\x1b[2J");
     print(flags.json ? to_json(plan, rows).dump(flags.watch ? -1 : 2) + "\n" : to_text(rows));
-    std::fflush(stdout);
     if (!flags.watch || all_over) return ExitCode::kOk;
     sleep_until_told(kRefresh);
-    if (const auto signal = WorkerSignals::signal()) return static_cast<ExitCode>(128 + *signal);
+    if (const auto signal = InterruptGuard::signal()) return static_cast<ExitCode>(128 + *signal);
   }
 }
 

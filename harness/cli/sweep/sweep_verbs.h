@@ -21,13 +21,10 @@ ComparisonPlan require_comparison_plan(const std::string& folder);
 
 std::string plan_file_in(const std::string& folder);
 
-// The path of this very program.
-std::string own_program();
-
 // "0f20eefb7109 --model llama_small --dim 32 --seed 0"
 std::string comparison_words(const PlannedComparison& comparison);
 
-// The plan's claims, to look at; nothing is to be taken.
-Claims observed_claims(const ComparisonPlan& plan, SweepFolder& folder);
+// The plan's claims, as this process sees and makes them.
+Claims claims_of(const ComparisonPlan& plan, SweepFolder& folder);
 
 }  // namespace rematch

@@ -6,17 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "harness/measure/machine_memory.h"
 #include "harness/run/variants.h"
 #include "policies/base/bytes.h"
 #include "policies/predict/step/optimizer_bytes.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
-
-struct AvailableMemory {
-  Bytes bytes;
-  std::string what;  // "available on this machine"
-};
 
 // The memory of a device of this machine: on the CPU what RAM and control groups leave, on CUDA
 // all that the card has. Absent on meta, which holds nothing, and where it is not known.

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <thread>
 
-#include "harness/process/child.h"
 #include "harness/sweep/interrupt.h"
 #include "tests/support/catch.h"
 #include "tests/support/scratch_folder.h"

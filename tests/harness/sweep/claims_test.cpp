@@ -159,7 +159,7 @@ class ModelMeasurer : public Measurer {
     for (int beat = 0; beat < num_beats_; ++beat) {
       claim.beat();
       if (!claim.is_superseded()) continue;
-      claim.end(ClaimEnd::kReleased);
+      claim.end(ClaimState::kFree);
       return MeasureEnd::kSuperseded;
     }
     shared_.finished.insert(name);
@@ -335,7 +335,7 @@ TEST_CASE("a comparison that takes its workers down is given up, one that is giv
         claims.look();
         auto claim = claims.take("given_back");
         REQUIRE(claim);
-        claim->end(ClaimEnd::kReleased);
+        claim->end(ClaimState::kFree);
       }
       claims.look();
       CHECK(claims.of("lost").state == ClaimState::kFailed);
@@ -352,7 +352,7 @@ class SayingMeasurer : public Measurer {
   std::shared_ptr<void> turn() override { return std::make_shared<int>(0); }
   MeasureEnd measure(std::size_t item, HeldClaim& claim) override {
     taken.push_back(item);
-    claim.end(end_ == MeasureEnd::kSkipped ? ClaimEnd::kSkipped : ClaimEnd::kFailed, "why");
+    claim.end(end_ == MeasureEnd::kSkipped ? ClaimState::kSkipped : ClaimState::kFailed, "why");
     return end_;
   }
   std::vector<std::size_t> taken;
@@ -438,11 +438,11 @@ TEST_CASE("a claim is read in whole lines, and what is none is refused with its 
   CHECK(parse_claim(line, "c").holder == holder);
   CHECK_FALSE(parse_claim(line.substr(0, line.size() - 1), "c").holder);
   CHECK(parse_claim(line + "beat\nbeat\nrelea", "c").num_beats == 2);
-  CHECK(parse_claim(line + "beat\nreleased", "c").end == ClaimEnd::kOpen);
+  CHECK(parse_claim(line + "beat\nreleased", "c").end == std::nullopt);
   // A full disk kept a part of a line.
-  CHECK(parse_claim(line + "reabeat\nbeat\nreleased\n", "c").end == ClaimEnd::kReleased);
-  const ClaimText failed = parse_claim(line + end_line(ClaimEnd::kFailed, "two\nlines"), "c");
-  CHECK(failed.end == ClaimEnd::kFailed);
+  CHECK(parse_claim(line + "reabeat\nbeat\nreleased\n", "c").end == ClaimState::kFree);
+  const ClaimText failed = parse_claim(line + end_line(ClaimState::kFailed, "two\nlines"), "c");
+  CHECK(failed.end == ClaimState::kFailed);
   CHECK(failed.reason == "two\\nlines");
   CHECK_THROWS_WITH(parse_claim("nonsense\n", "claims/a.g1"), Catch::StartsWith("claims/a.g1"));
   CHECK_THROWS_WITH(parse_claim("{\"schema\": \"rematch.claim/2.0\"}\n", "claims/a.g1"),

@@ -172,7 +172,7 @@ TEST_CASE("a comparison that is missing is named with its reason, and the rest i
   holder.plan = sweep.plan["id"];
   holder.host = "node7";
   std::ofstream(sweep.folder + "/claims/" + id + ".g1")
-      << holder_line(holder) << beat_line() << end_line(ClaimEnd::kSkipped, "80 GiB; 48 GiB");
+      << holder_line(holder) << beat_line() << end_line(ClaimState::kSkipped, "80 GiB; 48 GiB");
   merged = sweep.merge();
   CHECK(merged.code == 5);
   CHECK_THAT(merged.err, Catch::Contains("skipped: 80 GiB; 48 GiB"));
