@@ -14,7 +14,6 @@
 #include "harness/cli/libtorch/parts.h"
 #include "harness/process/leave.h"
 #include "harness/sweep/interrupt.h"
-#include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "policies/base/text.h"
 
@@ -89,25 +88,9 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   return std::nullopt;
 }
 
-int run_action(const Action& action) {
-  try {
-    return static_cast<int>(action());
-  } catch (const UsageError& error) {
-    return fail(ExitCode::kUsage, error.what());
-  } catch (const FormatError& error) {
-    return fail(ExitCode::kUsage, error.what());
-  } catch (const FileError& error) {
-    return fail(ExitCode::kToolError, error.what());
-  } catch (const Interrupted& error) {
-    return fail(ExitCode::kFirstSignal, "interrupted; " + error.what_remains) + error.signal;
-  } catch (const std::exception& error) {
-    return fail(ExitCode::kToolError, error.what());
-  }
-}
-
-int run_main(int argc, char** argv) {
+int run(int argc, char** argv) {
   const std::vector<std::string> command(argv, argv + argc);
-  if (is_child(command)) return run_action([&] { return answer_as_child(command); });
+  if (answer_as_child(command)) return static_cast<int>(ExitCode::kOk);
   // They may time ops here.
   if (command.size() > 1 && (command[1] == "profile" || command[1] == "search")) {
     prepare_timing(argv);
@@ -129,18 +112,24 @@ int run_main(int argc, char** argv) {
     add(app, action);
   }
   if (const std::optional<int> code = parse(app, argc, argv)) return *code;
-  return run_action(action);
+  return static_cast<int>(action());
+}
+
+int run_main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const UsageError& error) {
+    return fail(ExitCode::kUsage, error.what());
+  } catch (const FormatError& error) {
+    return fail(ExitCode::kUsage, error.what());
+  } catch (const Interrupted& error) {
+    return fail(ExitCode::kFirstSignal, "interrupted; " + error.what_remains) + error.signal;
+  } catch (const std::exception& error) {
+    return fail(ExitCode::kToolError, error.what());
+  }
 }
 
 }  // namespace
 }  // namespace rematch
 
-int main(int argc, char** argv) {
-  int code = 0;
-  try {
-    code = rematch::run_main(argc, argv);
-  } catch (const std::exception& error) {
-    code = rematch::fail(rematch::ExitCode::kToolError, error.what());
-  }
-  rematch::leave(code);
-}
+int main(int argc, char** argv) { rematch::leave(rematch::run_main(argc, argv)); }

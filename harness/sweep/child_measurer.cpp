@@ -103,15 +103,16 @@ MeasureEnd ChildMeasurer::measure_again_and_again(const PlannedComparison& compa
   const std::string errors = work_folder(claim) + "/stderr.txt";
   int num_waits = 0;
   for (int attempt = 1;;) {
-    const Attempt ended = run_child(comparison, claim);
-    if (ended.end != Attempt::End::kExited) {
+    const auto ended = run_child(comparison, claim);
+    if (const auto* stopped = std::get_if<MeasureEnd>(&ended)) {
       try {
         claim.end(ClaimState::kFree);
       } catch (const FileError&) {  // then it is seen to be silent
       }
-      return ended.end == Attempt::End::kStopped ? MeasureEnd::kStopped : MeasureEnd::kSuperseded;
+      return *stopped;
     }
-    const int code = WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : -1;
+    const int status = std::get<int>(ended);
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     const bool has_report = fs::exists(work_folder(claim) + "/report.json");
     if (leaves_report(code) && has_report) return finish(claim, code);
     const std::string line = last_line(errors);
@@ -122,7 +123,7 @@ MeasureEnd ChildMeasurer::measure_again_and_again(const PlannedComparison& compa
       continue;
     }
     if (code != kUsageCode && attempt++ < kMostAttempts) continue;
-    const std::string why = describe_end(ended.status) + (line.empty() ? "" : ": " + line);
+    const std::string why = describe_end(status) + (line.empty() ? "" : ": " + line);
     insist(claim, [&] { claim.end(ClaimState::kFailed, why); });
     settings_.say(comparison.id + ": failed: " + why);
     return MeasureEnd::kFailed;
@@ -158,8 +159,8 @@ bool ChildMeasurer::is_told() const {
   return told_by_signal() != Told::kNothing || (settings_.end && monotonic_now() >= *settings_.end);
 }
 
-ChildMeasurer::Attempt ChildMeasurer::run_child(const PlannedComparison& comparison,
-                                                HeldClaim& claim) const {
+std::variant<int, MeasureEnd> ChildMeasurer::run_child(const PlannedComparison& comparison,
+                                                       HeldClaim& claim) const {
   std::vector<std::string> command = {settings_.program, "run"};
   command.insert(command.end(), comparison.arguments.begin(), comparison.arguments.end());
   command.insert(command.end(), {"-o", work_folder(claim) + "/report.json"});
@@ -171,19 +172,19 @@ ChildMeasurer::Attempt ChildMeasurer::run_child(const PlannedComparison& compari
       std::chrono::milliseconds(1))) {
     if (is_told()) {
       child.stop(kGraceToStop);
-      return {Attempt::End::kStopped, 0};
+      return MeasureEnd::kStopped;
     }
     if (monotonic_now() < next_beat) continue;
     next_beat = monotonic_now() + settings_.beat_every;
     claim.beat();
     if (!claim.is_superseded()) continue;
     child.stop(kGraceToStop);
-    return {Attempt::End::kSuperseded, 0};
+    return MeasureEnd::kSuperseded;
   }
   // Told while it ended: a run that was stopped says so by its code, and its points are kept.
   const bool was_signalled = WIFEXITED(child.status()) && WEXITSTATUS(child.status()) > 128;
-  if (is_told() && was_signalled) return {Attempt::End::kStopped, 0};
-  return {Attempt::End::kExited, child.status()};
+  if (is_told() && was_signalled) return MeasureEnd::kStopped;
+  return child.status();
 }
 
 MeasureEnd ChildMeasurer::finish(HeldClaim& claim, int exit_code) const {

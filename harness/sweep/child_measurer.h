@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "harness/measure/machine_memory.h"
 #include "harness/sweep/comparison_plan.h"
@@ -33,16 +34,11 @@ class ChildMeasurer : public Measurer {
   MeasureEnd measure(std::size_t item, HeldClaim& claim) override;
 
  private:
-  // How one child ended: its status of wait(), or that it was stopped.
-  struct Attempt {
-    enum class End : std::uint8_t { kExited, kStopped, kSuperseded };
-    End end = End::kExited;
-    int status = 0;
-  };
-
   std::string work_folder(const HeldClaim& claim) const;
   void prepare_folder(const HeldClaim& claim) const;
-  Attempt run_child(const PlannedComparison& comparison, HeldClaim& claim) const;
+  // How one child ended: its status of wait(), or why it was stopped.
+  std::variant<int, MeasureEnd> run_child(const PlannedComparison& comparison,
+                                          HeldClaim& claim) const;
   MeasureEnd measure_again_and_again(const PlannedComparison& comparison, HeldClaim& claim) const;
   MeasureEnd finish(HeldClaim& claim, int exit_code) const;
   // Until it works: the disk may be full for a while. Throws its FileError when told to stop.

@@ -17,10 +17,9 @@
 
 namespace rematch {
 
-// Measured links that --links names: rematch profile --links writes them.
-
-// Throws UsageError, with the file named, unless it holds links. Says on stderr where they were
-// measured on another device than the one that op times are of. For the start of a command.
+// Throws UsageError, with the file named, unless it holds links as rematch profile --links does.
+// Says on stderr where they were measured on another device than the one that op times are of. For
+// the start of a command.
 void require_links(const std::string& path, const std::string& device);
 
 NamedLinks read_links(const std::string& path);
@@ -29,12 +28,8 @@ NamedLinks read_links(const std::string& path);
 // unless `path` is empty. Throws UsageError if they are of other ranks.
 Profile sheet_profile(const Trace& trace, const std::string& device, const std::string& path);
 
-// A profile that the command line names.
-
 // Throws UsageError, with the file or the difference named, unless it is a profile of `trace`.
 Profile require_profile(const std::string& path, const Trace& trace);
-
-// Reports that a command line names.
 
 // Throws UsageError if the file cannot be read, FormatError, with its path, if it is no report.
 Report read_report(const std::string& path);

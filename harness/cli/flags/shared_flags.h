@@ -60,8 +60,6 @@ std::vector<std::string> flags_of(const CLI::App& command);
 void add_threads(CLI::App& app, int& num_threads);
 void add_force(CLI::App& app, bool& force);
 
-// The flags of `run`, as typed.
-
 // --shard slurm: the share of this task of a job array.
 inline constexpr const char* kSlurmShard = "slurm";
 
@@ -87,8 +85,6 @@ struct RunFlags : PolicyFlags, MeasureFlags {
   std::vector<std::string> command;  // argv: it goes into the report
 };
 
-// The flags of `predict`, as typed.
-
 struct PredictFlags : PolicyFlags {
   explicit PredictFlags(CLI::App& app);
 
@@ -107,8 +103,6 @@ struct PredictFlags : PolicyFlags {
 
 // The source of times; nothing if no flag names one.
 std::optional<Profile> profile_of(const PredictFlags& flags, const Trace& trace);
-
-// The flags of rematch search, for its parts.
 
 struct SearchFlags : MeasureFlags {
   explicit SearchFlags(CLI::App& app);

@@ -11,16 +11,11 @@ namespace rematch {
 
 bool has_libtorch() { return true; }
 
-bool is_child(const std::vector<std::string>& command) {
-  return command.size() == 4 && command[1] == "point";
-}
-
-ExitCode answer_as_child(const std::vector<std::string>& command) {
+bool answer_as_child(const std::vector<std::string>& command) {
+  if (command.size() != 4 || command[1] != "point") return false;
   answer_request(command[2], command[3]);
-  return ExitCode::kOk;
+  return true;
 }
-
-void prepare_timing(char** arguments) { start_again_with_sleeping_threads(arguments); }
 
 std::optional<AvailableMemory> memory_limit(const std::string& device) {
   return available_memory_of(device);

@@ -23,12 +23,13 @@ struct FrontRecord;
 
 bool has_libtorch();
 
-// The hidden subcommand of child processes: no parser, so that they start sooner. `command` is
-// argv.
-bool is_child(const std::vector<std::string>& command);
-ExitCode answer_as_child(const std::vector<std::string>& command);
+// The hidden subcommand of child processes: no parser, so that they start sooner. False: `command`,
+// which is argv, is another.
+bool answer_as_child(const std::vector<std::string>& command);
 
-// Before anything else of a command that times ops in this very process. `arguments` is argv.
+// Before anything else of a command that times ops in this very process. OpenMP reads how idle
+// threads wait when it is loaded, which is before main: so the program starts once more, unless the
+// variable is set already. `arguments` is argv.
 void prepare_timing(char** arguments);
 
 ExitCode run_points(const RunFlags& flags);

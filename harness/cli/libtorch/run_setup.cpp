@@ -10,6 +10,7 @@
 
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
+#include "harness/cli/libtorch/parts.h"
 #include "harness/measure/environment.h"
 #include "harness/measure/memory.h"
 #include "harness/measure/source_state.h"
@@ -67,7 +68,7 @@ void run_on(const std::string& device, const std::string& allocator, VariantSett
 
 void prepare_children() { setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0); }
 
-void start_again_with_sleeping_threads(char** arguments) {
+void prepare_timing(char** arguments) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   prepare_children();
   execv(own_executable().c_str(), arguments);  // where it fails, threads spin and times are longer

@@ -28,11 +28,6 @@ void run_on(const std::string& device, const std::string& allocator, VariantSett
 // s became 1 to 10 s).
 void prepare_children();
 
-// For what is measured in this very process. OpenMP reads how idle threads wait when it is loaded,
-// which is before main: so the program starts once more, unless the variable is set already.
-// `arguments` is argv.
-void start_again_with_sleeping_threads(char** arguments);
-
 // As typed, quoted where a shell needs it; `command` is argv.
 std::string shell_line(const std::vector<std::string>& command);
 

@@ -8,6 +8,17 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+TEST_CASE("what takes longer than two seconds says for how long it has run") {
+  CHECK(elapsed_progress_words("searching", "Ctrl-C ends it", milliseconds(4900)) ==
+        "searching for 4 s; Ctrl-C ends it");
+  CHECK(elapsed_progress_words("searching", "Ctrl-C ends it", seconds(125)) ==
+        "searching for 2 min 5 s; Ctrl-C ends it");
+}
+
+TEST_CASE("short work stays silent") {
+  CHECK_FALSE(elapsed_progress_words("searching", "Ctrl-C ends it", milliseconds(1999)));
+}
+
 TEST_CASE("steps that take longer than two seconds say how long they will take") {
   CHECK(step_progress_words("profile", 3, 22, seconds(6)) ==
         "profile: step 3 of 22, about 38 s left");
