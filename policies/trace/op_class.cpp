@@ -29,8 +29,8 @@ struct ClassRow {
   std::string_view names;
 };
 
-// Convolutions stay kOther: reports promise that `matmul` counts mm, addmm, bmm and grouped mm.
-constexpr ClassRow kMatmuls[] = {
+constexpr ClassRow kRows[] = {
+    // Convolutions stay kOther: reports promise that `matmul` counts mm, addmm, bmm and grouped mm.
     {OpClass::kMatmul,
      "aten::mm aten::addmm aten::bmm aten::baddbmm aten::addbmm aten::mv aten::addmv aten::dot "
      "aten::vdot aten::matmul aten::linear aten::linear_backward aten::_addmm_activation "
@@ -40,9 +40,6 @@ constexpr ClassRow kMatmuls[] = {
      "aten::mkldnn_linear_backward_input aten::mkldnn_linear_backward_weights "
      "mkldnn::_linear_pointwise mkl::_mkl_linear "
      "rematch::grouped_mm rematch::grouped_mm_backward"},
-};
-
-constexpr ClassRow kAttentions[] = {
     {OpClass::kAttentionForward,
      "rematch::attention rematch::masked_attention "
      "aten::_scaled_dot_product_flash_attention aten::_scaled_dot_product_flash_attention_for_cpu "
@@ -82,9 +79,6 @@ constexpr ClassRow kAttentions[] = {
      "fastvideo_kernel::block_sparse_attn_backward_sm100a "
      "xformers::efficient_attention_backward_cutlass xformers_flash::flash_bwd "
      "xformers_flash3::flash_bwd"},
-};
-
-constexpr ClassRow kNorms[] = {
     {OpClass::kNorm,
      "rematch::rms_norm rematch::rms_norm_backward "
      "aten::native_layer_norm aten::native_layer_norm_backward aten::layer_norm "
@@ -93,9 +87,6 @@ constexpr ClassRow kNorms[] = {
      "aten::native_batch_norm_backward aten::cudnn_batch_norm aten::cudnn_batch_norm_backward "
      "aten::_native_batch_norm_legit aten::_weight_norm_interface "
      "aten::_weight_norm_interface_backward"},
-};
-
-constexpr ClassRow kPointwise[] = {
     {OpClass::kElementwise,
      "aten::add aten::sub aten::rsub aten::mul aten::div aten::true_divide aten::floor_divide "
      "aten::remainder aten::fmod aten::neg aten::abs aten::sign aten::sgn aten::square aten::sqrt "
@@ -122,9 +113,6 @@ constexpr ClassRow kPointwise[] = {
      "aten::_prelu_kernel_backward aten::native_dropout_backward "
      "rematch::silu_mul rematch::silu_mul_backward rematch::rope rematch::rope_backward "
      "rematch::modulate rematch::modulate_backward"},
-};
-
-constexpr ClassRow kReductions[] = {
     {OpClass::kReduction,
      "aten::sum aten::mean aten::prod aten::var aten::std aten::var_mean aten::std_mean aten::amax "
      "aten::amin aten::aminmax aten::max aten::min aten::argmax aten::argmin aten::all aten::any "
@@ -141,9 +129,6 @@ constexpr ClassRow kReductions[] = {
      "rematch::linear_cross_entropy rematch::linear_cross_entropy_backward aten::topk aten::sort "
      "aten::bincount aten::histc aten::value_selecting_reduction_backward aten::unfold_backward "
      "aten::equal aten::dist aten::linalg_norm"},
-};
-
-constexpr ClassRow kCopies[] = {
     {OpClass::kCopy,
      "aten::clone aten::copy aten::_to_copy aten::contiguous aten::cat aten::stack aten::repeat "
      "aten::flip aten::roll aten::constant_pad_nd aten::pad aten::fill aten::zero aten::zeros "
@@ -157,9 +142,6 @@ constexpr ClassRow kCopies[] = {
      "aten::tril_indices aten::triu_indices "
      "aten::one_hot aten::view_copy aten::expand_copy aten::permute_copy aten::transpose_copy "
      "fsdp::all_gather_copy_in fsdp::split_with_sizes_copy fsdp::chunk_cat fsdp::copy_"},
-};
-
-constexpr ClassRow kViews[] = {
     {OpClass::kView,
      "aten::view aten::_unsafe_view aten::reshape aten::_reshape_alias aten::view_as_real "
      "aten::view_as_complex aten::view_as aten::t aten::transpose aten::permute aten::expand "
@@ -169,9 +151,6 @@ constexpr ClassRow kViews[] = {
      "aten::swapaxes aten::real aten::imag aten::_conj aten::_neg_view aten::lift_fresh "
      "aten::broadcast_to aten::numpy_T aten::mT "
      "aten::unsafe_split aten::unsafe_chunk aten::unsafe_split_with_sizes"},
-};
-
-constexpr ClassRow kIndexing[] = {
     {OpClass::kEmbedding,
      "aten::embedding aten::embedding_backward aten::embedding_dense_backward aten::_embedding_bag "
      "aten::_embedding_bag_backward aten::gather aten::scatter aten::scatter_add "
@@ -181,17 +160,11 @@ constexpr ClassRow kIndexing[] = {
      "aten::index_reduce aten::_unsafe_masked_index aten::_unsafe_masked_index_put_accumulate "
      "aten::index_select_backward aten::masked_select_backward "
      "aten::searchsorted aten::bucketize aten::_unique2"},
-};
-
-constexpr ClassRow kRandoms[] = {
     {OpClass::kRandom,
      "aten::rand aten::rand_like aten::randn aten::randn_like aten::randint aten::randint_like "
      "aten::randperm aten::bernoulli aten::uniform aten::normal aten::normal_functional "
      "aten::random aten::exponential aten::multinomial aten::native_dropout aten::dropout "
      "aten::_fused_dropout aten::log_normal aten::geometric aten::cauchy aten::rrelu_with_noise"},
-};
-
-constexpr ClassRow kCollectives[] = {
     {OpClass::kCollective,
      "_c10d_functional::all_reduce _c10d_functional::all_reduce_coalesced "
      "_c10d_functional::all_gather_into_tensor _c10d_functional::all_gather_into_tensor_out "
@@ -208,11 +181,8 @@ constexpr ClassRow kCollectives[] = {
      "c10d::gather_ c10d::scatter_ c10d::alltoall_ c10d::alltoall_base_ c10d::broadcast_ "
      "c10d::barrier c10d::send c10d::recv_ c10d::recv_any_source_ "
      "deepep::dispatch deepep::combine hybridep::dispatch hybridep::combine"},
-};
-
-// Multi-tensor ops serve optimizers and gradient clipping, so the whole _foreach_ family is here;
-// op_class_of looks for the prefix.
-constexpr ClassRow kOptimizers[] = {
+    // Multi-tensor ops serve optimizers and gradient clipping, so the whole _foreach_ family is
+    // here; op_class_of looks for the prefix.
     {OpClass::kOptimizer,
      "aten::_fused_adamw aten::_fused_adam aten::_fused_sgd aten::_fused_adagrad "
      "aten::_amp_foreach_non_finite_check_and_unscale aten::_amp_update_scale"},
@@ -222,9 +192,9 @@ constexpr std::string_view kForeachPrefix = "aten::_foreach_";
 
 using Table = std::unordered_map<std::string_view, OpClass>;
 
-template <std::size_t N>
-void add_rows(Table& table, const ClassRow (&rows)[N]) {
-  for (const ClassRow& row : rows) {
+Table build_table() {
+  Table table;
+  for (const ClassRow& row : kRows) {
     std::string_view rest = row.names;
     while (!rest.empty()) {
       const std::size_t end = rest.find(' ');
@@ -232,21 +202,6 @@ void add_rows(Table& table, const ClassRow (&rows)[N]) {
       rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
     }
   }
-}
-
-Table build_table() {
-  Table table;
-  add_rows(table, kMatmuls);
-  add_rows(table, kAttentions);
-  add_rows(table, kNorms);
-  add_rows(table, kPointwise);
-  add_rows(table, kReductions);
-  add_rows(table, kCopies);
-  add_rows(table, kViews);
-  add_rows(table, kIndexing);
-  add_rows(table, kRandoms);
-  add_rows(table, kCollectives);
-  add_rows(table, kOptimizers);
   return table;
 }
 
