@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 
 #include "policies/trace/spans.h"
@@ -113,9 +114,6 @@ class Relative {
     if (is_fresh) outside_.push_back(id);
     return entry->second;
   }
-  std::optional<AnyId> operator()(std::optional<AnyId> id) {
-    return id ? std::optional<AnyId>((*this)(*id)) : std::nullopt;
-  }
 
  private:
   AnyId first_;
@@ -148,31 +146,13 @@ SpanType relative_type(const Trace& trace, const SpanBounds& bounds, TraceSpan& 
 
   SpanType type;
   type.ops = slice(trace.ops, first.op, end.op);
-  for (TracedOp& op : type.ops) {
-    op.scope = scope_id(op.scope);
-    for (TracedUse& use : op.inputs) use.value = value_id(use.value);
-    for (ValueId& output : op.outputs) output = value_id(output);
-    for (StorageId& written : op.writes) written = storage_id(written);
-  }
   type.values = slice(trace.values, first.value, end.value);
-  for (TracedValue& value : type.values) {
-    value.producer = op_id(value.producer);
-    value.storage = storage_id(value.storage);
-  }
   type.storages = slice(trace.storages, first.storage, end.storage);
-  for (TracedStorage& storage : type.storages) storage.freed_at = op_id(storage.freed_at);
   type.scopes = slice(trace.scopes, first.scope, end.scope);
-  for (TracedScope& scope : type.scopes) {
-    scope.path = relative_path(scope.path, bounds.path);
-    scope.parent = scope_id(scope.parent);
-    scope.first_op = OpId(scope.first_op - first.op);
-    scope.end_op = OpId(scope.end_op - first.op);
-  }
   type.packs = slice(trace.packs, first.pack, end.pack);
-  for (TracedPack& pack : type.packs) {
-    pack.value = value_id(pack.value);
-    pack.at_op = OpId(pack.at_op - first.op);
-  }
+  for (TracedScope& scope : type.scopes) scope.path = relative_path(scope.path, bounds.path);
+  replace_ids(type, {std::ref(op_id), std::ref(value_id), std::ref(storage_id), std::ref(scope_id),
+                     [&](OpId op) { return OpId(op - first.op); }});
   return type;
 }
 

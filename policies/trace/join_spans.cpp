@@ -1,3 +1,4 @@
+#include <iterator>
 #include <limits>
 
 #include "policies/base/json.h"
@@ -23,9 +24,6 @@ class Absolute {
                       ", but its type has " + std::to_string(count_) + " and it lists " +
                       std::to_string(outside_.size()) + " from outside");
   }
-  std::optional<AnyId> operator()(std::optional<AnyId> id) const {
-    return id ? std::optional<AnyId>((*this)(*id)) : std::nullopt;
-  }
 
  private:
   std::string_view what_;
@@ -44,45 +42,32 @@ AnyId moved(std::string_view what, AnyId position, AnyId by) {
   return AnyId(result);
 }
 
-void add_span(const SpanType& type, const TraceSpan& span, Trace& trace) {
+std::string absolute_path(const std::string& path, const std::string& block) {
+  if (block.empty() || !path.starts_with('.')) return path;
+  return path == "." ? block : block + path;
+}
+
+template <class AnyId, class T>
+void append(IdTable<AnyId, T>& table, std::vector<T>& entries) {
+  table.insert(table.end(), std::make_move_iterator(entries.begin()),
+               std::make_move_iterator(entries.end()));
+}
+
+void add_span(SpanType type, const TraceSpan& span, Trace& trace) {
   const OpId first_op = trace.ops.end_id();
   const Absolute op_id("op", first_op, type.ops.size(), span.outside_ops);
   const Absolute value_id("value", trace.values.end_id(), type.values.size(), span.outside_values);
   const Absolute storage_id("storage", trace.storages.end_id(), type.storages.size(),
                             span.outside_storages);
   const Absolute scope_id("scope", trace.scopes.end_id(), type.scopes.size(), span.outside_scopes);
-  for (TracedOp op : type.ops) {
-    op.scope = scope_id(op.scope);
-    for (TracedUse& use : op.inputs) use.value = value_id(use.value);
-    for (ValueId& output : op.outputs) output = value_id(output);
-    for (StorageId& written : op.writes) written = storage_id(written);
-    trace.ops.push_back(std::move(op));
-  }
-  for (TracedValue value : type.values) {
-    value.producer = op_id(value.producer);
-    value.storage = storage_id(value.storage);
-    trace.values.push_back(std::move(value));
-  }
-  for (TracedStorage storage : type.storages) {
-    storage.freed_at = op_id(storage.freed_at);
-    trace.storages.push_back(storage);
-  }
-  for (TracedScope scope : type.scopes) {
-    if (!span.path.empty() && scope.path == ".") {
-      scope.path = span.path;
-    } else if (!span.path.empty() && scope.path.starts_with('.')) {
-      scope.path.insert(0, span.path);
-    }
-    scope.parent = scope_id(scope.parent);
-    scope.first_op = moved("op position", scope.first_op, first_op);
-    scope.end_op = moved("op position", scope.end_op, first_op);
-    trace.scopes.push_back(std::move(scope));
-  }
-  for (TracedPack pack : type.packs) {
-    pack.value = value_id(pack.value);
-    pack.at_op = moved("op position", pack.at_op, first_op);
-    trace.packs.push_back(pack);
-  }
+  for (TracedScope& scope : type.scopes) scope.path = absolute_path(scope.path, span.path);
+  replace_ids(type, {op_id, value_id, storage_id, scope_id,
+                     [&](OpId op) { return moved("op position", op, first_op); }});
+  append(trace.ops, type.ops);
+  append(trace.values, type.values);
+  append(trace.storages, type.storages);
+  append(trace.scopes, type.scopes);
+  append(trace.packs, type.packs);
 }
 
 std::size_t entries_of(const SpanType& type) {

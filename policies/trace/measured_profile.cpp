@@ -27,11 +27,11 @@ Value most(const std::vector<Value>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
-// `sample(step, op)` of each step's ops; of the samples of one op, in every step and in all layers
-// of its type, the `figure`.
-template <class Value, class Sample, class Figure>
-std::vector<Value> figures_by_op(const std::vector<TypedSpan>& spans, std::size_t num_steps,
-                                 const Sample& sample, const Figure& figure) {
+// By op, the figure of its samples: those of every step, in all layers of its type.
+template <class Step, class Value, class Figure>
+std::vector<Value> figures_by_op(const std::vector<TypedSpan>& spans,
+                                 const std::vector<Step>& steps,
+                                 std::vector<Value> Step::*samples_of, const Figure& figure) {
   std::vector<Value> result(num_ops(spans));
   for (const TypedSpan& span : spans) {
     for (std::size_t offset = 0; offset < span.length; ++offset) {
@@ -46,40 +46,12 @@ std::vector<Value> figures_by_op(const std::vector<TypedSpan>& spans, std::size_
       std::vector<Value> samples;
       for (const TypedSpan& other : spans) {
         if (other.type != span.type) continue;
-        for (std::size_t step = 0; step < num_steps; ++step) {
-          samples.push_back(sample(step, other.first + offset));
-        }
+        for (const Step& step : steps) samples.push_back((step.*samples_of)[other.first + offset]);
       }
       own = figure(std::move(samples));
     }
   }
   return result;
-}
-
-std::vector<Duration> median_times(const std::vector<TypedSpan>& spans, const TimedSteps& steps,
-                                   std::vector<Duration> TimedSteps::Ops::*pass) {
-  return figures_by_op<Duration>(
-      spans, steps.watched.size(),
-      [&](std::size_t step, std::size_t op) { return (steps.watched[step].*pass)[op]; }, median);
-}
-
-std::vector<Bytes> most_bytes(const std::vector<TypedSpan>& spans, const TimedSteps& steps,
-                              std::vector<Bytes> TimedSteps::Temporaries::*pass) {
-  return figures_by_op<Bytes>(
-      spans, steps.weighed.size(),
-      [&](std::size_t step, std::size_t op) { return (steps.weighed[step].*pass)[op]; },
-      most<Bytes>);
-}
-
-// Nothing if they were not counted. Layers and steps launch the same ones, but for choices of a
-// library between one kernel and two.
-std::optional<std::vector<std::int32_t>> most_kernels(const std::vector<TypedSpan>& spans,
-                                                      const TimedSteps& steps) {
-  if (steps.watched.front().kernels.empty()) return std::nullopt;
-  return figures_by_op<std::int32_t>(
-      spans, steps.watched.size(),
-      [&](std::size_t step, std::size_t op) { return steps.watched[step].kernels[op]; },
-      most<std::int32_t>);
 }
 
 Duration above(const std::vector<Duration>& whole, const std::vector<Duration>& parts) {
@@ -130,13 +102,21 @@ Profile measured_profile(const Trace& trace, const std::string& device, const Ti
   profile.trace_sha256 = trace_sha256(trace);
   profile.device = device;
   profile.num_steps = static_cast<int>(steps.watched.size());
-  profile.forward = median_times(forward, steps, &TimedSteps::Ops::forward);
-  profile.backward = median_times(backward, steps, &TimedSteps::Ops::backward);
+  using Ops = TimedSteps::Ops;
+  using Temporaries = TimedSteps::Temporaries;
+  profile.forward = figures_by_op(forward, steps.watched, &Ops::forward, median);
+  profile.backward = figures_by_op(backward, steps.watched, &Ops::backward, median);
   if (!steps.weighed.empty()) {
-    profile.forward_temporary = most_bytes(forward, steps, &TimedSteps::Temporaries::forward);
-    profile.backward_temporary = most_bytes(backward, steps, &TimedSteps::Temporaries::backward);
+    profile.forward_temporary =
+        figures_by_op(forward, steps.weighed, &Temporaries::forward, most<Bytes>);
+    profile.backward_temporary =
+        figures_by_op(backward, steps.weighed, &Temporaries::backward, most<Bytes>);
   }
-  profile.forward_kernels = most_kernels(forward, steps);
+  // Layers and steps launch the same ones, but for choices of a library between one kernel and two.
+  if (!steps.watched.front().kernels.empty()) {
+    profile.forward_kernels =
+        figures_by_op(forward, steps.watched, &Ops::kernels, most<std::int32_t>);
+  }
   profile.forward_between_ops = above(steps.forward, profile.forward);
   profile.backward_between_ops = above(steps.backward, profile.backward);
   profile.optimizer = median(steps.optimizer);
@@ -145,10 +125,8 @@ Profile measured_profile(const Trace& trace, const std::string& device, const Ti
 
 Profile profile_for_trace(Profile profile, const Trace& trace) {
   if (!profile.trace_sha256.empty() || profile.ops_sha256 != ops_sha256(trace)) return profile;
-  const auto num_backward = static_cast<std::size_t>(std::count_if(
-      trace.backward.begin(), trace.backward.end(),
-      [](const BackwardEvent& event) { return event.kind == BackwardEvent::Kind::kOp; }));
-  if (profile.forward.size() != trace.ops.size() || profile.backward.size() != num_backward) {
+  if (profile.forward.size() != trace.ops.size() ||
+      profile.backward.size() != num_ops(trace.backward)) {
     return profile;
   }
   TimedSteps steps;

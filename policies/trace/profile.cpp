@@ -88,9 +88,7 @@ std::optional<std::string> profile_problem(const Profile& profile, const Trace& 
     return "the profile is of another trace of model " + trace.model + " (" +
            profile.trace_sha256.substr(0, 12) + ")" + again(profile);
   }
-  const auto num_backward_ops = static_cast<std::size_t>(std::count_if(
-      trace.backward.begin(), trace.backward.end(),
-      [](const BackwardEvent& event) { return event.kind == BackwardEvent::Kind::kOp; }));
+  const std::size_t num_backward_ops = num_ops(trace.backward);
   if (profile.forward.size() != trace.ops.size() || profile.backward.size() != num_backward_ops ||
       !has_size(profile.forward_temporary, trace.ops.size()) ||
       !has_size(profile.backward_temporary, num_backward_ops) ||

@@ -12,9 +12,10 @@ namespace {
 // A step of the largest models has some 100,000 ops.
 constexpr std::size_t kMostOps = 8'000'000;
 
-OpFigures span_of(const OpFigures& all, std::size_t first, std::size_t count) {
+OpFigures span_of(const OpFigures& all, const TypedSpan& place) {
   const auto slice = [&](const auto& list) {
-    return std::decay_t<decltype(list)>(list.begin() + first, list.begin() + first + count);
+    const auto first = list.begin() + static_cast<std::ptrdiff_t>(place.first);
+    return std::decay_t<decltype(list)>(first, first + static_cast<std::ptrdiff_t>(place.length));
   };
   OpFigures span{slice(all.times), std::nullopt};
   if (all.temporary) span.temporary = slice(*all.temporary);
@@ -22,13 +23,12 @@ OpFigures span_of(const OpFigures& all, std::size_t first, std::size_t count) {
   return span;
 }
 
-Json pass_to_json(const OpFigures& all, const std::vector<std::size_t>& lengths) {
+Json pass_to_json(const OpFigures& all, const std::vector<TypedSpan>& spans) {
   std::vector<OpFigures> types;
   Json order = Json::array();
-  std::size_t first = 0;
-  for (const std::size_t length : lengths) {
-    OpFigures span = span_of(all, first, length);
-    first += length;
+  for (const TypedSpan& place : spans) {
+    if (place.length == 0) continue;
+    OpFigures span = span_of(all, place);
     const auto found = std::find(types.begin(), types.end(), span);
     order.push_back(found - types.begin());
     if (found == types.end()) types.push_back(std::move(span));
@@ -68,27 +68,6 @@ OpFigures pass_from_json(const JsonField& field) {
   return all;
 }
 
-std::vector<std::size_t> forward_lengths(const SpannedTrace& spanned) {
-  std::vector<std::size_t> lengths;
-  for (const TraceSpan& span : spanned.spans) {
-    lengths.push_back(spanned.types[static_cast<std::size_t>(span.type)].ops.size());
-  }
-  std::erase(lengths, 0U);
-  return lengths;
-}
-
-std::vector<std::size_t> backward_lengths(const SpannedTrace& spanned) {
-  std::vector<std::size_t> lengths;
-  for (const BackwardRun& run : spanned.backward) {
-    const auto& events = spanned.backward_types[static_cast<std::size_t>(run.type)];
-    lengths.push_back(static_cast<std::size_t>(std::count_if(
-        events.begin(), events.end(),
-        [](const BackwardEvent& event) { return event.kind == BackwardEvent::Kind::kOp; })));
-  }
-  std::erase(lengths, 0U);
-  return lengths;
-}
-
 }  // namespace
 
 Json to_value(ProfileSource source) { return to_string(source); }
@@ -116,9 +95,9 @@ Json profile_to_json(const Profile& profile, const Trace& trace) {
   write_fields(json, profile);
   json["forward"] =
       pass_to_json({profile.forward, profile.forward_temporary, profile.forward_kernels},
-                   forward_lengths(spanned));
+                   forward_spans(spanned));
   json["backward"] =
-      pass_to_json({profile.backward, profile.backward_temporary}, backward_lengths(spanned));
+      pass_to_json({profile.backward, profile.backward_temporary}, backward_spans(spanned));
   return json;
 }
 

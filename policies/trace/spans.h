@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,16 @@ template <class AnyId>
 constexpr std::size_t outside_place(AnyId id) {
   return static_cast<std::size_t>(-1 - id.index);
 }
+
+// What replaces each id of a span. A position is an op that a scope or a pack is counted by.
+struct SpanIds {
+  std::function<OpId(OpId)> op;
+  std::function<ValueId(ValueId)> value;
+  std::function<StorageId(StorageId)> storage;
+  std::function<ScopeId(ScopeId)> scope;
+  std::function<OpId(OpId)> position;
+};
+void replace_ids(SpanType& type, const SpanIds& ids);
 
 inline bool has_bytes(const BackwardEvent& event) {
   return event.kind == BackwardEvent::Kind::kDemand || event.kind == BackwardEvent::Kind::kOp;

@@ -151,6 +151,9 @@ struct Trace {
   bool operator==(const Trace&) const = default;
 };
 
+// How many of the events are ops.
+std::size_t num_ops(const std::vector<BackwardEvent>& events);
+
 // SHA-256, in hex, of the trace's canonical JSON: what a plan names as its model.
 std::string trace_sha256(const Trace& trace);
 

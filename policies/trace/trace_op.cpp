@@ -50,6 +50,12 @@ std::int64_t flops_of(const Trace& trace, const TracedOp& op) {
   return 4 * query[0] * query[1] * query[2] * key[2] * query[3];
 }
 
+std::size_t num_ops(const std::vector<BackwardEvent>& events) {
+  return static_cast<std::size_t>(std::count_if(
+      events.begin(), events.end(),
+      [](const BackwardEvent& event) { return event.kind == BackwardEvent::Kind::kOp; }));
+}
+
 Bytes fresh_bytes(const Trace& trace, const TracedOp& op) {
   if (op.is_view) return {};
   std::set<StorageId> storages;
