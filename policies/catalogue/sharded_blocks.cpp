@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "policies/trace/parameter_gathers.h"
+#include "policies/trace/collective.h"
 
 namespace rematch {
 namespace {

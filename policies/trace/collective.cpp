@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "policies/trace/trace.h"
-
 namespace rematch {
 namespace {
 
@@ -35,6 +33,21 @@ bool is_parameter_gather(const Trace& trace, const TracedOp& op) {
   return collective_kind(op.name) == CollectiveKind::kAllGather && !op.inputs.empty() &&
          std::all_of(op.inputs.begin(), op.inputs.end(),
                      [&](const TracedUse& use) { return !trace.values[use.value].producer; });
+}
+
+std::vector<OpId> parameter_gathers(const Trace& trace, const TracedBlock& block) {
+  const TracedScope& scope = trace.scopes[block.scope];
+  std::vector<OpId> gathers;
+  for (const OpId op : IdRange(scope.first_op, scope.end_op)) {
+    if (is_parameter_gather(trace, trace.ops[op])) gathers.push_back(op);
+  }
+  return gathers;
+}
+
+bool blocks_gather_parameters(const Trace& trace) {
+  return std::any_of(trace.blocks.begin(), trace.blocks.end(), [&](const TracedBlock& block) {
+    return !parameter_gathers(trace, block).empty();
+  });
 }
 
 CollectivePart collective_part(std::string_view name) {

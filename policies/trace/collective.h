@@ -12,11 +12,11 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
+
+#include "policies/trace/trace.h"
 
 namespace rematch {
-
-struct Trace;
-struct TracedOp;
 
 enum class CollectivePart : std::uint8_t {
   kNothing,
@@ -45,6 +45,10 @@ std::optional<CollectiveKind> collective_kind(std::string_view name);
 // Whether an op gathers sharded parameters: an all-gather of nothing but tensors from outside the
 // step. Models gather activations too, and those come from an op.
 bool is_parameter_gather(const Trace& trace, const TracedOp& op);
+
+// Those of a block, in order, as FSDP's are; and whether any block has one.
+std::vector<OpId> parameter_gathers(const Trace& trace, const TracedBlock& block);
+bool blocks_gather_parameters(const Trace& trace);
 
 // `name` is a dispatcher name, with or without overload: "_c10d_functional::all_reduce".
 CollectivePart collective_part(std::string_view name);

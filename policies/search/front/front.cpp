@@ -11,7 +11,7 @@
 #include "policies/search/front/point_judge.h"
 #include "policies/search/mix/layer_mix.h"
 #include "policies/search/mix/mix_problem.h"
-#include "policies/trace/parameter_gathers.h"
+#include "policies/trace/collective.h"
 
 namespace rematch {
 namespace {

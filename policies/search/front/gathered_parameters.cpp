@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "policies/trace/collective.h"
-#include "policies/trace/parameter_gathers.h"
 
 namespace rematch {
 
