@@ -13,8 +13,6 @@ namespace {
 // A part of a trace in words that are equal where the traces do the same.
 using Rows = std::vector<std::string>;
 
-std::string one_name(const std::string& op) { return with_one_name({{op, 1}}).begin()->first; }
-
 std::string scope_words(const Trace& trace, std::optional<ScopeId> scope) {
   return scope ? trace.scopes[*scope].path : "no scope";
 }
@@ -33,7 +31,7 @@ Rows sizes(const Trace& trace) {
 Rows ops(const Trace& trace) {
   Rows rows;
   for (const TracedOp& op : trace.ops) {
-    rows.push_back(one_name(op.name) + " in " + scope_words(trace, op.scope) +
+    rows.push_back(std::string(one_name(op.name)) + " in " + scope_words(trace, op.scope) +
                    (op.is_view ? ", a view" : "") + (op.draws_random ? ", draws" : "") +
                    (op.group.empty() ? "" : ", group " + op.group) + ", writes " +
                    std::to_string(op.writes.size()));
@@ -65,7 +63,7 @@ Rows lifetimes(const Trace& trace) {
       if (trace.ops[id].is_view) continue;
       const TracedStorage& held = trace.storages[storage];
       rows.push_back(std::to_string(held.bytes.count) + " bytes of op " + to_string(id) + " (" +
-                     one_name(trace.ops[id].name) + "), held until " +
+                     std::string(one_name(trace.ops[id].name)) + "), held until " +
                      (held.freed_at ? "op " + to_string(*held.freed_at) : "the end"));
     }
   }
@@ -81,8 +79,8 @@ Rows backward_ops(const Trace& trace) {
   Rows rows;
   for (const BackwardEvent& event : trace.backward) {
     if (event.kind != BackwardEvent::Kind::kOp) continue;
-    rows.push_back(one_name(event.op) + " of " + scope_words(trace, event.scope) + ", " +
-                   std::to_string(event.other_bytes.count) + " bytes made, " +
+    rows.push_back(std::string(one_name(event.op)) + " of " + scope_words(trace, event.scope) +
+                   ", " + std::to_string(event.other_bytes.count) + " bytes made, " +
                    std::to_string(event.gradient_bytes.count) + " of them gradients" +
                    collective_words(event.group, event.collective_bytes));
   }

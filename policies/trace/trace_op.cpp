@@ -74,14 +74,14 @@ struct OtherName {
 };
 constexpr OtherName kOtherNames[] = {{"aten::_reshape_alias", "aten::view"}};
 
+}  // namespace
+
 std::string_view one_name(std::string_view op) {
   const auto* const found =
       std::find_if(std::begin(kOtherNames), std::end(kOtherNames),
                    [op](const OtherName& entry) { return entry.other == op; });
   return found == std::end(kOtherNames) ? op : found->name;
 }
-
-}  // namespace
 
 bool is_same_op(std::string_view a, std::string_view b) {
   return a == b || one_name(a) == one_name(b);

@@ -33,7 +33,8 @@ Bytes fresh_bytes(const Trace& trace, const TracedOp& op);
 // whoever runs ops again runs what ran. What allocates or writes where the other does not is
 // another op: `add.Tensor` is not `add_.Tensor`.
 
-// Names with overload, as TracedOp::name.
+// Names with overload, as TracedOp::name; the one under which an op is counted and compared.
+std::string_view one_name(std::string_view op);
 bool is_same_op(std::string_view a, std::string_view b);
 
 // The same counts with one name for each op.
