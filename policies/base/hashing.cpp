@@ -14,80 +14,30 @@
 namespace rematch {
 namespace {
 
-bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
-
-// Decodes the code point at `index` and moves past it. Throws for overlong forms, surrogates and
-// anything else that is not UTF-8.
-char32_t next_code_point(std::string_view text, std::size_t& index) {
-  const auto byte_at = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-  const unsigned char lead = byte_at(index);
-  const std::size_t length = lead < 0x80   ? 1
-                             : lead < 0xC2 ? 0
-                             : lead < 0xE0 ? 2
-                             : lead < 0xF0 ? 3
-                             : lead < 0xF5 ? 4
-                                           : 0;
-  constexpr std::array<char32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};
-  constexpr std::array<unsigned char, 5> kLeadMask = {0, 0x7F, 0x1F, 0x0F, 0x07};
-  bool valid = length > 0 && index + length <= text.size();
-  char32_t code_point = valid ? lead & kLeadMask[length] : 0;
-  for (std::size_t offset = 1; valid && offset < length; ++offset) {
-    const unsigned char byte = byte_at(index + offset);
-    valid = (byte & 0xC0) == 0x80;
-    code_point = (code_point << 6) | (byte & 0x3F);
-  }
-  valid = valid && code_point >= kSmallest[length] && code_point <= 0x10FFFF &&
-          !(code_point >= 0xD800 && code_point <= 0xDFFF);
-  if (!valid) {
-    throw std::invalid_argument("a JSON string is not UTF-8 at byte " + std::to_string(index));
-  }
-  index += length;
-  return code_point;
-}
-
-std::u16string utf16(std::string_view text) {
-  std::u16string units;
-  for (std::size_t index = 0; index < text.size();) {
-    char32_t code_point = next_code_point(text, index);
-    if (code_point < 0x10000) {
-      units += static_cast<char16_t>(code_point);
-      continue;
-    }
-    code_point -= 0x10000;
-    units += static_cast<char16_t>(0xD800 + (code_point >> 10));
-    units += static_cast<char16_t>(0xDC00 + (code_point & 0x3FF));
-  }
-  return units;
-}
-
+// By UTF-16 code units. That is the order of the bytes of UTF-8, but that the code points from
+// U+10000 on, whose first byte is from 0xF0 on, come before U+E000 to U+FFFF: 0xEE and 0xEF.
 bool sorts_before(std::string_view left, std::string_view right) {
-  if (is_ascii(left) && is_ascii(right)) return left < right;
-  return utf16(left) < utf16(right);
+  const auto order_of = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte == 0xEE || byte == 0xEF ? byte + 0x10 : int{byte};
+  };
+  return std::lexicographical_compare(left.begin(), left.end(), right.begin(), right.end(),
+                                      [&](char a, char b) { return order_of(a) < order_of(b); });
 }
 
-void write_string(std::string& out, std::string_view text) {
-  if (!is_ascii(text)) utf16(text);  // throws if it is not UTF-8
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  out += '"';
-  for (const char c : text) {
-    constexpr std::string_view kEscaped = "\"\\\b\f\n\r\t";
-    constexpr std::string_view kLetters = "\"\\bfnrt";
-    const std::size_t escape = kEscaped.find(c);
-    if (escape != std::string_view::npos) {
-      out += '\\';
-      out += kLetters[escape];
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += "\\u00";
-      out += kDigits[static_cast<unsigned char>(c) >> 4];
-      out += kDigits[static_cast<unsigned char>(c) & 15];
-    } else {
-      out += c;
-    }
+void write_string(std::string& out, const std::string& text) {
+  const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return c >= ' ' && static_cast<unsigned char>(c) < 0x80 && c != '"' && c != '\\';
+  });
+  if (is_plain) {
+    out.append("\"").append(text).append("\"");
+    return;
   }
-  out += '"';
+  try {
+    out += Json(text).dump();  // escapes as the RFC does
+  } catch (const Json::type_error&) {
+    throw std::invalid_argument("a JSON string is not UTF-8: " + line_of(text));
+  }
 }
 
 // Number::toString of ECMA-262: the shortest digits that read back, as an integer up to 21 digits,
@@ -152,20 +102,20 @@ void write_integer(std::string& out, const Json& json) {
 void write_value(std::string& out, const Json& json);
 
 void write_object(std::string& out, const Json& json) {
-  std::vector<std::pair<std::string_view, const Json*>> members;
+  std::vector<std::pair<const std::string*, const Json*>> members;
   members.reserve(json.size());
   for (const auto& member : json.get_ref<const Json::object_t&>()) {
-    members.emplace_back(member.first, &member.second);
+    members.emplace_back(&member.first, &member.second);
   }
   std::sort(members.begin(), members.end(), [](const auto& left, const auto& right) {
-    return sorts_before(left.first, right.first);
+    return sorts_before(*left.first, *right.first);
   });
   out += '{';
   bool first = true;
   for (const auto& [key, value] : members) {
     if (!first) out += ',';
     first = false;
-    write_string(out, key);
+    write_string(out, *key);
     out += ':';
     write_value(out, *value);
   }
