@@ -76,43 +76,22 @@ std::string temporary_name(const std::string& target, int attempt) {
   return target + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(attempt);
 }
 
-// A file beside the target that no other process uses; gone unless it was renamed.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& target) : target_(target) {
-    for (int attempt = 0; attempt < kTemporaryNames && !file_; ++attempt) {
-      path_ = temporary_name(target, attempt);
-      auto file = std::make_unique<Descriptor>(path_, O_WRONLY | O_CREAT | O_EXCL, mode_t{0666});
-      if (file->is_open()) {
-        file_ = std::move(file);
-      } else if (errno != EEXIST) {
-        fail("write", target, errno);
-      }
+// By a file beside the target that no other process uses: for file systems without unnamed files.
+void write_beside(const std::string& target, std::string_view text) {
+  for (int attempt = 0; attempt < kTemporaryNames; ++attempt) {
+    const std::string path = temporary_name(target, attempt);
+    Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL, mode_t{0666});
+    if (!file.is_open() && errno == EEXIST) continue;
+    if (file.is_open() && write_all(file.get(), text) && ::fsync(file.get()) == 0 && file.close() &&
+        ::rename(path.c_str(), target.c_str()) == 0) {
+      return;
     }
-    if (!file_) fail("write", target, EEXIST);
+    const int error = errno;
+    ::unlink(path.c_str());
+    fail("write", target, error);
   }
-  ~TemporaryFile() {
-    if (!renamed_) ::unlink(path_.c_str());
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  void write(std::string_view text) {
-    if (!write_all(file_->get(), text) || ::fsync(file_->get()) != 0 || !file_->close()) {
-      fail("write", target_, errno);
-    }
-  }
-  void rename_to_target() {
-    if (::rename(path_.c_str(), target_.c_str()) != 0) fail("write", target_, errno);
-    renamed_ = true;
-  }
-
- private:
-  const std::string& target_;
-  std::string path_;
-  std::unique_ptr<Descriptor> file_;
-  bool renamed_ = false;
-};
+  fail("write", target, EEXIST);
+}
 
 // Gives an open file without a name this one. An error number; 0: done.
 int link_open_file(int fd, const std::string& path) {
@@ -185,11 +164,7 @@ void write_file_atomically(const std::string& path, std::string_view text) {
   if (exists && S_ISDIR(status.st_mode)) fail("write", path, EISDIR);
   if (exists && !S_ISREG(status.st_mode)) return write_directly(path, text);
   const std::string target = exists ? follow_links(path) : path;
-  if (!write_without_name(target, text)) {
-    TemporaryFile temporary(target);
-    temporary.write(text);
-    temporary.rename_to_target();
-  }
+  if (!write_without_name(target, text)) write_beside(target, text);
   sync_folder(folder_of(target));
 }
 
