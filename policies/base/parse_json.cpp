@@ -49,10 +49,9 @@ std::string reason(const std::exception& error) {
 // and any depth pass.
 class Builder {
  public:
-  Builder(std::string_view text, const std::string& name) : text_(text), name_(name) {}
   Builder(std::string_view text, const std::string& name, std::string_view list,
           const TakeElement& take)
-      : text_(text), name_(name), list_(list), take_(&take) {}
+      : text_(text), name_(name), list_(list), take_(take) {}
 
   Json take() { return std::move(root_); }
 
@@ -92,7 +91,7 @@ class Builder {
                         " levels; no format of this project is");
     }
     if (open_.size() == 1) {
-      in_list_ = take_ != nullptr && root_.is_object() && container.is_array() && key_ == list_;
+      in_list_ = take_ && root_.is_object() && container.is_array() && key_ == list_;
       num_elements_ = 0;
     }
     open_.push_back(insert(std::move(container)));
@@ -110,7 +109,7 @@ class Builder {
   void offer_element() {
     if (open_.size() != 2 || !in_list_) return;
     auto& elements = open_.back()->get_ref<Json::array_t&>();
-    if ((*take_)(root_, elements.back(), num_elements_++)) {
+    if (take_(root_, elements.back(), num_elements_++)) {
       elements.pop_back();
       num_values_ = num_values_before_element_;
     }
@@ -159,30 +158,27 @@ class Builder {
   std::string key_;
   std::vector<std::string_view> keys_;  // of one object, here to be allocated once
   std::string_view list_;
-  const TakeElement* take_ = nullptr;
-  bool in_list_ = false;  // of what is open at depth two
+  const TakeElement& take_;  // may be empty
+  bool in_list_ = false;     // of what is open at depth two
   std::size_t num_elements_ = 0;
   std::size_t num_values_ = 0;  // in the document as it is held
   std::size_t num_values_before_element_ = 0;
 };
 
-Json parse(Builder builder, std::string_view text, const std::string& name) {
-  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
-    throw FormatError(name + ": is empty; JSON is expected");
-  }
-  Json::sax_parse(text.begin(), text.end(), &builder);
-  return builder.take();
-}
-
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& name) {
-  return parse(Builder(text, name), text, name);
+  return parse_json_taking(text, name, /*list=*/{}, /*take=*/{});
 }
 
 Json parse_json_taking(std::string_view text, const std::string& name, std::string_view list,
                        const TakeElement& take) {
-  return parse(Builder(text, name, list, take), text, name);
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    throw FormatError(name + ": is empty; JSON is expected");
+  }
+  Builder builder(text, name, list, take);
+  Json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.take();
 }
 
 }  // namespace rematch
