@@ -81,9 +81,9 @@ LossTier parse_tier(const std::string& text) {
 void require_op_name(const std::string& name) {
   if (name.find("::") != std::string::npos) return;  // a dispatcher name
   const std::size_t dot = name.find('.');
-  const bool has_phase = dot != std::string::npos && phase_from_string(name.substr(0, dot));
+  const bool has_phase = dot != std::string::npos && from_string<Phase>(name.substr(0, dot));
   const std::string op = has_phase ? name.substr(dot + 1) : name;
-  if (op_class_from_string(op) || collective_kind_from_string(op)) return;
+  if (from_string<OpClass>(op) || from_string<CollectiveKind>(op)) return;
   std::vector<std::string_view> known;
   for (int index = 0; index < kNumOpClasses; ++index) {
     known.push_back(to_string(static_cast<OpClass>(index)));

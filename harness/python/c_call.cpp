@@ -42,7 +42,7 @@ Trace trace_of_text(const char* trace_json) {
 Plan plan_of_text(const char* plan_json) { return plan_from_json(parse_json(plan_json, "plan")); }
 
 Schedule schedule_named(const char* name) {
-  const std::optional<Schedule> schedule = schedule_from_string(name);
+  const std::optional<Schedule> schedule = from_string<Schedule>(name);
   if (!schedule) {
     throw std::invalid_argument(std::string("schedule is '") + name +
                                 "'; it must be whole_region or on_demand");

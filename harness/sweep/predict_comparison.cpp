@@ -45,7 +45,7 @@ double seconds_of(const StepPrediction& step, const Trace& trace) {
 
 std::vector<Schedule> schedules_of(const std::string& text) {
   if (text == "both") return {Schedule::kWholeRegion, Schedule::kOnDemand};
-  return {schedule_from_string(text).value_or(Schedule::kOnDemand)};
+  return {from_string<Schedule>(text).value_or(Schedule::kOnDemand)};
 }
 
 }  // namespace

@@ -67,11 +67,11 @@ Checked require_rotary_heads(const ModelSpec& spec);
 // Top-k fits the experts, and rows of every grouped matmul are whole 16-byte pieces.
 Checked require_experts(const ModelSpec& spec);
 
-// For layouts (models/preset/parallel.h): the entry of that name, or null; sets an option, or
-// removes it where the value is off; the part of a spec's layout that the model lacks or does not
-// divide.
-const DimensionEntry* find_layout_entry(std::string_view name);
-void set_layout_option(Dimensions& dimensions, const DimensionEntry& entry, std::int64_t value);
+// The entry of that name, or null.
+const DimensionEntry* find_entry(const std::vector<DimensionEntry>& entries, std::string_view name);
+std::vector<std::string_view> names_of(const std::vector<DimensionEntry>& entries);
+
+// The part of a spec's layout (models/preset/parallel.h) that the model lacks or does not divide.
 Checked check_layout(const ModelSpec& spec, const std::vector<std::string_view>& known);
 
 // Shared by video families: their dimensions; those of a preset, with its token grid; and settle,

@@ -24,12 +24,6 @@ std::int64_t size_of(const Dimensions& dimensions, std::string_view axis) {
   return found == dimensions.end() ? 1 : found->second;
 }
 
-std::vector<std::string_view> names_of(const std::vector<DimensionEntry>& entries) {
-  std::vector<std::string_view> names;
-  for (const DimensionEntry& entry : entries) names.push_back(entry.name);
-  return names;
-}
-
 std::optional<std::int64_t> parse_number(std::string_view text) {
   std::int64_t number = 0;
   const char* const end = text.data() + text.size();
@@ -42,10 +36,10 @@ std::optional<std::int64_t> parse_number(std::string_view text) {
 Checked parse_part(std::string_view part, Dimensions& layout) {
   const std::size_t equals = part.find('=');
   const std::string name(part.substr(0, equals));
-  const DimensionEntry* entry = preset::find_layout_entry(name);
+  const DimensionEntry* entry = preset::find_entry(layout_entries(), name);
   if (entry == nullptr) {
     return Rejected{"layout has an unknown part '" + name + "'" +
-                    did_you_mean(name, names_of(layout_entries()))};
+                    did_you_mean(name, preset::names_of(layout_entries()))};
   }
   if (layout.contains(name)) return Rejected{"layout: " + name + " appears twice"};
   if (is_switch(*entry)) {
@@ -106,22 +100,6 @@ Checked require_balanced_rows(const ModelSpec& spec) {
 }  // namespace
 
 namespace preset {
-
-const DimensionEntry* find_layout_entry(std::string_view name) {
-  for (const DimensionEntry& entry : layout_entries()) {
-    if (entry.name == name) return &entry;
-  }
-  return nullptr;
-}
-
-void set_layout_option(Dimensions& dimensions, const DimensionEntry& entry, std::int64_t value) {
-  const std::int64_t off = is_switch(entry) ? 0 : 1;
-  if (value == off) {
-    dimensions.erase(std::string(entry.name));
-  } else {
-    dimensions[std::string(entry.name)] = value;
-  }
-}
 
 Checked check_layout(const ModelSpec& spec, const std::vector<std::string_view>& known) {
   for (const DimensionEntry& entry : layout_entries()) {

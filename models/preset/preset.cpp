@@ -1,6 +1,9 @@
 #include "models/preset/preset.h"
 
+#include <algorithm>
+
 #include "models/preset/family.h"
+#include "models/preset/parallel.h"
 #include "policies/base/text.h"
 
 namespace rematch {
@@ -14,6 +17,20 @@ REMATCH_MODEL_FAMILIES(REMATCH_DECLARE)
 Dimensions with(Dimensions dimensions, const Dimensions& changes) {
   for (const auto& [name, value] : changes) dimensions[name] = value;
   return dimensions;
+}
+
+const DimensionEntry* find_entry(const std::vector<DimensionEntry>& entries,
+                                 std::string_view name) {
+  const auto found =
+      std::find_if(entries.begin(), entries.end(),
+                   [name](const DimensionEntry& entry) { return entry.name == name; });
+  return found == entries.end() ? nullptr : &*found;
+}
+
+std::vector<std::string_view> names_of(const std::vector<DimensionEntry>& entries) {
+  std::vector<std::string_view> names;
+  for (const DimensionEntry& entry : entries) names.push_back(entry.name);
+  return names;
 }
 
 Checked require_divides(const ModelSpec& spec, const std::string& divisor,
@@ -56,11 +73,10 @@ using preset::Preset;
 
 struct FamilyRow {
   ModelFamily family;
-  std::string_view name;
   const Family& (*facts)();
 };
 
-#define REMATCH_ROW(enumerator, name) {ModelFamily::enumerator, #name, preset::name##_family},
+#define REMATCH_ROW(enumerator, name) {ModelFamily::enumerator, preset::name##_family},
 constexpr FamilyRow kFamilies[] = {REMATCH_MODEL_FAMILIES(REMATCH_ROW)};
 #undef REMATCH_ROW
 
@@ -71,34 +87,20 @@ Checked check_dtype(std::string_view dtype) {
   return Rejected{"unknown dtype '" + std::string(dtype) + "'; allowed are float32, bfloat16"};
 }
 
-const DimensionEntry* find_dimension(ModelFamily family, std::string_view name) {
-  for (const DimensionEntry& entry : dimension_entries(family)) {
-    if (entry.name == name) return &entry;
-  }
-  return nullptr;
-}
-
-std::vector<std::string_view> dimension_names(ModelFamily family) {
-  std::vector<std::string_view> names;
-  for (const DimensionEntry& entry : dimension_entries(family)) names.push_back(entry.name);
-  return names;
-}
-
 Checked apply_overrides(ModelSpec& spec, const Dimensions& overrides) {
+  const std::vector<DimensionEntry>& known = dimension_entries(spec.family);
   for (const auto& [name, value] : overrides) {
-    const DimensionEntry* layout = preset::find_layout_entry(name);
-    const DimensionEntry* entry = layout != nullptr ? layout : find_dimension(spec.family, name);
+    const DimensionEntry* entry = preset::find_entry(layout_entries(), name);
+    if (entry == nullptr) entry = preset::find_entry(known, name);
     if (entry == nullptr) {
       return Rejected{"model '" + spec.preset + "' has no dimension '" + name + "'" +
-                      did_you_mean(name, dimension_names(spec.family))};
+                      did_you_mean(name, preset::names_of(known))};
     }
     if (value < entry->minimum || value > entry->maximum) {
       return Rejected{name + " " + std::to_string(value) + " is out of range; allowed are " +
                       std::to_string(entry->minimum) + " to " + std::to_string(entry->maximum)};
     }
-    if (layout != nullptr) {
-      preset::set_layout_option(spec.dimensions, *layout, value);
-    } else if (entry->is_option && value == 0) {
+    if (entry->is_option && value == entry->minimum) {
       spec.dimensions.erase(name);
     } else {
       spec.dimensions[name] = value;
@@ -118,15 +120,6 @@ std::variant<ModelSpec, Rejected> settled(const FamilyRow& row, const Preset& fo
 }
 
 }  // namespace
-
-std::string_view to_string(ModelFamily family) { return row_of(family).name; }
-
-std::optional<ModelFamily> family_from_string(std::string_view text) {
-  for (const FamilyRow& row : kFamilies) {
-    if (row.name == text) return row.family;
-  }
-  return std::nullopt;
-}
 
 const std::vector<ModelFamily>& model_families() {
   static const std::vector<ModelFamily> families = [] {

@@ -2,6 +2,7 @@
 // mean. models/model.h builds the model.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "models/preset/families.h"
+#include "policies/base/words.h"
 #include "policies/plan/plan.h"
 
 namespace rematch {
@@ -20,8 +22,11 @@ enum class ModelFamily : std::uint8_t { REMATCH_MODEL_FAMILIES(REMATCH_ENUMERATO
 #undef REMATCH_ENUMERATOR
 
 // "llama", "moe", ...: how files spell a family.
-std::string_view to_string(ModelFamily family);
-std::optional<ModelFamily> family_from_string(std::string_view text);
+#define REMATCH_NAME(enumerator, name) #name,
+template <>
+inline constexpr auto kWords<ModelFamily> =
+    std::to_array<std::string_view>({REMATCH_MODEL_FAMILIES(REMATCH_NAME)});
+#undef REMATCH_NAME
 const std::vector<ModelFamily>& model_families();
 
 // How a video becomes the tokens of a family that trains on latents of videos.
@@ -70,7 +75,7 @@ struct DimensionEntry {
   std::string_view description;  // one line
   std::int64_t minimum = 1;
   std::int64_t maximum = 1;
-  bool is_option = false;  // 0 is off, and then left out of a spec
+  bool is_option = false;  // its minimum is off, and then left out of a spec
 };
 
 // In the order in which they are listed to a user.

@@ -10,9 +10,6 @@ namespace {
 // The time that a clock in nanoseconds holds: 34 years.
 constexpr std::int64_t kLongestMilliseconds = std::int64_t{1} << 40;
 
-// Whatever a record counts or measures in whole numbers cannot be less than nothing.
-std::int64_t exact_integer(const JsonField& field) { return field.count(); }
-
 }  // namespace
 
 void require_not_negative(const JsonField& field) {
@@ -22,15 +19,15 @@ void require_not_negative(const JsonField& field) {
 
 void read_value(const JsonField& field, bool& value) { value = field.boolean(); }
 void read_value(const JsonField& field, int& value) { value = field.integer32(0); }
-void read_value(const JsonField& field, std::int64_t& value) { value = exact_integer(field); }
+void read_value(const JsonField& field, std::int64_t& value) { value = field.count(); }
 void read_value(const JsonField& field, std::uint64_t& value) {
-  value = static_cast<std::uint64_t>(exact_integer(field));
+  value = static_cast<std::uint64_t>(field.count());
 }
 void read_value(const JsonField& field, double& value) { value = field.number(); }
 void read_value(const JsonField& field, std::string& value) { value = field.string(); }
-void read_value(const JsonField& field, Bytes& value) { value = Bytes{exact_integer(field)}; }
+void read_value(const JsonField& field, Bytes& value) { value = Bytes{field.count()}; }
 void read_value(const JsonField& field, std::chrono::nanoseconds& value) {
-  value = std::chrono::nanoseconds(exact_integer(field));
+  value = std::chrono::nanoseconds(field.count());
 }
 void read_value(const JsonField& field, std::chrono::milliseconds& value) {
   value = std::chrono::milliseconds(field.integer(0, kLongestMilliseconds));

@@ -16,6 +16,8 @@
 #include "policies/base/bytes.h"
 #include "policies/base/json.h"
 #include "policies/base/record_fields.h"
+#include "policies/base/text.h"
+#include "policies/base/words.h"
 
 namespace rematch {
 
@@ -32,15 +34,28 @@ void read_value(const JsonField& field, Bytes& value);
 void read_value(const JsonField& field, std::chrono::nanoseconds& value);
 void read_value(const JsonField& field, std::chrono::milliseconds& value);
 
-// The one of `words` that the field names. `what`: "not a phase".
-template <class Word, std::size_t Size>
-Word read_word(const JsonField& field, const std::array<Word, Size>& words, const char* what) {
+// The word that the field names. `what`: "not a phase", for a few words that a message lists; or
+// "op class", for many, of which it has the nearest.
+template <Word T>
+T read_word(const JsonField& field, const char* what) {
+  if (const auto word = from_string<T>(field.string())) return *word;
+  field.fail("'" + field.string() + "' is " + what + "; allowed are " + joined(kWords<T>));
+}
+template <class T, std::size_t Size>
+T read_word(const JsonField& field, const std::array<T, Size>& words, const char* what) {
   std::string allowed;
-  for (const Word word : words) {
+  for (const T word : words) {
     if (to_string(word) == field.string()) return word;
     allowed.append(allowed.empty() ? "" : ", ").append(to_string(word));
   }
   field.fail("'" + field.string() + "' is " + what + "; allowed are " + allowed);
+}
+template <Word T>
+T read_known_word(const JsonField& field, const char* what) {
+  const std::string& text = field.string();
+  if (const auto word = from_string<T>(text)) return *word;
+  field.fail(std::string("unknown ") + what + " '" + text + "'" +
+             did_you_mean(text, std::vector<std::string_view>(kWords<T>.begin(), kWords<T>.end())));
 }
 
 template <class T>
@@ -119,6 +134,11 @@ inline Json to_value(bool value) { return value; }
 inline Json to_value(int value) { return value; }
 inline Json to_value(std::int64_t value) { return value; }
 inline Json to_value(std::uint64_t value) { return value; }
+
+template <Word T>
+Json to_value(T word) {
+  return to_string(word);
+}
 
 // Maps side by side are kept by phase: policies/trace/by_phase.h.
 template <class Key, class T, std::size_t Size>

@@ -3,6 +3,7 @@
 // that may be absent is an OptionalIndex, which takes no more room than an index.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <concepts>
 #include <cstddef>
@@ -98,6 +99,15 @@ class IdTable : public std::vector<T> {
   IdType end_id() const { return IdType(this->size()); }
   IdRange<IdType> ids() const { return {IdType(), end_id()}; }
 };
+
+// The index of the entry in a list that has each entry once; a new one is added at the end.
+template <class T>
+int add_once(std::vector<T>& list, T entry) {
+  const auto known = std::find(list.begin(), list.end(), entry);
+  const auto index = static_cast<int>(known - list.begin());
+  if (known == list.end()) list.push_back(std::move(entry));
+  return index;
+}
 
 // An index that may be absent, in the bytes of an index.
 template <std::signed_integral Integer>

@@ -86,6 +86,15 @@ std::string on_one_line(std::string_view text, std::size_t longest) {
   return result;
 }
 
+std::string filled_in(std::string_view text, std::string_view hole, std::string_view value) {
+  std::string filled(text);
+  for (std::size_t at = filled.find(hole); at != std::string::npos;
+       at = filled.find(hole, at + value.size())) {
+    filled.replace(at, hole.size(), value);
+  }
+  return filled;
+}
+
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
   const std::size_t first = text.find_first_not_of(kSpace);

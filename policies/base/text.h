@@ -34,6 +34,9 @@ std::string joined(const Parts& parts, std::string_view separator = ", ") {
   return text;
 }
 
+// The text with `value` in place of every `hole`.
+std::string filled_in(std::string_view text, std::string_view hole, std::string_view value);
+
 // Lists as a user types them: `a, b(1,2), c([0,2])`.
 
 // Without blanks and line ends at either end.

@@ -23,7 +23,7 @@ bool is_always_executed(const TracedOp& op) {
 std::string_view without_overload(std::string_view name) { return name.substr(0, name.find('.')); }
 
 std::optional<OpClass> class_of(const Selector& selector) {
-  if (auto op_class = op_class_from_string(selector.op)) return op_class;
+  if (auto op_class = from_string<OpClass>(selector.op)) return op_class;
   const OpClass op_class = op_class_of(without_overload(selector.op));
   if (op_class == OpClass::kOther) return std::nullopt;
   return op_class;

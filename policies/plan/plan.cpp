@@ -1,29 +1,14 @@
 #include "policies/plan/plan.h"
 
 #include <algorithm>
-#include <array>
 
 #include "policies/base/hashing.h"
-#include "policies/base/json.h"
+#include "policies/base/id.h"
+#include "policies/plan/plan_fields.h"
 #include "policies/plan/plan_json.h"
 #include "policies/trace/collective.h"
-#include "policies/trace/op_class.h"
 
 namespace rematch {
-namespace {
-
-constexpr std::array<std::string_view, 3> kTreatments = {"save", "recompute", "offload"};
-constexpr std::array<std::string_view, 2> kSchedules = {"whole_region", "on_demand"};
-
-template <class Enum, std::size_t N>
-std::optional<Enum> find_name(const std::array<std::string_view, N>& names, std::string_view text) {
-  for (std::size_t index = 0; index < N; ++index) {
-    if (names[index] == text) return static_cast<Enum>(index);
-  }
-  return std::nullopt;
-}
-
-}  // namespace
 
 bool can_offload(std::string_view op_name) {
   return collective_part(op_name) == CollectivePart::kNothing && !is_empty_factory(op_name);
@@ -34,24 +19,6 @@ bool offloads_anything(const RegionType& type) {
          std::any_of(type.ops.begin(), type.ops.end(), [](const PlannedOp& op) {
            return op.treatment == Treatment::kOffload && can_offload(op.name);
          });
-}
-
-std::string plan_sha256(const Plan& plan) { return canonical_sha256(plan_effect_json(plan)); }
-
-std::string_view to_string(Treatment treatment) {
-  return kTreatments[static_cast<std::size_t>(treatment)];
-}
-
-std::string_view to_string(Schedule schedule) {
-  return kSchedules[static_cast<std::size_t>(schedule)];
-}
-
-std::optional<Treatment> treatment_from_string(std::string_view text) {
-  return find_name<Treatment>(kTreatments, text);
-}
-
-std::optional<Schedule> schedule_from_string(std::string_view text) {
-  return find_name<Schedule>(kSchedules, text);
 }
 
 std::string layer_ranges(const std::vector<int>& layers) {
@@ -66,6 +33,98 @@ std::string layer_ranges(const std::vector<int>& layers) {
     first = last + 1;
   }
   return text;
+}
+
+namespace {
+
+// The type without what does not change what runs.
+RegionType effect_of(RegionType type) {
+  for (PlannedOp& op : type.ops) {
+    op.reason.clear();
+    op.dead_save = false;
+  }
+  return type;
+}
+
+Plan effect_of(const Plan& plan) {
+  Plan effect = plan;
+  effect.policy.clear();
+  effect.types.clear();
+  for (PlannedRegion& region : effect.regions) {
+    region.layers.clear();
+    const RegionType& type = plan.types.at(static_cast<std::size_t>(region.type));
+    region.type = add_once(effect.types, effect_of(type));
+  }
+  return effect;
+}
+
+void require_index(const JsonField& field, std::size_t size, const char* empty) {
+  if (size == 0) field.fail(empty);
+  field.integer32(0, static_cast<std::int32_t>(size) - 1);
+}
+
+}  // namespace
+
+std::vector<LayersOfType> layers_by_type(const Plan& plan) {
+  std::vector<LayersOfType> rows;
+  for (int type = 0; type < static_cast<int>(plan.types.size()); ++type) {
+    std::vector<int> layers;
+    int num_regions = 0;
+    for (const PlannedRegion& region : plan.regions) {
+      if (region.type != type) continue;
+      ++num_regions;
+      for (const int layer : region.layers) {
+        if (layers.empty() || layers.back() != layer) layers.push_back(layer);
+      }
+    }
+    rows.push_back({type, layer_ranges(layers), num_regions});
+  }
+  return rows;
+}
+
+void read_value(const JsonField& field, Treatment& treatment) {
+  treatment = read_known_word<Treatment>(field, "treatment");
+}
+
+void read_value(const JsonField& field, RegionType& type) {
+  read_fields(field, type);
+  if (type.offload_inputs.empty()) return;
+  for (const JsonField& input : field.at("offload_inputs").elements()) {
+    require_index(input.at("op"), type.ops.size(), "refers to an op, but \"ops\" is empty");
+  }
+}
+
+Json plan_to_json(const Plan& plan) {
+  Json json = {{"schema", schema_name(kPlanSchema)}};
+  write_fields(json, plan);
+  return json;
+}
+
+Plan plan_from_json(const Json& json) {
+  require_schema(json, kPlanSchema.kind);
+  const JsonField root(json);
+  Plan plan;
+  read_fields(root, plan);
+  for (const JsonField& region : root.at("regions").elements()) {
+    require_index(region.at("type"), plan.types.size(), "refers to a type, but \"types\" is empty");
+  }
+  return plan;
+}
+
+Json to_value(const Plan& plan) { return plan_to_json(plan); }
+
+void read_value(const JsonField& field, Plan& plan) { plan = plan_from_json(field.json()); }
+
+void read_value(const JsonField& field, Schedule& schedule) {
+  schedule = read_word<Schedule>(field, "not a schedule");
+}
+
+std::string plan_sha256(const Plan& plan) { return canonical_sha256(plan_effect_json(plan)); }
+
+Json plan_effect_json(const Plan& plan) {
+  Json json = plan_to_json(effect_of(plan));
+  json.erase("layers");
+  return json;
 }
 
 }  // namespace rematch

@@ -2,14 +2,15 @@
 // index. No rule is left in it: the engine looks treatments up, people read and port it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "policies/base/bytes.h"
+#include "policies/base/words.h"
 
 namespace rematch {
 
@@ -22,9 +23,16 @@ namespace rematch {
 // first demand of backward in a region brings back its values and those of the region before it.
 enum class Treatment : std::uint8_t { kSave, kRecompute, kOffload };
 
+template <>
+inline constexpr std::array<std::string_view, 3> kWords<Treatment> = {"save", "recompute",
+                                                                      "offload"};
+
 // When recompute happens: torch.utils.checkpoint's semantics, or what backward needs when it
 // needs it.
 enum class Schedule : std::uint8_t { kWholeRegion, kOnDemand };
+
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<Schedule> = {"whole_region", "on_demand"};
 
 struct PlannedOp {
   std::string name;   // as TracedOp::name
@@ -98,11 +106,6 @@ bool offloads_anything(const RegionType& type);
 // the numbering of types and everything else that is there for people are left out, so plans that
 // do the same to the same trace have the same hash.
 std::string plan_sha256(const Plan& plan);
-
-std::string_view to_string(Treatment treatment);
-std::string_view to_string(Schedule schedule);
-std::optional<Treatment> treatment_from_string(std::string_view text);
-std::optional<Schedule> schedule_from_string(std::string_view text);
 
 // Layer indices as people read them, in the order given: "0-3, 6, 8-9".
 std::string layer_ranges(const std::vector<int>& layers);

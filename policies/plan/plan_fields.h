@@ -8,7 +8,6 @@
 
 namespace rematch {
 
-Json to_value(Treatment treatment);
 void read_value(const JsonField& field, Treatment& treatment);
 void read_value(const JsonField& field, RegionType& type);
 

@@ -15,7 +15,6 @@ Plan plan_from_json(const Json& json);
 
 // As members of a record (record_fields.h).
 Json to_value(const Plan& plan);
-Json to_value(Schedule schedule);
 void read_value(const JsonField& field, Plan& plan);
 void read_value(const JsonField& field, Schedule& schedule);
 

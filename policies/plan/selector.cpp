@@ -137,11 +137,11 @@ std::string from_torch_spelling(std::string_view word) {
 // The meaning of a last word without a namespace before it; "" if it has none. A class before an op
 // by the same name, which is `aten::embedding`.
 std::string op_of_word(std::string_view word) {
-  if (word == kResult || op_class_from_string(word)) return std::string(word);
+  if (word == kResult || from_string<OpClass>(word)) return std::string(word);
   std::string op = from_torch_spelling(word);
   if (!op.empty()) return op;
   op = "aten::" + std::string(word);
-  const bool is_known = op_class_of(op.substr(0, op.find('.'))) != OpClass::kOther;
+  const bool is_known = op_class_of(op) != OpClass::kOther;
   return is_known && !word.ends_with('.') ? op : "";
 }
 
@@ -237,7 +237,7 @@ bool matches_pattern(std::string_view pattern, std::string_view text) {
 
 IdTable<OpId, bool> matches(const Selector& selector, const Trace& trace) {
   const Instances instances = matching_instances(selector.scope_pattern, trace);
-  const std::optional<OpClass> op_class = op_class_from_string(selector.op);
+  const std::optional<OpClass> op_class = from_string<OpClass>(selector.op);
   IdTable<OpId, bool> picked(trace.ops.size(), false);
   if (selector.op == kResult) picked = scope_results(trace, instances);
   std::map<std::optional<ScopeId>, int> seen;  // ops of the kind so far, by instance

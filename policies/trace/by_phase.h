@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "policies/base/field_value.h"
 #include "policies/trace/op_class.h"
@@ -15,10 +14,9 @@
 
 namespace rematch {
 
-std::optional<Phase> phase_from_string(std::string_view text);
-
-inline Json to_value(Phase phase) { return to_string(phase); }
-void read_value(const JsonField& field, Phase& phase);
+inline void read_value(const JsonField& field, Phase& phase) {
+  phase = read_word<Phase>(field, "not a phase");
+}
 
 // Classes that this build does not know are left out; the point keeps them as unknown members.
 template <class T>
@@ -27,7 +25,7 @@ void read_value(const JsonField& field, std::map<OpClass, T>& classes) {
   read_value(field, named);
   classes.clear();
   for (const auto& [name, value] : named) {
-    if (const std::optional<OpClass> known = op_class_from_string(name)) classes[*known] = value;
+    if (const std::optional<OpClass> known = from_string<OpClass>(name)) classes[*known] = value;
   }
 }
 

@@ -8,12 +8,14 @@
 // the start returned, through whichever view it was waited for.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "policies/base/words.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
@@ -35,9 +37,9 @@ enum class CollectiveKind : std::uint8_t {
 };
 inline constexpr std::size_t kNumCollectiveKinds = 5;
 
-// "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast".
-std::string_view to_string(CollectiveKind kind);
-std::optional<CollectiveKind> collective_kind_from_string(std::string_view text);
+template <>
+inline constexpr std::array<std::string_view, kNumCollectiveKinds> kWords<CollectiveKind> = {
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"};
 
 // The kind of an op that starts a functional collective; nothing for others, waits among them.
 std::optional<CollectiveKind> collective_kind(std::string_view name);

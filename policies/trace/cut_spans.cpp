@@ -156,14 +156,6 @@ SpanType relative_type(const Trace& trace, const SpanBounds& bounds, TraceSpan& 
   return type;
 }
 
-template <class T>
-int index_of(std::vector<T>& known, T type) {
-  const auto found = std::find(known.begin(), known.end(), type);
-  const auto index = static_cast<int>(found - known.begin());
-  if (found == known.end()) known.push_back(std::move(type));
-  return index;
-}
-
 // Backward, cut where it turns to the packs of another span.
 class BackwardCutter {
  public:
@@ -201,7 +193,7 @@ class BackwardCutter {
       event.gradient_bytes -= previous_.gradient_bytes;
       previous_ = absolute;
     }
-    const int type = index_of(result_.backward_types, std::move(events_));
+    const int type = add_once(result_.backward_types, std::move(events_));
     result_.backward.push_back({type, first.pack, first.scope});
     events_.clear();
   }
@@ -223,7 +215,7 @@ SpannedTrace cut_into_spans(const Trace& trace) {
     TraceSpan span;
     span.path = bounds.path;
     SpanType type = relative_type(trace, bounds, span);
-    span.type = index_of(result.types, std::move(type));
+    span.type = add_once(result.types, std::move(type));
     result.spans.push_back(std::move(span));
   }
   BackwardCutter(trace, all_bounds, result).run();

@@ -1,26 +1,9 @@
 #include "policies/trace/op_class.h"
 
-#include <array>
 #include <unordered_map>
 
 namespace rematch {
 namespace {
-
-constexpr std::array<std::string_view, kNumOpClasses> kClassNames = {
-    "matmul",
-    "attention_forward",
-    "attention_backward",
-    "norm",
-    "elementwise",
-    "reduction",
-    "copy",
-    "view",
-    "embedding",
-    "random",
-    "collective",
-    "optimizer",
-    "other",
-};
 
 // Space-separated dispatcher names of one class. A name that ends in `_` needs no entry of its
 // own where the name without it has one.
@@ -225,17 +208,6 @@ OpClass op_class_of(std::string_view name) {
     if (found != table().end()) return found->second;
   }
   return OpClass::kOther;
-}
-
-std::string_view to_string(OpClass op_class) {
-  return kClassNames[static_cast<std::size_t>(op_class)];
-}
-
-std::optional<OpClass> op_class_from_string(std::string_view text) {
-  for (std::size_t index = 0; index < kClassNames.size(); ++index) {
-    if (kClassNames[index] == text) return static_cast<OpClass>(index);
-  }
-  return std::nullopt;
 }
 
 }  // namespace rematch

@@ -2,9 +2,11 @@
 // dispatcher names to them, so a policy means the same op on every backend.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <optional>
 #include <string_view>
+
+#include "policies/base/words.h"
 
 namespace rematch {
 
@@ -26,14 +28,26 @@ enum class OpClass : std::uint8_t {
 
 inline constexpr int kNumOpClasses = static_cast<int>(OpClass::kOther) + 1;
 
-// `name` is the dispatcher name without overload: "aten::mm".
+template <>
+inline constexpr std::array<std::string_view, kNumOpClasses> kWords<OpClass> = {
+    "matmul",
+    "attention_forward",
+    "attention_backward",
+    "norm",
+    "elementwise",
+    "reduction",
+    "copy",
+    "view",
+    "embedding",
+    "random",
+    "collective",
+    "optimizer",
+    "other"};
+
+// `name` is the dispatcher name, with or without overload: "aten::mm".
 OpClass op_class_of(std::string_view name);
 
 // Its output has no defined content. `name` may have an overload.
 bool is_empty_factory(std::string_view name);
-
-// The name in JSON, flags and tables: "attention_forward".
-std::string_view to_string(OpClass op_class);
-std::optional<OpClass> op_class_from_string(std::string_view text);
 
 }  // namespace rematch

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "policies/base/words.h"
+
 namespace rematch {
 
 enum class Phase : std::uint8_t { kForward, kRecompute, kBackward, kOptimizer };
@@ -13,9 +15,8 @@ inline constexpr std::array kPhases = {Phase::kForward, Phase::kRecompute, Phase
                                        Phase::kOptimizer};
 inline constexpr int kNumPhases = kPhases.size();
 
-constexpr std::string_view to_string(Phase phase) {
-  constexpr std::string_view kNames[] = {"forward", "recompute", "backward", "optimizer"};
-  return kNames[static_cast<int>(phase)];
-}
+template <>
+inline constexpr std::array<std::string_view, kNumPhases> kWords<Phase> = {"forward", "recompute",
+                                                                           "backward", "optimizer"};
 
 }  // namespace rematch

@@ -8,9 +8,6 @@
 namespace rematch {
 namespace {
 
-constexpr std::string_view kMeasured = "measured";
-constexpr std::string_view kRoofline = "roofline";
-
 using Problem = std::optional<std::string>;
 
 std::string again(const Profile& profile) {
@@ -99,10 +96,6 @@ std::optional<std::string> profile_problem(const Profile& profile, const Trace& 
            again(profile);
   }
   return std::nullopt;
-}
-
-std::string_view to_string(ProfileSource source) {
-  return source == ProfileSource::kMeasured ? kMeasured : kRoofline;
 }
 
 }  // namespace rematch

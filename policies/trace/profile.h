@@ -3,6 +3,7 @@
 // medians over steps and over the layers, so equal layers have equal times.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -12,11 +13,15 @@
 #include <vector>
 
 #include "policies/base/bytes.h"
+#include "policies/base/words.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
 
 enum class ProfileSource : std::uint8_t { kMeasured, kRoofline };
+
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<ProfileSource> = {"measured", "roofline"};
 
 struct Profile {
   using Duration = std::chrono::nanoseconds;
@@ -71,7 +76,5 @@ std::string ops_sha256(const Trace& trace);
 
 // Why the profile is not one of this trace, in one line that says what to do; nothing if it is.
 std::optional<std::string> profile_problem(const Profile& profile, const Trace& trace);
-
-std::string_view to_string(ProfileSource source);
 
 }  // namespace rematch

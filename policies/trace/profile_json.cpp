@@ -28,10 +28,7 @@ Json pass_to_json(const OpFigures& all, const std::vector<TypedSpan>& spans) {
   Json order = Json::array();
   for (const TypedSpan& place : spans) {
     if (place.length == 0) continue;
-    OpFigures span = span_of(all, place);
-    const auto found = std::find(types.begin(), types.end(), span);
-    order.push_back(found - types.begin());
-    if (found == types.end()) types.push_back(std::move(span));
+    order.push_back(add_once(types, span_of(all, place)));
   }
   return {{"types", to_value(types)}, {"spans", std::move(order)}};
 }
@@ -70,11 +67,8 @@ OpFigures pass_from_json(const JsonField& field) {
 
 }  // namespace
 
-Json to_value(ProfileSource source) { return to_string(source); }
-
 void read_value(const JsonField& field, ProfileSource& source) {
-  constexpr std::array kSources = {ProfileSource::kMeasured, ProfileSource::kRoofline};
-  source = read_word(field, kSources, "not a source of times");
+  source = read_word<ProfileSource>(field, "not a source of times");
 }
 
 void read_value(const JsonField& field, OpFigures& figures) {

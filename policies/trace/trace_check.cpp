@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "policies/base/json.h"
 
@@ -233,14 +234,11 @@ std::optional<std::string> trace_problem(const Trace& trace) {
                             check_packs, check_backward}) {
     if (auto problem = check(trace)) return problem;
   }
-  if (!is_count(trace.parameter_bytes.count)) {
-    return "parameters have " + std::to_string(trace.parameter_bytes.count) + " bytes";
-  }
-  if (!is_count(trace.constant_bytes.count)) {
-    return "constants have " + std::to_string(trace.constant_bytes.count) + " bytes";
-  }
-  if (!is_count(trace.gradient_bytes.count)) {
-    return "gradients have " + std::to_string(trace.gradient_bytes.count) + " bytes";
+  for (const auto& [what, bytes] : {std::pair("parameters", trace.parameter_bytes),
+                                    std::pair("constants", trace.constant_bytes),
+                                    std::pair("gradients", trace.gradient_bytes)}) {
+    if (is_count(bytes.count)) continue;
+    return std::string(what) + " have " + std::to_string(bytes.count) + " bytes";
   }
   for (const TracedCollective& sum : trace.gradient_sums) {
     if (is_count(sum.bytes.count)) continue;

@@ -19,7 +19,6 @@ void read_value(const JsonField& field, Id<Tag>& id) {
   id = Id<Tag>(field.integer32(std::numeric_limits<std::int32_t>::min() + 1));
 }
 
-Json to_value(OpClass op_class);
 Json to_value(const TracedUse& use);
 Json to_value(const SpanType& type);
 Json to_value(const BackwardEvent& event);

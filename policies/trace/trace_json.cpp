@@ -12,19 +12,8 @@
 
 namespace rematch {
 
-Json to_value(OpClass op_class) { return to_string(op_class); }
-
 void read_value(const JsonField& field, OpClass& op_class) {
-  const std::optional<OpClass> found = op_class_from_string(field.string());
-  if (found) {
-    op_class = *found;
-    return;
-  }
-  std::vector<std::string_view> known;
-  for (int index = 0; index < kNumOpClasses; ++index) {
-    known.push_back(to_string(static_cast<OpClass>(index)));
-  }
-  field.fail("unknown op class '" + field.string() + "'" + did_you_mean(field.string(), known));
+  op_class = read_known_word<OpClass>(field, "op class");
 }
 
 // A use is a reference, or [reference, version] where the storage was written before.

@@ -23,7 +23,7 @@ struct ExpectedName {
 
 ExpectedName expected_name(const std::string& name) {
   const std::size_t dot = name.find('.');
-  const std::optional<Phase> phase = phase_from_string(std::string_view(name).substr(0, dot));
+  const std::optional<Phase> phase = from_string<Phase>(std::string_view(name).substr(0, dot));
   if (dot == std::string::npos || !phase) return {std::nullopt, name};
   return {phase, name.substr(dot + 1)};
 }
@@ -39,8 +39,8 @@ std::int64_t executed_of_kind(const std::map<std::string, std::int64_t>& ops, Co
 
 std::int64_t executed(const CountsRecord& counts, const std::string& name) {
   const auto [phase, op] = expected_name(name);
-  const std::optional<OpClass> op_class = op_class_from_string(op);
-  const std::optional<CollectiveKind> kind = collective_kind_from_string(op);
+  const std::optional<OpClass> op_class = from_string<OpClass>(op);
+  const std::optional<CollectiveKind> kind = from_string<CollectiveKind>(op);
   std::int64_t sum = 0;
   for (const Phase each : kPhases) {
     if (phase && each != *phase) continue;
@@ -166,7 +166,7 @@ CheckRecord check_peak(const PointRecord& point, Bytes limit) {
 CheckRecord check_expectation(const PointRecord& point, const Expectation& expectation) {
   const std::string name = "counts." + expectation.name;
   if (!point.counts) return decided(name, GateVerdict::kInconclusive, "ops were not counted");
-  if (collective_kind_from_string(expected_name(expectation.name).op) && !point.ranks) {
+  if (from_string<CollectiveKind>(expected_name(expectation.name).op) && !point.ranks) {
     return decided(name, GateVerdict::kInconclusive, "the point ran on one rank");
   }
   const std::int64_t found = executed(*point.counts, expectation.name);
@@ -181,7 +181,7 @@ CheckRecord check_expectation(const PointRecord& point, const Expectation& expec
 
 bool is_unknown_op(const std::string& name, const Report& report, const Report* reference) {
   const std::string op = expected_name(name).op;
-  if (op_class_from_string(op) || collective_kind_from_string(op) ||
+  if (from_string<OpClass>(op) || from_string<CollectiveKind>(op) ||
       op_class_of(op) != OpClass::kOther || runs(report, op)) {
     return false;
   }

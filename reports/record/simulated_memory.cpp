@@ -39,7 +39,7 @@ CountsRecord counts_of(const PredictedCounts& counts) {
   record.by_op = counts.by_op;
   for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
     for (const auto& [name, executed] : counts.by_class[phase]) {
-      record.by_class[phase][op_class_from_string(name).value_or(OpClass::kOther)] = executed;
+      record.by_class[phase][from_string<OpClass>(name).value_or(OpClass::kOther)] = executed;
     }
   }
   return record;

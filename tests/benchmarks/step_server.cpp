@@ -115,7 +115,7 @@ Overrides parse_dimensions(const std::string& text) {
 Arm parse_arm(const std::string& text) {
   const std::size_t slash = text.rfind('/');
   const std::string schedule = slash == std::string::npos ? "on_demand" : text.substr(slash + 1);
-  return {text.substr(0, slash), schedule_from_string(schedule).value()};
+  return {text.substr(0, slash), from_string<Schedule>(schedule).value()};
 }
 
 int serve(const std::vector<std::string>& arguments) {

@@ -63,7 +63,7 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 
 std::vector<Schedule> parse_schedules(const std::string& text) {
   if (text == "both") return {Schedule::kWholeRegion, Schedule::kOnDemand};
-  if (const auto schedule = schedule_from_string(text)) return {*schedule};
+  if (const auto schedule = from_string<Schedule>(text)) return {*schedule};
   throw UsageError("unknown schedule " + in_quotes(text) + did_you_mean(text, kSchedules));
 }
 

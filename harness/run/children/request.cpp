@@ -17,7 +17,7 @@ void read_value(const JsonField& field, Pass& pass) {
 Json to_value(ModelFamily family) { return to_string(family); }
 
 void read_value(const JsonField& field, ModelFamily& family) {
-  const std::optional<ModelFamily> found = family_from_string(field.string());
+  const std::optional<ModelFamily> found = from_string<ModelFamily>(field.string());
   if (!found) field.fail("unknown model family '" + field.string() + "'");
   family = *found;
 }

@@ -174,7 +174,7 @@ LinkGroup group_from_json(const JsonField& field) {
   group.name = field.at("name").string();
   group.num_ranks = field.at("num_ranks").integer32(2);
   for (const auto& [name, curve] : field.at("collectives").members()) {
-    const auto kind = collective_kind_from_string(*name);
+    const auto kind = from_string<CollectiveKind>(*name);
     if (!kind) curve.fail("is of an unknown collective");
     group.collectives[*kind] = curve_from_json(curve);
   }

@@ -191,7 +191,7 @@ void read_value(const JsonField& field, MemoryTimeline& timeline) {
   require_as_many(field.at("phase"), samples);
   for (const JsonField& sample : field.at("phase").elements()) {
     const std::int64_t index = sample.integer(0, static_cast<std::int64_t>(names.size()) - 1);
-    const auto phase = phase_from_string(names[static_cast<std::size_t>(index)]);
+    const auto phase = from_string<Phase>(names[static_cast<std::size_t>(index)]);
     if (!phase) sample.fail("means '" + names[static_cast<std::size_t>(index)] + "', no phase");
     timeline.phase.push_back(*phase);
   }

@@ -102,10 +102,10 @@ TEST_CASE("experts and latent heads that do not fit are refused") {
 
 TEST_CASE("families are spelt one way") {
   for (const ModelFamily family : model_families()) {
-    CHECK(family_from_string(to_string(family)) == family);
+    CHECK(from_string<ModelFamily>(to_string(family)) == family);
   }
   CHECK(to_string(ModelFamily::kDit) == "dit");
-  CHECK_FALSE(family_from_string("gpt").has_value());
+  CHECK_FALSE(from_string<ModelFamily>("gpt").has_value());
   CHECK(trains_on_text(ModelFamily::kDeepseek));
   CHECK_FALSE(trains_on_text(ModelFamily::kLtx));
 }

@@ -63,5 +63,13 @@ TEST_CASE("an index that is absent is not the first, and comes before it") {
   CHECK(optional_id<PlaneId>(first) == PlaneId(0));
 }
 
+TEST_CASE("a list that has each entry once gives an entry's index, new or known") {
+  std::vector<std::string> list;
+  CHECK(add_once(list, std::string("a")) == 0);
+  CHECK(add_once(list, std::string("b")) == 1);
+  CHECK(add_once(list, std::string("a")) == 0);
+  CHECK(list == std::vector<std::string>{"a", "b"});
+}
+
 }  // namespace
 }  // namespace rematch

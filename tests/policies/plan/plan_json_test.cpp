@@ -146,13 +146,13 @@ TEST_CASE("the plan schema refuses what the reader refuses") {
 
 TEST_CASE("treatments and schedules read back from their names") {
   for (const Treatment treatment : {Treatment::kSave, Treatment::kRecompute, Treatment::kOffload}) {
-    CHECK(treatment_from_string(to_string(treatment)) == treatment);
+    CHECK(from_string<Treatment>(to_string(treatment)) == treatment);
   }
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
-    CHECK(schedule_from_string(to_string(schedule)) == schedule);
+    CHECK(from_string<Schedule>(to_string(schedule)) == schedule);
   }
   CHECK(to_string(Schedule::kWholeRegion) == "whole_region");
-  CHECK_FALSE(treatment_from_string("keep").has_value());
+  CHECK_FALSE(from_string<Treatment>("keep").has_value());
 }
 
 }  // namespace

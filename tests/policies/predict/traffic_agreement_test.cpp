@@ -38,7 +38,7 @@ ModelSpec spec_of(const Case& which) {
 }
 
 CollectiveKind kind_of(const std::string& name) {
-  return collective_kind_from_string(name).value();
+  return from_string<CollectiveKind>(name).value();
 }
 
 Traffic executed(const ModelSpec& spec, const Plan& plan, Schedule schedule) {

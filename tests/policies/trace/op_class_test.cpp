@@ -171,9 +171,9 @@ TEST_CASE("a name that no table has is other, however it looks") {
 TEST_CASE("class names read back") {
   for (int index = 0; index < kNumOpClasses; ++index) {
     const auto op_class = static_cast<OpClass>(index);
-    CHECK(op_class_from_string(to_string(op_class)) == op_class);
+    CHECK(from_string<OpClass>(to_string(op_class)) == op_class);
   }
-  CHECK_FALSE(op_class_from_string("attention").has_value());
+  CHECK_FALSE(from_string<OpClass>("attention").has_value());
 }
 
 }  // namespace

@@ -1,0 +1,36 @@
+// Enumerations whose enumerators are words in files, flags and tables. Each lists its words once:
+//   template <>
+//   inline constexpr std::array<std::string_view, 2> kWords<Schedule> = {"whole_region", ...};
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+
+namespace rematch {
+
+// The words of the enumeration, in the order of its enumerators, which count from 0.
+template <class T>
+inline constexpr std::array<std::string_view, 0> kWords = {};
+
+template <class T>
+concept Word = std::is_enum_v<T> && !kWords<T>.empty();
+
+template <Word T>
+constexpr std::string_view to_string(T word) {
+  return kWords<T>[static_cast<std::size_t>(word)];
+}
+
+// Nothing if no enumerator has that word.
+template <Word T>
+constexpr std::optional<T> from_string(std::string_view text) {
+  const auto found = std::find(kWords<T>.begin(), kWords<T>.end(), text);
+  if (found == kWords<T>.end()) return std::nullopt;
+  return static_cast<T>(found - kWords<T>.begin());
+}
+
+}  // namespace rematch

@@ -1,0 +1,100 @@
+#include "policies/base/text.h"
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+namespace rematch {
+namespace {
+
+TEST_CASE("what a user typed stays on one line, whatever it holds") {
+  CHECK(in_quotes("full") == "'full'");
+  CHECK(in_quotes("") == "''");
+  CHECK(in_quotes("a\nb\tc") == "'a\\nb\\tc'");
+  CHECK(in_quotes(std::string_view("\0\x1b[31m", 6)) == "'\\x00\\x1b[31m'");
+  CHECK(in_quotes("gr\xc3\xb6ss") == "'gr\xc3\xb6ss'");
+  CHECK(in_quotes(std::string(120, 'x')) == "'" + std::string(120, 'x') + "'");
+  CHECK(in_quotes(std::string(500, 'x')) == "'" + std::string(120, 'x') + "...'");
+  CHECK(in_quotes(std::string(119, 'x') + "\xc3\xb6yy") ==
+        "'" + std::string(119, 'x') + "\xc3\xb6...'");
+  // Cut as shown: each of these bytes is shown as four.
+  CHECK(in_quotes(std::string(120, '\0')).size() < 130);
+}
+
+// At ten bytes, five stay at either end; both bytes of a character stay, or none.
+TEST_CASE("what a file holds stays on one line, and the end of a long message is kept") {
+  CHECK(on_one_line("a\nb", 10) == "a\\nb");
+  CHECK(on_one_line("0123456789", 10) == "0123456789");
+  CHECK(on_one_line("0123456789a", 10) == "01234...6789a");
+  CHECK(on_one_line("0123\xc3\xb6xxx\xc3\xb6wxyz", 10) == "0123...wxyz");
+}
+
+TEST_CASE("a long text is cut between words") {
+  CHECK(on_one_line("one two three four five six seven", 20) == "one two ... six seven");
+  CHECK(on_one_line("one two three four five six seven", 18) == "one two ... six seven");
+  std::string words;
+  while (words.size() < 200) words += "abcdefg ";
+  const std::string fifteen = words.substr(0, 15 * 8);  // 120 bytes
+  CHECK(in_quotes(words) == "'" + fifteen + "...'");
+  // Names without spaces, as in lists of layers or arguments.
+  std::string names;
+  while (names.size() < 200) names += "layers.7.wq,";
+  CHECK(in_quotes(names) == "'" + names.substr(0, 120) + "...'");
+  CHECK(in_quotes("abcd" + names) == "'abcd" + names.substr(0, 108) + "...'");
+  CHECK(on_one_line("one,two,three,four,five,six,seven", 20) == "one,two,...,six,seven");
+  CHECK(in_quotes("xyz" + words) == "'xyz" + words.substr(0, 14 * 8) + "...'");
+}
+
+TEST_CASE("parts stand in order with the separator between them and nowhere else") {
+  CHECK(joined(std::vector<std::string>{}) == "");
+  CHECK(joined(std::vector<std::string>{"mm"}) == "mm");
+  CHECK(joined(std::vector<std::string_view>{"mm", "bmm"}) == "mm, bmm");
+  CHECK(joined(std::set<std::string>{"b", "a"}, " && ") == "a && b");
+}
+
+// A cell of a CSV line may be empty, the first one too.
+TEST_CASE("an empty part keeps its separators") {
+  CHECK(joined(std::vector<std::string>{"", "a", "", "b"}, ",") == ",a,,b");
+}
+
+TEST_CASE("a hole is filled wherever it is, and not in what fills it") {
+  CHECK(filled_in("{N} of {N}", "{N}", "2") == "2 of 2");
+  CHECK(filled_in("{N}", "{N}", "{N}{N}") == "{N}{N}");
+  CHECK(filled_in("none", "{N}", "2") == "none");
+}
+
+const std::vector<std::string_view> kPolicies = {"none",     "full",    "nth_first", "nth_last",
+                                                 "skip_nth", "save_mm", "attn_only", "segments"};
+
+TEST_CASE("edit distance counts slips of the hand") {
+  CHECK(edit_distance("", "abc") == 3);
+  CHECK(edit_distance("abc", "abc") == 0);
+  CHECK(edit_distance("kitten", "sitting") == 3);
+  CHECK(edit_distance("fulL", "full") == 1);
+  CHECK(edit_distance("flul", "full") == 1);  // two neighbours swapped
+  CHECK(edit_distance("ab", "ba") == edit_distance("ba", "ab"));
+}
+
+TEST_CASE("the nearest known name is found, or none") {
+  CHECK(nearest_name("nth_frist", kPolicies) == "nth_first");
+  CHECK(nearest_name("ful", kPolicies) == "full");
+  CHECK(nearest_name("FULL", kPolicies) == "full");
+  CHECK(nearest_name("attn", kPolicies) == "attn_only");
+  CHECK(nearest_name("nth-last", kPolicies) == "nth_last");
+  CHECK_FALSE(nearest_name("checkpoint_everything", kPolicies).has_value());
+  CHECK_FALSE(nearest_name("x", kPolicies).has_value());
+  CHECK_FALSE(nearest_name("", kPolicies).has_value());
+  CHECK_FALSE(nearest_name("full", std::vector<std::string_view>{}).has_value());
+}
+
+TEST_CASE("a message ends in the nearest name, else in all of them") {
+  CHECK(did_you_mean("nonee", kPolicies) == "; did you mean 'none'?");
+  CHECK(did_you_mean("zzz", std::vector<std::string>{"none", "full"}) == "; known: none, full");
+  CHECK(did_you_mean("zzz", std::vector<std::string>{}).empty());
+}
+
+}  // namespace
+}  // namespace rematch
