@@ -68,7 +68,7 @@ Json systems_to_json() {
     Json row = {{"system", entry.system}, {"mode", entry.spelling}};
     row["policy"] = entry.stands_for.empty() ? Json(nullptr) : Json(entry.stands_for);
     row["description"] = entry.description;
-    row["trap"] = entry.trap.empty() ? Json(nullptr) : Json(entry.trap);
+    row["trap"] = entry.trap.text.empty() ? Json(nullptr) : Json(entry.trap.text);
     rows.push_back(row);
   }
   return rows;
@@ -87,7 +87,8 @@ std::string systems_to_text() {
     constexpr std::size_t kIndent = 6;
     std::string meaning(entry.stands_for.empty() ? "refused" : entry.stands_for);
     text += indented(meaning.append(": ").append(entry.description), kIndent);
-    if (!entry.trap.empty()) text += indented("trap: " + std::string(entry.trap), kIndent);
+    if (!entry.trap.text.empty())
+      text += indented("trap: " + std::string(entry.trap.text), kIndent);
   }
   return text + "\nAn upper-case letter takes any value; {N} is where it goes.\n";
 }

@@ -9,28 +9,24 @@
 #include <utility>
 
 #include "policies/base/text.h"
+#include "policies/trace/collective.h"
 
 namespace rematch {
-namespace {
-
-// The blocks of one list, in forward order. A looped layer appears as often as it runs.
-struct BlockList {
-  std::vector<TracedBlock> blocks;
-  int num_layers = 0;
-};
 
 std::vector<BlockList> block_lists(const Trace& trace) {
   std::vector<BlockList> lists;
   std::map<std::string, std::size_t> by_name;
   for (const TracedBlock& block : trace.blocks) {
     const auto [found, is_new] = by_name.try_emplace(block.list, lists.size());
-    if (is_new) lists.emplace_back();
+    if (is_new) lists.push_back({block.list, {}, 0});
     BlockList& list = lists[found->second];
     list.blocks.push_back(block);
     list.num_layers = std::max(list.num_layers, block.index + 1);
   }
   return lists;
 }
+
+namespace {
 
 bool chooses(const BlockChoice& choice, int layer, int num_layers) {
   return rule_of(choice.kind).chooses(choice, layer, num_layers);
@@ -93,48 +89,49 @@ bool is_below(const Trace& trace, std::optional<ScopeId> scope, ScopeId ancestor
   return scope == ancestor;
 }
 
-bool has_scope_below(const Trace& trace, const TracedBlock& block, const std::string& pattern) {
+struct ScopeBelow {
+  ScopeId id;
+  std::string_view path;  // relative to the block
+};
+
+std::vector<ScopeBelow> scopes_below(const Trace& trace, const TracedBlock& block) {
   const std::size_t prefix = trace.scopes[block.scope].path.size() + 1;
+  std::vector<ScopeBelow> below;
   for (const ScopeId id : IdRange(block.scope + 1, trace.scopes.end_id())) {
     const std::string_view path = trace.scopes[id].path;
-    if (is_below(trace, id, block.scope) && path.size() > prefix &&
-        matches_pattern(pattern, path.substr(prefix))) {
-      return true;
-    }
+    if (!is_below(trace, id, block.scope) || path.size() <= prefix) continue;
+    below.push_back({id, path.substr(prefix)});
   }
-  return false;
+  return below;
 }
 
 // The outermost scopes below the block whose path, relative to it, matches a pattern.
 void add_scopes(const Trace& trace, const TracedBlock& block, const RegionChoice& choice,
                 std::vector<PlacedRegion>& regions) {
-  if (!choice.only_with.empty() && !has_scope_below(trace, block, choice.only_with)) {
+  const std::vector<ScopeBelow> below = scopes_below(trace, block);
+  const bool is_split = choice.only_with.empty() ||
+                        std::any_of(below.begin(), below.end(), [&](const ScopeBelow& scope) {
+                          return matches_pattern(choice.only_with, scope.path);
+                        });
+  if (!is_split) {
     regions.push_back(region_of(trace, block.scope, block.scope, {block.index}));
     return;
   }
-  const std::size_t prefix = trace.scopes[block.scope].path.size() + 1;
   OpId covered;
-  for (const ScopeId id : IdRange(block.scope + 1, trace.scopes.end_id())) {
-    const TracedScope& scope = trace.scopes[id];
-    if (!is_below(trace, id, block.scope) || scope.path.size() <= prefix) continue;
-    if (scope.first_op < covered) continue;
-    const std::string_view relative = std::string_view(scope.path).substr(prefix);
+  for (const ScopeBelow& scope : below) {
+    if (trace.scopes[scope.id].first_op < covered) continue;
     if (std::any_of(choice.patterns.begin(), choice.patterns.end(),
-                    [&](const std::string& p) { return matches_pattern(p, relative); })) {
-      regions.push_back(region_of(trace, id, id, {block.index}));
-      covered = scope.end_op;
+                    [&](const std::string& p) { return matches_pattern(p, scope.path); })) {
+      regions.push_back(region_of(trace, scope.id, scope.id, {block.index}));
+      covered = trace.scopes[scope.id].end_op;
     }
   }
 }
 
 std::string scope_names_below(const Trace& trace, const TracedBlock& block) {
-  const std::size_t prefix = trace.scopes[block.scope].path.size() + 1;
-  std::string names;
-  for (const ScopeId id : IdRange(block.scope + 1, trace.scopes.end_id())) {
-    if (!is_below(trace, id, block.scope)) continue;
-    names += (names.empty() ? "" : ", ") + trace.scopes[id].path.substr(prefix);
-  }
-  return names.empty() ? "none" : names;
+  std::vector<std::string_view> names;
+  for (const ScopeBelow& scope : scopes_below(trace, block)) names.push_back(scope.path);
+  return names.empty() ? "none" : joined(names);
 }
 
 // All top-level scopes but the loss. Backward needs the loss's saved tensors at once, so
@@ -200,6 +197,42 @@ std::variant<std::vector<PlacedRegion>, Rejected> place_regions(const Policy& po
     });
   }
   return placed;
+}
+
+namespace {
+
+bool overlap(const std::vector<OpRange>& regions, OpRange range) {
+  return std::any_of(regions.begin(), regions.end(), [range](OpRange region) {
+    return region.first < range.end && range.first < region.end;
+  });
+}
+
+}  // namespace
+
+std::vector<PlacedRegion> blocks_that_only_gather(const Policy& policy, const Trace& trace,
+                                                  const std::vector<PlacedRegion>& placed) {
+  std::vector<PlacedRegion> regions;
+  if (!policy.reshard_after_forward) return regions;
+  std::vector<OpRange> ranges;
+  for (const PlacedRegion& region : placed) ranges.push_back(region.range);
+  for (const TracedBlock& block : trace.blocks) {
+    PlacedRegion region = region_of(trace, block.scope, block.scope, {block.index});
+    if (overlap(ranges, region.range) || parameter_gathers(trace, block).empty()) continue;
+    regions.push_back(std::move(region));
+  }
+  return regions;
+}
+
+bool holds_gathers(const Policy& policy, const Trace& trace, const std::vector<OpRange>& regions) {
+  if (!policy.reshard_after_forward) return false;
+  return std::any_of(trace.blocks.begin(), trace.blocks.end(), [&](const TracedBlock& block) {
+    const TracedScope& scope = trace.scopes[block.scope];
+    if (!overlap(regions, {scope.first_op, scope.end_op})) return false;
+    const std::vector<OpId> gathers = parameter_gathers(trace, block);
+    return std::any_of(gathers.begin(), gathers.end(), [&](OpId op) {
+      return !overlap(regions, {op, op + 1});
+    });
+  });
 }
 
 }  // namespace rematch

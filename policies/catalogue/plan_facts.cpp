@@ -1,9 +1,9 @@
 #include "policies/catalogue/plan_facts.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
+#include "policies/catalogue/place_regions.h"
 #include "policies/predict/step/offload.h"
 
 namespace rematch {
@@ -45,22 +45,21 @@ Bytes dead_bytes(const RegionType& type) {
 
 std::vector<LayerFacts> layer_facts(const Plan& plan, const Trace& trace) {
   std::vector<LayerFacts> lists;
-  std::map<std::string, std::size_t> by_name;
-  for (const TracedBlock& block : trace.blocks) {
-    const auto [found, is_new] = by_name.try_emplace(block.list, lists.size());
-    if (is_new) lists.push_back({block.list, 0, {}, {}});
-    LayerFacts& list = lists[found->second];
-    list.num_layers = std::max(list.num_layers, block.index + 1);
+  for (const BlockList& list : block_lists(trace)) {
+    lists.push_back({list.name, list.num_layers, {}, {}});
   }
   const std::vector<OpRange> ranges = region_ranges(trace, plan);
   std::vector<std::set<int>> checkpointed(lists.size());
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    const auto found = by_name.find(list_of(trace, ranges[i]));
-    if (found == by_name.end()) continue;
+    const auto list = std::find_if(
+        lists.begin(), lists.end(),
+        [name = list_of(trace, ranges[i])](const LayerFacts& facts) { return facts.list == name; });
+    if (list == lists.end()) continue;
     const std::vector<int>& layers = plan.regions[i].layers;
-    auto& regions = lists[found->second].checkpointed;
+    auto& regions = list->checkpointed;
     if (regions.empty() || regions.back() != layers) regions.push_back(layers);
-    checkpointed[found->second].insert(layers.begin(), layers.end());
+    checkpointed[static_cast<std::size_t>(list - lists.begin())].insert(layers.begin(),
+                                                                        layers.end());
   }
   for (std::size_t i = 0; i < lists.size(); ++i) {
     for (int layer = 0; layer < lists[i].num_layers; ++layer) {

@@ -9,7 +9,6 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/place_regions.h"
 #include "policies/catalogue/settle_offloads.h"
-#include "policies/catalogue/sharded_blocks.h"
 #include "policies/catalogue/treat_ops.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/predict/region/order.h"
@@ -118,7 +117,9 @@ Plan make_plan(const Policy& policy, const Trace& trace, const OpTreater& treate
   plan.model = trace.model;
   plan.dimensions = trace.dimensions;
   plan.dtype = trace.dtype;
-  const Policy rest = gather_again();
+  // Of blocks that only gather, all that is of use is kept but the gather and its views.
+  Policy rest;
+  rest.inverse = true;
   const OpTreater rest_treater(rest, trace);
   TypeMaker types(policy, trace, treater);
   TypeMaker rest_types(rest, trace, rest_treater);
@@ -137,9 +138,7 @@ Plan make_plan(const Policy& policy, const Trace& trace, const OpTreater& treate
   }
   settle_offloads(policy, trace, ranges, made);
   for (std::size_t region = 0; region < made.size(); ++region) {
-    const auto same = std::find(plan.types.begin(), plan.types.end(), made[region]);
-    plan.regions[region].type = static_cast<int>(same - plan.types.begin());
-    if (same == plan.types.end()) plan.types.push_back(std::move(made[region]));
+    plan.regions[region].type = add_once(plan.types, std::move(made[region]));
   }
   return plan;
 }

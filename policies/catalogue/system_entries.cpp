@@ -6,40 +6,41 @@ namespace {
 
 using Concern = Policy::Concern;
 
-constexpr const char* kNoGenerator =
+constexpr Trap in_list(const char* text) { return {text, Concern::kEveryModel, TrapSaid::kInList}; }
+
+constexpr Trap kNoGenerator(
     "does not restore the generator, so recompute draws another dropout mask; here draws are "
-    "replayed";
+    "replayed",
+    Concern::kDraws);
 constexpr const char* kCounter =
     "its counter is never reset, so a second model in the process starts at another phase; an N "
     "larger than the number of layers silently checkpoints nothing";
 constexpr const char* kSharedCounter =
     "its counter is an attribute of torch's own function, shared by all models of the process";
-constexpr const char* kKeys =
-    "an unknown key fails only at the first forward; with biases the mm key keeps nothing";
-constexpr const char* kMmList =
-    "lists aten::mm, but biased linears are aten::addmm, so it keeps none of them";
+constexpr Trap kKeys =
+    in_list("an unknown key fails only at the first forward; with biases the mm key keeps nothing");
+constexpr Trap kMmList(
+    "lists aten::mm, but biased linears are aten::addmm, so it keeps none of them",
+    Concern::kBiases);
 
-constexpr const char* kRegionsOnly =
-    "it also offloads what autograd saves outside the layers, from 1 KiB up; here that stays";
-constexpr const char* kBytesNotGroups =
+constexpr Trap kRegionsOnly = in_list(
+    "it also offloads what autograd saves outside the layers, from 1 KiB up; here that stays");
+constexpr Trap kBytesNotGroups = in_list(
     "a fraction or a smallest size of what is offloaded is no part of this; write them as a policy "
-    "file";
+    "file");
 constexpr const char* kASearch = "save sets for a budget are a search, not a rule";
 constexpr const char* kOneProcess = "it shards kept tensors over ranks; there is one process here";
 
 constexpr SystemEntry kEntries[] = {
     {"FastVideo", "fastvideo:none", "none", "the default: no type given", ""},
-    {"FastVideo", "fastvideo:full", "full", "every block of every block list", kNoGenerator,
-     EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed, Concern::kDraws},
+    {"FastVideo", "fastvideo:full", "full", "every block of every block list", kNoGenerator},
     {"FastVideo", "fastvideo:block_skip", "nth_first(1)", "blocks i % 1 == 0: all of them",
      "its n_layer is 1 and no option sets it, so this is full"},
     {"FastVideo", "fastvideo(type=block_skip,n_layer=N)", "nth_first({N})",
-     "blocks i % N == 0, anew in each block list", "N=0 divides by zero there",
-     EarlyStop::kAsInPolicy, TrapSaid::kInList},
+     "blocks i % N == 0, anew in each block list", in_list("N=0 divides by zero there")},
     {"FastVideo", "fastvideo(type=block_skip)", "nth_first(1)", "n_layer defaults to 1",
      "its n_layer defaults to 1, so this is full"},
-    {"FastVideo", "fastvideo(type=full)", "full", "the same as fastvideo:full", kNoGenerator,
-     EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed, Concern::kDraws},
+    {"FastVideo", "fastvideo(type=full)", "full", "the same as fastvideo:full", kNoGenerator},
     {"FastVideo", "fastvideo:ops", "ops_root", "one region: the whole transformer",
      "the root region peaks like none, and its exact names keep nothing of biased linears; "
      "ops_block does what was meant"},
@@ -56,17 +57,15 @@ constexpr SystemEntry kEntries[] = {
     {"torchtitan", "titan:none", "none", "no region", ""},
     {"torchtitan", "titan:full", "full_nostop", "every block, early stop off", ""},
     {"torchtitan", "titan:selective", "sac_titan", "the default: every second mm kept",
-     "aten::addmm is always kept, grouped matmuls never; a projection with the router gate's "
-     "shape is excluded too",
-     EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed, Concern::kBiasesOrExperts},
+     Trap("aten::addmm is always kept, grouped matmuls never; a projection with the router gate's "
+          "shape is excluded too",
+          Concern::kBiasesOrExperts)},
     {"torchtitan", "titan:selective(force_recompute_mm_shapes_by_fqns=F)",
      "sac_titan_excluding({F})",
      "excludes these linears and those of their shapes, instead of the router gates",
-     "a name that matches nothing is silently ignored there; here it is a warning",
-     EarlyStop::kAsInPolicy, TrapSaid::kInList},
+     in_list("a name that matches nothing is silently ignored there; here it is a warning")},
     {"torchtitan", "titan:selective_even", "sac_titan_even", "the other parity", ""},
-    {"torchtitan", "titan:selective_2024", "sac_titan_2024", "its first list", kMmList,
-     EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed, Concern::kBiases},
+    {"torchtitan", "titan:selective_2024", "sac_titan_2024", "its first list", kMmList},
     {"torchtitan", "titan:selective_2025(M)", "sac_titan_2025({M})",
      "the list of one model: llama3, qwen3, llama4, deepseek_v3, gpt_oss", ""},
     {"torchtitan", "titan(selective_ac_option=0)", "full", "layer mode with 0: every layer", "",
@@ -91,7 +90,7 @@ constexpr SystemEntry kEntries[] = {
      "the selectors need memory_policy=full, there and here"},
     {"torchtitan", "titan(memory_policy=sac_and_offload)", "sac_and_offload",
      "graph trainer: default's tensors, the largest of them on the host",
-     "its host budget of 100 GB is not a limit here", EarlyStop::kOn, TrapSaid::kInList},
+     in_list("its host budget of 100 GB is not a limit here"), EarlyStop::kOn},
     {"torchtitan", "titan(memory_policy=auto_perf_maxing)", "", "graph trainer: an ILP's choice",
      kASearch},
     {"torchtitan", "titan:memory_budget", "", "the compiler's partitioner decides",
@@ -100,13 +99,11 @@ constexpr SystemEntry kEntries[] = {
      "whatever mode is asked for, selective included, every block is recomputed whole"},
 
     {"torchtune", "torchtune(enable_activation_checkpointing=true)", "full", "every layer",
-     kNoGenerator, EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed, Concern::kDraws},
+     kNoGenerator},
     {"torchtune", "torchtune(enable_activation_checkpointing=false)", "none", "the default", ""},
-    {"torchtune", "torchtune(ac_mode=full)", "full", "every layer", kNoGenerator,
-     EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed, Concern::kDraws},
+    {"torchtune", "torchtune(ac_mode=full)", "full", "every layer", kNoGenerator},
     {"torchtune", "torchtune(enable_activation_checkpointing=false,ac_mode=full)", "full",
-     "the same, written out", kNoGenerator, EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed,
-     Concern::kDraws},
+     "the same, written out", kNoGenerator},
     {"torchtune", "torchtune(ac_mode=full,ac_option=N)", "full", "every layer, whatever N",
      "ac_option is read only with ac_mode=selective, so here it is ignored, as there"},
     {"torchtune", "torchtune(ac_mode=none)", "none", "any mode but full and selective", ""},
@@ -131,11 +128,9 @@ constexpr SystemEntry kEntries[] = {
      "it needs enable_activation_checkpointing=true, there and here"},
     {"torchtune",
      "torchtune(enable_activation_checkpointing=true,enable_activation_offloading=true)",
-     "offload_inputs(full)", "every layer, region inputs on the host", kRegionsOnly,
-     EarlyStop::kAsInPolicy, TrapSaid::kInList},
+     "offload_inputs(full)", "every layer, region inputs on the host", kRegionsOnly},
 
-    {"modalities", "modalities:full", "full", "every child of layers_fqn", kNoGenerator,
-     EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed, Concern::kDraws},
+    {"modalities", "modalities:full", "full", "every child of layers_fqn", kNoGenerator},
     {"modalities", "modalities:selective_layer", "", "ac_freq missing",
      "give ac_freq=N from 1; there a missing or bad one ends in an unrelated AttributeError"},
     {"modalities", "modalities:selective_layer(ac_freq=N)", "nth_last({N})", "(i + 1) % N == 0",
@@ -143,60 +138,55 @@ constexpr SystemEntry kEntries[] = {
     {"modalities", "modalities:selective_op", "", "no keys",
      "it needs save_ops_keys, there and here: modalities:selective_op(ops.aten.mm.default)"},
     {"modalities", "modalities:selective_op(K)", "sac_modalities({K})",
-     "keeps the ops of the keys; of aten.mm every second", kKeys, EarlyStop::kAsInPolicy,
-     TrapSaid::kInList},
+     "keeps the ops of the keys; of aten.mm every second", kKeys},
     {"modalities", "modalities(ac_variant=full_activation_checkpointing)", "full",
-     "the same as its configuration writes it; layers_fqn=F may stand with it", kNoGenerator,
-     EarlyStop::kAsInPolicy, TrapSaid::kWhenUsed, Concern::kDraws},
+     "the same as its configuration writes it; layers_fqn=F may stand with it", kNoGenerator},
     {"modalities", "modalities(ac_variant=selective_layer_activation_checkpointing,ac_freq=N)",
      "nth_last({N})", "(i + 1) % N == 0", kSharedCounter},
     {"modalities", "modalities(ac_variant=selective_op_activation_checkpointing,save_ops_keys=K)",
-     "sac_modalities({K})", "keeps the ops of the keys; of aten.mm every second", kKeys,
-     EarlyStop::kAsInPolicy, TrapSaid::kInList},
+     "sac_modalities({K})", "keeps the ops of the keys; of aten.mm every second", kKeys},
 
     {"modalities", "modalities:fsdp1(activation_checkpointing_modules=[GPT2Block])", "full",
      "the component for FSDP1: every module of that class",
-     "it wraps after FSDP1, others before it", EarlyStop::kAsInPolicy, TrapSaid::kInList},
+     in_list("it wraps after FSDP1, others before it")},
     {"modalities", "modalities:fsdp1(activation_checkpointing_modules=M)", "",
      "the component for FSDP1, any other classes",
      "it selects modules by Python class; write [GPT2Block] for every block, or "
      "recompute_modules(...) for parts of one"},
 
     {"diffusers", "diffusers:enable_gradient_checkpointing", "full", "every block",
-     "active in eval() too, if gradients are on", EarlyStop::kAsInPolicy, TrapSaid::kInList},
+     in_list("active in eval() too, if gradients are on")},
     {"diffusers", "diffusers(every=N)", "nth_first({N})", "as proposed: i % N == 0", ""},
     {"diffusers", "diffusers(skip_every=N)", "skip_nth({N})", "as proposed: all but every N-th",
      "the proposal does not fix the phase"},
     {"diffusers", "diffusers(skip_layers=L)", "skip_list({L})", "as proposed: all but those listed",
-     "unknown indices are ignored there; here they are refused", EarlyStop::kAsInPolicy,
-     TrapSaid::kInList},
+     in_list("unknown indices are ignored there; here they are refused")},
     {"diffusers", "diffusers(gradient_checkpointing_func=F)", "", "the user's own function",
      "a function cannot be named; write its rule as a policy file"},
 
     {"Megatron-LM",
      "megatron(recompute_granularity=full,recompute_method=uniform,recompute_num_layers=N)",
-     "segments({N})", "segments of N layers", "N=0 is an endless loop there", EarlyStop::kOff,
-     TrapSaid::kInList},
+     "segments({N})", "segments of N layers", in_list("N=0 is an endless loop there"),
+     EarlyStop::kOff},
     {"Megatron-LM",
      "megatron(recompute_granularity=full,recompute_method=block,recompute_num_layers=N)",
      "first_n({N})", "the first N layers of each pipeline stage",
-     "its range is not checked; with fp8 the window shifts", EarlyStop::kOff, TrapSaid::kInList},
+     in_list("its range is not checked; with fp8 the window shifts"), EarlyStop::kOff},
     {"Megatron-LM", "megatron(recompute_granularity=selective,recompute_modules=M)",
      "recompute_modules({M})", "recomputes the modules, keeps everything else", "",
      EarlyStop::kOff},
     {"Megatron-LM", "megatron(recompute_granularity=selective)", "recompute_modules([core_attn])",
-     "its default module", "with fused attention it gains next to nothing", EarlyStop::kOff,
-     TrapSaid::kInList},
+     "its default module", in_list("with fused attention it gains next to nothing"),
+     EarlyStop::kOff},
     {"Megatron-LM", "megatron(recompute_modules=M)", "recompute_modules({M})",
      "the same, granularity selective", "", EarlyStop::kOff},
     {"Megatron-LM", "megatron:recompute_activations", "recompute_modules([core_attn])",
-     "the same under its old flag", "with fused attention it gains next to nothing",
-     EarlyStop::kOff, TrapSaid::kInList},
+     "the same under its old flag", in_list("with fused attention it gains next to nothing"),
+     EarlyStop::kOff},
     {"Megatron-LM", "megatron:distribute_saved_activations", "", "saved inputs in shards",
      kOneProcess},
     {"Megatron-LM", "megatron(offload_modules=M)", "offload_modules({M})",
-     "the modules' inputs on the host, nothing recomputed", kBytesNotGroups, EarlyStop::kAsInPolicy,
-     TrapSaid::kInList},
+     "the modules' inputs on the host, nothing recomputed", kBytesNotGroups},
 
     {"MaxText", "maxtext:none", "none", "no remat", ""},
     {"MaxText", "maxtext:full", "full", "the default", ""},
@@ -232,14 +222,14 @@ constexpr SystemEntry kEntries[] = {
     {"DeepSpeed", "deepspeed:checkpoint", "full_reentrant", "reentrant, every layer", ""},
     {"DeepSpeed", "deepspeed(activation_checkpoint_interval=0)", "none", "off", ""},
     {"DeepSpeed", "deepspeed(activation_checkpoint_interval=N)", "segments({N})",
-     "pipeline segments of N layers", "0 switches it off", EarlyStop::kOff, TrapSaid::kInList},
+     "pipeline segments of N layers", in_list("0 switches it off"), EarlyStop::kOff},
     {"DeepSpeed", "deepspeed:cpu_checkpointing", "offload_inputs(full_reentrant)",
      "region inputs on the host", ""},
     {"DeepSpeed", "deepspeed:partition_activations", "", "region inputs in shards", kOneProcess},
     {"DeepSpeed", "deepspeed:contiguous_memory_optimization", "", "region inputs in one buffer",
      "it needs partition_activations, which needs ranks; there is one process here"},
     {"HF Transformers", "huggingface:gradient_checkpointing", "full", "every layer",
-     "inactive in eval(), unlike diffusers", EarlyStop::kAsInPolicy, TrapSaid::kInList},
+     in_list("inactive in eval(), unlike diffusers")},
     {"HF Transformers", "huggingface(offload=true)", "offload_inputs(full)",
      "every layer, its input on the host", ""},
     {"HF Transformers", "huggingface(every_n_layers=1)", "full", "every layer, whatever the phase",
@@ -249,11 +239,9 @@ constexpr SystemEntry kEntries[] = {
     {"NeMo Automodel", "automodel:full", "full", "every layer", ""},
     {"NeMo Automodel", "automodel:selective", "sac_grouped",
      "every second mm, linear or grouped mm, in one count",
-     "with experts its own documentation advises full", EarlyStop::kOn, TrapSaid::kWhenUsed,
-     Concern::kExperts},
+     Trap("with experts its own documentation advises full", Concern::kExperts), EarlyStop::kOn},
     {"VeOmni", "veomni(recompute_last_n_layers=N)", "last_n({N})", "the last N layers",
-     "the last block's recompute saves nothing at the usual peak", EarlyStop::kAsInPolicy,
-     TrapSaid::kInList},
+     in_list("the last block's recompute saves nothing at the usual peak")},
     {"VeOmni", "veomni(recompute_last_n_layers=N,selective_n_layers=M)", "",
      "the first M of them selective", "layers under two rules are a search's plan, not a policy"},
     {"PyTorch", "pytorch:checkpoint", "full", "non-reentrant", ""},

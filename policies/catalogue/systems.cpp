@@ -63,13 +63,9 @@ std::optional<Values> captures(std::string_view spelling, const Call& typed) {
   return captured;
 }
 
-std::string filled_in(std::string_view stands_for, const Values& captured) {
+std::string with_captured(std::string_view stands_for, const Values& captured) {
   std::string text(stands_for);
-  for (const auto& [letter, value] : captured) {
-    const std::string hole = "{" + letter + "}";
-    const std::size_t at = text.find(hole);
-    if (at != std::string::npos) text.replace(at, hole.size(), value);
-  }
+  for (const auto& [letter, value] : captured) text = filled_in(text, "{" + letter + "}", value);
   return text;
 }
 
@@ -122,7 +118,7 @@ std::optional<Rejected> no_such_mode(std::string_view text, const Call& call) {
 std::variant<Policy, Rejected> policy_of(const SystemEntry& entry, std::string_view text,
                                          const std::string& ours) {
   if (ours.empty()) {
-    return Rejected{std::string(text) + " is refused: " + std::string(entry.trap)};
+    return Rejected{std::string(text) + " is refused: " + std::string(entry.trap.text)};
   }
   auto parsed = parse_policy(ours);
   if (auto* rejected = std::get_if<Rejected>(&parsed)) {
@@ -133,9 +129,10 @@ std::variant<Policy, Rejected> policy_of(const SystemEntry& entry, std::string_v
   if (entry.early_stop != EarlyStop::kAsInPolicy) {
     policy.early_stop = entry.early_stop == EarlyStop::kOn;
   }
-  if (!entry.trap.empty() && entry.trap_said == TrapSaid::kWhenUsed) {
-    policy.expectations.insert(policy.expectations.begin(), {.warning = std::string(entry.trap),
-                                                             .concern = entry.trap_concerns});
+  if (!entry.trap.text.empty() && entry.trap.said == TrapSaid::kWhenUsed) {
+    policy.expectations.insert(
+        policy.expectations.begin(),
+        {.warning = std::string(entry.trap.text), .concern = entry.trap.concern});
   }
   return parsed;
 }
@@ -167,7 +164,7 @@ std::optional<std::variant<Policy, Rejected>> parse_system_spelling(std::string_
   }
   for (const SystemEntry& entry : system_entries()) {
     if (const auto captured = captures(entry.spelling, call)) {
-      return policy_of(entry, text, filled_in(entry.stands_for, *captured));
+      return policy_of(entry, text, with_captured(entry.stands_for, *captured));
     }
   }
   return no_such_mode(text, call);

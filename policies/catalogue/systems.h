@@ -21,19 +21,29 @@ namespace rematch {
 // All others leave it on.
 enum class EarlyStop : std::uint8_t { kAsInPolicy, kOn, kOff };
 
-// A trap is a warning whenever the row is used, or stands in the list alone if it is about other
-// arguments than may have been given.
+// When a trap is said: as a warning whenever the row is used, or in the list alone if it is about
+// other arguments than may have been given.
 enum class TrapSaid : std::uint8_t { kWhenUsed, kInList };
+
+// A known mistake of a mode, or why it is refused; the text may be empty.
+struct Trap {
+  // NOLINTNEXTLINE(google-explicit-constructor): most traps are a text alone
+  constexpr Trap(const char* words, Policy::Concern about = Policy::Concern::kEveryModel,
+                 TrapSaid when = TrapSaid::kWhenUsed)
+      : text(words), concern(about), said(when) {}
+
+  std::string_view text;
+  Policy::Concern concern;
+  TrapSaid said;
+};
 
 struct SystemEntry {
   std::string_view system;       // "torchtune"
   std::string_view spelling;     // "torchtune(ac_mode=selective,ac_option=N)"
   std::string_view stands_for;   // "nth_last({N})"; empty: refused
   std::string_view description;  // what it does there, one line
-  std::string_view trap;         // a known mistake of the mode, or why it is refused; may be empty
+  Trap trap;
   EarlyStop early_stop = EarlyStop::kAsInPolicy;
-  TrapSaid trap_said = TrapSaid::kWhenUsed;
-  Policy::Concern trap_concerns = Policy::Concern::kEveryModel;
 };
 
 // Grouped by system. An upper-case letter in a spelling takes any value.

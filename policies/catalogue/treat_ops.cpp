@@ -24,15 +24,9 @@ std::string_view without_overload(std::string_view name) { return name.substr(0,
 
 std::optional<OpClass> class_of(const Selector& selector) {
   if (auto op_class = from_string<OpClass>(selector.op)) return op_class;
-  const OpClass op_class = op_class_of(without_overload(selector.op));
+  const OpClass op_class = op_class_of(selector.op);
   if (op_class == OpClass::kOther) return std::nullopt;
   return op_class;
-}
-
-std::vector<std::string> names_of(const std::vector<const Selector*>& selectors) {
-  std::vector<std::string> names;
-  for (const Selector* selector : selectors) names.push_back(to_string(*selector));
-  return names;
 }
 
 // As many as a reader of one line reads.
@@ -79,7 +73,7 @@ bool OpTreater::has_excluded_shape(const TracedOp& op) const {
 // listed attention op that the trace does not have stands for its class, and the reason says so.
 bool OpTreater::goes_by_another_name(const Selector& selector) const {
   const std::string_view name = without_overload(selector.op);
-  if (policy_.exact_names || op_class_of(name) != OpClass::kAttentionForward) return false;
+  if (policy_.exact_names || op_class_of(selector.op) != OpClass::kAttentionForward) return false;
   return std::none_of(trace_.ops.begin(), trace_.ops.end(),
                       [name](const TracedOp& op) { return without_overload(op.name) == name; });
 }
@@ -218,10 +212,10 @@ OpTreater::Decision OpTreater::decide_by_lists(OpId op) const {
 
 std::optional<Rejected> OpTreater::check_matches(const std::vector<OpRange>& ranges) const {
   if (policy_.no_effect_is_intended) return std::nullopt;
-  std::vector<const Selector*> wanted;
+  std::vector<Selector> wanted;
   bool found = false;
   const auto look = [&](const Matches& matches, const std::vector<Selector>& list) {
-    for (const Selector& selector : list) wanted.push_back(&selector);
+    wanted.insert(wanted.end(), list.begin(), list.end());
     for (OpRange range : ranges) {
       for (const OpId op : range.ids()) {
         found |= matches.any(op) && !is_always_executed(trace_.ops[op]);
@@ -239,10 +233,10 @@ std::optional<Rejected> OpTreater::check_matches(const std::vector<OpRange>& ran
 
 // Ops of a wanted class come first: `aten::addmm` for a user who wrote `aten::mm`.
 std::string OpTreater::names_in(const std::vector<OpRange>& ranges,
-                                const std::vector<const Selector*>& wanted) const {
+                                const std::vector<Selector>& wanted) const {
   std::set<OpClass> classes;
-  for (const Selector* selector : wanted) {
-    if (const auto op_class = class_of(*selector)) classes.insert(*op_class);
+  for (const Selector& selector : wanted) {
+    if (const auto op_class = class_of(selector)) classes.insert(*op_class);
   }
   std::vector<std::string> names;
   for (const bool of_wanted_class : {true, false}) {

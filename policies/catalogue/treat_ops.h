@@ -57,7 +57,7 @@ class OpTreater {
   Decision decide_by_lists(OpId op) const;
   Decision placed(Decision decision, const TracedOp& op) const;
   std::string names_in(const std::vector<OpRange>& ranges,
-                       const std::vector<const Selector*>& wanted) const;
+                       const std::vector<Selector>& wanted) const;
 
   const Policy& policy_;
   const Trace& trace_;

@@ -8,7 +8,6 @@
 #include "policies/catalogue/families/families.h"
 #include "policies/catalogue/place_regions.h"
 #include "policies/catalogue/settle_offloads.h"
-#include "policies/catalogue/sharded_blocks.h"
 
 namespace rematch {
 namespace {
@@ -41,8 +40,7 @@ bool has_scopes(const BlockChoice& blocks, const std::vector<std::string>& patte
 // Attention by a name that the trace does not have is meant as the class. See Note [Attention by
 // any name].
 bool stands_for_class(const Selector& selector, const Policy& policy) {
-  const std::string_view name = std::string_view(selector.op).substr(0, selector.op.find('.'));
-  return !policy.exact_names && op_class_of(name) == OpClass::kAttentionForward;
+  return !policy.exact_names && op_class_of(selector.op) == OpClass::kAttentionForward;
 }
 
 bool has_biases(const Trace& trace) {
@@ -87,12 +85,6 @@ std::vector<Policy::Expectation> unmet(const Policy& policy, const Trace& trace,
   std::copy_if(policy.expectations.begin(), policy.expectations.end(), std::back_inserter(all),
                [&](const Policy::Expectation& e) { return !is_met(e, policy, trace, ranges); });
   return all;
-}
-
-std::vector<std::string> names_of(const std::vector<Selector>& selectors) {
-  std::vector<std::string> names;
-  for (const Selector& selector : selectors) names.push_back(to_string(selector));
-  return names;
 }
 
 std::string text_of(const Policy::Expectation& expected) {

@@ -214,6 +214,12 @@ std::string to_string(const Selector& selector) {
   return text;
 }
 
+std::vector<std::string> names_of(const std::vector<Selector>& selectors) {
+  std::vector<std::string> names;
+  for (const Selector& selector : selectors) names.push_back(to_string(selector));
+  return names;
+}
+
 bool matches_pattern(std::string_view pattern, std::string_view text) {
   std::size_t at = 0, in_text = 0;
   std::size_t last_star = std::string_view::npos, star_text = 0;

@@ -41,6 +41,7 @@ struct Selector {
 // Any spelling above. Rejected: what none of them fits, with the nearest word.
 std::variant<Selector, Rejected> parse_selector(std::string_view text);
 std::string to_string(const Selector& selector);
+std::vector<std::string> names_of(const std::vector<Selector>& selectors);
 
 // Does `text` fit a pattern in which `*` stands for any run of characters, none included.
 bool matches_pattern(std::string_view pattern, std::string_view text);

@@ -53,14 +53,6 @@ std::variant<Policy, Rejected> with_rule(const std::string& name, CollectiveRule
   return parsed;
 }
 
-std::variant<Policy, Rejected> keep_collectives(const std::vector<std::string>& words) {
-  return with_rule("keep_collectives", CollectiveRule::kKeep, words);
-}
-
-std::variant<Policy, Rejected> reissue_collectives(const std::vector<std::string>& words) {
-  return with_rule("reissue_collectives", CollectiveRule::kReissue, words);
-}
-
 std::variant<Policy, Rejected> no_reshard(const std::vector<std::string>& words) {
   auto parsed = policy_within("no_reshard", words, kFileKeys);
   if (auto* policy = std::get_if<Policy>(&parsed)) {
@@ -79,10 +71,14 @@ std::variant<Policy, Rejected> no_reshard(const std::vector<std::string>& words)
 std::vector<CatalogueEntry> collective_policies() {
   return {
       {"keep_collectives(POLICY)", "a policy that issues no collective of its regions twice",
-       keep_collectives},
+       [](const std::vector<std::string>& words) {
+         return with_rule("keep_collectives", CollectiveRule::kKeep, words);
+       }},
       {"reissue_collectives(POLICY)",
        "a policy that issues every collective of its regions again, whatever it keeps else",
-       reissue_collectives},
+       [](const std::vector<std::string>& words) {
+         return with_rule("reissue_collectives", CollectiveRule::kReissue, words);
+       }},
       {"no_reshard(POLICY)",
        "a policy that holds gathered parameters until backward: FSDP's reshard_after_forward=False",
        no_reshard},

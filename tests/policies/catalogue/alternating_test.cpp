@@ -70,7 +70,7 @@ std::vector<std::string> kept_of(std::string_view policy, const std::vector<std:
   return kept;
 }
 
-std::set<std::string> names_of(const std::vector<Selector>& selectors) {
+std::set<std::string> ops_of(const std::vector<Selector>& selectors) {
   std::set<std::string> names;
   for (const Selector& selector : selectors) names.insert(selector.op);
   return names;
@@ -114,10 +114,10 @@ TEST_CASE("torchtitan's set keeps every op that its own list names, and no other
   std::set<std::string> listed(kept.begin(), kept.end());
   listed.erase("aten::max");
   listed.insert("aten::max.default");
-  CHECK(names_of(policy_of("sac_titan").save) == listed);
-  CHECK(names_of(policy_of("sac_titan_even").save) == listed);
+  CHECK(ops_of(policy_of("sac_titan").save) == listed);
+  CHECK(ops_of(policy_of("sac_titan_even").save) == listed);
   listed.insert({"aten::mm", "aten::linear"});
-  CHECK(names_of(policy_of("sac_titan_all").save) == listed);
+  CHECK(ops_of(policy_of("sac_titan_all").save) == listed);
 }
 
 TEST_CASE("the lists of torchtitan's models name what they have in common and their own") {
@@ -139,7 +139,7 @@ TEST_CASE("the lists of torchtitan's models name what they have in common and th
     const bool is_dense = model == std::string_view("llama3") || model == std::string_view("qwen3");
     std::set<std::string> expected = common;
     for (const std::string& op : is_dense ? dense : experts) expected.insert(op);
-    CHECK(names_of(policy_of("sac_titan_2025(" + std::string(model) + ")").save) == expected);
+    CHECK(ops_of(policy_of("sac_titan_2025(" + std::string(model) + ")").save) == expected);
   }
   CHECK(kept_of("sac_titan_2025(llama3)",
                 {"aten::addmm", "higher_order::inductor_compiled_code", "aten::max.dim"}) ==

@@ -83,16 +83,16 @@ TEST_CASE("core attention as one fused op is said to gain nothing, however it wa
 
 TEST_CASE("every other trap of a spelling that stands for a policy is said when it is used") {
   for (const SystemEntry& entry : system_entries()) {
-    if (entry.trap.empty() || entry.stands_for.empty()) continue;
-    if (entry.trap_said == TrapSaid::kInList) continue;
+    if (entry.trap.text.empty() || entry.stands_for.empty()) continue;
+    if (entry.trap.said == TrapSaid::kInList) continue;
     const std::string text = typed(entry);
     CAPTURE(text);
     // A trap may be about draws, biases or experts alone.
-    Trace toy = entry.trap_concerns == Policy::Concern::kExperts ? toy_three_kinds() : toy_biased();
+    Trace toy = entry.trap.concern == Policy::Concern::kExperts ? toy_three_kinds() : toy_biased();
     toy.ops[5_op].draws_random = true;
     const Warnings warnings = plan_warnings(policy_of(text), plan_of("full", toy), toy);
     REQUIRE_FALSE(warnings.empty());
-    CHECK(warnings[0] == text + ": " + std::string(entry.trap));
+    CHECK(warnings[0] == text + ": " + std::string(entry.trap.text));
   }
 }
 
