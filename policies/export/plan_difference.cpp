@@ -1,9 +1,6 @@
 #include "policies/export/plan_difference.h"
 
 #include <algorithm>
-#include <vector>
-
-#include "policies/predict/region/region.h"
 
 namespace rematch {
 namespace {
@@ -15,34 +12,21 @@ struct OpFate {
   bool operator==(const OpFate&) const = default;
 };
 
-// By op of the region: a plan may name an op saved of which nothing can be kept, a view.
-std::vector<bool> kept_ops(const Trace& trace, OpRange range, const RegionType& type) {
-  std::vector<bool> ops(type.ops.size());
-  const bool saves_some = std::any_of(type.ops.begin(), type.ops.end(), [](const PlannedOp& op) {
-    return op.treatment == Treatment::kSave;
-  });
-  if (!saves_some) return ops;
-  const RegionGraph graph = make_region_graph(trace, range);
-  const std::vector<bool> values = kept_values(graph, type.ops);
-  for (std::size_t op = 0; op < graph.ops.size(); ++op) {
-    const std::vector<int>& outputs = graph.ops[op].outputs;
-    ops[op] = std::any_of(outputs.begin(), outputs.end(),
-                          [&](int value) { return values[static_cast<std::size_t>(value)]; });
-  }
-  return ops;
-}
-
 IdTable<OpId, OpFate> fates(const Trace& trace, const Plan& plan) {
   IdTable<OpId, OpFate> fates(trace.ops.size());
   const std::vector<OpRange> ranges = region_ranges(trace, plan);
   for (std::size_t index = 0; index < ranges.size(); ++index) {
     const OpRange range = ranges[index];
     const RegionType& type = plan.types[static_cast<std::size_t>(plan.regions[index].type)];
-    const std::vector<bool> kept = kept_ops(trace, range, type);
+    const bool saves_some = std::any_of(type.ops.begin(), type.ops.end(), [](const PlannedOp& op) {
+      return op.treatment == Treatment::kSave;
+    });
+    std::vector<bool> saved(type.ops.size());
+    if (saves_some) saved = saved_ops(make_region_graph(trace, range), type);
     for (const OpId op : range.ids()) {
       const auto local = static_cast<std::size_t>(op - range.first);
       Treatment treatment = type.ops[local].treatment;
-      if (treatment == Treatment::kSave && !kept[local]) treatment = Treatment::kRecompute;
+      if (treatment == Treatment::kSave && !saved[local]) treatment = Treatment::kRecompute;
       fates[op] = {range, treatment};
     }
   }
@@ -82,6 +66,19 @@ std::string words(const Trace& trace, OpId op, const OpFate& planned, const OpFa
 }
 
 }  // namespace
+
+// A result is kept by its op, so an op counts as saved if any of its results is kept.
+std::vector<bool> saved_ops(const RegionGraph& graph, const RegionType& type) {
+  const std::vector<bool> kept = kept_values(graph, type.ops);
+  std::vector<bool> saved(graph.ops.size());
+  for (std::size_t op = 0; op < graph.ops.size(); ++op) {
+    if (type.ops[op].treatment != Treatment::kSave) continue;
+    const std::vector<int>& outputs = graph.ops[op].outputs;
+    saved[op] = std::any_of(outputs.begin(), outputs.end(),
+                            [&](int value) { return kept[static_cast<std::size_t>(value)]; });
+  }
+  return saved;
+}
 
 std::optional<PlanDifference> difference_of(const Trace& trace, const Plan& plan,
                                             const Plan& other) {

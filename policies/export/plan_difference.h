@@ -4,11 +4,17 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "policies/plan/plan.h"
+#include "policies/predict/region/region.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
+
+// By op of the region, whether a result that the plan saves is kept: it may name an op of which
+// nothing can be, a view.
+std::vector<bool> saved_ops(const RegionGraph& graph, const RegionType& type);
 
 struct PlanDifference {
   std::size_t num_ops = 0;  // that differ

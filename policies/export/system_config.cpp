@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/export/plan_difference.h"
@@ -80,15 +81,6 @@ const std::vector<ConfigTarget>& targets() {
   return kTargets;
 }
 
-std::string filled_in(std::string_view text, int number) {
-  constexpr std::string_view kHole = "{N}";
-  std::string filled(text);
-  for (std::size_t at = filled.find(kHole); at != std::string::npos; at = filled.find(kHole)) {
-    filled.replace(at, kHole.size(), std::to_string(number));
-  }
-  return filled;
-}
-
 int most_layers(const Trace& trace) {
   std::map<std::string, int> layers;
   int most = 0;
@@ -105,51 +97,34 @@ std::optional<Plan> plan_of(const std::string& policy, const Trace& trace) {
   return std::nullopt;
 }
 
-class ModeFinder {
- public:
-  ModeFinder(const ConfigTarget& target, const Trace& trace, const Plan& plan)
-      : target_(target), trace_(trace), plan_(plan) {}
-
-  std::variant<std::string, Rejected> run() {
-    for (const ConfigMode& mode : target_.modes) {
-      const bool has_number = mode.policy.find("{N}") != std::string_view::npos;
-      const int most = has_number ? most_layers(trace_) : 1;
-      for (int number = 1; number <= most; ++number) {
-        if (auto lines = try_mode(mode, number)) return *std::move(lines);
+std::variant<std::string, Rejected> find_mode(const ConfigTarget& target, const Trace& trace,
+                                              const Plan& plan) {
+  const std::string system(target.name);
+  std::optional<PlanDifference> nearest;
+  std::string nearest_policy;
+  for (const ConfigMode& mode : target.modes) {
+    const bool has_number = mode.policy.find("{N}") != std::string_view::npos;
+    const int most = has_number ? most_layers(trace) : 1;
+    for (int number = 1; number <= most; ++number) {
+      const std::string layers = std::to_string(number);
+      const std::string policy = filled_in(mode.policy, "{N}", layers);
+      const std::optional<Plan> does = plan_of(policy, trace);
+      if (!does) continue;
+      std::optional<PlanDifference> difference = difference_of(trace, plan, *does);
+      if (!difference || difference->of_early_stop) {
+        std::string text = "# " + plan.policy + " in " + system + ": " + std::string(target.where);
+        if (difference) text += "\n# " + policy + ": " + difference->first;
+        return text + "\n" + filled_in(mode.lines, "{N}", layers) + "\n";
       }
+      if (nearest && nearest->num_ops <= difference->num_ops) continue;
+      nearest = std::move(difference);
+      nearest_policy = policy;
     }
-    std::string message = "no mode of " + std::string(target_.name) + " does what the plan does";
-    if (nearest_) {
-      message += "; the nearest is " + nearest_policy_ + ": " + nearest_->first;
-    }
-    return Rejected{message};
   }
-
- private:
-  std::optional<std::string> try_mode(const ConfigMode& mode, int number) {
-    const std::string policy = filled_in(mode.policy, number);
-    const std::optional<Plan> does = plan_of(policy, trace_);
-    if (!does) return std::nullopt;
-    std::optional<PlanDifference> difference = difference_of(trace_, plan_, *does);
-    if (!difference || difference->of_early_stop) {
-      std::string text = "# " + plan_.policy + " in " + std::string(target_.name) + ": " +
-                         std::string(target_.where) + "\n";
-      if (difference) text += "# " + policy + ": " + difference->first + "\n";
-      return text + filled_in(mode.lines, number) + "\n";
-    }
-    if (!nearest_ || difference->num_ops < nearest_->num_ops) {
-      nearest_ = std::move(difference);
-      nearest_policy_ = policy;
-    }
-    return std::nullopt;
-  }
-
-  const ConfigTarget& target_;
-  const Trace& trace_;
-  const Plan& plan_;
-  std::optional<PlanDifference> nearest_;
-  std::string nearest_policy_;
-};
+  const std::string closest =
+      nearest ? "; the nearest is " + nearest_policy + ": " + nearest->first : "";
+  return Rejected{"no mode of " + system + " does what the plan does" + closest};
+}
 
 }  // namespace
 
@@ -170,7 +145,7 @@ std::variant<std::string, Rejected> system_config(std::string_view target, const
     return Rejected{"the plan checkpoints nothing: leave the checkpointing of " +
                     std::string(target) + " off"};
   }
-  return ModeFinder(*found, trace, plan).run();
+  return find_mode(*found, trace, plan);
 }
 
 namespace {
@@ -222,16 +197,6 @@ constexpr std::array kPlaces = {
               "{M}.apply(model)"},
 };
 
-std::string filled_in(std::string_view text, const std::string& module_name) {
-  constexpr std::string_view kHole = "{M}";
-  std::string filled(text);
-  for (std::size_t at = filled.find(kHole); at != std::string::npos;
-       at = filled.find(kHole, at + module_name.size())) {
-    filled.replace(at, kHole.size(), module_name);
-  }
-  return filled;
-}
-
 }  // namespace
 
 const CallPlace* find_call_place(std::string_view target) {
@@ -243,7 +208,7 @@ const CallPlace* find_call_place(std::string_view target) {
 std::string call_text(const CallPlace& place, const std::string& module_name) {
   std::string text(place.where);
   text += "\n";
-  std::istringstream lines(filled_in(place.lines, module_name));
+  std::istringstream lines(filled_in(place.lines, "{M}", module_name));
   for (std::string line; std::getline(lines, line);) {
     text += line.empty() ? "\n" : "\n    " + line;
   }

@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "policies/base/id.h"
+#include "policies/base/text.h"
 #include "policies/export/embedded.h"
-#include "policies/predict/region/region.h"
+#include "policies/export/plan_difference.h"
 #include "policies/predict/step/counts.h"
 #include "policies/predict/step/step.h"
 #include "policies/trace/trace_op.h"
@@ -47,19 +49,6 @@ const TracedOp& traced_op(const Trace& trace, const RegionGraph& graph, std::siz
 
 std::string op_words(const Trace& trace, const RegionGraph& graph, std::size_t op) {
   return traced_op(trace, graph, op).name + " (op " + std::to_string(op) + ")";
-}
-
-// A result is kept by its op, so an op counts as saved if any of its results is kept.
-std::vector<bool> saved_ops(const RegionGraph& graph, const RegionType& type) {
-  const std::vector<bool> kept = kept_values(graph, type.ops);
-  std::vector<bool> saved(graph.ops.size());
-  for (std::size_t op = 0; op < graph.ops.size(); ++op) {
-    if (type.ops[op].treatment != Treatment::kSave) continue;
-    const std::vector<int>& outputs = graph.ops[op].outputs;
-    saved[op] = std::any_of(outputs.begin(), outputs.end(),
-                            [&](int value) { return kept[static_cast<std::size_t>(value)]; });
-  }
-  return saved;
 }
 
 // Note [A kept draw moves the generator for those behind it]
@@ -138,7 +127,7 @@ class RegionExport {
     const RegionGraph graph = make_region_graph(trace_, ranges_[index]);
     const std::vector<bool> saved = saved_ops(graph, type);
     if (Problem problem = problem_of_ops(trace_, graph, type, saved)) return problem;
-    const int kind = index_of(kind_of(trace_, graph, type, saved));
+    const int kind = add_once(found_.kinds, kind_of(trace_, graph, type, saved));
     if (calls_[region.first_scope]++ == 0) {
       found_.regions.push_back({region.first_scope, kind});
       return std::nullopt;
@@ -149,13 +138,6 @@ class RegionExport {
     if (known->kind == kind) return std::nullopt;
     return "the module is called several times in a step, and the plan treats the calls "
            "differently";
-  }
-
-  int index_of(TorchRegionKind kind) {
-    const auto known = std::find(found_.kinds.begin(), found_.kinds.end(), kind);
-    const auto index = static_cast<int>(known - found_.kinds.begin());
-    if (known == found_.kinds.end()) found_.kinds.push_back(std::move(kind));
-    return index;
   }
 
   const Trace& trace_;
@@ -250,13 +232,6 @@ std::string predicted_text(const Trace& trace, const Plan& plan) {
   return text + "    },\n";
 }
 
-void fill(std::string& text, std::string_view hole, const std::string& value) {
-  for (std::size_t at = text.find(hole); at != std::string::npos;
-       at = text.find(hole, at + value.size())) {
-    text.replace(at, hole.size(), value);
-  }
-}
-
 // Text that stands in the file's docstring.
 std::string in_docstring(std::string text) {
   for (char& character : text) {
@@ -270,14 +245,14 @@ std::string in_docstring(std::string text) {
 std::string torch_file(const Trace& trace, const Plan& plan, const TorchRegions& regions,
                        const CallPlace& place, const std::string& module_name) {
   std::string text(embedded_exports().front().second);
-  fill(text, "@TITLE@",
-       in_docstring("The plan '" + plan.policy + "' for " + plan.model + ", " + plan.dtype +
-                    ", with torch.utils.checkpoint."));
-  fill(text, "@TARGET@", std::string(place.target));
-  fill(text, "@CALL@", call_text(place, module_name));
-  fill(text, "@KINDS@", kinds_text(regions));
-  fill(text, "@MODULES@", modules_text(regions));
-  fill(text, "@PREDICTED@", predicted_text(trace, plan));
+  text = filled_in(text, "@TITLE@",
+                   in_docstring("The plan '" + plan.policy + "' for " + plan.model + ", " +
+                                plan.dtype + ", with torch.utils.checkpoint."));
+  text = filled_in(text, "@TARGET@", std::string(place.target));
+  text = filled_in(text, "@CALL@", call_text(place, module_name));
+  text = filled_in(text, "@KINDS@", kinds_text(regions));
+  text = filled_in(text, "@MODULES@", modules_text(regions));
+  text = filled_in(text, "@PREDICTED@", predicted_text(trace, plan));
   return text;
 }
 

@@ -1,32 +1,32 @@
 #include "policies/export/plan_difference.h"
 
-#include "tests/policies/export/named_plan.h"
+#include "tests/policies/catalogue/decisions.h"
 #include "tests/support/toy_trace.h"
 
 namespace rematch {
 namespace {
 
-using testing::named_plan;
+using testing::plan_of;
 using testing::toy_llama;
 
 TEST_CASE("plans that do the same do not differ, whatever they are called") {
   const Trace trace = toy_llama({.layers = 4});
-  Plan renamed = named_plan("nth_first(2)", trace);
+  Plan renamed = plan_of("nth_first(2)", trace);
   renamed.policy = "mine";
-  CHECK_FALSE(difference_of(trace, renamed, named_plan("nth_first(2)", trace)));
-  CHECK_FALSE(difference_of(trace, named_plan("full", trace), named_plan("nth_first(1)", trace)));
+  CHECK_FALSE(difference_of(trace, renamed, plan_of("nth_first(2)", trace)));
+  CHECK_FALSE(difference_of(trace, plan_of("full", trace), plan_of("nth_first(1)", trace)));
 }
 
 TEST_CASE("the first op that differs is named with its layer") {
   const Trace trace = toy_llama({.layers = 4});
-  const Plan full = named_plan("full", trace);
-  CHECK(difference_of(trace, full, named_plan("nth_first(2)", trace))->first ==
+  const Plan full = plan_of("full", trace);
+  CHECK(difference_of(trace, full, plan_of("nth_first(2)", trace))->first ==
         "blocks.1 is checkpointed by the plan and not by it");
-  CHECK(difference_of(trace, named_plan("nth_first(2)", trace), full)->first ==
+  CHECK(difference_of(trace, plan_of("nth_first(2)", trace), full)->first ==
         "blocks.1 is checkpointed by it and not by the plan");
-  CHECK(difference_of(trace, full, named_plan("segments(2)", trace))->first ==
+  CHECK(difference_of(trace, full, plan_of("segments(2)", trace))->first ==
         "blocks.0 is in another region");
-  const auto kept = difference_of(trace, named_plan("attn_only", trace), full);
+  const auto kept = difference_of(trace, plan_of("attn_only", trace), full);
   CHECK_THAT(kept->first, Catch::StartsWith("the plan keeps rematch::attention (op ") &&
                               Catch::EndsWith(" of blocks.0), and it recomputes it"));
   CHECK(kept->num_ops == 4);  // one a layer
@@ -35,7 +35,7 @@ TEST_CASE("the first op that differs is named with its layer") {
 TEST_CASE("early stop counts where all else is equal") {
   const Trace trace = toy_llama({.layers = 4});
   const auto difference =
-      difference_of(trace, named_plan("full", trace), named_plan("full_nostop", trace));
+      difference_of(trace, plan_of("full", trace), plan_of("full_nostop", trace));
   CHECK(difference->num_ops == 0);
   CHECK(difference->of_early_stop);
   CHECK(difference->first == "it re-runs a region to its end, and the plan stops early");

@@ -1,13 +1,13 @@
 #include "policies/export/system_config.h"
 
-#include "tests/policies/export/named_plan.h"
+#include "tests/policies/catalogue/decisions.h"
 #include "tests/support/golden.h"
 #include "tests/support/toy_trace.h"
 
 namespace rematch {
 namespace {
 
-using testing::named_plan;
+using testing::plan_of;
 using testing::toy_llama;
 
 std::string lines_or_refusal(std::string_view target, const Trace& trace, const Plan& plan) {
@@ -24,7 +24,7 @@ TEST_CASE("each target has the lines that do what a plan does, or says what diff
   std::string text;
   for (const char* policy : {"full", "nth_first(2)", "nth_last(2)", "first_n(3)", "segments(2)",
                              "save_mm", "sac_titan"}) {
-    const Plan plan = named_plan(policy, trace);
+    const Plan plan = plan_of(policy, trace);
     for (const std::string_view target : config_targets()) {
       text.append("== ").append(policy).append(" --to ").append(target).append("\n");
       text += lines_or_refusal(target, trace, plan);
@@ -35,7 +35,7 @@ TEST_CASE("each target has the lines that do what a plan does, or says what diff
 
 TEST_CASE("a plan that checkpoints nothing needs no configuration") {
   const Trace trace = toy_llama({.layers = 4});
-  CHECK_THAT(lines_or_refusal("torchtune", trace, named_plan("none", trace)),
+  CHECK_THAT(lines_or_refusal("torchtune", trace, plan_of("none", trace)),
              Catch::Contains("the plan checkpoints nothing"));
 }
 

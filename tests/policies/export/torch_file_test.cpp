@@ -4,7 +4,7 @@
 
 #include "policies/export/system_config.h"
 #include "policies/predict/region/region.h"
-#include "tests/policies/export/named_plan.h"
+#include "tests/policies/catalogue/decisions.h"
 #include "tests/support/golden.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"
@@ -12,7 +12,7 @@
 namespace rematch {
 namespace {
 
-using testing::named_plan;
+using testing::plan_of;
 using testing::toy_llama;
 
 constexpr Schedule kWhole = Schedule::kWholeRegion;
@@ -33,14 +33,14 @@ std::string refusal(const Trace& trace, const Plan& plan, Schedule schedule = kW
 
 TEST_CASE("the file of a plan with a save list is as approved", "[golden]") {
   const Trace trace = toy_llama({.layers = 2});
-  const Plan plan = named_plan("save_mm", trace);
+  const Plan plan = plan_of("save_mm", trace);
   testing::check_golden("export/save_mm.py", torch_file(trace, plan, regions_of(trace, plan),
                                                         *find_call_place("torch"), "save_mm"));
 }
 
 TEST_CASE("each system but megatron has a place where a plan's file is called", "[golden]") {
   const Trace trace = toy_llama({.layers = 2});
-  const Plan plan = named_plan("save_mm", trace);
+  const Plan plan = plan_of("save_mm", trace);
   const TorchRegions regions = regions_of(trace, plan);
   std::string beginnings;
   std::string code;
@@ -62,7 +62,7 @@ TEST_CASE("each system but megatron has a place where a plan's file is called", 
 
 TEST_CASE("each module is there once, and equal ones share a kind") {
   const Trace trace = toy_llama({.layers = 4});
-  const TorchRegions found = regions_of(trace, named_plan("nth_first(2)", trace));
+  const TorchRegions found = regions_of(trace, plan_of("nth_first(2)", trace));
   REQUIRE(found.regions.size() == 2);
   CHECK(found.regions[0].module == "blocks.0");
   CHECK(found.regions[1].module == "blocks.2");
@@ -73,7 +73,7 @@ TEST_CASE("each module is there once, and equal ones share a kind") {
 // Selective checkpointing sees every op of the module but detach.
 TEST_CASE("saved ops are found by their index among all ops of the module") {
   const Trace trace = toy_llama({.layers = 2});
-  const TorchRegions found = regions_of(trace, named_plan("attn_only", trace));
+  const TorchRegions found = regions_of(trace, plan_of("attn_only", trace));
   REQUIRE(found.kinds.size() == 1);
   const TorchRegionKind& kind = found.kinds[0];
   REQUIRE(kind.saved.size() == 1);
@@ -87,8 +87,8 @@ TEST_CASE("saved ops are found by their index among all ops of the module") {
 
 TEST_CASE("what torch.utils.checkpoint cannot do is refused with the region's name") {
   const Trace trace = toy_llama({.layers = 4});
-  const Plan full = named_plan("full", trace);
-  CHECK_THAT(refusal(trace, named_plan("segments(2)", trace)),
+  const Plan full = plan_of("full", trace);
+  CHECK_THAT(refusal(trace, plan_of("segments(2)", trace)),
              Catch::StartsWith("region blocks.0 to blocks.1: it is a run of modules"));
   CHECK_THAT(refusal(trace, full, Schedule::kOnDemand),
              Catch::StartsWith("region blocks.0: its plan was made for schedule on_demand"));
@@ -129,7 +129,7 @@ Trace two_draws() {
 
 TEST_CASE("a kept draw before one that runs again is refused, one behind it is not") {
   const Trace trace = two_draws();
-  Plan plan = named_plan("full", trace);
+  Plan plan = plan_of("full", trace);
   REQUIRE(plan.types.size() == 1);
   CHECK(regions_of(trace, plan).kinds[0].draws_random);
   plan.types[0].ops[0].treatment = Treatment::kSave;
@@ -150,7 +150,7 @@ TEST_CASE("a region that writes to a tensor from outside is refused") {
     builder.call("aten::mul.Tensor", {weight, weight}, {4, 4}, {{0, 1}, {}});
   }
   const Trace trace = builder.finish();
-  CHECK_THAT(refusal(trace, named_plan("full", trace)),
+  CHECK_THAT(refusal(trace, plan_of("full", trace)),
              Catch::Contains("aten::add_.Tensor (op 0) writes to a tensor from outside"));
 }
 
@@ -160,7 +160,7 @@ TEST_CASE("a module that is called twice is checkpointed in both calls or in non
   for (TracedScope& scope : trace.scopes) {
     if (scope.path.starts_with("blocks.2")) scope.path.replace(0, 8, "blocks.0");
   }
-  Plan full = named_plan("full", toy_llama({.layers = 4}));
+  Plan full = plan_of("full", toy_llama({.layers = 4}));
   full.regions[2].first_scope = full.regions[2].last_scope = "blocks.0";
   CHECK(regions_of(trace, full).regions.size() == 3);
   full.regions.erase(full.regions.begin() + 2);
