@@ -5,18 +5,15 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
-#include <string>
 #include <unordered_map>
 
 #include "harness/engine/interception.h"
-#include "policies/trace/op_class.h"
 #include "policies/trace/phase.h"
 #include "reports/record/point.h"
 
 namespace rematch {
 
-// "aten::add.Tensor": overload after a dot, the default one omitted. As TracedOp::name.
-std::string op_name(const c10::OperatorHandle& op);
+struct OpFacts;
 
 // Thread-safe: backward may run on another thread than forward. Costs the step one look-up by
 // schema pointer per op.
@@ -27,18 +24,16 @@ class OpCounter final : public OpObserver {
 
   // Everything counted so far, as the totals of `counted_steps` steps.
   CountsRecord record(int counted_steps) const;
-  void reset();
 
  private:
-  struct Facts {
-    std::string name;
-    OpClass op_class = OpClass::kOther;
+  struct Counted {
+    const OpFacts* op = nullptr;
     std::array<std::int64_t, kNumPhases> executed{};
   };
 
   mutable std::mutex mutex_;
   // A schema lives as long as its registration, so its address identifies the op.
-  std::unordered_map<const void*, Facts> facts_;
+  std::unordered_map<const void*, Counted> counted_;
 };
 
 }  // namespace rematch

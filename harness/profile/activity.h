@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "policies/base/bytes.h"
-
 namespace rematch {
 
 // One kernel that ran. Times are the device's clock; 0 as a start means that there was no stamp.
@@ -21,12 +19,8 @@ struct KernelActivity {
   std::uint32_t correlation = 0;  // of the call that launched it
 };
 
-enum class Transfer : std::uint8_t { kHostToDevice, kDeviceToHost, kDeviceToDevice, kSet, kOther };
-
 // A memcpy or memset.
 struct TransferActivity {
-  Transfer kind = Transfer::kOther;
-  Bytes bytes;
   std::chrono::nanoseconds start{};
   std::chrono::nanoseconds end{};
   std::uint32_t correlation = 0;
@@ -92,5 +86,16 @@ class ActivityRecorder : public LaunchMarker {
 
 // Starts to record; one recorder at a time in a process. Throws ActivityError.
 std::unique_ptr<ActivityRecorder> record_activity();
+
+// "ok" if kernels can be counted here, or why not: no CUDA in this build, no CUPTI, one of another
+// version, a driver that refuses, another tool that records. Starts a session to find out.
+inline std::string kernel_counting_state() {
+  try {
+    record_activity();
+    return "ok";
+  } catch (const ActivityError& error) {
+    return error.what();
+  }
+}
 
 }  // namespace rematch

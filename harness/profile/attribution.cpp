@@ -92,10 +92,7 @@ class Attribution {
 
   void add_kernel(const KernelActivity& kernel) {
     if (!stamps_are_good(kernel.start, kernel.end)) return;
-    if (is_of_batch(kernel.correlation)) {
-      ++use_.of_batches;
-      return;
-    }
+    if (is_of_batch(kernel.correlation)) return;
     std::size_t index = 0;
     const OpCall* call = call_of(kernel.correlation, index);
     if (call == nullptr) {
@@ -107,9 +104,7 @@ class Attribution {
     const auto phase = static_cast<std::size_t>(call->phase);
     add(use_.by_class[phase][name.kernel_class], time);
     add(use_.by_name[phase][name.shortened], time);
-    add(use_.by_op[phase][call->op], time);
     add(use_.by_op_class[phase][call->op_class], time);
-    add(use_.by_place[phase][call->place], time);
     use_.by_call[index] += time;
     ++use_.kernels_by_call[index];
     ++kernels_of_step_[call->step];
@@ -125,7 +120,6 @@ class Attribution {
   void add_transfer(const TransferActivity& transfer) {
     if (!stamps_are_good(transfer.start, transfer.end)) return;
     const std::chrono::nanoseconds time = transfer.end - transfer.start;
-    add(use_.transfers[transfer.kind], time);
     std::size_t index = 0;
     if (const OpCall* call = call_of(transfer.correlation, index)) {
       add(use_.by_class[static_cast<std::size_t>(call->phase)][KernelClass::kMemory], time);

@@ -1,5 +1,5 @@
 // From device activity to figures: how many kernels, and how much kernel time, by phase, kernel
-// class, op and call. Says what it could not attribute. Pure.
+// class, class of op and call. Says what it could not attribute. Pure.
 #pragma once
 
 #include <array>
@@ -42,19 +42,15 @@ using KernelTotalsByPhase = std::array<std::map<Key, KernelTotals>, kNumPhases>;
 struct KernelUse {
   KernelTotalsByPhase<KernelClass> by_class;
   KernelTotalsByPhase<std::string> by_name;  // short_name()
-  KernelTotalsByPhase<std::string> by_op;
   KernelTotalsByPhase<OpClass> by_op_class;  // of the op that launched it
-  KernelTotalsByPhase<std::string> by_place;
   AttentionKernels attention = AttentionKernels::kFused;
   // Op calls that launched at least one kernel of the class that is theirs.
   std::array<std::map<OpClass, std::int64_t>, kNumPhases> ops_with_kernels;
-  std::map<Transfer, KernelTotals> transfers;
   std::vector<std::chrono::nanoseconds> by_call;  // of its kernels and transfers
   std::vector<std::int32_t> kernels_by_call;
 
   std::int64_t dropped = 0;
   std::int64_t unattributed = 0;   // kernels that no op call launched
-  std::int64_t of_batches = 0;     // kernels that made the steps' inputs, counted nowhere else
   std::int64_t badly_stamped = 0;  // without a start, or that end before it
   std::chrono::nanoseconds unknown_time{};
   std::vector<std::string> unknown_names;  // sorted, each once

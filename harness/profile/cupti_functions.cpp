@@ -66,26 +66,12 @@ using std::chrono::nanoseconds;
 
 nanoseconds stamp(std::uint64_t count) { return nanoseconds(static_cast<std::int64_t>(count)); }
 
-Transfer transfer_of(std::uint8_t copy_kind) {
-  switch (copy_kind) {
-    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
-      return Transfer::kHostToDevice;
-    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
-      return Transfer::kDeviceToHost;
-    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
-    case CUPTI_ACTIVITY_MEMCPY_KIND_PTOP:
-      return Transfer::kDeviceToDevice;
-    default:
-      return Transfer::kOther;
-  }
-}
-
-// Copies between devices and within one have the same fields under different types.
+// Copies and sets have the same fields under different types.
 template <class Record>
-void add_copy(const CUpti_Activity* record, Transfer kind, Activity& activity) {
-  const auto& copy = *reinterpret_cast<const Record*>(record);
-  activity.transfers.push_back({kind, Bytes{static_cast<std::int64_t>(copy.bytes)},
-                                stamp(copy.start), stamp(copy.end), copy.correlationId});
+void add_transfer(const CUpti_Activity* record, Activity& activity) {
+  const auto& transfer = *reinterpret_cast<const Record*>(record);
+  activity.transfers.push_back(
+      {stamp(transfer.start), stamp(transfer.end), transfer.correlationId});
 }
 
 void add(const CUpti_Activity* record, Activity& activity) {
@@ -97,16 +83,14 @@ void add(const CUpti_Activity* record, Activity& activity) {
                                   stamp(kernel.end), kernel.correlationId});
       return;
     }
-    case CUPTI_ACTIVITY_KIND_MEMCPY: {
-      const auto& copy = *reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
-      add_copy<CUpti_ActivityMemcpy6>(record, transfer_of(copy.copyKind), activity);
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      add_transfer<CUpti_ActivityMemcpy6>(record, activity);
       return;
-    }
     case CUPTI_ACTIVITY_KIND_MEMCPY2:
-      add_copy<CUpti_ActivityMemcpyPtoP4>(record, Transfer::kDeviceToDevice, activity);
+      add_transfer<CUpti_ActivityMemcpyPtoP4>(record, activity);
       return;
     case CUPTI_ACTIVITY_KIND_MEMSET:
-      add_copy<CUpti_ActivityMemset4>(record, Transfer::kSet, activity);
+      add_transfer<CUpti_ActivityMemset4>(record, activity);
       return;
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
       const auto& link = *reinterpret_cast<const CUpti_ActivityExternalCorrelation*>(record);

@@ -4,7 +4,6 @@
 
 #include "harness/engine/record/op_facts.h"
 #include "harness/measure/step_place.h"
-#include "harness/profile/step_ops.h"
 
 namespace rematch {
 namespace {
@@ -42,7 +41,7 @@ void OpCallRecorder::end_phase() {
 void OpCallRecorder::about_to_run(const c10::OperatorHandle& op, Phase observed,
                                   const torch::jit::Stack&) {
   OpCall call;
-  call.op = op_name(op);
+  call.op = facts_of(op).name;
   call.op_class = op_class_of(op.operator_name().name);
   call.phase = PhaseGuard::effective(observed);
   call.step = step_;
@@ -85,19 +84,6 @@ void TemporaryRecorder::executed(const c10::OperatorHandle& op, Phase, const tor
   if (list_ == nullptr) return;
   const Bytes standing = std::max(before_, memory_.sample().total);
   list_->push_back({&facts_of(op).name, std::max(Bytes{}, memory_.peak() - standing)});
-}
-
-std::vector<Bytes> bytes_of(const std::vector<OpTemporary>& weighed,
-                            const std::vector<const std::string*>& traced, const std::string& phase,
-                            const std::string& device) {
-  std::vector<const std::string*> ran;
-  std::vector<Bytes> bytes;
-  for (const OpTemporary& op : weighed) {
-    ran.push_back(op.name);
-    bytes.push_back(op.bytes);
-  }
-  require_same_ops(ran, traced, phase, device);
-  return bytes;
 }
 
 }  // namespace rematch

@@ -16,6 +16,7 @@
 #include "harness/measure/step_place.h"
 #include "harness/profile/activity.h"
 #include "harness/profile/attribution.h"
+#include "harness/profile/step_ops.h"
 
 namespace rematch {
 
@@ -59,19 +60,14 @@ class OpCallRecorder final : public OpObserver {
 
 // Bytes that each op's kernels allocate and free before the op returns: the allocator's peak
 // while the op runs, above what stands at its boundaries. Knows nothing of steps or traces.
-
-struct OpTemporary {
-  const std::string* name = nullptr;  // lives as long as the process
-  Bytes bytes;
-};
-
+//
 // While an OpObserverGuard of it lives, ops are appended to the list that is set; none: they pass.
 // One op at a time may run: the allocator's peak is the device's, not a thread's. On the CPU it
 // needs install_counting_allocators().
 class TemporaryRecorder final : public OpObserver {
  public:
   explicit TemporaryRecorder(at::Device device) : memory_(device) {}
-  void set_list(std::vector<OpTemporary>* list) { list_ = list; }
+  void set_list(std::vector<OpFigure<Bytes>>* list) { list_ = list; }
 
   void about_to_run(const c10::OperatorHandle& op, Phase phase,
                     const torch::jit::Stack& stack) override;
@@ -80,14 +76,8 @@ class TemporaryRecorder final : public OpObserver {
 
  private:
   DeviceMemory memory_;
-  std::vector<OpTemporary>* list_ = nullptr;
+  std::vector<OpFigure<Bytes>>* list_ = nullptr;
   Bytes before_;
 };
-
-// The bytes of a step's ops in their order. Throws std::runtime_error, with the op named, unless
-// they are the trace's; see require_same_ops().
-std::vector<Bytes> bytes_of(const std::vector<OpTemporary>& weighed,
-                            const std::vector<const std::string*>& traced, const std::string& phase,
-                            const std::string& device);
 
 }  // namespace rematch

@@ -3,33 +3,35 @@
 #pragma once
 
 #include <chrono>
-#include <string>
 #include <vector>
 
 #include "harness/engine/interception.h"
+#include "harness/engine/record/op_facts.h"
+#include "harness/profile/step_ops.h"
 
 namespace rematch {
-
-struct TimedOp {
-  const std::string* name = nullptr;  // lives as long as the process
-  std::chrono::nanoseconds time{};
-};
-
-// The times of ops that must be those of a trace; step_ops.h has the names and what is thrown.
-std::vector<std::chrono::nanoseconds> times_of(const std::vector<TimedOp>& timed,
-                                               const std::vector<const std::string*>& traced,
-                                               const std::string& phase, const std::string& device);
 
 // While an OpModeGuard of it lives, ops are appended to the list that is set; none: they pass.
 class OpTimer final : public OpMode {
  public:
-  void set_list(std::vector<TimedOp>* list) { list_ = list; }
+  using Duration = Profile::Duration;
+  void set_list(std::vector<OpFigure<Duration>>* list) { list_ = list; }
 
   void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
-           std::size_t depth) override;
+           std::size_t depth) override {
+    if (list_ == nullptr) {
+      call_next(op, keys, stack, depth);
+      return;
+    }
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point start = Clock::now();
+    call_next(op, keys, stack, depth);
+    const Clock::time_point end = Clock::now();
+    list_->push_back({&facts_of(op).name, end - start});
+  }
 
  private:
-  std::vector<TimedOp>* list_ = nullptr;
+  std::vector<OpFigure<Duration>>* list_ = nullptr;
 };
 
 }  // namespace rematch

@@ -1,44 +1,12 @@
 #include "harness/profile/step_ops.h"
 
 #include <algorithm>
-#include <chrono>
 #include <stdexcept>
 #include <utility>
 
 #include "policies/trace/trace_op.h"
 
 namespace rematch {
-namespace {
-
-using Duration = Profile::Duration;
-
-// One pass of one step: the ops in the order of their calls.
-struct TimedPass {
-  std::vector<const std::string*> names;
-  std::vector<Duration> times;
-  std::vector<std::int32_t> kernels;
-};
-
-TimedPass pass_of(const std::vector<OpCall>& calls, const KernelUse& use, int step, Phase phase) {
-  TimedPass pass;
-  for (std::size_t index = 0; index < calls.size(); ++index) {
-    if (calls[index].step != step || calls[index].phase != phase) continue;
-    pass.names.push_back(&calls[index].op);
-    pass.times.push_back(use.by_call[index]);
-    pass.kernels.push_back(use.kernels_by_call[index]);
-  }
-  return pass;
-}
-
-// Throws unless the pass is the trace's.
-TimedPass checked(TimedPass pass, const std::vector<const std::string*>& traced,
-                  const std::string& phase) {
-  require_same_ops(pass.names, traced, phase, "the GPU");
-  return pass;
-}
-
-}  // namespace
-
 std::vector<const std::string*> forward_names(const Trace& trace) {
   std::vector<const std::string*> names;
   for (const TracedOp& op : trace.ops) names.push_back(&op.name);
@@ -76,13 +44,22 @@ std::vector<TimedSteps::Ops> times_of_steps(const Activity& activity,
   if (use.invalid) {
     throw std::runtime_error("the kernels that were recorded do not add up: " + *use.invalid);
   }
-  const std::vector<const std::string*> forward = forward_names(trace);
-  const std::vector<const std::string*> backward = backward_names(trace);
   std::vector<TimedSteps::Ops> steps;
   for (int step = 0; step < num_steps; ++step) {
-    TimedPass first = checked(pass_of(calls, use, step, Phase::kForward), forward, "forward");
-    TimedPass second = checked(pass_of(calls, use, step, Phase::kBackward), backward, "backward");
-    steps.push_back({std::move(first.times), std::move(second.times), std::move(first.kernels)});
+    StepFigures<Profile::Duration> timed;
+    std::vector<std::int32_t> kernels;
+    for (std::size_t index = 0; index < calls.size(); ++index) {
+      const OpCall& call = calls[index];
+      if (call.step != step) continue;
+      if (call.phase == Phase::kForward) {
+        timed.forward.push_back({&call.op, use.by_call[index]});
+        kernels.push_back(use.kernels_by_call[index]);
+      } else if (call.phase == Phase::kBackward) {
+        timed.backward.push_back({&call.op, use.by_call[index]});
+      }
+    }
+    steps.push_back(of_trace<TimedSteps::Ops>(timed, trace, "the GPU"));
+    steps.back().kernels = std::move(kernels);
   }
   return steps;
 }

@@ -3,31 +3,26 @@
 #include <stdexcept>
 #include <utility>
 
-#include "harness/profile/step_ops.h"
-
 namespace rematch {
 OpMeasurement::OpMeasurement(Trace trace, int num_steps)
     : trace_(std::move(trace)), progress_("measuring op times", num_steps) {}
 
 void OpMeasurement::begin_forward() {
   if (watch_) throw std::logic_error("a watched step has not ended");
-  forward_.clear();
-  backward_.clear();
-  timer_.set_list(&forward_);
+  timed_ = {};
+  timer_.set_list(&timed_.forward);
   watch_.emplace(&timer_);
 }
 
 void OpMeasurement::begin_backward() {
   if (!watch_) throw std::logic_error("no watched step has begun");
-  timer_.set_list(&backward_);
+  timer_.set_list(&timed_.backward);
 }
 
 void OpMeasurement::end_step() {
   if (!watch_) throw std::logic_error("no watched step has begun");
   watch_.reset();
-  steps_.watched.push_back({times_of(forward_, forward_names(trace_), "forward", "this step"),
-                            times_of(backward_, backward_names(trace_), "backward", "this step"),
-                            {}});
+  steps_.watched.push_back(of_trace<TimedSteps::Ops>(timed_, trace_, "this step"));
   progress_.step_done();
 }
 

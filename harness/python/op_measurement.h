@@ -6,10 +6,10 @@
 #include <chrono>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "harness/engine/interception.h"
 #include "harness/profile/op_timer.h"
+#include "harness/profile/step_ops.h"
 #include "harness/progress/progress.h"
 #include "policies/trace/measured_profile.h"
 #include "policies/trace/trace.h"
@@ -39,8 +39,7 @@ class OpMeasurement {
   TimedSteps steps_;
   StepProgress progress_;
   OpTimer timer_;
-  std::vector<TimedOp> forward_;
-  std::vector<TimedOp> backward_;
+  StepFigures<Profile::Duration> timed_;
   std::optional<OpModeGuard> watch_;
 };
 

@@ -3,7 +3,7 @@
 #include "harness/engine/interception.h"
 #include "harness/measure/environment.h"
 #include "harness/measure/gpu_monitor.h"
-#include "harness/profile/kernel_counting.h"
+#include "harness/profile/activity.h"
 #include "harness/training/device.h"
 #include "policies/base/field_value.h"
 #include "policies/base/json.h"

@@ -4,8 +4,7 @@
 
 #include "harness/cli/flags/require.h"
 #include "harness/cli/libtorch/run_setup.h"
-#include "harness/profile/cpu_profile.h"
-#include "harness/profile/cuda_profile.h"
+#include "harness/profile/device_profile.h"
 #include "harness/run/prediction/memory_fit.h"
 #include "harness/training/device.h"
 #include "kernels/attention/backend.h"
@@ -64,9 +63,8 @@ Profile profile_here(const ProfileSettings& settings, const Trace& trace) {
     const std::string attention =
         require(usable_attention("", settings.device, settings.model.dtype));
     use_attention_backend(attention_backend_from_string(attention).value());
-    return profile_on_cuda(trace, training, settings.num_steps);
   }
-  return profile_on_cpu(trace, training, settings.num_steps);
+  return profile_on_device(trace, training, settings.num_steps);
 }
 
 }  // namespace rematch

@@ -59,9 +59,7 @@ TEST_CASE("kernels are counted and timed under the op that launched them") {
   CHECK(totals(use, Phase::kRecompute, KernelClass::kAttentionForward) ==
         KernelTotals{1, nanoseconds(21)});
   CHECK(totals(use, Phase::kBackward, KernelClass::kMatmul) == KernelTotals{2, nanoseconds(32)});
-  CHECK(use.by_op[0].at("rematch::attention") == KernelTotals{1, nanoseconds(20)});
   CHECK(use.by_op_class[2].at(OpClass::kMatmul) == KernelTotals{2, nanoseconds(32)});
-  CHECK(use.by_place[2].at("blocks.0") == KernelTotals{2, nanoseconds(32)});
   CHECK(use.total_time() == nanoseconds(83));
 }
 
@@ -163,7 +161,6 @@ TEST_CASE("kernels that make a step's input belong to no op, and are known as wh
   const KernelUse use = attribute(device.activity, calls_of_a_step());
   CHECK_FALSE(use.invalid);
   CHECK(use.unattributed == 0);
-  CHECK(use.of_batches == 2);
   CHECK(use.total_time() == attribute(device_of_a_step().activity, calls_of_a_step()).total_time());
 }
 
@@ -178,10 +175,9 @@ TEST_CASE("unknown kernels are named, with their time") {
 
 TEST_CASE("transfers are known by their record, not by a name") {
   Activity activity = device_of_a_step().activity;
-  activity.transfers.push_back({Transfer::kHostToDevice, Bytes{512}, nanoseconds(5000),
-                                nanoseconds(5040), activity.links[0].correlation});
+  activity.transfers.push_back(
+      {nanoseconds(5000), nanoseconds(5040), activity.links[0].correlation});
   const KernelUse use = attribute(activity, calls_of_a_step());
-  CHECK(use.transfers.at(Transfer::kHostToDevice) == KernelTotals{1, nanoseconds(40)});
   CHECK(totals(use, Phase::kForward, KernelClass::kMemory) == KernelTotals{1, nanoseconds(40)});
 }
 

@@ -273,11 +273,8 @@ TEST_CASE("kernels, copies, sets and links are read; what only launches is not")
   CHECK(activity.kernels[0].end.count() == 140);
   CHECK(activity.kernels[0].correlation == 7);
   REQUIRE(activity.transfers.size() == 3);
-  CHECK(activity.transfers[0].kind == Transfer::kHostToDevice);
-  CHECK(activity.transfers[0].bytes == Bytes{4096});
+  CHECK(activity.transfers[0].start.count() == 200);
   CHECK(activity.transfers[0].end.count() == 260);
-  CHECK(activity.transfers[1].kind == Transfer::kDeviceToDevice);
-  CHECK(activity.transfers[2].kind == Transfer::kSet);
   CHECK(activity.transfers[2].correlation == 9);
   REQUIRE(activity.links.size() == 1);
   CHECK(activity.links[0].op_call == 1);

@@ -74,8 +74,8 @@ TEST_CASE(
   RecordedSteps recorded(trace);
   recorded.add_step(10);
   recorded.launch(/*call=*/3, 25);
-  recorded.activity.transfers.push_back({Transfer::kDeviceToDevice, Bytes{64}, Duration(90'000),
-                                         Duration(90'004), recorded.activity.links[3].correlation});
+  recorded.activity.transfers.push_back(
+      {Duration(90'000), Duration(90'004), recorded.activity.links[3].correlation});
   recorded.activity.kernels.erase(recorded.activity.kernels.begin());
   const std::vector<TimedSteps::Ops> steps = recorded.times();
   REQUIRE(steps.size() == 1);

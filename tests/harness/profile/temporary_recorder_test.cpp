@@ -24,7 +24,7 @@ TEST_CASE("an op's temporaries are what it holds inside above what stands when i
   const at::Tensor x = at::ones({8, 16});
   const at::Tensor q = heads();
   TemporaryRecorder recorder(at::kCPU);
-  std::vector<OpTemporary> ops;
+  std::vector<OpFigure<Bytes>> ops;
   {
     const OpObserverGuard observe(&recorder);
     at::sin(x);  // no list is set: not recorded
@@ -37,21 +37,21 @@ TEST_CASE("an op's temporaries are what it holds inside above what stands when i
   }
   REQUIRE(ops.size() == 2);
   CHECK(*ops[0].name == "aten::sin");
-  CHECK(ops[0].bytes == Bytes{0});
+  CHECK(ops[0].figure == Bytes{0});
   // Composed attention holds at least one set of 2 x 8 x 8 scores in float32 while it runs.
   CHECK(*ops[1].name == "rematch::attention");
-  CHECK(ops[1].bytes >= Bytes{2 * 8 * 8 * 4});
+  CHECK(ops[1].figure >= Bytes{2 * 8 * 8 * 4});
 }
 
 TEST_CASE("temporaries belong to a trace only if its ops ran") {
   const std::string mm = "aten::mm";
   const std::string sin = "aten::sin";
-  const std::vector<OpTemporary> weighed = {{&mm, Bytes{5}}, {&sin, Bytes{0}}};
-  CHECK((bytes_of(weighed, {&mm, &sin}, "forward", "the GPU") ==
+  const std::vector<OpFigure<Bytes>> weighed = {{&mm, Bytes{5}}, {&sin, Bytes{0}}};
+  CHECK((figures_of(weighed, {&mm, &sin}, "forward", "the GPU") ==
          std::vector<Bytes>{Bytes{5}, Bytes{0}}));
-  CHECK_THROWS_WITH(bytes_of(weighed, {&mm, &mm}, "forward", "the GPU"),
+  CHECK_THROWS_WITH(figures_of(weighed, {&mm, &mm}, "forward", "the GPU"),
                     Catch::Contains("op 1 of forward is aten::sin on the GPU and aten::mm"));
-  CHECK_THROWS_WITH(bytes_of(weighed, {&mm}, "backward", "the GPU"),
+  CHECK_THROWS_WITH(figures_of(weighed, {&mm}, "backward", "the GPU"),
                     Catch::Contains("op 1 of backward is aten::sin on the GPU and missing"));
 }
 

@@ -1,7 +1,7 @@
 // A profile's passes on the dry device: times mean nothing there, launches and what kernels
 // allocate inside do.
 #include "harness/measure/memory.h"
-#include "harness/profile/cuda_profile.h"
+#include "harness/profile/device_profile.h"
 #include "harness/profile/step_ops.h"
 #include "harness/run/prediction/prediction.h"
 #include "kernels/attention/backend.h"
@@ -37,7 +37,7 @@ TEST_CASE("a profile weighs what kernels allocate inside, and counts what each o
   use_attention_backend(AttentionBackend::kFlash);
   install_counting_allocators();
   const Trace trace = MetaModel(settings.model, {}, "", 0).trace();
-  const Profile profile = profile_on_cuda(trace, settings, /*num_steps=*/2);
+  const Profile profile = profile_on_device(trace, settings, /*num_steps=*/2);
   CHECK(profile.device == "cuda");
   REQUIRE(profile.forward_temporary.has_value());
   REQUIRE(profile.backward_temporary.has_value());

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/engine/record/op_facts.h"
 #include "harness/measure/memory.h"
 #include "harness/measure/op_counter.h"
 #include "harness/trace/tracer.h"
@@ -26,7 +27,7 @@ constexpr const char* kBackwardOp = "backward op";
 class SequenceObserver final : public OpObserver {
  public:
   void executed(const c10::OperatorHandle& op, Phase phase, const torch::jit::Stack&) override {
-    sequence.push_back(phase == Phase::kRecompute ? op_name(op) : kBackwardOp);
+    sequence.push_back(phase == Phase::kRecompute ? facts_of(op).name : kBackwardOp);
   }
   std::vector<std::string> sequence;
 };

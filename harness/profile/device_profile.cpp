@@ -1,0 +1,158 @@
+#include "harness/profile/device_profile.h"
+
+#include <cstdint>
+#include <memory>
+
+#include "harness/measure/clocks.h"
+#include "harness/profile/activity.h"
+#include "harness/profile/op_call_recorder.h"
+#include "harness/profile/op_timer.h"
+#include "harness/profile/recorded_step.h"
+#include "harness/profile/step_ops.h"
+#include "harness/progress/progress.h"
+#include "harness/sweep/interrupt.h"
+#include "policies/trace/measured_profile.h"
+
+namespace rematch {
+namespace {
+
+// The allocator repeats itself; two steps show it where it does not.
+constexpr int kWeighedSteps = 2;
+
+// Appends what the phases of each step take. Nothing else watches those steps.
+class PhaseClock final : public StepListener {
+ public:
+  // `steps` must outlive it.
+  PhaseClock(at::Device device, TimedSteps& steps) : clock_(device), steps_(steps) {}
+  void before_step() override { clock_.begin(); }
+  void after_forward(const at::Tensor&) override { clock_.part_done(); }
+  void after_backward() override { clock_.part_done(); }
+  void after_optimizer() override {
+    clock_.end();
+    const std::vector<std::chrono::nanoseconds> parts = clock_.parts();
+    steps_.forward.emplace_back(parts.at(0));
+    steps_.backward.emplace_back(parts.at(1));
+    steps_.optimizer.emplace_back(parts.at(2));
+  }
+
+ private:
+  StepClock clock_;
+  TimedSteps& steps_;
+};
+
+// Points a recorder of figures at the list of the pass that runs.
+template <class Recorder, class Figure>
+class ListedStep final : public StepListener {
+ public:
+  ListedStep(Recorder& recorder, StepFigures<Figure>& figures)
+      : recorder_(recorder), figures_(figures) {}
+  void before_step() override { recorder_.set_list(&figures_.forward); }
+  void after_forward(const at::Tensor&) override { recorder_.set_list(&figures_.backward); }
+  void after_backward() override { recorder_.set_list(nullptr); }
+
+ private:
+  Recorder& recorder_;
+  StepFigures<Figure>& figures_;
+};
+
+// The steps that a profile is measured in, one after the other. Steps that are timed as a whole,
+// those with every op timed or recorded, and weighed ones are different, so that none disturbs
+// another.
+class ProfiledTraining {
+ public:
+  ProfiledTraining(const Trace& trace, const TrainingSettings& settings, int num_steps)
+      : trace_(trace),
+        device_(settings.device),
+        num_steps_(num_steps),
+        training_(settings),
+        progress_("profile",
+                  kWarmUpSteps + 2 * num_steps + (device_.is_cuda() ? kWeighedSteps + 1 : 0)) {}
+
+  Profile run() {
+    StepListener nobody;
+    for (int i = 0; i < kWarmUpSteps; ++i) step(nobody);
+    if (!device_.is_cuda()) {
+      time_by_turns();
+      return measured_profile(trace_, "cpu", steps_);
+    }
+    for (int i = 0; i < num_steps_; ++i) step(clock_);
+    weigh_ops();
+    record_kernels();
+    return measured_profile(trace_, "cuda", steps_);
+  }
+
+ private:
+  void step(StepListener& listener);
+  void time_by_turns();
+  void weigh_ops();
+  void record_kernels();
+
+  const Trace& trace_;
+  at::Device device_;
+  int num_steps_;
+  Training training_;
+  StepProgress progress_;
+  std::int64_t next_step_ = 0;
+  TimedSteps steps_;
+  PhaseClock clock_{device_, steps_};
+};
+
+void ProfiledTraining::step(StepListener& listener) {
+  if (const auto signal = InterruptGuard::signal()) {
+    throw Interrupted(*signal, "the ops were not all timed, so there are no times to go by");
+  }
+  training_.step(next_step_++, listener);
+  progress_.step_done();
+}
+
+// Steps with and without the timer take turns, so that what lies between ops is known too.
+void ProfiledTraining::time_by_turns() {
+  OpTimer timer;
+  for (int i = 0; i < num_steps_; ++i) {
+    step(clock_);
+    const OpModeGuard watch(&timer);
+    StepFigures<Profile::Duration> timed;
+    ListedStep listed(timer, timed);
+    step(listed);
+    steps_.watched.push_back(of_trace<TimedSteps::Ops>(timed, trace_, "the CPU"));
+  }
+}
+
+void ProfiledTraining::weigh_ops() {
+  TemporaryRecorder recorder(device_);
+  const OpObserverGuard observe(&recorder);
+  for (int i = 0; i < kWeighedSteps; ++i) {
+    StepFigures<Bytes> weighed;
+    ListedStep listed(recorder, weighed);
+    step(listed);
+    steps_.weighed.push_back(of_trace<TimedSteps::Temporaries>(weighed, trace_, "the GPU"));
+  }
+}
+
+// The recorder comes last: its buffers lie in device memory.
+void ProfiledTraining::record_kernels() {
+  const std::unique_ptr<ActivityRecorder> activity = record_activity();
+  StepListener nobody;
+  step(nobody);  // what the first recorded step loads is no part of it
+  synchronize(device_);
+  activity->discard();
+  OpCallRecorder recorder({activity.get()});
+  RecordedStep listener(recorder);
+  {
+    const OpObserverGuard observe(&recorder);
+    for (int i = 0; i < num_steps_; ++i) {
+      recorder.begin_step(i);
+      step(listener);
+    }
+    synchronize(device_);
+  }
+  steps_.watched = times_of_steps(activity->finish(), recorder.calls(), trace_, num_steps_);
+}
+
+}  // namespace
+
+Profile profile_on_device(const Trace& trace, const TrainingSettings& settings, int num_steps) {
+  return ProfiledTraining(trace, settings, num_steps).run();
+}
+
+}  // namespace rematch
