@@ -16,6 +16,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "policies/trace/phase.h"
@@ -88,6 +89,34 @@ class OpObserver {
   virtual void region_left() noexcept {}  // also where an op throws
   // A value that waited on the host is on the device again, in a storage of its own.
   virtual void brought_back(const at::Tensor& /*value*/) {}
+};
+
+// Several observers as one; each hears everything, in their order.
+class OpObservers final : public OpObserver {
+ public:
+  // All of them outlive it.
+  explicit OpObservers(std::vector<OpObserver*> observers) : observers_(std::move(observers)) {}
+
+  void about_to_run(const c10::OperatorHandle& op, Phase phase,
+                    const torch::jit::Stack& stack) override {
+    for (OpObserver* each : observers_) each->about_to_run(op, phase, stack);
+  }
+  void executed(const c10::OperatorHandle& op, Phase phase,
+                const torch::jit::Stack& stack) override {
+    for (OpObserver* each : observers_) each->executed(op, phase, stack);
+  }
+  void region_entered(const std::string& region, Phase phase) override {
+    for (OpObserver* each : observers_) each->region_entered(region, phase);
+  }
+  void region_left() noexcept override {
+    for (OpObserver* each : observers_) each->region_left();
+  }
+  void brought_back(const at::Tensor& value) override {
+    for (OpObserver* each : observers_) each->brought_back(value);
+  }
+
+ private:
+  std::vector<OpObserver*> observers_;
 };
 
 // Observes while it lives. A second one at the same time throws c10::Error.

@@ -140,10 +140,7 @@ void ProfiledTraining::record_kernels() {
   RecordedStep listener(recorder);
   {
     const OpObserverGuard observe(&recorder);
-    for (int i = 0; i < num_steps_; ++i) {
-      recorder.begin_step(i);
-      step(listener);
-    }
+    for (int i = 0; i < num_steps_; ++i) step(listener);
     synchronize(device_);
   }
   steps_.watched = times_of_steps(activity->finish(), recorder.calls(), trace_, num_steps_);

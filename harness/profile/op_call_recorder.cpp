@@ -17,9 +17,9 @@ std::string mark_of(const OpCall& call) {
 
 }  // namespace
 
-void OpCallRecorder::begin_step(int step) {
+void OpCallRecorder::begin_step() {
   place_.begin_step();
-  step_ = step;
+  ++step_;
 }
 
 void OpCallRecorder::begin_batch() {

@@ -27,7 +27,7 @@ class OpCallRecorder final : public OpObserver {
   // Every marker outlives the recorder.
   explicit OpCallRecorder(std::vector<LaunchMarker*> markers) : markers_(std::move(markers)) {}
 
-  void begin_step(int step);
+  void begin_step();  // numbered from 0 on
   // Around making the step's input, on the calling thread: its kernels belong to no op.
   void begin_batch();
   void end_batch();
@@ -55,7 +55,7 @@ class OpCallRecorder final : public OpObserver {
   StepPlace place_;
   std::vector<OpCall> calls_;
   OpCounter counter_;
-  int step_ = 0;
+  int step_ = -1;
 };
 
 // Bytes that each op's kernels allocate and free before the op returns: the allocator's peak

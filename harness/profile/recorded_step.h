@@ -13,6 +13,7 @@ class RecordedStep final : public StepListener {
  public:
   explicit RecordedStep(OpCallRecorder& recorder) : recorder_(recorder) {}
   Batch batch(const std::function<Batch()>& make) override {
+    recorder_.begin_step();
     recorder_.begin_batch();
     Batch batch = make();
     recorder_.end_batch();

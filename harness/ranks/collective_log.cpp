@@ -91,42 +91,33 @@ void CollectiveLog::compare(Ranks& ranks) {
 void CollectiveLog::about_to_run(const c10::OperatorHandle& op, Phase phase,
                                  const torch::jit::Stack& stack) {
   if (collective_kind(op.operator_name().name)) list(op, PhaseGuard::effective(phase), stack);
-  if (next_ != nullptr) next_->about_to_run(op, phase, stack);
 }
 
 void CollectiveLog::executed(const c10::OperatorHandle& op, Phase phase,
                              const torch::jit::Stack& stack) {
   note_results(op, stack);
   const std::optional<CollectiveKind> kind = collective_kind(op.operator_name().name);
-  if (kind) {
-    const std::lock_guard lock(mutex_);
-    const Started& started = started_[std::this_thread::get_id()];
-    const auto slot = static_cast<std::size_t>(PhaseGuard::effective(phase));
-    const std::string name(to_string(*kind));
-    for (Totals* totals : {&totals_, &totals_of_groups_[started.group]}) {
-      ++totals->executed[slot][name];
-      totals->bytes[slot][name] +=
-          std::max(started.input_bytes, bytes_of_tensors(stack.back())).count;
-    }
+  if (!kind) return;
+  const std::lock_guard lock(mutex_);
+  const Started& started = started_[std::this_thread::get_id()];
+  const auto slot = static_cast<std::size_t>(PhaseGuard::effective(phase));
+  const std::string name(to_string(*kind));
+  for (Totals* totals : {&totals_, &totals_of_groups_[started.group]}) {
+    ++totals->executed[slot][name];
+    totals->bytes[slot][name] +=
+        std::max(started.input_bytes, bytes_of_tensors(stack.back())).count;
   }
-  if (next_ != nullptr) next_->executed(op, phase, stack);
 }
 
-void CollectiveLog::region_entered(const std::string& region, Phase phase) {
-  {
-    const std::lock_guard lock(mutex_);
-    regions_[std::this_thread::get_id()].push_back(region);
-  }
-  if (next_ != nullptr) next_->region_entered(region, phase);
+void CollectiveLog::region_entered(const std::string& region, Phase /*phase*/) {
+  const std::lock_guard lock(mutex_);
+  regions_[std::this_thread::get_id()].push_back(region);
 }
 
 void CollectiveLog::region_left() noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    std::vector<std::string>& regions = regions_[std::this_thread::get_id()];
-    if (!regions.empty()) regions.pop_back();
-  }
-  if (next_ != nullptr) next_->region_left();
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string>& regions = regions_[std::this_thread::get_id()];
+  if (!regions.empty()) regions.pop_back();
 }
 
 void CollectiveLog::list(const c10::OperatorHandle& op, Phase phase,

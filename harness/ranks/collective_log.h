@@ -28,8 +28,7 @@
 
 namespace rematch {
 
-// Thread-safe: backward may run on another thread than forward. The process has one observer at a
-// time, so this one passes everything on to `next`, if there is one.
+// Thread-safe: backward may run on another thread than forward.
 class CollectiveLog final : public OpObserver {
  public:
   // By kind, as to_string(CollectiveKind).
@@ -39,8 +38,6 @@ class CollectiveLog final : public OpObserver {
     Counts executed;
     Counts bytes;
   };
-
-  explicit CollectiveLog(OpObserver* next = nullptr) : next_(next) {}
 
   // The list begins anew; totals go on.
   void begin_step();
@@ -81,7 +78,6 @@ class CollectiveLog final : public OpObserver {
   void note_results(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
   std::string hash() const;
 
-  OpObserver* next_;
   std::mutex mutex_;
   std::unordered_map<const c10::StorageImpl*, Making> makings_;
   std::map<std::thread::id, std::vector<std::string>> regions_;

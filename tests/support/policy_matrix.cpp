@@ -8,7 +8,7 @@
 #include "harness/measure/hash.h"
 #include "harness/measure/memory.h"
 #include "harness/measure/op_counter.h"
-#include "harness/run/passes/probe_listener.h"
+#include "harness/run/passes/passes.h"
 #include "policies/catalogue/catalogue.h"
 #include "reports/render/verdict.h"
 
@@ -223,13 +223,8 @@ Prediction PolicyMatrix::measured(const std::string& policy, Schedule schedule) 
     StepListener nothing_to_hear;
     training.step(0, nothing_to_hear);
   }
-  MemoryProbe probe(device_, training.parameter_tensors());
-  {
-    const OpObserverGuard observe(&probe);
-    ProbeListener listener(probe);
-    training.step(0, listener);
-  }
-  return {counter.record(1), probe.finish_step()};
+  PassPosition position;
+  return {counter.record(1), memory_pass(training, device_, /*step=*/0, position)};
 }
 
 StepBits PolicyMatrix::bits(const std::string& policy, Schedule schedule) {

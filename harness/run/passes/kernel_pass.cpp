@@ -1,8 +1,6 @@
-#include "harness/run/passes/kernel_pass.h"
-
 #include <algorithm>
 #include <chrono>
-#include <functional>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -13,35 +11,25 @@
 #include "harness/profile/attribution.h"
 #include "harness/profile/nvtx_marker.h"
 #include "harness/profile/recorded_step.h"
+#include "harness/run/passes/passes.h"
 #include "kernels/attention/backend.h"
 #include "policies/base/file.h"
 
 namespace rematch {
 namespace {
 
-class Steps {
- public:
-  Steps(Training& training, at::Device device, std::int64_t first_step)
-      : training_(training), device_(device), next_step_(first_step) {}
-
-  // Seconds of the fastest of the steps, what they launched included.
-  double run(int num_steps, const std::function<void(int)>& before, StepListener& listener) {
-    double fastest = 0;
-    for (int step = 0; step < num_steps; ++step) {
-      const auto start = now_on(device_);
-      before(step);
-      training_.step(next_step_++, listener);
-      const std::chrono::duration<double> elapsed = now_on(device_) - start;
-      fastest = step == 0 ? elapsed.count() : std::min(fastest, elapsed.count());
-    }
-    return fastest;
+// Seconds of the fastest of the steps, what they launched included.
+double run_steps(Training& training, at::Device device, std::int64_t first_step, int num_steps,
+                 StepListener& listener) {
+  double fastest = std::numeric_limits<double>::max();
+  for (int step = 0; step < num_steps; ++step) {
+    const auto start = now_on(device);
+    training.step(first_step + step, listener);
+    const std::chrono::duration<double> elapsed = now_on(device) - start;
+    fastest = std::min(fastest, elapsed.count());
   }
-
- private:
-  Training& training_;
-  at::Device device_;
-  std::int64_t next_step_;
-};
+  return fastest;
+}
 
 // Absent, with the reason in the record, where activity cannot be recorded.
 std::unique_ptr<ActivityRecorder> start_to_record(PointRecord& record) {
@@ -59,23 +47,17 @@ AttentionKernels attention_kernels_of(const PointIdentity& identity) {
              : AttentionKernels::kFused;
 }
 
-// Each of the dry device's kernels takes as long as the next.
-void forget_times(KernelRecord& kernels) {
-  for (auto& phase : kernels.time) phase.clear();
-}
-
 }  // namespace
 
 void kernel_pass(Training& training, at::Device device, std::int64_t first_step, int num_steps,
                  PointRecord& record) {
   const int counted_steps = std::max(2, num_steps);
-  Steps steps(training, device, first_step);
   StepListener nobody;
-  const auto nothing = [](int) {};
-  const double without = steps.run(counted_steps, nothing, nobody);
+  const double without = run_steps(training, device, first_step, counted_steps, nobody);
   const std::unique_ptr<ActivityRecorder> activity = start_to_record(record);
   // The first recorded step compiles and loads; the counted steps come after it.
-  steps.run(1, nothing, nobody);
+  const std::int64_t warm_up_step = first_step + counted_steps;
+  run_steps(training, device, warm_up_step, 1, nobody);
   if (activity != nullptr) activity->discard();
 
   NvtxMarker names(nvtx_functions());
@@ -86,8 +68,7 @@ void kernel_pass(Training& training, at::Device device, std::int64_t first_step,
   double with = 0;
   {
     const OpObserverGuard observe(&recorder);
-    with = steps.run(
-        counted_steps, [&](int step) { recorder.begin_step(step); }, listener);
+    with = run_steps(training, device, warm_up_step + 1, counted_steps, listener);
   }
   if (activity == nullptr) return;
   try {
@@ -95,7 +76,8 @@ void kernel_pass(Training& training, at::Device device, std::int64_t first_step,
         attribute(activity->finish(), recorder.calls(), attention_kernels_of(record.identity));
     record.kernels = kernel_record(use, recorder.counts(counted_steps));
     if (on_dry_device()) {
-      forget_times(*record.kernels);
+      // Each of its kernels takes as long as the next.
+      for (auto& phase : record.kernels->time) phase.clear();
       return;
     }
     record.kernels->slowdown_ratio = with / without;
@@ -116,7 +98,6 @@ void snapshot_pass(Training& training, std::int64_t step, const std::string& fil
   record_allocations();
   {
     const OpObserverGuard observe(&recorder);
-    recorder.begin_step(0);
     training.step(step, listener);
   }
   write_file_atomically(file, take_allocator_snapshot());

@@ -27,11 +27,4 @@ std::optional<CountDifference> first_difference(const OpCounts& one, const OpCou
   return std::nullopt;
 }
 
-std::optional<HostRecord> host_record(const Training& training) {
-  const std::optional<HostMemory> host = training.host_memory();
-  if (!host) return std::nullopt;
-  return HostRecord{
-      .peak = host->peak, .copied_out = host->copied_out, .copied_back = host->copied_back};
-}
-
 }  // namespace rematch

@@ -7,9 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "harness/training/training.h"
 #include "policies/trace/phase.h"
-#include "reports/record/point.h"
 
 namespace rematch {
 
@@ -35,10 +33,5 @@ struct CountDifference {
 // The first by phase and name; an op that is not listed is counted 0 times. Ops that are the same
 // under two names (trace_op.h) are one.
 std::optional<CountDifference> first_difference(const OpCounts& one, const OpCounts& other);
-
-// The report's record of the host memory of a step.
-
-// Host memory since Training::restart_host_counts(). Absent: the plan offloads nothing.
-std::optional<HostRecord> host_record(const Training& training);
 
 }  // namespace rematch

@@ -1,5 +1,3 @@
-#include "harness/run/passes/parity_pass.h"
-
 #include <ATen/ops/pow.h>
 #include <ATen/ops/sum.h>
 
@@ -7,7 +5,7 @@
 #include <string>
 
 #include "harness/measure/hash.h"
-#include "harness/training/training.h"
+#include "harness/run/passes/passes.h"
 
 namespace rematch {
 namespace {

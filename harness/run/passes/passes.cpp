@@ -10,54 +10,28 @@
 #include "harness/measure/cuda_device.h"
 #include "harness/measure/device_memory.h"
 #include "harness/measure/memory.h"
-#include "harness/measure/memory_probe.h"
 #include "harness/measure/op_counter.h"
 #include "harness/profile/allocator_snapshot.h"
 #include "harness/ranks/collective_log.h"
 #include "harness/run/children/out_of_memory.h"
 #include "harness/run/children/rank_records.h"
-#include "harness/run/passes/kernel_pass.h"
-#include "harness/run/passes/op_counts.h"
-#include "harness/run/passes/parity_pass.h"
-#include "harness/run/passes/time_pass.h"
 #include "harness/training/device.h"
-#include "harness/training/training.h"
 #include "kernels/attention/backend.h"
 #include "policies/base/file.h"
 
 namespace rematch {
 namespace {
 
-class MemoryListener final : public Watching {
- public:
-  MemoryListener(PassPosition& position, MemoryProbe& probe) : Watching(position), probe_(probe) {}
-
-  void before_step() override {
-    Watching::before_step();
-    probe_.begin_step();
-  }
-  at::Tensor forward(const std::function<at::Tensor()>& loss) override {
-    const MemoryProbe::Listening scopes(probe_);
-    return loss();
-  }
-  void after_forward(const at::Tensor& loss) override {
-    Watching::after_forward(loss);
-    probe_.forward_done();
-  }
-
- private:
-  MemoryProbe& probe_;
-};
-
 // On several ranks each step's collectives are held against the others'.
 RanksRecord::Counts counting_pass(Training& training, Job& job, std::int64_t first_step,
                                   int num_steps, PassPosition& position, PointRecord& record) {
   position = {"counting", -1, {}};
   OpCounter counter;
-  CollectiveLog log(&counter);
+  CollectiveLog log;
+  OpObservers both({&log, &counter});
   Watching listener(position);
   {
-    OpObserver* const whole = &log;
+    OpObserver* const whole = &both;
     const OpObserverGuard observe(job.is_alone() ? &counter : whole);
     for (int step = 0; step < num_steps; ++step) {
       log.begin_step();
@@ -67,23 +41,6 @@ RanksRecord::Counts counting_pass(Training& training, Job& job, std::int64_t fir
   }
   record.counts = counter.record(num_steps);
   return log.totals().bytes;
-}
-
-void memory_pass(Training& training, at::Device device, std::int64_t step, PassPosition& position,
-                 PointRecord& record) {
-  position = {"memory", -1, {}};
-  MemoryProbe probe(device, training.parameter_tensors());
-  probe.assign(training.optimizer().state(), MemoryTag::kOptimizer);
-  probe.assign(training.frozen_tensors(), MemoryTag::kFrozen);
-  {
-    const OpObserverGuard observe(&probe);
-    MemoryListener listener(position, probe);
-    training.restart_host_counts();
-    training.step(step, listener);
-  }
-  record.memory = probe.finish_step();
-  record.memory->host = host_record(training);
-  if (device.is_meta()) record.memory->peak_transient.reset();  // no kernels, no insides
 }
 
 void exact_passes(const PointRequest& request, Job& job, Training& training, PassPosition& position,
@@ -102,7 +59,7 @@ void exact_passes(const PointRequest& request, Job& job, Training& training, Pas
   }
   const RanksRecord::Counts collective_bytes =
       counting_pass(training, job, step, request.num_steps, position, record);
-  memory_pass(training, device, step + request.num_steps, position, record);
+  record.memory = memory_pass(training, device, step + request.num_steps, position);
   if (!job.is_alone()) note_rank(job.rank(), collective_bytes, record);
   step += request.num_steps + 1;
   if (record.memory->host && computes_values(request.device)) {

@@ -2,14 +2,58 @@
 // another. They fill a PointRecord; what ends one early stands in its status and reason.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/run/children/job.h"
 #include "harness/run/children/request.h"
+#include "harness/training/training.h"
 #include "reports/record/point.h"
 
 namespace rematch {
+
+class OpObserver;
 
 // Parity, counts and memory (on meta counts and memory), parity alone, or time. Never throws for
 // what a point may meet: out of memory, a loss that is not finite, a refused op; throws for a
 // request that makes no sense. Call before the first tensor: it chooses the allocator.
 PointRecord run_passes(const PointRequest& request);
+
+// The parity pass: what each step leaves behind, bit by bit, in losses, gradients, parameters and
+// generators. Steps from 0 on. Fills the point's steps, and says whether every parameter has a
+// gradient. Throws LossNotFinite.
+void parity_pass(Training& training, Job& job, int num_steps, PassPosition& position,
+                 PointRecord& record);
+
+// The memory pass: one step under a memory probe. `beside` observe the step, too.
+MemoryRecord memory_pass(Training& training, at::Device device, std::int64_t step,
+                         PassPosition& position, std::vector<OpObserver*> beside = {});
+
+// The time pass: steps with nothing attached but a clock, after warm-up, from 0 on. Fills the
+// point's time: one round of samples, phases, on a GPU what the device did meanwhile, elsewhere the
+// time of each op class. Throws LossNotFinite.
+void time_pass(Training& training, const Job& job, int num_steps, PassPosition& position,
+               PointRecord& record);
+
+// The copy time pass: steps of a plan that offloads with a timer on the copies and nothing else.
+// Medians over `num_steps` steps from `first_step` on, after warm-up. Not on meta tensors and not
+// on the dry device, where copies take no time.
+void copy_time_pass(Training& training, at::Device device, std::int64_t first_step, int num_steps,
+                    PassPosition& position, HostRecord& host);
+
+// The counting pass of a GPU: which kernels the steps really ran, from the device's own records.
+// Fills the point's kernels and the times of its op classes, or says why there are none: activity
+// that cannot be recorded at all, or does not add up, is no fault of what else was measured. Counts
+// at least two steps, so that one is held against the other.
+void kernel_pass(Training& training, at::Device device, std::int64_t first_step, int num_steps,
+                 PointRecord& record);
+
+// A step of which PyTorch's CUDA allocator writes down every event, each named after the op that
+// asked. Writes the snapshot to `file`; throws FileError if it cannot.
+void snapshot_pass(Training& training, std::int64_t step, const std::string& file,
+                   PassPosition& position);
 
 }  // namespace rematch

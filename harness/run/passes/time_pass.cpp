@@ -1,5 +1,3 @@
-#include "harness/run/passes/time_pass.h"
-
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <chrono>
@@ -9,7 +7,7 @@
 
 #include "harness/measure/clocks.h"
 #include "harness/measure/cuda_device.h"
-#include "harness/training/training.h"
+#include "harness/run/passes/passes.h"
 #include "kernels/attention/backend.h"
 #include "reports/statistics/statistics.h"
 

@@ -2,7 +2,8 @@
 // Pure.
 #pragma once
 
-#include <string>
+#include <optional>
+#include <string_view>
 
 #include "harness/run/variants.h"
 #include "reports/record/environment.h"
@@ -22,5 +23,21 @@ void check_counts(const Variant& variant, int num_steps, PointRecord& point);
 // appendix B (Chowdhery et al. 2022, arXiv 2204.02311): flops of forward and backward, without what
 // recompute repeats, over what the card could do in that time.
 void add_flops(const Variant& variant, const Environment& environment, PointRecord& point);
+
+// Matmul flops per second that the device reaches at its highest clock with every unit busy:
+// generous on purpose, since only the impossible is to be refused: a measured rate above it is an
+// error of measurement, not a fast step. Absent where the device is not known well enough.
+// `threads` are those of a CPU run.
+std::optional<double> most_flops_per_second(const Environment& environment, std::string_view device,
+                                            std::string_view dtype, int threads);
+
+// The dense peak on the data sheet of the card, what MFU is a share of. Float32 is without TF32, as
+// LibTorch computes unless told otherwise. Absent: no sheet of this card is here, a CPU, or TF32
+// was forced.
+std::optional<double> sheet_flops_per_second(const Environment& environment,
+                                             std::string_view device, std::string_view dtype);
+
+// Marks a point invalid whose implied rate is above its limit, with both figures in the reason.
+void refuse_impossible_rate(PointRecord& point);
 
 }  // namespace rematch

@@ -1,12 +1,16 @@
 #include "harness/run/prediction/prediction.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "harness/engine/interception.h"
+#include "harness/engine/record/op_facts.h"
 #include "harness/measure/memory.h"
 #include "harness/measure/op_counter.h"
-#include "harness/run/passes/op_counts.h"
-#include "harness/run/passes/probe_listener.h"
-#include "harness/trace/observed_collectives.h"
+#include "harness/run/passes/passes.h"
 #include "harness/trace/trace_from_record.h"
 #include "harness/trace/tracer.h"
+#include "policies/trace/collective.h"
 
 namespace rematch {
 namespace {
@@ -22,23 +26,23 @@ TrainingSettings meta_settings(const ModelSpec& spec, const OptimizerChoice& opt
   return settings;
 }
 
-// Nothing can disturb anything on meta, so one step serves both.
-class BothObservers final : public OpObserver {
+// The collectives of a part of a step that a trace has no ops of; meta needs no process group.
+class IssuedCollectives final : public OpObserver {
  public:
-  BothObservers(OpObserver& first, OpObserver& second) : first_(first), second_(second) {}
-  void executed(const c10::OperatorHandle& op, Phase phase,
-                const torch::jit::Stack& stack) override {
-    first_.executed(op, phase, stack);
-    second_.executed(op, phase, stack);
+  void about_to_run(const c10::OperatorHandle& op, Phase /*phase*/,
+                    const torch::jit::Stack& stack) override {
+    const OpFacts& facts = facts_of(op);
+    if (facts.collective != CollectivePart::kStart) return;
+    const c10::IValue& input = stack[stack.size() - facts.arguments.size()];
+    in_order.push_back({facts.name, group_of_collective(stack), bytes_of_tensors(input)});
   }
-  void brought_back(const at::Tensor& value) override {
-    first_.brought_back(value);
-    second_.brought_back(value);
+  void executed(const c10::OperatorHandle& op, Phase /*phase*/,
+                const torch::jit::Stack& stack) override {
+    if (facts_of(op).collective != CollectivePart::kStart) return;
+    in_order.back().bytes = std::max(in_order.back().bytes, bytes_of_tensors(stack.back()));
   }
 
- private:
-  OpObserver& first_;
-  OpObserver& second_;
+  std::vector<TracedCollective> in_order;
 };
 
 void count_parameter(const at::Tensor& parameter, std::vector<TracedParameters>& kinds) {
@@ -63,7 +67,12 @@ Trace MetaModel::trace() {
   const Batch batch = training_.batch(0);  // of the step, as parameters are: no part of forward
   const Bytes alive = current_meta_memory().total;
   Trace trace = record_trace([&] { return training_.loss(batch); });
-  trace.gradient_sums = collectives_of([&] { training_.finish_gradients(); });
+  IssuedCollectives sums;
+  {
+    const OpObserverGuard observe(&sums);
+    training_.finish_gradients();
+  }
+  trace.gradient_sums = std::move(sums.in_order);
   training_.clear_gradients();
   trace.model = spec_.preset;
   trace.dimensions = spec_.dimensions;
@@ -81,21 +90,11 @@ Trace MetaModel::trace() {
 
 Prediction MetaModel::predict(const Plan& plan, Schedule schedule) {
   training_.use_plan(plan, schedule);
-  MemoryProbe probe(at::kMeta, training_.parameter_tensors());
-  probe.assign(training_.optimizer().state(), MemoryTag::kOptimizer);
-  probe.assign(training_.frozen_tensors(), MemoryTag::kFrozen);
   OpCounter counter;
-  BothObservers both(counter, probe);
-  {
-    const OpObserverGuard observe(&both);
-    ProbeListener listener(probe);
-    training_.restart_host_counts();
-    training_.step(0, listener);
-  }
-  Prediction prediction{counter.record(1), probe.finish_step()};
-  prediction.memory.host = host_record(training_);
-  prediction.memory.peak_transient.reset();  // no kernels, no insides
-  return prediction;
+  PassPosition position;
+  // Nothing can disturb anything on meta, so one step serves both.
+  MemoryRecord memory = memory_pass(training_, at::kMeta, /*step=*/0, position, {&counter});
+  return {counter.record(1), std::move(memory)};
 }
 
 }  // namespace rematch

@@ -53,10 +53,7 @@ std::unique_ptr<Training> checkpointed_training() {
 void run_steps(Training& training, OpCallRecorder& recorder, int num_steps) {
   const OpObserverGuard observe(&recorder);
   RecordedStep listener(recorder);
-  for (int step = 0; step < num_steps; ++step) {
-    recorder.begin_step(step);
-    training.step(step, listener);
-  }
+  for (int step = 0; step < num_steps; ++step) training.step(step, listener);
 }
 
 const char* kernel_of(OpClass op_class) {

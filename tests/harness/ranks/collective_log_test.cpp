@@ -45,10 +45,11 @@ TEST_CASE("collectives of a recomputed step are counted by kind, phase and group
   const NamedNetwork network = collective_networks(kLogged).at(1);
   REQUIRE(network.name == "sequence parallel");
   const Plan plan = plan_of_blocks(trace_of(network), [](int, int) { return false; });
-  OpCounter next;
-  CollectiveLog log(&next);
+  OpCounter counter;
+  CollectiveLog log;
+  OpObservers both({&log, &counter});
   {
-    const OpObserverGuard observe(&log);
+    const OpObserverGuard observe(&both);
     run_engine(network, plan, Schedule::kOnDemand);
   }
   const auto forward = static_cast<std::size_t>(Phase::kForward);
@@ -63,7 +64,7 @@ TEST_CASE("collectives of a recomputed step are counted by kind, phase and group
   CHECK(totals.bytes[recompute] == OfKind{{"all_gather", 3 * rows * 12 * 4}});
   CHECK(totals.bytes[backward].at("reduce_scatter") == 3 * rows * 12 * 4);
   CHECK(log.totals_of_groups().at(kLogged).executed == totals.executed);
-  CHECK(next.record(1).by_op[recompute].at("_c10d_functional::all_gather_into_tensor") == 3);
+  CHECK(counter.record(1).by_op[recompute].at("_c10d_functional::all_gather_into_tensor") == 3);
 }
 
 TEST_CASE("a collective is listed with group, type, shape, phase and where its input is from") {

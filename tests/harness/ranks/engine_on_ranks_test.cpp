@@ -60,8 +60,9 @@ TEST_CASE("rank: recompute over asynchronous Gloo", "[.rank]") {
         const Plan plan = plan_by_chance(trace, seed, early_stop);
         for (const Schedule schedule : kSchedules) {
           CAPTURE(seed, early_stop, to_string(schedule));
-          CollectiveLog log(&late);
-          const OpObserverGuard observe(&log);
+          CollectiveLog log;
+          OpObservers both({&log, &late});
+          const OpObserverGuard observe(&both);
           log.begin_step();
           CHECK(first_difference(plain, run_engine(network, plan, schedule)) == "");
           CHECK(c10d::get_work_registry_size() == 0);

@@ -1,6 +1,6 @@
 // What a device cannot do, what an allocator's error says, and which allocator a run gets.
 #include "harness/run/children/out_of_memory.h"
-#include "harness/run/passes/flop_limit.h"
+#include "harness/run/prediction/predicted_point.h"
 #include "harness/run/timing/time_summary.h"
 #include "harness/training/device.h"
 #include "tests/support/catch.h"

@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "harness/run/passes/flop_limit.h"
 #include "harness/run/variants.h"
 #include "policies/catalogue/catalogue.h"
 #include "tests/support/catch.h"
