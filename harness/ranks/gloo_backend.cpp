@@ -12,13 +12,6 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 using StartedWork = c10::intrusive_ptr<c10d::Work>;
 
-class DoneWork final : public c10d::Work {
- public:
-  bool wait(std::chrono::milliseconds) override { return true; }
-  bool isCompleted() override { return true; }
-  bool isSuccess() const override { return true; }
-};
-
 class NotedGloo final : public c10d::ProcessGroupGloo {
  public:
   using Base = c10d::ProcessGroupGloo;

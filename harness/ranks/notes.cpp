@@ -11,94 +11,83 @@
 #include <system_error>
 
 namespace rematch {
-namespace {
 
-constexpr const char* kVariable = "REMATCH_RANK_NOTES";
-
-// Lies in memory of several processes.
-struct Slot {
+struct RankSlot {
   std::atomic<std::int64_t> joined;
   std::atomic<std::int64_t> step;
   std::atomic<std::int64_t> calls;
   std::atomic<std::int64_t> lost_others;
   std::atomic<std::int64_t> failed_at_ns;  // 0: it has not
 };
+
+namespace {
+
+constexpr const char* kVariable = "REMATCH_RANK_NOTES";
+
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
-Slot* map_slots(int file, std::size_t count) {
-  void* memory =
-      mmap(nullptr, count * sizeof(Slot), PROT_READ | PROT_WRITE, MAP_SHARED, file, /*offset=*/0);
-  return memory == MAP_FAILED ? nullptr : static_cast<Slot*>(memory);
+RankSlot* map_slots(int file, std::size_t count) {
+  void* memory = mmap(nullptr, count * sizeof(RankSlot), PROT_READ | PROT_WRITE, MAP_SHARED, file,
+                      /*offset=*/0);
+  return memory == MAP_FAILED ? nullptr : static_cast<RankSlot*>(memory);
 }
 
-class NotesInSlot final : public RankNotes {
- public:
-  explicit NotesInSlot(Slot* slot) : slot_(slot != nullptr ? *slot : own_) {}
-  void joined() override { slot_.joined = 1; }
-  void step(std::int64_t step) override { slot_.step = step; }
-  void call() override { ++slot_.calls; }
-  void lost_others() override { slot_.lost_others = 1; }
-  void failed() override {
-    std::int64_t none = 0;
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    slot_.failed_at_ns.compare_exchange_strong(none, std::chrono::nanoseconds(now).count());
-  }
-
- private:
-  Slot own_{};
-  Slot& slot_;
-};
-
 // The slot in the launcher's file, which stays mapped while the process lives; null without one.
-Slot* find_slot() {
+RankSlot* find_slot() {
   const char* text = std::getenv(kVariable);
   int file = -1;
   unsigned index = 0;
   if (text == nullptr || std::sscanf(text, "%d,%u", &file, &index) != 2) return nullptr;
   struct stat status {};
   if (fstat(file, &status) != 0) return nullptr;
-  const std::size_t count = static_cast<std::size_t>(status.st_size) / sizeof(Slot);
-  Slot* const slots = index < count ? map_slots(file, count) : nullptr;
+  const std::size_t count = static_cast<std::size_t>(status.st_size) / sizeof(RankSlot);
+  RankSlot* const slots = index < count ? map_slots(file, count) : nullptr;
   return slots == nullptr ? nullptr : slots + index;
 }
 
 }  // namespace
 
-std::shared_ptr<RankNotes> RankNotes::of_this_process() {
-  return std::make_shared<NotesInSlot>(find_slot());
+RankNotes::RankNotes() : slot_(find_slot()) {
+  if (slot_ != nullptr) return;
+  own_ = std::make_unique<RankSlot>();
+  slot_ = own_.get();
+}
+RankNotes::~RankNotes() = default;
+
+void RankNotes::joined() { slot_->joined = 1; }
+void RankNotes::step(std::int64_t step) { slot_->step = step; }
+void RankNotes::call() { ++slot_->calls; }
+void RankNotes::lost_others() { slot_->lost_others = 1; }
+void RankNotes::failed() {
+  std::int64_t none = 0;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  slot_->failed_at_ns.compare_exchange_strong(none, std::chrono::nanoseconds(now).count());
 }
 
-struct RankBoard::Shared {
-  int file = -1;
-  std::size_t count = 0;
-  void* slots = nullptr;
-};
-
-RankBoard::RankBoard(int num_ranks) : shared_(std::make_unique<Shared>()) {
-  shared_->count = static_cast<std::size_t>(num_ranks);
-  shared_->file = memfd_create("rematch_rank_notes", /*flags=*/0);  // inherited
-  if (shared_->file >= 0 &&
-      ftruncate(shared_->file, static_cast<off_t>(shared_->count * sizeof(Slot))) == 0) {
-    shared_->slots = map_slots(shared_->file, shared_->count);
+RankBoard::RankBoard(int num_ranks)
+    : count_(static_cast<std::size_t>(num_ranks)),
+      file_(memfd_create("rematch_rank_notes", /*flags=*/0)) {  // inherited
+  if (file_ >= 0 && ftruncate(file_, static_cast<off_t>(count_ * sizeof(RankSlot))) == 0) {
+    slots_ = map_slots(file_, count_);
   }
-  if (shared_->slots == nullptr) {
+  if (slots_ == nullptr) {
     const int error = errno;
-    if (shared_->file >= 0) close(shared_->file);
+    if (file_ >= 0) close(file_);
     throw std::system_error(error, std::generic_category(), "cannot share memory with the ranks");
   }
 }
 
 RankBoard::~RankBoard() {
-  munmap(shared_->slots, shared_->count * sizeof(Slot));
-  close(shared_->file);
+  munmap(slots_, count_ * sizeof(RankSlot));
+  close(file_);
 }
 
 std::string RankBoard::variable(int index) const {
-  return std::string(kVariable) + "=" + std::to_string(shared_->file) + "," + std::to_string(index);
+  return std::string(kVariable) + "=" + std::to_string(file_) + "," + std::to_string(index);
 }
 
 RankNote RankBoard::read(int index) const {
-  const Slot& slot = static_cast<const Slot*>(shared_->slots)[index];
+  const RankSlot& slot = slots_[index];
   RankNote note;
   note.joined = slot.joined != 0;
   note.step = slot.step;

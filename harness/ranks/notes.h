@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,18 +21,26 @@ struct RankNote {
   std::optional<std::chrono::nanoseconds> failed_at;  // of the machine's steady clock
 };
 
-// One of the ranks' own.
+struct RankSlot;  // in memory of several processes
+
+// One of the ranks' own: in the launcher's memory if this process was started by one, else in its
+// own.
 class RankNotes {
  public:
-  // In the launcher's memory if this process was started by one, else in its own.
-  static std::shared_ptr<RankNotes> of_this_process();
-  virtual ~RankNotes() = default;
+  RankNotes();
+  ~RankNotes();
+  RankNotes(const RankNotes&) = delete;
+  RankNotes& operator=(const RankNotes&) = delete;
 
-  virtual void joined() = 0;
-  virtual void step(std::int64_t step) = 0;
-  virtual void call() = 0;
-  virtual void lost_others() = 0;
-  virtual void failed() = 0;  // the first time counts
+  void joined();
+  void step(std::int64_t step);
+  void call();
+  void lost_others();
+  void failed();  // the first time counts
+
+ private:
+  std::unique_ptr<RankSlot> own_;  // null where the launcher's is used
+  RankSlot* slot_;
 };
 
 // The launcher's: notes of so many ranks.
@@ -47,8 +56,9 @@ class RankBoard {
   RankNote read(int index) const;
 
  private:
-  struct Shared;
-  std::unique_ptr<Shared> shared_;
+  std::size_t count_;
+  int file_;
+  RankSlot* slots_ = nullptr;
 };
 
 }  // namespace rematch

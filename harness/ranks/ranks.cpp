@@ -4,6 +4,7 @@
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <exception>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "harness/ranks/backends.h"
 #include "harness/ranks/notes.h"
@@ -18,6 +20,7 @@
 namespace rematch {
 namespace {
 
+using BackendType = c10d::ProcessGroup::BackendType;
 using std::chrono::milliseconds;
 
 // How often a rank that waits looks whether another one has failed.
@@ -34,7 +37,7 @@ std::string in_seconds(milliseconds time) {
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
 }
 
-std::string members_of(const GroupMembers& group) {
+std::string members_of(const RankGroup& group) {
   std::string text;
   for (const int rank : group.ranks) text.append(std::to_string(rank)).append(",");
   return text;
@@ -44,11 +47,61 @@ std::string members_of(const GroupMembers& group) {
 // collective, as in Python, which ignores the signal too: else this rank seems to have ended first.
 void ignore_closed_connections() { std::signal(SIGPIPE, SIG_IGN); }
 
+// Which of the group's ranks `rank` is. Throws RanksError unless it is there once, among ranks of a
+// world of that size, each of them once.
+int rank_in_group(const RankGroup& group, int rank, int world) {
+  for (const int member : group.ranks) {
+    if (member >= 0 && member < world) continue;
+    throw RanksError("group '" + group.name + "' has rank " + std::to_string(member) +
+                     ", but ranks are 0 to " + std::to_string(world - 1));
+  }
+  if (std::set(group.ranks.begin(), group.ranks.end()).size() != group.ranks.size()) {
+    throw RanksError("group '" + group.name + "' has a rank twice");
+  }
+  const auto found = std::ranges::find(group.ranks, rank);
+  if (found == group.ranks.end()) {
+    throw RanksError("rank " + std::to_string(rank) + " is not in group '" + group.name +
+                     "': a rank makes its own groups alone");
+  }
+  return static_cast<int>(found - group.ranks.begin());
+}
+
+struct DeviceBackend {
+  c10::DeviceType device;
+  BackendType type;
+  c10::intrusive_ptr<c10d::Backend> backend;
+};
+
 }  // namespace
+
+// c10d process groups, registered by name while this lives: c10d's registry holds them weakly.
+struct RegisteredGroups {
+  RegisteredGroups() = default;
+  ~RegisteredGroups() {
+    for (auto group = all.rbegin(); group != all.rend(); ++group) {
+      c10d::unregister_process_group(group->first);
+    }
+  }
+  RegisteredGroups(const RegisteredGroups&) = delete;
+  RegisteredGroups& operator=(const RegisteredGroups&) = delete;
+
+  // The first backend is the default one.
+  void add(const std::string& name, const c10::intrusive_ptr<c10d::Store>& store, int rank,
+           int size, const std::vector<DeviceBackend>& backends) {
+    auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
+    for (const DeviceBackend& one : backends) group->setBackend(one.device, one.type, one.backend);
+    group->setDefaultBackend(backends.front().type);
+    group->setGroupName(name);
+    c10d::register_process_group(name, group);
+    all.emplace_back(name, std::move(group));
+  }
+
+  std::vector<std::pair<std::string, c10::intrusive_ptr<c10d::ProcessGroup>>> all;
+};
 
 struct Ranks::Groups {
   c10::intrusive_ptr<c10d::Store> store;
-  std::shared_ptr<RankNotes> notes = RankNotes::of_this_process();
+  std::shared_ptr<RankNotes> notes = std::make_shared<RankNotes>();
   RegisteredGroups registered;
 
   // Runs a use of the store; a RanksError instead of what c10d throws where it is gone.
@@ -66,19 +119,18 @@ struct Ranks::Groups {
   }
 };
 
-Ranks::Ranks(const RankPlace& place, const std::vector<GroupMembers>& groups,
+Ranks::Ranks(const RankPlace& place, const std::vector<RankGroup>& groups,
              const RanksOptions& options)
     : place_(place),
       options_(options),
       exceptions_before_(std::uncaught_exceptions()),
       groups_(std::make_unique<Groups>()) {
-  using BackendType = c10d::ProcessGroup::BackendType;
   ignore_closed_connections();
   c10::initLogging();  // obeys TORCH_CPP_LOG_LEVEL, which the launcher sets
-  for (const GroupMembers& group : groups) rank_in_group(group, place.rank, place.world);
+  for (const RankGroup& group : groups) rank_in_group(group, place.rank, place.world);
   join();
   const bool is_asynchronous = options.transport == RanksOptions::Transport::kAsynchronousGloo;
-  for (const GroupMembers& group : groups) {
+  for (const RankGroup& group : groups) {
     GroupPlace at;
     at.name = group.name;
     at.rank = rank_in_group(group, place.rank, place.world);
@@ -158,12 +210,6 @@ void Ranks::agree(const std::string& name, const std::string& value) {
   }
 }
 
-std::string Ranks::from_rank_0(const std::string& name, const std::function<std::string()>& make) {
-  std::string value;
-  if (place_.rank == 0) value = make();
-  return values_of_all(name, value).front();
-}
-
 void Ranks::note_step(std::int64_t step) { groups_->notes->step(step); }
 
 // In slices: a rank that has failed will never come.
@@ -206,43 +252,9 @@ std::string Ranks::next_key(const std::string& name) {
   return key(round);
 }
 
-RegisteredGroups::~RegisteredGroups() {
-  for (auto group = all.rbegin(); group != all.rend(); ++group) {
-    c10d::unregister_process_group(group->first);
-  }
-}
-
-void RegisteredGroups::add(const std::string& name, const c10::intrusive_ptr<c10d::Store>& store,
-                           int rank, int size, const std::vector<DeviceBackend>& backends) {
-  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
-  for (const DeviceBackend& one : backends) group->setBackend(one.device, one.type, one.backend);
-  group->setDefaultBackend(backends.front().type);
-  group->setGroupName(name);
-  c10d::register_process_group(name, group);
-  all.emplace_back(name, std::move(group));
-}
-
-int rank_in_group(const GroupMembers& group, int rank, int world) {
-  for (const int member : group.ranks) {
-    if (member >= 0 && member < world) continue;
-    throw RanksError("group '" + group.name + "' has rank " + std::to_string(member) +
-                     ", but ranks are 0 to " + std::to_string(world - 1));
-  }
-  if (std::set(group.ranks.begin(), group.ranks.end()).size() != group.ranks.size()) {
-    throw RanksError("group '" + group.name + "' has a rank twice");
-  }
-  const auto found = std::ranges::find(group.ranks, rank);
-  if (found == group.ranks.end()) {
-    throw RanksError("rank " + std::to_string(rank) + " is not in group '" + group.name +
-                     "': a rank makes its own groups alone");
-  }
-  return static_cast<int>(found - group.ranks.begin());
-}
-
-PretendedRanks::PretendedRanks(int rank, const std::vector<GroupMembers>& groups)
+PretendedRanks::PretendedRanks(int rank, const std::vector<RankGroup>& groups)
     : groups_(std::make_unique<RegisteredGroups>()) {
-  using BackendType = c10d::ProcessGroup::BackendType;
-  for (const GroupMembers& group : groups) {
+  for (const RankGroup& group : groups) {
     const int own = rank_in_group(group, rank, std::numeric_limits<int>::max());
     const int size = static_cast<int>(group.ranks.size());
     const auto backend = make_pretended_backend(own, size);

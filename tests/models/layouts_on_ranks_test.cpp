@@ -195,9 +195,7 @@ void check_rank(const LayoutCase& which) {
   install_counting_allocators();
   install_meta_kernels();
   const ModelSpec spec = spec_of(which, testing::this_place().rank);
-  std::vector<GroupMembers> groups;
-  for (const RankGroup& group : rank_groups(spec)) groups.push_back({group.name, group.ranks});
-  const Ranks ranks = testing::this_rank(groups);
+  const Ranks ranks = testing::this_rank(rank_groups(spec));
 
   const auto model = make_model(spec, at::kCPU);
   const Batch batch = make_data(spec, "", 1, at::kCPU)->batch(data_index(spec, 0));

@@ -35,8 +35,8 @@ RankPlace this_place() {
   throw RanksError("this test case is for the ranks that another test case starts");
 }
 
-GroupMembers group_of_all(const std::string& name) {
-  GroupMembers group{name, {}};
+RankGroup group_of_all(const std::string& name) {
+  RankGroup group{name, {}};
   group.ranks.resize(static_cast<std::size_t>(this_place().world));
   std::iota(group.ranks.begin(), group.ranks.end(), 0);
   return group;
@@ -50,7 +50,7 @@ static void schedule_as_batch() {
   sched_setscheduler(0, SCHED_BATCH, &parameters);  // where it fails, tests take longer
 }
 
-Ranks this_rank(const std::vector<GroupMembers>& groups, RanksOptions::Transport transport) {
+Ranks this_rank(const std::vector<RankGroup>& groups, RanksOptions::Transport transport) {
   at::set_num_threads(1);
   schedule_as_batch();
   RanksOptions options;

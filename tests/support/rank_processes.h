@@ -33,11 +33,11 @@ std::vector<std::string> command_of_test_case(const std::string& test_case);
 
 // In the hidden test case: this process as a rank, with one LibTorch thread. Throws RanksError if
 // nobody launched it as one.
-Ranks this_rank(const std::vector<GroupMembers>& groups,
+Ranks this_rank(const std::vector<RankGroup>& groups,
                 RanksOptions::Transport transport = RanksOptions::Transport::kQuietGloo);
 // The place alone, to decide on groups.
 RankPlace this_place();
 // All ranks of this job, in order.
-GroupMembers group_of_all(const std::string& name);
+RankGroup group_of_all(const std::string& name);
 
 }  // namespace rematch::testing

@@ -15,12 +15,6 @@
 namespace rematch {
 namespace {
 
-std::vector<GroupMembers> groups_of(const ModelSpec& spec) {
-  std::vector<GroupMembers> groups;
-  for (const RankGroup& group : rank_groups(spec)) groups.push_back({group.name, group.ranks});
-  return groups;
-}
-
 RankPlace place_in(int world) {
   const std::optional<RankPlace> place = rank_place_from_environment();
   if (!place) {
@@ -51,6 +45,16 @@ std::vector<double> values_of(const std::string& text) {
 
 }  // namespace
 
+std::unique_ptr<Ranks> join_ranks(const RankPlace& place, const ModelSpec& spec,
+                                  c10::Device& device) {
+  RanksOptions options;
+  if (device.is_cuda() && place.world > 1) {
+    device = c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(place.local_rank));
+    options.transport = RanksOptions::Transport::kNccl;
+  }
+  return std::make_unique<Ranks>(place, rank_groups(spec), options);
+}
+
 Job::Job(const PointRequest& request)
     : world_(request.identity.world),
       spec_(spec_of(request)),
@@ -58,18 +62,13 @@ Job::Job(const PointRequest& request)
   if (world_ == 1) return;
   if (const auto pretended = request.identity.pretended_rank) {
     rank_ = spec_.rank = *pretended;
-    pretended_ = std::make_unique<PretendedRanks>(rank_, groups_of(spec_));
+    pretended_ = std::make_unique<PretendedRanks>(rank_, rank_groups(spec_));
     return;
   }
   if (device_.is_meta()) return;  // any rank is traced without the others
   const RankPlace place = place_in(world_);
   rank_ = spec_.rank = place.rank;
-  RanksOptions options;
-  if (device_.is_cuda()) {
-    device_ = c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(place.local_rank));
-    options.transport = RanksOptions::Transport::kNccl;
-  }
-  ranks_ = std::make_unique<Ranks>(place, groups_of(spec_), options);
+  ranks_ = join_ranks(place, spec_, device_);
   ranks_->agree("plan", request.identity.plan_sha256);
   ranks_->agree("program", own_executable_sha256());
 }

@@ -17,6 +17,11 @@ namespace rematch {
 class CollectiveLog;
 class Ranks;
 class PretendedRanks;
+struct RankPlace;
+
+// Joins the other ranks of the spec's layout. On several GPUs `device` becomes this rank's.
+std::unique_ptr<Ranks> join_ranks(const RankPlace& place, const ModelSpec& spec,
+                                  c10::Device& device);
 
 class Job {
  public:

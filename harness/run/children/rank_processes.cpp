@@ -78,13 +78,9 @@ LocalOutcome run_local(Launcher& launcher, const std::string& request, milliseco
 }
 
 // c10d would tell on stderr of every connection that it tries again.
-void quiet_c10d() {
+const RankPlace& quiet(const RankPlace& place) {
   setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
   c10::initLogging();
-}
-
-const RankPlace& quiet(const RankPlace& place) {
-  quiet_c10d();
   return place;
 }
 

@@ -13,6 +13,7 @@
 #include "harness/process/process.h"
 #include "harness/ranks/place.h"
 #include "harness/ranks/ranks.h"
+#include "harness/run/children/job.h"
 #include "harness/training/device.h"
 #include "kernels/collectives/collectives.h"
 #include "models/preset/parallel.h"
@@ -155,28 +156,19 @@ LinkProfile measure_links(const LinksRequest& request) {
   spec.dimensions = request.layout;
   spec.rank = place.rank;
   Bench bench{device_named(request.device), request.num_steps};
-  RanksOptions options;
-  if (bench.device.is_cuda() && place.world > 1) {
-    bench.device =
-        c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(place.local_rank));
-    options.transport = RanksOptions::Transport::kNccl;
-  }
-  const std::vector<RankGroup> groups = rank_groups(spec);
-  std::vector<GroupMembers> members;
-  for (const RankGroup& group : groups) members.push_back({group.name, group.ranks});
-  Ranks ranks(place, members, options);
-  ranks.agree("program", own_executable_sha256());
+  const std::unique_ptr<Ranks> ranks = join_ranks(place, spec, bench.device);
+  ranks->agree("program", own_executable_sha256());
   LinkProfile links;
   links.device = name_of(bench.device);
   links.transport = bench.device.is_cuda() ? "nccl" : "gloo";
   links.layout = layout_text(request.layout);
   links.world = place.world;
   links.num_steps = request.num_steps;
-  for (const RankGroup& group : groups) {
-    ranks.barrier(group.name);
+  for (const RankGroup& group : rank_groups(spec)) {
+    ranks->barrier(group.name);
     links.groups.push_back(measure_group(bench, group));
   }
-  ranks.barrier("copies");
+  ranks->barrier("copies");
   measure_copies(bench, links);
   return links;
 }

@@ -18,14 +18,9 @@ TEST_CASE("rank: agreement", "[.rank]") {
   const std::vector<std::string> values =
       ranks.values_of_all("peak", std::to_string(ranks.rank() * 10));
   CHECK(values == std::vector<std::string>{"0", "10", "20"});
-  const std::string made = ranks.from_rank_0("plan", [&] {
-    CHECK(ranks.rank() == 0);
-    return std::string("a plan");
-  });
-  CHECK(made == "a plan");
 }
 
-TEST_CASE("ranks agree, tell their values and take what rank 0 makes") {
+TEST_CASE("ranks agree and tell their values") {
   CHECK(failure_of_ranks(3, "rank: agreement") == "");
 }
 
@@ -45,7 +40,7 @@ TEST_CASE("every rank refuses plans that differ, in one line with both ranks and
 }
 
 TEST_CASE("rank: groups that cannot be", "[.rank]") {
-  const auto refusal_of = [](const GroupMembers& group) {
+  const auto refusal_of = [](const RankGroup& group) {
     try {
       const Ranks ranks(this_place(), {group});
     } catch (const RanksError& error) {
