@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -21,13 +22,17 @@ thread_local std::string last_text;
 const std::string& error() { return last_error; }
 void clear_error() { last_error.clear(); }
 
-// LibTorch's messages carry a stack trace behind the first line.
-void note_error(const std::exception& thrown) {
-  const auto* of_torch = dynamic_cast<const c10::Error*>(&thrown);
-  last_error = of_torch != nullptr ? of_torch->what_without_backtrace() : thrown.what();
+void note_error() {
+  try {
+    throw;
+  } catch (const c10::Error& thrown) {
+    last_error = thrown.what_without_backtrace();  // a stack trace follows the first line
+  } catch (const std::exception& thrown) {
+    last_error = thrown.what();
+  } catch (...) {
+    last_error = "an exception of an unknown kind";
+  }
 }
-
-void note_unknown_error() { last_error = "an exception of an unknown kind"; }
 
 const char* kept_text(std::string text) {
   last_text = std::move(text);

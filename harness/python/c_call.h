@@ -2,7 +2,6 @@
 // that lives until the thread's next call, and what callers pass is read.
 #pragma once
 
-#include <exception>
 #include <stdexcept>
 #include <string>
 #include <variant>
@@ -17,8 +16,7 @@ namespace rematch::c_call {
 // The error of the thread's last call; empty if it succeeded.
 const std::string& error();
 void clear_error();
-void note_error(const std::exception& thrown);
-void note_unknown_error();
+void note_error();  // of the exception that is being handled
 
 // The result of `call`, or `failed` if it throws.
 template <typename Result, typename Call>
@@ -26,12 +24,10 @@ Result call_or(Result failed, const Call& call) {
   try {
     clear_error();
     return call();
-  } catch (const std::exception& thrown) {
-    note_error(thrown);
   } catch (...) {
-    note_unknown_error();
+    note_error();
+    return failed;
   }
-  return failed;
 }
 
 // The text, which lives until this thread's next call that returns one.

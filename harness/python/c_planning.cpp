@@ -1,5 +1,4 @@
-// The C functions that plan: policies, predictions, searches and the op times that they need.
-#include <chrono>
+// The C functions that plan: policies, predictions and searches.
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -12,7 +11,6 @@
 #include "harness/progress/progress.h"
 #include "harness/python/c_call.h"
 #include "harness/python/c_surface.h"
-#include "harness/python/op_measurement.h"
 #include "policies/base/file.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
@@ -25,10 +23,6 @@
 #include "policies/trace/profile_json.h"
 #include "reports/record/simulated_memory.h"
 #include "reports/render/pages/page.h"
-
-struct RematchOpTimes {
-  rematch::OpMeasurement measurement;
-};
 
 namespace rematch::c_call {
 namespace {
@@ -58,9 +52,11 @@ Profile profile_asked(const Trace& trace, const Json& request) {
 }
 
 std::vector<Plan> baselines_asked(const Trace& trace, const Json& request) {
+  const Resolver resolver(trace);
   std::vector<Plan> plans;
   for (const Json& policy : request.at("baselines")) {
-    auto plan = resolve(accepted(parse_policy(policy.get<std::string>())), trace, NoEffect::kAllow);
+    auto plan =
+        resolver.resolve(accepted(parse_policy(policy.get<std::string>())), NoEffect::kAllow);
     if (auto* const applies = std::get_if<Plan>(&plan)) plans.push_back(std::move(*applies));
   }
   return plans;
@@ -128,36 +124,5 @@ const char* rematch_render_front(const char* name, const char* front_json) {
         render_page({}, {}, {{name, front_from_json(parse_json(front_json, "front"))}}));
   });
 }
-
-RematchOpTimes* rematch_begin_op_times(const char* trace_json, int num_steps) {
-  return call_or<RematchOpTimes*>(nullptr, [&] {
-    return new RematchOpTimes{OpMeasurement(trace_of_text(trace_json), num_steps)};
-  });
-}
-
-int rematch_watch_part(RematchOpTimes* times, int part) {
-  return call_or(-1, [&] {
-    if (part == 0) times->measurement.begin_forward();
-    if (part == 1) times->measurement.begin_backward();
-    if (part == 2) times->measurement.end_step();
-    return 0;
-  });
-}
-
-int rematch_note_step(RematchOpTimes* times, std::int64_t forward_ns, std::int64_t backward_ns) {
-  return call_or(-1, [&] {
-    times->measurement.note_step(std::chrono::nanoseconds(forward_ns),
-                                 std::chrono::nanoseconds(backward_ns));
-    return 0;
-  });
-}
-
-const char* rematch_finish_op_times(RematchOpTimes* times) {
-  return call_or<const char*>(nullptr, [&] {
-    return as_text(profile_to_json(times->measurement.profile(), times->measurement.trace()));
-  });
-}
-
-void rematch_free_op_times(RematchOpTimes* times) { delete times; }
 
 }  // extern "C"

@@ -75,7 +75,7 @@ REMATCH_PYTHON_EXPORT const char* rematch_search(const char* trace_json, const c
 // A front as an HTML page.
 REMATCH_PYTHON_EXPORT const char* rematch_render_front(const char* name, const char* front_json);
 
-// Op times of a trace's step, see OpMeasurement. `part` of a watched step that begins: 0 forward,
+// Op times of a trace's step. `part` of a watched step that begins: 0 forward,
 // 1 backward, 2 nothing more. The end is a profile's JSON.
 REMATCH_PYTHON_EXPORT RematchOpTimes* rematch_begin_op_times(const char* trace_json, int num_steps);
 REMATCH_PYTHON_EXPORT int rematch_watch_part(RematchOpTimes* times, int part);

@@ -1,17 +1,98 @@
 // The C functions that watch what a program executes and holds.
 #include <c10/core/Device.h>
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "harness/engine/interception.h"
+#include "harness/measure/memory.h"
+#include "harness/measure/memory_probe.h"
+#include "harness/measure/op_counter.h"
 #include "harness/measure/step_place.h"
 #include "harness/python/c_call.h"
 #include "harness/python/c_surface.h"
-#include "harness/python/program_watch.h"
 #include "reports/record/memory.h"
+
+namespace rematch {
+namespace {
+
+bool is_counted(c10::Device device) {
+  return counting_allocators_installed() || !(device.is_cpu() || device.is_meta());
+}
+
+std::vector<at::Tensor> gradients_of(const std::vector<at::Tensor>& parameters) {
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& parameter : parameters) {
+    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+  }
+  return gradients;
+}
+
+}  // namespace
+
+// The ops that a program executes between two moments, on all its threads, and what its tensors
+// hold: the memory probe of a step, for programs that do not say where their forward passes end.
+class ProgramWatch final : public OpObserver {
+ public:
+  // Starts to watch memory, whose tags begin anew: call it when this is the process's observer, for
+  // the tags may be another watch's until then. Memory is that of `device`, where it is counted: on
+  // an accelerator, and on the CPU and meta after install_counting_allocators(). `frozen` are the
+  // model's weights that do not learn.
+  void watch_memory(c10::Device device, const std::vector<at::Tensor>& parameters,
+                    const std::vector<at::Tensor>& frozen) {
+    if (!is_counted(device)) return;
+    forget_memory_tags();
+    probe_.emplace(device, parameters);
+    probe_->assign(gradients_of(parameters), MemoryTag::kGradient);
+    probe_->assign(frozen, MemoryTag::kFrozen);
+    probe_->begin_step();
+    probes_ = true;
+  }
+
+  // A forward ends where an op of another phase begins.
+  void about_to_run(const c10::OperatorHandle& /*op*/, Phase phase,
+                    const torch::jit::Stack& /*stack*/) override {
+    if (!probes_) return;
+    const bool in_forward = PhaseGuard::effective(phase) == Phase::kForward;
+    const std::lock_guard lock(mutex_);
+    if (in_forward_ && !in_forward) probe_->forward_done();
+    if (!in_forward_ && in_forward) probe_->begin_next_forward();
+    in_forward_ = in_forward;
+  }
+  void executed(const c10::OperatorHandle& op, Phase phase,
+                const torch::jit::Stack& stack) override {
+    counter_.executed(op, phase, stack);
+    if (!probes_) return;
+    const std::lock_guard lock(mutex_);
+    probe_->executed(op, phase, stack);
+  }
+  void brought_back(const at::Tensor& value) override {
+    if (!probes_) return;
+    const std::lock_guard lock(mutex_);
+    probe_->brought_back(value);
+  }
+
+  CountsRecord counts() const { return counter_.record(/*counted_steps=*/1); }
+  std::optional<MemoryRecord> memory() {
+    if (!probes_) return std::nullopt;
+    if (in_forward_) probe_->forward_done();
+    return probe_->finish_step();
+  }
+
+ private:
+  std::mutex mutex_;
+  OpCounter counter_;
+  std::optional<MemoryProbe> probe_;
+  std::atomic<bool> probes_ = false;  // the probe is ready: ops of other threads may be observed
+  bool in_forward_ = true;
+};
+
+}  // namespace rematch
 
 struct RematchWatch {
   rematch::ProgramWatch watch;
