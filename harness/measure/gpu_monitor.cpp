@@ -62,6 +62,17 @@ constexpr std::array kThrottleReasons = {ThrottleReason{0x2, "applications_clock
                                          ThrottleReason{0x80, "hw_power_brake_slowdown"},
                                          ThrottleReason{0x100, "display_clock_setting"}};
 
+// What a function of NVML tells of the device, in its last argument. Nothing where the driver lacks
+// the function, or refuses.
+template <class Value, class Function, class... Arguments>
+std::optional<Value> ask(Function function, NvmlDevice* device, Arguments... arguments) {
+  Value value{};
+  if (function == nullptr || function(device, arguments..., &value) != kNvmlSuccess) {
+    return std::nullopt;
+  }
+  return value;
+}
+
 // The lesser of two, where both are known.
 void keep_least(std::optional<int>& least, const std::optional<int>& value) {
   if (value && (!least || *value < *least)) least = value;
@@ -106,18 +117,10 @@ GpuMonitor::~GpuMonitor() {
 
 GpuReading GpuMonitor::read(OwnContext own_context) const {
   GpuReading reading;
-  reading.sm_clock_mhz = clock(functions_.clock, kNvmlSmClock);
-  reading.memory_clock_mhz = clock(functions_.clock, kNvmlMemoryClock);
-  unsigned degrees = 0;
-  if (functions_.temperature != nullptr &&
-      functions_.temperature(device_, 0, &degrees) == kNvmlSuccess) {
-    reading.temperature_celsius = static_cast<int>(degrees);
-  }
-  unsigned long long mask = 0;
-  if (functions_.throttle_reasons != nullptr &&
-      functions_.throttle_reasons(device_, &mask) == kNvmlSuccess) {
-    reading.throttle_mask = mask;
-  }
+  reading.sm_clock_mhz = ask<unsigned>(functions_.clock, device_, kNvmlSmClock);
+  reading.memory_clock_mhz = ask<unsigned>(functions_.clock, device_, kNvmlMemoryClock);
+  reading.temperature_celsius = ask<unsigned>(functions_.temperature, device_, 0);
+  reading.throttle_mask = ask<unsigned long long>(functions_.throttle_reasons, device_);
   if (const std::optional<int> processes = num_processes()) {
     const int own = own_context == OwnContext::kYes ? 1 : 0;
     reading.other_processes = std::max(0, *processes - own);
@@ -127,52 +130,29 @@ GpuReading GpuMonitor::read(OwnContext own_context) const {
 
 void GpuMonitor::describe(Environment& environment) const {
   environment.pci_bus_id = pci_bus_id_;
-  environment.pcie_generation = number(functions_.most_pcie_generation);
-  environment.pcie_width = number(functions_.most_pcie_width);
-  environment.pcie_current_generation = number(functions_.pcie_generation);
-  environment.pcie_current_width = number(functions_.pcie_width);
-  environment.power_limit_mw = number(functions_.power_limit);
-  environment.default_power_limit_mw = number(functions_.default_power_limit);
-  environment.sm_clock_most_mhz = clock(functions_.most_clock, kNvmlSmClock);
-  int enabled = 0;
-  int pending = 0;
-  if (functions_.ecc_mode != nullptr &&
-      functions_.ecc_mode(device_, &enabled, &pending) == kNvmlSuccess) {
-    environment.ecc = enabled != 0;
-  }
-  int persistence = 0;
-  if (functions_.persistence_mode != nullptr &&
-      functions_.persistence_mode(device_, &persistence) == kNvmlSuccess) {
-    environment.persistence_mode = persistence != 0;
-  }
+  environment.pcie_generation = ask<unsigned>(functions_.most_pcie_generation, device_);
+  environment.pcie_width = ask<unsigned>(functions_.most_pcie_width, device_);
+  environment.pcie_current_generation = ask<unsigned>(functions_.pcie_generation, device_);
+  environment.pcie_current_width = ask<unsigned>(functions_.pcie_width, device_);
+  environment.power_limit_mw = ask<unsigned>(functions_.power_limit, device_);
+  environment.default_power_limit_mw = ask<unsigned>(functions_.default_power_limit, device_);
+  environment.sm_clock_most_mhz = ask<unsigned>(functions_.most_clock, device_, kNvmlSmClock);
+  const std::optional<int> persistence = ask<int>(functions_.persistence_mode, device_);
+  if (persistence) environment.persistence_mode = *persistence != 0;
+  // The last that these two tell is the mode after a restart.
+  int ecc = 0;
+  if (ask<int>(functions_.ecc_mode, device_, &ecc)) environment.ecc = ecc != 0;
   unsigned mig = 0;
-  unsigned mig_pending = 0;
-  if (functions_.mig_mode != nullptr &&
-      functions_.mig_mode(device_, &mig, &mig_pending) == kNvmlSuccess) {
-    environment.mig = mig != 0;
-  }
+  if (ask<unsigned>(functions_.mig_mode, device_, &mig)) environment.mig = mig != 0;
   const GpuReading reading = read(OwnContext::kNo);
   environment.sm_clock_mhz = reading.sm_clock_mhz;
   environment.memory_clock_mhz = reading.memory_clock_mhz;
   environment.other_processes = reading.other_processes;
-  std::string topology = "nvlinks " + std::to_string(num_nvlinks().value_or(0));
+  std::string topology = "nvlinks " + std::to_string(num_nvlinks());
   if (const std::optional<int> node = numa_node_of(pci_bus_id_)) {
     topology += ", numa node " + std::to_string(*node);
   }
   environment.topology = topology;
-}
-
-std::optional<int> GpuMonitor::number(NvmlFunctions::Number function) const {
-  unsigned value = 0;
-  if (function == nullptr || function(device_, &value) != kNvmlSuccess) return std::nullopt;
-  return static_cast<int>(value);
-}
-
-std::optional<int> GpuMonitor::clock(int (*function)(NvmlDevice*, int, unsigned*),
-                                     NvmlClock clock) const {
-  unsigned value = 0;
-  if (function == nullptr || function(device_, clock, &value) != kNvmlSuccess) return std::nullopt;
-  return static_cast<int>(value);
 }
 
 std::optional<int> GpuMonitor::num_processes() const {
@@ -184,14 +164,10 @@ std::optional<int> GpuMonitor::num_processes() const {
   return static_cast<int>(count);
 }
 
-std::optional<int> GpuMonitor::num_nvlinks() const {
-  if (functions_.nvlink_state == nullptr) return std::nullopt;
+int GpuMonitor::num_nvlinks() const {
   int active_links = 0;
   for (unsigned link = 0; link < kMostNvlinks; ++link) {
-    int active = 0;
-    if (functions_.nvlink_state(device_, link, &active) == kNvmlSuccess && active != 0) {
-      ++active_links;
-    }
+    if (ask<int>(functions_.nvlink_state, device_, link).value_or(0) != 0) ++active_links;
   }
   return active_links;
 }

@@ -86,10 +86,8 @@ class GpuMonitor {
  private:
   GpuMonitor(const NvmlFunctions& functions, NvmlDevice* device, std::string pci_bus_id)
       : functions_(functions), device_(device), pci_bus_id_(std::move(pci_bus_id)) {}
-  std::optional<int> number(NvmlFunctions::Number function) const;
-  std::optional<int> clock(int (*function)(NvmlDevice*, int, unsigned*), NvmlClock clock) const;
   std::optional<int> num_processes() const;
-  std::optional<int> num_nvlinks() const;
+  int num_nvlinks() const;
 
   NvmlFunctions functions_;
   NvmlDevice* device_;

@@ -23,14 +23,6 @@
 
 namespace rematch {
 
-// Whatever watches the step, from its begin to its end.
-class TraceSession::Observers {
- public:
-  virtual ~Observers() = default;
-  virtual void end_forward(c10::Device device) = 0;
-  virtual Observations take() = 0;
-};
-
 namespace {
 
 // Bytes that backward made and that are alive, and those of them that are gradients of parameters.
@@ -55,9 +47,11 @@ void note_gradient(const at::Tensor& parameter) {
                 MemoryTag::kGradient);
 }
 
+}  // namespace
+
 // Watches one step from the seat that the engine has: the thread's op mode, saved-tensor provider
 // and scope listener.
-class Tracer final : public OpMode, public SavedTensorProvider, public ScopeListener {
+class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, public ScopeListener {
  public:
   Tracer() : outer_listener_(scope_listener()) {
     recorder_.open(&observations_.record, &region_);
@@ -319,6 +313,10 @@ class Tracer final : public OpMode, public SavedTensorProvider, public ScopeList
   c10::Device device_{c10::kCPU};
 };
 
+namespace {
+
+using Tracer = TraceSession::Tracer;
+
 // Saves as autograd does without hooks, and tells the tracer when backward asks and lets go.
 class ObservedSave final : public torch::autograd::SavedVariableHooks {
  public:
@@ -341,50 +339,41 @@ class ObservedSave final : public torch::autograd::SavedVariableHooks {
   at::Tensor saved_;
 };
 
-std::unique_ptr<torch::autograd::SavedVariableHooks> Tracer::make() {
+}  // namespace
+
+std::unique_ptr<torch::autograd::SavedVariableHooks> TraceSession::Tracer::make() {
   if (!open_scopes_.empty()) {
     refuse_hooks_of_program("scope", observations_.scopes[open_scopes_.back()].path);
   }
   return std::make_unique<ObservedSave>(self_);
 }
 
-class StepObservers final : public TraceSession::Observers {
- public:
-  void end_forward(c10::Device device) override {
-    if (!save_) throw std::logic_error("the forward pass of this trace has ended");
-    tag_.reset();
-    save_.reset();
-    tracer_.end_forward(device);
-    tag_.emplace(MemoryTag::kBackward);
-  }
-  Observations take() override {
-    if (save_) throw std::logic_error("the forward pass of this trace has not ended");
-    return tracer_.take();
-  }
-
- private:
-  Tracer tracer_;
-  OpModeGuard watch_{&tracer_};
-  BackwardAsWithData as_with_data_;  // above the tracer, which sees the op that really runs
-  OpModeGuard accumulate_{&as_with_data_};
-  std::optional<SavedTensorGuard> save_{std::in_place, &tracer_};
-  std::optional<MemoryTagGuard> tag_{std::in_place, MemoryTag::kForward};
+struct TraceSession::Step {
+  Tracer tracer;
+  OpModeGuard watch{&tracer};
+  BackwardAsWithData as_with_data;  // above the tracer, which sees the op that really runs
+  OpModeGuard accumulate{&as_with_data};
+  std::optional<SavedTensorGuard> save{std::in_place, &tracer};  // of forward
+  std::optional<MemoryTagGuard> tag{std::in_place, MemoryTag::kForward};
 };
 
-}  // namespace
-
-TraceSession::TraceSession() : observers_(std::make_unique<StepObservers>()) {}
+TraceSession::TraceSession() : step_(std::make_unique<Step>()) {}
 TraceSession::~TraceSession() = default;
 
 void TraceSession::end_forward(c10::Device device) {
-  if (observers_ == nullptr) throw std::logic_error("this trace is finished");
-  observers_->end_forward(device);
+  if (step_ == nullptr) throw std::logic_error("this trace is finished");
+  if (!step_->save) throw std::logic_error("the forward pass of this trace has ended");
+  step_->tag.reset();
+  step_->save.reset();
+  step_->tracer.end_forward(device);
+  step_->tag.emplace(MemoryTag::kBackward);
 }
 
 Trace TraceSession::finish() {
-  if (observers_ == nullptr) throw std::logic_error("this trace is finished");
-  Observations observations = observers_->take();
-  observers_.reset();
+  if (step_ == nullptr) throw std::logic_error("this trace is finished");
+  if (step_->save) throw std::logic_error("the forward pass of this trace has not ended");
+  Observations observations = step_->tracer.take();
+  step_.reset();
   return trace_from_observations(std::move(observations));
 }
 

@@ -21,7 +21,7 @@ Trace record_trace(const std::function<at::Tensor()>& loss);
 // here to end_forward(), then backward of its loss, then finish().
 class TraceSession {
  public:
-  class Observers;
+  class Tracer;
 
   TraceSession();
   ~TraceSession();
@@ -33,7 +33,8 @@ class TraceSession {
   Trace finish();
 
  private:
-  std::unique_ptr<Observers> observers_;
+  struct Step;
+  std::unique_ptr<Step> step_;  // null: finished
 };
 
 }  // namespace rematch

@@ -47,8 +47,6 @@ void Training::use_plan(const Plan& plan, Schedule schedule) {
   if (!plan.regions.empty()) checkpoint_.emplace(plan, schedule);
 }
 
-void Training::use_no_plan() { checkpoint_.reset(); }
-
 std::optional<HostMemory> Training::host_memory() const {
   if (!checkpoint_ || !checkpoint_->offloads()) return std::nullopt;
   return checkpoint_->host_memory();

@@ -55,7 +55,6 @@ class Training {
 
   // The plan of the steps that follow; none: no recording at all.
   void use_plan(const Plan& plan, Schedule schedule);
-  void use_no_plan();
 
   // Forward, loss, backward, optimizer on the data of step `index`; gradients are gone afterwards.
   // With a layout, ranks that have data of their own take turns at the source's batches, and sums
