@@ -9,43 +9,25 @@ Bytes as_bytes(std::size_t bytes) { return Bytes{static_cast<std::int64_t>(bytes
 
 }  // namespace
 
-HostBlock::HostBlock(HostBlock&& other) noexcept
-    : store_(std::exchange(other.store_, nullptr)),
-      mover_(other.mover_),
-      memory_(other.memory_),
-      bytes_(other.bytes_) {}
-
-HostBlock& HostBlock::operator=(HostBlock&& other) noexcept {
-  if (this == &other) return *this;
-  give_back();
-  store_ = std::exchange(other.store_, nullptr);
-  mover_ = other.mover_;
-  memory_ = other.memory_;
-  bytes_ = other.bytes_;
-  return *this;
-}
-
-HostBlock::~HostBlock() { give_back(); }
-
 void HostBlock::copy_from(const void* device_data) {
-  mover_->copy_out(memory_, device_data, bytes_);
-  const std::lock_guard<std::mutex> lock(store_->mutex_);
-  store_->memory_.copied_out += as_bytes(bytes_);
+  const auto& [store, mover, bytes] = memory_.get_deleter();
+  mover->copy_out(memory_.get(), device_data, bytes);
+  const std::lock_guard<std::mutex> lock(store->mutex_);
+  store->memory_.copied_out += as_bytes(bytes);
 }
 
 void HostBlock::copy_to(void* device_data) {
-  mover_->copy_back(device_data, memory_, bytes_);
-  const std::lock_guard<std::mutex> lock(store_->mutex_);
-  store_->memory_.copied_back += as_bytes(bytes_);
+  const auto& [store, mover, bytes] = memory_.get_deleter();
+  mover->copy_back(device_data, memory_.get(), bytes);
+  const std::lock_guard<std::mutex> lock(store->mutex_);
+  store->memory_.copied_back += as_bytes(bytes);
 }
 
 // A copy may be under way: whoever gets the block next copies behind it.
-void HostBlock::give_back() noexcept {
-  if (store_ == nullptr) return;
-  const std::lock_guard<std::mutex> lock(store_->mutex_);
-  store_->memory_.in_use -= as_bytes(bytes_);
-  store_->free_[mover_][bytes_].push_back(memory_);
-  store_ = nullptr;
+void HostBlock::GiveBack::operator()(void* memory) const noexcept {
+  const std::lock_guard<std::mutex> lock(store->mutex_);
+  store->memory_.in_use -= as_bytes(bytes);
+  store->free_[mover][bytes].push_back(memory);
 }
 
 HostStore::~HostStore() {
@@ -68,7 +50,7 @@ HostBlock HostStore::take(c10::Device device, std::size_t bytes) {
   blocks.pop_back();
   memory_.in_use += as_bytes(bytes);
   memory_.peak = std::max(memory_.peak, memory_.in_use);
-  return HostBlock(this, mover, memory, bytes);
+  return HostBlock(memory, {this, mover, bytes});
 }
 
 Mover* HostStore::mover_of(c10::Device device) {

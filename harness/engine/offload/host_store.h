@@ -23,25 +23,22 @@ class HostStore;
 // Host memory that holds one storage. Goes back to the store, which must outlive it.
 class HostBlock {
  public:
-  HostBlock(HostBlock&& other) noexcept;
-  HostBlock& operator=(HostBlock&& other) noexcept;
-  ~HostBlock();
-
   // As the mover's, of the block's bytes.
   void copy_from(const void* device_data);
   void copy_to(void* device_data);
-  std::size_t bytes() const { return bytes_; }
+  std::size_t bytes() const { return memory_.get_deleter().bytes; }
 
  private:
   friend class HostStore;
-  HostBlock(HostStore* store, Mover* mover, void* memory, std::size_t bytes)
-      : store_(store), mover_(mover), memory_(memory), bytes_(bytes) {}
-  void give_back() noexcept;
+  struct GiveBack {
+    HostStore* store;
+    Mover* mover;
+    std::size_t bytes;
+    void operator()(void* memory) const noexcept;
+  };
+  HostBlock(void* memory, GiveBack give_back) : memory_(memory, give_back) {}
 
-  HostStore* store_;
-  Mover* mover_;
-  void* memory_;
-  std::size_t bytes_;
+  std::unique_ptr<void, GiveBack> memory_;
 };
 
 // The store of one Checkpoint; for any thread.

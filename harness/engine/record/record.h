@@ -227,7 +227,6 @@ class Recorder {
   void check_unwritten(const RecordedOp& op, const HashedArguments& hashed) const;
   OptionalIndex outside_behind(const RecordedOp& op, std::int32_t storage) const;
   std::int32_t add_outside(const at::Tensor& tensor);
-  std::int32_t add_number(const at::Tensor& tensor);
   void hold_outside(std::int32_t value, const at::Tensor& tensor);
   std::int32_t storage_of(const at::Tensor& tensor, bool outside);
   void keep_if_filled_by_pointer(std::int32_t unwritten, const at::Tensor& tensor);

@@ -65,19 +65,15 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
 // alive; and so is what no op made on a storage of the region's own: who counts the storage's
 // holders can tell the record from the program.
 std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
-  if (number_in(tensor).has_value()) return add_number(tensor);
   const auto value = static_cast<std::int32_t>(record_->values.size());
   record_->values.push_back({.op = std::nullopt, .storage = storage_of(tensor, /*outside=*/true)});
-  hold_outside(value, tensor);
-  return value;
-}
-
-std::int32_t Recorder::add_number(const at::Tensor& tensor) {
-  const auto value = static_cast<std::int32_t>(record_->values.size());
-  record_->values.push_back({.op = std::nullopt, .storage = storage_of(tensor, /*outside=*/true)});
-  record_->numbers.push_back({value, *number_in(tensor)});
-  values_.set(tensor.unsafeGetTensorImpl(), value);
-  tensor_identities_.emplace_back(tensor.getIntrusivePtr());
+  if (const std::optional<c10::Scalar> number = number_in(tensor)) {
+    record_->numbers.push_back({value, *number});
+    values_.set(tensor.unsafeGetTensorImpl(), value);
+    tensor_identities_.emplace_back(tensor.getIntrusivePtr());
+  } else {
+    hold_outside(value, tensor);
+  }
   return value;
 }
 

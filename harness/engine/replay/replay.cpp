@@ -110,6 +110,13 @@ void Replay::fill_arguments(const RecordedOp& op, torch::jit::Stack& stack) {
   using Kind = OpFacts::ArgumentKind;
   std::size_t use = op.first_use;
   const std::size_t end = op.first_use + op.num_uses;
+  const auto fill_list = [&](auto list, std::int64_t size, std::size_t position) {
+    list.resize(static_cast<std::size_t>(size));
+    for (; use < end && record_.uses[use].argument == position; ++use) {
+      list.set(static_cast<std::size_t>(*record_.uses[use].item), argument(op, record_.uses[use]));
+    }
+    stack.emplace_back(std::move(list));
+  };
   for (std::size_t position = 0; position < op.facts->arguments.size(); ++position) {
     const c10::IValue& recorded = record_.arguments[op.first_argument + position];
     const bool has_uses = use < end && record_.uses[use].argument == position;
@@ -117,21 +124,9 @@ void Replay::fill_arguments(const RecordedOp& op, torch::jit::Stack& stack) {
     if (kind == Kind::kTensor && has_uses) {
       stack.emplace_back(argument(op, record_.uses[use++]));
     } else if (kind == Kind::kTensorList && recorded.isInt()) {
-      c10::List<at::Tensor> list;
-      list.resize(static_cast<std::size_t>(recorded.toInt()));
-      for (; use < end && record_.uses[use].argument == position; ++use) {
-        list.set(static_cast<std::size_t>(*record_.uses[use].item),
-                 argument(op, record_.uses[use]));
-      }
-      stack.emplace_back(std::move(list));
+      fill_list(c10::List<at::Tensor>(), recorded.toInt(), position);
     } else if (kind == Kind::kOptionalTensorList && recorded.isInt()) {
-      c10::List<std::optional<at::Tensor>> list;
-      list.resize(static_cast<std::size_t>(recorded.toInt()));
-      for (; use < end && record_.uses[use].argument == position; ++use) {
-        list.set(static_cast<std::size_t>(*record_.uses[use].item),
-                 argument(op, record_.uses[use]));
-      }
-      stack.emplace_back(std::move(list));
+      fill_list(c10::List<std::optional<at::Tensor>>(), recorded.toInt(), position);
     } else if (kind == Kind::kTensor && recorded.isNone()) {
       stack.emplace_back();  // an optional tensor that was not given
     } else {
