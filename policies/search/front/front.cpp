@@ -10,7 +10,6 @@
 #include "policies/search/front/plan_builder.h"
 #include "policies/search/front/point_judge.h"
 #include "policies/search/mix/layer_mix.h"
-#include "policies/search/mix/mix_problem.h"
 #include "policies/trace/collective.h"
 
 namespace rematch {

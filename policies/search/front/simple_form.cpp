@@ -11,7 +11,6 @@
 #include "policies/search/front/plan_builder.h"
 #include "policies/search/front/point_judge.h"
 #include "policies/search/front/simple_rules.h"
-#include "policies/search/mix/mix_problem.h"
 
 namespace rematch {
 

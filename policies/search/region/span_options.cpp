@@ -194,4 +194,31 @@ SpanOptions make_options(const Trace& trace, const SpanMap& map, const OpTimes& 
   return OptionMaker(trace, map, times, space).run();
 }
 
+MixProblem mix_problem(const SpanMap& map, const SpanOptions& options) {
+  MixProblem problem;
+  for (const std::vector<SpanOption>& list : options.lists) {
+    problem.lists.emplace_back();
+    for (const SpanOption& option : list) problem.lists.back().push_back(option.figures);
+  }
+  for (const Span& span : map.spans) {
+    problem.list_of_layer.push_back(span.kind);
+    problem.gradients.push_back(span.born);
+  }
+  problem.floor = map.most_born;
+  return problem;
+}
+
+MixProblem relaxed_mix_problem(const SpanMap& map, const SpanOptions& options) {
+  MixProblem problem = mix_problem(map, options);
+  for (std::size_t kind = 0; kind < problem.lists.size(); ++kind) {
+    const OptionGap& gap = options.gaps[kind];
+    for (LayerOption& option : problem.lists[kind]) {
+      if (option.num_layers > 1) continue;
+      option.time = std::max(option.time - gap.time, std::chrono::nanoseconds{});
+      option.transient -= gap.transient;
+    }
+  }
+  return problem;
+}
+
 }  // namespace rematch

@@ -65,4 +65,10 @@ struct SpanOptions {
 SpanOptions make_options(const Trace& trace, const SpanMap& map, const OpTimes& times,
                          const SearchSpace& space);
 
+// The options as a problem of layer mixing, exact for those that there are.
+MixProblem mix_problem(const SpanMap& map, const SpanOptions& options);
+// With options better by their gaps, so that whatever way there is to run a block, cut or not, some
+// option is no worse: no plan is better than the best mix of these.
+MixProblem relaxed_mix_problem(const SpanMap& map, const SpanOptions& options);
+
 }  // namespace rematch

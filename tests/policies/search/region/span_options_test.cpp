@@ -10,7 +10,6 @@
 #include "policies/predict/device/sharding.h"
 #include "policies/predict/step/step.h"
 #include "policies/search/front/plan_builder.h"
-#include "policies/search/mix/mix_problem.h"
 #include "tests/support/catch.h"
 #include "tests/support/made_up_profile.h"
 #include "tests/support/random_trace.h"
