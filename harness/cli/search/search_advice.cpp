@@ -11,9 +11,8 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/predict/device/device_sheet.h"
-#include "policies/predict/device/roofline.h"
 #include "policies/predict/device/sharding.h"
-#include "policies/search/front/plan_judge.h"
+#include "policies/predict/step/step.h"
 #include "reports/render/format.h"
 
 namespace rematch {
@@ -30,11 +29,9 @@ std::string fits_with(const std::string& flag, Bytes peak, int world) {
 std::optional<Bytes> peak_of(const ShardedStep& step, const FrontRecord& record) {
   const auto plan = resolve(std::get<Policy>(parse_policy("full")), step.trace, NoEffect::kAllow);
   if (!std::holds_alternative<Plan>(plan)) return std::nullopt;
-  // Any sheet: times do not change the peak.
-  PlanJudge judge(step.trace, roofline_profile(step.trace, device_sheets().front()),
-                  record.optimizer);
-  judge.use_gathered(step.gathered);
-  return judge.judge(std::get<Plan>(plan), record.front.schedule).peak;
+  StepSimulator simulator(step.trace, record.optimizer);
+  simulator.use_gathered(step.gathered);
+  return simulator.simulate(std::get<Plan>(plan), record.front.schedule).peak_bytes();
 }
 
 std::optional<Bytes> recomputed_peak(const Trace& trace, const FrontRecord& record) {

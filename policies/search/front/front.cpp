@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "policies/search/front/hypervolume.h"
@@ -28,132 +30,114 @@ PlanePoint on_plane(const FrontPoint& point) {
 
 }  // namespace
 
-// Every mix, judged when it is asked for.
-class FrontSearch::Plans {
- public:
-  Plans(const Trace& trace, const Profile& profile, const SearchSpace& space,
-        std::optional<Plan> none)
-      : profile_(profile),
-        space_(space),
-        judge_(trace, profile_, space_),
-        trace_(judge_.trace()),
-        map_(make_spans(trace_, profile.forward)),
-        options_(make_options(trace_, map_, profile.forward, space)),
-        problem_(mix_problem(map_, options_)),
-        mixed_(mix_layers(problem_, kMaxMixLabels, space.stop)),
-        bound_(mix_lower_bound(relaxed_mix_problem(map_, options_))),
-        builder_(trace, map_, options_, space),
-        none_(std::move(none)) {}
+// All that is known of a trace once it is searched, and every mix, judged when it is asked for.
+struct FrontSearch::Plans {
+  Plans(const Trace& whole_trace, const Profile& its_profile, const SearchSpace& its_space,
+        std::optional<Plan> plan_of_none)
+      : profile(its_profile),
+        space(its_space),
+        judge(whole_trace, profile, space),
+        trace(judge.trace()),
+        map(make_spans(trace, profile.forward)),
+        options(make_options(trace, map, profile.forward, space)),
+        problem(mix_problem(map, options)),
+        mixed(mix_layers(problem, kMaxMixLabels, space.stop)),
+        bound(mix_lower_bound(relaxed_mix_problem(map, options))),
+        builder(whole_trace, map, options, space),
+        none(std::move(plan_of_none)) {}
 
-  std::size_t size() const { return mixed_.points.size(); }
-  const MixFront& mixed() const { return mixed_; }
-  // Each block may lack an option; and no plan is faster than the bound at the peak where the next
-  // mix begins.
-  std::chrono::nanoseconds time_gap() const {
-    std::chrono::nanoseconds gap = mixed_.time_gap;
-    for (const Span& span : map_.spans) gap += options_.gaps[span.kind].time;
-    std::chrono::nanoseconds above_bound{};
-    for (std::size_t i = 0; i + 1 < mixed_.points.size(); ++i) {
-      const std::chrono::nanoseconds least = bound_at(bound_, mixed_.points[i + 1].peak);
-      above_bound = std::max(above_bound, mixed_.points[i].time - least);
-    }
-    // Beside what others offload an option may be worse than one that it stands for.
-    return space_.offload ? above_bound : std::min(gap, above_bound);
-  }
-  Bytes transient_gap() const {
-    Bytes gap;
-    for (const OptionGap& of_kind : options_.gaps) gap = std::max(gap, of_kind.transient);
-    return gap + most_offloaded();
-  }
-  const SearchSpace& space() const { return space_; }
+  std::chrono::nanoseconds time_gap() const;
+  Bytes transient_gap() const;
+  std::chrono::nanoseconds step_time_bound(Bytes peak) const;
 
-  Bytes most_offloaded() const {
-    Bytes most;
-    for (const auto& list : problem_.lists) {
-      for (const LayerOption& option : list) most = std::max(most, option.offloaded);
-    }
-    return most;
+  FrontPoint judged(Plan plan) {
+    FrontPoint point = judge.judge(std::move(plan));
+    point.step_time_bound = step_time_bound(point.figures.peak);
+    return point;
   }
 
   const FrontPoint& point(std::size_t index) {
-    const auto [found, is_new] = judged_.try_emplace(index);
+    const auto [found, is_new] = points.try_emplace(index);
     if (is_new) {
-      const LayerMix mix = in_readable_order(problem_, mixed_.points[index]);
-      FrontPoint& point = found->second;
-      point = judge(builder_.build(mix.options, "search(" + std::to_string(index) + ")"));
+      const LayerMix mix = in_readable_order(problem, mixed.points[index]);
+      found->second = judged(builder.build(mix.options, "search(" + std::to_string(index) + ")"));
     }
     return found->second;
   }
 
-  FrontPoint judge(Plan plan) {
-    FrontPoint point = judge_.judge(std::move(plan));
-    point.step_time_bound = step_time_bound(point.figures.peak);
-    return point;
-  }
-  FrontPoint in_words(FrontPoint point) const { return judge_.in_words(std::move(point)); }
-
-  // The first mix that takes at most `extra` beyond keeping everything.
-  std::size_t first_within(std::chrono::nanoseconds extra) const {
-    const auto found = std::partition_point(mixed_.points.begin(), mixed_.points.end(),
-                                            [&](const LayerMix& mix) { return mix.time > extra; });
-    return std::min(static_cast<std::size_t>(found - mixed_.points.begin()), size() - 1);
-  }
-
-  // A step's peak is never below that of its mix, which leaves out what only the judge sees. Of a
-  // search that was stopped options are missing, and nobody knows how good they are.
-  std::chrono::nanoseconds step_time_bound(Bytes peak) const {
-    if (space_.is_stopped()) return profile_.step_time();
-    return profile_.step_time() + bound_at(bound_, peak - judge_.before());
-  }
-
-  void keep_baseline(const FrontPoint& point) { baselines_.push_back(point); }
-  void forget_baselines() { baselines_.clear(); }
-  const std::vector<FrontPoint>& baselines() const { return baselines_; }
-
+  bool is_none_without_regions() const { return !none || none->regions.empty(); }
   FrontPoint nothing_recomputed() {
-    return judge(builder_.build({}, is_none_without_regions() ? "none" : kNameOfHolding));
+    return judged(builder.build({}, is_none_without_regions() ? "none" : kNameOfHolding));
   }
 
-  // Nothing if it is nothing_recomputed().
-  std::optional<FrontPoint> none() {
-    if (is_none_without_regions()) return std::nullopt;
-    return judge(*none_);
-  }
-
-  // The fastest plan that accept()s, from the fastest mix whose own figures promise `peak` on.
   template <class Accept>
-  const FrontPoint* fastest(Bytes peak, const Accept& accept) {
-    const Bytes activations = peak - judge_.before();
-    auto end = std::partition_point(mixed_.points.begin(), mixed_.points.end(),
-                                    [&](const LayerMix& mix) { return mix.peak <= activations; });
-    // Mixes add up what layers hold for backward. The judge plays the whole step: forward's
-    // temporaries, storages that layers share. So a plan near the limit may fail and a smaller one
-    // may not.
-    constexpr int kMostTried = 64;
-    for (int tried = 0; end != mixed_.points.begin() && tried < kMostTried; ++tried) {
-      const FrontPoint& found = point(static_cast<std::size_t>(--end - mixed_.points.begin()));
-      if (accept(found)) return &found;
-    }
-    return nullptr;
-  }
+  const FrontPoint* fastest(Bytes peak, const Accept& accept);
 
- private:
-  bool is_none_without_regions() const { return !none_ || none_->regions.empty(); }
-
-  const Profile& profile_;
-  SearchSpace space_;
-  PointJudge judge_;
-  const Trace& trace_;  // of one rank
-  SpanMap map_;
-  SpanOptions options_;
-  MixProblem problem_;
-  MixFront mixed_;
-  std::vector<BoundCorner> bound_;
-  PlanBuilder builder_;
-  std::optional<Plan> none_;
-  std::map<std::size_t, FrontPoint> judged_;
-  std::vector<FrontPoint> baselines_;
+  const Profile& profile;
+  SearchSpace space;
+  PointJudge judge;
+  const Trace& trace;  // of one rank
+  SpanMap map;
+  SpanOptions options;
+  MixProblem problem;
+  MixFront mixed;
+  std::vector<BoundCorner> bound;
+  PlanBuilder builder;
+  std::optional<Plan> none;
+  std::map<std::size_t, FrontPoint> points;  // by mix
+  std::vector<FrontPoint> baselines;         // of the last front
 };
+
+// Each block may lack an option; and no plan is faster than the bound at the peak where the next
+// mix begins.
+std::chrono::nanoseconds FrontSearch::Plans::time_gap() const {
+  std::chrono::nanoseconds gap = mixed.time_gap;
+  for (const Span& span : map.spans) gap += options.gaps[span.kind].time;
+  std::chrono::nanoseconds above_bound{};
+  for (std::size_t i = 0; i + 1 < mixed.points.size(); ++i) {
+    const std::chrono::nanoseconds least = bound_at(bound, mixed.points[i + 1].peak);
+    above_bound = std::max(above_bound, mixed.points[i].time - least);
+  }
+  // Beside what others offload an option may be worse than one that it stands for.
+  return space.offload ? above_bound : std::min(gap, above_bound);
+}
+
+Bytes FrontSearch::Plans::transient_gap() const {
+  Bytes gap;
+  for (const OptionGap& of_kind : options.gaps) gap = std::max(gap, of_kind.transient);
+  Bytes most_offloaded;
+  for (const auto& list : problem.lists) {
+    for (const LayerOption& option : list) {
+      most_offloaded = std::max(most_offloaded, option.offloaded);
+    }
+  }
+  return gap + most_offloaded;
+}
+
+// A step's peak is never below that of its mix, which leaves out what only the judge sees. Of a
+// search that was stopped options are missing, and nobody knows how good they are.
+std::chrono::nanoseconds FrontSearch::Plans::step_time_bound(Bytes peak) const {
+  if (space.is_stopped()) return profile.step_time();
+  return profile.step_time() + bound_at(bound, peak - judge.before());
+}
+
+// The fastest plan that accept()s, from the fastest mix whose own figures promise `peak` on. Null:
+// none does.
+template <class Accept>
+const FrontPoint* FrontSearch::Plans::fastest(Bytes peak, const Accept& accept) {
+  const Bytes activations = peak - judge.before();
+  auto end = std::partition_point(mixed.points.begin(), mixed.points.end(),
+                                  [&](const LayerMix& mix) { return mix.peak <= activations; });
+  // Mixes add up what layers hold for backward. The judge plays the whole step: forward's
+  // temporaries, storages that layers share. So a plan near the limit may fail and a smaller one
+  // may not.
+  constexpr int kMostTried = 64;
+  for (int tried = 0; end != mixed.points.begin() && tried < kMostTried; ++tried) {
+    const FrontPoint& found = point(static_cast<std::size_t>(--end - mixed.points.begin()));
+    if (accept(found)) return &found;
+  }
+  return nullptr;
+}
 
 FrontSearch::FrontSearch(const Trace& trace, const Profile& profile, const SearchSpace& space,
                          std::optional<Plan> none) {
@@ -180,6 +164,20 @@ std::vector<FrontPoint> undominated(std::vector<FrontPoint> points) {
     if (kept.empty() || point.step_time < kept.back().step_time) kept.push_back(std::move(point));
   }
   return kept;
+}
+
+// "saved activations", "parameters": who holds most.
+std::string_view largest_holder(const StepHolders& holders) {
+  const std::pair<Bytes, std::string_view> all[] = {
+      {holders.saved_activations, "saved activations"},
+      {holders.recompute_transient, "recomputed activations"},
+      {holders.gradients, "gradients of parameters"},
+      {holders.parameters, "parameters"},
+      {holders.optimizer, "the optimizer's state"},
+      {holders.other, "temporaries and constants"}};
+  return std::max_element(std::begin(all), std::end(all),
+                          [](const auto& a, const auto& b) { return a.first < b.first; })
+      ->second;
 }
 
 std::string describe_peak(const FrontPoint& point) {
@@ -221,44 +219,46 @@ std::string verdict_of(const Front& front) {
          "; the lowest peak: " + describe_peak(lowest);
 }
 
+namespace {
+
+// The plane's corner beyond every point: the most bytes and time of all, and a bit.
+PlanePoint reference_of(const Front& front, const std::vector<PlanePoint>& own,
+                        const std::vector<PlanePoint>& others) {
+  PlanePoint reference = on_plane(front.nothing_recomputed);
+  reference.time_ns = own.front().time_ns;
+  for (const PlanePoint& other : others) {
+    reference.time_ns = std::max(reference.time_ns, other.time_ns);
+  }
+  return {reference.peak_bytes + 1, reference.time_ns + 1};
+}
+
+void weigh(Front& front) {
+  std::vector<PlanePoint> own;
+  std::vector<PlanePoint> others;
+  for (const FrontPoint& point : front.points) own.push_back(on_plane(point));
+  for (const Baseline& baseline : front.baselines) others.push_back(on_plane(baseline.point));
+  front.knee = knee_of(own);
+  const PlanePoint reference = reference_of(front, own, others);
+  front.hypervolume = hypervolume_ratio(own, reference);
+  front.baseline_hypervolume = hypervolume_ratio(others, reference);
+  front.verdict = verdict_of(front);
+}
+
+}  // namespace
+
 Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baselines,
                          const std::vector<FrontPoint>& answers) {
   Front front;
-  front.schedule = plans_->space().schedule;
-  front.num_plans_found = plans_->size();
+  front.schedule = plans_->space.schedule;
+  front.num_plans_found = plans_->mixed.points.size();
   front.time_gap = plans_->time_gap();
   front.transient_gap = plans_->transient_gap();
   front.nothing_recomputed = plans_->nothing_recomputed();
-  front.none = plans_->none();
-  front.points.push_back(front.nothing_recomputed);
-  std::vector<PlanePoint> plane;
-  for (const LayerMix& mix : plans_->mixed().points) {
-    plane.push_back({mix.peak.count, mix.time.count()});
-  }
-  for (std::size_t index : spread_points(plane, max_points)) {
-    // The last is the front's other end: a stopped search still reaches from end to end.
-    const bool is_end = index == 0 || index + 1 == plane.size();
-    if (is_end || !plans_->space().is_stopped()) front.points.push_back(plans_->point(index));
-  }
-  plans_->forget_baselines();
+  if (!plans_->is_none_without_regions()) front.none = plans_->judged(*plans_->none);
+  add_points(max_points, front);
   front.points.insert(front.points.end(), answers.begin(), answers.end());
-  for (const Plan& plan : baselines) {
-    Baseline baseline{plans_->judge(plan), false};
-    plans_->keep_baseline(baseline.point);
-    baseline.is_matched =
-        std::any_of(front.points.begin(), front.points.end(),
-                    [&](const FrontPoint& point) { return is_no_worse(point, baseline.point); });
-    if (baseline.is_matched) {
-      front.baselines.push_back(std::move(baseline));
-      continue;
-    }
-    const FrontPoint* match = plans_->fastest(baseline.point.figures.peak, [&](const auto& point) {
-      return is_no_worse(point, baseline.point);
-    });
-    baseline.is_matched = match != nullptr;
-    if (match != nullptr) front.points.push_back(*match);
-    front.baselines.push_back(std::move(baseline));
-  }
+  plans_->baselines.clear();
+  for (const Plan& plan : baselines) add_baseline(plan, front);
   // Data sheets know no time of a view: what re-runs views alone is as fast as nothing on paper
   // only.
   std::erase_if(front.points, [&](const FrontPoint& point) {
@@ -266,69 +266,87 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
            point.step_time == front.nothing_recomputed.step_time;
   });
   front.points = undominated(std::move(front.points));
-  for (FrontPoint& point : front.points) point = plans_->in_words(std::move(point));
-  for (Baseline& baseline : front.baselines) {
-    baseline.point = plans_->in_words(std::move(baseline.point));
-  }
-  front.nothing_recomputed = plans_->in_words(std::move(front.nothing_recomputed));
-  if (front.none) front.none = plans_->in_words(*std::move(front.none));
-  std::vector<PlanePoint> own;
-  std::vector<PlanePoint> others;
-  for (const FrontPoint& point : front.points) own.push_back(on_plane(point));
-  for (const Baseline& baseline : front.baselines) others.push_back(on_plane(baseline.point));
-  front.knee = knee_of(own);
-  PlanePoint reference = on_plane(front.nothing_recomputed);
-  reference.time_ns = own.front().time_ns;
-  for (const PlanePoint& other : others) {
-    reference.time_ns = std::max(reference.time_ns, other.time_ns);
-  }
-  reference = {reference.peak_bytes + 1, reference.time_ns + 1};
-  front.hypervolume = hypervolume_ratio(own, reference);
-  front.baseline_hypervolume = hypervolume_ratio(others, reference);
-  front.verdict = verdict_of(front);
-  front.is_complete = !plans_->space().is_stopped();
+  for (FrontPoint& point : front.points) plans_->judge.add_words(point);
+  for (Baseline& baseline : front.baselines) plans_->judge.add_words(baseline.point);
+  plans_->judge.add_words(front.nothing_recomputed);
+  if (front.none) plans_->judge.add_words(*front.none);
+  weigh(front);
+  front.is_complete = !plans_->space.is_stopped();
   return front;
 }
 
+void FrontSearch::add_points(std::size_t max_points, Front& front) {
+  front.points.push_back(front.nothing_recomputed);
+  std::vector<PlanePoint> plane;
+  for (const LayerMix& mix : plans_->mixed.points) {
+    plane.push_back({mix.peak.count, mix.time.count()});
+  }
+  for (std::size_t index : spread_points(plane, max_points)) {
+    // The last is the front's other end: a stopped search still reaches from end to end.
+    const bool is_end = index == 0 || index + 1 == plane.size();
+    if (is_end || !plans_->space.is_stopped()) front.points.push_back(plans_->point(index));
+  }
+}
+
+// A point that is no worse is added, if there is one and the front lacks it.
+void FrontSearch::add_baseline(const Plan& plan, Front& front) {
+  Baseline baseline{plans_->judged(plan), false};
+  plans_->baselines.push_back(baseline.point);
+  const auto matches = [&](const FrontPoint& point) { return is_no_worse(point, baseline.point); };
+  baseline.is_matched = std::any_of(front.points.begin(), front.points.end(), matches);
+  if (!baseline.is_matched) {
+    const FrontPoint* match = plans_->fastest(baseline.point.figures.peak, matches);
+    baseline.is_matched = match != nullptr;
+    if (match != nullptr) front.points.push_back(*match);
+  }
+  front.baselines.push_back(std::move(baseline));
+}
+
 std::optional<FrontPoint> FrontSearch::fastest_within(Bytes budget) {
-  FrontPoint nothing = plans_->nothing_recomputed();
-  if (nothing.figures.peak <= budget) return plans_->in_words(std::move(nothing));
-  const auto fits = [&](const FrontPoint& point) { return point.figures.peak <= budget; };
   std::optional<FrontPoint> best;
   const auto consider = [&](const FrontPoint& point) {
-    if (fits(point) && (!best || point.step_time < best->step_time)) best = point;
+    if (point.figures.peak > budget) return false;
+    if (!best || point.step_time < best->step_time) best = point;
+    return true;
   };
-  if (const FrontPoint* found = plans_->fastest(budget, fits)) consider(*found);
-  if (!best) consider(plans_->point(0));
-  for (const FrontPoint& baseline : plans_->baselines()) consider(baseline);
-  if (best) best = plans_->in_words(*std::move(best));
+  if (!consider(plans_->nothing_recomputed())) {
+    if (plans_->fastest(budget, consider) == nullptr) consider(plans_->point(0));
+    for (const FrontPoint& baseline : plans_->baselines) consider(baseline);
+  }
+  if (best) plans_->judge.add_words(*best);
   return best;
 }
 
 FrontPoint FrontSearch::lowest() {
   FrontPoint lowest = plans_->point(0);
-  for (const FrontPoint& baseline : plans_->baselines()) {
+  for (const FrontPoint& baseline : plans_->baselines) {
     if (baseline.figures.peak < lowest.figures.peak) lowest = baseline;
   }
-  return plans_->in_words(std::move(lowest));
+  plans_->judge.add_words(lowest);
+  return lowest;
 }
 
 FrontPoint FrontSearch::lowest_within_slowdown(double slowdown_ratio) {
-  const FrontPoint nothing = plans_->nothing_recomputed();
-  const auto least = static_cast<double>(nothing.step_time.count());
+  const auto least = static_cast<double>(plans_->nothing_recomputed().step_time.count());
   const double most = least * (1 + slowdown_ratio);
   const auto is_too_slow = [&](const FrontPoint& point) {
     return static_cast<double>(point.step_time.count()) > most;
   };
   // Sums of a mix are its step's times, or nearly.
-  std::size_t index = plans_->first_within(std::chrono::nanoseconds(std::llround(most - least)));
+  const std::vector<LayerMix>& mixes = plans_->mixed.points;
+  const std::chrono::nanoseconds extra(std::llround(most - least));
+  const auto found = std::partition_point(mixes.begin(), mixes.end(),
+                                          [&](const LayerMix& mix) { return mix.time > extra; });
+  std::size_t index =
+      std::min(static_cast<std::size_t>(found - mixes.begin()), mixes.size() - 1);
   while (index > 0 && !is_too_slow(plans_->point(index - 1))) --index;
-  while (index + 1 < plans_->size() && is_too_slow(plans_->point(index))) ++index;
+  while (index + 1 < mixes.size() && is_too_slow(plans_->point(index))) ++index;
   FrontPoint lowest = plans_->point(index);
-  for (const FrontPoint& baseline : plans_->baselines()) {
+  for (const FrontPoint& baseline : plans_->baselines) {
     if (!is_too_slow(baseline) && baseline.figures.peak < lowest.figures.peak) lowest = baseline;
   }
-  return plans_->in_words(std::move(lowest));
+  plans_->judge.add_words(lowest);
+  return lowest;
 }
 
 std::chrono::nanoseconds FrontSearch::step_time_bound(Bytes peak) const {

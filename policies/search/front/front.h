@@ -12,8 +12,8 @@
 
 #include "policies/base/bytes.h"
 #include "policies/plan/plan.h"
+#include "policies/predict/step/step.h"
 #include "policies/predict/step/step_range.h"
-#include "policies/search/front/plan_judge.h"
 #include "policies/search/front/saves_text.h"
 #include "policies/search/region/span_options.h"
 #include "policies/trace/profile.h"
@@ -69,6 +69,23 @@ struct FrontMeasurement {
 
   bool is_behind_in_prediction() const;
   bool is_behind_when_measured() const;
+};
+
+// A whole step under a plan, as the step simulator has it, so these are the engine's figures: what
+// points of a front and baselines are compared by.
+struct PlanFigures {
+  Bytes peak;  // of all that there is: parameters, optimizer, gradients, activations, constants
+  Phase peak_phase = Phase::kBackward;
+  std::string peak_place;  // the outermost scope whose ops these are; empty: outside scopes
+  StepHolders holders;     // at the peak
+  Bytes after_forward;
+  StepHost host;
+  std::chrono::nanoseconds recompute{};
+  // Part of the step time, recompute's among it. Nothing: nobody counted it.
+  std::optional<std::chrono::nanoseconds> communication;
+  std::int64_t num_recomputed = 0;  // ops
+  // Kernels that these launch, where the profile has counted them.
+  std::optional<std::int64_t> num_recomputed_kernels;
 };
 
 struct FrontPoint {
@@ -157,7 +174,11 @@ class FrontSearch {
   std::chrono::nanoseconds step_time_bound(Bytes peak) const;
 
  private:
-  class Plans;
+  struct Plans;
+
+  void add_points(std::size_t max_points, Front& front);
+  void add_baseline(const Plan& plan, Front& front);
+
   std::unique_ptr<Plans> plans_;
 };
 

@@ -14,21 +14,37 @@ Profile profile_of_rank(Profile profile, const Trace& trace, int world) {
   return profile;
 }
 
+PlanFigures figures_of(const StepPrediction& step, const Trace& trace) {
+  PlanFigures figures;
+  figures.peak = step.peak_bytes();
+  figures.peak_phase = step.peak.phase;
+  if (step.peak.scope) figures.peak_place = trace.scopes[*step.peak.scope].path;
+  figures.holders = step.peak.holders;
+  figures.after_forward = step.after_forward;
+  figures.host = step.host;
+  figures.recompute = step.time->recompute;
+  figures.communication = step.time->communication;
+  figures.num_recomputed = step.recomputed_ops;
+  figures.num_recomputed_kernels = step.recomputed_kernels;
+  return figures;
+}
+
 }  // namespace
 
 PointJudge::PointJudge(const Trace& trace, const Profile& profile, const SearchSpace& space)
     : step_(shard_step(trace, space.world)),
       profile_(profile),
       space_(space),
-      judge_(step_.trace, profile_of_rank(profile, step_.trace, space.world), space.optimizer),
+      simulator_(step_.trace, space.optimizer),
       before_(step_.trace.parameter_bytes + step_.trace.constant_bytes +
               optimizer_bytes(step_.trace, space.optimizer).state) {
-  judge_.use_gathered(step_.gathered);
+  simulator_.use_profile(profile_of_rank(profile, step_.trace, space.world));
+  simulator_.use_gathered(step_.gathered);
 }
 
 FrontPoint PointJudge::judge(Plan plan) {
   FrontPoint point;
-  point.figures = judge_.judge(plan, space_.schedule);
+  point.figures = figures_of(simulator_.simulate(plan, space_.schedule), step_.trace);
   if (space_.world > 1) point.figures.communication.reset();  // the trace is of one rank alone
   const StepHost& host = point.figures.host;
   if (space_.offload) {
@@ -41,10 +57,9 @@ FrontPoint PointJudge::judge(Plan plan) {
   return point;
 }
 
-FrontPoint PointJudge::in_words(FrontPoint point) const {
+void PointJudge::add_words(FrontPoint& point) const {
   point.layers = layer_runs(point.plan, step_.trace);
   point.saves = saves_text(point.plan, step_.trace);
-  return point;
 }
 
 }  // namespace rematch

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "policies/predict/device/sharding.h"
+#include "policies/predict/step/step.h"
 #include "policies/search/front/front.h"
-#include "policies/search/front/plan_judge.h"
 
 namespace rematch {
 
@@ -21,13 +21,13 @@ class PointJudge {
   // Without words, since most points are weighed and not shown, and bounded by the time of keeping
   // everything alone.
   FrontPoint judge(Plan plan);
-  FrontPoint in_words(FrontPoint point) const;
+  void add_words(FrontPoint& point) const;
 
  private:
   ShardedStep step_;
   const Profile& profile_;
   const SearchSpace& space_;
-  PlanJudge judge_;
+  StepSimulator simulator_;
   Bytes before_;
 };
 

@@ -65,47 +65,36 @@ OpTimes mean_times(const Trace& trace, const OpTimes& times) {
 
 }  // namespace
 
-class SimpleSearch::Plans {
- public:
-  Plans(const Trace& trace, const Profile& profile, const SearchSpace& space)
-      : profile_(profile),
-        space_(space),
-        judge_(trace, profile_, space_),
-        trace_(judge_.trace()),
-        times_(mean_times(trace_, profile.forward)),
-        map_(make_spans(trace_, times_)),
-        rules_(simple_rules(trace_, map_, times_, space, kMostPaired)),
-        problem_(mix_problem(map_, rules_.options)),
-        builder_(trace, map_, rules_.options, space) {
-    mixes_ = undominated_mixes(paired_mixes());
-    uniform_ = uniform_mixes();
-  }
-
-  const std::vector<SimpleMix>& mixes() const { return mixes_; }
-  Bytes before() const { return judge_.before(); }
-  nanoseconds least_time() const { return profile_.step_time(); }
+// All rules of a trace in pairs, judged when they are asked for.
+struct SimpleSearch::Plans {
+  Plans(const Trace& whole_trace, const Profile& its_profile, const SearchSpace& its_space)
+      : profile(its_profile),
+        space(its_space),
+        judge(whole_trace, profile, space),
+        trace(judge.trace()),
+        times(mean_times(trace, profile.forward)),
+        map(make_spans(trace, times)),
+        rules(simple_rules(trace, map, times, space, kMostPaired)),
+        problem(mix_problem(map, rules.options)),
+        builder(whole_trace, map, rules.options, space),
+        mixes(undominated_mixes(paired_mixes())),
+        uniform(uniform_mixes()) {}
 
   const FrontPoint& point(const SimpleMix& mix) {
     const auto [found, is_new] =
-        judged_.try_emplace({mix.first_rule, mix.second_rule, mix.num_first});
-    if (is_new) found->second = judge_.judge(builder_.build(choices(mix), "simple"));
+        judged.try_emplace({mix.first_rule, mix.second_rule, mix.num_first});
+    if (is_new) found->second = judge.judge(builder.build(choices(mix), "simple"));
     return found->second;
   }
 
-  FrontPoint in_words(FrontPoint point) const { return judge_.in_words(std::move(point)); }
-
-  // One rule for all layers, every rule; by time, ascending.
-  const std::vector<SimpleMix>& uniform() const { return uniform_; }
-
- private:
   int num_blocks() const {
-    return static_cast<int>(std::count_if(map_.spans.begin(), map_.spans.end(),
+    return static_cast<int>(std::count_if(map.spans.begin(), map.spans.end(),
                                           [](const Span& span) { return span.is_block(); }));
   }
 
   int num_rules() const {
     std::size_t most = 0;
-    for (const auto& list : rules_.options.lists) most = std::max(most, list.size());
+    for (const auto& list : rules.options.lists) most = std::max(most, list.size());
     return static_cast<int>(most);
   }
 
@@ -113,7 +102,7 @@ class SimpleSearch::Plans {
   std::vector<int> choices(const SimpleMix& mix) const {
     std::vector<int> chosen;
     int block = 0;
-    for (const Span& span : map_.spans) {
+    for (const Span& span : map.spans) {
       chosen.push_back(!span.is_block()        ? 0
                        : block < mix.num_first ? mix.first_rule
                                                : mix.second_rule);
@@ -124,53 +113,53 @@ class SimpleSearch::Plans {
 
   SimpleMix weighed(SimpleMix mix) const {
     const std::vector<int> chosen = choices(mix);
-    mix.peak = peak_of_mix(problem_, chosen).value();  // no rule offloads
+    mix.peak = peak_of_mix(problem, chosen).value();  // no rule offloads
     mix.time = {};
     for (std::size_t i = 0; i < chosen.size(); ++i) {
-      const auto& list = problem_.lists[static_cast<std::size_t>(problem_.list_of_layer[i])];
+      const auto& list = problem.lists[static_cast<std::size_t>(problem.list_of_layer[i])];
       mix.time += list[static_cast<std::size_t>(chosen[i])].time;
     }
     return mix;
   }
 
   std::vector<SimpleMix> uniform_mixes() const {
-    std::vector<SimpleMix> mixes;
-    for (int rule = 0; rule < num_rules(); ++rule) mixes.push_back(weighed(all_layers(rule)));
-    std::stable_sort(mixes.begin(), mixes.end(),
+    std::vector<SimpleMix> found;
+    for (int rule = 0; rule < num_rules(); ++rule) found.push_back(weighed(all_layers(rule)));
+    std::stable_sort(found.begin(), found.end(),
                      [](const SimpleMix& a, const SimpleMix& b) { return a.time < b.time; });
-    return mixes;
+    return found;
   }
 
   SimpleMix all_layers(int rule) const { return {{}, {}, rule, rule, num_blocks()}; }
 
   std::vector<SimpleMix> paired_mixes() const {
-    std::vector<SimpleMix> mixes;
+    std::vector<SimpleMix> found;
     const int blocks = num_blocks();
-    for (int first = 0; first < rules_.num_paired; ++first) {
-      mixes.push_back(weighed(all_layers(first)));
-      for (int second = 0; second < rules_.num_paired && !space_.is_stopped(); ++second) {
+    for (int first = 0; first < rules.num_paired; ++first) {
+      found.push_back(weighed(all_layers(first)));
+      for (int second = 0; second < rules.num_paired && !space.is_stopped(); ++second) {
         if (second == first) continue;
         for (int count = 1; count < blocks; ++count) {
-          mixes.push_back(weighed({{}, {}, first, second, count}));
+          found.push_back(weighed({{}, {}, first, second, count}));
         }
       }
-      mixes = undominated_mixes(std::move(mixes));
+      found = undominated_mixes(std::move(found));
     }
-    return mixes;
+    return found;
   }
 
-  const Profile& profile_;
-  SearchSpace space_;
-  PointJudge judge_;
-  const Trace& trace_;  // of one rank
-  OpTimes times_;
-  SpanMap map_;
-  SimpleRules rules_;
-  MixProblem problem_;
-  PlanBuilder builder_;
-  std::vector<SimpleMix> mixes_;
-  std::vector<SimpleMix> uniform_;
-  std::map<std::tuple<int, int, int>, FrontPoint> judged_;  // by rules and place
+  const Profile& profile;
+  SearchSpace space;
+  PointJudge judge;
+  const Trace& trace;  // of one rank
+  OpTimes times;
+  SpanMap map;
+  SimpleRules rules;
+  MixProblem problem;
+  PlanBuilder builder;
+  std::vector<SimpleMix> mixes;
+  std::vector<SimpleMix> uniform;  // one rule for all layers, every rule; by time, ascending
+  std::map<std::tuple<int, int, int>, FrontPoint> judged;  // by rules and place
 };
 
 SimpleSearch::SimpleSearch(const Trace& trace, const Profile& profile, const SearchSpace& space) {
@@ -184,8 +173,8 @@ SimpleSearch::~SimpleSearch() = default;
 // that seemed worse may not: rules for all layers are few, and are played whatever their sums say.
 std::optional<FrontPoint> SimpleSearch::fastest_within(Bytes peak) {
   constexpr int kMostTried = 64;
-  const std::vector<SimpleMix>& mixes = plans_->mixes();
-  const Bytes activations = peak - plans_->before();
+  const std::vector<SimpleMix>& mixes = plans_->mixes;
+  const Bytes activations = peak - plans_->judge.before();
   auto end = std::partition_point(mixes.begin(), mixes.end(),
                                   [&](const SimpleMix& mix) { return mix.peak <= activations; });
   std::optional<FrontPoint> best;
@@ -193,28 +182,29 @@ std::optional<FrontPoint> SimpleSearch::fastest_within(Bytes peak) {
     const FrontPoint& point = plans_->point(*--end);
     if (point.figures.peak <= peak) best = point;
   }
-  for (const SimpleMix& mix : plans_->uniform()) {
+  for (const SimpleMix& mix : plans_->uniform) {
     const FrontPoint& point = plans_->point(mix);
     if (best && best->step_time <= point.step_time) break;
     if (point.figures.peak <= peak) best = point;
   }
-  if (best) best = plans_->in_words(*std::move(best));
+  if (best) plans_->judge.add_words(*best);
   return best;
 }
 
 FrontPoint SimpleSearch::lowest() {
-  FrontPoint lowest = plans_->point(plans_->mixes().front());
-  for (const SimpleMix& mix : plans_->uniform()) {
+  FrontPoint lowest = plans_->point(plans_->mixes.front());
+  for (const SimpleMix& mix : plans_->uniform) {
     const FrontPoint& point = plans_->point(mix);
     if (point.figures.peak < lowest.figures.peak) lowest = point;
   }
-  return plans_->in_words(std::move(lowest));
+  plans_->judge.add_words(lowest);
+  return lowest;
 }
 
 std::optional<FrontPoint> SimpleSearch::lowest_within(nanoseconds step_time) {
   constexpr int kMostTried = 8;
-  const nanoseconds extra = step_time - plans_->least_time();
-  const std::vector<SimpleMix>& mixes = plans_->mixes();
+  const nanoseconds extra = step_time - plans_->profile.step_time();
+  const std::vector<SimpleMix>& mixes = plans_->mixes;
   auto next = std::partition_point(mixes.begin(), mixes.end(),
                                    [&](const SimpleMix& mix) { return mix.time > extra; });
   std::optional<FrontPoint> lowest;
@@ -223,11 +213,11 @@ std::optional<FrontPoint> SimpleSearch::lowest_within(nanoseconds step_time) {
     if (!lowest || point.figures.peak < lowest->figures.peak) lowest = point;
   };
   for (int tried = 0; next != mixes.end() && tried < kMostTried; ++tried) consider(*next++);
-  for (const SimpleMix& mix : plans_->uniform()) {
+  for (const SimpleMix& mix : plans_->uniform) {
     if (mix.time > extra) break;
     consider(mix);
   }
-  if (lowest) lowest = plans_->in_words(*std::move(lowest));
+  if (lowest) plans_->judge.add_words(*lowest);
   return lowest;
 }
 

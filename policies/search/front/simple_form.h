@@ -30,7 +30,7 @@ class SimpleSearch {
   std::optional<FrontPoint> lowest_within(std::chrono::nanoseconds step_time);
 
  private:
-  class Plans;
+  struct Plans;
   std::unique_ptr<Plans> plans_;
 };
 

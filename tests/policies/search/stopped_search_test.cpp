@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "policies/search/front/front.h"
-#include "policies/search/front/plan_judge.h"
 #include "tests/support/catch.h"
 #include "tests/support/made_up_profile.h"
 #include "tests/support/toy_trace.h"
@@ -35,7 +34,7 @@ void check_stopped(const SearchSpace& space, int step) {
   REQUIRE(whole.is_complete);
   const int times_asked = asked;
   REQUIRE(times_asked > 50);
-  PlanJudge judge(trace, profile, OptimizerModel::kAdamW);
+  StepSimulator simulator(trace);
   for (int patience = 0; patience < times_asked; patience += step) {
     CAPTURE(patience);
     asked = 0;
@@ -45,7 +44,7 @@ void check_stopped(const SearchSpace& space, int step) {
     REQUIRE(front.points.size() >= 2);
     for (std::size_t i = 0; i < front.points.size(); ++i) {
       const FrontPoint& point = front.points[i];
-      CHECK(judge.judge(point.plan, front.schedule).peak == point.figures.peak);
+      CHECK(simulator.simulate(point.plan, front.schedule).peak_bytes() == point.figures.peak);
       if (i > 0) CHECK(point.figures.peak > front.points[i - 1].figures.peak);
       if (i > 0) CHECK(point.step_time < front.points[i - 1].step_time);
     }

@@ -126,14 +126,16 @@ TEST_CASE("no policy of the simple form is better than the best simple plan") {
   for (const SimpleCase& each : simple_cases()) {
     CAPTURE(each.trace.model, to_string(each.space.schedule));
     SimpleSearch search(each.trace, each.profile, each.space);
-    PlanJudge judge(each.trace, each.profile, each.space.optimizer);
+    StepSimulator simulator(each.trace, each.space.optimizer);
+    simulator.use_profile(each.profile);
     for (const Policy& policy : policies) {
       CAPTURE(policy.name);
-      const PlanFigures figures = judge.judge(plan_for(policy, each.trace), each.space.schedule);
-      const auto found = search.fastest_within(figures.peak);
+      const StepPrediction step =
+          simulator.simulate(plan_for(policy, each.trace), each.space.schedule);
+      const auto found = search.fastest_within(step.peak_bytes());
       REQUIRE(found.has_value());
-      CHECK(found->figures.peak <= figures.peak);
-      CHECK(found->figures.recompute <= figures.recompute);
+      CHECK(found->figures.peak <= step.peak_bytes());
+      CHECK(found->figures.recompute <= step.time->recompute);
     }
   }
 }
@@ -143,7 +145,8 @@ TEST_CASE("every save list over whole blocks is tried") {
   const Trace trace = testing::toy_llama({.layers = 3, .tokens = 64});
   const Profile profile = profile_by_bytes(trace);
   SimpleSearch search(trace, profile, {});
-  PlanJudge judge(trace, profile, OptimizerModel::kAdamW);
+  StepSimulator simulator(trace);
+  simulator.use_profile(profile);
   const char* const ops[] = {"*.attention::aten::mm#1",
                              "*.attention::aten::mm#2",
                              "*.attention::aten::mm#3",
@@ -160,10 +163,11 @@ TEST_CASE("every save list over whole blocks is tried") {
       }
     }
     CAPTURE(chosen);
-    const PlanFigures figures = judge.judge(plan_for(policy, trace), Schedule::kOnDemand);
-    const auto found = search.fastest_within(figures.peak);
+    const StepPrediction step =
+        simulator.simulate(plan_for(policy, trace), Schedule::kOnDemand);
+    const auto found = search.fastest_within(step.peak_bytes());
     REQUIRE(found.has_value());
-    CHECK(found->figures.recompute <= figures.recompute);
+    CHECK(found->figures.recompute <= step.time->recompute);
   }
 }
 
