@@ -337,8 +337,7 @@ FrontPoint FrontSearch::lowest_within_slowdown(double slowdown_ratio) {
   const std::chrono::nanoseconds extra(std::llround(most - least));
   const auto found = std::partition_point(mixes.begin(), mixes.end(),
                                           [&](const LayerMix& mix) { return mix.time > extra; });
-  std::size_t index =
-      std::min(static_cast<std::size_t>(found - mixes.begin()), mixes.size() - 1);
+  std::size_t index = std::min(static_cast<std::size_t>(found - mixes.begin()), mixes.size() - 1);
   while (index > 0 && !is_too_slow(plans_->point(index - 1))) --index;
   while (index + 1 < mixes.size() && is_too_slow(plans_->point(index))) ++index;
   FrontPoint lowest = plans_->point(index);

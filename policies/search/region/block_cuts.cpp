@@ -149,11 +149,10 @@ class CutProgram {
       const RegionCandidate& candidate = candidates_[static_cast<std::size_t>(index)];
       Place& there = places_.at(candidate.range.end);
       for (std::size_t choice = 0; choice < candidate.options.size(); ++choice) {
-        const RegionOption& chosen = candidate.options[choice];
         for (const States* states : {&here.behind_region, &here.behind_autograd}) {
           go_on(
               *states, there.open, there.behind_region, 0,
-              [&] { return tally_.add_region(chosen.played); },
+              [&] { return tally_.add_region(candidate.options[choice]); },
               [&](const CutLabel& label) {
                 chosen_.push_back({label.last, index, static_cast<int>(choice)});
                 return OptionalIndex(static_cast<int>(chosen_.size()) - 1);
@@ -175,8 +174,8 @@ class CutProgram {
     for (OptionalIndex last = label.last; last.has_value();) {
       const Chosen& chosen = chosen_[static_cast<std::size_t>(*last)];
       const RegionCandidate& candidate = candidates_[static_cast<std::size_t>(chosen.candidate)];
-      const RegionOption& choice = candidate.options[static_cast<std::size_t>(chosen.choice)];
-      option.regions.push_back({candidate.range, choice.saves});
+      const PlayedRegion& choice = candidate.options[static_cast<std::size_t>(chosen.choice)];
+      option.regions.push_back({candidate.range, choice.point.saves});
       last = chosen.before;
     }
     std::reverse(option.regions.begin(), option.regions.end());

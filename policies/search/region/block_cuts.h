@@ -10,16 +10,10 @@
 
 namespace rematch {
 
-// One way to run a region.
-struct RegionOption {
-  PlayedRegion played;
-  std::vector<int> saves;
-};
-
 // Ops that may become a region, and how.
 struct RegionCandidate {
   LocalRange range;
-  std::vector<RegionOption> options;
+  std::vector<PlayedRegion> options;
 };
 
 // Every set of disjoint candidates, the empty one included, with every option of each; but for

@@ -141,7 +141,7 @@ class BlockOptionFinder {
       transient_gap_ = std::max(transient_gap_, front.transient_gap);
       for (const BlockPoint& point : front.points) {
         if (!chosen_sets.insert(point.saves).second) continue;
-        found.options.push_back({pricer_.played(range, point), point.saves});
+        found.options.push_back(pricer_.played(range, point));
       }
     }
     return found;

@@ -12,7 +12,7 @@ namespace rematch {
 struct BlockOptions {
   std::vector<SpanOption> options;
   std::vector<SpanOption> as_one_region;  // those alone that no other of its kind beats
-  std::vector<RegionOption> whole;        // the same, with those that leaving it to autograd beats
+  std::vector<PlayedRegion> whole;        // the same, with those that leaving it to autograd beats
   OptionGap gap;
 };
 

@@ -82,10 +82,10 @@ class OptionMaker {
   }
 
   // All, or of many those on the hull, and of many of these some, both ends among them.
-  std::vector<std::vector<int>> offloaded_sets(const std::vector<RegionOption>& whole) const {
+  std::vector<std::vector<int>> offloaded_sets(const std::vector<PlayedRegion>& whole) const {
     std::vector<LayerOption> figures;
-    for (const RegionOption& option : whole) {
-      figures.push_back({option.played.kept, option.played.peak, {}, option.played.recompute});
+    for (const PlayedRegion& region : whole) {
+      figures.push_back({region.point.kept, region.point.transient, {}, region.point.recompute});
     }
     std::vector<std::size_t> chosen(whole.size());
     std::iota(chosen.begin(), chosen.end(), 0);
@@ -95,7 +95,7 @@ class OptionMaker {
     const std::size_t num_sets = std::min(chosen.size(), most);
     for (std::size_t i = 0; i < num_sets; ++i) {
       const std::size_t place = num_sets < 2 ? 0 : i * (chosen.size() - 1) / (num_sets - 1);
-      sets.push_back(whole[chosen[place]].saves);
+      sets.push_back(whole[chosen[place]].point.saves);
     }
     return sets;
   }

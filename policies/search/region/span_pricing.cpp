@@ -80,10 +80,7 @@ Bytes peak_of_unmanaged(const RegionGraph& graph, const std::vector<bool>& count
 
 PlayedRegion SpanPricer::played(LocalRange range, const BlockPoint& point) {
   const RegionGraph& graph = piece(range).graph;
-  return {range,           point.transient,
-          point.kept,      kept_storages(graph, ops_saving(graph, point.saves)),
-          point.recompute, point.num_recomputed,
-          point.demanded};
+  return {range, point, kept_storages(graph, ops_saving(graph, point.saves))};
 }
 
 SpanTally::SpanTally(SpanPricer& pricer) : pricer_(&pricer) {
@@ -130,10 +127,11 @@ PieceFigures SpanTally::add_region(const PlayedRegion& region) {
   for (const StorageId storage : region.keeps) hold(storage);
   PieceFigures figures;
   figures.held = held_here_;
-  figures.demanded = inputs + region.demanded;
-  figures.transient = inputs + std::max(region.peak, region.kept + piece.born_before);
-  figures.recompute = region.recompute;
-  figures.num_recomputed = region.num_recomputed;
+  const BlockPoint& point = region.point;
+  figures.demanded = inputs + point.demanded;
+  figures.transient = inputs + std::max(point.transient, point.kept + piece.born_before);
+  figures.recompute = point.recompute;
+  figures.num_recomputed = point.num_recomputed;
   return figures;
 }
 

@@ -33,15 +33,11 @@ struct PieceFigures {
   std::int64_t num_recomputed = 0;  // ops
 };
 
-// The figures of a region, whatever is beside it.
+// One way to run a region, whatever is beside it.
 struct PlayedRegion {
   LocalRange range;
-  Bytes peak;                    // RegionSimulation::boundary_peak
-  Bytes kept;                    // RegionSimulation::kept
-  std::vector<StorageId> keeps;  // what `kept` are the bytes of, ascending
-  std::chrono::nanoseconds recompute{};
-  std::int64_t num_recomputed = 0;  // ops
-  Bytes demanded;                   // RegionSimulation::demanded_peak
+  BlockPoint point;
+  std::vector<StorageId> keeps;  // what `point.kept` are the bytes of, ascending
 };
 
 class SpanPricer {

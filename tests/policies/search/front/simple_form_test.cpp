@@ -163,8 +163,7 @@ TEST_CASE("every save list over whole blocks is tried") {
       }
     }
     CAPTURE(chosen);
-    const StepPrediction step =
-        simulator.simulate(plan_for(policy, trace), Schedule::kOnDemand);
+    const StepPrediction step = simulator.simulate(plan_for(policy, trace), Schedule::kOnDemand);
     const auto found = search.fastest_within(step.peak_bytes());
     REQUIRE(found.has_value());
     CHECK(found->figures.recompute <= step.time->recompute);

@@ -60,15 +60,18 @@ struct LocalRegion {
 PlayedRegion play(const RegionGraph& graph, const LocalRegion& region, const OpTimes& times,
                   Schedule schedule) {
   const RegionSimulation simulation = simulate_region(graph, region.type, schedule);
-  PlayedRegion played{region.range, simulation.boundary_peak, simulation.kept, {}};
+  PlayedRegion played{region.range, {}, {}};
+  BlockPoint& point = played.point;
+  point.transient = simulation.boundary_peak;
+  point.kept = simulation.kept;
   const std::vector<bool> kept = kept_values(graph, region.type.ops);
   std::set<StorageId> storages;
   for (std::size_t value = 0; value < kept.size(); ++value) {
     if (kept[value]) storages.insert(graph.storage_ids[graph.values[value].storage]);
   }
   played.keeps.assign(storages.begin(), storages.end());
-  played.num_recomputed = static_cast<std::int64_t>(simulation.executed.size());
-  for (const ExecutedOp& executed : simulation.executed) played.recompute += times[executed.op];
+  point.num_recomputed = static_cast<int>(simulation.executed.size());
+  for (const ExecutedOp& executed : simulation.executed) point.recompute += times[executed.op];
   return played;
 }
 
