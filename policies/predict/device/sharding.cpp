@@ -9,21 +9,6 @@ namespace {
 
 std::int64_t share_of(std::int64_t whole, int world) { return (whole + world - 1) / world; }
 
-IdTable<ScopeId, ScopeId> top_scopes(const Trace& trace) {
-  IdTable<ScopeId, ScopeId> tops;
-  for (const ScopeId id : trace.scopes.ids()) {
-    const std::optional<ScopeId> parent = trace.scopes[id].parent;
-    tops.push_back(parent ? tops[*parent] : id);
-  }
-  return tops;
-}
-
-std::optional<ScopeId> top_of(const IdTable<ScopeId, ScopeId>& tops, std::optional<ScopeId> scope) {
-  return scope ? std::optional(tops[*scope]) : std::nullopt;
-}
-
-std::int64_t bytes_of_element(const std::string& dtype) { return dtype == "float32" ? 4 : 2; }
-
 // Backward as one rank has it, event by event.
 class ShardedBackward {
  public:
@@ -59,6 +44,15 @@ class ShardedBackward {
 
 }  // namespace
 
+IdTable<ScopeId, ScopeId> top_scopes(const Trace& trace) {
+  IdTable<ScopeId, ScopeId> tops;
+  for (const ScopeId id : trace.scopes.ids()) {
+    const std::optional<ScopeId> parent = trace.scopes[id].parent;
+    tops.push_back(parent ? tops[*parent] : id);
+  }
+  return tops;
+}
+
 IdTable<ScopeId, Bytes> parameters_by_top_scope(const Trace& trace) {
   const IdTable<ScopeId, ScopeId> tops = top_scopes(trace);
   IdTable<ScopeId, Bytes> bytes(trace.scopes.size());
@@ -83,7 +77,8 @@ ShardedStep shard_step(const Trace& trace, int world) {
   sharded.gradient_bytes = {};
   for (TracedParameters& kind : sharded.parameters) {
     kind.elements = share_of(kind.elements, world);
-    sharded.parameter_bytes += Bytes{kind.count * kind.elements * bytes_of_element(kind.dtype)};
+    sharded.parameter_bytes +=
+        Bytes{kind.count * kind.elements * parameter_element_bytes(kind.dtype)};
   }
   sharded.gradient_bytes = Bytes{share_of(trace.gradient_bytes.count, world)};
   ShardedBackward backward(trace, world);

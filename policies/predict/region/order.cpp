@@ -14,8 +14,8 @@ namespace {
 constexpr std::size_t kMaxSunkOps = 64;
 constexpr std::size_t kMaxWeighedSlots = 256;  // the next to be demanded
 
-// Weighs the pending slots at each demand, and writes down what it ran early.
-class SinkingOrder final : public OrderSearch {
+// Weighs the pending slots at each demand.
+class SinkingOrder {
  public:
   explicit SinkingOrder(const RegionGraph& graph) : place_(graph.slots.size(), kNowhere) {
     for (const RegionEvent& event : graph.events) {
@@ -25,36 +25,7 @@ class SinkingOrder final : public OrderSearch {
     }
   }
 
-  OptionalIndex next_before(int demanded, ReplayState& state) override {
-    if (step_.pack != demanded || !started_) {
-      step_ = {demanded, {}, {}};
-      started_ = true;
-    }
-    const OptionalIndex slot = best(demanded, state);
-    if (slot.has_value()) step_.before.push_back(*slot);
-    return slot;
-  }
-
-  OptionalIndex next_after(int demanded, ReplayState& state) override {
-    const OptionalIndex slot = best(demanded, state);
-    if (slot.has_value()) {
-      step_.after.push_back(*slot);
-    } else {
-      started_ = false;
-      if (!step_.before.empty() || !step_.after.empty()) steps_.push_back(std::move(step_));
-    }
-    return slot;
-  }
-
-  std::vector<DemandStep> take_steps() { return std::move(steps_); }
-
- private:
-  struct Candidate {
-    OptionalIndex slot;
-    std::size_t place = 0;
-    Bytes gain;
-  };
-
+  // The slot whose early run frees the most beyond what it holds; absent: none frees any.
   OptionalIndex best(int demanded, ReplayState& state) {
     const std::vector<int> changed = state.take_unweighed();
     const bool is_windowed = demanded_later_.size() > kMaxWeighedSlots;
@@ -76,6 +47,13 @@ class SinkingOrder final : public OrderSearch {
     return best.slot;
   }
 
+ private:
+  struct Candidate {
+    OptionalIndex slot;
+    std::size_t place = 0;
+    Bytes gain;
+  };
+
   // Among equal gains, the one that is demanded first.
   void weigh(int slot, ReplayState& state, Candidate& best) const {
     if (!state.is_planned_slot(slot)) return;
@@ -90,9 +68,6 @@ class SinkingOrder final : public OrderSearch {
   std::vector<int> demanded_later_;  // others would be executed for nothing
   std::vector<std::size_t> place_;   // by slot, among those
   bool has_none_left_ = false;
-  DemandStep step_;
-  bool started_ = false;
-  std::vector<DemandStep> steps_;
 };
 
 }  // namespace
@@ -107,7 +82,9 @@ RegionSimulation choose_order(const RegionGraph& graph, RegionType& type, Bytes 
   RegionSimulation lazy = play_region(graph, type, ReplayExtent::kLazyClosure);
   if (graph.events.empty() || lazy.peak <= least) return lazy;
   SinkingOrder order(graph);
-  const Bytes sunk = play_region(graph, type, ReplayExtent::kLazyClosure, &order).peak;
+  std::vector<DemandStep> steps;
+  const NextEarly next = [&](int slot, ReplayState& state) { return order.best(slot, state); };
+  const Bytes sunk = play_region(graph, type, ReplayExtent::kLazyClosure, next, &steps).peak;
   if (std::min(lazy.peak, sunk) > least) {
     RegionSimulation whole = play_region(graph, type, ReplayExtent::kWholeClosure);
     if (whole.peak < std::min(lazy.peak, sunk)) {
@@ -116,7 +93,7 @@ RegionSimulation choose_order(const RegionGraph& graph, RegionType& type, Bytes 
     }
   }
   if (sunk >= lazy.peak) return lazy;
-  type.demand_steps = order.take_steps();
+  type.demand_steps = std::move(steps);
   return play_region(graph, type, ReplayExtent::kLazyClosure);
 }
 

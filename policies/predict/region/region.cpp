@@ -5,7 +5,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "policies/replay/demand.h"
 #include "policies/replay/replay_planner.h"
@@ -15,13 +14,16 @@
 namespace rematch {
 namespace {
 
-ScopeId nth_opening(const Trace& trace, const std::string& path, int nth) {
-  for (const ScopeId id : trace.scopes.ids()) {
-    if (trace.scopes[id].path == path && nth-- == 0) return id;
+// The opening of the scope that comes next, for `num_seen` of them have been seen.
+ScopeId next_opening(const ScopesByPath& scopes, const std::string& path, std::size_t& num_seen,
+                     const Trace& trace) {
+  const auto found = scopes.find(path);
+  if (found == scopes.end() || num_seen >= found->second.size()) {
+    throw std::invalid_argument("the plan has a region at scope '" + path +
+                                "', which the trace of model '" + trace.model +
+                                "' does not open; was the plan made for another model?");
   }
-  throw std::invalid_argument("the plan has a region at scope '" + path +
-                              "', which the trace of model '" + trace.model +
-                              "' does not open; was the plan made for another model?");
+  return found->second[num_seen++];
 }
 
 bool reads(const TracedOp& op, ValueId value) {
@@ -282,13 +284,25 @@ class GraphBuilder {
 
 }  // namespace
 
+ScopesByPath scopes_by_path(const Trace& trace) {
+  ScopesByPath scopes;
+  for (const ScopeId id : trace.scopes.ids()) scopes[trace.scopes[id].path].push_back(id);
+  return scopes;
+}
+
 std::vector<OpRange> region_ranges(const Trace& trace, const Plan& plan) {
+  return region_ranges(trace, plan, scopes_by_path(trace));
+}
+
+std::vector<OpRange> region_ranges(const Trace& trace, const Plan& plan,
+                                   const ScopesByPath& scopes) {
   std::vector<OpRange> ranges;
-  std::map<std::string, int> opened;
-  std::map<std::string, int> closed;
+  std::map<std::string, std::size_t> opened;
+  std::map<std::string, std::size_t> closed;
   for (const PlannedRegion& region : plan.regions) {
-    const ScopeId first = nth_opening(trace, region.first_scope, opened[region.first_scope]++);
-    const ScopeId last = nth_opening(trace, region.last_scope, closed[region.last_scope]++);
+    const ScopeId first =
+        next_opening(scopes, region.first_scope, opened[region.first_scope], trace);
+    const ScopeId last = next_opening(scopes, region.last_scope, closed[region.last_scope], trace);
     ranges.push_back({trace.scopes[first].first_op, trace.scopes[last].end_op});
   }
   return ranges;

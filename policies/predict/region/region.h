@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "policies/plan/plan.h"
@@ -24,6 +26,12 @@ struct OpRange {
 // times is counted: the i-th region that starts with it starts at its i-th opening. Throws
 // std::invalid_argument if the trace lacks a scope: the plan was made for another model.
 std::vector<OpRange> region_ranges(const Trace& trace, const Plan& plan);
+
+// The same of many plans: by path, a scope's openings in order.
+using ScopesByPath = std::unordered_map<std::string, std::vector<ScopeId>>;
+ScopesByPath scopes_by_path(const Trace& trace);
+std::vector<OpRange> region_ranges(const Trace& trace, const Plan& plan,
+                                   const ScopesByPath& scopes);
 
 // The tensors saved for backward while the region was open, in order. DemandStep::pack is an
 // index into this.

@@ -19,10 +19,11 @@ namespace {
 class RegionPlayer {
  public:
   RegionPlayer(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
-               OrderSearch* search)
+               const NextEarly& next, std::vector<DemandStep>* steps)
       : graph_(graph),
         extent_(extent),
-        search_(search),
+        next_(next),
+        named_(steps),
         stop_(type.early_stop ? graph.stop : static_cast<int>(graph.ops.size())),
         state_(graph, kept_values(graph, type.ops)),
         steps_(graph.slots.size(), nullptr),
@@ -73,12 +74,14 @@ class RegionPlayer {
     demanded_ = slot;
     if (!begun_) begin();
     if (!state_.is_planned_slot(slot)) return;
-    if (extent_ == ReplayExtent::kLazyClosure && search_ == nullptr) {
+    if (extent_ == ReplayExtent::kLazyClosure && !next_) {
       materialize_in_order(slot, steps_[slot], [this](int each) { materialize(each); });
     } else if (extent_ == ReplayExtent::kLazyClosure) {
-      run_early(&OrderSearch::next_before);
+      DemandStep step{slot, {}, {}};
+      run_early(step.before);
       materialize(slot);
-      run_early(&OrderSearch::next_after);
+      run_early(step.after);
+      if (!step.before.empty() || !step.after.empty()) named_->push_back(std::move(step));
     }
     state_.take(slot);
   }
@@ -102,9 +105,10 @@ class RegionPlayer {
     if (is_slot(slot) && state_.is_planned_slot(slot)) run(state_.missing(slot));
   }
 
-  void run_early(OptionalIndex (OrderSearch::*next)(int, ReplayState&)) {
-    for (OptionalIndex slot = (search_->*next)(demanded_, state_); slot.has_value();
-         slot = (search_->*next)(demanded_, state_)) {
+  void run_early(std::vector<int>& early) {
+    for (OptionalIndex slot = next_(demanded_, state_); slot.has_value();
+         slot = next_(demanded_, state_)) {
+      early.push_back(*slot);
       materialize(*slot);
     }
   }
@@ -169,7 +173,8 @@ class RegionPlayer {
 
   const RegionGraph& graph_;
   ReplayExtent extent_;
-  OrderSearch* search_;
+  const NextEarly& next_;
+  std::vector<DemandStep>* named_;
   int stop_;
   ReplayState state_;
   std::vector<const DemandStep*> steps_;  // by slot
@@ -185,14 +190,13 @@ class RegionPlayer {
 }  // namespace
 
 RegionSimulation play_region(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
-                             OrderSearch* search) {
+                             const NextEarly& next, std::vector<DemandStep>* steps) {
+  RegionSimulation simulation = RegionPlayer(graph, type, extent, next, steps).play();
   if (graph.events.empty()) {
-    RegionSimulation idle = RegionPlayer(graph, type, extent, search).play();
-    idle.curve.clear();
-    idle.peak = idle.boundary_peak = {};
-    return idle;
+    simulation.curve.clear();
+    simulation.peak = simulation.boundary_peak = {};
   }
-  return RegionPlayer(graph, type, extent, search).play();
+  return simulation;
 }
 
 }  // namespace rematch

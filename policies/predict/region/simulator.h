@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "policies/base/bytes.h"
@@ -64,21 +65,13 @@ RegionSimulation simulate_region(const Trace& trace, OpId first_op, OpId end_op,
 RegionSimulation simulate_region(const RegionGraph& graph, const RegionType& type,
                                  Schedule schedule);
 
-// Plays a region's backward events on a ReplayState.
+// The pending slot that a demand materialises next beside the demanded one; it may lack nothing.
+// Asked before the demanded one runs and after it, each time until it names none.
+using NextEarly = std::function<OptionalIndex(int demanded, ReplayState& state)>;
 
-// Tries out which pending slots a demand materialises early: a search for the demand steps of a
-// plan.
-class OrderSearch {
- public:
-  virtual ~OrderSearch() = default;
-  // The slot to run next before (after) the demanded one. Asked until it names none; a slot that
-  // lacks nothing may be named.
-  virtual OptionalIndex next_before(int demanded, ReplayState& state) = 0;
-  virtual OptionalIndex next_after(int demanded, ReplayState& state) = 0;
-};
-
-// `search`, with kLazyClosure, takes the place of the type's demand steps.
+// With kLazyClosure, `next` takes the place of the type's demand steps, and what it named is added
+// to `steps`.
 RegionSimulation play_region(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
-                             OrderSearch* search = nullptr);
+                             const NextEarly& next = {}, std::vector<DemandStep>* steps = nullptr);
 
 }  // namespace rematch

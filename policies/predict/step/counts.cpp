@@ -17,6 +17,19 @@ void count(PredictedCounts& counts, Phase phase, const std::string& name, OpClas
 
 OpClass class_of(std::string_view name) { return op_class_of(name.substr(0, name.find('.'))); }
 
+template <class Visit>
+void for_each_recomputed(const Trace& trace, const Plan& plan, Schedule schedule,
+                         const Visit& visit) {
+  const std::vector<OpRange> ranges = region_ranges(trace, plan);
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const RegionType& type = plan.types[plan.regions[i].type];
+    for (const ExecutedOp& executed :
+         simulate_region(trace, ranges[i].first, ranges[i].end, type, schedule).executed) {
+      visit(trace.ops[executed.op]);
+    }
+  }
+}
+
 }  // namespace
 
 PredictedCounts predict_counts(const Trace& trace, const Plan& plan, Schedule schedule) {
@@ -26,61 +39,28 @@ PredictedCounts predict_counts(const Trace& trace, const Plan& plan, Schedule sc
     if (event.kind != BackwardEvent::Kind::kOp) continue;
     count(counts, Phase::kBackward, event.op, class_of(event.op));
   }
-  const std::vector<OpRange> ranges = region_ranges(trace, plan);
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    const RegionType& type = plan.types[plan.regions[i].type];
-    for (const ExecutedOp& executed :
-         simulate_region(trace, ranges[i].first, ranges[i].end, type, schedule).executed) {
-      const TracedOp& op = trace.ops[executed.op];
-      count(counts, Phase::kRecompute, op.name, op.op_class);
-    }
-  }
+  for_each_recomputed(trace, plan, schedule, [&](const TracedOp& op) {
+    count(counts, Phase::kRecompute, op.name, op.op_class);
+  });
   return counts;
 }
 
-namespace {
-
-class Counter {
- public:
-  explicit Counter(const Trace& trace) : trace_(trace) {}
-
+Traffic predict_traffic(const Trace& trace, const Plan& plan, Schedule schedule) {
+  Traffic traffic;
   // `issuer`: what sent_bytes() takes.
-  template <class Issuer>
-  void add(Phase phase, const std::string& name, const Issuer& issuer) {
+  const auto add = [&](Phase phase, const std::string& name, const auto& issuer) {
     const std::optional<CollectiveKind> kind = collective_kind(name);
     if (!kind) return;
-    Issued& issued = traffic_[static_cast<std::size_t>(phase)][*kind];
+    Issued& issued = traffic[static_cast<std::size_t>(phase)][*kind];
     ++issued.count;
-    issued.sent += *sent_bytes(trace_, issuer);
-  }
-  const Traffic& traffic() const { return traffic_; }
-
- private:
-  const Trace& trace_;
-  Traffic traffic_;
-};
-
-}  // namespace
-
-Traffic predict_traffic(const Trace& trace, const Plan& plan, Schedule schedule) {
-  Counter counter(trace);
-  for (const TracedOp& op : trace.ops) counter.add(Phase::kForward, op.name, op);
-  for (const BackwardEvent& event : trace.backward) {
-    counter.add(Phase::kBackward, event.op, event);
-  }
-  for (const TracedCollective& sum : trace.gradient_sums) {
-    counter.add(Phase::kOptimizer, sum.op, sum);
-  }
-  const std::vector<OpRange> ranges = region_ranges(trace, plan);
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    const RegionType& type = plan.types[plan.regions[i].type];
-    for (const ExecutedOp& executed :
-         simulate_region(trace, ranges[i].first, ranges[i].end, type, schedule).executed) {
-      const TracedOp& op = trace.ops[executed.op];
-      counter.add(Phase::kRecompute, op.name, op);
-    }
-  }
-  return counter.traffic();
+    issued.sent += *sent_bytes(trace, issuer);
+  };
+  for (const TracedOp& op : trace.ops) add(Phase::kForward, op.name, op);
+  for (const BackwardEvent& event : trace.backward) add(Phase::kBackward, event.op, event);
+  for (const TracedCollective& sum : trace.gradient_sums) add(Phase::kOptimizer, sum.op, sum);
+  for_each_recomputed(trace, plan, schedule,
+                      [&](const TracedOp& op) { add(Phase::kRecompute, op.name, op); });
+  return traffic;
 }
 
 }  // namespace rematch

@@ -25,10 +25,6 @@ constexpr std::array kOptimizerNames = {
     std::pair{OptimizerModel::kSgd, std::string_view("sgd")},
     std::pair{OptimizerModel::kSgdMomentum, std::string_view("sgd(momentum=0.9)")}};
 
-std::int64_t element_bytes(const TracedParameters& kind) {
-  return kind.dtype == "float32" ? kFloat32Bytes : kBfloat16Bytes;
-}
-
 // For one parameter.
 std::int64_t state_of(const TracedParameters& kind, OptimizerModel optimizer) {
   const std::int64_t elements = kind.elements;
@@ -48,7 +44,7 @@ std::int64_t state_of(const TracedParameters& kind, OptimizerModel optimizer) {
     }
     case OptimizerModel::kMuon:
     case OptimizerModel::kSgdMomentum:
-      return element_bytes(kind) * elements;
+      return parameter_element_bytes(kind.dtype) * elements;
   }
   return 0;
 }
@@ -97,7 +93,7 @@ OptimizerBytes optimizer_bytes(const Trace& trace, OptimizerModel optimizer) {
   Bytes momentum;
   for (const TracedParameters& kind : trace.parameters) {
     bytes.state += Bytes{kind.count * state_of(kind, optimizer)};
-    momentum += Bytes{kind.count * kind.elements * element_bytes(kind)};
+    momentum += Bytes{kind.count * kind.elements * parameter_element_bytes(kind.dtype)};
     const bool casts_gradient = optimizer == OptimizerModel::kAdamW && kind.dtype != "float32";
     if (casts_gradient && kind.count > 0) {
       bytes.temporary = std::max(bytes.temporary, Bytes{kFloat32Bytes * kind.elements});

@@ -425,10 +425,8 @@ std::vector<StepBoundary> StepSimulator::boundaries(const Plan& plan, Schedule s
 
 std::vector<LocatedRegion> StepSimulator::place(const Plan& plan) const {
   std::vector<LocatedRegion> placed;
-  std::map<std::string, std::size_t> opened;
-  std::map<std::string, std::size_t> closed;
-  for (const PlannedRegion& region : plan.regions) {
-    placed.push_back({facts_->range_of(region, opened, closed), &plan.types.at(region.type)});
+  for (const OpRange range : region_ranges(facts_->trace, plan, facts_->scopes)) {
+    placed.push_back({range, &plan.types.at(plan.regions[placed.size()].type)});
   }
   return placed;
 }

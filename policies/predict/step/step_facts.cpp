@@ -1,7 +1,5 @@
 #include "policies/predict/step/step_facts.h"
 
-#include <stdexcept>
-
 namespace rematch {
 namespace {
 
@@ -51,15 +49,12 @@ StepSimulator::Facts::Facts(const Trace& traced, OptimizerModel optimizer)
       born_at(births(traced)),
       born(born_at, traced.ops.size()),
       freed(frees(traced), traced.ops.size() + 1),
+      scopes(scopes_by_path(traced)),
+      top_scopes_(top_scopes(traced)),
       pack_events_(index_backward(traced)) {
   for (const TracedPack& pack : trace.packs) {
     const StorageId storage = trace.values[pack.value].storage;
     pack_storage.push_back(is_born(storage) ? OptionalIndex(storage.index) : std::nullopt);
-  }
-  for (const ScopeId id : trace.scopes.ids()) {
-    const TracedScope& scope = trace.scopes[id];
-    top_scopes_.push_back(scope.parent ? top_scopes_[*scope.parent] : id);
-    scopes_by_path_[scope.path].push_back(id);
   }
 }
 
@@ -83,28 +78,6 @@ const StandingRegion& StepSimulator::Facts::region(OpRange range) {
   graphs_.push_back(std::make_shared<const RegionGraph>(std::move(graph)));
   region.graph = graphs_.back();
   return region;
-}
-
-// The i-th region that starts with a scope starts at its i-th opening.
-OpRange StepSimulator::Facts::range_of(const PlannedRegion& region,
-                                       std::map<std::string, std::size_t>& opened,
-                                       std::map<std::string, std::size_t>& closed) const {
-  const std::vector<ScopeId>& first = openings(region.first_scope);
-  const std::vector<ScopeId>& last = openings(region.last_scope);
-  const std::size_t nth_first = opened[region.first_scope]++;
-  const std::size_t nth_last = closed[region.last_scope]++;
-  if (nth_first >= first.size() || nth_last >= last.size()) {
-    throw std::invalid_argument("the plan has more regions at scope '" + region.first_scope +
-                                "' than the trace of model '" + trace.model +
-                                "' opens; was the plan made for another model?");
-  }
-  return {trace.scopes[first[nth_first]].first_op, trace.scopes[last[nth_last]].end_op};
-}
-
-const std::vector<ScopeId>& StepSimulator::Facts::openings(const std::string& path) const {
-  static const std::vector<ScopeId> kNever;
-  const auto found = scopes_by_path_.find(path);
-  return found == scopes_by_path_.end() ? kNever : found->second;
 }
 
 }  // namespace rematch

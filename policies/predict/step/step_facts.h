@@ -7,11 +7,10 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "policies/predict/device/sharding.h"
 #include "policies/predict/step/step.h"
 
 namespace rematch {
@@ -43,10 +42,8 @@ class StepSimulator::Facts {
   Facts(const Trace& traced, OptimizerModel optimizer);
 
   const StandingRegion& region(OpRange range);
-  OpRange range_of(const PlannedRegion& region, std::map<std::string, std::size_t>& opened,
-                   std::map<std::string, std::size_t>& closed) const;
   std::optional<ScopeId> top_scope(std::optional<ScopeId> scope) const {
-    return scope ? std::optional(top_scopes_[*scope]) : std::nullopt;
+    return top_of(top_scopes_, scope);
   }
   bool is_born(StorageId storage) const { return born_at[storage].has_value(); }
 
@@ -57,6 +54,7 @@ class StepSimulator::Facts {
   StoragesByOp born;
   StoragesByOp freed;                           // by op, and behind the last
   IdTable<PackId, OptionalIndex> pack_storage;  // a StorageId; absent: from outside
+  ScopesByPath scopes;
   std::optional<Profile> profile;
   StepTime::Duration communication{};  // by the profile, recompute left out
   IdTable<OpId, Bytes> gathered;       // of forward; empty: nothing is
@@ -64,11 +62,8 @@ class StepSimulator::Facts {
   Bytes gathered_at(OpId op) const { return gathered.empty() ? Bytes{} : gathered[op]; }
 
  private:
-  const std::vector<ScopeId>& openings(const std::string& path) const;
-
   IdTable<ScopeId, ScopeId> top_scopes_;
   IdTable<PackId, PackEvents> pack_events_;
-  std::unordered_map<std::string, std::vector<ScopeId>> scopes_by_path_;
   std::map<std::pair<OpId, OpId>, StandingRegion> regions_;
   std::vector<std::shared_ptr<const RegionGraph>> graphs_;
 };
