@@ -1,6 +1,5 @@
 #include "harness/cli/search/search_parts.h"
 
-#include <map>
 #include <string>
 
 #include "harness/cli/files/input_files.h"
@@ -106,29 +105,24 @@ ExitCode maximize(const SearchFlags& flags, const SearchSpace& space,
   const Bytes budget = flags.budget.empty() ? memory : parse_bytes(flags.budget);
   const DimensionRange range = *flags.model.range();
   LoadsRecord record = record_of(flags, space, budget);
-  std::map<std::int64_t, LoadPlan> plans;
   const InterruptGuard guard;
   const bool tries_grids = range.name == "tokens";
   if (!tries_grids) flags.model.say_grid(flags.model.spec_at(range.least));
-  const LargestLoad found = find_largest_load(
-      range.least, range.most,
-      [&](std::int64_t load) -> std::optional<double> {
-        if (tries_grids) flags.model.say_grid(flags.model.spec_at(load));
-        std::optional<LoadPlan> plan = best_plan(flags, space, record, load);
-        if (!InterruptGuard::signal()) say_tried(range.name, load, plan);
-        if (!plan) return std::nullopt;
-        return plans.emplace(load, *std::move(plan)).first->second.tokens_per_second;
-      },
-      space.stop);
-  add_loads(found, std::move(plans), record);
+  const auto plan_of = [&](std::int64_t load) {
+    if (tries_grids) flags.model.say_grid(flags.model.spec_at(load));
+    std::optional<LoadPlan> plan = best_plan(flags, space, record, load);
+    if (!InterruptGuard::signal()) say_tried(range.name, load, plan);
+    return plan;
+  };
+  try_loads(plan_of, space.stop, record);
   show(flags.output, flags.json, loads_to_json(record),
        [&] { return loads_to_text(record, TableFormat::kText, terminal_columns()); });
-  if (!found.is_complete) {
-    throw Interrupted(InterruptGuard::signal().value(), found.largest
+  if (!record.is_complete) {
+    throw Interrupted(InterruptGuard::signal().value(), record.largest
                                                             ? "the loads above were tried by then"
                                                             : "no load was known to fit by then");
   }
-  if (found.largest) return ExitCode::kOk;
+  if (record.largest) return ExitCode::kOk;
   return end_with(ExitCode::kGateFailed,
                   "not even " + range.name + " " + std::to_string(range.least) + " fits " +
                       format_bytes(budget) + "; give more memory, or a smaller " + range.name);

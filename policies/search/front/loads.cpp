@@ -14,46 +14,46 @@ namespace {
 
 class LoadFinder {
  public:
-  LoadFinder(std::int64_t least, std::int64_t most, const TokensPerSecond& ask,
-             const std::function<bool()>& is_stopped)
-      : least_(least), most_(most), ask_(ask), is_stopped_(is_stopped) {}
+  LoadFinder(const PlanOfLoad& plan_of, const std::function<bool()>& is_stopped,
+             LoadsRecord& record)
+      : plan_of_(plan_of), is_stopped_(is_stopped), record_(record) {}
 
-  LargestLoad run() {
-    LargestLoad found;
+  void run() {
     try {
-      if (fits(least_)) {
-        try_between(least_, largest());
+      if (fits(record_.least)) {
+        try_between(record_.least, largest());
         refine();
       }
     } catch (const Stopped&) {
-      found.is_complete = false;
+      record_.is_complete = false;
     }
-    for (const auto& [load, rate] : tried_) {
-      found.tried.push_back({load, rate});
-      if (rate) found.largest = load;
+    if (!tried_.empty() && tried_.begin()->second.tokens_per_second) record_.best = best()->first;
+    for (auto& [load, plan] : tried_) {
+      if (plan.tokens_per_second) record_.largest = load;
+      record_.tried.push_back(std::move(plan));
     }
-    if (found.largest) found.best = best()->first;
-    return found;
   }
 
  private:
   struct Stopped {};
-  using Tried = std::map<std::int64_t, std::optional<double>>;
+  using Tried = std::map<std::int64_t, LoadPlan>;  // by load
 
   bool fits(std::int64_t load) {
-    if (const auto known = tried_.find(load); known != tried_.end())
-      return known->second.has_value();
-    if (is_stopped_()) throw Stopped();
-    const std::optional<double> rate = ask_(load);
-    if (is_stopped_()) throw Stopped();
-    tried_.emplace(load, rate);
-    return rate.has_value();
+    auto tried = tried_.find(load);
+    if (tried == tried_.end()) {
+      if (is_stopped_()) throw Stopped();
+      LoadPlan plan = plan_of_(load).value_or(LoadPlan());
+      if (is_stopped_()) throw Stopped();
+      plan.load = load;
+      tried = tried_.emplace(load, std::move(plan)).first;
+    }
+    return tried->second.tokens_per_second.has_value();
   }
 
   std::int64_t largest() {
-    if (fits(most_)) return most_;
-    std::int64_t low = least_;  // fits
-    std::int64_t high = most_;  // does not
+    if (fits(record_.most)) return record_.most;
+    std::int64_t low = record_.least;  // fits
+    std::int64_t high = record_.most;  // does not
     while (high - low > 1) {
       const std::int64_t middle = low + (high - low) / 2;
       (fits(middle) ? low : high) = middle;
@@ -73,7 +73,7 @@ class LoadFinder {
       const auto at = best();
       const std::int64_t low = at == tried_.begin() ? at->first : std::prev(at)->first;
       const auto next = std::next(at);
-      const bool is_last = next == tried_.end() || !next->second;
+      const bool is_last = next == tried_.end() || !next->second.tokens_per_second;
       const std::int64_t high = is_last ? at->first : next->first;
       const std::size_t before = tried_.size();
       try_between(low, at->first);
@@ -82,29 +82,18 @@ class LoadFinder {
     }
   }
 
+  // Absent rates are less than any.
   Tried::const_iterator best() const {
-    auto best = tried_.begin();
-    for (auto it = tried_.begin(); it != tried_.end(); ++it) {
-      if (it->second && (!best->second || *it->second > *best->second)) best = it;
-    }
-    return best;
+    return std::max_element(tried_.begin(), tried_.end(), [](const auto& a, const auto& b) {
+      return a.second.tokens_per_second < b.second.tokens_per_second;
+    });
   }
 
-  std::int64_t least_;
-  std::int64_t most_;
-  const TokensPerSecond& ask_;
+  const PlanOfLoad& plan_of_;
   const std::function<bool()>& is_stopped_;
+  LoadsRecord& record_;
   Tried tried_;
 };
-
-}  // namespace
-
-LargestLoad find_largest_load(std::int64_t least, std::int64_t most, const TokensPerSecond& ask,
-                              const std::function<bool()>& is_stopped) {
-  return LoadFinder(least, most, ask, is_stopped).run();
-}
-
-namespace {
 
 // A load that fits has every figure, any other has none.
 void require_whole(const JsonField& field, const LoadPlan& plan) {
@@ -126,16 +115,9 @@ void require_tried(const JsonField& answer, const LoadsRecord& record) {
 
 }  // namespace
 
-void add_loads(const LargestLoad& found, std::map<std::int64_t, LoadPlan> plans,
+void try_loads(const PlanOfLoad& plan_of, const std::function<bool()>& is_stopped,
                LoadsRecord& record) {
-  record.is_complete = found.is_complete;
-  record.largest = found.largest;
-  record.best = found.best;
-  for (const TriedLoad& tried : found.tried) {
-    LoadPlan& plan = record.tried.emplace_back();
-    if (tried.tokens_per_second) plan = std::move(plans.at(tried.load));
-    plan.load = tried.load;
-  }
+  LoadFinder(plan_of, is_stopped, record).run();
 }
 
 Json loads_to_json(const LoadsRecord& record) {

@@ -13,22 +13,14 @@
 namespace rematch {
 namespace {
 
-// The words on one layer.
+// The words on one layer, but for its index, and what they do not tell.
 struct LayerSaves {
-  int layer = 0;
   std::string list;
   std::vector<int> types;  // of its regions
   bool shares_region = false;
-  std::vector<std::string> regions;
-  std::vector<std::string> saves;
-  std::vector<std::string> offloads;
+  LayerRun words;
   bool operator==(const LayerSaves&) const = default;
 };
-
-bool same_treatment(LayerSaves a, LayerSaves b) {
-  a.layer = b.layer = 0;
-  return a == b;
-}
 
 // "attention.core::aten::mm#2": the second of that name in its scope. Without a number if it is the
 // only one.
@@ -83,44 +75,44 @@ std::string name_inside(const PlannedRegion& region, const std::string& path) {
   return name + " to " + without_prefix(region.last_scope, path);
 }
 
-std::vector<LayerSaves> saves_by_layer(const Plan& plan, const Trace& trace) {
-  std::vector<LayerSaves> all;
-  for (const TracedBlock& block : trace.blocks) {
-    LayerSaves saves{block.index, block.list, {}, false, {}, {}, {}};
-    const std::string& path = trace.scopes[block.scope].path;
-    for (const PlannedRegion& region : plan.regions) {
-      const Coverage coverage = coverage_of(region, block, path);
-      if (coverage == Coverage::kElsewhere) continue;
-      saves.types.push_back(region.type);
-      saves.shares_region |= region.layers.size() > 1;
-      const RegionType& type = plan.types[region.type];
-      for (std::string& op : saved_ops(type)) saves.saves.push_back(op);
-      for (std::string& op : offloaded_by(type)) saves.offloads.push_back(op);
-      if (coverage == Coverage::kInside) {
-        saves.regions.push_back(name_inside(region, path));
-      } else if (region.layers.size() > 1) {
-        saves.regions.push_back(
-            std::string("layers ").append(layer_ranges(region.layers)).append(" as one region"));
-      }
+LayerSaves saves_of(const Plan& plan, const TracedBlock& block, const std::string& path) {
+  LayerSaves saves;
+  saves.list = block.list;
+  LayerRun& words = saves.words;
+  for (const PlannedRegion& region : plan.regions) {
+    const Coverage coverage = coverage_of(region, block, path);
+    if (coverage == Coverage::kElsewhere) continue;
+    words.is_checkpointed = true;
+    saves.types.push_back(region.type);
+    saves.shares_region |= region.layers.size() > 1;
+    const RegionType& type = plan.types[region.type];
+    for (std::string& op : saved_ops(type)) words.saves.push_back(std::move(op));
+    for (std::string& op : offloaded_by(type)) words.offloads.push_back(std::move(op));
+    if (coverage == Coverage::kInside) {
+      words.regions.push_back(name_inside(region, path));
+    } else if (region.layers.size() > 1) {
+      words.regions.push_back(
+          std::string("layers ").append(layer_ranges(region.layers)).append(" as one region"));
     }
-    all.push_back(std::move(saves));
   }
-  return all;
+  return saves;
 }
 
 }  // namespace
 
 std::vector<LayerRun> layer_runs(const Plan& plan, const Trace& trace) {
-  const std::vector<LayerSaves> layers = saves_by_layer(plan, trace);
+  std::vector<LayerSaves> saves;
+  for (const TracedBlock& block : trace.blocks) {
+    saves.push_back(saves_of(plan, block, trace.scopes[block.scope].path));
+  }
   std::vector<LayerRun> runs;
-  for (std::size_t first = 0; first < layers.size();) {
-    std::size_t end = first + 1;
-    while (end < layers.size() && same_treatment(layers[first], layers[end])) ++end;
+  for (std::size_t first = 0, end = 0; first < saves.size(); first = end) {
     std::vector<int> indices;
-    for (std::size_t i = first; i < end; ++i) indices.push_back(layers[i].layer);
-    runs.push_back({layer_ranges(indices), !layers[first].types.empty(), layers[first].regions,
-                    layers[first].saves, layers[first].offloads});
-    first = end;
+    for (; end < saves.size() && saves[first] == saves[end]; ++end) {
+      indices.push_back(trace.blocks[end].index);
+    }
+    runs.push_back(saves[first].words);
+    runs.back().layers = layer_ranges(indices);
   }
   return runs;
 }
@@ -271,18 +263,6 @@ std::string words_of(const std::vector<KeptOp>& ops) {
   return joined(words);
 }
 
-// "20-29 also casts"
-void add_casts(const std::vector<Layer>& layers, std::vector<std::string>& parts) {
-  std::vector<int> casts_too;
-  std::vector<int> casts_alone;
-  for (const Layer& layer : layers) {
-    if (!layer.keeps_casts) continue;
-    (layer.keeps.empty() ? casts_alone : casts_too).push_back(layer.index);
-  }
-  if (!casts_too.empty()) parts.push_back(layer_ranges(casts_too) + " also casts");
-  if (!casts_alone.empty()) parts.push_back(layer_ranges(casts_alone) + ": keep casts");
-}
-
 // "0-31: keep attention::mm; 13-31 also ffn::mm#1"
 void add_keeps(const std::vector<Layer>& layers, std::vector<std::string>& parts) {
   std::vector<int> keeping;
@@ -315,47 +295,42 @@ void add_segments(const std::vector<Layer>& layers, std::vector<std::string>& pa
   parts.push_back(std::move(words));
 }
 
-// "0-30 offload their inputs", "0-12 offload what they keep"
-void add_offloads(const std::vector<Layer>& layers, std::vector<std::string>& parts) {
-  std::vector<int> inputs;
-  std::vector<int> kept;
+// "0-30 offload their inputs": the layers for which `holds`, if there are any.
+template <class Holds>
+void add_layers(const std::vector<Layer>& layers, const Holds& holds, const char* words,
+                std::vector<std::string>& parts) {
+  std::vector<int> indices;
   for (const Layer& layer : layers) {
-    if (layer.offloads_inputs) inputs.push_back(layer.index);
-    if (layer.offloads_kept) kept.push_back(layer.index);
+    if (holds(layer)) indices.push_back(layer.index);
   }
-  if (!inputs.empty()) parts.push_back(layer_ranges(inputs) + " offload their inputs");
-  if (!kept.empty()) parts.push_back(layer_ranges(kept) + " offload what they keep");
+  if (!indices.empty()) parts.push_back(layer_ranges(indices) + words);
 }
 
 std::string words_of(const std::vector<Layer>& layers) {
   std::vector<std::string> parts;
+  const auto add = [&](const char* words, const auto& holds) {
+    add_layers(layers, holds, words, parts);
+  };
   add_keeps(layers, parts);
-  add_casts(layers, parts);
+  add(" also casts", [](const Layer& layer) { return layer.keeps_casts && !layer.keeps.empty(); });
+  add(": keep casts", [](const Layer& layer) { return layer.keeps_casts && layer.keeps.empty(); });
+  add(": recompute all", [](const Layer& layer) {
+    return layer.is_checkpointed && !layer.drops_gathers_alone && layer.keeps.empty() &&
+           !layer.keeps_casts;
+  });
+  add(": keep all",
+      [](const Layer& layer) { return !layer.is_checkpointed && !layer.holds_gathers; });
+  add(": keep all, gathered parameters too",
+      [](const Layer& layer) { return !layer.is_checkpointed && layer.holds_gathers; });
+  add(": keep all but gathered parameters",
+      [](const Layer& layer) { return layer.is_checkpointed && layer.drops_gathers_alone; });
+  add_segments(layers, parts);
+  add(" offload their inputs", [](const Layer& layer) { return layer.offloads_inputs; });
+  add(" offload what they keep", [](const Layer& layer) { return layer.offloads_kept; });
   std::map<std::string, std::vector<int>> of_regions;
-  std::vector<int> recomputed;
-  std::vector<int> kept;
-  std::vector<int> kept_with_gathers;
-  std::vector<int> kept_without;
   for (const Layer& layer : layers) {
-    if (!layer.is_checkpointed) {
-      (layer.holds_gathers ? kept_with_gathers : kept).push_back(layer.index);
-    } else if (layer.drops_gathers_alone) {
-      kept_without.push_back(layer.index);
-    } else if (layer.keeps.empty() && !layer.keeps_casts) {
-      recomputed.push_back(layer.index);
-    }
     if (!layer.regions.empty()) of_regions[joined(layer.regions)].push_back(layer.index);
   }
-  if (!recomputed.empty()) parts.push_back(layer_ranges(recomputed) + ": recompute all");
-  if (!kept.empty()) parts.push_back(layer_ranges(kept) + ": keep all");
-  if (!kept_with_gathers.empty()) {
-    parts.push_back(layer_ranges(kept_with_gathers) + ": keep all, gathered parameters too");
-  }
-  if (!kept_without.empty()) {
-    parts.push_back(layer_ranges(kept_without) + ": keep all but gathered parameters");
-  }
-  add_segments(layers, parts);
-  add_offloads(layers, parts);
   for (const auto& [regions, of_layers] : of_regions) {
     parts.push_back("regions of " + layer_ranges(of_layers) + ": " + regions);
   }

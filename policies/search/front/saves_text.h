@@ -16,6 +16,7 @@ struct LayerRun {
   std::vector<std::string> regions;        // "attention", "ffn_norm to ffn"; empty: the whole block
   std::vector<std::string> saves;          // "attention.core::rematch::attention"
   std::vector<std::string> offloads = {};  // of the saves, and "inputs"
+  bool operator==(const LayerRun&) const = default;
 };
 
 std::vector<LayerRun> layer_runs(const Plan& plan, const Trace& trace);
