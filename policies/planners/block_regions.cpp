@@ -41,4 +41,11 @@ Plan plan_with_saves(const Trace& trace, const BlockRegions& blocks,
   return plan;
 }
 
+std::string without_zeros(double number) {
+  std::string text = std::to_string(number);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
 }  // namespace rematch

@@ -28,4 +28,7 @@ struct BlockSaves {
 Plan plan_with_saves(const Trace& trace, const BlockRegions& blocks,
                      const std::vector<BlockSaves>& saves, std::string name);
 
+// "0.4": a budget as a planner's name has it.
+std::string without_zeros(double number);
+
 }  // namespace rematch

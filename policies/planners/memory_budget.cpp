@@ -34,11 +34,7 @@ class Block {
  public:
   Block(const Trace& trace, OpRange range)
       : trace_(trace), graph_(make_region_graph(trace, range)), uses_(demanded_uses(graph_)) {
-    std::vector<bool> constants(graph_.values.size(), false);
-    for (std::size_t value = 0; value < constants.size(); ++value) {
-      constants[value] = graph_.values[value].constant;
-    }
-    needed_ = closure_of(graph_, constants, uses_);
+    needed_ = closure_of(graph_, kept_if_all_is_recomputed(graph_), uses_);
     find_distances();
   }
 
@@ -157,13 +153,6 @@ std::vector<ItemOfBlock> all_items(const Trace& trace, const std::vector<Block>&
   return items;
 }
 
-std::string name_of(KnapsackSolver solver, double budget) {
-  std::string text = std::to_string(budget);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return (solver == KnapsackSolver::kDp ? "pytorch_dp(" : "pytorch_ilp(") + text + ")";
-}
-
 }  // namespace
 
 std::variant<Plan, Rejected> plan_for_memory_budget(const Trace& trace, const Profile& profile,
@@ -197,7 +186,8 @@ std::variant<Plan, Rejected> plan_for_memory_budget(const Trace& trace, const Pr
   for (std::size_t block = 0; block < blocks.size(); ++block) {
     saves.push_back({block, blocks[block].saves(banned[block])});
   }
-  return plan_with_saves(trace, regions, saves, name_of(solver, budget));
+  const std::string name = solver == KnapsackSolver::kDp ? "pytorch_dp" : "pytorch_ilp";
+  return plan_with_saves(trace, regions, saves, name + "(" + without_zeros(budget) + ")");
 }
 
 void MinCut::add_edge(int from, int to, std::int64_t capacity) {

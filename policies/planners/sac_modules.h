@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "policies/planners/line_fit.h"
+
 namespace rematch {
 
 // ModStats of torch/distributed/_tools/ilp_utils.py, as far as the planner reads them.
@@ -22,11 +24,7 @@ struct SacModule {
   std::int64_t born_bytes = 0;        // gradients of parameters when its backward begins
   double runtime_ms = 0;              // of all its ops
   // Share of the runtime for a discarded share of all_bytes: the highest of these lines.
-  struct Line {
-    double slope = 0;
-    double intercept = 0;
-  };
-  std::vector<Line> lines;
+  std::vector<FittedLine> lines;
 };
 
 struct SacModel {

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "policies/planners/block_regions.h"
-#include "policies/planners/line_fit.h"
 
 namespace rematch {
 namespace {
@@ -136,13 +135,6 @@ double estimated_peak(const SacModel& model) {
   return static_cast<double>(model.parameter_bytes + most);
 }
 
-std::string without_zeros(double number) {
-  std::string text = std::to_string(number);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text;
-}
-
 }  // namespace
 
 SacOps sac_ops_of(const Trace& trace, const Profile& profile, OpRange range) {
@@ -175,7 +167,7 @@ SacOps sac_ops_of(const Trace& trace, const Profile& profile, OpRange range) {
   return ops;
 }
 
-std::vector<SacModule::Line> sac_tradeoff(const SacOps& ops) {
+std::vector<FittedLine> sac_tradeoff(const SacOps& ops) {
   struct Group {
     double bytes = 0;
     double time = 0;
@@ -224,11 +216,8 @@ std::vector<SacModule::Line> sac_tradeoff(const SacOps& ops) {
   for (auto point = curve.begin(); std::next(point) != curve.end(); ++point) {
     points.push_back({point->first, std::next(point)->second});
   }
-  std::vector<SacModule::Line> lines;
   if (points.size() < 2) return {{0, 1}};
-  for (const FittedLine& line : fit_two_lines(points))
-    lines.push_back({line.slope, line.intercept});
-  return lines;
+  return fit_two_lines(points);
 }
 
 std::variant<Plan, Rejected> plan_by_sac(const Trace& trace, const Profile& profile,

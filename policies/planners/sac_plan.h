@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "policies/plan/plan.h"
+#include "policies/planners/line_fit.h"
 #include "policies/planners/sac_modules.h"
 #include "policies/planners/sac_ops.h"
 #include "policies/predict/region/region.h"
@@ -24,6 +25,6 @@ SacOps sac_ops_of(const Trace& trace, const Profile& profile, OpRange range);
 
 // Share of recompute time over share of discarded bytes, ops taken by bytes for their time: the two
 // lines that the planner weighs a module by.
-std::vector<SacModule::Line> sac_tradeoff(const SacOps& ops);
+std::vector<FittedLine> sac_tradeoff(const SacOps& ops);
 
 }  // namespace rematch

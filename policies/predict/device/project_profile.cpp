@@ -75,21 +75,15 @@ const TypedSpan* find_alike(const Pass& many, const TypedSpan& span, const Pass&
 }
 
 struct OpFigures {
-  const std::vector<Duration>& times;
-  const std::optional<std::vector<Bytes>>& temporary;
-  const std::optional<std::vector<std::int32_t>>& kernels;
-};
-
-struct ProjectedFigures {
   std::vector<Duration> times;
   std::optional<std::vector<Bytes>> temporary;
   std::optional<std::vector<std::int32_t>> kernels;
 };
 
 // Nothing if a span has no counterpart; `missing` is then the first op of it.
-std::optional<ProjectedFigures> project_pass(const OpFigures& figures, const Pass& few,
-                                             const Pass& many, std::size_t& missing) {
-  ProjectedFigures projected;
+std::optional<OpFigures> project_pass(const OpFigures& figures, const Pass& few, const Pass& many,
+                                      std::size_t& missing) {
+  OpFigures projected;
   if (figures.temporary) projected.temporary.emplace();
   if (figures.kernels) projected.kernels.emplace();
   const auto append = [](const auto& source, const TypedSpan& span, auto& target) {

@@ -370,19 +370,22 @@ bool same_behaviour(const RegionGraph& a, const RegionGraph& b) {
 }
 
 std::vector<bool> kept_values(const RegionGraph& graph, const std::vector<PlannedOp>& ops) {
-  std::vector<bool> kept(graph.values.size(), false);
+  std::vector<bool> kept = kept_if_all_is_recomputed(graph);
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
     const RegionOp& op = graph.ops[i];
     if (ops[i].treatment == Treatment::kRecompute || op.is_view || !op.writes.empty()) continue;
     for (int output : op.outputs) {
       const RegionStorage& storage = graph.storages[graph.values[output].storage];
-      kept[output] = !storage.outside && storage.writes.empty();
+      if (!storage.outside && storage.writes.empty()) kept[output] = true;
     }
   }
-  for (std::size_t i = 0; i < graph.values.size(); ++i) {
-    if (graph.values[i].constant) kept[i] = true;
-  }
   return kept;
+}
+
+std::vector<bool> kept_if_all_is_recomputed(const RegionGraph& graph) {
+  std::vector<bool> constants;
+  for (const RegionValue& value : graph.values) constants.push_back(value.constant);
+  return constants;
 }
 
 std::vector<StorageId> kept_storages(const RegionGraph& graph, const std::vector<PlannedOp>& ops) {

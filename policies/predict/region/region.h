@@ -132,6 +132,9 @@ RegionGraph make_region_graph(const Trace& trace, OpRange range,
 // because what is held must not change.
 std::vector<bool> kept_values(const RegionGraph& graph, const std::vector<PlannedOp>& ops);
 
+// The same where no op is saved: constants.
+std::vector<bool> kept_if_all_is_recomputed(const RegionGraph& graph);
+
 // The storages of those values, in the trace, ascending, each once.
 std::vector<StorageId> kept_storages(const RegionGraph& graph, const std::vector<PlannedOp>& ops);
 

@@ -98,7 +98,6 @@ RegionType PlanBuilder::make_type(OpRange range, const PickedRegion& region, int
   const RegionGraph graph = make_region_graph(trace_, range, map_.pack_events);
   SaveSetCosts costs;
   costs.schedule = space_.schedule;
-  costs.early_stop = space_.early_stop;
   RegionType type = play_saves(graph, costs, region.saves).type;
   set_offloads(region, type);
   const bool several = range.end > map_.spans[first].range.end;

@@ -120,7 +120,7 @@ class RuleMaker {
       names_[kind] = names_of_ops(kind);
       const LocalRange whole = pricers_[kind].whole();
       const RegionGraph& graph = pricers_[kind].graph(whole);
-      const SaveSetCosts costs = pricers_[kind].costs(whole, space_.schedule, space_.early_stop);
+      const SaveSetCosts costs = pricers_[kind].costs(whole, space_.schedule);
       for (const int op : savable_ops(graph, costs)) {
         const OpId id = span_of(kind).range.first + op;
         const TracedOp& traced = trace_.ops[id];
@@ -259,9 +259,7 @@ class RuleMaker {
   // Each kind under plain autograd is priced once: backward is long, and most rules leave some kind
   // so.
   LayerOption price(std::size_t kind, const std::vector<PickedRegion>& regions) {
-    const auto priced = [&] {
-      return pricers_[kind].price(regions, space_.schedule, space_.early_stop);
-    };
+    const auto priced = [&] { return pricers_[kind].price(regions, space_.schedule); };
     if (!regions.empty()) return priced();
     unmanaged_.resize(pricers_.size());
     if (!unmanaged_[kind]) unmanaged_[kind] = priced();

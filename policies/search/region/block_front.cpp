@@ -261,7 +261,6 @@ PlayedSaves play_saves(const RegionGraph& graph, const SaveSetCosts& costs,
                        const std::vector<int>& saves, Bytes least) {
   PlayedSaves played;
   RegionType& type = played.type;
-  type.early_stop = costs.early_stop;
   type.ops = ops_saving(graph, saves);
   played.simulation = costs.schedule == Schedule::kOnDemand
                           ? choose_order(graph, type, least)

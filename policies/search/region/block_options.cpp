@@ -123,7 +123,7 @@ class BlockOptionFinder {
   // values that may be free.
   RegionCandidate candidate(LocalRange range) {
     RegionCandidate found{range, {}};
-    SaveSetCosts costs = pricer_.costs(range, space_.schedule, space_.early_stop);
+    SaveSetCosts costs = pricer_.costs(range, space_.schedule);
     if (space_.whole_modules) costs.never_saved = draws_before_others(range);
     const std::vector<int> exports = exports_of(range, costs);
     if (exports.size() > kMostExports) time_gaps_[range.end].push_back({range.first, kUnknown});
@@ -203,7 +203,7 @@ class BlockOptionFinder {
                     [&](const SpanOption& option) { return option.regions == regions; })) {
       return;
     }
-    const LayerOption figures = pricer_.price(regions, space_.schedule, space_.early_stop);
+    const LayerOption figures = pricer_.price(regions, space_.schedule);
     options.push_back({figures, std::move(regions)});
   }
 

@@ -90,7 +90,7 @@ class OffloadOptions {
   void add(const PickedRegion& picked, std::vector<SpanOption>& options) {
     const Bytes offloaded = bytes_of(picked);
     if (offloaded.count == 0) return;
-    SpanOption option{pricer_.price({picked}, space_.schedule, space_.early_stop), {picked}};
+    SpanOption option{pricer_.price({picked}, space_.schedule), {picked}};
     option.figures.held -= offloaded;
     option.figures.offloaded = offloaded;
     option.figures.time += space_.offload->time_of(offloaded, offloaded);

@@ -236,7 +236,7 @@ class PrefixProgram {
       std::vector<SaveLabel> with_op = labels;
       for (SaveLabel& label : with_op) {
         label.bytes += prices.of_op(op).count;
-        label.time_ns -= time_with_waits(graph_, costs_, op, stop());
+        label.time_ns -= time_with_waits(graph_, costs_, op, graph_.stop);
         label.last = history_.add(label.last, op);
       }
       labels.insert(labels.end(), with_op.begin(), with_op.end());
@@ -251,15 +251,13 @@ class PrefixProgram {
   std::int64_t time_without_saves() const {
     if (demanded_slots(graph_).empty()) return 0;
     std::int64_t time = 0;
-    for (int op = 0; op < stop(); ++op) {
+    for (int op = 0; op < graph_.stop; ++op) {
       if (!graph_.ops[op].side_effect && !is_answered_by_constants(op)) {
-        time += time_with_waits(graph_, costs_, op, stop());
+        time += time_with_waits(graph_, costs_, op, graph_.stop);
       }
     }
     return time;
   }
-
-  int stop() const { return costs_.early_stop ? graph_.stop : static_cast<int>(graph_.ops.size()); }
 
   bool is_answered_by_constants(int op) const {
     const RegionOp& recorded = graph_.ops[op];
@@ -290,17 +288,12 @@ std::vector<bool> may_run(const RegionGraph& graph, const SaveSetCosts& costs) {
   const std::vector<int> demanded = demanded_slots(graph);
   if (costs.schedule == Schedule::kWholeRegion) {
     std::vector<bool> runs(graph.ops.size(), false);
-    const int stop = costs.early_stop ? graph.stop : static_cast<int>(graph.ops.size());
-    if (!demanded.empty()) std::fill(runs.begin(), runs.begin() + stop, true);
+    if (!demanded.empty()) std::fill(runs.begin(), runs.begin() + graph.stop, true);
     return runs;
-  }
-  std::vector<bool> constants(graph.values.size(), false);
-  for (std::size_t value = 0; value < constants.size(); ++value) {
-    constants[value] = graph.values[value].constant;
   }
   std::vector<RegionUse> roots;
   for (int slot : demanded) roots.push_back(graph.slots[slot].use);
-  return closure_of(graph, constants, roots);
+  return closure_of(graph, kept_if_all_is_recomputed(graph), roots);
 }
 
 }  // namespace

@@ -14,7 +14,6 @@ namespace rematch {
 // The measures of a save set. Times of ops add up.
 struct SaveSetCosts {
   Schedule schedule = Schedule::kOnDemand;
-  bool early_stop = true;
   std::vector<std::chrono::nanoseconds> op_times;  // by local op
   // By local storage: somebody else holds it from forward to backward, so keeping it is free.
   // Empty: nobody does.

@@ -49,7 +49,7 @@ class OptionMaker {
   void add_kind(int span) {
     if (!map_.spans[span].is_block()) {
       SpanPricer pricer(trace_, map_, times_, span, 1);
-      result_.lists.push_back({{pricer.price({}, space_.schedule, space_.early_stop), {}}});
+      result_.lists.push_back({{pricer.price({}, space_.schedule), {}}});
       result_.gaps.emplace_back();
       saves_.emplace_back();
       return;
@@ -72,7 +72,7 @@ class OptionMaker {
       return;
     }
     for (SpanOption& option : block.options) {
-      const LayerOption priced = pricer.price(option.regions, space_.schedule, space_.early_stop);
+      const LayerOption priced = pricer.price(option.regions, space_.schedule);
       option.figures.transient_beside = priced.transient_beside;
       option.figures.passes_on = priced.passes_on;
     }
@@ -157,7 +157,7 @@ class OptionMaker {
     for (const std::vector<int>& saves : saves_[kinds[0]]) {
       if (size > kMostThatKeep && !saves.empty()) continue;
       SpanOption option{{}, {{whole, repeated(saves, first, size)}}};
-      option.figures = pricer.price(option.regions, space_.schedule, space_.early_stop);
+      option.figures = pricer.price(option.regions, space_.schedule);
       option.figures.covers = kinds;
       list.push_back(std::move(option));
     }

@@ -19,7 +19,6 @@ enum class Reach : std::uint8_t { kAll, kHull };  // all options, or those on th
 
 struct SearchSpace {
   Schedule schedule = Schedule::kOnDemand;
-  bool early_stop = true;
   OptimizerModel optimizer = OptimizerModel::kAdamW;  // whose state is part of every peak
   int world = 1;     // above 1: the trace is of a whole model, shared out by sharding.h
   bool cuts = true;  // of a block into several regions at scope boundaries

@@ -41,10 +41,9 @@ Bytes SpanPricer::born_before(const RegionGraph& graph) const {
   return {};
 }
 
-SaveSetCosts SpanPricer::costs(LocalRange range, Schedule schedule, bool early_stop) {
+SaveSetCosts SpanPricer::costs(LocalRange range, Schedule schedule) {
   SaveSetCosts costs;
   costs.schedule = schedule;
-  costs.early_stop = early_stop;
   const auto begin = times_.begin() + range_.first.index;
   costs.op_times.assign(begin + range.first, begin + range.end);
   const RegionGraph& graph = piece(range).graph;
@@ -136,8 +135,7 @@ PieceFigures SpanTally::add_region(const PlayedRegion& region) {
 }
 
 // See Note [The peak of a mix].
-LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions, Schedule schedule,
-                              bool early_stop) {
+LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions, Schedule schedule) {
   SpanTally tally(*this);
   LayerOption option;
   option.held = option.transient = option.transient_beside = tally.shared().held;
@@ -157,7 +155,7 @@ LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions, Schedule
     add_unmanaged(region.range.first);
     done = region.range.end;
     if (graph(region.range).slots.empty()) continue;  // nothing refers to it after forward
-    const SaveSetCosts priced = costs(region.range, schedule, early_stop);
+    const SaveSetCosts priced = costs(region.range, schedule);
     const BlockPoint point = price_save_set(graph(region.range), priced, region.saves);
     add(tally.add_region(played(region.range, point)));
     option.passes_on = false;

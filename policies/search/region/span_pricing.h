@@ -47,11 +47,11 @@ class SpanPricer {
              int num_spans);
 
   // Regions in forward order, disjoint. Ops outside them are autograd's.
-  LayerOption price(const std::vector<PickedRegion>& regions, Schedule schedule, bool early_stop);
+  LayerOption price(const std::vector<PickedRegion>& regions, Schedule schedule);
 
   // To search the save sets of a region with.
   const RegionGraph& graph(LocalRange range) { return piece(range).graph; }
-  SaveSetCosts costs(LocalRange range, Schedule schedule, bool early_stop);
+  SaveSetCosts costs(LocalRange range, Schedule schedule);
   PlayedRegion played(LocalRange range, const BlockPoint& point);
 
   LocalRange whole() const { return {0, range_.end - range_.first}; }

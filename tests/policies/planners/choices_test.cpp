@@ -114,7 +114,7 @@ TEST_CASE("sac_saves spares what PyTorch's program for one module spares at best
   CHECK(num_infeasible < 20);
 }
 
-double height_at(const std::vector<SacModule::Line>& lines, double share) {
+double height_at(const std::vector<FittedLine>& lines, double share) {
   double height = lines.front().slope * share + lines.front().intercept;
   for (const auto& line : lines) height = std::max(height, line.slope * share + line.intercept);
   return height;
@@ -125,12 +125,12 @@ double height_at(const std::vector<SacModule::Line>& lines, double share) {
 TEST_CASE("the lines of a module's tradeoff are those of PyTorch's estimator", "[parity]") {
   for (const Json& choice : read_choices("tradeoffs")) {
     CAPTURE(choice.dump());
-    std::vector<SacModule::Line> theirs;
+    std::vector<FittedLine> theirs;
     for (std::size_t i = 0; i < choice.at("slopes").size(); ++i) {
       theirs.push_back(
           {choice.at("slopes")[i].get<double>(), choice.at("intercepts")[i].get<double>()});
     }
-    const std::vector<SacModule::Line> ours = sac_tradeoff(ops_of(choice));
+    const std::vector<FittedLine> ours = sac_tradeoff(ops_of(choice));
     CHECK(ours.size() == theirs.size());
     for (const Json& point : choice.at("points")) {
       const auto share = point.at(0).get<double>();

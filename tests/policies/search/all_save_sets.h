@@ -18,17 +18,17 @@ inline Triple triple_of(const BlockPoint& point) {
 
 // Does backward ask for an output of the op, or an op read it that recompute may run. To keep any
 // other is to hold bytes that nobody reads, though whole_region would not run the op then.
-inline bool is_demanded(const RegionGraph& graph, const SaveSetCosts& costs, int op) {
+inline bool is_demanded(const RegionGraph& graph, int op) {
   const auto is_output = [&](const RegionUse& use) {
     return graph.values[use.value].producer == op;
   };
   for (int slot : demanded_slots(graph)) {
     if (is_output(graph.slots[slot].use)) return true;
   }
-  const int end = costs.early_stop ? graph.stop : static_cast<int>(graph.ops.size());
-  return std::any_of(graph.ops.begin(), graph.ops.begin() + end, [&](const RegionOp& reader) {
-    return std::any_of(reader.reads.begin(), reader.reads.end(), is_output);
-  });
+  return std::any_of(graph.ops.begin(), graph.ops.begin() + graph.stop,
+                     [&](const RegionOp& reader) {
+                       return std::any_of(reader.reads.begin(), reader.reads.end(), is_output);
+                     });
 }
 
 // The triples of all save sets of ops that make something of their own; with whole_region of
@@ -37,8 +37,7 @@ inline std::vector<Triple> all_save_sets(const RegionGraph& graph, const SaveSet
   std::vector<int> ops;
   for (std::size_t op = 0; op < graph.ops.size(); ++op) {
     if (!graph.ops[op].is_view && graph.ops[op].writes.empty() &&
-        (costs.schedule == Schedule::kOnDemand ||
-         is_demanded(graph, costs, static_cast<int>(op)))) {
+        (costs.schedule == Schedule::kOnDemand || is_demanded(graph, static_cast<int>(op)))) {
       ops.push_back(static_cast<int>(op));
     }
   }

@@ -10,8 +10,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t kWide = 2000;
 
 LoadPlan plan_of(std::int64_t load, double rate) {
-  return {load, rate,      {}, milliseconds(load), Bytes{load << 30},
-          load * 10, "layers 0-3: keep all"};
+  return {load, rate, {}, milliseconds(load), Bytes{load << 30}, load * 10, "layers 0-3: keep all"};
 }
 
 // Batch 2 makes the most; 4 is the largest that fits.
