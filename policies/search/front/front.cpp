@@ -39,7 +39,7 @@ struct FrontSearch::Plans {
         judge(whole_trace, profile, space),
         trace(judge.trace()),
         map(make_spans(trace, profile.forward)),
-        options(make_options(trace, map, profile.forward, space)),
+        options(make_options({trace, map, profile.forward, space})),
         problem(mix_problem(map, options)),
         mixed(mix_layers(problem, kMaxMixLabels, space.stop)),
         bound(mix_lower_bound(relaxed_mix_problem(map, options))),

@@ -74,7 +74,7 @@ struct SimpleSearch::Plans {
         trace(judge.trace()),
         times(mean_times(trace, profile.forward)),
         map(make_spans(trace, times)),
-        rules(simple_rules(trace, map, times, space, kMostPaired)),
+        rules(simple_rules({trace, map, times, space}, kMostPaired)),
         problem(mix_problem(map, rules.options)),
         builder(whole_trace, map, rules.options, space),
         mixes(undominated_mixes(paired_mixes())),

@@ -57,11 +57,13 @@ nanoseconds total_time(const RuleFigures& rule) {
 
 class RuleMaker {
  public:
-  RuleMaker(const Trace& trace, const SpanMap& map, const OpTimes& times, const SearchSpace& space)
-      : trace_(trace), map_(map), times_(times), space_(space), num_openings_(num_openings(trace)) {
-    for (const int span : map.first_of_kind) {
-      pricers_.emplace_back(trace, map, times, span, 1);
-    }
+  explicit RuleMaker(const SearchedTrace& searched)
+      : trace_(searched.trace),
+        map_(searched.map),
+        times_(searched.times),
+        space_(searched.space),
+        num_openings_(num_openings(trace_)) {
+    for (const int span : map_.first_of_kind) pricers_.emplace_back(searched, span, 1);
   }
 
   SimpleRules run(std::size_t most_paired) {
@@ -120,7 +122,7 @@ class RuleMaker {
       names_[kind] = names_of_ops(kind);
       const LocalRange whole = pricers_[kind].whole();
       const RegionGraph& graph = pricers_[kind].graph(whole);
-      const SaveSetCosts costs = pricers_[kind].costs(whole, space_.schedule);
+      const SaveSetCosts costs = pricers_[kind].costs(whole);
       for (const int op : savable_ops(graph, costs)) {
         const OpId id = span_of(kind).range.first + op;
         const TracedOp& traced = trace_.ops[id];
@@ -259,7 +261,7 @@ class RuleMaker {
   // Each kind under plain autograd is priced once: backward is long, and most rules leave some kind
   // so.
   LayerOption price(std::size_t kind, const std::vector<PickedRegion>& regions) {
-    const auto priced = [&] { return pricers_[kind].price(regions, space_.schedule); };
+    const auto priced = [&] { return pricers_[kind].price(regions); };
     if (!regions.empty()) return priced();
     unmanaged_.resize(pricers_.size());
     if (!unmanaged_[kind]) unmanaged_[kind] = priced();
@@ -328,9 +330,8 @@ class RuleMaker {
 
 }  // namespace
 
-SimpleRules simple_rules(const Trace& trace, const SpanMap& map, const OpTimes& times,
-                         const SearchSpace& space, std::size_t most_paired) {
-  return RuleMaker(trace, map, times, space).run(most_paired);
+SimpleRules simple_rules(const SearchedTrace& searched, std::size_t most_paired) {
+  return RuleMaker(searched).run(most_paired);
 }
 
 }  // namespace rematch

@@ -18,7 +18,6 @@ struct SimpleRules {
   int num_paired = 0;
 };
 
-SimpleRules simple_rules(const Trace& trace, const SpanMap& map, const OpTimes& times,
-                         const SearchSpace& space, std::size_t most_paired);
+SimpleRules simple_rules(const SearchedTrace& searched, std::size_t most_paired);
 
 }  // namespace rematch

@@ -74,12 +74,12 @@ class RunFinder {
 // The options of one block, alone.
 class BlockOptionFinder {
  public:
-  BlockOptionFinder(const Trace& trace, const SpanMap& map, const OpTimes& times, int span,
-                    const SearchSpace& space)
-      : space_(space), trace_(trace), pricer_(trace, map, times, span, 1) {
-    const Span& block = map.spans[span];
+  BlockOptionFinder(const SearchedTrace& searched, int span)
+      : space_(searched.space), trace_(searched.trace), pricer_(searched, span, 1) {
+    const Span& block = searched.map.spans[span];
+    const OpTimes& times = searched.times;
     first_op_ = block.range.first;
-    if (space.cuts) runs_ = RunFinder(trace, block, space.whole_modules).run();
+    if (space_.cuts) runs_ = RunFinder(trace_, block, space_.whole_modules).run();
     std::erase(runs_, pricer_.whole());
     runs_.push_back(pricer_.whole());
     const auto first = times.begin() + block.range.first.index;
@@ -87,7 +87,7 @@ class BlockOptionFinder {
         std::accumulate(first, times.begin() + block.range.end.index, nanoseconds{});
     // A third each for the save sets of a region, their transients, and the regions of a cut.
     slack_ = nanoseconds(
-        static_cast<std::int64_t>(static_cast<double>(time.count()) * space.resolution_ratio / 3));
+        static_cast<std::int64_t>(static_cast<double>(time.count()) * space_.resolution_ratio / 3));
   }
 
   BlockOptions run() {
@@ -123,7 +123,7 @@ class BlockOptionFinder {
   // values that may be free.
   RegionCandidate candidate(LocalRange range) {
     RegionCandidate found{range, {}};
-    SaveSetCosts costs = pricer_.costs(range, space_.schedule);
+    SaveSetCosts costs = pricer_.costs(range);
     if (space_.whole_modules) costs.never_saved = draws_before_others(range);
     const std::vector<int> exports = exports_of(range, costs);
     if (exports.size() > kMostExports) time_gaps_[range.end].push_back({range.first, kUnknown});
@@ -203,7 +203,7 @@ class BlockOptionFinder {
                     [&](const SpanOption& option) { return option.regions == regions; })) {
       return;
     }
-    const LayerOption figures = pricer_.price(regions, space_.schedule);
+    const LayerOption figures = pricer_.price(regions);
     options.push_back({figures, std::move(regions)});
   }
 
@@ -222,7 +222,7 @@ class BlockOptionFinder {
 
   static constexpr nanoseconds kUnknown = std::chrono::hours(1);
 
-  SearchSpace space_;
+  const SearchSpace& space_;
   const Trace& trace_;
   SpanPricer pricer_;
   OpId first_op_;
@@ -234,9 +234,8 @@ class BlockOptionFinder {
 
 }  // namespace
 
-BlockOptions block_options(const Trace& trace, const SpanMap& map, const OpTimes& times, int span,
-                           const SearchSpace& space) {
-  return BlockOptionFinder(trace, map, times, span, space).run();
+BlockOptions block_options(const SearchedTrace& searched, int span) {
+  return BlockOptionFinder(searched, span).run();
 }
 
 }  // namespace rematch

@@ -16,7 +16,6 @@ struct BlockOptions {
   OptionGap gap;
 };
 
-BlockOptions block_options(const Trace& trace, const SpanMap& map, const OpTimes& times, int span,
-                           const SearchSpace& space);
+BlockOptions block_options(const SearchedTrace& searched, int span);
 
 }  // namespace rematch

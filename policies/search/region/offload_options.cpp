@@ -17,14 +17,13 @@ struct CanLeave {
 
 class OffloadOptions {
  public:
-  OffloadOptions(const Trace& trace, const SpanMap& map, const OpTimes& times, int first,
-                 const std::vector<int>& kinds, const SearchSpace& space)
-      : trace_(trace),
-        map_(map),
+  OffloadOptions(const SearchedTrace& searched, int first, const std::vector<int>& kinds)
+      : trace_(searched.trace),
+        map_(searched.map),
         first_(first),
         kinds_(kinds),
-        space_(space),
-        pricer_(trace, map, times, first, static_cast<int>(kinds.size())) {}
+        space_(searched.space),
+        pricer_(searched, first, static_cast<int>(kinds.size())) {}
 
   std::vector<SpanOption> run(const std::vector<std::vector<int>>& save_sets) {
     std::vector<SpanOption> options;
@@ -90,7 +89,7 @@ class OffloadOptions {
   void add(const PickedRegion& picked, std::vector<SpanOption>& options) {
     const Bytes offloaded = bytes_of(picked);
     if (offloaded.count == 0) return;
-    SpanOption option{pricer_.price({picked}, space_.schedule), {picked}};
+    SpanOption option{pricer_.price({picked}), {picked}};
     option.figures.held -= offloaded;
     option.figures.offloaded = offloaded;
     option.figures.time += space_.offload->time_of(offloaded, offloaded);
@@ -119,12 +118,10 @@ class OffloadOptions {
 
 }  // namespace
 
-std::vector<SpanOption> offload_options(const Trace& trace, const SpanMap& map,
-                                        const OpTimes& times, int first,
+std::vector<SpanOption> offload_options(const SearchedTrace& searched, int first,
                                         const std::vector<int>& kinds,
-                                        const std::vector<std::vector<int>>& save_sets,
-                                        const SearchSpace& space) {
-  return OffloadOptions(trace, map, times, first, kinds, space).run(save_sets);
+                                        const std::vector<std::vector<int>>& save_sets) {
+  return OffloadOptions(searched, first, kinds).run(save_sets);
 }
 
 void set_offloads(const PickedRegion& picked, RegionType& type) {

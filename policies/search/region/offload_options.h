@@ -11,11 +11,9 @@ namespace rematch {
 // Spans of `kinds` side by side, wherever the trace has them, from span `first` for one. Each save
 // set twice, if it leaves anything: its inputs offloaded, and all that can leave. Only what nobody
 // else holds on the device leaves, whatever other spans do. Needs SearchSpace::offload.
-std::vector<SpanOption> offload_options(const Trace& trace, const SpanMap& map,
-                                        const OpTimes& times, int first,
+std::vector<SpanOption> offload_options(const SearchedTrace& searched, int first,
                                         const std::vector<int>& kinds,
-                                        const std::vector<std::vector<int>>& save_sets,
-                                        const SearchSpace& space);
+                                        const std::vector<std::vector<int>>& save_sets);
 
 // Sets what a picked region offloads in the type of it that saves all that. Ops have their names.
 void set_offloads(const PickedRegion& picked, RegionType& type);

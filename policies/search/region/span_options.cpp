@@ -19,9 +19,8 @@ constexpr int kMostThatKeep = 4;
 
 class OptionMaker {
  public:
-  OptionMaker(const Trace& trace, const SpanMap& map, const OpTimes& times,
-              const SearchSpace& space)
-      : trace_(trace), map_(map), times_(times), space_(space) {}
+  explicit OptionMaker(const SearchedTrace& searched)
+      : searched_(searched), map_(searched.map), space_(searched.space) {}
 
   SpanOptions run() {
     for (int span : map_.first_of_kind) add_kind(span);
@@ -48,13 +47,13 @@ class OptionMaker {
 
   void add_kind(int span) {
     if (!map_.spans[span].is_block()) {
-      SpanPricer pricer(trace_, map_, times_, span, 1);
-      result_.lists.push_back({{pricer.price({}, space_.schedule), {}}});
+      SpanPricer pricer(searched_, span, 1);
+      result_.lists.push_back({{pricer.price({}), {}}});
       result_.gaps.emplace_back();
       saves_.emplace_back();
       return;
     }
-    BlockOptions block = block_options(trace_, map_, times_, span, space_);
+    BlockOptions block = block_options(searched_, span);
     if (space_.reach == Reach::kHull) {
       const std::vector<SpanOption> all = std::exchange(block.options, on_hull(block.options));
       block.gap.time += gap_of_kept(all, block.options);
@@ -66,18 +65,18 @@ class OptionMaker {
   }
 
   void add_offloads(int span, BlockOptions& block) {
-    SpanPricer pricer(trace_, map_, times_, span, 1);
+    SpanPricer pricer(searched_, span, 1);
     if (pricer.graph(pricer.whole()).slots.empty()) {  // a region that nothing refers to
       std::erase_if(block.options, [](const SpanOption& each) { return !each.regions.empty(); });
       return;
     }
     for (SpanOption& option : block.options) {
-      const LayerOption priced = pricer.price(option.regions, space_.schedule);
+      const LayerOption priced = pricer.price(option.regions);
       option.figures.transient_beside = priced.transient_beside;
       option.figures.passes_on = priced.passes_on;
     }
-    const std::vector<SpanOption> more = offload_options(
-        trace_, map_, times_, span, {map_.spans[span].kind}, offloaded_sets(block.whole), space_);
+    const std::vector<SpanOption> more =
+        offload_options(searched_, span, {map_.spans[span].kind}, offloaded_sets(block.whole));
     block.options.insert(block.options.end(), more.begin(), more.end());
   }
 
@@ -151,19 +150,18 @@ class OptionMaker {
                     [&](const SpanOption& known) { return known.figures.covers == kinds; })) {
       return;
     }
-    SpanPricer pricer(trace_, map_, times_, first, size);
+    SpanPricer pricer(searched_, first, size);
     const LocalRange whole = pricer.whole();
     if (space_.offload && pricer.graph(whole).slots.empty()) return;
     for (const std::vector<int>& saves : saves_[kinds[0]]) {
       if (size > kMostThatKeep && !saves.empty()) continue;
       SpanOption option{{}, {{whole, repeated(saves, first, size)}}};
-      option.figures = pricer.price(option.regions, space_.schedule);
+      option.figures = pricer.price(option.regions);
       option.figures.covers = kinds;
       list.push_back(std::move(option));
     }
     if (!space_.offload) return;
-    const std::vector<SpanOption> more =
-        offload_options(trace_, map_, times_, first, kinds, {{}}, space_);
+    const std::vector<SpanOption> more = offload_options(searched_, first, kinds, {{}});
     list.insert(list.end(), more.begin(), more.end());
   }
 
@@ -179,20 +177,16 @@ class OptionMaker {
     return all;
   }
 
-  const Trace& trace_;
+  const SearchedTrace& searched_;
   const SpanMap& map_;
-  const OpTimes& times_;
-  SearchSpace space_;
+  const SearchSpace& space_;
   SpanOptions result_;
   std::vector<std::vector<std::vector<int>>> saves_;  // by kind
 };
 
 }  // namespace
 
-SpanOptions make_options(const Trace& trace, const SpanMap& map, const OpTimes& times,
-                         const SearchSpace& space) {
-  return OptionMaker(trace, map, times, space).run();
-}
+SpanOptions make_options(const SearchedTrace& searched) { return OptionMaker(searched).run(); }
 
 MixProblem mix_problem(const SpanMap& map, const SpanOptions& options) {
   MixProblem problem;

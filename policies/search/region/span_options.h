@@ -2,45 +2,14 @@
 // are the options that layer mixing chooses from.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <vector>
 
 #include "policies/plan/plan.h"
-#include "policies/predict/device/links.h"
-#include "policies/predict/step/optimizer_bytes.h"
 #include "policies/search/mix/layer_mix.h"
 #include "policies/search/region/span_pricing.h"
 #include "policies/search/region/spans.h"
 
 namespace rematch {
-
-enum class Reach : std::uint8_t { kAll, kHull };  // all options, or those on the convex hull
-
-struct SearchSpace {
-  Schedule schedule = Schedule::kOnDemand;
-  OptimizerModel optimizer = OptimizerModel::kAdamW;  // whose state is part of every peak
-  int world = 1;     // above 1: the trace is of a whole model, shared out by sharding.h
-  bool cuts = true;  // of a block into several regions at scope boundaries
-  // Each region is one scope, and none keeps a draw before one that it draws again: what
-  // torch.utils.checkpoint can run on modules (policies/export).
-  bool whole_modules = false;
-  // Blocks that may share one region. None: 2 sqrt(all blocks), on the hull 4.
-  std::optional<int> most_in_segment;
-  Reach reach = Reach::kAll;
-  // Options of a block that are less than this share of its recompute time faster than a smaller
-  // one are left out. 0: all options.
-  double resolution_ratio = 0.005;
-  // The link to the host over which blocks and segments may offload what they hold. None: they do
-  // not. Copies count with nothing of them hidden.
-  std::optional<HostLink> offload;
-  // How many of the save sets on a block's hull may be offloaded.
-  std::size_t most_offloaded_sets = 4;
-  // Asked between two parts of the work. Once it says true, the rest is left out that a front does
-  // not need, and what there is makes the front.
-  std::function<bool()> stop;
-  bool is_stopped() const { return stop && stop(); }
-};
 
 // An option with what a plan needs to know of it.
 struct SpanOption {
@@ -61,8 +30,7 @@ struct SpanOptions {
   std::vector<OptionGap> gaps;
 };
 
-SpanOptions make_options(const Trace& trace, const SpanMap& map, const OpTimes& times,
-                         const SearchSpace& space);
+SpanOptions make_options(const SearchedTrace& searched);
 
 // The options as a problem of layer mixing, exact for those that there are.
 MixProblem mix_problem(const SpanMap& map, const SpanOptions& options);

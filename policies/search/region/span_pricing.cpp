@@ -5,14 +5,14 @@
 
 namespace rematch {
 
-SpanPricer::SpanPricer(const Trace& trace, const SpanMap& map, const OpTimes& times, int first,
-                       int num_spans)
-    : trace_(trace),
-      map_(map),
-      times_(times),
+SpanPricer::SpanPricer(const SearchedTrace& searched, int first, int num_spans)
+    : trace_(searched.trace),
+      map_(searched.map),
+      times_(searched.times),
+      schedule_(searched.space.schedule),
       first_(first),
       last_(first + num_spans - 1),
-      range_{map.spans[first_].range.first, map.spans[last_].range.end} {}
+      range_{map_.spans[first_].range.first, map_.spans[last_].range.end} {}
 
 const SpanPricer::Piece& SpanPricer::piece(LocalRange range) {
   const auto [found, is_new] = pieces_.try_emplace({range.first, range.end});
@@ -41,9 +41,9 @@ Bytes SpanPricer::born_before(const RegionGraph& graph) const {
   return {};
 }
 
-SaveSetCosts SpanPricer::costs(LocalRange range, Schedule schedule) {
+SaveSetCosts SpanPricer::costs(LocalRange range) {
   SaveSetCosts costs;
-  costs.schedule = schedule;
+  costs.schedule = schedule_;
   const auto begin = times_.begin() + range_.first.index;
   costs.op_times.assign(begin + range.first, begin + range.end);
   const RegionGraph& graph = piece(range).graph;
@@ -135,7 +135,7 @@ PieceFigures SpanTally::add_region(const PlayedRegion& region) {
 }
 
 // See Note [The peak of a mix].
-LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions, Schedule schedule) {
+LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions) {
   SpanTally tally(*this);
   LayerOption option;
   option.held = option.transient = option.transient_beside = tally.shared().held;
@@ -155,7 +155,7 @@ LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions, Schedule
     add_unmanaged(region.range.first);
     done = region.range.end;
     if (graph(region.range).slots.empty()) continue;  // nothing refers to it after forward
-    const SaveSetCosts priced = costs(region.range, schedule);
+    const SaveSetCosts priced = costs(region.range);
     const BlockPoint point = price_save_set(graph(region.range), priced, region.saves);
     add(tally.add_region(played(region.range, point)));
     option.passes_on = false;

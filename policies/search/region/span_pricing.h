@@ -43,15 +43,14 @@ struct PlayedRegion {
 class SpanPricer {
  public:
   // Spans [first, first + num_spans) of the map. References must outlive it.
-  SpanPricer(const Trace& trace, const SpanMap& map, const OpTimes& times, int first,
-             int num_spans);
+  SpanPricer(const SearchedTrace& searched, int first, int num_spans);
 
   // Regions in forward order, disjoint. Ops outside them are autograd's.
-  LayerOption price(const std::vector<PickedRegion>& regions, Schedule schedule);
+  LayerOption price(const std::vector<PickedRegion>& regions);
 
   // To search the save sets of a region with.
   const RegionGraph& graph(LocalRange range) { return piece(range).graph; }
-  SaveSetCosts costs(LocalRange range, Schedule schedule);
+  SaveSetCosts costs(LocalRange range);
   PlayedRegion played(LocalRange range, const BlockPoint& point);
 
   LocalRange whole() const { return {0, range_.end - range_.first}; }
@@ -74,6 +73,7 @@ class SpanPricer {
   const Trace& trace_;
   const SpanMap& map_;
   const OpTimes& times_;
+  Schedule schedule_;
   int first_;
   int last_;
   OpRange range_;

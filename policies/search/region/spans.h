@@ -1,15 +1,20 @@
 // A trace as the search sees it: a row of spans, blocks and what lies between them, each of a
-// kind. Spans of one kind have the same options.
+// kind. Spans of one kind have the same options. And what a search may do with them.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "policies/plan/plan.h"
+#include "policies/predict/device/links.h"
 #include "policies/predict/region/region.h"
+#include "policies/predict/step/optimizer_bytes.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
@@ -51,5 +56,40 @@ struct SpanMap {
 std::map<std::string_view, int> num_openings(const Trace& trace);
 
 SpanMap make_spans(const Trace& trace, const OpTimes& times);
+
+enum class Reach : std::uint8_t { kAll, kHull };  // all options, or those on the convex hull
+
+struct SearchSpace {
+  Schedule schedule = Schedule::kOnDemand;
+  OptimizerModel optimizer = OptimizerModel::kAdamW;  // whose state is part of every peak
+  int world = 1;     // above 1: the trace is of a whole model, shared out by sharding.h
+  bool cuts = true;  // of a block into several regions at scope boundaries
+  // Each region is one scope, and none keeps a draw before one that it draws again: what
+  // torch.utils.checkpoint can run on modules (policies/export).
+  bool whole_modules = false;
+  // Blocks that may share one region. None: 2 sqrt(all blocks), on the hull 4.
+  std::optional<int> most_in_segment;
+  Reach reach = Reach::kAll;
+  // Options of a block that are less than this share of its recompute time faster than a smaller
+  // one are left out. 0: all options.
+  double resolution_ratio = 0.005;
+  // The link to the host over which blocks and segments may offload what they hold. None: they do
+  // not. Copies count with nothing of them hidden.
+  std::optional<HostLink> offload;
+  // How many of the save sets on a block's hull may be offloaded.
+  std::size_t most_offloaded_sets = 4;
+  // Asked between two parts of the work. Once it says true, the rest is left out that a front does
+  // not need, and what there is makes the front.
+  std::function<bool()> stop;
+  bool is_stopped() const { return stop && stop(); }
+};
+
+// All that the ways to run spans are made from, which must outlive them.
+struct SearchedTrace {
+  const Trace& trace;
+  const SpanMap& map;
+  const OpTimes& times;
+  const SearchSpace& space;
+};
 
 }  // namespace rematch

@@ -30,7 +30,7 @@ struct Prepared {
         step(shard_step(trace, space.world)),
         profile(std::move(times)),
         map(make_spans(step.trace, profile.forward)),
-        options(make_options(step.trace, map, profile.forward, space)),
+        options(make_options({step.trace, map, profile.forward, space})),
         problem(mix_problem(map, options)),
         builder(original, map, options, space),
         simulator(step.trace) {

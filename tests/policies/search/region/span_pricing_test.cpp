@@ -112,7 +112,8 @@ Priced price(const Trace& trace, const SpanMap& map, const OpTimes& times,
       if (region.range.first < begin || region.range.end > map.spans[end - 1].range.end) continue;
       inside.push_back({{region.range.first - begin, region.range.end - begin}, region.type});
     }
-    SpanPricer pricer(trace, map, times, first, end - first);
+    const SearchSpace space{.schedule = schedule};
+    SpanPricer pricer({trace, map, times, space}, first, end - first);
     for (const PieceFigures& piece : pieces_of(pricer, inside, times, schedule)) {
       all.peak = std::max(all.peak, all.held + piece.transient);
       all.held += piece.held;
