@@ -196,8 +196,7 @@ std::optional<StepRange> FrontPoint::range() const {
 
 std::chrono::nanoseconds predicted_step(const Front& front, std::chrono::nanoseconds profiled) {
   if (!front.measurement) return profiled;
-  const double calibrated = front.measurement->offset_ns +
-                            front.measurement->slope * static_cast<double>(profiled.count());
+  const double calibrated = front.measurement->line.at(static_cast<double>(profiled.count()));
   return std::chrono::nanoseconds(std::llround(std::max(0.0, calibrated)));
 }
 

@@ -48,13 +48,18 @@ struct MeasuredFamily {
   std::optional<double> measured_beyond_noise;
 };
 
+// measured = offset + slope * predicted.
+struct StepCalibration {
+  double offset_ns = 0;
+  double slope = 1;
+  double at(double predicted_ns) const { return offset_ns + slope * predicted_ns; }
+};
+
 // Measurements of a front.
 struct FrontMeasurement {
   std::string chosen_by;             // the rule, for people
   std::vector<std::size_t> anchors;  // indices of points
-  // measured = offset + slope * predicted, by least squares over the anchors.
-  double offset_ns = 0;
-  double slope = 1;
+  StepCalibration line;              // by least squares over the anchors
   // 95 % interval of the ratio of two arms that ran the same plan by turns.
   std::optional<std::array<double, 2>> control_interval;
   int num_measured = 0;     // points and baselines whose run ended ok

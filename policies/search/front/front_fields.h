@@ -123,8 +123,8 @@ void visit_fields(Measurement& measurement, Visit visit) {
   visit("calibration", [] {
     return "measured step time = offset + slope * predicted, least squares over the anchors";
   });
-  visit("calibration_offset_ns", measurement.offset_ns);
-  visit("calibration_slope", measurement.slope);
+  visit("calibration_offset_ns", measurement.line.offset_ns);
+  visit("calibration_slope", measurement.line.slope);
   visit("control_interval", measurement.control_interval);
   visit("num_measured", measurement.num_measured);
   visit("num_equal_peaks", measurement.num_equal_peaks);

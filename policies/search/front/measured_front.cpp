@@ -123,8 +123,8 @@ bool FrontMeasurement::is_behind_when_measured() const {
 
 namespace {
 
-PlanePoint predicted_plane(const FrontPoint& point) {
-  return {point.figures.peak.count, point.step_time.count()};
+std::optional<PlanePoint> predicted_plane(const FrontPoint& point) {
+  return PlanePoint{point.figures.peak.count, point.step_time.count()};
 }
 
 std::optional<PlanePoint> measured_plane(const FrontPoint& point) {
@@ -175,8 +175,7 @@ void add_errors(Front& front, FrontMeasurement& measurement) {
     MeasuredFigures& figures = *point->measured;
     ++measurement.num_measured;
     if (figures.peak == point->figures.peak) ++measurement.num_equal_peaks;
-    const StepCalibration line{measurement.offset_ns, measurement.slope};
-    const double calibrated = line.at(static_cast<double>(point->step_time.count()));
+    const double calibrated = measurement.line.at(static_cast<double>(point->step_time.count()));
     figures.calibrated_step_time = nanoseconds(std::llround(std::max(calibrated, 0.0)));
     const auto measured = static_cast<double>(figures.step_time->count());
     if (!figures.is_anchor && measured > 0) errors.push_back(std::abs(calibrated / measured - 1));
@@ -214,41 +213,48 @@ void mark_losers(Front& front, double noise) {
   }
 }
 
-std::map<std::string, std::vector<const FrontPoint*>> families_of(const Front& front) {
-  std::map<std::string, std::vector<const FrontPoint*>> families;
-  for (const Baseline& baseline : front.baselines) {
-    families[family_of(baseline.point.plan.policy)].push_back(&baseline.point);
+// Hypervolumes, all by one reference beyond every point.
+struct Areas {
+  double own = 0;  // of the front's own points
+  std::map<std::string, double> of_families;
+};
+
+// `plane_of` a point, if it has a place there. Baselines count as slower by `noise`, a ratio; the
+// reference does not. Nothing: no point of the front has a place.
+template <class PlaneOf>
+std::optional<Areas> areas_of(const Front& front, const PlaneOf& plane_of, double noise = 0) {
+  std::vector<PlanePoint> own;
+  for (const FrontPoint& point : front.points) {
+    if (const std::optional<PlanePoint> plane = plane_of(point)) own.push_back(*plane);
   }
-  return families;
+  std::vector<PlanePoint> all = own;
+  std::map<std::string, std::vector<PlanePoint>> families;
+  for (const Baseline& baseline : front.baselines) {
+    std::optional<PlanePoint> plane = plane_of(baseline.point);
+    if (!plane) continue;
+    all.push_back(*plane);
+    plane->time_ns = std::llround(static_cast<double>(plane->time_ns) * (1 + noise));
+    families[family_of(baseline.point.plan.policy)].push_back(*plane);
+  }
+  if (own.empty()) return std::nullopt;
+  const PlanePoint reference = beyond(all);
+  Areas areas{hypervolume_ratio(own, reference), {}};
+  for (const auto& [family, points] : families) {
+    areas.of_families[family] = hypervolume_ratio(points, reference);
+  }
+  return areas;
 }
 
 void add_measured_areas(const Front& front, double noise, FrontMeasurement& measurement) {
-  std::vector<PlanePoint> own;
-  std::vector<PlanePoint> all;
-  for (const FrontPoint& point : front.points) {
-    if (const auto plane = measured_plane(point)) own.push_back(*plane);
-  }
-  all = own;
-  for (const Baseline& baseline : front.baselines) {
-    if (const auto plane = measured_plane(baseline.point)) all.push_back(*plane);
-  }
-  if (own.empty()) return;
-  const PlanePoint reference = beyond(all);
-  measurement.measured_hypervolume = hypervolume_ratio(own, reference);
-  const auto families = families_of(front);
+  const auto areas = areas_of(front, measured_plane);
+  if (!areas) return;
+  measurement.measured_hypervolume = areas->own;
+  const auto beyond_noise = areas_of(front, measured_plane, noise);
   for (MeasuredFamily& family : measurement.families) {
-    std::vector<PlanePoint> points;
-    std::vector<PlanePoint> slower;
-    for (const FrontPoint* point : families.at(family.family)) {
-      const auto plane = measured_plane(*point);
-      if (!plane) continue;
-      points.push_back(*plane);
-      slower.push_back(*plane);
-      slower.back().time_ns = std::llround(static_cast<double>(plane->time_ns) * (1 + noise));
-    }
-    if (points.empty()) continue;
-    family.measured = hypervolume_ratio(points, reference);
-    family.measured_beyond_noise = hypervolume_ratio(slower, reference);
+    const auto found = areas->of_families.find(family.family);
+    if (found == areas->of_families.end()) continue;
+    family.measured = found->second;
+    family.measured_beyond_noise = beyond_noise->of_families.at(family.family);
   }
 }
 
@@ -257,16 +263,10 @@ void add_measured_areas(const Front& front, double noise, FrontMeasurement& meas
 FrontMeasurement weigh_prediction(const Front& front) {
   FrontMeasurement measurement;
   measurement.chosen_by = kChoiceRule;
-  std::vector<PlanePoint> own;
-  for (const FrontPoint& point : front.points) own.push_back(predicted_plane(point));
-  std::vector<PlanePoint> all = own;
-  for (const Baseline& baseline : front.baselines) all.push_back(predicted_plane(baseline.point));
-  const PlanePoint reference = beyond(all);
-  measurement.predicted_hypervolume = hypervolume_ratio(own, reference);
-  for (const auto& [family, points] : families_of(front)) {
-    std::vector<PlanePoint> plane;
-    for (const FrontPoint* point : points) plane.push_back(predicted_plane(*point));
-    measurement.families.push_back({family, hypervolume_ratio(plane, reference), {}, {}});
+  const Areas areas = areas_of(front, predicted_plane).value();  // a front has a point
+  measurement.predicted_hypervolume = areas.own;
+  for (const auto& [family, area] : areas.of_families) {
+    measurement.families.push_back({family, area, {}, {}});
   }
   return measurement;
 }
@@ -276,9 +276,7 @@ void weigh_measurement(Front& front, const std::vector<std::size_t>& anchors,
   FrontMeasurement measurement = weigh_prediction(front);
   measurement.anchors = anchors;
   measurement.control_interval = control_interval;
-  const StepCalibration line = calibrate_on(front, anchors);
-  measurement.offset_ns = line.offset_ns;
-  measurement.slope = line.slope;
+  measurement.line = calibrate_on(front, anchors);
   mark_anchors(front, anchors);
   add_errors(front, measurement);
   const double noise = strays(control_interval);

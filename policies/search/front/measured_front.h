@@ -30,13 +30,6 @@ std::vector<std::size_t> choose_anchors(const std::vector<PlanePoint>& front);
 // Indices of at most `count` points, the anchors among them, ascending.
 std::vector<std::size_t> choose_measured(const std::vector<PlanePoint>& front, std::size_t count);
 
-// measured = offset + slope * predicted.
-struct StepCalibration {
-  double offset_ns = 0;
-  double slope = 1;
-  double at(double predicted_ns) const { return offset_ns + slope * predicted_ns; }
-};
-
 // Least squares. Anchors whose predictions lie within a twentieth of each other say too little of
 // the slope, so then times are scaled alone; the same where the line would fall. `predicted` and
 // `measured` are of equal length, not empty.

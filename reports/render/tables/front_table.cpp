@@ -246,9 +246,9 @@ std::string measurement_words(const FrontMeasurement& measurement) {
       std::to_string(measurement.num_equal_peaks) + " of " +
       std::to_string(measurement.num_measured) +
       " measured peaks equal the predicted ones to the byte. Step times are predicted as " +
-      format_fixed(measurement.slope, 3) + " times the profile's " +
-      (measurement.offset_ns < 0 ? "- " : "+ ") +
-      format_duration(nanoseconds(std::llround(std::abs(measurement.offset_ns)))) +
+      format_fixed(measurement.line.slope, 3) + " times the profile's " +
+      (measurement.line.offset_ns < 0 ? "- " : "+ ") +
+      format_duration(nanoseconds(std::llround(std::abs(measurement.line.offset_ns)))) +
       ", fitted to the anchors";
   if (measurement.median_error_ratio) {
     words += "; over the other points the error is " +

@@ -134,7 +134,7 @@ std::string exactness_words(const FrontRecord& record) {
   if (!front.is_complete) return "the search was stopped, so better plans may be missing";
   std::vector<std::string> gaps;
   if (front.time_gap.count() > 0) {
-    const double slope = front.measurement ? front.measurement->slope : 1;
+    const double slope = front.measurement ? front.measurement->line.slope : 1;
     const double gap = slope * static_cast<double>(front.time_gap.count());
     gaps.push_back("be faster by up to " + format_duration(nanoseconds(std::llround(gap))));
   }

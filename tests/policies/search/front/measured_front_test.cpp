@@ -82,8 +82,8 @@ TEST_CASE("a device that is the profile scaled leaves no error, and nobody loses
   run_all(front);
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{0.99, 1.01});
   const FrontMeasurement& measurement = *front.measurement;
-  CHECK(measurement.slope == Approx(2));
-  CHECK(measurement.offset_ns == Approx(1000).margin(1));
+  CHECK(measurement.line.slope == Approx(2));
+  CHECK(measurement.line.offset_ns == Approx(1000).margin(1));
   CHECK(measurement.num_measured == static_cast<int>(front.points.size() + 3));
   CHECK(measurement.num_equal_peaks == measurement.num_measured);
   REQUIRE(measurement.worst_error_ratio);
