@@ -15,7 +15,10 @@ enum class ReplayExtent : std::uint8_t {
   kLazyClosure,   // at each demand what it lacks, in the order of the demand steps
 };
 
-ReplayExtent replay_extent(const RegionType& type, Schedule schedule);
+inline ReplayExtent replay_extent(const RegionType& type, Schedule schedule) {
+  if (schedule == Schedule::kWholeRegion && !type.by_demand) return ReplayExtent::kPrefix;
+  return type.whole_on_demand ? ReplayExtent::kWholeClosure : ReplayExtent::kLazyClosure;
+}
 
 // Behind the last pack, before which an early-stopped re-run has `stop` ops to run, there may be an
 // op that writes into what was packed, and leaves it unstale. `each_write` calls its argument with

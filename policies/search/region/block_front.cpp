@@ -158,9 +158,6 @@ BlockFront FrontFinder::find() {
   }
   front.time_gap += 2 * limits_.time_slack;  // left out here, and by thin_sets()
   front.points = archive_.take();
-  front.has_constant_transient = std::all_of(
-      front.points.begin(), front.points.end(),
-      [&](const BlockPoint& point) { return point.transient == front.points.front().transient; });
   return front;
 }
 

@@ -32,9 +32,8 @@ struct BlockPoint {
 // whole_region nearly always does. Otherwise points are improved by single changes until none
 // helps, and transient_gap bounds what may have been missed.
 struct BlockFront {
-  std::vector<BlockPoint> points;       // by saved bytes, then recompute time
-  Bytes transient_bound;                // no save set has less
-  bool has_constant_transient = false;  // all points have the same
+  std::vector<BlockPoint> points;  // by saved bytes, then recompute time
+  Bytes transient_bound;           // no save set has less
   // Every save set has a point that saves no more, is slower by at most time_gap and has a
   // transient larger by at most transient_gap. Both 0: exact.
   std::chrono::nanoseconds time_gap{};
