@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "policies/base/id.h"
+#include "policies/base/choice_lists.h"
 
 namespace rematch {
 namespace {
@@ -21,17 +21,12 @@ std::int64_t quantized(double memory) {
 struct Label {
   double memory = 0;
   double runtime = 0;
-  OptionalIndex last;  // index into the list of additions
-};
-
-struct Addition {
-  OptionalIndex before;
-  int item = 0;
+  OptionalIndex last;  // of its items
 };
 
 // By memory ascending, runtimes ascending: merges the labels with those that have the item too.
 std::vector<Label> with_item(const std::vector<Label>& labels, const KnapsackItem& item, int index,
-                             double budget, std::vector<Addition>& additions) {
+                             double budget, ChoiceLists<int>& chosen) {
   std::vector<Label> merged;
   merged.reserve(2 * labels.size());
   const auto is_better = [&](const Label& label) {
@@ -55,8 +50,7 @@ std::vector<Label> with_item(const std::vector<Label>& labels, const KnapsackIte
     }
     Label label = added(labels[with++]);
     if (!is_better(label)) continue;
-    additions.push_back({label.last, index});
-    label.last = static_cast<int>(additions.size()) - 1;
+    label.last = chosen.add(label.last, index);
     keep(label);
   }
   return merged;
@@ -150,17 +144,14 @@ std::vector<int> best_knapsack(const std::vector<KnapsackItem>& items, double bu
   const Order order(items);
   const double least = greedy_runtime(items, order, budget) * (1 - kRounding);
   std::vector<Label> labels = {{}};
-  std::vector<Addition> additions;
+  ChoiceLists<int> chosen;
   for (std::size_t place = 0; place < items.size(); ++place) {
-    labels = with_item(labels, items[order[place]], order[place], budget, additions);
+    labels = with_item(labels, items[order[place]], order[place], budget, chosen);
     std::erase_if(labels, [&](const Label& label) {
       return label.runtime + order.bound(place + 1, budget - label.memory) < least;
     });
   }
-  std::vector<int> saved;
-  for (OptionalIndex last = labels.back().last; last.has_value(); last = additions[*last].before) {
-    saved.push_back(additions[*last].item);
-  }
+  std::vector<int> saved = chosen.list(labels.back().last);
   std::sort(saved.begin(), saved.end());
   return saved;
 }

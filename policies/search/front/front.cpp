@@ -153,19 +153,6 @@ FrontSearch::~FrontSearch() = default;
 
 namespace {
 
-// Undominated, by peak.
-std::vector<FrontPoint> undominated(std::vector<FrontPoint> points) {
-  std::stable_sort(points.begin(), points.end(), [](const FrontPoint& a, const FrontPoint& b) {
-    return a.figures.peak != b.figures.peak ? a.figures.peak < b.figures.peak
-                                            : a.step_time < b.step_time;
-  });
-  std::vector<FrontPoint> kept;
-  for (FrontPoint& point : points) {
-    if (kept.empty() || point.step_time < kept.back().step_time) kept.push_back(std::move(point));
-  }
-  return kept;
-}
-
 // "saved activations", "parameters": who holds most.
 std::string_view largest_holder(const StepHolders& holders) {
   const std::pair<Bytes, std::string_view> all[] = {
@@ -264,7 +251,7 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
     return point.figures.num_recomputed > 0 &&
            point.step_time == front.nothing_recomputed.step_time;
   });
-  front.points = undominated(std::move(front.points));
+  front.points = undominated(std::move(front.points), on_plane);
   for (FrontPoint& point : front.points) plans_->judge.add_words(point);
   for (Baseline& baseline : front.baselines) plans_->judge.add_words(baseline.point);
   plans_->judge.add_words(front.nothing_recomputed);

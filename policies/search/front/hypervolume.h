@@ -2,7 +2,10 @@
 // number that grows with every improvement of any point.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace rematch {
@@ -12,6 +15,24 @@ struct PlanePoint {
   std::int64_t time_ns = 0;
   bool operator==(const PlanePoint&) const = default;
 };
+
+// Those of `all` that are faster than every smaller one, by peak ascending; of equal ones the
+// first. `place`: an item's PlanePoint.
+template <class Item, class Place>
+std::vector<Item> undominated(std::vector<Item> all, const Place& place) {
+  std::stable_sort(all.begin(), all.end(), [&](const Item& a, const Item& b) {
+    const PlanePoint x = place(a);
+    const PlanePoint y = place(b);
+    return std::tie(x.peak_bytes, x.time_ns) < std::tie(y.peak_bytes, y.time_ns);
+  });
+  std::vector<Item> kept;
+  for (Item& item : all) {
+    if (kept.empty() || place(item).time_ns < place(kept.back()).time_ns) {
+      kept.push_back(std::move(item));
+    }
+  }
+  return kept;
+}
 
 // The dominated share of the rectangle from (0, 0) to the reference. Points beyond it add nothing.
 double hypervolume_ratio(std::vector<PlanePoint> points, PlanePoint reference);

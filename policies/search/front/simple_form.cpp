@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "policies/search/front/hypervolume.h"
 #include "policies/search/front/plan_builder.h"
 #include "policies/search/front/point_judge.h"
 #include "policies/search/front/simple_rules.h"
@@ -30,17 +31,7 @@ using std::chrono::nanoseconds;
 // Rules in pairs, each with every place where the first ends, are weighed by their sums.
 constexpr std::size_t kMostPaired = 64;
 
-// No other has at most the peak and the time; by peak, ascending.
-std::vector<SimpleMix> undominated_mixes(std::vector<SimpleMix> mixes) {
-  std::stable_sort(mixes.begin(), mixes.end(), [](const SimpleMix& a, const SimpleMix& b) {
-    return a.peak != b.peak ? a.peak < b.peak : a.time < b.time;
-  });
-  std::vector<SimpleMix> kept;
-  for (const SimpleMix& mix : mixes) {
-    if (kept.empty() || mix.time < kept.back().time) kept.push_back(mix);
-  }
-  return kept;
-}
+PlanePoint sums_on_plane(const SimpleMix& mix) { return {mix.peak.count, mix.time.count()}; }
 
 // Equal layers take equal times: what was measured of each differs, and one rule is for all.
 OpTimes mean_times(const Trace& trace, const OpTimes& times) {
@@ -77,7 +68,7 @@ struct SimpleSearch::Plans {
         rules(simple_rules({trace, map, times, space}, kMostPaired)),
         problem(mix_problem(map, rules.options)),
         builder(whole_trace, map, rules.options, space),
-        mixes(undominated_mixes(paired_mixes())),
+        mixes(paired_mixes()),
         uniform(uniform_mixes()) {}
 
   const FrontPoint& point(const SimpleMix& mix) {
@@ -143,7 +134,7 @@ struct SimpleSearch::Plans {
           found.push_back(weighed({{}, {}, first, second, count}));
         }
       }
-      found = undominated_mixes(std::move(found));
+      found = undominated(std::move(found), sums_on_plane);
     }
     return found;
   }

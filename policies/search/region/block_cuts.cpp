@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "policies/base/choice_lists.h"
+
 namespace rematch {
 namespace {
 
@@ -20,7 +22,7 @@ struct CutLabel {
   std::int64_t num_recomputed = 0;
   int num_regions = 0;
   int num_outside = 0;  // ops that lie in no region
-  OptionalIndex last;   // region chosen last, an index into CutProgram::chosen_
+  OptionalIndex last;   // of CutProgram::chosen_
 };
 
 // Drops what another label is as good as in everything, or slower by at most `slack`. Sorted by
@@ -99,11 +101,6 @@ class CutProgram {
     States behind_autograd;
   };
   using Places = std::map<int, Place>;
-  struct Chosen {
-    OptionalIndex before;
-    int candidate;
-    int choice;
-  };
 
   // The labels of `states` with one more piece, at `to`: a region if no op of it is outside of one.
   // `last` says what a label has chosen last.
@@ -148,15 +145,12 @@ class CutProgram {
     for (const int index : here.starting) {
       const RegionCandidate& candidate = candidates_[static_cast<std::size_t>(index)];
       Place& there = places_.at(candidate.range.end);
-      for (std::size_t choice = 0; choice < candidate.options.size(); ++choice) {
+      for (const PlayedRegion& option : candidate.options) {
         for (const States* states : {&here.behind_region, &here.behind_autograd}) {
           go_on(
               *states, there.open, there.behind_region, 0,
-              [&] { return tally_.add_region(candidate.options[choice]); },
-              [&](const CutLabel& label) {
-                chosen_.push_back({label.last, index, static_cast<int>(choice)});
-                return OptionalIndex(static_cast<int>(chosen_.size()) - 1);
-              });
+              [&] { return tally_.add_region(option); },
+              [&](const CutLabel& label) { return chosen_.add(label.last, &option); });
         }
       }
     }
@@ -171,21 +165,16 @@ class CutProgram {
     option.figures.held = label.held;
     option.figures.transient = label.transient;
     option.figures.time = label.time;
-    for (OptionalIndex last = label.last; last.has_value();) {
-      const Chosen& chosen = chosen_[static_cast<std::size_t>(*last)];
-      const RegionCandidate& candidate = candidates_[static_cast<std::size_t>(chosen.candidate)];
-      const PlayedRegion& choice = candidate.options[static_cast<std::size_t>(chosen.choice)];
-      option.regions.push_back({candidate.range, choice.point.saves});
-      last = chosen.before;
+    for (const PlayedRegion* chosen : chosen_.list(label.last)) {
+      option.regions.push_back({chosen->range, chosen->point.saves});
     }
-    std::reverse(option.regions.begin(), option.regions.end());
     return option;
   }
 
   const std::vector<RegionCandidate>& candidates_;
   SpanTally tally_;
   Places places_;
-  std::vector<Chosen> chosen_;
+  ChoiceLists<const PlayedRegion*> chosen_;  // regions, of the candidates
 };
 
 }  // namespace

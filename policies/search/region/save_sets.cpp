@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "policies/base/choice_lists.h"
 #include "policies/search/region/thin.h"
 
 namespace rematch {
@@ -75,25 +76,7 @@ std::int64_t time_with_waits(const RegionGraph& graph, const SaveSetCosts& costs
 struct SaveLabel {
   std::int64_t bytes = 0;
   std::int64_t time_ns = 0;
-  OptionalIndex last;  // index into History
-};
-
-// Saved ops of all labels, as lists that share their tails.
-class History {
- public:
-  int add(OptionalIndex before, int op) {
-    entries_.push_back({before, op});
-    return static_cast<int>(entries_.size()) - 1;
-  }
-  std::vector<int> ops(OptionalIndex last) const {
-    std::vector<int> found;
-    for (; last.has_value(); last = entries_[*last].first) found.push_back(entries_[*last].second);
-    std::sort(found.begin(), found.end());
-    return found;
-  }
-
- private:
-  std::vector<std::pair<OptionalIndex, int>> entries_;  // the one before, op
+  OptionalIndex last;  // of its saved ops
 };
 
 void keep_undominated(std::vector<SaveLabel>& labels) {
@@ -107,13 +90,15 @@ void keep_undominated(std::vector<SaveLabel>& labels) {
   labels.resize(kept);
 }
 
-SaveSets to_sets(const std::vector<SaveLabel>& labels, const History& history, Bytes constants,
-                 std::int64_t gap) {
+SaveSets to_sets(const std::vector<SaveLabel>& labels, const ChoiceLists<int>& saved_ops,
+                 Bytes constants, std::int64_t gap) {
   SaveSets result;
   result.time_gap = nanoseconds(gap);
   for (const SaveLabel& label : labels) {
+    std::vector<int> ops = saved_ops.list(label.last);
+    std::sort(ops.begin(), ops.end());
     result.sets.push_back(
-        {constants + Bytes{label.bytes}, nanoseconds(label.time_ns), history.ops(label.last)});
+        {constants + Bytes{label.bytes}, nanoseconds(label.time_ns), std::move(ops)});
   }
   return result;
 }
@@ -136,7 +121,7 @@ class ClosureProgram {
     for (int op = static_cast<int>(graph_.ops.size()) - 1; op >= 0; --op) {
       decide(op, prices.of_op(op).count);
     }
-    return to_sets(states_.begin()->second, history_, prices.of_constants(), gap_);
+    return to_sets(states_.begin()->second, saved_ops_, prices.of_constants(), gap_);
   }
 
  private:
@@ -186,7 +171,7 @@ class ClosureProgram {
   std::vector<SaveLabel> saved(std::vector<SaveLabel> labels, int op, std::int64_t price) {
     for (SaveLabel& label : labels) {
       label.bytes += price;
-      label.last = history_.add(label.last, op);
+      label.last = saved_ops_.add(label.last, op);
     }
     return labels;
   }
@@ -218,7 +203,7 @@ class ClosureProgram {
   const SaveSetCosts& costs_;
   std::size_t max_labels_;
   std::map<State, std::vector<SaveLabel>> states_;
-  History history_;
+  ChoiceLists<int> saved_ops_;
   std::int64_t gap_ = 0;
 };
 
@@ -237,14 +222,14 @@ class PrefixProgram {
       for (SaveLabel& label : with_op) {
         label.bytes += prices.of_op(op).count;
         label.time_ns -= time_with_waits(graph_, costs_, op, graph_.stop);
-        label.last = history_.add(label.last, op);
+        label.last = saved_ops_.add(label.last, op);
       }
       labels.insert(labels.end(), with_op.begin(), with_op.end());
       keep_undominated(labels);
       while (labels.size() > std::max<std::size_t>(max_labels_, 2))
         gap += thin(labels, &SaveLabel::time_ns);
     }
-    return to_sets(labels, history_, prices.of_constants(), gap);
+    return to_sets(labels, saved_ops_, prices.of_constants(), gap);
   }
 
  private:
@@ -269,7 +254,7 @@ class PrefixProgram {
   const RegionGraph& graph_;
   const SaveSetCosts& costs_;
   std::size_t max_labels_;
-  History history_;
+  ChoiceLists<int> saved_ops_;
 };
 
 // Whether saving spares the op's re-run: all its outputs stay.
