@@ -31,22 +31,14 @@ struct RuleFigures {
   std::vector<SpanOption> by_kind;
 };
 
-enum class Comparison { kBetter, kEqual, kNotBetter };
-
-// Better: no worse in every kind, and better in one figure of one.
-Comparison compare(const RuleFigures& a, const RuleFigures& b) {
-  Comparison result = Comparison::kEqual;
-  for (std::size_t kind = 0; kind < a.by_kind.size(); ++kind) {
-    const LayerOption& x = a.by_kind[kind].figures;
-    const LayerOption& y = b.by_kind[kind].figures;
-    if (x.held > y.held || x.transient > y.transient || x.time > y.time) {
-      return Comparison::kNotBetter;
-    }
-    if (x.held < y.held || x.transient < y.transient || x.time < y.time) {
-      result = Comparison::kBetter;
-    }
-  }
-  return result;
+// In every figure of every kind.
+bool is_no_worse(const RuleFigures& a, const RuleFigures& b) {
+  return std::equal(a.by_kind.begin(), a.by_kind.end(), b.by_kind.begin(),
+                    [](const SpanOption& of_a, const SpanOption& of_b) {
+                      const LayerOption& x = of_a.figures;
+                      const LayerOption& y = of_b.figures;
+                      return x.held <= y.held && x.transient <= y.transient && x.time <= y.time;
+                    });
 }
 
 nanoseconds total_time(const RuleFigures& rule) {
@@ -288,11 +280,10 @@ class RuleMaker {
       bool is_beaten = false;
       bool is_beaten_by_its_like = false;
       for (std::size_t other = 0; other < rules_.size(); ++other) {
-        const Comparison compared = compare(rules_[other], rules_[i]);
-        if (compared == Comparison::kNotBetter) continue;
-        is_beaten |= compared == Comparison::kBetter || other < i;
-        is_beaten_by_its_like |=
-            compared == Comparison::kBetter && rules_[other].rule.modules == rules_[i].rule.modules;
+        if (!is_no_worse(rules_[other], rules_[i])) continue;
+        const bool is_better = !is_no_worse(rules_[i], rules_[other]);
+        is_beaten |= is_better || other < i;
+        is_beaten_by_its_like |= is_better && rules_[other].rule.modules == rules_[i].rule.modules;
       }
       if (!is_beaten_by_its_like) (is_beaten ? alone : paired).push_back(i);
     }
