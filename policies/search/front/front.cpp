@@ -43,7 +43,7 @@ struct FrontSearch::Plans {
         problem(mix_problem(map, options)),
         mixed(mix_layers(problem, kMaxMixLabels, space.stop)),
         bound(mix_lower_bound(relaxed_mix_problem(map, options))),
-        builder(whole_trace, map, options, space),
+        builder(whole_trace, profile.trace_sha256, map, options, space),
         none(std::move(plan_of_none)) {}
 
   std::chrono::nanoseconds time_gap() const;

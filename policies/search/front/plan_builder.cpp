@@ -21,13 +21,13 @@ std::string_view reason_of(const TracedOp& op, Treatment treatment) {
 
 }  // namespace
 
-PlanBuilder::PlanBuilder(const Trace& trace, const SpanMap& map, const SpanOptions& options,
-                         const SearchSpace& space)
+PlanBuilder::PlanBuilder(const Trace& trace, std::string trace_sha256, const SpanMap& map,
+                         const SpanOptions& options, const SearchSpace& space)
     : trace_(trace),
       map_(map),
       options_(options),
       space_(space),
-      trace_sha256_(rematch::trace_sha256(trace)),
+      trace_sha256_(std::move(trace_sha256)),
       num_openings_(num_openings(trace)) {}
 
 Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) {

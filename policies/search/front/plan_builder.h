@@ -16,9 +16,9 @@ namespace rematch {
 
 class PlanBuilder {
  public:
-  // References must outlive it.
-  PlanBuilder(const Trace& trace, const SpanMap& map, const SpanOptions& options,
-              const SearchSpace& space);
+  // References must outlive it. `trace_sha256` is the trace's, which takes milliseconds to find.
+  PlanBuilder(const Trace& trace, std::string trace_sha256, const SpanMap& map,
+              const SpanOptions& options, const SearchSpace& space);
 
   // `mix`: an option for each span, or for several, in forward order. See LayerMix.
   Plan build(const std::vector<int>& mix, std::string name);

@@ -75,7 +75,15 @@ std::string name_inside(const PlannedRegion& region, const std::string& path) {
   return name + " to " + without_prefix(region.last_scope, path);
 }
 
-LayerSaves saves_of(const Plan& plan, const TracedBlock& block, const std::string& path) {
+// The ops that regions of a type save and offload.
+struct TypeWords {
+  std::vector<std::string> saves;
+  std::vector<std::string> offloads;
+};
+
+// `types`: words of the plan's types, which many regions share.
+LayerSaves saves_of(const Plan& plan, const std::vector<TypeWords>& types, const TracedBlock& block,
+                    const std::string& path) {
   LayerSaves saves;
   saves.list = block.list;
   LayerRun& words = saves.words;
@@ -85,9 +93,9 @@ LayerSaves saves_of(const Plan& plan, const TracedBlock& block, const std::strin
     words.is_checkpointed = true;
     saves.types.push_back(region.type);
     saves.shares_region |= region.layers.size() > 1;
-    const RegionType& type = plan.types[region.type];
-    for (std::string& op : saved_ops(type)) words.saves.push_back(std::move(op));
-    for (std::string& op : offloaded_by(type)) words.offloads.push_back(std::move(op));
+    const TypeWords& type = types[region.type];
+    words.saves.insert(words.saves.end(), type.saves.begin(), type.saves.end());
+    words.offloads.insert(words.offloads.end(), type.offloads.begin(), type.offloads.end());
     if (coverage == Coverage::kInside) {
       words.regions.push_back(name_inside(region, path));
     } else if (region.layers.size() > 1) {
@@ -101,9 +109,11 @@ LayerSaves saves_of(const Plan& plan, const TracedBlock& block, const std::strin
 }  // namespace
 
 std::vector<LayerRun> layer_runs(const Plan& plan, const Trace& trace) {
+  std::vector<TypeWords> types;
+  for (const RegionType& type : plan.types) types.push_back({saved_ops(type), offloaded_by(type)});
   std::vector<LayerSaves> saves;
   for (const TracedBlock& block : trace.blocks) {
-    saves.push_back(saves_of(plan, block, trace.scopes[block.scope].path));
+    saves.push_back(saves_of(plan, types, block, trace.scopes[block.scope].path));
   }
   std::vector<LayerRun> runs;
   for (std::size_t first = 0, end = 0; first < saves.size(); first = end) {

@@ -67,7 +67,7 @@ struct SimpleSearch::Plans {
         map(make_spans(trace, times)),
         rules(simple_rules({trace, map, times, space}, kMostPaired)),
         problem(mix_problem(map, rules.options)),
-        builder(whole_trace, map, rules.options, space),
+        builder(whole_trace, profile.trace_sha256, map, rules.options, space),
         mixes(paired_mixes()),
         uniform(uniform_mixes()) {}
 

@@ -32,7 +32,7 @@ struct Prepared {
         map(make_spans(step.trace, profile.forward)),
         options(make_options({step.trace, map, profile.forward, space})),
         problem(mix_problem(map, options)),
-        builder(original, map, options, space),
+        builder(original, trace_sha256(original), map, options, space),
         simulator(step.trace) {
     simulator.use_gathered(step.gathered);
   }
