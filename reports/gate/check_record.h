@@ -12,7 +12,11 @@
 namespace rematch {
 
 inline CheckRecord decided(std::string check, GateVerdict verdict, std::string reason) {
-  return {.check = std::move(check), .verdict = verdict, .reason = std::move(reason)};
+  CheckRecord record;
+  record.check = std::move(check);
+  record.verdict = verdict;
+  record.reason = std::move(reason);
+  return record;
 }
 
 inline CheckRecord& decide(CheckRecord& check, GateVerdict verdict, std::string reason) {
@@ -23,10 +27,12 @@ inline CheckRecord& decide(CheckRecord& check, GateVerdict verdict, std::string 
 
 // A check on the loss, not decided yet: with what the reference's runs differ by.
 inline CheckRecord loss_check(std::string check, std::string tier, const LossArm& reference) {
-  return {.check = std::move(check),
-          .tier = std::move(tier),
-          .noise = NoiseRecord{.reference_runs = static_cast<int>(reference.runs.size()),
-                               .largest_difference = largest_difference(reference.runs)}};
+  CheckRecord record;
+  record.check = std::move(check);
+  record.tier = std::move(tier);
+  record.noise =
+      NoiseRecord{static_cast<int>(reference.runs.size()), largest_difference(reference.runs), {}};
+  return record;
 }
 
 // A number in a reason: four digits, however small it is.

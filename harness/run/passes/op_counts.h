@@ -8,6 +8,7 @@
 #include <string>
 
 #include "policies/trace/phase.h"
+#include "reports/record/point.h"
 
 namespace rematch {
 
