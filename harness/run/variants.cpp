@@ -11,6 +11,7 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/predict/region/simulator.h"
+#include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/counts.h"
 #include "reports/record/simulated_memory.h"
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "policies/catalogue/place_regions.h"
+#include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/offload.h"
 
 namespace rematch {
@@ -74,11 +75,12 @@ PlanFacts plan_facts(const Plan& plan, const Trace& trace) {
   facts.lists = layer_facts(plan, trace);
   facts.held = held_after_forward(trace, plan);
   facts.types.resize(plan.types.size());
-  const std::vector<OpRange> ranges = region_ranges(trace, plan);
+  const TraceIndex index(trace);
+  const std::vector<OpRange> ranges = index.ranges(plan);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const int type_index = plan.regions[i].type;
     const RegionType& type = plan.types[type_index];
-    const RegionGraph graph = make_region_graph(trace, ranges[i]);
+    const RegionGraph graph = index.graph(ranges[i]);
     RegionSimulation whole_region = simulate_region(graph, type, Schedule::kWholeRegion);
     RegionSimulation on_demand = simulate_region(graph, type, Schedule::kOnDemand);
     facts.recomputed_whole_region += static_cast<std::int64_t>(whole_region.executed.size());

@@ -76,11 +76,11 @@ void recompute_what_is_overwritten(const RegionGraph& graph, std::vector<Planned
 // Regions that behave alike share one order, so it is chosen once.
 class TypeMaker {
  public:
-  TypeMaker(const Policy& policy, const Trace& trace, const OpTreater& treater)
-      : policy_(policy), trace_(trace), treater_(treater) {}
+  TypeMaker(const Policy& policy, const TraceIndex& index, const OpTreater& treater)
+      : policy_(policy), index_(index), treater_(treater) {}
 
   RegionType make(const PlacedRegion& region) {
-    RegionGraph graph = make_region_graph(trace_, region.range);
+    RegionGraph graph = index_.graph(region.range);
     RegionType type;
     type.ops = treater_.treat(region);
     type.early_stop = policy_.early_stop;
@@ -104,14 +104,14 @@ class TypeMaker {
     RegionType type;
   };
   const Policy& policy_;
-  const Trace& trace_;
+  const TraceIndex& index_;
   const OpTreater& treater_;
   std::vector<Known> known_;
 };
 
 // Without the hash of its trace.
-Plan make_plan(const Policy& policy, const Trace& trace, const OpTreater& treater,
-               const std::vector<PlacedRegion>& regions) {
+Plan make_plan(const Policy& policy, const Trace& trace, const TraceIndex& index,
+               const OpTreater& treater, const std::vector<PlacedRegion>& regions) {
   Plan plan;
   plan.policy = policy.name;
   plan.model = trace.model;
@@ -121,8 +121,8 @@ Plan make_plan(const Policy& policy, const Trace& trace, const OpTreater& treate
   Policy rest;
   rest.inverse = true;
   const OpTreater rest_treater(rest, trace);
-  TypeMaker types(policy, trace, treater);
-  TypeMaker rest_types(rest, trace, rest_treater);
+  TypeMaker types(policy, index, treater);
+  TypeMaker rest_types(rest, index, rest_treater);
   std::map<OpId, std::pair<PlacedRegion, TypeMaker*>> in_forward_order;
   for (const PlacedRegion& region : regions)
     in_forward_order[region.range.first] = {region, &types};
@@ -187,7 +187,7 @@ std::optional<Rejected> check_effect(const Policy& policy, const Plan& plan,
 }  // namespace
 
 Resolver::Resolver(const Trace& trace)
-    : trace_(trace), trace_sha256_(rematch::trace_sha256(trace)) {}
+    : trace_(trace), index_(trace), trace_sha256_(rematch::trace_sha256(trace)) {}
 
 std::variant<Plan, Rejected> Resolver::resolve(const Policy& policy, NoEffect no_effect) const {
   const auto placed = place_regions(policy, trace_);
@@ -200,7 +200,7 @@ std::variant<Plan, Rejected> Resolver::resolve(const Policy& policy, NoEffect no
     // The user named modules, not the ops that the catalogue lists for them.
     return Rejected{missing_modules(policy, trace_, ranges).value_or(rejected->message)};
   }
-  Plan plan = make_plan(policy, trace_, treater, regions);
+  Plan plan = make_plan(policy, trace_, index_, treater, regions);
   plan.trace_sha256 = trace_sha256_;
   if (no_effect == NoEffect::kReject) {
     if (auto rejected = check_effect(policy, plan, regions, trace_)) return *rejected;

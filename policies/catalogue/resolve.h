@@ -6,6 +6,7 @@
 
 #include "policies/plan/plan.h"
 #include "policies/plan/policy.h"
+#include "policies/predict/region/trace_index.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
@@ -30,6 +31,7 @@ class Resolver {
 
  private:
   const Trace& trace_;
+  TraceIndex index_;
   std::string trace_sha256_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/offload.h"
 
 namespace rematch {
@@ -95,8 +96,9 @@ bool asks_to_offload(const Policy& policy) {
 void settle_offloads(const Policy& policy, const Trace& trace, const std::vector<OpRange>& ranges,
                      std::vector<RegionType>& types) {
   if (!asks_to_offload(policy)) return;
+  const TraceIndex index(trace);
   std::vector<RegionGraph> graphs;
-  for (const OpRange range : ranges) graphs.push_back(make_region_graph(trace, range));
+  for (const OpRange range : ranges) graphs.push_back(index.graph(range));
   const Holders holders(trace, ranges, graphs, types);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     save_what_stays(graphs[i], holders, types[i]);
@@ -106,11 +108,12 @@ void settle_offloads(const Policy& policy, const Trace& trace, const std::vector
 
 Bytes offloaded_bytes(const Plan& plan, const Trace& trace) {
   Bytes bytes;
-  const std::vector<OpRange> ranges = region_ranges(trace, plan);
+  const TraceIndex index(trace);
+  const std::vector<OpRange> ranges = index.ranges(plan);
   for (std::size_t i = 0; i + 1 < ranges.size(); ++i) {
     const RegionType& type = plan.types[plan.regions[i].type];
     if (!offloads_anything(type)) continue;
-    const RegionGraph graph = make_region_graph(trace, ranges[i]);
+    const RegionGraph graph = index.graph(ranges[i]);
     bytes += offloaded_storages(graph, type).bytes(graph);
   }
   return bytes;

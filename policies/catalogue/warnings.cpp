@@ -8,6 +8,7 @@
 #include "policies/catalogue/families/families.h"
 #include "policies/catalogue/place_regions.h"
 #include "policies/catalogue/settle_offloads.h"
+#include "policies/predict/region/trace_index.h"
 
 namespace rematch {
 namespace {

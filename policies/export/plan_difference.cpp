@@ -1,4 +1,5 @@
 #include "policies/export/plan_difference.h"
+#include "policies/predict/region/trace_index.h"
 
 #include <algorithm>
 
@@ -14,7 +15,8 @@ struct OpFate {
 
 IdTable<OpId, OpFate> fates(const Trace& trace, const Plan& plan) {
   IdTable<OpId, OpFate> fates(trace.ops.size());
-  const std::vector<OpRange> ranges = region_ranges(trace, plan);
+  const TraceIndex trace_index(trace);
+  const std::vector<OpRange> ranges = trace_index.ranges(plan);
   for (std::size_t index = 0; index < ranges.size(); ++index) {
     const OpRange range = ranges[index];
     const RegionType& type = plan.types[static_cast<std::size_t>(plan.regions[index].type)];
@@ -22,7 +24,7 @@ IdTable<OpId, OpFate> fates(const Trace& trace, const Plan& plan) {
       return op.treatment == Treatment::kSave;
     });
     std::vector<bool> saved(type.ops.size());
-    if (saves_some) saved = saved_ops(make_region_graph(trace, range), type);
+    if (saves_some) saved = saved_ops(trace_index.graph(range), type);
     for (const OpId op : range.ids()) {
       const auto local = static_cast<std::size_t>(op - range.first);
       Treatment treatment = type.ops[local].treatment;

@@ -12,6 +12,7 @@
 #include "policies/base/text.h"
 #include "policies/export/embedded.h"
 #include "policies/export/plan_difference.h"
+#include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/counts.h"
 #include "policies/predict/step/step.h"
 #include "policies/trace/trace_op.h"
@@ -99,7 +100,11 @@ int num_openings(const Trace& trace, const std::string& path) {
 class RegionExport {
  public:
   RegionExport(const Trace& trace, const Plan& plan, Schedule schedule)
-      : trace_(trace), plan_(plan), schedule_(schedule), ranges_(region_ranges(trace, plan)) {}
+      : trace_(trace),
+        plan_(plan),
+        schedule_(schedule),
+        index_(trace),
+        ranges_(index_.ranges(plan)) {}
 
   std::variant<TorchRegions, Rejected> run() {
     for (std::size_t index = 0; index < plan_.regions.size(); ++index) {
@@ -124,7 +129,7 @@ class RegionExport {
       return "it is a run of modules, and torch checkpoints whole modules; search with --for torch";
     }
     if (Problem problem = problem_of_kind(type, schedule_)) return problem;
-    const RegionGraph graph = make_region_graph(trace_, ranges_[index]);
+    const RegionGraph graph = index_.graph(ranges_[index]);
     const std::vector<bool> saved = saved_ops(graph, type);
     if (Problem problem = problem_of_ops(trace_, graph, type, saved)) return problem;
     const int kind = add_once(found_.kinds, kind_of(trace_, graph, type, saved));
@@ -143,6 +148,7 @@ class RegionExport {
   const Trace& trace_;
   const Plan& plan_;
   Schedule schedule_;
+  TraceIndex index_;
   std::vector<OpRange> ranges_;
   TorchRegions found_;
   std::map<std::string, int> calls_;

@@ -6,6 +6,7 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/predict/region/order.h"
+#include "policies/predict/region/trace_index.h"
 
 namespace rematch {
 

@@ -7,6 +7,7 @@
 
 #include "policies/planners/block_regions.h"
 #include "policies/planners/knapsack.h"
+#include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/held.h"
 #include "policies/trace/trace_op.h"
 

@@ -1,4 +1,5 @@
 #include "tests/support/random_plan.h"
+#include "policies/predict/region/trace_index.h"
 
 #include <random>
 

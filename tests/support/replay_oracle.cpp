@@ -1,4 +1,5 @@
 #include "tests/support/replay_oracle.h"
+#include "policies/predict/region/trace_index.h"
 
 #include <algorithm>
 #include <climits>

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "policies/predict/region/simulator.h"
+#include "policies/predict/region/trace_index.h"
 
 namespace rematch {
 namespace {

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "policies/plan/plan.h"
@@ -21,21 +19,6 @@ struct OpRange {
   IdRange<OpId> ids() const { return {first, end}; }
   bool operator==(const OpRange&) const = default;
 };
-
-// The ranges of the plan's regions in the trace, in the plan's order. A scope that opens several
-// times is counted: the i-th region that starts with it starts at its i-th opening. Throws
-// std::invalid_argument if the trace lacks a scope: the plan was made for another model.
-std::vector<OpRange> region_ranges(const Trace& trace, const Plan& plan);
-
-// The same of many plans: by path, a scope's openings in order.
-using ScopesByPath = std::unordered_map<std::string, std::vector<ScopeId>>;
-ScopesByPath scopes_by_path(const Trace& trace);
-std::vector<OpRange> region_ranges(const Trace& trace, const Plan& plan,
-                                   const ScopesByPath& scopes);
-
-// The tensors saved for backward while the region was open, in order. DemandStep::pack is an
-// index into this.
-std::vector<PackId> packs_of(const Trace& trace, OpRange range);
 
 struct RegionValue {
   OptionalIndex producer;  // local op; absent: comes from outside the region
@@ -114,18 +97,6 @@ std::vector<StorageId> input_storages(const RegionGraph& graph);
 
 // Do two regions behave alike under every schedule, but for a constant amount of other bytes.
 bool same_behaviour(const RegionGraph& a, const RegionGraph& b);
-
-// The first and last event of backward that names each pack; {0, 0} for packs it never names. Made
-// once, it serves every region of the trace.
-struct PackEvents {
-  std::size_t first = 0;
-  std::size_t end = 0;  // one past the last
-};
-IdTable<PackId, PackEvents> index_backward(const Trace& trace);
-
-RegionGraph make_region_graph(const Trace& trace, OpRange range);
-RegionGraph make_region_graph(const Trace& trace, OpRange range,
-                              const IdTable<PackId, PackEvents>& pack_events);
 
 // Per local value: is it held from forward to backward. Constants, and the fresh outputs of saved
 // and offloaded ops; never a view's, a mutating op's, or one whose storage the region writes later,

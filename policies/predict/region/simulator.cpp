@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "policies/predict/region/trace_index.h"
+
 namespace rematch {
 
 RegionSimulation simulate_region(const Trace& trace, OpId first_op, OpId end_op,

@@ -6,6 +6,7 @@
 
 #include "policies/predict/device/collective_time.h"
 #include "policies/predict/region/simulator.h"
+#include "policies/predict/region/trace_index.h"
 
 namespace rematch {
 namespace {

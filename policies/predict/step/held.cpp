@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "policies/predict/region/region.h"
+#include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/offload.h"
 
 namespace rematch {
@@ -43,9 +44,10 @@ HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
   std::set<StorageId> kept;
   std::set<StorageId> inputs;
   IdTable<PackId, bool> in_region(trace.packs.size(), false);
-  const std::vector<OpRange> ranges = region_ranges(trace, plan);
+  const TraceIndex index(trace);
+  const std::vector<OpRange> ranges = index.ranges(plan);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    const RegionGraph graph = make_region_graph(trace, ranges[i]);
+    const RegionGraph graph = index.graph(ranges[i]);
     if (graph.slots.empty()) continue;  // nothing refers to the region after forward
     const RegionType& type = plan.types[plan.regions[i].type];
     std::set<StorageId> gone;

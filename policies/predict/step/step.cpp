@@ -425,7 +425,7 @@ std::vector<StepBoundary> StepSimulator::boundaries(const Plan& plan, Schedule s
 
 std::vector<LocatedRegion> StepSimulator::place(const Plan& plan) const {
   std::vector<LocatedRegion> placed;
-  for (const OpRange range : region_ranges(facts_->trace, plan, facts_->scopes)) {
+  for (const OpRange range : facts_->index.ranges(plan)) {
     placed.push_back({range, &plan.types.at(plan.regions[placed.size()].type)});
   }
   return placed;

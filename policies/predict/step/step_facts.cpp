@@ -49,9 +49,8 @@ StepSimulator::Facts::Facts(const Trace& traced, OptimizerModel optimizer)
       born_at(births(traced)),
       born(born_at, traced.ops.size()),
       freed(frees(traced), traced.ops.size() + 1),
-      scopes(scopes_by_path(traced)),
-      top_scopes_(top_scopes(traced)),
-      pack_events_(index_backward(traced)) {
+      index(traced),
+      top_scopes_(top_scopes(traced)) {
   for (const TracedPack& pack : trace.packs) {
     const StorageId storage = trace.values[pack.value].storage;
     pack_storage.push_back(is_born(storage) ? OptionalIndex(storage.index) : std::nullopt);
@@ -62,7 +61,7 @@ const StandingRegion& StepSimulator::Facts::region(OpRange range) {
   const auto [found, is_new] = regions_.try_emplace({range.first, range.end});
   StandingRegion& region = found->second;
   if (!is_new) return region;
-  RegionGraph graph = make_region_graph(trace, range, pack_events_);
+  RegionGraph graph = index.graph(range);
   region.range = range;
   region.storages = graph.storage_ids;
   for (std::size_t local = 0; local < graph.storages.size(); ++local) {

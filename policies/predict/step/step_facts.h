@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "policies/predict/device/sharding.h"
+#include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/step.h"
 
 namespace rematch {
@@ -54,7 +55,7 @@ class StepSimulator::Facts {
   StoragesByOp born;
   StoragesByOp freed;                           // by op, and behind the last
   IdTable<PackId, OptionalIndex> pack_storage;  // a StorageId; absent: from outside
-  ScopesByPath scopes;
+  TraceIndex index;
   std::optional<Profile> profile;
   StepTime::Duration communication{};  // by the profile, recompute left out
   IdTable<OpId, Bytes> gathered;       // of forward; empty: nothing is
@@ -63,7 +64,6 @@ class StepSimulator::Facts {
 
  private:
   IdTable<ScopeId, ScopeId> top_scopes_;
-  IdTable<PackId, PackEvents> pack_events_;
   std::map<std::pair<OpId, OpId>, StandingRegion> regions_;
   std::vector<std::shared_ptr<const RegionGraph>> graphs_;
 };

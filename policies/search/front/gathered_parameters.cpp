@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policies/predict/region/trace_index.h"
 #include "policies/trace/collective.h"
 
 namespace rematch {

@@ -95,7 +95,7 @@ const RegionType& PlanBuilder::type_of(OpRange range, const PickedRegion& region
 }
 
 RegionType PlanBuilder::make_type(OpRange range, const PickedRegion& region, int first) const {
-  const RegionGraph graph = make_region_graph(trace_, range, map_.pack_events);
+  const RegionGraph graph = map_.index.graph(range);
   SaveSetCosts costs;
   costs.schedule = space_.schedule;
   RegionType type = play_saves(graph, costs, region.saves).type;

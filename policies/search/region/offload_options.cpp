@@ -65,8 +65,8 @@ class OffloadOptions {
 
   CanLeave leave_at(int first) const {
     const int last = first + static_cast<int>(kinds_.size()) - 1;
-    const RegionGraph graph = make_region_graph(
-        trace_, {map_.spans[first].range.first, map_.spans[last].range.end}, map_.pack_events);
+    const RegionGraph graph =
+        map_.index.graph({map_.spans[first].range.first, map_.spans[last].range.end});
     const auto frees_memory = [&](int value) {
       const StorageId id = graph.storage_ids[graph.values[value].storage];
       return map_.is_alone[id] && map_.owner[id] >= first && map_.owner[id] <= last;

@@ -17,8 +17,7 @@ SpanPricer::SpanPricer(const SearchedTrace& searched, int first, int num_spans)
 const SpanPricer::Piece& SpanPricer::piece(LocalRange range) {
   const auto [found, is_new] = pieces_.try_emplace({range.first, range.end});
   if (is_new) {
-    found->second.graph = make_region_graph(
-        trace_, {range_.first + range.first, range_.first + range.end}, map_.pack_events);
+    found->second.graph = map_.index.graph({range_.first + range.first, range_.first + range.end});
     found->second.born_before = born_before(found->second.graph);
   }
   return found->second;

@@ -160,12 +160,10 @@ std::map<std::string_view, int> num_openings(const Trace& trace) {
 }
 
 SpanMap make_spans(const Trace& trace, const OpTimes& times) {
-  SpanMap map;
-  map.spans = cut(trace);
-  map.pack_events = index_backward(trace);
+  SpanMap map{.index = TraceIndex(trace), .spans = cut(trace)};
   std::vector<RegionGraph> graphs;
   for (Span& span : map.spans) {
-    graphs.push_back(make_region_graph(trace, span.range, map.pack_events));
+    graphs.push_back(map.index.graph(span.range));
     span.born = graphs.back().other_bytes_before;
   }
   find_owners(trace, graphs, map);

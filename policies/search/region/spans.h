@@ -14,6 +14,7 @@
 #include "policies/plan/plan.h"
 #include "policies/predict/device/links.h"
 #include "policies/predict/region/region.h"
+#include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/optimizer_bytes.h"
 #include "policies/trace/trace.h"
 
@@ -38,6 +39,7 @@ struct Span {
 };
 
 struct SpanMap {
+  TraceIndex index;
   std::vector<Span> spans;         // in forward order; together all ops
   std::vector<int> first_of_kind;  // by kind: a span
   // The span that pays for a storage if it holds it; absent for what is alive anyway. What
@@ -47,8 +49,7 @@ struct SpanMap {
   IdTable<StorageId, bool> is_shared;  // several spans read it, so the owner always holds it
   // Nobody but its owner ever holds it from forward to backward, whatever is chosen.
   IdTable<StorageId, bool> is_alone;
-  Bytes most_born;                          // by backward, at any time
-  IdTable<PackId, PackEvents> pack_events;  // to make graphs of regions with
+  Bytes most_born;  // by backward, at any time
 };
 
 // How often each scope with ops in it opens, by path: one that opens several times is no name for

@@ -8,6 +8,7 @@
 #include "policies/base/json.h"
 #include "policies/plan/plan_json.h"
 #include "policies/predict/region/simulator.h"
+#include "policies/predict/region/trace_index.h"
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/arbitrary_policy.h"
 #include "tests/support/random_trace.h"

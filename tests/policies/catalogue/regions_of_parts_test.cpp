@@ -3,6 +3,7 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/predict/region/simulator.h"
+#include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/held.h"
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/toy_trace.h"

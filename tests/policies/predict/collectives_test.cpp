@@ -2,6 +2,7 @@
 // collective's result before it is there.
 #include "policies/predict/region/region.h"
 #include "policies/predict/region/simulator.h"
+#include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/counts.h"
 #include "tests/support/catch.h"
 #include "tests/support/ids.h"

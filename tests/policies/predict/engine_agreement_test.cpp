@@ -15,6 +15,7 @@
 #include "policies/catalogue/resolve.h"
 #include "policies/predict/region/order.h"
 #include "policies/predict/region/simulator.h"
+#include "policies/predict/region/trace_index.h"
 #include "tests/support/catch.h"
 #include "tests/support/seeds.h"
 

@@ -8,6 +8,7 @@
 
 #include "policies/catalogue/resolve.h"
 #include "policies/predict/region/order.h"
+#include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/offload.h"
 #include "policies/predict/step/step.h"
 #include "policies/search/front/front.h"

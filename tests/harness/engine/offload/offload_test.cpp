@@ -7,6 +7,7 @@
 
 #include "harness/measure/memory.h"
 #include "models/scope/scope.h"
+#include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/offload.h"
 #include "policies/predict/step/step.h"
 #include "tests/support/catch.h"

@@ -15,6 +15,7 @@
 
 #include "harness/engine/interception.h"
 #include "policies/predict/region/simulator.h"
+#include "policies/predict/region/trace_index.h"
 #include "tests/support/catch.h"
 #include "tests/support/networks.h"
 #include "tests/support/schedules.h"

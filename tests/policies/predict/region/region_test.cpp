@@ -1,5 +1,6 @@
 #include "policies/predict/region/region.h"
 
+#include "policies/predict/region/trace_index.h"
 #include "tests/support/catch.h"
 #include "tests/support/ids.h"
 #include "tests/support/toy_trace.h"

@@ -4,6 +4,7 @@
 
 #include "policies/base/file.h"
 #include "policies/base/json.h"
+#include "policies/predict/region/trace_index.h"
 #include "policies/search/mix/layer_mix.h"
 #include "policies/search/region/save_sets.h"
 #include "tests/support/catch.h"

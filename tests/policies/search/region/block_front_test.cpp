@@ -1,4 +1,5 @@
 #include "policies/search/region/block_front.h"
+#include "policies/predict/region/trace_index.h"
 
 #include <optional>
 #include <random>

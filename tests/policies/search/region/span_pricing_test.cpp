@@ -2,6 +2,7 @@
 // hold together is what the step holds between forward and backward, and the highest of their
 // transients, each on top of what earlier pieces hold, is the step's peak in backward.
 #include "policies/search/region/span_pricing.h"
+#include "policies/predict/region/trace_index.h"
 
 #include <algorithm>
 #include <set>

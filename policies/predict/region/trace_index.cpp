@@ -1,0 +1,338 @@
+#include "policies/predict/region/trace_index.h"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <string_view>
+
+#include "policies/replay/demand.h"
+#include "policies/trace/collective.h"
+#include "policies/trace/op_class.h"
+
+namespace rematch {
+namespace {
+
+bool reads(const TracedOp& op, ValueId value) {
+  return std::any_of(op.inputs.begin(), op.inputs.end(),
+                     [value](const TracedUse& use) { return use.value == value; });
+}
+
+// Ops whose autograd formula saves a floating-point result. Matters only for a value that is packed
+// between two ops, made by the one and read by the other, at a region's edge.
+bool saves_its_result(const TracedOp& op) {
+  static constexpr std::string_view kNames[] = {
+      "aten::exp",        "aten::sigmoid",  "aten::tanh",         "aten::sqrt", "aten::rsqrt",
+      "aten::reciprocal", "aten::_softmax", "aten::_log_softmax", "aten::relu", "aten::cumprod"};
+  return op.op_class == OpClass::kAttentionForward ||
+         std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
+}
+
+// Between two ops packs belong to the one before (its outputs) or the one after (its inputs).
+// Per pack with this at_op, in order: is it the op before's.
+class EdgePacks {
+ public:
+  EdgePacks(const Trace& trace, OpId at_op) : trace_(trace), at_op_(at_op) {}
+
+  bool is_of_op_before(const TracedPack& pack) {
+    if (at_op_ == OpId() || trace_.values[pack.value].producer != at_op_ - 1) return false;
+    const bool next_reads = trace_.ops.contains(at_op_) && reads(trace_.ops[at_op_], pack.value);
+    if (!next_reads) return true;
+    return saves_its_result(trace_.ops[at_op_ - 1]) && seen_[pack.value]++ == 0;
+  }
+
+ private:
+  const Trace& trace_;
+  OpId at_op_;
+  std::map<ValueId, int> seen_;
+};
+
+class GraphBuilder {
+ public:
+  GraphBuilder(const Trace& trace, OpRange range) : trace_(trace) { graph_.range = range; }
+
+  RegionGraph build(const IdTable<PackId, TraceIndex::PackEvents>& pack_events) {
+    for (const OpId op : graph_.range.ids()) add_op(op);
+    add_slots();
+    note_side_effects();
+    note_constants();
+    note_readers();
+    add_events(pack_events);
+    return std::move(graph_);
+  }
+
+ private:
+  int value(ValueId id) {
+    const auto [found, is_new] = values_.try_emplace(id, static_cast<int>(graph_.values.size()));
+    if (!is_new) return found->second;
+    const TracedValue& traced = trace_.values[id];
+    const bool inside = traced.producer >= graph_.range.first && traced.producer < graph_.range.end;
+    const int index = found->second;
+    graph_.values.emplace_back();
+    if (inside) graph_.values[index].producer = *traced.producer - graph_.range.first;
+    const int storage_index = storage(traced.storage);
+    graph_.values[index].storage = storage_index;
+    if (inside) return index;
+    if (!traced.producer && is_made_here(storage_index)) {
+      graph_.values[index].constant = true;  // it came about without an op
+      return index;
+    }
+    graph_.storages[storage_index].outside = true;
+    graph_.storages[storage_index].is_input |= is_activation(id);
+    return index;
+  }
+
+  bool is_made_here(int storage) const {
+    return std::any_of(graph_.values.begin(), graph_.values.end(), [&](const RegionValue& value) {
+      return value.storage == storage && value.producer.has_value();
+    });
+  }
+
+  int storage(StorageId id) {
+    const auto [found, is_new] =
+        storages_.try_emplace(id, static_cast<int>(graph_.storages.size()));
+    if (is_new) {
+      graph_.storages.push_back({.bytes = trace_.storages[id].bytes});
+      graph_.storage_ids.push_back(id);
+    }
+    return found->second;
+  }
+
+  void add_op(OpId id) {
+    const TracedOp& traced = trace_.ops[id];
+    RegionOp op;
+    op.is_view = traced.is_view;
+    for (const TracedUse& use : traced.inputs) op.reads.push_back({value(use.value), use.version});
+    for (ValueId output : traced.outputs) op.outputs.push_back(value(output));
+    for (StorageId written : traced.writes) {
+      op.writes.push_back(storage(written));
+      graph_.storages[op.writes.back()].writes.push_back(id - graph_.range.first);
+    }
+    graph_.ops.push_back(std::move(op));
+    note_collective(traced.name);
+  }
+
+  // See Note [A collective and its wait].
+  void note_collective(std::string_view name) {
+    const CollectivePart part = collective_part(name);
+    const int index = static_cast<int>(graph_.ops.size()) - 1;
+    RegionOp& op = graph_.ops.back();
+    if (part == CollectivePart::kStart) {
+      for (int output : op.outputs) started_.push_back({index, output});
+      for (const RegionUse& read : op.reads) {
+        if (is_written_by(op, read.value)) started_.push_back({index, read.value});
+      }
+    } else if (part == CollectivePart::kWait) {
+      op.returns_input = true;
+      int& waited_for = op.reads.front().value;
+      const int storage = graph_.values[waited_for].storage;
+      const auto is_waited_for = [&](const Started& started) {
+        return graph_.values[started.value].storage == storage;
+      };
+      const auto first = std::find_if(started_.begin(), started_.end(), is_waited_for);
+      if (first != started_.end()) waited_for = first->value;
+      std::erase_if(started_, [&](const Started& started) {
+        if (is_waited_for(started)) graph_.ops[started.op].waits.push_back(index);
+        return is_waited_for(started);
+      });
+    }
+  }
+
+  bool is_written_by(const RegionOp& op, int value) const {
+    return std::find(op.writes.begin(), op.writes.end(), graph_.values[value].storage) !=
+           op.writes.end();
+  }
+
+  void note_side_effects() {
+    for (RegionOp& op : graph_.ops) {
+      for (int written : op.writes) op.side_effect |= graph_.storages[written].outside;
+      if (!op.side_effect) continue;
+      for (int output : op.outputs) graph_.values[output].constant = true;
+    }
+    for (RegionStorage& storage : graph_.storages) {
+      if (storage.outside) storage.writes.clear();
+    }
+  }
+
+  void note_constants() {
+    for (const RegionOp& op : graph_.ops) {
+      for (const RegionUse& read : op.reads) {
+        RegionValue& value = graph_.values[read.value];
+        if (!value.producer.has_value() || !is_empty_factory(producer_name(value))) continue;
+        value.constant |= graph_.storages[value.storage].writes.empty();
+      }
+    }
+  }
+
+  void note_readers() {
+    for (std::size_t op = 0; op < graph_.ops.size(); ++op) {
+      for (const RegionUse& read : graph_.ops[op].reads) {
+        RegionStorage& storage = graph_.storages[graph_.values[read.value].storage];
+        if (storage.writes.empty()) continue;
+        storage.readers.push_back({static_cast<int>(op), read.version});
+      }
+    }
+  }
+
+  std::string_view producer_name(const RegionValue& value) const {
+    return trace_.ops[graph_.range.first + *value.producer].name;
+  }
+
+  void add_slots() {
+    for (PackId pack : packs_of(trace_, graph_.range)) {
+      const TracedPack& traced = trace_.packs[pack];
+      graph_.slots.push_back(
+          {pack, {value(traced.value), traced.version}, traced.at_op - graph_.range.first});
+      graph_.stop = std::max(graph_.stop, graph_.slots.back().at_op);
+    }
+    graph_.stop = stop_behind_writes(
+        graph_.stop, [this](const auto& visit) { each_write(visit); },
+        [this](int storage, std::int32_t version) { return is_saved_at(storage, version); });
+  }
+
+  template <typename Visit>
+  void each_write(const Visit& visit) const {
+    for (std::size_t id = 0; id < graph_.storages.size(); ++id) {
+      const RegionStorage& storage = graph_.storages[id];
+      if (storage.outside) continue;
+      std::int32_t version = 0;
+      for (const int op : storage.writes) visit(op, static_cast<int>(id), ++version);
+    }
+  }
+
+  bool is_saved_at(int storage, std::int32_t version) const {
+    return std::any_of(graph_.slots.begin(), graph_.slots.end(), [&](const RegionSlot& slot) {
+      return graph_.values[slot.use.value].storage == storage && slot.use.version >= version;
+    });
+  }
+
+  void add_events(const IdTable<PackId, TraceIndex::PackEvents>& pack_events) {
+    std::size_t first = trace_.backward.size();
+    std::size_t end = 0;
+    for (const RegionSlot& slot : graph_.slots) {
+      const TraceIndex::PackEvents& events = pack_events[slot.pack];
+      if (events.end == 0) continue;
+      first = std::min(first, events.first);
+      end = std::max(end, events.end);
+    }
+    graph_.other_bytes_before = other_bytes_before(first);
+    for (std::size_t index = first; index < end; ++index) {
+      const BackwardEvent& event = trace_.backward[index];
+      const Bytes above = event.other_bytes - graph_.other_bytes_before;
+      if (event.kind == BackwardEvent::Kind::kOp) {
+        graph_.events.push_back({event.kind, std::nullopt, above});
+      } else if (const OptionalIndex slot = slot_of(*event.pack); slot.has_value()) {
+        const bool is_demand = event.kind == BackwardEvent::Kind::kDemand;
+        graph_.events.push_back({event.kind, slot, is_demand ? above : Bytes{}});
+      }
+    }
+  }
+
+  // After the last op before an event.
+  Bytes other_bytes_before(std::size_t event) const {
+    if (event >= trace_.backward.size()) return {};
+    while (event-- > 0) {
+      const BackwardEvent& earlier = trace_.backward[event];
+      if (earlier.kind == BackwardEvent::Kind::kOp) return earlier.other_bytes;
+    }
+    return {};
+  }
+
+  OptionalIndex slot_of(PackId pack) const {
+    const auto found =
+        std::lower_bound(graph_.slots.begin(), graph_.slots.end(), pack,
+                         [](const RegionSlot& slot, PackId id) { return slot.pack < id; });
+    if (found == graph_.slots.end() || found->pack != pack) return std::nullopt;
+    return static_cast<int>(found - graph_.slots.begin());
+  }
+
+  // A value that an op of the trace computed, itself or a view of one.
+  bool is_activation(ValueId id) const {
+    while (true) {
+      const std::optional<OpId> producer = trace_.values[id].producer;
+      if (!producer) return false;
+      const TracedOp& op = trace_.ops[*producer];
+      if (!op.is_view || op.inputs.empty()) return true;
+      id = op.inputs.front().value;
+    }
+  }
+
+  struct Started {
+    int op = 0;
+    int value = 0;  // that it returned; all local
+  };
+
+  const Trace& trace_;
+  RegionGraph graph_;
+  std::unordered_map<ValueId, int> values_;
+  std::unordered_map<StorageId, int> storages_;
+  std::vector<Started> started_;  // collectives that are not waited for
+};
+
+}  // namespace
+
+TraceIndex::TraceIndex(const Trace& trace) : trace_(&trace), pack_events_(trace.packs.size()) {
+  for (const ScopeId id : trace.scopes.ids()) {
+    const auto [path, is_new] = paths_.try_emplace(trace.scopes[id].path, openings_.size());
+    if (is_new) openings_.emplace_back();
+    openings_[path->second].push_back(id);
+  }
+  for (std::size_t index = 0; index < trace.backward.size(); ++index) {
+    const std::optional<PackId> pack = trace.backward[index].pack;
+    if (!pack) continue;
+    PackEvents& events = pack_events_[*pack];
+    if (events.end == 0) events.first = index;
+    events.end = index + 1;
+  }
+}
+
+std::vector<OpRange> TraceIndex::ranges(const Plan& plan) const {
+  std::vector<std::size_t> first_seen(openings_.size());
+  std::vector<std::size_t> last_seen(openings_.size());
+  std::vector<OpRange> ranges;
+  ranges.reserve(plan.regions.size());
+  for (const PlannedRegion& region : plan.regions) {
+    const ScopeId first = next_opening(region.first_scope, first_seen);
+    const ScopeId last = next_opening(region.last_scope, last_seen);
+    ranges.push_back({trace_->scopes[first].first_op, trace_->scopes[last].end_op});
+  }
+  return ranges;
+}
+
+ScopeId TraceIndex::next_opening(const std::string& path, std::vector<std::size_t>& seen) const {
+  const auto found = paths_.find(path);
+  if (found == paths_.end() || seen[found->second] >= openings_[found->second].size()) {
+    throw std::invalid_argument("the plan has a region at scope '" + path +
+                                "', which the trace of model '" + trace_->model +
+                                "' does not open; was the plan made for another model?");
+  }
+  return openings_[found->second][seen[found->second]++];
+}
+
+RegionGraph TraceIndex::graph(OpRange range) const {
+  return GraphBuilder(*trace_, range).build(pack_events_);
+}
+
+std::vector<OpRange> region_ranges(const Trace& trace, const Plan& plan) {
+  return TraceIndex(trace).ranges(plan);
+}
+
+RegionGraph make_region_graph(const Trace& trace, OpRange range) {
+  return TraceIndex(trace).graph(range);
+}
+
+std::vector<PackId> packs_of(const Trace& trace, OpRange range) {
+  std::vector<PackId> packs;
+  const auto begin =
+      std::lower_bound(trace.packs.begin(), trace.packs.end(), range.first,
+                       [](const TracedPack& pack, OpId op) { return pack.at_op < op; });
+  EdgePacks front(trace, range.first);
+  EdgePacks back(trace, range.end);
+  for (auto pack = begin; pack != trace.packs.end() && pack->at_op <= range.end; ++pack) {
+    if (pack->at_op == range.first && front.is_of_op_before(*pack)) continue;
+    if (pack->at_op == range.end && !back.is_of_op_before(*pack)) continue;
+    packs.push_back(PackId(pack - trace.packs.begin()));
+  }
+  return packs;
+}
+
+}  // namespace rematch
