@@ -47,12 +47,12 @@ struct CompareFlags : RecordFlags {
 
 std::vector<std::string_view> metric_names() {
   std::vector<std::string_view> names;
-  for (const Metric metric : kMetrics) names.push_back(short_name(metric));
+  for (const Metric metric : kAll<Metric>) names.push_back(short_name(metric));
   return names;
 }
 
 Metric require_metric(const std::string& name) {
-  if (const auto metric = metric_from_string(name)) return *metric;
+  if (const auto metric = metric_from_name(name)) return *metric;
   throw UsageError("unknown metric " + in_quotes(name) + did_you_mean(name, metric_names()));
 }
 
@@ -71,11 +71,7 @@ std::vector<Metric> parse_metrics(const std::string& text) {
 std::vector<FailOn> parse_fail_on(const std::string& text) {
   std::vector<FailOn> fail_on;
   for (const std::string& name : parse_list(text)) {
-    const auto what = fail_on_from_string(name);
-    if (!what) {
-      throw UsageError("--fail-on '" + name + "' is unknown" + did_you_mean(name, fail_on_names()));
-    }
-    fail_on.push_back(*what);
+    fail_on.push_back(parse_word<FailOn>("--fail-on", name));
   }
   return fail_on;
 }

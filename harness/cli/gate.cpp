@@ -22,8 +22,6 @@
 namespace rematch {
 namespace {
 
-const std::vector<std::string_view> kTiers = {"bitwise", "envelope", "equivalence"};
-
 struct GateFlags : RecordFlags {
   explicit GateFlags(CLI::App& app) : curves(app) {
     app.add_option("report", report, "Report to judge; or give --losses");
@@ -71,26 +69,14 @@ struct GateFlags : RecordFlags {
   bool allow_mixed = false;
 };
 
-LossTier parse_tier(const std::string& text) {
-  for (std::size_t index = 0; index < kTiers.size(); ++index) {
-    if (text == kTiers[index]) return static_cast<LossTier>(index);
-  }
-  throw UsageError("--loss '" + text + "' is unknown" + did_you_mean(text, kTiers));
-}
-
 void require_op_name(const std::string& name) {
   if (name.find("::") != std::string::npos) return;  // a dispatcher name
   const std::size_t dot = name.find('.');
   const bool has_phase = dot != std::string::npos && from_string<Phase>(name.substr(0, dot));
   const std::string op = has_phase ? name.substr(dot + 1) : name;
   if (from_string<OpClass>(op) || from_string<CollectiveKind>(op)) return;
-  std::vector<std::string_view> known;
-  for (int index = 0; index < kNumOpClasses; ++index) {
-    known.push_back(to_string(static_cast<OpClass>(index)));
-  }
-  for (std::size_t index = 0; index < kNumCollectiveKinds; ++index) {
-    known.push_back(to_string(static_cast<CollectiveKind>(index)));
-  }
+  std::vector<std::string_view> known = all_words<OpClass>();
+  known.insert(known.end(), kWords<CollectiveKind>.begin(), kWords<CollectiveKind>.end());
   throw UsageError("--expect '" + name + "' names no op class and no kind of collective" +
                    did_you_mean(op, known) +
                    "; a phase may stand before it (recompute.matmul), an op is aten::mm");
@@ -101,7 +87,7 @@ Expectation parse_expectation(const std::string& text) {
   Expectation expectation;
   const auto count = equals == std::string::npos
                          ? std::nullopt
-                         : whole_number(std::string_view(text).substr(equals + 1));
+                         : parse_number<std::int64_t>(std::string_view(text).substr(equals + 1));
   if (!count || *count < 0) {
     throw UsageError("--expect '" + text + "' is no NAME=COUNT such as attention_forward=600");
   }
@@ -117,7 +103,7 @@ double parse_slowdown(const std::string& text) {
 
 GateSettings settings_of(const GateFlags& flags) {
   GateSettings settings;
-  if (!flags.loss.empty()) settings.loss = parse_tier(flags.loss);
+  if (!flags.loss.empty()) settings.loss = parse_word<LossTier>("--loss", flags.loss);
   if (!flags.max_loss_difference.empty()) {
     const std::string& text = flags.max_loss_difference;
     settings.max_loss_difference = text == "0" ? 0 : parse_positive(text);

@@ -143,25 +143,6 @@ KernelClass kernel_class_of(std::string_view name) {
   return KernelClass::kUnknown;
 }
 
-std::string_view to_string(KernelClass kernel_class) {
-  constexpr std::array<std::string_view, kNumKernelClasses> kNames = {"collective",
-                                                                      "attention_forward",
-                                                                      "attention_backward",
-                                                                      "attention_auxiliary",
-                                                                      "matmul",
-                                                                      "norm",
-                                                                      "softmax_loss",
-                                                                      "random",
-                                                                      "foreach",
-                                                                      "sort",
-                                                                      "index",
-                                                                      "reduction",
-                                                                      "elementwise",
-                                                                      "memory",
-                                                                      "unknown"};
-  return kNames.at(static_cast<std::size_t>(kernel_class));
-}
-
 std::string demangled(const std::string& symbol) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> text(

@@ -2,9 +2,12 @@
 // phase is never in the name (a recomputed kernel is called as the original), so it is not here.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "policies/base/words.h"
 
 namespace rematch {
 
@@ -26,14 +29,26 @@ enum class KernelClass : std::uint8_t {
   kUnknown,
 };
 
-inline constexpr int kNumKernelClasses = static_cast<int>(KernelClass::kUnknown) + 1;
+template <>
+inline constexpr std::array<std::string_view, 15> kWords<KernelClass> = {"collective",
+                                                                         "attention_forward",
+                                                                         "attention_backward",
+                                                                         "attention_auxiliary",
+                                                                         "matmul",
+                                                                         "norm",
+                                                                         "softmax_loss",
+                                                                         "random",
+                                                                         "foreach",
+                                                                         "sort",
+                                                                         "index",
+                                                                         "reduction",
+                                                                         "elementwise",
+                                                                         "memory",
+                                                                         "unknown"};
 
 // `name` is demangled or not. Ordered rules, the first that fits: FlashAttention's kernels carry
 // cutlass in their names, so attention comes before matmul.
 KernelClass kernel_class_of(std::string_view name);
-
-// The name in JSON and tables: "attention_forward".
-std::string_view to_string(KernelClass kernel_class);
 
 // A kernel's symbol as its source spells it, without the return type; as it is where it is no C++
 // symbol.

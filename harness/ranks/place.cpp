@@ -1,9 +1,10 @@
 #include "harness/ranks/place.h"
 
-#include <charconv>
 #include <cstdlib>
 #include <limits>
 #include <string_view>
+
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {
@@ -30,12 +31,8 @@ const char* require_variable(const EnvironmentReader& read, const char* name,
 }
 
 int read_integer(const char* text, const char* name, int least, int most) {
-  int value = 0;
-  const std::string_view view = text;
-  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
-  if (error == std::errc() && end == view.data() + view.size() && value >= least && value <= most) {
-    return value;
-  }
+  const auto value = parse_number<int>(text);
+  if (value && *value >= least && *value <= most) return *value;
   throw RanksError(std::string(name) + " is '" + text + "'; a number from " +
                    std::to_string(least) + " to " + std::to_string(most) + " is needed");
 }

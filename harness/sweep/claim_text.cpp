@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "policies/base/field_value.h"
@@ -100,11 +99,9 @@ std::string claim_name(const std::string& comparison, int generation) {
 std::optional<ClaimName> parse_claim_name(std::string_view name) {
   const std::size_t dot = name.rfind(".g");
   if (dot == std::string_view::npos || dot == 0) return std::nullopt;
-  int generation = 0;
-  const char* end = name.data() + name.size();
-  const auto [rest, error] = std::from_chars(name.data() + dot + 2, end, generation);
-  if (error != std::errc() || rest != end || generation < 1) return std::nullopt;
-  return ClaimName{std::string(name.substr(0, dot)), generation};
+  const auto generation = parse_number<int>(name.substr(dot + 2));
+  if (!generation || *generation < 1) return std::nullopt;
+  return ClaimName{std::string(name.substr(0, dot)), *generation};
 }
 
 }  // namespace rematch

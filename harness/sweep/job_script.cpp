@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cstdint>
 
+#include "policies/base/text.h"
+
 namespace rematch {
 namespace {
 
@@ -129,10 +131,9 @@ std::chrono::minutes slurm_minutes(const std::string& text) {
   }
   for (std::size_t start = 0; start <= rest.size();) {
     const std::size_t end = std::min(rest.find(':', start), rest.size());
-    std::int64_t part = 0;
-    const auto parsed = std::from_chars(rest.data() + start, rest.data() + end, part);
-    if (parsed.ec != std::errc() || parsed.ptr != rest.data() + end) return kNoLimit;
-    parts.push_back(part);
+    const auto part = parse_number<std::int64_t>(std::string_view(rest).substr(start, end - start));
+    if (!part) return kNoLimit;
+    parts.push_back(*part);
     start = end + 1;
   }
   // Days are followed by hours; without them a lone number, or the first of two, is minutes.

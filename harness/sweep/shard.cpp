@@ -1,8 +1,9 @@
 #include "harness/sweep/shard.h"
 
-#include <charconv>
 #include <cstdint>
 #include <filesystem>
+
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {
@@ -11,11 +12,8 @@ constexpr int kMostShards = 1'000'000;
 
 // A number from 0 that is all of `text`.
 std::optional<int> number_in(std::string_view text) {
-  int number = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc() && rest == text.data() + text.size();
-  if (!whole || number < 0 || number > kMostShards) return std::nullopt;
-  return number;
+  const auto number = parse_number<int>(text);
+  return number && *number >= 0 && *number <= kMostShards ? number : std::nullopt;
 }
 
 std::optional<int> number_of(const Variable& variable, const char* name) {

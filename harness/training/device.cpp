@@ -3,7 +3,6 @@
 #include <ATen/Context.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <vector>
 
@@ -35,11 +34,8 @@ std::optional<int> cuda_index(std::string_view name) {
   if (!name.starts_with(kCuda) || name.size() < kCuda.size() + 2 || name[kCuda.size()] != ':') {
     return std::nullopt;
   }
-  const std::string_view digits = name.substr(kCuda.size() + 1);
-  int index = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-  const bool is_number = error == std::errc() && end == digits.data() + digits.size();
-  return is_number && index >= 0 ? std::optional(index) : std::nullopt;
+  const auto index = parse_number<int>(name.substr(kCuda.size() + 1));
+  return index && *index >= 0 ? index : std::nullopt;
 }
 
 Rejected cannot_use(std::string_view name, const std::string& reason) {

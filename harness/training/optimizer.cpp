@@ -12,6 +12,8 @@
 #include <cmath>
 #include <utility>
 
+#include "policies/base/text.h"
+
 namespace rematch {
 namespace {
 
@@ -126,12 +128,12 @@ std::optional<OptimizerChoice> optimizer_from_string(std::string_view text) {
   if (text == kNothingName) return OptimizerKind::kNothing;
   if (text == kAdamWName) return OptimizerKind::kAdamW;
   if (!text.starts_with(kRateOpening) || !text.ends_with(')')) return std::nullopt;
-  const char* begin = text.data() + kRateOpening.size();
-  const char* end = text.data() + text.size() - 1;
+  text.remove_prefix(kRateOpening.size());
+  text.remove_suffix(1);
+  const std::optional<double> rate = parse_number<double>(text);
+  if (!rate || !std::isfinite(*rate) || *rate <= 0) return std::nullopt;
   OptimizerChoice choice;
-  double& rate = choice.settings.learning_rate;
-  const auto [rest, error] = std::from_chars(begin, end, rate);
-  if (error != std::errc() || rest != end || !std::isfinite(rate) || rate <= 0) return std::nullopt;
+  choice.settings.learning_rate = *rate;
   return choice;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 
 #include "models/preset/family.h"
@@ -24,14 +23,6 @@ std::int64_t size_of(const Dimensions& dimensions, std::string_view axis) {
   return found == dimensions.end() ? 1 : found->second;
 }
 
-std::optional<std::int64_t> parse_number(std::string_view text) {
-  std::int64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [next, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc{} || next != end) return std::nullopt;
-  return number;
-}
-
 // One part of a layout's text, "tp=2" or "sp".
 Checked parse_part(std::string_view part, Dimensions& layout) {
   const std::size_t equals = part.find('=');
@@ -50,7 +41,8 @@ Checked parse_part(std::string_view part, Dimensions& layout) {
     return std::nullopt;
   }
   const std::optional<std::int64_t> size =
-      equals == std::string_view::npos ? std::nullopt : parse_number(part.substr(equals + 1));
+      equals == std::string_view::npos ? std::nullopt
+                                       : parse_number<std::int64_t>(part.substr(equals + 1));
   if (!size || *size < entry->minimum || *size > entry->maximum) {
     return Rejected{"layout: '" + std::string(part) + "' is not a number of ranks; write " + name +
                     "=N with N from 1 to " + std::to_string(entry->maximum)};

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "policies/base/json.h"
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {
@@ -10,11 +11,34 @@ namespace {
 // The time that a clock in nanoseconds holds: 34 years.
 constexpr std::int64_t kLongestMilliseconds = std::int64_t{1} << 40;
 
-}  // namespace
+constexpr std::size_t kFewWords = 10;
 
+// Throws at the first integer below 0: of the field, or of its list.
 void require_not_negative(const JsonField& field) {
   if (!field.json().is_array()) return static_cast<void>(field.integer32(0));
   for (const JsonField& element : field.elements()) require_not_negative(element);
+}
+
+}  // namespace
+
+std::optional<JsonField> value_of_field(const JsonField& object, const Field& field) {
+  std::optional<JsonField> found = object.find(field.key);
+  if (!found && field.former != nullptr) found = object.find(field.former);
+  if (!found && field.has(kLater)) return std::nullopt;
+  const JsonField value = found ? *found : object.at(field.key);
+  if (field.has(kNullIfEmpty) && value.is_null()) return std::nullopt;
+  if (field.has(kNotNegative)) require_not_negative(value);
+  return value;
+}
+
+void put_field(Json& object, const Field& field, Json value) {
+  object[field.key] = std::move(value);
+}
+
+void fail_unknown_word(const JsonField& field, const std::vector<std::string_view>& words) {
+  const std::string& text = field.string();
+  if (words.size() > kFewWords) field.fail("'" + text + "' is unknown" + did_you_mean(text, words));
+  field.fail("'" + text + "' is not one of " + joined(words));
 }
 
 void read_value(const JsonField& field, bool& value) { value = field.boolean(); }

@@ -10,19 +10,16 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "policies/base/bytes.h"
 #include "policies/base/json.h"
 #include "policies/base/record_fields.h"
-#include "policies/base/text.h"
 #include "policies/base/words.h"
 
 namespace rematch {
-
-// Throws FormatError at the first integer below 0: of the field, or of its list.
-void require_not_negative(const JsonField& field);
 
 void read_value(const JsonField& field, bool& value);
 void read_value(const JsonField& field, int& value);
@@ -34,28 +31,15 @@ void read_value(const JsonField& field, Bytes& value);
 void read_value(const JsonField& field, std::chrono::nanoseconds& value);
 void read_value(const JsonField& field, std::chrono::milliseconds& value);
 
-// The word that the field names. `what`: "not a phase", for a few words that a message lists; or
-// "op class", for many, of which it has the nearest.
+// Says which words there are or, of many, the nearest.
+[[noreturn]] void fail_unknown_word(const JsonField& field,
+                                    const std::vector<std::string_view>& words);
+
 template <Word T>
-T read_word(const JsonField& field, const char* what) {
-  if (const auto word = from_string<T>(field.string())) return *word;
-  field.fail("'" + field.string() + "' is " + what + "; allowed are " + joined(kWords<T>));
-}
-template <class T, std::size_t Size>
-T read_word(const JsonField& field, const std::array<T, Size>& words, const char* what) {
-  std::string allowed;
-  for (const T word : words) {
-    if (to_string(word) == field.string()) return word;
-    allowed.append(allowed.empty() ? "" : ", ").append(to_string(word));
-  }
-  field.fail("'" + field.string() + "' is " + what + "; allowed are " + allowed);
-}
-template <Word T>
-T read_known_word(const JsonField& field, const char* what) {
-  const std::string& text = field.string();
-  if (const auto word = from_string<T>(text)) return *word;
-  field.fail(std::string("unknown ") + what + " '" + text + "'" +
-             did_you_mean(text, std::vector<std::string_view>(kWords<T>.begin(), kWords<T>.end())));
+void read_value(const JsonField& field, T& word) {
+  const std::optional<T> known = from_string<T>(field.string());
+  if (!known) fail_unknown_word(field, all_words<T>());
+  word = *known;
 }
 
 template <class T>
@@ -88,24 +72,32 @@ void read_value(const JsonField& field, std::map<std::string, T>& values) {
   }
 }
 
+// Words that this build does not know are left out: a newer version may have more.
+template <Word Key, class T>
+void read_value(const JsonField& field, std::map<Key, T>& values) {
+  values.clear();
+  for (const auto& [name, member] : field.members()) {
+    T value{};
+    read_value(member, value);
+    if (const auto known = from_string<Key>(*name)) values.emplace(*known, std::move(value));
+  }
+}
+
 template <class T>
 void read_value(const JsonField& field, std::optional<T>& value) {
   value.reset();
   if (!field.is_null()) read_value(field, value.emplace());
 }
 
-// A record's fields: those that files of this version must have, and those that they may lack.
+// The value of a record's field. Nothing: the member stays as it is. Throws FormatError if a file
+// of this version must have it.
+std::optional<JsonField> value_of_field(const JsonField& object, const Field& field);
+
 template <HasFields Record>
 void read_fields(const JsonField& object, Record& record) {
   visit_fields(record, [&object](const Field& field, auto&& member) {
     if constexpr (!DerivedValue<std::remove_cvref_t<decltype(member)>>) {
-      std::optional<JsonField> found = object.find(field.key);
-      if (!found && field.former != nullptr) found = object.find(field.former);
-      if (!found && field.has(kLater)) return;
-      const JsonField value = found ? *found : object.at(field.key);
-      if (field.has(kNullIfEmpty) && value.is_null()) return;
-      if (field.has(kNotNegative)) require_not_negative(value);
-      read_value(value, member);
+      if (const auto value = value_of_field(object, field)) read_value(*value, member);
     }
   });
 }
@@ -165,6 +157,13 @@ Json to_value(const std::map<std::string, T>& values) {
   return json;
 }
 
+template <Word Key, class T>
+Json to_value(const std::map<Key, T>& values) {
+  Json json = Json::object();
+  for (const auto& [word, value] : values) json[std::string(to_string(word))] = to_value(value);
+  return json;
+}
+
 template <class T>
 Json to_value(const std::optional<T>& value) {
   return value ? to_value(*value) : Json(nullptr);
@@ -198,6 +197,8 @@ bool is_omitted(const Field& field, const Member& member) {
   }
 }
 
+void put_field(Json& object, const Field& field, Json value);
+
 template <HasFields Record>
 Json fields_to_json(const Record& record, unsigned without = 0);
 
@@ -208,15 +209,14 @@ void write_fields(Json& json, const Record& record, unsigned without = 0) {
     if (field.has(without) || is_omitted(field, member)) return;
     using Member = std::remove_cvref_t<decltype(member)>;
     if constexpr (DerivedValue<Member>) {
-      json[field.key] = to_value(member());
+      put_field(json, field, to_value(member()));
     } else {
       if constexpr (requires { fields_to_json(*member); }) {
         if (without != 0 && member) {
-          json[field.key] = fields_to_json(*member, without);
-          return;
+          return put_field(json, field, fields_to_json(*member, without));
         }
       }
-      json[field.key] = member_to_json<Member>(field, member);
+      put_field(json, field, member_to_json<Member>(field, member));
     }
   });
 }

@@ -2,10 +2,11 @@
 // name that is nearest to it.
 #pragma once
 
-#include <cstddef>
+#include <charconv>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace rematch {
@@ -45,6 +46,15 @@ std::string_view trimmed(std::string_view text);
 // Trimmed parts between commas outside brackets; "" gives one empty part. nullopt: brackets do not
 // pair.
 std::optional<std::vector<std::string_view>> split_at_commas(std::string_view text);
+
+// The number that is all of `text`, as std::from_chars reads it; nothing where it is none.
+template <class Number>
+std::optional<Number> parse_number(std::string_view text) {
+  Number number{};
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
+}
 
 // "Did you mean": the nearest known name to one that a user typed.
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace rematch {
 
@@ -19,6 +20,20 @@ inline constexpr std::array<std::string_view, 0> kWords = {};
 
 template <class T>
 concept Word = std::is_enum_v<T> && !kWords<T>.empty();
+
+// The enumerators, in order.
+template <Word T>
+inline constexpr auto kAll = [] {
+  std::array<T, kWords<T>.size()> all{};
+  for (std::size_t index = 0; index < all.size(); ++index) all[index] = static_cast<T>(index);
+  return all;
+}();
+
+// The words as a list that messages name.
+template <Word T>
+std::vector<std::string_view> all_words() {
+  return {kWords<T>.begin(), kWords<T>.end()};
+}
 
 template <Word T>
 constexpr std::string_view to_string(T word) {

@@ -1,8 +1,6 @@
 #include "policies/catalogue/call.h"
 
 #include <algorithm>
-#include <charconv>
-#include <system_error>
 #include <vector>
 
 #include "policies/base/text.h"
@@ -62,7 +60,7 @@ class Caller {
       return Rejected{in_quotes(name_) + " takes one argument, not " +
                       std::to_string(parts.size()) + ": write " + form};
     }
-    const auto n = parse_number(parts[0], 1, "N of " + name_ + "(N)");
+    const auto n = read_number(parts[0], 1, "N of " + name_ + "(N)");
     if (const auto* rejected = std::get_if<Rejected>(&n)) return *rejected;
     return named(factory(std::get<int>(n)), list({std::to_string(std::get<int>(n))}));
   }
@@ -72,7 +70,7 @@ class Caller {
     if (const auto* rejected = std::get_if<Rejected>(&given)) return *rejected;
     std::vector<int> layers;
     for (const std::string& word : std::get<Words>(given)) {
-      const auto layer = parse_number(word, 0, "a layer index of " + name_);
+      const auto layer = read_number(word, 0, "a layer index of " + name_);
       if (const auto* rejected = std::get_if<Rejected>(&layer)) return *rejected;
       if (std::find(layers.begin(), layers.end(), std::get<int>(layer)) != layers.end()) {
         return Rejected{name_ + " names layer " + word + " twice; name it once"};
@@ -115,12 +113,10 @@ class Caller {
     return policy;
   }
 
-  static std::variant<int, Rejected> parse_number(std::string_view text, int least,
-                                                  const std::string& what) {
-    int number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool is_number = error == std::errc() && end == text.data() + text.size();
-    if (is_number && number >= least && number <= kMaxArgument) return number;
+  static std::variant<int, Rejected> read_number(std::string_view text, int least,
+                                                 const std::string& what) {
+    const auto number = parse_number<int>(text);
+    if (number && *number >= least && *number <= kMaxArgument) return *number;
     return Rejected{what + " is a whole number from " + std::to_string(least) + " to " +
                     std::to_string(kMaxArgument) + ", not " + in_quotes(text)};
   }

@@ -82,10 +82,6 @@ std::vector<LayersOfType> layers_by_type(const Plan& plan) {
   return rows;
 }
 
-void read_value(const JsonField& field, Treatment& treatment) {
-  treatment = read_known_word<Treatment>(field, "treatment");
-}
-
 void read_value(const JsonField& field, RegionType& type) {
   read_fields(field, type);
   if (type.offload_inputs.empty()) return;
@@ -114,10 +110,6 @@ Plan plan_from_json(const Json& json) {
 Json to_value(const Plan& plan) { return plan_to_json(plan); }
 
 void read_value(const JsonField& field, Plan& plan) { plan = plan_from_json(field.json()); }
-
-void read_value(const JsonField& field, Schedule& schedule) {
-  schedule = read_word<Schedule>(field, "not a schedule");
-}
 
 std::string plan_sha256(const Plan& plan) { return canonical_sha256(plan_effect_json(plan)); }
 

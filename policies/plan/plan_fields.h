@@ -8,7 +8,6 @@
 
 namespace rematch {
 
-void read_value(const JsonField& field, Treatment& treatment);
 void read_value(const JsonField& field, RegionType& type);
 
 template <RecordOf<PlannedOp> Op, class Visit>

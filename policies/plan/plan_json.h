@@ -16,7 +16,6 @@ Plan plan_from_json(const Json& json);
 // As members of a record (record_fields.h).
 Json to_value(const Plan& plan);
 void read_value(const JsonField& field, Plan& plan);
-void read_value(const JsonField& field, Schedule& schedule);
 
 // The text that plan_sha256 hashes: the plan with types of equal effect merged and numbered by
 // first use.

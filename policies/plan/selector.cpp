@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 
 #include "policies/base/text.h"
@@ -57,10 +56,8 @@ Rejected reject(std::string_view text, const std::string& problem) {
 }
 
 std::vector<std::string_view> known_words() {
-  std::vector<std::string_view> names = {kResult};
-  for (int index = 0; index < kNumOpClasses; ++index) {
-    names.push_back(to_string(static_cast<OpClass>(index)));
-  }
+  std::vector<std::string_view> names = all_words<OpClass>();
+  names.insert(names.begin(), kResult);
   return names;
 }
 
@@ -111,14 +108,13 @@ std::variant<std::optional<int>, Rejected> take_nth(std::string_view whole,
   const std::size_t hash = text.rfind('#');
   if (hash == std::string_view::npos) return std::optional<int>();
   const std::string_view digits = text.substr(hash + 1);
-  int nth = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), nth);
-  if (error != std::errc() || end != digits.data() + digits.size() || nth < 1) {
+  const auto nth = parse_number<int>(digits);
+  if (!nth || *nth < 1) {
     return reject(whole,
                   in_quotes(digits) + " after # is out of range; allowed is a whole number from 1");
   }
   text = text.substr(0, hash);
-  return std::optional<int>(nth);
+  return nth;
 }
 
 // `torch.ops.aten.mm.default`, with or without what stands before `aten`, as `aten::mm.default`;

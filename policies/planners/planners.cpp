@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -40,16 +39,15 @@ std::optional<Resolved> resolve_planner(std::string_view call, const Trace& trac
     if (!call.starts_with(planner.name)) continue;
     const std::string_view rest = call.substr(planner.name.size());
     if (!rest.empty() && rest.front() != '(') continue;
-    double budget = 0;
     const bool is_call = rest.size() > 2 && rest.back() == ')';
     const std::string_view number = is_call ? trimmed(rest.substr(1, rest.size() - 2)) : rest;
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), budget);
-    if (!is_call || error != std::errc() || end != number.data() + number.size()) {
+    const auto budget = parse_number<double>(number);
+    if (!is_call || !budget) {
       const std::string name(planner.name);
       return Rejected{name + " needs a budget from 0 to 1: write " + name + "(0.5), not " +
                       in_quotes(call)};
     }
-    return planner.plan(trace, profile, budget);
+    return planner.plan(trace, profile, *budget);
   }
   return std::nullopt;
 }

@@ -12,8 +12,8 @@ constexpr std::string_view kFunctional = "_c10d_functional::";
 std::optional<CollectiveKind> collective_kind(std::string_view name) {
   if (!name.starts_with(kFunctional)) return std::nullopt;
   name.remove_prefix(kFunctional.size());
-  for (std::size_t kind = 0; kind < kNumCollectiveKinds; ++kind) {
-    if (name.starts_with(kWords<CollectiveKind>[kind])) return static_cast<CollectiveKind>(kind);
+  for (const CollectiveKind kind : kAll<CollectiveKind>) {
+    if (name.starts_with(to_string(kind))) return kind;
   }
   return std::nullopt;
 }

@@ -35,10 +35,9 @@ enum class CollectiveKind : std::uint8_t {
   kAllToAll,
   kBroadcast,
 };
-inline constexpr std::size_t kNumCollectiveKinds = 5;
 
 template <>
-inline constexpr std::array<std::string_view, kNumCollectiveKinds> kWords<CollectiveKind> = {
+inline constexpr std::array<std::string_view, 5> kWords<CollectiveKind> = {
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"};
 
 // The kind of an op that starts a functional collective; nothing for others, waits among them.

@@ -26,23 +26,20 @@ enum class OpClass : std::uint8_t {
   kOther,
 };
 
-inline constexpr int kNumOpClasses = static_cast<int>(OpClass::kOther) + 1;
-
 template <>
-inline constexpr std::array<std::string_view, kNumOpClasses> kWords<OpClass> = {
-    "matmul",
-    "attention_forward",
-    "attention_backward",
-    "norm",
-    "elementwise",
-    "reduction",
-    "copy",
-    "view",
-    "embedding",
-    "random",
-    "collective",
-    "optimizer",
-    "other"};
+inline constexpr std::array<std::string_view, 13> kWords<OpClass> = {"matmul",
+                                                                     "attention_forward",
+                                                                     "attention_backward",
+                                                                     "norm",
+                                                                     "elementwise",
+                                                                     "reduction",
+                                                                     "copy",
+                                                                     "view",
+                                                                     "embedding",
+                                                                     "random",
+                                                                     "collective",
+                                                                     "optimizer",
+                                                                     "other"};
 
 // `name` is the dispatcher name, with or without overload: "aten::mm".
 OpClass op_class_of(std::string_view name);

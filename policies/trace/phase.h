@@ -11,12 +11,11 @@ namespace rematch {
 
 enum class Phase : std::uint8_t { kForward, kRecompute, kBackward, kOptimizer };
 
-inline constexpr std::array kPhases = {Phase::kForward, Phase::kRecompute, Phase::kBackward,
-                                       Phase::kOptimizer};
-inline constexpr int kNumPhases = kPhases.size();
+inline constexpr int kNumPhases = 4;
 
 template <>
 inline constexpr std::array<std::string_view, kNumPhases> kWords<Phase> = {"forward", "recompute",
                                                                            "backward", "optimizer"};
+inline constexpr std::array kPhases = kAll<Phase>;
 
 }  // namespace rematch

@@ -67,10 +67,6 @@ OpFigures pass_from_json(const JsonField& field) {
 
 }  // namespace
 
-void read_value(const JsonField& field, ProfileSource& source) {
-  source = read_word<ProfileSource>(field, "not a source of times");
-}
-
 void read_value(const JsonField& field, OpFigures& figures) {
   read_fields(field, figures);
   const auto require_size = [&](const char* key, const auto& list) {

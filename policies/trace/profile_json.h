@@ -15,6 +15,5 @@ Json profile_to_json(const Profile& profile, const Trace& trace);
 Profile profile_from_json(const Json& json);
 
 // As a member of a record (record_fields.h).
-void read_value(const JsonField& field, ProfileSource& source);
 
 }  // namespace rematch

@@ -22,7 +22,6 @@ void read_value(const JsonField& field, Id<Tag>& id) {
 Json to_value(const TracedUse& use);
 Json to_value(const SpanType& type);
 Json to_value(const BackwardEvent& event);
-void read_value(const JsonField& field, OpClass& op_class);
 void read_value(const JsonField& field, TracedUse& use);
 void read_value(const JsonField& field, TracedOp& op);
 void read_value(const JsonField& field, SpanType& type);

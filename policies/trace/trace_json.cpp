@@ -12,10 +12,6 @@
 
 namespace rematch {
 
-void read_value(const JsonField& field, OpClass& op_class) {
-  op_class = read_known_word<OpClass>(field, "op class");
-}
-
 // A use is a reference, or [reference, version] where the storage was written before.
 Json to_value(const TracedUse& use) {
   if (use.version == 0) return to_value(use.value);

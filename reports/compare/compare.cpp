@@ -166,7 +166,7 @@ void Comparison::explain_row(std::size_t row) {
 
 // Who asks for some metrics alone asks for nothing else; another plan does other things throughout.
 void Comparison::list_other_differences() {
-  if (settings_.metrics.size() != kMetrics.size()) return;
+  if (settings_.metrics.size() != kAll<Metric>.size()) return;
   for (std::size_t index = 0; index < record_.rows.size(); ++index) {
     ComparedRow& row = record_.rows[index];
     if (row.plan_differs) continue;

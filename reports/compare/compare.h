@@ -21,7 +21,7 @@ struct Floor {
 };
 
 struct CompareSettings {
-  std::vector<Metric> metrics = {kMetrics.begin(), kMetrics.end()};
+  std::vector<Metric> metrics = {kAll<Metric>.begin(), kAll<Metric>.end()};
   // The default floor: kSmallestDifference for times, 0 for what is exact.
   std::map<Metric, Floor> floors;
   double false_alarm_ratio = 0.01;

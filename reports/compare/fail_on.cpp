@@ -9,9 +9,6 @@
 namespace rematch {
 namespace {
 
-constexpr std::array<std::string_view, 6> kNames = {"slower", "peak",    "counts",
-                                                    "loss",   "missing", "failed"};
-
 constexpr const char* kNothingCompared = "no point is in both reports and finished in both";
 
 bool has_verdict(const CompareRecord& record, Metric metric,
@@ -101,17 +98,6 @@ std::string why_vacuous(const CompareRecord& record, FailOn what) {
 
 }  // namespace
 
-std::optional<FailOn> fail_on_from_string(std::string_view name) {
-  for (std::size_t index = 0; index < kNames.size(); ++index) {
-    if (name == kNames.at(index)) return static_cast<FailOn>(index);
-  }
-  return std::nullopt;
-}
-
-std::string_view to_string(FailOn what) { return kNames.at(static_cast<std::size_t>(what)); }
-
-std::vector<std::string_view> fail_on_names() { return {kNames.begin(), kNames.end()}; }
-
 std::vector<Metric> metrics_of(FailOn what) {
   switch (what) {
     case FailOn::kSlower:
@@ -169,7 +155,7 @@ std::vector<std::string> undecided(const CompareRecord& record) {
   if (record.fail_on.empty() && record.rows.empty()) return {kNothingCompared};
   std::vector<std::string> lines;
   for (const std::string& name : record.fail_on) {
-    const std::optional<FailOn> what = fail_on_from_string(name);
+    const std::optional<FailOn> what = from_string<FailOn>(name);
     if (!what || is_found(record, *what)) continue;
     const std::string why = why_undecided(record, *what);
     if (!why.empty()) lines.push_back(name + " (" + why + ")");

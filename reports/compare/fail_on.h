@@ -2,6 +2,7 @@
 // have: what was not measured is not passed. Pure.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,9 +14,9 @@
 namespace rematch {
 
 enum class FailOn : std::uint8_t { kSlower, kPeak, kCounts, kLoss, kMissing, kFailed };
-std::optional<FailOn> fail_on_from_string(std::string_view name);
-std::string_view to_string(FailOn what);
-std::vector<std::string_view> fail_on_names();
+template <>
+inline constexpr std::array<std::string_view, 6> kWords<FailOn> = {"slower", "peak",    "counts",
+                                                                   "loss",   "missing", "failed"};
 
 // The metrics that decide it; none: points do.
 std::vector<Metric> metrics_of(FailOn what);

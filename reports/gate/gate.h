@@ -8,12 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "policies/base/words.h"
 #include "reports/record/gate.h"
 #include "reports/record/report.h"
 
 namespace rematch {
 
 enum class LossTier : std::uint8_t { kBitwise, kEnvelope, kEquivalence };
+template <>
+inline constexpr std::array<std::string_view, 3> kWords<LossTier> = {"bitwise", "envelope",
+                                                                     "equivalence"};
 
 // Executed ops of all counted steps: "attention_forward", "recompute.matmul", "aten::mm".
 struct Expectation {

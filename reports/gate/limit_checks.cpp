@@ -114,11 +114,12 @@ std::optional<Estimate> slowdown(const PointRecord& point, const PointRecord& re
 }
 
 // "executed 9 matmul in recompute, and the plan says 8"; empty: none.
-template <class Name, class Counts>
-std::string first_unplanned(const char* verb, const std::vector<Name>& names,
-                            const Counts& measured, const Counts& predicted) {
+template <class Names, class Counts>
+std::string first_unplanned(const char* verb, const Names& names, const Counts& measured,
+                            const Counts& predicted) {
   for (const Phase phase : kPhases) {
-    for (const Name& name : names) {
+    for (const auto& each : names) {
+      const typename Counts::value_type::key_type name(each);
       const std::int64_t own = amount_of(measured, phase, name);
       const std::int64_t wanted = amount_of(predicted, phase, name);
       if (own == wanted) continue;
@@ -127,22 +128,6 @@ std::string first_unplanned(const char* verb, const std::vector<Name>& names,
     }
   }
   return "";
-}
-
-std::vector<OpClass> op_classes() {
-  std::vector<OpClass> classes;
-  for (int number = 0; number < kNumOpClasses; ++number) {
-    classes.push_back(static_cast<OpClass>(number));
-  }
-  return classes;
-}
-
-std::vector<std::string> collective_kinds() {
-  std::vector<std::string> kinds;
-  for (std::size_t number = 0; number < kNumCollectiveKinds; ++number) {
-    kinds.emplace_back(to_string(static_cast<CollectiveKind>(number)));
-  }
-  return kinds;
 }
 
 }  // namespace
@@ -231,10 +216,10 @@ std::optional<CheckRecord> check_prediction(const PointRecord& point) {
   std::string problem;
   if (point.counts && point.predicted_counts) {
     problem =
-        first_unplanned("executed", op_classes(), point.counts->by_class, *point.predicted_counts);
+        first_unplanned("executed", kAll<OpClass>, point.counts->by_class, *point.predicted_counts);
   }
   if (problem.empty() && point.ranks && point.ranks->predicted_collectives) {
-    problem = first_unplanned("issued", collective_kinds(), point.ranks->collectives,
+    problem = first_unplanned("issued", all_words<CollectiveKind>(), point.ranks->collectives,
                               *point.ranks->predicted_collectives);
   }
   if (problem.empty() && point.effect && point.effect->counts_equal_prediction == false) {

@@ -1,7 +1,6 @@
 #include "reports/gate/loss_curve.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "policies/base/hashing.h"
@@ -63,9 +62,7 @@ class Reader {
   double number_of(const LossCell& cell, int line, const std::string& name) const {
     std::string_view text = trimmed(cell.text);
     if (text.starts_with('+')) text.remove_prefix(1);
-    double number = 0;
-    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error == std::errc() && rest == text.data() + text.size()) return number;
+    if (const auto number = parse_number<double>(text)) return *number;
     throw FormatError(at_place(file_, line, cell.column) + in_quotes(cell.text) + " is no " + name +
                       "; a number is expected");
   }

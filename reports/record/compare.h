@@ -67,19 +67,18 @@ enum class Metric : std::uint8_t {
   kCollectiveBytes,
   kLoss,
 };
-inline constexpr std::array kMetrics = {Metric::kStepTime,        Metric::kPeakAllocated,
-                                        Metric::kPeakReserved,    Metric::kExecutedOps,
-                                        Metric::kRecomputedOps,   Metric::kKernelCount,
-                                        Metric::kRecomputedFlops, Metric::kCollectives,
-                                        Metric::kCollectiveBytes, Metric::kLoss};
+// Names in JSON, with the unit.
+template <>
+inline constexpr std::array<std::string_view, 10> kWords<Metric> = {
+    "step_time_ns",        "peak_allocated_bytes",
+    "peak_reserved_bytes", "executed_ops",
+    "recomputed_ops",      "kernel_count",
+    "recomputed_flops",    "collectives",
+    "collective_bytes",    "loss"};
 
-// The name in JSON, with its unit, and on the command line, without: "step_time_ns", "step_time".
-std::string_view to_string(Metric metric);
+// The name on the command line, without the unit: "step_time".
 std::string_view short_name(Metric metric);
-std::optional<Metric> metric_from_string(std::string_view name);  // either
-
-Json to_value(Metric metric);
-void read_value(const JsonField& field, Metric& metric);
+std::optional<Metric> metric_from_name(std::string_view name);  // either of its names
 
 // Times are faster, slower, same or unsure. Everything else is exact: lower, higher, same, or
 // different where the sum is the same and what it consists of is not. Losses are unsure where the
@@ -94,11 +93,9 @@ enum class CompareVerdict : std::uint8_t {
   kDifferent,
   kNotMeasured,  // on one side or both
 };
-std::string_view to_string(CompareVerdict verdict);
-std::optional<CompareVerdict> compare_verdict_from_string(std::string_view text);
-
-Json to_value(CompareVerdict verdict);
-void read_value(const JsonField& field, CompareVerdict& verdict);
+template <>
+inline constexpr std::array<std::string_view, 8> kWords<CompareVerdict> = {
+    "faster", "slower", "same", "unsure", "lower", "higher", "different", "not_measured"};
 
 struct MetricRecord {
   Metric metric = Metric::kStepTime;
@@ -235,9 +232,6 @@ void visit_fields(Floor& floor, Visit visit) {
   visit("relative_ratio", floor.relative_ratio);
   visit({"absolute", kWholeIfWhole}, floor.absolute);
 }
-
-Json to_value(const std::map<Metric, std::map<CompareVerdict, int>>& summary);
-void read_value(const JsonField& field, std::map<Metric, std::map<CompareVerdict, int>>& summary);
 
 struct CompareRecord {
   SourceRecord base;

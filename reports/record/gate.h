@@ -15,10 +15,9 @@
 namespace rematch {
 
 enum class GateVerdict : std::uint8_t { kPass, kInconclusive, kFail };  // the worst counts
-std::string_view to_string(GateVerdict verdict);                        // "PASS"
-
-Json to_value(GateVerdict verdict);
-void read_value(const JsonField& field, GateVerdict& verdict);
+template <>
+inline constexpr std::array<std::string_view, 3> kWords<GateVerdict> = {"PASS", "INCONCLUSIVE",
+                                                                        "FAIL"};
 
 // How much the reference itself varies, and so what a check can see.
 struct NoiseRecord {

@@ -13,6 +13,7 @@
 #include "policies/base/bytes.h"
 #include "policies/base/json_fwd.h"
 #include "policies/base/record_fields.h"
+#include "policies/base/words.h"
 #include "policies/trace/phase.h"
 
 namespace rematch {
@@ -28,22 +29,12 @@ enum class Holder : std::uint8_t {
   kOther,               // batch, forward and backward temporaries
 };
 
-inline constexpr std::array kHolders = {Holder::kParameters,
-                                        Holder::kGradients,
-                                        Holder::kOptimizer,
-                                        Holder::kFrozenParameters,
-                                        Holder::kSavedActivations,
-                                        Holder::kRecomputeTransient,
-                                        Holder::kOther};
-
-// The name in JSON: "saved_activations".
-std::string_view to_string(Holder holder);
-std::optional<Holder> holder_from_string(std::string_view text);
+template <>
+inline constexpr std::array<std::string_view, 7> kWords<Holder> = {
+    "parameters",        "gradients",           "optimizer", "frozen_parameters",
+    "saved_activations", "recompute_transient", "other"};
 
 using HeldBytes = std::map<Holder, Bytes>;
-
-Json to_value(const HeldBytes& holders);
-void read_value(const JsonField& field, HeldBytes& holders);
 
 // Bytes by holder over one step, a sample for each op boundary (or fewer). Columns have one entry
 // a sample: `bytes[holder][sample]`.

@@ -3,6 +3,7 @@
 // line there, and an entry in reports/schema/point.schema.json. The JSON is in record_json.h.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "policies/base/bytes.h"
 #include "policies/base/json_fwd.h"
 #include "policies/base/record_fields.h"
+#include "policies/base/words.h"
 #include "policies/trace/phase.h"
 #include "reports/record/executed.h"
 #include "reports/record/identity.h"
@@ -23,10 +25,9 @@
 namespace rematch {
 
 enum class PointStatus : std::uint8_t { kOk, kOom, kTimeout, kCrash, kSkipped, kInvalid };
-
-std::string_view to_string(PointStatus status);
-Json to_value(PointStatus status);
-void read_value(const JsonField& field, PointStatus& status);
+template <>
+inline constexpr std::array<std::string_view, 6> kWords<PointStatus> = {
+    "ok", "oom", "timeout", "crash", "skipped", "invalid"};
 
 // How a point that is not ok ended.
 struct FailureRecord {

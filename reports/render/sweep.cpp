@@ -1,9 +1,10 @@
 #include "reports/render/sweep.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <utility>
+
+#include "policies/base/text.h"
 
 namespace rematch {
 namespace {
@@ -34,17 +35,9 @@ Settings settings_of(const UnmeasuredComparison& comparison) {
   return settings;
 }
 
-std::optional<double> as_number(const std::string& text) {
-  double number = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || rest != end) return std::nullopt;
-  return number;
-}
-
 bool comes_before(const std::string& left, const std::string& right) {
-  const auto one = as_number(left);
-  const auto other = as_number(right);
+  const auto one = parse_number<double>(left);
+  const auto other = parse_number<double>(right);
   if (one && other) return *one < *other;
   return one.has_value() != other.has_value() ? one.has_value() : left < right;
 }

@@ -264,14 +264,4 @@ double floor_of_control(const Estimate& control) {
   return std::max({kSmallestDifference, above, below});
 }
 
-std::string_view to_string(Quality quality) {
-  constexpr std::array<std::string_view, 4> kNames = {"good", "few_rounds", "noisy", "drifting"};
-  return kNames.at(static_cast<std::size_t>(quality));
-}
-
-std::string_view to_string(RatioVerdict verdict) {
-  constexpr std::array<std::string_view, 4> kNames = {"faster", "slower", "same", "unsure"};
-  return kNames.at(static_cast<std::size_t>(verdict));
-}
-
 }  // namespace rematch

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "policies/base/words.h"
+
 namespace rematch {
 
 // [round][step], in the order of the clock.
@@ -54,6 +56,9 @@ Estimate paired_ratio(const Rounds& numerator, const Rounds& denominator);
 std::optional<double> drift(const Rounds& rounds);
 
 enum class Quality : std::uint8_t { kGood, kFewRounds, kNoisy, kDrifting };
+template <>
+inline constexpr std::array<std::string_view, 4> kWords<Quality> = {"good", "few_rounds", "noisy",
+                                                                    "drifting"};
 
 // How far the samples can be trusted. The verdict is the worst finding; each has a reason.
 struct QualityReport {
@@ -65,6 +70,9 @@ struct QualityReport {
 QualityReport judge_quality(const Rounds& rounds);
 
 enum class RatioVerdict : std::uint8_t { kFaster, kSlower, kSame, kUnsure };
+template <>
+inline constexpr std::array<std::string_view, 4> kWords<RatioVerdict> = {"faster", "slower", "same",
+                                                                         "unsure"};
 
 // Differences up to this fraction are not claimed: two arms that ran the same code on an idle
 // machine differ by about as much.
@@ -81,8 +89,5 @@ RatioVerdict judge_ratio(const Estimate& ratio, double floor = kSmallestDifferen
 // The floor that an A/A control of the same session asks for: how far its interval strays from 1,
 // at least kSmallestDifference.
 double floor_of_control(const Estimate& control);
-
-std::string_view to_string(Quality quality);
-std::string_view to_string(RatioVerdict verdict);
 
 }  // namespace rematch

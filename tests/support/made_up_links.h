@@ -21,9 +21,7 @@ inline LinkProfile made_up_links() {
   const LinkCurve curve = {{Bytes{1024}, nanoseconds(10'000)},
                            {Bytes{4096}, nanoseconds(13'072)},
                            {Bytes{65536}, nanoseconds(74'512)}};
-  for (std::size_t kind = 0; kind < kNumCollectiveKinds; ++kind) {
-    group.collectives[static_cast<CollectiveKind>(kind)] = curve;
-  }
+  for (const CollectiveKind kind : kAll<CollectiveKind>) group.collectives[kind] = curve;
   links.groups = {group};
   links.to_host = {{Bytes{1024}, nanoseconds(1000)}, {Bytes{65536}, nanoseconds(32'768)}};
   links.to_device = {{Bytes{1024}, nanoseconds(1000)}, {Bytes{65536}, nanoseconds(16'384)}};

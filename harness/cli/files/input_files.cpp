@@ -114,7 +114,7 @@ Plan point_of(const Json& json, const std::string& file, const std::string& numb
   if (number.empty()) {
     throw UsageError("'" + file + "' is a front; say which point of it: " + file + "#0; " + range);
   }
-  const auto index = whole_number(number);
+  const auto index = parse_number<std::int64_t>(number);
   if (!index || *index < 0 || *index >= std::ssize(points)) {
     throw UsageError("'" + file + "' has no point " + number + "; " + range);
   }

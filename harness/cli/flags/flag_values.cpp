@@ -7,9 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "harness/cli/exit_code.h"
 #include "policies/base/json.h"
-#include "policies/base/text.h"
 
 namespace rematch {
 namespace {
@@ -55,11 +53,6 @@ std::optional<double> percent_of(std::string_view text) {
 }
 
 }  // namespace
-
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  const auto read = number_with_unit<std::int64_t>(text);
-  return read && read->unit.empty() ? std::optional(read->number) : std::nullopt;
-}
 
 std::vector<Schedule> parse_schedules(const std::string& text) {
   if (text == "both") return {Schedule::kWholeRegion, Schedule::kOnDemand};

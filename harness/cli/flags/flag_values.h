@@ -9,7 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/cli/exit_code.h"
 #include "policies/base/bytes.h"
+#include "policies/base/text.h"
+#include "policies/base/words.h"
 #include "policies/plan/plan.h"
 #include "policies/predict/step/optimizer_bytes.h"
 
@@ -22,8 +25,12 @@ inline constexpr int kMostThreads = 4096;
 // "whole_region", "on_demand" or "both". Throws UsageError.
 std::vector<Schedule> parse_schedules(const std::string& text);
 
-// A whole number that is all of `text`; nothing if it is none.
-std::optional<std::int64_t> whole_number(std::string_view text);
+// Throws UsageError: "--loss 'x' is unknown".
+template <Word T>
+T parse_word(const std::string& flag, const std::string& text) {
+  if (const auto word = from_string<T>(text)) return *word;
+  throw UsageError(flag + " '" + text + "' is unknown" + did_you_mean(text, all_words<T>()));
+}
 
 // "90s", "10min", "500ms", "1h". Throws UsageError: the unit is part of the value.
 std::chrono::milliseconds parse_duration(const std::string& text);

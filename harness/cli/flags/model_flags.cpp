@@ -37,7 +37,7 @@ std::optional<std::int64_t> number_of(std::string_view text) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   const bool is_short = text.ends_with('k') || text.ends_with('K');
   if (is_short) text.remove_suffix(1);
-  const auto number = whole_number(text);
+  const auto number = parse_number<std::int64_t>(text);
   if (!number || !is_short) return number;
   return *number > 0 && *number < kMost ? std::optional(*number * kThousand) : std::nullopt;
 }

@@ -34,8 +34,9 @@ constexpr int kMostRounds = 1000;
 RoundRule parse_rounds(const std::string& rounds, const std::string& precision) {
   const std::size_t colon = rounds.find(':');
   const std::string_view text = rounds;
-  const auto least = whole_number(text.substr(0, colon));
-  const auto most = colon == std::string::npos ? least : whole_number(text.substr(colon + 1));
+  const auto least = parse_number<std::int64_t>(text.substr(0, colon));
+  const auto most =
+      colon == std::string::npos ? least : parse_number<std::int64_t>(text.substr(colon + 1));
   if (!least || !most || *least < 0 || *most < *least || *most > kMostRounds) {
     throw UsageError("--rounds '" + rounds + "' is neither a number from 0 to " +
                      std::to_string(kMostRounds) + " nor a range of them such as 4:8");

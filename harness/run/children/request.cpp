@@ -1,26 +1,10 @@
 #include "harness/run/children/request.h"
 
-#include <array>
-
 #include "harness/run/variants.h"
 #include "policies/base/field_value.h"
 #include "policies/plan/plan_json.h"
 
 namespace rematch {
-
-Json to_value(Pass pass) { return to_string(pass); }
-
-void read_value(const JsonField& field, Pass& pass) {
-  pass = read_word(field, std::array{Pass::kExact, Pass::kParity, Pass::kTime}, "not a pass");
-}
-
-Json to_value(ModelFamily family) { return to_string(family); }
-
-void read_value(const JsonField& field, ModelFamily& family) {
-  const std::optional<ModelFamily> found = from_string<ModelFamily>(field.string());
-  if (!found) field.fail("unknown model family '" + field.string() + "'");
-  family = *found;
-}
 
 Json to_value(Determinism determinism) { return determinism == Determinism::kRepeatableBits; }
 
@@ -41,11 +25,6 @@ void visit_fields(Request& request, Visit visit) {
   visit("snapshot_file", request.snapshot_file);
   visit("repeatable_bits", request.timed_as);
   visit("libtorch_chooses_attention", request.libtorch_chooses_attention);
-}
-
-std::string_view to_string(Pass pass) {
-  constexpr std::array<std::string_view, 3> kNames = {"exact", "parity", "time"};
-  return kNames.at(static_cast<std::size_t>(pass));
 }
 
 PointRequest request_for(const VariantSettings& settings, const Variant& variant, Pass pass,

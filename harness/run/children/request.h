@@ -22,7 +22,8 @@ enum class Pass : std::uint8_t {
   kParity,  // the first of them alone: bits of each step
   kTime,    // no observer, no hook, LibTorch's own allocator
 };
-std::string_view to_string(Pass pass);
+template <>
+inline constexpr std::array<std::string_view, 3> kWords<Pass> = {"exact", "parity", "time"};
 
 struct PointRequest {
   Pass pass = Pass::kExact;

@@ -95,9 +95,8 @@ LinkCurve collective_curve(const Bench& bench, CollectiveKind kind, const RankGr
 
 LinkGroup measure_group(const Bench& bench, const RankGroup& group) {
   LinkGroup measured{group.name, static_cast<std::int64_t>(group.ranks.size()), {}};
-  for (std::size_t kind = 0; kind < kNumCollectiveKinds; ++kind) {
-    const auto each = static_cast<CollectiveKind>(kind);
-    measured.collectives[each] = collective_curve(bench, each, group);
+  for (const CollectiveKind kind : kAll<CollectiveKind>) {
+    measured.collectives[kind] = collective_curve(bench, kind, group);
   }
   return measured;
 }

@@ -18,10 +18,6 @@
 namespace rematch {
 namespace {
 
-constexpr std::array kStatuses = {PointStatus::kOk,      PointStatus::kOom,
-                                  PointStatus::kTimeout, PointStatus::kCrash,
-                                  PointStatus::kSkipped, PointStatus::kInvalid};
-
 // Lengths keep the parts of a label apart.
 void add_part(std::string& label, std::string_view part) {
   label.append(std::to_string(part.size())).append(":").append(part);
@@ -94,18 +90,6 @@ void require_same_loss(const JsonField& field, const StepRecord& step) {
 
 }  // namespace
 
-std::string_view to_string(PointStatus status) {
-  constexpr std::array<std::string_view, kStatuses.size()> kNames = {"ok",    "oom",     "timeout",
-                                                                     "crash", "skipped", "invalid"};
-  return kNames.at(static_cast<std::size_t>(status));
-}
-
-Json to_value(PointStatus status) { return to_string(status); }
-
-void read_value(const JsonField& field, PointStatus& status) {
-  status = read_word(field, kStatuses, "not a status");
-}
-
 std::string point_key(const PointIdentity& identity) {
   return canonical_sha256(to_value(identity));
 }
@@ -141,46 +125,13 @@ bool is_in_fingerprint(std::string_view member) {
   return is_in;
 }
 
-std::string_view to_string(Holder holder) {
-  constexpr std::array<std::string_view, kHolders.size()> kNames = {
-      "parameters",        "gradients",           "optimizer", "frozen_parameters",
-      "saved_activations", "recompute_transient", "other"};
-  return kNames.at(static_cast<std::size_t>(holder));
-}
-
-std::optional<Holder> holder_from_string(std::string_view text) {
-  const auto* found = std::find_if(kHolders.begin(), kHolders.end(),
-                                   [text](Holder holder) { return to_string(holder) == text; });
-  if (found == kHolders.end()) return std::nullopt;
-  return *found;
-}
-
-Json to_value(const HeldBytes& holders) {
-  Json json = Json::object();
-  for (const auto& [holder, bytes] : holders) json[std::string(to_string(holder))] = bytes.count;
-  return json;
-}
-
-// Holders that this build does not know are left out; the point keeps them as unknown members.
-void read_value(const JsonField& field, HeldBytes& holders) {
-  std::map<std::string, Bytes> named;
-  read_value(field, named);
-  for (const auto& [name, bytes] : named) {
-    if (const auto holder = holder_from_string(name)) holders[*holder] = bytes;
-  }
-}
-
 Json to_value(const MemoryTimeline& timeline) {
-  Json phases = Json::array();
-  for (const Phase phase : kPhases) phases.push_back(to_string(phase));
   Json phase_of_sample = Json::array();
   for (const Phase phase : timeline.phase) phase_of_sample.push_back(static_cast<int>(phase));
-  Json held = Json::object();
-  for (const auto& [holder, bytes] : timeline.bytes) held[std::string(to_string(holder))] = bytes;
   return {{"op_index", timeline.op_index},
-          {"phases", std::move(phases)},
+          {"phases", to_value(kPhases)},
           {"phase", std::move(phase_of_sample)},
-          {"held_bytes", std::move(held)}};
+          {"held_bytes", to_value(timeline.bytes)}};
 }
 
 void read_value(const JsonField& field, MemoryTimeline& timeline) {
@@ -195,12 +146,10 @@ void read_value(const JsonField& field, MemoryTimeline& timeline) {
     if (!phase) sample.fail("means '" + names[static_cast<std::size_t>(index)] + "', no phase");
     timeline.phase.push_back(*phase);
   }
-  std::map<std::string, std::vector<std::int64_t>> held;
-  read_value(field.at("held_bytes"), held);
-  for (auto& [name, bytes] : held) {
-    require_as_many(field.at("held_bytes").at(name), samples);
-    if (const auto holder = holder_from_string(name)) timeline.bytes[*holder] = std::move(bytes);
+  for (const auto& [name, bytes] : field.at("held_bytes").members()) {
+    require_as_many(bytes, samples);
   }
+  read_value(field.at("held_bytes"), timeline.bytes);
 }
 
 void read_value(const JsonField& field, TimeQuality& quality) {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "policies/base/field_value.h"
+#include "policies/base/file.h"
 #include "policies/base/hashing.h"
 #include "policies/base/json.h"
 #include "policies/trace/by_phase.h"
@@ -129,7 +130,8 @@ void add_members(Json& json, const std::map<std::string, std::string>& members) 
   for (const auto& [path, member] : members) {
     const Pointer pointer(path);
     const Pointer parent = pointer.parent_pointer();
-    if (json.contains(parent) && json.at(parent).is_object()) json[pointer] = Json::parse(member);
+    if (json.contains(parent) && json.at(parent).is_object())
+      json[pointer] = parse_json(member, path);
   }
 }
 

@@ -73,8 +73,8 @@ Drawn draw_chart(const std::string& name, const Comparison& comparison,
 
 Drawn draw_chart(const std::string& name, const CompareRecord& record) {
   std::vector<std::string> names;
-  for (const Metric metric : kMetrics) names.emplace_back(short_name(metric));
-  const std::optional<Metric> metric = metric_from_string(name);
+  for (const Metric metric : kAll<Metric>) names.emplace_back(short_name(metric));
+  const std::optional<Metric> metric = metric_from_name(name);
   if (!metric) {
     return Rejected{"a compare record has no chart '" + name + "'" + did_you_mean(name, names) +
                     "; its charts are " + joined(names)};

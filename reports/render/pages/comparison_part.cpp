@@ -191,7 +191,7 @@ bool is_same_everywhere(const CompareRecord& record, Metric metric) {
 // Charts of nothing but ones would hide those that show something; they are a sentence.
 std::string add_ratios(const CompareRecord& record, std::vector<Figure>& figures) {
   std::string same;
-  for (const Metric metric : kMetrics) {
+  for (const Metric metric : kAll<Metric>) {
     if (is_same_everywhere(record, metric)) {
       same += (same.empty() ? "The same in every row: " : ", ") + words_of(metric);
       continue;

@@ -106,7 +106,7 @@ void add_fields(Line& line, const std::optional<Record>& record) {
 
 void add_memory(Line& line, const PointRecord& point) {
   add_fields(line, point.memory);
-  for (const Holder holder : kHolders) {
+  for (const Holder holder : kAll<Holder>) {
     std::optional<Bytes> bytes;
     if (point.memory) {
       const auto found = point.memory->holders_at_peak.find(holder);

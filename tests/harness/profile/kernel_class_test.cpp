@@ -130,7 +130,7 @@ TEST_CASE("the kernels that the libraries carry fall into their class, as symbol
     CHECK(to_string(kernel_class_of(demangled(name.symbol))) == name.expected);
     classes.insert(name.expected);
   }
-  CHECK(classes.size() == kNumKernelClasses - 1);  // all but memory, which has no names
+  CHECK(classes.size() == kWords<KernelClass>.size() - 1);  // all but memory, which has no names
 }
 
 // A kernel's name is all that a record says of it.

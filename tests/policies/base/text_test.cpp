@@ -66,6 +66,16 @@ TEST_CASE("a hole is filled wherever it is, and not in what fills it") {
   CHECK(filled_in("none", "{N}", "2") == "none");
 }
 
+TEST_CASE("a number is all of a text, or none") {
+  CHECK(parse_number<int>("42") == 42);
+  CHECK(parse_number<int>("-1") == -1);
+  CHECK(parse_number<double>("2.5e-1") == 0.25);
+  CHECK_FALSE(parse_number<int>("").has_value());
+  CHECK_FALSE(parse_number<int>("4x").has_value());
+  CHECK_FALSE(parse_number<int>(" 4").has_value());
+  CHECK_FALSE(parse_number<int>("4000000000").has_value());
+}
+
 const std::vector<std::string_view> kPolicies = {"none",     "full",    "nth_first", "nth_last",
                                                  "skip_nth", "save_mm", "attn_only", "segments"};
 

@@ -19,6 +19,8 @@ TEST_CASE("an enumerator is its word, and back") {
   CHECK(to_string(Fruit::kPear) == "pear");
   CHECK(from_string<Fruit>("apple") == Fruit::kApple);
   CHECK_FALSE(from_string<Fruit>("plum").has_value());
+  CHECK(kAll<Fruit> == std::array{Fruit::kApple, Fruit::kPear});
+  CHECK(all_words<Fruit>() == std::vector<std::string_view>{"apple", "pear"});
   CHECK(Word<Fruit>);
   CHECK_FALSE(Word<Unnamed>);
 }

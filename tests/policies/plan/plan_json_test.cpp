@@ -112,7 +112,7 @@ TEST_CASE("a broken plan is refused with the place of the mistake") {
   };
   const Row rows[] = {
       {[](Json& j) { j["types"][0]["ops"][1]["treatment"] = "safe"; },
-       "types[0].ops[1].treatment: unknown treatment 'safe'; did you mean 'save'?"},
+       "types[0].ops[1].treatment: 'safe' is not one of save, recompute, offload"},
       {[](Json& j) { j["regions"][1]["type"] = 1; },
        "regions[1].type: 1 is out of range; allowed are 0 to 0"},
       {[](Json& j) { j["types"] = Json::array(); }, "regions[0].type: refers to a type"},

@@ -169,8 +169,7 @@ TEST_CASE("a name that no table has is other, however it looks") {
 }
 
 TEST_CASE("class names read back") {
-  for (int index = 0; index < kNumOpClasses; ++index) {
-    const auto op_class = static_cast<OpClass>(index);
+  for (const OpClass op_class : kAll<OpClass>) {
     CHECK(from_string<OpClass>(to_string(op_class)) == op_class);
   }
   CHECK_FALSE(from_string<OpClass>("attention").has_value());

@@ -229,7 +229,7 @@ TEST_CASE("a broken trace is refused with the place of the mistake") {
       {[](Json& j) { j.erase("types"); }, "key \"types\" is missing"},
       {[](Json& j) { j["types"][1]["ops"][3]["name"] = 4; }, "types[1].ops[3].name: found 4"},
       {[](Json& j) { j["types"][1]["ops"][3]["class"] = "matmull"; },
-       "types[1].ops[3].class: unknown op class 'matmull'; did you mean 'matmul'?"},
+       "types[1].ops[3].class: 'matmull' is unknown; did you mean 'matmul'?"},
       {[](Json& j) { j["types"][1]["ops"][3]["inputs"] = {99999}; }, "refers to value 99999"},
       {[](Json& j) { j["types"][1]["ops"][3]["inputs"] = {-99999}; }, "from outside"},
       {[](Json& j) { j["types"][1]["ops"][0]["scope"] = -2147483648LL; }, "out of range"},

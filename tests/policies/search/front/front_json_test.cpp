@@ -181,11 +181,11 @@ TEST_CASE("damaged fronts are refused with the place") {
   const std::vector<Damage> damages = {
       {"/schema", "rematch.front/2.0", "rematch.front/2.0"},
       {"/knee", 99, "knee"},
-      {"/schedule", "later", "'later' is not a schedule; allowed are whole_region, on_demand"},
+      {"/schedule", "later", "'later' is not one of whole_region, on_demand"},
       {"/optimizer", "adamax", "found 'adamax'; known are none, adamw, adamw(state=bfloat16)"},
       {"/points", Json::array(), "points"},
       {"/points/0/plan_sha256", "00", "is not the hash of the plan beside it"},
-      {"/points/1/predicted_peak_phase", "lunch", "'lunch' is not a phase"},
+      {"/points/1/predicted_peak_phase", "lunch", "'lunch' is not one of forward"},
       {"/complete", "yes", "complete"},
       {"/measurement/anchors/0", 99, "measurement.anchors[0]"},
       {"/measurement/control_interval", Json{1}, "has 1 entries; it must have 2"},

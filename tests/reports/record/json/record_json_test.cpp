@@ -374,13 +374,13 @@ TEST_CASE("a damaged report is one line with the path of the damage") {
     const char* message;  // a part of it
   };
   const std::vector<Damage> damages = {
-      {"/points/1/status", "exploded", "points[1].status: 'exploded' is not a status"},
+      {"/points/1/status", "exploded", "points[1].status: 'exploded' is not one of ok"},
       {"/points/0/schedule", "on_demand ", "points[0].schedule: differs"},
       {"/points/0/identity/seed", 2, "points[0].key: is not the hash of \"identity\""},
       {"/points/0/identity/schedule", "never", "points[0].identity.schedule: 'never'"},
       {"/points/0/memory/peak_allocated_bytes", "much", "points[0].memory.peak_allocated_bytes"},
       {"/points/0/memory/peak_phase", "lunch",
-       "points[0].memory.peak_phase: 'lunch' is not a phase"},
+       "points[0].memory.peak_phase: 'lunch' is not one of forward"},
       {"/points/0/memory/timeline/phase", Json::array({0}), "op_index has 4"},
       {"/points/0/memory/timeline/phase/1", 9, "points[0].memory.timeline.phase[1]: 9"},
       {"/points/0/time/step_interval_ns", Json::array({1}), "it must have 2"},
