@@ -4,6 +4,8 @@
 
 #include "policies/base/text.h"
 
+template class nlohmann::basic_json<nlohmann::ordered_map>;
+
 namespace rematch {
 namespace {
 

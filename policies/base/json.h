@@ -14,6 +14,9 @@
 
 #include "policies/base/json_fwd.h"
 
+// Compiled once, with json.cpp.
+extern template class nlohmann::basic_json<nlohmann::ordered_map>;
+
 namespace rematch {
 
 // Throws FormatError unless `json` is of this kind and of the major version this build reads. A

@@ -164,18 +164,19 @@ function(rematch_public_headers)
   endforeach()
 endfunction()
 
-# Tests are compiled often and run briefly: -O1 takes a third less time than Release's -O3, and what
-# they test keeps its own. With -Og, which takes a sixth less again, brute-force oracles run for longer than that.
+# -O1 takes a third less time than Release's -O3. It is for what runs briefly: tests, and parts that read, write and
+# word records. With -Og, which takes a sixth less again, brute-force oracles of tests run for longer than that.
 function(rematch_compile_lightly target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
-# rematch_add_library(NAME SOURCES ... DEPENDS ... [OBJECT] [SEPARATE]): target rematch_NAME, alias rematch::NAME.
+# rematch_add_library(NAME SOURCES ... DEPENDS ... [OBJECT] [SEPARATE] [LIGHT]): target rematch_NAME, alias rematch::NAME.
 # DEPENDS is the whole of what the part may include. OBJECT is for sources whose static
 # initialisers register ops: a static archive would drop them. SEPARATE compiles each source alone.
+# LIGHT is for parts in which nothing takes time.
 # A NAME that begins with test_ is what tests share.
 function(rematch_add_library name)
-  cmake_parse_arguments(arg "OBJECT;SEPARATE" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "OBJECT;SEPARATE;LIGHT" "" "SOURCES;DEPENDS" ${ARGN})
   set(target rematch_${name})
   if(NOT arg_SOURCES)
     add_library(${target} INTERFACE)
@@ -195,7 +196,7 @@ function(rematch_add_library name)
     if(NOT uses_torch EQUAL -1)
       rematch_use_torch_pch(${target})
     endif()
-    if(name MATCHES "^test_")
+    if(arg_LIGHT OR name MATCHES "^test_")
       rematch_compile_lightly(${target})
     endif()
     if(NOT arg_SEPARATE)
