@@ -80,39 +80,40 @@ class Sieve {
   std::vector<std::int64_t> least_time_;  // by bucket: of all below it
 };
 
-// Runs of labels, one behind another, each by peak ascending and times strictly descending.
+// Runs of labels, one behind another, each by peak ascending and times strictly descending. The
+// last two become one when the one before is not much longer, so that what is dominated goes early.
 class Runs {
  public:
-  void clear() {
-    labels_.clear();
-    begins_.clear();
+  void begin_run() {
+    while (begins_.size() > 1 && length_before_last() < 2 * length_of_last()) merge_last_two();
+    begins_.push_back(labels_.size());
   }
-  void begin_run() { begins_.push_back(labels_.size()); }
   void push_back(const MixLabel& label) { labels_.push_back(label); }
 
   // The undominated of all, as one run. Of equal ones that of the earlier run. Leaves none here.
-  MixLabels merge() {
-    for (; begins_.size() > 1; labels_.swap(merged_), begins_.swap(merged_begins_)) {
-      merged_.clear();
-      merged_.reserve(labels_.size());
-      merged_begins_.clear();
-      begins_.push_back(labels_.size());
-      for (std::size_t run = 0; run + 1 < begins_.size(); run += 2) {
-        merged_begins_.push_back(merged_.size());
-        merge_two(begins_[run], begins_[run + 1], begins_[std::min(run + 2, begins_.size() - 1)]);
-      }
-    }
-    return {labels_.begin(), labels_.end()};
+  MixLabels take() {
+    while (begins_.size() > 1) merge_last_two();
+    MixLabels merged(labels_.begin(), labels_.end());
+    labels_.clear();
+    begins_.clear();
+    return merged;
   }
 
  private:
-  void merge_two(std::size_t begin, std::size_t middle, std::size_t end) {
+  std::size_t length_of_last() const { return labels_.size() - begins_.back(); }
+  std::size_t length_before_last() const { return begins_.back() - begins_[begins_.size() - 2]; }
+
+  void merge_last_two() {
+    const std::size_t middle = begins_.back();
+    begins_.pop_back();
+    const std::size_t begin = begins_.back();
+    merged_.clear();
     std::size_t left = begin;
     std::size_t right = middle;
     std::int64_t best = std::numeric_limits<std::int64_t>::max();
-    while (left != middle || right != end) {
+    while (left != middle || right != labels_.size()) {
       const bool takes_left =
-          right == end ||
+          right == labels_.size() ||
           (left != middle && std::tie(labels_[left].peak, labels_[left].time) <=
                                  std::tie(labels_[right].peak, labels_[right].time));
       const MixLabel& label = labels_[takes_left ? left++ : right++];
@@ -120,12 +121,13 @@ class Runs {
       best = label.time;
       merged_.push_back(label);
     }
+    labels_.resize(begin);
+    labels_.insert(labels_.end(), merged_.begin(), merged_.end());
   }
 
   MixLabels labels_;
   std::vector<std::size_t> begins_;
   MixLabels merged_;
-  std::vector<std::size_t> merged_begins_;
 };
 
 // All labels of one job before `rest`: `take`(peak, label of the rest).
@@ -198,9 +200,8 @@ class Mixer {
       const std::vector<PlacedJob> placed = place(layer, before, jobs);
       if (placed.empty()) continue;
       const Sieve sieve = sieve_for(layer, placed);
-      passed_.clear();
       for (const PlacedJob& each : placed) sift(each.job, *each.rest, sieve, passed_);
-      labels_[layer][before] = passed_.merge();
+      labels_[layer][before] = passed_.take();
     }
     thin_to_limit(labels_[layer]);
   }
